@@ -1,0 +1,249 @@
+//! The guards: what happens to one check before and after a run.
+//!
+//! Invariant: a check makes progress. Every answer either ends it or puts it at a slot after its own, and it ends within
+//! `max_checks` × `max_attempts` runs.
+//!
+//! Does not: run anything, or know of clients that cancel and replace; the row lock at the end of a run settles that.
+
+use crate::lateness::lateness;
+use crate::limits::Shown;
+use crate::retry::backoff;
+use crate::{Limits, OnMissed, Outcome, Time, later};
+use chrono::TimeDelta;
+use std::fmt;
+
+/// What the guards look at in one pending check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// Its slot (`next_check_at`).
+    pub slot: Time,
+    /// How many checks have been done before this one.
+    pub check_count: u32,
+    /// How many runs of this one have failed in a row.
+    pub attempt: u32,
+}
+
+/// What to do with a check that a worker has claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    /// Its slot has not come.
+    NotYet,
+    /// Run it.
+    Run,
+    /// Put it at this slot, without a run.
+    Move(Time),
+    /// End it, without a run.
+    End(Outcome),
+}
+
+/// What a job function answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// NULL: nothing more to check.
+    Done,
+    /// Check again at this time. `infinity` is [`Time::MAX_UTC`], `-infinity` is [`Time::MIN_UTC`].
+    Again(Time),
+}
+
+/// What becomes of a check after a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// It is pending at this slot, which is after its own.
+    Again(Time),
+    /// It ended.
+    End(Outcome),
+}
+
+/// A time further ahead than `max_horizon`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooFar {
+    /// The horizon that it is beyond.
+    pub max_horizon: TimeDelta,
+}
+
+impl fmt::Display for TooFar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "time of check is more than {} ahead", Shown(self.max_horizon))
+    }
+}
+
+impl std::error::Error for TooFar {}
+
+/// The slot of a new check that a client wants at `t`. A past time means the next slot.
+///
+/// # Errors
+/// [`TooFar`] beyond the job's `max_horizon`.
+pub fn schedule(t: Time, limits: &Limits, now: Time) -> Result<Time, TooFar> {
+    if t > later(now, limits.max_horizon) {
+        return Err(TooFar { max_horizon: limits.max_horizon });
+    }
+    Ok(limits.width.due(t, now))
+}
+
+/// What to do with a claimed check.
+///
+/// `able_since` is when this job's checks could last begin to run: server start, promotion, enabled, adopted, resumed. A
+/// caller that finds it ahead of the clock, which was then set back, lowers it to `now` and keeps it there.
+pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Before {
+    if now < check.slot {
+        return Before::NotYet;
+    }
+    if missed(check.slot, limits, able_since, now) {
+        match limits.on_missed {
+            OnMissed::NextSlot => return Before::Move(limits.width.after(now)),
+            OnMissed::Skip => return Before::End(Outcome::Missed),
+            OnMissed::Run => {}
+        }
+    }
+    match limits.max_lateness {
+        Some(most) if lateness(now, check.slot) > most => Before::End(Outcome::Expired),
+        _ => Before::Run,
+    }
+}
+
+/// Whether the whole slot had passed before anything could run it. Being late because earlier work was still running is
+/// never a miss; nor is anything by an `able_since` in the future, which only says that the clock was set back.
+fn missed(slot: Time, limits: &Limits, able_since: Time, now: Time) -> bool {
+    able_since <= now && later(slot, limits.width.delta()) <= able_since
+}
+
+/// What becomes of a check whose job gave an answer. The next check, if there is one, begins with no failed attempts.
+pub fn after(check: &Check, limits: &Limits, answer: Answer, now: Time) -> After {
+    let Answer::Again(t) = answer else {
+        return After::End(Outcome::Done);
+    };
+    if t <= check.slot {
+        return After::End(Outcome::Past);
+    }
+    if t > later(now, limits.max_horizon) {
+        return After::End(Outcome::BeyondHorizon);
+    }
+    if check.check_count.saturating_add(1) >= limits.max_checks {
+        return After::End(Outcome::Exhausted);
+    }
+    After::Again(limits.width.due(t, now))
+}
+
+/// What becomes of a check whose run failed: by its time limit if `timed_out`, by an error otherwise.
+pub fn failed(check: &Check, limits: &Limits, timed_out: bool, now: Time) -> After {
+    let failures = check.attempt.saturating_add(1);
+    if failures >= limits.max_attempts {
+        return After::End(if timed_out { Outcome::TimedOut } else { Outcome::Failed });
+    }
+    let retry = limits.width.due(later(now, backoff(limits.retry_after, failures)), now);
+    // The clock may have been set back during the run.
+    After::Again(retry.max(limits.width.after(check.slot)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{clock, limits};
+
+    /// A first check at 10:00.
+    fn check() -> Check {
+        Check { slot: clock("10:00:00"), check_count: 0, attempt: 0 }
+    }
+
+    #[test]
+    fn a_check_never_runs_before_its_slot() {
+        let able = clock("08:00:00");
+        assert_eq!(before(&check(), &limits(), able, clock("09:59:59.999999")), Before::NotYet);
+        assert_eq!(before(&check(), &limits(), able, clock("10:00:00")), Before::Run);
+    }
+
+    #[test]
+    fn a_slot_that_passed_while_nothing_could_run_follows_on_missed() {
+        let (able, now) = (clock("10:01:00"), clock("10:05:30"));
+        let decide = |on_missed| before(&check(), &Limits { on_missed, ..limits() }, able, now);
+        assert_eq!(decide(OnMissed::Run), Before::Run);
+        assert_eq!(decide(OnMissed::NextSlot), Before::Move(clock("10:06:00")));
+        assert_eq!(decide(OnMissed::Skip), Before::End(Outcome::Missed));
+    }
+
+    #[test]
+    fn a_slot_is_not_missed_while_it_lasts_or_because_earlier_work_took_long() {
+        let limits = Limits { on_missed: OnMissed::Skip, ..limits() };
+        assert_eq!(before(&check(), &limits, clock("10:00:59"), clock("10:00:59")), Before::Run);
+        assert_eq!(before(&check(), &limits, clock("09:00:00"), clock("15:00:00")), Before::Run);
+    }
+
+    #[test]
+    fn nothing_is_missed_by_a_clock_that_was_set_back() {
+        let limits = Limits { on_missed: OnMissed::Skip, ..limits() };
+        assert_eq!(before(&check(), &limits, clock("12:00:00"), clock("10:00:00")), Before::Run);
+    }
+
+    #[test]
+    fn a_check_that_is_too_late_expires_unless_it_moved_on() {
+        let now = clock("10:10:00");
+        let mut limits = Limits { max_lateness: Some(TimeDelta::minutes(10)), ..limits() };
+        assert_eq!(before(&check(), &limits, clock("08:00:00"), now), Before::Run);
+        let now = clock("10:10:00.000001");
+        assert_eq!(before(&check(), &limits, clock("08:00:00"), now), Before::End(Outcome::Expired));
+        assert_eq!(before(&check(), &limits, now, now), Before::End(Outcome::Expired));
+        limits.on_missed = OnMissed::NextSlot;
+        assert_eq!(before(&check(), &limits, now, now), Before::Move(clock("10:11:00")));
+    }
+
+    #[test]
+    fn null_is_done_and_a_time_is_rounded_up_to_a_slot() {
+        let now = clock("10:00:05");
+        assert_eq!(after(&check(), &limits(), Answer::Done, now), After::End(Outcome::Done));
+        let again = |t| after(&check(), &limits(), Answer::Again(t), now);
+        assert_eq!(again(clock("13:00:30")), After::Again(clock("13:01:00")));
+        assert_eq!(again(clock("10:00:01")), After::Again(clock("10:01:00")));
+    }
+
+    #[test]
+    fn a_time_not_after_its_own_slot_is_no_progress() {
+        let again = |t| after(&check(), &limits(), Answer::Again(t), clock("10:00:05"));
+        assert_eq!(again(clock("10:00:00")), After::End(Outcome::Past));
+        assert_eq!(again(Time::MIN_UTC), After::End(Outcome::Past));
+    }
+
+    #[test]
+    fn a_time_beyond_the_horizon_ends_the_check() {
+        let now = clock("10:00:05");
+        let edge = now + limits().max_horizon;
+        let again = |t| after(&check(), &limits(), Answer::Again(t), now);
+        assert_eq!(again(edge), After::Again(limits().width.round_up(edge)));
+        assert_eq!(again(edge + TimeDelta::microseconds(1)), After::End(Outcome::BeyondHorizon));
+        assert_eq!(again(Time::MAX_UTC), After::End(Outcome::BeyondHorizon));
+    }
+
+    #[test]
+    fn asking_for_more_checks_than_max_checks_exhausts_it() {
+        let again = |check_count| {
+            let check = Check { check_count, ..check() };
+            after(&check, &limits(), Answer::Again(clock("11:00:00")), clock("10:00:00"))
+        };
+        assert_eq!(again(3), After::Again(clock("11:00:00")));
+        assert_eq!(again(4), After::End(Outcome::Exhausted));
+        assert_eq!(again(u32::MAX), After::End(Outcome::Exhausted));
+    }
+
+    #[test]
+    fn a_failed_run_is_tried_again_at_slots_until_max_attempts() {
+        let now = clock("10:00:05");
+        let fail = |attempt, timed_out| failed(&Check { attempt, ..check() }, &limits(), timed_out, now);
+        assert_eq!(fail(0, false), After::Again(clock("10:02:00")));
+        assert_eq!(fail(1, true), After::Again(clock("10:03:00")));
+        assert_eq!(fail(2, false), After::End(Outcome::Failed));
+        assert_eq!(fail(2, true), After::End(Outcome::TimedOut));
+    }
+
+    #[test]
+    fn a_retry_comes_after_its_own_slot_even_if_the_clock_was_set_back() {
+        assert_eq!(failed(&check(), &limits(), false, clock("09:00:00")), After::Again(clock("10:01:00")));
+    }
+
+    #[test]
+    fn a_client_may_not_schedule_beyond_the_horizon() {
+        let now = clock("10:00:00");
+        assert_eq!(schedule(clock("09:00:00"), &limits(), now), Ok(clock("10:01:00")));
+        assert_eq!(schedule(clock("10:30:01"), &limits(), now), Ok(clock("10:31:00")));
+        let error = schedule(now + TimeDelta::days(367), &limits(), now).unwrap_err();
+        assert_eq!(error.to_string(), "time of check is more than 366 days ahead");
+    }
+}

@@ -1,0 +1,46 @@
+//! Every decision of awty about time, as functions from values to values.
+//!
+//! - [`slot`] rounds due times up to boundaries; [`lateness`] says how far behind one a run started.
+//! - [`limits`] are the options of a job with their legal ranges; [`guard`] applies them to one check, before and after
+//!   a run; [`retry`] spaces failed runs; [`outcome`] names why a check ended.
+//! - [`plan`] says which roles get a worker and when the launcher wakes next; [`bucket`] spreads a backlog.
+//! - [`nearest`] finds the name that was probably meant.
+//!
+//! Invariant: the same arguments give the same answer; the current time is always an argument, and nothing panics.
+//!
+//! Does not: know PostgreSQL, read a clock, sleep, lock, log or allocate more than its answer.
+
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+mod label;
+#[cfg(test)]
+mod testing;
+
+pub mod bucket;
+pub mod guard;
+pub mod lateness;
+pub mod limits;
+pub mod nearest;
+pub mod outcome;
+pub mod plan;
+pub mod retry;
+pub mod slot;
+
+pub use bucket::Bucket;
+pub use guard::{After, Answer, Before, Check, TooFar};
+pub use label::UnknownLabel;
+pub use limits::{Conflict, KeepHistory, LimitError, Limits, OnConflict, OnMissed};
+pub use nearest::nearest;
+pub use outcome::Outcome;
+pub use plan::{Caps, Mono, Plan, Role};
+pub use slot::{Width, WidthError};
+
+/// A moment by the server's clock, in UTC. PostgreSQL's resolution is a microsecond; a finer part is never lost in a
+/// comparison, so that nothing comes early because of it.
+pub type Time = chrono::DateTime<chrono::Utc>;
+
+/// `t` + `delta`, or the last moment that there is.
+pub(crate) fn later(t: Time, delta: chrono::TimeDelta) -> Time {
+    t.checked_add_signed(delta).unwrap_or(Time::MAX_UTC)
+}

@@ -1,0 +1,66 @@
+//! Outcomes: why a check ended.
+//!
+//! Invariant: every finished check has exactly one.
+//!
+//! Does not: decide it; [`crate::guard`] does, or the client that cancels or replaces.
+
+use crate::KeepHistory;
+use crate::label::labels;
+
+labels! {
+    /// Why a check ended.
+    Outcome for "outcome" {
+        /// The job answered that it is there: nothing more to check.
+        Done = "done",
+        /// A client, or the removal of the job, took it out.
+        Cancelled = "cancelled",
+        /// A client scheduled a new check of the same entity in its place.
+        Replaced = "replaced",
+        /// The job asked for one more check than `max_checks`.
+        Exhausted = "exhausted",
+        /// The job asked for a time not after the check's own slot.
+        Past = "past",
+        /// The job asked for a time beyond `max_horizon`.
+        BeyondHorizon = "beyond_horizon",
+        /// `max_attempts` runs failed in a row, the last one with an error.
+        Failed = "failed",
+        /// `max_attempts` runs failed in a row, the last one for time.
+        TimedOut = "timed_out",
+        /// The slot passed while nothing could run, and `on_missed` is `skip`.
+        Missed = "missed",
+        /// It could not run within `max_lateness`.
+        Expired = "expired",
+    }
+}
+
+impl Outcome {
+    /// Whether a check that ended so, after so many runs, goes to the history.
+    pub const fn kept(self, keep: KeepHistory, runs: u32) -> bool {
+        match keep {
+            KeepHistory::All => true,
+            KeepHistory::Ran => runs > 0,
+            KeepHistory::None => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keep_history_decides_what_is_archived() {
+        for outcome in Outcome::ALL {
+            assert!(outcome.kept(KeepHistory::All, 0));
+            assert!(outcome.kept(KeepHistory::Ran, 1));
+            assert!(!outcome.kept(KeepHistory::Ran, 0));
+            assert!(!outcome.kept(KeepHistory::None, 1));
+        }
+    }
+
+    #[test]
+    fn the_labels_are_those_of_the_sql_surface() {
+        let labels = "done cancelled replaced exhausted past beyond_horizon failed timed_out missed expired";
+        assert_eq!(Outcome::LABELS.join(" "), labels);
+    }
+}

@@ -1,0 +1,239 @@
+//! The launcher's decisions: which roles get a worker, and when to look again.
+//!
+//! Invariant: never more workers than the caps allow, no worker for a parked role, the longest unserved role first, and
+//! never a sleep of more than a second.
+//!
+//! Does not: start anything, or know what is due; the tables do, and [`Role::due`] is only a hint of them.
+
+use crate::Time;
+use chrono::TimeDelta;
+use std::time::Duration;
+
+/// How long all workers of a role are busy in one run each before another one helps.
+pub const BEHIND: Duration = Duration::from_secs(1);
+/// The shortest sleep.
+pub const MIN_SLEEP: Duration = Duration::from_millis(1);
+/// The longest sleep, so that a jump of the wall clock strands no slot.
+pub const MAX_SLEEP: Duration = Duration::from_secs(1);
+
+/// A moment by the monotonic clock, in microseconds. Only differences mean anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mono(pub i64);
+
+impl Mono {
+    /// The microseconds since `earlier`, never negative.
+    pub fn since(self, earlier: Mono) -> i64 {
+        self.0.saturating_sub(earlier.0).max(0)
+    }
+
+    /// The moment that is `wait` after this one.
+    pub fn plus(self, wait: Duration) -> Mono {
+        Mono(self.0.saturating_add(micros(wait)))
+    }
+}
+
+/// One role of one database, as the launcher sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Role {
+    /// The earliest slot at which there may be work that no worker is on; `None`: none that is known of. A hint: a worker
+    /// that finds nothing takes it back.
+    pub due: Option<Time>,
+    /// Since when every worker of this role has been in one and the same run; `None` while it has no worker or one of them
+    /// is free to take what is due.
+    pub behind_since: Option<Mono>,
+    /// Its workers, those that are just starting included.
+    pub workers: u32,
+    /// Nothing is started for it before this: the role cannot connect, or the server had no worker slot free.
+    pub parked_until: Option<Mono>,
+    /// When it last got a worker: the value of a counter that the launcher raises at each start, and 0 if it never did.
+    pub last_served: u64,
+}
+
+/// What limits the launcher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caps {
+    /// The number of workers in all (`awty.max_workers`).
+    pub max_workers: u32,
+    /// The number of workers of one role (`awty.max_workers_per_role`), at least 1.
+    pub max_workers_per_role: u32,
+    /// How long before a slot a worker may start, to connect and wait for it.
+    pub lead: TimeDelta,
+}
+
+/// What the launcher does now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The roles, by index, that get one more worker, in this order.
+    pub start: Vec<usize>,
+    /// How many roles are due, not parked, and have no worker, because there is none to give. While it is not 0, the
+    /// workers of other roles leave after their batch.
+    pub waiting: u32,
+    /// How long to sleep, unless woken.
+    pub wake_in: Duration,
+}
+
+/// The launcher's next step. `mono` and `now` are the same moment by the two clocks.
+pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
+    let mut wanted = Vec::new();
+    let mut wake_in = MAX_SLEEP;
+    for (index, role) in roles.iter().enumerate() {
+        match until_wanted(role, now, mono, caps) {
+            Some(Duration::ZERO) => wanted.push(index),
+            Some(wait) => wake_in = wake_in.min(wait),
+            None => {}
+        }
+    }
+    wanted.sort_by_key(|&index| {
+        let role = &roles[index];
+        (role.workers > 0, role.last_served, role.due, index)
+    });
+
+    let busy = roles.iter().fold(0_u32, |sum, role| sum.saturating_add(role.workers));
+    let free = usize::try_from(caps.max_workers.saturating_sub(busy)).unwrap_or(usize::MAX);
+    let unserved = wanted.split_off(free.min(wanted.len()));
+
+    let mut waiting = 0;
+    for role in unserved.iter().map(|&index| &roles[index]).filter(|role| role.workers == 0) {
+        match until_due(role, now, TimeDelta::zero()) {
+            Some(Duration::ZERO) => waiting += 1,
+            // In its lead time: nobody needs to make room for it yet.
+            Some(wait) => wake_in = wake_in.min(wait),
+            None => {}
+        }
+    }
+    Plan { start: wanted, waiting, wake_in: wake_in.max(MIN_SLEEP) }
+}
+
+/// How long until this role wants one more worker, if nothing else happens: zero for now, `None` for never.
+fn until_wanted(role: &Role, now: Time, mono: Mono, caps: &Caps) -> Option<Duration> {
+    let due = until_due(role, now, caps.lead)?;
+    let help = if role.workers == 0 { Duration::ZERO } else { until_behind(role, mono, caps)? };
+    Some(due.max(help).max(until_unparked(role, mono)))
+}
+
+/// How long until its work is no more than `lead` away.
+fn until_due(role: &Role, now: Time, lead: TimeDelta) -> Option<Duration> {
+    let wait = role.due?.signed_duration_since(now) - lead;
+    Some(wait.to_std().unwrap_or(Duration::ZERO))
+}
+
+/// How long until a helper is due to a role that has workers, `None` if one of them is free or it may have no more.
+fn until_behind(role: &Role, mono: Mono, caps: &Caps) -> Option<Duration> {
+    if role.workers >= caps.max_workers_per_role {
+        return None;
+    }
+    Some(until(role.behind_since?.plus(BEHIND), mono))
+}
+
+/// How long until anything may be started for it.
+fn until_unparked(role: &Role, mono: Mono) -> Duration {
+    role.parked_until.map_or(Duration::ZERO, |end| until(end, mono))
+}
+
+fn until(moment: Mono, mono: Mono) -> Duration {
+    Duration::from_micros(moment.since(mono).unsigned_abs())
+}
+
+fn micros(wait: Duration) -> i64 {
+    i64::try_from(wait.as_micros()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::clock;
+
+    const MONO: Mono = Mono(7_000_000_000);
+    const IDLE: Role = Role { due: None, behind_since: None, workers: 0, parked_until: None, last_served: 0 };
+
+    fn caps(max_workers: u32, max_workers_per_role: u32) -> Caps {
+        Caps { max_workers, max_workers_per_role, lead: TimeDelta::milliseconds(200) }
+    }
+
+    fn now() -> Time {
+        clock("10:00:00")
+    }
+
+    fn due(last_served: u64) -> Role {
+        Role { due: Some(now()), last_served, ..IDLE }
+    }
+
+    /// Has one worker, which has been in one run for so long, and more to do.
+    fn behind(ms: i64) -> Role {
+        Role { workers: 1, behind_since: Some(Mono(MONO.0 - ms * 1000)), ..due(0) }
+    }
+
+    fn at_ten(roles: &[Role], caps: Caps) -> Plan {
+        plan(now(), MONO, roles, &caps)
+    }
+
+    #[test]
+    fn nothing_due_starts_nothing_and_sleeps_a_second() {
+        let nothing = Plan { start: vec![], waiting: 0, wake_in: MAX_SLEEP };
+        assert_eq!(at_ten(&[], caps(4, 2)), nothing);
+        assert_eq!(at_ten(&[IDLE, Role { workers: 1, ..IDLE }], caps(4, 2)), nothing);
+    }
+
+    #[test]
+    fn a_role_that_is_due_gets_a_worker_shortly_before() {
+        let soon = |ms| Role { due: Some(now() + TimeDelta::milliseconds(ms)), ..IDLE };
+        assert_eq!(at_ten(&[soon(200)], caps(4, 2)).start, [0]);
+        let plan = at_ten(&[soon(500), soon(300)], caps(4, 2));
+        assert_eq!((plan.start, plan.wake_in), (vec![], Duration::from_millis(100)));
+    }
+
+    #[test]
+    fn a_role_with_a_free_worker_gets_no_other() {
+        let plan = at_ten(&[Role { workers: 1, ..due(0) }], caps(4, 2));
+        assert_eq!(plan, Plan { start: vec![], waiting: 0, wake_in: MAX_SLEEP });
+    }
+
+    #[test]
+    fn the_longest_unserved_role_comes_first_and_the_others_wait() {
+        let earlier = Role { due: Some(clock("09:59:00")), ..due(3) };
+        let plan = at_ten(&[due(9), due(3), earlier, due(0)], caps(3, 2));
+        assert_eq!((plan.start, plan.waiting), (vec![3, 2, 1], 1));
+    }
+
+    #[test]
+    fn helpers_come_after_every_role_without_a_worker() {
+        let plan = at_ten(&[behind(5000), due(9)], caps(3, 2));
+        assert_eq!(plan.start, [1, 0]);
+        let plan = at_ten(&[behind(5000), due(9)], caps(2, 2));
+        assert_eq!((plan.start, plan.waiting), (vec![1], 0));
+    }
+
+    #[test]
+    fn a_helper_comes_when_its_role_has_been_behind_for_a_second() {
+        let plan = at_ten(&[behind(999)], caps(3, 2));
+        assert_eq!((plan.start, plan.wake_in), (vec![], Duration::from_millis(1)));
+        assert_eq!(at_ten(&[behind(1000)], caps(3, 2)).start, [0]);
+        assert_eq!(at_ten(&[behind(1000)], caps(3, 1)).start, [0_usize; 0]);
+        let nothing_more = Role { due: None, ..behind(1000) };
+        assert_eq!(at_ten(&[nothing_more], caps(3, 2)).start, [0_usize; 0]);
+    }
+
+    #[test]
+    fn a_parked_role_gets_nothing_and_does_not_wait() {
+        let parked = Role { parked_until: Some(Mono(MONO.0 + 40_000)), ..due(0) };
+        let plan = at_ten(&[parked, due(5)], caps(1, 1));
+        assert_eq!(plan, Plan { start: vec![1], waiting: 0, wake_in: Duration::from_millis(40) });
+        let over = Role { parked_until: Some(MONO), ..due(0) };
+        assert_eq!(at_ten(&[over], caps(1, 1)).start, [0]);
+    }
+
+    #[test]
+    fn a_role_that_cannot_be_served_does_not_keep_the_launcher_awake() {
+        let busy = Role { workers: 2, ..IDLE };
+        let soon = Role { due: Some(now() + TimeDelta::milliseconds(150)), ..IDLE };
+        let plan = at_ten(&[busy, due(0)], caps(2, 2));
+        assert_eq!(plan, Plan { start: vec![], waiting: 1, wake_in: MAX_SLEEP });
+        let plan = at_ten(&[busy, soon], caps(2, 2));
+        assert_eq!(plan, Plan { start: vec![], waiting: 0, wake_in: Duration::from_millis(150) });
+    }
+
+    #[test]
+    fn a_lowered_cap_starts_nothing() {
+        assert_eq!(at_ten(&[Role { workers: 9, ..IDLE }, due(0)], caps(2, 2)).start, [0_usize; 0]);
+    }
+}
