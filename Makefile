@@ -1,0 +1,44 @@
+# awty's commands; `make` lists them. What they do is in scripts/.
+#
+# PG_CONFIG=/path/to/pg_config chooses the PostgreSQL, otherwise it is Debian's version 15, or what is there.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help build install demo demo-stop test fmt lint clean
+
+ifdef PG_CONFIG
+export PG_CONFIG
+endif
+
+help: ## list these commands
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
+	@echo
+	@echo "  PG_CONFIG=/path/to/pg_config   another PostgreSQL (14 to 18) than Debian's 15"
+	@echo "  make test ONLY=core,regress    some of the tests only (names: scripts/test --list)"
+
+build: ## install what is missing, build the extension
+	@scripts/setup build
+	@scripts/build
+
+install: build ## build, and install into PostgreSQL (asks for sudo by name if it must)
+	@scripts/install
+
+demo: ## a shop with late orders on a throwaway cluster, about a minute
+	@scripts/demo
+
+demo-stop: ## stop and remove the demo's cluster
+	@scripts/demo stop
+
+test: ## every test there is
+	@scripts/test $(ONLY)
+
+fmt: ## format the Rust code
+	@cargo fmt --all
+
+lint: ## formatting, clippy, dependencies, SQL security
+	@scripts/test lint
+
+clean: ## remove what was built, the staged PostgreSQL and the demo
+	@scripts/demo stop
+	@rm -rf /tmp/awty-stage-$$(id -u)-*
+	@cargo clean

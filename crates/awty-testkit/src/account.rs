@@ -1,0 +1,51 @@
+//! The operating system account that servers run as.
+//!
+//! PostgreSQL refuses to run as root, so root's clusters run as `postgres`; everybody else's run as themselves.
+
+use std::ffi::OsStr;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// Root's servers run as this user, which the Debian packages create.
+const SERVER_USER: &str = "postgres";
+
+/// A command that runs as the server's account, in a directory that every account may enter.
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = if is_root() {
+        let mut runuser = Command::new("runuser");
+        runuser.args(["-u", SERVER_USER, "--"]).arg(program);
+        runuser
+    } else {
+        Command::new(program)
+    };
+    command.current_dir("/tmp").stdin(Stdio::null()).env("LC_MESSAGES", "C");
+    command
+}
+
+/// Runs a command to its end and returns its standard output; panics with its standard error if it fails.
+#[track_caller]
+pub(crate) fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !output.status.success() {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        panic!("{command:?} failed ({}):\n{stdout}{stderr}", output.status);
+    }
+    stdout
+}
+
+/// The numeric id of the server's account.
+pub(crate) fn uid() -> u32 {
+    static UID: OnceLock<u32> = OnceLock::new();
+    *UID.get_or_init(|| {
+        if !is_root() {
+            return rustix::process::geteuid().as_raw();
+        }
+        let printed = run(Command::new("id").args(["-u", SERVER_USER]));
+        printed.trim().parse().unwrap_or_else(|_| panic!("\"id -u {SERVER_USER}\" printed {printed:?}"))
+    })
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}

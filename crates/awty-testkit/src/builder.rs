@@ -1,0 +1,126 @@
+//! What a new cluster is to be like.
+
+use std::fmt::Write as _;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+
+use crate::{Cluster, account, files, stage};
+
+/// Collects a cluster's settings, then [`start`](Builder::start)s it. Later settings win.
+#[derive(Debug, Default)]
+pub struct Builder {
+    settings: Vec<(String, String)>,
+    conf: String,
+    own_identity: bool,
+    without_preload: bool,
+    lasting: Option<PathBuf>,
+}
+
+impl Builder {
+    /// Sets a server setting; the value is quoted here.
+    pub fn set(mut self, name: &str, value: &str) -> Self {
+        self.settings.push((name.into(), value.into()));
+        self
+    }
+
+    /// Appends lines of a `postgresql.conf`.
+    pub fn conf(mut self, lines: &str) -> Self {
+        self.conf.push_str(lines);
+        self
+    }
+
+    /// Runs `initdb` anew. Otherwise all clusters are copies of one, with the same system identifier.
+    pub fn own_identity(mut self) -> Self {
+        self.own_identity = true;
+        self
+    }
+
+    /// Leaves `shared_preload_libraries` empty.
+    pub fn without_preload(mut self) -> Self {
+        self.without_preload = true;
+        self
+    }
+
+    /// Puts the cluster into this directory, which must not exist, and leaves it running when the process ends.
+    pub fn lasting_at(mut self, directory: &Path) -> Self {
+        self.lasting = Some(directory.into());
+        self
+    }
+
+    /// Makes the cluster and starts it.
+    #[track_caller]
+    pub fn start(self) -> Cluster {
+        let mut cluster = self.create();
+        cluster.start();
+        cluster
+    }
+
+    /// Makes the cluster without starting it.
+    #[track_caller]
+    pub fn create(self) -> Cluster {
+        static SWEPT: Once = Once::new();
+        SWEPT.call_once(files::sweep);
+
+        let directory = match &self.lasting {
+            Some(directory) => {
+                files::make_private(directory);
+                directory.clone()
+            }
+            None => files::new_directory(),
+        };
+        let cluster = Cluster::at(directory, self.lasting.is_some());
+        if self.own_identity {
+            let mut initdb = account::command(stage::executable("initdb"));
+            initdb.args(["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "-D"]);
+            account::run(initdb.arg(cluster.data()));
+        } else {
+            let template = stage::directory().join("template");
+            account::run(account::command("cp").arg("-a").arg(template).arg(cluster.data()));
+        }
+        append(&cluster.data().join("postgresql.conf"), &self.lines(&cluster));
+        cluster
+    }
+
+    fn lines(&self, cluster: &Cluster) -> String {
+        let mut lines = network(cluster);
+        if !self.without_preload {
+            lines.push_str("shared_preload_libraries = 'awty'\nawty.slot = '1s'\n");
+        }
+        lines.push_str("log_line_prefix = '%m [%p] %b %q%u@%d '\n");
+        lines.push_str(&self.conf);
+        for (name, value) in &self.settings {
+            let _ = writeln!(lines, "\n{name} = '{}'", value.replace('\'', "''"));
+        }
+        lines
+    }
+}
+
+/// The lines that make a server reachable by its own socket and by nothing else.
+pub(crate) fn network(cluster: &Cluster) -> String {
+    let directory = cluster.socket_directory().display();
+    format!("\nlisten_addresses = ''\nunix_socket_directories = '{directory}'\nport = {}\n", Cluster::PORT)
+}
+
+/// Appends to a configuration file.
+#[track_caller]
+pub(crate) fn append(file: &Path, lines: &str) {
+    let written = OpenOptions::new().append(true).open(file).and_then(|mut open| open.write_all(lines.as_bytes()));
+    written.unwrap_or_else(|error| panic!("cannot write to {}: {error}", file.display()));
+}
+
+/// Reads a file that a test or a runner was given.
+#[track_caller]
+pub(crate) fn read(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_else(|error| panic!("cannot read {}: {error}", file.display()))
+}
+
+impl Builder {
+    /// Appends a whole configuration file.
+    #[track_caller]
+    pub fn conf_file(self, file: &Path) -> Self {
+        let lines = read(file);
+        self.conf(&lines)
+    }
+}

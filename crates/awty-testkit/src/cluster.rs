@@ -1,0 +1,187 @@
+//! One throwaway server: start, stop, signals, standbys, and its end.
+//!
+//! Invariant: what runs in the directory is stopped and removed when the value is dropped, unless it was made lasting.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::builder::{append, network};
+use crate::poll::PATIENCE;
+use crate::{Builder, account, files, stage};
+
+/// How to stop a server; PostgreSQL's three ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Waits for all clients to leave.
+    Smart,
+    /// Ends all clients, then writes everything.
+    Fast,
+    /// As a crash: the next start recovers.
+    Immediate,
+}
+
+/// A throwaway server.
+#[derive(Debug)]
+pub struct Cluster {
+    directory: PathBuf,
+    lasting: bool,
+}
+
+impl Cluster {
+    /// Each server has a socket directory of its own, so all have the same port.
+    pub const PORT: u16 = 5432;
+
+    /// A cluster to be; awty preloaded, slots of one second.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub(crate) fn at(directory: PathBuf, lasting: bool) -> Self {
+        Cluster { directory, lasting }
+    }
+
+    /// The data directory.
+    pub fn data(&self) -> PathBuf {
+        self.directory.join("data")
+    }
+
+    /// Where the server's socket is: the `host` to connect to.
+    pub fn socket_directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The server's log.
+    pub fn log_file(&self) -> PathBuf {
+        self.directory.join("log")
+    }
+
+    /// Starts the server and waits until it accepts connections.
+    #[track_caller]
+    pub fn start(&mut self) {
+        let mut start = self.pg_ctl(&["start", "-w", "-t", "60", "-l"]);
+        let output = start.arg(self.log_file()).output();
+        let output = output.unwrap_or_else(|error| panic!("cannot run {start:?}: {error}"));
+        if !output.status.success() {
+            panic!("the server did not start: {}\n{}", String::from_utf8_lossy(&output.stderr), self.log_tail());
+        }
+    }
+
+    /// Stops the server and waits for its end.
+    #[track_caller]
+    pub fn stop(&mut self, how: Stop) {
+        let mode = match how {
+            Stop::Smart => "smart",
+            Stop::Fast => "fast",
+            Stop::Immediate => "immediate",
+        };
+        self.ctl(&["stop", "-w", "-t", "60", "-m", mode]);
+    }
+
+    /// Stops (fast) and starts.
+    #[track_caller]
+    pub fn restart(&mut self) {
+        self.stop(Stop::Fast);
+        self.start();
+    }
+
+    /// Makes the server read its configuration again; the processes follow within moments, not at once.
+    #[track_caller]
+    pub fn reload(&self) {
+        self.ctl(&["reload"]);
+    }
+
+    /// Makes a standby a primary, and waits until it is one.
+    #[track_caller]
+    pub fn promote(&mut self) {
+        self.ctl(&["promote", "-w", "-t", "60"]);
+    }
+
+    /// Appends lines to `postgresql.conf`; takes effect with [`reload`](Self::reload) or [`restart`](Self::restart).
+    #[track_caller]
+    pub fn configure(&self, lines: &str) {
+        append(&self.data().join("postgresql.conf"), &format!("\n{lines}\n"));
+    }
+
+    /// A standby of this server, started and streaming.
+    #[track_caller]
+    pub fn standby(&self) -> Cluster {
+        let mut standby = Cluster::at(files::new_directory(), false);
+        let mut backup = self.server_tool("pg_basebackup");
+        account::run(backup.args(["-U", "postgres", "-R", "-X", "stream", "-c", "fast", "-D"]).arg(standby.data()));
+        standby.configure(&network(&standby));
+        standby.start();
+        standby
+    }
+
+    /// Whether the postmaster runs.
+    pub fn is_running(&self) -> bool {
+        files::postmaster(&self.data()).is_some()
+    }
+
+    /// The postmaster's process id.
+    #[track_caller]
+    pub fn postmaster_pid(&self) -> i32 {
+        let pid = files::postmaster(&self.data());
+        pid.unwrap_or_else(|| panic!("the server does not run\n{}", self.log_tail())).as_raw_nonzero().get()
+    }
+
+    /// Sends a signal to one of the server's processes. It may be gone already: that is not an error.
+    #[track_caller]
+    pub fn kill(&self, signal: Signal, pid: i32) {
+        let target = Pid::from_raw(pid).filter(|_| pid > 1);
+        let target = target.unwrap_or_else(|| panic!("{pid} is no process to send a signal to"));
+        match kill_process(target, signal) {
+            Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+            Err(error) => panic!("cannot send {signal:?} to process {pid}: {error}"),
+        }
+    }
+
+    /// Kills the postmaster as the kernel would, and waits until it and all its children are gone.
+    #[track_caller]
+    pub fn kill_server(&mut self) {
+        let pid = self.postmaster_pid();
+        self.kill(Signal::KILL, pid);
+        files::await_end(&self.data(), PATIENCE).unwrap_or_else(|message| panic!("{message}"));
+        // Where nobody waits for orphans (a container without an init), the dead postmaster still has its process id, and a
+        // new one would refuse to start because of it. All processes are gone: the lock files protect nothing any more.
+        for lock in [self.data().join("postmaster.pid"), self.directory.join(format!(".s.PGSQL.{}.lock", Self::PORT))] {
+            let _ = std::fs::remove_file(lock);
+        }
+    }
+
+    /// A tool of PostgreSQL as the server's account, which may write into the cluster's directory.
+    pub(crate) fn server_tool(&self, name: &str) -> Command {
+        let mut command = account::command(stage::executable(name));
+        command.env("PGHOST", self.socket_directory()).env("PGPORT", Self::PORT.to_string());
+        command
+    }
+
+    fn pg_ctl(&self, arguments: &[&str]) -> Command {
+        let mut command = account::command(stage::executable("pg_ctl"));
+        command.arg("-D").arg(self.data()).args(arguments);
+        command
+    }
+
+    #[track_caller]
+    fn ctl(&self, arguments: &[&str]) {
+        let mut command = self.pg_ctl(arguments);
+        let output = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
+        if !output.status.success() {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            panic!("pg_ctl {} failed: {stderr}\n{}", arguments[0], self.log_tail());
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.log_tail());
+        }
+        if !self.lasting {
+            files::remove(&self.directory);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Talking to a cluster: connections, tools, and the questions that most tests ask.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use postgres::{Client, Config, NoTls};
+
+use crate::poll::{PATIENCE, poll};
+use crate::{Cluster, account, stage};
+
+impl Cluster {
+    /// A connection, or the reason why there is none.
+    pub fn try_client(&self, database: &str, role: &str) -> Result<Client, postgres::Error> {
+        let mut config = Config::new();
+        config.host_path(self.socket_directory()).port(Self::PORT).dbname(database).user(role);
+        config.application_name("awty-testkit").connect(NoTls)
+    }
+
+    /// A connection.
+    #[track_caller]
+    pub fn client(&self, database: &str, role: &str) -> Client {
+        let client = self.try_client(database, role);
+        client.unwrap_or_else(|error| panic!("cannot connect to {database} as {role}: {error}\n{}", self.log_tail()))
+    }
+
+    /// A connection as superuser.
+    #[track_caller]
+    pub fn superuser(&self, database: &str) -> Client {
+        self.client(database, "postgres")
+    }
+
+    /// Runs statements as superuser, each in a transaction of its own.
+    #[track_caller]
+    pub fn execute(&self, database: &str, statements: &[&str]) {
+        let mut client = self.superuser(database);
+        for statement in statements {
+            if let Err(error) = client.batch_execute(statement) {
+                panic!("{statement}: {}\n{}", explain(&error), self.log_tail());
+            }
+        }
+    }
+
+    /// Installs the extension.
+    #[track_caller]
+    pub fn create_extension(&self, database: &str) {
+        self.execute(database, &["CREATE EXTENSION awty"]);
+    }
+
+    /// An ordinary role that may log in and use awty, with a schema of the same name in this database.
+    #[track_caller]
+    pub fn create_user(&self, database: &str, role: &str) {
+        self.execute(
+            database,
+            &[
+                &format!("CREATE ROLE {role} LOGIN"),
+                &format!("CREATE SCHEMA {role} AUTHORIZATION {role}"),
+                &format!("GRANT USAGE ON SCHEMA awty TO {role}"),
+            ],
+        );
+    }
+
+    /// One value, as superuser; the statement must return exactly one row.
+    #[track_caller]
+    pub fn value<T: for<'a> postgres::types::FromSql<'a>>(&self, database: &str, sql: &str) -> T {
+        let row = self.superuser(database).query_one(sql, &[]);
+        row.unwrap_or_else(|error| panic!("{sql}: {}\n{}", explain(&error), self.log_tail())).get(0)
+    }
+
+    /// Waits until a query (as superuser) that returns one boolean returns true.
+    #[track_caller]
+    pub fn await_sql(&self, database: &str, what: &str, sql: &str) {
+        let mut client = self.superuser(database);
+        self.await_that(what, PATIENCE, || match client.query_opt(sql, &[]) {
+            Ok(Some(row)) if row.get::<_, Option<bool>>(0) == Some(true) => Ok(()),
+            Ok(row) => Err(format!("{:?} from {sql}", row.map(|row| row.get::<_, Option<bool>>(0)))),
+            Err(error) => Err(explain(&error)),
+        });
+    }
+
+    /// [`poll`]s, and panics with the end of the server's log when the time is over.
+    #[track_caller]
+    pub fn await_that<T>(&self, what: &str, within: Duration, ask: impl FnMut() -> Result<T, String>) -> T {
+        poll(what, within, ask).unwrap_or_else(|message| panic!("{message}\n{}", self.log_tail()))
+    }
+
+    /// The processes whose `backend_type` begins so; `"awty"` for all of awty's.
+    #[track_caller]
+    pub fn pids(&self, backend_type: &str) -> Vec<i32> {
+        let sql = "SELECT pid FROM pg_stat_activity WHERE starts_with(backend_type, $1) ORDER BY backend_start";
+        let rows = self.superuser("postgres").query(sql, &[&backend_type]);
+        let rows = rows.unwrap_or_else(|error| panic!("{sql}: {}", explain(&error)));
+        rows.iter().map(|row| row.get(0)).collect()
+    }
+
+    /// A tool of PostgreSQL (`pg_dump`, `pgbench`, ...) as the caller, connected to this server as superuser by default.
+    pub fn tool(&self, name: &str) -> Command {
+        let mut command = Command::new(stage::executable(name));
+        self.environment().into_iter().for_each(|(name, value)| {
+            command.env(name, value);
+        });
+        command
+    }
+
+    /// The environment that makes libpq's programs connect to this server as superuser.
+    pub fn environment(&self) -> [(&'static str, PathBuf); 3] {
+        let host = self.socket_directory().to_path_buf();
+        [("PGHOST", host), ("PGPORT", Self::PORT.to_string().into()), ("PGUSER", "postgres".into())]
+    }
+
+    /// What psql prints (unaligned, rows only) for a script that must not fail.
+    #[track_caller]
+    pub fn psql(&self, database: &str, script: &str) -> String {
+        let mut psql = self.tool("psql");
+        account::run(psql.args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-d", database, "-c", script]))
+    }
+}
+
+/// An error with its SQLSTATE, detail and hint.
+fn explain(error: &postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(db) => {
+            let more = [("DETAIL", db.detail()), ("HINT", db.hint())];
+            let more: String = more.iter().filter_map(|(k, v)| v.map(|v| format!("\n{k}: {v}"))).collect();
+            format!("{}: {}{more}", db.code().code(), db.message())
+        }
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,89 @@
+//! Where clusters lie, and the removal of those whose test was killed.
+//!
+//! Invariant: a directory is removed only if it has our name and our owner, and the process in its name is gone.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{account, poll};
+
+/// Not `$TMPDIR`: the path of a Unix socket has to be short, and root's servers run as another user.
+const HOME: &str = "/tmp";
+const PREFIX: &str = "awty-test-";
+
+/// A directory for a new cluster, owned by the server's account and closed to all others: connections are trusted.
+#[track_caller]
+pub(crate) fn new_directory() -> PathBuf {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let path = Path::new(HOME).join(format!("{PREFIX}{}-{number}", std::process::id()));
+    make_private(&path);
+    path
+}
+
+/// Makes a directory for the server's account.
+#[track_caller]
+pub(crate) fn make_private(path: &Path) {
+    account::run(account::command("mkdir").args(["-m", "700"]).arg(path));
+}
+
+/// The process id in a data directory's `postmaster.pid`, if that process is a server on this directory.
+pub(crate) fn postmaster(data: &Path) -> Option<Pid> {
+    let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
+    let pid: i32 = text.lines().next()?.trim().parse().ok()?;
+    let command_line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let on_this_directory = String::from_utf8_lossy(&command_line).contains(data.to_str()?);
+    on_this_directory.then_some(Pid::from_raw(pid)).flatten()
+}
+
+/// All processes of the server on a data directory, which is the working directory of each; also without a postmaster.
+pub(crate) fn processes(data: &Path) -> Vec<Pid> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let working_here = |entry: &fs::DirEntry| fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == data);
+    let pid = |entry: fs::DirEntry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?);
+    entries.flatten().filter(working_here).filter_map(pid).collect()
+}
+
+/// Ends whatever server runs in a cluster's directory, as hard as needed, and removes the directory.
+pub(crate) fn remove(directory: &Path) {
+    let data = directory.join("data");
+    if let Some(pid) = postmaster(&data) {
+        let _ = kill_process(pid, Signal::QUIT);
+    }
+    if await_end(&data, Duration::from_secs(10)).is_err() {
+        for pid in processes(&data) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        let _ = await_end(&data, Duration::from_secs(5));
+    }
+    if let Err(error) = fs::remove_dir_all(directory) {
+        eprintln!("awty-testkit: cannot remove {}: {error}", directory.display());
+    }
+}
+
+/// Waits until no process of the server is left.
+pub(crate) fn await_end(data: &Path, within: Duration) -> Result<(), String> {
+    poll("the server's processes to be gone", within, || match processes(data) {
+        rest if rest.is_empty() => Ok(()),
+        rest => Err(format!("processes {rest:?}")),
+    })
+}
+
+/// Removes the clusters of test processes that ended without doing so (killed, or interrupted at the keyboard).
+pub fn sweep() {
+    let Ok(entries) = fs::read_dir(HOME) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
+        let Some(owner) = rest.split('-').next().and_then(|pid| pid.parse::<u32>().ok()) else { continue };
+        let ours = entry.metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == account::uid());
+        if ours && !Path::new(&format!("/proc/{owner}")).exists() {
+            remove(&entry.path());
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Waiting for something to become true, with a deadline.
+//!
+//! Invariant: a wait that fails names what was awaited and what was seen last.
+
+use std::time::{Duration, Instant};
+
+/// How long a test waits for what should happen at once. Generous: a loaded machine must not fail a test, and a test that
+/// passes never waits this long.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Asks until the answer is `Ok`, or returns a message after `within`. An `Err` says what was seen instead.
+pub fn poll<T>(what: &str, within: Duration, mut ask: impl FnMut() -> Result<T, String>) -> Result<T, String> {
+    let start = Instant::now();
+    loop {
+        match ask() {
+            Ok(value) => return Ok(value),
+            Err(seen) if start.elapsed() >= within => {
+                return Err(format!("waited {:.1} s for {what}; last seen: {seen}", start.elapsed().as_secs_f64()));
+            }
+            Err(_) => pause(),
+        }
+    }
+}
+
+#[allow(clippy::disallowed_methods)] // the one place that sleeps, between two looks at the truth
+fn pause() {
+    std::thread::sleep(PAUSE);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn returns_the_first_answer() {
+        let mut asked = 0;
+        let answer = poll("the third question", PATIENCE, || {
+            asked += 1;
+            if asked == 3 { Ok(asked) } else { Err(asked.to_string()) }
+        });
+        assert_eq!(answer, Ok(3));
+    }
+
+    #[test]
+    fn a_failure_names_what_was_awaited_and_what_was_seen() {
+        let message = poll::<()>("the end", Duration::ZERO, || Err("the beginning".into())).unwrap_err();
+        assert!(message.contains("for the end; last seen: the beginning"), "{message}");
+    }
+}

@@ -1,0 +1,93 @@
+//! The clusters themselves, without awty: what the other tests rely on.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use awty_testkit::{Cluster, PATIENCE, Stop, poll, sweep};
+
+fn plain() -> Cluster {
+    Cluster::builder().without_preload().start()
+}
+
+/// A process that ended but was not waited for has no command line any more.
+fn is_alive(pid: &str) -> bool {
+    std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|command_line| !command_line.is_empty())
+}
+
+#[test]
+fn a_committed_row_survives_every_kind_of_end() {
+    let mut cluster = plain();
+    cluster.execute("postgres", &["CREATE TABLE t (i int)", "INSERT INTO t VALUES (1)"]);
+    for how in [Stop::Smart, Stop::Fast, Stop::Immediate] {
+        cluster.stop(how);
+        assert!(!cluster.is_running());
+        cluster.start();
+    }
+    cluster.kill_server();
+    cluster.start();
+    assert_eq!(cluster.value::<i64>("postgres", "SELECT count(*) FROM t"), 1);
+}
+
+#[test]
+fn a_standby_follows_and_can_be_promoted() {
+    let primary = plain();
+    let mut standby = primary.standby();
+    primary.execute("postgres", &["CREATE TABLE t (i int)"]);
+    standby.await_sql("postgres", "the primary's table", "SELECT to_regclass('t') IS NOT NULL");
+    assert!(standby.value::<bool>("postgres", "SELECT pg_is_in_recovery()"));
+    standby.promote();
+    assert!(!standby.value::<bool>("postgres", "SELECT pg_is_in_recovery()"));
+}
+
+#[test]
+fn settings_change_by_reload_and_the_log_tells() {
+    let cluster = Cluster::builder().without_preload().set("work_mem", "5MB").start();
+    assert_eq!(cluster.psql("postgres", "SHOW work_mem").trim(), "5MB");
+    let position = cluster.log_position();
+    cluster.configure("work_mem = '6MB'");
+    cluster.reload();
+    cluster.await_log(&["work_mem", "changed to"], position);
+    cluster.await_sql("postgres", "the new setting", "SELECT current_setting('work_mem') = '6MB'");
+}
+
+#[test]
+fn nothing_remains_after_a_drop() {
+    let cluster = plain();
+    let (directory, pid) = (cluster.socket_directory().to_path_buf(), cluster.postmaster_pid());
+    drop(cluster);
+    assert!(!directory.exists());
+    assert!(!is_alive(&pid.to_string()));
+}
+
+#[test]
+fn a_copied_cluster_has_its_originals_identity_unless_told_otherwise() {
+    let identity =
+        |cluster: &Cluster| -> i64 { cluster.value("postgres", "SELECT system_identifier FROM pg_control_system()") };
+    let (one, two) = (plain(), plain());
+    let other = Cluster::builder().without_preload().own_identity().start();
+    assert_eq!(identity(&one), identity(&two));
+    assert_ne!(identity(&one), identity(&other));
+}
+
+/// A test that is killed cannot clean up; the next one does.
+#[test]
+fn the_cluster_of_a_killed_process_is_swept() {
+    let conf = std::env::temp_dir().join(format!("awty-sweep-{}.conf", std::process::id()));
+    std::fs::write(&conf, "shared_preload_libraries = ''\n").unwrap();
+    let mut runner = Command::new(env!("CARGO_BIN_EXE_with-cluster"));
+    let mut runner = runner.arg("--conf").arg(&conf).args(["--", "sleep", "20"]).stdin(Stdio::null()).spawn().unwrap();
+    let directory = format!("/tmp/awty-test-{}-1", runner.id());
+    let postmaster = poll("the other process's server", PATIENCE, || {
+        let pid_file =
+            std::fs::read_to_string(format!("{directory}/data/postmaster.pid")).map_err(|e| e.to_string())?;
+        if pid_file.contains("ready") { Ok(pid_file.lines().next().unwrap().to_owned()) } else { Err(pid_file) }
+    });
+    runner.kill().unwrap();
+    runner.wait().unwrap();
+    sweep();
+    std::fs::remove_file(&conf).unwrap();
+    assert!(!Path::new(&directory).exists());
+    assert!(!is_alive(&postmaster.unwrap()));
+}

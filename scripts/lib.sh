@@ -1,0 +1,77 @@
+# What the scripts share: where things are and how they talk. Sourced, never run.
+# shellcheck shell=bash
+
+ROOT=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$ROOT"
+TARGET=${CARGO_TARGET_DIR:-$ROOT/target}
+MAJORS_BY_PREFERENCE=(15 18 17 16 14)
+
+# rustup's directory is in the PATH of login shells only.
+if ! command -v cargo >/dev/null && [[ -x ${CARGO_HOME:-$HOME/.cargo}/bin/cargo ]]; then
+    PATH=${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
+fi
+
+say() { printf '%s\n' "$*" >&2; }
+die() {
+    say "error: $*"
+    exit 1
+}
+
+# step LABEL COMMAND...: runs the command quietly, shows a line with the elapsed time, and its output only if it fails.
+step() {
+    local label=$1 log start=$SECONDS ticker rc=0
+    shift
+    log=$(mktemp)
+    say "== $label"
+    (while sleep 15; do say "   ... $((SECONDS - start)) s"; done) &
+    ticker=$!
+    "$@" >"$log" 2>&1 </dev/null || rc=$?
+    kill "$ticker" 2>/dev/null || true
+    wait "$ticker" 2>/dev/null || true
+    if ((rc != 0)); then
+        tail -n 40 "$log" >&2
+        say "   failed after $((SECONDS - start)) s: $*"
+    else
+        say "   done in $((SECONDS - start)) s"
+    fi
+    rm -f "$log"
+    return "$rc"
+}
+
+# A key of Cargo.toml's [workspace.package].
+cargo_key() { sed -n "/^\[workspace\.package\]/,/^\[[^w]/s/^$1 *= *\"\(.*\)\"/\1/p" Cargo.toml; }
+
+# The pg_config to use: $PG_CONFIG, else Debian's of the preferred major, else the one in the PATH. Empty if there is none.
+find_pg_config() {
+    local major
+    if [[ -n ${PG_CONFIG:-} ]]; then
+        command -v "$PG_CONFIG" || true
+        return
+    fi
+    for major in "${MAJORS_BY_PREFERENCE[@]}"; do
+        if server_complete "/usr/lib/postgresql/$major/bin/pg_config"; then
+            echo "/usr/lib/postgresql/$major/bin/pg_config"
+            return
+        fi
+    done
+    command -v pg_config || true
+}
+
+# Can one build for, start and test the server that this pg_config describes?
+server_complete() {
+    [[ -x $1 && -x $("$1" --bindir)/postgres && -f $("$1" --includedir-server)/postgres.h ]] &&
+        [[ -x $(pgxs_test_dir "$1")/regress/pg_regress ]]
+}
+
+pgxs_test_dir() { echo "$(dirname "$(dirname "$("$1" --pgxs)")")/test"; }
+pg_major() { "$1" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/'; }
+
+# For the scripts that need a server to be there already.
+require_pg_config() {
+    PG_CONFIG=$(find_pg_config)
+    if [[ -z $PG_CONFIG ]] || ! server_complete "$PG_CONFIG"; then
+        die "no complete PostgreSQL found (pg_config: ${PG_CONFIG:-none}); run: scripts/setup build"
+    fi
+    PG_MAJOR=$(pg_major "$PG_CONFIG")
+    export PG_CONFIG PG_MAJOR
+}

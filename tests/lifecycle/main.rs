@@ -1,0 +1,8 @@
+//! Lifecycle: what awty does over the life of a server. One file per question; each test has a cluster of its own.
+//!
+//! To add a file: write `tests/lifecycle/<question>.rs` and add its `mod` line here. A new kind of tests is a directory
+//! like this one and a `[[test]]` entry in `crates/awty-testkit/Cargo.toml`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // in a test the panic is the report
+
+mod slots;

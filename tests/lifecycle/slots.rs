@@ -1,0 +1,44 @@
+//! A check runs once, at its slot, and is found in the history.
+
+use awty_testkit::Cluster;
+use awty_testkit::postgres::Client;
+use chrono::{DateTime, Utc};
+
+/// A role `shop` with a job `seen` that notes each run and is then done.
+fn shop() -> (Cluster, Client) {
+    let cluster = Cluster::builder().start();
+    cluster.create_extension("postgres");
+    cluster.create_user("postgres", "shop");
+    let mut shop = cluster.client("postgres", "shop");
+    shop.batch_execute(
+        "CREATE TABLE shop.seen (entity_key text, session_role text);
+         CREATE FUNCTION shop.seen(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS
+           $$ INSERT INTO shop.seen VALUES (j.entity_key, current_user); SELECT NULL::timestamptz $$;
+         SELECT awty.register('seen', 'shop.seen')",
+    )
+    .unwrap();
+    (cluster, shop)
+}
+
+/// P1, P2: the check's effect and its history are there together, and it did not start before its slot.
+#[test]
+fn a_check_runs_at_its_slot_and_is_archived_as_done() {
+    let (cluster, mut shop) = shop();
+    shop.execute("SELECT awty.schedule('orders', '42', 'seen', after => '1 second')", &[]).unwrap();
+
+    cluster.await_sql(
+        "postgres",
+        "order 42 in the history",
+        "SELECT EXISTS (SELECT FROM awty.future_job_history WHERE entity_name = 'orders' AND entity_key = '42')",
+    );
+
+    let row = shop
+        .query_one("SELECT outcome::text, next_check_at, started_at, check_count FROM awty.future_job_history", &[]);
+    let row = row.unwrap();
+    let (slot, started): (DateTime<Utc>, DateTime<Utc>) = (row.get("next_check_at"), row.get("started_at"));
+    assert_eq!(row.get::<_, &str>("outcome"), "done");
+    assert_eq!(row.get::<_, i32>("check_count"), 1);
+    assert!(started >= slot, "started at {started}, before its slot {slot}");
+    assert_eq!(cluster.psql("postgres", "SELECT * FROM shop.seen").trim(), "42|shop");
+    assert_eq!(cluster.psql("postgres", "SELECT count(*) FROM awty.future_job").trim(), "0");
+}
