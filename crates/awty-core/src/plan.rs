@@ -39,13 +39,14 @@ pub struct Role {
     /// that finds nothing takes it back.
     pub due: Option<Time>,
     /// Since when every worker of this role has been in one and the same run; `None` while it has no worker or one of them
-    /// is free to take what is due.
+    /// is free to take what is due. Only with a `due` that has come does it bring a helper.
     pub behind_since: Option<Mono>,
     /// Its workers, those that are just starting included.
     pub workers: u32,
     /// Nothing is started for it before this: the role cannot connect, or the server had no worker slot free.
     pub parked_until: Option<Mono>,
-    /// When it last got a worker: the value of a counter that the launcher raises at each start, and 0 if it never did.
+    /// When it was last served: the value of a counter that is raised whenever a worker starts or leaves, 0 if never. A
+    /// role whose worker made room for others so comes after them.
     pub last_served: u64,
 }
 
