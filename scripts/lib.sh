@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 
 ROOT=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-cd "$ROOT"
+cd "$ROOT" || exit
+# shellcheck disable=SC2034 # used by the scripts
 TARGET=${CARGO_TARGET_DIR:-$ROOT/target}
 MAJORS_BY_PREFERENCE=(15 18 17 16 14)
 

@@ -8,7 +8,7 @@
 //!
 //! let mut cluster = Cluster::builder().set("awty.slot", "1s").start();
 //! cluster.create_extension("postgres");
-//! cluster.await_sql("postgres", "the first slot to have run", "SELECT last_slot IS NOT NULL FROM awty.status");
+//! cluster.await_sql("postgres", "the first slot to have run", "SELECT last_slot_run IS NOT NULL FROM awty.status");
 //! cluster.stop(Stop::Immediate);
 //! cluster.start();
 //! ```

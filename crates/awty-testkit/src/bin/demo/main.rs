@@ -1,0 +1,57 @@
+//! The demo: a shop with late orders, on a throwaway cluster that stays for a look around.
+//!
+//! Everything it prints is queried. Exit status 0 only if each order that did not ship in time has its alerts and no other
+//! has. Does not: build or stage; `scripts/demo` does, and stops the cluster later.
+
+mod report;
+mod shop;
+mod view;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use awty_testkit::poll;
+
+use crate::shop::Shop;
+use crate::view::View;
+
+/// After the last order: 5 seconds to its last check, and as much again for a slow machine, several times over.
+const DRAIN: Duration = Duration::from_secs(60);
+
+fn main() -> ExitCode {
+    let Some(directory) = std::env::args_os().nth(1) else {
+        eprintln!("usage: demo DIRECTORY (run it by `make demo`)");
+        return ExitCode::from(2);
+    };
+    println!("== start PostgreSQL with awty, slots of one second, and open a shop");
+    let mut shop = Shop::open(Path::new(&directory));
+
+    println!("== pgbench places 40 orders a second for {} s and ships most of them", shop::SECONDS);
+    let mut view = View::new(&shop.cluster);
+    let mut customers = shop.customers();
+    while customers.is_busy_for(Duration::from_secs(1)) {
+        view.show();
+    }
+    if let Err(message) = customers.result() {
+        eprintln!("{message}");
+        return ExitCode::FAILURE;
+    }
+
+    view.note("== the shop closes; the last orders' checks are still to come");
+    let drained = poll("all checks to be done", DRAIN, || {
+        view.show_each_second();
+        match shop.pending() {
+            0 => Ok(()),
+            pending => Err(format!("{pending} pending")),
+        }
+    });
+    view.show();
+    view.end();
+    if let Err(message) = &drained {
+        eprintln!("{message}\n{}", shop.cluster.log_tail());
+    }
+
+    let right = report::print(&shop.cluster);
+    if right && drained.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,65 @@
+//! What the demo ends with: the history, some of its rows, and whether the alerts are right.
+
+use awty_testkit::Cluster;
+use awty_testkit::postgres::Row;
+
+use crate::shop::{SHOP, text};
+
+const BY_OUTCOME: &str = "
+SELECT outcome, check_count AS checks, count(*) AS orders,
+       round(avg(extract(epoch FROM lateness)) * 1000, 1) AS \"avg lateness (ms)\",
+       round(max(extract(epoch FROM lateness)) * 1000, 1) AS \"max lateness (ms)\"
+FROM awty.future_job_history GROUP BY outcome, check_count ORDER BY outcome, check_count";
+
+/// One order of each kind: shipped in time, shipped after the first alert, never shipped.
+const EXAMPLES: &str = "
+SELECT DISTINCT ON (outcome, check_count) entity_key AS \"order\", first_check_at::time(3) AS first_check_at,
+       next_check_at::time(3) AS next_check_at, started_at::time(3) AS started_at, lateness, check_count, outcome
+FROM awty.future_job_history ORDER BY outcome, check_count, id";
+
+/// Prints the end of the demo; true if every order has the alerts that it must have, and no other.
+pub(crate) fn print(cluster: &Cluster) -> bool {
+    println!("== the history, by outcome");
+    table(cluster, BY_OUTCOME);
+    println!("== an order of each kind, in awty.future_job_history");
+    table(cluster, EXAMPLES);
+
+    println!("== is it right?");
+    let right = verify(cluster);
+    let host = cluster.socket_directory().display();
+    println!("\nThe cluster is still there:\n  psql -h {host} -U {SHOP} {SHOP}\nStop and remove it:\n  make demo-stop");
+    right
+}
+
+fn table(cluster: &Cluster, sql: &str) {
+    let status = cluster.tool("psql").args(["-X", "-P", "pager=off", "-U", SHOP, "-d", SHOP, "-c", sql]).status();
+    if !status.is_ok_and(|status| status.success()) {
+        println!("(psql failed)");
+    }
+}
+
+fn verify(cluster: &Cluster) -> bool {
+    let mut client = cluster.client(SHOP, SHOP);
+    let sql = text("verify.sql");
+    let wrong = client.query(&sql, &[]).unwrap_or_else(|error| panic!("demo/verify.sql: {error:?}"));
+    let counts = "SELECT (SELECT count(*) FROM shop.orders), (SELECT count(*) FROM shop.orders WHERE status = 'UNSHIPPED'),
+                         (SELECT count(*) FROM shop.alert WHERE level = 0), (SELECT count(*) FROM shop.alert WHERE level = 1)";
+    let counts = client.query_one(counts, &[]).unwrap_or_else(|error| panic!("{counts}: {error:?}"));
+    let n = |column: usize| -> i64 { counts.get(column) };
+    println!("{} orders, {} never shipped; {} alerts, {} of them escalated again", n(0), n(1), n(2), n(3));
+    for row in wrong.iter().take(20) {
+        println!("WRONG: {}", complaint(row));
+    }
+    match wrong.len() {
+        // A demo in which nothing happened has shown nothing.
+        0 if n(0) > 0 && n(2) > 0 => println!("Every order that did not ship in time has its alert, and no other has."),
+        0 => println!("WRONG: there were no orders or no alerts"),
+        more => println!("WRONG: {more} findings in all (demo/verify.sql)"),
+    }
+    wrong.is_empty() && n(0) > 0 && n(2) > 0
+}
+
+fn complaint(row: &Row) -> String {
+    let level = row.get::<_, Option<i32>>("level").map(|level| format!(" (level {level})")).unwrap_or_default();
+    format!("order {}{level} {}", row.get::<_, i64>("order_id"), row.get::<_, &str>("wrong"))
+}

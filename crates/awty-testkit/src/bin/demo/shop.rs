@@ -1,0 +1,82 @@
+//! The shop: its cluster, its schema (`demo/shop.sql`) and its customers (pgbench).
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use awty_testkit::postgres::Client;
+use awty_testkit::{Cluster, poll};
+
+/// For how long customers order.
+pub(crate) const SECONDS: u32 = 20;
+
+/// The database, and the ordinary role that owns everything in it.
+pub(crate) const SHOP: &str = "shop";
+
+/// A running shop.
+pub(crate) struct Shop {
+    pub(crate) cluster: Cluster,
+    client: Client,
+}
+
+impl Shop {
+    /// Starts the cluster and makes the shop in it.
+    pub(crate) fn open(directory: &Path) -> Self {
+        let cluster = Cluster::builder().lasting_at(directory).start();
+        cluster.execute("postgres", &["CREATE DATABASE shop"]);
+        cluster.create_extension(SHOP);
+        cluster.create_user(SHOP, SHOP);
+        let mut client = cluster.client(SHOP, SHOP);
+        client.batch_execute(&text("shop.sql")).unwrap_or_else(|error| panic!("demo/shop.sql: {error:?}"));
+        Shop { cluster, client }
+    }
+
+    /// Checks that wait.
+    pub(crate) fn pending(&mut self) -> i64 {
+        let row = self.client.query_one("SELECT count(*) FROM awty.future_job", &[]);
+        row.unwrap_or_else(|error| panic!("cannot count the pending checks: {error:?}")).get(0)
+    }
+
+    /// Lets pgbench place 40 orders a second and look 80 times a second for one to ship.
+    pub(crate) fn customers(&self) -> Customers {
+        let mut pgbench = self.cluster.tool("pgbench");
+        pgbench.args(["-n", "-c", "2", "-j", "2", "-R", "120", "-T", &SECONDS.to_string(), "-U", SHOP]);
+        for (script, weight) in [("place.sql", 1), ("ship.sql", 2)] {
+            pgbench.arg("-f").arg(format!("{}@{weight}", file(script).display()));
+        }
+        pgbench.arg(SHOP).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        Customers(pgbench.spawn().unwrap_or_else(|error| panic!("cannot run pgbench: {error}")))
+    }
+}
+
+/// pgbench at work.
+pub(crate) struct Customers(Child);
+
+impl Customers {
+    /// Waits for so long, or until pgbench ends; false once it has ended.
+    pub(crate) fn is_busy_for(&mut self, time: Duration) -> bool {
+        let ended = poll("pgbench to end", time, || match self.0.try_wait() {
+            Ok(Some(_)) => Ok(()),
+            _ => Err(String::new()),
+        });
+        ended.is_err()
+    }
+
+    /// What pgbench complained about, if it failed.
+    pub(crate) fn result(self) -> Result<(), String> {
+        let output = self.0.wait_with_output().map_err(|error| error.to_string())?;
+        let complaints = String::from_utf8_lossy(&output.stderr);
+        let failed = !output.status.success() || complaints.contains("aborted");
+        if failed { Err(format!("pgbench failed ({}):\n{complaints}", output.status)) } else { Ok(()) }
+    }
+}
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../demo").join(name)
+}
+
+/// A file of `demo/` as text.
+pub(crate) fn text(name: &str) -> String {
+    let path = file(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
+}
