@@ -60,7 +60,7 @@ impl View {
         self.shown = Some(Instant::now());
         let seconds = self.start.elapsed().as_secs();
         let numbers = self.client.query_one(NUMBERS, &[]).unwrap_or_else(|error| panic!("{NUMBERS}: {error:?}"));
-        let chart = self.client.query(CHART, &[&f64::from(SLOTS)]).unwrap_or_else(|error| panic!("{CHART}: {error:?}"));
+        let chart = self.client.query(CHART, &[&SLOTS]).unwrap_or_else(|error| panic!("{CHART}: {error:?}"));
         let runs: Vec<i64> = chart.iter().map(|row| row.get("runs")).collect();
         let n = |column: &str| -> i64 { numbers.get(column) };
         if !self.terminal {
