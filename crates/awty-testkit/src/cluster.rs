@@ -64,7 +64,7 @@ impl Cluster {
         let output = start.arg(self.log_file()).output();
         let output = output.unwrap_or_else(|error| panic!("cannot run {start:?}: {error}"));
         if !output.status.success() {
-            panic!("the server did not start: {}\n{}", String::from_utf8_lossy(&output.stderr), self.log_tail());
+            panic!("the server did not start: {}", String::from_utf8_lossy(&output.stderr));
         }
     }
 
@@ -124,7 +124,7 @@ impl Cluster {
     #[track_caller]
     pub fn postmaster_pid(&self) -> i32 {
         let pid = files::postmaster(&self.data());
-        pid.unwrap_or_else(|| panic!("the server does not run\n{}", self.log_tail())).as_raw_nonzero().get()
+        pid.unwrap_or_else(|| panic!("the server does not run")).as_raw_nonzero().get()
     }
 
     /// Sends a signal to one of the server's processes. It may be gone already: that is not an error.
@@ -170,7 +170,7 @@ impl Cluster {
         let output = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
         if !output.status.success() {
             let stderr = String::from_utf8_lossy(&output.stderr);
-            panic!("pg_ctl {} failed: {stderr}\n{}", arguments[0], self.log_tail());
+            panic!("pg_ctl {} failed: {stderr}", arguments[0]);
         }
     }
 }

@@ -21,7 +21,7 @@ impl Cluster {
     #[track_caller]
     pub fn client(&self, database: &str, role: &str) -> Client {
         let client = self.try_client(database, role);
-        client.unwrap_or_else(|error| panic!("cannot connect to {database} as {role}: {error}\n{}", self.log_tail()))
+        client.unwrap_or_else(|error| panic!("cannot connect to {database} as {role}: {error}"))
     }
 
     /// A connection as superuser.
@@ -36,7 +36,7 @@ impl Cluster {
         let mut client = self.superuser(database);
         for statement in statements {
             if let Err(error) = client.batch_execute(statement) {
-                panic!("{statement}: {}\n{}", explain(&error), self.log_tail());
+                panic!("{statement}: {}", explain(&error));
             }
         }
     }
@@ -64,7 +64,7 @@ impl Cluster {
     #[track_caller]
     pub fn value<T: for<'a> postgres::types::FromSql<'a>>(&self, database: &str, sql: &str) -> T {
         let row = self.superuser(database).query_one(sql, &[]);
-        row.unwrap_or_else(|error| panic!("{sql}: {}\n{}", explain(&error), self.log_tail())).get(0)
+        row.unwrap_or_else(|error| panic!("{sql}: {}", explain(&error))).get(0)
     }
 
     /// Waits until a query (as superuser) that returns one boolean returns true.
@@ -78,10 +78,10 @@ impl Cluster {
         });
     }
 
-    /// [`poll`]s, and panics with the end of the server's log when the time is over.
+    /// [`poll`]s, and panics when the time is over (the end of the server's log follows when the cluster is dropped).
     #[track_caller]
     pub fn await_that<T>(&self, what: &str, within: Duration, ask: impl FnMut() -> Result<T, String>) -> T {
-        poll(what, within, ask).unwrap_or_else(|message| panic!("{message}\n{}", self.log_tail()))
+        poll(what, within, ask).unwrap_or_else(|message| panic!("{message}"))
     }
 
     /// The processes whose `backend_type` begins so; `"awty"` for all of awty's.

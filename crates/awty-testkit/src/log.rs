@@ -26,7 +26,7 @@ impl Cluster {
             let line = log.lines().find(|line| parts.iter().all(|part| line.contains(part)));
             line.map(str::to_owned).ok_or_else(|| "no such line".into())
         });
-        found.unwrap_or_else(|message| panic!("{message}\n{}", self.log_tail()))
+        found.unwrap_or_else(|message| panic!("{message}"))
     }
 
     /// The end of the server's log, for the message of a failing test.
