@@ -181,6 +181,8 @@ mod tests {
         assert_eq!(at_ten(&[soon(200)], caps(4, 2)).start, [0]);
         let plan = at_ten(&[soon(500), soon(300)], caps(4, 2));
         assert_eq!((plan.start, plan.wake_in), (vec![], Duration::from_millis(100)));
+        let very_soon = Role { due: Some(now() + TimeDelta::microseconds(200_001)), ..IDLE };
+        assert_eq!(at_ten(&[very_soon], caps(4, 2)).wake_in, MIN_SLEEP);
     }
 
     #[test]

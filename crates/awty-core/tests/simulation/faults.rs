@@ -6,13 +6,14 @@ use awty_core::slot::effective;
 
 impl World {
     pub fn something_goes_wrong(&mut self) {
-        match self.dice.below(16) {
+        match self.dice.below(17) {
             0..6 => self.worker_dies(),
             6 | 7 => self.pause(),
             8..11 => self.resume(),
             11 | 12 => self.clock_jumps(),
             13 => self.server_restarts(),
             14 => self.release(),
+            15 => self.hold(),
             _ => self.slot_is_changed(),
         }
     }
@@ -58,6 +59,19 @@ impl World {
         (0..JOBS).for_each(|job| self.resume_job(job));
         while self.table.rows.values().any(|row| row.held) {
             self.release();
+        }
+    }
+
+    /// Somebody holds a check, also one that is being run: that run must commit nothing.
+    fn hold(&mut self) {
+        let running = self.workers.iter().find_map(|worker| match &worker.doing {
+            Doing::Running(run) => Some(run.id),
+            _ => None,
+        });
+        let Some(id) = running.or(self.table.rows.keys().next().copied()) else { return };
+        if let Some(row) = self.table.rows.get_mut(&id).filter(|row| !row.held && !row.locked) {
+            (row.held, row.version) = (true, row.version + 1);
+            self.ledger.hold(id, true);
         }
     }
 

@@ -122,7 +122,8 @@ impl World {
 
     fn look(&mut self, worker: usize) {
         let role = self.workers[worker].role;
-        match self.earliest(role).filter(|(slot, _)| *slot <= self.now) {
+        // It may be there shortly before the slot, and asks until the slot has come.
+        match self.earliest(role).filter(|(slot, _)| *slot <= self.now + self.caps.lead) {
             Some((_, id)) if self.waiting == 0 || self.dice.one_in(2) => self.workers[worker].doing = Doing::Found(id),
             None if self.dice.one_in(2) => self.hint(role),
             _ => self.leave(worker),
