@@ -4,7 +4,7 @@
 //! - [`limits`] are the options of a job with their legal ranges; [`guard`] applies them to one check, before and after
 //!   a run; [`retry`] spaces failed runs; [`outcome`] names why a check ended.
 //! - [`plan`] says which roles get a worker and when the launcher wakes next; [`bucket`] spreads a backlog.
-//! - [`nearest`] finds the name that was probably meant.
+//! - [`mod@nearest`] finds the name that was probably meant.
 //!
 //! Invariant: the same arguments give the same answer; the current time is always an argument, and nothing panics.
 //!
