@@ -1,0 +1,59 @@
+-- awty, part 5: the place to see a silent stop.
+
+-- One row: this database.
+--
+-- Columns:
+--   enabled          awty.enabled
+--   held, why        nothing runs, and why
+--   slot             awty.slot
+--   last_slot_run    the latest slot of which a check has run since the server started
+--   lag              how long the oldest overdue check has been waiting; 0 when none is
+--   oldest_overdue   its slot; paused jobs and held checks do not count
+--   pending          checks that wait, held ones too; counted up to 100000, beyond that as autovacuum last estimated
+--   held_checks      checks held for awty.release()
+--   workers          worker processes here now
+--   last_error       what last kept awty from running checks in this database
+CREATE VIEW awty.status AS
+SELECT pg_catalog.current_database() AS database,
+       runtime.enabled,
+       origin.foreign_rows > 0 AS held,
+       CASE WHEN origin.foreign_rows > 0
+            THEN 'the checks of this database come from another one; SELECT awty.adopt(); runs them here' END AS why,
+       runtime.slot,
+       runtime.last_slot_run,
+       coalesce(greatest(pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) overdue.oldest, '0'), '0') AS lag,
+       overdue.oldest AS oldest_overdue,
+       CASE WHEN counted.n OPERATOR(pg_catalog.<=) 100000 THEN counted.n
+            ELSE greatest(counted.n, estimate.n) END AS pending,
+       held.n AS held_checks,
+       runtime.workers,
+       runtime.trouble AS last_error
+FROM awty.runtime() AS runtime
+CROSS JOIN LATERAL (
+    SELECT pg_catalog.count(*) AS foreign_rows
+    FROM awty.origin AS o
+    WHERE o.identity OPERATOR(pg_catalog.<>) (SELECT s.last_value FROM awty.identity AS s)
+       OR o.database OPERATOR(pg_catalog.<>)
+          (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())
+) AS origin
+CROSS JOIN LATERAL (
+    SELECT pg_catalog.min(first.next_check_at) AS oldest
+    FROM awty.job AS j
+    CROSS JOIN LATERAL (
+        SELECT f.next_check_at FROM awty.future_job AS f
+        WHERE f.job OPERATOR(pg_catalog.=) j.name AND NOT f.held
+          AND f.next_check_at OPERATOR(pg_catalog.<=) pg_catalog.clock_timestamp()
+        ORDER BY f.next_check_at LIMIT 1
+    ) AS first
+    WHERE NOT j.paused
+) AS overdue
+CROSS JOIN LATERAL (
+    SELECT pg_catalog.count(*) AS n FROM (SELECT 1 FROM awty.future_job LIMIT 100001) AS some
+) AS counted
+CROSS JOIN LATERAL (
+    SELECT c.reltuples::pg_catalog.int8 AS n FROM pg_catalog.pg_class AS c
+    WHERE c.oid OPERATOR(pg_catalog.=) 'awty.future_job'::pg_catalog.regclass
+) AS estimate
+CROSS JOIN LATERAL (
+    SELECT pg_catalog.count(*) AS n FROM awty.future_job AS f WHERE f.held
+) AS held;

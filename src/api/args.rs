@@ -1,0 +1,107 @@
+//! The arguments of a call, as PostgreSQL passes them.
+//!
+//! Invariant: text is taken as bytes in the database's encoding; what is too long or empty is refused here, before
+//! anything else happens.
+
+use crate::clock;
+use crate::error::{Error, Result};
+use crate::run::memory::{self, Room};
+use crate::text::Text;
+use pgrx::datum::{Interval, TimestampWithTimeZone};
+use pgrx::{FromDatum, pg_sys};
+use std::str::FromStr;
+
+/// The longest name of a job, in bytes; as for any name in PostgreSQL.
+pub const MAX_JOB: usize = 63;
+/// The longest name of an entity: a table's, with its schema and quotes.
+pub const MAX_ENTITY_NAME: usize = 255;
+/// The longest key of an entity, so that it fits into an index.
+pub const MAX_ENTITY_KEY: usize = 1024;
+/// The largest `args` of a check.
+pub const MAX_ARGS: usize = 1024 * 1024;
+
+/// The arguments of one call.
+pub struct Args(pg_sys::FunctionCallInfo, #[allow(dead_code, reason = "held, not read")] Room);
+
+impl Args {
+    pub fn new(fcinfo: pg_sys::FunctionCallInfo) -> Self {
+        Self(fcinfo, memory::room())
+    }
+
+    /// An argument, `None` for NULL. `T` must be the type that the function is declared with.
+    pub fn get<T: FromDatum>(&self, index: usize) -> Option<T> {
+        // SAFETY: PostgreSQL passes as many arguments as the function is declared with, of those types.
+        unsafe { pgrx::pg_getarg(self.0, index) }
+    }
+
+    /// An argument as it came.
+    pub fn datum(&self, index: usize) -> Option<pg_sys::Datum> {
+        // SAFETY: as above.
+        unsafe { pgrx::pg_getarg_datum(self.0, index) }
+    }
+
+    /// A name that must be given.
+    pub fn name(&self, index: usize, argument: &'static str, max: usize) -> Result<Text> {
+        self.optional_name(index, argument, max)?.ok_or(Error::Null { argument })
+    }
+
+    /// A name that may be NULL.
+    pub fn optional_name(&self, index: usize, argument: &'static str, max: usize) -> Result<Option<Text>> {
+        match self.get::<Text>(index) {
+            Some(text) if text.len() == 0 => Err(Error::Empty { argument }),
+            Some(text) if text.len() > max => Err(Error::TooLong { argument, max }),
+            text => Ok(text),
+        }
+    }
+
+    /// The name of a role that must exist.
+    pub fn role(&self, index: usize, argument: &'static str) -> Result<pg_sys::Oid> {
+        self.optional_role(index)?.ok_or(Error::Null { argument })
+    }
+
+    /// The name of a role, which must exist if it is not NULL.
+    pub fn optional_role(&self, index: usize) -> Result<Option<pg_sys::Oid>> {
+        let Some(name) = self.get::<&std::ffi::CStr>(index) else { return Ok(None) };
+        crate::catalog::role(name)
+            .map(Some)
+            .ok_or_else(|| Error::UnknownRole { role: name.to_string_lossy().into_owned() })
+    }
+
+    /// One of a few words, `None` for NULL.
+    pub fn choice<T: FromStr>(
+        &self,
+        index: usize,
+        argument: &'static str,
+        choices: &'static str,
+    ) -> Result<Option<T>> {
+        let Some(text) = self.get::<Text>(index) else { return Ok(None) };
+        let value = text.to_string();
+        value.parse().map(Some).map_err(|_| Error::Choice { argument, value, choices })
+    }
+
+    /// A duration, `None` for NULL; months count 30 days.
+    pub fn duration(&self, index: usize, argument: &'static str) -> Result<Option<chrono::TimeDelta>> {
+        match self.get::<Interval>(index) {
+            Some(interval) => clock::delta(&interval).map(Some).ok_or(Error::OutOfRange { argument }),
+            None => Ok(None),
+        }
+    }
+
+    /// A finite time, `None` for NULL.
+    pub fn time(&self, index: usize, argument: &'static str) -> Result<Option<awty_core::Time>> {
+        match self.get::<TimestampWithTimeZone>(index) {
+            Some(value) => clock::from_timestamp(value.into()).map(Some).ok_or(Error::OutOfRange { argument }),
+            None => Ok(None),
+        }
+    }
+
+    /// Arguments for a job that are not too large, `None` for NULL.
+    pub fn jsonb(&self, index: usize) -> Result<Option<pg_sys::Datum>> {
+        let Some(datum) = self.datum(index) else { return Ok(None) };
+        // SAFETY: jsonb is a varlena, toasted or not.
+        if unsafe { pg_sys::toast_raw_datum_size(datum) } > MAX_ARGS {
+            return Err(Error::ArgsTooLarge { max: MAX_ARGS });
+        }
+        Ok(Some(datum))
+    }
+}

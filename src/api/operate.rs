@@ -1,0 +1,90 @@
+//! What an operator does with jobs, held checks and restored databases: `awty.pause()`, `awty.resume()`, `awty.allow()`,
+//! `awty.disallow()`, `awty.release()` and `awty.adopt()`.
+
+use super::args::{Args, MAX_JOB};
+use super::rights;
+use crate::error::{Error, Result};
+use crate::store::{future_job, job, origin, partition, tally};
+use crate::{catalog, clock, hint, settings};
+use pgrx::pg_sys;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+
+#[pg_extern(sql = false)]
+fn pause(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
+    Ok(set_paused(&Args::new(fcinfo), "awty.pause()", true)?)
+}
+
+#[pg_extern(sql = false)]
+fn resume(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
+    Ok(set_paused(&Args::new(fcinfo), "awty.resume()", false)?)
+}
+
+#[pg_extern(sql = false)]
+fn allow(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
+    Ok(set_allowed(&Args::new(fcinfo), "awty.allow()", true)?)
+}
+
+#[pg_extern(sql = false)]
+fn disallow(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
+    Ok(set_allowed(&Args::new(fcinfo), "awty.disallow()", false)?)
+}
+
+#[pg_extern(sql = false)]
+fn release(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
+    Ok(release_check(&Args::new(fcinfo))?)
+}
+
+#[pg_extern(sql = false)]
+fn adopt(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
+    let _ = Args::new(fcinfo);
+    Ok(adopt_database()?)
+}
+
+fn set_paused(args: &Args, function: &'static str, paused: bool) -> Result<()> {
+    rights::gate(function)?;
+    let job = rights::own_job(&args.name(0, "job", MAX_JOB)?)?;
+    if job::set_paused(&job.name, paused, clock::now()) {
+        hint::visit_at_commit(false);
+    }
+    Ok(())
+}
+
+fn set_allowed(args: &Args, function: &'static str, allowed: bool) -> Result<()> {
+    rights::gate(function)?;
+    let job = rights::own_job(&args.name(0, "job", MAX_JOB)?)?;
+    let role = args.role(1, "role")?;
+    if allowed {
+        job::allow(&job.name, role);
+    } else {
+        job::disallow(&job.name, role);
+    }
+    Ok(())
+}
+
+/// Lets a held check run again. To one who is no member of its job's role it does not exist.
+fn release_check(args: &Args) -> Result<()> {
+    rights::gate("awty.release()")?;
+    let id: i64 = args.get(0).ok_or(Error::Null { argument: "id" })?;
+    let (name, _) = future_job::job_of(id).ok_or(Error::UnknownCheck { id })?;
+    let job = rights::job(&name)?;
+    if !rights::owns(&job) {
+        return Err(Error::UnknownCheck { id });
+    }
+    let slot = future_job::release(id).ok_or(Error::NotHeld { id })?;
+    tally::absolve(id);
+    hint::at_commit(job.role, clock::to_timestamp(slot));
+    Ok(())
+}
+
+/// Says that this restored or cloned database is the one to run its checks.
+fn adopt_database() -> Result<()> {
+    rights::gate("awty.adopt()")?;
+    if !catalog::owns_database(catalog::current_role()) {
+        return Err(Error::NotDatabaseOwner { database: catalog::database_name() });
+    }
+    origin::adopt();
+    partition::maintain(clock::now(), settings::history_retention());
+    hint::visit_at_commit(true);
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! `awty.register()`, `awty.alter()` and `awty.unregister()`.
+
+use super::args::{Args, MAX_JOB};
+use super::rights;
+use crate::error::{Error, Result};
+use crate::store::job::{self, Job, Options};
+use crate::store::{future_job, history, origin, partition};
+use crate::{catalog, clock, function, hint, settings};
+use awty_core::{Limits, Outcome, Width};
+use chrono::TimeDelta;
+use pgrx::pg_sys;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+
+const ON_MISSED: &str = "run, next_slot, skip";
+const KEEP_HISTORY: &str = "all, ran, none";
+
+#[pg_extern(sql = false)]
+fn register(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
+    Ok(register_job(&Args::new(fcinfo))?)
+}
+
+#[pg_extern(sql = false)]
+fn alter(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
+    Ok(alter_job(&Args::new(fcinfo))?)
+}
+
+#[pg_extern(sql = false)]
+fn unregister(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<i32, ErrorReport> {
+    Ok(unregister_job(&Args::new(fcinfo))?)
+}
+
+fn register_job(args: &Args) -> Result<()> {
+    rights::gate("awty.register()")?;
+    let name = args.name(0, "job", MAX_JOB)?;
+    let function = args.name(1, "function", usize::MAX)?;
+    let options = options(args, Options { slot: None, limits: Limits::defaults(settings::slot()) }, true)?;
+    let role = run_as(args.optional_role(11)?)?;
+    let (schema, function) = function::parse(&function)?;
+    let set_based = function::resolve(&schema, &function, role, None)?.set_based;
+    let job = Job { name, schema, function, role, set_based, options, paused: false, resumed_at: None };
+    let now = clock::now();
+    if !job::insert(&job, catalog::current_role(), now) {
+        return Err(Error::JobExists { job: job.name.to_string() });
+    }
+    origin::claim_if_new();
+    partition::maintain(now, settings::history_retention());
+    hint::visit_at_commit(false);
+    Ok(())
+}
+
+fn alter_job(args: &Args) -> Result<()> {
+    rights::gate("awty.alter()")?;
+    let mut job = rights::own_job(&args.name(0, "job", MAX_JOB)?)?;
+    for option in args.get::<Vec<Option<String>>>(12).unwrap_or_default().into_iter().flatten() {
+        reset(&mut job.options, option)?;
+    }
+    job.options = options(args, job.options, false)?;
+    let role = args.optional_role(11)?;
+    if let Some(role) = role {
+        job.role = run_as(Some(role))?;
+    }
+    let function = args.optional_name(1, "function", usize::MAX)?;
+    if let Some(function) = &function {
+        (job.schema, job.function) = function::parse(function)?;
+    }
+    if role.is_some() || function.is_some() {
+        job.set_based = function::resolve(&job.schema, &job.function, job.role, None)?.set_based;
+    }
+    job::update(&job);
+    hint::visit_at_commit(false);
+    Ok(())
+}
+
+fn unregister_job(args: &Args) -> Result<i32> {
+    rights::gate("awty.unregister()")?;
+    let name = args.name(0, "job", MAX_JOB)?;
+    // A job whose row is broken must be possible to get rid of, by a superuser at least.
+    match job::find(&name) {
+        // SAFETY: a getter.
+        Some(Err(_)) if unsafe { pg_sys::superuser() } => {}
+        _ => {
+            rights::own_job(&name)?;
+        }
+    }
+    let ids = future_job::lock_job(&name);
+    let ended = history::end(&ids, Outcome::Cancelled, clock::now(), None);
+    job::delete(&name);
+    Ok(i32::try_from(ended).unwrap_or(i32::MAX))
+}
+
+/// Whose rights the job gets: the caller's, or those of a role that the caller may become.
+fn run_as(role: Option<pg_sys::Oid>) -> Result<pg_sys::Oid> {
+    let caller = catalog::current_role();
+    let role = role.unwrap_or(caller);
+    let label = || catalog::role_label(role);
+    if !catalog::can_become(caller, role) {
+        return Err(Error::NotMember { role: label() });
+    }
+    catalog::can_connect(catalog::database(), role).map_err(|why| match why {
+        catalog::CannotConnect::Gone => Error::UnknownRole { role: label() },
+        catalog::CannotConnect::NoLogin => Error::NoLogin { role: label() },
+        catalog::CannotConnect::NoConnect => {
+            Error::NoConnect { role: label(), database: catalog::database_name() }
+        }
+    })?;
+    Ok(role)
+}
+
+/// The options as they stand with the arguments from the third on. With `all`, NULL is no value for an option that has
+/// one by default.
+fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> {
+    let required = |argument| if all { Err(Error::Null { argument }) } else { Ok(()) };
+    if let Some(slot) = args.duration(2, "slot")? {
+        options.slot = Some(slot);
+    }
+    let limits = &mut options.limits;
+    match args.duration(3, "timeout")? {
+        Some(timeout) => limits.timeout = timeout,
+        None => required("timeout")?,
+    }
+    match args.get::<i32>(4) {
+        Some(max_checks) => limits.max_checks = u32::try_from(max_checks).unwrap_or(0),
+        None => required("max_checks")?,
+    }
+    match args.duration(5, "max_horizon")? {
+        Some(max_horizon) => limits.max_horizon = max_horizon,
+        None => required("max_horizon")?,
+    }
+    match args.get::<i32>(6) {
+        Some(max_attempts) => limits.max_attempts = u32::try_from(max_attempts).unwrap_or(0),
+        None => required("max_attempts")?,
+    }
+    match args.duration(7, "retry_after")? {
+        Some(retry_after) => limits.retry_after = retry_after,
+        None => required("retry_after")?,
+    }
+    match args.choice(8, "on_missed", ON_MISSED)? {
+        Some(on_missed) => limits.on_missed = on_missed,
+        None => required("on_missed")?,
+    }
+    if let Some(max_lateness) = args.duration(9, "max_lateness")? {
+        limits.max_lateness = Some(max_lateness);
+    }
+    match args.choice(10, "keep_history", KEEP_HISTORY)? {
+        Some(keep_history) => limits.keep_history = keep_history,
+        None => required("keep_history")?,
+    }
+    limits.check().map_err(|error| Error::Option { message: error.to_string() })?;
+    if let Some(slot) = options.slot {
+        check_slot(slot)?;
+    }
+    Ok(options)
+}
+
+/// A job's slot must be whole seconds, divide a day, and be made of whole slots of the server.
+fn check_slot(slot: TimeDelta) -> Result<()> {
+    let message = |message: String| Error::Option { message };
+    if slot.subsec_nanos() != 0 {
+        return Err(message("option \"slot\" must be a whole number of seconds".into()));
+    }
+    let width = Width::new(slot.num_seconds()).map_err(|error| message(format!("option \"slot\": {error}")))?;
+    let server = settings::slot();
+    if !width.is_multiple_of(server) {
+        return Err(Error::SlotNotMultiple { seconds: width.seconds(), server: server.seconds() });
+    }
+    Ok(())
+}
+
+/// Sets an option back to its default.
+fn reset(options: &mut Options, option: String) -> Result<()> {
+    let defaults = Limits::defaults(options.limits.width);
+    let limits = &mut options.limits;
+    match option.as_str() {
+        "slot" => options.slot = None,
+        "timeout" => limits.timeout = defaults.timeout,
+        "max_checks" => limits.max_checks = defaults.max_checks,
+        "max_horizon" => limits.max_horizon = defaults.max_horizon,
+        "max_attempts" => limits.max_attempts = defaults.max_attempts,
+        "retry_after" => limits.retry_after = defaults.retry_after,
+        "on_missed" => limits.on_missed = defaults.on_missed,
+        "max_lateness" => limits.max_lateness = defaults.max_lateness,
+        "keep_history" => limits.keep_history = defaults.keep_history,
+        _ => return Err(Error::UnknownOption { option }),
+    }
+    Ok(())
+}

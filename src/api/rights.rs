@@ -1,0 +1,69 @@
+//! Who may do what with which job.
+//!
+//! Invariant: the caller is whoever's rights the call runs with (`GetUserId()`), so that a SECURITY DEFINER function
+//! schedules as its owner. Names of jobs are only suggested to those who may know of them.
+
+use crate::error::{Error, Result};
+use crate::store::job::{self, Job};
+use crate::text::Text;
+use crate::{board, catalog};
+use awty_core::nearest;
+use pgrx::pg_sys;
+
+/// Refuses where nothing may be written, and where nothing would ever run.
+pub fn gate(function: &'static str) -> Result<()> {
+    if !board::is_present() {
+        return Err(Error::NotPreloaded);
+    }
+    // SAFETY: plain getters.
+    unsafe {
+        if pg_sys::RecoveryInProgress() {
+            return Err(Error::Standby { function });
+        }
+        if pg_sys::XactReadOnly {
+            return Err(Error::ReadOnly { function });
+        }
+        if pg_sys::InSecurityRestrictedOperation() {
+            return Err(Error::Restricted { function });
+        }
+    }
+    Ok(())
+}
+
+/// The job of that name.
+pub fn job(name: &Text) -> Result<Job> {
+    match job::find(name) {
+        Some(Ok(job)) => Ok(job),
+        Some(Err(message)) => Err(Error::BrokenJob { job: name.to_string(), message }),
+        None => {
+            let known = job::names_for(catalog::current_role());
+            let wanted = name.to_string();
+            let nearest = nearest(&wanted, known.iter().map(String::as_str)).map(str::to_owned);
+            Err(Error::UnknownJob { job: wanted, nearest })
+        }
+    }
+}
+
+/// Is the caller a member of the job's role?
+pub fn owns(job: &Job) -> bool {
+    catalog::can_become(catalog::current_role(), job.role)
+}
+
+/// May the caller schedule checks of this job?
+pub fn may_schedule(job: &Job) -> bool {
+    let caller = catalog::current_role();
+    caller == job.role
+        || catalog::can_become(caller, job.role)
+        || job::allowed(&job.name).into_iter().any(|role| catalog::can_become(caller, role))
+}
+
+/// The job of that name, if the caller is a member of its role.
+pub fn own_job(name: &Text) -> Result<Job> {
+    let job = job(name)?;
+    if owns(&job) { Ok(job) } else { Err(denied(&job)) }
+}
+
+/// What a caller without the right is told.
+pub fn denied(job: &Job) -> Error {
+    Error::NotAllowed { job: job.name.to_string(), role: catalog::role_label(catalog::current_role()) }
+}

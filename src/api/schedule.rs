@@ -1,0 +1,166 @@
+//! `awty.schedule()` and `awty.next_slot()`.
+
+use super::args::{Args, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB};
+use super::rights;
+use crate::error::{self, Error, Result};
+use crate::store::job::Job;
+use crate::store::statement::Arg;
+use crate::store::{future_job, history, origin};
+use crate::text::Text;
+use crate::{board, catalog, clock, function, hint};
+use awty_core::guard;
+use awty_core::{Conflict, OnConflict, Outcome, Time};
+use pgrx::datum::TimestampWithTimeZone;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+use std::cell::Cell;
+
+/// How often a check may be taken from under a call before the call gives up.
+const ROUNDS: u32 = 100;
+
+/// A check to be written.
+pub struct NewCheck {
+    pub job: pg_sys::Datum,
+    pub entity_name: pg_sys::Datum,
+    pub entity_key: pg_sys::Datum,
+    pub args: Arg,
+    pub scheduled_by: pg_sys::Oid,
+    pub scheduled_at: Time,
+}
+
+#[pg_extern(sql = false)]
+fn schedule(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<i64, ErrorReport> {
+    Ok(schedule_check(&Args::new(fcinfo))?)
+}
+
+#[pg_extern(sql = false)]
+fn next_slot(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<TimestampWithTimeZone>, ErrorReport> {
+    let args = Args::new(fcinfo);
+    let Some(time) = args.time(0, "t")? else { return Ok(None) };
+    let width = match args.optional_name(1, "job", MAX_JOB)? {
+        Some(name) => rights::job(&name)?.options.limits.width,
+        None => crate::settings::slot(),
+    };
+    Ok(TimestampWithTimeZone::try_from(clock::to_timestamp(width.due(time, clock::now()))).ok())
+}
+
+fn schedule_check(args: &Args) -> Result<i64> {
+    rights::gate("awty.schedule()")?;
+    let entity_name = args.name(0, "entity_name", MAX_ENTITY_NAME)?;
+    let entity_key = args.name(1, "entity_key", MAX_ENTITY_KEY)?;
+    let name = args.name(2, "job", MAX_JOB)?;
+    let time = due_time(args)?;
+    let job_args = args.jsonb(5)?;
+    let on_conflict: OnConflict = args
+        .choice(6, "on_conflict", "replace, keep, earliest, latest, error")?
+        .ok_or(Error::Null { argument: "on_conflict" })?;
+
+    let job = rights::job(&name)?;
+    if !rights::may_schedule(&job) {
+        return Err(rights::denied(&job));
+    }
+    function::resolve(&job.schema, &job.function, job.role, Some(job.set_based))?;
+    let now = clock::now();
+    let slot = guard::schedule(time, &job.options.limits, now).map_err(|too_far| Error::TooFar {
+        job: job.name.to_string(),
+        time,
+        max_horizon: format!("{} days", too_far.max_horizon.num_days()),
+    })?;
+    let check = NewCheck {
+        job: name.datum(),
+        entity_name: entity_name.datum(),
+        entity_key: entity_key.datum(),
+        args: job_args,
+        scheduled_by: catalog::current_role(),
+        scheduled_at: now,
+    };
+    let id = write(&check, &job, slot, now, on_conflict, &entity_name, &entity_key)?;
+    hint::at_commit(job.role, clock::to_timestamp(slot));
+    warn_if_held();
+    Ok(id)
+}
+
+/// The time that the caller asks for, by `at` or `after`.
+fn due_time(args: &Args) -> Result<Time> {
+    let at = args.time(3, "at")?;
+    let after = args.datum(4);
+    match (at, after) {
+        (Some(at), None) => Ok(at),
+        (None, Some(after)) => {
+            // SAFETY: a plain function of PostgreSQL on a timestamptz and an interval; it minds months and time zones.
+            let (start, then): (i64, TimestampWithTimeZone) = unsafe {
+                let start = pg_sys::GetCurrentTransactionStartTimestamp();
+                let then = pgrx::direct_function_call(
+                    pg_sys::timestamptz_pl_interval,
+                    &[Some(pg_sys::Datum::from(start)), Some(after)],
+                );
+                (start, then.ok_or(Error::OutOfRange { argument: "after" })?)
+            };
+            let then: i64 = then.into();
+            if then < start {
+                return Err(Error::Negative { argument: "after" });
+            }
+            clock::from_timestamp(then).ok_or(Error::OutOfRange { argument: "after" })
+        }
+        (both, _) => Err(Error::AtOrAfter { both: both.is_some() }),
+    }
+}
+
+/// Writes the check, dealing with the one that may be pending already as `on_conflict` says.
+fn write(
+    check: &NewCheck,
+    job: &Job,
+    slot: Time,
+    now: Time,
+    on_conflict: OnConflict,
+    entity_name: &Text,
+    entity_key: &Text,
+) -> Result<i64> {
+    for _ in 0..ROUNDS {
+        if let Some(id) = future_job::insert(check, slot) {
+            return Ok(id);
+        }
+        // Gone by now, or changed: look again.
+        let Some(pending) = future_job::lock(check) else { continue };
+        match on_conflict.decide(pending.slot, slot) {
+            Conflict::Keep => return Ok(pending.id),
+            Conflict::Replace => {
+                history::end(&[pending.id], Outcome::Replaced, now, None);
+            }
+            Conflict::Refuse => {
+                return Err(Error::AlreadyPending {
+                    job: job.name.to_string(),
+                    entity_name: entity_name.to_string(),
+                    entity_key: entity_key.to_string(),
+                    id: pending.id,
+                });
+            }
+        }
+    }
+    Err(Error::Contended {
+        job: job.name.to_string(),
+        entity_name: entity_name.to_string(),
+        entity_key: entity_key.to_string(),
+    })
+}
+
+thread_local! {
+    /// What this session last found: at which count of adoptions, and whether the database was held.
+    static HELD: Cell<Option<(u64, bool)>> = const { Cell::new(None) };
+}
+
+/// Warns in a restored or cloned database that nothing will run before it is adopted.
+fn warn_if_held() {
+    let adoptions = board::read(|board| board.adoptions);
+    let held = match HELD.get() {
+        Some((then, held)) if then == adoptions => held,
+        _ => {
+            let held = origin::is_foreign();
+            HELD.set(Some((adoptions, held)));
+            held
+        }
+    };
+    if held && !crate::settings::auto_adopt() {
+        error::warn_held(&catalog::database_name());
+    }
+}

@@ -1,0 +1,69 @@
+//! The line of a database on the board.
+
+use crate::clock::Timestamp;
+use pgrx::pg_sys;
+
+/// What is known of a database.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// Not looked at since the server started. Next: any of the others.
+    Unknown,
+    /// Its checks run. Next: `Held`, `OtherVersion`, or forgotten.
+    Ready,
+    /// Its rows come from another database. Next: `Ready`, by `awty.adopt()`.
+    Held,
+    /// Its SQL objects are of another version than the library. Next: `Ready`, by ALTER EXTENSION or a restart.
+    OtherVersion,
+}
+
+/// What last kept awty from running checks in a database.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Trouble {
+    None,
+    NoWorkerSlot,
+    RoleCannotConnect,
+    OtherVersion,
+    Maintenance,
+}
+
+impl Trouble {
+    /// For `awty.status`.
+    pub fn as_str(self) -> Option<&'static str> {
+        match self {
+            Trouble::None => None,
+            Trouble::NoWorkerSlot => Some("no background worker slot was free; consider increasing max_worker_processes"),
+            Trouble::RoleCannotConnect => Some("a job's role has no LOGIN or no CONNECT; see the server log"),
+            Trouble::OtherVersion => Some("the extension's version is not the library's; ALTER EXTENSION awty UPDATE"),
+            Trouble::Maintenance => Some("looking after this database failed; see the server log"),
+        }
+    }
+}
+
+/// One database with awty.
+#[derive(Clone, Copy)]
+pub struct Database {
+    pub oid: pg_sys::Oid,
+    pub state: State,
+    /// Since when its checks can run: slots before that were missed.
+    pub able_since: Timestamp,
+    /// The latest slot of which a check has run since the server started; 0: none.
+    pub last_slot_run: Timestamp,
+    /// Somebody asks for a visit of the dispatcher.
+    pub visit_wanted: bool,
+    pub trouble: Trouble,
+}
+
+impl Database {
+    pub(super) const FREE: Database = Database {
+        oid: pg_sys::InvalidOid,
+        state: State::Unknown,
+        able_since: 0,
+        last_slot_run: 0,
+        visit_wanted: false,
+        trouble: Trouble::None,
+    };
+
+    pub(super) fn new(oid: pg_sys::Oid) -> Self {
+        Self { oid, ..Self::FREE }
+    }
+}

@@ -1,0 +1,284 @@
+//! The board: what awty's processes tell each other in shared memory.
+//!
+//! - a *database* line says whether awty may run anything there;
+//! - a *role* line says at which slot there may be work for a role that no worker is on;
+//! - a *seat* belongs to one worker and says what it is running: its claims, since when, and how long it may.
+//!
+//! Invariant: hints only, with two exceptions that a crash of the server may safely forget: the claims on the checks that
+//! are running, which die with their process, and the runs that had to be terminated, until they are booked. Everything
+//! else can be lost and is found again in the tables.
+//! Does not: decide (see `awty_core::plan`), read a table, or hold its lock while it waits for anything.
+
+mod database;
+mod role;
+mod seat;
+
+pub use database::{Database, State, Trouble};
+pub use role::RoleLine;
+pub use seat::{Occupancy, Run, Seat};
+
+use crate::clock::{self, Timestamp};
+use crate::settings;
+use awty_core::{Bucket, Mono};
+use pgrx::lwlock::PgLwLock;
+use pgrx::shmem::PGRXSharedMemory;
+use pgrx::{pg_guard, pg_sys};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// No slot is known of.
+pub const NEVER: Timestamp = i64::MAX;
+/// Databases with awty that one server can hold. More are ignored, with a message in the log.
+const DATABASES: usize = 512;
+/// Roles with work, in all databases. When there are more, those due last are left to the audit.
+const ROLES: usize = 1024;
+
+/// Everything in shared memory, under one lock.
+#[derive(Clone, Copy)]
+pub struct Board {
+    /// The launcher's latch, while it runs; an address in shared memory, the same in all processes.
+    launcher: usize,
+    /// When the launcher means to wake up by itself.
+    wakes_at: Timestamp,
+    /// Was the server shut down in good order before this start?
+    pub clean_start: bool,
+    /// Raised by each `awty.adopt()`, so that sessions look again.
+    pub adoptions: u64,
+    /// Raised by each start of a worker: what `last_served` counts in.
+    pub served: u64,
+    /// How many roles are due and have no worker. While it is not 0, workers leave after their batch.
+    pub waiting: u32,
+    /// The tokens of `awty.catch_up_rate`.
+    pub catch_up: Bucket,
+    pub databases: [Database; DATABASES],
+    pub roles: [RoleLine; ROLES],
+    pub seats: [Seat; settings::MAX_WORKERS],
+}
+
+// SAFETY: plain values without pointers into any process, copied into shared memory as a whole.
+unsafe impl PGRXSharedMemory for Board {}
+
+// SAFETY: no other extension has a reason to use this name.
+static BOARD: PgLwLock<Board> = unsafe { PgLwLock::new(c"awty") };
+static PRESENT: AtomicBool = AtomicBool::new(false);
+
+impl Board {
+    fn new() -> Self {
+        Self {
+            launcher: 0,
+            wakes_at: NEVER,
+            clean_start: clean::was_clean(),
+            adoptions: 0,
+            served: 0,
+            waiting: 0,
+            catch_up: Bucket::full(clock::mono()),
+            databases: [Database::FREE; DATABASES],
+            roles: [RoleLine::FREE; ROLES],
+            seats: [Seat::FREE; settings::MAX_WORKERS],
+        }
+    }
+
+    /// The line of a role, if it has one.
+    pub fn role(&self, database: pg_sys::Oid, role: pg_sys::Oid) -> Option<&RoleLine> {
+        self.roles.iter().find(|line| line.is(database, role))
+    }
+
+    /// The line of a role, if it has one.
+    pub fn role_mut(&mut self, database: pg_sys::Oid, role: pg_sys::Oid) -> Option<&mut RoleLine> {
+        self.roles.iter_mut().find(|line| line.is(database, role))
+    }
+
+    /// Notes that there may be work for a role at a slot, unless an earlier one is noted already.
+    pub fn note_due(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) {
+        if due == NEVER {
+            return;
+        }
+        if let Some(line) = self.role_or_new_for(database, role, due) {
+            line.due = line.due.min(due);
+        }
+    }
+
+    /// The line of a role, made if there is none.
+    pub fn role_or_new(&mut self, database: pg_sys::Oid, role: pg_sys::Oid) -> Option<&mut RoleLine> {
+        self.role_or_new_for(database, role, Timestamp::MIN)
+    }
+
+    /// As [`role_or_new`](Self::role_or_new), but not at the cost of a line that is due before that slot.
+    fn role_or_new_for(
+        &mut self,
+        database: pg_sys::Oid,
+        role: pg_sys::Oid,
+        due: Timestamp,
+    ) -> Option<&mut RoleLine> {
+        let index = match self.roles.iter().position(|line| line.is(database, role)) {
+            Some(index) => index,
+            // A free line, one that says nothing, or the one that is due last.
+            None => (0..ROLES).max_by_key(|&index| (self.roles[index].is_free(), self.roles[index].due)).unwrap_or(0),
+        };
+        let line = &mut self.roles[index];
+        if !line.is(database, role) {
+            if !line.is_free() && line.due.min(line.backlog) <= due {
+                return None;
+            }
+            *line = RoleLine::new(database, role);
+        }
+        Some(line)
+    }
+
+    /// The line of a database, if awty is known to be there.
+    pub fn database(&self, oid: pg_sys::Oid) -> Option<&Database> {
+        self.databases.iter().find(|line| line.oid == oid)
+    }
+
+    /// The line of a database, if awty is known to be there.
+    pub fn database_mut(&mut self, oid: pg_sys::Oid) -> Option<&mut Database> {
+        self.databases.iter_mut().find(|line| line.oid == oid)
+    }
+
+    /// The line of a database, made if there is room for one.
+    pub fn database_or_new(&mut self, oid: pg_sys::Oid) -> Option<&mut Database> {
+        let index = self.databases.iter().position(|line| line.oid == oid).or_else(|| {
+            let free = self.databases.iter().position(|line| line.oid == pg_sys::InvalidOid)?;
+            self.databases[free] = Database::new(oid);
+            Some(free)
+        })?;
+        self.databases.get_mut(index)
+    }
+
+    /// Forgets a database that is gone, and all its roles.
+    pub fn forget_database(&mut self, oid: pg_sys::Oid) {
+        for line in self.databases.iter_mut().filter(|line| line.oid == oid) {
+            *line = Database::FREE;
+        }
+        for line in self.roles.iter_mut().filter(|line| line.database == oid) {
+            *line = RoleLine::FREE;
+        }
+        for seat in self.seats.iter_mut().filter(|seat| seat.database == oid) {
+            seat.forget_abandoned();
+        }
+    }
+
+    /// Has the launcher look around.
+    pub fn wake_launcher(&self) {
+        wake(self.launcher);
+    }
+
+    /// Wakes the launcher, if it would sleep past that time.
+    fn wake_launcher_for(&self, due: Timestamp) {
+        if due < self.wakes_at {
+            wake(self.launcher);
+        }
+    }
+}
+
+/// Sets a latch of which the board holds the address.
+fn wake(latch: usize) {
+    if latch != 0 {
+        // SAFETY: the address of a latch in a PGPROC, which lives in shared memory as long as the server does. At worst
+        // the process there is another one by now and looks around for nothing.
+        unsafe { pg_sys::SetLatch(latch as *mut pg_sys::Latch) };
+    }
+}
+
+/// Asks for the board's shared memory. Called from `_PG_init`, and only while the server starts.
+pub fn register() {
+    PRESENT.store(true, Ordering::Relaxed);
+    pgrx::pg_shmem_init!(BOARD = Board::new());
+}
+
+/// Was the library loaded when the server started?
+pub fn is_present() -> bool {
+    PRESENT.load(Ordering::Relaxed)
+}
+
+/// Reads the board.
+pub fn read<R>(look: impl FnOnce(&Board) -> R) -> R {
+    look(&BOARD.share())
+}
+
+/// Changes the board. The closure must be short and must not call PostgreSQL.
+pub fn write<R>(change: impl FnOnce(&mut Board) -> R) -> R {
+    change(&mut BOARD.exclusive())
+}
+
+/// Notes work for a role and wakes whoever has to know: the workers of that role, or the launcher.
+///
+/// Called when the transaction has committed, so that whoever is woken sees its rows.
+pub fn post(database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) {
+    let known = read(|board| board.role(database, role).is_some_and(|line| line.due <= due));
+    if known {
+        return;
+    }
+    write(|board| {
+        board.note_due(database, role, due);
+        for seat in board.seats.iter().filter(|seat| seat.serves(database, role)) {
+            wake(seat.latch);
+        }
+        board.wake_launcher_for(due);
+    });
+}
+
+/// Asks the launcher to have a look at a database soon: awty has just been registered with, adopted or changed there.
+pub fn request_visit(database: pg_sys::Oid, adopted: bool) {
+    write(|board| {
+        if adopted {
+            board.adoptions += 1;
+        }
+        if let Some(line) = board.database_or_new(database) {
+            line.visit_wanted = true;
+        }
+        wake(board.launcher);
+    });
+}
+
+/// The databases that a visit is asked for.
+pub fn take_wanted_visits() -> Vec<pg_sys::Oid> {
+    write(|board| {
+        let lines = board.databases.iter_mut();
+        lines.filter_map(|line| std::mem::take(&mut line.visit_wanted).then_some(line.oid)).collect()
+    })
+}
+
+/// The launcher takes its place, or leaves it.
+pub fn launcher_is(latch: *mut pg_sys::Latch) {
+    write(|board| board.launcher = latch as usize);
+}
+
+/// The launcher says when it will wake up by itself.
+pub fn launcher_sleeps_until(wakes_at: Timestamp) {
+    write(|board| board.wakes_at = wakes_at);
+}
+
+/// What the monotonic clock says, for lines that hold `None` as 0.
+pub(crate) fn moment(mono: Mono) -> i64 {
+    mono.0.max(1)
+}
+
+mod clean {
+    //! Whether the server was last shut down in good order.
+    //!
+    //! After a crash, the checks that were about to run are suspects; after an orderly stop they are not, although their
+    //! intent is still there. PostgreSQL does not tell an extension which of the two it was, so the postmaster leaves a
+    //! file when it ends well, as pg_stat_statements does.
+
+    use pgrx::{pg_guard, pg_sys};
+
+    /// Relative to the data directory, where each process of the server works.
+    const MARK: &str = "pg_stat/awty_clean";
+
+    /// Called in the postmaster, when shared memory is made.
+    pub fn was_clean() -> bool {
+        let clean = std::fs::remove_file(MARK).is_ok();
+        // SAFETY: the callback takes no argument and lives as long as the library, which is never unloaded.
+        unsafe { pg_sys::on_shmem_exit(Some(leave_mark), pg_sys::Datum::from(0)) };
+        clean
+    }
+
+    #[pg_guard]
+    extern "C-unwind" fn leave_mark(code: i32, _argument: pg_sys::Datum) {
+        // SAFETY: a flag that each process sets when it starts.
+        if code == 0 && !unsafe { pg_sys::IsUnderPostmaster } {
+            // Without the mark, checks are run alone that need not be: no harm.
+            let _ = std::fs::write(MARK, "");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The line of a role on the board.
+
+use super::NEVER;
+use crate::clock::Timestamp;
+use pgrx::pg_sys;
+
+/// One role of one database, and when there may be work for it.
+#[derive(Clone, Copy)]
+pub struct RoleLine {
+    pub database: pg_sys::Oid,
+    pub role: pg_sys::Oid,
+    /// The earliest slot at which there may be work that no worker is on; [`NEVER`] if none is known of.
+    pub due: Timestamp,
+    /// The slot from which there is more than the workers at it are running now; [`NEVER`] if there is not.
+    pub backlog: Timestamp,
+    /// Nothing is started for it before this moment (monotonic microseconds); 0: at once.
+    pub parked_until: i64,
+    /// When it last got a worker, counted in starts.
+    pub last_served: u64,
+}
+
+impl RoleLine {
+    pub(super) const FREE: RoleLine = RoleLine {
+        database: pg_sys::InvalidOid,
+        role: pg_sys::InvalidOid,
+        due: NEVER,
+        backlog: NEVER,
+        parked_until: 0,
+        last_served: 0,
+    };
+
+    pub(super) fn new(database: pg_sys::Oid, role: pg_sys::Oid) -> Self {
+        Self { database, role, ..Self::FREE }
+    }
+
+    /// Is this the line of that role?
+    pub fn is(&self, database: pg_sys::Oid, role: pg_sys::Oid) -> bool {
+        self.database == database && self.role == role
+    }
+
+    pub(super) fn is_free(&self) -> bool {
+        self.role == pg_sys::InvalidOid
+    }
+}

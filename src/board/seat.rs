@@ -1,0 +1,154 @@
+//! A worker's seat on the board, and the claims that go with it.
+//!
+//! A claim says: this worker runs this check. It is kept here and not in PostgreSQL's lock table because it has to outlive
+//! the abort of a failed run (a session lock of the ordinary kind does not) and must not be released by a job's
+//! `pg_advisory_unlock_all()` (one of the other kind would be). Like a lock it dies with its process: the seat is given
+//! back when the process ends, and all seats are new after a crash.
+
+use crate::settings::MAX_BATCH;
+use awty_core::Mono;
+use pgrx::pg_sys;
+
+/// Who sits there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Occupancy {
+    /// Nobody. Next: `Starting`.
+    Free,
+    /// A worker was asked for. Next: `Taken`, or `Free` if it does not come.
+    Starting,
+    /// A worker is at work. Next: `Free`, or `Abandoned` if it was terminated in a run that ignored its timeout.
+    Taken,
+    /// Its last run is still to be booked as timed out, by the next worker of that role. Next: `Free`.
+    Abandoned,
+}
+
+/// The run that is going on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// When it began.
+    pub began: Mono,
+    /// How long it may take, in microseconds.
+    pub timeout: i64,
+    /// How often the watchdog has struck: 1 cancelled, 2 terminated.
+    pub strikes: u8,
+}
+
+/// One worker's place.
+#[derive(Clone, Copy)]
+pub struct Seat {
+    pub occupancy: Occupancy,
+    pub generation: u64,
+    pub database: pg_sys::Oid,
+    pub role: pg_sys::Oid,
+    pub pid: i32,
+    /// The address of its latch.
+    pub latch: usize,
+    pub run: Option<Run>,
+    /// Since when it has been working without a pause (monotonic microseconds); 0: it is waiting.
+    pub busy_since: i64,
+    /// When a worker was asked for (monotonic microseconds).
+    pub asked_at: i64,
+    claims: [i64; MAX_BATCH],
+    claimed: usize,
+}
+
+impl Seat {
+    pub(super) const FREE: Seat = Seat {
+        occupancy: Occupancy::Free,
+        generation: 0,
+        database: pg_sys::InvalidOid,
+        role: pg_sys::InvalidOid,
+        pid: 0,
+        latch: 0,
+        run: None,
+        busy_since: 0,
+        asked_at: 0,
+        claims: [0; MAX_BATCH],
+        claimed: 0,
+    };
+
+    /// Makes the seat ready for a worker that is about to be asked for.
+    pub fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) {
+        self.occupancy = Occupancy::Starting;
+        self.generation += 1;
+        self.database = database;
+        self.role = role;
+        self.pid = 0;
+        self.latch = 0;
+        self.run = None;
+        self.busy_since = 0;
+        self.asked_at = super::moment(mono);
+        self.claimed = 0;
+    }
+
+    /// Gives the seat back.
+    pub fn free(&mut self) {
+        self.occupancy = Occupancy::Free;
+        self.pid = 0;
+        self.latch = 0;
+        self.run = None;
+        self.busy_since = 0;
+        self.claimed = 0;
+    }
+
+    /// Leaves the seat, but not its claim: the run is still to be booked.
+    pub fn abandon(&mut self) {
+        self.occupancy = Occupancy::Abandoned;
+        self.pid = 0;
+        self.latch = 0;
+        self.busy_since = 0;
+    }
+
+    pub(super) fn forget_abandoned(&mut self) {
+        if self.occupancy == Occupancy::Abandoned {
+            self.free();
+        }
+    }
+
+    /// Is a worker of that role at work here?
+    pub fn serves(&self, database: pg_sys::Oid, role: pg_sys::Oid) -> bool {
+        self.occupancy == Occupancy::Taken && self.database == database && self.role == role
+    }
+
+    /// Does it count as a worker: running, or on its way?
+    pub fn is_occupied(&self) -> bool {
+        matches!(self.occupancy, Occupancy::Starting | Occupancy::Taken)
+    }
+
+    /// The ids of the checks that its worker has claimed.
+    pub fn claims(&self) -> &[i64] {
+        &self.claims[..self.claimed.min(MAX_BATCH)]
+    }
+
+    fn set_claims(&mut self, ids: &[i64]) {
+        self.claimed = ids.len().min(MAX_BATCH);
+        self.claims[..self.claimed].copy_from_slice(&ids[..self.claimed]);
+        // Sorted, so that other workers can look an id up.
+        self.claims[..self.claimed].sort_unstable();
+    }
+
+    fn has_claimed(&self, database: pg_sys::Oid, id: i64) -> bool {
+        matches!(self.occupancy, Occupancy::Taken | Occupancy::Abandoned)
+            && self.database == database
+            && self.claims().binary_search(&id).is_ok()
+    }
+}
+
+impl super::Board {
+    /// Claims those of the checks that no other worker has claimed, instead of what was claimed from this seat before.
+    pub fn claim(&mut self, seat: usize, wanted: &[i64]) -> Vec<i64> {
+        let database = self.seats[seat].database;
+        let mut granted: Vec<i64> = wanted.to_vec();
+        granted.truncate(MAX_BATCH);
+        granted.retain(|&id| {
+            !self.seats.iter().enumerate().any(|(index, other)| index != seat && other.has_claimed(database, id))
+        });
+        self.seats[seat].set_claims(&granted);
+        granted
+    }
+
+    /// Gives all claims of a seat back.
+    pub fn release(&mut self, seat: usize) {
+        self.seats[seat].claimed = 0;
+    }
+}

@@ -1,0 +1,175 @@
+//! The dispatcher: a short visit to one database. It finds out whether awty is there and may run, what is due by role,
+//! and looks after the tables.
+//!
+//! Visits happen after a start, on request, and as an audit at most once a minute; the audit finds what no hint told of.
+//!
+//! Invariant: a visit that finds nothing to do writes nothing. Runs no code of any user.
+//! Does not: run checks.
+
+use crate::board::{self, Database, State, Trouble};
+use crate::run::transaction::{Verdict, transaction};
+use crate::store::history::{self, Failure};
+use crate::store::{future_job, intent, origin, partition, tally};
+use crate::{catalog, clock, error, executor, process, settings};
+use awty_core::Outcome;
+use pgrx::{pg_guard, pg_sys};
+
+/// At most so many stray checks are dealt with in one visit.
+const STRAYS: i64 = 1000;
+
+/// The process's main function; `Assignment::database` says where to go.
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn awty_dispatcher_main(_argument: pg_sys::Datum) {
+    process::listen_to_signals();
+    let database = process::assignment().database;
+    // SAFETY: connects as no role in particular, as the server's own processes do.
+    unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(database, pg_sys::InvalidOid, 0) };
+    process::report(Some(c"awty: looking for what is due"));
+    visit(database);
+    process::exit(0);
+}
+
+fn visit(database: pg_sys::Oid) {
+    let before = board::read(|board| board.database(database).copied());
+    match inspect(before) {
+        Ok(None) => board::write(|board| board.forget_database(database)),
+        Ok(Some(found)) => {
+            tell(before, found);
+            if found == State::Ready {
+                look_after(database);
+            }
+        }
+        Err(failure) => trouble(database, &failure),
+    }
+}
+
+/// Is awty here, and may it run? `None` if it is not here.
+fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
+    let here = catalog::database();
+    transaction(|| {
+        if !executor::lock_extension() {
+            return Verdict::Commit(None);
+        }
+        let state = if origin::installed_version().as_deref() != Some(env!("CARGO_PKG_VERSION")) {
+            State::OtherVersion
+        } else if origin::is_foreign() && !settings::auto_adopt() {
+            State::Held
+        } else {
+            State::Ready
+        };
+        if state == State::Ready {
+            // Before any worker can start here: their intents must not be taken for left-overs.
+            take_up_intents(before.is_none_or(|line| line.state == State::Unknown));
+            let first = future_job::first_per_role();
+            board::write(|board| {
+                for (role, due) in first {
+                    board.note_due(here, role, due);
+                }
+            });
+        }
+        Verdict::Commit(Some(state))
+    })
+    .inspect(|found| {
+        if let Some(state) = found {
+            let now = clock::to_timestamp(clock::now());
+            board::write(|board| {
+                if let Some(line) = board.database_or_new(here) {
+                    if *state == State::Ready && line.state != State::Ready {
+                        line.able_since = now;
+                    }
+                    line.state = *state;
+                    line.trouble = match (*state, line.trouble) {
+                        (State::OtherVersion, _) => Trouble::OtherVersion,
+                        (_, Trouble::OtherVersion | Trouble::Maintenance) => Trouble::None,
+                        (_, trouble) => trouble,
+                    };
+                }
+            });
+        }
+    })
+}
+
+/// Takes away the intents of workers that are gone. After a crash, the checks that they name are suspects.
+fn take_up_intents(first_visit: bool) {
+    let (alive, clean) = board::read(|board| {
+        let alive: Vec<i32> = (0_i32..).zip(&board.seats).filter(|(_, seat)| seat.is_occupied()).map(|(i, _)| i).collect();
+        (alive, board.clean_start)
+    });
+    let left = intent::take_others(alive);
+    if left.is_empty() || !first_visit || clean {
+        return;
+    }
+    for id in tally::blame(&left, settings::max_crashes()) {
+        pgrx::warning!(
+            "awty: check {id} is held, because the server went down {} times while it was running; \
+             SELECT awty.release({id}); lets it run again",
+            settings::max_crashes()
+        );
+    }
+}
+
+/// Says once, in the log, what keeps awty from running here.
+fn tell(before: Option<Database>, found: State) {
+    if before.is_some_and(|line| line.state == found) {
+        return;
+    }
+    let _ = transaction(|| {
+        match found {
+            State::Held => error::warn_held(&catalog::database_name()),
+            State::OtherVersion => pgrx::warning!(
+                "awty: database \"{}\" has another version than the library, {}; ALTER EXTENSION awty UPDATE;",
+                catalog::database_name(),
+                env!("CARGO_PKG_VERSION")
+            ),
+            State::Ready | State::Unknown => {}
+        }
+        Verdict::Commit(())
+    });
+}
+
+/// Partitions, and checks that can never run: their job was unregistered while they were being committed, or their job's
+/// role has been dropped.
+fn look_after(database: pg_sys::Oid) {
+    let now = clock::now();
+    let done = transaction(|| {
+        if !executor::lock_extension() {
+            return Verdict::Rollback(());
+        }
+        history::end(&future_job::orphans(STRAYS), Outcome::Cancelled, now, None);
+        let gone = Failure {
+            sqlstate: error::state::UNDEFINED_OBJECT.into(),
+            message: "the job's role no longer exists".into(),
+        };
+        history::end(&future_job::roleless(now, STRAYS), Outcome::Failed, now, Some(&gone));
+        Verdict::Commit(())
+    })
+    .and_then(|()| {
+        transaction(|| {
+            if !executor::lock_extension() {
+                return Verdict::Rollback(());
+            }
+            if future_job::any_job() {
+                partition::maintain(now, settings::history_retention());
+            }
+            Verdict::Commit(())
+        })
+    });
+    if let Err(failure) = done {
+        trouble(database, &failure);
+    }
+}
+
+fn trouble(database: pg_sys::Oid, failure: &Failure) {
+    pgrx::log!(
+        "awty: looking after database {} failed and is tried again: {} ({})",
+        database.to_u32(),
+        failure.message,
+        failure.sqlstate
+    );
+    board::write(|board| {
+        if let Some(line) = board.database_mut(database) {
+            line.trouble = Trouble::Maintenance;
+        }
+    });
+}

@@ -1,0 +1,383 @@
+//! Every refusal of awty: what it says, its SQLSTATE, and what to do about it. The only module that names an SQLSTATE.
+//!
+//! Invariant: messages follow PostgreSQL's style (lower case, no final dot, names in double quotes); details and hints
+//! are sentences; a hint that is a statement can be pasted.
+//! Does not: decide when to refuse.
+
+use crate::catalog::CannotConnect;
+use awty_core::Time;
+use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::PgLogLevel;
+
+/// What awty refuses.
+#[derive(Debug)]
+pub enum Error {
+    /// The library was not loaded when the server started.
+    NotPreloaded,
+    /// The installed SQL objects are of another version than the library.
+    OtherVersion { installed: String },
+    /// The standby cannot write.
+    Standby { function: &'static str },
+    /// The transaction must not write.
+    ReadOnly { function: &'static str },
+    /// Index expressions, REFRESH MATERIALIZED VIEW, ANALYZE and the like.
+    Restricted { function: &'static str },
+    /// A required argument is NULL.
+    Null { argument: &'static str },
+    /// A name or key is an empty string.
+    Empty { argument: &'static str },
+    /// A name is longer than its column allows.
+    TooLong { argument: &'static str, max: usize },
+    /// The arguments are larger than a pending check should be.
+    ArgsTooLarge { max: usize },
+    /// Both or neither of `at` and `after`.
+    AtOrAfter { both: bool },
+    /// An infinite time, or one that cannot be computed with.
+    OutOfRange { argument: &'static str },
+    /// A negative interval where there must be none.
+    Negative { argument: &'static str },
+    /// Further ahead than the job's `max_horizon`.
+    TooFar { job: String, time: Time, max_horizon: String },
+    /// No job of that name; perhaps one is spelt nearly like it.
+    UnknownJob { job: String, nearest: Option<String> },
+    /// A job of that name is there already.
+    JobExists { job: String },
+    /// The caller may not do that with this job.
+    NotAllowed { job: String, role: String },
+    /// An option is out of its range; the message comes from `awty_core`.
+    Option { message: String },
+    /// An option, or `on_conflict`, has an unknown value.
+    Choice { argument: &'static str, value: String, choices: &'static str },
+    /// The slot of a job is not made of whole slots of the server.
+    SlotNotMultiple { seconds: u32, server: u32 },
+    /// `reset` names no option that has a default.
+    UnknownOption { option: String },
+    /// The name of a function cannot be read.
+    FunctionName { function: String },
+    /// No function of that name takes a check.
+    FunctionMissing { function: String },
+    /// It is there, but a procedure, an aggregate or a window function.
+    NotAFunction { function: String },
+    /// It returns a set, or something else than times.
+    WrongResult { function: String, set_based: bool },
+    /// Both the plain and the set-based form are there.
+    Ambiguous { function: String },
+    /// A function in somebody's temporary schema.
+    TemporaryFunction { function: String },
+    /// The role may not execute the function.
+    NoExecute { function: String, role: String },
+    /// A mighty role is to run a function that a lesser one may change.
+    Untrusted { function: String, role: String },
+    /// No role of that name, or no longer.
+    UnknownRole { role: String },
+    /// The caller may not become this role.
+    NotMember { role: String },
+    /// The role has no LOGIN.
+    NoLogin { role: String },
+    /// The role has no CONNECT on this database.
+    NoConnect { role: String, database: String },
+    /// `on_conflict => 'error'`, and there is one.
+    AlreadyPending { job: String, entity_name: String, entity_key: String, id: i64 },
+    /// Others kept replacing the check.
+    Contended { job: String, entity_name: String, entity_key: String },
+    /// No check of that id, or none that the caller may touch.
+    UnknownCheck { id: i64 },
+    /// There is nothing to release.
+    NotHeld { id: i64 },
+    /// Only the owner of a database says whose it is.
+    NotDatabaseOwner { database: String },
+    /// The row of a job makes no sense; somebody wrote to the table.
+    BrokenJob { job: String, message: String },
+    /// A job answered with an infinite time, or one far out of range.
+    AnswerOutOfRange { job: String },
+    /// A set-based job answered with an array of another length.
+    AnswerCount { job: String, checks: usize, answers: usize },
+}
+
+/// The head of a job function, for hints.
+fn head(function: &str, set_based: bool) -> String {
+    let array = if set_based { "[]" } else { "" };
+    format!("CREATE FUNCTION {function}(awty.future_job{array}) RETURNS timestamptz{array} …")
+}
+
+fn quote(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+impl Error {
+    /// The SQLSTATE.
+    fn code(&self) -> Code {
+        match self {
+            Error::NotPreloaded | Error::OtherVersion { .. } | Error::NotHeld { .. } => {
+                Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE
+            }
+            Error::Standby { .. } | Error::ReadOnly { .. } => Code::ERRCODE_READ_ONLY_SQL_TRANSACTION,
+            Error::Null { .. } => Code::ERRCODE_NULL_VALUE_NOT_ALLOWED,
+            Error::Empty { .. } | Error::FunctionName { .. } => Code::ERRCODE_INVALID_NAME,
+            Error::TooLong { .. } => Code::ERRCODE_NAME_TOO_LONG,
+            Error::ArgsTooLarge { .. } => Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            Error::OutOfRange { .. } | Error::TooFar { .. } | Error::AnswerOutOfRange { .. } => {
+                Code::ERRCODE_DATETIME_FIELD_OVERFLOW
+            }
+            Error::AtOrAfter { .. }
+            | Error::Negative { .. }
+            | Error::Option { .. }
+            | Error::Choice { .. }
+            | Error::SlotNotMultiple { .. }
+            | Error::UnknownOption { .. }
+            | Error::BrokenJob { .. } => Code::ERRCODE_INVALID_PARAMETER_VALUE,
+            Error::UnknownJob { .. } | Error::UnknownRole { .. } | Error::UnknownCheck { .. } => {
+                Code::ERRCODE_UNDEFINED_OBJECT
+            }
+            Error::JobExists { .. } => Code::ERRCODE_DUPLICATE_OBJECT,
+            Error::FunctionMissing { .. } => Code::ERRCODE_UNDEFINED_FUNCTION,
+            Error::NotAFunction { .. } => Code::ERRCODE_WRONG_OBJECT_TYPE,
+            Error::WrongResult { .. } | Error::TemporaryFunction { .. } => Code::ERRCODE_INVALID_FUNCTION_DEFINITION,
+            Error::Ambiguous { .. } => Code::ERRCODE_AMBIGUOUS_FUNCTION,
+            Error::NoLogin { .. } => Code::ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
+            Error::Restricted { .. }
+            | Error::NotAllowed { .. }
+            | Error::NoExecute { .. }
+            | Error::Untrusted { .. }
+            | Error::NotMember { .. }
+            | Error::NoConnect { .. }
+            | Error::NotDatabaseOwner { .. } => Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+            Error::AlreadyPending { .. } => Code::ERRCODE_UNIQUE_VIOLATION,
+            Error::Contended { .. } => Code::ERRCODE_T_R_SERIALIZATION_FAILURE,
+            Error::AnswerCount { .. } => Code::ERRCODE_ARRAY_ELEMENT_ERROR,
+        }
+    }
+
+    /// The primary message.
+    fn message(&self) -> String {
+        match self {
+            Error::NotPreloaded => "awty must be loaded by \"shared_preload_libraries\"".into(),
+            Error::OtherVersion { installed } => format!(
+                "extension \"awty\" is installed in version \"{installed}\", but its library is \"{}\"",
+                env!("CARGO_PKG_VERSION")
+            ),
+            Error::Standby { function } => format!("cannot execute {function} during recovery"),
+            Error::ReadOnly { function } => format!("cannot execute {function} in a read-only transaction"),
+            Error::Restricted { function } => format!("cannot execute {function} within a security-restricted operation"),
+            Error::Null { argument } => format!("argument \"{argument}\" must not be null"),
+            Error::Empty { argument } => format!("argument \"{argument}\" must not be empty"),
+            Error::TooLong { argument, max } => format!("argument \"{argument}\" must not be longer than {max} bytes"),
+            Error::ArgsTooLarge { max } => format!("argument \"args\" must not be larger than {max} bytes"),
+            Error::AtOrAfter { both: true } => "arguments \"at\" and \"after\" cannot be used together".into(),
+            Error::AtOrAfter { both: false } => "one of the arguments \"at\" and \"after\" is required".into(),
+            Error::OutOfRange { argument } => format!("argument \"{argument}\" is out of range"),
+            Error::Negative { argument } => format!("argument \"{argument}\" must not be negative"),
+            Error::TooFar { job, time, .. } => {
+                format!("time {} is too far ahead for job \"{job}\"", time.format("%Y-%m-%d %H:%M:%S%:z"))
+            }
+            Error::UnknownJob { job, .. } => format!("job \"{job}\" does not exist"),
+            Error::JobExists { job } => format!("job \"{job}\" already exists"),
+            Error::NotAllowed { job, .. } => format!("permission denied for job \"{job}\""),
+            Error::Option { message } => message.clone(),
+            Error::Choice { argument, value, .. } => format!("invalid value for argument \"{argument}\": \"{value}\""),
+            Error::SlotNotMultiple { seconds, server } => {
+                format!("slot of {seconds} seconds is not a multiple of \"awty.slot\", which is {server} seconds")
+            }
+            Error::UnknownOption { option } => format!("option \"{option}\" does not exist or has no default"),
+            Error::FunctionName { function } => format!("invalid function name \"{function}\""),
+            Error::FunctionMissing { function } => {
+                format!("function {function}(awty.future_job) does not exist")
+            }
+            Error::NotAFunction { function } => format!("{function} is not a plain function"),
+            Error::WrongResult { function, set_based } => {
+                let array = if *set_based { "[]" } else { "" };
+                format!("function {function} must return timestamptz{array}")
+            }
+            Error::Ambiguous { function } => {
+                format!("function {function} takes both awty.future_job and awty.future_job[]")
+            }
+            Error::TemporaryFunction { function } => format!("function {function} is temporary"),
+            Error::NoExecute { function, role } => {
+                format!("permission denied for function {function} as role \"{role}\"")
+            }
+            Error::Untrusted { function, role } => {
+                format!("role \"{role}\" runs only functions that a superuser owns, and {function} is not one")
+            }
+            Error::UnknownRole { role } => format!("role \"{role}\" does not exist"),
+            Error::NotMember { role } => format!("must be able to SET ROLE \"{role}\""),
+            Error::NoLogin { role } => format!("role \"{role}\" is not permitted to log in"),
+            Error::NoConnect { role, database } => {
+                format!("role \"{role}\" may not connect to database \"{database}\"")
+            }
+            Error::AlreadyPending { job, entity_name, entity_key, .. } => {
+                format!("a check of job \"{job}\" is already pending for \"{entity_name}\" \"{entity_key}\"")
+            }
+            Error::Contended { job, entity_name, entity_key } => {
+                format!("the check of job \"{job}\" for \"{entity_name}\" \"{entity_key}\" kept changing")
+            }
+            Error::UnknownCheck { id } => format!("check {id} does not exist"),
+            Error::NotHeld { id } => format!("check {id} is not held"),
+            Error::NotDatabaseOwner { database } => format!("must be owner of database \"{database}\""),
+            Error::BrokenJob { job, .. } => format!("job \"{job}\" has an invalid row in awty.job"),
+            Error::AnswerOutOfRange { job } => format!("job \"{job}\" answered with a time that is out of range"),
+            Error::AnswerCount { job, checks, answers } => {
+                format!("job \"{job}\" gave {answers} answers to {checks} checks")
+            }
+        }
+    }
+
+    /// More to know, where there is more.
+    fn detail(&self) -> Option<String> {
+        Some(match self {
+            Error::TooFar { max_horizon, .. } => format!("The job's \"max_horizon\" is {max_horizon}."),
+            Error::Untrusted { .. } => {
+                "A superuser, or a role with BYPASSRLS, CREATEROLE, REPLICATION or a predefined role, would lend its \
+                 rights to whoever may change the function."
+                    .into()
+            }
+            Error::AlreadyPending { id, .. } => format!("It is check {id}."),
+            Error::BrokenJob { message, .. } => message.clone(),
+            Error::Restricted { .. } => {
+                "Index expressions, materialized views and maintenance commands must have no such effects.".into()
+            }
+            _ => return None,
+        })
+    }
+
+    /// What to do about it.
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Error::NotPreloaded => {
+                "Add shared_preload_libraries = 'awty' to postgresql.conf and restart the server.".into()
+            }
+            Error::OtherVersion { .. } => "ALTER EXTENSION awty UPDATE; or restart the server with the library of that \
+                                           version."
+                .into(),
+            Error::Standby { .. } => "Schedule on the primary server.".into(),
+            Error::ReadOnly { .. } => "SET TRANSACTION READ WRITE;".into(),
+            Error::Restricted { .. } => "Call it from a trigger or from the application.".into(),
+            Error::Null { argument } | Error::Empty { argument } => format!("Give \"{argument}\" a value."),
+            Error::TooLong { argument, .. } => format!("Use a shorter \"{argument}\"."),
+            Error::ArgsTooLarge { .. } => "Pass a key, and let the job look the rest up.".into(),
+            Error::AtOrAfter { .. } => {
+                "SELECT awty.schedule('orders', '42', 'unshipped', after => '3 hours');".into()
+            }
+            Error::OutOfRange { .. } => "Use a finite time within the job's \"max_horizon\".".into(),
+            Error::Negative { .. } => "Use a positive interval; a past \"at\" means the next slot.".into(),
+            Error::TooFar { job, .. } => {
+                format!("SELECT awty.alter({}, max_horizon => '10 years');", quote(job))
+            }
+            Error::UnknownJob { nearest: Some(nearest), .. } => format!("Did you mean \"{nearest}\"?"),
+            Error::UnknownJob { job, nearest: None } => {
+                format!("SELECT awty.register({}, 'schema.function');", quote(job))
+            }
+            Error::JobExists { job } => format!("SELECT awty.alter({}, …); changes its options.", quote(job)),
+            Error::NotAllowed { job, role } => {
+                format!("A member of the job's role can say: SELECT awty.allow({}, {});", quote(job), quote(role))
+            }
+            Error::Option { .. } => "SELECT * FROM awty.job; shows the options of each job.".into(),
+            Error::Choice { choices, .. } => format!("Use one of: {choices}."),
+            Error::SlotNotMultiple { server, .. } => format!("Use a multiple of {server} seconds that divides a day."),
+            Error::UnknownOption { .. } => "The options are slot, timeout, max_checks, max_horizon, max_attempts, \
+                                            retry_after, on_missed, max_lateness and keep_history."
+                .into(),
+            Error::FunctionName { .. } => {
+                "Give the name only, with its schema, such as 'shop.unshipped'.".into()
+            }
+            Error::FunctionMissing { function } | Error::NotAFunction { function } => head(function, false),
+            Error::WrongResult { function, set_based } => head(function, *set_based),
+            Error::Ambiguous { function } => format!("DROP FUNCTION {function}(awty.future_job[]); or the other one."),
+            Error::TemporaryFunction { .. } => "Create it in a schema that other sessions see.".into(),
+            Error::NoExecute { function, role } => {
+                format!("GRANT EXECUTE ON FUNCTION {function} TO \"{role}\";")
+            }
+            Error::Untrusted { function, .. } => {
+                format!("Register the job with run_as => an ordinary role, or ALTER FUNCTION {function} OWNER TO a superuser.")
+            }
+            Error::UnknownRole { .. } => "SELECT rolname FROM pg_roles; lists the roles.".into(),
+            Error::NotMember { role } => format!("GRANT \"{role}\" TO CURRENT_USER;"),
+            Error::NoLogin { role } => format!("ALTER ROLE \"{role}\" LOGIN;"),
+            Error::NoConnect { role, database } => format!("GRANT CONNECT ON DATABASE \"{database}\" TO \"{role}\";"),
+            Error::AlreadyPending { .. } => "Use on_conflict => 'replace', 'keep', 'earliest' or 'latest'.".into(),
+            Error::Contended { .. } => "Try the transaction again.".into(),
+            Error::UnknownCheck { .. } => "SELECT id FROM awty.future_job; lists the pending checks.".into(),
+            Error::NotHeld { .. } => "SELECT id FROM awty.future_job WHERE held; lists the checks to release.".into(),
+            Error::NotDatabaseOwner { .. } => "Ask the owner of the database, or a superuser.".into(),
+            Error::BrokenJob { job, .. } => format!("SELECT awty.unregister({}); and register it again.", quote(job)),
+            Error::AnswerOutOfRange { .. } => "Answer NULL when there is nothing more to check.".into(),
+            Error::AnswerCount { .. } => "Answer one time, or NULL, for each check, in the order of the checks.".into(),
+        })
+    }
+
+    /// As PostgreSQL takes it.
+    pub fn report(&self) -> ErrorReport {
+        let mut report = ErrorReport::new(self.code(), self.message(), "awty");
+        if let Some(detail) = self.detail() {
+            report = report.set_detail(detail);
+        }
+        if let Some(hint) = self.hint() {
+            report = report.set_hint(hint);
+        }
+        report
+    }
+
+    /// Raises it as an ERROR.
+    pub fn raise(&self) -> ! {
+        self.report().report(PgLogLevel::ERROR);
+        unreachable!("an ERROR does not return")
+    }
+}
+
+impl From<Error> for ErrorReport {
+    fn from(error: Error) -> Self {
+        error.report()
+    }
+}
+
+/// What a function of awty gives back to SQL.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// SQLSTATEs that decide what happens to a failed run, and those that awty gives.
+pub mod state {
+    /// The run was cancelled: by its timeout, the watchdog or `pg_cancel_backend()`.
+    pub const QUERY_CANCELED: &str = "57014";
+    /// What is archived for an error that claims to be a success.
+    pub const RAISE_EXCEPTION: &str = "P0001";
+    /// What is archived for checks whose job's role is gone.
+    pub const UNDEFINED_OBJECT: &str = "42704";
+
+    /// Is it the SQLSTATE, in PostgreSQL's own encoding, of a message that is no error: success, warning, no data?
+    pub fn is_no_error(code: i32) -> bool {
+        matches!(code & 0xfff, 0x000 | 0x040 | 0x080)
+    }
+}
+
+/// Says to the client and the server log that awty holds back the checks of this database.
+pub fn warn_held(database: &str) {
+    ErrorReport::new(
+        Code::ERRCODE_WARNING,
+        format!("awty runs no checks in database \"{database}\", because they come from another one"),
+        "awty",
+    )
+    .set_hint("SELECT awty.adopt(); if this database is the one to run them.")
+    .report(PgLogLevel::WARNING);
+}
+
+/// Says once in the server log that no worker could be started.
+pub fn warn_no_room() {
+    ErrorReport::new(Code::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "awty could not start a worker process", "awty")
+        .set_hint("Consider increasing \"max_worker_processes\", or lowering \"awty.max_workers\".")
+        .report(PgLogLevel::WARNING);
+}
+
+/// Says once in the server log that the checks of a role wait until it can connect.
+pub fn warn_cannot_connect(role: &str, database: u32, why: CannotConnect) {
+    let (code, reason) = match why {
+        CannotConnect::Gone => (Code::ERRCODE_UNDEFINED_OBJECT, "it does not exist"),
+        CannotConnect::NoLogin => (Code::ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION, "it has no LOGIN"),
+        CannotConnect::NoConnect => (Code::ERRCODE_INSUFFICIENT_PRIVILEGE, "it has no CONNECT on the database"),
+    };
+    ErrorReport::new(
+        code,
+        format!("awty runs no checks of role \"{role}\" in the database with OID {database}: {reason}"),
+        "awty",
+    )
+    .set_hint("The checks stay pending, and run when it can connect again.")
+    .report(PgLogLevel::WARNING);
+}

@@ -1,0 +1,260 @@
+//! Runs checks: one transaction per run, and a second one to book a failure.
+//!
+//! Invariant (P1): what a run did, its row of history and its next time are one commit. (P4): the row is locked only at
+//! the end; if somebody else has changed it meanwhile, the run is undone as if it had never started.
+//! Does not: choose what to run (see `worker`), or hold anything between runs but the worker's claim.
+
+use crate::board::{self, Run};
+use crate::clock;
+use crate::error::Error;
+use crate::error::state;
+use crate::function::{self, Function};
+use crate::run::call::call;
+use crate::run::row::{self, Locked, Row, Table};
+use crate::run::timer;
+use crate::run::transaction::{Verdict, transaction};
+use crate::store::future_job::{self, Again, Candidate};
+use crate::store::history::{self, Failure, RunRecord};
+use crate::store::job::Job;
+use crate::{catalog, run::session};
+use awty_core::{After, Answer, Before, Mono, Outcome, Time, guard};
+use chrono::TimeDelta;
+use pgrx::datum::TimestampWithTimeZone;
+use pgrx::{FromDatum, pg_sys};
+
+/// What became of the checks that were taken on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ran {
+    /// Booked: ended, at a later slot, or gone already.
+    Booked,
+    /// Left as they were, because a client has them locked or they could not be booked: to be tried again after a while.
+    Left,
+    /// The extension is gone, or is being updated: the worker has nothing to do here any more.
+    NoExtension,
+}
+
+/// Where a run happens.
+pub struct Bench<'a> {
+    /// The worker's seat.
+    pub seat: usize,
+    /// Since when checks of this job can run.
+    pub able_since: Time,
+    /// Must earlier runs be looked for although the row says that there were none: its crashes are counted?
+    pub suspect: bool,
+    pub job: &'a Job,
+}
+
+/// How one transaction went.
+enum Attempt {
+    Booked,
+    Conflict,
+    NoExtension,
+}
+
+impl Bench<'_> {
+    /// Runs these checks of one slot: together if the job is set-based, and in smaller sets after a failure, down to one,
+    /// so that one bad row fails alone.
+    pub fn run(&self, candidates: &[Candidate]) -> Ran {
+        let began = clock::mono();
+        let started_at = clock::now();
+        let result = self.attempt(candidates, began, started_at);
+        let struck = timer::disarm().max(self.finish_on_board());
+        crate::run::memory::lift();
+        session::clean();
+        match result {
+            Ok(Attempt::Booked) => Ran::Booked,
+            Ok(Attempt::NoExtension) => Ran::NoExtension,
+            Ok(Attempt::Conflict) | Err(_) if candidates.len() > 1 => self.run_halves(candidates),
+            Ok(Attempt::Conflict) => Ran::Left,
+            Err(mut failure) => {
+                let timed_out = struck > 0 && failure.sqlstate == state::QUERY_CANCELED;
+                if timed_out {
+                    let timeout = self.job.options.limits.timeout.as_seconds_f64();
+                    failure.message = format!("run took longer than its timeout of {timeout} s");
+                }
+                self.book(&candidates[0], &failure, timed_out, began, started_at)
+            }
+        }
+    }
+
+    fn run_halves(&self, candidates: &[Candidate]) -> Ran {
+        let (first, second) = candidates.split_at(candidates.len() / 2);
+        match (self.run(first), self.run(second)) {
+            (Ran::Booked, Ran::Booked) => Ran::Booked,
+            (Ran::NoExtension, _) | (_, Ran::NoExtension) => Ran::NoExtension,
+            _ => Ran::Left,
+        }
+    }
+
+    /// One transaction: read, decide, call, lock, book.
+    fn attempt(&self, candidates: &[Candidate], began: Mono, started_at: Time) -> Result<Attempt, Failure> {
+        transaction(|| {
+            if !lock_extension() {
+                return Verdict::Rollback(Attempt::NoExtension);
+            }
+            let Some(table) = Table::open() else { return Verdict::Rollback(Attempt::NoExtension) };
+            let rows: Vec<Row> = candidates.iter().filter_map(|candidate| table.read(candidate)).collect();
+            let (rows, settled) = self.settle(&table, rows, started_at);
+            if !settled {
+                return Verdict::Rollback(Attempt::Conflict);
+            }
+            if rows.is_empty() {
+                return Verdict::Commit(Attempt::Booked);
+            }
+            let answers = self.call(&rows, began);
+            let finished_at = clock::now();
+            let took = TimeDelta::microseconds(clock::mono().since(began));
+            for (row, answer) in rows.iter().zip(answers) {
+                let record = RunRecord { slot: row.slot, started_at, finished_at, took };
+                match table.lock(row) {
+                    Locked::Same => self.book_answer(row, answer, &record),
+                    Locked::Own => {}
+                    Locked::Other => return Verdict::Rollback(Attempt::Conflict),
+                }
+            }
+            Verdict::Commit(Attempt::Booked)
+        })
+    }
+
+    /// Deals with the rows that are not to be run: not due, held, missed, too late. Gives back those to run, and whether
+    /// all others could be dealt with.
+    fn settle(&self, table: &Table, rows: Vec<Row>, now: Time) -> (Vec<Row>, bool) {
+        let mut run = Vec::with_capacity(rows.len());
+        for row in rows.into_iter().filter(|row| !row.held) {
+            let before = guard::before(&row.check(), &self.job.options.limits, self.able_since, now);
+            match before {
+                Before::Run => run.push(row),
+                Before::NotYet => {}
+                Before::Move(_) | Before::End(_) if table.lock(&row) != Locked::Same => return (run, false),
+                Before::Move(slot) => future_job::put_at(row.tid, slot),
+                Before::End(outcome) => {
+                    history::end(&[row.id], outcome, now, None);
+                }
+            }
+        }
+        (run, true)
+    }
+
+    /// Calls the function and reads its answers, one for each row. Raises whatever goes wrong.
+    fn call(&self, rows: &[Row], began: Mono) -> Vec<Answer> {
+        let job = self.job;
+        let function = match function::resolve(&job.schema, &job.function, job.role, Some(job.set_based)) {
+            Ok(function) => function,
+            Err(error) => error.raise(),
+        };
+        self.start_on_board(began);
+        timer::arm(job.options.limits.timeout.to_std().unwrap_or_default());
+        if function.set_based {
+            self.call_set(function, rows)
+        } else {
+            // SAFETY: the function was just found to take one check and to return a timestamptz.
+            rows.iter()
+                .map(|row| {
+                    // SAFETY: as above.
+                    let (datum, null) = unsafe { call(function.oid, row.datum) };
+                    row::answer((!null).then(|| datum.value() as i64))
+                })
+                .collect()
+        }
+    }
+
+    fn call_set(&self, function: Function, rows: &[Row]) -> Vec<Answer> {
+        let argument = row::array(rows, row::row_type());
+        // SAFETY: the function was just found to take an array of checks and to return one of timestamptz.
+        let (datum, null) = unsafe { call(function.oid, argument) };
+        // SAFETY: as above.
+        let times = unsafe { pgrx::Array::<TimestampWithTimeZone>::from_datum(datum, null) };
+        let answers: Vec<Answer> = times.iter().flat_map(pgrx::Array::iter)
+            .map(|time| row::answer(time.map(i64::from)))
+            .collect();
+        if answers.len() != rows.len() {
+            Error::AnswerCount { job: self.job.name.to_string(), checks: rows.len(), answers: answers.len() }.raise();
+        }
+        answers
+    }
+
+    fn book_answer(&self, row: &Row, answer: Answer, record: &RunRecord) {
+        let now = record.finished_at;
+        match guard::after(&row.check(), &self.job.options.limits, answer, now) {
+            After::Again(slot) => future_job::put_again(row.tid, &Again { slot, done: 1, attempt: 0 }, record),
+            After::End(outcome) => self.end(row, record, outcome, 1, None),
+        }
+    }
+
+    fn end(&self, row: &Row, record: &RunRecord, outcome: Outcome, done: i32, failure: Option<&Failure>) {
+        let tallied = self.suspect || row.check_count > 0 || row.attempt > 0;
+        history::end_run(row.tid, self.job, record, outcome, done, failure, tallied);
+    }
+
+    /// Books a failure in a transaction of its own, if the check is still the one that failed.
+    fn book(&self, candidate: &Candidate, failure: &Failure, timed_out: bool, began: Mono, started_at: Time) -> Ran {
+        let took = TimeDelta::microseconds(clock::mono().since(began));
+        let booked = transaction(|| {
+            if !lock_extension() {
+                return Verdict::Rollback(Ran::NoExtension);
+            }
+            let Some(table) = Table::open() else { return Verdict::Rollback(Ran::NoExtension) };
+            let Some(row) = table.read(candidate) else { return Verdict::Rollback(Ran::Booked) };
+            if table.lock(&row) != Locked::Same {
+                return Verdict::Rollback(Ran::Left);
+            }
+            let finished_at = clock::now();
+            let record = RunRecord { slot: row.slot, started_at, finished_at, took };
+            match guard::failed(&row.check(), &self.job.options.limits, timed_out, finished_at) {
+                After::Again(slot) => {
+                    let again = Again { slot, done: 0, attempt: row.attempt + 1 };
+                    future_job::put_again(row.tid, &again, &record);
+                }
+                After::End(outcome) => self.end(&row, &record, outcome, 0, Some(failure)),
+            }
+            Verdict::Commit(Ran::Booked)
+        });
+        booked.unwrap_or_else(|trouble| {
+            // Names no job and no key: the server's log may be read by many.
+            pgrx::log!(
+                "awty: the failure of check {} could not be booked and is tried again: {} ({})",
+                candidate.id,
+                trouble.message,
+                trouble.sqlstate
+            );
+            Ran::Left
+        })
+    }
+
+    /// Books a run that had to be terminated because it ignored its timeout. The process that ran it is gone.
+    pub fn book_terminated(&self, candidate: &Candidate, took: TimeDelta) -> Ran {
+        let now = clock::now();
+        let failure = Failure {
+            sqlstate: state::QUERY_CANCELED.into(),
+            message: "run ignored its timeout and was terminated".into(),
+        };
+        let began = Mono(clock::mono().0 - took.num_microseconds().unwrap_or(0));
+        self.book(candidate, &failure, true, began, now - took)
+    }
+
+    fn start_on_board(&self, began: Mono) {
+        let timeout = self.job.options.limits.timeout.num_microseconds().unwrap_or(i64::MAX);
+        board::write(|board| board.seats[self.seat].run = Some(Run { began, timeout, strikes: 0 }));
+    }
+
+    /// The run is over; returns how often the watchdog struck.
+    fn finish_on_board(&self) -> u32 {
+        board::write(|board| board.seats[self.seat].run.take()).map_or(0, |run| u32::from(run.strikes))
+    }
+}
+
+/// The first lock of every transaction on awty's rows: keeps DROP EXTENSION out until it ends. `false` if the extension
+/// is gone, so that there is nothing to do.
+pub fn lock_extension() -> bool {
+    let Some(extension) = catalog::extension() else { return false };
+    // SAFETY: an object lock in an open transaction, released at its end.
+    unsafe {
+        pg_sys::LockDatabaseObject(
+            pg_sys::ExtensionRelationId,
+            extension,
+            0,
+            pg_sys::AccessShareLock as pg_sys::LOCKMODE,
+        );
+    }
+    catalog::extension() == Some(extension)
+}

@@ -1,0 +1,109 @@
+//! A job's function: found by name and exact signature, and whether its role may run it.
+//!
+//! Invariant: the answer is of this moment. It is asked for when a job is registered, when a check is scheduled, and
+//! before runs, because the function, its owner and its rights may change at any time in between.
+//! Does not: call it (see `executor`).
+
+use crate::catalog;
+use crate::error::{Error, Result};
+use crate::store::function as store;
+use crate::text::Text;
+use pgrx::pg_sys;
+
+/// A function that may be called for a job.
+#[derive(Clone, Copy, Debug)]
+pub struct Function {
+    pub oid: pg_sys::Oid,
+    pub set_based: bool,
+}
+
+/// The type of a check, and of an array of them.
+fn check_types() -> (pg_sys::Oid, pg_sys::Oid) {
+    let relation = catalog::table(c"future_job").unwrap_or(pg_sys::InvalidOid);
+    // SAFETY: catalog lookups in a transaction.
+    unsafe {
+        let row = pg_sys::get_rel_type_id(relation);
+        (row, pg_sys::get_array_type(row))
+    }
+}
+
+/// Reads a name as SQL would: `schema.function`, or `function` in the first schema of the search path that has one.
+pub fn parse(name: &Text) -> Result<(Text, Text)> {
+    let unreadable = || Error::FunctionName { function: name.to_string() };
+    let parts = split(name).ok_or_else(unreadable)?;
+    match parts.as_slice() {
+        [schema, function] => Ok((schema.clone(), function.clone())),
+        [function] => {
+            let (row, array) = check_types();
+            let role = catalog::current_role();
+            search_path()
+                .into_iter()
+                .find(|schema| {
+                    store::find(schema, function, row, role).is_some()
+                        || store::find(schema, function, array, role).is_some()
+                })
+                .map(|schema| (schema, function.clone()))
+                .ok_or_else(|| Error::FunctionMissing { function: name.to_string() })
+        }
+        _ => Err(unreadable()),
+    }
+}
+
+/// Splits a name at its dots, minding quotes and case.
+fn split(name: &Text) -> Option<Vec<Text>> {
+    let mut list = std::ptr::null_mut();
+    // SAFETY: PostgreSQL writes into the copy, which it allocated, and points the list into it; both live until the end
+    // of the call.
+    unsafe {
+        let copy = pg_sys::pstrdup(catalog::c_name(name.as_bytes()).as_ptr());
+        if !pg_sys::SplitIdentifierString(copy, b'.' as std::ffi::c_char, &mut list) {
+            return None;
+        }
+        let length = if list.is_null() { 0 } else { (*list).length as usize };
+        let part = |index| std::ffi::CStr::from_ptr((*(*list).elements.add(index)).ptr_value.cast()).into();
+        Some((0..length).map(part).collect())
+    }
+}
+
+/// The schemas that the caller's unqualified names are looked up in.
+fn search_path() -> Vec<Text> {
+    let mut oids = [pg_sys::InvalidOid; 64];
+    // SAFETY: PostgreSQL fills at most as many elements as it is told there are.
+    let length = unsafe { pg_sys::fetch_search_path_array(oids.as_mut_ptr(), oids.len() as i32) };
+    store::schema_names(oids[..(length.max(0) as usize).min(oids.len())].to_vec())
+}
+
+/// The function of that name, if `role` may run it as a job. `form` asks for one of the two forms; `None` for either.
+pub fn resolve(schema: &Text, name: &Text, role: pg_sys::Oid, form: Option<bool>) -> Result<Function> {
+    let label = format!("{schema}.{name}");
+    let (row, array) = check_types();
+    let plain = (form != Some(true)).then(|| store::find(schema, name, row, role)).flatten();
+    let set = (form != Some(false)).then(|| store::find(schema, name, array, role)).flatten();
+    let (found, set_based) = match (plain, set) {
+        (Some(_), Some(_)) => return Err(Error::Ambiguous { function: label }),
+        (Some(found), None) => (found, false),
+        (None, Some(found)) => (found, true),
+        (None, None) => return Err(Error::FunctionMissing { function: label }),
+    };
+    if schema.to_string().starts_with("pg_temp") {
+        return Err(Error::TemporaryFunction { function: label });
+    }
+    if found.kind != b'f' {
+        return Err(Error::NotAFunction { function: label });
+    }
+    let result = if set_based { pg_sys::TIMESTAMPTZARRAYOID } else { pg_sys::TIMESTAMPTZOID };
+    if found.returns_set || found.result != result {
+        return Err(Error::WrongResult { function: label, set_based });
+    }
+    if !found.may_execute {
+        let array = if set_based { "[]" } else { "" };
+        let function = format!("{label}(awty.future_job{array})");
+        return Err(Error::NoExecute { function, role: catalog::role_label(role) });
+    }
+    if !found.owned_by_superuser && store::is_mighty(role) {
+        let array = if set_based { "[]" } else { "" };
+        let function = format!("{label}(awty.future_job{array})");
+        return Err(Error::Untrusted { function, role: catalog::role_label(role) });
+    }
+    Ok(Function { oid: found.oid, set_based })
+}

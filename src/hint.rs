@@ -1,0 +1,69 @@
+//! What a transaction has scheduled, told to the launcher when it commits.
+//!
+//! Invariant: nothing is told before the commit, one message per role and transaction, and only the earliest slot. A
+//! lost or needless hint costs time, never a check: the audit finds what no hint told of.
+//! Does not: follow savepoints (a hint of a rolled-back one finds nothing), or speak for PREPARE TRANSACTION, whose
+//! commit happens in another session.
+
+use crate::clock::Timestamp;
+use crate::{board, catalog};
+use pgrx::{PgXactCallbackEvent, pg_sys};
+use std::cell::RefCell;
+
+#[derive(Default)]
+struct Pending {
+    registered: bool,
+    due: Vec<(pg_sys::Oid, Timestamp)>,
+    visit: bool,
+    adopted: bool,
+}
+
+thread_local! {
+    static PENDING: RefCell<Pending> = RefCell::default();
+}
+
+/// When this transaction commits: there is work for a role at a slot.
+pub fn at_commit(role: pg_sys::Oid, due: Timestamp) {
+    note(|pending| match pending.due.iter_mut().find(|(other, _)| *other == role) {
+        Some((_, earliest)) => *earliest = due.min(*earliest),
+        None => pending.due.push((role, due)),
+    });
+}
+
+/// When this transaction commits: the dispatcher should visit this database.
+pub fn visit_at_commit(adopted: bool) {
+    note(|pending| {
+        pending.visit = true;
+        pending.adopted |= adopted;
+    });
+}
+
+fn note(change: impl FnOnce(&mut Pending)) {
+    if !board::is_present() {
+        return;
+    }
+    PENDING.with_borrow_mut(|pending| {
+        change(pending);
+        if !pending.registered {
+            pending.registered = true;
+            pgrx::register_xact_callback(PgXactCallbackEvent::Commit, tell);
+            pgrx::register_xact_callback(PgXactCallbackEvent::Abort, forget);
+            pgrx::register_xact_callback(PgXactCallbackEvent::Prepare, forget);
+        }
+    });
+}
+
+fn tell() {
+    let pending = PENDING.take();
+    let database = catalog::database();
+    for (role, due) in pending.due {
+        board::post(database, role, due);
+    }
+    if pending.visit {
+        board::request_visit(database, pending.adopted);
+    }
+}
+
+fn forget() {
+    PENDING.take();
+}

@@ -1,0 +1,180 @@
+//! The launcher: one process that sleeps until the earliest slot, starts workers and dispatchers, and watches the runs.
+//!
+//! It is connected to no database, so it blocks nobody, and holds nothing that the tables do not hold.
+//!
+//! Invariant: an error of a turn never ends the launcher; each turn answers signals, so it never blocks DROP DATABASE
+//! either. It sleeps a second at the most, so that a jump of the clock strands no slot.
+//! Does not: read a table of awty, or run anything.
+
+mod databases;
+mod staff;
+
+use crate::board::{self, NEVER, Occupancy, State};
+use crate::clock;
+use crate::run::timer::GRACE;
+use crate::run::transaction::{Verdict, transaction};
+use crate::{process, settings};
+use awty_core::{Caps, Mono, Plan, Role, Time, plan};
+use chrono::TimeDelta;
+use databases::Databases;
+use pgrx::{pg_guard, pg_sys};
+use staff::Staff;
+use std::time::Duration;
+
+/// A worker is started so long before its slot, to be connected in time.
+const LEAD: TimeDelta = TimeDelta::milliseconds(100);
+/// After an error of a turn.
+const AFTER_ERROR: Duration = Duration::from_secs(1);
+
+/// Registers the launcher. Called from `_PG_init`, and only while the server starts.
+pub fn register() {
+    let mut worker = process::describe(c"awty launcher", c"awty_launcher_main", 1, None);
+    // SAFETY: copied by PostgreSQL.
+    unsafe { pg_sys::RegisterBackgroundWorker(&mut worker) };
+}
+
+/// The process's main function.
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn awty_launcher_main(_argument: pg_sys::Datum) {
+    process::listen_to_signals();
+    // SAFETY: no database and no role: shared catalogs only. The callback takes no argument.
+    unsafe {
+        pg_sys::BackgroundWorkerInitializeConnectionByOid(pg_sys::InvalidOid, pg_sys::InvalidOid, 0);
+        pg_sys::on_shmem_exit(Some(at_exit), pg_sys::Datum::from(0));
+        board::launcher_is(&raw mut (*pg_sys::MyProc).procLatch);
+    }
+    let mut launcher = Launcher { databases: Databases::default(), staff: Staff::default(), enabled: None };
+    process::report(None);
+    loop {
+        process::answer_signals();
+        // Each turn has a transaction for its questions to the shared catalogs.
+        let wait = transaction(|| Verdict::Commit(launcher.turn())).unwrap_or_else(|failure| {
+            pgrx::log!("awty: the launcher met an error and goes on: {} ({})", failure.message, failure.sqlstate);
+            AFTER_ERROR
+        });
+        process::wait(wait);
+    }
+}
+
+#[pg_guard]
+extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {
+    board::launcher_is(std::ptr::null_mut());
+}
+
+struct Launcher {
+    databases: Databases,
+    staff: Staff,
+    /// Was awty enabled at the last turn?
+    enabled: Option<bool>,
+}
+
+impl Launcher {
+    /// Does what is to be done now, and says how long to sleep.
+    fn turn(&mut self) -> Duration {
+        let (now, mono) = (clock::now(), clock::mono());
+        self.staff.reap(mono);
+        let watch = watch(mono);
+        self.note_enabled(now);
+        if !settings::enabled() {
+            return watch;
+        }
+        let visits = self.databases.visit(&mut self.staff, mono);
+        let plan = self.start_workers(now, mono);
+        let wait = plan.wake_in.min(watch).min(visits);
+        board::launcher_sleeps_until(clock::to_timestamp(now + TimeDelta::from_std(wait).unwrap_or(LEAD) + LEAD));
+        wait
+    }
+
+    /// What fell due while awty was disabled was missed. Nothing is missed because the clock was set back.
+    fn note_enabled(&mut self, now: Time) {
+        let enabled = settings::enabled();
+        let just_enabled = self.enabled == Some(false) && enabled;
+        self.enabled = Some(enabled);
+        let now = clock::to_timestamp(now);
+        board::write(|board| {
+            for line in board.databases.iter_mut().filter(|line| line.state == State::Ready) {
+                line.able_since = if just_enabled { now } else { line.able_since.min(now) };
+            }
+        });
+        if just_enabled {
+            self.databases.visit_all();
+        }
+    }
+
+    fn start_workers(&mut self, now: Time, mono: Mono) -> Plan {
+        let caps = Caps {
+            max_workers: settings::max_workers(),
+            max_workers_per_role: settings::max_workers_per_role(),
+            lead: LEAD,
+        };
+        let (keys, roles) = view();
+        let plan = plan::plan(now, mono, &roles, &caps);
+        board::write(|board| board.waiting = plan.waiting);
+        for &index in &plan.start {
+            let (database, role) = keys[index];
+            self.staff.start_worker(database, role, mono);
+        }
+        plan
+    }
+}
+
+/// The roles that there may be work for, as the plan sees them.
+fn view() -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>) {
+    board::read(|board| {
+        board
+            .roles
+            .iter()
+            .filter(|line| line.due.min(line.backlog) != NEVER)
+            .filter(|line| board.database(line.database).is_some_and(|database| database.state == State::Ready))
+            .map(|line| {
+                let seats = board.seats.iter().filter(|seat| {
+                    seat.is_occupied() && seat.database == line.database && seat.role == line.role
+                });
+                let mut workers = 0;
+                let mut behind_since = Some(i64::MIN);
+                for seat in seats {
+                    workers += 1;
+                    let busy = (seat.occupancy == Occupancy::Taken && seat.busy_since != 0).then_some(seat.busy_since);
+                    behind_since = behind_since.zip(busy).map(|(since, busy)| since.max(busy));
+                }
+                let role = Role {
+                    due: clock::from_timestamp(line.due.min(line.backlog)),
+                    behind_since: behind_since.filter(|_| workers > 0).map(Mono),
+                    workers,
+                    parked_until: (line.parked_until != 0).then_some(Mono(line.parked_until)),
+                    last_served: line.last_served,
+                };
+                ((line.database, line.role), role)
+            })
+            .unzip()
+    })
+}
+
+/// The watchdog: strikes runs that are over their time by the monotonic clock, which no one can set. PostgreSQL's own
+/// timers, which the workers use, go by the wall clock. Says when to look again.
+fn watch(mono: Mono) -> Duration {
+    board::write(|board| {
+        let mut next = plan::MAX_SLEEP;
+        for seat in board.seats.iter_mut().filter(|seat| seat.occupancy == Occupancy::Taken) {
+            let Some(run) = &mut seat.run else { continue };
+            let over = mono.since(run.began) - run.timeout;
+            let strike = [0, GRACE.as_micros() as i64].map(|after| over - after - SLACK);
+            let due = strike.iter().filter(|over| **over >= 0).count() as u8;
+            if due > run.strikes {
+                run.strikes = due;
+                // While the board is locked, the worker cannot give the seat up, so this is still its process.
+                let signal = if due > 1 { libc::SIGTERM } else { libc::SIGINT };
+                // SAFETY: sends a signal to a process of this server.
+                unsafe { libc::kill(seat.pid, signal) };
+            }
+            for over in strike.iter().filter(|over| **over < 0) {
+                next = next.min(Duration::from_micros(over.unsigned_abs()));
+            }
+        }
+        next.max(plan::MIN_SLEEP)
+    })
+}
+
+/// The worker's own timer comes first; the watchdog is for when it does not, in microseconds.
+const SLACK: i64 = 250_000;

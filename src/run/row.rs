@@ -1,0 +1,188 @@
+//! The row of one check: read without a lock, and locked only at the end of its run, without waiting.
+//!
+//! This is done through the table's access method and not by SQL, because only it tells apart who has changed the row:
+//! somebody else, so that the run must be undone, or the run itself, which has thereby given its answer.
+//!
+//! Invariant: a row that was read stays where it was for the length of the transaction, which holds a snapshot that sees it.
+//! Does not: write.
+
+use crate::catalog;
+use crate::clock::{self, Timestamp};
+use crate::store::future_job::Candidate;
+use awty_core::{Answer, Check, Time};
+use pgrx::{FromDatum, pg_sys};
+
+/// `awty.future_job`, opened for the length of a transaction.
+pub struct Table(pg_sys::Relation);
+
+/// A check as it stands.
+pub struct Row {
+    pub id: i64,
+    pub tid: pg_sys::ItemPointerData,
+    pub slot: Time,
+    pub check_count: i32,
+    pub attempt: i32,
+    pub held: bool,
+    /// The row as the job function takes it.
+    pub datum: pg_sys::Datum,
+}
+
+/// What was found at the end of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Locked {
+    /// It is as it was read, and locked now.
+    Same,
+    /// The run itself has replaced, cancelled or rescheduled its check.
+    Own,
+    /// Somebody else has changed or locked it.
+    Other,
+}
+
+/// Columns of `awty.future_job`, by number.
+const NEXT_CHECK_AT: usize = 7;
+const CHECK_COUNT: usize = 8;
+const ATTEMPT: usize = 9;
+const HELD: usize = 10;
+const COLUMNS: usize = 12;
+
+impl Table {
+    /// Opens it, if it is there; keeps out ALTER and DROP until the transaction ends.
+    pub fn open() -> Option<Self> {
+        let oid = catalog::table(c"future_job")?;
+        // SAFETY: a table that exists; the lock is kept until the transaction ends.
+        Some(Self(unsafe { pg_sys::table_open(oid, pg_sys::RowExclusiveLock as pg_sys::LOCKMODE) }))
+    }
+
+    /// Reads a check where it was found, if it still is there.
+    pub fn read(&self, candidate: &Candidate) -> Option<Row> {
+        let mut tid = candidate.tid;
+        // SAFETY: the relation is open and a snapshot is active; the slot is dropped before the relation closes. The datum
+        // is a copy in the transaction's memory.
+        unsafe {
+            let slot = pg_sys::table_slot_create(self.0, std::ptr::null_mut());
+            let fetch = (*(*self.0).rd_tableam).tuple_fetch_row_version?;
+            let (relation, snapshot) = (self.0, pg_sys::GetActiveSnapshot());
+            let found = pg_sys::ffi::pg_guard_ffi_boundary(|| fetch(relation, &mut tid, snapshot, slot));
+            let datum = found.then(|| pg_sys::ExecFetchSlotHeapTupleDatum(slot));
+            pg_sys::ExecDropSingleTupleTableSlot(slot);
+            self.decode(datum?, tid).filter(|row| row.id == candidate.id)
+        }
+    }
+
+    /// # Safety
+    /// The datum must be a row of this table.
+    unsafe fn decode(&self, datum: pg_sys::Datum, tid: pg_sys::ItemPointerData) -> Option<Row> {
+        let mut values = [pg_sys::Datum::from(0); COLUMNS];
+        let mut nulls = [true; COLUMNS];
+        // SAFETY: a composite datum is a heap tuple without its header's location; the table has that many columns, as
+        // the version of the extension was checked.
+        unsafe {
+            if (*(*self.0).rd_att).natts as usize != COLUMNS {
+                return None;
+            }
+            let header = pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast::<pg_sys::HeapTupleHeaderData>();
+            let mut tuple = pg_sys::HeapTupleData {
+                t_len: pgrx::varsize_any(header.cast()) as u32,
+                t_self: tid,
+                t_tableOid: (*self.0).rd_id,
+                t_data: header,
+            };
+            pg_sys::heap_deform_tuple(&mut tuple, (*self.0).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr());
+            Some(Row {
+                id: i64::from_datum(values[0], nulls[0])?,
+                tid,
+                slot: clock::from_timestamp(i64::from_datum(values[NEXT_CHECK_AT - 1], nulls[NEXT_CHECK_AT - 1])?)?,
+                check_count: i32::from_datum(values[CHECK_COUNT - 1], nulls[CHECK_COUNT - 1])?,
+                attempt: i32::from_datum(values[ATTEMPT - 1], nulls[ATTEMPT - 1])?,
+                held: bool::from_datum(values[HELD - 1], nulls[HELD - 1])?,
+                datum,
+            })
+        }
+    }
+
+    /// Locks the version of a row that was read, if it can be had at once.
+    pub fn lock(&self, row: &Row) -> Locked {
+        let mut tid = row.tid;
+        // SAFETY: as in `read`.
+        unsafe {
+            let slot = pg_sys::table_slot_create(self.0, std::ptr::null_mut());
+            let mut failure = pg_sys::TM_FailureData::default();
+            let Some(lock) = (*(*self.0).rd_tableam).tuple_lock else { return Locked::Other };
+            let (relation, snapshot) = (self.0, pg_sys::GetActiveSnapshot());
+            let command = pg_sys::GetCurrentCommandId(false);
+            let result = pg_sys::ffi::pg_guard_ffi_boundary(|| {
+                lock(
+                    relation,
+                    &mut tid,
+                    snapshot,
+                    slot,
+                    command,
+                    pg_sys::LockTupleMode::LockTupleExclusive,
+                    pg_sys::LockWaitPolicy::LockWaitSkip,
+                    0,
+                    &mut failure,
+                )
+            });
+            pg_sys::ExecDropSingleTupleTableSlot(slot);
+            match result {
+                pg_sys::TM_Result::TM_Ok => Locked::Same,
+                pg_sys::TM_Result::TM_SelfModified | pg_sys::TM_Result::TM_Invisible => Locked::Own,
+                _ => Locked::Other,
+            }
+        }
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        // SAFETY: opened by `open`. After an ERROR the abort has closed it, or is about to.
+        if !std::thread::panicking() {
+            // SAFETY: as above.
+            unsafe { pg_sys::table_close(self.0, pg_sys::NoLock as pg_sys::LOCKMODE) };
+        }
+    }
+}
+
+impl Row {
+    /// What the guards look at.
+    pub fn check(&self) -> Check {
+        Check {
+            slot: self.slot,
+            check_count: self.check_count.unsigned_abs(),
+            attempt: self.attempt.unsigned_abs(),
+        }
+    }
+}
+
+/// A list of rows as the array that a set-based job takes.
+pub fn array(rows: &[Row], element: pg_sys::Oid) -> pg_sys::Datum {
+    let mut datums: Vec<pg_sys::Datum> = rows.iter().map(|row| row.datum).collect();
+    // SAFETY: as many composite datums of that type; rows are passed by reference, of any length, aligned to 8 bytes.
+    unsafe {
+        pg_sys::Datum::from(pg_sys::construct_array(
+            datums.as_mut_ptr(),
+            datums.len() as i32,
+            element,
+            -1,
+            false,
+            pg_sys::TYPALIGN_DOUBLE as std::ffi::c_char,
+        ))
+    }
+}
+
+/// A time, or NULL, as a job answered it.
+pub fn answer(raw: Option<Timestamp>) -> Answer {
+    match raw {
+        None => Answer::Done,
+        Some(raw) => Answer::Again(
+            clock::from_timestamp(raw).unwrap_or(if raw < 0 { Time::MIN_UTC } else { Time::MAX_UTC }),
+        ),
+    }
+}
+
+/// The type of the rows of `awty.future_job`.
+pub fn row_type() -> pg_sys::Oid {
+    let relation = catalog::table(c"future_job").unwrap_or(pg_sys::InvalidOid);
+    // SAFETY: a catalog lookup in a transaction.
+    unsafe { pg_sys::get_rel_type_id(relation) }
+}

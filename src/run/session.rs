@@ -1,0 +1,78 @@
+//! The session of a worker: what it overrides when it has connected, and what it drops between runs.
+//!
+//! Invariant: no run finds anything of the one before it: no lock, cursor, prepared statement, temporary table or setting.
+//! Does not: reset what a procedural language keeps in its interpreter; a process serves one role only.
+
+use super::transaction::{Verdict, transaction};
+use crate::settings;
+use pgrx::pg_sys;
+use std::ffi::CStr;
+
+// pgrx does not bind commands/sequence.h.
+unsafe extern "C-unwind" {
+    fn ResetSequenceCaches();
+}
+
+/// Sets for the session what a role's own settings must not decide.
+///
+/// A role may have given itself any of these with ALTER ROLE, and its checks would never run, or run as another role.
+pub fn override_settings() {
+    for (name, value) in [
+        (c"role", c"none"),
+        (c"default_transaction_read_only", c"off"),
+        (c"default_transaction_isolation", c"read committed"),
+        (c"default_transaction_deferrable", c"off"),
+        (c"idle_in_transaction_session_timeout", c"0"),
+        (c"statement_timeout", c"0"),
+        // A parallel worker would escape the limits of the run.
+        (c"max_parallel_workers_per_gather", c"0"),
+    ] {
+        set(name, value);
+    }
+}
+
+/// Commits are flushed in batches, unless `awty.synchronous_commit` says otherwise.
+pub fn set_commit_mode() {
+    if !settings::synchronous_commit() {
+        set(c"synchronous_commit", c"off");
+    }
+}
+
+/// The next commit is flushed here before it returns, whatever standbys do.
+pub fn set_flushed_commit() {
+    set(c"synchronous_commit", c"local");
+}
+
+fn set(name: &CStr, value: &CStr) {
+    // SAFETY: constant names of settings that any user may set, and valid values.
+    unsafe {
+        pg_sys::SetConfigOption(
+            name.as_ptr(),
+            value.as_ptr(),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+        );
+    }
+}
+
+/// Drops what a run has left in the session.
+pub fn clean() {
+    // SAFETY: called between transactions; each does nothing where there is nothing.
+    let temporary = unsafe {
+        pg_sys::LockReleaseAll(pg_sys::USER_LOCKMETHOD as pg_sys::LOCKMETHODID, true);
+        pg_sys::DropAllPreparedStatements();
+        pg_sys::PortalHashTableDeleteAll();
+        ResetSequenceCaches();
+        let (mut schema, mut toast) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
+        pg_sys::GetTempNamespaceState(&mut schema, &mut toast);
+        schema != pg_sys::InvalidOid
+    };
+    if temporary {
+        // It needs a transaction. Should it fail, the tables are dropped when the process ends.
+        let _ = transaction(|| {
+            // SAFETY: in a transaction, with a snapshot.
+            unsafe { pg_sys::ResetTempTableNamespace() };
+            Verdict::Commit(())
+        });
+    }
+}

@@ -1,0 +1,233 @@
+//! The settings of awty (`awty.*`), registered once and read as plain values.
+//!
+//! Invariant: all of them are server-level (`postgresql.conf`, reloaded on SIGHUP), so no user can turn one on itself;
+//! every value that leaves this module is within its range.
+//! Does not: decide anything; read the clock.
+
+use awty_core::Width;
+use chrono::TimeDelta;
+use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
+use pgrx::pg_sys;
+
+/// A worker slot is reserved in shared memory for each, so this is fixed when the server starts.
+pub const MAX_WORKERS: usize = 64;
+/// The most checks that one batch, or one call of a set-based job, may hold.
+pub const MAX_BATCH: usize = 1000;
+
+static ENABLED: GucSetting<bool> = GucSetting::<bool>::new(true);
+static SLOT: GucSetting<i32> = GucSetting::<i32>::new(60);
+static WORKERS: GucSetting<i32> = GucSetting::<i32>::new(4);
+static WORKERS_PER_ROLE: GucSetting<i32> = GucSetting::<i32>::new(2);
+static WORKER_IDLE: GucSetting<i32> = GucSetting::<i32>::new(1000);
+static BATCH_SIZE: GucSetting<i32> = GucSetting::<i32>::new(64);
+static JOB_MEMORY: GucSetting<i32> = GucSetting::<i32>::new(0);
+static CATCH_UP_RATE: GucSetting<i32> = GucSetting::<i32>::new(0);
+static HISTORY_RETENTION: GucSetting<i32> = GucSetting::<i32>::new(30 * 24 * 60);
+static MAX_CRASHES: GucSetting<i32> = GucSetting::<i32>::new(5);
+static AUTO_ADOPT: GucSetting<bool> = GucSetting::<bool>::new(false);
+static SYNCHRONOUS_COMMIT: GucSetting<bool> = GucSetting::<bool>::new(false);
+
+/// Is awty to run anything at all (`awty.enabled`)?
+pub fn enabled() -> bool {
+    ENABLED.get()
+}
+
+/// The width of the server's slots (`awty.slot`).
+pub fn slot() -> Width {
+    // The check hook lets no other value in; a minute is what a damaged one would fall back to.
+    Width::new(i64::from(SLOT.get())).unwrap_or(Width::MINUTE)
+}
+
+/// How many workers may run at once, in all databases (`awty.max_workers`).
+pub fn max_workers() -> u32 {
+    WORKERS.get().unsigned_abs()
+}
+
+/// How many of them for one role in one database (`awty.max_workers_per_role`).
+pub fn max_workers_per_role() -> u32 {
+    WORKERS_PER_ROLE.get().unsigned_abs()
+}
+
+/// How long a worker waits for the next slot before it disconnects (`awty.worker_idle`).
+pub fn worker_idle() -> TimeDelta {
+    TimeDelta::milliseconds(i64::from(WORKER_IDLE.get()))
+}
+
+/// How many checks a worker takes on at a time (`awty.batch_size`).
+pub fn batch_size() -> usize {
+    BATCH_SIZE.get().unsigned_abs() as usize
+}
+
+/// How many bytes a run may allocate (`awty.job_memory`), `None` for no limit.
+pub fn job_memory() -> Option<u64> {
+    let kilobytes = u64::from(JOB_MEMORY.get().unsigned_abs());
+    (kilobytes > 0).then_some(kilobytes * 1024)
+}
+
+/// How many missed checks may be caught up on in a second (`awty.catch_up_rate`), 0 for no limit.
+pub fn catch_up_rate() -> u32 {
+    CATCH_UP_RATE.get().unsigned_abs()
+}
+
+/// How long finished checks are kept (`awty.history_retention`), `None` for ever.
+pub fn history_retention() -> Option<TimeDelta> {
+    let minutes = i64::from(HISTORY_RETENTION.get());
+    (minutes > 0).then(|| TimeDelta::minutes(minutes))
+}
+
+/// How many crashes of the server a check may take part in before it is held (`awty.max_crashes`).
+pub fn max_crashes() -> i32 {
+    MAX_CRASHES.get()
+}
+
+/// Is a restored or cloned database to run its checks without `awty.adopt()` (`awty.auto_adopt`)?
+pub fn auto_adopt() -> bool {
+    AUTO_ADOPT.get()
+}
+
+/// Is every run to be flushed by itself instead of once a batch (`awty.synchronous_commit`)?
+pub fn synchronous_commit() -> bool {
+    SYNCHRONOUS_COMMIT.get()
+}
+
+/// Lets `awty.slot` be nothing that does not divide a day.
+///
+/// # Safety
+/// Called by PostgreSQL only, with a pointer to the new value.
+unsafe extern "C-unwind" fn check_slot(
+    new_value: *mut i32,
+    _extra: *mut *mut std::ffi::c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    // SAFETY: PostgreSQL passes a valid pointer to the proposed value.
+    let seconds = unsafe { *new_value };
+    Width::new(i64::from(seconds)).is_ok()
+}
+
+/// Registers every setting. Called once, from `_PG_init`.
+pub fn register() {
+    let int = |name, short, long, setting, min, max, flags| {
+        GucRegistry::define_int_guc(name, short, long, setting, min, max, GucContext::Sighup, flags);
+    };
+    let bool = |name, short, long, setting| {
+        GucRegistry::define_bool_guc(name, short, long, setting, GucContext::Sighup, GucFlags::default());
+    };
+    bool(
+        c"awty.enabled",
+        c"Runs checks.",
+        c"When off, checks can be scheduled and cancelled but none runs; what falls due meanwhile counts as missed.",
+        &ENABLED,
+    );
+    // SAFETY: check_slot reads the value that it is given and cannot panic.
+    unsafe {
+        GucRegistry::define_int_guc_with_hooks(
+            c"awty.slot",
+            c"Sets the width of a slot: checks run at multiples of it, counted from midnight UTC.",
+            c"Must divide a day. A check runs at the first slot at or after its time.",
+            &SLOT,
+            1,
+            86_400,
+            GucContext::Sighup,
+            GucFlags::UNIT_S,
+            Some(check_slot),
+            None,
+            None,
+        );
+    }
+    int(
+        c"awty.max_workers",
+        c"Sets how many workers may run checks at once, in all databases.",
+        c"They are taken from max_worker_processes, which also needs one for awty's launcher and one for its dispatcher.",
+        &WORKERS,
+        1,
+        MAX_WORKERS as i32,
+        GucFlags::default(),
+    );
+    int(
+        c"awty.max_workers_per_role",
+        c"Sets how many workers may run checks of one role in one database at once.",
+        c"A second worker helps a role whose checks have been waiting behind a slow run for a second.",
+        &WORKERS_PER_ROLE,
+        1,
+        MAX_WORKERS as i32,
+        GucFlags::default(),
+    );
+    int(
+        c"awty.worker_idle",
+        c"Sets how long a worker waits for the next slot before it disconnects.",
+        c"A waiting worker saves a connection per slot. It stays below the 5 seconds after which DROP DATABASE gives up.",
+        &WORKER_IDLE,
+        0,
+        2000,
+        GucFlags::UNIT_MS,
+    );
+    int(
+        c"awty.batch_size",
+        c"Sets how many checks a worker takes on between two flushes of the write-ahead log.",
+        c"It is also the most rows that a set-based job is given in one call.",
+        &BATCH_SIZE,
+        1,
+        MAX_BATCH as i32,
+        GucFlags::default(),
+    );
+    int(
+        c"awty.job_memory",
+        c"Sets how much memory a run may allocate; 0 sets no limit.",
+        c"A run that asks for more fails with SQLSTATE 53200, and nothing else is affected.",
+        &JOB_MEMORY,
+        0,
+        i32::MAX,
+        GucFlags::UNIT_KB,
+    );
+    int(
+        c"awty.catch_up_rate",
+        c"Sets how many missed checks are caught up on per second; 0 sets no limit.",
+        c"Checks whose slot passed while nothing could run are worked off at this rate, beside those of new slots.",
+        &CATCH_UP_RATE,
+        0,
+        1_000_000,
+        GucFlags::default(),
+    );
+    int(
+        c"awty.history_retention",
+        c"Sets how long finished checks are kept; 0 keeps them for ever.",
+        c"The history is dropped in whole days, once the last hour of a day is older than this.",
+        &HISTORY_RETENTION,
+        0,
+        i32::MAX,
+        GucFlags::UNIT_MIN,
+    );
+    int(
+        c"awty.max_crashes",
+        c"Sets after how many crashes of the server a check that was running each time is held.",
+        c"A held check stays in awty.future_job until awty.release().",
+        &MAX_CRASHES,
+        1,
+        1000,
+        GucFlags::default(),
+    );
+    bool(
+        c"awty.auto_adopt",
+        c"Runs the checks of a restored or cloned database without awty.adopt().",
+        c"Leave it off wherever copies of a production database are made.",
+        &AUTO_ADOPT,
+    );
+    bool(
+        c"awty.synchronous_commit",
+        c"Flushes each run by itself instead of once per batch.",
+        c"When off, a crash may undo runs of the last moments as a whole; they then run again.",
+        &SYNCHRONOUS_COMMIT,
+    );
+    reserve_prefix();
+}
+
+/// Makes a misspelt `awty.` setting an error instead of a silent placeholder.
+fn reserve_prefix() {
+    // SAFETY: a constant C string; called from _PG_init, after every setting is defined.
+    unsafe {
+        #[cfg(feature = "pg14")]
+        pg_sys::EmitWarningsOnPlaceholders(c"awty".as_ptr());
+        #[cfg(not(feature = "pg14"))]
+        pg_sys::MarkGUCPrefixReserved(c"awty".as_ptr());
+    }
+}

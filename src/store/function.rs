@@ -1,0 +1,81 @@
+//! What PostgreSQL's catalogs say of a job's function and of its role.
+
+use super::arg;
+use super::statement::statement;
+use crate::owner::bracket;
+use crate::text::Text;
+use pgrx::pg_sys;
+
+/// A function of that name and signature.
+pub struct Found {
+    pub oid: pg_sys::Oid,
+    /// `pg_proc.prokind`: 'f' for a plain function.
+    pub kind: u8,
+    pub returns_set: bool,
+    pub result: pg_sys::Oid,
+    pub may_execute: bool,
+    pub owned_by_superuser: bool,
+}
+
+statement!(
+    select_function,
+    [TEXTOID, TEXTOID, OIDOID, OIDOID],
+    c"SELECT p.oid, p.prokind, p.proretset, p.prorettype,
+             pg_catalog.has_function_privilege($4, p.oid, 'EXECUTE'), o.rolsuper
+      FROM pg_catalog.pg_namespace AS n
+      JOIN pg_catalog.pg_proc AS p ON p.pronamespace = n.oid
+      JOIN pg_catalog.pg_authid AS o ON o.oid = p.proowner
+      WHERE n.nspname = $1::pg_catalog.name AND p.proname = $2::pg_catalog.name
+        AND p.pronargs = 1 AND p.proargtypes[0] = $3"
+);
+
+// A member of pg_database_owner is whoever owns the database, which lends no rights beyond it.
+statement!(
+    select_mighty,
+    [OIDOID],
+    c"SELECT r.rolsuper OR r.rolbypassrls OR r.rolcreaterole OR r.rolreplication
+             OR EXISTS (SELECT FROM pg_catalog.pg_authid AS p
+                        WHERE p.rolname LIKE 'pg\\_%' AND p.rolname <> 'pg_database_owner'
+                          AND pg_catalog.pg_has_role(r.oid, p.oid, 'MEMBER'))
+      FROM pg_catalog.pg_authid AS r WHERE r.oid = $1"
+);
+
+statement!(
+    select_schemas,
+    [OIDARRAYOID],
+    c"SELECT n.nspname::pg_catalog.text
+      FROM pg_catalog.unnest($1) WITH ORDINALITY AS s (oid, place) JOIN pg_catalog.pg_namespace AS n ON n.oid = s.oid
+      WHERE n.nspname NOT LIKE 'pg\\_temp\\_%' ORDER BY s.place"
+);
+
+/// The function of that name that takes one argument of that type.
+pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid) -> Option<Found> {
+    bracket(|| {
+        select_function(|s| {
+            s.query(&[Some(schema.datum()), Some(name.datum()), arg(argument), arg(role)], |rows| {
+                Some(Found {
+                    oid: rows.first(1)?,
+                    kind: rows.first::<i8>(2)?.cast_unsigned(),
+                    returns_set: rows.first(3)?,
+                    result: rows.first(4)?,
+                    may_execute: rows.first(5)?,
+                    owned_by_superuser: rows.first(6)?,
+                })
+            })
+        })
+    })
+}
+
+/// Has a role rights that its owner's own functions should not be lent?
+pub fn is_mighty(role: pg_sys::Oid) -> bool {
+    bracket(|| select_mighty(|s| s.query(&[arg(role)], |rows| rows.first(1)))).unwrap_or(true)
+}
+
+/// The names of schemas, in the order of their OIDs' list, without temporary ones.
+pub fn schema_names(oids: Vec<pg_sys::Oid>) -> Vec<Text> {
+    bracket(|| {
+        select_schemas(|s| {
+            s.query(&[arg(oids)], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect())
+        })
+    })
+}

@@ -1,0 +1,328 @@
+//! Statements on `awty.future_job`: what is pending.
+
+use super::statement::{Rows, statement};
+use super::{arg, time};
+use crate::api::NewCheck;
+use crate::clock::Timestamp;
+use crate::owner::bracket;
+use crate::text::Text;
+use awty_core::Time;
+use pgrx::datum::TimestampWithTimeZone;
+use pgrx::pg_sys;
+
+/// Where a scan of what is due stands: after this check of this slot.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Cursor {
+    pub slot: Timestamp,
+    pub id: i64,
+}
+
+impl Cursor {
+    /// Before all checks of a slot.
+    pub fn before(slot: Timestamp) -> Self {
+        Self { slot, id: i64::MIN }
+    }
+}
+
+/// A check that may be due, and where its row was.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate {
+    pub id: i64,
+    pub slot: Timestamp,
+    pub tid: pg_sys::ItemPointerData,
+}
+
+/// A pending check that stands in the way of a new one.
+pub struct Pending {
+    pub id: i64,
+    pub slot: Time,
+}
+
+statement!(
+    insert_one,
+    [TEXTOID, TEXTOID, TEXTOID, JSONBOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
+    c"INSERT INTO awty.future_job
+             (job, entity_name, entity_key, args, first_check_at, next_check_at, scheduled_by, scheduled_at)
+      VALUES ($1, $2, $3, $4, $5, $5, $6, $7)
+      ON CONFLICT (entity_name, entity_key, job) DO NOTHING
+      RETURNING id"
+);
+
+statement!(
+    lock_one,
+    [TEXTOID, TEXTOID, TEXTOID],
+    c"SELECT id, next_check_at FROM awty.future_job
+      WHERE entity_name = $1 AND entity_key = $2 AND job = $3 FOR UPDATE"
+);
+
+statement!(
+    lock_of_entity,
+    [TEXTOID, TEXTOID],
+    c"SELECT id, job FROM awty.future_job WHERE entity_name = $1 AND entity_key = $2 ORDER BY job FOR UPDATE"
+);
+
+statement!(
+    lock_of_entity_and_job,
+    [TEXTOID, TEXTOID, TEXTOID],
+    c"SELECT id, job FROM awty.future_job WHERE entity_name = $1 AND entity_key = $2 AND job = $3 FOR UPDATE"
+);
+
+statement!(lock_of_job, [TEXTOID], c"SELECT id FROM awty.future_job WHERE job = $1 FOR UPDATE");
+
+statement!(select_job_of, [INT8OID], c"SELECT job, held FROM awty.future_job WHERE id = $1");
+
+statement!(
+    release_one,
+    [INT8OID],
+    c"UPDATE awty.future_job SET held = false WHERE id = $1 AND held RETURNING next_check_at"
+);
+
+statement!(
+    select_due,
+    [TEXTOID, TIMESTAMPTZOID, INT8OID, TIMESTAMPTZOID, INT8OID],
+    c"SELECT id, next_check_at, ctid FROM awty.future_job
+      WHERE job = $1 AND NOT held AND (next_check_at, id) > ($2, $3) AND next_check_at <= $4
+      ORDER BY next_check_at, id LIMIT $5"
+);
+
+statement!(
+    select_by_id,
+    [INT8ARRAYOID],
+    c"SELECT id, next_check_at, ctid, job FROM awty.future_job WHERE id = ANY ($1)"
+);
+
+statement!(
+    select_next,
+    [TEXTOID, TIMESTAMPTZOID],
+    c"SELECT next_check_at FROM awty.future_job
+      WHERE job = $1 AND NOT held AND next_check_at > $2 ORDER BY next_check_at LIMIT 1"
+);
+
+statement!(
+    select_first_per_role,
+    [],
+    c"SELECT j.role::pg_catalog.oid, pg_catalog.min(f.next_check_at)
+      FROM awty.job AS j
+      CROSS JOIN LATERAL (
+          SELECT p.next_check_at FROM awty.future_job AS p
+          WHERE p.job = j.name AND NOT p.held ORDER BY p.next_check_at LIMIT 1
+      ) AS f
+      WHERE NOT j.paused GROUP BY j.role"
+);
+
+statement!(select_any_job, [], c"SELECT 1 FROM awty.job LIMIT 1");
+
+// Goes from one job to the next by index: the table may hold millions of checks of few jobs.
+statement!(
+    select_orphans,
+    [INT8OID],
+    c"WITH RECURSIVE n (job) AS (
+          (SELECT f.job FROM awty.future_job AS f WHERE NOT f.held ORDER BY f.job LIMIT 1)
+          UNION ALL
+          SELECT (SELECT f.job FROM awty.future_job AS f WHERE NOT f.held AND f.job > n.job ORDER BY f.job LIMIT 1)
+          FROM n WHERE n.job IS NOT NULL
+      )
+      SELECT o.id FROM n CROSS JOIN LATERAL (
+          SELECT f.id FROM awty.future_job AS f WHERE NOT f.held AND f.job = n.job LIMIT $1
+      ) AS o
+      WHERE NOT EXISTS (SELECT FROM awty.job AS j WHERE j.name = n.job) LIMIT $1"
+);
+
+statement!(
+    select_roleless,
+    [TIMESTAMPTZOID, INT8OID],
+    c"SELECT o.id FROM awty.job AS j CROSS JOIN LATERAL (
+          SELECT f.id FROM awty.future_job AS f
+          WHERE f.job = j.name AND NOT f.held AND f.next_check_at <= $1 ORDER BY f.next_check_at LIMIT $2
+      ) AS o
+      WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_authid AS r WHERE r.oid = j.role::pg_catalog.oid) LIMIT $2"
+);
+
+statement!(
+    again,
+    [TIDOID, TIMESTAMPTZOID, INT4OID, INT4OID, INTERVALOID, TIMESTAMPTZOID, INTERVALOID],
+    c"WITH moved AS (
+          UPDATE awty.future_job SET next_check_at = $2, check_count = check_count + $3, attempt = $4
+          WHERE ctid = $1 RETURNING id
+      )
+      INSERT INTO awty.tally AS t (check_id, runs, run_time, started_at, lateness)
+      SELECT id, 1, $5, $6, $7 FROM moved
+      ON CONFLICT (check_id) DO UPDATE SET runs = t.runs + 1, run_time = t.run_time + excluded.run_time,
+          started_at = excluded.started_at, lateness = excluded.lateness, crashes = 0"
+);
+
+statement!(
+    move_one,
+    [TIDOID, TIMESTAMPTZOID],
+    c"UPDATE awty.future_job SET next_check_at = $2 WHERE ctid = $1"
+);
+
+/// Writes a new check and returns its id; `None` if one is pending for this job and entity.
+pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
+    bracket(|| {
+        insert_one(|s| {
+            s.query(
+                &[
+                    Some(check.job),
+                    Some(check.entity_name),
+                    Some(check.entity_key),
+                    check.args,
+                    time(slot),
+                    arg(check.scheduled_by),
+                    time(check.scheduled_at),
+                ],
+                |rows| rows.first(1),
+            )
+        })
+    })
+}
+
+/// Locks the check that is pending for this job and entity, against other clients and against the end of a run.
+pub fn lock(check: &NewCheck) -> Option<Pending> {
+    bracket(|| {
+        lock_one(|s| {
+            s.query(&[Some(check.entity_name), Some(check.entity_key), Some(check.job)], |rows| {
+                Some(Pending { id: rows.first(1)?, slot: super::from_timestamptz(rows.first(2)?) })
+            })
+        })
+    })
+}
+
+/// Locks the checks that are pending for an entity, of one job or of all: their ids and jobs.
+pub fn lock_entity(
+    entity_name: pg_sys::Datum,
+    entity_key: pg_sys::Datum,
+    job: Option<&Text>,
+) -> Vec<(i64, Text)> {
+    let read =
+        |rows: &Rows| (0..rows.len()).filter_map(|row| Some((rows.get(row, 1)?, rows.get(row, 2)?))).collect();
+    bracket(|| match job {
+        Some(job) => lock_of_entity_and_job(|s| {
+            s.query(&[Some(entity_name), Some(entity_key), Some(job.datum())], read)
+        }),
+        None => lock_of_entity(|s| s.query(&[Some(entity_name), Some(entity_key)], read)),
+    })
+}
+
+/// Locks all checks of a job.
+pub fn lock_job(job: &Text) -> Vec<i64> {
+    bracket(|| lock_of_job(|s| s.query(&[Some(job.datum())], ids)))
+}
+
+/// The job of a check, and whether it is held.
+pub fn job_of(id: i64) -> Option<(Text, bool)> {
+    bracket(|| select_job_of(|s| s.query(&[arg(id)], |rows| Some((rows.first(1)?, rows.first(2)?)))))
+}
+
+/// Lets a held check run again; returns its slot, or `None` if it is not held.
+pub fn release(id: i64) -> Option<Time> {
+    bracket(|| release_one(|s| s.query(&[arg(id)], |rows| rows.first(1).map(super::from_timestamptz))))
+}
+
+/// The checks of a job after the cursor that are due by then, in order.
+pub fn due(job: &Text, after: Cursor, until: Timestamp, limit: usize) -> Vec<Candidate> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let timestamp = |value: Timestamp| Some(pg_sys::Datum::from(value));
+    bracket(|| {
+        select_due(|s| {
+            s.query(
+                &[Some(job.datum()), timestamp(after.slot), arg(after.id), timestamp(until), arg(limit)],
+                |rows| (0..rows.len()).filter_map(|row| candidate(rows, row)).collect(),
+            )
+        })
+    })
+}
+
+fn candidate(rows: &Rows, row: usize) -> Option<Candidate> {
+    Some(Candidate {
+        id: rows.get(row, 1)?,
+        slot: rows.get::<TimestampWithTimeZone>(row, 2)?.into(),
+        tid: rows.get(row, 3)?,
+    })
+}
+
+/// Where checks are, and whose job's.
+pub fn locate(ids: &[i64]) -> Vec<(Text, Candidate)> {
+    bracket(|| {
+        select_by_id(|s| {
+            s.query(&[arg(ids.to_vec())], |rows| {
+                (0..rows.len()).filter_map(|row| Some((rows.get(row, 4)?, candidate(rows, row)?))).collect()
+            })
+        })
+    })
+}
+
+/// The first slot after that time at which a check of a job is pending.
+pub fn next_after(job: &Text, after: Timestamp) -> Option<Timestamp> {
+    bracket(|| {
+        select_next(|s| {
+            s.query(&[Some(job.datum()), Some(pg_sys::Datum::from(after))], |rows| {
+                rows.first::<TimestampWithTimeZone>(1).map(Into::into)
+            })
+        })
+    })
+}
+
+/// For each role, the first slot at which a check is pending, due or not.
+pub fn first_per_role() -> Vec<(pg_sys::Oid, Timestamp)> {
+    bracket(|| {
+        select_first_per_role(|s| {
+            s.query(&[], |rows| {
+                (0..rows.len())
+                    .filter_map(|row| Some((rows.get(row, 1)?, rows.get::<TimestampWithTimeZone>(row, 2)?.into())))
+                    .collect()
+            })
+        })
+    })
+}
+
+/// Is anything registered? Before that, a restore may be about to bring its own tables.
+pub fn any_job() -> bool {
+    bracket(|| select_any_job(|s| s.query(&[], |rows| rows.len()))) > 0
+}
+
+/// Some of the checks whose job is no longer registered: their client committed after `awty.unregister()` had looked.
+pub fn orphans(limit: i64) -> Vec<i64> {
+    bracket(|| select_orphans(|s| s.query(&[arg(limit)], ids)))
+}
+
+/// Some of the checks that are due for jobs whose role has been dropped.
+pub fn roleless(now: Time, limit: i64) -> Vec<i64> {
+    bracket(|| select_roleless(|s| s.query(&[time(now), arg(limit)], ids)))
+}
+
+fn ids(rows: &Rows) -> Vec<i64> {
+    (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
+}
+
+/// What a run leaves behind where its check stays pending.
+pub struct Again {
+    /// The next slot.
+    pub slot: Time,
+    /// 1 if the check was done, 0 if it has to be tried again.
+    pub done: i32,
+    /// Failed runs in a row.
+    pub attempt: i32,
+}
+
+/// Puts a check, whose row the caller has locked, at its next slot.
+pub fn put_again(tid: pg_sys::ItemPointerData, again_at: &Again, run: &super::history::RunRecord) {
+    bracket(|| {
+        again(|s| {
+            s.execute(&[
+                arg(tid),
+                time(again_at.slot),
+                arg(again_at.done),
+                arg(again_at.attempt),
+                super::interval(run.run_time()),
+                time(run.started_at),
+                super::interval(run.lateness()),
+            ])
+        })
+    });
+}
+
+/// Moves a check, whose row the caller has locked, to another slot without a run.
+pub fn put_at(tid: pg_sys::ItemPointerData, slot: Time) {
+    bracket(|| move_one(|s| s.execute(&[arg(tid), time(slot)])));
+}

@@ -1,0 +1,155 @@
+//! Statements on `awty.future_job_history`: how checks end. Each takes the check out of `awty.future_job` and archives it
+//! in one.
+
+use super::statement::statement;
+use super::{arg, interval, time};
+use crate::owner::bracket;
+use crate::store::job::Job;
+use crate::text::{Text, message_datum};
+use awty_core::lateness::lateness;
+use awty_core::{Outcome, Time};
+use chrono::TimeDelta;
+use pgrx::pg_sys;
+
+/// Messages are cut at so many bytes.
+const MAX_MESSAGE: usize = 4096;
+
+/// What is known of one run.
+#[derive(Clone, Copy)]
+pub struct RunRecord {
+    pub slot: Time,
+    pub started_at: Time,
+    pub finished_at: Time,
+    /// How long it took by the monotonic clock, which a jump of the other one does not distort.
+    pub took: TimeDelta,
+}
+
+impl RunRecord {
+    /// How long it took.
+    pub fn run_time(&self) -> TimeDelta {
+        self.took
+    }
+
+    /// How late it started.
+    pub fn lateness(&self) -> TimeDelta {
+        lateness(self.started_at, self.slot)
+    }
+}
+
+/// Why a check failed for good.
+pub struct Failure {
+    pub sqlstate: String,
+    pub message: String,
+}
+
+statement!(
+    end_after_run,
+    [
+        TIDOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, OIDOID,
+        BOOLOID
+    ],
+    c"WITH gone AS (DELETE FROM awty.future_job WHERE ctid = $1 RETURNING *),
+           used AS (
+               DELETE FROM awty.tally AS t USING gone AS g WHERE t.check_id = g.id
+               RETURNING t.check_id, t.runs, t.run_time
+           )
+      INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, args, first_check_at, next_check_at,
+          scheduled_by, scheduled_at, started_at, finished_at, run_time, lateness, check_count, attempts, outcome,
+          sqlstate, message, role)
+      SELECT g.id, g.job, g.entity_name, g.entity_key, g.args, g.first_check_at, g.next_check_at,
+          g.scheduled_by, g.scheduled_at, $2, greatest($2, $3), coalesce(u.run_time + $4, $4), $5, g.check_count + $6,
+          coalesce(u.runs, 0) + 1, $7, $8, $9, $10::pg_catalog.regrole
+      FROM gone AS g LEFT JOIN used AS u ON u.check_id = g.id
+      WHERE $11"
+);
+
+// The common case: the first run of a check ends it, so nothing is tallied.
+statement!(
+    end_after_first_run,
+    [TIDOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, OIDOID, BOOLOID],
+    c"WITH gone AS (DELETE FROM awty.future_job WHERE ctid = $1 RETURNING *)
+      INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, args, first_check_at, next_check_at,
+          scheduled_by, scheduled_at, started_at, finished_at, run_time, lateness, check_count, attempts, outcome,
+          sqlstate, message, role)
+      SELECT g.id, g.job, g.entity_name, g.entity_key, g.args, g.first_check_at, g.next_check_at,
+          g.scheduled_by, g.scheduled_at, $2, greatest($2, $3), $4, $5, g.check_count + $6, 1, $7, $8, $9,
+          $10::pg_catalog.regrole
+      FROM gone AS g
+      WHERE $11"
+);
+
+statement!(
+    end_many,
+    [INT8ARRAYOID, TEXTOID, TIMESTAMPTZOID, TEXTOID, TEXTOID],
+    c"WITH gone AS (DELETE FROM awty.future_job WHERE id = ANY ($1) RETURNING *),
+           used AS (DELETE FROM awty.tally WHERE check_id = ANY ($1) RETURNING *),
+           kept AS (
+               INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, args, first_check_at,
+                   next_check_at, scheduled_by, scheduled_at, started_at, finished_at, run_time, lateness, check_count,
+                   attempts, outcome, sqlstate, message, role)
+               SELECT g.id, g.job, g.entity_name, g.entity_key, g.args, g.first_check_at, g.next_check_at,
+                   g.scheduled_by, g.scheduled_at, u.started_at, greatest($3, u.started_at), coalesce(u.run_time, '0'),
+                   u.lateness, g.check_count, coalesce(u.runs, 0), $2, $4, $5, j.role
+               FROM gone AS g LEFT JOIN used AS u ON u.check_id = g.id LEFT JOIN awty.job AS j ON j.name = g.job
+               WHERE CASE j.keep_history WHEN 'none' THEN false WHEN 'ran' THEN u.runs > 0 ELSE true END
+           )
+      SELECT pg_catalog.count(*) FROM gone"
+);
+
+/// Ends a check, whose row the caller has locked, after a run of it.
+///
+/// `done` is 1 if the run was a check, 0 if it failed; `tallied` says whether there can be earlier runs.
+#[allow(clippy::too_many_arguments)]
+pub fn end_run(
+    tid: pg_sys::ItemPointerData,
+    job: &Job,
+    run: &RunRecord,
+    outcome: Outcome,
+    done: i32,
+    failure: Option<&Failure>,
+    tallied: bool,
+) {
+    let keep = outcome.kept(job.options.limits.keep_history, 1);
+    let args = [
+        arg(tid),
+        time(run.started_at),
+        time(run.finished_at),
+        interval(run.run_time()),
+        interval(run.lateness()),
+        arg(done),
+        Some(Text::from(outcome.as_str()).datum()),
+        failure.map(|failure| Text::from(failure.sqlstate.as_str()).datum()),
+        failure.map(|failure| message_datum(&failure.message, MAX_MESSAGE)),
+        arg(job.role),
+        arg(keep),
+    ];
+    bracket(|| {
+        if tallied {
+            end_after_run(|s| s.execute(&args));
+        } else {
+            end_after_first_run(|s| s.execute(&args));
+        }
+    });
+}
+
+/// Ends checks without a run, and returns how many of them were still pending.
+pub fn end(ids: &[i64], outcome: Outcome, now: Time, failure: Option<&Failure>) -> i64 {
+    if ids.is_empty() {
+        return 0;
+    }
+    bracket(|| {
+        end_many(|s| {
+            s.query(
+                &[
+                    arg(ids.to_vec()),
+                    Some(Text::from(outcome.as_str()).datum()),
+                    time(now),
+                    failure.map(|failure| Text::from(failure.sqlstate.as_str()).datum()),
+                    failure.map(|failure| message_datum(&failure.message, MAX_MESSAGE)),
+                ],
+                |rows| rows.first(1),
+            )
+        })
+    })
+    .unwrap_or(0)
+}

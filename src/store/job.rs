@@ -1,0 +1,245 @@
+//! Statements on `awty.job`: what is registered.
+
+use super::statement::{Rows, statement};
+use super::{arg, from_timestamptz, time};
+use crate::owner::bracket;
+use crate::text::Text;
+use crate::{clock, settings};
+use awty_core::{Limits, Time, Width};
+use chrono::TimeDelta;
+use pgrx::datum::Interval;
+use pgrx::pg_sys;
+
+/// A registered job.
+#[derive(Clone)]
+pub struct Job {
+    pub name: Text,
+    pub schema: Text,
+    pub function: Text,
+    pub role: pg_sys::Oid,
+    pub set_based: bool,
+    pub options: Options,
+    pub paused: bool,
+    pub resumed_at: Option<Time>,
+}
+
+/// The options of a job, as they stand in the table.
+#[derive(Clone, Copy)]
+pub struct Options {
+    pub slot: Option<TimeDelta>,
+    /// The others; its width is that of the job's slot under today's `awty.slot`.
+    pub limits: Limits,
+}
+
+statement!(
+    select_one,
+    [TEXTOID],
+    c"SELECT name, function_schema, function_name, role::pg_catalog.oid, set_based, slot, timeout, max_checks, max_horizon,
+             max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at
+      FROM awty.job WHERE name = $1"
+);
+
+statement!(
+    select_of_role,
+    [OIDOID],
+    c"SELECT name, function_schema, function_name, role::pg_catalog.oid, set_based, slot, timeout, max_checks, max_horizon,
+             max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at
+      FROM awty.job WHERE role = $1 ORDER BY name"
+);
+
+statement!(
+    select_allowed,
+    [TEXTOID],
+    c"SELECT a.role::pg_catalog.oid FROM awty.job AS j, pg_catalog.unnest(j.allowed) AS a (role) WHERE j.name = $1"
+);
+
+statement!(
+    select_names,
+    [OIDOID],
+    c"SELECT j.name FROM awty.job AS j
+      WHERE pg_catalog.pg_has_role($1, j.role, 'MEMBER')
+         OR EXISTS (SELECT FROM pg_catalog.unnest(j.allowed) AS a (role)
+                    WHERE pg_catalog.pg_has_role($1, a.role, 'MEMBER'))
+      ORDER BY j.name LIMIT 10000"
+);
+
+statement!(
+    insert_one,
+    [
+        TEXTOID, TEXTOID, TEXTOID, OIDOID, BOOLOID, INTERVALOID, INTERVALOID, INT4OID, INTERVALOID, INT4OID,
+        INTERVALOID, TEXTOID, INTERVALOID, TEXTOID, OIDOID, TIMESTAMPTZOID
+    ],
+    c"INSERT INTO awty.job (name, function_schema, function_name, role, set_based, slot, timeout, max_checks, max_horizon,
+             max_attempts, retry_after, on_missed, max_lateness, keep_history, registered_by, registered_at)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+      ON CONFLICT (name) DO NOTHING"
+);
+
+statement!(
+    update_one,
+    [
+        TEXTOID, TEXTOID, TEXTOID, OIDOID, BOOLOID, INTERVALOID, INTERVALOID, INT4OID, INTERVALOID, INT4OID,
+        INTERVALOID, TEXTOID, INTERVALOID, TEXTOID
+    ],
+    c"UPDATE awty.job SET function_schema = $2, function_name = $3, role = $4, set_based = $5, slot = $6, timeout = $7,
+             max_checks = $8, max_horizon = $9, max_attempts = $10, retry_after = $11, on_missed = $12,
+             max_lateness = $13, keep_history = $14
+      WHERE name = $1"
+);
+
+statement!(delete_one, [TEXTOID], c"DELETE FROM awty.job WHERE name = $1");
+
+statement!(
+    update_paused,
+    [TEXTOID, BOOLOID, TIMESTAMPTZOID],
+    c"UPDATE awty.job SET paused = $2, resumed_at = CASE WHEN $2 THEN resumed_at ELSE $3 END
+      WHERE name = $1 AND paused <> $2"
+);
+
+statement!(
+    update_allow,
+    [TEXTOID, OIDOID],
+    c"UPDATE awty.job SET allowed = pg_catalog.array_append(allowed, $2::pg_catalog.regrole)
+      WHERE name = $1 AND NOT $2::pg_catalog.regrole = ANY (allowed)"
+);
+
+statement!(
+    update_disallow,
+    [TEXTOID, OIDOID],
+    c"UPDATE awty.job SET allowed = pg_catalog.array_remove(allowed, $2::pg_catalog.regrole)
+      WHERE name = $1 AND $2::pg_catalog.regrole = ANY (allowed)"
+);
+
+/// Reads a row of the columns above. What cannot be understood comes back as a sentence.
+fn read(rows: &Rows, row: usize) -> Result<Job, (Text, String)> {
+    let name: Text = rows.get(row, 1).unwrap_or_else(|| Text::from(""));
+    read_options(rows, row).map_err(|message| (name.clone(), message)).and_then(|options| {
+        let text = |column| rows.get::<Text>(row, column).ok_or((name.clone(), String::from("A name is missing.")));
+        Ok(Job {
+            schema: text(2)?,
+            function: text(3)?,
+            role: rows.get(row, 4).unwrap_or(pg_sys::InvalidOid),
+            set_based: rows.get(row, 5).unwrap_or(false),
+            options,
+            paused: rows.get(row, 15).unwrap_or(false),
+            resumed_at: rows.get(row, 16).map(from_timestamptz),
+            name: name.clone(),
+        })
+    })
+}
+
+fn read_options(rows: &Rows, row: usize) -> Result<Options, String> {
+    let delta = |column| rows.get::<Interval>(row, column).as_ref().and_then(clock::delta);
+    let count = |column| u32::try_from(rows.get::<i32>(row, column).unwrap_or(0)).unwrap_or(0);
+    let word = |column| rows.get::<Text>(row, column).map(|text| text.to_string()).unwrap_or_default();
+    let slot = delta(6);
+    let limits = Limits {
+        width: width(slot)?,
+        timeout: delta(7).unwrap_or_default(),
+        max_checks: count(8),
+        max_horizon: delta(9).unwrap_or_default(),
+        max_attempts: count(10),
+        retry_after: delta(11).unwrap_or_default(),
+        on_missed: word(12).parse().map_err(|error| format!("{error}"))?,
+        max_lateness: delta(13),
+        keep_history: word(14).parse().map_err(|error| format!("{error}"))?,
+    };
+    limits.check().map_err(|error| error.to_string())?;
+    Ok(Options { slot, limits })
+}
+
+/// The width that a job's slot comes to under today's `awty.slot`.
+pub fn width(slot: Option<TimeDelta>) -> Result<Width, String> {
+    let own = slot.map(|slot| Width::new(slot.num_seconds())).transpose().map_err(|error| error.to_string())?;
+    Ok(awty_core::slot::effective(own, settings::slot()))
+}
+
+/// The job of that name, or what is wrong with its row.
+pub fn find(name: &Text) -> Option<Result<Job, String>> {
+    bracket(|| {
+        select_one(|s| {
+            s.query(&[Some(name.datum())], |rows| {
+                (rows.len() > 0).then(|| read(rows, 0).map_err(|(_, message)| message))
+            })
+        })
+    })
+}
+
+/// All jobs of a role; those whose rows are broken by name, with what is wrong.
+pub fn of_role(role: pg_sys::Oid) -> Vec<Result<Job, (Text, String)>> {
+    bracket(|| {
+        select_of_role(|s| s.query(&[arg(role)], |rows| (0..rows.len()).map(|row| read(rows, row)).collect()))
+    })
+}
+
+/// The roles that may schedule a job besides members of its own.
+pub fn allowed(name: &Text) -> Vec<pg_sys::Oid> {
+    bracket(|| {
+        select_allowed(|s| {
+            s.query(&[Some(name.datum())], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect())
+        })
+    })
+}
+
+/// The names of the jobs that a role may know of.
+pub fn names_for(role: pg_sys::Oid) -> Vec<String> {
+    bracket(|| {
+        select_names(|s| {
+            s.query(&[arg(role)], |rows| {
+                (0..rows.len()).filter_map(|row| rows.get::<Text>(row, 1)).map(|name| name.to_string()).collect()
+            })
+        })
+    })
+}
+
+/// Writes a new job; `false` if one of that name is there.
+pub fn insert(job: &Job, registered_by: pg_sys::Oid, now: Time) -> bool {
+    let mut args = row(job).to_vec();
+    args.extend([arg(registered_by), time(now)]);
+    bracket(|| insert_one(|s| s.execute(&args))) == 1
+}
+
+/// Writes a job's function, role and options; `false` if it is gone.
+pub fn update(job: &Job) -> bool {
+    bracket(|| update_one(|s| s.execute(&row(job)))) == 1
+}
+
+fn row(job: &Job) -> [super::statement::Arg; 14] {
+    let limits = &job.options.limits;
+    [
+        Some(job.name.datum()),
+        Some(job.schema.datum()),
+        Some(job.function.datum()),
+        arg(job.role),
+        arg(job.set_based),
+        job.options.slot.and_then(super::interval),
+        super::interval(limits.timeout),
+        arg(limits.max_checks.cast_signed()),
+        super::interval(limits.max_horizon),
+        arg(limits.max_attempts.cast_signed()),
+        super::interval(limits.retry_after),
+        Some(Text::from(limits.on_missed.as_str()).datum()),
+        limits.max_lateness.and_then(super::interval),
+        Some(Text::from(limits.keep_history.as_str()).datum()),
+    ]
+}
+
+/// Removes a job; `false` if it was gone.
+pub fn delete(name: &Text) -> bool {
+    bracket(|| delete_one(|s| s.execute(&[Some(name.datum())]))) == 1
+}
+
+/// Pauses or resumes a job; `false` if it was so already.
+pub fn set_paused(name: &Text, paused: bool, now: Time) -> bool {
+    bracket(|| update_paused(|s| s.execute(&[Some(name.datum()), arg(paused), time(now)]))) == 1
+}
+
+/// Lets a role schedule a job.
+pub fn allow(name: &Text, role: pg_sys::Oid) {
+    bracket(|| update_allow(|s| s.execute(&[Some(name.datum()), arg(role)])));
+}
+
+/// Takes that back.
+pub fn disallow(name: &Text, role: pg_sys::Oid) {
+    bracket(|| update_disallow(|s| s.execute(&[Some(name.datum()), arg(role)])));
+}

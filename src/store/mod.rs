@@ -1,0 +1,44 @@
+//! The store: the only module with SQL text, one file per table.
+//!
+//! Invariant: every statement is prepared, takes parameters only, qualifies every name, and runs inside the owner's
+//! bracket (`crate::owner`), which the functions here open themselves.
+//! Does not: decide anything, check rights, or commit.
+
+pub mod function;
+pub mod future_job;
+pub mod history;
+pub mod intent;
+pub mod job;
+pub mod origin;
+pub mod partition;
+pub mod statement;
+pub mod tally;
+
+use crate::clock;
+use awty_core::Time;
+use chrono::TimeDelta;
+use pgrx::datum::{Interval, TimestampWithTimeZone};
+use pgrx::{IntoDatum, pg_sys};
+use statement::Arg;
+
+/// A time as a parameter.
+pub fn time(time: Time) -> Arg {
+    Some(pg_sys::Datum::from(clock::to_timestamp(time)))
+}
+
+/// A timestamptz as a time; the infinities and far years become the ends of the range.
+pub fn from_timestamptz(value: TimestampWithTimeZone) -> Time {
+    let raw: i64 = value.into();
+    clock::from_timestamp(raw).unwrap_or(if raw < 0 { Time::MIN_UTC } else { Time::MAX_UTC })
+}
+
+/// A duration as a parameter of type interval.
+pub fn interval(delta: TimeDelta) -> Arg {
+    let micros = delta.num_microseconds().unwrap_or(i64::MAX);
+    Interval::new(0, 0, micros).ok().and_then(IntoDatum::into_datum)
+}
+
+/// Anything else as a parameter.
+pub fn arg<T: IntoDatum>(value: T) -> Arg {
+    value.into_datum()
+}

@@ -1,0 +1,59 @@
+//! Statements on `awty.origin`: do the rows of this database come from another one?
+
+use super::arg;
+use super::statement::statement;
+use crate::catalog;
+use crate::owner::bracket;
+use crate::text::Text;
+
+statement!(
+    count_foreign,
+    [OIDOID],
+    c"SELECT pg_catalog.count(*) FILTER (WHERE o.identity <> i.last_value OR o.database <> $1), pg_catalog.count(*)
+      FROM awty.identity AS i LEFT JOIN awty.origin AS o ON true"
+);
+
+statement!(delete_all, [], c"DELETE FROM awty.origin");
+
+statement!(
+    insert_own,
+    [OIDOID],
+    c"INSERT INTO awty.origin (identity, database) SELECT i.last_value, $1 FROM awty.identity AS i
+      ON CONFLICT (identity) DO UPDATE SET database = excluded.database"
+);
+
+statement!(
+    select_version,
+    [],
+    c"SELECT e.extversion FROM pg_catalog.pg_extension AS e WHERE e.extname = 'awty'"
+);
+
+/// The version of awty's SQL objects in this database.
+pub fn installed_version() -> Option<String> {
+    bracket(|| select_version(|s| s.query(&[], |rows| rows.first::<Text>(1)))).map(|version| version.to_string())
+}
+
+/// Are there rows of another database, so that nothing may run before `awty.adopt()`?
+pub fn is_foreign() -> bool {
+    bracket(|| count_foreign(|s| s.query(&[arg(catalog::database())], |rows| rows.first::<i64>(1)))).unwrap_or(0) > 0
+}
+
+/// Says that the rows are this database's own.
+pub fn adopt() {
+    bracket(|| {
+        delete_all(|s| s.execute(&[]));
+        insert_own(|s| s.execute(&[arg(catalog::database())]));
+    });
+}
+
+/// Says so where nothing has been said yet: the first time that anything is registered.
+pub fn claim_if_new() {
+    bracket(|| {
+        let said = count_foreign(|s| {
+            s.query(&[arg(catalog::database())], |rows| rows.get::<i64>(0, 1).unwrap_or(0) > 0)
+        });
+        if !said {
+            insert_own(|s| s.execute(&[arg(catalog::database())]));
+        }
+    });
+}

@@ -1,0 +1,127 @@
+//! The daily partitions of `awty.future_job_history`: made ahead of time, dropped when they are too old.
+//!
+//! Invariant: history leaves by whole days, never row by row; nothing that a client does waits for a lock taken here for
+//! longer than [`LOCK_TIMEOUT`].
+//! Does not: run when the database holds no job yet, so that a restore finds the names free.
+
+use super::statement::statement;
+use crate::owner::{bracket, set_local};
+use crate::text::Text;
+use awty_core::Time;
+use chrono::{NaiveDate, TimeDelta};
+use pgrx::pg_sys;
+use std::ffi::{CStr, CString};
+
+/// So many days of partitions are there beforehand.
+const AHEAD: i64 = 7;
+/// What a client may have to wait for a change of partitions.
+const LOCK_TIMEOUT: &CStr = c"200ms";
+const PREFIX: &str = "future_job_history_";
+
+statement!(
+    select_partitions,
+    [],
+    c"SELECT c.relname::pg_catalog.text FROM pg_catalog.pg_inherits AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
+      WHERE i.inhparent = 'awty.future_job_history'::pg_catalog.regclass ORDER BY c.relname"
+);
+
+statement!(
+    default_range,
+    [],
+    c"SELECT pg_catalog.min(finished_at), pg_catalog.max(finished_at) FROM awty.future_job_history_default"
+);
+
+fn name_of(day: NaiveDate) -> String {
+    format!("{PREFIX}{}", day.format("%Y%m%d"))
+}
+
+fn day_of(name: &str) -> Option<NaiveDate> {
+    NaiveDate::parse_from_str(name.strip_prefix(PREFIX)?, "%Y%m%d").ok()
+}
+
+/// Are all partitions there that should be by now, and none that should not?
+fn missing_and_old(now: Time, retention: Option<TimeDelta>) -> (Vec<NaiveDate>, Vec<NaiveDate>) {
+    let present: Vec<NaiveDate> = bracket(|| {
+        select_partitions(|s| {
+            s.query(&[], |rows| {
+                (0..rows.len())
+                    .filter_map(|row| rows.get::<Text>(row, 1))
+                    .filter_map(|name| day_of(&name.to_string()))
+                    .collect()
+            })
+        })
+    });
+    let today = now.date_naive();
+    let missing = (0..=AHEAD)
+        .filter_map(|days| today.checked_add_signed(TimeDelta::days(days)))
+        .filter(|day| !present.contains(day))
+        .collect();
+    let old = match retention.and_then(|retention| now.checked_sub_signed(retention)) {
+        // A day is old when its last moment is.
+        Some(cut) => present.into_iter().filter(|day| *day < cut.date_naive()).collect(),
+        None => Vec::new(),
+    };
+    (missing, old)
+}
+
+/// Makes the partitions of the coming days and drops those older than the retention. Looks first, and changes nothing
+/// where there is nothing to change.
+pub fn maintain(now: Time, retention: Option<TimeDelta>) {
+    let (missing, old) = missing_and_old(now, retention);
+    if missing.is_empty() && old.is_empty() {
+        return;
+    }
+    bracket(|| {
+        set_local(c"lock_timeout", LOCK_TIMEOUT);
+        let (first, last) = strays();
+        for day in missing {
+            // A day of which rows are in the default partition keeps them there: they could not be moved without DELETE.
+            if first.is_none_or(|first| day < first) || last.is_none_or(|last| day > last) {
+                create(day);
+            }
+        }
+        for day in old {
+            run(&format!("DROP TABLE awty.{}", name_of(day)));
+        }
+        if let (Some(last), Some(retention)) = (last, retention)
+            && now.checked_sub_signed(retention).is_some_and(|cut| last < cut.date_naive())
+        {
+            run("TRUNCATE TABLE awty.future_job_history_default");
+        }
+    });
+}
+
+/// The first and last day of rows that found no partition.
+fn strays() -> (Option<NaiveDate>, Option<NaiveDate>) {
+    default_range(|s| {
+        s.query(&[], |rows| {
+            let day = |column| rows.first(column).map(|at| super::from_timestamptz(at).date_naive());
+            (day(1), day(2))
+        })
+    })
+}
+
+/// Makes a table beside the others and then attaches it: that way, unlike with CREATE TABLE … PARTITION OF, nobody who
+/// reads or writes the history has to wait.
+fn create(day: NaiveDate) {
+    let Some(next) = day.succ_opt() else { return };
+    let name = name_of(day);
+    run(&format!("CREATE TABLE awty.{name} (LIKE awty.future_job_history INCLUDING DEFAULTS INCLUDING CONSTRAINTS)"));
+    run(&format!("REVOKE ALL ON awty.{name} FROM PUBLIC"));
+    run(&format!(
+        "ALTER TABLE awty.future_job_history ATTACH PARTITION awty.{name} \
+         FOR VALUES FROM ('{day} 00:00:00+00') TO ('{next} 00:00:00+00')"
+    ));
+}
+
+/// Runs a command whose only variable parts are dates.
+fn run(command: &str) {
+    let Ok(command) = CString::new(command) else { return };
+    // SAFETY: SPI is connected for the duration; an ERROR unwinds and the abort cleans up.
+    unsafe {
+        pg_sys::SPI_connect();
+        let code = pg_sys::SPI_execute(command.as_ptr(), false, 0);
+        assert!(code >= 0, "a command of awty failed with SPI code {code}");
+        pg_sys::SPI_finish();
+    }
+}

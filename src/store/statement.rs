@@ -1,0 +1,138 @@
+//! A prepared statement on awty's tables, kept for the life of the process.
+//!
+//! Invariant: a statement is planned once, for any parameters, and by index: a table that was empty when the process
+//! began must not be scanned when it has ten million rows. Runs inside the owner's bracket only.
+//! Does not: hold any SQL itself; commit.
+
+use crate::owner;
+use pgrx::{FromDatum, pg_sys};
+use std::cell::Cell;
+use std::ffi::CStr;
+
+/// One statement and its plan.
+pub struct Statement {
+    sql: &'static CStr,
+    types: &'static [pg_sys::Oid],
+    plan: Cell<pg_sys::SPIPlanPtr>,
+}
+
+/// Declares a function that gives the process's one copy of a statement.
+macro_rules! statement {
+    ($name:ident, [$($type:ident),*], $sql:expr) => {
+        fn $name<R>(run: impl FnOnce(&crate::store::statement::Statement) -> R) -> R {
+            thread_local! {
+                static STATEMENT: crate::store::statement::Statement =
+                    const { crate::store::statement::Statement::new($sql, &[$(pgrx::pg_sys::$type),*]) };
+            }
+            STATEMENT.with(run)
+        }
+    };
+}
+pub(crate) use statement;
+
+/// A value to pass, or NULL.
+pub type Arg = Option<pg_sys::Datum>;
+
+impl Statement {
+    /// A statement that is prepared when it is first used.
+    pub const fn new(sql: &'static CStr, types: &'static [pg_sys::Oid]) -> Self {
+        Self { sql, types, plan: Cell::new(std::ptr::null_mut()) }
+    }
+
+    /// Executes and counts the rows that were processed.
+    pub fn execute(&self, args: &[Arg]) -> u64 {
+        self.query(args, |rows| rows.processed)
+    }
+
+    /// Executes and hands the rows to `read`; what it returns must not borrow from them.
+    pub fn query<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
+        assert_eq!(args.len(), self.types.len(), "wrong number of parameters");
+        let mut values: Vec<pg_sys::Datum> = args.iter().map(|arg| arg.unwrap_or(pg_sys::Datum::from(0))).collect();
+        let nulls: Vec<std::ffi::c_char> =
+            args.iter().map(|arg| if arg.is_some() { b' ' } else { b'n' } as std::ffi::c_char).collect();
+        // SAFETY: SPI is connected for the duration; values and nulls have one entry per parameter; an ERROR unwinds
+        // and the abort of the transaction cleans SPI up.
+        unsafe {
+            pg_sys::SPI_connect();
+            let plan = self.prepared();
+            let code = pg_sys::SPI_execute_plan(plan, values.as_mut_ptr(), nulls.as_ptr(), false, 0);
+            assert!(code >= 0, "a statement of awty failed with SPI code {code}");
+            let result = read(&Rows { table: pg_sys::SPI_tuptable, processed: pg_sys::SPI_processed });
+            pg_sys::SPI_finish();
+            result
+        }
+    }
+
+    /// The plan, made anew where the tables or their statistics have changed.
+    ///
+    /// # Safety
+    /// SPI must be connected.
+    unsafe fn prepared(&self) -> pg_sys::SPIPlanPtr {
+        let mut plan = self.plan.get();
+        // SAFETY: the plan was kept, so it lives as long as the process; SPI is connected, says the caller.
+        unsafe {
+            if !plan.is_null() && pg_sys::SPI_plan_is_valid(plan) {
+                return plan;
+            }
+            // Until the bracket closes.
+            for (name, value) in [
+                (c"enable_seqscan", c"off"),
+                (c"enable_bitmapscan", c"off"),
+                (c"enable_indexscan", c"on"),
+                (c"enable_indexonlyscan", c"on"),
+                (c"enable_nestloop", c"on"),
+                (c"transform_null_equals", c"off"),
+                (c"standard_conforming_strings", c"on"),
+                (c"jit", c"off"),
+            ] {
+                owner::set_local(name, value);
+            }
+            if plan.is_null() {
+                plan = pg_sys::SPI_prepare_cursor(
+                    self.sql.as_ptr(),
+                    self.types.len() as i32,
+                    self.types.as_ptr().cast_mut(),
+                    pg_sys::CURSOR_OPT_GENERIC_PLAN as i32,
+                );
+                assert!(!plan.is_null(), "a statement of awty cannot be prepared");
+                pg_sys::SPI_keepplan(plan);
+                self.plan.set(plan);
+            }
+        }
+        plan
+    }
+}
+
+/// What a statement gave.
+pub struct Rows {
+    table: *mut pg_sys::SPITupleTable,
+    /// How many rows were returned, inserted, updated or deleted.
+    pub processed: u64,
+}
+
+impl Rows {
+    /// How many rows can be read.
+    pub fn len(&self) -> usize {
+        // SAFETY: a non-null table is SPI's current one, valid until SPI_finish, which comes after the reader returns.
+        unsafe { self.table.as_ref() }.map_or(0, |table| table.numvals as usize)
+    }
+
+    /// A column (from 1) of a row (from 0); `None` for NULL.
+    ///
+    /// Values passed by reference point into SPI's memory, except where `T` copies them, as `String` does.
+    pub fn get<T: FromDatum>(&self, row: usize, column: i32) -> Option<T> {
+        assert!(row < self.len(), "row {row} of {} rows", self.len());
+        // SAFETY: the row exists, and the caller names a column of the statement and its type.
+        unsafe {
+            let tuple = *(*self.table).vals.add(row);
+            let mut null = false;
+            let datum = pg_sys::SPI_getbinval(tuple, (*self.table).tupdesc, column, &mut null);
+            T::from_datum(datum, null)
+        }
+    }
+
+    /// The first row's column, where there is a row and it is not NULL.
+    pub fn first<T: FromDatum>(&self, column: i32) -> Option<T> {
+        if self.len() == 0 { None } else { self.get(0, column) }
+    }
+}

@@ -1,0 +1,59 @@
+//! Statements on `awty.tally`: what a pending check has used so far, and how often it was there when the server crashed.
+
+use super::arg;
+use super::statement::statement;
+use crate::owner::bracket;
+use pgrx::pg_sys;
+
+statement!(
+    count_crash,
+    [INT8ARRAYOID],
+    c"INSERT INTO awty.tally AS t (check_id, crashes)
+      SELECT f.id, 1 FROM awty.future_job AS f WHERE f.id = ANY ($1)
+      ON CONFLICT (check_id) DO UPDATE SET crashes = t.crashes + 1"
+);
+
+statement!(
+    hold_worst,
+    [INT8ARRAYOID, INT4OID],
+    c"UPDATE awty.future_job AS f SET held = true
+      FROM awty.tally AS t
+      WHERE t.check_id = f.id AND f.id = ANY ($1) AND t.crashes >= $2 AND NOT f.held
+      RETURNING f.id"
+);
+
+statement!(
+    select_suspects,
+    [OIDOID],
+    c"SELECT t.check_id, t.crashes
+      FROM awty.tally AS t JOIN awty.future_job AS f ON f.id = t.check_id JOIN awty.job AS j ON j.name = f.job
+      WHERE t.crashes > 0 AND j.role = $1 AND NOT f.held
+      ORDER BY t.crashes, t.check_id LIMIT 100000"
+);
+
+statement!(absolve_one, [INT8OID], c"UPDATE awty.tally SET crashes = 0 WHERE check_id = $1 AND crashes > 0");
+
+/// Counts a crash against each of these checks that is still pending, and holds those that have had too many. Returns the
+/// ids of those that are held from now on.
+pub fn blame(ids: &[i64], max_crashes: i32) -> Vec<i64> {
+    bracket(|| {
+        count_crash(|s| s.execute(&[arg(ids.to_vec())]));
+        hold_worst(|s| {
+            s.query(&[arg(ids.to_vec()), arg(max_crashes)], |rows| {
+                (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
+            })
+        })
+    })
+}
+
+/// The checks of a role to be run alone, those least suspected first.
+pub fn suspects(role: pg_sys::Oid) -> Vec<i64> {
+    bracket(|| {
+        select_suspects(|s| s.query(&[arg(role)], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()))
+    })
+}
+
+/// Forgets the crashes of a check: it has run to its end, or it is released.
+pub fn absolve(id: i64) {
+    bracket(|| absolve_one(|s| s.execute(&[arg(id)])));
+}

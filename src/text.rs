@@ -1,0 +1,74 @@
+//! Text as the server stores it: bytes in the database's encoding, which need not be UTF-8.
+//!
+//! Invariant: what came from a table goes back into a table byte for byte; only messages for people are converted, and
+//! what cannot be shown is replaced there.
+//! Does not: compare by locale.
+
+use pgrx::{FromDatum, pg_sys};
+use std::fmt;
+
+/// A text value, copied out of the server's memory.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Text(Vec<u8>);
+
+impl Text {
+    /// As a value for a statement, in the current memory context.
+    pub fn datum(&self) -> pg_sys::Datum {
+        // SAFETY: pointer and length are those of the vector; the text is copied.
+        unsafe { pg_sys::Datum::from(pg_sys::cstring_to_text_with_len(self.0.as_ptr().cast(), self.0.len() as i32)) }
+    }
+
+    /// Its length in bytes.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Self(text.as_bytes().to_vec())
+    }
+}
+
+impl From<&std::ffi::CStr> for Text {
+    fn from(text: &std::ffi::CStr) -> Self {
+        Self(text.to_bytes().to_vec())
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
+impl FromDatum for Text {
+    unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _type: pg_sys::Oid) -> Option<Self> {
+        if is_null {
+            return None;
+        }
+        // SAFETY: the caller passes a datum of type text, as the trait demands; the bytes are copied.
+        unsafe {
+            let varlena = pg_sys::pg_detoast_datum_packed(datum.cast_mut_ptr());
+            Some(Self(pgrx::varlena_to_byte_slice(varlena).to_vec()))
+        }
+    }
+}
+
+/// A message from anywhere as a text value that the database's encoding can hold, cut at `max` bytes.
+pub fn message_datum(message: &str, max: usize) -> pg_sys::Datum {
+    let mut end = message.len().min(max);
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    // SAFETY: reads the encoding of the connected database.
+    let utf8 = unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8 as i32;
+    let shown: String =
+        message[..end].chars().map(|c| if c == '\0' || !(utf8 || c.is_ascii()) { '?' } else { c }).collect();
+    Text::from(shown.as_str()).datum()
+}

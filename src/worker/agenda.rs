@@ -1,0 +1,246 @@
+//! The agenda: which checks a worker takes on next.
+//!
+//! Each turn takes a share from every job of the role, of its new slots first and of its missed ones after, each from where
+//! the turn before left off. Reading on from a key, and not from the start, matters: rows that were finished stay in the
+//! index for as long as anybody on the server holds an old snapshot.
+//!
+//! Invariant: no check is handed out twice in one pass, except those that could not be run and are due to be tried again.
+//! Does not: claim anything; another worker may hand out the same check, and one of them will find it claimed or gone.
+
+use super::jobs_of;
+use crate::board::{self, NEVER};
+use crate::clock::{self, Timestamp};
+use crate::store::future_job::{self, Candidate, Cursor};
+use crate::store::job::Job;
+use crate::store::tally;
+use crate::{catalog, executor, settings};
+use awty_core::{Mono, Time};
+use pgrx::pg_sys;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// How long a check that a client has locked is left alone, at first; doubled each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// A check for which it would be longer than this is left to the audit.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// Checks to be run in one call: one, or many of one slot if the job is set-based.
+pub struct Task {
+    pub job: Rc<Job>,
+    pub checks: Vec<Candidate>,
+    /// It was there when the server crashed: run it alone.
+    pub suspect: bool,
+}
+
+/// A check that could not be run: until when to leave it alone, how long the next time, and its slot.
+#[derive(Clone, Copy)]
+struct Pause {
+    until: Mono,
+    next: Duration,
+    slot: Timestamp,
+}
+
+/// Where the pass stands with one job.
+#[derive(Clone, Copy)]
+struct Place {
+    /// In the slots since checks could run.
+    new: Cursor,
+    /// In the slots before, which were missed.
+    missed: Cursor,
+}
+
+pub struct Agenda {
+    role: pg_sys::Oid,
+    /// Since when this database's checks can run.
+    database_able_since: Time,
+    from: Timestamp,
+    places: HashMap<Vec<u8>, Place>,
+    pauses: HashMap<i64, Pause>,
+    /// To be run alone since the server crashed, by how much they are suspected; `None` before they have been read.
+    suspects: Option<HashMap<i64, usize>>,
+    /// To be run alone since a set that they were in had to be terminated.
+    isolated: HashSet<i64>,
+    /// When the rate of catching up allows the next missed check; `None` while it does not hold any back.
+    held_back: Option<Duration>,
+    /// The first slot that is pending after all that was due, as far as it is known.
+    next: Timestamp,
+}
+
+impl Agenda {
+    pub fn new(role: pg_sys::Oid) -> Self {
+        Self {
+            role,
+            database_able_since: Time::MIN_UTC,
+            from: NEVER,
+            places: HashMap::new(),
+            pauses: HashMap::new(),
+            suspects: None,
+            isolated: HashSet::new(),
+            held_back: None,
+            next: NEVER,
+        }
+    }
+
+    /// Begins a pass at that slot.
+    pub fn start_from(&mut self, from: Timestamp) {
+        self.from = from;
+        self.places.clear();
+    }
+
+    /// Goes back to that slot in the pass that is going on: something has been committed there meanwhile.
+    pub fn go_back_to(&mut self, from: Timestamp) {
+        self.from = self.from.min(from);
+        for place in self.places.values_mut() {
+            place.new = place.new.min(Cursor::before(from));
+            place.missed = place.missed.min(Cursor::before(from));
+        }
+    }
+
+    /// Since when checks of a job can run.
+    pub fn able_since(&self, job: &Job) -> Time {
+        job.resumed_at.map_or(self.database_able_since, |resumed| resumed.max(self.database_able_since))
+    }
+
+    /// The next tasks of the pass; none when it is through; `None` when the extension is gone.
+    pub fn next(&mut self) -> Option<Vec<Task>> {
+        if !executor::lock_extension() {
+            return None;
+        }
+        self.database_able_since = board::read(|board| board.database(catalog::database()).map(|line| line.able_since))
+            .and_then(clock::from_timestamp)
+            .unwrap_or(Time::MIN_UTC);
+        if self.suspects.is_none() {
+            self.suspects = Some(tally::suspects(self.role).into_iter().zip(0..).collect());
+        }
+        let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().filter(|job| !job.paused).map(Rc::new).collect();
+        let now = clock::to_timestamp(clock::now());
+        let share = (settings::batch_size() / jobs.len().max(1)).max(1);
+        self.held_back = None;
+        let mut tasks = Vec::new();
+        for job in &jobs {
+            let share = if job.set_based { settings::batch_size() } else { share };
+            self.take_share(job, now, share, &mut tasks);
+        }
+        if tasks.is_empty() {
+            self.next = jobs.iter().filter_map(|job| future_job::next_after(&job.name, now)).min().unwrap_or(NEVER);
+        }
+        // Those least suspected first: they are cleared before the worst of them gets its chance.
+        tasks.sort_by_key(|task| task.checks.iter().filter_map(|check| self.suspicion(check.id)).max());
+        Some(tasks)
+    }
+
+    /// Takes a job's share: new slots first, then, at their rate, missed ones.
+    fn take_share(&mut self, job: &Rc<Job>, now: Timestamp, share: usize, tasks: &mut Vec<Task>) {
+        let border = clock::to_timestamp(self.able_since(job)).clamp(self.from, now.max(self.from));
+        let start = Place { new: Cursor::before(border), missed: Cursor::before(self.from) };
+        let mut place = *self.places.get(job.name.as_bytes()).unwrap_or(&start);
+        place.new = place.new.max(Cursor::before(border));
+
+        let new = future_job::due(&job.name, place.new, now, share);
+        place.new = new.last().map_or(place.new, last_of);
+        self.add(job, new, tasks);
+
+        if place.missed.slot < border {
+            // The border itself belongs to the new slots.
+            let waiting = future_job::due(&job.name, place.missed, border - 1, share);
+            let allowed = self.allow(waiting.len());
+            let missed: Vec<Candidate> = waiting.into_iter().take(allowed).collect();
+            place.missed = missed.last().map_or(place.missed, last_of);
+            self.add(job, missed, tasks);
+        }
+        self.places.insert(job.name.as_bytes().to_vec(), place);
+    }
+
+    /// How many missed checks may run now, at `awty.catch_up_rate`.
+    fn allow(&mut self, wanted: usize) -> usize {
+        let rate = settings::catch_up_rate();
+        if wanted == 0 || rate == 0 {
+            return wanted;
+        }
+        let mono = clock::mono();
+        let (allowed, wait) = board::write(|board| {
+            let allowed = board.catch_up.take(rate, u32::try_from(wanted).unwrap_or(u32::MAX), mono);
+            (allowed as usize, board.catch_up.ready_in(rate, mono))
+        });
+        if allowed < wanted {
+            self.held_back = Some(wait);
+        }
+        allowed
+    }
+
+    fn add(&self, job: &Rc<Job>, candidates: Vec<Candidate>, tasks: &mut Vec<Task>) {
+        let mono = clock::mono();
+        let mut together: Vec<Candidate> = Vec::new();
+        for check in candidates {
+            if self.pauses.get(&check.id).is_some_and(|pause| pause.until > mono) {
+                continue;
+            }
+            let suspect = self.suspicion(check.id).is_some();
+            if suspect || !job.set_based {
+                tasks.push(Task { job: Rc::clone(job), checks: vec![check], suspect });
+                continue;
+            }
+            if together.first().is_some_and(|first| first.slot != check.slot) {
+                tasks.push(Task { job: Rc::clone(job), checks: std::mem::take(&mut together), suspect: false });
+            }
+            together.push(check);
+        }
+        if !together.is_empty() {
+            tasks.push(Task { job: Rc::clone(job), checks: together, suspect: false });
+        }
+    }
+
+    /// Leaves checks alone for a while that could not be run.
+    pub fn postpone(&mut self, checks: &[Candidate]) {
+        let mono = clock::mono();
+        for check in checks {
+            let pause = self.pauses.get(&check.id).map_or(FIRST_PAUSE, |pause| pause.next);
+            self.pauses.insert(check.id, Pause { until: mono.plus(pause), next: pause * 2, slot: check.slot });
+        }
+    }
+
+    /// Runs these alone from now on.
+    pub fn isolate(&mut self, ids: &[i64]) {
+        self.isolated.extend(ids);
+    }
+
+    /// Is a check to be run alone, and after how many others?
+    fn suspicion(&self, id: i64) -> Option<usize> {
+        let counted = self.suspects.as_ref().and_then(|suspects| suspects.get(&id).copied());
+        counted.or_else(|| self.isolated.contains(&id).then_some(usize::MAX))
+    }
+
+    /// Finds pending checks by their ids.
+    pub fn locate(&self, ids: &[i64]) -> Vec<Task> {
+        let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().map(Rc::new).collect();
+        future_job::locate(ids)
+            .into_iter()
+            .filter_map(|(name, check)| {
+                let job = jobs.iter().find(|job| job.name == name)?;
+                Some(Task { job: Rc::clone(job), checks: vec![check], suspect: false })
+            })
+            .collect()
+    }
+
+    /// The pass is through, but for checks that had to be left. How long until some of them can be tried, and from which
+    /// slot; `None` if there are none, or none that is worth waiting for: those are left to the audit.
+    pub fn try_again_in(&mut self, patience: Duration) -> Option<(Duration, Timestamp)> {
+        let mono = clock::mono();
+        self.pauses.retain(|_, pause| pause.next <= LONGEST_PAUSE);
+        let paused = self.pauses.values().min_by_key(|pause| pause.until).map(|pause| {
+            (Duration::from_micros(pause.until.since(mono).unsigned_abs()), pause.slot)
+        });
+        let held_back = self.held_back.map(|wait| (wait, NEVER));
+        paused.into_iter().chain(held_back).min_by_key(|(wait, _)| *wait).filter(|(wait, _)| *wait <= patience)
+    }
+
+    /// The next slot at which something is pending, as it was when the pass came to its end.
+    pub fn next_slot(&self) -> Timestamp {
+        self.next
+    }
+}
+
+fn last_of(candidate: &Candidate) -> Cursor {
+    Cursor { slot: candidate.slot, id: candidate.id }
+}

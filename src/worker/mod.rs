@@ -1,0 +1,294 @@
+//! The worker: runs what is due for one role of one database, connected as that role, and leaves when nothing is.
+//!
+//! One *turn* takes a share of every job's due checks, names them in an intent, flushes that, and runs them one by one;
+//! the next intent, or the end, flushes what they did.
+//!
+//! Invariant: no job's backlog starves another job of the role, nor new slots; the worker leaves as soon as the database
+//! is wanted by somebody else, awty is disabled, or another role has been waiting for a worker.
+//! Does not: decide what a check's fate is (see `awty_core::guard`).
+
+mod agenda;
+mod seat;
+
+use crate::board;
+use crate::clock;
+use crate::executor::{Bench, Ran};
+use crate::run::session;
+use crate::run::timer;
+use crate::run::transaction::{Verdict, transaction};
+use crate::store::{intent, job};
+use crate::{executor, process, settings};
+use agenda::{Agenda, Task};
+use awty_core::Mono;
+use pgrx::{pg_guard, pg_sys};
+use seat::MySeat;
+use std::time::Duration;
+
+/// A worker that others are waiting for stays at least this long, so that it is worth its connection.
+const QUANTUM: Duration = Duration::from_millis(50);
+/// The longest sleep of an idle worker, so that whoever wants the database does not wait long.
+const NAP: Duration = Duration::from_millis(200);
+
+/// The process's main function; `Assignment` says for whom.
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn awty_worker_main(_argument: pg_sys::Datum) {
+    process::listen_to_signals();
+    let assignment = process::assignment();
+    let Some(seat) = MySeat::take(&assignment) else { process::exit(0) };
+    connect(&assignment);
+    timer::register();
+    session::override_settings();
+    session::set_commit_mode();
+    require_role(assignment.role);
+    let mut worker = Worker { seat, agenda: Agenda::new(assignment.role), since: clock::mono(), intent: false };
+    worker.book_abandoned();
+    worker.work();
+    worker.finish();
+    process::exit(0);
+}
+
+/// Connects as the role itself: nothing above it is ever in this process.
+fn connect(assignment: &process::Assignment) {
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    let flags = pg_sys::BGWORKER_BYPASS_ROLELOGINCHECK;
+    #[cfg(not(any(feature = "pg17", feature = "pg18")))]
+    let flags = 0;
+    // SAFETY: called once in this process. A database or role that is gone by now is a FATAL of this process.
+    unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(assignment.database, assignment.role, flags) };
+}
+
+/// The last line of defence: whatever a role has set for itself, its jobs run as that role.
+fn require_role(role: pg_sys::Oid) {
+    // SAFETY: plain getters.
+    let (current, session) = unsafe { (pg_sys::GetUserId(), pg_sys::GetSessionUserId()) };
+    if current != role || session != role {
+        pgrx::log!("awty: a worker could not run as role {} and leaves", role.to_u32());
+        process::exit(0);
+    }
+}
+
+struct Worker {
+    seat: MySeat,
+    agenda: Agenda,
+    /// When it began to work.
+    since: Mono,
+    /// Is there a row of this worker in awty.intent?
+    intent: bool,
+}
+
+/// Why a worker stops.
+enum Next {
+    Turn,
+    Leave,
+}
+
+impl Worker {
+    fn work(&mut self) {
+        loop {
+            process::answer_signals();
+            if self.has_to_leave() {
+                return;
+            }
+            let next = match self.seat.take_over(clock::to_timestamp(clock::now())) {
+                Some(from) => {
+                    self.agenda.start_from(from);
+                    self.turns(from)
+                }
+                None => self.wait(),
+            };
+            if matches!(next, Next::Leave) {
+                return;
+            }
+        }
+    }
+
+    fn has_to_leave(&self) -> bool {
+        !settings::enabled() || process::is_database_wanted(self.seat.database) || !self.seat.may_work()
+    }
+
+    /// Runs all that is due from that slot on.
+    fn turns(&mut self, from: i64) -> Next {
+        self.seat.working(from);
+        process::report(Some(c"awty: running checks"));
+        loop {
+            process::answer_signals();
+            if let Some(from) = self.seat.take_due(clock::to_timestamp(clock::now())) {
+                self.agenda.go_back_to(from);
+            }
+            let tasks = match transaction(|| Verdict::Commit(self.agenda.next())) {
+                Ok(Some(tasks)) => tasks,
+                Ok(None) => return Next::Leave,
+                Err(failure) => {
+                    pgrx::log!("awty: a worker could not read what is due: {} ({})", failure.message, failure.sqlstate);
+                    return Next::Leave;
+                }
+            };
+            if tasks.is_empty() {
+                match self.agenda.try_again_in(settings::worker_idle().to_std().unwrap_or_default().max(NAP)) {
+                    Some((wait, slot)) => {
+                        self.flush();
+                        process::wait(wait.min(NAP));
+                        self.agenda.go_back_to(slot);
+                        if self.has_to_leave() || self.should_yield() {
+                            return Next::Leave;
+                        }
+                        continue;
+                    }
+                    None => break,
+                }
+            }
+            self.seat.backlog(from);
+            let next = self.run_all(tasks);
+            if matches!(next, Next::Leave) || self.has_to_leave() || self.should_yield() {
+                return Next::Leave;
+            }
+        }
+        self.flush();
+        process::report(None);
+        process::report_statistics();
+        self.seat.caught_up(self.agenda.next_slot());
+        Next::Turn
+    }
+
+    /// Runs a turn's tasks: those without suspicion under one intent, suspects alone.
+    fn run_all(&mut self, tasks: Vec<Task>) -> Next {
+        let (suspects, others): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(|task| task.suspect);
+        let alone = suspects.into_iter().map(|task| vec![task]);
+        for batch in std::iter::once(others).chain(alone).filter(|batch| !batch.is_empty()) {
+            if !self.intend(&batch) {
+                return Next::Leave;
+            }
+            for task in batch {
+                process::answer_signals();
+                if matches!(self.run(&task), Ran::NoExtension) || self.has_to_leave() {
+                    return Next::Leave;
+                }
+                if self.should_yield() {
+                    // The tasks that are left stay due; nothing has been claimed for them yet.
+                    return Next::Leave;
+                }
+            }
+        }
+        Next::Turn
+    }
+
+    /// Says, flushed to disk, what is about to run. This also flushes what ran before.
+    fn intend(&mut self, batch: &[Task]) -> bool {
+        let ids: Vec<i64> = batch.iter().flat_map(|task| task.checks.iter().map(|check| check.id)).collect();
+        let worker = self.seat.number();
+        session::set_flushed_commit();
+        let written = transaction(|| {
+            if !executor::lock_extension() {
+                return Verdict::Rollback(false);
+            }
+            intent::write(worker, &ids);
+            Verdict::Commit(true)
+        });
+        session::set_commit_mode();
+        self.intent = true;
+        match written {
+            Ok(written) => written,
+            Err(failure) => {
+                pgrx::log!("awty: a worker could not begin a batch: {} ({})", failure.message, failure.sqlstate);
+                false
+            }
+        }
+    }
+
+    fn run(&mut self, task: &Task) -> Ran {
+        let wanted: Vec<i64> = task.checks.iter().map(|check| check.id).collect();
+        let granted = self.seat.claim(&wanted);
+        // Another worker is on those that were not granted.
+        let checks: Vec<_> = task.checks.iter().filter(|check| granted.contains(&check.id)).copied().collect();
+        if checks.is_empty() {
+            return Ran::Booked;
+        }
+        let bench = Bench {
+            seat: self.seat.index(),
+            able_since: self.agenda.able_since(&task.job),
+            suspect: task.suspect,
+            job: &task.job,
+        };
+        let ran = bench.run(&checks);
+        self.seat.release(checks[0].slot);
+        if ran == Ran::Left {
+            self.agenda.postpone(&checks);
+        }
+        ran
+    }
+
+    /// Books the runs of this role that ignored their timeout and were terminated with their process.
+    fn book_abandoned(&mut self) {
+        while let Some(abandoned) = self.seat.next_abandoned() {
+            let found = transaction(|| Verdict::Commit(self.agenda.locate(&abandoned.ids))).unwrap_or_default();
+            if let [task] = found.as_slice()
+                && let [check] = task.checks.as_slice()
+            {
+                let able_since = self.agenda.able_since(&task.job);
+                let bench = Bench { seat: self.seat.index(), able_since, suspect: true, job: &task.job };
+                bench.book_terminated(check, abandoned.took);
+            } else {
+                // A set: it cannot be told which of them it was, so each is run alone.
+                self.agenda.isolate(&abandoned.ids);
+            }
+            self.seat.forget_abandoned(abandoned.seat);
+        }
+    }
+
+    /// Waits for the next slot, if it comes soon enough to be worth it.
+    fn wait(&mut self) -> Next {
+        let due = self.seat.next_due();
+        let Some(due) = clock::from_timestamp(due) else { return Next::Leave };
+        let left = clock::until(due);
+        if left > settings::worker_idle().to_std().unwrap_or_default() {
+            return Next::Leave;
+        }
+        process::wait(left.min(NAP));
+        Next::Turn
+    }
+
+    /// Has another role been waiting for a worker, and has this one had its share?
+    fn should_yield(&self) -> bool {
+        let stayed = clock::mono().since(self.since);
+        stayed >= QUANTUM.as_micros() as i64 && board::read(|board| board.waiting > 0)
+    }
+
+    /// Makes sure that what was committed is on disk.
+    fn flush(&self) {
+        // SAFETY: the end of this process's last commit; flushing it again costs nothing.
+        unsafe { pg_sys::XLogFlush(pg_sys::XactLastCommitEnd) };
+    }
+
+    /// Leaves in good order: everything flushed, no intent left.
+    fn finish(&mut self) {
+        self.flush();
+        if self.intent {
+            let worker = self.seat.number();
+            // What cannot be cleared is found by the dispatcher.
+            let _ = transaction(|| {
+                if executor::lock_extension() {
+                    intent::clear(worker);
+                }
+                Verdict::Commit(())
+            });
+        }
+        process::report_statistics();
+        self.seat.leave();
+    }
+}
+
+/// The jobs of a role, with those left out whose rows cannot be read.
+fn jobs_of(role: pg_sys::Oid) -> Vec<job::Job> {
+    job::of_role(role)
+        .into_iter()
+        .filter_map(|job| match job {
+            Ok(job) => Some(job),
+            Err((_, message)) => {
+                pgrx::log!("awty: a job of role {} has an invalid row in awty.job: {message}", role.to_u32());
+                None
+            }
+        })
+        .collect()
+}
+

@@ -1,0 +1,200 @@
+//! The worker's own seat on the board.
+//!
+//! Invariant: however the process ends, the seat is given back, and work that was begun is due again; only a run that had to
+//! be terminated for ignoring its timeout keeps the seat, and with it its claim, until it is booked.
+//! Does not: survive a crash of the server, which forgets all seats.
+
+use crate::board::{self, NEVER, Occupancy};
+use crate::clock::{self, Timestamp};
+use crate::process::Assignment;
+use crate::run::timer;
+use chrono::TimeDelta;
+use pgrx::{pg_guard, pg_sys};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+
+/// This process's seat, for the callback at its end; `usize::MAX` when it has none.
+static SEAT: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// The slot that it is working from; [`NEVER`] while it is not.
+static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
+
+pub struct MySeat {
+    index: usize,
+    pub database: pg_sys::Oid,
+    role: pg_sys::Oid,
+}
+
+/// A run whose process was terminated because it ignored its timeout.
+pub struct Abandoned {
+    pub seat: usize,
+    pub ids: Vec<i64>,
+    pub took: TimeDelta,
+}
+
+impl MySeat {
+    /// Sits down, unless the seat has been given to another meanwhile.
+    pub fn take(assignment: &Assignment) -> Option<Self> {
+        let index = assignment.seat as usize;
+        let taken = board::write(|board| {
+            let seat = board.seats.get_mut(index)?;
+            if seat.occupancy != Occupancy::Starting || seat.generation != assignment.generation {
+                return None;
+            }
+            seat.occupancy = Occupancy::Taken;
+            // SAFETY: this process's own number and latch.
+            unsafe {
+                seat.pid = pg_sys::MyProcPid;
+                seat.latch = &raw mut (*pg_sys::MyProc).procLatch as usize;
+            }
+            Some(())
+        });
+        taken?;
+        SEAT.store(index, Ordering::Relaxed);
+        // SAFETY: the callback takes no argument. Registered before connecting, so that it runs after the transaction of a
+        // process that is terminated has been aborted: only then may another worker claim the check.
+        unsafe { pg_sys::on_shmem_exit(Some(at_exit), pg_sys::Datum::from(0)) };
+        Some(Self { index, database: assignment.database, role: assignment.role })
+    }
+
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// The seat's number, as it stands in `awty.intent`.
+    pub fn number(&self) -> i32 {
+        i32::try_from(self.index).unwrap_or(i32::MAX)
+    }
+
+    /// Is the database still one to work in?
+    pub fn may_work(&self) -> bool {
+        board::read(|board| board.database(self.database).is_some_and(|line| line.state == board::State::Ready))
+    }
+
+    /// Takes over what is due by now, if anything is: the first slot of it.
+    ///
+    /// The hint is taken back before the table is read. Whoever commits a check after that sets it again.
+    pub fn take_over(&self, now: Timestamp) -> Option<Timestamp> {
+        board::write(|board| {
+            let line = board.role_mut(self.database, self.role)?;
+            let from = line.due.min(line.backlog);
+            if from > now {
+                return None;
+            }
+            line.due = NEVER;
+            line.backlog = NEVER;
+            Some(from)
+        })
+    }
+
+    /// What has been committed behind the pass that is going on: its first slot.
+    pub fn take_due(&self, now: Timestamp) -> Option<Timestamp> {
+        board::write(|board| {
+            let line = board.role_mut(self.database, self.role).filter(|line| line.due <= now)?;
+            Some(std::mem::replace(&mut line.due, NEVER))
+        })
+    }
+
+    /// The next slot at which there may be something.
+    pub fn next_due(&self) -> Timestamp {
+        board::read(|board| board.role(self.database, self.role).map_or(NEVER, |line| line.due.min(line.backlog)))
+    }
+
+    /// It is at work from that slot on.
+    pub fn working(&self, from: Timestamp) {
+        WORKING_FROM.store(from, Ordering::Relaxed);
+        let now = board::moment(clock::mono());
+        board::write(|board| board.seats[self.index].busy_since = now);
+    }
+
+    /// There is more from that slot on than this worker is running now: another one may help.
+    pub fn backlog(&self, from: Timestamp) {
+        board::write(|board| {
+            if let Some(line) = board.role_or_new(self.database, self.role) {
+                line.backlog = line.backlog.min(from);
+            }
+        });
+    }
+
+    /// It has run all that was due; the next is pending at that slot.
+    pub fn caught_up(&self, next: Timestamp) {
+        WORKING_FROM.store(NEVER, Ordering::Relaxed);
+        board::write(|board| {
+            board.seats[self.index].busy_since = 0;
+            if let Some(line) = board.role_mut(self.database, self.role) {
+                line.backlog = NEVER;
+            }
+            board.note_due(self.database, self.role, next);
+        });
+    }
+
+    /// Claims those of the checks that no other worker has.
+    pub fn claim(&self, ids: &[i64]) -> Vec<i64> {
+        board::write(|board| board.claim(self.index, ids))
+    }
+
+    /// Gives the claims back, after a run at that slot.
+    pub fn release(&self, slot: Timestamp) {
+        board::write(|board| {
+            board.release(self.index);
+            if let Some(line) = board.database_mut(self.database) {
+                line.last_slot_run = line.last_slot_run.max(slot);
+            }
+        });
+    }
+
+    /// A terminated run of this role that is still to be booked.
+    pub fn next_abandoned(&self) -> Option<Abandoned> {
+        board::read(|board| {
+            let found = board.seats.iter().enumerate().find(|(_, seat)| {
+                seat.occupancy == Occupancy::Abandoned && seat.database == self.database && seat.role == self.role
+            });
+            found.map(|(index, seat)| Abandoned {
+                seat: index,
+                ids: seat.claims().to_vec(),
+                took: TimeDelta::microseconds(seat.run.map_or(0, |run| clock::mono().since(run.began))),
+            })
+        })
+    }
+
+    /// It has been booked.
+    pub fn forget_abandoned(&self, seat: usize) {
+        board::write(|board| board.seats[seat].free());
+    }
+
+    /// Leaves, with nothing begun.
+    pub fn leave(&self) {
+        give_back();
+    }
+}
+
+#[pg_guard]
+extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {
+    give_back();
+}
+
+fn give_back() {
+    let index = SEAT.swap(usize::MAX, Ordering::Relaxed);
+    if index == usize::MAX {
+        return;
+    }
+    let begun = WORKING_FROM.swap(NEVER, Ordering::Relaxed);
+    board::write(|board| {
+        let (database, role, run) = {
+            let seat = &board.seats[index];
+            (seat.database, seat.role, seat.run)
+        };
+        board.note_due(database, role, begun);
+        // Those that have been waiting meanwhile come first.
+        board.served += 1;
+        let served = board.served;
+        if let Some(line) = board.role_mut(database, role) {
+            line.last_served = served;
+        }
+        let struck = run.map_or(0, |run| u32::from(run.strikes).max(timer::strikes()));
+        if struck >= 2 {
+            board.seats[index].abandon();
+        } else {
+            board.seats[index].free();
+        }
+        board.wake_launcher();
+    });
+}
