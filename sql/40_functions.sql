@@ -70,13 +70,13 @@ CREATE FUNCTION awty.adopt() RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'adopt_wrapper';
 
 -- Behind awty.status: what the processes know about this database. Shows no job, entity or error text.
-CREATE FUNCTION awty.runtime(
-    OUT enabled boolean,
-    OUT slot interval,
-    OUT last_slot_run timestamptz,
-    OUT workers integer,
-    OUT trouble text
-) RETURNS record LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'runtime_wrapper';
+CREATE FUNCTION awty.runtime() RETURNS TABLE (
+    enabled boolean,
+    slot interval,
+    last_slot_run timestamptz,
+    workers integer,
+    trouble text
+) LANGUAGE c VOLATILE PARALLEL RESTRICTED ROWS 1 AS 'MODULE_PATHNAME', 'runtime_wrapper';
 
 -- Drops what awty's processes remember of jobs in each session, whoever changed the table.
 CREATE FUNCTION awty.job_changed() RETURNS trigger

@@ -48,7 +48,7 @@ CROSS JOIN LATERAL (
     WHERE NOT j.paused
 ) AS overdue
 CROSS JOIN LATERAL (
-    SELECT pg_catalog.count(*) AS n FROM (SELECT 1 FROM awty.future_job LIMIT 100001) AS some
+    SELECT pg_catalog.count(*) AS n FROM (SELECT 1 FROM awty.future_job LIMIT 100001) AS sample
 ) AS counted
 CROSS JOIN LATERAL (
     SELECT c.reltuples::pg_catalog.int8 AS n FROM pg_catalog.pg_class AS c
