@@ -1,5 +1,6 @@
 //! The shop: its cluster, its schema (`demo/shop.sql`) and its customers (pgbench).
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -63,11 +64,22 @@ impl Customers {
     }
 
     /// What pgbench complained about, if it failed.
-    pub(crate) fn result(self) -> Result<(), String> {
-        let output = self.0.wait_with_output().map_err(|error| error.to_string())?;
-        let complaints = String::from_utf8_lossy(&output.stderr);
-        let failed = !output.status.success() || complaints.contains("aborted");
-        if failed { Err(format!("pgbench failed ({}):\n{complaints}", output.status)) } else { Ok(()) }
+    pub(crate) fn result(mut self) -> Result<(), String> {
+        let mut complaints = String::new();
+        if let Some(stderr) = self.0.stderr.as_mut() {
+            let _ = stderr.read_to_string(&mut complaints);
+        }
+        let status = self.0.wait().map_err(|error| error.to_string())?;
+        let failed = !status.success() || complaints.contains("aborted");
+        if failed { Err(format!("pgbench failed ({status}):\n{complaints}")) } else { Ok(()) }
+    }
+}
+
+impl Drop for Customers {
+    /// No orders without a demo.
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
