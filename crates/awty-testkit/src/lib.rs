@@ -33,3 +33,4 @@ pub use files::sweep;
 pub use poll::{PATIENCE, poll};
 pub use postgres;
 pub use rustix::process::Signal;
+pub use stage::checkout;

@@ -15,13 +15,21 @@ pub(crate) fn directory() -> &'static Path {
     })
 }
 
+/// The checkout. Cargo says where it is when it runs something; what it said when it compiled may be outdated, because a
+/// checkout can be copied or moved with all that was built in it.
+pub fn checkout() -> PathBuf {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let package = package.filter(|package| package.ends_with("crates/awty-testkit"));
+    package.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into()).join("../..")
+}
+
 /// An executable of the staged PostgreSQL.
 pub(crate) fn executable(name: &str) -> PathBuf {
     directory().join("bin").join(name)
 }
 
 fn make() -> PathBuf {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/stage");
+    let script = checkout().join("scripts/stage");
     let output = Command::new(&script)
         .stderr(Stdio::inherit())
         .output()

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use awty_testkit::postgres::Client;
-use awty_testkit::{Cluster, poll};
+use awty_testkit::{Cluster, checkout, poll};
 
 /// For how long customers order.
 pub(crate) const SECONDS: u32 = 20;
@@ -84,7 +84,7 @@ impl Drop for Customers {
 }
 
 fn file(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../demo").join(name)
+    checkout().join("demo").join(name)
 }
 
 /// A file of `demo/` as text.
