@@ -99,6 +99,9 @@ pub fn owns_database(role: pg_sys::Oid) -> bool {
 /// Why a role cannot have a worker in a database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CannotConnect {
+    /// The database is gone, or accepts no connections.
+    NoDatabase,
+    /// The role is gone.
     Gone,
     NoLogin,
     NoConnect,
@@ -106,8 +109,18 @@ pub enum CannotConnect {
 
 /// Could a worker connect to that database as that role?
 pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), CannotConnect> {
-    // SAFETY: catalog lookups in a transaction; the tuple is released after its one field is read.
+    // SAFETY: catalog lookups in a transaction; each tuple is released after its one field is read.
     unsafe {
+        let tuple =
+            pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::DATABASEOID as i32, pg_sys::Datum::from(database));
+        if tuple.is_null() {
+            return Err(CannotConnect::NoDatabase);
+        }
+        let open = (*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_database>()).datallowconn;
+        pg_sys::ReleaseSysCache(tuple);
+        if !open {
+            return Err(CannotConnect::NoDatabase);
+        }
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::AUTHOID as i32, pg_sys::Datum::from(role));
         if tuple.is_null() {
             return Err(CannotConnect::Gone);

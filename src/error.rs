@@ -369,7 +369,8 @@ pub fn warn_no_room() {
 /// Says once in the server log that the checks of a role wait until it can connect.
 pub fn warn_cannot_connect(role: &str, database: u32, why: CannotConnect) {
     let (code, reason) = match why {
-        CannotConnect::Gone => (Code::ERRCODE_UNDEFINED_OBJECT, "it does not exist"),
+        CannotConnect::NoDatabase => (Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "it accepts no connections"),
+        CannotConnect::Gone => (Code::ERRCODE_UNDEFINED_OBJECT, "the role does not exist"),
         CannotConnect::NoLogin => (Code::ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION, "it has no LOGIN"),
         CannotConnect::NoConnect => (Code::ERRCODE_INSUFFICIENT_PRIVILEGE, "it has no CONNECT on the database"),
     };

@@ -73,6 +73,8 @@ impl Launcher {
     /// Does what is to be done now, and says how long to sleep.
     fn turn(&mut self) -> Duration {
         let (now, mono) = (clock::now(), clock::mono());
+        // Whoever posts from here on cannot know what this turn still sees, and wakes the next one.
+        board::launcher_sleeps_until(NEVER);
         self.staff.reap(mono);
         let watch = watch(mono);
         self.note_enabled(now);

@@ -4,8 +4,8 @@
 use super::args::{Args, MAX_JOB};
 use super::rights;
 use crate::error::{Error, Result};
-use crate::store::{future_job, job, origin, partition, tally};
-use crate::{catalog, clock, hint, settings};
+use crate::store::{future_job, job, origin, tally};
+use crate::{catalog, clock, hint};
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -84,7 +84,6 @@ fn adopt_database() -> Result<()> {
         return Err(Error::NotDatabaseOwner { database: catalog::database_name() });
     }
     origin::adopt();
-    partition::maintain(clock::now(), settings::history_retention());
     hint::visit_at_commit(true);
     Ok(())
 }

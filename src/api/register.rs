@@ -4,7 +4,7 @@ use super::args::{Args, MAX_JOB};
 use super::rights;
 use crate::error::{Error, Result};
 use crate::store::job::{self, Job, Options};
-use crate::store::{future_job, history, origin, partition};
+use crate::store::{future_job, history, origin};
 use crate::{catalog, clock, function, hint, settings};
 use awty_core::{Limits, Outcome, Width};
 use chrono::TimeDelta;
@@ -39,12 +39,10 @@ fn register_job(args: &Args) -> Result<()> {
     let (schema, function) = function::parse(&function)?;
     let set_based = function::resolve(&schema, &function, role, None)?.set_based;
     let job = Job { name, schema, function, role, set_based, options, paused: false, resumed_at: None };
-    let now = clock::now();
-    if !job::insert(&job, catalog::current_role(), now) {
+    if !job::insert(&job, catalog::current_role(), clock::now()) {
         return Err(Error::JobExists { job: job.name.to_string() });
     }
     origin::claim_if_new();
-    partition::maintain(now, settings::history_retention());
     hint::visit_at_commit(false);
     Ok(())
 }
@@ -100,7 +98,7 @@ fn run_as(role: Option<pg_sys::Oid>) -> Result<pg_sys::Oid> {
     catalog::can_connect(catalog::database(), role).map_err(|why| match why {
         catalog::CannotConnect::Gone => Error::UnknownRole { role: label() },
         catalog::CannotConnect::NoLogin => Error::NoLogin { role: label() },
-        catalog::CannotConnect::NoConnect => {
+        catalog::CannotConnect::NoConnect | catalog::CannotConnect::NoDatabase => {
             Error::NoConnect { role: label(), database: catalog::database_name() }
         }
     })?;

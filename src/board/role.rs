@@ -2,7 +2,13 @@
 
 use super::NEVER;
 use crate::clock::Timestamp;
+use awty_core::Mono;
 use pgrx::pg_sys;
+use std::time::Duration;
+
+/// After a worker has achieved nothing, the next one comes after this, doubled up to [`LONGEST`] times.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST: u32 = 7;
 
 /// One role of one database, and when there may be work for it.
 #[derive(Clone, Copy)]
@@ -15,6 +21,8 @@ pub struct RoleLine {
     pub backlog: Timestamp,
     /// Nothing is started for it before this moment (monotonic microseconds); 0: at once.
     pub parked_until: i64,
+    /// How many workers in a row have achieved nothing: could not connect, read or write, or were terminated in a run.
+    pub failures: u32,
     /// When it last got a worker, counted in starts.
     pub last_served: u64,
 }
@@ -26,6 +34,7 @@ impl RoleLine {
         due: NEVER,
         backlog: NEVER,
         parked_until: 0,
+        failures: 0,
         last_served: 0,
     };
 
@@ -36,6 +45,12 @@ impl RoleLine {
     /// Is this the line of that role?
     pub fn is(&self, database: pg_sys::Oid, role: pg_sys::Oid) -> bool {
         self.database == database && self.role == role
+    }
+
+    /// Notes that a worker has achieved nothing, so that the next one comes after a while, longer each time.
+    pub fn note_failure(&mut self, mono: Mono) {
+        self.parked_until = mono.plus(FIRST_PAUSE * 2_u32.pow(self.failures.min(LONGEST))).0;
+        self.failures = self.failures.saturating_add(1);
     }
 
     pub(super) fn is_free(&self) -> bool {

@@ -51,6 +51,9 @@ impl Databases {
                 next = next.min(Duration::from_micros(at.since(mono).unsigned_abs()));
                 break;
             }
+            if staff.is_visiting(database) {
+                continue;
+            }
             if process::is_database_wanted(database) {
                 self.visits.insert(database, Some(mono.plus(WANTED)));
             } else if !staff.start_dispatcher(database) {

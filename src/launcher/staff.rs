@@ -88,6 +88,11 @@ impl Staff {
         std::mem::take(&mut self.returned)
     }
 
+    /// Is a dispatcher there now?
+    pub fn is_visiting(&self, database: pg_sys::Oid) -> bool {
+        self.dispatchers.iter().any(|(visited, _)| *visited == database)
+    }
+
     /// Sends a dispatcher to a database; `false` if there is none to send now.
     pub fn start_dispatcher(&mut self, database: pg_sys::Oid) -> bool {
         if self.dispatchers.len() >= DISPATCHERS {
@@ -112,12 +117,20 @@ impl Staff {
             park(database, role, mono.plus(NO_ROOM.0), None);
             return;
         }
-        if let Err(why) = catalog::can_connect(database, role) {
-            self.say_cannot_connect(database, role, why);
-            park(database, role, mono.plus(CANNOT_CONNECT), Some(Trouble::RoleCannotConnect));
-            return;
+        match catalog::can_connect(database, role) {
+            Ok(()) => {
+                self.said.remove(&(database, role));
+            }
+            Err(CannotConnect::NoDatabase) => {
+                board::write(|board| board.forget_database(database));
+                return;
+            }
+            Err(why) => {
+                self.say_cannot_connect(database, role, why);
+                park(database, role, mono.plus(CANNOT_CONNECT), Some(Trouble::RoleCannotConnect));
+                return;
+            }
         }
-        self.said.remove(&(database, role));
         let Some((index, generation)) = reserve(database, role, mono) else { return };
         let assignment = Assignment { database, role, seat: u32::try_from(index).unwrap_or(u32::MAX), generation };
         match start(c"awty worker", c"awty_worker_main", assignment) {

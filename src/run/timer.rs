@@ -54,10 +54,10 @@ pub fn disarm() -> u32 {
         disable_timeout(TERMINATE.load(Ordering::Relaxed), false);
         (&raw mut pg_sys::QueryCancelPending).write_volatile(0);
     }
-    STRIKES.load(Ordering::Relaxed)
+    STRIKES.swap(0, Ordering::Relaxed)
 }
 
-/// How often the timer has struck in the run that is going on or was the last.
+/// How often the timer has struck in the run that is going on.
 pub fn strikes() -> u32 {
     STRIKES.load(Ordering::Relaxed)
 }

@@ -42,7 +42,6 @@ pub extern "C-unwind" fn awty_worker_main(_argument: pg_sys::Datum) {
     session::set_commit_mode();
     require_role(assignment.role);
     let mut worker = Worker { seat, agenda: Agenda::new(assignment.role), since: clock::mono(), intent: false };
-    worker.book_abandoned();
     worker.work();
     worker.finish();
     process::exit(0);
@@ -116,6 +115,7 @@ impl Worker {
             if let Some(from) = self.seat.take_due(clock::to_timestamp(clock::now())) {
                 self.agenda.go_back_to(from);
             }
+            self.book_abandoned();
             let tasks = match transaction(|| Verdict::Commit(self.agenda.next())) {
                 Ok(Some(tasks)) => tasks,
                 Ok(None) => return Next::Leave,

@@ -10,12 +10,14 @@ use crate::process::Assignment;
 use crate::run::timer;
 use chrono::TimeDelta;
 use pgrx::{pg_guard, pg_sys};
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
 /// This process's seat, for the callback at its end; `usize::MAX` when it has none.
 static SEAT: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// The slot that it is working from; [`NEVER`] while it is not.
 static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
+/// Has it done something since it came?
+static USEFUL: AtomicBool = AtomicBool::new(false);
 
 pub struct MySeat {
     index: usize,
@@ -117,6 +119,7 @@ impl MySeat {
     /// It has run all that was due; the next is pending at that slot.
     pub fn caught_up(&self, next: Timestamp) {
         WORKING_FROM.store(NEVER, Ordering::Relaxed);
+        USEFUL.store(true, Ordering::Relaxed);
         board::write(|board| {
             board.seats[self.index].busy_since = 0;
             if let Some(line) = board.role_mut(self.database, self.role) {
@@ -133,6 +136,7 @@ impl MySeat {
 
     /// Gives the claims back, after a run at that slot.
     pub fn release(&self, slot: Timestamp) {
+        USEFUL.store(true, Ordering::Relaxed);
         board::write(|board| {
             board.release(self.index);
             if let Some(line) = board.database_mut(self.database) {
@@ -177,19 +181,28 @@ fn give_back() {
         return;
     }
     let begun = WORKING_FROM.swap(NEVER, Ordering::Relaxed);
+    let useful = USEFUL.load(Ordering::Relaxed);
+    let mono = clock::mono();
     board::write(|board| {
         let (database, role, run) = {
             let seat = &board.seats[index];
             (seat.database, seat.role, seat.run)
         };
+        let struck = run.map_or(0, |run| u32::from(run.strikes).max(timer::strikes()));
         board.note_due(database, role, begun);
         // Those that have been waiting meanwhile come first.
         board.served += 1;
         let served = board.served;
         if let Some(line) = board.role_mut(database, role) {
             line.last_served = served;
+            // A run that ended this worker from outside would end the next one as well. One that ran out of its time is
+            // booked, and does not.
+            if struck >= 2 || useful && run.is_none() {
+                line.failures = 0;
+            } else if begun != NEVER || line.due.min(line.backlog) <= clock::to_timestamp(clock::now()) {
+                line.note_failure(mono);
+            }
         }
-        let struck = run.map_or(0, |run| u32::from(run.strikes).max(timer::strikes()));
         if struck >= 2 {
             board.seats[index].abandon();
         } else {
