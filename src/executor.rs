@@ -21,6 +21,7 @@ use awty_core::{After, Answer, Before, Mono, Outcome, Time, guard};
 use chrono::TimeDelta;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{FromDatum, pg_sys};
+use std::cell::Cell;
 
 /// What became of the checks that were taken on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -138,7 +139,7 @@ impl Bench<'_> {
     /// Calls the function and reads its answers, one for each row. Raises whatever goes wrong.
     fn call(&self, rows: &[Row], began: Mono) -> Vec<Answer> {
         let job = self.job;
-        let function = match function::resolve(&job.schema, &job.function, job.role, Some(job.set_based)) {
+        let function = match function::of_job(job) {
             Ok(function) => function,
             Err(error) => error.raise(),
         };
@@ -246,7 +247,25 @@ impl Bench<'_> {
 /// The first lock of every transaction on awty's rows: keeps DROP EXTENSION out until it ends. `false` if the extension
 /// is gone, so that there is nothing to do.
 pub fn lock_extension() -> bool {
+    thread_local! {
+        /// The extension and its table, as they were last found. Another extension would have another table.
+        static KNOWN: Cell<Option<(pg_sys::Oid, pg_sys::Oid)>> = const { Cell::new(None) };
+    }
+    if let Some((extension, table)) = KNOWN.get() {
+        lock_object(extension);
+        if catalog::table(c"future_job") == Some(table) {
+            return true;
+        }
+    }
     let Some(extension) = catalog::extension() else { return false };
+    lock_object(extension);
+    let found = catalog::table(c"future_job").filter(|_| catalog::extension() == Some(extension));
+    KNOWN.set(found.map(|table| (extension, table)));
+    found.is_some()
+}
+
+/// Takes in what has changed in the catalogs, once the lock is had.
+fn lock_object(extension: pg_sys::Oid) {
     // SAFETY: an object lock in an open transaction, released at its end.
     unsafe {
         pg_sys::LockDatabaseObject(
@@ -256,5 +275,4 @@ pub fn lock_extension() -> bool {
             pg_sys::AccessShareLock as pg_sys::LOCKMODE,
         );
     }
-    catalog::extension() == Some(extension)
 }

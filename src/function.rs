@@ -7,8 +7,13 @@
 use crate::catalog;
 use crate::error::{Error, Result};
 use crate::store::function as store;
+use crate::store::job::Job;
 use crate::text::Text;
 use pgrx::pg_sys;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A function that may be called for a job.
 #[derive(Clone, Copy, Debug)]
@@ -71,6 +76,57 @@ fn search_path() -> Vec<Text> {
     // SAFETY: PostgreSQL fills at most as many elements as it is told there are.
     let length = unsafe { pg_sys::fetch_search_path_array(oids.as_mut_ptr(), oids.len() as i32) };
     store::schema_names(oids[..(length.max(0) as usize).min(oids.len())].to_vec())
+}
+
+/// The function of a job that has been registered, if its role may run it. The answer is kept until something changes in
+/// the catalogs that it was read from.
+pub fn of_job(job: &Job) -> Result<Function> {
+    thread_local! {
+        static KNOWN: RefCell<HashMap<Key, (u64, Function)>> = RefCell::default();
+    }
+    watch_catalogs();
+    let key = Key { schema: job.schema.clone(), name: job.function.clone(), role: job.role, set_based: job.set_based };
+    let epoch = EPOCH.load(Ordering::Relaxed);
+    if let Some((then, function)) = KNOWN.with_borrow(|known| known.get(&key).copied())
+        && then == epoch
+    {
+        return Ok(function);
+    }
+    let function = resolve(&job.schema, &job.function, job.role, Some(job.set_based))?;
+    KNOWN.with_borrow_mut(|known| known.insert(key, (epoch, function)));
+    Ok(function)
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    schema: Text,
+    name: Text,
+    role: pg_sys::Oid,
+    set_based: bool,
+}
+
+/// Raised by each change of a function, a role, a membership or a schema, in this database or of the server.
+static EPOCH: AtomicU64 = AtomicU64::new(0);
+
+fn watch_catalogs() {
+    static WATCHING: Once = Once::new();
+    WATCHING.call_once(|| {
+        for cache in [
+            pg_sys::SysCacheIdentifier::PROCOID,
+            pg_sys::SysCacheIdentifier::AUTHOID,
+            pg_sys::SysCacheIdentifier::AUTHMEMROLEMEM,
+            pg_sys::SysCacheIdentifier::NAMESPACEOID,
+        ] {
+            // SAFETY: the callback only counts, and the library that it is in is never unloaded.
+            unsafe { pg_sys::CacheRegisterSyscacheCallback(cache as i32, Some(changed), pg_sys::Datum::from(0)) };
+        }
+    });
+}
+
+/// # Safety
+/// Called by PostgreSQL, whenever an invalidation arrives.
+unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
+    EPOCH.fetch_add(1, Ordering::Relaxed);
 }
 
 /// The function of that name, if `role` may run it as a job. `form` asks for one of the two forms; `None` for either.

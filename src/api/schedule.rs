@@ -59,7 +59,7 @@ fn schedule_check(args: &Args) -> Result<i64> {
     if !rights::may_schedule(&job) {
         return Err(rights::denied(&job));
     }
-    function::resolve(&job.schema, &job.function, job.role, Some(job.set_based))?;
+    function::of_job(&job)?;
     let now = clock::now();
     let slot = guard::schedule(time, &job.options.limits, now).map_err(|too_far| Error::TooFar {
         job: job.name.to_string(),
