@@ -73,6 +73,11 @@ pub fn maintain(now: Time, retention: Option<TimeDelta>) {
     }
     bracket(|| {
         set_local(c"lock_timeout", LOCK_TIMEOUT);
+        if missing.contains(&now.date_naive()) {
+            // A row that was routed to the default partition while today's is made would violate the former's constraint:
+            // let writers wait before they route.
+            run("LOCK TABLE awty.future_job_history IN SHARE ROW EXCLUSIVE MODE");
+        }
         let (first, last) = strays();
         for day in missing {
             // A day of which rows are in the default partition keeps them there: they could not be moved without DELETE.

@@ -5,4 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // in a test the panic is the report
 
+mod guards;
+mod missed;
+mod shop;
 mod slots;

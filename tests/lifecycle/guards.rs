@@ -1,0 +1,210 @@
+//! Guards: every limit of a job ends its checks with the outcome that says so, and leaves the others alone.
+
+use crate::shop::{NOTE, Shop};
+use awty_testkit::Cluster;
+use chrono::TimeDelta;
+
+/// The design's grace between the two strikes of a timeout, and what a loaded machine may add.
+const GRACE: f64 = 2.0 + 5.0;
+
+/// P8: a run is cancelled at its timeout.
+#[test]
+fn a_run_that_takes_too_long_is_archived_as_timed_out() {
+    let shop = Shop::open();
+    shop.job("sleepy", "BEGIN PERFORM pg_sleep(600); RETURN NULL; END", ", timeout => '500 ms', max_attempts => 1");
+    shop.schedule("1", "sleepy", "after => '0'");
+    let end = shop.end_of("1");
+    assert_eq!(end.why(), ("timed_out", Some("57014")), "{end:?}");
+    assert_eq!((end.check_count, end.attempts), (0, 1), "{end:?}");
+    assert!((0.5..0.5 + GRACE).contains(&end.run_time), "{end:?}");
+}
+
+/// P8, P7: a run that catches the cancellation is ended with its process; what it did is undone, and the role's other
+/// checks go on.
+#[test]
+fn a_run_that_ignores_its_timeout_is_ended_with_its_process() {
+    let shop = Shop::open();
+    let stubborn = "BEGIN
+        INSERT INTO shop.note (entity_key) VALUES (j.entity_key);
+        LOOP
+            BEGIN PERFORM pg_sleep(600); EXCEPTION WHEN query_canceled THEN NULL; END;
+        END LOOP;
+    END";
+    shop.job("stubborn", stubborn, ", timeout => '500 ms', max_attempts => 1");
+    shop.job("note", NOTE, "");
+    shop.schedule("1", "stubborn", "after => '0'");
+    let end = shop.end_of("1");
+    assert_eq!(end.why(), ("timed_out", Some("57014")), "{end:?}");
+    assert_eq!((end.check_count, end.attempts), (0, 1), "{end:?}");
+    assert!((2.5..0.5 + GRACE).contains(&end.run_time), "{end:?}");
+    assert_eq!(shop.notes("1"), 0);
+    shop.schedule("2", "note", "after => '0'");
+    assert_eq!(shop.end_of("2").outcome, "done");
+}
+
+/// P3: each timed-out run counts as an attempt, whether the process survived it or not.
+#[test]
+fn a_run_that_ignores_its_timeout_is_tried_again_like_any_other() {
+    let shop = Shop::open();
+    let stubborn =
+        "BEGIN LOOP BEGIN PERFORM pg_sleep(600); EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP; END";
+    shop.job("stubborn", stubborn, ", timeout => '200 ms', max_attempts => 2, retry_after => '1 s'");
+    shop.schedule("1", "stubborn", "after => '0'");
+    let end = shop.end_of("1");
+    assert_eq!(end.why(), ("timed_out", Some("57014")), "{end:?}");
+    assert_eq!((end.check_count, end.attempts), (0, 2), "{end:?}");
+}
+
+/// P3: a check that keeps asking ends as exhausted after `max_checks`, each of them done once.
+#[test]
+fn a_check_that_asks_too_often_ends_as_exhausted() {
+    let shop = Shop::open();
+    let nosy = "BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, j.check_count);
+                RETURN clock_timestamp(); END";
+    shop.job("nosy", nosy, ", max_checks => 3");
+    let id = shop.schedule("1", "nosy", "after => '0'");
+    let end = shop.end_of("1");
+    assert_eq!(end.why(), ("exhausted", None), "{end:?}");
+    assert_eq!((end.id, end.check_count, end.attempts), (id, 3, 3), "{end:?}");
+    assert!(end.slot >= end.first + TimeDelta::seconds(2), "one slot each: {end:?}");
+    assert_eq!(shop.cluster.psql("postgres", "SELECT string_agg(what, ' ' ORDER BY n) FROM shop.note").trim(), "0 1 2");
+}
+
+/// A time that is not after the check's own slot is no progress; a later one that has passed means the next slot.
+#[test]
+fn a_check_that_makes_no_progress_ends_as_past() {
+    let shop = Shop::open();
+    shop.job("same", "BEGIN RETURN j.next_check_at; END", "");
+    shop.job("never", "BEGIN RETURN '-infinity'; END", "");
+    let slow = "BEGIN IF j.check_count > 0 THEN RETURN NULL; END IF;
+                PERFORM pg_sleep(1.5); RETURN j.next_check_at + interval '1 ms'; END";
+    shop.job("slow", slow, "");
+    shop.schedule("same", "same", "after => '0'");
+    shop.schedule("never", "never", "after => '0'");
+    shop.schedule("slow", "slow", "after => '0'");
+    for key in ["same", "never"] {
+        let end = shop.end_of(key);
+        assert_eq!((end.why(), end.check_count), (("past", None), 1), "{end:?}");
+    }
+    let end = shop.end_of("slow");
+    assert_eq!((end.why(), end.check_count), (("done", None), 2), "{end:?}");
+    assert!(end.slot >= end.first + TimeDelta::seconds(2), "the slot after the run: {end:?}");
+}
+
+/// A time beyond the job's horizon ends the check, infinity included.
+#[test]
+fn a_check_that_asks_for_a_time_too_far_ahead_ends_as_beyond_horizon() {
+    let shop = Shop::open();
+    shop.job("far", "BEGIN RETURN clock_timestamp() + '2 days'; END", ", max_horizon => '1 day'");
+    shop.job("infinite", "BEGIN RETURN 'infinity'; END", "");
+    shop.job("last_year", "BEGIN RETURN '294276-12-31'; END", "");
+    for job in ["far", "infinite", "last_year"] {
+        shop.schedule(job, job, "after => '0'");
+        let end = shop.end_of(job);
+        assert_eq!((end.why(), end.check_count), (("beyond_horizon", None), 1), "{end:?}");
+    }
+}
+
+/// P1, P3: a failed run leaves nothing behind; it is tried again at slots, each wait twice the one before, and the last
+/// error is archived.
+#[test]
+fn a_failing_check_is_tried_again_with_doubled_waits_and_ends_as_failed() {
+    let shop = Shop::open();
+    let bad = "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); PERFORM 1 / 0; RETURN NULL; END";
+    shop.job("bad", bad, ", max_attempts => 3, retry_after => '2 s'");
+    shop.schedule("1", "bad", "after => '0'");
+    let retry = |attempt: i32| {
+        let sql = format!("SELECT attempt = {attempt} FROM awty.future_job WHERE entity_key = '1'");
+        shop.await_true(&format!("attempt {attempt} to fail"), &sql);
+        shop.slot_of("1")
+    };
+    let (second, third) = (retry(1), retry(2));
+    let end = shop.end_of("1");
+    assert_eq!(end.why(), ("failed", Some("22012")), "{end:?}");
+    assert_eq!(end.message.as_deref(), Some("division by zero"));
+    assert_eq!((end.check_count, end.attempts), (0, 3), "{end:?}");
+    assert!(second >= end.first + TimeDelta::seconds(2), "second attempt at {second}: {end:?}");
+    assert!(third >= second + TimeDelta::seconds(4), "third attempt at {third}, second at {second}");
+    assert_eq!(end.slot, third);
+    assert_eq!(shop.notes("1"), 0);
+}
+
+/// A check that succeeds after a failure begins its next one with no failed attempts.
+#[test]
+fn a_success_forgets_the_failures_before_it() {
+    let shop = Shop::open();
+    shop.run("CREATE SEQUENCE shop.runs");
+    // Fails, answers, fails, is done: never two failures in a row.
+    let moody = "BEGIN CASE nextval('shop.runs') WHEN 1, 3 THEN RAISE 'not now';
+                 WHEN 2 THEN RETURN clock_timestamp(); ELSE RETURN NULL; END CASE; END";
+    shop.job("moody", moody, ", max_attempts => 2, retry_after => '1 s'");
+    shop.schedule("1", "moody", "after => '0'");
+    let end = shop.end_of("1");
+    assert_eq!(end.why(), ("done", None), "{end:?}");
+    assert_eq!((end.check_count, end.attempts), (2, 4), "{end:?}");
+}
+
+/// P9: whatever SQLSTATE a job raises is archived as it is; one that says "success" is archived as an exception.
+#[test]
+fn a_sqlstate_of_the_jobs_own_is_archived() {
+    let shop = Shop::open();
+    shop.job("own", "BEGIN RAISE 'late %', j.entity_key USING ERRCODE = 'AW001'; END", ", max_attempts => 1");
+    shop.job("success", "BEGIN RAISE 'fine' USING ERRCODE = '00000'; END", ", max_attempts => 1");
+    shop.job("assert", "BEGIN ASSERT false, 'no'; END", ", max_attempts => 1");
+    shop.job("no_return", "BEGIN END", ", max_attempts => 1");
+    let expected = [("own", "AW001"), ("success", "P0001"), ("assert", "P0004"), ("no_return", "2F005")];
+    for (job, sqlstate) in expected {
+        shop.schedule(job, job, "after => '0'");
+        let end = shop.end_of(job);
+        assert_eq!(end.why(), ("failed", Some(sqlstate)), "{end:?}");
+    }
+    assert_eq!(shop.end_of("own").message.as_deref(), Some("late own"));
+}
+
+/// P7: a run that asks for more memory than it may fails by itself.
+#[test]
+fn a_run_that_takes_too_much_memory_fails_alone() {
+    let shop = Shop::on(Cluster::builder().set("awty.job_memory", "64MB").start());
+    let greedy =
+        "BEGIN PERFORM length(string_agg(repeat('x', 1000000), '')) FROM generate_series(1, 500); RETURN NULL; END";
+    shop.job("greedy", greedy, ", max_attempts => 1");
+    shop.job("note", NOTE, "");
+    shop.schedule("1", "greedy", "after => '0'");
+    shop.schedule("2", "note", "after => '0'");
+    let end = shop.end_of("1");
+    assert_eq!(end.why(), ("failed", Some("53200")), "{end:?}");
+    assert_eq!(shop.end_of("2").outcome, "done");
+    shop.schedule("3", "note", "after => '0'");
+    assert_eq!(shop.end_of("3").outcome, "done");
+}
+
+/// A check that is later than `max_lateness` is not run any more.
+#[test]
+fn a_check_that_is_too_late_ends_as_expired() {
+    let shop = Shop::open();
+    shop.job("prompt", NOTE, ", max_lateness => '1 s'");
+    shop.run("SELECT awty.pause('prompt')");
+    shop.schedule("1", "prompt", "after => '0'");
+    shop.await_time(shop.slot_of("1"), 2);
+    shop.run("SELECT awty.resume('prompt')");
+    let end = shop.end_of("1");
+    assert_eq!((end.why(), end.attempts, end.started), (("expired", None), 0, None), "{end:?}");
+    assert_eq!(shop.notes("1"), 0);
+}
+
+/// What is archived is the job's choice.
+#[test]
+fn keep_history_says_what_is_archived() {
+    let shop = Shop::open();
+    for keep in ["all", "ran", "none"] {
+        shop.job(keep, NOTE, &format!(", keep_history => '{keep}'"));
+        shop.schedule(&format!("{keep} done"), keep, "after => '0'");
+        shop.schedule(&format!("{keep} cancelled"), keep, "after => '1 h'");
+        shop.run(&format!("SELECT awty.cancel('orders', '{keep} cancelled')"));
+    }
+    shop.await_all_ended();
+    let kept = shop.cluster.psql("postgres", "SELECT entity_key FROM awty.future_job_history ORDER BY 1");
+    assert_eq!(kept.lines().collect::<Vec<_>>(), ["all cancelled", "all done", "ran done"]);
+    assert_eq!(shop.notes("none done"), 1);
+    assert_eq!(shop.cluster.psql("postgres", "SELECT count(*) FROM awty.tally").trim(), "0");
+}

@@ -1,0 +1,136 @@
+//! Missed slots: what happens to checks that fell due while nothing could run.
+
+use crate::shop::{NOTE, Shop};
+use awty_testkit::{Cluster, Stop};
+use chrono::{TimeDelta, Utc};
+
+/// One job for each policy, of the same name.
+fn jobs(shop: &Shop) {
+    for policy in ["run", "next_slot", "skip"] {
+        shop.job(policy, NOTE, &format!(", on_missed => '{policy}'"));
+    }
+}
+
+/// Schedules one check for each, and returns their slot.
+fn schedule(shop: &Shop) -> chrono::DateTime<Utc> {
+    for policy in ["run", "next_slot", "skip"] {
+        shop.schedule(policy, policy, "at => now() + interval '2 s'");
+    }
+    shop.slot_of("skip")
+}
+
+/// They ended as their policies say; nothing could run before `able`.
+fn expect_policies(shop: &Shop, able: chrono::DateTime<Utc>) {
+    let end = shop.end_of("run");
+    assert_eq!((end.why(), end.attempts), (("done", None), 1), "{end:?}");
+    assert!(end.slot == end.first && end.started() > able, "late, for its own slot: {end:?}");
+
+    let end = shop.end_of("next_slot");
+    assert_eq!((end.why(), end.attempts), (("done", None), 1), "{end:?}");
+    assert!(end.slot > able && end.first < able, "for a slot after {able}: {end:?}");
+
+    let end = shop.end_of("skip");
+    assert_eq!((end.why(), end.attempts, end.started), (("missed", None), 0, None), "{end:?}");
+
+    assert_eq!(["run", "next_slot", "skip"].map(|policy| shop.notes(policy)), [1, 1, 0]);
+}
+
+/// P3: after a stop over several slots, each check follows its job's policy, once.
+#[test]
+fn what_fell_due_while_the_server_was_down_follows_on_missed() {
+    let mut shop = Shop::open();
+    jobs(&shop);
+    let slot = schedule(&shop);
+    for key in 1..=5 {
+        shop.schedule(&key.to_string(), "run", "at => now() + interval '2 s'");
+    }
+    shop.cluster.stop(Stop::Fast);
+    shop.await_time(slot, 3);
+    let able = Utc::now();
+    shop.cluster.start();
+    expect_policies(&shop, able);
+    shop.await_all_ended();
+    for key in 1..=5 {
+        assert_eq!((shop.end_of(&key.to_string()).attempts, shop.notes(&key.to_string())), (1, 1));
+    }
+}
+
+/// P3: the same after `awty.enabled` was off; and nothing ran while it was.
+#[test]
+fn what_fell_due_while_awty_was_disabled_follows_on_missed() {
+    let shop = Shop::open();
+    jobs(&shop);
+    shop.cluster.configure("awty.enabled = off");
+    shop.cluster.reload();
+    shop.await_true("awty to be disabled", "SELECT NOT enabled FROM awty.status");
+    let slot = schedule(&shop);
+    shop.await_time(slot, 3);
+    assert_eq!(shop.cluster.psql("postgres", "SELECT count(*) FROM awty.future_job").trim(), "3");
+    let able = Utc::now();
+    shop.cluster.configure("awty.enabled = on");
+    shop.cluster.reload();
+    expect_policies(&shop, able);
+}
+
+/// P3: the same after a pause of the jobs.
+#[test]
+fn what_fell_due_while_a_job_was_paused_follows_on_missed() {
+    let shop = Shop::open();
+    jobs(&shop);
+    shop.run("SELECT awty.pause(name) FROM awty.job");
+    let slot = schedule(&shop);
+    shop.await_time(slot, 3);
+    assert_eq!(shop.cluster.psql("postgres", "SELECT count(*) FROM awty.future_job").trim(), "3");
+    let able = Utc::now();
+    shop.run("SELECT awty.resume(name) FROM awty.job");
+    expect_policies(&shop, able);
+}
+
+/// P7: what is caught up on is spread by `awty.catch_up_rate`, and the checks of new slots do not wait behind it.
+#[test]
+fn a_backlog_is_caught_up_at_its_rate_beside_new_slots() {
+    let shop = Shop::on(Cluster::builder().set("awty.catch_up_rate", "5").start());
+    shop.job("old", NOTE, "");
+    shop.job("new", NOTE, "");
+    shop.run("SELECT awty.pause('old')");
+    shop.run("SELECT awty.schedule('orders', 'old' || n, 'old', after => '0') FROM generate_series(1, 25) AS n");
+    shop.await_time(shop.slot_of("old1"), 2);
+    shop.run("SELECT awty.resume('old')");
+    shop.schedule("another old", "old", "after => '1 s'");
+    shop.schedule("new", "new", "after => '1 s'");
+    let news = [shop.end_of("new"), shop.end_of("another old")];
+    let left: i64 = shop.cluster.value("postgres", "SELECT count(*) FROM awty.future_job");
+    assert!(left > 0, "the backlog was over before the new slot's checks");
+    shop.await_all_ended();
+    for end in news {
+        assert!(end.started() - end.slot < TimeDelta::seconds(2), "{end:?}");
+    }
+    let took: f64 = shop.cluster.value(
+        "postgres",
+        "SELECT extract(epoch FROM max(started_at) - min(started_at))::float8
+         FROM awty.future_job_history WHERE entity_key LIKE 'old%'",
+    );
+    // 25 checks at 5 a second, of which a second's worth may come at once.
+    assert!((3.5..15.0).contains(&took), "the backlog took {took} s");
+}
+
+/// P7: the role's other jobs do not wait for the end of one job's backlog.
+#[test]
+fn a_backlog_of_one_job_does_not_starve_another() {
+    let shop = Shop::open();
+    let slow = "BEGIN PERFORM pg_sleep(0.02); RETURN NULL; END";
+    shop.job("many", slow, "");
+    shop.job("one", NOTE, "");
+    shop.run("SELECT awty.schedule('orders', 'many' || n, 'many', after => '0') FROM generate_series(1, 300) AS n");
+    shop.schedule("one", "one", "after => '0'");
+    let end = shop.end_of("one");
+    shop.await_all_ended();
+    let before: i64 = shop.cluster.value(
+        "postgres",
+        &format!(
+            "SELECT count(*) FROM awty.future_job_history WHERE job = 'many' AND started_at < '{}'",
+            end.started()
+        ),
+    );
+    assert!(before < 150, "{before} of 300 ran before the other job's only check");
+}

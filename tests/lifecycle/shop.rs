@@ -1,0 +1,167 @@
+//! What most tests begin with: a cluster with a role `shop`, its jobs, and how its checks ended.
+
+use awty_testkit::postgres::Client;
+use awty_testkit::{Cluster, PATIENCE};
+use chrono::{DateTime, Utc};
+use std::time::Duration;
+
+/// A job that notes that it was here, and is done.
+pub const NOTE: &str = "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END";
+
+/// A cluster with awty in its database `postgres`, and a role `shop` with a table `shop.note (entity_key, what)`.
+pub struct Shop {
+    pub cluster: Cluster,
+}
+
+/// How a check ended: its row in the history.
+#[derive(Debug)]
+pub struct End {
+    pub id: i64,
+    pub outcome: String,
+    pub sqlstate: Option<String>,
+    pub message: Option<String>,
+    pub check_count: i32,
+    pub attempts: i32,
+    pub first: DateTime<Utc>,
+    pub slot: DateTime<Utc>,
+    pub started: Option<DateTime<Utc>>,
+    pub finished: DateTime<Utc>,
+    /// In seconds.
+    pub run_time: f64,
+}
+
+impl End {
+    /// Outcome and SQLSTATE.
+    pub fn why(&self) -> (&str, Option<&str>) {
+        (&self.outcome, self.sqlstate.as_deref())
+    }
+
+    /// When its last run started.
+    #[track_caller]
+    pub fn started(&self) -> DateTime<Utc> {
+        self.started.unwrap_or_else(|| panic!("it ended without a run: {self:?}"))
+    }
+}
+
+impl Shop {
+    /// On a cluster with one-second slots.
+    pub fn open() -> Self {
+        Self::on(Cluster::builder().start())
+    }
+
+    /// On a cluster that has been made as the test wants it.
+    pub fn on(cluster: Cluster) -> Self {
+        cluster.create_extension("postgres");
+        cluster.create_user("postgres", "shop");
+        let shop = Self { cluster };
+        shop.run("CREATE TABLE shop.note (n integer GENERATED ALWAYS AS IDENTITY, entity_key text, what text)");
+        shop
+    }
+
+    /// A connection as the role.
+    pub fn client(&self) -> Client {
+        self.cluster.client("postgres", "shop")
+    }
+
+    /// Runs a script as the role.
+    #[track_caller]
+    pub fn run(&self, script: &str) {
+        if let Err(error) = self.client().batch_execute(script) {
+            panic!("{script}: {error:?}");
+        }
+    }
+
+    /// Makes a function of a plpgsql body, in which `j` is the check, and registers it with options as they stand in SQL
+    /// after the first two arguments: `", timeout => '1 s'"`.
+    #[track_caller]
+    pub fn job(&self, name: &str, body: &str, options: &str) {
+        self.run(&format!(
+            "CREATE FUNCTION shop.{name}(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $job$ {body} $job$;
+             SELECT awty.register('{name}', 'shop.{name}'{options})"
+        ));
+    }
+
+    /// Schedules a check of an order; `when` as it stands in SQL: `"after => '1 s'"`.
+    #[track_caller]
+    pub fn schedule(&self, key: &str, job: &str, when: &str) -> i64 {
+        let sql = format!("SELECT awty.schedule('orders', $1, $2, {when})");
+        let row = self.client().query_one(&sql, &[&key, &job]);
+        row.unwrap_or_else(|error| panic!("{sql}: {error:?}")).get(0)
+    }
+
+    /// Waits until an order has its one row in the history.
+    #[track_caller]
+    pub fn end_of(&self, key: &str) -> End {
+        self.end_within(key, PATIENCE)
+    }
+
+    /// As [`end_of`](Self::end_of), with another deadline.
+    #[track_caller]
+    pub fn end_within(&self, key: &str, deadline: Duration) -> End {
+        let what = format!("order {key} in the history");
+        self.cluster.await_that(&what, deadline, || match self.ends(key) {
+            mut ends if ends.len() == 1 => Ok(ends.remove(0)),
+            ends if ends.is_empty() => Err(format!("pending: {}", self.pending(key))),
+            ends => Err(format!("{ends:?}")),
+        })
+    }
+
+    /// All rows of an order in the history, in the order of their ids.
+    pub fn ends(&self, key: &str) -> Vec<End> {
+        let sql =
+            "SELECT id, outcome::text, sqlstate::text, message, check_count, attempts, first_check_at, next_check_at,
+                          started_at, finished_at, extract(epoch FROM run_time)::float8
+                   FROM awty.future_job_history WHERE entity_name = 'orders' AND entity_key = $1 ORDER BY id";
+        let rows = self.cluster.superuser("postgres").query(sql, &[&key]).unwrap();
+        let end = |row: &awty_testkit::postgres::Row| End {
+            id: row.get(0),
+            outcome: row.get(1),
+            sqlstate: row.get(2),
+            message: row.get(3),
+            check_count: row.get(4),
+            attempts: row.get(5),
+            first: row.get(6),
+            slot: row.get(7),
+            started: row.get(8),
+            finished: row.get(9),
+            run_time: row.get(10),
+        };
+        rows.iter().map(end).collect()
+    }
+
+    /// What is pending for an order, as text.
+    pub fn pending(&self, key: &str) -> String {
+        let sql = format!("SELECT p FROM awty.future_job AS p WHERE entity_key = '{key}'");
+        self.cluster.psql("postgres", &sql).trim().to_owned()
+    }
+
+    /// How often a job has noted an order.
+    pub fn notes(&self, key: &str) -> i64 {
+        self.cluster.value("postgres", &format!("SELECT count(*) FROM shop.note WHERE entity_key = '{key}'"))
+    }
+
+    /// Waits until a query as superuser returns true.
+    #[track_caller]
+    pub fn await_true(&self, what: &str, sql: &str) {
+        self.cluster.await_sql("postgres", what, sql);
+    }
+
+    /// Waits until nothing is pending any more.
+    #[track_caller]
+    pub fn await_all_ended(&self) {
+        self.await_true("every check to have ended", "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
+    }
+
+    /// Waits until the server's clock is past a time, by so many seconds.
+    #[track_caller]
+    pub fn await_time(&self, time: DateTime<Utc>, seconds: i64) {
+        let then = time + chrono::TimeDelta::seconds(seconds);
+        let late = || if Utc::now() > then { Ok(()) } else { Err("not yet".into()) };
+        self.cluster.await_that(&format!("{then}"), PATIENCE, late);
+    }
+
+    /// The slot of the check that is pending for an order.
+    pub fn slot_of(&self, key: &str) -> DateTime<Utc> {
+        self.cluster.value("postgres", &format!("SELECT next_check_at FROM awty.future_job WHERE entity_key = '{key}'"))
+    }
+}
