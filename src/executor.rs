@@ -15,19 +15,22 @@ use crate::run::timer;
 use crate::run::transaction::{Verdict, transaction};
 use crate::store::future_job::{self, Again, Candidate};
 use crate::store::history::{self, Failure, RunRecord};
-use crate::store::job::Job;
+use crate::store::job::{self, Job};
 use crate::{catalog, run::session};
 use awty_core::{After, Answer, Before, Mono, Outcome, Time, guard};
 use chrono::TimeDelta;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{FromDatum, pg_sys};
 use std::cell::Cell;
+use std::ffi::CStr;
 
 /// What became of the checks that were taken on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ran {
     /// Booked: ended, at a later slot, or gone already.
     Booked,
+    /// Not tried, because some job has been changed since they were chosen.
+    Stale,
     /// Left as they were, because a client has them locked or they could not be booked: to be tried again after a while.
     Left,
     /// The extension is gone, or is being updated: the worker has nothing to do here any more.
@@ -43,12 +46,15 @@ pub struct Bench<'a> {
     /// Must earlier runs be looked for although the row says that there were none: its crashes are counted?
     pub suspect: bool,
     pub job: &'a Job,
+    /// The count of changes of `awty.job` when the job was read.
+    pub epoch: u64,
 }
 
 /// How one transaction went.
 enum Attempt {
     Booked,
     Conflict,
+    Stale,
     NoExtension,
 }
 
@@ -65,6 +71,7 @@ impl Bench<'_> {
         match result {
             Ok(Attempt::Booked) => Ran::Booked,
             Ok(Attempt::NoExtension) => Ran::NoExtension,
+            Ok(Attempt::Stale) => Ran::Stale,
             Ok(Attempt::Conflict) | Err(_) if candidates.len() > 1 => self.run_halves(candidates),
             Ok(Attempt::Conflict) => Ran::Left,
             Err(mut failure) => {
@@ -83,6 +90,7 @@ impl Bench<'_> {
         match (self.run(first), self.run(second)) {
             (Ran::Booked, Ran::Booked) => Ran::Booked,
             (Ran::NoExtension, _) | (_, Ran::NoExtension) => Ran::NoExtension,
+            (Ran::Stale, _) | (_, Ran::Stale) => Ran::Stale,
             _ => Ran::Left,
         }
     }
@@ -92,6 +100,9 @@ impl Bench<'_> {
         transaction(|| {
             if !lock_extension() {
                 return Verdict::Rollback(Attempt::NoExtension);
+            }
+            if job::epoch() != self.epoch {
+                return Verdict::Rollback(Attempt::Stale);
             }
             let Some(table) = Table::open() else { return Verdict::Rollback(Attempt::NoExtension) };
             let rows: Vec<Row> = candidates.iter().filter_map(|candidate| table.read(candidate)).collect();
@@ -244,35 +255,53 @@ impl Bench<'_> {
     }
 }
 
-/// The first lock of every transaction on awty's rows: keeps DROP EXTENSION out until it ends. `false` if the extension
-/// is gone, so that there is nothing to do.
+/// All tables and sequences of awty, the one that tells two installations apart first.
+const RELATIONS: [&CStr; 9] = [
+    c"future_job",
+    c"future_job_id_seq",
+    c"job",
+    c"future_job_history",
+    c"future_job_history_default",
+    c"tally",
+    c"intent",
+    c"origin",
+    c"identity",
+];
+
+/// The first locks of every transaction on awty's rows: they keep DROP EXTENSION out until it ends. `false` if the
+/// extension is gone, so that there is nothing to do.
+///
+/// They are on the relations and not on the extension itself, which any role may lock for as long as it likes (ALTER
+/// FUNCTION … DEPENDS ON EXTENSION). None is waited for while another is held, so they are part of no deadlock.
 pub fn lock_extension() -> bool {
+    const MODE: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
     thread_local! {
-        /// The extension and its table, as they were last found. Another extension would have another table.
-        static KNOWN: Cell<Option<(pg_sys::Oid, pg_sys::Oid)>> = const { Cell::new(None) };
+        /// The relations as they were last found. Another extension would have others.
+        static KNOWN: Cell<Option<[pg_sys::Oid; RELATIONS.len()]>> = const { Cell::new(None) };
     }
-    if let Some((extension, table)) = KNOWN.get() {
-        lock_object(extension);
-        if catalog::table(c"future_job") == Some(table) {
-            return true;
+    loop {
+        let Some(relations) = KNOWN.get().or_else(find_relations) else { return false };
+        // SAFETY: locks on OIDs, whether or not anything has them, in an open transaction, released at its end or here.
+        // Taking one takes in what has changed in the catalogs.
+        unsafe {
+            let had = relations.iter().take_while(|oid| pg_sys::ConditionalLockRelationOid(**oid, MODE)).count();
+            if had == relations.len() && catalog::table(RELATIONS[0]) == Some(relations[0]) {
+                KNOWN.set(Some(relations));
+                return true;
+            }
+            KNOWN.set(None);
+            relations[..had].iter().for_each(|oid| pg_sys::UnlockRelationOid(*oid, MODE));
+            if let Some(busy) = relations.get(had) {
+                pg_sys::LockRelationOid(*busy, MODE);
+                pg_sys::UnlockRelationOid(*busy, MODE);
+            }
         }
     }
-    let Some(extension) = catalog::extension() else { return false };
-    lock_object(extension);
-    let found = catalog::table(c"future_job").filter(|_| catalog::extension() == Some(extension));
-    KNOWN.set(found.map(|table| (extension, table)));
-    found.is_some()
 }
 
-/// Takes in what has changed in the catalogs, once the lock is had.
-fn lock_object(extension: pg_sys::Oid) {
-    // SAFETY: an object lock in an open transaction, released at its end.
-    unsafe {
-        pg_sys::LockDatabaseObject(
-            pg_sys::ExtensionRelationId,
-            extension,
-            0,
-            pg_sys::AccessShareLock as pg_sys::LOCKMODE,
-        );
-    }
+/// Where the extension's relations are; `None` without the extension.
+fn find_relations() -> Option<[pg_sys::Oid; RELATIONS.len()]> {
+    catalog::extension()?;
+    catalog::table(RELATIONS[0])?;
+    Some(RELATIONS.map(|name| catalog::table(name).unwrap_or(pg_sys::InvalidOid)))
 }

@@ -4,11 +4,15 @@ use super::statement::{Rows, statement};
 use super::{arg, from_timestamptz, time};
 use crate::owner::bracket;
 use crate::text::Text;
-use crate::{clock, settings};
+use crate::{catalog, clock, settings};
 use awty_core::{Limits, Time, Width};
 use chrono::TimeDelta;
 use pgrx::datum::Interval;
 use pgrx::pg_sys;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Once;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A registered job.
 #[derive(Clone)]
@@ -154,15 +158,59 @@ pub fn width(slot: Option<TimeDelta>) -> Result<Width, String> {
     Ok(awty_core::slot::effective(own, settings::slot()))
 }
 
-/// The job of that name, or what is wrong with its row.
+/// The job of that name, or what is wrong with its row. A job that was found is remembered until the table changes.
 pub fn find(name: &Text) -> Option<Result<Job, String>> {
-    bracket(|| {
+    thread_local! {
+        static KNOWN: RefCell<HashMap<Text, (u64, Job)>> = RefCell::default();
+    }
+    let epoch = epoch();
+    if let Some((then, mut job)) = KNOWN.with_borrow(|known| known.get(name).cloned())
+        && then == epoch
+    {
+        // awty.slot may have been changed meanwhile.
+        let width = width(job.options.slot);
+        return Some(width.map(|width| {
+            job.options.limits.width = width;
+            job
+        }));
+    }
+    let found = bracket(|| {
         select_one(|s| {
             s.query(&[Some(name.datum())], |rows| {
                 (rows.len() > 0).then(|| read(rows, 0).map_err(|(_, message)| message))
             })
         })
-    })
+    });
+    if let Some(Ok(job)) = &found {
+        KNOWN.with_borrow_mut(|known| known.insert(name.clone(), (epoch, job.clone())));
+    }
+    found
+}
+
+/// Counts the changes of `awty.job` that this session has heard of: of its own at once, of others at the start of each
+/// transaction. Its trigger sends word of every change, whoever made it.
+pub fn epoch() -> u64 {
+    static WATCHING: Once = Once::new();
+    let table = catalog::table(c"job").unwrap_or(pg_sys::InvalidOid);
+    if TABLE.swap(table.to_u32(), Ordering::Relaxed) != table.to_u32() {
+        EPOCH.fetch_add(1, Ordering::Relaxed);
+    }
+    WATCHING.call_once(|| {
+        // SAFETY: the callback only counts, and the library that it is in is never unloaded.
+        unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(changed), pg_sys::Datum::from(0)) };
+    });
+    EPOCH.load(Ordering::Relaxed)
+}
+
+static TABLE: AtomicU32 = AtomicU32::new(0);
+static EPOCH: AtomicU64 = AtomicU64::new(0);
+
+/// # Safety
+/// Called by PostgreSQL, whenever the description of a table may have changed; of any table if it names none.
+unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, table: pg_sys::Oid) {
+    if table == pg_sys::InvalidOid || table.to_u32() == TABLE.load(Ordering::Relaxed) {
+        EPOCH.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// All jobs of a role; those whose rows are broken by name, with what is wrong.

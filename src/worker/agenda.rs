@@ -11,7 +11,7 @@ use super::jobs_of;
 use crate::board::{self, NEVER};
 use crate::clock::{self, Timestamp};
 use crate::store::future_job::{self, Candidate, Cursor};
-use crate::store::job::Job;
+use crate::store::job::{self, Job};
 use crate::store::tally;
 use crate::{catalog, executor, settings};
 use awty_core::{Mono, Time};
@@ -55,6 +55,8 @@ pub struct Agenda {
     /// Since when this database's checks can run.
     database_able_since: Time,
     from: Timestamp,
+    /// The count of changes of `awty.job` when the jobs were read.
+    pub epoch: u64,
     places: HashMap<Vec<u8>, Place>,
     pauses: HashMap<i64, Pause>,
     /// To be run alone since the server crashed, by how much they are suspected; `None` before they have been read.
@@ -73,6 +75,7 @@ impl Agenda {
             role,
             database_able_since: Time::MIN_UTC,
             from: NEVER,
+            epoch: 0,
             places: HashMap::new(),
             pauses: HashMap::new(),
             suspects: None,
@@ -113,6 +116,7 @@ impl Agenda {
         if self.suspects.is_none() {
             self.suspects = Some(tally::suspects(self.role).into_iter().zip(0..).collect());
         }
+        self.epoch = job::epoch();
         let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().filter(|job| !job.paused).map(Rc::new).collect();
         let now = clock::to_timestamp(clock::now());
         let share = (settings::batch_size() / jobs.len().max(1)).max(1);
@@ -212,7 +216,8 @@ impl Agenda {
     }
 
     /// Finds pending checks by their ids.
-    pub fn locate(&self, ids: &[i64]) -> Vec<Task> {
+    pub fn locate(&mut self, ids: &[i64]) -> Vec<Task> {
+        self.epoch = job::epoch();
         let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().map(Rc::new).collect();
         future_job::locate(ids)
             .into_iter()

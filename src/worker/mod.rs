@@ -155,17 +155,25 @@ impl Worker {
     fn run_all(&mut self, tasks: Vec<Task>) -> Next {
         let (suspects, others): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(|task| task.suspect);
         let alone = suspects.into_iter().map(|task| vec![task]);
-        for batch in std::iter::once(others).chain(alone).filter(|batch| !batch.is_empty()) {
+        let mut batches = std::iter::once(others).chain(alone).filter(|batch| !batch.is_empty());
+        while let Some(batch) = batches.next() {
             if !self.intend(&batch) {
                 return Next::Leave;
             }
-            for task in batch {
+            for task in &batch {
                 process::answer_signals();
-                if matches!(self.run(&task), Ran::NoExtension) || self.has_to_leave() {
-                    return Next::Leave;
+                match self.run(task) {
+                    Ran::NoExtension => return Next::Leave,
+                    Ran::Stale => {
+                        // What is left of the turn is chosen anew, from the jobs as they are now.
+                        let left = batch.into_iter().chain(batches.flatten());
+                        left.flat_map(|task| task.checks).for_each(|check| self.agenda.go_back_to(check.slot));
+                        return Next::Turn;
+                    }
+                    Ran::Booked | Ran::Left => {}
                 }
-                if self.should_yield() {
-                    // The tasks that are left stay due; nothing has been claimed for them yet.
+                // What is left of the turn stays due; nothing has been claimed for it yet.
+                if self.has_to_leave() || self.should_yield() {
                     return Next::Leave;
                 }
             }
@@ -209,6 +217,7 @@ impl Worker {
             able_since: self.agenda.able_since(&task.job),
             suspect: task.suspect,
             job: &task.job,
+            epoch: self.agenda.epoch,
         };
         let ran = bench.run(&checks);
         self.seat.release(checks[0].slot);
@@ -226,7 +235,8 @@ impl Worker {
                 && let [check] = task.checks.as_slice()
             {
                 let able_since = self.agenda.able_since(&task.job);
-                let bench = Bench { seat: self.seat.index(), able_since, suspect: true, job: &task.job };
+                let epoch = self.agenda.epoch;
+                let bench = Bench { seat: self.seat.index(), able_since, suspect: true, job: &task.job, epoch };
                 bench.book_terminated(check, abandoned.took);
             } else {
                 // A set: it cannot be told which of them it was, so each is run alone.
