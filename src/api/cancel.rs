@@ -19,19 +19,21 @@ fn cancel_checks(args: &Args) -> Result<i32> {
     rights::gate("awty.cancel()")?;
     let entity_name = args.name(0, "entity_name", MAX_ENTITY_NAME)?;
     let entity_key = args.name(1, "entity_key", MAX_ENTITY_KEY)?;
-    let only = args.optional_name(2, "job", MAX_JOB)?;
-    if let Some(name) = &only {
-        let job = rights::job(name)?;
-        if !rights::may_schedule(&job) {
-            return Err(rights::denied(&job));
+    let jobs = match args.optional_name(2, "job", MAX_JOB)? {
+        Some(name) => {
+            let job = rights::job(&name)?;
+            if !rights::may_schedule(&job) {
+                return Err(rights::denied(&job));
+            }
+            vec![name]
         }
-    }
-    let ids: Vec<i64> = future_job::lock_entity(entity_name.datum(), entity_key.datum(), only.as_ref())
-        .into_iter()
-        .filter(|(_, name)| {
-            only.is_some() || matches!(job::find(name), Some(Ok(job)) if rights::may_schedule(&job))
-        })
-        .map(|(id, _)| id)
-        .collect();
+        None => future_job::jobs_of_entity(entity_name.datum(), entity_key.datum())
+            .into_iter()
+            .filter(|name| matches!(job::find(name), Some(Ok(job)) if rights::may_schedule(&job)))
+            .collect(),
+    };
+    // Only what may be cancelled is locked, so that nobody holds up checks of others.
+    let ids: Vec<i64> =
+        jobs.iter().filter_map(|job| future_job::lock_of(entity_name.datum(), entity_key.datum(), job)).collect();
     Ok(i32::try_from(history::end(&ids, Outcome::Cancelled, clock::now(), None)).unwrap_or(i32::MAX))
 }

@@ -1,7 +1,7 @@
 //! Calls a job function with the rights and settings of its role, within its limits.
 //!
-//! Invariant: when [`call`] returns, deferred constraints have been checked, and settings, current user and limits are
-//! what they were; when it raises, the abort of the transaction restores them.
+//! Invariant: when [`call`] returns, nothing of the run is left to be executed at the commit, and settings, current user and
+//! limits are what they were; when it raises, the abort of the transaction restores them.
 //! Does not: begin or end the transaction, or read the answer.
 
 use super::memory;
@@ -56,13 +56,23 @@ pub unsafe fn call(function: pg_sys::Oid, argument: pg_sys::Datum) -> (pg_sys::D
 }
 
 /// SET CONSTRAINTS ALL IMMEDIATE: a deferred violation is an error of this run, here and now, and deferred triggers run
-/// while the role's settings and limits are in force.
+/// while the role's settings and limits are in force. Then what a commit would run: triggers that were deferred again, and
+/// the queries of cursors WITH HOLD. At the commit itself they would run while the check's row is locked.
 fn check_deferred() {
     let mut statement = pg_sys::ConstraintsSetStmt {
         type_: pg_sys::NodeTag::T_ConstraintsSetStmt,
         constraints: std::ptr::null_mut(),
         deferred: false,
     };
-    // SAFETY: a statement without a list of names stands for ALL; a transaction is open.
-    unsafe { pg_sys::AfterTriggerSetState(&mut statement) };
+    // SAFETY: a statement without a list of names stands for ALL; a transaction is open. The loop is that of
+    // CommitTransaction(); no portal is active, because the function was not called through one.
+    unsafe {
+        pg_sys::AfterTriggerSetState(&mut statement);
+        loop {
+            pg_sys::AfterTriggerFireDeferred();
+            if !pg_sys::PreCommit_Portals(false) {
+                break;
+            }
+        }
+    }
 }

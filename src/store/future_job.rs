@@ -56,15 +56,9 @@ statement!(
 );
 
 statement!(
-    lock_of_entity,
+    select_jobs_of_entity,
     [TEXTOID, TEXTOID],
-    c"SELECT id, job FROM awty.future_job WHERE entity_name = $1 AND entity_key = $2 ORDER BY job FOR UPDATE"
-);
-
-statement!(
-    lock_of_entity_and_job,
-    [TEXTOID, TEXTOID, TEXTOID],
-    c"SELECT id, job FROM awty.future_job WHERE entity_name = $1 AND entity_key = $2 AND job = $3 FOR UPDATE"
+    c"SELECT job FROM awty.future_job WHERE entity_name = $1 AND entity_key = $2 ORDER BY job"
 );
 
 statement!(lock_of_job, [TEXTOID], c"SELECT id FROM awty.future_job WHERE job = $1 FOR UPDATE");
@@ -188,20 +182,20 @@ pub fn lock(check: &NewCheck) -> Option<Pending> {
     })
 }
 
-/// Locks the checks that are pending for an entity, of one job or of all: their ids and jobs.
-pub fn lock_entity(
-    entity_name: pg_sys::Datum,
-    entity_key: pg_sys::Datum,
-    job: Option<&Text>,
-) -> Vec<(i64, Text)> {
-    let read =
-        |rows: &Rows| (0..rows.len()).filter_map(|row| Some((rows.get(row, 1)?, rows.get(row, 2)?))).collect();
-    bracket(|| match job {
-        Some(job) => lock_of_entity_and_job(|s| {
-            s.query(&[Some(entity_name), Some(entity_key), Some(job.datum())], read)
-        }),
-        None => lock_of_entity(|s| s.query(&[Some(entity_name), Some(entity_key)], read)),
+/// The jobs of which a check is pending for an entity, in order. Locks nothing: some may be none of the caller's business.
+pub fn jobs_of_entity(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum) -> Vec<Text> {
+    bracket(|| {
+        select_jobs_of_entity(|s| {
+            s.query(&[Some(entity_name), Some(entity_key)], |rows| {
+                (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
+            })
+        })
     })
+}
+
+/// Locks the check that is pending for an entity and a job, and returns its id.
+pub fn lock_of(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<i64> {
+    bracket(|| lock_one(|s| s.query(&[Some(entity_name), Some(entity_key), Some(job.datum())], |rows| rows.first(1))))
 }
 
 /// Locks all checks of a job.
