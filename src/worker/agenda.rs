@@ -39,6 +39,8 @@ struct Pause {
     until: Mono,
     next: Duration,
     slot: Timestamp,
+    /// It has been looked for again since. If it was not there any more, so much the better.
+    over: bool,
 }
 
 /// Where the pass stands with one job.
@@ -89,6 +91,7 @@ impl Agenda {
     pub fn start_from(&mut self, from: Timestamp) {
         self.from = from;
         self.places.clear();
+        self.pauses.retain(|_, pause| !pause.over);
     }
 
     /// Goes back to that slot in the pass that is going on: something has been committed there meanwhile.
@@ -200,7 +203,7 @@ impl Agenda {
         let mono = clock::mono();
         for check in checks {
             let pause = self.pauses.get(&check.id).map_or(FIRST_PAUSE, |pause| pause.next);
-            self.pauses.insert(check.id, Pause { until: mono.plus(pause), next: pause * 2, slot: check.slot });
+            self.pauses.insert(check.id, Pause { until: mono.plus(pause), next: pause * 2, slot: check.slot, over: false });
         }
     }
 
@@ -228,16 +231,22 @@ impl Agenda {
             .collect()
     }
 
-    /// The pass is through, but for checks that had to be left. How long until some of them can be tried, and from which
-    /// slot; `None` if there are none, or none that is worth waiting for: those are left to the audit.
-    pub fn try_again_in(&mut self, patience: Duration) -> Option<(Duration, Timestamp)> {
+    /// The pass is through, but for checks that had to be left or held back. How long until some of them can be tried, with
+    /// zero for now; `None` if there are none, or none that is worth waiting for: those are left to the audit.
+    pub fn try_again_in(&mut self, patience: Duration) -> Option<Duration> {
         let mono = clock::mono();
-        self.pauses.retain(|_, pause| pause.next <= LONGEST_PAUSE);
-        let paused = self.pauses.values().min_by_key(|pause| pause.until).map(|pause| {
-            (Duration::from_micros(pause.until.since(mono).unsigned_abs()), pause.slot)
-        });
-        let held_back = self.held_back.map(|wait| (wait, NEVER));
-        paused.into_iter().chain(held_back).min_by_key(|(wait, _)| *wait).filter(|(wait, _)| *wait <= patience)
+        let mut wait = self.held_back;
+        let mut back_to = NEVER;
+        for pause in self.pauses.values_mut().filter(|pause| !pause.over && pause.next <= LONGEST_PAUSE) {
+            let left = Duration::from_micros(pause.until.since(mono).unsigned_abs());
+            wait = Some(wait.map_or(left, |wait| wait.min(left)));
+            if left.is_zero() {
+                pause.over = true;
+                back_to = back_to.min(pause.slot);
+            }
+        }
+        self.go_back_to(back_to);
+        wait.filter(|wait| *wait <= patience)
     }
 
     /// The next slot at which something is pending, as it was when the pass came to its end.

@@ -125,18 +125,16 @@ impl Worker {
                 }
             };
             if tasks.is_empty() {
-                match self.agenda.try_again_in(settings::worker_idle().to_std().unwrap_or_default().max(NAP)) {
-                    Some((wait, slot)) => {
-                        self.flush();
-                        process::wait(wait.min(NAP));
-                        self.agenda.go_back_to(slot);
-                        if self.has_to_leave() || self.should_yield() {
-                            return Next::Leave;
-                        }
-                        continue;
-                    }
-                    None => break,
+                let patience = settings::worker_idle().to_std().unwrap_or_default().max(NAP);
+                let Some(wait) = self.agenda.try_again_in(patience) else { break };
+                if !wait.is_zero() {
+                    self.flush();
+                    process::wait(wait.min(NAP));
                 }
+                if self.has_to_leave() || self.should_yield() {
+                    return Next::Leave;
+                }
+                continue;
             }
             self.seat.backlog(from);
             let next = self.run_all(tasks);
