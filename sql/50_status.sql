@@ -16,8 +16,8 @@
 CREATE VIEW awty.status AS
 SELECT pg_catalog.current_database() AS database,
        runtime.enabled,
-       origin.foreign_rows > 0 AS held,
-       CASE WHEN origin.foreign_rows > 0
+       origin.held,
+       CASE WHEN origin.held
             THEN 'the checks of this database come from another one; SELECT awty.adopt(); runs them here' END AS why,
        runtime.slot,
        runtime.last_slot_run,
@@ -25,12 +25,13 @@ SELECT pg_catalog.current_database() AS database,
        overdue.oldest AS oldest_overdue,
        CASE WHEN counted.n OPERATOR(pg_catalog.<=) 100000 THEN counted.n
             ELSE greatest(counted.n, estimate.n) END AS pending,
-       held.n AS held_checks,
+       held_checks.n AS held_checks,
        runtime.workers,
        runtime.trouble AS last_error
 FROM awty.runtime() AS runtime
 CROSS JOIN LATERAL (
-    SELECT pg_catalog.count(*) AS foreign_rows
+    SELECT pg_catalog.count(*) OPERATOR(pg_catalog.>) 0
+           AND NOT coalesce(pg_catalog.current_setting('awty.auto_adopt', true)::pg_catalog.bool, false) AS held
     FROM awty.origin AS o
     WHERE o.identity OPERATOR(pg_catalog.<>) (SELECT s.last_value FROM awty.identity AS s)
        OR o.database OPERATOR(pg_catalog.<>)
@@ -56,4 +57,4 @@ CROSS JOIN LATERAL (
 ) AS estimate
 CROSS JOIN LATERAL (
     SELECT pg_catalog.count(*) AS n FROM awty.future_job AS f WHERE f.held
-) AS held;
+) AS held_checks;
