@@ -199,6 +199,7 @@ fn start(name: &std::ffi::CStr, function: &std::ffi::CStr, assignment: Assignmen
         let previous = pg_sys::MemoryContextSwitchTo(pg_sys::TopMemoryContext);
         let started = pg_sys::RegisterDynamicBackgroundWorker(&mut worker, &mut handle);
         pg_sys::MemoryContextSwitchTo(previous);
-        started.then_some(Handle(handle))
+        // Lazily: a handle that is dropped frees its memory, and there is none.
+        started.then(|| Handle(handle))
     }
 }

@@ -5,7 +5,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // in a test the panic is the report
 
+mod clients;
+mod crash;
+mod effects;
+mod fairness;
 mod guards;
 mod missed;
+mod own_check;
+mod reload;
+mod set_based;
 mod shop;
 mod slots;

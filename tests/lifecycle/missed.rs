@@ -86,6 +86,28 @@ fn what_fell_due_while_a_job_was_paused_follows_on_missed() {
     expect_policies(&shop, able);
 }
 
+/// A pause holds from its commit on: only the check that is running then may still end.
+#[test]
+fn a_pause_ends_a_batch_that_is_going_on() {
+    let shop = Shop::open();
+    let slow =
+        "BEGIN PERFORM pg_sleep(0.3); INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END";
+    shop.job("slow", slow, "");
+    shop.run("SELECT awty.schedule('orders', n::text, 'slow', after => '0') FROM generate_series(1, 20) AS n");
+    shop.await_true("the first to have run", "SELECT count(*) > 0 FROM shop.note");
+    let before: i64 = {
+        shop.run("SELECT awty.pause('slow')");
+        shop.cluster.value("postgres", "SELECT count(*) FROM shop.note")
+    };
+    let workers_left = "SELECT workers = 0 FROM awty.status";
+    shop.await_true("the workers to leave", workers_left);
+    let after: i64 = shop.cluster.value("postgres", "SELECT count(*) FROM shop.note");
+    assert!(after <= before + 2, "{before} had run before the pause, {after} at its end");
+    shop.run("SELECT awty.resume('slow')");
+    shop.await_all_ended();
+    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM shop.note"), 20);
+}
+
 /// P7: what is caught up on is spread by `awty.catch_up_rate`, and the checks of new slots do not wait behind it.
 #[test]
 fn a_backlog_is_caught_up_at_its_rate_beside_new_slots() {

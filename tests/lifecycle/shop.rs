@@ -8,6 +8,14 @@ use std::time::Duration;
 /// A job that notes that it was here, and is done.
 pub const NOTE: &str = "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END";
 
+/// Where a run waits while the gate is closed.
+pub const GATE: &str = "PERFORM pg_advisory_xact_lock_shared(42);";
+
+/// Where a run waits while the door is closed.
+pub const DOOR: &str = "WHILE EXISTS (SELECT FROM shop.closed_door) LOOP PERFORM pg_sleep(0.05); END LOOP;";
+
+const AT_GATE: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)";
+
 /// A cluster with awty in its database `postgres`, and a role `shop` with a table `shop.note (entity_key, what)`.
 pub struct Shop {
     pub cluster: Cluster,
@@ -25,7 +33,6 @@ pub struct End {
     pub first: DateTime<Utc>,
     pub slot: DateTime<Utc>,
     pub started: Option<DateTime<Utc>>,
-    pub finished: DateTime<Utc>,
     /// In seconds.
     pub run_time: f64,
 }
@@ -54,7 +61,10 @@ impl Shop {
         cluster.create_extension("postgres");
         cluster.create_user("postgres", "shop");
         let shop = Self { cluster };
-        shop.run("CREATE TABLE shop.note (n integer GENERATED ALWAYS AS IDENTITY, entity_key text, what text)");
+        shop.run(
+            "CREATE TABLE shop.note (n integer GENERATED ALWAYS AS IDENTITY, entity_key text, what text);
+             CREATE TABLE shop.closed_door (closed boolean)",
+        );
         shop
     }
 
@@ -79,6 +89,50 @@ impl Shop {
             "CREATE FUNCTION shop.{name}(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $job$ {body} $job$;
              SELECT awty.register('{name}', 'shop.{name}'{options})"
         ));
+    }
+
+    /// The same for a set-based job; `j` is the array of checks.
+    #[track_caller]
+    pub fn set_job(&self, name: &str, body: &str, options: &str) {
+        self.run(&format!(
+            "CREATE FUNCTION shop.{name}(j awty.future_job[]) RETURNS timestamptz[] LANGUAGE plpgsql AS $job$ {body} $job$;
+             SELECT awty.register('{name}', 'shop.{name}'{options})"
+        ));
+    }
+
+    /// Closes the gate: runs that come to [`GATE`] wait there until the client that is returned is dropped.
+    pub fn close_gate(&self) -> Client {
+        let mut holder = self.client();
+        holder.batch_execute("SELECT pg_advisory_lock(42)").unwrap();
+        holder
+    }
+
+    /// Is a run waiting at the gate?
+    pub fn is_at_gate(&self) -> bool {
+        self.cluster.value("postgres", AT_GATE)
+    }
+
+    /// Waits until a run has come to the gate.
+    #[track_caller]
+    pub fn await_at_gate(&self) {
+        self.await_true("a run at the gate", AT_GATE);
+    }
+
+    /// Closes a door that, unlike the gate, stays closed over a restart: runs wait in a loop at [`DOOR`].
+    pub fn close_door(&self) {
+        self.run("INSERT INTO shop.closed_door VALUES (true)");
+    }
+
+    /// Waits until a run has come to the door.
+    #[track_caller]
+    pub fn await_at_door(&self) {
+        let sql = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'PgSleep')";
+        self.await_true("a run at the door", sql);
+    }
+
+    /// Opens the door.
+    pub fn open_door(&self) {
+        self.run("DELETE FROM shop.closed_door");
     }
 
     /// Schedules a check of an order; `when` as it stands in SQL: `"after => '1 s'"`.
@@ -110,7 +164,7 @@ impl Shop {
     pub fn ends(&self, key: &str) -> Vec<End> {
         let sql =
             "SELECT id, outcome::text, sqlstate::text, message, check_count, attempts, first_check_at, next_check_at,
-                          started_at, finished_at, extract(epoch FROM run_time)::float8
+                          started_at, extract(epoch FROM run_time)::float8
                    FROM awty.future_job_history WHERE entity_name = 'orders' AND entity_key = $1 ORDER BY id";
         let rows = self.cluster.superuser("postgres").query(sql, &[&key]).unwrap();
         let end = |row: &awty_testkit::postgres::Row| End {
@@ -123,8 +177,7 @@ impl Shop {
             first: row.get(6),
             slot: row.get(7),
             started: row.get(8),
-            finished: row.get(9),
-            run_time: row.get(10),
+            run_time: row.get(9),
         };
         rows.iter().map(end).collect()
     }
@@ -152,6 +205,12 @@ impl Shop {
         self.await_true("every check to have ended", "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
     }
 
+    /// Waits until no worker is left, so that no run is going on.
+    #[track_caller]
+    pub fn await_workers_gone(&self) {
+        self.await_true("the workers to leave", "SELECT workers = 0 FROM awty.status");
+    }
+
     /// Waits until the server's clock is past a time, by so many seconds.
     #[track_caller]
     pub fn await_time(&self, time: DateTime<Utc>, seconds: i64) {
@@ -160,8 +219,21 @@ impl Shop {
         self.cluster.await_that(&format!("{then}"), PATIENCE, late);
     }
 
+    /// When the server was last ready to accept connections, by its log.
+    pub fn ready_at(&self) -> DateTime<Utc> {
+        ready_at(&self.cluster)
+    }
+
     /// The slot of the check that is pending for an order.
     pub fn slot_of(&self, key: &str) -> DateTime<Utc> {
         self.cluster.value("postgres", &format!("SELECT next_check_at FROM awty.future_job WHERE entity_key = '{key}'"))
     }
+}
+
+/// When a server was last ready to accept connections that may write, by its log.
+pub fn ready_at(cluster: &Cluster) -> DateTime<Utc> {
+    let log = cluster.log_since(0);
+    let line = log.lines().rfind(|line| line.contains("database system is ready to accept connections"));
+    let stamp = line.and_then(|line| line.split(" UTC ").next()).expect("no such line in the log, or not in UTC");
+    chrono::NaiveDateTime::parse_from_str(stamp, "%Y-%m-%d %H:%M:%S%.f").unwrap().and_utc()
 }

@@ -1,0 +1,175 @@
+//! Crashes, signals and restarts: a run is once in effect, and what is due goes on at once.
+
+use crate::shop::{DOOR, GATE, NOTE, Shop};
+use awty_testkit::{Cluster, Signal, Stop};
+use chrono::TimeDelta;
+use std::time::Duration;
+
+/// What may pass between the moment when the server accepts connections and a run (P5).
+const AT_ONCE: TimeDelta = TimeDelta::seconds(2);
+
+/// Server crashes take a while each.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until a query returns true, over as many crashes as it takes.
+fn await_through_crashes(shop: &Shop, what: &str, sql: &str) {
+    shop.cluster.await_that(what, PATIENCE, || {
+        let mut client = shop.cluster.try_client("postgres", "postgres").map_err(|error| error.to_string())?;
+        match client.query_one(sql, &[]).map_err(|error| error.to_string())?.get::<_, Option<bool>>(0) {
+            Some(true) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    });
+}
+
+/// The worker that is in a run; there must be one only.
+fn worker(shop: &Shop) -> i32 {
+    let pids = shop.cluster.pids("awty worker");
+    assert_eq!(pids.len(), 1, "{pids:?}");
+    pids[0]
+}
+
+/// P1, P5: a worker that is killed in a run takes the server down with it; the run is then done once, at once.
+#[test]
+fn a_run_whose_worker_is_killed_is_done_once_and_at_once() {
+    let shop = Shop::open();
+    shop.job(
+        "gated",
+        &format!("BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); {GATE} RETURN NULL; END"),
+        "",
+    );
+    shop.job("note", NOTE, "");
+    let gate = shop.close_gate();
+    shop.schedule("1", "gated", "after => '0'");
+    shop.await_at_gate();
+    for key in 2..=6 {
+        shop.schedule(&key.to_string(), "note", "at => now() + interval '1 h'");
+    }
+    let position = shop.cluster.log_position();
+    shop.cluster.kill(Signal::KILL, worker(&shop));
+    shop.cluster.await_log(&["database system is ready to accept connections"], position);
+    drop(gate);
+    await_through_crashes(&shop, "the server to be up", "SELECT true");
+    let end = shop.end_of("1");
+    assert_eq!((end.why(), end.attempts, shop.notes("1")), (("done", None), 1, 1), "{end:?}");
+    assert!(end.started() - shop.ready_at() < AT_ONCE, "ready at {}: {end:?}", shop.ready_at());
+    assert_eq!(shop.cluster.psql("postgres", "SELECT count(*), bool_or(held) FROM awty.future_job").trim(), "5|f");
+}
+
+/// P7, P3: a check that crashes the server each time is held after `awty.max_crashes`; its neighbours in the same batch are
+/// done, once each, and `awty.release()` lets it run again.
+#[test]
+fn a_check_that_crashes_the_server_is_held_and_its_neighbours_are_done() {
+    let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "2").start());
+    shop.cluster.execute(
+        "postgres",
+        &["CREATE FUNCTION public.poison() RETURNS void SECURITY DEFINER LANGUAGE plpgsql AS
+           $$ BEGIN EXECUTE format('COPY (SELECT) TO PROGRAM %L', 'kill -9 ' || pg_backend_pid()); END $$"],
+    );
+    shop.job("poison", "BEGIN PERFORM public.poison(); RETURN NULL; END", "");
+    shop.job("note", NOTE, "");
+    shop.run(
+        "SELECT awty.schedule('orders', n::text, 'note', at => now() + interval '1 s') FROM generate_series(1, 10) AS n;
+         SELECT awty.schedule('orders', 'poison', 'poison', at => now() + interval '1 s')",
+    );
+    let held = "SELECT held FROM awty.future_job WHERE entity_key = 'poison'";
+    await_through_crashes(&shop, "the poisonous check to be held", held);
+    await_through_crashes(&shop, "the others to be done", "SELECT count(*) = 10 FROM awty.future_job_history");
+    assert_eq!(shop.cluster.psql("postgres", "SELECT held_checks, pending FROM awty.status").trim(), "1|1");
+    for key in 1..=10 {
+        let end = shop.end_of(&key.to_string());
+        assert_eq!((end.why(), shop.notes(&key.to_string())), (("done", None), 1), "{end:?}");
+    }
+    shop.cluster.await_log(&["WARNING", "is held", "awty.release("], 0);
+
+    shop.cluster
+        .execute("postgres", &["CREATE OR REPLACE FUNCTION public.poison() RETURNS void LANGUAGE sql AS 'SELECT'"]);
+    shop.run("SELECT awty.release(id) FROM awty.future_job WHERE held");
+    let end = shop.end_of("poison");
+    assert_eq!(end.why(), ("done", None), "{end:?}");
+}
+
+/// P3: a launcher that is ended comes back, and nothing is forgotten.
+#[test]
+fn a_launcher_that_is_terminated_comes_back() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    shop.schedule("1", "note", "after => '2 s'");
+    let old = shop.cluster.pids("awty launcher");
+    shop.cluster.execute("postgres", &[&format!("SELECT pg_terminate_backend({})", old[0])]);
+    shop.schedule("2", "note", "after => '0'");
+    for key in ["1", "2"] {
+        assert_eq!((shop.end_of(key).why(), shop.notes(key)), (("done", None), 1));
+    }
+    let new = shop.cluster.pids("awty launcher");
+    assert!(new.len() == 1 && new != old, "{old:?} {new:?}");
+    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.intent"), 0);
+}
+
+/// P1, P10: a shutdown of any kind does not wait for a run, and the run is done once after the next start.
+#[test]
+fn a_run_that_a_shutdown_interrupts_is_done_once_after_the_start() {
+    let mut shop = Shop::open();
+    shop.job(
+        "slow",
+        &format!("BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); {DOOR} RETURN NULL; END"),
+        "",
+    );
+    for (key, stop) in [("smart", Stop::Smart), ("fast", Stop::Fast), ("immediate", Stop::Immediate)] {
+        shop.close_door();
+        shop.schedule(key, "slow", "after => '0'");
+        shop.await_at_door();
+        shop.cluster.stop(stop);
+        shop.cluster.start();
+        shop.await_at_door();
+        let ready = shop.ready_at();
+        shop.open_door();
+        let end = shop.end_of(key);
+        assert_eq!((end.why(), end.attempts, shop.notes(key)), (("done", None), 1, 1), "{end:?}");
+        assert!(end.started() - ready < AT_ONCE, "ready at {ready}: {end:?}");
+    }
+}
+
+/// P1, P5: the same after the death of the postmaster.
+#[test]
+fn a_run_is_done_once_after_the_death_of_the_postmaster() {
+    let mut shop = Shop::open();
+    shop.job(
+        "slow",
+        &format!("BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); {DOOR} RETURN NULL; END"),
+        "",
+    );
+    shop.close_door();
+    shop.schedule("1", "slow", "after => '0'");
+    shop.await_at_door();
+    shop.cluster.kill_server();
+    shop.cluster.start();
+    let ready = shop.ready_at();
+    shop.open_door();
+    let end = shop.end_of("1");
+    assert_eq!((end.why(), end.attempts, shop.notes("1")), (("done", None), 1, 1), "{end:?}");
+    assert!(end.started() - ready < AT_ONCE, "ready at {ready}: {end:?}");
+}
+
+/// P1: whoever terminates a worker interrupts its run, which is then done; that is no failure of the job. A cancellation is.
+#[test]
+fn a_terminated_run_is_due_again_and_a_cancelled_one_has_failed() {
+    let shop = Shop::open();
+    let slow = format!("BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); {DOOR} RETURN NULL; END");
+    shop.job("slow", &slow, ", max_attempts => 1");
+    shop.close_door();
+    shop.schedule("terminated", "slow", "after => '0'");
+    shop.await_at_door();
+    // The role may do that itself: the worker is connected as the role.
+    shop.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'awty worker'");
+    shop.open_door();
+    let end = shop.end_of("terminated");
+    assert_eq!((end.why(), end.attempts, shop.notes("terminated")), (("done", None), 1, 1), "{end:?}");
+
+    shop.close_door();
+    shop.schedule("cancelled", "slow", "after => '0'");
+    shop.await_at_door();
+    shop.run("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE backend_type = 'awty worker'");
+    let end = shop.end_of("cancelled");
+    assert_eq!((end.why(), end.attempts, shop.notes("cancelled")), (("failed", Some("57014")), 1, 0), "{end:?}");
+}

@@ -1,0 +1,158 @@
+//! Fairness: databases, roles and jobs beside each other.
+
+use crate::shop::{GATE, NOTE, Shop};
+use awty_testkit::Cluster;
+
+/// Roles r1 to r4 with a job each, of the same name as the role, that takes 10 ms.
+fn four_roles(shop: &Shop) {
+    for role in ["r1", "r2", "r3", "r4"] {
+        shop.cluster.create_user("postgres", role);
+        shop.cluster
+            .client("postgres", role)
+            .batch_execute(&format!(
+                "CREATE FUNCTION {role}.job(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS
+                   $$ BEGIN PERFORM pg_sleep(0.01); RETURN NULL; END $$;
+                 SELECT awty.register('{role}', '{role}.job')"
+            ))
+            .unwrap();
+    }
+}
+
+/// P7: with one worker for all, every role begins before any has ended.
+#[test]
+fn with_one_worker_for_four_roles_nobody_starves() {
+    let shop = Shop::on(Cluster::builder().set("awty.max_workers", "1").start());
+    four_roles(&shop);
+    shop.cluster.execute(
+        "postgres",
+        &["SELECT awty.schedule('orders', n::text, r.job, at => now() + interval '1 s')
+           FROM generate_series(1, 100) AS n, (SELECT name AS job FROM awty.job) AS r"],
+    );
+    shop.await_all_ended();
+    let fair: bool = shop.cluster.value(
+        "postgres",
+        "SELECT max(first) < min(last)
+         FROM (SELECT min(started_at) AS first, max(started_at) AS last FROM awty.future_job_history GROUP BY job) AS j",
+    );
+    assert!(
+        fair,
+        "{}",
+        shop.cluster.psql(
+            "postgres",
+            "SELECT job, min(started_at), max(started_at), count(*) FROM awty.future_job_history GROUP BY job"
+        )
+    );
+    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.future_job_history"), 400);
+}
+
+/// P7: a server with room for one more process only runs everything all the same, in turns.
+#[test]
+fn with_room_for_one_process_everything_is_done() {
+    // One each for the logical replication launcher and for awty's.
+    let shop = Shop::on(Cluster::builder().set("max_worker_processes", "3").start());
+    four_roles(&shop);
+    shop.cluster.execute(
+        "postgres",
+        &["SELECT awty.schedule('orders', '1', name, at => now() + interval '1 s') FROM awty.job"],
+    );
+    shop.await_all_ended();
+    let done: i64 =
+        shop.cluster.value("postgres", "SELECT count(*) FROM awty.future_job_history WHERE outcome = 'done'");
+    assert_eq!(done, 4);
+}
+
+/// P7: a slow run holds up no other check of its role.
+#[test]
+fn a_slow_run_does_not_hold_up_its_roles_other_checks() {
+    let shop = Shop::open();
+    shop.job("a_slow", &format!("BEGIN {GATE} RETURN NULL; END"), "");
+    shop.job("note", NOTE, "");
+    let gate = shop.close_gate();
+    shop.run(
+        "SELECT awty.schedule('orders', 'slow', 'a_slow', at => now() + interval '1 s');
+         SELECT awty.schedule('orders', n::text, 'note', at => now() + interval '1 s') FROM generate_series(1, 20) AS n",
+    );
+    shop.await_true("the others to be done", "SELECT count(*) = 20 FROM awty.future_job_history");
+    assert!(shop.is_at_gate());
+    // And those of later slots.
+    shop.schedule("later", "note", "after => '0'");
+    assert_eq!(shop.end_of("later").outcome, "done");
+    assert!(shop.is_at_gate());
+    drop(gate);
+    assert_eq!(shop.end_of("slow").why(), ("done", None));
+}
+
+/// P7: slow runs of one role that take all of its workers do not hold up another role.
+#[test]
+fn a_role_with_slow_runs_does_not_hold_up_another_role() {
+    let shop = Shop::on(Cluster::builder().set("awty.max_workers", "3").start());
+    four_roles(&shop);
+    shop.job("slow", &format!("BEGIN {GATE} RETURN NULL; END"), "");
+    let gate = shop.close_gate();
+    shop.run("SELECT awty.schedule('orders', n::text, 'slow', after => '0') FROM generate_series(1, 5) AS n");
+    shop.await_true("two slow runs", "SELECT count(*) = 2 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted");
+    shop.cluster.execute(
+        "postgres",
+        &["SELECT awty.schedule('others', '1', name, after => '0') FROM awty.job WHERE name <> 'slow'"],
+    );
+    shop.await_true("the others to be done", "SELECT count(*) = 4 FROM awty.future_job_history");
+    assert!(shop.is_at_gate());
+    drop(gate);
+    shop.await_all_ended();
+}
+
+/// P6, P7: databases do not know of each other: the same names, the same ids, each its own runs.
+#[test]
+fn databases_run_beside_each_other() {
+    let shop = Shop::open();
+    let databases = ["postgres", "d1", "d2"];
+    for database in &databases[1..] {
+        shop.cluster.execute("postgres", &[&format!("CREATE DATABASE {database}")]);
+        shop.cluster.create_extension(database);
+        shop.cluster.execute(
+            database,
+            &[
+                "CREATE SCHEMA shop AUTHORIZATION shop",
+                "GRANT USAGE ON SCHEMA awty TO shop",
+                "CREATE TABLE shop.note (n integer GENERATED ALWAYS AS IDENTITY, entity_key text, what text)",
+                "ALTER TABLE shop.note OWNER TO shop",
+            ],
+        );
+    }
+    for database in databases {
+        shop.cluster
+            .client(database, "shop")
+            .batch_execute(&format!(
+                "CREATE FUNCTION shop.note(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS
+                   $$ BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, current_database()); RETURN NULL; END $$;
+                 SELECT awty.register('note', 'shop.note');
+                 SELECT awty.schedule('orders', n::text, 'note', at => now() + interval '1 s') FROM generate_series(1, 20) AS n"
+            ))
+            .unwrap();
+    }
+    for database in databases {
+        shop.cluster.await_sql(
+            database,
+            "all to be done",
+            "SELECT count(*) = 20 FROM awty.future_job_history WHERE outcome = 'done'",
+        );
+        let here = format!("SELECT count(*) = 20 AND bool_and(what = '{database}') FROM shop.note");
+        assert!(shop.cluster.value::<bool>(database, &here), "{database}");
+    }
+}
+
+/// P7: a job that always fails, and a function that is gone, stop nobody.
+#[test]
+fn bad_jobs_stop_nobody() {
+    let shop = Shop::open();
+    shop.job("a_bad", "BEGIN RAISE 'no'; END", ", max_attempts => 100, retry_after => '1 s'");
+    shop.job("b_gone", NOTE, "");
+    shop.run("DROP FUNCTION shop.b_gone");
+    shop.job("note", NOTE, "");
+    shop.run("SELECT awty.schedule('orders', n::text, 'a_bad', after => '0') FROM generate_series(1, 50) AS n");
+    for key in ["a", "b", "c"] {
+        shop.schedule(key, "note", "after => '1 s'");
+        let end = shop.end_of(key);
+        assert_eq!(end.why(), ("done", None), "{end:?}");
+    }
+}

@@ -1,0 +1,106 @@
+//! A job that schedules or cancels: other checks, and its own.
+
+use crate::shop::{NOTE, Shop};
+
+/// P1: a run that has replaced its own check has given its answer: its effects stay, what it returns is not used.
+#[test]
+fn a_run_may_replace_its_own_check() {
+    let shop = Shop::open();
+    let again = "BEGIN
+        INSERT INTO shop.note (entity_key) VALUES (j.entity_key);
+        IF j.args IS NULL THEN
+            PERFORM awty.schedule(j.entity_name, j.entity_key, j.job, after => '1 s', args => '{\"again\": true}');
+        END IF;
+        RETURN CASE WHEN j.args IS NULL THEN clock_timestamp() + '1 h' END; END";
+    shop.job("again", again, "");
+    let first = shop.schedule("1", "again", "after => '0'");
+    shop.await_all_ended();
+    let ends = shop.ends("1");
+    let outcomes: Vec<&str> = ends.iter().map(|end| end.outcome.as_str()).collect();
+    assert_eq!(outcomes, ["replaced", "done"], "{ends:?}");
+    assert_eq!((ends[0].id, ends[1].check_count), (first, 1), "{ends:?}");
+    assert_eq!(shop.notes("1"), 2);
+}
+
+/// P1: the same for a run that has cancelled its own check.
+#[test]
+fn a_run_may_cancel_its_own_check() {
+    let shop = Shop::open();
+    let stop = "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key);
+                PERFORM awty.cancel(j.entity_name, j.entity_key); RETURN clock_timestamp(); END";
+    shop.job("stop", stop, "");
+    shop.schedule("1", "stop", "after => '0'");
+    let end = shop.end_of("1");
+    assert_eq!(end.why(), ("cancelled", None), "{end:?}");
+    assert_eq!((shop.notes("1"), shop.pending("1")), (1, String::new()));
+}
+
+/// P1: a run that fails after that has given no answer.
+#[test]
+fn a_run_that_cancels_its_own_check_and_fails_is_a_failure() {
+    let shop = Shop::open();
+    let bad = "BEGIN PERFORM awty.cancel(j.entity_name, j.entity_key); RAISE 'no'; END";
+    shop.job("bad", bad, ", max_attempts => 1");
+    let caught = "BEGIN
+        BEGIN PERFORM awty.cancel(j.entity_name, j.entity_key); RAISE 'no'; EXCEPTION WHEN raise_exception THEN NULL; END;
+        RETURN NULL; END";
+    shop.job("caught", caught, "");
+    shop.schedule("1", "bad", "after => '0'");
+    shop.schedule("2", "caught", "after => '0'");
+    assert_eq!(shop.end_of("1").why(), ("failed", Some("P0001")));
+    let end = shop.end_of("2");
+    assert_eq!(end.why(), ("done", None), "the cancellation was undone by the exception block: {end:?}");
+}
+
+/// A run may schedule and cancel checks of others; they come and go with its commit.
+#[test]
+fn a_run_may_schedule_and_cancel_other_checks() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    let busy = "BEGIN
+        PERFORM awty.schedule('orders', 'new', 'note', after => '0');
+        PERFORM awty.cancel('orders', 'old');
+        PERFORM awty.schedule('orders', 'later', 'note', after => '1 s');
+        RETURN NULL; END";
+    shop.job("busy", busy, "");
+    shop.schedule("old", "note", "after => '1 h'");
+    shop.schedule("later", "note", "after => '1 h'");
+    shop.schedule("1", "busy", "after => '0'");
+    for (key, outcomes) in [("1", vec!["done"]), ("new", vec!["done"]), ("old", vec!["cancelled"])] {
+        assert_eq!(shop.end_of(key).outcome, outcomes[0]);
+    }
+    shop.await_all_ended();
+    let outcomes: Vec<String> = shop.ends("later").into_iter().map(|end| end.outcome).collect();
+    assert_eq!(outcomes, ["replaced", "done"]);
+    assert_eq!((shop.notes("new"), shop.notes("old"), shop.notes("later")), (1, 0, 1));
+}
+
+/// P1: what a failed run scheduled or cancelled was never there.
+#[test]
+fn what_a_failed_run_scheduled_and_cancelled_is_undone() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    let bad = "BEGIN PERFORM awty.schedule('orders', 'new', 'note', after => '0'), awty.cancel('orders', 'old'); RAISE 'no'; END";
+    shop.job("bad", bad, ", max_attempts => 1");
+    let old = shop.schedule("old", "note", "after => '1 h'");
+    shop.schedule("1", "bad", "after => '0'");
+    assert_eq!(shop.end_of("1").outcome, "failed");
+    assert!(shop.pending("new").is_empty() && shop.ends("new").is_empty());
+    assert!(shop.pending("old").starts_with(&format!("({old},")), "{}", shop.pending("old"));
+}
+
+/// P1, P4: a set-based job may cancel one of its checks from inside; the others' answers are taken.
+#[test]
+fn a_set_based_run_may_cancel_one_of_its_checks() {
+    let shop = Shop::open();
+    let body = "BEGIN
+        PERFORM awty.cancel('orders', '2');
+        INSERT INTO shop.note (entity_key) SELECT c.entity_key FROM unnest(j) AS c;
+        RETURN array_fill(NULL::timestamptz, ARRAY[cardinality(j)]); END";
+    shop.set_job("many", body, "");
+    shop.run("SELECT awty.schedule('orders', n::text, 'many', after => '1 s') FROM generate_series(1, 3) AS n");
+    for (key, outcome) in [("1", "done"), ("2", "cancelled"), ("3", "done")] {
+        let end = shop.end_of(key);
+        assert_eq!((end.outcome.as_str(), shop.notes(key)), (outcome, 1), "{end:?}");
+    }
+}
