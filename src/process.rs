@@ -130,7 +130,10 @@ pub fn report_statistics() {
 /// Ends the process: 0 for good, 1 to be started again where that is foreseen.
 pub fn exit(code: i32) -> ! {
     // SAFETY: ends this process in the way PostgreSQL wants it.
-    unsafe { pg_sys::proc_exit(code) }
+    unsafe { pg_sys::proc_exit(code) };
+    // The bindings of PostgreSQL 18 do not tell that it never returns.
+    #[cfg(feature = "pg18")]
+    unreachable!()
 }
 
 /// Does somebody wait to drop, rename or copy a database? Then nothing of awty may be connected to it.
