@@ -7,6 +7,7 @@
 //! Does not: run checks.
 
 use crate::board::{self, Database, State, Trouble};
+use crate::run::session;
 use crate::run::transaction::{Verdict, transaction};
 use crate::store::history::{self, Failure};
 use crate::store::{future_job, intent, origin, partition, tally};
@@ -25,6 +26,7 @@ pub extern "C-unwind" fn awty_dispatcher_main(_argument: pg_sys::Datum) {
     let database = process::assignment().database;
     // SAFETY: connects as no role in particular, as the server's own processes do.
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(database, pg_sys::InvalidOid, 0) };
+    session::override_settings();
     process::report(Some(c"awty: looking for what is due"));
     visit(database);
     process::exit(0);

@@ -1,4 +1,4 @@
-//! The session of a worker: what it overrides when it has connected, and what it drops between runs.
+//! The session of a worker or dispatcher: what it overrides when it has connected, and what it drops between runs.
 //!
 //! Invariant: no run finds anything of the one before it: no lock, cursor, prepared statement, temporary table or setting.
 //! Does not: reset what a procedural language keeps in its interpreter; a process serves one role only.
@@ -15,7 +15,8 @@ unsafe extern "C-unwind" {
 
 /// Sets for the session what a role's own settings must not decide.
 ///
-/// A role may have given itself any of these with ALTER ROLE, and its checks would never run, or run as another role.
+/// A role may have given itself any of these with ALTER ROLE, and its checks would never run, or run as another role; or
+/// the database's owner with ALTER DATABASE.
 pub fn override_settings() {
     for (name, value) in [
         (c"role", c"none"),
@@ -24,6 +25,8 @@ pub fn override_settings() {
         (c"default_transaction_deferrable", c"off"),
         (c"idle_in_transaction_session_timeout", c"0"),
         (c"statement_timeout", c"0"),
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        (c"transaction_timeout", c"0"),
         // A parallel worker would escape the limits of the run.
         (c"max_parallel_workers_per_gather", c"0"),
     ] {

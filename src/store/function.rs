@@ -29,15 +29,16 @@ statement!(
         AND p.pronargs = 1 AND p.proargtypes[0] = $3"
 );
 
-// A member of pg_database_owner is whoever owns the database, which lends no rights beyond it.
+// A role can do whatever those can do that it is a member of. pg_database_owner is whoever owns the database, which lends no
+// rights beyond it.
 statement!(
     select_mighty,
     [OIDOID],
-    c"SELECT r.rolsuper OR r.rolbypassrls OR r.rolcreaterole OR r.rolreplication
-             OR EXISTS (SELECT FROM pg_catalog.pg_authid AS p
-                        WHERE p.rolname LIKE 'pg\\_%' AND p.rolname <> 'pg_database_owner'
-                          AND pg_catalog.pg_has_role(r.oid, p.oid, 'MEMBER'))
-      FROM pg_catalog.pg_authid AS r WHERE r.oid = $1"
+    c"SELECT EXISTS (
+          SELECT FROM pg_catalog.pg_authid AS p
+          WHERE (p.rolsuper OR p.rolbypassrls OR p.rolcreaterole OR p.rolreplication
+                 OR p.rolname LIKE 'pg\\_%' AND p.rolname <> 'pg_database_owner')
+            AND pg_catalog.pg_has_role($1, p.oid, 'MEMBER'))"
 );
 
 statement!(
