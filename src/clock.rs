@@ -77,10 +77,12 @@ pub fn sleep(duration: Duration, wait_event: u32) -> Woken {
     Woken::Latch
 }
 
-/// PostgreSQL's interval in microseconds, with days of 24 hours and months of 30 days, as `extract(epoch)` does it.
+/// PostgreSQL's interval in microseconds, with years of 365.25 days, months of 30 days and days of 24 hours, as
+/// `extract(epoch)` does it.
 pub fn delta(interval: &pgrx::datum::Interval) -> Option<TimeDelta> {
     const DAY: i64 = 86_400_000_000;
-    let days = i64::from(interval.months()) * 30 + i64::from(interval.days());
-    let micros = days.checked_mul(DAY)?.checked_add(interval.micros())?;
+    let (years, months) = (i64::from(interval.months() / 12), i64::from(interval.months() % 12));
+    let quarter_days = years * 1461 + (months * 30 + i64::from(interval.days())) * 4;
+    let micros = quarter_days.checked_mul(DAY / 4)?.checked_add(interval.micros())?;
     Some(TimeDelta::microseconds(micros))
 }

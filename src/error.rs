@@ -35,6 +35,8 @@ pub enum Error {
     AtOrAfter { both: bool },
     /// An infinite time, or one that cannot be computed with.
     OutOfRange { argument: &'static str },
+    /// An interval that is too long to be counted in microseconds.
+    DurationOutOfRange { argument: &'static str },
     /// A negative interval where there must be none.
     Negative { argument: &'static str },
     /// Further ahead than the job's `max_horizon`.
@@ -43,20 +45,22 @@ pub enum Error {
     UnknownJob { job: String, nearest: Option<String> },
     /// A job of that name is there already.
     JobExists { job: String },
-    /// The caller may not do that with this job.
+    /// The caller may not schedule or cancel checks of this job.
     NotAllowed { job: String, role: String },
+    /// The caller may not change this job.
+    NotOwner { job: String },
     /// An option is out of its range; the message comes from `awty_core`.
     Option { message: String },
     /// An option, or `on_conflict`, has an unknown value.
     Choice { argument: &'static str, value: String, choices: &'static str },
-    /// The slot of a job is not made of whole slots of the server.
-    SlotNotMultiple { seconds: u32, server: u32 },
+    /// The slot of a job is none, or is not made of whole slots of the server.
+    Slot { message: String, server: u32 },
     /// `reset` names no option that has a default.
     UnknownOption { option: String },
     /// The name of a function cannot be read.
     FunctionName { function: String },
-    /// No function of that name takes a check.
-    FunctionMissing { function: String },
+    /// No function of that name takes a check, or an array of them if that was asked for.
+    FunctionMissing { function: String, set_based: bool },
     /// It is there, but a procedure, an aggregate or a window function.
     NotAFunction { function: String },
     /// It returns a set, or something else than times.
@@ -72,7 +76,7 @@ pub enum Error {
     /// No role of that name, or no longer.
     UnknownRole { role: String },
     /// The caller may not become this role.
-    NotMember { role: String },
+    NotMember { role: String, caller: String },
     /// The role has no LOGIN.
     NoLogin { role: String },
     /// The role has no CONNECT on this database.
@@ -101,8 +105,14 @@ fn head(function: &str, set_based: bool) -> String {
     format!("CREATE FUNCTION {function}(awty.future_job{array}) RETURNS timestamptz{array} …")
 }
 
+/// As a string constant, for hints.
 fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
+}
+
+/// As a quoted identifier, for hints.
+fn ident(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 impl Error {
@@ -122,9 +132,10 @@ impl Error {
             }
             Error::AtOrAfter { .. }
             | Error::Negative { .. }
+            | Error::DurationOutOfRange { .. }
             | Error::Option { .. }
             | Error::Choice { .. }
-            | Error::SlotNotMultiple { .. }
+            | Error::Slot { .. }
             | Error::UnknownOption { .. }
             | Error::BrokenJob { .. } => Code::ERRCODE_INVALID_PARAMETER_VALUE,
             Error::UnknownJob { .. } | Error::UnknownRole { .. } | Error::UnknownCheck { .. } => {
@@ -138,6 +149,7 @@ impl Error {
             Error::NoLogin { .. } => Code::ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
             Error::Restricted { .. }
             | Error::NotAllowed { .. }
+            | Error::NotOwner { .. }
             | Error::NoExecute { .. }
             | Error::Untrusted { .. }
             | Error::NotMember { .. }
@@ -159,30 +171,32 @@ impl Error {
             ),
             Error::Standby { function } => format!("cannot execute {function} during recovery"),
             Error::ReadOnly { function } => format!("cannot execute {function} in a read-only transaction"),
-            Error::Restricted { function } => format!("cannot execute {function} within a security-restricted operation"),
+            Error::Restricted { function } => {
+                format!("cannot execute {function} within a security-restricted operation")
+            }
             Error::Null { argument } => format!("argument \"{argument}\" must not be null"),
             Error::Empty { argument } => format!("argument \"{argument}\" must not be empty"),
             Error::TooLong { argument, max } => format!("argument \"{argument}\" must not be longer than {max} bytes"),
             Error::ArgsTooLarge { max } => format!("argument \"args\" must not be larger than {max} bytes"),
             Error::AtOrAfter { both: true } => "arguments \"at\" and \"after\" cannot be used together".into(),
             Error::AtOrAfter { both: false } => "one of the arguments \"at\" and \"after\" is required".into(),
-            Error::OutOfRange { argument } => format!("argument \"{argument}\" is out of range"),
+            Error::OutOfRange { argument } | Error::DurationOutOfRange { argument } => {
+                format!("argument \"{argument}\" is out of range")
+            }
             Error::Negative { argument } => format!("argument \"{argument}\" must not be negative"),
             Error::TooFar { job, time, .. } => {
                 format!("time {} is too far ahead for job \"{job}\"", time.format("%Y-%m-%d %H:%M:%S%:z"))
             }
             Error::UnknownJob { job, .. } => format!("job \"{job}\" does not exist"),
             Error::JobExists { job } => format!("job \"{job}\" already exists"),
-            Error::NotAllowed { job, .. } => format!("permission denied for job \"{job}\""),
-            Error::Option { message } => message.clone(),
+            Error::NotAllowed { job, .. } | Error::NotOwner { job } => format!("permission denied for job \"{job}\""),
+            Error::Option { message } | Error::Slot { message, .. } => message.clone(),
             Error::Choice { argument, value, .. } => format!("invalid value for argument \"{argument}\": \"{value}\""),
-            Error::SlotNotMultiple { seconds, server } => {
-                format!("slot of {seconds} seconds is not a multiple of \"awty.slot\", which is {server} seconds")
-            }
             Error::UnknownOption { option } => format!("option \"{option}\" does not exist or has no default"),
             Error::FunctionName { function } => format!("invalid function name \"{function}\""),
-            Error::FunctionMissing { function } => {
-                format!("function {function}(awty.future_job) does not exist")
+            Error::FunctionMissing { function, set_based } => {
+                let array = if *set_based { "[]" } else { "" };
+                format!("function {function}(awty.future_job{array}) does not exist")
             }
             Error::NotAFunction { function } => format!("{function} is not a plain function"),
             Error::WrongResult { function, set_based } => {
@@ -200,7 +214,7 @@ impl Error {
                 format!("role \"{role}\" runs only functions that a superuser owns, and {function} is not one")
             }
             Error::UnknownRole { role } => format!("role \"{role}\" does not exist"),
-            Error::NotMember { role } => format!("must be able to SET ROLE \"{role}\""),
+            Error::NotMember { role, .. } => format!("must be able to SET ROLE \"{role}\""),
             Error::NoLogin { role } => format!("role \"{role}\" is not permitted to log in"),
             Error::NoConnect { role, database } => {
                 format!("role \"{role}\" may not connect to database \"{database}\"")
@@ -232,7 +246,8 @@ impl Error {
                     .into()
             }
             Error::AlreadyPending { id, .. } => format!("It is check {id}."),
-            Error::BrokenJob { message, .. } => message.clone(),
+            Error::NotOwner { .. } => "Only members of the job's role may change it.".into(),
+            Error::BrokenJob { message, .. } => format!("It cannot be used: {message}."),
             Error::Restricted { .. } => {
                 "Index expressions, materialized views and maintenance commands must have no such effects.".into()
             }
@@ -246,19 +261,22 @@ impl Error {
             Error::NotPreloaded => {
                 "Add shared_preload_libraries = 'awty' to postgresql.conf and restart the server.".into()
             }
-            Error::OtherVersion { .. } => "ALTER EXTENSION awty UPDATE; or restart the server with the library of that \
+            Error::OtherVersion { .. } => {
+                "ALTER EXTENSION awty UPDATE; or restart the server with the library of that \
                                            version."
-                .into(),
+                    .into()
+            }
             Error::Standby { .. } => "Schedule on the primary server.".into(),
             Error::ReadOnly { .. } => "SET TRANSACTION READ WRITE;".into(),
             Error::Restricted { .. } => "Call it from a trigger or from the application.".into(),
             Error::Null { argument } | Error::Empty { argument } => format!("Give \"{argument}\" a value."),
             Error::TooLong { argument, .. } => format!("Use a shorter \"{argument}\"."),
             Error::ArgsTooLarge { .. } => "Pass a key, and let the job look the rest up.".into(),
-            Error::AtOrAfter { .. } => {
-                "SELECT awty.schedule('orders', '42', 'unshipped', after => '3 hours');".into()
+            Error::AtOrAfter { .. } => "SELECT awty.schedule('orders', '42', 'unshipped', after => '3 hours');".into(),
+            Error::OutOfRange { .. } => {
+                "Use a finite time; checks may lie as far ahead as the job's \"max_horizon\".".into()
             }
-            Error::OutOfRange { .. } => "Use a finite time within the job's \"max_horizon\".".into(),
+            Error::DurationOutOfRange { .. } => "Use a shorter interval.".into(),
             Error::Negative { .. } => "Use a positive interval; a past \"at\" means the next slot.".into(),
             Error::TooFar { job, .. } => {
                 format!("SELECT awty.alter({}, max_horizon => '10 years');", quote(job))
@@ -271,35 +289,45 @@ impl Error {
             Error::NotAllowed { job, role } => {
                 format!("A member of the job's role can say: SELECT awty.allow({}, {});", quote(job), quote(role))
             }
+            Error::NotOwner { .. } => "Ask a member of the job's role, or a superuser.".into(),
             Error::Option { .. } => "SELECT * FROM awty.job; shows the options of each job.".into(),
             Error::Choice { choices, .. } => format!("Use one of: {choices}."),
-            Error::SlotNotMultiple { server, .. } => format!("Use a multiple of {server} seconds that divides a day."),
+            Error::Slot { server, .. } => format!("Use a multiple of {server} seconds that divides a day."),
             Error::UnknownOption { .. } => "The options are slot, timeout, max_checks, max_horizon, max_attempts, \
                                             retry_after, on_missed, max_lateness and keep_history."
                 .into(),
-            Error::FunctionName { .. } => {
-                "Give the name only, with its schema, such as 'shop.unshipped'.".into()
+            Error::FunctionName { .. } => "Give the name only, with its schema, such as 'shop.unshipped'.".into(),
+            Error::NotAFunction { function } => head(function, false),
+            Error::FunctionMissing { function, set_based } | Error::WrongResult { function, set_based } => {
+                head(function, *set_based)
             }
-            Error::FunctionMissing { function } | Error::NotAFunction { function } => head(function, false),
-            Error::WrongResult { function, set_based } => head(function, *set_based),
             Error::Ambiguous { function } => format!("DROP FUNCTION {function}(awty.future_job[]); or the other one."),
             Error::TemporaryFunction { .. } => "Create it in a schema that other sessions see.".into(),
             Error::NoExecute { function, role } => {
-                format!("GRANT EXECUTE ON FUNCTION {function} TO \"{role}\";")
+                format!("GRANT EXECUTE ON FUNCTION {function} TO {};", ident(role))
             }
             Error::Untrusted { function, .. } => {
-                format!("Register the job with run_as => an ordinary role, or ALTER FUNCTION {function} OWNER TO a superuser.")
+                format!(
+                    "Register the job with run_as => an ordinary role, or ALTER FUNCTION {function} OWNER TO a superuser."
+                )
             }
             Error::UnknownRole { .. } => "SELECT rolname FROM pg_roles; lists the roles.".into(),
-            Error::NotMember { role } => format!("GRANT \"{role}\" TO CURRENT_USER;"),
-            Error::NoLogin { role } => format!("ALTER ROLE \"{role}\" LOGIN;"),
-            Error::NoConnect { role, database } => format!("GRANT CONNECT ON DATABASE \"{database}\" TO \"{role}\";"),
+            Error::NotMember { role, caller } => format!("GRANT {} TO {};", ident(role), ident(caller)),
+            Error::NoLogin { role } => format!("ALTER ROLE {} LOGIN;", ident(role)),
+            Error::NoConnect { role, database } => {
+                format!("GRANT CONNECT ON DATABASE {} TO {};", ident(database), ident(role))
+            }
             Error::AlreadyPending { .. } => "Use on_conflict => 'replace', 'keep', 'earliest' or 'latest'.".into(),
             Error::Contended { .. } => "Try the transaction again.".into(),
             Error::UnknownCheck { .. } => "SELECT id FROM awty.future_job; lists the pending checks.".into(),
             Error::NotHeld { .. } => "SELECT id FROM awty.future_job WHERE held; lists the checks to release.".into(),
             Error::NotDatabaseOwner { .. } => "Ask the owner of the database, or a superuser.".into(),
-            Error::BrokenJob { job, .. } => format!("SELECT awty.unregister({}); and register it again.", quote(job)),
+            Error::BrokenJob { job, .. } => {
+                format!(
+                    "A superuser can say: SELECT awty.unregister({}); and then it can be registered again.",
+                    quote(job)
+                )
+            }
             Error::AnswerOutOfRange { .. } => "Answer NULL when there is nothing more to check.".into(),
             Error::AnswerCount { .. } => "Answer one time, or NULL, for each check, in the order of the checks.".into(),
         })

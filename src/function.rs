@@ -35,7 +35,11 @@ fn check_types() -> (pg_sys::Oid, pg_sys::Oid) {
 /// Reads a name as SQL would: `schema.function`, or `function` in the first schema of the search path that has one.
 pub fn parse(name: &Text) -> Result<(Text, Text)> {
     let unreadable = || Error::FunctionName { function: name.to_string() };
-    let parts = split(name).ok_or_else(unreadable)?;
+    let parts = split(name).filter(|parts| parts.iter().all(|part| part.len() > 0)).ok_or_else(unreadable)?;
+    // SQL would take a parenthesis as the beginning of the arguments, which are not to be given.
+    if name.as_bytes().contains(&b'(') && !name.as_bytes().contains(&b'"') {
+        return Err(unreadable());
+    }
     match parts.as_slice() {
         [schema, function] => Ok((schema.clone(), function.clone())),
         [function] => {
@@ -48,7 +52,7 @@ pub fn parse(name: &Text) -> Result<(Text, Text)> {
                         || store::find(schema, function, array, role).is_some()
                 })
                 .map(|schema| (schema, function.clone()))
-                .ok_or_else(|| Error::FunctionMissing { function: name.to_string() })
+                .ok_or_else(|| Error::FunctionMissing { function: quoted(function), set_based: false })
         }
         _ => Err(unreadable()),
     }
@@ -68,6 +72,13 @@ fn split(name: &Text) -> Option<Vec<Text>> {
         let part = |index| std::ffi::CStr::from_ptr((*(*list).elements.add(index)).ptr_value.cast()).into();
         Some((0..length).map(part).collect())
     }
+}
+
+/// A name as SQL would write it: in quotes only where it needs them.
+fn quoted(name: &Text) -> String {
+    let name = catalog::c_name(name.as_bytes());
+    // SAFETY: PostgreSQL returns the name itself or an allocated copy; both live until the string has been made.
+    unsafe { std::ffi::CStr::from_ptr(pg_sys::quote_identifier(name.as_ptr())) }.to_string_lossy().into_owned()
 }
 
 /// The schemas that the caller's unqualified names are looked up in.
@@ -131,7 +142,10 @@ unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, _cache: i32, _hash
 
 /// The function of that name, if `role` may run it as a job. `form` asks for one of the two forms; `None` for either.
 pub fn resolve(schema: &Text, name: &Text, role: pg_sys::Oid, form: Option<bool>) -> Result<Function> {
-    let label = format!("{schema}.{name}");
+    let label = format!("{}.{}", quoted(schema), quoted(name));
+    if schema.as_bytes().starts_with(b"pg_temp") {
+        return Err(Error::TemporaryFunction { function: label });
+    }
     let (row, array) = check_types();
     let plain = (form != Some(true)).then(|| store::find(schema, name, row, role)).flatten();
     let set = (form != Some(false)).then(|| store::find(schema, name, array, role)).flatten();
@@ -139,11 +153,10 @@ pub fn resolve(schema: &Text, name: &Text, role: pg_sys::Oid, form: Option<bool>
         (Some(_), Some(_)) => return Err(Error::Ambiguous { function: label }),
         (Some(found), None) => (found, false),
         (None, Some(found)) => (found, true),
-        (None, None) => return Err(Error::FunctionMissing { function: label }),
+        (None, None) => {
+            return Err(Error::FunctionMissing { function: label, set_based: form == Some(true) });
+        }
     };
-    if schema.to_string().starts_with("pg_temp") {
-        return Err(Error::TemporaryFunction { function: label });
-    }
     if found.kind != b'f' {
         return Err(Error::NotAFunction { function: label });
     }

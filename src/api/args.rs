@@ -68,21 +68,16 @@ impl Args {
     }
 
     /// One of a few words, `None` for NULL.
-    pub fn choice<T: FromStr>(
-        &self,
-        index: usize,
-        argument: &'static str,
-        choices: &'static str,
-    ) -> Result<Option<T>> {
+    pub fn choice<T: FromStr>(&self, index: usize, argument: &'static str, choices: &'static str) -> Result<Option<T>> {
         let Some(text) = self.get::<Text>(index) else { return Ok(None) };
         let value = text.to_string();
         value.parse().map(Some).map_err(|_| Error::Choice { argument, value, choices })
     }
 
-    /// A duration, `None` for NULL; months count 30 days.
+    /// A duration, `None` for NULL; years count 365.25 days, months 30.
     pub fn duration(&self, index: usize, argument: &'static str) -> Result<Option<chrono::TimeDelta>> {
         match self.get::<Interval>(index) {
-            Some(interval) => clock::delta(&interval).map(Some).ok_or(Error::OutOfRange { argument }),
+            Some(interval) => clock::delta(&interval).map(Some).ok_or(Error::DurationOutOfRange { argument }),
             None => Ok(None),
         }
     }

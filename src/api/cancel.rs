@@ -21,10 +21,7 @@ fn cancel_checks(args: &Args) -> Result<i32> {
     let entity_key = args.name(1, "entity_key", MAX_ENTITY_KEY)?;
     let jobs = match args.optional_name(2, "job", MAX_JOB)? {
         Some(name) => {
-            let job = rights::job(&name)?;
-            if !rights::may_schedule(&job) {
-                return Err(rights::denied(&job));
-            }
+            rights::schedulable_job(&name)?;
             vec![name]
         }
         None => future_job::jobs_of_entity(entity_name.datum(), entity_key.datum())

@@ -39,10 +39,10 @@ fn register_job(args: &Args) -> Result<()> {
     let (schema, function) = function::parse(&function)?;
     let set_based = function::resolve(&schema, &function, role, None)?.set_based;
     let job = Job { name, schema, function, role, set_based, options, paused: false, resumed_at: None };
+    origin::claim_if_new();
     if !job::insert(&job, catalog::current_role(), clock::now()) {
         return Err(Error::JobExists { job: job.name.to_string() });
     }
-    origin::claim_if_new();
     hint::visit_at_commit(false);
     Ok(())
 }
@@ -93,7 +93,7 @@ fn run_as(role: Option<pg_sys::Oid>) -> Result<pg_sys::Oid> {
     let role = role.unwrap_or(caller);
     let label = || catalog::role_label(role);
     if !catalog::can_become(caller, role) {
-        return Err(Error::NotMember { role: label() });
+        return Err(Error::NotMember { role: label(), caller: catalog::role_label(caller) });
     }
     catalog::can_connect(catalog::database(), role).map_err(|why| match why {
         catalog::CannotConnect::Gone => Error::UnknownRole { role: label() },
@@ -110,6 +110,7 @@ fn run_as(role: Option<pg_sys::Oid>) -> Result<pg_sys::Oid> {
 fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> {
     let required = |argument| if all { Err(Error::Null { argument }) } else { Ok(()) };
     if let Some(slot) = args.duration(2, "slot")? {
+        check_slot(slot)?;
         options.slot = Some(slot);
     }
     let limits = &mut options.limits;
@@ -145,22 +146,20 @@ fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> {
         None => required("keep_history")?,
     }
     limits.check().map_err(|error| Error::Option { message: error.to_string() })?;
-    if let Some(slot) = options.slot {
-        check_slot(slot)?;
-    }
     Ok(options)
 }
 
 /// A job's slot must be whole seconds, divide a day, and be made of whole slots of the server.
 fn check_slot(slot: TimeDelta) -> Result<()> {
-    let message = |message: String| Error::Option { message };
-    if slot.subsec_nanos() != 0 {
-        return Err(message("option \"slot\" must be a whole number of seconds".into()));
-    }
-    let width = Width::new(slot.num_seconds()).map_err(|error| message(format!("option \"slot\": {error}")))?;
     let server = settings::slot();
+    let refuse = |message: String| Error::Slot { message, server: server.seconds() };
+    if slot.subsec_nanos() != 0 {
+        return Err(refuse("option \"slot\" must be a whole number of seconds".into()));
+    }
+    let width = Width::new(slot.num_seconds()).map_err(|error| refuse(error.to_string()))?;
     if !width.is_multiple_of(server) {
-        return Err(Error::SlotNotMultiple { seconds: width.seconds(), server: server.seconds() });
+        let (width, server) = (width.seconds(), server.seconds());
+        return Err(refuse(format!("slot of {width} s is not a multiple of \"awty.slot\", which is {server} s")));
     }
     Ok(())
 }

@@ -60,10 +60,14 @@ pub fn may_schedule(job: &Job) -> bool {
 /// The job of that name, if the caller is a member of its role.
 pub fn own_job(name: &Text) -> Result<Job> {
     let job = job(name)?;
-    if owns(&job) { Ok(job) } else { Err(denied(&job)) }
+    if owns(&job) { Ok(job) } else { Err(Error::NotOwner { job: job.name.to_string() }) }
 }
 
-/// What a caller without the right is told.
-pub fn denied(job: &Job) -> Error {
-    Error::NotAllowed { job: job.name.to_string(), role: catalog::role_label(catalog::current_role()) }
+/// The job of that name, if the caller may schedule checks of it.
+pub fn schedulable_job(name: &Text) -> Result<Job> {
+    let job = job(name)?;
+    if may_schedule(&job) {
+        return Ok(job);
+    }
+    Err(Error::NotAllowed { job: job.name.to_string(), role: catalog::role_label(catalog::current_role()) })
 }

@@ -18,6 +18,9 @@ use std::cell::Cell;
 /// How often a check may be taken from under a call before the call gives up.
 const ROUNDS: u32 = 100;
 
+/// Intervals beyond that, in either direction, are not even added to the time: a thousand years.
+const MAX_DAYS: i64 = 365_250;
+
 /// A check to be written.
 pub struct NewCheck {
     pub job: pg_sys::Datum,
@@ -38,7 +41,7 @@ fn next_slot(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<Tim
     let args = Args::new(fcinfo);
     let Some(time) = args.time(0, "t")? else { return Ok(None) };
     let width = match args.optional_name(1, "job", MAX_JOB)? {
-        Some(name) => rights::job(&name)?.options.limits.width,
+        Some(name) => rights::schedulable_job(&name)?.options.limits.width,
         None => crate::settings::slot(),
     };
     Ok(TimestampWithTimeZone::try_from(clock::to_timestamp(width.due(time, clock::now()))).ok())
@@ -55,16 +58,13 @@ fn schedule_check(args: &Args) -> Result<i64> {
         .choice(6, "on_conflict", "replace, keep, earliest, latest, error")?
         .ok_or(Error::Null { argument: "on_conflict" })?;
 
-    let job = rights::job(&name)?;
-    if !rights::may_schedule(&job) {
-        return Err(rights::denied(&job));
-    }
+    let job = rights::schedulable_job(&name)?;
     function::of_job(&job)?;
     let now = clock::now();
     let slot = guard::schedule(time, &job.options.limits, now).map_err(|too_far| Error::TooFar {
         job: job.name.to_string(),
         time,
-        max_horizon: format!("{} days", too_far.max_horizon.num_days()),
+        max_horizon: too_far.horizon(),
     })?;
     let check = NewCheck {
         job: name.datum(),
@@ -87,6 +87,11 @@ fn due_time(args: &Args) -> Result<Time> {
     match (at, after) {
         (Some(at), None) => Ok(at),
         (None, Some(after)) => {
+            // What would overflow below is out of any range.
+            let duration = args.duration(4, "after").ok().flatten();
+            if duration.is_none_or(|duration| duration.num_days().abs() > MAX_DAYS) {
+                return Err(Error::OutOfRange { argument: "after" });
+            }
             // SAFETY: a plain function of PostgreSQL on a timestamptz and an interval; it minds months and time zones.
             let (start, then): (i64, TimestampWithTimeZone) = unsafe {
                 let start = pg_sys::GetCurrentTransactionStartTimestamp();

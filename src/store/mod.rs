@@ -34,8 +34,9 @@ pub fn from_timestamptz(value: TimestampWithTimeZone) -> Time {
 
 /// A duration as a parameter of type interval.
 pub fn interval(delta: TimeDelta) -> Arg {
-    let micros = delta.num_microseconds().unwrap_or(i64::MAX);
-    Interval::new(0, 0, micros).ok().and_then(IntoDatum::into_datum)
+    let days = i32::try_from(delta.num_days()).unwrap_or(i32::MAX);
+    let micros = (delta - TimeDelta::days(days.into())).num_microseconds().unwrap_or(i64::MAX);
+    Interval::new(0, days, micros).ok().and_then(IntoDatum::into_datum)
 }
 
 /// Anything else as a parameter.

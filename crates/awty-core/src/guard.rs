@@ -61,9 +61,16 @@ pub struct TooFar {
     pub max_horizon: TimeDelta,
 }
 
+impl TooFar {
+    /// The horizon, as PostgreSQL writes settings.
+    pub fn horizon(&self) -> String {
+        Shown(self.max_horizon).to_string()
+    }
+}
+
 impl fmt::Display for TooFar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "time of check is more than {} ahead", Shown(self.max_horizon))
+        write!(f, "time of check is more than {} ahead", self.horizon())
     }
 }
 
