@@ -101,7 +101,16 @@ unsafe extern "C-unwind" fn check_slot(
 ) -> bool {
     // SAFETY: PostgreSQL passes a valid pointer to the proposed value.
     let seconds = unsafe { *new_value };
-    Width::new(i64::from(seconds)).is_ok()
+    let fits = Width::new(i64::from(seconds)).is_ok();
+    if !fits {
+        // SAFETY: PostgreSQL reads these right after the hook, and frees neither; they live as long as the library.
+        unsafe {
+            pg_sys::GUC_check_errdetail_string = c"A slot must divide a day.".as_ptr().cast_mut();
+            pg_sys::GUC_check_errhint_string =
+                c"Use 1s, 5s, 15s, 1min, 5min, 15min, 1h or 1d, for example.".as_ptr().cast_mut();
+        }
+    }
+    fits
 }
 
 /// Registers every setting. Called once, from `_PG_init`.
