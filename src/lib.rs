@@ -40,6 +40,11 @@ pgrx::pg_module_magic!(name, version);
 /// Called by PostgreSQL when it loads the library.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
+    // An error of PostgreSQL's that passes through Rust is to reach the client as it was, without a backtrace in its DETAIL.
+    if std::env::var_os("RUST_LIB_BACKTRACE").is_none() {
+        // SAFETY: a server process has one thread.
+        unsafe { std::env::set_var("RUST_LIB_BACKTRACE", "0") };
+    }
     settings::register();
     // SAFETY: flags that PostgreSQL sets before it loads libraries.
     let (preloading, upgrade) =
