@@ -5,12 +5,40 @@
 REVOKE ALL ON awty.job, awty.future_job, awty.future_job_history, awty.future_job_history_default,
     awty.tally, awty.intent, awty.origin, awty.status FROM PUBLIC;
 REVOKE ALL ON SEQUENCE awty.future_job_id_seq, awty.identity FROM PUBLIC;
+REVOKE ALL ON SCHEMA awty FROM PUBLIC;
+
+-- ALTER DEFAULT PRIVILEGES may have given rights to other roles by now. TRIGGER on one of these tables would be a way to run
+-- code as their owner.
+DO $$
+DECLARE
+    command text;
+BEGIN
+    FOR command IN
+        SELECT pg_catalog.format('REVOKE ALL ON TABLE %s FROM %s', c.oid::pg_catalog.regclass, a.grantee::pg_catalog.regrole)
+        FROM pg_catalog.pg_class AS c CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) AS a
+        WHERE c.relnamespace OPERATOR(pg_catalog.=) 'awty'::pg_catalog.regnamespace
+          AND a.grantee OPERATOR(pg_catalog.<>) c.relowner
+        UNION
+        SELECT pg_catalog.format('REVOKE ALL ON SCHEMA awty FROM %s', a.grantee::pg_catalog.regrole)
+        FROM pg_catalog.pg_namespace AS n CROSS JOIN LATERAL pg_catalog.aclexplode(n.nspacl) AS a
+        WHERE n.nspname OPERATOR(pg_catalog.=) 'awty' AND a.grantee OPERATOR(pg_catalog.<>) n.nspowner
+    LOOP
+        EXECUTE command;
+    END LOOP;
+END
+$$;
 
 GRANT SELECT ON awty.job, awty.future_job, awty.future_job_history, awty.status TO PUBLIC;
 
 ALTER TABLE awty.job ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.future_job ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.future_job_history ENABLE ROW LEVEL SECURITY;
+
+-- No policy on these: pg_read_all_data and pg_write_all_data would otherwise pass by those above.
+ALTER TABLE awty.future_job_history_default ENABLE ROW LEVEL SECURITY;
+ALTER TABLE awty.tally ENABLE ROW LEVEL SECURITY;
+ALTER TABLE awty.intent ENABLE ROW LEVEL SECURITY;
+ALTER TABLE awty.origin ENABLE ROW LEVEL SECURITY;
 
 -- A role sees the jobs that it may become.
 CREATE POLICY own_jobs ON awty.job FOR SELECT TO PUBLIC USING (pg_catalog.pg_has_role(role, 'MEMBER'));
@@ -26,6 +54,7 @@ CREATE POLICY own_history ON awty.future_job_history FOR SELECT TO PUBLIC USING 
     pg_catalog.pg_has_role(scheduled_by, 'MEMBER') OR pg_catalog.pg_has_role(role, 'MEMBER')
 );
 
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty TO PUBLIC;
 REVOKE ALL ON FUNCTION awty.job_changed() FROM PUBLIC;
 
 CREATE TRIGGER job_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON awty.job
