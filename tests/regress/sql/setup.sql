@@ -2,11 +2,46 @@
 CREATE EXTENSION awty;
 SELECT extversion IS NOT NULL AS installed, extrelocatable FROM pg_extension WHERE extname = 'awty';
 
+-- The cast: a shop with jobs, an application that schedules them, and two that are up to no good.
 CREATE ROLE regress_shop LOGIN;
+CREATE ROLE regress_app LOGIN;
+CREATE ROLE regress_eve LOGIN;
+CREATE ROLE regress_mallory LOGIN;
 CREATE SCHEMA shop AUTHORIZATION regress_shop;
+GRANT USAGE ON SCHEMA shop TO PUBLIC;
+
+-- What the tests share: a statement's SQLSTATE, message, DETAIL and HINT as a value, or 'ok'. Runs as the caller.
+CREATE SCHEMA test;
+GRANT USAGE, CREATE ON SCHEMA test TO PUBLIC;
+CREATE FUNCTION test.raises(statement text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    state text;
+    message text;
+    detail text;
+    hint text;
+BEGIN
+    EXECUTE statement;
+    RETURN 'ok';
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
+        hint = PG_EXCEPTION_HINT;
+    RETURN concat_ws(E'\n', state || ': ' || message, 'DETAIL: ' || nullif(detail, ''), 'HINT: ' || nullif(hint, ''));
+END
+$$;
+-- For errors of PostgreSQL's own, whose wording differs between versions: the SQLSTATE alone.
+CREATE FUNCTION test.sqlstate(statement text) RETURNS text LANGUAGE sql
+    AS $$ SELECT pg_catalog.split_part(test.raises(statement), ':', 1) $$;
+
+-- Without the grant there is nothing to see.
 SET ROLE regress_shop;
--- SQLSTATE, DETAIL and HINT are part of the answer: \set VERBOSITY default shows the last two, :LAST_ERROR_SQLSTATE the first.
-SELECT awty.schedule('orders', '42', 'unshipped', after => '3 hours');
-\echo SQLSTATE :LAST_ERROR_SQLSTATE
+SELECT test.sqlstate($$SELECT awty.schedule('orders', '42', 'unshipped', after => '3 hours')$$);
+SELECT test.sqlstate($$TABLE awty.status$$);
 RESET ROLE;
-GRANT USAGE ON SCHEMA awty TO regress_shop;
+GRANT USAGE ON SCHEMA awty TO regress_shop, regress_app, regress_eve, regress_mallory;
+
+-- Job functions that most tests use.
+SET ROLE regress_shop;
+CREATE FUNCTION shop.unshipped(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+CREATE FUNCTION shop.unpaid(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS $$ SELECT NULL::timestamptz $$;
+CREATE FUNCTION shop.stale(j awty.future_job[]) RETURNS timestamptz[] LANGUAGE sql
+    AS $$ SELECT array_fill(NULL::timestamptz, ARRAY[cardinality(j)]) $$;

@@ -1,0 +1,76 @@
+-- awty.alter(): options one by one, back to their defaults, and another function or role.
+\pset format unaligned
+\pset tuples_only on
+SET intervalstyle = postgres;
+GRANT regress_shop TO regress_app;
+SET ROLE regress_shop;
+SELECT awty.register('unpaid', 'shop.unpaid', slot => '5 min', max_lateness => '1 hour');
+CREATE VIEW test.options WITH (security_barrier) AS
+SELECT function_name, set_based, role, slot, timeout, max_checks, max_horizon, max_attempts, retry_after, on_missed,
+       max_lateness, keep_history FROM awty.job WHERE name = 'unpaid';
+
+-- Nothing given, nothing changed.
+SELECT awty.alter('unpaid');
+TABLE test.options;
+-- One at a time.
+SELECT awty.alter('unpaid', slot => '1 hour');
+SELECT awty.alter('unpaid', timeout => '5 s');
+SELECT awty.alter('unpaid', max_checks => 7);
+SELECT awty.alter('unpaid', max_horizon => '10 days');
+SELECT awty.alter('unpaid', max_attempts => 8);
+SELECT awty.alter('unpaid', retry_after => '9 min');
+SELECT awty.alter('unpaid', on_missed => 'skip');
+SELECT awty.alter('unpaid', max_lateness => '2 days');
+SELECT awty.alter('unpaid', keep_history => 'ran');
+TABLE test.options;
+-- Back to the default, all of them; a value given beside it wins.
+SELECT awty.alter('unpaid', reset => '{slot, max_lateness}');
+TABLE test.options;
+SELECT awty.alter('unpaid', max_checks => 6, reset => ARRAY['timeout', 'max_checks', 'max_horizon', 'max_attempts',
+    'retry_after', 'on_missed', 'keep_history', NULL]);
+TABLE test.options;
+SELECT test.raises($$SELECT awty.alter('unpaid', reset => '{run_as}')$$);
+SELECT test.raises($$SELECT awty.alter('unpaid', reset => '{Timeout}')$$);
+
+-- Another function, also of the other form.
+SELECT awty.alter('unpaid', function => 'shop.stale');
+TABLE test.options;
+SELECT test.raises($$SELECT awty.alter('unpaid', function => 'shop.nothing')$$);
+SELECT test.raises($$SELECT awty.alter('unpaid', function => '')$$);
+SELECT awty.alter('unpaid', function => 'shop.unpaid');
+
+-- Nothing of a refused call stays, not even what came before the fault.
+SELECT test.raises($$SELECT awty.alter('unpaid', timeout => '1 s', max_checks => 0)$$);
+TABLE test.options;
+
+-- What is pending keeps its slot when the job's slot changes, and runs under the new options.
+SELECT awty.schedule('orders', '1', 'unpaid', at => date_trunc('day', now()) + interval '2 days 10:01') > 0;
+SELECT awty.alter('unpaid', slot => '1 hour');
+SELECT next_check_at = date_trunc('day', now()) + interval '2 days 10:01' FROM awty.future_job;
+SELECT awty.schedule('orders', '1', 'unpaid', at => date_trunc('day', now()) + interval '2 days 10:01') > 0;
+SELECT next_check_at = date_trunc('day', now()) + interval '2 days 11:00' FROM awty.future_job;
+
+-- Another role: one that the caller may become, and that may run the function.
+SET ROLE regress_app;
+SELECT awty.alter('unpaid', run_as => 'regress_app');
+TABLE test.options;
+SET ROLE regress_shop;
+SELECT test.raises($$SELECT awty.alter('unpaid', timeout => '1 s')$$);
+SELECT test.raises($$SELECT awty.alter('unpaid', run_as => 'regress_shop')$$);
+SET ROLE regress_app;
+SELECT test.raises($$SELECT awty.alter('unpaid', run_as => 'regress_eve')$$);
+SELECT awty.alter('unpaid', run_as => 'regress_shop');
+SELECT test.raises($$SELECT awty.alter('unpaid', run_as => 'regress_nobody')$$);
+
+-- In a transaction that is rolled back nothing has happened.
+BEGIN;
+SELECT awty.alter('unpaid', max_checks => 99);
+ROLLBACK;
+SELECT max_checks FROM awty.job WHERE name = 'unpaid';
+
+SELECT test.raises($$SELECT awty.alter('nothing', max_checks => 1)$$);
+SELECT awty.unregister('unpaid');
+SET ROLE regress_shop;
+DROP VIEW test.options;
+RESET ROLE;
+REVOKE regress_shop FROM regress_app;

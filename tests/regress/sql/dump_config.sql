@@ -1,0 +1,16 @@
+-- What pg_dump carries: data and every sequence of what users have put in. The rest describes this server only.
+\pset format unaligned
+\pset tuples_only on
+SELECT 'carried', config::regclass, filter = '' AS whole
+FROM pg_extension, unnest(extconfig, extcondition) AS c (config, filter) WHERE extname = 'awty' ORDER BY config::regclass::text;
+
+-- Not carried: what was about to run here, and who this installation is. Anything else here is forgotten data.
+SELECT 'left behind', c.oid::regclass
+FROM pg_class AS c JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e'
+JOIN pg_extension AS e ON e.oid = d.refobjid AND d.refclassid = 'pg_extension'::regclass
+WHERE e.extname = 'awty' AND c.relkind IN ('r', 'p', 'S') AND c.oid <> ALL (e.extconfig) ORDER BY c.oid::regclass::text;
+
+-- The sequence of an identity column belongs to the extension, or it could not be registered.
+SELECT pg_get_serial_sequence('awty.future_job', 'id');
+SELECT deptype FROM pg_depend WHERE classid = 'pg_class'::regclass AND refclassid = 'pg_extension'::regclass
+    AND objid = 'awty.future_job_id_seq'::regclass;

@@ -1,0 +1,32 @@
+-- awty.status: one row for this database, for every role alike.
+\pset format unaligned
+\pset tuples_only on
+SET intervalstyle = postgres;
+SELECT database = current_database(), enabled, held, why, slot, last_slot_run, lag, oldest_overdue, pending, held_checks, workers, last_error FROM awty.status;
+SET ROLE regress_shop;
+SELECT awty.register('unpaid', 'shop.unpaid'), awty.register('paused', 'shop.unpaid'), awty.pause('paused');
+SELECT count(awty.schedule('orders', n::text, job, after => '1 hour')) FROM generate_series(1, 10) AS n, unnest('{unpaid, paused}'::text[]) AS job;
+SELECT pending, held_checks, lag, oldest_overdue FROM awty.status;
+
+-- Overdue: the oldest, by how much; not of a paused job, and not a held check.
+RESET ROLE;
+UPDATE awty.future_job SET first_check_at = now() - interval '3 hours', next_check_at = now() - interval '3 hours' WHERE job = 'paused' AND entity_key = '1';
+SELECT lag, oldest_overdue FROM awty.status;
+UPDATE awty.future_job SET first_check_at = now() - interval '2 hours', next_check_at = now() - interval '2 hours', held = true WHERE job = 'unpaid' AND entity_key = '1';
+SELECT lag, oldest_overdue, pending, held_checks FROM awty.status;
+UPDATE awty.future_job SET first_check_at = now() - interval '1 hour', next_check_at = now() - interval '1 hour' WHERE job = 'unpaid' AND entity_key IN ('2', '3');
+UPDATE awty.future_job SET next_check_at = now() - interval '30 min' WHERE job = 'unpaid' AND entity_key = '3';
+SELECT date_trunc('hour', lag), oldest_overdue BETWEEN now() - interval '61 min' AND now() - interval '59 min' FROM awty.status;
+
+-- Other roles see the same numbers, and no names, keys or arguments.
+SET ROLE regress_eve;
+SELECT pending, held_checks, date_trunc('hour', lag) FROM awty.status;
+SELECT count(*) FROM awty.status AS s, awty.future_job;
+SELECT s::text ~ 'unpaid|orders' FROM awty.status AS s;
+SELECT enabled, slot, last_slot_run, workers, trouble FROM awty.runtime();
+BEGIN READ ONLY;
+SELECT count(*) FROM awty.status;
+COMMIT;
+RESET ROLE;
+SELECT awty.unregister('unpaid'), awty.unregister('paused');
+SELECT pending, held_checks, lag, oldest_overdue FROM awty.status;

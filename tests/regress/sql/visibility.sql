@@ -1,0 +1,109 @@
+-- A role sees the rows of jobs that it may become, and of checks that it scheduled; no trick shows it another's.
+\pset format unaligned
+\pset tuples_only on
+CREATE ROLE regress_carol LOGIN;
+CREATE ROLE regress_dave LOGIN;
+CREATE ROLE regress_trudy LOGIN;
+GRANT USAGE ON SCHEMA awty TO regress_carol, regress_dave, regress_trudy;
+CREATE FUNCTION test.see() RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT concat_ws(' | ', (SELECT string_agg(name, ' ' ORDER BY name) FROM awty.job),
+        (SELECT string_agg(entity_name || '/' || entity_key || '/' || job, ' ' ORDER BY entity_name, entity_key, job) FROM awty.future_job),
+        (SELECT string_agg(entity_name || '/' || entity_key || '/' || job || '/' || outcome, ' ' ORDER BY id) FROM awty.future_job_history WHERE entity_name LIKE 'secret%')) $$;
+GRANT CREATE ON SCHEMA shop TO regress_carol;
+SET ROLE regress_carol;
+CREATE FUNCTION shop.of_carol(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
+SELECT awty.register('carols', 'shop.of_carol');
+SELECT awty.schedule('secret_carol', '1', 'carols', after => '1 hour', args => '{"pin": 1111}') > 0;
+SELECT awty.schedule('secret_carol', '2', 'carols', after => '1 hour') > 0;
+SELECT awty.cancel('secret_carol', '2');
+SET ROLE regress_trudy;
+SELECT awty.register('trudys', 'shop.of_carol');
+SELECT awty.schedule('secret_trudy', '0', 'trudys', after => '1 hour', args => '{"pin": 0}') > 0;
+SELECT awty.schedule('secret_trudy', '2', 'trudys', after => '1 hour', args => '{"pin": 0}') > 0;
+SELECT awty.cancel('secret_trudy', '2');
+
+-- Each its own; the two others nothing; a superuser all.
+SELECT test.see();
+SET ROLE regress_carol;
+SELECT test.see();
+SET ROLE regress_dave;
+SELECT test.see() = '';
+RESET ROLE;
+SELECT test.see();
+-- Whoever is allowed to schedule sees what it scheduled, not the job and not the checks of others.
+SET ROLE regress_carol;
+SELECT awty.allow('carols', 'regress_dave');
+SET ROLE regress_dave;
+SELECT test.see() = '';
+SELECT awty.schedule('secret_app', '1', 'carols', after => '1 hour') > 0;
+SELECT test.see();
+SET ROLE regress_carol;
+SELECT test.see();
+SET ROLE regress_dave;
+SELECT awty.cancel('secret_app', '1');
+SELECT test.see();
+-- Membership opens the rows, and its end closes them.
+RESET ROLE;
+GRANT regress_carol TO regress_dave;
+SET ROLE regress_dave;
+SELECT test.see();
+RESET ROLE;
+REVOKE regress_carol FROM regress_dave;
+SET ROLE regress_dave;
+SELECT test.see();
+
+-- A cheap function that leaks what it is shown: it is shown only what may be seen.
+SET ROLE regress_trudy;
+CREATE FUNCTION test.leak(text) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS $$ BEGIN RAISE NOTICE 'leaked: %', $1; RETURN true; END $$;
+SELECT count(*) FROM awty.job WHERE test.leak(name);
+SELECT count(*) FROM awty.future_job WHERE test.leak(entity_name);
+SELECT count(*) FROM awty.future_job AS f WHERE test.leak(f::text) AND f.args IS NOT NULL AND f.entity_name LIKE '%carol%';
+SELECT count(*) FROM awty.future_job_history WHERE test.leak(entity_name);
+SELECT count(*) FROM awty.status WHERE test.leak(database::text) AND pending < 0 AND database = 'x';
+CREATE OPERATOR test.=== (leftarg = text, rightarg = text, procedure = texteq, restrict = eqsel);
+SELECT count(*) FROM awty.future_job WHERE entity_name OPERATOR(test.===) 'secret_carol';
+DROP OPERATOR test.=== (text, text);
+-- An error that depends on a value: trudy's own 0 raises it, carol's 1111 does not come up.
+SELECT test.sqlstate($$SELECT 1 / (args ->> 'pin')::integer FROM awty.future_job WHERE entity_name = 'secret_trudy'$$);
+SELECT test.sqlstate($$SELECT 1 / ((args ->> 'pin')::integer - 1111) FROM awty.future_job WHERE entity_key = '1'$$);
+SELECT test.sqlstate($$SELECT (entity_name || 'x')::integer FROM awty.future_job_history WHERE entity_name NOT LIKE '%trudy'$$);
+-- Nor do the numbers of the planner, the statistics, or the tables below.
+RESET ROLE;
+ANALYZE awty.future_job;
+ANALYZE awty.future_job_history;
+SET ROLE regress_trudy;
+SELECT count(*) FROM pg_stats WHERE schemaname = 'awty';
+SELECT test.sqlstate('SELECT * FROM awty.future_job_history_default');
+SELECT test.sqlstate('SELECT * FROM awty.tally'), test.sqlstate('SELECT * FROM awty.intent'), test.sqlstate('SELECT * FROM awty.origin');
+-- Switching the policies off gives an error, not the rows.
+SET row_security = off;
+SELECT test.sqlstate('SELECT * FROM awty.future_job'), test.sqlstate('SELECT * FROM awty.job'), test.sqlstate('SELECT * FROM awty.future_job_history');
+-- awty itself is not led astray by it.
+SELECT awty.schedule('secret_trudy', '3', 'trudys', after => '1 hour') > 0, awty.cancel('secret_trudy', '3');
+RESET row_security;
+
+-- Acting on another's check by its id, entity or job: as if it were not there, or no permission.
+RESET ROLE;
+SELECT id AS carols_id FROM awty.future_job WHERE job = 'carols'
+\gset
+SET ROLE regress_trudy;
+SELECT test.sqlstate('SELECT awty.release(' || :carols_id || ')');
+SELECT awty.cancel('secret_carol', '1');
+SELECT test.sqlstate($$SELECT awty.cancel('secret_carol', '1', 'carols')$$), test.sqlstate($$SELECT awty.schedule('secret_carol', '1', 'carols', after => '0')$$),
+    test.sqlstate($$SELECT awty.alter('carols', max_checks => 1)$$), test.sqlstate($$SELECT awty.next_slot(now(), 'carols')$$);
+-- The same name for a job of one's own is taken, and that is all one learns.
+SELECT test.raises($$SELECT awty.register('carols', 'shop.of_carol')$$);
+
+-- After the job is gone its history stays, with whom it belongs to.
+SET ROLE regress_carol;
+SELECT awty.unregister('carols');
+SELECT test.see();
+SET ROLE regress_trudy;
+SELECT awty.unregister('trudys');
+SELECT test.see();
+SET ROLE regress_dave;
+SELECT test.see();
+RESET ROLE;
+DROP FUNCTION test.see, test.leak, shop.of_carol;
+DROP OWNED BY regress_carol, regress_dave, regress_trudy;
+DROP ROLE regress_carol, regress_dave, regress_trudy;
