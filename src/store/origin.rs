@@ -6,10 +6,12 @@ use crate::catalog;
 use crate::owner::bracket;
 use crate::text::Text;
 
+// Where jobs or checks are and nothing says whence, a restore is going on: this table comes after theirs.
 statement!(
     count_foreign,
     [OIDOID],
-    c"SELECT pg_catalog.count(*) FILTER (WHERE o.identity <> i.last_value OR o.database <> $1), pg_catalog.count(*)
+    c"SELECT pg_catalog.count(*) FILTER (WHERE o.identity <> i.last_value OR o.database <> $1 OR o.identity IS NULL
+                 AND (EXISTS (SELECT FROM awty.job) OR EXISTS (SELECT FROM awty.future_job)))
       FROM awty.identity AS i LEFT JOIN awty.origin AS o ON true"
 );
 
@@ -46,14 +48,9 @@ pub fn adopt() {
     });
 }
 
-/// Says so where nothing has been said yet: the first time that anything is registered.
+/// Says so where nothing has been said yet: called before anything is registered.
 pub fn claim_if_new() {
-    bracket(|| {
-        let said = count_foreign(|s| {
-            s.query(&[arg(catalog::database())], |rows| rows.get::<i64>(0, 1).unwrap_or(0) > 0)
-        });
-        if !said {
-            insert_own(|s| s.execute(&[arg(catalog::database())]));
-        }
-    });
+    if !is_foreign() {
+        bracket(|| insert_own(|s| s.execute(&[arg(catalog::database())])));
+    }
 }

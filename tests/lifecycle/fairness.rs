@@ -122,12 +122,14 @@ fn databases_run_beside_each_other() {
     for database in databases {
         shop.cluster
             .client(database, "shop")
-            .batch_execute(&format!(
-                "CREATE FUNCTION shop.note(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS
-                   $$ BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, current_database()); RETURN NULL; END $$;
+            .batch_execute(
+                "CREATE FUNCTION shop.note(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN
+                     INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, current_database());
+                     RETURN NULL; END $$;
                  SELECT awty.register('note', 'shop.note');
-                 SELECT awty.schedule('orders', n::text, 'note', at => now() + interval '1 s') FROM generate_series(1, 20) AS n"
-            ))
+                 SELECT awty.schedule('orders', n::text, 'note', at => now() + interval '1 s')
+                 FROM generate_series(1, 20) AS n",
+            )
             .unwrap();
     }
     for database in databases {

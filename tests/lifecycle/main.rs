@@ -5,14 +5,19 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // in a test the panic is the report
 
+mod activity;
 mod clients;
 mod crash;
+mod ddl;
 mod effects;
 mod fairness;
 mod guards;
+mod history;
 mod missed;
+mod not_preloaded;
 mod own_check;
 mod reload;
 mod set_based;
 mod shop;
 mod slots;
+mod standby;

@@ -1,0 +1,70 @@
+//! What is seen of awty from outside: `pg_stat_activity` and `awty.status`.
+
+use crate::shop::{GATE, NOTE, Shop};
+
+/// P6: processes have fixed names, and show nothing of jobs, entities and arguments.
+#[test]
+fn processes_show_no_names_keys_or_arguments() {
+    let shop = Shop::open();
+    shop.job("secret_job", &format!("BEGIN {GATE} RETURN NULL; END"), "");
+    let gate = shop.close_gate();
+    shop.schedule("secret_key", "secret_job", "after => '0', args => '{\"secret\": \"argument\"}'");
+    shop.await_at_gate();
+    let shown = shop.cluster.psql(
+        "postgres",
+        "SELECT backend_type, application_name, query FROM pg_stat_activity WHERE backend_type LIKE 'awty%' ORDER BY 1",
+    );
+    assert_eq!(shown.trim(), "awty launcher||\nawty worker||awty: running checks");
+    shop.cluster.create_user("postgres", "other");
+    let mut other = shop.cluster.client("postgres", "other");
+    let worker = shop.cluster.pids("awty worker")[0];
+    let seen = other.query_one("SELECT query FROM pg_stat_activity WHERE pid = $1", &[&worker]).unwrap();
+    assert_eq!(seen.get::<_, &str>(0), "<insufficient privilege>");
+    drop(gate);
+    shop.end_of("secret_key");
+    let log = shop.cluster.log_since(0);
+    assert!(!log.contains("secret_key"), "{log}");
+}
+
+/// P10: an idle database has no lasting connection, and the launcher is connected to none.
+#[test]
+fn an_idle_database_has_no_lasting_connection() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    shop.schedule("1", "note", "after => '0'");
+    shop.schedule("2", "note", "after => '1 h'");
+    assert_eq!(shop.end_of("1").outcome, "done");
+    let alone = "SELECT string_agg(backend_type || coalesce(datname, ''), ',') = 'awty launcher'
+                 FROM pg_stat_activity WHERE backend_type LIKE 'awty%'";
+    shop.await_true("the launcher to be alone", alone);
+}
+
+/// The status of a database tells a silent stop from an idle moment.
+#[test]
+fn the_status_shows_what_is_overdue() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    shop.schedule("1", "note", "after => '0'");
+    let slot = shop.end_of("1").slot;
+    let idle = "SELECT enabled AND NOT held AND why IS NULL AND slot = '1 s' AND lag = '0' AND oldest_overdue IS NULL
+                       AND pending = 0 AND held_checks = 0 AND last_error IS NULL AND database = 'postgres' FROM awty.status";
+    assert!(
+        shop.cluster.value::<bool>("postgres", idle),
+        "{}",
+        shop.cluster.psql("postgres", "SELECT * FROM awty.status")
+    );
+    let shown: chrono::DateTime<chrono::Utc> = shop.cluster.value("postgres", "SELECT last_slot_run FROM awty.status");
+    assert_eq!(shown, slot);
+
+    shop.cluster.configure("awty.enabled = off");
+    shop.cluster.reload();
+    shop.await_true("awty to be disabled", "SELECT NOT enabled FROM awty.status");
+    shop.schedule("2", "note", "after => '0'");
+    let slot = shop.slot_of("2");
+    shop.await_true("a lag of more than a second", "SELECT lag > '1 s' FROM awty.status");
+    let shown: chrono::DateTime<chrono::Utc> = shop.cluster.value("postgres", "SELECT oldest_overdue FROM awty.status");
+    assert_eq!(shown, slot);
+    // The role itself may look, and sees the same.
+    let row = shop.client().query_one("SELECT pending, lag > '1 s' FROM awty.status", &[]).unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, bool>(1)), (1, true));
+}

@@ -1,0 +1,249 @@
+//! DDL beside awty: databases that are dropped, copied and renamed, the extension itself, and the functions and roles of jobs.
+
+use crate::shop::{GATE, NOTE, Shop};
+use awty_testkit::Cluster;
+use awty_testkit::postgres::error::SqlState;
+
+/// A cluster whose database `d` has awty, a job `note` and a job `slow`, which sleeps for ten minutes, with a timeout of
+/// a second.
+fn with_database() -> Shop {
+    let shop = Shop::open();
+    shop.cluster.execute("postgres", &["CREATE DATABASE d OWNER shop"]);
+    shop.cluster.create_extension("d");
+    shop.cluster.execute("d", &["GRANT USAGE ON SCHEMA awty TO shop"]);
+    shop.cluster
+        .client("d", "shop")
+        .batch_execute(
+            "CREATE FUNCTION public.note(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
+             CREATE FUNCTION public.slow(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS
+               $$ BEGIN PERFORM pg_sleep(600); RETURN NULL; END $$;
+             SELECT awty.register('note', 'public.note');
+             SELECT awty.register('slow', 'public.slow', timeout => '1 s', retry_after => '1 h')",
+        )
+        .unwrap();
+    shop
+}
+
+/// Has a check of `d` run just now, so that its worker is still there, and another one in the future.
+fn keep_busy(shop: &Shop, job: &str) {
+    shop.cluster.execute(
+        "d",
+        &[
+            "SELECT awty.schedule('orders', 'future', 'note', after => '1 h')",
+            &format!("SELECT awty.schedule('orders', '1', '{job}', after => '0')"),
+        ],
+    );
+    match job {
+        "note" => shop.cluster.await_sql("d", "the check to be done", "SELECT count(*) = 1 FROM awty.future_job_history"),
+        _ => shop.await_true(
+            "the run",
+            "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'PgSleep')",
+        ),
+    }
+}
+
+/// P10: neither an idle awty nor a run with a short timeout keeps a database from being dropped.
+#[test]
+fn a_database_can_be_dropped_whether_awty_is_idle_or_busy_in_it() {
+    for job in ["note", "slow"] {
+        let shop = with_database();
+        keep_busy(&shop, job);
+        shop.cluster.execute("postgres", &["DROP DATABASE d"]);
+        shop.job("note", NOTE, "");
+        shop.schedule("1", "note", "after => '0'");
+        assert_eq!(shop.end_of("1").outcome, "done");
+    }
+}
+
+/// P10: WITH (FORCE) ends a run, for the owner of the database as well.
+#[test]
+fn a_database_can_be_dropped_by_force_in_the_middle_of_a_run() {
+    let shop = with_database();
+    shop.cluster.execute("postgres", &["ALTER ROLE shop CREATEDB"]);
+    shop.cluster.execute("d", &["SELECT awty.alter('slow', timeout => '1 h')"]);
+    keep_busy(&shop, "slow");
+    shop.run("DROP DATABASE d WITH (FORCE)");
+    shop.job("note", NOTE, "");
+    shop.schedule("1", "note", "after => '0'");
+    assert_eq!(shop.end_of("1").outcome, "done");
+}
+
+/// P10: the same for copying a database and for renaming it; awty goes on under the new name.
+#[test]
+fn a_database_can_be_copied_and_renamed_whether_awty_is_idle_or_busy_in_it() {
+    for job in ["note", "slow"] {
+        let shop = with_database();
+        keep_busy(&shop, job);
+        shop.cluster.execute("postgres", &["CREATE DATABASE copy TEMPLATE d", "ALTER DATABASE d RENAME TO e"]);
+        shop.cluster.execute("e", &["SELECT awty.schedule('orders', '2', 'note', after => '0')"]);
+        shop.cluster.await_sql(
+            "e",
+            "a check in the renamed database",
+            "SELECT EXISTS (SELECT FROM awty.future_job_history WHERE entity_key = '2' AND outcome = 'done')",
+        );
+    }
+}
+
+/// P10, P1: DROP EXTENSION waits for the run that is going on and no longer; then awty can be installed again at once.
+#[test]
+fn the_extension_can_be_dropped_beside_a_run_and_created_again() {
+    let shop = Shop::open();
+    let gated = format!("BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); {GATE} RETURN NULL; END");
+    shop.job("gated", &gated, "");
+    let gate = shop.close_gate();
+    for key in 1..=3 {
+        shop.schedule(&key.to_string(), "gated", "after => '0'");
+    }
+    shop.await_at_gate();
+    let mut client = shop.cluster.superuser("postgres");
+    let dropping = std::thread::spawn(move || {
+        client.batch_execute("DROP EXTENSION awty CASCADE").unwrap();
+        client
+    });
+    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype <> 'advisory' AND NOT granted)";
+    shop.await_true("DROP EXTENSION to wait for the run", waits);
+    drop(gate);
+    let mut client = dropping.join().unwrap();
+    assert!(shop.notes("1") <= 1 && shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM shop.note") >= 1);
+
+    client.batch_execute("CREATE EXTENSION awty; GRANT USAGE ON SCHEMA awty TO shop; TRUNCATE shop.note").unwrap();
+    shop.job("note", NOTE, "");
+    shop.schedule("1", "note", "after => '0'");
+    let end = shop.end_of("1");
+    assert_eq!((end.why(), shop.notes("1")), (("done", None), 1), "{end:?}");
+    client.batch_execute("SELECT awty.schedule('orders', '2', 'note', after => '0')").unwrap();
+    assert_eq!(shop.end_of("2").outcome, "done");
+}
+
+/// P9: the function is what it is when the check runs: a new body runs, and what cannot be called fails with its SQLSTATE.
+#[test]
+fn a_function_that_has_changed_since_is_taken_as_it_is() {
+    let shop = Shop::open();
+    let changes = [
+        (
+            "replaced",
+            "CREATE OR REPLACE FUNCTION shop.replaced(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS
+                      $$ INSERT INTO shop.note (entity_key) VALUES ('new'); SELECT NULL::timestamptz $$",
+            ("done", None),
+        ),
+        ("dropped", "DROP FUNCTION shop.dropped", ("failed", Some("42883"))),
+        ("renamed", "ALTER FUNCTION shop.renamed RENAME TO other", ("failed", Some("42883"))),
+        (
+            "retyped",
+            "DROP FUNCTION shop.retyped; CREATE FUNCTION shop.retyped(j awty.future_job) RETURNS text LANGUAGE sql AS
+                     'SELECT NULL::text'",
+            ("failed", Some("42P13")),
+        ),
+        (
+            "of_set",
+            "DROP FUNCTION shop.of_set; CREATE FUNCTION shop.of_set(j awty.future_job) RETURNS SETOF timestamptz
+                    LANGUAGE sql AS 'SELECT now()'",
+            ("failed", Some("42P13")),
+        ),
+        (
+            "procedure",
+            "DROP FUNCTION shop.procedure; CREATE PROCEDURE shop.procedure(j awty.future_job) LANGUAGE sql AS
+                       'SELECT 1'",
+            ("failed", Some("42809")),
+        ),
+        (
+            "set_based",
+            "DROP FUNCTION shop.set_based; CREATE FUNCTION shop.set_based(j awty.future_job[])
+                       RETURNS timestamptz[] LANGUAGE sql AS 'SELECT NULL::timestamptz[]'",
+            ("failed", Some("42883")),
+        ),
+    ];
+    for (job, _, _) in changes {
+        shop.job(job, NOTE, ", max_attempts => 1");
+    }
+    let schedule = "SELECT awty.schedule('orders', name, name, at => now() + interval '2 s') FROM awty.job";
+    shop.run(schedule);
+    for (_, change, _) in changes {
+        shop.run(change);
+    }
+    for (job, _, why) in changes {
+        let end = shop.end_of(job);
+        assert_eq!(end.why(), why, "{end:?}");
+        assert!(end.sqlstate.is_none() || end.message.as_deref().is_some_and(|text| text.contains(job)), "{end:?}");
+    }
+    assert_eq!(shop.cluster.psql("postgres", "SELECT entity_key FROM shop.note").trim(), "new");
+}
+
+/// P6: without EXECUTE a check fails and is tried again; it runs after the grant.
+#[test]
+fn a_role_that_has_lost_execute_fails_until_it_is_granted() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, ", max_attempts => 100, retry_after => '1 s'");
+    shop.cluster.execute(
+        "postgres",
+        &["ALTER FUNCTION shop.note OWNER TO postgres", "REVOKE ALL ON FUNCTION shop.note FROM PUBLIC, shop"],
+    );
+    shop.cluster.execute("postgres", &["SELECT set_config('x.y', 'z', false)"]);
+    let refused = shop.client().query("SELECT awty.schedule('orders', '1', 'note', after => '0')", &[]);
+    assert_eq!(refused.unwrap_err().code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE));
+    shop.cluster.execute("postgres", &["GRANT EXECUTE ON FUNCTION shop.note TO shop"]);
+    shop.schedule("1", "note", "at => now() + interval '1 s'");
+    shop.cluster.execute("postgres", &["REVOKE ALL ON FUNCTION shop.note FROM shop"]);
+    shop.await_true("a failure", "SELECT attempt > 0 FROM awty.future_job");
+    shop.cluster.execute("postgres", &["GRANT EXECUTE ON FUNCTION shop.note TO shop"]);
+    let end = shop.end_of("1");
+    assert_eq!((end.why(), shop.notes("1")), (("done", None), 1), "{end:?}");
+}
+
+/// P7, P3: a role that may not connect waits, without a failed attempt, and its checks run after the grant.
+#[test]
+fn a_role_that_cannot_connect_waits_until_it_can() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    shop.cluster.create_user("postgres", "other");
+    shop.cluster.execute("postgres", &["GRANT CONNECT ON DATABASE postgres TO other"]);
+    let mut other = shop.cluster.client("postgres", "other");
+    other
+        .batch_execute(
+            "CREATE FUNCTION other.job(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
+             SELECT awty.register('other', 'other.job')",
+        )
+        .unwrap();
+    let ways = [
+        ("login", "ALTER ROLE shop NOLOGIN", "ALTER ROLE shop LOGIN"),
+        ("connect", "REVOKE CONNECT ON DATABASE postgres FROM PUBLIC", "GRANT CONNECT ON DATABASE postgres TO shop"),
+    ];
+    for (key, revoke, grant) in ways {
+        let position = shop.cluster.log_position();
+        shop.cluster.execute("postgres", &[revoke]);
+        let schedule = format!("SELECT awty.schedule('orders', '{key}', 'note', after => '0')");
+        shop.cluster.execute("postgres", &[&schedule]);
+        shop.cluster.await_log(&["WARNING", "\"shop\""], position);
+        other.batch_execute(&format!("SELECT awty.schedule('orders', 'other {key}', 'other', after => '0')")).unwrap();
+        assert_eq!(shop.end_of(&format!("other {key}")).outcome, "done");
+        let told: bool =
+            shop.cluster.value("postgres", "SELECT last_error LIKE '%no LOGIN or no CONNECT%' FROM awty.status");
+        assert!(told, "awty.status does not say so");
+        assert!(shop.ends(key).is_empty());
+        shop.cluster.execute("postgres", &[grant]);
+        let end = shop.end_of(key);
+        assert_eq!((end.why(), end.attempts), (("done", None), 1), "{end:?}");
+    }
+}
+
+/// P7, P9: the checks of a role that has been dropped end as failed, and nobody else notices.
+#[test]
+fn the_checks_of_a_dropped_role_fail() {
+    let shop = Shop::on(Cluster::builder().start());
+    shop.job("note", NOTE, "");
+    shop.schedule("1", "note", "at => now() + interval '2 s'");
+    shop.cluster.execute("postgres", &["DROP OWNED BY shop CASCADE", "DROP ROLE shop"]);
+    shop.cluster.create_user("postgres", "other");
+    shop.await_time(shop.slot_of("1"), 1);
+    // Registering anything has the database visited at once; otherwise the audit finds it within a minute.
+    shop.cluster
+        .client("postgres", "other")
+        .batch_execute(
+            "CREATE FUNCTION other.job(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
+             SELECT awty.register('other', 'other.job'), awty.schedule('orders', '2', 'other', after => '0')",
+        )
+        .unwrap();
+    let end = shop.end_of("1");
+    assert_eq!((end.why(), end.attempts), (("failed", Some("42704")), 0), "{end:?}");
+    assert_eq!(shop.end_of("2").outcome, "done");
+}

@@ -1,0 +1,27 @@
+//! Without `shared_preload_libraries`: one may look, and is told what to do.
+
+use crate::shop::Shop;
+use awty_testkit::Cluster;
+
+/// P9: the extension can be created and read; what would never run is refused with the line to add.
+#[test]
+fn without_preloading_one_may_look_and_is_told_the_line_to_add() {
+    let shop = Shop::on(Cluster::builder().without_preload().start());
+    shop.run(
+        "CREATE FUNCTION shop.note(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
+         SELECT * FROM awty.job; SELECT * FROM awty.future_job; SELECT * FROM awty.future_job_history",
+    );
+    let status = "SELECT NOT enabled AND last_error LIKE '%shared_preload_libraries%' FROM awty.status";
+    assert!(shop.cluster.value::<bool>("postgres", status));
+    for call in [
+        "SELECT awty.register('note', 'shop.note')",
+        "SELECT awty.schedule('orders', '1', 'note', after => '1 h')",
+        "SELECT awty.cancel('orders', '1')",
+        "SELECT awty.adopt()",
+    ] {
+        let error = shop.client().batch_execute(call).unwrap_err();
+        let error = error.as_db_error().unwrap();
+        assert_eq!(error.code().code(), "55000", "{call}: {error:?}");
+        assert!(error.hint().unwrap().contains("shared_preload_libraries = 'awty'"), "{call}: {error:?}");
+    }
+}
