@@ -31,6 +31,15 @@ statement!(
     c"SELECT pg_catalog.min(finished_at), pg_catalog.max(finished_at) FROM awty.future_job_history_default"
 );
 
+statement!(
+    select_grantees,
+    [TEXTOID],
+    c"SELECT DISTINCT a.grantee::pg_catalog.regrole::pg_catalog.text
+      FROM pg_catalog.pg_class AS c CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) AS a
+      WHERE c.relnamespace = 'awty'::pg_catalog.regnamespace AND c.relname = $1::pg_catalog.name
+        AND a.grantee <> c.relowner"
+);
+
 fn name_of(day: NaiveDate) -> String {
     format!("{PREFIX}{}", day.format("%Y%m%d"))
 }
@@ -113,13 +122,25 @@ fn create(day: NaiveDate) {
     let name = name_of(day);
     run(&format!("CREATE TABLE awty.{name} (LIKE awty.future_job_history INCLUDING DEFAULTS INCLUDING CONSTRAINTS)"));
     run(&format!("REVOKE ALL ON awty.{name} FROM PUBLIC"));
+    // As in the install script: what ALTER DEFAULT PRIVILEGES has given away, and those who may read or write all data.
+    for role in grantees(&name) {
+        run(&format!("REVOKE ALL ON awty.{name} FROM {role}"));
+    }
+    run(&format!("ALTER TABLE awty.{name} ENABLE ROW LEVEL SECURITY"));
     run(&format!(
         "ALTER TABLE awty.future_job_history ATTACH PARTITION awty.{name} \
          FOR VALUES FROM ('{day} 00:00:00+00') TO ('{next} 00:00:00+00')"
     ));
 }
 
-/// Runs a command whose only variable parts are dates.
+/// Who else has rights on a partition, quoted where need be.
+fn grantees(name: &str) -> Vec<Text> {
+    select_grantees(|s| {
+        s.query(&[Some(Text::from(name).datum())], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect())
+    })
+}
+
+/// Runs a command whose only variable parts are dates, and roles that PostgreSQL has quoted.
 fn run(command: &str) {
     let Ok(command) = CString::new(command) else { return };
     // SAFETY: SPI is connected for the duration; an ERROR unwinds and the abort cleans up.
