@@ -125,13 +125,18 @@ CREATE TABLE awty.future_job_history (
     outcome         text COLLATE "C" NOT NULL,
     sqlstate        text COLLATE "C",
     message         text,
-    role            regrole,
+    role            regrole
     -- No CHECK here: PostgreSQL would read its expression anew for each row that is archived, and only awty writes.
-    CONSTRAINT future_job_history_pkey PRIMARY KEY (id, finished_at)
 ) PARTITION BY RANGE (finished_at);
 
-CREATE INDEX future_job_history_entity_idx ON awty.future_job_history (entity_name, entity_key);
-
 -- Takes what no daily partition is there for, so that nothing ever fails for want of one. awty makes the daily ones
--- ahead of time, so this one stays empty.
-CREATE TABLE awty.future_job_history_default PARTITION OF awty.future_job_history DEFAULT;
+-- ahead of time, with the same keys, so this one stays empty.
+--
+-- Each partition has its primary key and index, and the table as a whole has none. If it had, no dump could be restored:
+-- pg_dump carries the daily partitions as ordinary tables with keys of their own, which would collide with those that a
+-- partition gets from its parent when it is attached.
+CREATE TABLE awty.future_job_history_default PARTITION OF awty.future_job_history (
+    CONSTRAINT future_job_history_default_pkey PRIMARY KEY (id, finished_at)
+) DEFAULT;
+
+CREATE INDEX future_job_history_default_entity_idx ON awty.future_job_history_default (entity_name, entity_key);

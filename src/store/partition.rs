@@ -120,7 +120,7 @@ fn strays() -> (Option<NaiveDate>, Option<NaiveDate>) {
 fn create(day: NaiveDate) {
     let Some(next) = day.succ_opt() else { return };
     let name = name_of(day);
-    run(&format!("CREATE TABLE awty.{name} (LIKE awty.future_job_history INCLUDING DEFAULTS INCLUDING CONSTRAINTS)"));
+    run(&format!("CREATE TABLE awty.{name} (LIKE awty.future_job_history_default INCLUDING INDEXES)"));
     run(&format!("REVOKE ALL ON awty.{name} FROM PUBLIC"));
     // As in the install script: what ALTER DEFAULT PRIVILEGES has given away, and those who may read or write all data.
     for role in grantees(&name) {
