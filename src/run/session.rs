@@ -25,6 +25,8 @@ pub fn override_settings() {
         (c"default_transaction_deferrable", c"off"),
         (c"idle_in_transaction_session_timeout", c"0"),
         (c"statement_timeout", c"0"),
+        // An error would end the process instead of the run.
+        (c"exit_on_error", c"off"),
         #[cfg(any(feature = "pg17", feature = "pg18"))]
         (c"transaction_timeout", c"0"),
         // A parallel worker would escape the limits of the run.

@@ -6,9 +6,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // in a test the panic is the report
 
 mod activity;
+mod bad_jobs;
 mod clients;
 mod crash;
 mod ddl;
+mod dump;
 mod effects;
 mod fairness;
 mod guards;
