@@ -40,18 +40,30 @@ ALTER TABLE awty.tally ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.intent ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.origin ENABLE ROW LEVEL SECURITY;
 
--- A role sees the jobs that it may become.
-CREATE POLICY own_jobs ON awty.job FOR SELECT TO PUBLIC USING (pg_catalog.pg_has_role(role, 'MEMBER'));
+-- A role sees the jobs that it may become. From PostgreSQL 16 on, where a membership may come without SET, that is a
+-- privilege of its own; which one to ask for is decided in the query and not here, because pg_upgrade carries policies
+-- along.
+CREATE POLICY own_jobs ON awty.job FOR SELECT TO PUBLIC USING (
+    pg_catalog.pg_has_role(role, (SELECT CASE
+        WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog.>=) 160000
+        THEN 'SET' ELSE 'MEMBER' END))
+);
 
--- A role sees the checks of jobs that it may become, and those that it scheduled.
+-- A role sees the checks of jobs that it may become (awty.job shows it no others), and those that it scheduled.
 CREATE POLICY own_checks ON awty.future_job FOR SELECT TO PUBLIC USING (
-    pg_catalog.pg_has_role(scheduled_by, 'MEMBER')
-    OR job OPERATOR(pg_catalog.=) ANY (ARRAY(
-        SELECT j.name FROM awty.job AS j WHERE pg_catalog.pg_has_role(j.role, 'MEMBER')))
+    pg_catalog.pg_has_role(scheduled_by, (SELECT CASE
+        WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog.>=) 160000
+        THEN 'SET' ELSE 'MEMBER' END))
+    OR job OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT j.name FROM awty.job AS j))
 );
 
 CREATE POLICY own_history ON awty.future_job_history FOR SELECT TO PUBLIC USING (
-    pg_catalog.pg_has_role(scheduled_by, 'MEMBER') OR pg_catalog.pg_has_role(role, 'MEMBER')
+    pg_catalog.pg_has_role(scheduled_by, (SELECT CASE
+        WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog.>=) 160000
+        THEN 'SET' ELSE 'MEMBER' END))
+    OR pg_catalog.pg_has_role(role, (SELECT CASE
+        WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog.>=) 160000
+        THEN 'SET' ELSE 'MEMBER' END))
 );
 
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty TO PUBLIC;

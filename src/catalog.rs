@@ -74,6 +74,9 @@ pub fn role(name: &CStr) -> Option<pg_sys::Oid> {
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
+/// What [`can_become`] is called in `pg_has_role()`.
+pub const BECOME: &str = if cfg!(any(feature = "pg14", feature = "pg15")) { "MEMBER" } else { "SET" };
+
 /// May this role become that one, by SET ROLE?
 pub fn can_become(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: catalog lookups in a transaction.

@@ -59,11 +59,11 @@ statement!(
 
 statement!(
     select_names,
-    [OIDOID],
+    [OIDOID, TEXTOID],
     c"SELECT j.name FROM awty.job AS j
-      WHERE pg_catalog.pg_has_role($1, j.role, 'MEMBER')
+      WHERE pg_catalog.pg_has_role($1, j.role, $2)
          OR EXISTS (SELECT FROM pg_catalog.unnest(j.allowed) AS a (role)
-                    WHERE pg_catalog.pg_has_role($1, a.role, 'MEMBER'))
+                    WHERE pg_catalog.pg_has_role($1, a.role, $2))
       ORDER BY j.name LIMIT 10000"
 );
 
@@ -233,7 +233,7 @@ pub fn allowed(name: &Text) -> Vec<pg_sys::Oid> {
 pub fn names_for(role: pg_sys::Oid) -> Vec<String> {
     bracket(|| {
         select_names(|s| {
-            s.query(&[arg(role)], |rows| {
+            s.query(&[arg(role), arg(catalog::BECOME)], |rows| {
                 (0..rows.len()).filter_map(|row| rows.get::<Text>(row, 1)).map(|name| name.to_string()).collect()
             })
         })

@@ -2,11 +2,12 @@
 \pset format unaligned
 \pset tuples_only on
 
--- Without a comment: none.
+-- Without a comment: none. (Row types are members too from PostgreSQL 17 on.)
 SELECT pg_describe_object(classid, objid, 0) FROM pg_depend
 WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
     AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'awty')
-    AND obj_description(objid, classid::regclass::name) IS NULL;
+    AND obj_description(objid, classid::regclass::name) IS NULL
+    AND classid <> 'pg_type'::regclass;
 SELECT a.attrelid::regclass, a.attname FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
 WHERE c.relnamespace = 'awty'::regnamespace AND c.relkind IN ('r', 'p', 'v') AND NOT c.relispartition
     AND a.attnum > 0 AND NOT a.attisdropped AND col_description(a.attrelid, a.attnum) IS NULL;
