@@ -20,9 +20,11 @@ CREATE FUNCTION test.attempts() RETURNS TABLE (relation text, statement text, st
             'LOCK TABLE awty.%I IN ROW SHARE MODE', 'LOCK TABLE awty.%I IN ROW EXCLUSIVE MODE', 'LOCK TABLE awty.%I IN SHARE MODE', 'LOCK TABLE awty.%I IN ACCESS EXCLUSIVE MODE']) AS template,
          format(template, relation) AS statement
     UNION ALL
+    SELECT 'future_job_history', statement, test.sqlstate(statement)
+    FROM unnest('{UPDATE awty.future_job_history SET message = NULL}'::text[]) AS statement
+    UNION ALL
     SELECT relation, statement, test.sqlstate(statement)
     FROM (VALUES ('job', 'max_checks = 1', 'x text REFERENCES awty.job'), ('future_job', 'held = true', 'x bigint REFERENCES awty.future_job'),
-            ('future_job_history', 'message = NULL', 'x bigint, y timestamptz, FOREIGN KEY (x, y) REFERENCES awty.future_job_history'),
             ('future_job_history_default', 'message = NULL', 'x bigint, y timestamptz, FOREIGN KEY (x, y) REFERENCES awty.future_job_history_default'),
             ('tally', 'crashes = 0', 'x bigint REFERENCES awty.tally'), ('intent', 'check_ids = ''{}''', 'x integer REFERENCES awty.intent'),
             ('origin', 'database = 1', 'x bigint REFERENCES awty.origin'), ('status', 'held = false', 'x boolean REFERENCES awty.status (held)')) AS u (relation, change, refers),
