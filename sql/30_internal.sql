@@ -7,7 +7,8 @@
 --   runs, run_time   runs in all, failed ones too, and their time
 --   started_at, lateness
 --                    of the last run
---   crashes          how often the server went down while this check was about to run or running; back to 0 when a run ends
+--   crashes          how often the server went down while this check was about to run or running, or its process while it
+--                    was running; back to 0 when a run ends
 CREATE TABLE awty.tally (
     check_id        bigint NOT NULL,
     runs            integer NOT NULL DEFAULT 0,

@@ -10,7 +10,7 @@ use crate::board::{self, Database, State, Trouble};
 use crate::run::session;
 use crate::run::transaction::{Verdict, transaction};
 use crate::store::history::{self, Failure};
-use crate::store::{future_job, intent, origin, partition, tally};
+use crate::store::{future_job, intent, origin, partition};
 use crate::{catalog, clock, error, executor, process, settings};
 use awty_core::Outcome;
 use pgrx::{pg_guard, pg_sys};
@@ -102,13 +102,7 @@ fn take_up_intents(first_visit: bool) {
     if left.is_empty() || !first_visit || clean {
         return;
     }
-    for id in tally::blame(&left, settings::max_crashes()) {
-        pgrx::warning!(
-            "awty: check {id} is held, because the server went down {} times while it was running; \
-             SELECT awty.release({id}); lets it run again",
-            settings::max_crashes()
-        );
-    }
+    executor::blame(&left);
 }
 
 /// Says once, in the log, what keeps awty from running here.

@@ -387,6 +387,17 @@ pub fn warn_held(database: &str) {
     .report(PgLogLevel::WARNING);
 }
 
+/// Says in the server log that a check is held.
+pub fn warn_check_held(id: i64, crashes: i32) {
+    ErrorReport::new(
+        Code::ERRCODE_WARNING,
+        format!("awty: check {id} is held, because the server or its process went down {crashes} times while it was running"),
+        "awty",
+    )
+    .set_hint(format!("SELECT awty.release({id}); lets it run again."))
+    .report(PgLogLevel::WARNING);
+}
+
 /// Says once in the server log that no worker could be started.
 pub fn warn_no_room() {
     ErrorReport::new(Code::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "awty could not start a worker process", "awty")

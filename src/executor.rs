@@ -6,8 +6,7 @@
 
 use crate::board::{self, Run};
 use crate::clock;
-use crate::error::Error;
-use crate::error::state;
+use crate::error::{self, Error, state};
 use crate::function::{self, Function};
 use crate::run::call::call;
 use crate::run::row::{self, Locked, Row, Table};
@@ -16,7 +15,8 @@ use crate::run::transaction::{Verdict, transaction};
 use crate::store::future_job::{self, Again, Candidate};
 use crate::store::history::{self, Failure, RunRecord};
 use crate::store::job::{self, Job};
-use crate::{catalog, run::session};
+use crate::store::tally;
+use crate::{catalog, run::session, settings};
 use awty_core::{After, Answer, Before, Mono, Outcome, Time, guard};
 use chrono::TimeDelta;
 use pgrx::datum::TimestampWithTimeZone;
@@ -267,6 +267,15 @@ const RELATIONS: [&CStr; 9] = [
     c"origin",
     c"identity",
 ];
+
+/// Counts against these checks that the server or their process went down while they were about to run or running, and
+/// holds those of which that is too often.
+pub fn blame(ids: &[i64]) {
+    let most = settings::max_crashes();
+    for id in tally::blame(ids, most) {
+        error::warn_check_held(id, most);
+    }
+}
 
 /// The first locks of every transaction on awty's rows: they keep DROP EXTENSION out until it ends. `false` if the
 /// extension is gone, so that there is nothing to do.

@@ -208,7 +208,7 @@ pub fn register() {
     );
     int(
         c"awty.max_crashes",
-        c"Sets after how many crashes of the server a check that was running each time is held.",
+        c"Sets how often the server or a worker may go down during runs of a check before the check is held.",
         c"A held check stays in awty.future_job until awty.release().",
         &MAX_CRASHES,
         1,

@@ -5,7 +5,7 @@
 //! Does not: compare by locale.
 
 use pgrx::{FromDatum, pg_sys};
-use std::fmt;
+use std::fmt::{self, Write};
 
 /// A text value, copied out of the server's memory.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -43,7 +43,11 @@ impl From<&std::ffi::CStr> for Text {
 
 impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&String::from_utf8_lossy(&self.0))
+        if is_utf8() {
+            return f.write_str(&String::from_utf8_lossy(&self.0));
+        }
+        // What is sent to the client is taken to be in the database's encoding.
+        self.0.iter().try_for_each(|byte| f.write_char(if byte.is_ascii() { char::from(*byte) } else { '?' }))
     }
 }
 
@@ -60,14 +64,19 @@ impl FromDatum for Text {
     }
 }
 
+/// Does the connected database hold UTF-8?
+fn is_utf8() -> bool {
+    // SAFETY: a getter.
+    unsafe { pg_sys::GetDatabaseEncoding() == pg_sys::pg_enc::PG_UTF8 as i32 }
+}
+
 /// A message from anywhere as a text value that the database's encoding can hold, cut at `max` bytes.
 pub fn message_datum(message: &str, max: usize) -> pg_sys::Datum {
     let mut end = message.len().min(max);
     while !message.is_char_boundary(end) {
         end -= 1;
     }
-    // SAFETY: reads the encoding of the connected database.
-    let utf8 = unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8 as i32;
+    let utf8 = is_utf8();
     let shown: String =
         message[..end].chars().map(|c| if c == '\0' || !(utf8 || c.is_ascii()) { '?' } else { c }).collect();
     Text::from(shown.as_str()).datum()

@@ -18,7 +18,7 @@ pub enum Occupancy {
     Starting,
     /// A worker is at work. Next: `Free`, or `Abandoned` if it was terminated in a run that ignored its timeout.
     Taken,
-    /// Its last run is still to be booked as timed out, by the next worker of that role. Next: `Free`.
+    /// Its worker ended in the middle of a run, and the next worker of that role has to see to that. Next: `Free`.
     Abandoned,
 }
 
@@ -44,6 +44,8 @@ pub struct Seat {
     /// The address of its latch.
     pub latch: usize,
     pub run: Option<Run>,
+    /// Was the run that it abandoned terminated because it ignored its timeout?
+    pub overran: bool,
     /// Since when it has been working without a pause (monotonic microseconds); 0: it is waiting.
     pub busy_since: i64,
     /// When a worker was asked for (monotonic microseconds).
@@ -61,6 +63,7 @@ impl Seat {
         pid: 0,
         latch: 0,
         run: None,
+        overran: false,
         busy_since: 0,
         asked_at: 0,
         claims: [0; MAX_BATCH],
@@ -91,9 +94,10 @@ impl Seat {
         self.claimed = 0;
     }
 
-    /// Leaves the seat, but not its claim: the run is still to be booked.
-    pub fn abandon(&mut self) {
+    /// Leaves the seat, but not its claim: the run is still to be seen to. `overran` says that it was over its time.
+    pub fn abandon(&mut self, overran: bool) {
         self.occupancy = Occupancy::Abandoned;
+        self.overran = overran;
         self.pid = 0;
         self.latch = 0;
         self.busy_since = 0;

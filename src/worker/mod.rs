@@ -115,7 +115,7 @@ impl Worker {
             if let Some(from) = self.seat.take_due(clock::to_timestamp(clock::now())) {
                 self.agenda.go_back_to(from);
             }
-            self.book_abandoned();
+            self.see_to_abandoned();
             let tasks = match transaction(|| Verdict::Commit(self.agenda.next())) {
                 Ok(Some(tasks)) => tasks,
                 Ok(None) => return Next::Leave,
@@ -225,11 +225,21 @@ impl Worker {
         ran
     }
 
-    /// Books the runs of this role that ignored their timeout and were terminated with their process.
-    fn book_abandoned(&mut self) {
+    /// Sees to the runs of this role that their processes did not survive. One that ignored its timeout is booked as timed
+    /// out. One that ended its process otherwise, by itself or by an administrator, counts as a crash of its own: it is run
+    /// alone and last from now on, and held if that happens too often.
+    fn see_to_abandoned(&mut self) {
         while let Some(abandoned) = self.seat.next_abandoned() {
             let found = transaction(|| Verdict::Commit(self.agenda.locate(&abandoned.ids))).unwrap_or_default();
-            if let [task] = found.as_slice()
+            if !abandoned.overran {
+                let _ = transaction(|| {
+                    if executor::lock_extension() {
+                        executor::blame(&abandoned.ids);
+                    }
+                    Verdict::Commit(())
+                });
+                self.agenda.isolate(&abandoned.ids);
+            } else if let [task] = found.as_slice()
                 && let [check] = task.checks.as_slice()
             {
                 let able_since = self.agenda.able_since(&task.job);

@@ -1,7 +1,7 @@
 //! The worker's own seat on the board.
 //!
-//! Invariant: however the process ends, the seat is given back, and work that was begun is due again; only a run that had to
-//! be terminated for ignoring its timeout keeps the seat, and with it its claim, until it is booked.
+//! Invariant: however the process ends, work that was begun is due again, and the seat is given back; where the process ended
+//! in the middle of a run, the run keeps the seat, and with it its claim, until the next worker has seen to it.
 //! Does not: survive a crash of the server, which forgets all seats.
 
 use crate::board::{self, NEVER, Occupancy};
@@ -25,9 +25,11 @@ pub struct MySeat {
     role: pg_sys::Oid,
 }
 
-/// A run whose process was terminated because it ignored its timeout.
+/// A run whose process ended in the middle of it.
 pub struct Abandoned {
     pub seat: usize,
+    /// Because it ignored its timeout.
+    pub overran: bool,
     pub ids: Vec<i64>,
     pub took: TimeDelta,
 }
@@ -145,7 +147,7 @@ impl MySeat {
         });
     }
 
-    /// A terminated run of this role that is still to be booked.
+    /// A run of this role whose process ended in the middle of it, still to be seen to.
     pub fn next_abandoned(&self) -> Option<Abandoned> {
         board::read(|board| {
             let found = board.seats.iter().enumerate().find(|(_, seat)| {
@@ -153,13 +155,14 @@ impl MySeat {
             });
             found.map(|(index, seat)| Abandoned {
                 seat: index,
+                overran: seat.overran,
                 ids: seat.claims().to_vec(),
                 took: TimeDelta::microseconds(seat.run.map_or(0, |run| clock::mono().since(run.began))),
             })
         })
     }
 
-    /// It has been booked.
+    /// It has been seen to.
     pub fn forget_abandoned(&self, seat: usize) {
         board::write(|board| board.seats[seat].free());
     }
@@ -195,18 +198,16 @@ fn give_back() {
         let served = board.served;
         if let Some(line) = board.role_mut(database, role) {
             line.last_served = served;
-            // A run that ended this worker from outside would end the next one as well. One that ran out of its time is
-            // booked, and does not.
-            if struck >= 2 || useful && run.is_none() {
+            // A run that ended this worker is seen to by the next one, and does not keep it from being useful.
+            if useful || run.is_some() {
                 line.failures = 0;
             } else if begun != NEVER || line.due.min(line.backlog) <= clock::to_timestamp(clock::now()) {
                 line.note_failure(mono);
             }
         }
-        if struck >= 2 {
-            board.seats[index].abandon();
-        } else {
-            board.seats[index].free();
+        match run {
+            Some(_) => board.seats[index].abandon(struck >= 2),
+            None => board.seats[index].free(),
         }
         board.wake_launcher();
     });
