@@ -11,7 +11,8 @@ use crate::run::session;
 use crate::run::transaction::{Verdict, transaction};
 use crate::store::history::{self, Failure};
 use crate::store::{future_job, intent, origin, partition};
-use crate::{catalog, clock, error, executor, process, settings};
+use crate::error::{self, Error};
+use crate::{catalog, clock, executor, process, settings};
 use awty_core::Outcome;
 use pgrx::{pg_guard, pg_sys};
 
@@ -112,12 +113,10 @@ fn tell(before: Option<Database>, found: State) {
     }
     let _ = transaction(|| {
         match found {
-            State::Held => error::warn_held(&catalog::database_name()),
-            State::OtherVersion => pgrx::warning!(
-                "awty: database \"{}\" has another version than the library, {}; ALTER EXTENSION awty UPDATE;",
-                catalog::database_name(),
-                env!("CARGO_PKG_VERSION")
-            ),
+            State::Held => error::log::database_held(&catalog::database_name()),
+            State::OtherVersion => {
+                Error::OtherVersion { installed: origin::installed_version().unwrap_or_default() }.warn();
+            }
             State::Ready | State::Unknown => {}
         }
         Verdict::Commit(())

@@ -4,11 +4,12 @@
 //! are sentences; a hint that is a statement can be pasted.
 //! Does not: decide when to refuse.
 
-use crate::catalog::CannotConnect;
 use awty_core::Time;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::PgLogLevel;
+
+pub mod log;
 
 /// What awty refuses.
 #[derive(Debug)]
@@ -267,7 +268,7 @@ impl Error {
                     .into()
             }
             Error::Standby { .. } => "Schedule on the primary server.".into(),
-            Error::ReadOnly { .. } => "SET TRANSACTION READ WRITE;".into(),
+            Error::ReadOnly { .. } => "BEGIN READ WRITE; starts a transaction that may write.".into(),
             Error::Restricted { .. } => "Call it from a trigger or from the application.".into(),
             Error::Null { argument } | Error::Empty { argument } => format!("Give \"{argument}\" a value."),
             Error::TooLong { argument, .. } => format!("Use a shorter \"{argument}\"."),
@@ -345,6 +346,11 @@ impl Error {
         report
     }
 
+    /// Says it in the server log, where there is nobody to refuse anything to.
+    pub fn warn(&self) {
+        self.report().report(PgLogLevel::WARNING);
+    }
+
     /// Raises it as an ERROR.
     pub fn raise(&self) -> ! {
         self.report().report(PgLogLevel::ERROR);
@@ -374,50 +380,4 @@ pub mod state {
     pub fn is_no_error(code: i32) -> bool {
         matches!(code & 0xfff, 0x000 | 0x040 | 0x080)
     }
-}
-
-/// Says to the client and the server log that awty holds back the checks of this database.
-pub fn warn_held(database: &str) {
-    ErrorReport::new(
-        Code::ERRCODE_WARNING,
-        format!("awty runs no checks in database \"{database}\", because they come from another one"),
-        "awty",
-    )
-    .set_hint("SELECT awty.adopt(); if this database is the one to run them.")
-    .report(PgLogLevel::WARNING);
-}
-
-/// Says in the server log that a check is held.
-pub fn warn_check_held(id: i64, crashes: i32) {
-    ErrorReport::new(
-        Code::ERRCODE_WARNING,
-        format!("awty: check {id} is held, because the server or its process went down {crashes} times while it was running"),
-        "awty",
-    )
-    .set_hint(format!("SELECT awty.release({id}); lets it run again."))
-    .report(PgLogLevel::WARNING);
-}
-
-/// Says once in the server log that no worker could be started.
-pub fn warn_no_room() {
-    ErrorReport::new(Code::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "awty could not start a worker process", "awty")
-        .set_hint("Consider increasing \"max_worker_processes\", or lowering \"awty.max_workers\".")
-        .report(PgLogLevel::WARNING);
-}
-
-/// Says once in the server log that the checks of a role wait until it can connect.
-pub fn warn_cannot_connect(role: &str, database: u32, why: CannotConnect) {
-    let (code, reason) = match why {
-        CannotConnect::NoDatabase => (Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "it accepts no connections"),
-        CannotConnect::Gone => (Code::ERRCODE_UNDEFINED_OBJECT, "the role does not exist"),
-        CannotConnect::NoLogin => (Code::ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION, "it has no LOGIN"),
-        CannotConnect::NoConnect => (Code::ERRCODE_INSUFFICIENT_PRIVILEGE, "it has no CONNECT on the database"),
-    };
-    ErrorReport::new(
-        code,
-        format!("awty runs no checks of role \"{role}\" in the database with OID {database}: {reason}"),
-        "awty",
-    )
-    .set_hint("The checks stay pending, and run when it can connect again.")
-    .report(PgLogLevel::WARNING);
 }

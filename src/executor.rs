@@ -273,7 +273,7 @@ const RELATIONS: [&CStr; 9] = [
 pub fn blame(ids: &[i64]) {
     let most = settings::max_crashes();
     for id in tally::blame(ids, most) {
-        error::warn_check_held(id, most);
+        error::log::check_held(id, most);
     }
 }
 

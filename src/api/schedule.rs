@@ -166,6 +166,6 @@ fn warn_if_held() {
         }
     };
     if held && !crate::settings::auto_adopt() {
-        error::warn_held(&catalog::database_name());
+        error::log::database_held(&catalog::database_name());
     }
 }

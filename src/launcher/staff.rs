@@ -149,7 +149,7 @@ impl Staff {
     /// Says once that the server has no room for another process; returns how long to wait.
     fn say_no_room(&mut self) -> Duration {
         if self.no_room.is_none() {
-            crate::error::warn_no_room();
+            crate::error::log::no_room();
         }
         let wait = self.no_room.unwrap_or(NO_ROOM.0);
         self.no_room = Some((wait * 2).min(NO_ROOM.1));
@@ -158,7 +158,7 @@ impl Staff {
 
     fn say_cannot_connect(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, why: CannotConnect) {
         if self.said.insert((database, role)) {
-            crate::error::warn_cannot_connect(&catalog::role_label(role), database.to_u32(), why);
+            crate::error::log::cannot_connect(&catalog::role_label(role), database.to_u32(), why);
         }
     }
 }

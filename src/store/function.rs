@@ -14,6 +14,7 @@ pub struct Found {
     pub returns_set: bool,
     pub result: pg_sys::Oid,
     pub may_execute: bool,
+    pub may_use_schema: bool,
     pub owned_by_superuser: bool,
 }
 
@@ -21,7 +22,8 @@ statement!(
     select_function,
     [TEXTOID, TEXTOID, OIDOID, OIDOID],
     c"SELECT p.oid, p.prokind, p.proretset, p.prorettype,
-             pg_catalog.has_function_privilege($4, p.oid, 'EXECUTE'), o.rolsuper
+             pg_catalog.has_function_privilege($4, p.oid, 'EXECUTE'), o.rolsuper,
+             pg_catalog.has_schema_privilege($4, n.oid, 'USAGE')
       FROM pg_catalog.pg_namespace AS n
       JOIN pg_catalog.pg_proc AS p ON p.pronamespace = n.oid
       JOIN pg_catalog.pg_authid AS o ON o.oid = p.proowner
@@ -61,6 +63,7 @@ pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid
                     result: rows.first(4)?,
                     may_execute: rows.first(5)?,
                     owned_by_superuser: rows.first(6)?,
+                    may_use_schema: rows.first(7)?,
                 })
             })
         })

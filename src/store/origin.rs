@@ -24,6 +24,14 @@ statement!(
       ON CONFLICT (identity) DO UPDATE SET database = excluded.database"
 );
 
+// Writes nothing where something has been said: two sessions that register do not wait for each other.
+statement!(
+    claim_own,
+    [OIDOID],
+    c"INSERT INTO awty.origin (identity, database) SELECT i.last_value, $1 FROM awty.identity AS i
+      WHERE NOT EXISTS (SELECT FROM awty.origin) ON CONFLICT (identity) DO NOTHING"
+);
+
 statement!(
     select_version,
     [],
@@ -51,6 +59,6 @@ pub fn adopt() {
 /// Says so where nothing has been said yet: called before anything is registered.
 pub fn claim_if_new() {
     if !is_foreign() {
-        bracket(|| insert_own(|s| s.execute(&[arg(catalog::database())])));
+        bracket(|| claim_own(|s| s.execute(&[arg(catalog::database())])));
     }
 }

@@ -1,0 +1,54 @@
+//! What awty warns of, in the server log and, where there is one, to the client.
+//!
+//! Invariant: names no job, entity or argument: the log may be read by many.
+//! Does not: end anything.
+
+use super::{Code, ErrorReport};
+use crate::catalog::CannotConnect;
+use pgrx::prelude::PgLogLevel;
+
+/// Says to the client and the server log that awty holds back the checks of this database.
+pub fn database_held(database: &str) {
+    ErrorReport::new(
+        Code::ERRCODE_WARNING,
+        format!("awty runs no checks in database \"{database}\", because they come from another one"),
+        "awty",
+    )
+    .set_hint("SELECT awty.adopt(); if this database is the one to run them.")
+    .report(PgLogLevel::WARNING);
+}
+
+/// Says in the server log that a check is held.
+pub fn check_held(id: i64, crashes: i32) {
+    ErrorReport::new(
+        Code::ERRCODE_WARNING,
+        format!("awty: check {id} is held, because the server or its process went down {crashes} times while it was running"),
+        "awty",
+    )
+    .set_hint(format!("SELECT awty.release({id}); lets it run again."))
+    .report(PgLogLevel::WARNING);
+}
+
+/// Says once in the server log that no worker could be started.
+pub fn no_room() {
+    ErrorReport::new(Code::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "awty could not start a worker process", "awty")
+        .set_hint("Consider increasing \"max_worker_processes\", or lowering \"awty.max_workers\".")
+        .report(PgLogLevel::WARNING);
+}
+
+/// Says once in the server log that the checks of a role wait until it can connect.
+pub fn cannot_connect(role: &str, database: u32, why: CannotConnect) {
+    let (code, reason) = match why {
+        CannotConnect::NoDatabase => (Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "it accepts no connections"),
+        CannotConnect::Gone => (Code::ERRCODE_UNDEFINED_OBJECT, "the role does not exist"),
+        CannotConnect::NoLogin => (Code::ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION, "it has no LOGIN"),
+        CannotConnect::NoConnect => (Code::ERRCODE_INSUFFICIENT_PRIVILEGE, "it has no CONNECT on the database"),
+    };
+    ErrorReport::new(
+        code,
+        format!("awty runs no checks of role \"{role}\" in the database with OID {database}: {reason}"),
+        "awty",
+    )
+    .set_hint("The checks stay pending, and run when it can connect again.")
+    .report(PgLogLevel::WARNING);
+}
