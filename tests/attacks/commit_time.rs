@@ -1,0 +1,119 @@
+//! Code that a run leaves to its commit: deferred triggers, cursors WITH HOLD, failures that come last.
+
+use std::time::{Duration, Instant};
+
+use crate::field::{DB, Field};
+
+/// A table in which code notes whose rights it has.
+const NOTED: &str = "
+    CREATE TABLE mallory.noted (who text, may_all text);
+    CREATE FUNCTION mallory.note() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+        BEGIN SET LOCAL ROLE postgres; EXCEPTION WHEN insufficient_privilege THEN END;
+        INSERT INTO mallory.noted VALUES (current_user, current_setting('is_superuser')); RETURN 1;
+    END $$;
+    CREATE FUNCTION mallory.note_trigger() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        PERFORM mallory.note(); RETURN NULL;
+    END $$;
+    CREATE TABLE mallory.t (i int);
+    CREATE CONSTRAINT TRIGGER late AFTER INSERT ON mallory.t DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION mallory.note_trigger();";
+
+fn noted(field: &Field) -> String {
+    field.cluster.psql(DB, "SELECT who, may_all FROM mallory.noted").trim().to_owned()
+}
+
+/// Row 1, P6.
+#[test]
+fn a_deferred_trigger_has_the_rights_of_the_job() {
+    let field = Field::new();
+    field.sql("mallory", NOTED);
+    field.try_job("mallory", "late", "BEGIN INSERT INTO mallory.t VALUES (1); RETURN NULL; END").is_done();
+    assert_eq!(noted(&field), "mallory|off");
+}
+
+/// Row 2, P6.
+#[test]
+fn a_cursor_with_hold_has_the_rights_of_the_job() {
+    let field = Field::new();
+    field.sql("mallory", NOTED);
+    let body = "BEGIN EXECUTE 'DECLARE c CURSOR WITH HOLD FOR SELECT mallory.note()'; RETURN NULL; END";
+    field.try_job("mallory", "hold", body).is_done();
+    assert_eq!(noted(&field), "mallory|off");
+    // The cursor does not live on: the next run may declare it again.
+    field.run("mallory", "hold").is_done();
+}
+
+/// P4: such code runs before the check is locked for its end, so that no client waits for it.
+#[test]
+fn no_client_waits_for_what_a_run_left_to_its_commit() {
+    let field = Field::new();
+    field.sql(
+        "mallory",
+        "CREATE FUNCTION mallory.slow() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+             PERFORM pg_advisory_xact_lock(77); PERFORM pg_sleep(20); RETURN 1;
+         END $$;
+         CREATE FUNCTION mallory.slow_trigger() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             PERFORM mallory.slow(); RETURN NULL;
+         END $$;
+         CREATE TABLE mallory.second (i int);
+         CREATE CONSTRAINT TRIGGER later AFTER INSERT ON mallory.second DEFERRABLE INITIALLY DEFERRED
+             FOR EACH ROW EXECUTE FUNCTION mallory.slow_trigger();
+         CREATE FUNCTION mallory.defer_again() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             SET CONSTRAINTS ALL DEFERRED; INSERT INTO mallory.second VALUES (1); RETURN NULL;
+         END $$;
+         CREATE TABLE mallory.first (i int);
+         CREATE CONSTRAINT TRIGGER late AFTER INSERT ON mallory.first DEFERRABLE INITIALLY DEFERRED
+             FOR EACH ROW EXECUTE FUNCTION mallory.defer_again()",
+    );
+    field.job(
+        "mallory",
+        "hold",
+        "BEGIN EXECUTE 'DECLARE c CURSOR WITH HOLD FOR SELECT mallory.slow()'; RETURN NULL; END",
+    );
+    field.job("mallory", "again", "BEGIN INSERT INTO mallory.first VALUES (1); RETURN NULL; END");
+    for job in ["hold", "again"] {
+        let id = field.schedule("mallory", job, job);
+        field.await_sign(77);
+        let asked = Instant::now();
+        assert_eq!(field.one::<i32>("mallory", &format!("SELECT awty.cancel('thing', '{job}')")), 1);
+        assert!(asked.elapsed() < Duration::from_secs(5), "cancel() waited {:?} for {job}", asked.elapsed());
+        assert_eq!(field.end_of(id).outcome, "cancelled");
+        let worker = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid = 77";
+        field.sql("mallory", worker);
+        field.cluster.await_sql(DB, "no sign", "SELECT count(*) = 0 FROM pg_locks WHERE locktype = 'advisory'");
+    }
+    assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM mallory.second"), 0);
+    field.alice_goes_on();
+}
+
+/// Row 28, P1: what fails last undoes the whole run, and is booked.
+#[test]
+fn a_violation_that_was_deferred_undoes_the_run_and_is_archived() {
+    let field = Field::new();
+    field.sql("mallory", "CREATE TABLE mallory.u (i int UNIQUE DEFERRABLE INITIALLY DEFERRED)");
+    field
+        .try_job("mallory", "twice", "BEGIN INSERT INTO mallory.u VALUES (1), (1); RETURN NULL; END")
+        .failed_with("23505");
+    assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM mallory.u"), 0);
+}
+
+/// Row 28: a serialization failure is a failure like any other: undone, tried again, done. The sequence counts all tries.
+#[test]
+fn a_serialization_failure_is_tried_again() {
+    let field = Field::new();
+    field.sql("mallory", "CREATE SEQUENCE mallory.tries; CREATE TABLE mallory.effect (i bigint)");
+    field.job_with(
+        "mallory",
+        "retried",
+        "DECLARE n bigint := nextval('mallory.tries'); BEGIN
+             INSERT INTO mallory.effect VALUES (n);
+             IF n = 1 THEN RAISE 'not now' USING ERRCODE = 'serialization_failure'; END IF;
+             RETURN NULL;
+         END",
+        "retry_after => '1 second'",
+    );
+    let ended = field.run("mallory", "retried");
+    ended.is_done();
+    assert_eq!((ended.attempts, ended.check_count), (2, 1));
+    assert_eq!(field.one::<i64>("mallory", "SELECT sum(i)::bigint FROM mallory.effect"), 2);
+}

@@ -1,0 +1,105 @@
+//! Errors made to be archived: large, strange, or pretending to be something else.
+
+use crate::field::{DB, Field};
+
+/// Row 29: a message of any length and content becomes a row that can be read.
+#[test]
+fn any_message_is_archived_and_can_be_read() {
+    let field = Field::new();
+    for (name, message, kept) in [
+        ("huge", "repeat('x', 1000000)", "repeat('x', 4096)"),
+        ("wide", "repeat('ä', 3000)", "repeat('ä', 2048)"),
+        ("lines", "E'a\\nb\\r\\nc\\td'", "E'a\\nb\\r\\nc\\td'"),
+        (
+            "control",
+            "(SELECT string_agg(chr(i), '') FROM generate_series(1, 31) AS i)",
+            "(SELECT string_agg(chr(i), '') FROM generate_series(1, 31) AS i)",
+        ),
+        ("format", "'%s %n %d %1$s {} {0} %m'", "'%s %n %d %1$s {} {0} %m'"),
+        ("escape", "E'\\x1b[2J\\x1b]0;title\\x07red'", "E'\\x1b[2J\\x1b]0;title\\x07red'"),
+        ("quotes", "'''); DROP TABLE awty.job; --'", "'''); DROP TABLE awty.job; --'"),
+        ("empty", "''", "''"),
+        ("unicode", "U&'\\202Eright\\FEFF\\+01F600'", "U&'\\202Eright\\FEFF\\+01F600'"),
+    ] {
+        field.try_job("mallory", name, &format!("BEGIN RAISE EXCEPTION '%', {message}; END")).failed_with("P0001");
+        let same = format!("SELECT message = {kept} FROM awty.future_job_history WHERE job = '{name}'");
+        assert!(
+            field.one::<bool>("mallory", &same),
+            "{name}: {}",
+            field.cluster.psql(DB, "SELECT left(message, 99) FROM awty.future_job_history")
+        );
+    }
+    field.alice_goes_on();
+}
+
+/// Row 30: what is raised is what is archived, but for a failure that calls itself a success.
+#[test]
+fn any_sqlstate_is_archived_as_given() {
+    let field = Field::new();
+    for (name, raise, sqlstate) in [
+        ("success", "RAISE 'x' USING ERRCODE = '00000'", "P0001"),
+        ("custom", "RAISE 'x' USING ERRCODE = 'AWTY1'", "AWTY1"),
+        ("panic", "RAISE 'PANIC: x' USING ERRCODE = 'XX000'", "XX000"),
+        ("corrupted", "RAISE 'x' USING ERRCODE = 'data_corrupted'", "XX001"),
+        ("shutdown", "RAISE 'x' USING ERRCODE = 'admin_shutdown'", "57P01"),
+        ("cancel", "RAISE 'x' USING ERRCODE = 'query_canceled'", "57014"),
+        ("warning", "RAISE 'x' USING ERRCODE = '01000'", "01000"),
+        ("no_data", "RAISE 'x' USING ERRCODE = '02000'", "02000"),
+        ("assert", "ASSERT false, 'x'", "P0004"),
+        ("division", "PERFORM 1 / 0", "22012"),
+        ("no_return", "NULL", "2F005"),
+    ] {
+        let ended = field.try_job("mallory", name, &format!("BEGIN {raise}; END"));
+        assert_eq!((ended.outcome.as_str(), ended.sqlstate.as_str()), ("failed", sqlstate), "{raise}: {ended:?}");
+    }
+    field.alice_goes_on();
+}
+
+/// Row 30: what a run caught, or was told by a notice, is not taken for its error.
+#[test]
+fn the_last_error_is_the_one_that_is_archived() {
+    let field = Field::new();
+    let body = "BEGIN
+        BEGIN RAISE 'first' USING ERRCODE = 'AWTY1'; EXCEPTION WHEN OTHERS THEN RAISE WARNING 'second' USING ERRCODE = 'AWTY2'; END;
+        RAISE NOTICE 'third' USING ERRCODE = 'AWTY3';
+        RAISE 'fourth' USING ERRCODE = 'AWTY4';
+    END";
+    let ended = field.try_job("mallory", "last", body);
+    ended.failed_with("AWTY4");
+    assert_eq!(ended.message, "fourth");
+    field
+        .try_job("mallory", "caught", "BEGIN BEGIN RAISE 'x'; EXCEPTION WHEN OTHERS THEN END; RETURN NULL; END")
+        .is_done();
+    // Also where the error comes after one of awty's own in the same run.
+    let body = "BEGIN
+        BEGIN PERFORM awty.cancel('thing', 'x', 'no such job'); EXCEPTION WHEN undefined_object THEN END;
+        PERFORM awty.schedule('thing', 'x', 'no such job', at => now());
+    END";
+    field.try_job("mallory", "awtys", body).failed_with("42704");
+}
+
+/// Row 29: names with everything in them, through the whole life of a check.
+#[test]
+fn any_name_comes_back_as_it_was() {
+    let field = Field::new();
+    let names = ["'; DROP SCHEMA awty CASCADE; --", "%s%n", "a\nb", "\"quoted\"", "ä€😀", "$1", "\\", "NULL", " ", "."];
+    field.sql(
+        "mallory",
+        "CREATE FUNCTION mallory.named(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql
+             AS $$ BEGIN RAISE '%', j.job || j.entity_name || j.entity_key; END $$",
+    );
+    for name in names {
+        let quoted = name.replace('\'', "''");
+        field.sql("mallory", &format!("SELECT awty.register('{quoted}', 'mallory.named', max_attempts => 1)"));
+        let id: i64 =
+            field.one("mallory", &format!("SELECT awty.schedule('{quoted}', '{quoted}', '{quoted}', at => now())"));
+        let ended = field.end_of(id);
+        ended.failed_with("P0001");
+        assert_eq!(ended.message, name.repeat(3));
+    }
+    let kept = field.one::<i64>(
+        "mallory",
+        "SELECT count(*) FROM awty.future_job_history WHERE job = entity_name AND job = entity_key",
+    );
+    assert_eq!(kept, names.len() as i64);
+}

@@ -1,0 +1,174 @@
+//! The field of the attacks: a cluster with awty and two roles that distrust each other, and what every attack asks.
+
+use awty_testkit::postgres::Client;
+use awty_testkit::postgres::types::FromSql;
+use awty_testkit::{Builder, Cluster, PATIENCE};
+
+/// The database of all tests.
+pub const DB: &str = "postgres";
+
+pub struct Field {
+    pub cluster: Cluster,
+}
+
+/// How a check ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub outcome: String,
+    pub sqlstate: String,
+    pub message: String,
+    pub attempts: i32,
+    pub check_count: i32,
+    pub seconds: f64,
+}
+
+/// Why the server refused.
+#[derive(Debug)]
+pub struct Refusal {
+    pub message: String,
+    pub hint: String,
+}
+
+impl Field {
+    pub fn new() -> Self {
+        Self::with(Cluster::builder())
+    }
+
+    pub fn with(builder: Builder) -> Self {
+        let field = Field { cluster: builder.start() };
+        field.cluster.create_extension(DB);
+        field.cluster.create_user(DB, "alice");
+        field.cluster.create_user(DB, "mallory");
+        field
+    }
+
+    /// A connection, in which nothing waits for ever.
+    #[track_caller]
+    pub fn client(&self, role: &str) -> Client {
+        let mut client = self.cluster.client(DB, role);
+        client.batch_execute("SET statement_timeout = '60s'").unwrap();
+        client
+    }
+
+    /// Runs statements as a role, all in one transaction.
+    #[track_caller]
+    pub fn sql(&self, role: &str, sql: &str) {
+        if let Err(error) = self.client(role).batch_execute(sql) {
+            panic!("{role}: {sql}: {error:?}");
+        }
+    }
+
+    /// One value, as a role sees it.
+    #[track_caller]
+    pub fn one<T: for<'a> FromSql<'a>>(&self, role: &str, sql: &str) -> T {
+        let row = self.client(role).query_one(sql, &[]);
+        row.unwrap_or_else(|error| panic!("{role}: {sql}: {error:?}")).get(0)
+    }
+
+    /// Runs a statement that must be refused with this SQLSTATE.
+    #[track_caller]
+    pub fn refused(&self, role: &str, sql: &str, sqlstate: &str) -> Refusal {
+        let Err(error) = self.client(role).batch_execute(sql) else { panic!("{role} was not refused: {sql}") };
+        let db = error.as_db_error().unwrap_or_else(|| panic!("{sql}: {error:?}"));
+        assert_eq!(db.code().code(), sqlstate, "{role}: {sql}: {db:?}");
+        Refusal { message: db.message().into(), hint: db.hint().unwrap_or_default().into() }
+    }
+
+    /// A function `<role>.<name>` with that body in PL/pgSQL, registered as a job that is tried once.
+    #[track_caller]
+    pub fn job(&self, role: &str, name: &str, body: &str) {
+        self.job_with(role, name, body, "max_attempts => 1");
+    }
+
+    /// The same, with other options.
+    #[track_caller]
+    pub fn job_with(&self, role: &str, name: &str, body: &str, options: &str) {
+        self.sql(
+            role,
+            &format!(
+                "CREATE FUNCTION {role}.{name}(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $job$ {body} $job$;
+                 SELECT awty.register('{name}', '{role}.{name}', {options})"
+            ),
+        );
+    }
+
+    /// Schedules a check for the next slot.
+    #[track_caller]
+    pub fn schedule(&self, role: &str, job: &str, key: &str) -> i64 {
+        self.one(role, &format!("SELECT awty.schedule('thing', '{key}', '{job}', at => now())"))
+    }
+
+    /// Waits for the end of a check.
+    #[track_caller]
+    pub fn end_of(&self, id: i64) -> Ended {
+        let mut client = self.client("postgres");
+        self.cluster.await_that(&format!("the end of check {id}"), PATIENCE, || {
+            let row = client.query_opt(
+                "SELECT outcome::text, coalesce(sqlstate::text, ''), coalesce(message, ''), attempts, check_count,
+                        extract(epoch FROM run_time)::float8 FROM awty.future_job_history WHERE id = $1",
+                &[&id],
+            );
+            let row = row.map_err(|error| format!("{error:?}"))?.ok_or("not in the history")?;
+            Ok(Ended {
+                outcome: row.get(0),
+                sqlstate: row.get(1),
+                message: row.get(2),
+                attempts: row.get(3),
+                check_count: row.get(4),
+                seconds: row.get(5),
+            })
+        })
+    }
+
+    /// Schedules a check for the next slot and waits for its end.
+    #[track_caller]
+    pub fn run(&self, role: &str, job: &str) -> Ended {
+        let id = self.schedule(role, job, job);
+        self.end_of(id)
+    }
+
+    /// A job with that body, run once.
+    #[track_caller]
+    pub fn try_job(&self, role: &str, name: &str, body: &str) -> Ended {
+        self.job(role, name, body);
+        self.run(role, name)
+    }
+
+    /// A job of alice's that does nothing runs at its slot, as if nothing had happened.
+    #[track_caller]
+    pub fn alice_goes_on(&self) {
+        let known: bool = self.one("postgres", "SELECT EXISTS (SELECT FROM awty.job WHERE name = 'innocent')");
+        if !known {
+            self.job("alice", "innocent", "BEGIN RETURN NULL; END");
+        }
+        let id = self.schedule("alice", "innocent", "innocent");
+        self.end_of(id).is_done();
+        let lateness: f64 = self.one(
+            "postgres",
+            &format!("SELECT extract(epoch FROM lateness)::float8 FROM awty.future_job_history WHERE id = {id}"),
+        );
+        assert!(lateness < 5.0, "alice's check started {lateness} s late");
+    }
+
+    /// Waits until somebody holds this advisory lock: the sign by which a run says that it has come so far.
+    #[track_caller]
+    pub fn await_sign(&self, sign: i32) {
+        self.cluster.await_sql(
+            DB,
+            &format!("sign {sign}"),
+            &format!("SELECT count(*) > 0 FROM pg_locks WHERE locktype = 'advisory' AND objid = {sign} AND granted"),
+        );
+    }
+}
+
+impl Ended {
+    #[track_caller]
+    pub fn is_done(&self) {
+        assert_eq!((self.outcome.as_str(), self.sqlstate.as_str()), ("done", ""), "{self:?}");
+    }
+
+    #[track_caller]
+    pub fn failed_with(&self, sqlstate: &str) {
+        assert_eq!((self.outcome.as_str(), self.sqlstate.as_str()), ("failed", sqlstate), "{self:?}");
+    }
+}

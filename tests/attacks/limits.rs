@@ -1,0 +1,89 @@
+//! Runs that want more than their share: of time, of memory, of the stack, of the disk.
+
+use awty_testkit::Cluster;
+
+use crate::field::Field;
+
+/// Row 20, P8: the second strike comes for those who catch the first.
+#[test]
+fn a_job_that_catches_its_cancellation_is_terminated() {
+    let field = Field::new();
+    field.job_with(
+        "mallory",
+        "stubborn",
+        "BEGIN
+             LOOP BEGIN PERFORM pg_sleep(60); EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP;
+         END",
+        "timeout => '1 second', max_attempts => 1",
+    );
+    field.job_with(
+        "mallory",
+        "busy",
+        "BEGIN
+             LOOP BEGIN LOOP PERFORM sqrt(2); END LOOP; EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP;
+         END",
+        "timeout => '1 second', max_attempts => 1",
+    );
+    let ids = ["stubborn", "busy"].map(|job| field.schedule("mallory", job, job));
+    field.alice_goes_on();
+    for id in ids {
+        let ended = field.end_of(id);
+        assert_eq!((ended.outcome.as_str(), ended.sqlstate.as_str()), ("timed_out", "57014"), "{ended:?}");
+        assert!(ended.seconds < 5.0, "{ended:?}");
+    }
+    field.alice_goes_on();
+}
+
+/// Row 20: a job cannot take its own limit away.
+#[test]
+fn no_setting_takes_the_time_limit_away() {
+    let field = Field::new();
+    field.job_with(
+        "mallory",
+        "unlimited",
+        "BEGIN
+             SET statement_timeout = 0; SET lock_timeout = 0; RESET ALL;
+             PERFORM set_config('statement_timeout', '0', false);
+             PERFORM pg_sleep(60); RETURN NULL;
+         END",
+        "timeout => '500 milliseconds', max_attempts => 1",
+    );
+    let ended = field.run("mallory", "unlimited");
+    assert_eq!((ended.outcome.as_str(), ended.sqlstate.as_str()), ("timed_out", "57014"), "{ended:?}");
+    assert!(ended.seconds < 3.0, "{ended:?}");
+}
+
+/// Row 25, P7: each is a failure of that run with its own SQLSTATE; the server stays up.
+#[test]
+fn memory_stack_and_disk_end_before_the_servers_do() {
+    let field = Field::with(Cluster::builder().set("awty.job_memory", "100MB").set("temp_file_limit", "10MB"));
+    let server = field.cluster.postmaster_pid();
+    let position = field.cluster.log_position();
+    field.sql(
+        "mallory",
+        "CREATE FUNCTION mallory.deep(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN mallory.deep(i + 1); END $$;
+         CREATE FUNCTION mallory.hog() RETURNS int LANGUAGE plpgsql AS $$
+         DECLARE a text[] := '{}'; BEGIN
+             FOR i IN 1..10000 LOOP a := a || repeat('x', 1000000); END LOOP; RETURN 1;
+         END $$",
+    );
+    for (name, body, sqlstate) in [
+        ("recursion", "BEGIN PERFORM mallory.deep(1); RETURN NULL; END", "54001"),
+        ("string", "BEGIN PERFORM length(repeat('x', 1100000000)); RETURN NULL; END", "54000"),
+        ("memory", "BEGIN PERFORM mallory.hog(); RETURN NULL; END", "53200"),
+        ("held", "BEGIN EXECUTE 'DECLARE c CURSOR WITH HOLD FOR SELECT mallory.hog()'; RETURN NULL; END", "53200"),
+        (
+            "caught",
+            "BEGIN FOR i IN 1..5 LOOP BEGIN PERFORM mallory.hog(); EXCEPTION WHEN out_of_memory THEN NULL; END; END LOOP;
+             RAISE 'still here' USING ERRCODE = 'AWTY1'; END",
+            "AWTY1",
+        ),
+        ("files", "BEGIN PERFORM count(*) FROM (SELECT DISTINCT random() FROM generate_series(1, 3000000)) AS x; RETURN NULL; END", "53400"),
+    ] {
+        field.try_job("mallory", name, body).failed_with(sqlstate);
+    }
+    field.alice_goes_on();
+    assert_eq!(field.cluster.postmaster_pid(), server);
+    let log = field.cluster.log_since(position);
+    assert!(!log.contains("terminated by signal") && !log.contains("PANIC"), "{log}");
+}

@@ -1,0 +1,184 @@
+//! Locks: held in a run, kept after it, or taken by a session where awty has to pass.
+
+use std::time::{Duration, Instant};
+
+use crate::field::{DB, Field};
+
+/// Row 21, P4, P6: no lock of a user's is one that awty relies on, and none is kept for the next run.
+#[test]
+fn advisory_locks_are_no_locks_of_awtys() {
+    let field = Field::new();
+    let mut other = field.client("mallory");
+    other
+        .batch_execute(
+            "SELECT count(pg_advisory_lock(i)) FROM generate_series(0, 1999) AS i;
+             SELECT count(pg_advisory_lock(i, 0)), count(pg_advisory_lock(0, i)) FROM generate_series(0, 1999) AS i;
+             SELECT count(pg_advisory_lock(oid::bigint)) FROM pg_class",
+        )
+        .unwrap();
+    field.alice_goes_on();
+    field.job(
+        "mallory",
+        "keeping",
+        "BEGIN PERFORM pg_advisory_lock(5000000); PERFORM pg_advisory_lock_shared(5000001); RETURN NULL; END",
+    );
+    field.run("mallory", "keeping").is_done();
+    field.cluster.await_sql(
+        DB,
+        "the locks to be gone",
+        "SELECT count(*) = 0 FROM pg_locks WHERE locktype = 'advisory' AND objid >= 5000000",
+    );
+}
+
+/// Row 21, P4: a run that gives back all locks it can name does not let a second run of the same check begin, nor does one that
+/// was terminated before it is booked.
+#[test]
+fn giving_all_locks_back_lets_no_second_run_begin() {
+    let field = Field::new();
+    field.sql("mallory", "CREATE SEQUENCE mallory.running; CREATE TABLE mallory.ran (k text)");
+    // Sequences are not rolled back: whoever finds it moved by another is a second run.
+    field.job_with(
+        "mallory",
+        "open",
+        "DECLARE before bigint := nextval('mallory.running'); BEGIN
+             PERFORM pg_advisory_unlock_all();
+             PERFORM pg_sleep(4);
+             PERFORM pg_advisory_unlock_all();
+             IF nextval('mallory.running') <> before + 1 THEN RAISE 'overlap' USING ERRCODE = 'AWTY1'; END IF;
+             INSERT INTO mallory.ran VALUES (j.entity_key);
+             RETURN NULL;
+         END",
+        "max_attempts => 1",
+    );
+    let id = field.schedule("mallory", "open", "1");
+    // Other checks of the role bring a second worker, which finds this one due, too.
+    field.job("mallory", "other", "BEGIN PERFORM pg_sleep(0.1); RETURN NULL; END");
+    for key in 0..20 {
+        field.schedule("mallory", "other", &key.to_string());
+    }
+    let ended = field.end_of(id);
+    ended.is_done();
+    assert_eq!(ended.attempts, 1);
+    assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM mallory.ran"), 1);
+}
+
+/// Row 27, P7: a client waits for the rows that a run has locked no longer than the run's timeout.
+#[test]
+fn a_client_waits_for_a_row_no_longer_than_the_timeout() {
+    let field = Field::new();
+    field.sql("mallory", "CREATE TABLE mallory.t (i int); INSERT INTO mallory.t VALUES (1)");
+    field.job_with(
+        "mallory",
+        "locking",
+        "BEGIN PERFORM FROM mallory.t FOR UPDATE; PERFORM pg_advisory_xact_lock(80); PERFORM pg_sleep(60); RETURN NULL; END",
+        "timeout => '2 seconds', max_attempts => 1",
+    );
+    let id = field.schedule("mallory", "locking", "1");
+    field.await_sign(80);
+    let asked = Instant::now();
+    field.sql("mallory", "UPDATE mallory.t SET i = 2");
+    assert!(asked.elapsed() < Duration::from_secs(6), "the client waited {:?}", asked.elapsed());
+    assert_eq!(field.end_of(id).outcome, "timed_out");
+}
+
+/// Row 27: of two runs that wait for each other one is undone, tried again, and done.
+#[test]
+fn of_two_jobs_in_a_deadlock_one_is_tried_again() {
+    let field = Field::new();
+    field.sql("postgres", "CREATE TABLE public.pair (i int, n int); INSERT INTO public.pair VALUES (1, 0), (2, 0); GRANT ALL ON public.pair TO alice, mallory");
+    for (role, job, first, second) in [("alice", "hers", 1, 2), ("mallory", "his", 2, 1)] {
+        field.job_with(
+            role,
+            job,
+            &format!(
+                "BEGIN
+                     UPDATE public.pair SET n = n + 1 WHERE i = {first};
+                     PERFORM pg_advisory_xact_lock_shared({first});
+                     -- Until the other one is there, too; if it is through, there is nobody to wait for.
+                     FOR turn IN 1..100 LOOP
+                         EXIT WHEN (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = {second}) > 0 OR j.attempt > 0;
+                         PERFORM pg_sleep(0.02);
+                     END LOOP;
+                     UPDATE public.pair SET n = n + 1 WHERE i = {second};
+                     RETURN NULL;
+                 END"
+            ),
+            "retry_after => '1 second'",
+        );
+    }
+    let ids = [field.schedule("alice", "hers", "1"), field.schedule("mallory", "his", "1")];
+    let ended = ids.map(|id| field.end_of(id));
+    ended.iter().for_each(super::field::Ended::is_done);
+    assert_eq!(ended.iter().map(|ended| ended.attempts).sum::<i32>(), 3, "{ended:?}");
+    assert_eq!(field.cluster.psql(DB, "SELECT sum(n) FROM public.pair").trim(), "4");
+    field.cluster.await_sql(
+        DB,
+        "one deadlock",
+        "SELECT deadlocks = 1 FROM pg_stat_database WHERE datname = 'postgres'",
+    );
+}
+
+/// P6: a lock on the extension needs no right at all, so no run waits for one.
+#[test]
+fn a_lock_on_the_extension_holds_up_no_run() {
+    let field = Field::new();
+    field.sql("mallory", "CREATE FUNCTION mallory.f() RETURNS int LANGUAGE sql AS 'SELECT 1'");
+    field.alice_goes_on();
+    let mut holding = field.client("mallory");
+    holding.batch_execute("BEGIN; ALTER FUNCTION mallory.f() DEPENDS ON EXTENSION awty").unwrap();
+    field.alice_goes_on();
+    holding.batch_execute("ROLLBACK").unwrap();
+
+    // Nor for one who waits to be refused: he does so at once, also while a run is going on.
+    field.job("mallory", "long", "BEGIN PERFORM pg_advisory_xact_lock(81); PERFORM pg_sleep(20); RETURN NULL; END");
+    field.schedule("mallory", "long", "1");
+    field.await_sign(81);
+    field.refused("mallory", "DROP EXTENSION awty", "42501");
+    field.alice_goes_on();
+}
+
+/// P6: what a session has locked by an uncommitted call, or by reading, holds up nobody else's checks.
+#[test]
+fn an_open_transaction_holds_up_no_foreign_check() {
+    let field = Field::new();
+    let mut reading = field.client("mallory");
+    reading
+        .batch_execute("BEGIN; TABLE awty.job; TABLE awty.future_job; TABLE awty.future_job_history; TABLE awty.status")
+        .unwrap();
+    // The first job of this database is registered while somebody reads everything.
+    field.alice_goes_on();
+
+    field.job("mallory", "own", "BEGIN RETURN NULL; END");
+    field.job("alice", "hers", "BEGIN RETURN NULL; END");
+    let due: i64 = field.one("alice", "SELECT awty.schedule('thing', 'shared', 'hers', after => '2 seconds')");
+    let mut calling = field.client("mallory");
+    calling
+        .batch_execute(
+            "BEGIN;
+             SELECT awty.schedule('thing', 'shared', 'own', after => '1 day');
+             SELECT awty.cancel('thing', 'shared');
+             SELECT awty.register('another', 'mallory.own');
+             SELECT awty.alter('own', max_checks => 9);
+             SELECT awty.pause('own');
+             SELECT awty.allow('own', 'alice');
+             SELECT awty.unregister('another')",
+        )
+        .unwrap();
+    field.end_of(due).is_done();
+    // Alice's own calls for the same entity do not wait either.
+    let asked = Instant::now();
+    field.sql(
+        "alice",
+        "SELECT awty.schedule('thing', 'shared', 'hers', after => '1 day');
+         SELECT awty.schedule('thing', 'shared', 'hers', after => '2 days');
+         SELECT awty.cancel('thing', 'shared');
+         SELECT awty.register('more', 'alice.hers'); SELECT awty.unregister('more')",
+    );
+    assert!(asked.elapsed() < Duration::from_secs(5), "alice waited {:?}", asked.elapsed());
+    field.alice_goes_on();
+    calling.batch_execute("ROLLBACK").unwrap();
+    reading.batch_execute("ROLLBACK").unwrap();
+    // What could not be done meanwhile is done at the next visit.
+    field.sql("alice", "SELECT awty.pause('hers'); SELECT awty.resume('hers')");
+    field.cluster.await_sql(DB, "the partitions", "SELECT count(*) > 5 FROM pg_inherits");
+}

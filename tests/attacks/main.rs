@@ -1,0 +1,25 @@
+//! Attacks: what a hostile role tries, and what comes of it. One file per theme; each test has a cluster of its own, with the
+//! roles `alice`, who minds her own business, and `mallory`, who does not. They distrust each other.
+//!
+//! To add a file: write `tests/attacks/<theme>.rs` and add its `mod` line here.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // in a test the panic is the report
+
+mod field;
+
+mod answers;
+mod commit_time;
+mod errors;
+mod foreign_jobs;
+mod functions;
+mod hijacks;
+mod limits;
+mod locks;
+mod people;
+mod roles;
+mod settings;
+mod storms;
+mod tables;
+mod transactions;
+mod traps;
+mod visibility;

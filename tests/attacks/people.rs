@@ -1,0 +1,110 @@
+//! Roles that lose their rights, their name, or their existence while checks wait.
+
+use crate::field::{DB, Field};
+
+/// Row 33: the checks wait, the log says why once, and they run when the role can connect again. CONNECTION LIMIT is not asked.
+#[test]
+fn checks_of_a_role_that_cannot_connect_wait() {
+    for (forbid, permit, reason) in [
+        ("ALTER ROLE mallory NOLOGIN", "ALTER ROLE mallory LOGIN", "it has no LOGIN"),
+        (
+            "REVOKE CONNECT ON DATABASE postgres FROM PUBLIC; GRANT CONNECT ON DATABASE postgres TO alice",
+            "GRANT CONNECT ON DATABASE postgres TO mallory",
+            "it has no CONNECT",
+        ),
+    ] {
+        let field = Field::new();
+        let version: i32 = field.one("postgres", "SELECT current_setting('server_version_num')::int");
+        if version >= 170_000 && reason.contains("LOGIN") {
+            continue; // such a role may have a worker there
+        }
+        field.job("mallory", "own", "BEGIN RETURN NULL; END");
+        let id: i64 = field.one("mallory", "SELECT awty.schedule('thing', '1', 'own', after => '1 second')");
+        let position = field.cluster.log_position();
+        field.sql("postgres", forbid);
+        field.cluster.await_log(&["mallory", reason], position);
+        field.alice_goes_on();
+        assert_eq!(
+            field.one::<i64>(
+                "postgres",
+                &format!("SELECT count(*) FROM awty.future_job WHERE id = {id} AND attempt = 0")
+            ),
+            1
+        );
+        assert_eq!(field.cluster.log_since(position).matches(reason).count(), 1);
+        field.sql("postgres", permit);
+        let ended = field.end_of(id);
+        ended.is_done();
+        assert_eq!(ended.attempts, 1);
+    }
+}
+
+/// Row 33.
+#[test]
+fn a_connection_limit_is_for_connections() {
+    let field = Field::new();
+    field.job("mallory", "own", "BEGIN RETURN NULL; END");
+    field.sql("postgres", "ALTER ROLE mallory CONNECTION LIMIT 0 VALID UNTIL '2000-01-01'");
+    let id: i64 = field.one("postgres", "SELECT awty.schedule('thing', '1', 'own', at => now())");
+    field.end_of(id).is_done();
+}
+
+/// Row 34, P3, P7: a role that is gone leaves its checks to the history, and nobody else's are touched.
+#[test]
+fn checks_of_a_dropped_role_end_in_the_history() {
+    let field = Field::new();
+    field.job("mallory", "own", "BEGIN RETURN NULL; END");
+    let id: i64 = field.one("mallory", "SELECT awty.schedule('thing', '1', 'own', after => '2 seconds')");
+    field.refused("postgres", "DROP ROLE mallory", "2BP01");
+    field.sql("postgres", "DROP OWNED BY mallory CASCADE");
+    // The role is still there: the grant was in the way, and so was its function.
+    field.sql("postgres", "DROP ROLE mallory");
+    // Which takes the dispatcher's next visit to see.
+    field.alice_goes_on();
+    field.sql("alice", "SELECT awty.pause('innocent'); SELECT awty.resume('innocent')");
+    field.cluster.await_sql(
+        DB,
+        "the slot to pass",
+        &format!(
+            "SELECT next_check_at < now() FROM awty.future_job WHERE id = {id}
+        UNION ALL SELECT true FROM awty.future_job_history WHERE id = {id}"
+        ),
+    );
+    field.sql("alice", "SELECT awty.pause('innocent'); SELECT awty.resume('innocent')");
+    field.end_of(id).failed_with("42704");
+    field.alice_goes_on();
+}
+
+/// Row 34: roles are kept by number, so that a new name changes nothing, and a new role of an old name inherits nothing.
+#[test]
+fn a_renamed_role_keeps_its_jobs_and_its_name_is_free() {
+    let field = Field::new();
+    field.job("mallory", "own", "BEGIN RETURN NULL; END");
+    let id: i64 = field.one("mallory", "SELECT awty.schedule('thing', '1', 'own', after => '2 seconds')");
+    field.sql(
+        "postgres",
+        "ALTER ROLE mallory RENAME TO marvin; CREATE ROLE mallory LOGIN; GRANT USAGE ON SCHEMA awty, mallory TO mallory",
+    );
+    field.refused("mallory", "SELECT awty.schedule('thing', '1', 'own', at => now())", "42501");
+    assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM awty.future_job"), 0);
+    assert_eq!(field.one::<i64>("marvin", "SELECT count(*) FROM awty.future_job"), 1);
+    field.end_of(id).is_done();
+    let owner = format!("SELECT role::text || ' ' || scheduled_by::text FROM awty.future_job_history WHERE id = {id}");
+    assert_eq!(field.one::<String>("marvin", &owner), "marvin marvin");
+}
+
+/// §3: what was allowed can be taken back; checks that were scheduled by then still run.
+#[test]
+fn a_right_to_schedule_can_be_taken_back() {
+    let field = Field::new();
+    field.job("alice", "shared", "BEGIN RETURN NULL; END");
+    let schedule = "SELECT awty.schedule('thing', '1', 'shared', after => '1 second')";
+    field.refused("mallory", schedule, "42501");
+    field.sql("alice", "SELECT awty.allow('shared', 'mallory')");
+    let id: i64 = field.one("mallory", schedule);
+    field.sql("alice", "SELECT awty.disallow('shared', 'mallory')");
+    field.refused("mallory", schedule, "42501");
+    field.refused("mallory", "SELECT awty.cancel('thing', '1', 'shared')", "42501");
+    assert_eq!(field.one::<i32>("mallory", "SELECT awty.cancel('thing', '1')"), 0);
+    field.end_of(id).is_done();
+}

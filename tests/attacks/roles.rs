@@ -1,0 +1,103 @@
+//! A run that wants to be somebody else.
+
+use crate::field::{DB, Field};
+
+fn who(field: &Field) -> String {
+    field.cluster.psql(DB, "SELECT what, who, session FROM mallory.who ORDER BY what").trim().to_owned()
+}
+
+fn field_with_notes() -> Field {
+    let field = Field::new();
+    field.sql("mallory", "CREATE TABLE mallory.who (what text, who text, session text)");
+    field
+}
+
+/// Row 3, P6: nothing above the role is in the process, so there is nothing to go back to.
+#[test]
+fn reset_role_leads_nowhere() {
+    let field = field_with_notes();
+    let body = |statement: &str| {
+        format!(
+            "BEGIN {statement}; INSERT INTO mallory.who VALUES ('{statement}', current_user, session_user); RETURN NULL; END"
+        )
+    };
+    let statements = [
+        "RESET ROLE",
+        "SET ROLE NONE",
+        "RESET SESSION AUTHORIZATION",
+        "SET SESSION AUTHORIZATION DEFAULT",
+        "RESET ALL",
+    ];
+    for (statement, name) in statements.into_iter().zip(["a", "b", "c", "d", "e"]) {
+        field.try_job("mallory", name, &body(statement)).is_done();
+    }
+    for line in who(&field).lines() {
+        assert!(line.ends_with("|mallory|mallory"), "{line}");
+    }
+    assert_eq!(who(&field).lines().count(), statements.len());
+}
+
+/// Row 3, P6.
+#[test]
+fn another_role_is_refused() {
+    let field = Field::new();
+    for (name, statement) in [
+        ("a", "SET ROLE postgres"),
+        ("b", "SET LOCAL ROLE alice"),
+        ("c", "SET SESSION AUTHORIZATION postgres"),
+        ("d", "PERFORM set_config('role', 'postgres', false)"),
+        ("e", "PERFORM set_config('session_authorization', 'alice', true)"),
+        ("f", "EXECUTE 'ALTER ROLE mallory SUPERUSER'"),
+        ("g", "EXECUTE 'GRANT postgres TO mallory'"),
+    ] {
+        field.try_job("mallory", name, &format!("BEGIN {statement}; RETURN NULL; END")).failed_with("42501");
+    }
+}
+
+/// Row 3: a role that the job may take on is left again with the run, for its booking and for the next run of the worker.
+#[test]
+fn a_role_taken_on_in_a_run_ends_with_it() {
+    let field = field_with_notes();
+    field.sql("postgres", "CREATE ROLE guild; GRANT guild TO mallory");
+    field.job(
+        "mallory",
+        "changing",
+        "BEGIN INSERT INTO mallory.who VALUES (j.entity_key, current_user, session_user); SET ROLE guild; RETURN NULL; END",
+    );
+    let mut client = field.client("mallory");
+    let slot = "SELECT awty.schedule('thing', k::text, 'changing', at => now()) FROM generate_series(1, 5) AS k";
+    let ids: Vec<i64> = client.query(slot, &[]).unwrap().iter().map(|row| row.get(0)).collect();
+    ids.into_iter().for_each(|id| field.end_of(id).is_done());
+    assert_eq!(
+        who(&field),
+        "1|mallory|mallory\n2|mallory|mallory\n3|mallory|mallory\n4|mallory|mallory\n5|mallory|mallory"
+    );
+}
+
+/// Row 3: what a role has set for itself does not make its jobs run as another.
+#[test]
+fn alter_role_set_role_is_not_followed() {
+    let field = field_with_notes();
+    field.sql("postgres", "CREATE ROLE guild; GRANT guild TO mallory");
+    field.job(
+        "mallory",
+        "noting",
+        "BEGIN INSERT INTO mallory.who VALUES ('', current_user, session_user); RETURN NULL; END",
+    );
+    field.sql("mallory", "ALTER ROLE mallory SET role = 'guild'");
+    let id: i64 = field.one("postgres", "SELECT awty.schedule('thing', '1', 'noting', at => now())");
+    field.end_of(id).is_done();
+    assert_eq!(who(&field), "|mallory|mallory");
+}
+
+/// P6: nobody's job runs as a role that its registrar could not become.
+#[test]
+fn no_job_is_registered_for_a_role_that_the_caller_cannot_become() {
+    let field = Field::new();
+    field.job("mallory", "own", "BEGIN RETURN NULL; END");
+    for role in ["alice", "postgres", "pg_database_owner"] {
+        field.refused("mallory", &format!("SELECT awty.register('x', 'mallory.own', run_as => '{role}')"), "42501");
+        field.refused("mallory", &format!("SELECT awty.alter('own', run_as => '{role}')"), "42501");
+    }
+    field.refused("mallory", "SELECT awty.register('x', 'mallory.own', run_as => 'nobody')", "42704");
+}

@@ -1,0 +1,129 @@
+//! Floods: of checks, notifications, subtransactions.
+
+use awty_testkit::Cluster;
+
+use crate::field::{DB, Field};
+
+/// The longest that one of alice's checks started late while the field was stormed; each slot has one.
+fn worst_lateness(field: &Field) -> f64 {
+    field.one(
+        "postgres",
+        "SELECT max(extract(epoch FROM lateness))::float8 FROM awty.future_job_history WHERE job = 'pulse'",
+    )
+}
+
+/// A check of alice's for each of the coming slots.
+fn pulse(field: &Field, slots: i32) {
+    field.job("alice", "pulse", "BEGIN RETURN NULL; END");
+    field.sql(
+        "alice",
+        &format!("SELECT awty.schedule('thing', i::text, 'pulse', after => make_interval(secs => i)) FROM generate_series(1, {slots}) AS i"),
+    );
+}
+
+#[track_caller]
+fn pulse_was_kept(field: &Field, slots: i32) {
+    field.cluster.await_sql(
+        DB,
+        "the pulse",
+        &format!("SELECT count(*) = {slots} FROM awty.future_job_history WHERE job = 'pulse'"),
+    );
+    let done = "SELECT bool_and(outcome = 'done') FROM awty.future_job_history WHERE job = 'pulse'";
+    assert!(field.one::<bool>("postgres", done));
+    let worst = worst_lateness(field);
+    assert!(worst < 5.0, "a check of alice's started {worst} s late");
+}
+
+/// Row 18, P6, P7: 100,000 checks by one job; alice's keep their slots meanwhile. There is no quota, and nothing is lost.
+#[test]
+fn a_job_that_schedules_without_end_starves_nobody() {
+    let field = Field::new();
+    field.job_with(
+        "mallory",
+        "storm",
+        "BEGIN
+             IF j.entity_key = 'first' THEN
+                 PERFORM awty.schedule('storm', i::text, 'storm', at => now()) FROM generate_series(1, 100000) AS i;
+             END IF;
+             RETURN NULL;
+         END",
+        "timeout => '5 minutes'",
+    );
+    pulse(&field, 15);
+    let first = field.schedule("mallory", "storm", "first");
+    field.end_of(first).is_done();
+    pulse_was_kept(&field, 15);
+    let all = "SELECT (SELECT count(*) FROM awty.future_job WHERE job = 'storm')
+                    + (SELECT count(*) FROM awty.future_job_history WHERE job = 'storm')";
+    assert_eq!(field.one::<i64>("postgres", all), 100_001);
+    field.sql("mallory", "SELECT awty.unregister('storm')");
+    field.alice_goes_on();
+}
+
+/// Row 18: each run leaves two more, for ever.
+#[test]
+fn checks_that_double_starve_nobody() {
+    let field = Field::new();
+    field.job(
+        "mallory",
+        "fork",
+        "BEGIN
+             PERFORM awty.schedule('fork', j.entity_key || '0', 'fork', at => now());
+             PERFORM awty.schedule('fork', j.entity_key || '1', 'fork', at => now());
+             RETURN now();
+         END",
+    );
+    pulse(&field, 12);
+    field.schedule("mallory", "fork", "x");
+    pulse_was_kept(&field, 12);
+    field.sql("mallory", "SELECT awty.pause('fork')");
+    field.alice_goes_on();
+}
+
+/// P6, P7: one role never has all workers.
+#[test]
+fn runs_that_take_all_their_time_starve_nobody() {
+    let field = Field::with(Cluster::builder().set("awty.max_workers", "3"));
+    field.job("mallory", "slow", "BEGIN PERFORM pg_sleep(10); RETURN NULL; END");
+    for key in 0..20 {
+        field.schedule("mallory", "slow", &key.to_string());
+    }
+    pulse(&field, 8);
+    pulse_was_kept(&field, 8);
+}
+
+/// Row 22: a background process cannot listen, and may notify as much as it likes.
+#[test]
+fn notifications() {
+    let field = Field::new();
+    field.try_job("mallory", "listening", "BEGIN LISTEN x; RETURN NULL; END").failed_with("0A000");
+    let flood =
+        "BEGIN PERFORM pg_notify('flood', repeat('x', 900) || i) FROM generate_series(1, 50000) AS i; RETURN NULL; END";
+    let mut listener = field.client("alice");
+    listener.batch_execute("LISTEN flood").unwrap();
+    field.try_job("mallory", "flooding", flood).is_done();
+    field.alice_goes_on();
+    let text = "BEGIN PERFORM pg_notify('flood', repeat('x', 8000)); RETURN NULL; END";
+    field.try_job("mallory", "too_long", text).failed_with("22023");
+}
+
+/// Row 24: only that transaction overflows.
+#[test]
+fn ten_thousand_subtransactions() {
+    let field = Field::new();
+    field.sql("mallory", "CREATE TABLE mallory.t (i int)");
+    field
+        .try_job(
+            "mallory",
+            "sub",
+            "BEGIN
+                 FOR i IN 1..10000 LOOP
+                     BEGIN INSERT INTO mallory.t VALUES (i); IF i % 2 = 0 THEN RAISE 'undo'; END IF; EXCEPTION WHEN raise_exception THEN END;
+                 END LOOP;
+                 RETURN NULL;
+             END",
+        )
+        .is_done();
+    assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM mallory.t"), 5000);
+    field.alice_goes_on();
+}

@@ -1,0 +1,142 @@
+//! What one role can learn of another's checks: nothing.
+
+use crate::field::{DB, Field};
+
+/// In every name, key, argument and error text of alice's.
+const SECRET: &str = "geheim";
+
+/// Alice has a check pending, one failed, one running.
+fn field() -> Field {
+    let field = Field::new();
+    field.sql(
+        "alice",
+        "CREATE FUNCTION alice.geheim_f(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN
+             IF j.entity_key LIKE '%fail%' THEN RAISE 'geheim error of %', j.args; END IF;
+             PERFORM pg_advisory_xact_lock(78);
+             PERFORM pg_sleep(25);
+             RETURN NULL;
+         END $$;
+         SELECT awty.register('geheim job', 'alice.geheim_f', max_attempts => 1);
+         SELECT awty.schedule('geheim name', 'geheim key', 'geheim job', args => '{\"a\": \"geheim\"}', after => '1 day')",
+    );
+    let failing =
+        "SELECT awty.schedule('geheim name', 'geheim fail', 'geheim job', args => '{\"a\": \"geheim\"}', at => now())";
+    let failed: i64 = field.one("alice", failing);
+    field.end_of(failed).failed_with("P0001");
+    field.sql(
+        "alice",
+        "SELECT awty.schedule('geheim name', 'geheim run', 'geheim job', args => '{\"a\": \"geheim\"}', at => now())",
+    );
+    field.await_sign(78);
+    field
+}
+
+/// Row 10, P6: whatever mallory reads while one of alice's checks is running, the secret is not in it.
+#[test]
+fn no_view_or_process_shows_names_keys_arguments_or_errors() {
+    let field = field();
+    for relation in [
+        "awty.job",
+        "awty.future_job",
+        "awty.future_job_history",
+        "awty.status",
+        "awty.runtime()",
+        "pg_stat_activity",
+        "pg_locks",
+        "pg_stats",
+        "pg_stats_ext",
+        "pg_stat_user_tables",
+        "pg_stat_user_functions",
+        "pg_cursors",
+        "pg_prepared_statements",
+        "pg_settings",
+        "pg_stat_get_activity(NULL)",
+        "pg_stat_progress_vacuum",
+        "pg_shmem_allocations",
+    ] {
+        // Some of these are closed altogether.
+        let seen =
+            field.client("mallory").query_one(&format!("SELECT string_agg(x::text, E'\\n') FROM {relation} AS x"), &[]);
+        let seen: Option<String> = seen.map_or(None, |row| row.get(0));
+        assert!(!seen.clone().unwrap_or_default().contains(SECRET), "{relation}: {seen:?}");
+    }
+    let mut titles = String::new();
+    for pid in field.cluster.pids("") {
+        titles += &String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default());
+    }
+    assert!(titles.contains("awty worker") && !titles.contains(SECRET), "{titles}");
+    // That is no blindness of the test's.
+    assert_eq!(field.one::<i64>("alice", "SELECT count(*) FROM awty.future_job"), 2);
+    assert_eq!(
+        field.one::<i64>("alice", "SELECT count(*) FROM awty.future_job_history WHERE message LIKE 'geheim%'"),
+        1
+    );
+}
+
+/// Row 10: a function that costs nothing and tells all it is given sees no row of anybody else's, nor does an error.
+#[test]
+fn a_leaky_function_is_given_no_foreign_row() {
+    let field = field();
+    field.sql(
+        "mallory",
+        "CREATE TABLE mallory.leaked (what text);
+         CREATE FUNCTION mallory.leak(text) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS $$ BEGIN
+             INSERT INTO mallory.leaked VALUES ($1); RETURN true;
+         END $$;
+         CREATE FUNCTION mallory.eq(text, text) RETURNS boolean LANGUAGE sql COST 0.0000001 AS $$ SELECT mallory.leak($1) $$;
+         CREATE OPERATOR mallory.=== (LEFTARG = text, RIGHTARG = text, FUNCTION = mallory.eq, RESTRICT = eqsel);
+         CREATE VIEW mallory.v AS SELECT * FROM awty.future_job WHERE mallory.leak(entity_key)",
+    );
+    for statement in [
+        "SELECT * FROM awty.future_job WHERE mallory.leak(entity_key)",
+        "SELECT * FROM awty.future_job WHERE mallory.leak(args::text) AND entity_name = 'geheim name'",
+        "SELECT * FROM awty.future_job WHERE entity_key OPERATOR(mallory.===) 'x'",
+        "SELECT * FROM awty.future_job_history WHERE mallory.leak(message)",
+        "SELECT * FROM awty.job WHERE mallory.leak(name)",
+        "SELECT * FROM awty.job AS j JOIN awty.future_job AS f ON mallory.leak(j.name || f.entity_key)",
+        "SELECT * FROM awty.future_job WHERE 1 / (length(entity_key) - length(entity_key)) = 0",
+        "SELECT * FROM awty.future_job WHERE entity_key::integer = 1",
+        "SELECT * FROM awty.future_job_history WHERE message::integer = 1",
+        "SELECT mallory.leak(v.entity_key) FROM mallory.v",
+        "SET enable_seqscan = off; SELECT * FROM awty.future_job WHERE mallory.leak(job) AND id > 0 ORDER BY id",
+        "SELECT mallory.leak(f::text) FROM awty.future_job AS f",
+        "SELECT count(*) FILTER (WHERE mallory.leak(pending::text || coalesce(last_error, ''))) FROM awty.status",
+    ] {
+        field.sql("mallory", statement);
+    }
+    let leaked: String = field.one("mallory", "SELECT coalesce(string_agg(what, ' '), '') FROM mallory.leaked");
+    assert!(!leaked.contains(SECRET), "{leaked}");
+    // A right to read all data of the server does not go around the policies, and row_security cannot be turned off.
+    field.sql("postgres", "GRANT pg_read_all_data TO mallory");
+    assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM awty.future_job"), 0);
+    field.refused("mallory", "SET row_security = off; SELECT * FROM awty.future_job", "42501");
+}
+
+/// Row 10: an unknown job's hint names no job that the caller does not know of; one that he may schedule, it does.
+#[test]
+fn a_hint_names_no_foreign_job() {
+    let field = Field::new();
+    field.job("alice", "geheim_job", "BEGIN RETURN NULL; END");
+    let schedule = "SELECT awty.schedule('thing', '1', 'geheim_jop', at => now())";
+    let refusal = field.refused("mallory", schedule, "42704");
+    assert!(!format!("{refusal:?}").contains("geheim_job"), "{refusal:?}");
+    field.sql("alice", "SELECT awty.allow('geheim_job', 'mallory')");
+    assert!(field.refused("mallory", schedule, "42704").hint.contains("geheim_job"));
+}
+
+/// §3: who may schedule a job sees the checks that it scheduled, and no others.
+#[test]
+fn a_role_that_may_schedule_sees_its_own_checks_only() {
+    let field = Field::new();
+    field.job("alice", "shared", "BEGIN RETURN NULL; END");
+    field.sql(
+        "alice",
+        "SELECT awty.allow('shared', 'mallory'); SELECT awty.schedule('thing', 'a', 'shared', after => '1 day')",
+    );
+    field.sql("mallory", "SELECT awty.schedule('thing', 'm', 'shared', after => '1 day')");
+    let keys = "SELECT string_agg(entity_key, ',' ORDER BY entity_key) FROM awty.future_job";
+    assert_eq!(field.one::<String>("mallory", keys), "m");
+    assert_eq!(field.one::<String>("alice", keys), "a,m");
+    assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM awty.job"), 0);
+    assert_eq!(field.cluster.psql(DB, "SELECT count(*) FROM awty.future_job").trim(), "2");
+}
