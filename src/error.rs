@@ -68,6 +68,8 @@ pub enum Error {
     WrongResult { function: String, set_based: bool },
     /// Both the plain and the set-based form are there.
     Ambiguous { function: String },
+    /// One of the above or below, of the function of a job that has been registered.
+    OfJob { job: String, error: Box<Error> },
     /// A function in somebody's temporary schema.
     TemporaryFunction { function: String },
     /// The role may not execute the function.
@@ -145,6 +147,7 @@ impl Error {
             Error::JobExists { .. } => Code::ERRCODE_DUPLICATE_OBJECT,
             Error::FunctionMissing { .. } => Code::ERRCODE_UNDEFINED_FUNCTION,
             Error::NotAFunction { .. } => Code::ERRCODE_WRONG_OBJECT_TYPE,
+            Error::OfJob { error, .. } => error.code(),
             Error::WrongResult { .. } | Error::TemporaryFunction { .. } => Code::ERRCODE_INVALID_FUNCTION_DEFINITION,
             Error::Ambiguous { .. } => Code::ERRCODE_AMBIGUOUS_FUNCTION,
             Error::NoLogin { .. } => Code::ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
@@ -199,6 +202,7 @@ impl Error {
                 let array = if *set_based { "[]" } else { "" };
                 format!("function {function}(awty.future_job{array}) does not exist")
             }
+            Error::OfJob { job, error } => format!("job \"{job}\" cannot run: {}", error.message()),
             Error::NotAFunction { function } => format!("{function} is not a plain function"),
             Error::WrongResult { function, set_based } => {
                 let array = if *set_based { "[]" } else { "" };
@@ -240,6 +244,7 @@ impl Error {
     /// More to know, where there is more.
     fn detail(&self) -> Option<String> {
         Some(match self {
+            Error::OfJob { error, .. } => return error.detail(),
             Error::TooFar { max_horizon, .. } => format!("The job's \"max_horizon\" is {max_horizon}."),
             Error::Untrusted { .. } => {
                 "A superuser, or a role with BYPASSRLS, CREATEROLE, REPLICATION or a predefined role, would lend its \
@@ -259,6 +264,7 @@ impl Error {
     /// What to do about it.
     fn hint(&self) -> Option<String> {
         Some(match self {
+            Error::OfJob { error, .. } => return error.hint(),
             Error::NotPreloaded => {
                 "Add shared_preload_libraries = 'awty' to postgresql.conf and restart the server.".into()
             }

@@ -103,7 +103,8 @@ pub fn of_job(job: &Job) -> Result<Function> {
     {
         return Ok(function);
     }
-    let function = resolve(&job.schema, &job.function, job.role, Some(job.set_based))?;
+    let function = resolve(&job.schema, &job.function, job.role, Some(job.set_based))
+        .map_err(|error| Error::OfJob { job: job.name.to_string(), error: Box::new(error) })?;
     KNOWN.with_borrow_mut(|known| known.insert(key, (epoch, function)));
     Ok(function)
 }
