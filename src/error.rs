@@ -74,6 +74,8 @@ pub enum Error {
     TemporaryFunction { function: String },
     /// The role may not execute the function.
     NoExecute { function: String, role: String },
+    /// The role may not use the function's schema.
+    NoUsage { schema: String, role: String },
     /// A mighty role is to run a function that a lesser one may change.
     Untrusted { function: String, role: String },
     /// No role of that name, or no longer.
@@ -155,6 +157,7 @@ impl Error {
             | Error::NotAllowed { .. }
             | Error::NotOwner { .. }
             | Error::NoExecute { .. }
+            | Error::NoUsage { .. }
             | Error::Untrusted { .. }
             | Error::NotMember { .. }
             | Error::NoConnect { .. }
@@ -215,6 +218,7 @@ impl Error {
             Error::NoExecute { function, role } => {
                 format!("permission denied for function {function} as role \"{role}\"")
             }
+            Error::NoUsage { schema, role } => format!("permission denied for schema {schema} as role \"{role}\""),
             Error::Untrusted { function, role } => {
                 format!("role \"{role}\" runs only functions that a superuser owns, and {function} is not one")
             }
@@ -310,6 +314,7 @@ impl Error {
             }
             Error::Ambiguous { function } => format!("DROP FUNCTION {function}(awty.future_job[]); or the other one."),
             Error::TemporaryFunction { .. } => "Create it in a schema that other sessions see.".into(),
+            Error::NoUsage { schema, role } => format!("GRANT USAGE ON SCHEMA {} TO {};", ident(schema), ident(role)),
             Error::NoExecute { function, role } => {
                 format!("GRANT EXECUTE ON FUNCTION {function} TO {};", ident(role))
             }

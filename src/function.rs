@@ -165,6 +165,9 @@ pub fn resolve(schema: &Text, name: &Text, role: pg_sys::Oid, form: Option<bool>
     if found.returns_set || found.result != result {
         return Err(Error::WrongResult { function: label, set_based });
     }
+    if !found.may_use_schema {
+        return Err(Error::NoUsage { schema: schema.to_string(), role: catalog::role_label(role) });
+    }
     if !found.may_execute {
         let array = if set_based { "[]" } else { "" };
         let function = format!("{label}(awty.future_job{array})");
