@@ -127,3 +127,30 @@ fn ten_thousand_subtransactions() {
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM mallory.t"), 5000);
     field.alice_goes_on();
 }
+
+/// P6: what one role has missed does not use up what `awty.catch_up_rate` leaves for another's.
+#[test]
+fn catching_up_is_shared_between_roles() {
+    let mut field = Field::with(Cluster::builder().set("awty.catch_up_rate", "20"));
+    for (role, job, checks) in [("mallory", "many", 600), ("alice", "few", 10)] {
+        field.job(role, job, "BEGIN RETURN NULL; END");
+        let schedule = format!(
+            "SELECT awty.schedule('thing', i::text, '{job}', after => '3 seconds') FROM generate_series(1, {checks}) AS i"
+        );
+        field.sql(role, &schedule);
+    }
+    let due: f64 = field.one("postgres", "SELECT extract(epoch FROM max(next_check_at))::float8 FROM awty.future_job");
+    field.cluster.stop(awty_testkit::Stop::Fast);
+    field.cluster.await_that("the slot to pass", awty_testkit::PATIENCE, || {
+        let now = chrono::Utc::now().timestamp_millis() as f64 / 1000.0;
+        if now > due + 1.0 { Ok(()) } else { Err(format!("{now}")) }
+    });
+    field.cluster.start();
+    field.cluster.await_sql(
+        DB,
+        "alice's checks",
+        "SELECT count(*) = 10 FROM awty.future_job_history WHERE job = 'few'",
+    );
+    let left: i64 = field.one("postgres", "SELECT count(*) FROM awty.future_job WHERE job = 'many'");
+    assert!(left > 300, "alice's ten checks waited until mallory had only {left} left");
+}
