@@ -12,12 +12,15 @@ use crate::run::transaction::{Verdict, transaction};
 use crate::store::history::{self, Failure};
 use crate::store::{future_job, intent, origin, partition};
 use crate::error::{self, Error};
-use crate::{catalog, clock, executor, process, settings};
-use awty_core::Outcome;
+use crate::{catalog, clock, executor, owner, process, settings};
+use awty_core::{Outcome, Time};
 use pgrx::{pg_guard, pg_sys};
+use std::ffi::CStr;
 
 /// At most so many stray checks are dealt with in one visit.
 const STRAYS: i64 = 1000;
+/// How long a visit waits for anybody, and what a client may have to wait for a change of partitions.
+const LOCK_TIMEOUT: &CStr = c"200ms";
 
 /// The process's main function; `Assignment::database` says where to go.
 #[pg_guard]
@@ -123,35 +126,45 @@ fn tell(before: Option<Database>, found: State) {
     });
 }
 
-/// Partitions, and checks that can never run: their job was unregistered while they were being committed, or their job's
-/// role has been dropped.
+/// Looks after the tables: what has to be done, each in a transaction of its own, so that one does not wait for another.
 fn look_after(database: pg_sys::Oid) {
     let now = clock::now();
-    let done = transaction(|| {
-        if !executor::lock_extension() {
-            return Verdict::Rollback(());
-        }
-        history::end(&future_job::orphans(STRAYS), Outcome::Cancelled, now, None);
-        let gone = Failure {
-            sqlstate: error::state::UNDEFINED_OBJECT.into(),
-            message: "the job's role no longer exists".into(),
-        };
-        history::end(&future_job::roleless(now, STRAYS), Outcome::Failed, now, Some(&gone));
-        Verdict::Commit(())
-    })
-    .and_then(|()| {
-        transaction(|| {
+    for task in [end_strays, make_partitions, drop_partitions] {
+        let done = transaction(|| {
             if !executor::lock_extension() {
                 return Verdict::Rollback(());
             }
-            if future_job::any_job() {
-                partition::maintain(now, settings::history_retention());
-            }
+            // Nobody is to hold up the visits by holding a lock.
+            owner::set_local(c"lock_timeout", LOCK_TIMEOUT);
+            task(now);
             Verdict::Commit(())
-        })
-    });
-    if let Err(failure) = done {
-        trouble(database, &failure);
+        });
+        if let Err(failure) = done {
+            trouble(database, &failure);
+        }
+    }
+}
+
+/// Ends checks that can never run: their job was unregistered while they were being committed, or their job's role has
+/// been dropped.
+fn end_strays(now: Time) {
+    history::end(&future_job::orphans(STRAYS), Outcome::Cancelled, now, None);
+    let gone = Failure {
+        sqlstate: error::state::UNDEFINED_OBJECT.into(),
+        message: "the job's role no longer exists".into(),
+    };
+    history::end(&future_job::roleless(now, STRAYS), Outcome::Failed, now, Some(&gone));
+}
+
+fn make_partitions(now: Time) {
+    if future_job::any_job() {
+        partition::make(now);
+    }
+}
+
+fn drop_partitions(now: Time) {
+    if let Some(than) = settings::history_retention().and_then(|retention| now.checked_sub_signed(retention)) {
+        partition::drop_older(than);
     }
 }
 

@@ -1,21 +1,19 @@
 //! The daily partitions of `awty.future_job_history`: made ahead of time, dropped when they are too old.
 //!
 //! Invariant: history leaves by whole days, never row by row; nothing that a client does waits for a lock taken here for
-//! longer than [`LOCK_TIMEOUT`].
+//! longer than the caller's `lock_timeout`.
 //! Does not: run when the database holds no job yet, so that a restore finds the names free.
 
 use super::statement::statement;
-use crate::owner::{bracket, set_local};
+use crate::owner::bracket;
 use crate::text::Text;
 use awty_core::Time;
 use chrono::{NaiveDate, TimeDelta};
 use pgrx::pg_sys;
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 
 /// So many days of partitions are there beforehand.
 const AHEAD: i64 = 7;
-/// What a client may have to wait for a change of partitions.
-const LOCK_TIMEOUT: &CStr = c"200ms";
 const PREFIX: &str = "future_job_history_";
 
 statement!(
@@ -48,9 +46,9 @@ fn day_of(name: &str) -> Option<NaiveDate> {
     NaiveDate::parse_from_str(name.strip_prefix(PREFIX)?, "%Y%m%d").ok()
 }
 
-/// Are all partitions there that should be by now, and none that should not?
-fn missing_and_old(now: Time, retention: Option<TimeDelta>) -> (Vec<NaiveDate>, Vec<NaiveDate>) {
-    let present: Vec<NaiveDate> = bracket(|| {
+/// The days that have a partition.
+fn present() -> Vec<NaiveDate> {
+    bracket(|| {
         select_partitions(|s| {
             s.query(&[], |rows| {
                 (0..rows.len())
@@ -59,58 +57,55 @@ fn missing_and_old(now: Time, retention: Option<TimeDelta>) -> (Vec<NaiveDate>, 
                     .collect()
             })
         })
-    });
-    let today = now.date_naive();
-    let missing = (0..=AHEAD)
+    })
+}
+
+/// Makes the partitions of today and the coming days. Looks first, and changes nothing where there is nothing to change.
+pub fn make(now: Time) {
+    let (today, present) = (now.date_naive(), present());
+    let missing: Vec<NaiveDate> = (0..=AHEAD)
         .filter_map(|days| today.checked_add_signed(TimeDelta::days(days)))
         .filter(|day| !present.contains(day))
         .collect();
-    let old = match retention.and_then(|retention| now.checked_sub_signed(retention)) {
-        // A day is old when its last moment is.
-        Some(cut) => present.into_iter().filter(|day| *day < cut.date_naive()).collect(),
-        None => Vec::new(),
-    };
-    (missing, old)
-}
-
-/// Makes the partitions of the coming days and drops those older than the retention. Looks first, and changes nothing
-/// where there is nothing to change.
-pub fn maintain(now: Time, retention: Option<TimeDelta>) {
-    let (missing, old) = missing_and_old(now, retention);
-    if missing.is_empty() && old.is_empty() {
+    if missing.is_empty() {
         return;
     }
     bracket(|| {
-        set_local(c"lock_timeout", LOCK_TIMEOUT);
-        if missing.contains(&now.date_naive()) {
+        // A day of which rows are in the default partition keeps them there: they could not be moved without DELETE.
+        let free = |day: &NaiveDate| !strays().is_some_and(|(first, last)| (first..=last).contains(day));
+        if missing.contains(&today) && free(&today) {
             // A row that was routed to the default partition while today's is made would violate the former's constraint:
             // let writers wait before they route.
             run("LOCK TABLE awty.future_job_history IN SHARE ROW EXCLUSIVE MODE");
         }
-        let (first, last) = strays();
-        for day in missing {
-            // A day of which rows are in the default partition keeps them there: they could not be moved without DELETE.
-            if first.is_none_or(|first| day < first) || last.is_none_or(|last| day > last) {
-                create(day);
-            }
-        }
+        missing.into_iter().filter(free).for_each(create);
+    });
+}
+
+/// Drops the partitions of the days that were over before that time, and with them what found none, by its last day. Looks
+/// first, and changes nothing where there is nothing to change.
+pub fn drop_older(than: Time) {
+    let is_old = |day: &NaiveDate| *day < than.date_naive();
+    let old: Vec<NaiveDate> = present().into_iter().filter(is_old).collect();
+    if old.is_empty() {
+        return;
+    }
+    bracket(|| {
         for day in old {
             run(&format!("DROP TABLE awty.{}", name_of(day)));
         }
-        if let (Some(last), Some(retention)) = (last, retention)
-            && now.checked_sub_signed(retention).is_some_and(|cut| last < cut.date_naive())
-        {
+        if strays().is_some_and(|(_, last)| is_old(&last)) {
             run("TRUNCATE TABLE awty.future_job_history_default");
         }
     });
 }
 
-/// The first and last day of rows that found no partition.
-fn strays() -> (Option<NaiveDate>, Option<NaiveDate>) {
+/// The first and last day of rows that found no partition, if there are any.
+fn strays() -> Option<(NaiveDate, NaiveDate)> {
     default_range(|s| {
         s.query(&[], |rows| {
             let day = |column| rows.first(column).map(|at| super::from_timestamptz(at).date_naive());
-            (day(1), day(2))
+            day(1).zip(day(2))
         })
     })
 }

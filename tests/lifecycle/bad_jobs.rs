@@ -5,7 +5,7 @@ use awty_testkit::Cluster;
 
 /// A bad job that comes before a good one in every order, one check of it, and good checks of the same slot and of later ones.
 #[track_caller]
-pub fn beside_good_ones(shop: &Shop, body: &str, options: &str) {
+fn beside_good_ones(shop: &Shop, body: &str, options: &str) {
     shop.job("a_bad", body, options);
     shop.job("note", NOTE, "");
     shop.run(
@@ -17,6 +17,32 @@ pub fn beside_good_ones(shop: &Shop, body: &str, options: &str) {
         let end = shop.end_of(key);
         assert_eq!((end.why(), shop.notes(key)), (("done", None), 1), "{end:?}");
     }
+}
+
+/// P7: a job that ends its own process does not hold up the role's other checks, and is not tried for ever.
+#[test]
+fn a_run_that_terminates_its_own_process_stops_no_other() {
+    let shop = Shop::open();
+    beside_good_ones(
+        &shop,
+        "BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(60); RETURN NULL; END",
+        "",
+    );
+}
+
+/// P7, P3: a job that turns its error into the end of its process is held after a while, and can be released.
+#[test]
+fn a_run_that_ends_its_process_by_an_error_is_held() {
+    let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "3").start());
+    beside_good_ones(&shop, "BEGIN SET exit_on_error = on; RAISE 'no'; END", "");
+    shop.await_true("the bad one to be held", "SELECT bool_and(held) FROM awty.future_job");
+    shop.cluster.await_log(&["WARNING", "is held"], 0);
+    shop.run(&format!(
+        "CREATE OR REPLACE FUNCTION shop.a_bad(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$ {NOTE} $$;
+         SELECT awty.release(id) FROM awty.future_job"
+    ));
+    let end = shop.end_of("bad");
+    assert_eq!((end.why(), shop.notes("bad")), (("done", None), 1), "{end:?}");
 }
 
 /// P7, P3: a role that has its processes end at each error has its failures archived like any other.

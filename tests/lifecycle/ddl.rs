@@ -247,3 +247,37 @@ fn the_checks_of_a_dropped_role_fail() {
     assert_eq!((end.why(), end.attempts), (("failed", Some("42704")), 0), "{end:?}");
     assert_eq!(shop.end_of("2").outcome, "done");
 }
+
+/// P3, P7: a database that lets nobody in keeps its checks; they run when it does again.
+#[test]
+fn a_database_that_allows_no_connections_keeps_its_checks() {
+    let shop = with_database();
+    shop.cluster.execute("d", &["SELECT awty.schedule('orders', '1', 'note', at => now() + interval '4 s')"]);
+    shop.await_workers_gone();
+    shop.cluster.execute("postgres", &["ALTER DATABASE d ALLOW_CONNECTIONS false"]);
+    shop.job("note", NOTE, "");
+    shop.schedule("here", "note", "after => '6 s'");
+    assert_eq!(shop.end_of("here").outcome, "done");
+    shop.cluster.execute("postgres", &["ALTER DATABASE d ALLOW_CONNECTIONS true"]);
+    // Found by a look at the list of databases, once a minute.
+    let deadline = std::time::Duration::from_secs(90);
+    let mut client = shop.cluster.superuser("d");
+    shop.cluster.await_that("the check of d to be done", deadline, || {
+        let row = client.query_one("SELECT count(*) FROM awty.future_job_history WHERE outcome = 'done'", &[]);
+        match row.map(|row| row.get::<_, i64>(0)) {
+            Ok(1) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    });
+}
+
+/// A role that has lost USAGE on awty's schema schedules nothing more; what it has scheduled runs.
+#[test]
+fn checks_of_a_role_without_usage_still_run() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    shop.schedule("1", "note", "after => '1 s'");
+    shop.cluster.execute("postgres", &["REVOKE USAGE ON SCHEMA awty FROM shop"]);
+    let end = shop.end_of("1");
+    assert_eq!((end.why(), shop.notes("1")), (("done", None), 1), "{end:?}");
+}

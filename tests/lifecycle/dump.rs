@@ -53,8 +53,7 @@ fn warnings(cluster: &Cluster, database: &str, call: &str) -> Vec<String> {
         sink.lock().unwrap().push(format!("{}: {} {:?}", notice.severity(), notice.message(), notice.hint()));
     });
     config.connect(NoTls).unwrap().batch_execute(call).unwrap();
-    let seen = seen.lock().unwrap().clone();
-    seen
+    seen.lock().unwrap().drain(..).collect()
 }
 
 /// A copy is held, says so everywhere, and runs what it has once it is adopted.

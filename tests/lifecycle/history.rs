@@ -61,3 +61,36 @@ fn a_day_that_is_too_old_is_dropped_as_a_whole() {
         "SELECT coalesce(sum(n_tup_del), 0)::bigint FROM pg_stat_all_tables WHERE relname LIKE 'future_job_history%'";
     assert_eq!(shop.cluster.value::<i64>("postgres", deleted), 0);
 }
+
+/// P7: whoever reads an old day for long delays its end, but not the beginning of new ones.
+#[test]
+fn a_reader_of_an_old_day_does_not_keep_new_days_from_being_made() {
+    let shop = Shop::on(Cluster::builder().set("awty.history_retention", "2d").start());
+    shop.job("note", NOTE, "");
+    let day = |days: i32| -> String {
+        let sql = format!(
+            "SELECT 'awty.future_job_history_' || to_char((now() AT TIME ZONE 'UTC')::date + {days}, 'YYYYMMDD')"
+        );
+        shop.cluster.value("postgres", &sql)
+    };
+    let (old, last) = (day(-40), day(7));
+    let there = |table: &str| format!("SELECT to_regclass('{table}') IS NOT NULL");
+    shop.await_true("a week of partitions", &there(&last));
+    shop.cluster.execute(
+        "postgres",
+        &[
+            &format!("DROP TABLE {last}"),
+            &format!("CREATE TABLE {old} PARTITION OF awty.future_job_history FOR VALUES FROM ('-infinity') TO ('2020-01-01')"),
+        ],
+    );
+    let mut reader = shop.cluster.superuser("postgres");
+    reader.batch_execute(&format!("BEGIN; SELECT count(*) FROM {old}")).unwrap();
+    shop.run("SELECT awty.pause('note'), awty.resume('note')");
+    shop.await_true("the missing day", &there(&last));
+    assert!(shop.cluster.value::<bool>("postgres", &there(&old)));
+    shop.schedule("1", "note", "after => '0'");
+    assert_eq!(shop.end_of("1").outcome, "done");
+    reader.batch_execute("COMMIT").unwrap();
+    shop.run("SELECT awty.pause('note'), awty.resume('note')");
+    shop.await_true("the old day to be gone", &format!("SELECT to_regclass('{old}') IS NULL"));
+}

@@ -15,6 +15,7 @@ mod effects;
 mod fairness;
 mod guards;
 mod history;
+mod ledger;
 mod missed;
 mod not_preloaded;
 mod own_check;

@@ -104,3 +104,34 @@ fn a_set_based_run_may_cancel_one_of_its_checks() {
         assert_eq!((end.outcome.as_str(), shop.notes(key)), (outcome, 1), "{end:?}");
     }
 }
+
+/// P1: a run may end its own job; the check that is running is then cancelled like the others, and its effects stay.
+#[test]
+fn a_run_may_unregister_its_own_job() {
+    let shop = Shop::open();
+    let last = "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key);
+                PERFORM awty.unregister(j.job); RETURN clock_timestamp(); END";
+    shop.job("last", last, "");
+    shop.schedule("2", "last", "after => '1 h'");
+    shop.schedule("1", "last", "after => '0'");
+    for (key, notes) in [("1", 1), ("2", 0)] {
+        let end = shop.end_of(key);
+        assert_eq!((end.why(), shop.notes(key)), (("cancelled", None), notes), "{end:?}");
+    }
+    assert_eq!(shop.cluster.psql("postgres", "SELECT count(*) FROM awty.job").trim(), "0");
+}
+
+/// A run that pauses its own job is the last one until it is resumed.
+#[test]
+fn a_run_may_pause_its_own_job() {
+    let shop = Shop::open();
+    let pausing =
+        "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); PERFORM awty.pause(j.job); RETURN NULL; END";
+    shop.job("pausing", pausing, "");
+    shop.run("SELECT awty.schedule('orders', n::text, 'pausing', after => '0') FROM generate_series(1, 5) AS n");
+    shop.await_true("the first run", "SELECT count(*) = 1 FROM awty.future_job_history");
+    shop.await_workers_gone();
+    assert_eq!(shop.cluster.psql("postgres", "SELECT count(*) FROM awty.future_job").trim(), "4");
+    shop.run("SELECT awty.resume('pausing')");
+    shop.await_true("the second run", "SELECT count(*) = 2 FROM awty.future_job_history");
+}

@@ -1,5 +1,6 @@
 //! A check runs once, at its slot, and is found in the history.
 
+use crate::shop::{NOTE, Shop};
 use awty_testkit::Cluster;
 use awty_testkit::postgres::Client;
 use chrono::{DateTime, Utc};
@@ -41,4 +42,27 @@ fn a_check_runs_at_its_slot_and_is_archived_as_done() {
     assert!(started >= slot, "started at {started}, before its slot {slot}");
     assert_eq!(cluster.psql("postgres", "SELECT * FROM shop.seen").trim(), "42|shop");
     assert_eq!(cluster.psql("postgres", "SELECT count(*) FROM awty.future_job").trim(), "0");
+}
+
+/// P2: checks of any time run in the first slot at or after it, never before; those of a job with a coarser slot in its own.
+#[test]
+fn every_check_starts_in_its_slot_and_never_early() {
+    let shop = Shop::open();
+    shop.job("fine", NOTE, "");
+    shop.job("coarse", NOTE, ", slot => '2 s'");
+    let schedule = "WITH due AS (SELECT n, now() + n * interval '37 ms' AS at FROM generate_series(1, 150) AS n)
+                    SELECT awty.schedule('orders', job || ' ' || n, job, at => at, args => to_jsonb(at))
+                    FROM due, unnest(ARRAY['fine', 'coarse']) AS job";
+    shop.run(schedule);
+    shop.await_all_ended();
+    let wrong = shop.cluster.psql(
+        "postgres",
+        "SELECT entity_key, args, next_check_at, started_at FROM awty.future_job_history
+         WHERE started_at < next_check_at OR outcome <> 'done' OR first_check_at <> next_check_at
+            OR next_check_at < (args #>> '{}')::timestamptz AND scheduled_at < (args #>> '{}')::timestamptz
+            OR next_check_at - greatest((args #>> '{}')::timestamptz, scheduled_at) >= CASE job WHEN 'coarse' THEN interval '2 s' ELSE '1 s' END
+            OR extract(epoch FROM next_check_at) % CASE job WHEN 'coarse' THEN 2 ELSE 1 END <> 0",
+    );
+    assert_eq!(wrong.trim(), "");
+    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM shop.note"), 300);
 }

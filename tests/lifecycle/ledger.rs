@@ -1,0 +1,148 @@
+//! The ledger: whatever clients and crashes do, every check that was ever scheduled is in one place, and was done once or not
+//! at all.
+
+use crate::shop::{NOTE, Shop};
+use awty_testkit::{Cluster, Signal};
+use std::time::Duration;
+
+/// Notes the check's own id.
+const NOTE_ID: &str = "BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, j.id); RETURN NULL; END";
+
+/// Every check is in the history once, and was done in effect if and only if its history says so.
+#[track_caller]
+fn expect_balanced(shop: &Shop) {
+    let wrong = shop.cluster.psql(
+        "postgres",
+        "SELECT id, h.outcomes, n.notes FROM
+           (SELECT id, array_agg(outcome::text) AS outcomes FROM awty.future_job_history GROUP BY id) AS h
+           FULL JOIN (SELECT what::bigint AS id, count(*) AS notes FROM shop.note GROUP BY what) AS n USING (id)
+         WHERE cardinality(h.outcomes) IS DISTINCT FROM 1 OR coalesce(n.notes, 0) <> (h.outcomes = '{done}')::integer",
+    );
+    assert_eq!(wrong.trim(), "");
+}
+
+/// P1, P3, P4: clients that keep replacing and cancelling a few checks while they run.
+#[test]
+fn a_storm_of_replacements_and_cancellations_loses_and_doubles_nothing() {
+    let shop = Shop::open();
+    let slow = NOTE_ID.replace("RETURN NULL", "PERFORM pg_sleep(0.01); RETURN NULL");
+    shop.job("slow", &slow, "");
+    let storm = |seed: u64| {
+        let mut client = shop.client();
+        let mut ids = Vec::new();
+        let mut random = seed;
+        for _ in 0..400 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let key = (random >> 33) % 5;
+            let sql = match (random >> 40) % 4 {
+                0 => format!("SELECT awty.cancel('orders', '{key}')::bigint"),
+                1 => format!("SELECT awty.schedule('orders', '{key}', 'slow', after => '0', on_conflict => 'keep')"),
+                _ => format!("SELECT awty.schedule('orders', '{key}', 'slow', at => now() - interval '1 s')"),
+            };
+            let id: i64 = client.query_one(&sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error:?}")).get(0);
+            if sql.contains("schedule") {
+                ids.push(id);
+            }
+            client.batch_execute("SELECT pg_sleep(0.01)").unwrap();
+        }
+        ids
+    };
+    let ids: Vec<i64> = std::thread::scope(|scope| {
+        let clients: Vec<_> = (1..=3).map(|seed| scope.spawn(move || storm(seed))).collect();
+        clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
+    });
+    shop.await_all_ended();
+    shop.await_workers_gone();
+    expect_balanced(&shop);
+    let known: Vec<i64> = shop.cluster.value("postgres", "SELECT array_agg(id) FROM awty.future_job_history");
+    let lost: Vec<i64> = ids.into_iter().filter(|id| !known.contains(id)).collect();
+    assert!(lost.is_empty(), "scheduled, and nowhere: {lost:?}");
+    let done: i64 = shop.cluster.value("postgres", "SELECT count(*) FROM shop.note");
+    assert!(done > 5, "only {done} checks were done: that was no storm beside runs");
+}
+
+/// P1, P3: workers that are killed again and again among many checks.
+#[test]
+fn many_checks_over_several_crashes_are_done_once_each() {
+    let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "1000").start());
+    shop.job("slow", &NOTE_ID.replace("RETURN NULL", "PERFORM pg_sleep(0.005); RETURN NULL"), ", max_checks => 2");
+    shop.run("SELECT awty.schedule('orders', n::text, 'slow', at => now() + n % 3 * interval '1 s') FROM generate_series(1, 600) AS n");
+    for crash in 1..=4 {
+        let deadline = Duration::from_secs(30);
+        let pid = shop.cluster.await_that(&format!("a worker to kill, crash {crash}"), deadline, || {
+            let mut client = shop.cluster.try_client("postgres", "postgres").map_err(|error| error.to_string())?;
+            let sql = format!(
+                "SELECT pid FROM pg_stat_activity, (SELECT count(*) AS done FROM shop.note) AS n
+                 WHERE backend_type = 'awty worker' AND wait_event = 'PgSleep' AND done > {} LIMIT 1",
+                (crash - 1) * 50
+            );
+            let row = client.query_opt(&sql, &[]).map_err(|error| error.to_string())?;
+            row.map(|row| row.get(0)).ok_or_else(|| "none".into())
+        });
+        let position = shop.cluster.log_position();
+        shop.cluster.kill(Signal::KILL, pid);
+        shop.cluster.await_log(&["database system is ready to accept connections"], position);
+    }
+    shop.cluster.await_that("the server to be up", Duration::from_secs(30), || {
+        shop.cluster.try_client("postgres", "postgres").map(|_| ()).map_err(|error| error.to_string())
+    });
+    shop.await_all_ended();
+    expect_balanced(&shop);
+    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM shop.note"), 600);
+    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.tally"), 0);
+}
+
+/// P1, P3: tables that are rewritten under the workers' feet.
+#[test]
+fn checks_are_done_once_while_the_tables_are_rewritten() {
+    let shop = Shop::open();
+    shop.job("slow", &NOTE_ID.replace("RETURN NULL", "PERFORM pg_sleep(0.005); RETURN NULL"), "");
+    shop.job("bad", "BEGIN RAISE 'no'; END", ", max_attempts => 2, retry_after => '1 s'");
+    shop.run(
+        "SELECT awty.schedule('orders', n::text, 'slow', at => now() + n % 3 * interval '1 s') FROM generate_series(1, 300) AS n;
+         SELECT awty.schedule('orders', 'bad', 'bad', after => '0')",
+    );
+    let mut admin = shop.cluster.superuser("postgres");
+    for _ in 0..10 {
+        for command in [
+            "VACUUM FULL awty.future_job",
+            "REINDEX TABLE awty.future_job",
+            "VACUUM FULL awty.intent",
+            "VACUUM awty.tally",
+        ] {
+            admin.batch_execute(command).unwrap();
+        }
+        admin.batch_execute("SELECT pg_sleep(0.2)").unwrap();
+    }
+    // A check whose row moved between two looks is left to the audit. Resuming asks for a visit now.
+    shop.run("SELECT awty.pause('slow'), awty.resume('slow')");
+    shop.await_all_ended();
+    let notes = "SELECT count(*) = 300 AND count(DISTINCT what) = 300 FROM shop.note";
+    assert!(shop.cluster.value::<bool>("postgres", notes));
+    assert_eq!(shop.end_of("bad").why(), ("failed", Some("P0001")));
+}
+
+/// P3: a burst of transactions that each schedule one check; every one of them is found.
+#[test]
+fn a_burst_of_small_transactions_is_done_completely() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let shop = &shop;
+            scope.spawn(move || {
+                let mut client = shop.client();
+                for n in 0..300 {
+                    let sql = format!(
+                        "SELECT awty.schedule('orders', '{thread}.{n}', 'note', at => now() + interval '{} ms')",
+                        n % 50 * 20
+                    );
+                    client.batch_execute(&sql).unwrap();
+                }
+            });
+        }
+    });
+    shop.await_all_ended();
+    let once = "SELECT count(*) = 900 AND count(DISTINCT entity_key) = 900 FROM shop.note";
+    assert!(shop.cluster.value::<bool>("postgres", once));
+}
