@@ -26,6 +26,9 @@ fn nobody_touches_another_roles_job() {
         "CREATE FUNCTION mallory.f(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'";
     field.sql("mallory", own);
     field.refused("mallory", "SELECT awty.register('hers', 'mallory.f')", "42710");
+    // EXECUTE is everybody's by default; the way to the function is not.
+    let refusal = field.refused("mallory", "SELECT awty.register('x', 'alice.hers')", "42501");
+    assert!(refusal.message.contains("schema"), "{refusal:?}");
     // Without a job's name: hers stays, and mallory is not told of it.
     assert_eq!(field.one::<i32>("mallory", "SELECT awty.cancel('thing', '1')"), 0);
     assert_eq!(field.one::<i64>("alice", "SELECT count(*) FROM awty.future_job"), 1);
