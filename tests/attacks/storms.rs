@@ -154,3 +154,24 @@ fn catching_up_is_shared_between_roles() {
     let left: i64 = field.one("postgres", "SELECT count(*) FROM awty.future_job WHERE job = 'many'");
     assert!(left > 300, "alice's ten checks waited until mallory had only {left} left");
 }
+
+/// P6, P7: two roles that act together, with runs that take all their time, do not have all workers.
+#[test]
+fn two_roles_together_starve_nobody() {
+    let field = Field::new();
+    field.cluster.create_user(DB, "eve");
+    for (role, job) in [("mallory", "his"), ("eve", "theirs")] {
+        field.job(role, job, "BEGIN PERFORM pg_sleep(25); RETURN NULL; END");
+        for key in 0..10 {
+            field.schedule(role, job, &key.to_string());
+        }
+    }
+    // Both have a worker, and at least one of them a second one.
+    field.cluster.await_sql(
+        DB,
+        "the first helper",
+        "SELECT count(*) >= 3 FROM pg_stat_activity WHERE backend_type = 'awty worker'",
+    );
+    pulse(&field, 4);
+    pulse_was_kept(&field, 4);
+}

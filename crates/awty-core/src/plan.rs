@@ -61,6 +61,14 @@ pub struct Caps {
     pub lead: TimeDelta,
 }
 
+impl Caps {
+    /// How many places helpers leave free, so that a few roles with long runs do not take all workers from the others: one,
+    /// unless all are meant for one role.
+    fn kept_from_helpers(&self) -> u32 {
+        u32::from(self.max_workers > self.max_workers_per_role)
+    }
+}
+
 /// What the launcher does now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -90,8 +98,14 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     });
 
     let busy = roles.iter().fold(0_u32, |sum, role| sum.saturating_add(role.workers));
-    let free = usize::try_from(caps.max_workers.saturating_sub(busy)).unwrap_or(usize::MAX);
-    let unserved = wanted.split_off(free.min(wanted.len()));
+    let mut free = caps.max_workers.saturating_sub(busy);
+    // Those without a worker come first, so the first that gets none is followed by none that does.
+    let served = wanted.iter().take_while(|&&index| {
+        let fits = free > if roles[index].workers > 0 { caps.kept_from_helpers() } else { 0 };
+        free = free.saturating_sub(1);
+        fits
+    });
+    let unserved = wanted.split_off(served.count());
 
     let mut waiting = 0;
     for role in unserved.iter().map(|&index| &roles[index]).filter(|role| role.workers == 0) {
@@ -200,10 +214,18 @@ mod tests {
 
     #[test]
     fn helpers_come_after_every_role_without_a_worker() {
-        let plan = at_ten(&[behind(5000), due(9)], caps(3, 2));
+        let plan = at_ten(&[behind(5000), due(9)], caps(4, 2));
         assert_eq!(plan.start, [1, 0]);
         let plan = at_ten(&[behind(5000), due(9)], caps(2, 2));
         assert_eq!((plan.start, plan.waiting), (vec![1], 0));
+    }
+
+    #[test]
+    fn helpers_leave_a_place_for_a_role_without_a_worker() {
+        let plan = at_ten(&[behind(5000), behind(5000)], caps(4, 2));
+        assert_eq!((plan.start, plan.waiting), (vec![0], 0));
+        // All places may be meant for one role.
+        assert_eq!(at_ten(&[behind(5000)], caps(2, 2)).start, [0]);
     }
 
     #[test]
