@@ -7,11 +7,11 @@
 //! Does not: run checks.
 
 use crate::board::{self, Database, State, Trouble};
+use crate::error::{self, Error};
 use crate::run::session;
 use crate::run::transaction::{Verdict, transaction};
 use crate::store::history::{self, Failure};
 use crate::store::{future_job, intent, origin, partition};
-use crate::error::{self, Error};
 use crate::{catalog, clock, executor, owner, process, settings};
 use awty_core::{Outcome, Time};
 use pgrx::{pg_guard, pg_sys};
@@ -99,7 +99,8 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
 /// Takes away the intents of workers that are gone. After a crash, the checks that they name are suspects.
 fn take_up_intents(first_visit: bool) {
     let (alive, clean) = board::read(|board| {
-        let alive: Vec<i32> = (0_i32..).zip(&board.seats).filter(|(_, seat)| seat.is_occupied()).map(|(i, _)| i).collect();
+        let alive: Vec<i32> =
+            (0_i32..).zip(&board.seats).filter(|(_, seat)| seat.is_occupied()).map(|(i, _)| i).collect();
         (alive, board.clean_start)
     });
     let left = intent::take_others(alive);
@@ -149,10 +150,8 @@ fn look_after(database: pg_sys::Oid) {
 /// been dropped.
 fn end_strays(now: Time) {
     history::end(&future_job::orphans(STRAYS), Outcome::Cancelled, now, None);
-    let gone = Failure {
-        sqlstate: error::state::UNDEFINED_OBJECT.into(),
-        message: "the job's role no longer exists".into(),
-    };
+    let gone =
+        Failure { sqlstate: error::state::UNDEFINED_OBJECT.into(), message: "the job's role no longer exists".into() };
     history::end(&future_job::roleless(now, STRAYS), Outcome::Failed, now, Some(&gone));
 }
 

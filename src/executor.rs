@@ -176,9 +176,8 @@ impl Bench<'_> {
         let (datum, null) = unsafe { call(function.oid, argument) };
         // SAFETY: as above.
         let times = unsafe { pgrx::Array::<TimestampWithTimeZone>::from_datum(datum, null) };
-        let answers: Vec<Answer> = times.iter().flat_map(pgrx::Array::iter)
-            .map(|time| row::answer(time.map(i64::from)))
-            .collect();
+        let answers: Vec<Answer> =
+            times.iter().flat_map(pgrx::Array::iter).map(|time| row::answer(time.map(i64::from))).collect();
         if answers.len() != rows.len() {
             Error::AnswerCount { job: self.job.name.to_string(), checks: rows.len(), answers: answers.len() }.raise();
         }

@@ -130,9 +130,10 @@ fn view() -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>) {
             .filter(|line| line.due.min(line.backlog) != NEVER)
             .filter(|line| board.database(line.database).is_some_and(|database| database.state == State::Ready))
             .map(|line| {
-                let seats = board.seats.iter().filter(|seat| {
-                    seat.is_occupied() && seat.database == line.database && seat.role == line.role
-                });
+                let seats = board
+                    .seats
+                    .iter()
+                    .filter(|seat| seat.is_occupied() && seat.database == line.database && seat.role == line.role);
                 let mut workers = 0;
                 let mut behind_since = Some(i64::MIN);
                 for seat in seats {

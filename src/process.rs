@@ -28,7 +28,12 @@ pub struct Assignment {
 /// Describes a process to the postmaster.
 ///
 /// The name is the same for all processes of a kind: it can be seen by everybody.
-pub fn describe(name: &CStr, function: &CStr, restart: i32, assignment: Option<Assignment>) -> pg_sys::BackgroundWorker {
+pub fn describe(
+    name: &CStr,
+    function: &CStr,
+    restart: i32,
+    assignment: Option<Assignment>,
+) -> pg_sys::BackgroundWorker {
     let mut worker = pg_sys::BackgroundWorker {
         bgw_flags: (pg_sys::BGWORKER_SHMEM_ACCESS | pg_sys::BGWORKER_BACKEND_DATABASE_CONNECTION) as i32,
         // Not on a standby, and at once after a promotion.

@@ -31,7 +31,9 @@ impl Trouble {
     pub fn as_str(self) -> Option<&'static str> {
         match self {
             Trouble::None => None,
-            Trouble::NoWorkerSlot => Some("no background worker slot was free; consider increasing max_worker_processes"),
+            Trouble::NoWorkerSlot => {
+                Some("no background worker slot was free; consider increasing max_worker_processes")
+            }
             Trouble::RoleCannotConnect => Some("a job's role has no LOGIN or no CONNECT; see the server log"),
             Trouble::OtherVersion => Some("the extension's version is not the library's; ALTER EXTENSION awty UPDATE"),
             Trouble::Maintenance => Some("looking after this database failed; see the server log"),

@@ -103,12 +103,7 @@ impl Board {
     }
 
     /// As [`role_or_new`](Self::role_or_new), but not at the cost of a line that is due before that slot.
-    fn role_or_new_for(
-        &mut self,
-        database: pg_sys::Oid,
-        role: pg_sys::Oid,
-        due: Timestamp,
-    ) -> Option<&mut RoleLine> {
+    fn role_or_new_for(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) -> Option<&mut RoleLine> {
         let index = match self.roles.iter().position(|line| line.is(database, role)) {
             Some(index) => index,
             // A free line, one that says nothing, or the one that is due last.

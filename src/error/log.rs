@@ -22,7 +22,9 @@ pub fn database_held(database: &str) {
 pub fn check_held(id: i64, crashes: i32) {
     ErrorReport::new(
         Code::ERRCODE_WARNING,
-        format!("awty: check {id} is held, because the server or its process went down {crashes} times while it was running"),
+        format!(
+            "awty: check {id} is held, because the server or its process went down {crashes} times while it was running"
+        ),
         "awty",
     )
     .set_hint(format!("SELECT awty.release({id}); lets it run again."))

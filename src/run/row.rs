@@ -146,11 +146,7 @@ impl Drop for Table {
 impl Row {
     /// What the guards look at.
     pub fn check(&self) -> Check {
-        Check {
-            slot: self.slot,
-            check_count: self.check_count.unsigned_abs(),
-            attempt: self.attempt.unsigned_abs(),
-        }
+        Check { slot: self.slot, check_count: self.check_count.unsigned_abs(), attempt: self.attempt.unsigned_abs() }
     }
 }
 
@@ -174,9 +170,9 @@ pub fn array(rows: &[Row], element: pg_sys::Oid) -> pg_sys::Datum {
 pub fn answer(raw: Option<Timestamp>) -> Answer {
     match raw {
         None => Answer::Done,
-        Some(raw) => Answer::Again(
-            clock::from_timestamp(raw).unwrap_or(if raw < 0 { Time::MIN_UTC } else { Time::MAX_UTC }),
-        ),
+        Some(raw) => {
+            Answer::Again(clock::from_timestamp(raw).unwrap_or(if raw < 0 { Time::MIN_UTC } else { Time::MAX_UTC }))
+        }
     }
 }
 

@@ -78,8 +78,6 @@ pub fn is_mighty(role: pg_sys::Oid) -> bool {
 /// The names of schemas, in the order of their OIDs' list, without temporary ones.
 pub fn schema_names(oids: Vec<pg_sys::Oid>) -> Vec<Text> {
     bracket(|| {
-        select_schemas(|s| {
-            s.query(&[arg(oids)], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect())
-        })
+        select_schemas(|s| s.query(&[arg(oids)], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()))
     })
 }

@@ -145,11 +145,7 @@ statement!(
           started_at = excluded.started_at, lateness = excluded.lateness, crashes = 0"
 );
 
-statement!(
-    move_one,
-    [TIDOID, TIMESTAMPTZOID],
-    c"UPDATE awty.future_job SET next_check_at = $2 WHERE ctid = $1"
-);
+statement!(move_one, [TIDOID, TIMESTAMPTZOID], c"UPDATE awty.future_job SET next_check_at = $2 WHERE ctid = $1");
 
 /// Writes a new check and returns its id; `None` if one is pending for this job and entity.
 pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
@@ -219,10 +215,9 @@ pub fn due(job: &Text, after: Cursor, until: Timestamp, limit: usize) -> Vec<Can
     let timestamp = |value: Timestamp| Some(pg_sys::Datum::from(value));
     bracket(|| {
         select_due(|s| {
-            s.query(
-                &[Some(job.datum()), timestamp(after.slot), arg(after.id), timestamp(until), arg(limit)],
-                |rows| (0..rows.len()).filter_map(|row| candidate(rows, row)).collect(),
-            )
+            s.query(&[Some(job.datum()), timestamp(after.slot), arg(after.id), timestamp(until), arg(limit)], |rows| {
+                (0..rows.len()).filter_map(|row| candidate(rows, row)).collect()
+            })
         })
     })
 }

@@ -45,7 +45,16 @@ pub struct Failure {
 statement!(
     end_after_run,
     [
-        TIDOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, OIDOID,
+        TIDOID,
+        TIMESTAMPTZOID,
+        TIMESTAMPTZOID,
+        INTERVALOID,
+        INTERVALOID,
+        INT4OID,
+        TEXTOID,
+        TEXTOID,
+        TEXTOID,
+        OIDOID,
         BOOLOID
     ],
     c"WITH gone AS (DELETE FROM awty.future_job WHERE ctid = $1 RETURNING *),
@@ -66,7 +75,19 @@ statement!(
 // The common case: the first run of a check ends it, so nothing is tallied.
 statement!(
     end_after_first_run,
-    [TIDOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, OIDOID, BOOLOID],
+    [
+        TIDOID,
+        TIMESTAMPTZOID,
+        TIMESTAMPTZOID,
+        INTERVALOID,
+        INTERVALOID,
+        INT4OID,
+        TEXTOID,
+        TEXTOID,
+        TEXTOID,
+        OIDOID,
+        BOOLOID
+    ],
     c"WITH gone AS (DELETE FROM awty.future_job WHERE ctid = $1 RETURNING *)
       INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, args, first_check_at, next_check_at,
           scheduled_by, scheduled_at, started_at, finished_at, run_time, lateness, check_count, attempts, outcome,

@@ -14,11 +14,7 @@ statement!(
 
 statement!(delete_one, [INT4OID], c"DELETE FROM awty.intent WHERE worker = $1");
 
-statement!(
-    delete_others,
-    [INT4ARRAYOID],
-    c"DELETE FROM awty.intent WHERE NOT worker = ANY ($1) RETURNING check_ids"
-);
+statement!(delete_others, [INT4ARRAYOID], c"DELETE FROM awty.intent WHERE NOT worker = ANY ($1) RETURNING check_ids");
 
 statement!(count_others, [INT4ARRAYOID], c"SELECT 1 FROM awty.intent WHERE NOT worker = ANY ($1) LIMIT 1");
 

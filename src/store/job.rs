@@ -82,8 +82,20 @@ statement!(
 statement!(
     update_one,
     [
-        TEXTOID, TEXTOID, TEXTOID, OIDOID, BOOLOID, INTERVALOID, INTERVALOID, INT4OID, INTERVALOID, INT4OID,
-        INTERVALOID, TEXTOID, INTERVALOID, TEXTOID
+        TEXTOID,
+        TEXTOID,
+        TEXTOID,
+        OIDOID,
+        BOOLOID,
+        INTERVALOID,
+        INTERVALOID,
+        INT4OID,
+        INTERVALOID,
+        INT4OID,
+        INTERVALOID,
+        TEXTOID,
+        INTERVALOID,
+        TEXTOID
     ],
     c"UPDATE awty.job SET function_schema = $2, function_name = $3, role = $4, set_based = $5, slot = $6, timeout = $7,
              max_checks = $8, max_horizon = $9, max_attempts = $10, retry_after = $11, on_missed = $12,
@@ -215,9 +227,7 @@ unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, table: pg_sys::Oid
 
 /// All jobs of a role; those whose rows are broken by name, with what is wrong.
 pub fn of_role(role: pg_sys::Oid) -> Vec<Result<Job, (Text, String)>> {
-    bracket(|| {
-        select_of_role(|s| s.query(&[arg(role)], |rows| (0..rows.len()).map(|row| read(rows, row)).collect()))
-    })
+    bracket(|| select_of_role(|s| s.query(&[arg(role)], |rows| (0..rows.len()).map(|row| read(rows, row)).collect())))
 }
 
 /// The roles that may schedule a job besides members of its own.

@@ -32,11 +32,7 @@ statement!(
       WHERE NOT EXISTS (SELECT FROM awty.origin) ON CONFLICT (identity) DO NOTHING"
 );
 
-statement!(
-    select_version,
-    [],
-    c"SELECT e.extversion FROM pg_catalog.pg_extension AS e WHERE e.extname = 'awty'"
-);
+statement!(select_version, [], c"SELECT e.extversion FROM pg_catalog.pg_extension AS e WHERE e.extname = 'awty'");
 
 /// The version of awty's SQL objects in this database.
 pub fn installed_version() -> Option<String> {

@@ -203,7 +203,8 @@ impl Agenda {
         let mono = clock::mono();
         for check in checks {
             let pause = self.pauses.get(&check.id).map_or(FIRST_PAUSE, |pause| pause.next);
-            self.pauses.insert(check.id, Pause { until: mono.plus(pause), next: pause * 2, slot: check.slot, over: false });
+            self.pauses
+                .insert(check.id, Pause { until: mono.plus(pause), next: pause * 2, slot: check.slot, over: false });
         }
     }
 

@@ -309,4 +309,3 @@ fn jobs_of(role: pg_sys::Oid) -> Vec<job::Job> {
         })
         .collect()
 }
-
