@@ -10,5 +10,3 @@ mod register;
 pub mod rights;
 mod schedule;
 mod status;
-
-pub use schedule::NewCheck;

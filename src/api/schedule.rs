@@ -3,9 +3,9 @@
 use super::args::{Args, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB};
 use super::rights;
 use crate::error::{self, Error, Result};
+use crate::store::future_job::{self, NewCheck};
 use crate::store::job::Job;
-use crate::store::statement::Arg;
-use crate::store::{future_job, history, origin};
+use crate::store::{history, origin};
 use crate::text::Text;
 use crate::{board, catalog, clock, function, hint};
 use awty_core::guard;
@@ -20,16 +20,6 @@ const ROUNDS: u32 = 100;
 
 /// Intervals beyond that, in either direction, are not even added to the time: a thousand years.
 const MAX_DAYS: i64 = 365_250;
-
-/// A check to be written.
-pub struct NewCheck {
-    pub job: pg_sys::Datum,
-    pub entity_name: pg_sys::Datum,
-    pub entity_key: pg_sys::Datum,
-    pub args: Arg,
-    pub scheduled_by: pg_sys::Oid,
-    pub scheduled_at: Time,
-}
 
 #[pg_extern(sql = false)]
 fn schedule(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<i64, ErrorReport> {

@@ -1,14 +1,23 @@
 //! Statements on `awty.future_job`: what is pending.
 
-use super::statement::{Rows, statement};
+use super::statement::{Arg, Rows, statement};
 use super::{arg, time};
-use crate::api::NewCheck;
 use crate::clock::Timestamp;
 use crate::owner::bracket;
 use crate::text::Text;
 use awty_core::Time;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
+
+/// A check to be written.
+pub struct NewCheck {
+    pub job: pg_sys::Datum,
+    pub entity_name: pg_sys::Datum,
+    pub entity_key: pg_sys::Datum,
+    pub args: Arg,
+    pub scheduled_by: pg_sys::Oid,
+    pub scheduled_at: Time,
+}
 
 /// Where a scan of what is due stands: after this check of this slot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
