@@ -69,7 +69,7 @@ fn memory_stack_and_disk_end_before_the_servers_do() {
     );
     for (name, body, sqlstate) in [
         ("recursion", "BEGIN PERFORM mallory.deep(1); RETURN NULL; END", "54001"),
-        ("string", "BEGIN PERFORM length(repeat('x', 1100000000)); RETURN NULL; END", "54000"),
+        ("string", "BEGIN PERFORM length(repeat('xx', 2000000000)); RETURN NULL; END", "54000"),
         ("memory", "BEGIN PERFORM mallory.hog(); RETURN NULL; END", "53200"),
         ("held", "BEGIN EXECUTE 'DECLARE c CURSOR WITH HOLD FOR SELECT mallory.hog()'; RETURN NULL; END", "53200"),
         (
