@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build install demo demo-stop test fmt lint clean
+.PHONY: help build install demo demo-stop test campaign fmt lint clean
 
 ifdef PG_CONFIG
 export PG_CONFIG
@@ -31,6 +31,9 @@ demo-stop: ## stop and remove the demo's cluster
 
 test: ## every test there is
 	@scripts/test $(ONLY)
+
+campaign: ## break what awty runs on and look for broken promises (MINUTES=3 SEED=1, FAULTS="KillWorker Promote")
+	@scripts/campaign "$(or $(MINUTES),3)" "$(or $(SEED),1)" $(FAULTS)
 
 fmt: ## format the Rust code
 	@cargo fmt --all

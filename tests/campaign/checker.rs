@@ -1,0 +1,280 @@
+//! The checker: are P1 to P4 kept, by the rows that were read?
+//!
+//! Invariant: pure. What it is given was read in one snapshot, and the clients' log was copied before that snapshot was taken, so
+//! runs may go on meanwhile: whatever was committed is either in it as a whole or not at all.
+//! Does not: know how long anything may take; see `faults::recover`.
+
+use chrono::{DateTime, Utc};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub type Time = DateTime<Utc>;
+
+/// What a run left in the user's table.
+#[derive(Clone, Debug)]
+pub struct Effect {
+    pub check: i64,
+    pub check_count: i32,
+    pub slot: Time,
+    pub began: Time,
+    pub xid: i64,
+    #[allow(dead_code)] // shown with the row
+    pub act: String,
+    /// The run that wrote it was going to fail.
+    pub bad: bool,
+    /// The run that wrote it was going to take away its own check.
+    pub own: bool,
+}
+
+/// A row of `awty.future_job`.
+#[derive(Clone, Debug)]
+pub struct Pending {
+    pub check: i64,
+    pub check_count: i32,
+    pub attempt: i32,
+    pub first_slot: Time,
+    pub held: bool,
+    pub xmin: i64,
+}
+
+/// A row of `awty.future_job_history`.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    pub check: i64,
+    pub check_count: i32,
+    pub first_slot: Time,
+    pub slot: Time,
+    pub started: Option<Time>,
+    pub outcome: String,
+    pub xmin: i64,
+    /// When the transaction that ended it was committed, by the server.
+    pub committed: Option<Time>,
+}
+
+/// A check that somebody scheduled in a transaction that was committed.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    pub check: i64,
+    pub wanted: Option<Time>,
+}
+
+/// What a client knows to be committed, because the server said so.
+#[derive(Clone, Debug)]
+pub enum Told {
+    Placed { check: i64 },
+    Cancelled { xid: i64, count: i32, at: Time },
+}
+
+/// All that is known of one database.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence {
+    pub effects: Vec<Effect>,
+    pub pending: Vec<Pending>,
+    pub ended: Vec<Ended>,
+    pub placed: Vec<Placed>,
+    pub told: Vec<Told>,
+    /// Counted by the runs themselves, also by those that were undone.
+    pub overlaps: i64,
+    pub early: i64,
+}
+
+/// A promise that was not kept.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Violation {
+    pub promise: &'static str,
+    /// 0 where it is not about one check.
+    pub check: i64,
+    pub what: String,
+}
+
+/// What is known of one check.
+#[derive(Default)]
+struct Story<'a> {
+    effects: Vec<&'a Effect>,
+    pending: Vec<&'a Pending>,
+    ended: Vec<&'a Ended>,
+    placed: Vec<&'a Placed>,
+}
+
+/// Outcomes of a run that succeeded.
+const BY_SUCCESS: [&str; 4] = ["done", "exhausted", "past", "beyond_horizon"];
+
+/// All promises that were not kept.
+pub fn judge(evidence: &Evidence) -> Vec<Violation> {
+    let mut stories: BTreeMap<i64, Story> = BTreeMap::new();
+    evidence.effects.iter().for_each(|row| stories.entry(row.check).or_default().effects.push(row));
+    evidence.pending.iter().for_each(|row| stories.entry(row.check).or_default().pending.push(row));
+    evidence.ended.iter().for_each(|row| stories.entry(row.check).or_default().ended.push(row));
+    evidence.placed.iter().for_each(|row| stories.entry(row.check).or_default().placed.push(row));
+
+    let mut violations = Vec::new();
+    for (check, story) in &stories {
+        story.judge(&mut |promise, what| {
+            let rows =
+                format!("{what}; effects {:?}, pending {:?}, ended {:?}", story.effects, story.pending, story.ended);
+            violations.push(Violation { promise, check: *check, what: rows });
+        });
+    }
+    let mut general = |promise, check, what| violations.push(Violation { promise, check, what });
+    if evidence.overlaps > 0 {
+        general(
+            "P4",
+            0,
+            format!("{} runs began while another of the same check was going on (see the log)", evidence.overlaps),
+        );
+    }
+    if evidence.early > 0 {
+        general("P2", 0, format!("{} runs began before their slot (see the log)", evidence.early));
+    }
+    judge_clients(evidence, &stories, &mut general);
+    violations
+}
+
+/// What clients were told is what is there.
+fn judge_clients(
+    evidence: &Evidence,
+    stories: &BTreeMap<i64, Story>,
+    report: &mut impl FnMut(&'static str, i64, String),
+) {
+    let placed: BTreeSet<i64> = evidence.placed.iter().map(|row| row.check).collect();
+    let mut ended_by: BTreeMap<i64, Vec<&Ended>> = BTreeMap::new();
+    for row in evidence.ended.iter().filter(|row| row.outcome == "cancelled") {
+        ended_by.entry(row.xmin).or_default().push(row);
+    }
+    for told in &evidence.told {
+        match told {
+            Told::Placed { check } if !placed.contains(check) => {
+                report("P3", *check, "a client was told that it is scheduled, and it is not".into());
+            }
+            Told::Placed { .. } => {}
+            Told::Cancelled { xid, count, at } => {
+                let ended = ended_by.get(&as_xmin(*xid)).map_or(&[][..], Vec::as_slice);
+                if ended.len() as i64 != i64::from(*count) {
+                    let what =
+                        format!("a client was told at {at} that it cancelled {count} in {xid}; there are {ended:?}");
+                    report("P3", 0, what);
+                }
+                for row in ended {
+                    let late = stories.get(&row.check).into_iter().flat_map(|story| &story.effects);
+                    for effect in late.filter(|effect| effect.began > *at) {
+                        report("P4", row.check, format!("cancelled at {at} in {xid}; then came {effect:?}"));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Story<'_> {
+    fn judge(&self, report: &mut impl FnMut(&'static str, String)) {
+        self.judge_place(report);
+        self.judge_slots(report);
+        let (check_count, outcome) = match (self.pending.first(), self.ended.first()) {
+            (Some(row), _) => (row.check_count, None),
+            (None, Some(row)) => (row.check_count, Some(row.outcome.as_str())),
+            (None, None) => {
+                for effect in &self.effects {
+                    report("P1", format!("{effect:?} belongs to no check"));
+                }
+                return;
+            }
+        };
+        self.judge_effects(check_count, outcome, report);
+        self.judge_transactions(report);
+    }
+
+    /// P3: it is in one place, and somebody scheduled it.
+    fn judge_place(&self, report: &mut impl FnMut(&'static str, String)) {
+        match (self.placed.is_empty(), self.pending.len() + self.ended.len()) {
+            (false, 1) => {}
+            (false, 0) => report("P3", "scheduled, and neither pending nor in the history".into()),
+            (true, 0) => {}
+            (true, _) => report("P3", "nobody scheduled it".into()),
+            (false, _) => report("P3", "in more than one place".into()),
+        }
+    }
+
+    /// P2: nothing is early.
+    fn judge_slots(&self, report: &mut impl FnMut(&'static str, String)) {
+        let first_slot =
+            self.pending.first().map(|row| row.first_slot).or(self.ended.first().map(|row| row.first_slot));
+        for effect in &self.effects {
+            if effect.began < effect.slot || first_slot.is_some_and(|first| effect.slot < first) {
+                report("P2", format!("{effect:?} is early"));
+            }
+        }
+        for row in &self.ended {
+            if row.started.is_some_and(|started| started < row.slot) && BY_SUCCESS.contains(&row.outcome.as_str()) {
+                report("P2", "started before its slot".into());
+            }
+        }
+        for wanted in self.placed.iter().filter_map(|row| row.wanted) {
+            if first_slot.is_some_and(|first| first < wanted) {
+                report("P2", format!("wanted not before {wanted}"));
+            }
+        }
+    }
+
+    /// P1: checks 0 to n-1 have each one effect, and nothing else has. A run that takes away its own check is counted by nobody.
+    fn judge_effects(&self, check_count: i32, outcome: Option<&str>, report: &mut impl FnMut(&'static str, String)) {
+        if let Some(effect) = self.effects.iter().find(|effect| effect.bad) {
+            report("P1", format!("the run failed and its {effect:?} is there"));
+        }
+        let taken_away = matches!(outcome, Some("cancelled" | "replaced"));
+        let (own, counted): (Vec<&Effect>, Vec<&Effect>) =
+            self.effects.iter().partition(|effect| effect.own && taken_away && effect.check_count == check_count);
+        if own.len() > 1 {
+            report("P1", "it took itself away more than once".into());
+        }
+        let mut counts: Vec<i32> = counted.iter().map(|effect| effect.check_count).collect();
+        counts.sort_unstable();
+        if counts != (0..check_count).collect::<Vec<_>>() {
+            let promise = if taken_away { "P4" } else { "P1" };
+            report(promise, format!("{check_count} checks were done, and there are effects of {counts:?}"));
+        }
+    }
+
+    /// P1: effect, history and next time are of one transaction. P4: none is later than the end of the check.
+    fn judge_transactions(&self, report: &mut impl FnMut(&'static str, String)) {
+        let xid_of = |check_count: i32| {
+            self.effects.iter().find(|effect| effect.check_count == check_count).map(|effect| as_xmin(effect.xid))
+        };
+        for row in self.pending.iter().filter(|row| row.check_count > 0 && row.attempt == 0 && !row.held) {
+            if xid_of(row.check_count - 1).is_some_and(|xid| xid != row.xmin) {
+                report("P1", "the effect and the next time are of two transactions".into());
+            }
+        }
+        for row in &self.ended {
+            let same = self.effects.iter().any(|effect| as_xmin(effect.xid) == row.xmin);
+            let own = self.effects.iter().any(|effect| effect.own && effect.check_count == row.check_count);
+            match row.outcome.as_str() {
+                outcome
+                    if BY_SUCCESS.contains(&outcome)
+                        && xid_of(row.check_count - 1).is_some_and(|xid| xid != row.xmin) =>
+                {
+                    report("P1", "the effect and the history are of two transactions".into());
+                }
+                "cancelled" | "replaced" if own != same => {
+                    report(
+                        "P4",
+                        "an effect of the run that took its check away, but not of the same transaction".into(),
+                    );
+                }
+                "failed" | "timed_out" if same => report("P1", "the history of a failure came with an effect".into()),
+                _ => {}
+            }
+            let began_after_end = |effect: &&&Effect| row.committed.is_some_and(|committed| effect.began > committed);
+            if let Some(effect) = self.effects.iter().find(began_after_end) {
+                report("P4", format!("{effect:?} began after the check had ended"));
+            }
+        }
+    }
+}
+
+/// A transaction's number as it stands in a row's `xmin`.
+fn as_xmin(xid: i64) -> i64 {
+    xid & 0xffff_ffff
+}
+
+#[cfg(test)]
+#[path = "checker_tests.rs"]
+mod tests;

@@ -1,0 +1,94 @@
+//! A true story, and each way to falsify it.
+
+use super::*;
+
+fn at(second: i64) -> Time {
+    DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap()
+}
+
+fn effect(check: i64, check_count: i32, xid: i64) -> Effect {
+    let slot = at(i64::from(check_count) * 10);
+    Effect { check, check_count, slot, began: slot, xid, act: "ok".into(), bad: false, own: false }
+}
+
+fn ended(check: i64, check_count: i32, outcome: &str, xmin: i64) -> Ended {
+    let slot = at(i64::from(check_count.max(1) - 1) * 10);
+    let committed = Some(at(100));
+    Ended { check, check_count, first_slot: at(0), slot, started: Some(slot), outcome: outcome.into(), xmin, committed }
+}
+
+/// Check 1 was done at the second time, 2 is pending after one, 3 was cancelled after one, 4 replaced itself, 5 failed.
+fn truth() -> Evidence {
+    let own = Effect { own: true, ..effect(4, 0, 104) };
+    let next = Pending { check: 2, check_count: 1, attempt: 0, first_slot: at(0), held: false, xmin: 102 };
+    Evidence {
+        effects: vec![effect(1, 0, 90), effect(1, 1, 101), effect(2, 0, 102), effect(3, 0, 93), own],
+        pending: vec![next],
+        ended: vec![
+            ended(1, 2, "done", 101),
+            ended(3, 1, "cancelled", 103),
+            ended(4, 0, "replaced", 104),
+            ended(5, 0, "failed", 105),
+        ],
+        placed: (1..=5).map(|check| Placed { check, wanted: Some(at(0)) }).collect(),
+        told: vec![Told::Placed { check: 1 }, Told::Cancelled { xid: 103, count: 1, at: at(101) }],
+        overlaps: 0,
+        early: 0,
+    }
+}
+
+/// The promises that are broken once this has been done to the truth.
+fn broken(falsify: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
+    let mut evidence = truth();
+    falsify(&mut evidence);
+    let mut promises: Vec<_> = judge(&evidence).into_iter().map(|violation| violation.promise).collect();
+    promises.dedup();
+    promises
+}
+
+#[test]
+fn the_truth_is_believed() {
+    assert_eq!(judge(&truth()), []);
+}
+
+#[test]
+fn an_effect_too_many_or_too_few_is_seen() {
+    assert_eq!(broken(|e| e.effects.push(effect(1, 1, 101))), ["P1"]);
+    assert_eq!(broken(|e| drop(e.effects.remove(0))), ["P1"]);
+    assert_eq!(broken(|e| e.effects.push(effect(2, 1, 110))), ["P1"]);
+    assert_eq!(broken(|e| e.effects.push(effect(77, 0, 110))), ["P1"]);
+    assert_eq!(broken(|e| e.effects.push(effect(5, 0, 110))), ["P1"]);
+    assert_eq!(broken(|e| e.effects[0].bad = true), ["P1"]);
+}
+
+#[test]
+fn two_transactions_for_one_run_are_seen() {
+    assert_eq!(broken(|e| e.ended[0].xmin = 111), ["P1"]);
+    assert_eq!(broken(|e| e.pending[0].xmin = 111), ["P1"]);
+    assert_eq!(broken(|e| e.ended[2].xmin = 111), ["P4"]);
+}
+
+#[test]
+fn an_early_run_is_seen() {
+    assert_eq!(broken(|e| e.effects[1].began -= chrono::TimeDelta::seconds(1)), ["P2"]);
+    assert_eq!(broken(|e| e.ended[0].started = Some(at(9))), ["P2"]);
+    assert_eq!(broken(|e| e.placed[0].wanted = Some(at(1))), ["P2"]);
+    assert_eq!(broken(|e| e.early = 1), ["P2"]);
+}
+
+#[test]
+fn a_check_that_is_lost_or_doubled_is_seen() {
+    assert_eq!(broken(|e| drop(e.ended.pop())), ["P3"]);
+    assert_eq!(broken(|e| e.ended.push(ended(5, 0, "failed", 112))), ["P3"]);
+    assert_eq!(broken(|e| e.placed.clear()).first(), Some(&"P3"));
+    assert_eq!(broken(|e| e.told.push(Told::Placed { check: 8 })), ["P3"]);
+    assert_eq!(broken(|e| e.told.push(Told::Cancelled { xid: 113, count: 1, at: at(0) })), ["P3"]);
+}
+
+#[test]
+fn what_a_run_commits_after_its_check_was_cancelled_is_seen() {
+    assert_eq!(broken(|e| e.effects.push(effect(3, 1, 110))), ["P4"]);
+    assert_eq!(broken(|e| e.ended[1].committed = Some(at(-1))), ["P4"]);
+    assert_eq!(broken(|e| e.told[1] = Told::Cancelled { xid: 103, count: 1, at: at(-1) }), ["P4"]);
+    assert_eq!(broken(|e| e.overlaps = 1), ["P4"]);
+}

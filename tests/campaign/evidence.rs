@@ -1,0 +1,73 @@
+//! Reads what the checker looks at: one database, in one snapshot.
+//!
+//! Does not: judge.
+
+use crate::checker::{Effect, Ended, Evidence, Pending, Placed, Told};
+use awty_testkit::postgres::{Client, Error, IsolationLevel, Row};
+
+/// `told` must have been copied before.
+pub fn read(client: &mut Client, told: Vec<Told>) -> Result<Evidence, Error> {
+    let mut snapshot =
+        client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true).start()?;
+    let mut rows = |sql: &str| snapshot.query(sql, &[]);
+    let effects = rows("SELECT check_id, check_count, slot, began, xid, act, bad, own FROM camp.effect")?;
+    let pending =
+        rows("SELECT id, check_count, attempt, first_check_at, held, xmin::text::bigint FROM awty.future_job")?;
+    let ended = rows(
+        "SELECT id, check_count, first_check_at, next_check_at, started_at, outcome, xmin::text::bigint,
+                pg_xact_commit_timestamp(xmin)
+         FROM awty.future_job_history",
+    )?;
+    let placed = rows("SELECT check_id, wanted FROM camp.placed")?;
+    // Sequences are in no snapshot; that they count at all is a violation.
+    let seen = rows(
+        "SELECT (SELECT last_value FROM camp.overlaps WHERE is_called), (SELECT last_value FROM camp.early WHERE is_called)",
+    )?;
+    let count = |column| seen[0].get::<_, Option<i64>>(column).unwrap_or(0);
+    Ok(Evidence {
+        effects: effects.iter().map(effect).collect(),
+        pending: pending.iter().map(self::pending).collect(),
+        ended: ended.iter().map(self::ended).collect(),
+        placed: placed.iter().map(|row| Placed { check: row.get(0), wanted: row.get(1) }).collect(),
+        told,
+        overlaps: count(0),
+        early: count(1),
+    })
+}
+
+fn effect(row: &Row) -> Effect {
+    Effect {
+        check: row.get(0),
+        check_count: row.get(1),
+        slot: row.get(2),
+        began: row.get(3),
+        xid: row.get(4),
+        act: row.get(5),
+        bad: row.get(6),
+        own: row.get(7),
+    }
+}
+
+fn pending(row: &Row) -> Pending {
+    Pending {
+        check: row.get(0),
+        check_count: row.get(1),
+        attempt: row.get(2),
+        first_slot: row.get(3),
+        held: row.get(4),
+        xmin: row.get(5),
+    }
+}
+
+fn ended(row: &Row) -> Ended {
+    Ended {
+        check: row.get(0),
+        check_count: row.get(1),
+        first_slot: row.get(2),
+        slot: row.get(3),
+        started: row.get(4),
+        outcome: row.get(5),
+        xmin: row.get(6),
+        committed: row.get(7),
+    }
+}

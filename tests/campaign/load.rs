@@ -1,0 +1,288 @@
+//! The load: databases with jobs of two roles in each, and a client of each role that places, ships and replaces orders.
+//!
+//! Invariant: a client's log has what the server has confirmed, and nothing else. What became of a transaction whose
+//! connection broke, `camp.placed` tells: its row was written in the same transaction.
+//! Does not: care whether the server is there; a client comes back when it is.
+
+use crate::checker::{Time, Told};
+use crate::random::Random;
+use awty_testkit::Cluster;
+use awty_testkit::postgres::error::SqlState;
+use awty_testkit::postgres::{Client, Config, Error, NoTls};
+use chrono::{TimeDelta, Utc};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+pub const DATABASES: [&str; 2] = ["one", "two"];
+pub const ROLES: [&str; 2] = ["alice", "bob"];
+
+/// Between two actions of a client, on average.
+const PACE: Duration = Duration::from_millis(40);
+
+/// What clients and the campaign share.
+pub struct Shared {
+    pub server: Mutex<PathBuf>,
+    /// Clients leave, and come back when they may.
+    pub away: AtomicBool,
+    pub over: AtomicBool,
+    pub actions: AtomicU64,
+    pub unknown: AtomicU64,
+    /// By database.
+    pub told: [Mutex<Vec<Told>>; DATABASES.len()],
+    /// What a client should never have been told.
+    pub refusals: Mutex<Vec<String>>,
+}
+
+/// Makes the databases, roles and jobs.
+pub fn set_up(cluster: &Cluster) {
+    cluster.execute("postgres", &ROLES.map(|role| format!("CREATE ROLE {role} LOGIN")).each_ref().map(String::as_str));
+    for database in DATABASES {
+        cluster.execute("postgres", &[&format!("CREATE DATABASE {database}")]);
+        cluster.execute(database, &[include_str!("schema.sql")]);
+        for (role, other) in [(ROLES[0], ROLES[1]), (ROLES[1], ROLES[0])] {
+            let mut client = cluster.client(database, role);
+            let jobs = format!(
+                "SELECT awty.register('{role}_watch', 'camp.watch', timeout => '20 s', retry_after => '1 s');
+                 SELECT awty.register('{role}_short', 'camp.watch', timeout => '300 ms', retry_after => '1 s');
+                 SELECT awty.register('{role}_set', 'camp.watch_all', timeout => '20 s', retry_after => '1 s');
+                 SELECT awty.allow('{role}_watch', '{other}')"
+            );
+            client.batch_execute(&jobs).unwrap();
+        }
+    }
+}
+
+impl Shared {
+    pub fn new(server: &Path) -> Arc<Self> {
+        Arc::new(Self {
+            server: Mutex::new(server.into()),
+            away: AtomicBool::new(false),
+            over: AtomicBool::new(false),
+            actions: AtomicU64::new(0),
+            unknown: AtomicU64::new(0),
+            told: Default::default(),
+            refusals: Mutex::default(),
+        })
+    }
+
+    /// A connection that gives up by itself.
+    pub fn connect(&self, database: &str, role: &str) -> Result<Client, Error> {
+        let mut config = Config::new();
+        config.host_path(self.server.lock().unwrap().as_path()).port(Cluster::PORT).dbname(database).user(role);
+        config.connect_timeout(Duration::from_secs(5)).application_name("campaign");
+        config.options("-c statement_timeout=30s").connect(NoTls)
+    }
+
+    /// Starts all clients.
+    pub fn start(self: &Arc<Self>, seed: u64) -> Vec<JoinHandle<()>> {
+        let places = (0..DATABASES.len()).flat_map(|database| ROLES.map(|role| (database, role)));
+        let client = |(number, (database, role)): (usize, (usize, &'static str))| {
+            let shared = Arc::clone(self);
+            let random = Random::new(seed, number as u64 + 1);
+            std::thread::spawn(move || Customer { shared, database, role, random, orders: 0 }.work())
+        };
+        places.enumerate().map(client).collect()
+    }
+}
+
+/// A client of one role in one database.
+struct Customer {
+    shared: Arc<Shared>,
+    database: usize,
+    role: &'static str,
+    random: Random,
+    /// Numbers its orders.
+    orders: u64,
+}
+
+impl Customer {
+    fn work(mut self) {
+        let mut connection: Option<Client> = None;
+        while !self.shared.over.load(Ordering::Relaxed) {
+            std::thread::park_timeout(PACE / 2 + PACE.mul_f64(self.random.below(100) as f64 / 100.0));
+            if self.shared.away.load(Ordering::Relaxed) {
+                connection = None;
+                continue;
+            }
+            let Some(client) = connection.as_mut() else {
+                connection = self.shared.connect(DATABASES[self.database], self.role).ok();
+                continue;
+            };
+            if let Err(error) = self.act(client) {
+                if !error.is_closed() && error.code().is_some_and(|code| !is_of_a_fault(code)) {
+                    let what = format!("{} in {}: {error:?}", self.role, DATABASES[self.database]);
+                    self.shared.refusals.lock().unwrap().push(what);
+                }
+                self.shared.unknown.fetch_add(1, Ordering::Relaxed);
+                connection = None;
+            }
+            self.shared.actions.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn tell(&self, told: Told) {
+        self.shared.told[self.database].lock().unwrap().push(told);
+    }
+
+    fn act(&mut self, client: &mut Client) -> Result<(), Error> {
+        match self.random.below(100) {
+            0..55 => self.place(client),
+            55..75 => self.ship(client),
+            75..85 => self.replace(client),
+            85..90 => self.change_mind(client),
+            90..95 => self.cancel_directly(client),
+            _ => self.schedule_directly(client),
+        }
+    }
+
+    /// One of the latest orders.
+    fn recent(&mut self) -> String {
+        let back = self.random.below(40);
+        format!("{}{}", self.role, self.orders.saturating_sub(back))
+    }
+
+    fn soon(&mut self) -> Time {
+        Utc::now() + TimeDelta::milliseconds(self.random.below(4000) as i64 - 500)
+    }
+
+    /// The job of a new order, and what its runs will do.
+    fn errand(&mut self) -> (&'static str, serde_json::Value) {
+        let (job, act) = match self.random.below(1000) {
+            0..30 => ("watch", "error"),
+            30..50 => ("watch", "orphan"),
+            50..80 => ("watch", "family"),
+            80..110 => ("watch", "temp"),
+            110..120 => ("short", "timeout"),
+            120..140 => ("watch", "own_cancel"),
+            140..160 => ("watch", "own_replace"),
+            160..190 => ("watch", "place"),
+            190..210 => ("watch", "cancel"),
+            210..230 => ("watch", "replace"),
+            230..260 => ("watch", "notify"),
+            260..270 => ("watch", "past"),
+            270..275 => ("watch", "far"),
+            275..280 => ("short", "leave"),
+            280..286 => ("set", "error"),
+            286..450 => ("set", "ok"),
+            450..500 => ("short", "ok"),
+            _ => ("watch", "ok"),
+        };
+        let nap = match self.random.below(100) {
+            0 => self.random.below(500),
+            1..10 => self.random.below(60),
+            _ => 0,
+        };
+        let again = match self.random.below(100) {
+            0..30 => 1 + self.random.below(2),
+            30 => 99,
+            _ => 0,
+        };
+        let times = if self.random.per_mille(200) { 99 } else { 1 };
+        let other = self.recent();
+        let args = serde_json::json!({
+            "act": act, "nap": nap as f64 / 1000.0, "again": again, "times": times, "other": other,
+        });
+        (job, args)
+    }
+
+    /// A new order, whose trigger schedules. Sometimes two for a deadlock.
+    fn place(&mut self, client: &mut Client) -> Result<(), Error> {
+        self.orders += 1;
+        let key = format!("{}{}", self.role, self.orders);
+        let due = self.soon();
+        if self.random.per_mille(5) {
+            for (first, role) in ROLES.iter().enumerate() {
+                let args = serde_json::json!({"act": "deadlock", "nap": 0, "again": 0, "first": first + 1});
+                self.insert(client, &key, &format!("{role}_watch"), due, &args)?;
+            }
+            return Ok(());
+        }
+        let (job, args) = self.errand();
+        self.insert(client, &key, &format!("{}_{job}", self.role), due, &args)
+    }
+
+    fn insert(
+        &self,
+        client: &mut Client,
+        key: &str,
+        job: &str,
+        due: Time,
+        args: &serde_json::Value,
+    ) -> Result<(), Error> {
+        let sql = "INSERT INTO camp.orders (key, job, due, args) VALUES ($1, $2, $3, $4) RETURNING check_id";
+        let row = client.query_one(sql, &[&key, &job, &due, args])?;
+        self.tell(Told::Placed { check: row.get(0) });
+        Ok(())
+    }
+
+    /// An order ships, and its trigger cancels.
+    fn ship(&mut self, client: &mut Client) -> Result<(), Error> {
+        let key = self.recent();
+        let rows = client.query(
+            "UPDATE camp.orders SET shipped = true WHERE key = $1 AND NOT shipped
+             RETURNING cancelled, pg_current_xact_id()::text::bigint",
+            &[&key],
+        )?;
+        if let Some(first) = rows.first() {
+            let count = rows.iter().map(|row| row.get::<_, i32>(0)).sum();
+            self.tell(Told::Cancelled { xid: first.get(1), count, at: Utc::now() });
+        }
+        Ok(())
+    }
+
+    /// An order gets another due time, and its trigger schedules anew.
+    fn replace(&mut self, client: &mut Client) -> Result<(), Error> {
+        let (key, due) = (self.recent(), self.soon());
+        let rows = client.query("UPDATE camp.orders SET due = $2 WHERE key = $1 RETURNING check_id", &[&key, &due])?;
+        rows.iter().for_each(|row| self.tell(Told::Placed { check: row.get(0) }));
+        Ok(())
+    }
+
+    /// A transaction that is rolled back, or of which a part is: nothing of that may be seen.
+    fn change_mind(&mut self, client: &mut Client) -> Result<(), Error> {
+        let (key, due) = (self.recent(), self.soon());
+        let (job, args) = (format!("{}_watch", self.role), serde_json::json!({"act": "ok", "nap": 0, "again": 0}));
+        let whole = self.random.per_mille(500);
+        let mut transaction = client.transaction()?;
+        let mut part = transaction.transaction()?;
+        part.execute("UPDATE camp.orders SET shipped = true WHERE key = $1", &[&key])?;
+        part.execute("SELECT camp.schedule('orders', $1, $2, $3, $4, 'replace')", &[&key, &job, &due, &args])?;
+        part.rollback()?;
+        let sql = "SELECT camp.schedule('orders', $1, $2, $3, $4, 'replace')";
+        let row = transaction.query_one(sql, &[&format!("{key}x"), &job, &due, &args])?;
+        if whole {
+            return transaction.rollback();
+        }
+        transaction.commit()?;
+        self.tell(Told::Placed { check: row.get(0) });
+        Ok(())
+    }
+
+    /// All checks of an entity.
+    fn cancel_directly(&mut self, client: &mut Client) -> Result<(), Error> {
+        let key = self.recent();
+        let sql = "SELECT awty.cancel('orders', $1), pg_current_xact_id()::text::bigint";
+        let row = client.query_one(sql, &[&key])?;
+        self.tell(Told::Cancelled { xid: row.get(1), count: row.get(0), at: Utc::now() });
+        Ok(())
+    }
+
+    fn schedule_directly(&mut self, client: &mut Client) -> Result<(), Error> {
+        let (key, due, conflict) = (self.recent(), self.soon(), *self.random.pick(&["keep", "earliest", "latest"]));
+        let (job, args) = self.errand();
+        let row = client.query_one(
+            "SELECT camp.schedule('orders', $1, $2, $3, $4, $5)",
+            &[&key, &format!("{}_{job}", self.role), &due, &args, &conflict],
+        )?;
+        self.tell(Told::Placed { check: row.get(0) });
+        Ok(())
+    }
+}
+
+/// Is that what a client has to expect of a server that is stopped, or has crashed?
+fn is_of_a_fault(code: &SqlState) -> bool {
+    code.code().starts_with("57P") || code.code().starts_with("08")
+}

@@ -1,0 +1,147 @@
+//! The campaign: works awty hard, breaks what it runs on, and looks for promises that were not kept (P1 to P4).
+//!
+//! `campaign MINUTES SEED [FAULT …]`. The time is cut into rounds, each with a cluster of its own and a seed of its own. In a
+//! round, clients place, ship and replace orders in two databases; faults come in an order that the seed decides; after each, all that
+//! was due must get done, and the checker reads everything.
+//!
+//! Invariant: exit status 0 only if nothing was violated and at least one fault came about.
+//! Does not: replay a history exactly. The seed decides what clients ask for and which faults come; when the server gets to
+//! what is up to the machine.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // a test program: the panic is the report
+
+mod checker;
+mod evidence;
+mod faults;
+mod load;
+mod random;
+mod report;
+
+use awty_testkit::{Cluster, checkout};
+use checker::{Violation, judge};
+use faults::Fault;
+use load::{DATABASES, Shared};
+use random::Random;
+use report::Report;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// What a round's tables hold is read after each fault, so a round has to end.
+const ROUND: Duration = Duration::from_secs(120);
+
+struct Campaign {
+    seed: u64,
+    only: Vec<String>,
+    began: Instant,
+    end: Instant,
+    report: Report,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |place: usize| arguments.get(place).and_then(|argument| argument.parse::<f64>().ok());
+    let (Some(minutes), Some(seed)) = (number(0), number(1)) else {
+        eprintln!("usage: campaign MINUTES SEED [FAULT ...] (run it by `make campaign`)");
+        return ExitCode::from(2);
+    };
+    let began = Instant::now();
+    let end = began + Duration::from_secs_f64(minutes * 60.0);
+    let only: Vec<String> = arguments.into_iter().skip(2).collect();
+    if let Some(unknown) = only.iter().find(|name| !faults::ALL.iter().any(|fault| format!("{fault:?}") == **name)) {
+        eprintln!("no such fault: {unknown}; there are {:?}", faults::ALL);
+        return ExitCode::from(2);
+    }
+    let mut campaign = Campaign { seed: seed as u64, only, began, end, report: Report::default() };
+    let mut round = 0;
+    while round == 0 || Instant::now() + Duration::from_secs(20) < end {
+        campaign.round(round);
+        round += 1;
+    }
+    campaign.report.print();
+    println!("the same choices again: make campaign MINUTES={minutes} SEED={seed}");
+    let clean = campaign.report.violations() == 0 && campaign.report.faults() > 0;
+    if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+impl Campaign {
+    fn round(&mut self, round: u64) {
+        let seed = self.seed.wrapping_add(round.wrapping_mul(1_000_003));
+        let end = self.end.min(Instant::now() + ROUND);
+        let mut cluster = Cluster::builder()
+            .set("fsync", "off") // processes are killed here, not the machine
+            .set("track_commit_timestamp", "on")
+            .set("deadlock_timeout", "200ms")
+            .set("awty.max_crashes", "3")
+            .set("awty.history_retention", "3650d")
+            .start();
+        load::set_up(&cluster);
+        let shared = Shared::new(cluster.socket_directory());
+        let clients = shared.start(seed);
+        let mut random = Random::new(seed, 0);
+        println!("round {round}, seed {seed}");
+        while Instant::now() < end {
+            std::thread::park_timeout(Duration::from_millis(300 + random.below(1500)));
+            let fault = self.choose(&mut random);
+            let came_about = fault.strike(&mut cluster, &shared, &mut random);
+            self.report.struck(fault, came_about);
+            self.check(Some(fault), round, &shared);
+        }
+        shared.over.store(true, Ordering::Relaxed);
+        clients.into_iter().for_each(|client| client.join().unwrap());
+        let [checks, effects] = self.check(None, round, &shared);
+        self.report.checks += checks;
+        self.report.effects += effects;
+        if self.report.violations() > 0 {
+            let log = checkout().join(format!("target/campaign-{}-{round}.log", self.seed));
+            let _ = std::fs::copy(cluster.log_file(), &log);
+            println!("the server's log: {}", log.display());
+        }
+    }
+
+    /// One of those that were asked for, or any.
+    fn choose(&self, random: &mut Random) -> Fault {
+        loop {
+            let fault = Fault::any(random);
+            if self.only.is_empty() || self.only.contains(&format!("{fault:?}")) {
+                return fault;
+            }
+        }
+    }
+
+    /// Waits until what was due is done, reads everything and judges it. Returns how many checks and effects there are.
+    fn check(&mut self, fault: Option<Fault>, round: u64, shared: &Arc<Shared>) -> [u64; 2] {
+        let since = Instant::now();
+        let violation = |promise, what| Violation { promise, check: 0, what };
+        if let Err(what) = faults::recover(shared) {
+            self.report.violated(fault, &format!("round {round}"), &violation("P3", what));
+        }
+        let waited = since.elapsed().as_secs_f64();
+        for what in shared.refusals.lock().unwrap().drain(..) {
+            self.report.violated(fault, &format!("round {round}: {what}"), &violation("P9", what.clone()));
+        }
+        let mut counts = [0; 4];
+        for (number, database) in DATABASES.iter().enumerate() {
+            let told = shared.told[number].lock().unwrap().clone();
+            let mut client = shared.connect(database, "postgres").unwrap();
+            let evidence = evidence::read(&mut client, told).unwrap();
+            for violation in judge(&evidence) {
+                self.report.violated(fault, &format!("round {round}, database {database}"), &violation);
+            }
+            let held = evidence.pending.iter().filter(|row| row.held).count();
+            let here = [evidence.ended.len(), evidence.effects.len(), evidence.pending.len(), held];
+            counts.iter_mut().zip(here).for_each(|(all, here)| *all += here as u64);
+        }
+        let [ended, effects, pending, held] = counts;
+        let name = fault.map_or("(end)".into(), |fault| format!("{fault:?}"));
+        println!(
+            "{:>5.0} s  {name:<18} caught up in {waited:>4.1} s  {ended} ended, {effects} effects, {pending} pending, {held} held, \
+             {} transactions unknown, {} violations",
+            self.began.elapsed().as_secs_f64(),
+            shared.unknown.load(Ordering::Relaxed),
+            self.report.violations(),
+        );
+        [ended, effects]
+    }
+}

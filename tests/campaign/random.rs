@@ -1,0 +1,35 @@
+//! Random choices that a seed decides: SplitMix64.
+
+/// One stream of choices.
+pub struct Random(u64);
+
+impl Random {
+    /// A stream of its own for every (seed, number).
+    pub fn new(seed: u64, stream: u64) -> Self {
+        let mut random = Self(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        random.next();
+        random
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// 0 to `end` - 1.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end.max(1)
+    }
+
+    /// True in so many of a thousand cases.
+    pub fn per_mille(&mut self, chance: u64) -> bool {
+        self.below(1000) < chance
+    }
+
+    pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
+        &choices[self.below(choices.len() as u64) as usize]
+    }
+}

@@ -1,0 +1,166 @@
+-- What the campaign's databases have in them: the tables that tell what happened, and the jobs.
+--
+-- A run writes one row of camp.effect, before anything can go wrong with it. Whether it may stay is said in the row itself:
+-- bad means that this run is going to fail, own that it takes away its own check. Sequences are not undone by a rollback, so they
+-- also count what runs saw that were undone later.
+
+CREATE EXTENSION awty;
+CREATE SCHEMA camp;
+
+CREATE TABLE camp.effect (
+    check_id    bigint NOT NULL,
+    check_count integer NOT NULL,
+    attempt     integer NOT NULL,
+    slot        timestamptz NOT NULL,
+    began       timestamptz NOT NULL,
+    xid         bigint NOT NULL DEFAULT pg_current_xact_id()::text::bigint,
+    act         text NOT NULL,
+    bad         boolean NOT NULL,
+    own         boolean NOT NULL
+);
+
+-- Every check that was scheduled, in the transaction that scheduled it. wanted: not before that; NULL where an earlier
+-- check may have been kept.
+CREATE TABLE camp.placed (check_id bigint NOT NULL, wanted timestamptz);
+
+CREATE TABLE camp.orders (
+    key       text NOT NULL,
+    job       text NOT NULL,
+    due       timestamptz NOT NULL,
+    args      jsonb NOT NULL,
+    shipped   boolean NOT NULL DEFAULT false,
+    check_id  bigint,
+    cancelled integer,
+    PRIMARY KEY (key, job)
+);
+
+CREATE TABLE camp.parent (id bigint PRIMARY KEY);
+CREATE TABLE camp.child (parent bigint REFERENCES camp.parent DEFERRABLE INITIALLY DEFERRED);
+CREATE SEQUENCE camp.overlaps;
+CREATE SEQUENCE camp.early;
+
+CREATE FUNCTION camp.watch_order() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'INSERT' OR NEW.due IS DISTINCT FROM OLD.due THEN
+        NEW.check_id := awty.schedule('orders', NEW.key, NEW.job, at => NEW.due, args => NEW.args);
+        INSERT INTO camp.placed VALUES (NEW.check_id, NEW.due);
+    ELSIF NEW.shipped AND NOT OLD.shipped THEN
+        NEW.cancelled := awty.cancel('orders', NEW.key, NEW.job);
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER watch BEFORE INSERT OR UPDATE ON camp.orders FOR EACH ROW EXECUTE FUNCTION camp.watch_order();
+
+CREATE FUNCTION camp.schedule(entity text, key text, job text, due timestamptz, args jsonb, conflict text) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE id bigint := awty.schedule(entity, key, job, at => due, args => args, on_conflict => conflict);
+BEGIN
+    INSERT INTO camp.placed VALUES (id, CASE conflict WHEN 'replace' THEN due END);
+    RETURN id;
+END $$;
+
+CREATE FUNCTION camp.is_own(j awty.future_job) RETURNS boolean LANGUAGE sql
+RETURN j.args->>'act' IN ('own_cancel', 'own_replace')
+    OR (j.args->>'act' IN ('cancel', 'replace') AND j.entity_name = 'orders' AND j.args->>'other' = j.entity_key);
+
+-- The beginning of every run.
+CREATE FUNCTION camp.enter(j awty.future_job, bad boolean) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE began timestamptz := clock_timestamp();
+BEGIN
+    IF NOT pg_try_advisory_xact_lock(7, (j.id % 2147483647)::integer) THEN
+        PERFORM nextval('camp.overlaps');
+        RAISE LOG 'campaign: two runs of check % at once', j.id;
+    END IF;
+    IF began < j.next_check_at THEN
+        PERFORM nextval('camp.early');
+        RAISE LOG 'campaign: check % runs before its slot %', j.id, j.next_check_at;
+    END IF;
+    INSERT INTO camp.effect (check_id, check_count, attempt, slot, began, act, bad, own)
+    VALUES (j.id, j.check_count, j.attempt, j.next_check_at, began, j.args->>'act', bad, camp.is_own(j));
+END $$;
+
+CREATE FUNCTION camp.is_bad(j awty.future_job) RETURNS boolean LANGUAGE sql
+RETURN j.args->>'act' IN ('error', 'timeout', 'orphan') AND j.attempt < coalesce((j.args->>'times')::integer, 1);
+
+CREATE FUNCTION camp.answer(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
+BEGIN
+    CASE
+        WHEN j.args->>'act' = 'past' THEN RETURN j.next_check_at;
+        WHEN j.args->>'act' = 'far' THEN RETURN now() + interval '400 days';
+        WHEN j.check_count < (j.args->>'again')::integer THEN RETURN clock_timestamp() + random() * interval '2 s';
+        ELSE RETURN NULL;
+    END CASE;
+END $$;
+
+CREATE FUNCTION camp.crash() RETURNS void SECURITY DEFINER LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format('COPY (SELECT) TO PROGRAM %L', 'kill -9 ' || pg_backend_pid());
+END $$;
+
+-- The job of one check.
+CREATE FUNCTION camp.watch(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
+DECLARE bad boolean := camp.is_bad(j);
+BEGIN
+    PERFORM camp.enter(j, bad);
+    PERFORM pg_sleep((j.args->>'nap')::float8);
+    CASE j.args->>'act'
+        WHEN 'error' THEN
+            IF bad THEN RAISE EXCEPTION 'this run fails'; END IF;
+        WHEN 'timeout' THEN
+            IF bad THEN PERFORM pg_sleep(5); END IF;
+        WHEN 'orphan' THEN
+            IF bad THEN INSERT INTO camp.child VALUES (-1); END IF;
+        WHEN 'family' THEN
+            INSERT INTO camp.child VALUES (j.id * 10 + j.check_count);
+            INSERT INTO camp.parent VALUES (j.id * 10 + j.check_count);
+        WHEN 'temp' THEN
+            CREATE TEMPORARY TABLE mine (a integer);
+            INSERT INTO mine VALUES (1);
+        WHEN 'notify' THEN
+            PERFORM pg_notify('camp', j.entity_key);
+        WHEN 'deadlock' THEN
+            PERFORM pg_advisory_xact_lock(9, (j.args->>'first')::integer);
+            PERFORM pg_sleep(0.3);
+            PERFORM pg_advisory_xact_lock(9, 3 - (j.args->>'first')::integer);
+        WHEN 'place' THEN
+            PERFORM camp.schedule('child', j.id::text, j.job, clock_timestamp() + interval '1 s',
+                '{"act": "ok", "nap": 0, "again": 0}', 'replace');
+        WHEN 'cancel' THEN
+            PERFORM awty.cancel('orders', j.args->>'other');
+        WHEN 'replace' THEN
+            PERFORM camp.schedule('orders', j.args->>'other', j.job, clock_timestamp() + interval '1 s',
+                '{"act": "ok", "nap": 0, "again": 0}', 'replace');
+        WHEN 'own_cancel' THEN
+            PERFORM awty.cancel(j.entity_name, j.entity_key, j.job);
+        WHEN 'own_replace' THEN
+            PERFORM camp.schedule(j.entity_name, j.entity_key, j.job, clock_timestamp(),
+                '{"act": "ok", "nap": 0, "again": 1}', 'replace');
+        WHEN 'leave' THEN
+            PERFORM pg_terminate_backend(pg_backend_pid());
+            PERFORM pg_sleep(1);
+        WHEN 'crash' THEN
+            PERFORM camp.crash();
+        ELSE NULL;
+    END CASE;
+    RETURN camp.answer(j);
+END $$;
+
+-- The job of many checks at once: one bad row makes the call fail.
+CREATE FUNCTION camp.watch_all(j awty.future_job[]) RETURNS timestamptz[] LANGUAGE plpgsql AS $$
+DECLARE
+    one awty.future_job;
+    answers timestamptz[] := '{}';
+BEGIN
+    FOREACH one IN ARRAY j LOOP
+        PERFORM camp.enter(one, camp.is_bad(one));
+        answers := answers || camp.answer(one);
+    END LOOP;
+    FOREACH one IN ARRAY j LOOP
+        IF camp.is_bad(one) THEN RAISE EXCEPTION 'one of these fails'; END IF;
+    END LOOP;
+    RETURN answers;
+END $$;
+
+GRANT USAGE ON SCHEMA camp, awty TO alice, bob;
+GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA camp TO alice, bob;
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA camp TO alice, bob;
