@@ -107,7 +107,7 @@ fn take_up_intents(first_visit: bool) {
     if left.is_empty() || !first_visit || clean {
         return;
     }
-    executor::blame(&left);
+    left.iter().for_each(|ids| executor::blame(ids));
 }
 
 /// Says once, in the log, what keeps awty from running here.

@@ -105,7 +105,7 @@ impl Bench<'_> {
                 return Verdict::Rollback(Attempt::Stale);
             }
             let Some(table) = Table::open() else { return Verdict::Rollback(Attempt::NoExtension) };
-            let rows: Vec<Row> = candidates.iter().filter_map(|candidate| table.read(candidate)).collect();
+            let rows: Vec<Row> = candidates.iter().filter_map(|candidate| find(&table, candidate)).collect();
             let (rows, settled) = self.settle(&table, rows, started_at);
             if !settled {
                 return Verdict::Rollback(Attempt::Conflict);
@@ -267,12 +267,23 @@ const RELATIONS: [&CStr; 9] = [
     c"identity",
 ];
 
-/// Counts against these checks that the server or their process went down while they were about to run or running, and
-/// holds those of which that is too often.
+/// Reads a check where it was, or where it has been moved meanwhile: VACUUM FULL does that.
+fn find(table: &Table, candidate: &Candidate) -> Option<Row> {
+    table.read(candidate).or_else(|| {
+        let (_, moved) = future_job::locate(&[candidate.id]).pop()?;
+        table.read(&moved)
+    })
+}
+
+/// Counts against these checks that the server or their process went down while they were about to run or running. One
+/// that was alone is held, if that is too often by now; of many, all but one are innocent, and they are run alone next.
 pub fn blame(ids: &[i64]) {
-    let most = settings::max_crashes();
-    for id in tally::blame(ids, most) {
-        error::log::check_held(id, most);
+    tally::count(ids);
+    if let [id] = ids {
+        let most = settings::max_crashes();
+        if tally::hold(*id, most) {
+            error::log::check_held(*id, most);
+        }
     }
 }
 

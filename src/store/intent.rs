@@ -35,17 +35,15 @@ pub fn clear(worker: i32) {
     bracket(|| delete_one(|s| s.execute(&[arg(worker)])));
 }
 
-/// Takes away the intents of workers that are not among those given, and returns the checks that they named.
-pub fn take_others(workers: Vec<i32>) -> Vec<i64> {
+/// Takes away the intents of workers that are not among those given, and returns the checks that each of them named.
+pub fn take_others(workers: Vec<i32>) -> Vec<Vec<i64>> {
     bracket(|| {
         // Looks first, so that an idle database is not written to.
         if count_others(|s| s.query(&[array(workers.clone())], |rows| rows.len())) == 0 {
             return Vec::new();
         }
         delete_others(|s| {
-            s.query(&[array(workers)], |rows| {
-                (0..rows.len()).filter_map(|row| rows.get::<Vec<i64>>(row, 1)).flatten().collect()
-            })
+            s.query(&[array(workers)], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect())
         })
     })
 }

@@ -15,11 +15,10 @@ statement!(
 
 statement!(
     hold_worst,
-    [INT8ARRAYOID, INT4OID],
+    [INT8OID, INT4OID],
     c"UPDATE awty.future_job AS f SET held = true
       FROM awty.tally AS t
-      WHERE t.check_id = f.id AND f.id = ANY ($1) AND t.crashes >= $2 AND NOT f.held
-      RETURNING f.id"
+      WHERE t.check_id = f.id AND f.id = $1 AND t.crashes >= $2 AND NOT f.held"
 );
 
 statement!(
@@ -33,17 +32,14 @@ statement!(
 
 statement!(absolve_one, [INT8OID], c"UPDATE awty.tally SET crashes = 0 WHERE check_id = $1 AND crashes > 0");
 
-/// Counts a crash against each of these checks that is still pending, and holds those that have had too many. Returns the
-/// ids of those that are held from now on.
-pub fn blame(ids: &[i64], max_crashes: i32) -> Vec<i64> {
-    bracket(|| {
-        count_crash(|s| s.execute(&[arg(ids.to_vec())]));
-        hold_worst(|s| {
-            s.query(&[arg(ids.to_vec()), arg(max_crashes)], |rows| {
-                (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
-            })
-        })
-    })
+/// Counts a crash against each of these checks that is still pending.
+pub fn count(ids: &[i64]) {
+    bracket(|| count_crash(|s| s.execute(&[arg(ids.to_vec())])));
+}
+
+/// Holds a check that has had too many crashes; says whether it is held from now on.
+pub fn hold(id: i64, max_crashes: i32) -> bool {
+    bracket(|| hold_worst(|s| s.execute(&[arg(id), arg(max_crashes)]))) == 1
 }
 
 /// The checks of a role to be run alone, those least suspected first.

@@ -93,7 +93,9 @@ impl MySeat {
     pub fn take_due(&self, now: Timestamp) -> Option<Timestamp> {
         board::write(|board| {
             let line = board.role_mut(self.database, self.role).filter(|line| line.due <= now)?;
-            Some(std::mem::replace(&mut line.due, NEVER))
+            let from = std::mem::replace(&mut line.due, NEVER);
+            WORKING_FROM.fetch_min(from, Ordering::Relaxed);
+            Some(from)
         })
     }
 
