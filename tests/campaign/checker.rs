@@ -1,4 +1,4 @@
-//! The checker: are P1 to P4 kept, by the rows that were read?
+//! The checker: are P1 to P4, and a part of P7, kept, by the rows that were read?
 //!
 //! Invariant: pure. What it is given was read in one snapshot, and the clients' log was copied before that snapshot was taken, so
 //! runs may go on meanwhile: whatever was committed is either in it as a whole or not at all.
@@ -33,6 +33,7 @@ pub struct Pending {
     pub attempt: i32,
     pub first_slot: Time,
     pub held: bool,
+    pub act: String,
     pub xmin: i64,
 }
 
@@ -94,6 +95,9 @@ struct Story<'a> {
     ended: Vec<&'a Ended>,
     placed: Vec<&'a Placed>,
 }
+
+/// What a run does to its process or to the whole server, so that its check is held in the end.
+const DEADLY: [&str; 2] = ["leave", "crash"];
 
 /// Outcomes of a run that succeeded.
 const BY_SUCCESS: [&str; 4] = ["done", "exhausted", "past", "beyond_horizon"];
@@ -182,9 +186,12 @@ impl Story<'_> {
         self.judge_transactions(report);
     }
 
-    /// P3: it is in one place, and somebody scheduled it.
+    /// P3: it is in one place, and somebody scheduled it. P7: it is not held for what others did.
     fn judge_place(&self, report: &mut impl FnMut(&'static str, String)) {
         match (self.placed.is_empty(), self.pending.len() + self.ended.len()) {
+            (false, 1) if self.pending.iter().any(|row| row.held && !DEADLY.contains(&row.act.as_str())) => {
+                report("P7", "held, and did no harm".into());
+            }
             (false, 1) => {}
             (false, 0) => report("P3", "scheduled, and neither pending nor in the history".into()),
             (true, 0) => {}

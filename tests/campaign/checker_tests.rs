@@ -20,7 +20,8 @@ fn ended(check: i64, check_count: i32, outcome: &str, xmin: i64) -> Ended {
 /// Check 1 was done at the second time, 2 is pending after one, 3 was cancelled after one, 4 replaced itself, 5 failed.
 fn truth() -> Evidence {
     let own = Effect { own: true, ..effect(4, 0, 104) };
-    let next = Pending { check: 2, check_count: 1, attempt: 0, first_slot: at(0), held: false, xmin: 102 };
+    let next =
+        Pending { check: 2, check_count: 1, attempt: 0, first_slot: at(0), held: false, act: "ok".into(), xmin: 102 };
     Evidence {
         effects: vec![effect(1, 0, 90), effect(1, 1, 101), effect(2, 0, 102), effect(3, 0, 93), own],
         pending: vec![next],
@@ -83,6 +84,12 @@ fn a_check_that_is_lost_or_doubled_is_seen() {
     assert_eq!(broken(|e| e.placed.clear()).first(), Some(&"P3"));
     assert_eq!(broken(|e| e.told.push(Told::Placed { check: 8 })), ["P3"]);
     assert_eq!(broken(|e| e.told.push(Told::Cancelled { xid: 113, count: 1, at: at(0) })), ["P3"]);
+}
+
+#[test]
+fn who_is_held_without_guilt_is_seen() {
+    assert_eq!(broken(|e| e.pending[0].held = true), ["P7"]);
+    assert_eq!(broken(|e| (e.pending[0].held, e.pending[0].act) = (true, "crash".into())), [""; 0]);
 }
 
 #[test]

@@ -11,8 +11,9 @@ pub fn read(client: &mut Client, told: Vec<Told>) -> Result<Evidence, Error> {
         client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true).start()?;
     let mut rows = |sql: &str| snapshot.query(sql, &[]);
     let effects = rows("SELECT check_id, check_count, slot, began, xid, act, bad, own FROM camp.effect")?;
-    let pending =
-        rows("SELECT id, check_count, attempt, first_check_at, held, xmin::text::bigint FROM awty.future_job")?;
+    let pending = rows(
+        "SELECT id, check_count, attempt, first_check_at, held, xmin::text::bigint, args->>'act' FROM awty.future_job",
+    )?;
     let ended = rows(
         "SELECT id, check_count, first_check_at, next_check_at, started_at, outcome, xmin::text::bigint,
                 pg_xact_commit_timestamp(xmin)
@@ -55,6 +56,7 @@ fn pending(row: &Row) -> Pending {
         attempt: row.get(2),
         first_slot: row.get(3),
         held: row.get(4),
+        act: row.get(6),
         xmin: row.get(5),
     }
 }

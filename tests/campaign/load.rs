@@ -4,7 +4,7 @@
 //! connection broke, `camp.placed` tells: its row was written in the same transaction.
 //! Does not: care whether the server is there; a client comes back when it is.
 
-use crate::checker::{Time, Told};
+use crate::checker::{Time, Told, Violation};
 use crate::random::Random;
 use awty_testkit::Cluster;
 use awty_testkit::postgres::error::SqlState;
@@ -32,8 +32,8 @@ pub struct Shared {
     pub unknown: AtomicU64,
     /// By database.
     pub told: [Mutex<Vec<Told>>; DATABASES.len()],
-    /// What a client should never have been told.
-    pub refusals: Mutex<Vec<String>>,
+    /// Broken promises that were seen on the way, and not by the checker.
+    pub seen: Mutex<Vec<Violation>>,
 }
 
 /// Makes the databases, roles and jobs.
@@ -64,8 +64,12 @@ impl Shared {
             actions: AtomicU64::new(0),
             unknown: AtomicU64::new(0),
             told: Default::default(),
-            refusals: Mutex::default(),
+            seen: Mutex::default(),
         })
+    }
+
+    pub fn saw(&self, promise: &'static str, what: String) {
+        self.seen.lock().unwrap().push(Violation { promise, check: 0, what });
     }
 
     /// A connection that gives up by itself.
@@ -114,7 +118,7 @@ impl Customer {
             if let Err(error) = self.act(client) {
                 if !error.is_closed() && error.code().is_some_and(|code| !is_of_a_fault(code)) {
                     let what = format!("{} in {}: {error:?}", self.role, DATABASES[self.database]);
-                    self.shared.refusals.lock().unwrap().push(what);
+                    self.shared.saw("P9", what);
                 }
                 self.shared.unknown.fetch_add(1, Ordering::Relaxed);
                 connection = None;
@@ -170,9 +174,11 @@ impl Customer {
             450..500 => ("short", "ok"),
             _ => ("watch", "ok"),
         };
-        let nap = match self.random.below(100) {
-            0 => self.random.below(500),
-            1..10 => self.random.below(60),
+        // Some are so long that a second worker comes to help.
+        let nap = match self.random.below(1000) {
+            0..4 => self.random.below(3000),
+            4..12 => self.random.below(500),
+            12..100 => self.random.below(60),
             _ => 0,
         };
         let again = match self.random.below(100) {

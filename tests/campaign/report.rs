@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Report {
     /// How often each fault came about, was missed, and was followed by violations that were new.
     faults: BTreeMap<Option<Fault>, [u64; 3]>,
-    seen: BTreeSet<(String, &'static str, i64)>,
+    seen: BTreeSet<(String, &'static str, i64, String)>,
     pub checks: u64,
     pub effects: u64,
 }
@@ -20,7 +20,9 @@ impl Report {
 
     /// Prints a violation that has not been seen yet; `place` is its database and round.
     pub fn violated(&mut self, after: Option<Fault>, place: &str, violation: &Violation) {
-        if self.seen.insert((place.into(), violation.promise, violation.check)) {
+        // What is about one check may be said in other words next time.
+        let words = if violation.check == 0 { violation.what.clone() } else { String::new() };
+        if self.seen.insert((place.into(), violation.promise, violation.check, words)) {
             self.faults.entry(after).or_default()[2] += 1;
             println!("VIOLATION of {} in {place}, check {}: {}", violation.promise, violation.check, violation.what);
         }
