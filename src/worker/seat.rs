@@ -188,13 +188,17 @@ fn give_back() {
     let begun = WORKING_FROM.swap(NEVER, Ordering::Relaxed);
     let useful = USEFUL.load(Ordering::Relaxed);
     let mono = clock::mono();
+    let now = clock::to_timestamp(clock::now());
     board::write(|board| {
         let (database, role, run) = {
             let seat = &board.seats[index];
             (seat.database, seat.role, seat.run)
         };
         let struck = run.map_or(0, |run| u32::from(run.strikes).max(timer::strikes()));
-        board.note_due(database, role, begun);
+        if begun != NEVER {
+            // The clock may have been set back since: what has been begun is to be seen to now.
+            board.note_due(database, role, begun.min(now));
+        }
         // Those that have been waiting meanwhile come first.
         board.served += 1;
         let served = board.served;
@@ -203,7 +207,7 @@ fn give_back() {
             // A run that ended this worker is seen to by the next one, and does not keep it from being useful.
             if useful || run.is_some() {
                 line.failures = 0;
-            } else if begun != NEVER || line.due.min(line.backlog) <= clock::to_timestamp(clock::now()) {
+            } else if begun != NEVER || line.due.min(line.backlog) <= now {
                 line.note_failure(mono);
             }
         }

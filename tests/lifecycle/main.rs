@@ -8,6 +8,7 @@
 mod activity;
 mod bad_jobs;
 mod clients;
+mod clock;
 mod crash;
 mod ddl;
 mod dump;

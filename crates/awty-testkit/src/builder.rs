@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-use crate::{Cluster, account, files, stage};
+use crate::{Cluster, account, clock, files, stage};
 
 /// Collects a cluster's settings, then [`start`](Builder::start)s it. Later settings win.
 #[derive(Debug, Default)]
@@ -15,6 +15,7 @@ pub struct Builder {
     conf: String,
     own_identity: bool,
     without_preload: bool,
+    movable_clock: bool,
     lasting: Option<PathBuf>,
 }
 
@@ -40,6 +41,12 @@ impl Builder {
     /// Leaves `shared_preload_libraries` empty.
     pub fn without_preload(mut self) -> Self {
         self.without_preload = true;
+        self
+    }
+
+    /// Lets a test set the server's clock, see [`Cluster::set_clock`].
+    pub fn with_movable_clock(mut self) -> Self {
+        self.movable_clock = true;
         self
     }
 
@@ -80,6 +87,9 @@ impl Builder {
             account::run(account::command("cp").arg("-a").arg(template).arg(cluster.data()));
         }
         append(&cluster.data().join("postgresql.conf"), &self.lines(&cluster));
+        if self.movable_clock {
+            clock::install(&cluster);
+        }
         cluster
     }
 

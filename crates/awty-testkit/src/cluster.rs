@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::builder::{append, network};
 use crate::poll::PATIENCE;
-use crate::{Builder, account, files, stage};
+use crate::{Builder, account, clock, files, stage};
 
 /// How to stop a server; PostgreSQL's three ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,7 +159,7 @@ impl Cluster {
     }
 
     fn pg_ctl(&self, arguments: &[&str]) -> Command {
-        let mut command = account::command(stage::executable("pg_ctl"));
+        let mut command = clock::command(self, stage::executable("pg_ctl"));
         command.arg("-D").arg(self.data()).args(arguments);
         command
     }

@@ -20,6 +20,7 @@
 
 mod account;
 mod builder;
+mod clock;
 mod cluster;
 mod connect;
 mod files;
