@@ -35,6 +35,7 @@ fn truth() -> Evidence {
         told: vec![Told::Placed { check: 1 }, Told::Cancelled { xid: 103, count: 1, at: at(101) }],
         overlaps: 0,
         early: 0,
+        clock_was_set: false,
     }
 }
 

@@ -6,7 +6,7 @@ use crate::checker::{Effect, Ended, Evidence, Pending, Placed, Told};
 use awty_testkit::postgres::{Client, Error, IsolationLevel, Row};
 
 /// `told` must have been copied before.
-pub fn read(client: &mut Client, told: Vec<Told>) -> Result<Evidence, Error> {
+pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result<Evidence, Error> {
     let mut snapshot =
         client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true).start()?;
     let mut rows = |sql: &str| snapshot.query(sql, &[]);
@@ -33,6 +33,7 @@ pub fn read(client: &mut Client, told: Vec<Told>) -> Result<Evidence, Error> {
         told,
         overlaps: count(0),
         early: count(1),
+        clock_was_set,
     })
 }
 

@@ -8,12 +8,14 @@ use crate::random::Random;
 use awty_testkit::postgres::{Client, Error};
 use awty_testkit::{Cluster, Signal, Stop, poll};
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// For a process to show up that is there for moments only.
 const TO_CATCH: Duration = Duration::from_secs(3);
 /// From a fault to when all is done that was due then. A crash takes up to some seconds on a loaded machine.
 const TO_RECOVER: Duration = Duration::from_secs(90);
+/// After that, what is going on is worth a line.
+const SLOW: Duration = Duration::from_secs(8);
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Fault {
@@ -33,12 +35,22 @@ pub enum Fault {
     PauseAndResume,
     CrashingJob,
     Promote,
+    SetClock,
 }
 
 impl Fault {
     /// One of them, each as often as it is worth.
     pub fn any(random: &mut Random) -> Self {
         *random.pick(&ALL)
+    }
+
+    /// Can it be done in a round whose clock can be set, or cannot? A standby has a clock of its own.
+    pub fn is_for(self, movable_clock: bool) -> bool {
+        match self {
+            Fault::SetClock => movable_clock,
+            Fault::Promote => !movable_clock,
+            _ => true,
+        }
     }
 
     /// Does it, and returns whether it came about.
@@ -68,12 +80,13 @@ impl Fault {
             Fault::PauseAndResume => pause_and_resume(shared, random),
             Fault::CrashingJob => crashing_job(shared, random),
             Fault::Promote => promote(cluster, shared),
+            Fault::SetClock => set_clock(cluster, random),
         }
     }
 }
 
 /// All of them, those that matter most more than once.
-pub const ALL: [Fault; 24] = {
+pub const ALL: [Fault; 28] = {
     use Fault::*;
     [
         KillWorkerInRun,
@@ -100,6 +113,10 @@ pub const ALL: [Fault; 24] = {
         PauseAndResume,
         CrashingJob,
         Promote,
+        SetClock,
+        SetClock,
+        SetClock,
+        SetClock,
     ]
 };
 
@@ -185,7 +202,7 @@ fn pause_and_resume(shared: &Shared, random: &mut Random) -> bool {
 fn crashing_job(shared: &Shared, random: &mut Random) -> bool {
     let (database, role) = (*random.pick(&DATABASES), *random.pick(&ROLES));
     let key = random.below(u64::MAX).to_string();
-    let sql = "SELECT camp.schedule('crash', $2, $1, clock_timestamp(),
+    let sql = "SELECT camp.schedule('crash', $2, $1, 0,
                    '{\"act\": \"crash\", \"nap\": 0, \"again\": 0}', 'replace')";
     let Ok(mut client) = shared.connect(database, role) else { return false };
     let Ok(row) = client.query_one(sql, &[&format!("{role}_watch"), &key]) else { return false };
@@ -241,10 +258,20 @@ fn settled(shared: &Shared) -> bool {
     .is_ok()
 }
 
+/// Sets the clock ahead or back, by a second, an hour, days, or to just before the end of 32 bits.
+fn set_clock(cluster: &Cluster, random: &mut Random) -> bool {
+    const HOUR: i64 = 3600;
+    let end_of_32_bits = i64::from(i32::MAX) - chrono::Utc::now().timestamp() - 5;
+    let offsets = [0, 1, -1, 2, -2, 30, -30, HOUR, -HOUR, 24 * HOUR, -24 * HOUR, 48 * HOUR, -48 * HOUR, end_of_32_bits];
+    cluster.set_clock(*random.pick(&offsets));
+    true
+}
+
 /// Waits until the server is there, and has done all that was due then. An error says what was not.
 pub fn recover(shared: &Shared) -> Result<(), String> {
     for database in DATABASES {
         let mut since: Option<crate::checker::Time> = None;
+        let mut slow = Some(Instant::now() + SLOW);
         poll(&format!("what is due in database {database}"), TO_RECOVER, || {
             let mut client = shared.connect(database, "postgres").map_err(|error| error.to_string())?;
             if since.is_none() {
@@ -255,9 +282,23 @@ pub fn recover(shared: &Shared) -> Result<(), String> {
             let row = client.query_one(sql, &[&since]).map_err(|error| error.to_string())?;
             match row.get(0) {
                 0_i64 => Ok(()),
-                overdue => Err(format!("{overdue} overdue, one of them {:?}", row.get::<_, Option<String>>(1))),
+                overdue => {
+                    let seen = format!("{overdue} overdue, one of them {:?}", row.get::<_, Option<String>>(1));
+                    if slow.take_if(|slow| *slow < Instant::now()).is_some() {
+                        println!("slow: {seen}; {}", look_around(&mut client));
+                    }
+                    Err(seen)
+                }
             }
         })?;
     }
     Ok(())
+}
+
+/// The state of the database and of awty's processes.
+fn look_around(client: &mut Client) -> String {
+    let sql = "SELECT concat_ws(' ', clock_timestamp(), (SELECT s FROM awty.status AS s),
+                   (SELECT array_agg((datname, usename, backend_type, wait_event, state, clock_timestamp() - backend_start))
+                    FROM pg_stat_activity WHERE starts_with(backend_type, 'awty')))";
+    client.query_one(sql, &[]).map_or_else(|error| error.to_string(), |row| row.get(0))
 }

@@ -4,12 +4,12 @@
 //! connection broke, `camp.placed` tells: its row was written in the same transaction.
 //! Does not: care whether the server is there; a client comes back when it is.
 
-use crate::checker::{Time, Told, Violation};
+use crate::checker::{Told, Violation};
 use crate::random::Random;
 use awty_testkit::Cluster;
-use awty_testkit::postgres::error::SqlState;
 use awty_testkit::postgres::{Client, Config, Error, NoTls};
-use chrono::{TimeDelta, Utc};
+use chrono::Utc;
+use std::error::Error as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -45,9 +45,9 @@ pub fn set_up(cluster: &Cluster) {
         for (role, other) in [(ROLES[0], ROLES[1]), (ROLES[1], ROLES[0])] {
             let mut client = cluster.client(database, role);
             let jobs = format!(
-                "SELECT awty.register('{role}_watch', 'camp.watch', timeout => '20 s', retry_after => '1 s');
+                "SELECT awty.register('{role}_watch', 'camp.watch', timeout => '6 s', retry_after => '1 s');
                  SELECT awty.register('{role}_short', 'camp.watch', timeout => '300 ms', retry_after => '1 s');
-                 SELECT awty.register('{role}_set', 'camp.watch_all', timeout => '20 s', retry_after => '1 s');
+                 SELECT awty.register('{role}_set', 'camp.watch_all', timeout => '6 s', retry_after => '1 s');
                  SELECT awty.allow('{role}_watch', '{other}')"
             );
             client.batch_execute(&jobs).unwrap();
@@ -116,7 +116,7 @@ impl Customer {
                 continue;
             };
             if let Err(error) = self.act(client) {
-                if !error.is_closed() && error.code().is_some_and(|code| !is_of_a_fault(code)) {
+                if !is_of_a_fault(&error) {
                     let what = format!("{} in {}: {error:?}", self.role, DATABASES[self.database]);
                     self.shared.saw("P9", what);
                 }
@@ -148,8 +148,9 @@ impl Customer {
         format!("{}{}", self.role, self.orders.saturating_sub(back))
     }
 
-    fn soon(&mut self) -> Time {
-        Utc::now() + TimeDelta::milliseconds(self.random.below(4000) as i64 - 500)
+    /// From now by the server's clock, in seconds.
+    fn soon(&mut self) -> f64 {
+        self.random.below(4000) as f64 / 1000.0 - 0.5
     }
 
     /// The job of a new order, and what its runs will do.
@@ -176,8 +177,8 @@ impl Customer {
         };
         // Some are so long that a second worker comes to help.
         let nap = match self.random.below(1000) {
-            0..4 => self.random.below(3000),
-            4..12 => self.random.below(500),
+            0..6 => 1000 + self.random.below(2000),
+            6..12 => self.random.below(500),
             12..100 => self.random.below(60),
             _ => 0,
         };
@@ -215,10 +216,11 @@ impl Customer {
         client: &mut Client,
         key: &str,
         job: &str,
-        due: Time,
+        due: f64,
         args: &serde_json::Value,
     ) -> Result<(), Error> {
-        let sql = "INSERT INTO camp.orders (key, job, due, args) VALUES ($1, $2, $3, $4) RETURNING check_id";
+        let sql = "INSERT INTO camp.orders (key, job, due, args)
+                   VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3), $4) RETURNING check_id";
         let row = client.query_one(sql, &[&key, &job, &due, args])?;
         self.tell(Told::Placed { check: row.get(0) });
         Ok(())
@@ -242,7 +244,10 @@ impl Customer {
     /// An order gets another due time, and its trigger schedules anew.
     fn replace(&mut self, client: &mut Client) -> Result<(), Error> {
         let (key, due) = (self.recent(), self.soon());
-        let rows = client.query("UPDATE camp.orders SET due = $2 WHERE key = $1 RETURNING check_id", &[&key, &due])?;
+        let rows = client.query(
+            "UPDATE camp.orders SET due = clock_timestamp() + make_interval(secs => $2) WHERE key = $1 RETURNING check_id",
+            &[&key, &due],
+        )?;
         rows.iter().for_each(|row| self.tell(Told::Placed { check: row.get(0) }));
         Ok(())
     }
@@ -289,6 +294,8 @@ impl Customer {
 }
 
 /// Is that what a client has to expect of a server that is stopped, or has crashed?
-fn is_of_a_fault(code: &SqlState) -> bool {
-    code.code().starts_with("57P") || code.code().starts_with("08")
+fn is_of_a_fault(error: &Error) -> bool {
+    let broken = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
+    let told = error.code().is_some_and(|code| code.code().starts_with("57P") || code.code().starts_with("08"));
+    error.is_closed() || broken || told
 }

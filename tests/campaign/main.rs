@@ -70,28 +70,33 @@ impl Campaign {
     fn round(&mut self, round: u64) {
         let seed = self.seed.wrapping_add(round.wrapping_mul(1_000_003));
         let end = self.end.min(Instant::now() + ROUND);
-        let mut cluster = Cluster::builder()
+        let movable_clock = self.has_movable_clock(round);
+        let builder = Cluster::builder();
+        let builder = if movable_clock { builder.with_movable_clock() } else { builder };
+        let mut cluster = builder
             .set("fsync", "off") // processes are killed here, not the machine
             .set("track_commit_timestamp", "on")
             .set("deadlock_timeout", "200ms")
+            .set("max_worker_processes", "24")
+            .set("awty.max_workers", "12") // so that there is room for those who help out
             .set("awty.max_crashes", "3")
-            .set("awty.history_retention", "3650d")
+            .set("awty.history_retention", "0")
             .start();
         load::set_up(&cluster);
         let shared = Shared::new(cluster.socket_directory());
         let clients = shared.start(seed);
         let mut random = Random::new(seed, 0);
-        println!("round {round}, seed {seed}");
+        println!("round {round}, seed {seed}{}", if movable_clock { ", with a clock that is set" } else { "" });
         while Instant::now() < end {
             std::thread::park_timeout(Duration::from_millis(300 + random.below(1500)));
-            let fault = self.choose(&mut random);
+            let fault = self.choose(&mut random, movable_clock);
             let came_about = fault.strike(&mut cluster, &shared, &mut random);
             self.report.struck(fault, came_about);
-            self.check(Some(fault), round, &shared);
+            self.check(Some(fault), round, &shared, movable_clock);
         }
         shared.over.store(true, Ordering::Relaxed);
         clients.into_iter().for_each(|client| client.join().unwrap());
-        let [checks, effects] = self.check(None, round, &shared);
+        let [checks, effects] = self.check(None, round, &shared, movable_clock);
         self.report.checks += checks;
         self.report.effects += effects;
         if self.report.violations() > 0 {
@@ -101,18 +106,29 @@ impl Campaign {
         }
     }
 
+    /// Every other round, unless it is asked for, or something that cannot be done there.
+    fn has_movable_clock(&self, round: u64) -> bool {
+        let asked = |fault: Fault| self.only.contains(&format!("{fault:?}"));
+        match (asked(Fault::SetClock), asked(Fault::Promote)) {
+            (false, false) if !self.only.is_empty() => false,
+            (true, false) => true,
+            (false, true) => false,
+            _ => round % 2 == 1,
+        }
+    }
+
     /// One of those that were asked for, or any.
-    fn choose(&self, random: &mut Random) -> Fault {
+    fn choose(&self, random: &mut Random, movable_clock: bool) -> Fault {
         loop {
             let fault = Fault::any(random);
-            if self.only.is_empty() || self.only.contains(&format!("{fault:?}")) {
+            if fault.is_for(movable_clock) && (self.only.is_empty() || self.only.contains(&format!("{fault:?}"))) {
                 return fault;
             }
         }
     }
 
     /// Waits until what was due is done, reads everything and judges it. Returns how many checks and effects there are.
-    fn check(&mut self, fault: Option<Fault>, round: u64, shared: &Arc<Shared>) -> [u64; 2] {
+    fn check(&mut self, fault: Option<Fault>, round: u64, shared: &Arc<Shared>, movable_clock: bool) -> [u64; 2] {
         let since = Instant::now();
         if let Err(what) = faults::recover(shared) {
             shared.saw("P3", what);
@@ -125,7 +141,7 @@ impl Campaign {
         for (number, database) in DATABASES.iter().enumerate() {
             let told = shared.told[number].lock().unwrap().clone();
             let mut client = shared.connect(database, "postgres").unwrap();
-            let evidence = evidence::read(&mut client, told).unwrap();
+            let evidence = evidence::read(&mut client, told, movable_clock).unwrap();
             for violation in judge(&evidence) {
                 self.report.violated(fault, &format!("round {round}, database {database}"), &violation);
             }

@@ -51,9 +51,12 @@ BEGIN
 END $$;
 CREATE TRIGGER watch BEFORE INSERT OR UPDATE ON camp.orders FOR EACH ROW EXECUTE FUNCTION camp.watch_order();
 
-CREATE FUNCTION camp.schedule(entity text, key text, job text, due timestamptz, args jsonb, conflict text) RETURNS bigint
+-- due: so many seconds from now.
+CREATE FUNCTION camp.schedule(entity text, key text, job text, due float8, args jsonb, conflict text) RETURNS bigint
 LANGUAGE plpgsql AS $$
-DECLARE id bigint := awty.schedule(entity, key, job, at => due, args => args, on_conflict => conflict);
+DECLARE
+    due timestamptz := clock_timestamp() + make_interval(secs => due);
+    id bigint := awty.schedule(entity, key, job, at => due, args => args, on_conflict => conflict);
 BEGIN
     INSERT INTO camp.placed VALUES (id, CASE conflict WHEN 'replace' THEN due END);
     RETURN id;
@@ -123,17 +126,17 @@ BEGIN
             PERFORM pg_sleep(0.3);
             PERFORM pg_advisory_xact_lock(9, 3 - (j.args->>'first')::integer);
         WHEN 'place' THEN
-            PERFORM camp.schedule('child', j.id::text, j.job, clock_timestamp() + interval '1 s',
+            PERFORM camp.schedule('child', j.id::text, j.job, 1,
                 '{"act": "ok", "nap": 0, "again": 0}', 'replace');
         WHEN 'cancel' THEN
             PERFORM awty.cancel('orders', j.args->>'other');
         WHEN 'replace' THEN
-            PERFORM camp.schedule('orders', j.args->>'other', j.job, clock_timestamp() + interval '1 s',
+            PERFORM camp.schedule('orders', j.args->>'other', j.job, 1,
                 '{"act": "ok", "nap": 0, "again": 0}', 'replace');
         WHEN 'own_cancel' THEN
             PERFORM awty.cancel(j.entity_name, j.entity_key, j.job);
         WHEN 'own_replace' THEN
-            PERFORM camp.schedule(j.entity_name, j.entity_key, j.job, clock_timestamp(),
+            PERFORM camp.schedule(j.entity_name, j.entity_key, j.job, 0,
                 '{"act": "ok", "nap": 0, "again": 1}', 'replace');
         WHEN 'leave' THEN
             PERFORM pg_terminate_backend(pg_backend_pid());
