@@ -105,12 +105,13 @@ impl Launcher {
     }
 
     fn start_workers(&mut self, now: Time, mono: Mono) -> Plan {
+        let (keys, roles, elsewhere) = view();
         let caps = Caps {
             max_workers: settings::max_workers(),
             max_workers_per_role: settings::max_workers_per_role(),
+            elsewhere,
             lead: LEAD,
         };
-        let (keys, roles) = view();
         let plan = plan::plan(now, mono, &roles, &caps);
         board::write(|board| board.waiting = plan.waiting);
         for &index in &plan.start {
@@ -121,10 +122,11 @@ impl Launcher {
     }
 }
 
-/// The roles that there may be work for, as the plan sees them.
-fn view() -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>) {
+/// The roles that there may be work for, as the plan sees them, and how many workers there are of others: of roles that
+/// wait for no more, but are not through yet.
+fn view() -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     board::read(|board| {
-        board
+        let (keys, roles): (Vec<_>, Vec<Role>) = board
             .roles
             .iter()
             .filter(|line| line.due.min(line.backlog) != NEVER)
@@ -150,7 +152,10 @@ fn view() -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>) {
                 };
                 ((line.database, line.role), role)
             })
-            .unzip()
+            .unzip();
+        let occupied = board.seats.iter().filter(|seat| seat.is_occupied()).count();
+        let counted: u32 = roles.iter().map(|role| role.workers).sum();
+        (keys, roles, u32::try_from(occupied).unwrap_or(u32::MAX).saturating_sub(counted))
     })
 }
 

@@ -57,6 +57,8 @@ pub struct Caps {
     pub max_workers: u32,
     /// The number of workers of one role (`awty.max_workers_per_role`), at least 1.
     pub max_workers_per_role: u32,
+    /// The number of workers of roles that are not in the list, because they wait for nothing more.
+    pub elsewhere: u32,
     /// How long before a slot a worker may start, to connect and wait for it.
     pub lead: TimeDelta,
 }
@@ -97,7 +99,7 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
         (role.workers > 0, role.last_served, role.due, index)
     });
 
-    let busy = roles.iter().fold(0_u32, |sum, role| sum.saturating_add(role.workers));
+    let busy = roles.iter().fold(caps.elsewhere, |sum, role| sum.saturating_add(role.workers));
     let mut free = caps.max_workers.saturating_sub(busy);
     // Those without a worker come first, so the first that gets none is followed by none that does.
     let served = wanted.iter().take_while(|&&index| {
@@ -162,7 +164,7 @@ mod tests {
     const IDLE: Role = Role { due: None, behind_since: None, workers: 0, parked_until: None, last_served: 0 };
 
     fn caps(max_workers: u32, max_workers_per_role: u32) -> Caps {
-        Caps { max_workers, max_workers_per_role, lead: TimeDelta::milliseconds(200) }
+        Caps { max_workers, max_workers_per_role, elsewhere: 0, lead: TimeDelta::milliseconds(200) }
     }
 
     fn now() -> Time {
@@ -236,6 +238,15 @@ mod tests {
         assert_eq!(at_ten(&[behind(1000)], caps(3, 1)).start, [0_usize; 0]);
         let nothing_more = Role { due: None, ..behind(1000) };
         assert_eq!(at_ten(&[nothing_more], caps(3, 2)).start, [0_usize; 0]);
+    }
+
+    #[test]
+    fn workers_of_roles_that_wait_for_nothing_count() {
+        let busy = Caps { elsewhere: 3, ..caps(4, 2) };
+        assert_eq!(at_ten(&[due(0)], busy).start, [0]);
+        assert_eq!(at_ten(&[behind(5000)], busy).start, [0_usize; 0]);
+        let full = Caps { elsewhere: 4, ..caps(4, 2) };
+        assert_eq!((at_ten(&[due(0)], full).start, at_ten(&[due(0)], full).waiting), (vec![], 1));
     }
 
     #[test]

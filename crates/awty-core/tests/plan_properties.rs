@@ -28,11 +28,10 @@ fn any_role() -> impl Strategy<Value = Role> {
 }
 
 fn any_launcher() -> impl Strategy<Value = (Vec<Role>, Caps)> {
-    let caps = (0_u32..20, 1_u32..4, 0_i64..500).prop_map(|(max_workers, max_workers_per_role, lead)| Caps {
-        max_workers,
-        max_workers_per_role,
-        lead: TimeDelta::milliseconds(lead),
-    });
+    let caps =
+        (0_u32..20, 1_u32..4, 0_u32..4, 0_i64..500).prop_map(|(max_workers, max_workers_per_role, elsewhere, lead)| {
+            Caps { max_workers, max_workers_per_role, elsewhere, lead: TimeDelta::milliseconds(lead) }
+        });
     (prop::collection::vec(any_role(), 0..12), caps)
 }
 
@@ -55,7 +54,7 @@ proptest! {
     fn no_cap_is_ever_exceeded(launcher in any_launcher()) {
         let (roles, caps) = &launcher;
         let start = planned(&launcher).start;
-        let busy: u32 = roles.iter().map(|role| role.workers).sum();
+        let busy: u32 = caps.elsewhere + roles.iter().map(|role| role.workers).sum::<u32>();
         prop_assert!(start.is_empty() || busy as usize + start.len() <= caps.max_workers as usize);
         for index in &start {
             prop_assert!(roles[*index].workers < caps.max_workers_per_role);
@@ -70,9 +69,14 @@ proptest! {
         for index in &start {
             prop_assert!(wants_worker(&roles[*index], caps, 0));
         }
-        let wanted = roles.iter().filter(|role| wants_worker(role, caps, 0)).count();
-        let busy: u32 = roles.iter().map(|role| role.workers).sum();
-        prop_assert_eq!(start.len(), wanted.min(caps.max_workers.saturating_sub(busy) as usize));
+        let (helped, alone): (Vec<&Role>, Vec<&Role>) =
+            roles.iter().filter(|role| wants_worker(role, caps, 0)).partition(|role| role.workers > 0);
+        let busy: u32 = caps.elsewhere + roles.iter().map(|role| role.workers).sum::<u32>();
+        let free = caps.max_workers.saturating_sub(busy) as usize;
+        // Helpers leave one place, unless all are meant for one role.
+        let kept = usize::from(caps.max_workers > caps.max_workers_per_role);
+        let first = alone.len().min(free);
+        prop_assert_eq!(start.len(), first + helped.len().min((free - first).saturating_sub(kept)));
     }
 
     #[test]

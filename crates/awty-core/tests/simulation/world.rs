@@ -69,6 +69,7 @@ impl World {
         let caps = Caps {
             max_workers: 2 + dice.below(3) as u32,
             max_workers_per_role: 1 + dice.below(3) as u32,
+            elsewhere: 0,
             lead: dice.millis(0, 300),
         };
         let role = Role { due: None, behind_since: None, workers: 0, parked_until: None, last_served: 0 };
