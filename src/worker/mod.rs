@@ -17,11 +17,14 @@ use crate::run::session;
 use crate::run::timer;
 use crate::run::transaction::{Verdict, transaction};
 use crate::store::{intent, job};
+use crate::text::Text;
 use crate::{executor, process, settings};
 use agenda::{Agenda, Task};
 use awty_core::Mono;
 use pgrx::{pg_guard, pg_sys};
 use seat::MySeat;
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::time::Duration;
 
 /// A worker that others are waiting for stays at least this long, so that it is worth its connection.
@@ -296,14 +299,19 @@ impl Worker {
     }
 }
 
-/// The jobs of a role, with those left out whose rows cannot be read.
+/// The jobs of a role, with those left out whose rows cannot be read: that is said once, and stops no other.
 fn jobs_of(role: pg_sys::Oid) -> Vec<job::Job> {
+    thread_local! {
+        static SAID: RefCell<HashSet<Text>> = RefCell::default();
+    }
     job::of_role(role)
         .into_iter()
         .filter_map(|job| match job {
             Ok(job) => Some(job),
-            Err((_, message)) => {
-                pgrx::log!("awty: a job of role {} has an invalid row in awty.job: {message}", role.to_u32());
+            Err((name, message)) => {
+                if SAID.with_borrow_mut(|said| said.insert(name)) {
+                    pgrx::log!("awty: a job of role {} has an invalid row in awty.job: {message}", role.to_u32());
+                }
                 None
             }
         })
