@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 const TO_CATCH: Duration = Duration::from_secs(3);
 /// From a fault to when all is done that was due then. A crash takes up to some seconds on a loaded machine.
 const TO_RECOVER: Duration = Duration::from_secs(90);
+/// Of the server, before a check that was there each time is held.
+pub const MAX_CRASHES: usize = 3;
 /// After that, what is going on is worth a line.
 const SLOW: Duration = Duration::from_secs(8);
 
@@ -78,7 +80,7 @@ impl Fault {
                 true
             }
             Fault::PauseAndResume => pause_and_resume(shared, random),
-            Fault::CrashingJob => crashing_job(shared, random),
+            Fault::CrashingJob => crashing_job(cluster, shared, random),
             Fault::Promote => promote(cluster, shared),
             Fault::SetClock => set_clock(cluster, random),
         }
@@ -199,7 +201,7 @@ fn pause_and_resume(shared: &Shared, random: &mut Random) -> bool {
 }
 
 /// A check that takes the whole server down, each time, until it is held.
-fn crashing_job(shared: &Shared, random: &mut Random) -> bool {
+fn crashing_job(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
     let (database, role) = (*random.pick(&DATABASES), *random.pick(&ROLES));
     let key = random.below(u64::MAX).to_string();
     let sql = "SELECT camp.schedule('crash', $2, $1, 0,
@@ -207,6 +209,7 @@ fn crashing_job(shared: &Shared, random: &mut Random) -> bool {
     let Ok(mut client) = shared.connect(database, role) else { return false };
     let Ok(row) = client.query_one(sql, &[&format!("{role}_watch"), &key]) else { return false };
     let id: i64 = row.get(0);
+    let position = cluster.log_position();
     let held = poll("the crashing check to be held", TO_RECOVER, || {
         let mut client = shared.connect(database, "postgres").map_err(|error| error.to_string())?;
         let row = client.query_opt("SELECT held FROM awty.future_job WHERE id = $1", &[&id]);
@@ -215,6 +218,10 @@ fn crashing_job(shared: &Shared, random: &mut Random) -> bool {
             other => Ok(other),
         }
     });
+    let crashes = cluster.log_since(position).matches("was terminated by signal 9").count();
+    if crashes > MAX_CRASHES {
+        shared.saw("P7", format!("check {id} took the server down {crashes} times before it was held"));
+    }
     if held != Ok(Some(true)) {
         shared.saw("P7", format!("check {id}, which crashes the server each time, should be held: {held:?}"));
         // Or there would be no end to it.

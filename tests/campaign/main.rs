@@ -79,7 +79,7 @@ impl Campaign {
             .set("deadlock_timeout", "200ms")
             .set("max_worker_processes", "24")
             .set("awty.max_workers", "12") // so that there is room for those who help out
-            .set("awty.max_crashes", "3")
+            .set("awty.max_crashes", &faults::MAX_CRASHES.to_string())
             .set("awty.history_retention", "0")
             .start();
         load::set_up(&cluster);
