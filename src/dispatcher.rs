@@ -98,10 +98,11 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
 
 /// Takes away the intents of workers that are gone. After a crash, the checks that they name are suspects.
 fn take_up_intents(first_visit: bool) {
+    let here = catalog::database();
     let (alive, clean) = board::read(|board| {
-        let alive: Vec<i32> =
-            (0_i32..).zip(&board.seats).filter(|(_, seat)| seat.is_occupied()).map(|(i, _)| i).collect();
-        (alive, board.clean_start)
+        // A worker of another database may by now have the seat of one that crashed here.
+        let seats = (0_i32..).zip(&board.seats).filter(|(_, seat)| seat.is_occupied() && seat.database == here);
+        (seats.map(|(number, _)| number).collect::<Vec<i32>>(), board.clean_start)
     });
     let left = intent::take_others(alive);
     if left.is_empty() || !first_visit || clean {

@@ -44,6 +44,8 @@ pub struct Seat {
     /// The address of its latch.
     pub latch: usize,
     pub run: Option<Run>,
+    /// Does it run a suspect? Only one worker of the server does at a time, so that a crash tells which it was.
+    pub in_lane: bool,
     /// Was the run that it abandoned terminated because it ignored its timeout?
     pub overran: bool,
     /// Since when it has been working without a pause (monotonic microseconds); 0: it is waiting.
@@ -63,6 +65,7 @@ impl Seat {
         pid: 0,
         latch: 0,
         run: None,
+        in_lane: false,
         overran: false,
         busy_since: 0,
         asked_at: 0,
@@ -86,6 +89,7 @@ impl Seat {
 
     /// Gives the seat back.
     pub fn free(&mut self) {
+        self.in_lane = false;
         self.occupancy = Occupancy::Free;
         self.pid = 0;
         self.latch = 0;
@@ -97,6 +101,7 @@ impl Seat {
     /// Leaves the seat, but not its claim: the run is still to be seen to. `overran` says that it was over its time.
     pub fn abandon(&mut self, overran: bool) {
         self.occupancy = Occupancy::Abandoned;
+        self.in_lane = false;
         self.overran = overran;
         self.pid = 0;
         self.latch = 0;
@@ -149,6 +154,15 @@ impl super::Board {
         });
         self.seats[seat].set_claims(&granted);
         granted
+    }
+
+    /// Lets a worker run a suspect, unless another one does.
+    pub fn enter_lane(&mut self, seat: usize) -> bool {
+        let free = !self.seats.iter().any(|other| other.in_lane);
+        if free {
+            self.seats[seat].in_lane = true;
+        }
+        free
     }
 
     /// Gives all claims of a seat back.

@@ -208,6 +208,14 @@ impl Agenda {
         }
     }
 
+    /// Looks for checks again soon that have to wait until another worker has run its suspect.
+    pub fn wait_for_lane(&mut self, checks: &[Candidate]) {
+        let until = clock::mono().plus(FIRST_PAUSE);
+        for check in checks {
+            self.pauses.insert(check.id, Pause { until, next: FIRST_PAUSE, slot: check.slot, over: false });
+        }
+    }
+
     /// Runs these alone from now on.
     pub fn isolate(&mut self, ids: &[i64]) {
         self.isolated.extend(ids);

@@ -79,10 +79,19 @@ struct Worker {
     intent: bool,
 }
 
-/// Why a worker stops.
+/// What a worker does next.
 enum Next {
     Turn,
     Leave,
+}
+
+/// How a batch ended.
+enum BatchEnd {
+    Done,
+    /// The worker has to leave.
+    Leave,
+    /// Some job has been changed since the batch was chosen.
+    Stale,
 }
 
 impl Worker {
@@ -158,28 +167,48 @@ impl Worker {
         let alone = suspects.into_iter().map(|task| vec![task]);
         let mut batches = std::iter::once(others).chain(alone).filter(|batch| !batch.is_empty());
         while let Some(batch) = batches.next() {
-            if !self.intend(&batch) {
-                return Next::Leave;
+            let suspect = batch[0].suspect;
+            if suspect && !self.seat.enter_lane() {
+                batch.iter().for_each(|task| self.agenda.wait_for_lane(&task.checks));
+                continue;
             }
-            for task in &batch {
-                process::answer_signals();
-                match self.run(task) {
-                    Ran::NoExtension => return Next::Leave,
-                    Ran::Stale => {
-                        // What is left of the turn is chosen anew, from the jobs as they are now.
-                        let left = batch.into_iter().chain(batches.flatten());
-                        left.flat_map(|task| task.checks).for_each(|check| self.agenda.go_back_to(check.slot));
-                        return Next::Turn;
-                    }
-                    Ran::Booked | Ran::Left => {}
-                }
-                // What is left of the turn stays due; nothing has been claimed for it yet.
-                if self.has_to_leave() || self.should_yield() {
-                    return Next::Leave;
+            let ran = self.run_batch(&batch);
+            if suspect {
+                // The next suspect's crash must find nothing of this one: neither its intent nor a commit that is not flushed.
+                self.clear_intent();
+                self.seat.leave_lane();
+            }
+            match ran {
+                BatchEnd::Done => {}
+                BatchEnd::Leave => return Next::Leave,
+                BatchEnd::Stale => {
+                    // What is left of the turn is chosen anew, from the jobs as they are now.
+                    let left = batch.into_iter().chain(batches.flatten());
+                    left.flat_map(|task| task.checks).for_each(|check| self.agenda.go_back_to(check.slot));
+                    return Next::Turn;
                 }
             }
         }
         Next::Turn
+    }
+
+    fn run_batch(&mut self, batch: &[Task]) -> BatchEnd {
+        if !self.intend(batch) {
+            return BatchEnd::Leave;
+        }
+        for task in batch {
+            process::answer_signals();
+            match self.run(task) {
+                Ran::NoExtension => return BatchEnd::Leave,
+                Ran::Stale => return BatchEnd::Stale,
+                Ran::Booked | Ran::Left => {}
+            }
+            // What is left of the turn stays due; nothing has been claimed for it yet.
+            if self.has_to_leave() || self.should_yield() {
+                return BatchEnd::Leave;
+            }
+        }
+        BatchEnd::Done
     }
 
     /// Says, flushed to disk, what is about to run. This also flushes what ran before.
@@ -281,11 +310,11 @@ impl Worker {
         unsafe { pg_sys::XLogFlush(pg_sys::XactLastCommitEnd) };
     }
 
-    /// Leaves in good order: everything flushed, no intent left.
-    fn finish(&mut self) {
-        self.flush();
-        if self.intent {
+    /// Says, flushed to disk together with all that ran before, that this worker is about to run nothing.
+    fn clear_intent(&mut self) {
+        if std::mem::take(&mut self.intent) {
             let worker = self.seat.number();
+            session::set_flushed_commit();
             // What cannot be cleared is found by the dispatcher.
             let _ = transaction(|| {
                 if executor::lock_extension() {
@@ -293,7 +322,14 @@ impl Worker {
                 }
                 Verdict::Commit(())
             });
+            session::set_commit_mode();
         }
+        self.flush();
+    }
+
+    /// Leaves in good order: everything flushed, no intent left.
+    fn finish(&mut self) {
+        self.clear_intent();
         process::report_statistics();
         self.seat.leave();
     }

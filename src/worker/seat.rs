@@ -149,6 +149,16 @@ impl MySeat {
         });
     }
 
+    /// Goes where suspects are run, one at a time in the whole server; `false` if another worker is there.
+    pub fn enter_lane(&self) -> bool {
+        board::write(|board| board.enter_lane(self.index))
+    }
+
+    /// Lets the next worker go there.
+    pub fn leave_lane(&self) {
+        board::write(|board| board.seats[self.index].in_lane = false);
+    }
+
     /// A run of this role whose process ended in the middle of it, still to be seen to.
     pub fn next_abandoned(&self) -> Option<Abandoned> {
         board::read(|board| {

@@ -90,6 +90,44 @@ fn a_check_that_crashes_the_server_is_held_and_its_neighbours_are_done() {
     assert_eq!(end.why(), ("done", None), "{end:?}");
 }
 
+/// P7, P6: another role's long run, which was going on at each crash, is not held for it: suspects are run one at a time.
+#[test]
+fn a_check_that_crashes_the_server_gets_no_other_one_held() {
+    let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "3").start());
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "CREATE FUNCTION public.poison() RETURNS void SECURITY DEFINER LANGUAGE plpgsql AS
+             $$ BEGIN EXECUTE format('COPY (SELECT) TO PROGRAM %L', 'kill -9 ' || pg_backend_pid()); END $$",
+            "CREATE ROLE mallory LOGIN",
+            "GRANT USAGE ON SCHEMA awty TO mallory",
+            "CREATE SCHEMA mallory AUTHORIZATION mallory",
+            "CREATE FUNCTION mallory.poison(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS
+             $$ BEGIN PERFORM public.poison(); RETURN NULL; END $$",
+            "SELECT awty.register('poison', 'mallory.poison', run_as => 'mallory')",
+        ],
+    );
+    shop.job(
+        "slow",
+        "BEGIN PERFORM pg_sleep(4); INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END",
+        "",
+    );
+    shop.schedule("slow", "slow", "after => '0'");
+    shop.cluster.await_sql(
+        "postgres",
+        "the long run to be going on",
+        "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'PgSleep')",
+    );
+    shop.cluster.execute("postgres", &["SELECT awty.schedule('orders', 'poison', 'poison', after => '0')"]);
+    await_through_crashes(
+        &shop,
+        "the poisonous check to be held",
+        "SELECT held FROM awty.future_job WHERE entity_key = 'poison'",
+    );
+    let end = shop.end_within("slow", PATIENCE);
+    assert_eq!((end.why(), shop.notes("slow")), (("done", None), 1), "{end:?}");
+}
+
 /// P3: a launcher that is ended comes back, and nothing is forgotten.
 #[test]
 fn a_launcher_that_is_terminated_comes_back() {

@@ -16,6 +16,7 @@ mod effects;
 mod fairness;
 mod guards;
 mod history;
+mod intents;
 mod ledger;
 mod missed;
 mod not_preloaded;
