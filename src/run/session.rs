@@ -43,9 +43,12 @@ pub fn set_commit_mode() {
     }
 }
 
-/// The next commit is flushed here before it returns, whatever standbys do.
-pub fn set_flushed_commit() {
+/// Runs a body whose commits are flushed here before they return, whatever standbys do, and with them all before.
+pub fn flushed<R>(body: impl FnOnce() -> R) -> R {
     set(c"synchronous_commit", c"local");
+    let result = body();
+    set_commit_mode();
+    result
 }
 
 fn set(name: &CStr, value: &CStr) {

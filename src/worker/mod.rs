@@ -215,15 +215,15 @@ impl Worker {
     fn intend(&mut self, batch: &[Task]) -> bool {
         let ids: Vec<i64> = batch.iter().flat_map(|task| task.checks.iter().map(|check| check.id)).collect();
         let worker = self.seat.number();
-        session::set_flushed_commit();
-        let written = transaction(|| {
-            if !executor::lock_extension() {
-                return Verdict::Rollback(false);
-            }
-            intent::write(worker, &ids);
-            Verdict::Commit(true)
+        let written = session::flushed(|| {
+            transaction(|| {
+                if !executor::lock_extension() {
+                    return Verdict::Rollback(false);
+                }
+                intent::write(worker, &ids);
+                Verdict::Commit(true)
+            })
         });
-        session::set_commit_mode();
         self.intent = true;
         match written {
             Ok(written) => written,
@@ -242,14 +242,7 @@ impl Worker {
         if checks.is_empty() {
             return Ran::Booked;
         }
-        let bench = Bench {
-            seat: self.seat.index(),
-            able_since: self.agenda.able_since(&task.job),
-            suspect: task.suspect,
-            job: &task.job,
-            epoch: self.agenda.epoch,
-        };
-        let ran = bench.run(&checks);
+        let ran = self.bench(task, task.suspect).run(&checks);
         self.seat.release(checks[0].slot);
         if ran == Ran::Left {
             self.agenda.postpone(&checks);
@@ -257,30 +250,36 @@ impl Worker {
         ran
     }
 
+    /// Where the checks of a task are run.
+    fn bench<'a>(&self, task: &'a Task, suspect: bool) -> Bench<'a> {
+        let able_since = self.agenda.able_since(&task.job);
+        Bench { seat: self.seat.index(), able_since, suspect, job: &task.job, epoch: self.agenda.epoch }
+    }
+
     /// Sees to the runs of this role that their processes did not survive. One that ignored its timeout is booked as timed
     /// out. One that ended its process otherwise, by itself or by an administrator, counts as a crash of its own: it is run
     /// alone and last from now on, and held if that happens too often.
     fn see_to_abandoned(&mut self) {
         while let Some(abandoned) = self.seat.next_abandoned() {
-            let found = transaction(|| Verdict::Commit(self.agenda.locate(&abandoned.ids))).unwrap_or_default();
-            if !abandoned.overran {
+            let ids = &abandoned.ids;
+            if abandoned.overran {
+                let found = transaction(|| Verdict::Commit(self.agenda.locate(ids))).unwrap_or_default();
+                if let [task] = found.as_slice()
+                    && let [check] = task.checks.as_slice()
+                {
+                    self.bench(task, true).book_terminated(check, abandoned.took);
+                } else {
+                    // A set: it cannot be told which of them it was, so each is run alone.
+                    self.agenda.isolate(ids);
+                }
+            } else {
                 let _ = transaction(|| {
                     if executor::lock_extension() {
-                        executor::blame(&abandoned.ids);
+                        executor::blame(ids);
                     }
                     Verdict::Commit(())
                 });
-                self.agenda.isolate(&abandoned.ids);
-            } else if let [task] = found.as_slice()
-                && let [check] = task.checks.as_slice()
-            {
-                let able_since = self.agenda.able_since(&task.job);
-                let epoch = self.agenda.epoch;
-                let bench = Bench { seat: self.seat.index(), able_since, suspect: true, job: &task.job, epoch };
-                bench.book_terminated(check, abandoned.took);
-            } else {
-                // A set: it cannot be told which of them it was, so each is run alone.
-                self.agenda.isolate(&abandoned.ids);
+                self.agenda.isolate(ids);
             }
             self.seat.forget_abandoned(abandoned.seat);
         }
@@ -314,15 +313,15 @@ impl Worker {
     fn clear_intent(&mut self) {
         if std::mem::take(&mut self.intent) {
             let worker = self.seat.number();
-            session::set_flushed_commit();
             // What cannot be cleared is found by the dispatcher.
-            let _ = transaction(|| {
-                if executor::lock_extension() {
-                    intent::clear(worker);
-                }
-                Verdict::Commit(())
+            let _ = session::flushed(|| {
+                transaction(|| {
+                    if executor::lock_extension() {
+                        intent::clear(worker);
+                    }
+                    Verdict::Commit(())
+                })
             });
-            session::set_commit_mode();
         }
         self.flush();
     }
