@@ -36,11 +36,10 @@ pub fn override_settings() {
     }
 }
 
-/// Commits are flushed in batches, unless `awty.synchronous_commit` says otherwise.
+/// Commits are flushed in batches, unless `awty.synchronous_commit` says otherwise: then each is as durable as the role,
+/// the database and the server have it.
 pub fn set_commit_mode() {
-    if !settings::synchronous_commit() {
-        set(c"synchronous_commit", c"off");
-    }
+    set_or_reset(c"synchronous_commit", (!settings::synchronous_commit()).then_some(c"off"));
 }
 
 /// Runs a body whose commits are flushed here before they return, whatever standbys do, and with them all before.
@@ -52,11 +51,16 @@ pub fn flushed<R>(body: impl FnOnce() -> R) -> R {
 }
 
 fn set(name: &CStr, value: &CStr) {
+    set_or_reset(name, Some(value));
+}
+
+/// Without a value: what the session began with.
+fn set_or_reset(name: &CStr, value: Option<&CStr>) {
     // SAFETY: constant names of settings that any user may set, and valid values.
     unsafe {
         pg_sys::SetConfigOption(
             name.as_ptr(),
-            value.as_ptr(),
+            value.map_or(std::ptr::null(), CStr::as_ptr),
             pg_sys::GucContext::PGC_USERSET,
             pg_sys::GucSource::PGC_S_SESSION,
         );

@@ -67,3 +67,27 @@ fn a_waiting_worker_heeds_a_reload() {
     reload(&shop, "awty.enabled = on");
     shop.await_true("another run", &format!("SELECT count(*) > {notes} FROM shop.note"));
 }
+
+/// P1: with awty.synchronous_commit every run waits for what the server waits for, from its reload on and in every batch.
+#[test]
+fn runs_are_as_durable_as_the_server_once_they_are_to_be() {
+    let shop = Shop::open();
+    shop.job(
+        "durable",
+        "BEGIN INSERT INTO shop.note VALUES (DEFAULT, j.entity_key, current_setting('synchronous_commit')); RETURN NULL; END",
+        "",
+    );
+    let how = |key: &str| {
+        shop.schedule(key, "durable", "after => '0'");
+        shop.end_of(key);
+        shop.cluster.value::<String>("postgres", &format!("SELECT what FROM shop.note WHERE entity_key = '{key}'"))
+    };
+    assert_eq!(how("by batch"), "off");
+    reload(&shop, "synchronous_commit = remote_write\nawty.synchronous_commit = on\nawty.worker_idle = '10s'");
+    shop.await_true("the reload", "SELECT current_setting('awty.synchronous_commit') = 'on'");
+    assert_eq!([how("first batch"), how("second"), how("third")], ["remote_write"; 3]);
+    reload(&shop, "awty.synchronous_commit = off");
+    shop.await_true("the reload", "SELECT current_setting('awty.synchronous_commit') = 'off'");
+    how("perhaps the last of its batch");
+    assert_eq!(how("by batch again"), "off");
+}
