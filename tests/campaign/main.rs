@@ -50,8 +50,8 @@ fn main() -> ExitCode {
     let began = Instant::now();
     let end = began + Duration::from_secs_f64(minutes * 60.0);
     let only: Vec<String> = arguments.into_iter().skip(2).collect();
-    if let Some(unknown) = only.iter().find(|name| !faults::ALL.iter().any(|fault| format!("{fault:?}") == **name)) {
-        eprintln!("no such fault: {unknown}; there are {:?}", faults::ALL);
+    if let Some(unknown) = only.iter().find(|name| !faults::ALL.iter().any(|(fault, _)| fault.name() == **name)) {
+        eprintln!("no such fault: {unknown}; there are (with their weights) {:?}", faults::ALL);
         return ExitCode::from(2);
     }
     let mut campaign = Campaign { seed: seed as u64, only, began, end, report: Report::default() };
@@ -108,7 +108,7 @@ impl Campaign {
 
     /// Every other round, unless it is asked for, or something that cannot be done there.
     fn has_movable_clock(&self, round: u64) -> bool {
-        let asked = |fault: Fault| self.only.contains(&format!("{fault:?}"));
+        let asked = |fault: Fault| self.only.contains(&fault.name());
         match (asked(Fault::SetClock), asked(Fault::Promote)) {
             (false, false) if !self.only.is_empty() => false,
             (true, false) => true,
@@ -119,12 +119,9 @@ impl Campaign {
 
     /// One of those that were asked for, or any.
     fn choose(&self, random: &mut Random, movable_clock: bool) -> Fault {
-        loop {
-            let fault = Fault::any(random);
-            if fault.is_for(movable_clock) && (self.only.is_empty() || self.only.contains(&format!("{fault:?}"))) {
-                return fault;
-            }
-        }
+        let asked = |fault: Fault| self.only.is_empty() || self.only.contains(&fault.name());
+        let chosen = Fault::any(random, |fault| fault.is_for(movable_clock) && asked(fault));
+        chosen.expect("a round is made for what was asked")
     }
 
     /// Waits until what was due is done, reads everything and judges it. Returns how many checks and effects there are.
@@ -150,7 +147,7 @@ impl Campaign {
             counts.iter_mut().zip(here).for_each(|(all, here)| *all += here as u64);
         }
         let [ended, effects, pending, held] = counts;
-        let name = fault.map_or("(end)".into(), |fault| format!("{fault:?}"));
+        let name = fault.map_or("(end)".into(), Fault::name);
         println!(
             "{:>5.0} s  {name:<18} caught up in {waited:>4.1} s  {ended} ended, {effects} effects, {pending} pending, {held} held, \
              {} transactions unknown, {} violations",

@@ -42,7 +42,7 @@ impl Report {
             "fault", "times", "missed", "violations"
         );
         for (fault, [times, missed, violations]) in &self.faults {
-            let name = fault.map_or("(none)".into(), |fault| format!("{fault:?}"));
+            let name = fault.map_or("(none)".into(), Fault::name);
             println!("{name:<20} {times:>6} {missed:>7} {violations:>11}   {}", bound(*times, *violations));
         }
         let (faults, violations) = (self.faults(), self.violations());

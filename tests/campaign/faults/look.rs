@@ -1,0 +1,47 @@
+//! What is going on in the server, as superuser.
+//!
+//! Does not: change anything.
+
+use crate::load::{DATABASES, ROLES, Shared};
+use awty_testkit::poll;
+use awty_testkit::postgres::Client;
+use awty_testkit::postgres::types::FromSql;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// For a process to show up that is there for moments only.
+pub const TO_CATCH: Duration = Duration::from_secs(3);
+
+/// The first answer to a question, as superuser.
+pub fn catch<T: for<'a> FromSql<'a>>(shared: &Shared, sql: &str) -> Option<T> {
+    let mut client = shared.connect("postgres", "postgres").ok()?;
+    poll(sql, TO_CATCH, || match client.query_opt(sql, &[]) {
+        Ok(Some(row)) => Ok(row.get(0)),
+        other => Err(format!("{other:?}")),
+    })
+    .ok()
+}
+
+/// Has the server noticed? The process may also have gone by itself just before.
+pub fn is_down(witness: &mut Client) -> bool {
+    poll("the crash", TO_CATCH, || witness.execute("SELECT", &[]).err().ok_or_else(|| "alive".into())).is_ok()
+}
+
+/// Every client that is connected now waits for the standby: a transaction of each has been through since.
+pub fn settled(shared: &Shared) -> bool {
+    let before = shared.actions.load(Ordering::Relaxed);
+    let enough = (DATABASES.len() * ROLES.len() * 10) as u64;
+    poll("the clients to go on", TO_CATCH * 3, || {
+        let done = shared.actions.load(Ordering::Relaxed) - before;
+        if done > enough { Ok(()) } else { Err(done.to_string()) }
+    })
+    .is_ok()
+}
+
+/// The state of the database and of awty's processes.
+pub fn look_around(client: &mut Client) -> String {
+    let sql = "SELECT concat_ws(' ', clock_timestamp(), (SELECT s FROM awty.status AS s),
+                   (SELECT array_agg((datname, usename, backend_type, wait_event, state, clock_timestamp() - backend_start))
+                    FROM pg_stat_activity WHERE starts_with(backend_type, 'awty')))";
+    client.query_one(sql, &[]).map_or_else(|error| error.to_string(), |row| row.get(0))
+}

@@ -1,0 +1,42 @@
+//! Signals to single processes of the server, from a cancellation to a kill, which makes the postmaster restart all of them.
+
+use super::look::{catch, is_down};
+use crate::load::{DATABASES, ROLES, Shared};
+use awty_testkit::postgres::Error;
+use awty_testkit::{Cluster, Signal};
+
+pub const IN_RUN: &str = "backend_type = 'awty worker' AND wait_event = 'PgSleep'";
+pub const ANY_WORKER: &str = "backend_type = 'awty worker'";
+pub const LAUNCHER: &str = "backend_type = 'awty launcher'";
+pub const CHECKPOINTER: &str = "backend_type = 'checkpointer'";
+
+/// Kills a process, and waits until the server has noticed.
+pub fn kill(cluster: &Cluster, shared: &Shared, whom: &str) -> bool {
+    let Ok(mut witness) = shared.connect("postgres", "postgres") else { return false };
+    let sql = format!("SELECT pid FROM pg_stat_activity WHERE {whom} ORDER BY random() LIMIT 1");
+    let Some(pid) = catch::<i32>(shared, &sql) else { return false };
+    cluster.kill(Signal::KILL, pid);
+    is_down(&mut witness)
+}
+
+pub fn signal(shared: &Shared, whom: &str, function: &str) -> bool {
+    let sql = format!("SELECT {function}(pid) FROM pg_stat_activity WHERE {whom} ORDER BY random() LIMIT 1");
+    catch::<bool>(shared, &sql).unwrap_or(false)
+}
+
+/// It comes when the jobs have changed, and is gone after moments: too few for a pause between two looks.
+pub fn kill_dispatcher(cluster: &Cluster, shared: &Shared) -> Result<bool, Error> {
+    let mut owner = shared.connect(DATABASES[0], ROLES[0])?;
+    let mut witness = shared.connect("postgres", "postgres")?;
+    let look = witness.prepare("SELECT pid FROM pg_stat_activity WHERE backend_type = 'awty dispatcher' LIMIT 1")?;
+    for _ in 0..20 {
+        owner.batch_execute("SELECT awty.alter('alice_set', max_checks => 5)")?;
+        for _ in 0..500 {
+            if let Some(row) = witness.query_opt(&look, &[])? {
+                cluster.kill(Signal::KILL, row.get(0));
+                return Ok(is_down(&mut witness));
+            }
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,47 @@
+//! Stops and starts of the whole server, and a standby that takes its place.
+
+use super::look::{catch, settled};
+use crate::load::Shared;
+use awty_testkit::{Cluster, Stop};
+use std::sync::atomic::Ordering;
+
+pub fn stop(cluster: &mut Cluster, how: Stop) -> bool {
+    cluster.stop(how);
+    cluster.start();
+    true
+}
+
+pub fn kill_postmaster(cluster: &mut Cluster) -> bool {
+    cluster.kill_server();
+    cluster.start();
+    true
+}
+
+/// Waits for all clients, so they have to leave.
+pub fn stop_smart(cluster: &mut Cluster, shared: &Shared) -> bool {
+    shared.away.store(true, Ordering::Relaxed);
+    let done = stop(cluster, Stop::Smart);
+    shared.away.store(false, Ordering::Relaxed);
+    done
+}
+
+/// The primary dies, and a synchronous standby takes its place. The old one is gone for good.
+pub fn promote(cluster: &mut Cluster, shared: &Shared) -> bool {
+    let mut standby = cluster.standby();
+    standby.configure("synchronous_standby_names = ''");
+    standby.reload();
+    cluster.configure("synchronous_standby_names = '*'");
+    cluster.reload();
+    let sync = "SELECT true FROM pg_stat_replication WHERE sync_state = 'sync'";
+    let following = catch::<bool>(shared, sync).is_some() && settled(shared);
+    if !following {
+        cluster.configure("synchronous_standby_names = ''");
+        cluster.reload();
+        return false;
+    }
+    cluster.stop(Stop::Immediate);
+    standby.promote();
+    *shared.server.lock().unwrap() = standby.socket_directory().into();
+    *cluster = standby;
+    true
+}
