@@ -24,6 +24,8 @@ pub enum Error {
     ReadOnly { function: &'static str },
     /// Index expressions, REFRESH MATERIALIZED VIEW, ANALYZE and the like.
     Restricted { function: &'static str },
+    /// A trigger's function, called as if it were another one.
+    NotTrigger { function: &'static str },
     /// A required argument is NULL.
     Null { argument: &'static str },
     /// A name or key is an empty string.
@@ -128,6 +130,7 @@ impl Error {
                 Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE
             }
             Error::Standby { .. } | Error::ReadOnly { .. } => Code::ERRCODE_READ_ONLY_SQL_TRANSACTION,
+            Error::NotTrigger { .. } => Code::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
             Error::Null { .. } => Code::ERRCODE_NULL_VALUE_NOT_ALLOWED,
             Error::Empty { .. } | Error::FunctionName { .. } => Code::ERRCODE_INVALID_NAME,
             Error::TooLong { .. } => Code::ERRCODE_NAME_TOO_LONG,
@@ -181,6 +184,7 @@ impl Error {
             Error::Restricted { function } => {
                 format!("cannot execute {function} within a security-restricted operation")
             }
+            Error::NotTrigger { function } => format!("{function} was not called by a trigger"),
             Error::Null { argument } => format!("argument \"{argument}\" must not be null"),
             Error::Empty { argument } => format!("argument \"{argument}\" must not be empty"),
             Error::TooLong { argument, max } => format!("argument \"{argument}\" must not be longer than {max} bytes"),
@@ -280,6 +284,7 @@ impl Error {
             Error::Standby { .. } => "Schedule on the primary server.".into(),
             Error::ReadOnly { .. } => "BEGIN READ WRITE; starts a transaction that may write.".into(),
             Error::Restricted { .. } => "Call it from a trigger or from the application.".into(),
+            Error::NotTrigger { .. } => "PostgreSQL calls it when \"awty.job\" changes.".into(),
             Error::Null { argument } | Error::Empty { argument } => format!("Give \"{argument}\" a value."),
             Error::TooLong { argument, .. } => format!("Use a shorter \"{argument}\"."),
             Error::ArgsTooLarge { .. } => "Pass a key, and let the job look the rest up.".into(),

@@ -1,8 +1,11 @@
 //! What is behind `awty.status`, and the trigger that tells sessions of changed jobs.
 
 use crate::board::{self, Trouble};
+use crate::error::Error;
 use crate::{catalog, settings};
 use pgrx::datum::{Interval, TimestampWithTimeZone};
+use pgrx::pg_sys;
+use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
 /// One row of what the processes know of this database; without the library in memory, that nothing runs.
@@ -35,14 +38,16 @@ fn runtime() -> TableIterator<
 }
 
 /// Runs after each statement that changes `awty.job`, whoever ran it.
-#[pg_trigger(sql = false)]
-fn job_changed<'a>(
-    trigger: &'a pgrx::PgTrigger<'a>,
-) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, pgrx::spi::Error> {
-    let relation = trigger.relation().map(|relation| relation.oid());
-    if let Ok(oid) = relation {
-        // SAFETY: an invalidation message for a relation that exists; sent to the other sessions at commit.
-        unsafe { pgrx::pg_sys::CacheInvalidateRelcacheByRelid(oid) };
-    }
-    Ok(Option::<PgHeapTuple<'a, pgrx::AllocatedByRust>>::None)
+#[pg_extern(sql = false)]
+fn job_changed(fcinfo: pg_sys::FunctionCallInfo) -> Result<(), ErrorReport> {
+    // SAFETY: PostgreSQL's own call information, whose context is a TriggerData if a trigger calls.
+    let relation = unsafe {
+        if !pgrx::trigger_support::called_as_trigger(fcinfo) {
+            return Err(Error::NotTrigger { function: "awty.job_changed()" }.into());
+        }
+        (*(*fcinfo).context.cast::<pg_sys::TriggerData>()).tg_relation
+    };
+    // SAFETY: the trigger's relation, which is open; the message is sent to the other sessions at commit.
+    unsafe { pg_sys::CacheInvalidateRelcache(relation) };
+    Ok(())
 }

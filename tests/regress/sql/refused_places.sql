@@ -57,3 +57,6 @@ SELECT awty.schedule('fine', '1', 'unpaid', after => '1 hour') > 0;
 SELECT awty.unregister('unpaid');
 RESET ROLE;
 DROP FUNCTION test.restricted, test.calls;
+
+-- The trigger's function is for triggers, whoever calls it.
+SELECT test.raises('SELECT awty.job_changed()');
