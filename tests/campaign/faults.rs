@@ -42,6 +42,7 @@ pub enum Fault {
     CrashingJob,
     Promote,
     SetClock,
+    BadCalls,
 }
 
 /// All of them, and how many times as often as others each is chosen.
@@ -65,6 +66,7 @@ pub const ALL: &[(Fault, u64)] = {
         (CrashingJob, 1),
         (Promote, 1),
         (SetClock, 4),
+        (BadCalls, 1),
     ]
 };
 
@@ -114,6 +116,7 @@ impl Fault {
             Fault::CrashingJob => jobs::crashing_job(cluster, shared, random),
             Fault::Promote => server::promote(cluster, shared),
             Fault::SetClock => settings::set_clock(cluster, random),
+            Fault::BadCalls => crate::bad_calls::strike(cluster, shared, random),
         }
     }
 }

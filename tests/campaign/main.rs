@@ -11,6 +11,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // a test program: the panic is the report
 
+mod bad_calls;
 mod checker;
 mod evidence;
 mod faults;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         round += 1;
     }
     campaign.report.print();
+    bad_calls::summary().iter().for_each(|line| println!("{line}"));
     println!("the same choices again: make campaign MINUTES={minutes} SEED={seed}");
     let clean = campaign.report.violations() == 0 && campaign.report.faults() > 0;
     if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -75,6 +77,7 @@ impl Campaign {
         let builder = if movable_clock { builder.with_movable_clock() } else { builder };
         let mut cluster = builder
             .set("fsync", "off") // processes are killed here, not the machine
+            .set("log_line_prefix", "%m [%p] %b %e %q%u@%d ")
             .set("track_commit_timestamp", "on")
             .set("deadlock_timeout", "200ms")
             .set("max_worker_processes", "24")
