@@ -9,6 +9,7 @@ use crate::random::Random;
 use awty_testkit::Cluster;
 use awty_testkit::postgres::{Client, Config, Error, NoTls};
 use chrono::Utc;
+use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,6 +33,8 @@ pub struct Shared {
     pub unknown: AtomicU64,
     /// By database.
     pub told: [Mutex<Vec<Told>>; DATABASES.len()],
+    /// By database: how often each check was about to run or running when the campaign took a process away.
+    pub struck: [Mutex<BTreeMap<i64, u32>>; DATABASES.len()],
     /// Broken promises that were seen on the way, and not by the checker.
     pub seen: Mutex<Vec<Violation>>,
 }
@@ -64,12 +67,24 @@ impl Shared {
             actions: AtomicU64::new(0),
             unknown: AtomicU64::new(0),
             told: Default::default(),
+            struck: Default::default(),
             seen: Mutex::default(),
         })
     }
 
     pub fn saw(&self, promise: &'static str, what: String) {
         self.seen.lock().unwrap().push(Violation { promise, check: 0, what });
+    }
+
+    /// Notes which checks a fault is about to interrupt. An innocent check that is interrupted each time is held, too.
+    pub fn note_struck(&self) {
+        for (database, struck) in DATABASES.iter().zip(&self.struck) {
+            let sql = "SELECT DISTINCT unnest(check_ids) FROM awty.intent";
+            let rows = self.connect(database, "postgres").and_then(|mut client| client.query(sql, &[]));
+            for row in rows.into_iter().flatten() {
+                *struck.lock().unwrap().entry(row.get(0)).or_default() += 1;
+            }
+        }
     }
 
     /// A connection that gives up by itself.

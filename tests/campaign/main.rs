@@ -141,7 +141,8 @@ impl Campaign {
         for (number, database) in DATABASES.iter().enumerate() {
             let told = shared.told[number].lock().unwrap().clone();
             let mut client = shared.connect(database, "postgres").unwrap();
-            let evidence = evidence::read(&mut client, told, movable_clock).unwrap();
+            let mut evidence = evidence::read(&mut client, told, movable_clock).unwrap();
+            evidence.struck = shared.struck[number].lock().unwrap().clone();
             for violation in judge(&evidence) {
                 self.report.violated(fault, &format!("round {round}, database {database}"), &violation);
             }

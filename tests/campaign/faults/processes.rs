@@ -15,13 +15,24 @@ pub fn kill(cluster: &Cluster, shared: &Shared, whom: &str) -> bool {
     let Ok(mut witness) = shared.connect("postgres", "postgres") else { return false };
     let sql = format!("SELECT pid FROM pg_stat_activity WHERE {whom} ORDER BY random() LIMIT 1");
     let Some(pid) = catch::<i32>(shared, &sql) else { return false };
+    shared.note_struck();
     cluster.kill(Signal::KILL, pid);
     is_down(&mut witness)
 }
 
 pub fn signal(shared: &Shared, whom: &str, function: &str) -> bool {
     let sql = format!("SELECT {function}(pid) FROM pg_stat_activity WHERE {whom} ORDER BY random() LIMIT 1");
+    shared.note_struck();
     catch::<bool>(shared, &sql).unwrap_or(false)
+}
+
+/// Waits until it is back. PostgreSQL starts it again a second later, by the wall clock: the fault after this one may set that.
+pub fn terminate_launcher(shared: &Shared) -> bool {
+    let is_another = |pid: i32| format!("SELECT true FROM pg_stat_activity WHERE {LAUNCHER} AND pid <> {pid}");
+    let Some(pid) = catch::<i32>(shared, &format!("SELECT pid FROM pg_stat_activity WHERE {LAUNCHER}")) else {
+        return false;
+    };
+    signal(shared, LAUNCHER, "pg_terminate_backend") && catch::<bool>(shared, &is_another(pid)).is_some()
 }
 
 /// It comes when the jobs have changed, and is gone after moments: too few for a pause between two looks.

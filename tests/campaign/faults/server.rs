@@ -11,7 +11,8 @@ pub fn stop(cluster: &mut Cluster, how: Stop) -> bool {
     true
 }
 
-pub fn kill_postmaster(cluster: &mut Cluster) -> bool {
+pub fn kill_postmaster(cluster: &mut Cluster, shared: &Shared) -> bool {
+    shared.note_struck();
     cluster.kill_server();
     cluster.start();
     true
