@@ -13,6 +13,7 @@ mod errors;
 mod foreign_jobs;
 mod functions;
 mod hijacks;
+mod languages;
 mod limits;
 mod locks;
 mod people;

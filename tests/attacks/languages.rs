@@ -1,0 +1,57 @@
+//! What a language keeps in its interpreter between calls stays with the role whose runs they are.
+
+use crate::field::{DB, Field};
+
+/// A run notes what it finds, and leaves the name of the role that it runs as.
+const FUNCTIONS: &str = r#"
+CREATE TABLE public.found (language text, left_by text, who text DEFAULT current_user);
+GRANT ALL ON public.found TO PUBLIC;
+CREATE FUNCTION public.perl(j awty.future_job) RETURNS timestamptz LANGUAGE plperl AS $$
+my $left = quote_nullable($_SHARED{who});
+spi_exec_query("INSERT INTO public.found VALUES ('plperl', $left)");
+$_SHARED{who} = spi_exec_query('SELECT current_user AS who')->{rows}[0]{who};
+return undef;
+$$;
+CREATE FUNCTION public.python(j awty.future_job) RETURNS timestamptz LANGUAGE plpython3u AS $$
+import sys
+for keep in (GD, SD, sys.__dict__):
+    plpy.execute("INSERT INTO public.found VALUES ('plpython3u', %s)" % plpy.quote_nullable(keep.get('who')))
+    keep['who'] = plpy.execute('SELECT current_user AS who')[0]['who']
+return None
+$$;"#;
+
+/// Row 32, P6: PL/Perl has one interpreter per role in a process, PL/Python one for all. No process serves two roles, so it
+/// makes no difference: a run finds what another run of its own role has left, or nothing.
+#[test]
+fn no_interpreter_is_shared_between_roles() {
+    let field = Field::new();
+    for (language, package) in [("plperl", "plperl"), ("plpython3u", "plpython3")] {
+        let known: bool = field
+            .one("postgres", &format!("SELECT EXISTS (SELECT FROM pg_available_extensions WHERE name = '{language}')"));
+        assert!(
+            known,
+            "{language} is not installed, so this was not tested: apt-get install postgresql-{package}-15 (or your version)"
+        );
+        field.sql("postgres", &format!("CREATE EXTENSION {language}"));
+    }
+    // What a run finds, and then leaves, is the name of the role that it runs as.
+    field.sql("postgres", FUNCTIONS);
+    let mut ids = Vec::new();
+    for role in ["alice", "mallory"] {
+        for function in ["perl", "python"] {
+            field.sql(
+                role,
+                &format!("SELECT awty.register('{role}_{function}', 'public.{function}', max_attempts => 1)"),
+            );
+            ids.extend((0..10).map(|key| field.schedule(role, &format!("{role}_{function}"), &key.to_string())));
+        }
+    }
+    ids.into_iter().for_each(|id| field.end_of(id).is_done());
+    let foreign =
+        field.cluster.psql(DB, "SELECT DISTINCT language, who, left_by FROM public.found WHERE left_by <> who");
+    assert_eq!(foreign.trim(), "", "found in an interpreter, left by another role");
+    // That is no blindness of the test's: what a run of the same role has left, the next one finds.
+    let own =
+        field.cluster.psql(DB, "SELECT DISTINCT language, who FROM public.found WHERE left_by = who ORDER BY 1, 2");
+    assert_eq!(own.trim(), "plperl|alice\nplperl|mallory\nplpython3u|alice\nplpython3u|mallory");
+}
