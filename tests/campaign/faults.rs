@@ -43,6 +43,7 @@ pub enum Fault {
     Promote,
     SetClock,
     BadCalls,
+    Sqlsmith,
 }
 
 /// All of them, and how many times as often as others each is chosen.
@@ -67,6 +68,7 @@ pub const ALL: &[(Fault, u64)] = {
         (Promote, 1),
         (SetClock, 4),
         (BadCalls, 1),
+        (Sqlsmith, 1),
     ]
 };
 
@@ -117,6 +119,7 @@ impl Fault {
             Fault::Promote => server::promote(cluster, shared),
             Fault::SetClock => settings::set_clock(cluster, random),
             Fault::BadCalls => crate::bad_calls::strike(cluster, shared, random),
+            Fault::Sqlsmith => crate::sqlsmith::strike(cluster, shared, random),
         }
     }
 }

@@ -18,6 +18,7 @@ mod faults;
 mod load;
 mod random;
 mod report;
+mod sqlsmith;
 
 use awty_testkit::{Cluster, checkout};
 use checker::judge;
@@ -55,6 +56,10 @@ fn main() -> ExitCode {
         eprintln!("no such fault: {unknown}; there are (with their weights) {:?}", faults::ALL);
         return ExitCode::from(2);
     }
+    if only.contains(&Fault::Sqlsmith.name()) && !sqlsmith::is_installed() {
+        eprintln!("sqlsmith is not installed: scripts/setup test");
+        return ExitCode::from(2);
+    }
     let mut campaign = Campaign { seed: seed as u64, only, began, end, report: Report::default() };
     let mut round = 0;
     while round == 0 || Instant::now() + Duration::from_secs(20) < end {
@@ -62,7 +67,7 @@ fn main() -> ExitCode {
         round += 1;
     }
     campaign.report.print();
-    bad_calls::summary().iter().for_each(|line| println!("{line}"));
+    bad_calls::summary().iter().chain(&sqlsmith::summary()).for_each(|line| println!("{line}"));
     println!("the same choices again: make campaign MINUTES={minutes} SEED={seed}");
     let clean = campaign.report.violations() == 0 && campaign.report.faults() > 0;
     if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE }
