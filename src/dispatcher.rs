@@ -8,6 +8,7 @@
 
 use crate::board::{self, Database, State, Trouble};
 use crate::error::{self, Error};
+use crate::failpoint::failpoint;
 use crate::run::session;
 use crate::run::transaction::{Verdict, transaction};
 use crate::store::history::{self, Failure};
@@ -31,6 +32,7 @@ pub extern "C-unwind" fn awty_dispatcher_main(_argument: pg_sys::Datum) {
     // SAFETY: connects as no role in particular, as the server's own processes do.
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(database, pg_sys::InvalidOid, 0) };
     session::override_settings();
+    failpoint!("dispatcher.connected");
     process::report(Some(c"awty: looking for what is due"));
     visit(database);
     process::exit(0);
@@ -42,6 +44,7 @@ fn visit(database: pg_sys::Oid) {
         Ok(None) => board::write(|board| board.forget_database(database)),
         Ok(Some(found)) => {
             tell(before, found);
+            failpoint!("dispatcher.inspected");
             if found == State::Ready {
                 look_after(database);
             }
@@ -57,6 +60,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
         if !executor::lock_extension() {
             return Verdict::Commit(None);
         }
+        failpoint!("dispatcher.locked");
         let state = if origin::installed_version().as_deref() != Some(env!("CARGO_PKG_VERSION")) {
             State::OtherVersion
         } else if origin::is_foreign() && !settings::auto_adopt() {
@@ -67,6 +71,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
         if state == State::Ready {
             // Before any worker can start here: their intents must not be taken for left-overs.
             take_up_intents(before.is_none_or(|line| line.state == State::Unknown));
+            failpoint!("dispatcher.intents_taken");
             let first = future_job::first_per_role();
             board::write(|board| {
                 for (role, due) in first {
@@ -74,6 +79,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
                 }
             });
         }
+        failpoint!("dispatcher.noted");
         Verdict::Commit(Some(state))
     })
     .inspect(|found| {
@@ -138,6 +144,7 @@ fn look_after(database: pg_sys::Oid) {
             }
             // Nobody is to hold up the visits by holding a lock.
             owner::set_local(c"lock_timeout", LOCK_TIMEOUT);
+            failpoint!("dispatcher.looks_after");
             task(now);
             Verdict::Commit(())
         });

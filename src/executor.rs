@@ -7,6 +7,7 @@
 use crate::board::{self, Run};
 use crate::clock;
 use crate::error::{self, Error, state};
+use crate::failpoint::failpoint;
 use crate::function::{self, Function};
 use crate::run::call::call;
 use crate::run::row::{self, Locked, Row, Table};
@@ -65,9 +66,11 @@ impl Bench<'_> {
         let began = clock::mono();
         let started_at = clock::now();
         let result = self.attempt(candidates, began, started_at);
+        failpoint!("run.over");
         let struck = timer::disarm().max(self.finish_on_board());
         crate::run::memory::lift();
         session::clean();
+        failpoint!("run.cleaned");
         match result {
             Ok(Attempt::Booked) => Ran::Booked,
             Ok(Attempt::NoExtension) => Ran::NoExtension,
@@ -98,14 +101,17 @@ impl Bench<'_> {
     /// One transaction: read, decide, call, lock, book.
     fn attempt(&self, candidates: &[Candidate], began: Mono, started_at: Time) -> Result<Attempt, Failure> {
         transaction(|| {
+            failpoint!("run.begun");
             if !lock_extension() {
                 return Verdict::Rollback(Attempt::NoExtension);
             }
             if job::epoch() != self.epoch {
                 return Verdict::Rollback(Attempt::Stale);
             }
+            failpoint!("run.locked");
             let Some(table) = Table::open() else { return Verdict::Rollback(Attempt::NoExtension) };
             let rows: Vec<Row> = candidates.iter().filter_map(|candidate| find(&table, candidate)).collect();
+            failpoint!("run.read");
             let (rows, settled) = self.settle(&table, rows, started_at);
             if !settled {
                 return Verdict::Rollback(Attempt::Conflict);
@@ -113,17 +119,23 @@ impl Bench<'_> {
             if rows.is_empty() {
                 return Verdict::Commit(Attempt::Booked);
             }
+            failpoint!("run.settled");
             let answers = self.call(&rows, began);
+            failpoint!("run.called");
             let finished_at = clock::now();
             let took = TimeDelta::microseconds(clock::mono().since(began));
             for (row, answer) in rows.iter().zip(answers) {
                 let record = RunRecord { slot: row.slot, started_at, finished_at, took };
                 match table.lock(row) {
-                    Locked::Same => self.book_answer(row, answer, &record),
+                    Locked::Same => {
+                        failpoint!("run.row_locked");
+                        self.book_answer(row, answer, &record);
+                    }
                     Locked::Own => {}
                     Locked::Other => return Verdict::Rollback(Attempt::Conflict),
                 }
             }
+            failpoint!("run.booked");
             Verdict::Commit(Attempt::Booked)
         })
     }
@@ -204,11 +216,13 @@ impl Bench<'_> {
             if !lock_extension() {
                 return Verdict::Rollback(Ran::NoExtension);
             }
+            failpoint!("failure.begun");
             let Some(table) = Table::open() else { return Verdict::Rollback(Ran::NoExtension) };
             let Some(row) = table.read(candidate) else { return Verdict::Rollback(Ran::Booked) };
             if table.lock(&row) != Locked::Same {
                 return Verdict::Rollback(Ran::Left);
             }
+            failpoint!("failure.row_locked");
             let finished_at = clock::now();
             let record = RunRecord { slot: row.slot, started_at, finished_at, took };
             match guard::failed(&row.check(), &self.job.options.limits, timed_out, finished_at) {
@@ -218,6 +232,7 @@ impl Bench<'_> {
                 }
                 After::End(outcome) => self.end(&row, &record, outcome, 0, Some(failure)),
             }
+            failpoint!("failure.booked");
             Verdict::Commit(Ran::Booked)
         });
         booked.unwrap_or_else(|trouble| {

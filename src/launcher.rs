@@ -11,6 +11,7 @@ mod staff;
 
 use crate::board::{self, NEVER, Occupancy, State};
 use crate::clock;
+use crate::failpoint::failpoint;
 use crate::run::timer::GRACE;
 use crate::run::transaction::{Verdict, transaction};
 use crate::{process, settings};
@@ -76,6 +77,7 @@ impl Launcher {
         // Whoever posts from here on cannot know what this turn still sees, and wakes the next one.
         board::launcher_sleeps_until(NEVER);
         self.staff.reap(mono);
+        failpoint!("launcher.turn");
         let watch = watch(mono);
         self.note_enabled(now);
         if !settings::enabled() {

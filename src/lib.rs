@@ -22,6 +22,7 @@ mod clock;
 mod dispatcher;
 mod error;
 mod executor;
+mod failpoint;
 mod function;
 mod hint;
 mod launcher;

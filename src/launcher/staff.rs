@@ -6,6 +6,7 @@
 
 use crate::board::{self, Occupancy, Trouble};
 use crate::catalog::{self, CannotConnect};
+use crate::failpoint::failpoint;
 use crate::process::{self, Assignment};
 use awty_core::Mono;
 use pgrx::pg_sys;
@@ -133,10 +134,12 @@ impl Staff {
         }
         let Some((index, generation)) = reserve(database, role, mono) else { return };
         let assignment = Assignment { database, role, seat: u32::try_from(index).unwrap_or(u32::MAX), generation };
+        failpoint!("launcher.before_start");
         match start(c"awty worker", c"awty_worker_main", assignment) {
             Some(handle) => {
                 self.no_room = None;
                 self.coming.insert(index, (generation, handle));
+                failpoint!("launcher.started");
             }
             None => {
                 board::write(|board| board.seats[index].free());

@@ -5,6 +5,7 @@
 //! Does not: begin or end the transaction, or read the answer.
 
 use super::memory;
+use crate::failpoint::failpoint;
 use crate::settings;
 use pgrx::pg_sys;
 
@@ -18,6 +19,7 @@ pub unsafe fn call(function: pg_sys::Oid, argument: pg_sys::Datum) -> (pg_sys::D
     if let Some(bytes) = settings::job_memory() {
         memory::limit(bytes);
     }
+    failpoint!("call.before");
     // SAFETY: as the caller says; FmgrInfo and the frame live in the transaction's memory, the frame has room for one
     // argument, and an ERROR from the function is caught at the boundary and raised again as an unwinding.
     let result = unsafe {
@@ -46,7 +48,9 @@ pub unsafe fn call(function: pg_sys::Oid, argument: pg_sys::Datum) -> (pg_sys::D
             None => pg_sys::Datum::from(0),
         };
         let null = (*frame).isnull;
+        failpoint!("call.after");
         check_deferred();
+        failpoint!("call.deferred");
         (result, null)
     };
     memory::lift();

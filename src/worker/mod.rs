@@ -13,6 +13,7 @@ mod seat;
 use crate::board;
 use crate::clock;
 use crate::executor::{Bench, Ran};
+use crate::failpoint::failpoint;
 use crate::run::session;
 use crate::run::timer;
 use crate::run::transaction::{Verdict, transaction};
@@ -39,11 +40,15 @@ pub extern "C-unwind" fn awty_worker_main(_argument: pg_sys::Datum) {
     process::listen_to_signals();
     let assignment = process::assignment();
     let Some(seat) = MySeat::take(&assignment) else { process::exit(0) };
+    failpoint!("worker.seated");
     connect(&assignment);
     timer::register();
     session::override_settings();
     session::set_commit_mode();
     require_role(assignment.role);
+    #[cfg(feature = "failpoints")]
+    crate::failpoint::watch_commits();
+    failpoint!("worker.connected");
     let mut worker = Worker { seat, agenda: Agenda::new(assignment.role), since: clock::mono(), intent: false };
     worker.work();
     worker.finish();
@@ -121,6 +126,7 @@ impl Worker {
     /// Runs all that is due from that slot on.
     fn turns(&mut self, from: i64) -> Next {
         self.seat.working(from);
+        failpoint!("worker.took_over");
         process::report(Some(c"awty: running checks"));
         loop {
             process::answer_signals();
@@ -129,7 +135,10 @@ impl Worker {
             }
             self.see_to_abandoned();
             let tasks = match transaction(|| Verdict::Commit(self.agenda.next())) {
-                Ok(Some(tasks)) => tasks,
+                Ok(Some(tasks)) => {
+                    failpoint!("worker.chose");
+                    tasks
+                }
                 Ok(None) => return Next::Leave,
                 Err(failure) => {
                     pgrx::log!("awty: a worker could not read what is due: {} ({})", failure.message, failure.sqlstate);
@@ -156,8 +165,10 @@ impl Worker {
         }
         self.flush();
         process::report(None);
+        failpoint!("worker.flushed");
         process::report_statistics();
         self.seat.caught_up(self.agenda.next_slot());
+        failpoint!("worker.caught_up");
         Next::Turn
     }
 
@@ -220,11 +231,14 @@ impl Worker {
                 if !executor::lock_extension() {
                     return Verdict::Rollback(false);
                 }
+                failpoint!("intent.begun");
                 intent::write(worker, &ids);
+                failpoint!("intent.written");
                 Verdict::Commit(true)
             })
         });
         self.intent = true;
+        failpoint!("intent.flushed");
         match written {
             Ok(written) => written,
             Err(failure) => {
@@ -237,6 +251,7 @@ impl Worker {
     fn run(&mut self, task: &Task) -> Ran {
         let wanted: Vec<i64> = task.checks.iter().map(|check| check.id).collect();
         let granted = self.seat.claim(&wanted);
+        failpoint!("run.claimed");
         // Another worker is on those that were not granted.
         let checks: Vec<_> = task.checks.iter().filter(|check| granted.contains(&check.id)).copied().collect();
         if checks.is_empty() {
@@ -244,6 +259,7 @@ impl Worker {
         }
         let ran = self.bench(task, task.suspect).run(&checks);
         self.seat.release(checks[0].slot);
+        failpoint!("run.released");
         if ran == Ran::Left {
             self.agenda.postpone(&checks);
         }
@@ -262,6 +278,7 @@ impl Worker {
     fn see_to_abandoned(&mut self) {
         while let Some(abandoned) = self.seat.next_abandoned() {
             let ids = &abandoned.ids;
+            failpoint!("abandoned.seen");
             if abandoned.overran {
                 let found = transaction(|| Verdict::Commit(self.agenda.locate(ids))).unwrap_or_default();
                 if let [task] = found.as_slice()
@@ -281,6 +298,7 @@ impl Worker {
                 });
                 self.agenda.isolate(ids);
             }
+            failpoint!("abandoned.counted");
             self.seat.forget_abandoned(abandoned.seat);
         }
     }
@@ -328,9 +346,12 @@ impl Worker {
 
     /// Leaves in good order: everything flushed, no intent left.
     fn finish(&mut self) {
+        failpoint!("worker.leaving");
         self.clear_intent();
+        failpoint!("intent.cleared");
         process::report_statistics();
         self.seat.leave();
+        failpoint!("worker.left");
     }
 }
 

@@ -4,6 +4,7 @@
 //! was, but for what it is to recover from.
 //! Does not: look at the promises; see `checker`.
 
+pub mod failpoint;
 mod jobs;
 mod look;
 mod processes;
@@ -44,6 +45,7 @@ pub enum Fault {
     SetClock,
     BadCalls,
     Sqlsmith,
+    Failpoint,
 }
 
 /// All of them, and how many times as often as others each is chosen.
@@ -69,6 +71,7 @@ pub const ALL: &[(Fault, u64)] = {
         (SetClock, 4),
         (BadCalls, 1),
         (Sqlsmith, 1),
+        (Failpoint, 4),
     ]
 };
 
@@ -94,6 +97,7 @@ impl Fault {
         match self {
             Fault::SetClock => movable_clock,
             Fault::Promote => !movable_clock,
+            Fault::Failpoint => failpoint::are_built_in(),
             _ => true,
         }
     }
@@ -118,6 +122,7 @@ impl Fault {
             Fault::CrashingJob => jobs::crashing_job(cluster, shared, random),
             Fault::Promote => server::promote(cluster, shared),
             Fault::SetClock => settings::set_clock(cluster, random),
+            Fault::Failpoint => failpoint::strike(shared, random),
             Fault::BadCalls => crate::bad_calls::strike(cluster, shared, random),
             Fault::Sqlsmith => crate::sqlsmith::strike(cluster, shared, random),
         }

@@ -68,6 +68,7 @@ fn main() -> ExitCode {
     }
     campaign.report.print();
     bad_calls::summary().iter().chain(&sqlsmith::summary()).for_each(|line| println!("{line}"));
+    faults::failpoint::summary().iter().for_each(|line| println!("{line}"));
     println!("the same choices again: make campaign MINUTES={minutes} SEED={seed}");
     let clean = campaign.report.violations() == 0 && campaign.report.faults() > 0;
     if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE }

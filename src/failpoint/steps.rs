@@ -1,0 +1,63 @@
+//! The steps, in the order of a check's life. The campaign reads this list, too, and holds it to what is in the code.
+
+/// A place at which a process may fail.
+pub struct Step {
+    /// As it is written in the code.
+    pub name: &'static str,
+    /// Can an error come about there?
+    pub may_raise: bool,
+}
+
+/// All of them.
+pub const STEPS: &[Step] = &[
+    step("launcher.turn"),
+    step("launcher.before_start"),
+    step("launcher.started"),
+    step("dispatcher.connected"),
+    step("dispatcher.locked"),
+    step("dispatcher.intents_taken"),
+    step("dispatcher.noted"),
+    step("dispatcher.inspected"),
+    step("dispatcher.looks_after"),
+    step("worker.seated"),
+    step("worker.connected"),
+    step("worker.took_over"),
+    step("worker.chose"),
+    step("intent.begun"),
+    step("intent.written"),
+    step("intent.flushed"),
+    step("run.claimed"),
+    step("run.begun"),
+    step("run.locked"),
+    step("run.read"),
+    step("run.settled"),
+    step("call.before"),
+    step("call.after"),
+    step("call.deferred"),
+    step("run.called"),
+    step("run.row_locked"),
+    step("run.booked"),
+    step("commit.before_record"),
+    no_error("commit.after_record"),
+    step("run.over"),
+    step("run.cleaned"),
+    step("failure.begun"),
+    step("failure.row_locked"),
+    step("failure.booked"),
+    step("run.released"),
+    step("abandoned.seen"),
+    step("abandoned.counted"),
+    step("worker.flushed"),
+    step("worker.caught_up"),
+    step("worker.leaving"),
+    step("intent.cleared"),
+    step("worker.left"),
+];
+
+const fn step(name: &'static str) -> Step {
+    Step { name, may_raise: true }
+}
+
+const fn no_error(name: &'static str) -> Step {
+    Step { name, may_raise: false }
+}

@@ -1,0 +1,145 @@
+//! Failpoints: lets the next process that comes to a step of `src/failpoint/steps.rs` fail there, by an ERROR, SIGTERM or SIGKILL.
+//!
+//! Only with a library that has them: `scripts/campaign` builds it when this fault is asked for, and says so by AWTY_FAILPOINTS.
+//! Does not: know who comes by; a step of a transaction may be that of a run, of its booking or of an intent.
+
+#[path = "../../../src/failpoint/steps.rs"]
+mod steps;
+
+use super::look::catch;
+use super::processes::{self, IN_RUN};
+use crate::load::{DATABASES, ROLES, Shared};
+use crate::random::Random;
+use awty_testkit::poll;
+use awty_testkit::postgres::Client;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Duration;
+use steps::{STEPS, Step};
+
+/// For somebody to come by.
+const TO_COME_BY: Duration = Duration::from_secs(8);
+const ACTIONS: [&str; 3] = ["error", "term", "kill"];
+
+/// By step and action: how often somebody failed there, and how often nobody came by.
+static CROSSED: Mutex<BTreeMap<(usize, usize), [u32; 2]>> = Mutex::new(BTreeMap::new());
+
+/// Does the server's library have them?
+pub fn are_built_in() -> bool {
+    std::env::var_os("AWTY_FAILPOINTS").is_some()
+}
+
+/// Those that were crossed least come first, so that all are in the end.
+pub fn strike(shared: &Shared, random: &mut Random) -> bool {
+    let (step, action) = {
+        let crossed = CROSSED.lock().unwrap();
+        let all = (0..STEPS.len()).flat_map(|step| (0..ACTIONS.len()).map(move |action| (step, action)));
+        let possible = all.filter(|(step, action)| *action > 0 || STEPS[*step].may_raise);
+        let tried = |place| crossed.get(&place).map_or(0, |[times, missed]| times + missed);
+        let least = possible.clone().map(tried).min().unwrap_or(0);
+        let choices: Vec<_> = possible.filter(|place| tried(*place) == least).collect();
+        *random.pick(&choices)
+    };
+    let came_about = arm(shared, &STEPS[step], ACTIONS[action]);
+    CROSSED.lock().unwrap().entry((step, action)).or_default()[usize::from(!came_about)] += 1;
+    came_about
+}
+
+fn arm(shared: &Shared, step: &Step, action: &str) -> bool {
+    let file = format!("awty_failpoints/{}", step.name);
+    let run = |command: String| {
+        let sql = format!("COPY (SELECT) TO PROGRAM $${command}$$");
+        let mut client = shared.connect("postgres", "postgres").map_err(|error| error.to_string())?;
+        client.batch_execute(&sql).map_err(|error| error.to_string())
+    };
+    shared.note_struck();
+    if run(format!("mkdir -p awty_failpoints && printf {action} > {file}.new && mv {file}.new {file}")).is_err() {
+        return false;
+    }
+    let taken = poll("somebody to come by", TO_COME_BY, || {
+        provoke(shared, step.name);
+        let mut client = shared.connect("postgres", "postgres").map_err(|error| error.to_string())?;
+        let sql = "SELECT (pg_stat_file($1, true)).size IS NULL";
+        let gone = client.query_one(sql, &[&file]).map_err(|error| error.to_string())?;
+        gone.get::<_, bool>(0).then_some(()).ok_or_else(|| "still there".into())
+    });
+    if taken.is_err() {
+        // The server may be restarting.
+        let _ = poll("the file to be taken back", TO_COME_BY, || run(format!("rm -f {file}")));
+    }
+    taken.is_ok()
+}
+
+/// Some steps are not on everybody's way.
+fn provoke(shared: &Shared, step: &str) {
+    if step.starts_with("dispatcher") {
+        let owner = shared.connect(DATABASES[0], ROLES[0]);
+        let _ = owner.and_then(|mut owner| owner.batch_execute("SELECT awty.alter('alice_set', max_checks => 5)"));
+    } else if step.starts_with("abandoned") {
+        let some_run = format!("SELECT EXISTS (SELECT FROM pg_stat_activity WHERE {IN_RUN})");
+        if catch::<bool>(shared, &some_run) == Some(true) {
+            processes::signal(shared, IN_RUN, "pg_terminate_backend");
+        }
+    } else if ["worker.leaving", "intent.cleared", "worker.left", "worker.caught_up", "worker.flushed"].contains(&step)
+    {
+        // All workers leave; what is due waits for a moment.
+        for value in ["off", "on"] {
+            let set = format!("ALTER SYSTEM SET awty.enabled = {value}");
+            let reload = |mut client: Client| {
+                client.batch_execute(&set).and_then(|()| client.batch_execute("SELECT pg_reload_conf()"))
+            };
+            let _ = shared.connect("postgres", "postgres").and_then(reload);
+            std::thread::park_timeout(Duration::from_millis(200));
+        }
+    }
+}
+
+/// Step and action, and how often it was crossed.
+pub fn summary() -> Vec<String> {
+    let crossed = CROSSED.lock().unwrap();
+    if crossed.is_empty() {
+        return Vec::new();
+    }
+    let count = |step, action| match crossed.get(&(step, action)) {
+        None if action == 0 && !STEPS[step].may_raise => "-".into(),
+        None => "0".into(),
+        Some([times, 0]) => times.to_string(),
+        Some([times, missed]) => format!("{times} ({missed} missed)"),
+    };
+    let line = |(step, known): (usize, &Step)| {
+        let [error, term, kill] = [0, 1, 2].map(|action| count(step, action));
+        format!("| {} | {error} | {term} | {kill} |", known.name)
+    };
+    let head = ["| step | ERROR | SIGTERM | SIGKILL |", "|---|---|---|---|"].map(String::from);
+    head.into_iter().chain(STEPS.iter().enumerate().map(line)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    fn steps_in(directory: &Path, found: &mut BTreeSet<String>) {
+        for entry in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                steps_in(&entry, found);
+                continue;
+            }
+            let text = fs::read_to_string(&entry).unwrap();
+            let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+            for line in code {
+                let places = line.split("failpoint!(\"").skip(1).chain(line.split("cross(\"").skip(1));
+                found.extend(places.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
+            }
+        }
+    }
+
+    #[test]
+    fn the_list_of_steps_is_that_of_the_code() {
+        let mut found = BTreeSet::new();
+        steps_in(&awty_testkit::checkout().join("src"), &mut found);
+        assert_eq!(found, STEPS.iter().map(|step| step.name.to_owned()).collect());
+    }
+}
