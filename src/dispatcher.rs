@@ -114,7 +114,10 @@ fn take_up_intents(first_visit: bool) {
     if left.is_empty() || !first_visit || clean {
         return;
     }
-    left.iter().for_each(|ids| executor::blame(ids));
+    for ids in left {
+        // What a client has locked so soon after the crash goes uncounted this time.
+        executor::blame(&ids);
+    }
 }
 
 /// Says once, in the log, what keeps awty from running here.

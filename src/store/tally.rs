@@ -5,12 +5,20 @@ use super::statement::statement;
 use crate::owner::bracket;
 use pgrx::pg_sys;
 
+// Whoever touches a check's tally has its row locked. It is not waited for: a client that has it may want the tally next.
 statement!(
     count_crash,
     [INT8ARRAYOID],
     c"INSERT INTO awty.tally AS t (check_id, crashes)
-      SELECT f.id, 1 FROM awty.future_job AS f WHERE f.id = ANY ($1)
+      SELECT f.id, 1
+      FROM (SELECT g.id FROM awty.future_job AS g WHERE g.id = ANY ($1) ORDER BY g.id FOR UPDATE SKIP LOCKED) AS f
       ON CONFLICT (check_id) DO UPDATE SET crashes = t.crashes + 1"
+);
+
+statement!(
+    count_pending,
+    [INT8ARRAYOID],
+    c"SELECT pg_catalog.count(*) FROM awty.future_job AS f WHERE f.id = ANY ($1)"
 );
 
 statement!(
@@ -32,12 +40,16 @@ statement!(
 
 statement!(absolve_one, [INT8OID], c"UPDATE awty.tally SET crashes = 0 WHERE check_id = $1 AND crashes > 0");
 
-/// Counts a crash against each of these checks that is still pending.
-pub fn count(ids: &[i64]) {
-    bracket(|| count_crash(|s| s.execute(&[arg(ids.to_vec())])));
+/// Counts a crash against each of these checks that is still pending, and locks it. `false` if somebody else has one locked,
+/// which is then left out.
+pub fn count(ids: &[i64]) -> bool {
+    bracket(|| {
+        let pending = count_pending(|s| s.query(&[arg(ids.to_vec())], |rows| rows.first::<i64>(1))).unwrap_or(0);
+        count_crash(|s| s.execute(&[arg(ids.to_vec())])) >= pending.unsigned_abs()
+    })
 }
 
-/// Holds a check that has had too many crashes; says whether it is held from now on.
+/// Holds a check that has had too many crashes, and whose row is locked here; says whether it is held from now on.
 pub fn hold(id: i64, max_crashes: i32) -> bool {
     bracket(|| hold_worst(|s| s.execute(&[arg(id), arg(max_crashes)]))) == 1
 }

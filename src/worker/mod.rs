@@ -276,7 +276,9 @@ impl Worker {
     /// out. One that ended its process otherwise, by itself or by an administrator, counts as a crash of its own: it is run
     /// alone and last from now on, and held if that happens too often.
     fn see_to_abandoned(&mut self) {
-        while let Some(abandoned) = self.seat.next_abandoned() {
+        let mut from = 0;
+        while let Some(abandoned) = self.seat.next_abandoned(from) {
+            from = abandoned.seat + 1;
             let ids = &abandoned.ids;
             failpoint!("abandoned.seen");
             if abandoned.overran {
@@ -290,13 +292,12 @@ impl Worker {
                     self.agenda.isolate(ids);
                 }
             } else {
-                let _ = transaction(|| {
-                    if executor::lock_extension() {
-                        executor::blame(ids);
-                    }
-                    Verdict::Commit(())
-                });
+                let counted = transaction(|| Verdict::Commit(!executor::lock_extension() || executor::blame(ids)));
                 self.agenda.isolate(ids);
+                if !counted.unwrap_or(false) {
+                    // It stays claimed, so that it is not run meanwhile, and is seen to in a later turn.
+                    continue;
+                }
             }
             failpoint!("abandoned.counted");
             self.seat.forget_abandoned(abandoned.seat);

@@ -159,10 +159,10 @@ impl MySeat {
         board::write(|board| board.seats[self.index].in_lane = false);
     }
 
-    /// A run of this role whose process ended in the middle of it, still to be seen to.
-    pub fn next_abandoned(&self) -> Option<Abandoned> {
+    /// A run of this role whose process ended in the middle of it, still to be seen to, on that seat or after it.
+    pub fn next_abandoned(&self, from: usize) -> Option<Abandoned> {
         board::read(|board| {
-            let found = board.seats.iter().enumerate().find(|(_, seat)| {
+            let found = board.seats.iter().enumerate().skip(from).find(|(_, seat)| {
                 seat.occupancy == Occupancy::Abandoned && seat.database == self.database && seat.role == self.role
             });
             found.map(|(index, seat)| Abandoned {

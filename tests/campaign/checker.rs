@@ -74,8 +74,8 @@ pub struct Evidence {
     pub ended: Vec<Ended>,
     pub placed: Vec<Placed>,
     pub told: Vec<Told>,
-    /// How often each check was about to run or running when the campaign took a process away.
-    pub struck: BTreeMap<i64, u32>,
+    /// The last check that there was each time when the campaign took a process away.
+    pub struck: Vec<i64>,
     /// Counted by the runs themselves, also by those that were undone.
     pub overlaps: i64,
     pub early: i64,
@@ -104,8 +104,9 @@ struct Story<'a> {
 /// What a run does to its process or to the whole server, so that its check is held in the end.
 const DEADLY: [&str; 2] = ["leave", "crash"];
 
-/// A check that was so often in the way of the campaign itself may be held. One crash of another's may have been counted, too.
-const OFTEN: u32 = MAX_CRASHES as u32 - 1;
+/// A check that may have been so often in the way of the campaign itself may be held. One crash of another's may have been counted,
+/// too.
+const OFTEN: usize = MAX_CRASHES - 1;
 
 /// Outcomes of a run that succeeded.
 const BY_SUCCESS: [&str; 4] = ["done", "exhausted", "past", "beyond_horizon"];
@@ -120,7 +121,7 @@ pub fn judge(evidence: &Evidence) -> Vec<Violation> {
 
     let mut violations = Vec::new();
     for (check, story) in &stories {
-        let in_the_way = evidence.struck.get(check).is_some_and(|times| *times >= OFTEN);
+        let in_the_way = evidence.struck.iter().filter(|last| *last >= check).count() >= OFTEN;
         story.judge(in_the_way, evidence.clock_was_set, &mut |promise, what| {
             let rows =
                 format!("{what}; effects {:?}, pending {:?}, ended {:?}", story.effects, story.pending, story.ended);

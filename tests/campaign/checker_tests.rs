@@ -33,7 +33,7 @@ fn truth() -> Evidence {
         ],
         placed: (1..=5).map(|check| Placed { check, wanted: Some(at(0)) }).collect(),
         told: vec![Told::Placed { check: 1 }, Told::Cancelled { xid: 103, count: 1, at: at(101) }],
-        struck: BTreeMap::new(),
+        struck: Vec::new(),
         overlaps: 0,
         early: 0,
         clock_was_set: false,
@@ -91,7 +91,7 @@ fn a_check_that_is_lost_or_doubled_is_seen() {
 #[test]
 fn who_is_held_without_guilt_is_seen() {
     assert_eq!(broken(|e| e.pending[0].held = true), ["P7"]);
-    let struck = |times| move |e: &mut Evidence| (e.pending[0].held, e.struck) = (true, [(2, times)].into());
+    let struck = |times| move |e: &mut Evidence| (e.pending[0].held, e.struck) = (true, vec![9; times]);
     assert_eq!((broken(struck(1)), broken(struck(2))), (vec!["P7"], vec![]));
     assert_eq!(broken(|e| (e.pending[0].held, e.pending[0].act) = (true, "crash".into())), [""; 0]);
 }

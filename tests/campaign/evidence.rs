@@ -3,7 +3,6 @@
 //! Does not: judge.
 
 use crate::checker::{Effect, Ended, Evidence, Pending, Placed, Told};
-use std::collections::BTreeMap;
 
 use awty_testkit::postgres::{Client, Error, IsolationLevel, Row};
 
@@ -33,7 +32,7 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
         ended: ended.iter().map(self::ended).collect(),
         placed: placed.iter().map(|row| Placed { check: row.get(0), wanted: row.get(1) }).collect(),
         told,
-        struck: BTreeMap::new(),
+        struck: Vec::new(),
         overlaps: count(0),
         early: count(1),
         clock_was_set,

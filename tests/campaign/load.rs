@@ -9,7 +9,6 @@ use crate::random::Random;
 use awty_testkit::Cluster;
 use awty_testkit::postgres::{Client, Config, Error, NoTls};
 use chrono::Utc;
-use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -33,8 +32,8 @@ pub struct Shared {
     pub unknown: AtomicU64,
     /// By database.
     pub told: [Mutex<Vec<Told>>; DATABASES.len()],
-    /// By database: how often each check was about to run or running when the campaign took a process away.
-    pub struck: [Mutex<BTreeMap<i64, u32>>; DATABASES.len()],
+    /// By database: the last check that there was each time when the campaign took a process away.
+    pub struck: [Mutex<Vec<i64>>; DATABASES.len()],
     /// Broken promises that were seen on the way, and not by the checker.
     pub seen: Mutex<Vec<Violation>>,
 }
@@ -76,14 +75,12 @@ impl Shared {
         self.seen.lock().unwrap().push(Violation { promise, check: 0, what });
     }
 
-    /// Notes which checks a fault is about to interrupt. An innocent check that is interrupted each time is held, too.
+    /// Notes which checks a fault may interrupt. An innocent check that is interrupted each time is held, too.
     pub fn note_struck(&self) {
         for (database, struck) in DATABASES.iter().zip(&self.struck) {
-            let sql = "SELECT DISTINCT unnest(check_ids) FROM awty.intent";
-            let rows = self.connect(database, "postgres").and_then(|mut client| client.query(sql, &[]));
-            for row in rows.into_iter().flatten() {
-                *struck.lock().unwrap().entry(row.get(0)).or_default() += 1;
-            }
+            let sql = "SELECT last_value FROM awty.future_job_id_seq";
+            let row = self.connect(database, "postgres").and_then(|mut client| client.query_one(sql, &[]));
+            struck.lock().unwrap().push(row.map_or(i64::MAX, |row| row.get(0)));
         }
     }
 

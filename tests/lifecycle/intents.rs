@@ -1,6 +1,7 @@
 //! Intents: what is left of them after a crash names the suspects.
 
 use crate::shop::{DOOR, NOTE, Shop};
+use awty_testkit::Cluster;
 
 /// P7: the intents of a database are taken up after a crash also if a worker of another database already has the seat of one.
 #[test]
@@ -42,4 +43,31 @@ fn a_crash_is_counted_whatever_other_databases_do_by_then() {
     shop.cluster.await_sql("other", "the intent to be taken up", left);
     assert_eq!(shop.cluster.psql("other", "SELECT crashes FROM awty.tally").trim(), "1");
     shop.open_door();
+}
+
+/// P7, P4: a client that has the row of a check locked whose run has ended its process holds up no other check of the role, and is
+/// part of no deadlock.
+#[test]
+fn a_client_does_not_wait_for_the_counting_of_crashes_nor_the_other_way_round() {
+    let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "1").start());
+    let leave =
+        format!("BEGIN {DOOR} PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(60); RETURN NULL; END");
+    shop.job("leave", &leave, "");
+    shop.job("note", NOTE, "");
+    shop.close_door();
+    let id = shop.schedule("bad", "leave", "after => '0'");
+    shop.await_at_door();
+    // What cancel() does first, and what it does next.
+    let mut client = shop.cluster.superuser("postgres");
+    let mut cancelling = client.transaction().unwrap();
+    cancelling.execute("SELECT FROM awty.future_job WHERE id = $1 FOR UPDATE", &[&id]).unwrap();
+    shop.open_door();
+    shop.await_true("the end of the process", "SELECT workers = 0 FROM awty.status");
+    shop.schedule("good", "note", "after => '0'");
+    assert_eq!(shop.end_of("good").outcome, "done");
+    cancelling.execute("DELETE FROM awty.tally WHERE check_id = $1", &[&id]).unwrap();
+    cancelling.rollback().unwrap();
+    shop.schedule("another", "note", "after => '0'");
+    shop.await_true("the check to be held", "SELECT held FROM awty.future_job WHERE entity_key = 'bad'");
+    assert_eq!(shop.end_of("another").outcome, "done");
 }
