@@ -103,3 +103,38 @@ fn any_name_comes_back_as_it_was() {
     );
     assert_eq!(kept, names.len() as i64);
 }
+
+/// Row 29: in a database without an encoding a message may be any bytes. Names are kept as they are; in a message what cannot be
+/// shown is replaced, so that every client can read the row.
+#[test]
+fn any_bytes_are_archived_where_there_is_no_encoding() {
+    let field = Field::new();
+    field.sql("postgres", "CREATE DATABASE bytes TEMPLATE template0 ENCODING 'SQL_ASCII' LOCALE 'C'");
+    field.cluster.create_extension("bytes");
+    field.cluster.execute(
+        "bytes",
+        &[
+            "GRANT USAGE ON SCHEMA awty TO mallory; CREATE SCHEMA mallory AUTHORIZATION mallory",
+            "CREATE FUNCTION mallory.f(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql
+                 AS $$ BEGIN RAISE '%', repeat(E'\\xff\\xc3\\x80\\xe2', 2000); END $$",
+        ],
+    );
+    field
+        .cluster
+        .client("bytes", "mallory")
+        .batch_execute(
+            "SELECT awty.register(E'\\xfe\\xff', 'mallory.f', max_attempts => 1);
+             SELECT awty.schedule(E'\\xc3', E'\\xed\\xa0\\x80', E'\\xfe\\xff', at => now())",
+        )
+        .unwrap();
+    field.cluster.await_sql(
+        "bytes",
+        "the check to have failed",
+        "SELECT count(*) = 1 FROM awty.future_job_history
+         WHERE entity_name = E'\\xc3' AND entity_key = E'\\xed\\xa0\\x80' AND job = E'\\xfe\\xff' AND sqlstate = 'P0001'
+           AND message ~ '^[?]+$' AND octet_length(message) <= 4096",
+    );
+    let log = std::fs::read(field.cluster.log_file()).unwrap();
+    assert!(!log.windows(5).any(|bytes| bytes == b"PANIC") && !log.windows(10).any(|bytes| bytes == b"terminated"));
+    field.alice_goes_on();
+}

@@ -24,5 +24,6 @@ mod own_check;
 mod reload;
 mod set_based;
 mod shop;
+mod single_user;
 mod slots;
 mod standby;

@@ -127,6 +127,21 @@ impl Cluster {
         pid.unwrap_or_else(|| panic!("the server does not run")).as_raw_nonzero().get()
     }
 
+    /// Runs a script in single-user mode, with more options of `postgres`, on a server that is stopped; one statement in each
+    /// line. Returns what was printed, errors too.
+    #[track_caller]
+    pub fn single_user(&self, options: &[&str], database: &str, script: &str) -> String {
+        let file = self.directory.join("single_user.sql");
+        let input = std::fs::write(&file, script).and_then(|()| std::fs::File::open(&file));
+        let input = input.unwrap_or_else(|error| panic!("cannot write {}: {error}", file.display()));
+        let mut postgres = self.server_tool("postgres");
+        postgres.args(["--single", "-D"]).arg(self.data()).args(options).arg(database).stdin(input);
+        let output = postgres.output().unwrap_or_else(|error| panic!("cannot run {postgres:?}: {error}"));
+        let printed = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        assert!(output.status.success(), "{postgres:?} failed ({}):\n{printed}", output.status);
+        printed
+    }
+
     /// Sends a signal to one of the server's processes. It may be gone already: that is not an error.
     #[track_caller]
     pub fn kill(&self, signal: Signal, pid: i32) {

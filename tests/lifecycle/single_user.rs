@@ -1,0 +1,53 @@
+//! Single-user mode and binary upgrades: there is nobody to run anything, and nothing is lost by it.
+
+use crate::shop::{NOTE, Shop};
+use awty_testkit::Stop;
+
+/// P3: what is scheduled in single-user mode is only stored, and runs when the server is there again.
+#[test]
+fn what_is_scheduled_in_single_user_mode_runs_after_the_start() {
+    let mut shop = Shop::open();
+    shop.job("note", NOTE, "");
+    shop.cluster.stop(Stop::Fast);
+    let printed = shop.cluster.single_user(
+        &[],
+        "postgres",
+        "SELECT awty.schedule('orders', '1', 'note', after => '0')
+SELECT awty.schedule('orders', '2', 'note', after => '0')
+SELECT awty.cancel('orders', '2')
+SELECT awty.pause('note')
+SELECT awty.resume('note')
+SELECT awty.alter('note', max_checks => 3)
+SELECT 'pending: ' || count(*) FROM awty.future_job
+SELECT awty.schedule(NULL, NULL, NULL)
+",
+    );
+    assert!(printed.contains("pending: 1") && printed.contains("must not be null"), "{printed}");
+    assert_eq!(printed.matches("ERROR:").count(), 1, "{printed}");
+    shop.cluster.start();
+    shop.await_all_ended();
+    assert_eq!(shop.cluster.psql("postgres", "SELECT string_agg(entity_key, ' ') FROM shop.note").trim(), "1");
+}
+
+/// P3, P9: in a binary upgrade awty is not there: its tables can be read, and every call that would write is refused.
+#[test]
+fn nothing_is_scheduled_in_a_binary_upgrade() {
+    let mut shop = Shop::open();
+    shop.job("note", NOTE, "");
+    shop.cluster.stop(Stop::Fast);
+    let printed = shop.cluster.single_user(
+        &["-b"],
+        "postgres",
+        "SELECT 'jobs: ' || count(*) FROM awty.job
+SELECT 'enabled: ' || enabled FROM awty.status
+SELECT awty.schedule('orders', '1', 'note', after => '0')
+SELECT awty.adopt()
+",
+    );
+    assert!(printed.contains("jobs: 1") && printed.contains("enabled: false"), "{printed}");
+    assert_eq!(printed.matches("ERROR:  awty must be loaded by \"shared_preload_libraries\"").count(), 2, "{printed}");
+    shop.cluster.start();
+    shop.run("SELECT awty.schedule('orders', '2', 'note', after => '0')");
+    shop.await_all_ended();
+    assert_eq!(shop.cluster.psql("postgres", "SELECT string_agg(entity_key, ' ') FROM shop.note").trim(), "2");
+}

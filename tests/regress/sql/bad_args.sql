@@ -1,0 +1,25 @@
+-- Arguments for the job that are too large, too deep or no jsonb; and every function with nothing but NULL.
+\pset format unaligned
+\pset tuples_only on
+SET ROLE regress_shop;
+SELECT awty.register('unpaid', 'shop.unpaid');
+
+-- 1 MiB is the limit, however well it would be compressed; what is no jsonb is PostgreSQL's to refuse.
+SELECT args, test.sqlstate(format('SELECT awty.schedule(%L, %L, %L, after => %L, args => (%s)::jsonb)', 'orders', '1', 'unpaid', '1 h', args))
+FROM unnest(ARRAY['to_jsonb(repeat(''x'', 100000000))', 'repeat(''['', 1000000) || repeat('']'', 1000000)', 'to_jsonb(array_fill(1, ARRAY[200000]))',
+    $$'"\u0000"'$$, $$'{"\u0000": 1}'$$, $$'{"a":'$$, $$''$$, $$'"\ud83d"'$$]) AS args;
+SELECT count(*) FROM awty.future_job;
+
+-- Deep, but within what can be read.
+SELECT awty.schedule('orders', '2', 'unpaid', after => '1 h', args => (repeat('[', 1000) || repeat(']', 1000))::jsonb) > 0;
+SELECT args = (repeat('[', 1000) || repeat(']', 1000))::jsonb FROM awty.future_job;
+SELECT awty.unregister('unpaid');
+
+-- Every function that there is, also those to come.
+RESET ROLE;
+SELECT call, test.raises('SELECT ' || call)
+FROM pg_proc AS p CROSS JOIN LATERAL (
+    SELECT format('awty.%I(%s)', p.proname, string_agg('NULL::' || format_type(t, NULL), ', ' ORDER BY n)) AS call
+    FROM unnest(p.proargtypes) WITH ORDINALITY AS a(t, n)
+) AS calls
+WHERE p.pronamespace = 'awty'::regnamespace ORDER BY p.proname;
