@@ -41,8 +41,8 @@ const CALLERS: [&str; 9] = [
 const ENCODINGS: [&str; 7] = ["UTF8", "LATIN1", "SQL_ASCII", "WIN1252", "EUC_JP", "SJIS", "KOI8R"];
 
 /// Of one strike: different calls, each made twice; calls by psql; and how often one call is repeated.
-const CALLS: usize = 400;
-const BY_PSQL: usize = 150;
+const CALLS: usize = 800;
+const BY_PSQL: usize = 200;
 const REPEATED: u64 = 2000;
 /// What a session may have more after the second time, or after so many repetitions: noise, not a share of each call.
 const GROWTH: i64 = 256 * 1024;

@@ -139,7 +139,7 @@ pub fn sound(argument: &Argument, random: &mut Random) -> String {
             random,
         ),
         "entity_name" => quoted(&["thing", "thing", "orders"], random),
-        "entity_key" => format!("'{}'", random.below(6)),
+        "entity_key" => format!("'{}'", random.below(40)),
         "at" => format!("clock_timestamp() + {} * interval '100 ms'", random.below(30)),
         "after" => quoted(&["0", "1 s", "1500 ms", "2 s", "1 min"], random),
         "args" => quoted(&["{}", "null", "{\"call\": \"SELECT awty.next_slot(NULL)\"}"], random),
