@@ -24,7 +24,7 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 
 -- Makes a call so often, each time in a subtransaction that is undone.
-CREATE FUNCTION garbage.repeat(call text, times integer) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION garbage.many_times(call text, times integer) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     FOR i IN 1..times LOOP
         BEGIN

@@ -175,7 +175,7 @@ fn repeat(
     };
     let mut memory = [0; 2];
     for turn in 0..3 {
-        let answer = places::ask(client, &format!("SELECT garbage.repeat($garbage${call}$garbage$, {REPEATED})"))?;
+        let answer = places::ask(client, &format!("SELECT garbage.many_times($garbage${call}$garbage$, {REPEATED})"))?;
         DRUMMED.fetch_add(REPEATED, Ordering::Relaxed);
         if !answer.is_empty() {
             hear(shared, role, &call, &answer);
