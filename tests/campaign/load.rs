@@ -84,6 +84,11 @@ impl Shared {
         }
     }
 
+    /// Failed assertions and leaks in the server's log.
+    pub fn look_for_faults_of(&self, cluster: &Cluster) {
+        cluster.new_faults().into_iter().for_each(|line| self.saw("P7", line));
+    }
+
     /// A connection that gives up by itself.
     pub fn connect(&self, database: &str, role: &str) -> Result<Client, Error> {
         let mut config = Config::new();

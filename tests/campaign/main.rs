@@ -101,10 +101,12 @@ impl Campaign {
             let fault = self.choose(&mut random, movable_clock);
             let came_about = fault.strike(&mut cluster, &shared, &mut random);
             self.report.struck(fault, came_about);
+            shared.look_for_faults_of(&cluster);
             self.check(Some(fault), round, &shared, movable_clock);
         }
         shared.over.store(true, Ordering::Relaxed);
         clients.into_iter().for_each(|client| client.join().unwrap());
+        shared.look_for_faults_of(&cluster);
         let [checks, effects] = self.check(None, round, &shared, movable_clock);
         self.report.checks += checks;
         self.report.effects += effects;

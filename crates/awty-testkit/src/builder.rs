@@ -17,6 +17,7 @@ pub struct Builder {
     without_preload: bool,
     movable_clock: bool,
     lasting: Option<PathBuf>,
+    stage: Option<PathBuf>,
 }
 
 impl Builder {
@@ -32,7 +33,8 @@ impl Builder {
         self
     }
 
-    /// Runs `initdb` anew. Otherwise all clusters are copies of one, with the same system identifier.
+    /// Runs `initdb` anew, with checksums whatever the version's default is. Otherwise all clusters are copies of one, with the
+    /// same system identifier.
     pub fn own_identity(mut self) -> Self {
         self.own_identity = true;
         self
@@ -53,6 +55,12 @@ impl Builder {
     /// Puts the cluster into this directory, which must not exist, and leaves it running when the process ends.
     pub fn lasting_at(mut self, directory: &Path) -> Self {
         self.lasting = Some(directory.into());
+        self
+    }
+
+    /// Runs another staged PostgreSQL than the one that this process was started for.
+    pub fn stage(mut self, directory: &Path) -> Self {
+        self.stage = Some(directory.into());
         self
     }
 
@@ -77,13 +85,14 @@ impl Builder {
             }
             None => files::new_directory(),
         };
-        let cluster = Cluster::at(directory, self.lasting.is_some());
+        let stage = self.stage.clone().unwrap_or_else(|| stage::directory().into());
+        let cluster = Cluster::at(directory, self.lasting.is_some(), stage);
         if self.own_identity {
-            let mut initdb = account::command(stage::executable("initdb"));
-            initdb.args(["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "-D"]);
+            let mut initdb = account::command(cluster.executable("initdb"));
+            initdb.args(["-k", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "-D"]);
             account::run(initdb.arg(cluster.data()));
         } else {
-            let template = stage::directory().join("template");
+            let template = cluster.stage().join("template");
             account::run(account::command("cp").arg("-a").arg(template).arg(cluster.data()));
         }
         append(&cluster.data().join("postgresql.conf"), &self.lines(&cluster));

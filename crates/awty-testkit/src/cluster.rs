@@ -1,15 +1,17 @@
 //! One throwaway server: start, stop, signals, standbys, and its end.
 //!
-//! Invariant: what runs in the directory is stopped and removed when the value is dropped, unless it was made lasting.
+//! Invariant: what runs in the directory is stopped and removed when the value is dropped, unless it was made lasting; and that
+//! panics if the server has logged a failed assertion or a leak which nobody has looked at.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::AtomicUsize;
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::builder::{append, network};
 use crate::poll::PATIENCE;
-use crate::{Builder, account, clock, files, stage};
+use crate::{Builder, account, clock, files};
 
 /// How to stop a server; PostgreSQL's three ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +29,9 @@ pub enum Stop {
 pub struct Cluster {
     directory: PathBuf,
     lasting: bool,
+    stage: PathBuf,
+    /// How far its log has been searched by [`Cluster::new_faults`].
+    pub(crate) looked_for_faults: AtomicUsize,
 }
 
 impl Cluster {
@@ -38,8 +43,8 @@ impl Cluster {
         Builder::default()
     }
 
-    pub(crate) fn at(directory: PathBuf, lasting: bool) -> Self {
-        Cluster { directory, lasting }
+    pub(crate) fn at(directory: PathBuf, lasting: bool, stage: PathBuf) -> Self {
+        Cluster { directory, lasting, stage, looked_for_faults: AtomicUsize::new(0) }
     }
 
     /// The data directory.
@@ -50,6 +55,16 @@ impl Cluster {
     /// Where the server's socket is: the `host` to connect to.
     pub fn socket_directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// The staged PostgreSQL that it runs.
+    pub fn stage(&self) -> &Path {
+        &self.stage
+    }
+
+    /// An executable of that PostgreSQL.
+    pub(crate) fn executable(&self, name: &str) -> PathBuf {
+        self.stage.join("bin").join(name)
     }
 
     /// The server's log.
@@ -107,7 +122,7 @@ impl Cluster {
     /// A standby of this server, started and streaming.
     #[track_caller]
     pub fn standby(&self) -> Cluster {
-        let mut standby = Cluster::at(files::new_directory(), false);
+        let mut standby = Cluster::at(files::new_directory(), false, self.stage.clone());
         let mut backup = self.server_tool("pg_basebackup");
         account::run(backup.args(["-U", "postgres", "-R", "-X", "stream", "-c", "fast", "-D"]).arg(standby.data()));
         standby.configure(&network(&standby));
@@ -168,13 +183,13 @@ impl Cluster {
 
     /// A tool of PostgreSQL as the server's account, which may write into the cluster's directory.
     pub(crate) fn server_tool(&self, name: &str) -> Command {
-        let mut command = account::command(stage::executable(name));
+        let mut command = account::command(self.executable(name));
         command.env("PGHOST", self.socket_directory()).env("PGPORT", Self::PORT.to_string());
         command
     }
 
-    fn pg_ctl(&self, arguments: &[&str]) -> Command {
-        let mut command = clock::command(self, stage::executable("pg_ctl"));
+    pub(crate) fn pg_ctl(&self, arguments: &[&str]) -> Command {
+        let mut command = clock::command(self, self.executable("pg_ctl"));
         command.arg("-D").arg(self.data()).args(arguments);
         command
     }
@@ -195,8 +210,12 @@ impl Drop for Cluster {
         if std::thread::panicking() {
             eprintln!("{}", self.log_tail());
         }
+        let faults = self.new_faults();
         if !self.lasting {
             files::remove(&self.directory);
+        }
+        if !std::thread::panicking() {
+            assert!(faults.is_empty(), "the server's log has failed assertions or leaks: {faults:#?}");
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use postgres::{Client, Config, NoTls};
 
 use crate::poll::{PATIENCE, poll};
-use crate::{Cluster, account, stage};
+use crate::{Cluster, account};
 
 impl Cluster {
     /// A connection, or the reason why there is none.
@@ -95,7 +95,7 @@ impl Cluster {
 
     /// A tool of PostgreSQL (`pg_dump`, `pgbench`, ...) as the caller, connected to this server as superuser by default.
     pub fn tool(&self, name: &str) -> Command {
-        let mut command = Command::new(stage::executable(name));
+        let mut command = Command::new(self.executable(name));
         self.environment().into_iter().for_each(|(name, value)| {
             command.env(name, value);
         });

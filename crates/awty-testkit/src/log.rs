@@ -1,6 +1,7 @@
-//! The server's log, as tests read it.
+//! The server's log, as tests read it, and what must never be in it.
 
 use std::fs;
+use std::sync::atomic::Ordering;
 
 use crate::Cluster;
 use crate::poll::{PATIENCE, poll};
@@ -29,6 +30,16 @@ impl Cluster {
         found.unwrap_or_else(|message| panic!("{message}"))
     }
 
+    /// Failed assertions and leaks that the server has logged since this was last asked; the lines. A cluster that is dropped
+    /// with any of them panics.
+    pub fn new_faults(&self) -> Vec<String> {
+        let log = self.log_since(self.looked_for_faults.load(Ordering::Relaxed));
+        // The last line may not be complete yet.
+        let complete = log.rfind('\n').map_or(0, |end| end + 1);
+        self.looked_for_faults.fetch_add(complete, Ordering::Relaxed);
+        log[..complete].lines().filter(|line| is_fault(line)).map(str::to_owned).collect()
+    }
+
     /// The end of the server's log, for the message of a failing test.
     pub fn log_tail(&self) -> String {
         const LINES: usize = 40;
@@ -36,5 +47,37 @@ impl Cluster {
         let lines: Vec<&str> = log.lines().collect();
         let tail = &lines[lines.len().saturating_sub(LINES)..];
         format!("--- end of the server's log ---\n{}\n--- ({}) ---", tail.join("\n"), self.log_file().display())
+    }
+}
+
+/// Is a line the trace of a mistake in the server's own code, awty's included? A server with assertions
+/// (`scripts/assert-server`) finds more of them.
+fn is_fault(line: &str) -> bool {
+    const WARNINGS: [&str; 7] = [
+        " leak: ",                 // of buffers, relations, snapshots, files, ...; until PostgreSQL 16
+        "resource was not closed", // the same from 17 on
+        "still active",            // a snapshot
+        "non-empty SPI stack",
+        "problem in alloc set",
+        "you don't own a lock",
+        "while in ", // AbortTransaction while in COMMIT state, and its like
+    ];
+    line.starts_with("TRAP: ") || (line.contains("WARNING:  ") && WARNINGS.iter().any(|warning| line.contains(warning)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_fault;
+
+    #[test]
+    fn a_failed_assertion_or_a_leak_is_a_fault() {
+        let prefix = "2026-01-01 00:00:00.000 UTC [42] awty worker alice@one";
+        assert!(is_fault("TRAP: FailedAssertion(\"ActiveSnapshotSet()\", File: \"postgres.c\", Line: 1, PID: 42)"));
+        assert!(is_fault("TRAP: failed Assert(\"ActiveSnapshotSet()\"), File: \"postgres.c\", Line: 1, PID: 42"));
+        assert!(is_fault(&format!("{prefix} WARNING:  relcache reference leak: relation \"job\" not closed")));
+        assert!(is_fault(&format!("{prefix} WARNING:  resource was not closed: relation \"job\"")));
+        assert!(is_fault(&format!("{prefix} WARNING:  AbortTransaction while in COMMIT state")));
+        assert!(!is_fault(&format!("{prefix} ERROR:  a job that speaks of a leak: all day")));
+        assert!(!is_fault(&format!("{prefix} WARNING:  there is already a transaction in progress")));
     }
 }

@@ -23,11 +23,6 @@ pub fn checkout() -> PathBuf {
     package.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into()).join("../..")
 }
 
-/// An executable of the staged PostgreSQL.
-pub(crate) fn executable(name: &str) -> PathBuf {
-    directory().join("bin").join(name)
-}
-
 fn make() -> PathBuf {
     let script = checkout().join("scripts/stage");
     let output = Command::new(&script)

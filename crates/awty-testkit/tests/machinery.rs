@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
+use std::io::Write as _;
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -90,4 +92,22 @@ fn the_cluster_of_a_killed_process_is_swept() {
     std::fs::remove_file(&conf).unwrap();
     assert!(!Path::new(&directory).exists());
     assert!(!is_alive(&postmaster.unwrap()));
+}
+
+#[test]
+fn a_cluster_whose_log_has_a_failed_assertion_panics_when_it_is_dropped() {
+    let add_to_log = |cluster: &Cluster| {
+        let mut log = std::fs::OpenOptions::new().append(true).open(cluster.log_file()).unwrap();
+        log.write_all(b"TRAP: failed Assert(\"this is only a test\")\n").unwrap();
+    };
+    let cluster = Cluster::builder().start();
+    add_to_log(&cluster);
+    let directory = cluster.socket_directory().to_path_buf();
+    assert!(std::panic::catch_unwind(AssertUnwindSafe(|| drop(cluster))).is_err());
+    assert!(!directory.exists());
+
+    let cluster = Cluster::builder().start();
+    add_to_log(&cluster);
+    assert_eq!(cluster.new_faults().len(), 1);
+    assert_eq!(cluster.new_faults(), Vec::<String>::new());
 }

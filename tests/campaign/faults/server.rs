@@ -41,6 +41,7 @@ pub fn promote(cluster: &mut Cluster, shared: &Shared) -> bool {
         return false;
     }
     cluster.stop(Stop::Immediate);
+    shared.look_for_faults_of(cluster);
     standby.promote();
     *shared.server.lock().unwrap() = standby.socket_directory().into();
     *cluster = standby;
