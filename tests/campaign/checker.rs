@@ -1,4 +1,4 @@
-//! The checker: are P1 to P4, and a part of P7, kept, by the rows that were read?
+//! The checker: are P1 to P4 kept, and parts of P6 to P8, by the rows that were read?
 //!
 //! Invariant: pure. What it is given was read in one snapshot, and the clients' log was copied before that snapshot was taken, so
 //! runs may go on meanwhile: whatever was committed is either in it as a whole or not at all.
@@ -24,6 +24,8 @@ pub struct Effect {
     pub bad: bool,
     /// The run that wrote it was going to take away its own check.
     pub own: bool,
+    /// When the server committed it.
+    pub committed: Option<Time>,
 }
 
 /// A row of `awty.future_job`.
@@ -47,6 +49,13 @@ pub struct Ended {
     pub slot: Time,
     pub started: Option<Time>,
     pub outcome: String,
+    /// Of all its runs together, in seconds.
+    pub run_time: f64,
+    /// Its runs.
+    pub attempts: i32,
+    /// What its job allows a run, in seconds; none if the job is gone.
+    pub timeout: Option<f64>,
+    pub message: Option<String>,
     pub xmin: i64,
     /// When the transaction that ended it was committed, by the server.
     pub committed: Option<Time>,
@@ -79,6 +88,7 @@ pub struct Evidence {
     /// Counted by the runs themselves, also by those that were undone.
     pub overlaps: i64,
     pub early: i64,
+    pub leaks: i64,
     /// The server's clock was set meanwhile: times of two transactions cannot be compared.
     pub clock_was_set: bool,
 }
@@ -108,6 +118,11 @@ const DEADLY: [&str; 2] = ["leave", "crash"];
 /// too.
 const OFTEN: usize = MAX_CRASHES - 1;
 
+/// Seconds that a run has to be gone once it was cancelled for its time (`GRACE` in `src/run/timer.rs`, and one).
+const TO_BE_GONE: f64 = 3.0;
+/// And what no noise of the machine explains, a frozen worker of the campaign's included.
+const NOISE: f64 = 10.0;
+
 /// Outcomes of a run that succeeded.
 const BY_SUCCESS: [&str; 4] = ["done", "exhausted", "past", "beyond_horizon"];
 
@@ -134,6 +149,9 @@ pub fn judge(evidence: &Evidence) -> Vec<Violation> {
     }
     if evidence.early > 0 {
         general("P2", 0, "a run began before its slot (see the log)".into());
+    }
+    if evidence.leaks > 0 {
+        general("P6", 0, "a run found what another had left in the session (see the log)".into());
     }
     judge_clients(evidence, &stories, &mut general);
     violations
@@ -191,6 +209,7 @@ impl Story<'_> {
         };
         self.judge_effects(check_count, outcome, report);
         self.judge_transactions(report);
+        self.judge_length(clock_was_set, report);
         if !clock_was_set {
             self.judge_times(report);
         }
@@ -284,11 +303,34 @@ impl Story<'_> {
         }
     }
 
-    /// P4: no run begins after its check has ended.
+    /// P4: no run is committed after its check has ended, however it has, and none begins before the one before it is committed.
+    /// By the server's times of the commits: where two transactions change one row, the later one has the later time.
     fn judge_times(&self, report: &mut impl FnMut(&'static str, String)) {
-        for committed in self.ended.iter().filter_map(|row| row.committed) {
-            if let Some(effect) = self.effects.iter().find(|effect| effect.began > committed) {
-                report("P4", format!("{effect:?} began after the check had ended"));
+        for (row, ended) in self.ended.iter().filter_map(|row| Some((row, row.committed?))) {
+            let is_late = |effect: &&&Effect| effect.began > ended || effect.committed.is_some_and(|at| at > ended);
+            if let Some(effect) = self.effects.iter().find(is_late) {
+                report("P4", format!("{effect:?} came after the check had ended as {}", row.outcome));
+            }
+        }
+        let mut effects = self.effects.clone();
+        effects.sort_unstable_by_key(|effect| effect.check_count);
+        for pair in effects.windows(2) {
+            if pair[0].committed.is_some_and(|committed| pair[1].began < committed) {
+                report("P4", format!("{:?} began before the run before it was committed", pair[1]));
+            }
+        }
+    }
+
+    /// P8: a run is gone soon after its timeout. `run_time` is by the monotonic clock.
+    fn judge_length(&self, clock_was_set: bool, report: &mut impl FnMut(&'static str, String)) {
+        for row in &self.ended {
+            let allowed = row.timeout.map(|timeout| f64::from(row.attempts) * (timeout + TO_BE_GONE) + NOISE);
+            if allowed.is_some_and(|allowed| row.run_time > allowed) {
+                report("P8", "its runs took longer than they may".into());
+            }
+            let never_cancelled = row.message.as_ref().is_some_and(|message| message.contains("not cancelled in time"));
+            if never_cancelled && !clock_was_set {
+                report("P8", "a run over its timeout was not cancelled".into());
             }
         }
     }

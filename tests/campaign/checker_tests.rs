@@ -8,13 +8,36 @@ fn at(second: i64) -> Time {
 
 fn effect(check: i64, check_count: i32, xid: i64) -> Effect {
     let slot = at(i64::from(check_count) * 10);
-    Effect { check, check_count, slot, began: slot, xid, act: "ok".into(), bad: false, own: false }
+    Effect {
+        check,
+        check_count,
+        slot,
+        began: slot,
+        xid,
+        act: "ok".into(),
+        bad: false,
+        own: false,
+        committed: Some(slot),
+    }
 }
 
 fn ended(check: i64, check_count: i32, outcome: &str, xmin: i64) -> Ended {
     let slot = at(i64::from(check_count.max(1) - 1) * 10);
-    let committed = Some(at(100));
-    Ended { check, check_count, first_slot: at(0), slot, started: Some(slot), outcome: outcome.into(), xmin, committed }
+    let outcome = outcome.to_owned();
+    Ended {
+        check,
+        check_count,
+        first_slot: at(0),
+        slot,
+        started: Some(slot),
+        outcome,
+        run_time: 0.2,
+        attempts: check_count.max(1),
+        timeout: Some(6.0),
+        message: None,
+        xmin,
+        committed: Some(at(100)),
+    }
 }
 
 /// Check 1 was done at the second time, 2 is pending after one, 3 was cancelled after one, 4 replaced itself, 5 failed.
@@ -36,6 +59,7 @@ fn truth() -> Evidence {
         struck: Vec::new(),
         overlaps: 0,
         early: 0,
+        leaks: 0,
         clock_was_set: false,
     }
 }
@@ -102,4 +126,38 @@ fn what_a_run_commits_after_its_check_was_cancelled_is_seen() {
     assert_eq!(broken(|e| e.ended[1].committed = Some(at(-1))), ["P4"]);
     assert_eq!(broken(|e| e.told[1] = Told::Cancelled { xid: 103, count: 1, at: at(-1) }), ["P4"]);
     assert_eq!(broken(|e| e.overlaps = 1), ["P4"]);
+}
+
+#[test]
+fn what_a_run_commits_after_its_check_was_replaced_is_seen() {
+    assert_eq!(broken(|e| e.effects[0].committed = Some(at(101))), ["P4"]);
+    let replaced = |e: &mut Evidence| e.ended[1].outcome = "replaced".into();
+    assert_eq!(broken(|e| (replaced(e), e.told.pop()).0), [""; 0]);
+    assert_eq!(broken(|e| (replaced(e), e.told.pop(), e.effects[3].committed = Some(at(101))).0), ["P4"]);
+    assert_eq!(broken(|e| (replaced(e), e.told.pop(), e.effects.push(effect(3, 1, 110))).0), ["P4"]);
+}
+
+#[test]
+fn a_run_that_begins_before_the_one_before_it_has_ended_is_seen() {
+    assert_eq!(broken(|e| e.effects[0].committed = Some(at(11))), ["P4"]);
+}
+
+#[test]
+fn what_a_run_leaves_to_the_next_is_seen() {
+    assert_eq!(broken(|e| e.leaks = 1), ["P6"]);
+}
+
+#[test]
+fn a_run_that_takes_too_long_is_seen() {
+    assert_eq!(broken(|e| e.ended[3].run_time = 18.9), [""; 0]);
+    assert_eq!(broken(|e| e.ended[3].run_time = 19.1), ["P8"]);
+    assert_eq!(broken(|e| e.ended[3].message = Some("this run was not cancelled in time".into())), ["P8"]);
+}
+
+/// Where the clock is set, no two times can be compared, but what was counted still is.
+#[test]
+fn where_the_clock_was_set_times_accuse_nobody() {
+    let set = |e: &mut Evidence| e.clock_was_set = true;
+    assert_eq!(broken(|e| (set(e), e.effects[0].committed = Some(at(101))).0), [""; 0]);
+    assert_eq!(broken(|e| (set(e), e.effects.push(effect(3, 1, 110))).0), ["P4"]);
 }

@@ -11,19 +11,23 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
     let mut snapshot =
         client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true).start()?;
     let mut rows = |sql: &str| snapshot.query(sql, &[]);
-    let effects = rows("SELECT check_id, check_count, slot, began, xid, act, bad, own FROM camp.effect")?;
+    let effects = rows(
+        "SELECT check_id, check_count, slot, began, xid, act, bad, own, pg_xact_commit_timestamp(xmin) FROM camp.effect",
+    )?;
     let pending = rows(
         "SELECT id, check_count, attempt, first_check_at, held, xmin::text::bigint, args->>'act' FROM awty.future_job",
     )?;
     let ended = rows(
         "SELECT id, check_count, first_check_at, next_check_at, started_at, outcome, xmin::text::bigint,
-                pg_xact_commit_timestamp(xmin)
-         FROM awty.future_job_history",
+                pg_xact_commit_timestamp(xmin), extract(epoch FROM run_time)::float8, attempts,
+                (SELECT extract(epoch FROM timeout)::float8 FROM awty.job WHERE name = h.job), message
+         FROM awty.future_job_history AS h",
     )?;
     let placed = rows("SELECT check_id, wanted FROM camp.placed")?;
     // Sequences are in no snapshot; that they count at all is a violation.
     let seen = rows(
-        "SELECT (SELECT last_value FROM camp.overlaps WHERE is_called), (SELECT last_value FROM camp.early WHERE is_called)",
+        "SELECT (SELECT last_value FROM camp.overlaps WHERE is_called), (SELECT last_value FROM camp.early WHERE is_called),
+                (SELECT last_value FROM camp.leaks WHERE is_called)",
     )?;
     let count = |column| seen[0].get::<_, Option<i64>>(column).unwrap_or(0);
     Ok(Evidence {
@@ -35,6 +39,7 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
         struck: Vec::new(),
         overlaps: count(0),
         early: count(1),
+        leaks: count(2),
         clock_was_set,
     })
 }
@@ -49,6 +54,7 @@ fn effect(row: &Row) -> Effect {
         act: row.get(5),
         bad: row.get(6),
         own: row.get(7),
+        committed: row.get(8),
     }
 }
 
@@ -74,5 +80,9 @@ fn ended(row: &Row) -> Ended {
         outcome: row.get(5),
         xmin: row.get(6),
         committed: row.get(7),
+        run_time: row.get(8),
+        attempts: row.get(9),
+        timeout: row.get(10),
+        message: row.get(11),
     }
 }

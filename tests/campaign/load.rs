@@ -1,4 +1,4 @@
-//! The load: databases with jobs of two roles in each, and a client of each role that places, ships and replaces orders.
+//! The load: databases with jobs of several roles in each, and a client of each role that places, ships and replaces orders.
 //!
 //! Invariant: a client's log has what the server has confirmed, and nothing else. What became of a transaction whose
 //! connection broke, `camp.placed` tells: its row was written in the same transaction.
@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-pub const DATABASES: [&str; 2] = ["one", "two"];
-pub const ROLES: [&str; 2] = ["alice", "bob"];
+pub const DATABASES: [&str; 3] = ["one", "two", "three"];
+pub const ROLES: [&str; 4] = ["alice", "bob", "carol", "dave"];
 
 /// Between two actions of a client, on average.
-const PACE: Duration = Duration::from_millis(40);
+const PACE: Duration = Duration::from_millis(120);
 
 /// What clients and the campaign share.
 pub struct Shared {
@@ -34,6 +34,8 @@ pub struct Shared {
     pub told: [Mutex<Vec<Told>>; DATABASES.len()],
     /// By database: the last check that there was each time when the campaign took a process away.
     pub struck: [Mutex<Vec<i64>>; DATABASES.len()],
+    /// What was timed on the way, in seconds.
+    pub timed: Mutex<Vec<(&'static str, f64)>>,
     /// Broken promises that were seen on the way, and not by the checker.
     pub seen: Mutex<Vec<Violation>>,
 }
@@ -44,10 +46,13 @@ pub fn set_up(cluster: &Cluster) {
     for database in DATABASES {
         cluster.execute("postgres", &[&format!("CREATE DATABASE {database}")]);
         cluster.execute(database, &[include_str!("schema.sql")]);
-        for (role, other) in [(ROLES[0], ROLES[1]), (ROLES[1], ROLES[0])] {
+        cluster.execute(database, &[&format!("GRANT USAGE ON SCHEMA awty TO {}", ROLES.join(", "))]);
+        for (number, role) in ROLES.into_iter().enumerate() {
+            let other = ROLES[(number + ROLES.len() - 1) % ROLES.len()];
             let mut client = cluster.client(database, role);
             let jobs = format!(
-                "SELECT awty.register('{role}_watch', 'camp.watch', timeout => '6 s', retry_after => '1 s');
+                "INSERT INTO camp.account VALUES ('{role}', 100);
+                 SELECT awty.register('{role}_watch', 'camp.watch', timeout => '6 s', retry_after => '1 s');
                  SELECT awty.register('{role}_short', 'camp.watch', timeout => '300 ms', retry_after => '1 s');
                  SELECT awty.register('{role}_set', 'camp.watch_all', timeout => '6 s', retry_after => '1 s');
                  SELECT awty.allow('{role}_watch', '{other}')"
@@ -67,12 +72,18 @@ impl Shared {
             unknown: AtomicU64::new(0),
             told: Default::default(),
             struck: Default::default(),
+            timed: Mutex::default(),
             seen: Mutex::default(),
         })
     }
 
     pub fn saw(&self, promise: &'static str, what: String) {
         self.seen.lock().unwrap().push(Violation { promise, check: 0, what });
+    }
+
+    /// For the figures of the report.
+    pub fn time(&self, what: &'static str, since: Instant) {
+        self.timed.lock().unwrap().push((what, since.elapsed().as_secs_f64()));
     }
 
     /// Notes which checks a fault may interrupt. An innocent check that is interrupted each time is held, too.
@@ -110,11 +121,11 @@ impl Shared {
 }
 
 /// A client of one role in one database.
-struct Customer {
-    shared: Arc<Shared>,
+pub struct Customer {
+    pub shared: Arc<Shared>,
     database: usize,
-    role: &'static str,
-    random: Random,
+    pub role: &'static str,
+    pub random: Random,
     /// Numbers its orders.
     orders: u64,
 }
@@ -144,7 +155,7 @@ impl Customer {
         }
     }
 
-    fn tell(&self, told: Told) {
+    pub fn tell(&self, told: Told) {
         self.shared.told[self.database].lock().unwrap().push(told);
     }
 
@@ -153,20 +164,22 @@ impl Customer {
             0..55 => self.place(client),
             55..75 => self.ship(client),
             75..85 => self.replace(client),
-            85..90 => self.change_mind(client),
-            90..95 => self.cancel_directly(client),
+            85..87 => self.change_mind(client),
+            87..90 => self.fail_to_commit(client),
+            90..92 => self.meddle(client),
+            92..95 => self.cancel_directly(client),
             _ => self.schedule_directly(client),
         }
     }
 
     /// One of the latest orders.
-    fn recent(&mut self) -> String {
+    pub fn recent(&mut self) -> String {
         let back = self.random.below(40);
         format!("{}{}", self.role, self.orders.saturating_sub(back))
     }
 
     /// From now by the server's clock, in seconds.
-    fn soon(&mut self) -> f64 {
+    pub fn soon(&mut self) -> f64 {
         self.random.below(4000) as f64 / 1000.0 - 0.5
     }
 
@@ -188,8 +201,14 @@ impl Customer {
             270..275 => ("watch", "far"),
             275..280 => ("short", "leave"),
             280..286 => ("set", "error"),
-            286..450 => ("set", "ok"),
-            450..500 => ("short", "ok"),
+            286..289 => ("short", "stubborn"),
+            289..299 => ("watch", "late"),
+            299..309 => ("watch", "commit"),
+            309..329 => ("watch", "session"),
+            329..339 => ("watch", "own_keep"),
+            339..349 => ("watch", "nudge"),
+            349..500 => ("set", "ok"),
+            500..550 => ("short", "ok"),
             _ => ("watch", "ok"),
         };
         // Some are so long that a second worker comes to help.
@@ -218,7 +237,8 @@ impl Customer {
         let key = format!("{}{}", self.role, self.orders);
         let due = self.soon();
         if self.random.per_mille(5) {
-            for (first, role) in ROLES.iter().enumerate() {
+            let next = ROLES.iter().cycle().skip_while(|role| **role != self.role).nth(1).unwrap_or(&self.role);
+            for (first, role) in [self.role, next].into_iter().enumerate() {
                 let args = serde_json::json!({"act": "deadlock", "nap": 0, "again": 0, "first": first + 1});
                 self.insert(client, &key, &format!("{role}_watch"), due, &args)?;
             }

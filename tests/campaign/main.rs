@@ -1,8 +1,8 @@
-//! The campaign: works awty hard, breaks what it runs on, and looks for promises that were not kept (P1 to P4, and that no check
-//! is held for what another did).
+//! The campaign: works awty hard, breaks what it runs on, and looks for promises that were not kept: P1 to P4, that no check is held
+//! for what another did (P7), that no run outlives its timeout (P8). How soon all is well again is measured (P5, P10).
 //!
 //! `campaign MINUTES SEED [FAULT …]`. The time is cut into rounds, each with a cluster of its own and a seed of its own. In a
-//! round, clients place, ship and replace orders in two databases; faults come in an order that the seed decides; after each, all that
+//! round, clients place, ship and replace orders in several databases; faults come in an order that the seed decides; after each, all that
 //! was due must get done, and the checker reads everything.
 //!
 //! Invariant: exit status 0 only if nothing was violated and at least one fault came about.
@@ -16,16 +16,21 @@ mod checker;
 mod evidence;
 mod faults;
 mod load;
+mod meddle;
 mod random;
 mod report;
+mod speed;
 mod sqlsmith;
+mod watch;
 
 use awty_testkit::{Cluster, checkout};
 use checker::judge;
 use faults::Fault;
 use load::{DATABASES, Shared};
 use random::Random;
-use report::Report;
+use report::{Report, Run};
+use speed::Mark;
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -66,12 +71,25 @@ fn main() -> ExitCode {
         campaign.round(round);
         round += 1;
     }
-    campaign.report.print();
+    let seconds = campaign.began.elapsed().as_secs_f64();
+    let commit = std::env::var("AWTY_COMMIT").unwrap_or_else(|_| "unknown".into());
+    let run = Run { seed: campaign.seed, minutes: seconds / 60.0, commit };
+    campaign.report.print(&run);
+    keep(&campaign.report.tsv(&run, &chrono::Utc::now().format("%Y-%m-%dT%H:%M:%SZ").to_string()));
     bad_calls::summary().iter().chain(&sqlsmith::summary()).for_each(|line| println!("{line}"));
     faults::failpoint::summary().iter().for_each(|line| println!("{line}"));
     println!("the same choices again: make campaign MINUTES={minutes} SEED={seed}");
     let clean = campaign.report.violations() == 0 && campaign.report.faults() > 0;
     if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Adds a run's lines to those of earlier ones.
+fn keep(lines: &str) {
+    let file = checkout().join("target/campaign-results.tsv");
+    let opened = std::fs::OpenOptions::new().create(true).append(true).open(&file);
+    if let Err(error) = opened.and_then(|mut file| file.write_all(lines.as_bytes())) {
+        eprintln!("{}: {error}", file.display());
+    }
 }
 
 impl Campaign {
@@ -86,30 +104,43 @@ impl Campaign {
             .set("log_line_prefix", "%m [%p] %b %e %q%u@%d ")
             .set("track_commit_timestamp", "on")
             .set("deadlock_timeout", "200ms")
-            .set("max_worker_processes", "24")
-            .set("awty.max_workers", "12") // so that there is room for those who help out
+            .set("max_worker_processes", "32")
+            .set("awty.max_workers", "18") // so that there is room for those who help out
             .set("awty.max_crashes", &faults::MAX_CRASHES.to_string())
             .set("awty.history_retention", "0")
             .start();
         load::set_up(&cluster);
         let shared = Shared::new(cluster.socket_directory());
-        let clients = shared.start(seed);
+        let mut threads = shared.start(seed);
+        threads.push(watch::start(&shared));
         let mut random = Random::new(seed, 0);
         println!("round {round}, seed {seed}{}", if movable_clock { ", with a clock that is set" } else { "" });
         while Instant::now() < end {
             std::thread::park_timeout(Duration::from_millis(300 + random.below(1500)));
             let fault = self.choose(&mut random, movable_clock);
+            let mark = Mark::new(&cluster);
             let came_about = fault.strike(&mut cluster, &shared, &mut random);
             self.report.struck(fault, came_about);
+            let since = Instant::now();
+            if let Err(what) = faults::recover(&shared) {
+                shared.saw("P3", what);
+            }
+            let speed = speed::measure(&cluster, &shared, &mark, since);
+            if came_about {
+                self.report.recovered(fault, speed);
+            }
             shared.look_for_faults_of(&cluster);
-            self.check(Some(fault), round, &shared, movable_clock);
+            self.check(Some(fault), round, &shared, movable_clock, speed.all);
         }
         shared.over.store(true, Ordering::Relaxed);
-        clients.into_iter().for_each(|client| client.join().unwrap());
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        let since = Instant::now();
+        if let Err(what) = faults::recover(&shared) {
+            shared.saw("P3", what);
+        }
         shared.look_for_faults_of(&cluster);
-        let [checks, effects] = self.check(None, round, &shared, movable_clock);
-        self.report.checks += checks;
-        self.report.effects += effects;
+        self.check(None, round, &shared, movable_clock, since.elapsed().as_secs_f64());
+        self.count(&shared);
         if self.report.violations() > 0 {
             let log = checkout().join(format!("target/campaign-{}-{round}.log", self.seed));
             let _ = std::fs::copy(cluster.log_file(), &log);
@@ -135,13 +166,8 @@ impl Campaign {
         chosen.expect("a round is made for what was asked")
     }
 
-    /// Waits until what was due is done, reads everything and judges it. Returns how many checks and effects there are.
-    fn check(&mut self, fault: Option<Fault>, round: u64, shared: &Arc<Shared>, movable_clock: bool) -> [u64; 2] {
-        let since = Instant::now();
-        if let Err(what) = faults::recover(shared) {
-            shared.saw("P3", what);
-        }
-        let waited = since.elapsed().as_secs_f64();
+    /// Reads everything and judges it.
+    fn check(&mut self, fault: Option<Fault>, round: u64, shared: &Arc<Shared>, movable_clock: bool, waited: f64) {
         for violation in shared.seen.lock().unwrap().drain(..) {
             self.report.violated(fault, &format!("round {round}"), &violation);
         }
@@ -167,6 +193,30 @@ impl Campaign {
             shared.unknown.load(Ordering::Relaxed),
             self.report.violations(),
         );
-        [ended, effects]
+    }
+
+    /// Adds what happened in a round to the report.
+    fn count(&mut self, shared: &Shared) {
+        let report = &mut self.report;
+        report.rounds += 1;
+        report.actions += shared.actions.load(Ordering::Relaxed);
+        report.unknown += shared.unknown.load(Ordering::Relaxed);
+        shared.timed.lock().unwrap().drain(..).for_each(|(what, seconds)| report.timed(what, seconds));
+        for database in DATABASES {
+            let mut client = shared.connect(database, "postgres").unwrap();
+            for row in client.query("SELECT outcome, count(*) FROM awty.future_job_history GROUP BY 1", &[]).unwrap() {
+                *report.outcomes.entry(row.get(0)).or_default() += row.get::<_, i64>(1) as u64;
+            }
+            let row =
+                client.query_one("SELECT count(*), current_setting('server_version') FROM camp.effect", &[]).unwrap();
+            report.effects += row.get::<_, i64>(0) as u64;
+            report.server = row.get(1);
+            // The mean of a check's runs, all of which took too long; by the monotonic clock.
+            let sql = "SELECT extract(epoch FROM run_time / attempts - j.timeout)::float8
+                       FROM awty.future_job_history AS h JOIN awty.job AS j ON j.name = h.job
+                       WHERE outcome = 'timed_out' AND check_count = 0 AND attempts = j.max_attempts";
+            let over = "a run over its timeout was gone, after that";
+            client.query(sql, &[]).unwrap().iter().for_each(|row| report.timed(over, row.get(0)));
+        }
     }
 }

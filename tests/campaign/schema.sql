@@ -2,7 +2,7 @@
 --
 -- A run writes one row of camp.effect, before anything can go wrong with it. Whether it may stay is said in the row itself:
 -- bad means that this run is going to fail, own that it takes away its own check. Sequences are not undone by a rollback, so they
--- also count what runs saw that were undone later.
+-- also count what runs saw that were undone later. Before its nap a run has no lock that a client could want.
 
 CREATE EXTENSION awty;
 CREATE SCHEMA camp;
@@ -34,10 +34,25 @@ CREATE TABLE camp.orders (
     PRIMARY KEY (key, job)
 );
 
+-- What two serializable transactions of clients get wrong together: each takes from its own row what all have.
+CREATE TABLE camp.account (owner text PRIMARY KEY, amount bigint NOT NULL);
+
 CREATE TABLE camp.parent (id bigint PRIMARY KEY);
 CREATE TABLE camp.child (parent bigint REFERENCES camp.parent DEFERRABLE INITIALLY DEFERRED);
+CREATE TABLE camp.late (code text);
 CREATE SEQUENCE camp.overlaps;
 CREATE SEQUENCE camp.early;
+CREATE SEQUENCE camp.leaks;
+
+-- Checks that take the server down no more.
+CREATE TABLE camp.mended (check_id bigint PRIMARY KEY);
+
+CREATE FUNCTION camp.fail_late() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'not at the end either' USING ERRCODE = NEW.code;
+END $$;
+CREATE CONSTRAINT TRIGGER fail AFTER INSERT ON camp.late DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION camp.fail_late();
 
 CREATE FUNCTION camp.watch_order() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -66,6 +81,27 @@ CREATE FUNCTION camp.is_own(j awty.future_job) RETURNS boolean LANGUAGE sql
 RETURN j.args->>'act' IN ('own_cancel', 'own_replace')
     OR (j.args->>'act' IN ('cancel', 'replace') AND j.entity_name = 'orders' AND j.args->>'other' = j.entity_key);
 
+-- Has the run before this one left something in the session?
+CREATE FUNCTION camp.finds_something() RETURNS boolean LANGUAGE sql
+RETURN coalesce(current_setting('camp.mark', true), '') <> ''
+    OR EXISTS (SELECT FROM pg_prepared_statements)
+    OR EXISTS (SELECT FROM pg_cursors WHERE is_holdable)
+    OR to_regclass('pg_temp.left_over') IS NOT NULL;
+
+CREATE FUNCTION camp.leave_something(j awty.future_job) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory' AND classid = 8) THEN
+        PERFORM nextval('camp.leaks');
+        RAISE LOG 'campaign: check % has a lock of the run before', j.id;
+    END IF;
+    PERFORM pg_advisory_lock(8, (j.id % 2147483647)::integer);
+    PERFORM set_config('camp.mark', j.id::text, false);
+    SET lock_timeout = 1;
+    CREATE TEMPORARY TABLE left_over (a integer);
+    EXECUTE 'PREPARE mine AS SELECT 1';
+    EXECUTE 'DECLARE mine CURSOR WITH HOLD FOR SELECT 1';
+END $$;
+
 -- The beginning of every run.
 CREATE FUNCTION camp.enter(j awty.future_job, bad boolean) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE began timestamptz := clock_timestamp();
@@ -79,12 +115,16 @@ BEGIN
         PERFORM nextval('camp.early');
         RAISE LOG 'campaign: check % runs before its slot %', j.id, j.next_check_at;
     END IF;
+    IF camp.finds_something() THEN
+        PERFORM nextval('camp.leaks');
+        RAISE LOG 'campaign: check % finds what the run before has left', j.id;
+    END IF;
     INSERT INTO camp.effect (check_id, check_count, attempt, slot, began, act, bad, own)
     VALUES (j.id, j.check_count, j.attempt, j.next_check_at, began, j.args->>'act', bad, camp.is_own(j));
 END $$;
 
 CREATE FUNCTION camp.is_bad(j awty.future_job) RETURNS boolean LANGUAGE sql
-RETURN j.args->>'act' IN ('error', 'timeout', 'orphan') AND j.attempt < coalesce((j.args->>'times')::integer, 1);
+RETURN j.args->>'act' IN ('error', 'timeout', 'stubborn', 'orphan', 'late', 'commit', 'session') AND j.attempt < coalesce((j.args->>'times')::integer, 1);
 
 CREATE FUNCTION camp.answer(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
 BEGIN
@@ -112,11 +152,29 @@ BEGIN
             IF bad THEN RAISE EXCEPTION 'this run fails'; END IF;
         WHEN 'timeout' THEN
             IF bad THEN
-                PERFORM pg_sleep(5); -- over at once if the clock is set ahead meanwhile
+                PERFORM pg_sleep(20); -- over at once if the clock is set ahead meanwhile
                 RAISE EXCEPTION 'this run was not cancelled in time';
             END IF;
+        WHEN 'stubborn' THEN
+            WHILE bad LOOP
+                BEGIN
+                    PERFORM pg_sleep(5);
+                EXCEPTION WHEN query_canceled THEN
+                    NULL;
+                END;
+            END LOOP;
         WHEN 'orphan' THEN
             IF bad THEN INSERT INTO camp.child VALUES (-1); END IF;
+        WHEN 'late' THEN
+            IF bad THEN INSERT INTO camp.late VALUES ('40001'); END IF;
+        WHEN 'commit' THEN
+            IF bad THEN -- there is no way to empty the one and keep the other: an error of COMMIT itself
+                CREATE TEMPORARY TABLE emptied (id integer PRIMARY KEY) ON COMMIT DELETE ROWS;
+                CREATE TEMPORARY TABLE kept (id integer REFERENCES emptied);
+            END IF;
+        WHEN 'session' THEN
+            PERFORM camp.leave_something(j);
+            IF bad THEN RAISE EXCEPTION 'this run fails, and leaves something'; END IF;
         WHEN 'family' THEN
             INSERT INTO camp.child VALUES (j.id * 10 + j.check_count);
             INSERT INTO camp.parent VALUES (j.id * 10 + j.check_count);
@@ -137,6 +195,13 @@ BEGIN
         WHEN 'replace' THEN
             PERFORM camp.schedule('orders', j.args->>'other', j.job, 1,
                 '{"act": "ok", "nap": 0, "again": 0}', 'replace');
+        WHEN 'nudge' THEN
+            IF j.args->>'other' <> j.entity_key THEN
+                PERFORM camp.schedule('orders', j.args->>'other', j.job, 1,
+                    '{"act": "ok", "nap": 0, "again": 0}', 'earliest');
+            END IF;
+        WHEN 'own_keep' THEN
+            PERFORM camp.schedule(j.entity_name, j.entity_key, j.job, 0, '{}', 'keep');
         WHEN 'own_cancel' THEN
             PERFORM awty.cancel(j.entity_name, j.entity_key, j.job);
         WHEN 'own_replace' THEN
@@ -146,7 +211,7 @@ BEGIN
             PERFORM pg_terminate_backend(pg_backend_pid());
             PERFORM pg_sleep(1);
         WHEN 'crash' THEN
-            PERFORM camp.crash();
+            IF NOT EXISTS (SELECT FROM camp.mended WHERE check_id = j.id) THEN PERFORM camp.crash(); END IF;
         ELSE NULL;
     END CASE;
     RETURN camp.answer(j);
@@ -168,6 +233,6 @@ BEGIN
     RETURN answers;
 END $$;
 
-GRANT USAGE ON SCHEMA camp, awty TO alice, bob;
-GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA camp TO alice, bob;
-GRANT USAGE ON ALL SEQUENCES IN SCHEMA camp TO alice, bob;
+GRANT USAGE ON SCHEMA camp TO PUBLIC;
+GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA camp TO PUBLIC;
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA camp TO PUBLIC;

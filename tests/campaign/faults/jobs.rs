@@ -1,4 +1,4 @@
-//! What roles do to their own jobs: a pause, a check that takes the server down.
+//! What roles do to their own jobs: a pause, a check that takes the server down and is mended.
 
 use super::{MAX_CRASHES, TO_RECOVER};
 use crate::load::{DATABASES, ROLES, Shared};
@@ -21,7 +21,7 @@ pub fn pause_and_resume(shared: &Shared, random: &mut Random) -> bool {
     pause(&mut client, "resume").is_ok()
 }
 
-/// A check that takes the whole server down, each time, until it is held.
+/// A check that takes the whole server down, each time, until it is held. Then it is mended and released, and has to run.
 pub fn crashing_job(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
     let (database, role) = (*random.pick(&DATABASES), *random.pick(&ROLES));
     let key = random.below(u64::MAX).to_string();
@@ -43,7 +43,9 @@ pub fn crashing_job(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
     if crashes > MAX_CRASHES {
         shared.saw("P7", format!("check {id} took the server down {crashes} times before it was held"));
     }
-    if held != Ok(Some(true)) {
+    if held == Ok(Some(true)) {
+        release(shared, database, role, id);
+    } else {
         shared.saw("P7", format!("check {id}, which crashes the server each time, should be held: {held:?}"));
         // Or there would be no end to it.
         let _ = poll("a moment to cancel it", TO_RECOVER, || {
@@ -52,4 +54,25 @@ pub fn crashing_job(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
         });
     }
     true
+}
+
+fn release(shared: &Shared, database: &str, role: &str, id: i64) {
+    let mended = format!("INSERT INTO camp.mended VALUES ({id}) ON CONFLICT DO NOTHING");
+    let outcome = poll("the released check to be done", TO_RECOVER, || {
+        let mut client = shared.connect(database, role).map_err(|error| error.to_string())?;
+        let sql = "SELECT held, NULL FROM awty.future_job WHERE id = $1
+                   UNION ALL SELECT NULL, outcome FROM awty.future_job_history WHERE id = $1";
+        let row = client.query_opt(sql, &[&id]).map_err(|error| error.to_string())?;
+        match row.map(|row| (row.get::<_, Option<bool>>(0), row.get::<_, Option<String>>(1))) {
+            Some((Some(true), _)) => {
+                let free = client.batch_execute(&mended).and_then(|()| client.query("SELECT awty.release($1)", &[&id]));
+                Err(format!("held: {free:?}"))
+            }
+            Some((_, Some(outcome))) => Ok(outcome),
+            other => Err(format!("{other:?}")),
+        }
+    });
+    if outcome.as_deref() != Ok("done") {
+        shared.saw("P3", format!("check {id} was held and released, and should be done: {outcome:?}"));
+    }
 }

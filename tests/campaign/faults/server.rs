@@ -4,9 +4,17 @@ use super::look::{catch, settled};
 use crate::load::Shared;
 use awty_testkit::{Cluster, Stop};
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
-pub fn stop(cluster: &mut Cluster, how: Stop) -> bool {
+pub fn stop(cluster: &mut Cluster, shared: &Shared, how: Stop) -> bool {
+    let since = Instant::now();
     cluster.stop(how);
+    let what = match how {
+        Stop::Smart => "pg_ctl stop -m smart, once the clients have left",
+        Stop::Fast => "pg_ctl stop -m fast",
+        Stop::Immediate => "pg_ctl stop -m immediate",
+    };
+    shared.time(what, since);
     cluster.start();
     true
 }
@@ -21,7 +29,7 @@ pub fn kill_postmaster(cluster: &mut Cluster, shared: &Shared) -> bool {
 /// Waits for all clients, so they have to leave.
 pub fn stop_smart(cluster: &mut Cluster, shared: &Shared) -> bool {
     shared.away.store(true, Ordering::Relaxed);
-    let done = stop(cluster, Stop::Smart);
+    let done = stop(cluster, shared, Stop::Smart);
     shared.away.store(false, Ordering::Relaxed);
     done
 }

@@ -1,0 +1,74 @@
+//! How soon awty is at work again after a fault (P5), by the server's own clock: its log says when it took connections again.
+//!
+//! Invariant: what is measured here is for the figures of the report; only what no noise of a machine can explain is a violation.
+
+use crate::load::{DATABASES, Shared};
+use awty_testkit::Cluster;
+use awty_testkit::postgres::Error;
+use std::path::PathBuf;
+use std::time::Instant;
+
+const READY: &str = "database system is ready to accept connections";
+
+/// A lost wake-up takes up to a minute to be noticed; nothing else takes that long.
+const TOO_LATE: f64 = 30.0;
+
+/// Where the log was before the fault. A standby that takes over has a log of its own.
+pub struct Mark {
+    log: PathBuf,
+    position: usize,
+}
+
+impl Mark {
+    pub fn new(cluster: &Cluster) -> Self {
+        Self { log: cluster.log_file(), position: cluster.log_position() }
+    }
+
+    /// When the server was ready for the last time since then, as its log says.
+    fn ready(&self, cluster: &Cluster) -> Option<String> {
+        let position = if cluster.log_file() == self.log { self.position } else { 0 };
+        let log = cluster.log_since(position);
+        let line = log.lines().rfind(|line| line.contains(READY))?;
+        Some(line.split(" [").next()?.to_owned())
+    }
+}
+
+/// In seconds.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Speed {
+    /// From when the server took connections again to the first run of what was due then, in the database where that took
+    /// longest. None if it was never down, or nothing was due.
+    pub first: Option<f64>,
+    /// From when the server took connections again, or the fault was over, until all was done that was due then.
+    pub all: f64,
+}
+
+/// Asked when all is done. `mark`: from before the fault; `since`: when it was over.
+pub fn measure(cluster: &Cluster, shared: &Shared, mark: &Mark, since: Instant) -> Speed {
+    let waited = Speed { first: None, all: since.elapsed().as_secs_f64() };
+    let speed = mark.ready(cluster).and_then(|ready| since_ready(shared, &ready).ok());
+    let Some(speed) = speed else { return waited };
+    // Not if the clock was set meanwhile.
+    if speed.all < 0.0 || speed.all > waited.all + TOO_LATE {
+        return waited;
+    }
+    if let Some(first) = speed.first.filter(|first| *first > TOO_LATE) {
+        shared.saw("P5", format!("what was due ran {first:.1} s after the server took connections again"));
+    }
+    speed
+}
+
+fn since_ready(shared: &Shared, ready: &str) -> Result<Speed, Error> {
+    let sql = "SELECT extract(epoch FROM min(began) - min(ready))::float8,
+                      extract(epoch FROM clock_timestamp() - (SELECT $1::text::timestamptz))::float8
+               FROM (SELECT $1::text::timestamptz AS ready) AS r
+               LEFT JOIN camp.effect ON began >= ready AND slot <= ready";
+    let mut speed = Speed::default();
+    for database in DATABASES {
+        let row = shared.connect(database, "postgres")?.query_one(sql, &[&ready])?;
+        let first: Option<f64> = row.get(0);
+        speed.first = speed.first.into_iter().chain(first).reduce(f64::max);
+        speed.all = speed.all.max(row.get(1));
+    }
+    Ok(speed)
+}
