@@ -78,7 +78,9 @@ pub fn strike(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
         }
     }
     for line in cluster.log_since(position).lines().filter(|line| judge::is_alarming(line)).take(5) {
-        shared.saw("P9", format!("in the log after bad calls: {line}"));
+        // Without time and process, so that the same again is not told again.
+        let what = line.split_once("] ").map_or(line, |(_, what)| what);
+        shared.saw("P9", format!("in the log after bad calls: {what}"));
     }
     struck.is_ok()
 }
