@@ -21,7 +21,9 @@ SELECT pg_catalog.current_database() AS database,
             THEN 'the checks of this database come from another one; SELECT awty.adopt(); runs them here' END AS why,
        runtime.slot,
        runtime.last_slot_run,
-       coalesce(greatest(pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) overdue.oldest, '0'), '0') AS lag,
+       coalesce(greatest(
+           CASE WHEN pg_catalog.isfinite(overdue.oldest)
+                THEN pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) overdue.oldest END, '0'), '0') AS lag,
        overdue.oldest AS oldest_overdue,
        CASE WHEN counted.n OPERATOR(pg_catalog.<=) 100000 THEN counted.n
             ELSE greatest(counted.n, estimate.n) END AS pending,

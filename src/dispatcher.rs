@@ -61,7 +61,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
             return Verdict::Commit(None);
         }
         failpoint!("dispatcher.locked");
-        let state = if origin::installed_version().as_deref() != Some(env!("CARGO_PKG_VERSION")) {
+        let state = if !origin::is_library_version() {
             State::OtherVersion
         } else if origin::is_foreign() && !settings::auto_adopt() {
             State::Held

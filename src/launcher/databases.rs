@@ -5,7 +5,8 @@
 //! Does not: connect to any of them.
 
 use super::staff::Staff;
-use crate::{board, clock, process};
+use crate::board::{self, State};
+use crate::{clock, process};
 use awty_core::Mono;
 use pgrx::pg_sys;
 use std::collections::HashMap;
@@ -13,6 +14,8 @@ use std::time::Duration;
 
 /// Between two audits of a database, and between two looks at the list of databases.
 const AUDIT: Duration = Duration::from_secs(60);
+/// Where the extension has to be updated, and nothing tells when it has been.
+const UPDATE: Duration = Duration::from_secs(5);
 /// After somebody wanted a database for himself.
 const WANTED: Duration = Duration::from_secs(1);
 
@@ -37,8 +40,9 @@ impl Databases {
             self.list(mono);
         }
         for database in staff.returned() {
-            let here = board::read(|board| board.database(database).is_some());
-            self.visits.insert(database, here.then(|| mono.plus(AUDIT)));
+            let state = board::read(|board| board.database(database).map(|line| line.state));
+            let next = |state| mono.plus(if state == State::OtherVersion { UPDATE } else { AUDIT });
+            self.visits.insert(database, state.map(next));
         }
         for database in board::take_wanted_visits() {
             self.visits.insert(database, Some(mono));

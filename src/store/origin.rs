@@ -39,6 +39,11 @@ pub fn installed_version() -> Option<String> {
     bracket(|| select_version(|s| s.query(&[], |rows| rows.first::<Text>(1)))).map(|version| version.to_string())
 }
 
+/// Is it the library's?
+pub fn is_library_version() -> bool {
+    installed_version().as_deref() == Some(env!("CARGO_PKG_VERSION"))
+}
+
 /// Are there rows of another database, so that nothing may run before `awty.adopt()`?
 pub fn is_foreign() -> bool {
     bracket(|| count_foreign(|s| s.query(&[arg(catalog::database())], |rows| rows.first::<i64>(1)))).unwrap_or(0) > 0

@@ -12,6 +12,7 @@ use crate::board::{self, NEVER};
 use crate::clock::{self, Timestamp};
 use crate::store::future_job::{self, Candidate, Cursor};
 use crate::store::job::{self, Job};
+use crate::store::origin;
 use crate::store::tally;
 use crate::{catalog, executor, settings};
 use awty_core::{Mono, Time};
@@ -111,6 +112,11 @@ impl Agenda {
     /// The next tasks of the pass; none when it is through; `None` when the extension is gone.
     pub fn next(&mut self) -> Option<Vec<Task>> {
         if !executor::lock_extension() {
+            return None;
+        }
+        // ALTER EXTENSION … UPDATE may have come since the last turn.
+        if !origin::is_library_version() {
+            board::request_visit(catalog::database(), false);
             return None;
         }
         self.database_able_since = board::read(|board| board.database(catalog::database()).map(|line| line.able_since))

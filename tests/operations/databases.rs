@@ -1,0 +1,58 @@
+//! Many databases, of which a few have awty. `AWTY_DATABASES=200` makes as many as that.
+
+use crate::shop::{Shop, ready_at};
+use awty_testkit::Cluster;
+use std::time::{Duration, Instant};
+
+const WITH_AWTY: usize = 5;
+
+fn number_of_databases() -> usize {
+    std::env::var("AWTY_DATABASES").ok().and_then(|number| number.parse().ok()).unwrap_or(30)
+}
+
+/// P5, P10: after a start, what is due in each of them runs, and then awty is connected to none.
+#[test]
+fn a_server_with_many_databases_starts_quickly_and_idles_without_connections() {
+    let shop = Shop::on(Cluster::builder().set("fsync", "off").set("awty.worker_idle", "0").start());
+    for number in 0..number_of_databases() {
+        shop.cluster.execute("postgres", &[&format!("CREATE DATABASE d{number}")]);
+    }
+    let mut cluster = shop.cluster;
+    for number in 0..WITH_AWTY {
+        cluster.execute(
+            &format!("d{number}"),
+            &[
+                "CREATE EXTENSION awty",
+                "CREATE FUNCTION public.note(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'",
+                "SELECT awty.register('note', 'public.note')",
+                "SELECT awty.schedule('orders', '1', 'note', after => '1 s')",
+                "SELECT awty.schedule('orders', '2', 'note', after => '1 day')",
+            ],
+        );
+    }
+    cluster.restart();
+    let done = "SELECT EXISTS (SELECT FROM awty.future_job_history WHERE entity_key = '1' AND outcome = 'done')";
+    for number in 0..WITH_AWTY {
+        cluster.await_sql(&format!("d{number}"), "the due check", done);
+    }
+    let last = "SELECT extract(epoch FROM max(started_at) - $1)::float8 FROM awty.future_job_history";
+    let after = (0..WITH_AWTY).map(|number| {
+        let mut client = cluster.superuser(&format!("d{number}"));
+        client.query_one(last, &[&ready_at(&cluster)]).unwrap().get::<_, f64>(0)
+    });
+    println!(
+        "{} databases, {WITH_AWTY} with awty: the last due check started {:.2} s after the server was ready",
+        number_of_databases(),
+        after.fold(f64::MIN, f64::max)
+    );
+    // It has seen all of them, and stays away: looked at for longer than a worker or a visit lasts.
+    let connected =
+        "SELECT count(*) FROM pg_stat_activity WHERE starts_with(backend_type, 'awty') AND datid IS NOT NULL";
+    cluster.await_sql("postgres", "awty to disconnect", &format!("SELECT ({connected}) = 0"));
+    let (since, mut seen) = (Instant::now(), 0);
+    while since.elapsed() < Duration::from_secs(3) {
+        seen += cluster.value::<i64>("postgres", connected);
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    assert_eq!(seen, 0, "connections of awty were seen while nothing was due");
+}

@@ -1,0 +1,83 @@
+//! ALTER EXTENSION awty UPDATE beside clients and runs.
+
+use crate::clients;
+use crate::shop::{NOTE, Shop};
+use std::path::{Path, PathBuf};
+
+/// Upgrade scripts to a version that is none and back, as long as the test runs.
+struct Scripts([PathBuf; 2]);
+
+impl Scripts {
+    fn write(shop: &Shop) -> Self {
+        let directory: String =
+            shop.cluster.value("postgres", "SELECT setting || '/extension' FROM pg_config WHERE name = 'SHAREDIR'");
+        let here: String = shop.cluster.value("postgres", "SELECT extversion FROM pg_extension WHERE extname = 'awty'");
+        let script = |from: &str, to: &str, fillfactor: u32| {
+            let file = Path::new(&directory).join(format!("awty--{from}--{to}.sql"));
+            // Slow enough to meet runs on its way, and it takes the strongest lock that there is.
+            let text = format!(
+                "SELECT pg_catalog.pg_sleep(0.05);
+                 ALTER TABLE awty.future_job SET (fillfactor = {fillfactor});
+                 ALTER TABLE awty.future_job ALTER COLUMN held SET DEFAULT false;"
+            );
+            std::fs::write(&file, text).unwrap();
+            file
+        };
+        Self([script(&here, "test", 90), script("test", &here, 100)])
+    }
+}
+
+impl Drop for Scripts {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|file| drop(std::fs::remove_file(file)));
+    }
+}
+
+/// P1, P3, P10: an update in the middle of everything loses nothing, doubles nothing, and is part of no deadlock. While the
+/// version is not the library's, nothing runs and the log says what to do.
+#[test]
+fn an_update_under_load_loses_nothing() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    let scripts = Scripts::write(&shop);
+    let here: String = shop.cluster.value("postgres", "SELECT extversion FROM pg_extension WHERE extname = 'awty'");
+    let placing = clients::place(&shop, &["55000"]);
+    let mut dba = shop.cluster.superuser("postgres");
+    for _ in 0..4 {
+        for version in ["test", here.as_str()].repeat(4) {
+            let update = format!("ALTER EXTENSION awty UPDATE TO '{version}'");
+            dba.batch_execute(&update).unwrap_or_else(|error| panic!("{update}: {error:?}"));
+        }
+        let before: i64 = shop.cluster.value("postgres", "SELECT count(*) FROM shop.note");
+        shop.await_true("more runs", &format!("SELECT count(*) > {before} FROM shop.note"));
+    }
+    dba.batch_execute("ALTER EXTENSION awty UPDATE TO 'test'").unwrap();
+    shop.cluster.await_log(&["WARNING", "but its library is"], 0);
+    dba.batch_execute(&format!("ALTER EXTENSION awty UPDATE TO '{here}'")).unwrap();
+    placing.judge(&shop);
+    let log = shop.cluster.log_since(0);
+    assert!(!log.contains("deadlock detected"), "{log}");
+    drop(scripts);
+}
+
+/// P10: VACUUM FULL, CLUSTER, REINDEX and ALTER TABLE of awty's tables, again and again, beside clients and runs.
+#[test]
+fn maintenance_of_the_tables_under_load_loses_nothing() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    let placing = clients::place(&shop, &[]);
+    let mut dba = shop.cluster.superuser("postgres");
+    for _ in 0..5 {
+        for statement in [
+            "VACUUM FULL awty.future_job",
+            "CLUSTER awty.future_job USING future_job_pkey",
+            "REINDEX TABLE CONCURRENTLY awty.future_job",
+            "ALTER TABLE awty.future_job SET (fillfactor = 80)",
+            "VACUUM FULL awty.tally",
+            "ANALYZE awty.future_job",
+        ] {
+            dba.batch_execute(statement).unwrap_or_else(|error| panic!("{statement}: {error:?}"));
+        }
+    }
+    placing.judge(&shop);
+}

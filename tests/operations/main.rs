@@ -1,0 +1,14 @@
+//! Operations: what a DBA does to a server while awty works in it. One file per operation; each test has a cluster of its own.
+//!
+//! What is done to single databases and their dumps is in `tests/lifecycle` (`ddl`, `dump`, `standby`).
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // in a test the panic is the report
+
+mod broken_rows;
+mod clients;
+mod databases;
+mod extension;
+mod replication;
+#[allow(dead_code)] // lifecycle needs more of it
+#[path = "../lifecycle/shop.rs"]
+mod shop;
