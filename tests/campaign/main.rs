@@ -21,6 +21,8 @@ mod random;
 mod report;
 mod speed;
 mod sqlsmith;
+#[path = "../upgrade/mod.rs"]
+mod upgrade;
 mod watch;
 
 use awty_testkit::{Cluster, checkout};
@@ -49,6 +51,12 @@ struct Campaign {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [upgrade, old, new] = arguments.as_slice()
+        && upgrade == "upgrade"
+    {
+        upgrade::run(old.as_ref(), new.as_ref());
+        return ExitCode::SUCCESS;
+    }
     let number = |place: usize| arguments.get(place).and_then(|argument| argument.parse::<f64>().ok());
     let (Some(minutes), Some(seed)) = (number(0), number(1)) else {
         eprintln!("usage: campaign MINUTES SEED [FAULT ...] (run it by `make campaign`)");

@@ -27,6 +27,7 @@ mod files;
 mod log;
 mod poll;
 mod stage;
+mod upgrade;
 
 pub use builder::Builder;
 pub use cluster::{Cluster, Stop};

@@ -1,0 +1,40 @@
+//! pg_upgrade, from a cluster of one major version into a cluster of a later one.
+//!
+//! Does not: choose the versions; see [`Builder::stage`](crate::Builder::stage).
+
+use std::process::Command;
+
+use crate::{Cluster, account};
+
+impl Cluster {
+    /// Runs pg_upgrade into this cluster, which has never been started, and returns what it printed; an error is all that it
+    /// printed and logged.
+    pub fn upgrade_from(&self, old: &Cluster, options: &[&str]) -> Result<String, String> {
+        let mut upgrade = self.server_tool("pg_upgrade");
+        upgrade.current_dir(self.socket_directory()).args(["-U", "postgres", "-s"]).arg(self.socket_directory());
+        upgrade.arg("-b").arg(old.stage().join("bin")).arg("-d").arg(old.data());
+        upgrade.arg("-B").arg(self.stage().join("bin")).arg("-D").arg(self.data()).args(options);
+        let output = upgrade.output().unwrap_or_else(|error| panic!("cannot run {upgrade:?}: {error}"));
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        if output.status.success() {
+            return Ok(printed);
+        }
+        Err(printed + &String::from_utf8_lossy(&output.stderr) + &self.upgrade_logs())
+    }
+
+    /// The ends of what pg_upgrade has left in the data directory.
+    fn upgrade_logs(&self) -> String {
+        let mut find = Command::new("find");
+        find.arg(self.data().join("pg_upgrade_output.d"))
+            .args(["-type", "f", "-exec", "tail", "-n", "20", "-v", "{}", "+"]);
+        find.output().map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
+    }
+
+    /// Starts the server as pg_upgrade does: for superusers only, and nothing is to go on in it.
+    #[track_caller]
+    pub fn start_for_upgrade(&mut self) {
+        let log = self.log_file();
+        let mut start = self.pg_ctl(&["start", "-w", "-t", "60", "-o", "-b", "-l"]);
+        account::run(start.arg(log));
+    }
+}

@@ -1,0 +1,19 @@
+-- More jobs than the campaign's, of one role: what has to be pending in some state while the server is upgraded.
+--
+-- A run that asks for another check an hour later, and one that does as its check was scheduled to do.
+
+CREATE FUNCTION camp.in_an_hour(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM camp.enter(j, false);
+    RETURN CASE WHEN j.check_count = 0 THEN now() + interval '1 hour' END;
+END $$;
+
+SET ROLE alice;
+SELECT awty.register('again', 'camp.in_an_hour');
+SELECT awty.register('retry', 'camp.watch', retry_after => '1 hour');
+SELECT awty.register('deadly', 'camp.watch');
+SELECT awty.register('run', 'camp.watch');
+SELECT awty.register('next', 'camp.watch', on_missed => 'next_slot');
+SELECT awty.register('skip', 'camp.watch', on_missed => 'skip');
+SELECT awty.register('paused', 'camp.watch');
+SELECT awty.pause('paused');

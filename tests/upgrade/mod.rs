@@ -1,0 +1,326 @@
+//! pg_upgrade: a server that has been at work is moved to a later major version, and awty goes on as if nothing had happened.
+//!
+//! `campaign upgrade OLD_STAGE NEW_STAGE`, run by `scripts/upgrade-test`: the campaign's load in two databases, over four days of the
+//! server's clock; checks in every state that a check can be in; then pg_upgrade, and the same load again. `picture` compares what
+//! was there before with what is there after; the campaign's checker judges all. Once with copied files and a new server whose
+//! configuration does not know of awty yet, once with linked files and one that does.
+//!
+//! Invariant: a failure is a panic, with the end of the server's log.
+//! Does not: use anything of a version in particular.
+
+mod picture;
+
+use crate::load::{DATABASES, ROLES, Shared};
+use crate::{checker, evidence, faults, load};
+use awty_testkit::{Builder, Cluster, PATIENCE, Stop, poll};
+use picture::Picture;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+const DAY: i64 = 86_400;
+/// A database that was cloned in the old server and not adopted.
+const CLONE: &str = "clone";
+
+/// Jobs whose checks fall due while the server is down.
+const MISSED: [&str; 3] = ["run", "next", "skip"];
+/// What an administrator adds to the new server's configuration.
+const PRELOAD: &str = "shared_preload_libraries = 'awty'\nawty.slot = '1s'";
+/// From the last restart until nothing is overdue: what the caller waits for at most.
+const TO_CATCH_UP: Duration = Duration::from_secs(60);
+
+/// Upgrades in both ways.
+pub fn run(old: &Path, new: &Path) {
+    for mode in [
+        Mode { name: "copy", options: &[], preload: false },
+        Mode { name: "link", options: &["--link"], preload: true },
+    ] {
+        upgrade(old, new, &mode);
+    }
+}
+
+struct Mode {
+    name: &'static str,
+    /// Of pg_upgrade.
+    options: &'static [&'static str],
+    /// Is awty in the new server's configuration from the beginning?
+    preload: bool,
+}
+
+fn builder(stage: &Path) -> Builder {
+    Cluster::builder()
+        .stage(stage)
+        .own_identity()
+        .set("fsync", "off")
+        .set("track_commit_timestamp", "on")
+        .set("max_worker_processes", "24")
+        .set("awty.max_workers", "12")
+        .set("awty.max_crashes", &faults::MAX_CRASHES.to_string())
+        .set("awty.history_retention", "0")
+}
+
+fn upgrade(old: &Path, new: &Path, mode: &Mode) {
+    let mut old = builder(old).with_movable_clock().create();
+    old.set_clock(-3 * DAY);
+    old.start();
+    load::set_up(&old);
+    old.execute("postgres", &["CREATE DATABASE plain", "CREATE EXTENSION awty"]);
+    // Before PostgreSQL 15 this database has another OID on each server.
+    old.execute(
+        "postgres",
+        &["CREATE FUNCTION public.none(awty.future_job) RETURNS timestamptz LANGUAGE sql RETURN NULL::timestamptz"],
+    );
+    old.execute("postgres", &["SELECT awty.register('none', 'public.none')"]);
+    for database in DATABASES {
+        old.execute(database, &[include_str!("jobs.sql")]);
+    }
+    let shared = Shared::new(old.socket_directory());
+    let clients = shared.start(1);
+    for day in [-3, -1, 0] {
+        old.set_clock(day * DAY);
+        work(&old, &format!("on day {day}"));
+    }
+    let expected = special_checks(&old, &shared);
+
+    let mut new = builder(new).without_preload().create();
+    if mode.preload {
+        new.configure(PRELOAD);
+    }
+    let version = |cluster: &Cluster| cluster.value::<String>("postgres", "SHOW server_version");
+    let (name, from) = (mode.name, version(&old));
+    new.upgrade_from(&old, &["--check"]).unwrap_or_else(|printed| panic!("pg_upgrade --check: {printed}"));
+    println!("{name}: pg_upgrade --check passes while PostgreSQL {from} works");
+
+    leave(&old, &shared);
+    schedule_missed(&old);
+    old.stop(Stop::Fast);
+    old.start_for_upgrade();
+    let before = pictures(&old);
+    runs_nothing(&old, &before);
+    old.stop(Stop::Fast);
+
+    let began = Instant::now();
+    new.upgrade_from(&old, mode.options).unwrap_or_else(|printed| panic!("pg_upgrade {name}: {printed}"));
+    let took = began.elapsed().as_secs_f64();
+
+    if mode.preload {
+        new.start_for_upgrade();
+        runs_nothing(&new, &before);
+    } else {
+        new.start();
+        not_preloaded(&new, &before);
+        new.configure(PRELOAD);
+    }
+    new.restart();
+    println!("{name}: PostgreSQL {from} is {} after {took:.1} s of pg_upgrade", version(&new));
+    caught_up(&new);
+    goes_on(&new, &before, &expected);
+
+    *shared.server.lock().unwrap() = new.socket_directory().into();
+    shared.away.store(false, Ordering::Relaxed);
+    work(&new, "in the new server");
+    shared.over.store(true, Ordering::Relaxed);
+    clients.into_iter().for_each(|client| client.join().unwrap());
+    judge(&new, &shared);
+    drops_partitions(&new);
+}
+
+/// Waits until so many checks more have ended, in each database.
+fn work(cluster: &Cluster, what: &str) {
+    let count = "SELECT count(*) FROM awty.future_job_history";
+    for database in DATABASES {
+        let ended: i64 = cluster.value(database, count);
+        let more = format!("SELECT ({count}) > {}", ended + 150);
+        cluster.await_sql(database, &format!("checks to end {what} in database {database}"), &more);
+    }
+}
+
+/// One check of each state that does not pass by itself, in each database: by its key, what has to be there to the end.
+fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static str)> {
+    let states = [
+        ("again", "check_count = 1 AND attempt = 0 AND next_check_at > now() + interval '50 minutes'"),
+        ("retry", "check_count = 0 AND attempt = 1 AND next_check_at > now() + interval '50 minutes'"),
+        ("deadly", "held"),
+        ("run", "check_count = 0 AND next_check_at > now() + interval '20 hours'"),
+        ("paused", "next_check_at < now() + interval '1 minute'"),
+    ];
+    for database in DATABASES {
+        let mut client = old.client(database, ROLES[0]);
+        for (job, _) in states {
+            let act = match job {
+                "retry" => "error",
+                "deadly" => "leave",
+                _ => "ok",
+            };
+            let due = if job == "run" { DAY as f64 } else { 0.0 };
+            let args = serde_json::json!({ "act": act, "nap": 0, "again": 0, "times": 99 });
+            let sql = "SELECT camp.schedule('special', $1, $1, $2, $3, 'replace')";
+            client.execute(sql, &[&job, &due, &args]).unwrap();
+        }
+        for (job, state) in states {
+            let sql = format!("SELECT {state} FROM awty.future_job WHERE entity_name = 'special' AND job = '{job}'");
+            old.await_sql(database, &format!("the special check \"{job}\""), &sql);
+        }
+    }
+    // No client may be in a database that is cloned.
+    leave(old, shared);
+    old.execute("postgres", &[&format!("CREATE DATABASE {CLONE} TEMPLATE {}", DATABASES[0])]);
+    old.await_sql(CLONE, "the clone to be held", "SELECT held FROM awty.status");
+    shared.away.store(false, Ordering::Relaxed);
+    states.to_vec()
+}
+
+/// All clients disconnect.
+fn leave(cluster: &Cluster, shared: &Shared) {
+    shared.away.store(true, Ordering::Relaxed);
+    let gone = "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'campaign')";
+    cluster.await_sql("postgres", "the clients to leave", gone);
+}
+
+/// Checks that fall due while the server is down.
+fn schedule_missed(old: &Cluster) {
+    for database in DATABASES {
+        let mut client = old.client(database, ROLES[0]);
+        for job in MISSED {
+            let args = serde_json::json!({ "act": "ok", "nap": 0, "again": 0 });
+            let sql =
+                "SELECT camp.schedule('missed', key::text, $1, 4, $2, 'replace') FROM generate_series(1, 20) AS key";
+            client.query(sql, &[&job, &args]).unwrap();
+        }
+    }
+}
+
+/// The server runs as pg_upgrade runs it: awty must not do anything, though there is something to do.
+fn runs_nothing(cluster: &Cluster, before: &[Picture]) {
+    for database in DATABASES {
+        let due = "SELECT count(*) = 60 AND max(next_check_at) < now() - interval '2 seconds'
+                   FROM awty.future_job WHERE entity_name = 'missed'";
+        cluster.await_sql(database, "the missed checks to be due, and still there", due);
+        assert_eq!(cluster.psql(database, "SELECT enabled FROM awty.status").trim(), "f", "in a binary upgrade");
+    }
+    assert_eq!(cluster.pids("awty"), Vec::<i32>::new(), "processes of awty in a binary upgrade");
+    picture::compare(before, &pictures(cluster));
+}
+
+fn pictures(cluster: &Cluster) -> Vec<Picture> {
+    DATABASES.iter().chain(&[CLONE, "postgres"]).map(|database| Picture::of(cluster, database)).collect()
+}
+
+/// The library is not in shared_preload_libraries yet: everything is there, nothing runs, and it is said why.
+fn not_preloaded(new: &Cluster, before: &[Picture]) {
+    for database in DATABASES {
+        let status =
+            "SELECT NOT enabled AND NOT held AND last_error LIKE '%shared_preload_libraries%' FROM awty.status";
+        assert!(new.value::<bool>(database, status), "{}", new.psql(database, "SELECT * FROM awty.status"));
+        let mut client = new.client(database, ROLES[0]);
+        let refused = client.execute("SELECT awty.schedule('x', 'x', 'run', after => '1 h')", &[]).unwrap_err();
+        let refused = refused.as_db_error().unwrap();
+        assert_eq!(refused.code().code(), "55000", "{refused:?}");
+        assert!(refused.hint().unwrap().contains("shared_preload_libraries = 'awty'"), "{refused:?}");
+    }
+    picture::compare(before, &pictures(new));
+}
+
+/// Without a word from anybody, what is due runs.
+fn caught_up(new: &Cluster) {
+    let began = Instant::now();
+    for database in DATABASES {
+        let overdue = "SELECT NOT EXISTS (SELECT FROM awty.future_job
+                           WHERE NOT held AND job <> 'paused' AND next_check_at < now() - interval '1 second')";
+        new.await_that(&format!("what was due in {database}"), TO_CATCH_UP, || {
+            if new.value::<bool>(database, overdue) { Ok(()) } else { Err("overdue".into()) }
+        });
+        let first = new.value::<f64>(
+            database,
+            "SELECT extract(epoch FROM min(started_at) - pg_postmaster_start_time())::float8 FROM awty.future_job_history
+             WHERE started_at > pg_postmaster_start_time()",
+        );
+        println!(
+            "  {database}: first run {first:.2} s after the start, caught up in {:.1} s",
+            began.elapsed().as_secs_f64()
+        );
+        let ready = "SELECT enabled AND NOT held AND why IS NULL AND last_error IS NULL FROM awty.status";
+        new.await_sql(database, "the database to be ready", ready);
+    }
+    let held = new.log_since(0).matches("awty.adopt()").count();
+    assert_eq!(held, 1, "only the clone, which nobody has adopted, is held");
+    assert!(new.value::<bool>(CLONE, "SELECT held FROM awty.status"), "a clone that was not adopted runs");
+    let ready = "SELECT EXISTS (SELECT FROM awty.origin) AND NOT held FROM awty.status";
+    assert!(new.value::<bool>("postgres", ready));
+}
+
+/// What was missed has ended as its job says; what waits, waits as it did; ids and partitions go on.
+fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
+    for (database, before) in DATABASES.iter().zip(before) {
+        let outcomes = "SELECT string_agg(job || ' ' || outcome || ' ' || n, ', ' ORDER BY job) FROM
+            (SELECT job, outcome, count(*) AS n FROM awty.future_job_history WHERE entity_name = 'missed' GROUP BY 1, 2) AS c";
+        assert_eq!(new.psql(database, outcomes).trim(), "next done 20, run done 20, skip missed 20");
+        for (job, state) in expected {
+            let sql = format!("SELECT {state} FROM awty.future_job WHERE entity_name = 'special' AND job = '{job}'");
+            new.await_sql(database, &format!("the special check \"{job}\" to be as it was"), &sql);
+        }
+        let mut client = new.client(database, ROLES[0]);
+        let args = serde_json::json!({ "act": "ok", "nap": 0, "again": 0 });
+        let sql = "SELECT camp.schedule('new', 'new', 'run', 0, $1, 'replace')";
+        let id: i64 = client.query_one(sql, &[&args]).unwrap().get(0);
+        assert!(id > before.last_id, "id {id} after {}", before.last_id);
+        let sql = format!("SELECT outcome = 'done' FROM awty.future_job_history WHERE id = {id}");
+        new.await_sql(database, "a new check to run", &sql);
+
+        // What was counted and held before can be ended and released now.
+        client.batch_execute("SELECT awty.cancel('special', 'again'), awty.cancel('special', 'retry')").unwrap();
+        let sql = "SELECT string_agg(job || check_count || attempts, ' ' ORDER BY job) FROM awty.future_job_history
+                   WHERE entity_name = 'special' AND outcome = 'cancelled'";
+        assert_eq!(new.psql(database, sql).trim(), "again11 retry01");
+        client.batch_execute("SELECT awty.resume('paused')").unwrap();
+        let sql = "SELECT outcome = 'done' FROM awty.future_job_history WHERE job = 'paused'";
+        new.await_sql(database, "the resumed job to run", sql);
+        client.batch_execute("SELECT awty.release(id) FROM awty.future_job WHERE held AND job = 'deadly'").unwrap();
+        new.await_sql(
+            database,
+            "the released check to be held again",
+            "SELECT held FROM awty.future_job WHERE job = 'deadly'",
+        );
+        let ahead = "SELECT count(*) > 1 AND NOT EXISTS (SELECT FROM awty.future_job_history_default) FROM pg_inherits
+            WHERE inhparent = 'awty.future_job_history'::regclass
+              AND inhrelid::regclass::text > 'awty.future_job_history_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')";
+        assert!(new.value::<bool>(database, ahead), "partitions are made ahead");
+    }
+}
+
+/// P1 to P4 over the whole story, by the campaign's checker.
+fn judge(new: &Cluster, shared: &Shared) {
+    shared.look_for_faults_of(new);
+    let mut violations: Vec<String> = shared.seen.lock().unwrap().iter().map(|seen| format!("{seen:?}")).collect();
+    for (number, database) in DATABASES.iter().enumerate() {
+        let overdue = "SELECT NOT EXISTS (SELECT FROM awty.future_job
+                           WHERE NOT held AND next_check_at < now() - interval '1 second')";
+        new.await_sql(database, "the load to be done", overdue);
+        let told = shared.told[number].lock().unwrap().clone();
+        let evidence = evidence::read(&mut new.superuser(database), told, false).unwrap();
+        violations.extend(checker::judge(&evidence).iter().map(|violation| format!("{violation:?}")));
+        println!(
+            "  {database}: {} ended, {} effects, {} pending",
+            evidence.ended.len(),
+            evidence.effects.len(),
+            evidence.pending.len()
+        );
+    }
+    assert!(violations.is_empty(), "{}", violations.join("\n"));
+}
+
+/// The partitions that the old server made can be dropped by the new one.
+fn drops_partitions(new: &Cluster) {
+    new.configure("awty.history_retention = '2d'");
+    new.reload();
+    let gone = "SELECT NOT EXISTS (SELECT FROM awty.future_job_history WHERE finished_at < now() - interval '3 days')
+                   AND EXISTS (SELECT FROM awty.future_job_history WHERE finished_at < now() - interval '12 hours')";
+    for database in DATABASES {
+        let dropped = poll("old partitions to be dropped", PATIENCE, || {
+            // Resuming asks for a visit.
+            new.client(database, ROLES[0]).batch_execute("SELECT awty.pause('run'), awty.resume('run')").unwrap();
+            if new.value::<bool>(database, gone) { Ok(()) } else { Err("still there".into()) }
+        });
+        dropped.unwrap();
+    }
+}

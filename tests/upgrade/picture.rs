@@ -1,0 +1,55 @@
+//! All that awty has in one database, as text, so that before and after can be compared.
+
+use awty_testkit::Cluster;
+use std::collections::BTreeSet;
+
+/// One database.
+pub struct Picture {
+    database: String,
+    lines: BTreeSet<String>,
+    /// The last id that was given to a check.
+    pub last_id: i64,
+}
+
+/// Everything that must not change, one line each. Roles show by name, partitions with their bounds. An owner has all rights
+/// on what is his, whether that is written down or not; and whether row types are members as well differs between versions.
+const LINES: &str = "
+    SELECT 'job ' || t::text FROM awty.job AS t
+    UNION ALL SELECT 'pending ' || t::text FROM awty.future_job AS t
+    UNION ALL SELECT 'ended ' || tableoid::regclass::text || t::text FROM awty.future_job_history AS t
+    UNION ALL SELECT 'tally ' || t::text FROM awty.tally AS t
+    UNION ALL SELECT 'origin ' || t::text FROM awty.origin AS t
+    UNION ALL SELECT 'identity ' || last_value::text FROM awty.identity
+    UNION ALL SELECT 'ids ' || last_value::text FROM awty.future_job_id_seq
+    UNION ALL SELECT 'partition ' || c.relname || ' ' || pg_get_expr(c.relpartbound, c.oid) || c.relrowsecurity::text
+        FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid WHERE i.inhparent = 'awty.future_job_history'::regclass
+    UNION ALL SELECT 'index ' || i.indexdef FROM pg_indexes AS i WHERE i.schemaname = 'awty'
+    UNION ALL SELECT concat_ws(' ', 'right of', CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, a.privilege_type,
+            c.relname)
+        FROM pg_class AS c, aclexplode(c.relacl) AS a WHERE c.relnamespace = 'awty'::regnamespace AND a.grantee <> c.relowner
+    UNION ALL SELECT 'member ' || pg_describe_object(classid, objid, objsubid) FROM pg_depend
+        WHERE deptype = 'e' AND classid <> 'pg_type'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'awty')
+    UNION ALL SELECT 'dumped ' || t.oid::regclass::text FROM pg_extension AS e, unnest(e.extconfig) AS t (oid)
+        WHERE e.extname = 'awty'
+    UNION ALL SELECT 'effect ' || t::text FROM camp.effect AS t";
+
+impl Picture {
+    pub fn of(cluster: &Cluster, database: &str) -> Self {
+        let has_load: bool = cluster.value(database, "SELECT to_regclass('camp.effect') IS NOT NULL");
+        let sql = if has_load { LINES } else { LINES.rsplit_once("UNION ALL").unwrap().0 };
+        let rows = cluster.superuser(database).query(sql, &[]).unwrap();
+        let lines = rows.iter().map(|row| row.get(0)).collect();
+        let last_id = cluster.value(database, "SELECT last_value FROM awty.future_job_id_seq");
+        Self { database: database.into(), lines, last_id }
+    }
+}
+
+/// Panics with the lines that differ.
+#[track_caller]
+pub fn compare(before: &[Picture], after: &[Picture]) {
+    for (before, after) in before.iter().zip(after) {
+        let lost: Vec<&String> = before.lines.difference(&after.lines).collect();
+        let new: Vec<&String> = after.lines.difference(&before.lines).collect();
+        assert!(lost.is_empty() && new.is_empty(), "database {}: lost {lost:#?}, new {new:#?}", before.database);
+    }
+}
