@@ -16,6 +16,7 @@ use crate::store::{future_job, intent, origin, partition};
 use crate::{catalog, clock, executor, owner, process, settings};
 use awty_core::{Outcome, Time};
 use pgrx::{pg_guard, pg_sys};
+use std::collections::HashSet;
 use std::ffi::CStr;
 
 /// At most so many stray checks are dealt with in one visit.
@@ -110,13 +111,18 @@ fn take_up_intents(first_visit: bool) {
         let seats = (0_i32..).zip(&board.seats).filter(|(_, seat)| seat.is_occupied() && seat.database == here);
         (seats.map(|(number, _)| number).collect::<Vec<i32>>(), board.clean_start)
     });
-    let left = intent::take_others(alive);
+    let mut left = intent::take_others(alive);
     if left.is_empty() || !first_visit || clean {
         return;
     }
+    // Two workers may name the same check, where one helps the other; the crash counts once. What a client has locked so soon
+    // after it goes uncounted this time.
+    left.sort_unstable_by_key(Vec::len);
+    let mut counted = HashSet::new();
     for ids in left {
-        // What a client has locked so soon after the crash goes uncounted this time.
-        executor::blame(&ids);
+        let alone = ids.len() == 1;
+        let ids: Vec<i64> = ids.into_iter().filter(|id| counted.insert(*id)).collect();
+        executor::blame(&ids, alone);
     }
 }
 

@@ -293,9 +293,10 @@ fn find(table: &Table, candidate: &Candidate) -> Option<Row> {
 /// Counts against these checks that the server or their process went down while they were about to run or running. One
 /// that was alone is held, if that is too often by now; of many, all but one are innocent, and they are run alone next.
 /// `false` if one that was alone could not be counted, because a client has it locked.
-pub fn blame(ids: &[i64]) -> bool {
+pub fn blame(ids: &[i64], alone: bool) -> bool {
     let counted = tally::count(ids);
     if let [id] = ids
+        && alone
         && counted
     {
         let most = settings::max_crashes();
@@ -303,7 +304,7 @@ pub fn blame(ids: &[i64]) -> bool {
             error::log::check_held(*id, most);
         }
     }
-    counted || ids.len() > 1
+    counted || !alone
 }
 
 /// The first locks of every transaction on awty's rows: they keep DROP EXTENSION out until it ends. `false` if the

@@ -8,6 +8,10 @@
 use crate::settings::MAX_BATCH;
 use awty_core::Mono;
 use pgrx::pg_sys;
+use std::time::Duration;
+
+/// For somebody to see to a suspect whose process has ended, counted from its timeout.
+const LANE_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Who sits there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,10 +102,9 @@ impl Seat {
         self.claimed = 0;
     }
 
-    /// Leaves the seat, but not its claim: the run is still to be seen to. `overran` says that it was over its time.
+    /// Leaves the seat, but not its claim, nor the lane: the run is still to be seen to. `overran` says that it was over its time.
     pub fn abandon(&mut self, overran: bool) {
         self.occupancy = Occupancy::Abandoned;
-        self.in_lane = false;
         self.overran = overran;
         self.pid = 0;
         self.latch = 0;
@@ -117,6 +120,12 @@ impl Seat {
     /// Is a worker of that role at work here?
     pub fn serves(&self, database: pg_sys::Oid, role: pg_sys::Oid) -> bool {
         self.occupancy == Occupancy::Taken && self.database == database && self.role == role
+    }
+
+    /// Has nobody come to see to its run for so long that others do not wait for that?
+    fn is_left_alone(&self, now: Mono) -> bool {
+        let since = self.run.map_or(0, |run| run.began.0.saturating_add(run.timeout));
+        self.occupancy == Occupancy::Abandoned && now.0.saturating_sub(since) > LANE_PATIENCE.as_micros() as i64
     }
 
     /// Does it count as a worker: running, or on its way?
@@ -156,9 +165,10 @@ impl super::Board {
         granted
     }
 
-    /// Lets a worker run a suspect, unless another one does.
-    pub fn enter_lane(&mut self, seat: usize) -> bool {
-        let free = !self.seats.iter().any(|other| other.in_lane);
+    /// Lets a worker run a suspect, unless another one does. The intent of one whose process has ended stands until somebody has
+    /// seen to it, so it would be blamed for the next suspect's crash; but its role may be unable to connect for long.
+    pub fn enter_lane(&mut self, seat: usize, now: Mono) -> bool {
+        let free = !self.seats.iter().any(|other| other.in_lane && !other.is_left_alone(now));
         if free {
             self.seats[seat].in_lane = true;
         }

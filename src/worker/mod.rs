@@ -292,7 +292,9 @@ impl Worker {
                     self.agenda.isolate(ids);
                 }
             } else {
-                let counted = transaction(|| Verdict::Commit(!executor::lock_extension() || executor::blame(ids)));
+                let counted = transaction(|| {
+                    Verdict::Commit(!executor::lock_extension() || executor::blame(ids, ids.len() == 1))
+                });
                 self.agenda.isolate(ids);
                 if !counted.unwrap_or(false) {
                     // It stays claimed, so that it is not run meanwhile, and is seen to in a later turn.
@@ -300,6 +302,7 @@ impl Worker {
                 }
             }
             failpoint!("abandoned.counted");
+            clear_intent_of(abandoned.seat);
             self.seat.forget_abandoned(abandoned.seat);
         }
     }
@@ -331,16 +334,7 @@ impl Worker {
     /// Says, flushed to disk together with all that ran before, that this worker is about to run nothing.
     fn clear_intent(&mut self) {
         if std::mem::take(&mut self.intent) {
-            let worker = self.seat.number();
-            // What cannot be cleared is found by the dispatcher.
-            let _ = session::flushed(|| {
-                transaction(|| {
-                    if executor::lock_extension() {
-                        intent::clear(worker);
-                    }
-                    Verdict::Commit(())
-                })
-            });
+            clear_intent_of(self.seat.index());
         }
         self.flush();
     }
@@ -354,6 +348,19 @@ impl Worker {
         self.seat.leave();
         failpoint!("worker.left");
     }
+}
+
+/// Says that nothing is run from a seat any more, flushed together with all that was committed here before. What cannot be
+/// cleared is found by the dispatcher.
+fn clear_intent_of(seat: usize) {
+    let _ = session::flushed(|| {
+        transaction(|| {
+            if executor::lock_extension() {
+                intent::clear(seat::number(seat));
+            }
+            Verdict::Commit(())
+        })
+    });
 }
 
 /// The jobs of a role, with those left out whose rows cannot be read: that is said once, and stops no other.

@@ -65,7 +65,7 @@ impl MySeat {
 
     /// The seat's number, as it stands in `awty.intent`.
     pub fn number(&self) -> i32 {
-        i32::try_from(self.index).unwrap_or(i32::MAX)
+        number(self.index)
     }
 
     /// Is the database still one to work in?
@@ -151,7 +151,8 @@ impl MySeat {
 
     /// Goes where suspects are run, one at a time in the whole server; `false` if another worker is there.
     pub fn enter_lane(&self) -> bool {
-        board::write(|board| board.enter_lane(self.index))
+        let mono = clock::mono();
+        board::write(|board| board.enter_lane(self.index, mono))
     }
 
     /// Lets the next worker go there.
@@ -183,6 +184,11 @@ impl MySeat {
     pub fn leave(&self) {
         give_back();
     }
+}
+
+/// A seat's number, as it stands in `awty.intent`.
+pub fn number(seat: usize) -> i32 {
+    i32::try_from(seat).unwrap_or(i32::MAX)
 }
 
 #[pg_guard]

@@ -1,11 +1,13 @@
 //! Intents: what is left of them after a crash names the suspects.
 
 use crate::shop::{DOOR, NOTE, Shop};
-use awty_testkit::Cluster;
+use awty_testkit::{Cluster, PATIENCE, poll};
+use std::time::Duration;
 
-/// P7: the intents of a database are taken up after a crash also if a worker of another database already has the seat of one.
+/// P7: the intents of a database are taken up after a crash also if a worker of another database already has the seat of one. Two
+/// workers may have been about to run a check, because the second took over what the first had not come to; that is one crash.
 #[test]
-fn a_crash_is_counted_whatever_other_databases_do_by_then() {
+fn a_crash_is_counted_once_whatever_other_workers_do_by_then() {
     let mut shop = Shop::open();
     shop.job("slow", &format!("BEGIN {DOOR} RETURN NULL; END"), "");
     shop.cluster.execute("postgres", &["CREATE DATABASE other"]);
@@ -28,8 +30,10 @@ fn a_crash_is_counted_whatever_other_databases_do_by_then() {
     shop.close_door();
     shop.schedule("1", "slow", "after => '0'");
     shop.await_at_door();
-    // As if a worker had been about to run the other database's check.
-    let about_to_run = "INSERT INTO awty.intent SELECT 0, ARRAY[id] FROM awty.future_job";
+    // As if workers had been about to run the other database's check.
+    let about_to_run = "INSERT INTO awty.intent SELECT 0, ARRAY[id] FROM awty.future_job
+                        UNION ALL SELECT 1, ARRAY[-1, id] FROM awty.future_job
+                        UNION ALL SELECT 2, ARRAY[id] FROM awty.future_job";
     shop.cluster.execute("other", &[about_to_run]);
     shop.cluster.execute("postgres", &["ALTER DATABASE other ALLOW_CONNECTIONS false", "CHECKPOINT"]);
 
@@ -70,4 +74,57 @@ fn a_client_does_not_wait_for_the_counting_of_crashes_nor_the_other_way_round() 
     shop.schedule("another", "note", "after => '0'");
     shop.await_true("the check to be held", "SELECT held FROM awty.future_job WHERE entity_key = 'bad'");
     assert_eq!(shop.end_of("another").outcome, "done");
+}
+
+/// P7: a suspect that had to be terminated is not blamed for the crash of another one, which waits until the first is seen to.
+#[test]
+fn a_suspect_that_is_terminated_is_blamed_for_no_crash_after_that() {
+    let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "2").start());
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "CREATE FUNCTION public.poison() RETURNS void SECURITY DEFINER LANGUAGE plpgsql AS
+             $$ BEGIN EXECUTE format('COPY (SELECT) TO PROGRAM %L', 'kill -9 ' || pg_backend_pid()); END $$",
+            "CREATE ROLE mallory LOGIN",
+            "GRANT USAGE ON SCHEMA awty TO mallory",
+            "CREATE SCHEMA mallory AUTHORIZATION mallory",
+            "CREATE FUNCTION mallory.poison(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS
+             $$ BEGIN PERFORM public.poison(); RETURN NULL; END $$",
+            "SELECT awty.register('poison', 'mallory.poison', run_as => 'mallory')",
+        ],
+    );
+    let stubborn =
+        "BEGIN LOOP BEGIN PERFORM pg_sleep(600); EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP; END";
+    shop.job("stubborn", stubborn, ", timeout => '3 s', max_attempts => 1");
+    // Both are suspects.
+    let suspect = |job: &str| {
+        let sql = format!(
+            "WITH s AS (SELECT awty.schedule('orders', '{job}', '{job}', after => '0') AS id)
+             INSERT INTO awty.tally (check_id, crashes) SELECT id, 1 FROM s"
+        );
+        shop.cluster.execute("postgres", &[&sql]);
+    };
+    let at_work = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE usename = 'shop' AND wait_event = 'PgSleep')";
+    suspect("stubborn");
+    shop.await_true("the run to begin", at_work);
+    shop.cluster.execute("postgres", &["ALTER ROLE shop NOLOGIN"]);
+    suspect("poison");
+    shop.cluster.await_sql("postgres", "the end of the process", &format!("SELECT NOT ({at_work})"));
+    // Nobody can see to it yet.
+    let mut witness = shop.cluster.superuser("postgres");
+    let crash = poll("a crash", Duration::from_secs(2), || witness.execute("SELECT", &[]).err().ok_or("none".into()));
+    assert!(crash.is_err(), "the other suspect was run: {crash:?}");
+    shop.cluster.execute("postgres", &["ALTER ROLE shop LOGIN"]);
+
+    let held = "SELECT held FROM awty.future_job WHERE entity_key = 'poison'";
+    let ended = "SELECT outcome FROM awty.future_job_history WHERE entity_key = 'stubborn'";
+    let state = poll("the guilty one to be held, and the other to end", PATIENCE * 2, || {
+        let mut client = shop.cluster.try_client("postgres", "postgres").map_err(|error| error.to_string())?;
+        let row = client.query_one(&format!("SELECT ({held}), ({ended})"), &[]).map_err(|error| error.to_string())?;
+        match (row.get::<_, Option<bool>>(0), row.get::<_, Option<String>>(1)) {
+            (Some(true), Some(outcome)) => Ok(outcome),
+            other => Err(format!("{other:?}")),
+        }
+    });
+    assert_eq!(state.as_deref(), Ok("timed_out"));
 }
