@@ -4,19 +4,24 @@
 //! was, but for what it is to recover from.
 //! Does not: look at the promises; see `checker`.
 
+mod clock;
+mod disk;
 pub mod failpoint;
+mod freeze;
 mod jobs;
 mod look;
 mod processes;
+mod promotion;
 mod recover;
 mod server;
 mod settings;
+mod slots;
 
 pub use recover::recover;
 
 use crate::load::Shared;
 use crate::random::Random;
-use awty_testkit::{Cluster, Stop};
+use awty_testkit::{Cluster, DiskFault, Stop};
 use std::time::Duration;
 
 /// From a fault to when all is done that was due then. A crash takes up to some seconds on a loaded machine.
@@ -30,19 +35,33 @@ pub enum Fault {
     KillWorker,
     KillLauncher,
     KillDispatcher,
-    KillCheckpointer,
+    KillOther,
+    KillClient,
     KillPostmaster,
     TerminateWorker,
     CancelWorker,
     TerminateLauncher,
+    TerminateClient,
+    FreezeWorker,
+    FreezeLauncher,
     StopSmart,
     StopFast,
     StopImmediate,
     ChangeSlot,
     PauseAndResume,
     CrashingJob,
+    TakeSlots,
+    DiskFullForWal,
+    DiskFullForData,
+    DiskFull,
+    FlushOfWalFails,
+    FlushOfDataFails,
     Promote,
+    PromoteBehind,
     SetClock,
+    SetClockToDate,
+    SetClockInRun,
+    SetClockAtStart,
     BadCalls,
     Sqlsmith,
     Failpoint,
@@ -52,26 +71,40 @@ pub enum Fault {
 pub const ALL: &[(Fault, u64)] = {
     use Fault::*;
     &[
-        (KillWorkerInRun, 4),
-        (KillWorker, 3),
-        (KillLauncher, 1),
-        (KillDispatcher, 1),
-        (KillCheckpointer, 1),
-        (KillPostmaster, 1),
-        (TerminateWorker, 2),
-        (CancelWorker, 2),
-        (TerminateLauncher, 1),
-        (StopSmart, 1),
-        (StopFast, 1),
-        (StopImmediate, 2),
-        (ChangeSlot, 1),
-        (PauseAndResume, 1),
-        (CrashingJob, 1),
-        (Promote, 1),
-        (SetClock, 4),
-        (BadCalls, 1),
-        (Sqlsmith, 1),
-        (Failpoint, 4),
+        (KillWorkerInRun, 60),
+        (KillWorker, 60),
+        (KillLauncher, 7),
+        (KillDispatcher, 5),
+        (KillOther, 8),
+        (KillClient, 4),
+        (KillPostmaster, 6),
+        (TerminateWorker, 4),
+        (CancelWorker, 4),
+        (TerminateLauncher, 3),
+        (TerminateClient, 3),
+        (FreezeWorker, 3),
+        (FreezeLauncher, 3),
+        (StopSmart, 3),
+        (StopFast, 3),
+        (StopImmediate, 4),
+        (ChangeSlot, 2),
+        (PauseAndResume, 3),
+        (CrashingJob, 4),
+        (TakeSlots, 2),
+        (DiskFullForWal, 3),
+        (DiskFullForData, 3),
+        (DiskFull, 3),
+        (FlushOfWalFails, 3),
+        (FlushOfDataFails, 3),
+        (Promote, 4),
+        (PromoteBehind, 4),
+        (SetClock, 30),
+        (SetClockToDate, 20),
+        (SetClockInRun, 8),
+        (SetClockAtStart, 8),
+        (BadCalls, 4),
+        (Sqlsmith, 3),
+        (Failpoint, 60),
     ]
 };
 
@@ -92,13 +125,11 @@ impl Fault {
         format!("{self:?}")
     }
 
-    /// Can it be done in a round whose clock can be set, or cannot? A standby has a clock of its own.
+    /// Can it be done in a round whose clock can be set, or cannot?
     pub fn is_for(self, movable_clock: bool) -> bool {
         match self {
-            Fault::SetClock => movable_clock,
-            Fault::Promote => !movable_clock,
             Fault::Failpoint => failpoint::are_built_in(),
-            _ => true,
+            _ => movable_clock || !self.name().starts_with("SetClock"),
         }
     }
 
@@ -109,19 +140,33 @@ impl Fault {
             Fault::KillWorker => processes::kill(cluster, shared, processes::ANY_WORKER),
             Fault::KillLauncher => processes::kill(cluster, shared, processes::LAUNCHER),
             Fault::KillDispatcher => processes::kill_dispatcher(cluster, shared).unwrap_or(false),
-            Fault::KillCheckpointer => processes::kill(cluster, shared, processes::CHECKPOINTER),
+            Fault::KillOther => processes::kill(cluster, shared, processes::OTHERS),
+            Fault::KillClient => processes::kill(cluster, shared, processes::CLIENT),
             Fault::KillPostmaster => server::kill_postmaster(cluster, shared),
             Fault::TerminateWorker => processes::signal(shared, processes::ANY_WORKER, "pg_terminate_backend"),
             Fault::CancelWorker => processes::signal(shared, processes::IN_RUN, "pg_cancel_backend"),
             Fault::TerminateLauncher => processes::terminate_launcher(shared),
+            Fault::TerminateClient => processes::signal(shared, processes::CLIENT, "pg_terminate_backend"),
+            Fault::FreezeWorker => freeze::freeze(cluster, shared, random, processes::ANY_WORKER),
+            Fault::FreezeLauncher => freeze::freeze(cluster, shared, random, processes::LAUNCHER),
             Fault::StopSmart => server::stop_smart(cluster, shared),
             Fault::StopFast => server::stop(cluster, shared, Stop::Fast),
             Fault::StopImmediate => server::stop(cluster, shared, Stop::Immediate),
             Fault::ChangeSlot => settings::change_slot(cluster, random),
             Fault::PauseAndResume => jobs::pause_and_resume(shared, random),
             Fault::CrashingJob => jobs::crashing_job(cluster, shared, random),
-            Fault::Promote => server::promote(cluster, shared),
-            Fault::SetClock => settings::set_clock(cluster, random),
+            Fault::TakeSlots => slots::take_all(cluster, shared),
+            Fault::DiskFullForWal => disk::fail(cluster, shared, random, DiskFault::FullForWal),
+            Fault::DiskFullForData => disk::fail(cluster, shared, random, DiskFault::FullForData),
+            Fault::DiskFull => disk::fail(cluster, shared, random, DiskFault::Full),
+            Fault::FlushOfWalFails => disk::fail(cluster, shared, random, DiskFault::FlushOfWal),
+            Fault::FlushOfDataFails => disk::fail(cluster, shared, random, DiskFault::FlushOfData),
+            Fault::Promote => promotion::promote(cluster, shared),
+            Fault::PromoteBehind => promotion::promote_behind(cluster, shared, random),
+            Fault::SetClock => clock::set(cluster, random),
+            Fault::SetClockToDate => clock::set_to_date(cluster, random),
+            Fault::SetClockInRun => clock::set_in_run(cluster, shared, random),
+            Fault::SetClockAtStart => clock::set_at_start(cluster, shared, random),
             Fault::Failpoint => failpoint::strike(shared, random),
             Fault::BadCalls => crate::bad_calls::strike(cluster, shared, random),
             Fault::Sqlsmith => crate::sqlsmith::strike(cluster, shared, random),

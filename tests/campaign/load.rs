@@ -28,6 +28,8 @@ pub struct Shared {
     /// Clients leave, and come back when they may.
     pub away: AtomicBool,
     pub over: AtomicBool,
+    /// How many clients have a connection.
+    pub present: AtomicU64,
     pub actions: AtomicU64,
     pub unknown: AtomicU64,
     /// By database.
@@ -68,6 +70,7 @@ impl Shared {
             server: Mutex::new(server.into()),
             away: AtomicBool::new(false),
             over: AtomicBool::new(false),
+            present: AtomicU64::new(0),
             actions: AtomicU64::new(0),
             unknown: AtomicU64::new(0),
             told: Default::default(),
@@ -133,8 +136,18 @@ pub struct Customer {
 impl Customer {
     fn work(mut self) {
         let mut connection: Option<Client> = None;
+        let mut counted = false;
         while !self.shared.over.load(Ordering::Relaxed) {
             std::thread::park_timeout(PACE / 2 + PACE.mul_f64(self.random.below(100) as f64 / 100.0));
+            if counted != connection.is_some() {
+                counted = connection.is_some();
+                let present = &self.shared.present;
+                if counted {
+                    present.fetch_add(1, Ordering::Relaxed)
+                } else {
+                    present.fetch_sub(1, Ordering::Relaxed)
+                };
+            }
             if self.shared.away.load(Ordering::Relaxed) {
                 connection = None;
                 continue;
@@ -330,11 +343,11 @@ impl Customer {
     }
 }
 
-/// Is that what a client has to expect of a server that is stopped, has crashed, or whose clock is set?
+/// Is that what a client has to expect of a server that is stopped, has crashed, whose disk fails, or whose clock is set?
 fn is_of_a_fault(error: &Error) -> bool {
     let broken = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
-    let told = error.code().is_some_and(|code| code.code().starts_with("57P") || code.code().starts_with("08"));
-    // The clock was set back after the client had read it, by years.
-    let too_far = error.code().is_some_and(|code| code.code() == "22008");
-    error.is_closed() || broken || told || too_far
+    // 22008: the clock was set back, by years, after the client had read it.
+    let expected = ["57P", "08", "53100", "58030", "22008"];
+    let told = error.code().is_some_and(|code| expected.iter().any(|class| code.code().starts_with(class)));
+    error.is_closed() || broken || told
 }

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-use crate::{Cluster, account, clock, files, stage};
+use crate::{Cluster, account, files, preload, stage};
 
 /// Collects a cluster's settings, then [`start`](Builder::start)s it. Later settings win.
 #[derive(Debug, Default)]
@@ -16,6 +16,7 @@ pub struct Builder {
     own_identity: bool,
     without_preload: bool,
     movable_clock: bool,
+    failing_disk: bool,
     lasting: Option<PathBuf>,
     stage: Option<PathBuf>,
 }
@@ -49,6 +50,12 @@ impl Builder {
     /// Lets a test set the server's clock, see [`Cluster::set_clock`].
     pub fn with_movable_clock(mut self) -> Self {
         self.movable_clock = true;
+        self
+    }
+
+    /// Lets a test make the server's disk fail, see [`Cluster::fail_disk`].
+    pub fn with_failing_disk(mut self) -> Self {
+        self.failing_disk = true;
         self
     }
 
@@ -97,7 +104,10 @@ impl Builder {
         }
         append(&cluster.data().join("postgresql.conf"), &self.lines(&cluster));
         if self.movable_clock {
-            clock::install(&cluster);
+            preload::CLOCK.install(&cluster, 1);
+        }
+        if self.failing_disk {
+            preload::DISK.install(&cluster, 2);
         }
         cluster
     }

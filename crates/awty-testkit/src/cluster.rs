@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::builder::{append, network};
 use crate::poll::PATIENCE;
-use crate::{Builder, account, clock, files};
+use crate::{Builder, account, files, preload};
 
 /// How to stop a server; PostgreSQL's three ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,6 +126,7 @@ impl Cluster {
         let mut backup = self.server_tool("pg_basebackup");
         account::run(backup.args(["-U", "postgres", "-R", "-X", "stream", "-c", "fast", "-D"]).arg(standby.data()));
         standby.configure(&network(&standby));
+        preload::copy(self, &standby);
         standby.start();
         standby
     }
@@ -189,7 +190,7 @@ impl Cluster {
     }
 
     pub(crate) fn pg_ctl(&self, arguments: &[&str]) -> Command {
-        let mut command = clock::command(self, self.executable("pg_ctl"));
+        let mut command = preload::command(self, self.executable("pg_ctl"));
         command.arg("-D").arg(self.data()).args(arguments);
         command
     }

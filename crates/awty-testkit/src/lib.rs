@@ -23,14 +23,17 @@ mod builder;
 mod clock;
 mod cluster;
 mod connect;
+mod disk;
 mod files;
 mod log;
 mod poll;
+mod preload;
 mod stage;
 mod upgrade;
 
 pub use builder::Builder;
 pub use cluster::{Cluster, Stop};
+pub use disk::DiskFault;
 pub use files::sweep;
 pub use poll::{PATIENCE, poll};
 pub use postgres;

@@ -8,7 +8,11 @@ use awty_testkit::{Cluster, Signal};
 pub const IN_RUN: &str = "backend_type = 'awty worker' AND wait_event = 'PgSleep'";
 pub const ANY_WORKER: &str = "backend_type = 'awty worker'";
 pub const LAUNCHER: &str = "backend_type = 'awty launcher'";
-pub const CHECKPOINTER: &str = "backend_type = 'checkpointer'";
+/// PostgreSQL's own.
+pub const OTHERS: &str = "backend_type IN ('checkpointer', 'background writer', 'walwriter', 'autovacuum launcher',
+    'autovacuum worker', 'logical replication launcher')";
+pub const CLIENT: &str = "backend_type = 'client backend' AND application_name = 'campaign' AND pid <> pg_backend_pid()
+    AND datname <> 'postgres'";
 
 /// Kills a process, and waits until the server has noticed.
 pub fn kill(cluster: &Cluster, shared: &Shared, whom: &str) -> bool {

@@ -1,8 +1,8 @@
-//! Stops and starts of the whole server, and a standby that takes its place.
+//! Stops and starts of the whole server.
 
-use super::look::{catch, settled};
+use super::TO_RECOVER;
 use crate::load::Shared;
-use awty_testkit::{Cluster, Stop};
+use awty_testkit::{Cluster, Stop, poll};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -34,24 +34,18 @@ pub fn stop_smart(cluster: &mut Cluster, shared: &Shared) -> bool {
     done
 }
 
-/// The primary dies, and a synchronous standby takes its place. The old one is gone for good.
-pub fn promote(cluster: &mut Cluster, shared: &Shared) -> bool {
-    let mut standby = cluster.standby();
-    standby.configure("synchronous_standby_names = ''");
-    standby.reload();
-    cluster.configure("synchronous_standby_names = '*'");
-    cluster.reload();
-    let sync = "SELECT true FROM pg_stat_replication WHERE sync_state = 'sync'";
-    let following = catch::<bool>(shared, sync).is_some() && settled(shared);
-    if !following {
-        cluster.configure("synchronous_standby_names = ''");
-        cluster.reload();
-        return false;
+/// Waits until the server is there; starts it where it went down for good, as it does when it cannot recover.
+pub fn be_up(cluster: &mut Cluster, shared: &Shared) {
+    let up = poll("the server to be up", TO_RECOVER, || match shared.connect("postgres", "postgres") {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            if !cluster.is_running() {
+                cluster.start();
+            }
+            Err(error.to_string())
+        }
+    });
+    if let Err(what) = up {
+        shared.saw("P5", what);
     }
-    cluster.stop(Stop::Immediate);
-    shared.look_for_faults_of(cluster);
-    standby.promote();
-    *shared.server.lock().unwrap() = standby.socket_directory().into();
-    *cluster = standby;
-    true
 }

@@ -1,0 +1,124 @@
+/* A disk that fails when a test says so: preloaded into a server, it makes writes and flushes of the server's files fail, in all of
+ * its processes at once, and counts what it refused.
+ *
+ * A file system of limited size would do for writes, but only root can make one, and nothing but this makes fsync fail.
+ *
+ * Flushes that do not fail are left out: processes are killed here, never the machine, and the kernel keeps what they wrote. So a
+ * server can run with fsync on and at the speed of fsync off. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* As in src/disk.rs. */
+enum { WRITE_WAL = 1, WRITE_DATA = 2, FLUSH_WAL = 4, FLUSH_DATA = 8 };
+
+static struct { volatile int64_t fails, refused; } *disk;
+
+__attribute__((constructor)) static void find_file(void)
+{
+    const char *name = getenv("AWTY_DISK");
+    int file = name ? open(name, O_RDWR | O_CLOEXEC) : -1;
+    void *mapped = file < 0 ? MAP_FAILED : mmap(NULL, sizeof *disk, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+
+    if (mapped != MAP_FAILED)
+        disk = mapped;
+    if (file >= 0)
+        close(file);
+}
+
+/* Is this file WAL, or else data of the server? Neither are sockets, pipes, the log, and the files by which it is started. */
+static int refuses(int file, int wal, int data)
+{
+    int64_t fails = disk ? disk->fails & (wal | data) : 0;
+    char link[64], path[4096];
+    ssize_t length;
+
+    if (!fails)
+        return 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    length = readlink(link, path, sizeof path - 1);
+    if (length < 0)
+        return 0;
+    path[length] = '\0';
+    if (!strstr(path, "/data/"))
+        return 0;
+    if (strstr(path, "/pg_wal/"))
+        fails &= wal;
+    else if (strstr(path, "/data/base/") || strstr(path, "/data/global/") || strstr(path, "/data/pg_"))
+        fails &= data;
+    else
+        return 0;
+    if (fails)
+        __atomic_fetch_add(&disk->refused, 1, __ATOMIC_RELAXED);
+    return fails != 0;
+}
+
+#define REAL(name) ((__typeof__(&name)) dlsym(RTLD_NEXT, #name))
+
+ssize_t write(int file, const void *from, size_t size)
+{
+    static ssize_t (*real)(int, const void *, size_t);
+
+    if (refuses(file, WRITE_WAL, WRITE_DATA))
+        return errno = ENOSPC, -1;
+    if (!real)
+        real = REAL(write);
+    return real(file, from, size);
+}
+
+ssize_t pwrite(int file, const void *from, size_t size, off_t at)
+{
+    static ssize_t (*real)(int, const void *, size_t, off_t);
+
+    if (refuses(file, WRITE_WAL, WRITE_DATA))
+        return errno = ENOSPC, -1;
+    if (!real)
+        real = REAL(pwrite);
+    return real(file, from, size, at);
+}
+
+ssize_t pwritev(int file, const struct iovec *from, int count, off_t at)
+{
+    static ssize_t (*real)(int, const struct iovec *, int, off_t);
+
+    if (refuses(file, WRITE_WAL, WRITE_DATA))
+        return errno = ENOSPC, -1;
+    if (!real)
+        real = REAL(pwritev);
+    return real(file, from, count, at);
+}
+
+int posix_fallocate(int file, off_t at, off_t size)
+{
+    static int (*real)(int, off_t, off_t);
+
+    if (refuses(file, WRITE_WAL, WRITE_DATA))
+        return ENOSPC;
+    if (!real)
+        real = REAL(posix_fallocate);
+    return real(file, at, size);
+}
+
+int fsync(int file)
+{
+    return refuses(file, FLUSH_WAL, FLUSH_DATA) ? (errno = EIO, -1) : 0;
+}
+
+int fdatasync(int file)
+{
+    return fsync(file);
+}
+
+int sync_file_range(int file, off_t at, off_t size, unsigned int how)
+{
+    (void) file, (void) at, (void) size, (void) how;
+    return 0;
+}

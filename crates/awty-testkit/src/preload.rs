@@ -1,0 +1,102 @@
+//! Libraries that are preloaded into a server, so that a test is in charge of what the server takes for granted: its wall clock
+//! (`clock.c`) and its disk (`disk.c`). Each is told what to do by a file of numbers that all of the server's processes map.
+//!
+//! Does not: touch the test itself, or any other program.
+
+use crate::{Cluster, account};
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// One such library.
+pub(crate) struct Library {
+    /// Of its files in the cluster's directory.
+    name: &'static str,
+    /// The environment variable that names the file of numbers.
+    variable: &'static str,
+    source: &'static str,
+}
+
+pub(crate) const CLOCK: Library = Library { name: "clock", variable: "AWTY_CLOCK", source: include_str!("../clock.c") };
+pub(crate) const DISK: Library = Library { name: "disk", variable: "AWTY_DISK", source: include_str!("../disk.c") };
+
+const NUMBER: usize = size_of::<i64>();
+
+impl Library {
+    fn numbers(&self, cluster: &Cluster) -> PathBuf {
+        cluster.socket_directory().join(self.name)
+    }
+
+    fn object(&self, cluster: &Cluster) -> PathBuf {
+        self.numbers(cluster).with_extension("so")
+    }
+
+    /// Gives it to a cluster that has not been started; so many numbers, all 0.
+    #[track_caller]
+    pub(crate) fn install(&self, cluster: &Cluster, numbers: usize) {
+        let source = self.numbers(cluster).with_extension("c");
+        must("write", &source, fs::write(&source, self.source));
+        let file = self.numbers(cluster);
+        must("write", &file, fs::write(&file, vec![0; numbers * NUMBER]));
+        // The server may be another account's; its directory is closed to all others.
+        must("open up", &file, fs::set_permissions(&file, Permissions::from_mode(0o666)));
+        let mut compiler = Command::new("cc");
+        compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(self.object(cluster)).arg(source).arg("-ldl");
+        account::run(&mut compiler);
+    }
+
+    /// Writes one of its numbers; the server sees it at once.
+    #[track_caller]
+    pub(crate) fn set(&self, cluster: &Cluster, place: usize, number: i64) {
+        let file = self.numbers(cluster);
+        // In place and never shorter than it was, as the server has it mapped.
+        let open = OpenOptions::new().write(true).open(&file);
+        let written = open.and_then(|open| open.write_all_at(&number.to_ne_bytes(), (place * NUMBER) as u64));
+        must("write", &file, written);
+    }
+
+    #[track_caller]
+    pub(crate) fn get(&self, cluster: &Cluster, place: usize) -> i64 {
+        let file = self.numbers(cluster);
+        let mut number = [0; NUMBER];
+        must(
+            "read",
+            &file,
+            File::open(&file).and_then(|open| open.read_exact_at(&mut number, (place * NUMBER) as u64)),
+        );
+        i64::from_ne_bytes(number)
+    }
+}
+
+/// A standby gets what its primary has, with the same numbers.
+#[track_caller]
+pub(crate) fn copy(from: &Cluster, to: &Cluster) {
+    for library in [CLOCK, DISK].iter().filter(|library| library.object(from).exists()) {
+        for (from, to) in [(library.object(from), library.object(to)), (library.numbers(from), library.numbers(to))] {
+            must("copy", &from, fs::copy(&from, to));
+        }
+    }
+}
+
+/// A command that starts a program of the server with what was installed.
+pub(crate) fn command(cluster: &Cluster, program: impl AsRef<OsStr>) -> Command {
+    let installed: Vec<Library> =
+        [CLOCK, DISK].into_iter().filter(|library| library.object(cluster).exists()).collect();
+    if installed.is_empty() {
+        return account::command(program);
+    }
+    let objects: Vec<String> = installed.iter().map(|library| library.object(cluster).display().to_string()).collect();
+    let mut command = account::command("env");
+    command.arg(format!("LD_PRELOAD={}", objects.join(":")));
+    command
+        .args(installed.iter().map(|library| format!("{}={}", library.variable, library.numbers(cluster).display())));
+    command.arg(program);
+    command
+}
+
+#[track_caller]
+fn must<T>(what: &str, file: &Path, done: std::io::Result<T>) -> T {
+    done.unwrap_or_else(|error| panic!("cannot {what} {}: {error}", file.display()))
+}

@@ -1,0 +1,90 @@
+//! The clock is set: a little or by days, in steps that go on from the last, to dates where others stumble, while a check is
+//! run, and while the launcher is away.
+//!
+//! Invariant: what awty promises by time is promised by the server's clock, so the clock is never set back when a round is over.
+
+use super::look::catch;
+use super::processes::{IN_RUN, LAUNCHER, kill};
+use crate::load::Shared;
+use crate::random::Random;
+use awty_testkit::{Cluster, Stop, poll};
+use chrono::{DateTime, Utc};
+use std::time::Duration;
+
+/// A run's timeout, the time to end it by force, and room for a loaded machine.
+const RUN_IS_OVER: Duration = Duration::from_secs(30);
+
+const HOUR: i64 = 3600;
+
+/// Just after them the clock of some country goes forward or back, or a number ends or begins.
+const DATES: [&str; 12] = [
+    "1970-01-01T00:00:10Z",
+    "2000-01-01T00:00:00Z", // PostgreSQL's own beginning
+    "2024-02-29T00:00:00Z",
+    "2025-12-31T23:00:00Z", // New Year in Berlin
+    "2026-03-08T07:00:00Z", // New York, forward
+    "2026-03-29T01:00:00Z", // Berlin, forward
+    "2026-10-25T01:00:00Z", // Berlin, back
+    "2026-11-01T06:00:00Z", // New York, back
+    "2038-01-19T03:14:08Z", // 32 bits, signed
+    "2100-03-01T00:00:00Z", // no leap day
+    "2106-02-07T06:28:16Z", // 32 bits, unsigned
+    "2262-04-11T23:47:17Z", // 64 bits of nanoseconds
+];
+
+/// By seconds, minutes, hours or days, from where it is or from the real time.
+pub fn set(cluster: &Cluster, random: &mut Random) -> bool {
+    cluster.set_clock(elsewhere(cluster, random));
+    true
+}
+
+fn elsewhere(cluster: &Cluster, random: &mut Random) -> i64 {
+    let from = if random.per_mille(300) { 0 } else { cluster.clock() };
+    let steps = [1, 2, 5, 30, 60, HOUR, 24 * HOUR, 48 * HOUR];
+    let step = match random.below(3) {
+        0 => random.below(48 * HOUR as u64) as i64,
+        _ => *random.pick(&steps),
+    };
+    if random.per_mille(500) { from + step } else { from - step }
+}
+
+/// A few seconds before a date, so that it is crossed.
+pub fn set_to_date(cluster: &Cluster, random: &mut Random) -> bool {
+    let date: DateTime<Utc> = random.pick(&DATES).parse().expect("a date");
+    cluster.set_clock((date - Utc::now()).num_seconds() - random.below(4) as i64);
+    true
+}
+
+/// While a check is run. It has to come to its end in the time that it has, whatever the clock says.
+pub fn set_in_run(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
+    let run = format!("SELECT pid::text || ' ' || xact_start FROM pg_stat_activity WHERE {IN_RUN} LIMIT 1");
+    let Some(run) = catch::<String>(shared, &run) else { return false };
+    cluster.set_clock(elsewhere(cluster, random));
+    let there = "SELECT count(*) FROM pg_stat_activity WHERE pid::text || ' ' || xact_start = $1";
+    let over = poll("the run to be over", RUN_IS_OVER, || {
+        let mut client = shared.connect("postgres", "postgres").map_err(|error| error.to_string())?;
+        match client.query_one(there, &[&run]).map_err(|error| error.to_string())?.get(0) {
+            0_i64 => Ok(()),
+            _ => Err(run.clone()),
+        }
+    });
+    if let Err(what) = over {
+        shared.saw("P8", format!("the clock was set while a check was run: {what}"));
+    }
+    true
+}
+
+/// While the launcher is gone, or the whole server. (Where a superuser ends the launcher alone, and the clock is set back before
+/// it is there again, PostgreSQL starts it when the clock has caught up: its restart_time is by the wall clock.)
+pub fn set_at_start(cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
+    let to = elsewhere(cluster, random);
+    if random.per_mille(500) {
+        cluster.stop(Stop::Immediate);
+        cluster.set_clock(to);
+        cluster.start();
+        return true;
+    }
+    let came_about = kill(cluster, shared, LAUNCHER);
+    cluster.set_clock(to);
+    came_about
+}
