@@ -18,7 +18,8 @@
 #include <unistd.h>
 
 /* As in src/disk.rs. */
-enum { WRITE_WAL = 1, WRITE_DATA = 2, FLUSH_WAL = 4, FLUSH_DATA = 8 };
+enum { WRITE_WAL = 1, WRITE_TABLES = 2, WRITE_REST = 4, FLUSH_WAL = 8, FLUSH_DATA = 16 };
+enum { WRITE = WRITE_WAL | WRITE_TABLES | WRITE_REST, FLUSH = FLUSH_WAL | FLUSH_DATA };
 
 static struct { volatile int64_t fails, refused; } *disk;
 
@@ -34,10 +35,10 @@ __attribute__((constructor)) static void find_file(void)
         close(file);
 }
 
-/* Is this file WAL, or else data of the server? Neither are sockets, pipes, the log, and the files by which it is started. */
-static int refuses(int file, int wal, int data)
+/* Is this file WAL, of a table, or else data of the server? Sockets, pipes, the log, and the files by which it is started are not. */
+static int refuses(int file, int call)
 {
-    int64_t fails = disk ? disk->fails & (wal | data) : 0;
+    int64_t fails = disk ? disk->fails & call : 0;
     char link[64], path[4096];
     ssize_t length;
 
@@ -51,9 +52,11 @@ static int refuses(int file, int wal, int data)
     if (!strstr(path, "/data/"))
         return 0;
     if (strstr(path, "/pg_wal/"))
-        fails &= wal;
-    else if (strstr(path, "/data/base/") || strstr(path, "/data/global/") || strstr(path, "/data/pg_"))
-        fails &= data;
+        fails &= WRITE_WAL | FLUSH_WAL;
+    else if (strstr(path, "/data/base/"))
+        fails &= WRITE_TABLES | FLUSH_DATA;
+    else if (strstr(path, "/data/global/") || strstr(path, "/data/pg_"))
+        fails &= WRITE_REST | FLUSH_DATA;
     else
         return 0;
     if (fails)
@@ -67,7 +70,7 @@ ssize_t write(int file, const void *from, size_t size)
 {
     static ssize_t (*real)(int, const void *, size_t);
 
-    if (refuses(file, WRITE_WAL, WRITE_DATA))
+    if (refuses(file, WRITE))
         return errno = ENOSPC, -1;
     if (!real)
         real = REAL(write);
@@ -78,7 +81,7 @@ ssize_t pwrite(int file, const void *from, size_t size, off_t at)
 {
     static ssize_t (*real)(int, const void *, size_t, off_t);
 
-    if (refuses(file, WRITE_WAL, WRITE_DATA))
+    if (refuses(file, WRITE))
         return errno = ENOSPC, -1;
     if (!real)
         real = REAL(pwrite);
@@ -89,7 +92,7 @@ ssize_t pwritev(int file, const struct iovec *from, int count, off_t at)
 {
     static ssize_t (*real)(int, const struct iovec *, int, off_t);
 
-    if (refuses(file, WRITE_WAL, WRITE_DATA))
+    if (refuses(file, WRITE))
         return errno = ENOSPC, -1;
     if (!real)
         real = REAL(pwritev);
@@ -100,7 +103,7 @@ int posix_fallocate(int file, off_t at, off_t size)
 {
     static int (*real)(int, off_t, off_t);
 
-    if (refuses(file, WRITE_WAL, WRITE_DATA))
+    if (refuses(file, WRITE))
         return ENOSPC;
     if (!real)
         real = REAL(posix_fallocate);
@@ -109,7 +112,7 @@ int posix_fallocate(int file, off_t at, off_t size)
 
 int fsync(int file)
 {
-    return refuses(file, FLUSH_WAL, FLUSH_DATA) ? (errno = EIO, -1) : 0;
+    return refuses(file, FLUSH) ? (errno = EIO, -1) : 0;
 }
 
 int fdatasync(int file)

@@ -17,11 +17,12 @@ const TOO_LATE: f64 = 30.0;
 pub struct Mark {
     log: PathBuf,
     position: usize,
+    clock: i64,
 }
 
 impl Mark {
     pub fn new(cluster: &Cluster) -> Self {
-        Self { log: cluster.log_file(), position: cluster.log_position() }
+        Self { log: cluster.log_file(), position: cluster.log_position(), clock: cluster.clock() }
     }
 
     /// When the server was ready for the last time since then, as its log says.
@@ -48,8 +49,8 @@ pub fn measure(cluster: &Cluster, shared: &Shared, mark: &Mark, since: Instant) 
     let waited = Speed { first: None, all: since.elapsed().as_secs_f64() };
     let speed = mark.ready(cluster).and_then(|ready| since_ready(shared, &ready).ok());
     let Some(speed) = speed else { return waited };
-    // Not if the clock was set meanwhile.
-    if speed.all < 0.0 || speed.all > waited.all + TOO_LATE {
+    // Not if the clock was set meanwhile, be it by the operating system.
+    if cluster.clock() != mark.clock || speed.all < 0.0 || speed.all > waited.all + TOO_LATE {
         return waited;
     }
     if let Some(first) = speed.first.filter(|first| *first > TOO_LATE) {

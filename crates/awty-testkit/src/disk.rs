@@ -8,14 +8,14 @@ use crate::preload::DISK;
 pub enum DiskFault {
     /// No space is left to write WAL: the server goes down by design.
     FullForWal = 1,
-    /// No space is left to write anything but WAL.
-    FullForData = 2,
+    /// No space is left to write tables and indexes: what needs it fails.
+    FullForTables = 2,
     /// No space is left at all.
-    Full = 3,
+    Full = 1 | 2 | 4,
     /// WAL cannot be flushed: the server goes down by design.
-    FlushOfWal = 4,
+    FlushOfWal = 8,
     /// Data cannot be flushed: the server goes down by design, at its next checkpoint.
-    FlushOfData = 8,
+    FlushOfData = 16,
 }
 
 impl Cluster {

@@ -33,6 +33,10 @@ impl Library {
         self.numbers(cluster).with_extension("so")
     }
 
+    pub(crate) fn is_installed(&self, cluster: &Cluster) -> bool {
+        self.object(cluster).exists()
+    }
+
     /// Gives it to a cluster that has not been started; so many numbers, all 0.
     #[track_caller]
     pub(crate) fn install(&self, cluster: &Cluster, numbers: usize) {
@@ -73,7 +77,7 @@ impl Library {
 /// A standby gets what its primary has, with the same numbers.
 #[track_caller]
 pub(crate) fn copy(from: &Cluster, to: &Cluster) {
-    for library in [CLOCK, DISK].iter().filter(|library| library.object(from).exists()) {
+    for library in [CLOCK, DISK].iter().filter(|library| library.is_installed(from)) {
         for (from, to) in [(library.object(from), library.object(to)), (library.numbers(from), library.numbers(to))] {
             must("copy", &from, fs::copy(&from, to));
         }
@@ -82,8 +86,7 @@ pub(crate) fn copy(from: &Cluster, to: &Cluster) {
 
 /// A command that starts a program of the server with what was installed.
 pub(crate) fn command(cluster: &Cluster, program: impl AsRef<OsStr>) -> Command {
-    let installed: Vec<Library> =
-        [CLOCK, DISK].into_iter().filter(|library| library.object(cluster).exists()).collect();
+    let installed: Vec<Library> = [CLOCK, DISK].into_iter().filter(|library| library.is_installed(cluster)).collect();
     if installed.is_empty() {
         return account::command(program);
     }

@@ -9,15 +9,14 @@ use awty_testkit::{Cluster, DiskFault};
 use std::time::Duration;
 
 pub fn fail(cluster: &mut Cluster, shared: &Shared, random: &mut Random, how: DiskFault) -> bool {
-    let checkpoints = how != DiskFault::FullForWal && how != DiskFault::FlushOfWal;
     let admin = shared.connect("postgres", "postgres");
     shared.note_struck();
     cluster.fail_disk(how);
-    // So that something is written besides WAL; it cannot succeed.
-    if let (true, Ok(mut admin)) = (checkpoints, admin) {
+    // Or nobody but WAL would be flushed. It cannot succeed.
+    if let (DiskFault::Full | DiskFault::FlushOfData, Ok(mut admin)) = (how, admin) {
         let _ = admin.batch_execute("CHECKPOINT");
     }
-    std::thread::park_timeout(Duration::from_millis(200 + random.below(800)));
+    std::thread::park_timeout(Duration::from_millis(200 + random.below(1300)));
     let refused = cluster.mend_disk();
     be_up(cluster, shared);
     refused > 0

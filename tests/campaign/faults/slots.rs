@@ -10,7 +10,8 @@ const TABLE: &str =
     ALTER TABLE hog ALTER filler SET STORAGE PLAIN;
     INSERT INTO hog SELECT n, repeat('x', 500) FROM generate_series(1, 200) AS n WHERE NOT EXISTS (SELECT FROM hog)";
 
-const QUERY: &str = "SET max_parallel_workers = 1000; SET max_parallel_workers_per_gather = 1000;
+const QUERY: &str =
+    "SET statement_timeout = '2s'; SET max_parallel_workers = 1000; SET max_parallel_workers_per_gather = 1000;
     SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
     SELECT count(pg_sleep(0.3)) FROM hog";
 
