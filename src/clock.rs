@@ -37,6 +37,11 @@ pub fn from_timestamp(timestamp: Timestamp) -> Option<Time> {
     DateTime::from_timestamp_micros(timestamp.checked_add(POSTGRES_EPOCH)?)
 }
 
+/// A time; the infinities and the years that chrono cannot hold become the ends of its range.
+pub fn clamped(timestamp: Timestamp) -> Time {
+    from_timestamp(timestamp).unwrap_or(if timestamp < 0 { Time::MIN_UTC } else { Time::MAX_UTC })
+}
+
 /// A time as PostgreSQL stores it.
 pub fn to_timestamp(time: Time) -> Timestamp {
     time.timestamp_micros().saturating_sub(POSTGRES_EPOCH)

@@ -146,7 +146,7 @@ fn view() -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
                     behind_since = behind_since.zip(busy).map(|(since, busy)| since.max(busy));
                 }
                 let role = Role {
-                    due: clock::from_timestamp(line.due.min(line.backlog)),
+                    due: Some(clock::clamped(line.due.min(line.backlog))),
                     behind_since: behind_since.filter(|_| workers > 0).map(Mono),
                     workers,
                     parked_until: (line.parked_until != 0).then_some(Mono(line.parked_until)),

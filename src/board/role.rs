@@ -25,6 +25,8 @@ pub struct RoleLine {
     pub failures: u32,
     /// When it last got a worker, counted in starts.
     pub last_served: u64,
+    /// What the log was last told of its jobs' invalid rows, as a hash; 0: nothing.
+    pub complaint: u64,
 }
 
 impl RoleLine {
@@ -36,6 +38,7 @@ impl RoleLine {
         parked_until: 0,
         failures: 0,
         last_served: 0,
+        complaint: 0,
     };
 
     pub(super) fn new(database: pg_sys::Oid, role: pg_sys::Oid) -> Self {

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 /// Between two audits of a database, and between two looks at the list of databases.
 const AUDIT: Duration = Duration::from_secs(60);
-/// Where the extension has to be updated, and nothing tells when it has been.
-const UPDATE: Duration = Duration::from_secs(5);
+/// Where the extension has to be updated, and nothing tells when it has been; or where the first visit failed.
+const SOON: Duration = Duration::from_secs(5);
 /// After somebody wanted a database for himself.
 const WANTED: Duration = Duration::from_secs(1);
 
@@ -41,8 +41,18 @@ impl Databases {
         }
         for database in staff.returned() {
             let state = board::read(|board| board.database(database).map(|line| line.state));
-            let next = |state| mono.plus(if state == State::OtherVersion { UPDATE } else { AUDIT });
-            self.visits.insert(database, state.map(next));
+            if state == Some(State::Unknown) {
+                // Nobody came back to tell. Is it there still?
+                self.listed = None;
+            }
+            let next = state.map(|state| match state {
+                State::Unknown | State::OtherVersion => mono.plus(SOON),
+                State::Ready | State::Held => mono.plus(AUDIT),
+            });
+            let asked_again = self.visits.get(&database).is_some_and(|at| at.is_some_and(|at| at <= mono));
+            if !asked_again {
+                self.visits.insert(database, next);
+            }
         }
         for database in board::take_wanted_visits() {
             self.visits.insert(database, Some(mono));
@@ -60,12 +70,14 @@ impl Databases {
             }
             if process::is_database_wanted(database) {
                 self.visits.insert(database, Some(mono.plus(WANTED)));
-            } else if !staff.start_dispatcher(database) {
+            } else if !staff.start_dispatcher(database, mono) {
                 // Wakes up when one of them returns; or tries again soon, if the server had no room for it.
                 next = next.min(WANTED);
                 break;
             } else {
                 self.visits.insert(database, Some(mono.plus(AUDIT)));
+                // Until the visit tells more. One where awty is not is forgotten.
+                board::write(|board| board.database_or_new(database).map(|_| ()));
             }
         }
         next

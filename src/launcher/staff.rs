@@ -28,8 +28,8 @@ pub struct Staff {
     coming: HashMap<usize, (u64, Handle)>,
     dispatchers: Vec<(pg_sys::Oid, Handle)>,
     returned: Vec<pg_sys::Oid>,
-    /// How long to wait when there is no room the next time; `None` while there is.
-    no_room: Option<Duration>,
+    /// When to ask for another process, and how long the wait for that is; `None` while the server has room.
+    no_room: Option<(Mono, Duration)>,
     /// Roles of which it has been said that they cannot connect.
     said: HashSet<(pg_sys::Oid, pg_sys::Oid)>,
 }
@@ -95,7 +95,7 @@ impl Staff {
     }
 
     /// Sends a dispatcher to a database; `false` if there is none to send now.
-    pub fn start_dispatcher(&mut self, database: pg_sys::Oid) -> bool {
+    pub fn start_dispatcher(&mut self, database: pg_sys::Oid, mono: Mono) -> bool {
         if self.dispatchers.len() >= DISPATCHERS {
             return false;
         }
@@ -106,7 +106,7 @@ impl Staff {
                 true
             }
             None => {
-                self.say_no_room();
+                self.ask_again_at(mono);
                 false
             }
         }
@@ -143,20 +143,25 @@ impl Staff {
             }
             None => {
                 board::write(|board| board.seats[index].free());
-                let wait = self.say_no_room();
-                park(database, role, mono.plus(wait), Some(Trouble::NoWorkerSlot));
+                park(database, role, self.ask_again_at(mono), Some(Trouble::NoWorkerSlot));
             }
         }
     }
 
-    /// Says once that the server has no room for another process; returns how long to wait.
-    fn say_no_room(&mut self) -> Duration {
-        if self.no_room.is_none() {
-            crate::error::log::no_room();
-        }
-        let wait = self.no_room.unwrap_or(NO_ROOM.0);
-        self.no_room = Some((wait * 2).min(NO_ROOM.1));
-        wait
+    /// The server had no room for another process. Says so once, and says when to ask again: whoever finds none meanwhile
+    /// waits for the same moment, so that no role's wait grows with the number of the others.
+    fn ask_again_at(&mut self, mono: Mono) -> Mono {
+        let wait = match self.no_room {
+            Some((at, _)) if at > mono => return at,
+            Some((_, wait)) => (wait * 2).min(NO_ROOM.1),
+            None => {
+                crate::error::log::no_room();
+                NO_ROOM.0
+            }
+        };
+        let at = mono.plus(wait);
+        self.no_room = Some((at, wait));
+        at
     }
 
     fn say_cannot_connect(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, why: CannotConnect) {

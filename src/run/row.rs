@@ -91,7 +91,7 @@ impl Table {
             Some(Row {
                 id: i64::from_datum(values[0], nulls[0])?,
                 tid,
-                slot: clock::from_timestamp(i64::from_datum(values[NEXT_CHECK_AT - 1], nulls[NEXT_CHECK_AT - 1])?)?,
+                slot: clock::clamped(i64::from_datum(values[NEXT_CHECK_AT - 1], nulls[NEXT_CHECK_AT - 1])?),
                 check_count: i32::from_datum(values[CHECK_COUNT - 1], nulls[CHECK_COUNT - 1])?,
                 attempt: i32::from_datum(values[ATTEMPT - 1], nulls[ATTEMPT - 1])?,
                 held: bool::from_datum(values[HELD - 1], nulls[HELD - 1])?,
@@ -170,9 +170,7 @@ pub fn array(rows: &[Row], element: pg_sys::Oid) -> pg_sys::Datum {
 pub fn answer(raw: Option<Timestamp>) -> Answer {
     match raw {
         None => Answer::Done,
-        Some(raw) => {
-            Answer::Again(clock::from_timestamp(raw).unwrap_or(if raw < 0 { Time::MIN_UTC } else { Time::MAX_UTC }))
-        }
+        Some(raw) => Answer::Again(clock::clamped(raw)),
     }
 }
 

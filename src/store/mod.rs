@@ -28,8 +28,7 @@ pub fn time(time: Time) -> Arg {
 
 /// A timestamptz as a time; the infinities and far years become the ends of the range.
 pub fn from_timestamptz(value: TimestampWithTimeZone) -> Time {
-    let raw: i64 = value.into();
-    clock::from_timestamp(raw).unwrap_or(if raw < 0 { Time::MIN_UTC } else { Time::MAX_UTC })
+    clock::clamped(value.into())
 }
 
 /// A duration as a parameter of type interval.

@@ -10,7 +10,7 @@
 mod agenda;
 mod seat;
 
-use crate::board;
+use crate::board::{self, NEVER};
 use crate::clock;
 use crate::executor::{Bench, Ran};
 use crate::failpoint::failpoint;
@@ -18,14 +18,12 @@ use crate::run::session;
 use crate::run::timer;
 use crate::run::transaction::{Verdict, transaction};
 use crate::store::{intent, job};
-use crate::text::Text;
-use crate::{executor, process, settings};
+use crate::{catalog, executor, process, settings};
 use agenda::{Agenda, Task};
 use awty_core::Mono;
 use pgrx::{pg_guard, pg_sys};
 use seat::MySeat;
-use std::cell::RefCell;
-use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 /// A worker that others are waiting for stays at least this long, so that it is worth its connection.
@@ -310,8 +308,10 @@ impl Worker {
     /// Waits for the next slot, if it comes soon enough to be worth it.
     fn wait(&mut self) -> Next {
         let due = self.seat.next_due();
-        let Some(due) = clock::from_timestamp(due) else { return Next::Leave };
-        let left = clock::until(due);
+        if due == NEVER {
+            return Next::Leave;
+        }
+        let left = clock::until(clock::clamped(due));
         if left > settings::worker_idle().to_std().unwrap_or_default() {
             return Next::Leave;
         }
@@ -363,21 +363,32 @@ fn clear_intent_of(seat: usize) {
     });
 }
 
-/// The jobs of a role, with those left out whose rows cannot be read: that is said once, and stops no other.
+/// The jobs of a role, with those left out whose rows cannot be read: they stop no other. The log is told of them when they
+/// are found and when they change, not by each worker anew.
 fn jobs_of(role: pg_sys::Oid) -> Vec<job::Job> {
-    thread_local! {
-        static SAID: RefCell<HashSet<Text>> = RefCell::default();
+    let here = catalog::database();
+    let mut invalid = Vec::new();
+    let jobs =
+        job::of_role(role).into_iter().filter_map(|job| job.map_err(|broken| invalid.push(broken)).ok()).collect();
+    let complaint = if invalid.is_empty() { 0 } else { hash(&invalid) };
+    let told = board::read(|board| board.role(here, role).map_or(0, |line| line.complaint));
+    if complaint == told {
+        return jobs;
     }
-    job::of_role(role)
-        .into_iter()
-        .filter_map(|job| match job {
-            Ok(job) => Some(job),
-            Err((name, message)) => {
-                if SAID.with_borrow_mut(|said| said.insert(name)) {
-                    pgrx::log!("awty: a job of role {} has an invalid row in awty.job: {message}", role.to_u32());
-                }
-                None
-            }
-        })
-        .collect()
+    board::write(|board| {
+        if let Some(line) = board.role_mut(here, role) {
+            line.complaint = complaint;
+        }
+    });
+    for (name, message) in invalid {
+        let name: String = name.to_string().chars().take(64).collect();
+        pgrx::log!("awty: job \"{name}\" of role {} has an invalid row in awty.job: {message}", role.to_u32());
+    }
+    jobs
+}
+
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }

@@ -3,12 +3,12 @@
 use crate::shop::{GATE, NOTE, Shop};
 use awty_testkit::Cluster;
 
-/// Roles r1 to r4 with a job each, of the same name as the role, that takes 10 ms.
-fn four_roles(shop: &Shop) {
-    for role in ["r1", "r2", "r3", "r4"] {
-        shop.cluster.create_user("postgres", role);
+/// So many roles, r1 and so on, with a job each, of the same name as the role, that takes 10 ms.
+fn roles(shop: &Shop, number: usize) {
+    for role in (1..=number).map(|n| format!("r{n}")) {
+        shop.cluster.create_user("postgres", &role);
         shop.cluster
-            .client("postgres", role)
+            .client("postgres", &role)
             .batch_execute(&format!(
                 "CREATE FUNCTION {role}.job(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS
                    $$ BEGIN PERFORM pg_sleep(0.01); RETURN NULL; END $$;
@@ -22,7 +22,7 @@ fn four_roles(shop: &Shop) {
 #[test]
 fn with_one_worker_for_four_roles_nobody_starves() {
     let shop = Shop::on(Cluster::builder().set("awty.max_workers", "1").start());
-    four_roles(&shop);
+    roles(&shop, 4);
     shop.cluster.execute(
         "postgres",
         &["SELECT awty.schedule('orders', n::text, r.job, at => now() + interval '1 s')
@@ -50,7 +50,7 @@ fn with_one_worker_for_four_roles_nobody_starves() {
 fn with_room_for_one_process_everything_is_done() {
     // One each for the logical replication launcher and for awty's.
     let shop = Shop::on(Cluster::builder().set("max_worker_processes", "3").start());
-    four_roles(&shop);
+    roles(&shop, 9);
     shop.cluster.execute(
         "postgres",
         &["SELECT awty.schedule('orders', '1', name, at => now() + interval '1 s') FROM awty.job"],
@@ -58,7 +58,7 @@ fn with_room_for_one_process_everything_is_done() {
     shop.await_all_ended();
     let done: i64 =
         shop.cluster.value("postgres", "SELECT count(*) FROM awty.future_job_history WHERE outcome = 'done'");
-    assert_eq!(done, 4);
+    assert_eq!(done, 9);
 }
 
 /// P7: a slow run holds up no other check of its role.
@@ -86,7 +86,7 @@ fn a_slow_run_does_not_hold_up_its_roles_other_checks() {
 #[test]
 fn a_role_with_slow_runs_does_not_hold_up_another_role() {
     let shop = Shop::on(Cluster::builder().set("awty.max_workers", "3").start());
-    four_roles(&shop);
+    roles(&shop, 4);
     shop.job("slow", &format!("BEGIN {GATE} RETURN NULL; END"), "");
     let gate = shop.close_gate();
     shop.run("SELECT awty.schedule('orders', n::text, 'slow', after => '0') FROM generate_series(1, 5) AS n");

@@ -27,3 +27,4 @@ mod shop;
 mod single_user;
 mod slots;
 mod standby;
+mod visits;

@@ -78,3 +78,16 @@ fn a_broken_row_stops_only_itself() {
     let log = shop.cluster.log_since(0);
     assert!(!log.contains("XX000") && !log.contains("PANIC") && !log.contains("terminated by signal"), "{log}");
 }
+
+/// P5: a slot that no clock reaches back to is due, and does not hide from the launcher what else its role has to run.
+#[test]
+fn a_slot_of_minus_infinity_is_due() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    shop.schedule("ancient", "note", "after => '1 hour'");
+    // Written behind the engine's back: a visit finds it.
+    shop.cluster
+        .execute("postgres", &["UPDATE awty.future_job SET first_check_at = '-infinity', next_check_at = '-infinity'"]);
+    shop.job("other", NOTE, "");
+    shop.await_true("its run", "SELECT EXISTS (SELECT FROM awty.future_job_history WHERE outcome = 'done')");
+}

@@ -1,0 +1,40 @@
+//! The dispatcher's visits: what nobody was told of is found soon, whatever becomes of one visit.
+
+use crate::shop::{NOTE, Shop};
+use awty_testkit::{Cluster, Stop};
+
+/// Checks that are due now, written without a word to the launcher.
+const UNTOLD: &str = "INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
+    SELECT 'note', 'orders', $1, t, t, 'shop'::regrole, t FROM (SELECT date_trunc('second', now()) AS t) AS now";
+
+/// P5: a visit that is asked for while the dispatcher is there is made when it is back, not at the next audit.
+#[test]
+fn a_visit_that_is_asked_for_during_another_is_made() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    let mut dba = shop.cluster.superuser("postgres");
+    for round in 0..5 {
+        shop.job(&format!("first_{round}"), NOTE, "");
+        dba.execute(UNTOLD, &[&round.to_string()]).unwrap();
+        shop.job(&format!("second_{round}"), NOTE, "");
+        assert_eq!(shop.end_of(&round.to_string()).outcome, "done");
+    }
+}
+
+/// P5: where the first visit after a start fails, another is made soon.
+#[test]
+fn a_first_visit_that_fails_is_made_again() {
+    let mut shop = Shop::on(Cluster::builder().set("max_prepared_transactions", "1").start());
+    shop.job("note", NOTE, "");
+    shop.schedule("late", "note", "after => '1 s'");
+    // A lock that outlives the server's stop, so that the visit can be met.
+    let lock = ["BEGIN", "LOCK TABLE awty.future_job", "PREPARE TRANSACTION 'lock'"].join("; ");
+    shop.cluster.superuser("postgres").batch_execute(&lock).unwrap();
+    shop.cluster.stop(Stop::Immediate);
+    shop.cluster.start();
+    let end = "SELECT coalesce(bool_or(pg_terminate_backend(pid, 10000)), false) FROM pg_stat_activity
+               WHERE backend_type = 'awty dispatcher' AND wait_event_type = 'Lock'";
+    shop.await_true("the visit", end);
+    shop.cluster.superuser("postgres").batch_execute("COMMIT PREPARED 'lock'").unwrap();
+    assert_eq!(shop.end_of("late").outcome, "done");
+}
