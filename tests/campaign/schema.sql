@@ -104,14 +104,14 @@ END $$;
 
 -- The beginning of every run.
 CREATE FUNCTION camp.enter(j awty.future_job, bad boolean) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE began timestamptz := clock_timestamp();
+-- now(): the clock may have been set back since the run was let in.
+DECLARE began timestamptz := greatest(clock_timestamp(), now());
 BEGIN
     IF NOT pg_try_advisory_xact_lock(7, (j.id % 2147483647)::integer) THEN
         PERFORM nextval('camp.overlaps');
         RAISE LOG 'campaign: two runs of check % at once', j.id;
     END IF;
-    -- now(): the clock may have been set back since the run was let in.
-    IF greatest(began, now()) < j.next_check_at THEN
+    IF began < j.next_check_at THEN
         PERFORM nextval('camp.early');
         RAISE LOG 'campaign: check % runs before its slot %', j.id, j.next_check_at;
     END IF;
