@@ -129,7 +129,7 @@ impl Campaign {
             let at_most = *random.pick(&[200, 1500]);
             std::thread::park_timeout(Duration::from_millis(random.below(at_most)));
             let fault = self.choose(&mut random, movable_clock);
-            let mark = Mark::new(&cluster);
+            let mark = Mark::new(&cluster, &shared);
             let came_about = fault.strike(&mut cluster, &shared, &mut random);
             self.report.struck(fault, came_about);
             let since = Instant::now();

@@ -18,11 +18,20 @@ pub struct Mark {
     log: PathBuf,
     position: usize,
     clock: i64,
+    /// The next transaction's number: where the clock was set back, times do not tell what was before.
+    xid: i64,
 }
 
 impl Mark {
-    pub fn new(cluster: &Cluster) -> Self {
-        Self { log: cluster.log_file(), position: cluster.log_position(), clock: cluster.clock() }
+    pub fn new(cluster: &Cluster, shared: &Shared) -> Self {
+        let sql = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint";
+        let asked = shared.connect("postgres", "postgres").and_then(|mut client| client.query_one(sql, &[]));
+        Self {
+            log: cluster.log_file(),
+            position: cluster.log_position(),
+            clock: cluster.clock(),
+            xid: asked.map_or(0, |row| row.get(0)),
+        }
     }
 
     /// When the server was ready for the last time since then, as its log says.
@@ -47,7 +56,7 @@ pub struct Speed {
 /// Asked when all is done. `mark`: from before the fault; `since`: when it was over.
 pub fn measure(cluster: &Cluster, shared: &Shared, mark: &Mark, since: Instant) -> Speed {
     let waited = Speed { first: None, all: since.elapsed().as_secs_f64() };
-    let speed = mark.ready(cluster).and_then(|ready| since_ready(shared, &ready).ok());
+    let speed = mark.ready(cluster).and_then(|ready| since_ready(shared, &ready, mark.xid).ok());
     let Some(speed) = speed else { return waited };
     // Not if the clock was set meanwhile, be it by the operating system.
     if cluster.clock() != mark.clock || speed.all < 0.0 || speed.all > waited.all + TOO_LATE {
@@ -59,14 +68,14 @@ pub fn measure(cluster: &Cluster, shared: &Shared, mark: &Mark, since: Instant) 
     speed
 }
 
-fn since_ready(shared: &Shared, ready: &str) -> Result<Speed, Error> {
+fn since_ready(shared: &Shared, ready: &str, from: i64) -> Result<Speed, Error> {
     let sql = "SELECT extract(epoch FROM min(began) - min(ready))::float8,
                       extract(epoch FROM clock_timestamp() - (SELECT $1::text::timestamptz))::float8
                FROM (SELECT $1::text::timestamptz AS ready) AS r
-               LEFT JOIN camp.effect ON began >= ready AND slot <= ready";
+               LEFT JOIN camp.effect ON xid >= $2 AND began >= ready AND slot <= ready";
     let mut speed = Speed::default();
     for database in DATABASES {
-        let row = shared.connect(database, "postgres")?.query_one(sql, &[&ready])?;
+        let row = shared.connect(database, "postgres")?.query_one(sql, &[&ready, &from])?;
         let first: Option<f64> = row.get(0);
         speed.first = speed.first.into_iter().chain(first).reduce(f64::max);
         speed.all = speed.all.max(row.get(1));
