@@ -20,6 +20,8 @@ use steps::{STEPS, Step};
 /// For somebody to come by.
 const TO_COME_BY: Duration = Duration::from_secs(8);
 const ACTIONS: [&str; 3] = ["error", "term", "kill"];
+const ERROR: usize = 0;
+const ERRORS_AT_ONCE: usize = 8;
 
 /// By step and action: how often somebody failed there, and how often nobody came by.
 static CROSSED: Mutex<BTreeMap<(usize, usize), [u32; 2]>> = Mutex::new(BTreeMap::new());
@@ -29,43 +31,67 @@ pub fn are_built_in() -> bool {
     std::env::var_os("AWTY_FAILPOINTS").is_some()
 }
 
-/// Those that were crossed least come first, so that all are in the end.
+/// Those that were crossed least come first, so that all are in the end. Errors end one run or one process, so several are
+/// armed at a time; the others may take the server down.
 pub fn strike(shared: &Shared, random: &mut Random) -> bool {
-    let (step, action) = {
-        let crossed = CROSSED.lock().unwrap();
-        let all = (0..STEPS.len()).flat_map(|step| (0..ACTIONS.len()).map(move |action| (step, action)));
-        let possible = all.filter(|(step, action)| *action > 0 || STEPS[*step].may_raise);
-        let tried = |place| crossed.get(&place).map_or(0, |[times, missed]| times + missed);
-        let least = possible.clone().map(tried).min().unwrap_or(0);
-        let choices: Vec<_> = possible.filter(|place| tried(*place) == least).collect();
-        *random.pick(&choices)
-    };
-    let came_about = arm(shared, &STEPS[step], ACTIONS[action]);
-    CROSSED.lock().unwrap().entry((step, action)).or_default()[usize::from(!came_about)] += 1;
-    came_about
+    let first = choose(random, |_| true).expect("some step");
+    let mut armed = vec![first];
+    while first.1 == ERROR && armed.len() < ERRORS_AT_ONCE {
+        armed.extend(choose(random, |place| place.1 == ERROR && !armed.contains(&place)));
+    }
+    shared.note_struck();
+    armed.retain(|(step, action)| arm(shared, &STEPS[*step], ACTIONS[*action]));
+    armed.iter().fold(false, |any, (step, action)| {
+        let came_about = crossed(shared, &STEPS[*step]);
+        CROSSED.lock().unwrap().entry((*step, *action)).or_default()[usize::from(!came_about)] += 1;
+        any | came_about
+    })
+}
+
+/// One of those that were tried least.
+fn choose(random: &mut Random, may_be: impl Fn((usize, usize)) -> bool) -> Option<(usize, usize)> {
+    let crossed = CROSSED.lock().unwrap();
+    let tried = |place| crossed.get(&place).map_or(0, |[times, missed]| times + missed);
+    let all = (0..STEPS.len()).flat_map(|step| (0..ACTIONS.len()).map(move |action| (step, action)));
+    let possible = all.filter(|&(step, action)| (action != ERROR || STEPS[step].may_raise) && may_be((step, action)));
+    let possible: Vec<_> = possible.collect();
+    let least = possible.iter().copied().map(tried).min()?;
+    let choices: Vec<_> = possible.into_iter().filter(|place| tried(*place) == least).collect();
+    Some(*random.pick(&choices))
+}
+
+fn file(step: &Step) -> String {
+    format!("awty_failpoints/{}", step.name)
+}
+
+fn run(shared: &Shared, command: &str) -> Result<(), String> {
+    let sql = format!("COPY (SELECT) TO PROGRAM $${command}$$");
+    let mut client = shared.connect("postgres", "postgres").map_err(|error| error.to_string())?;
+    client.batch_execute(&sql).map_err(|error| error.to_string())
 }
 
 fn arm(shared: &Shared, step: &Step, action: &str) -> bool {
-    let file = format!("awty_failpoints/{}", step.name);
-    let run = |command: String| {
-        let sql = format!("COPY (SELECT) TO PROGRAM $${command}$$");
-        let mut client = shared.connect("postgres", "postgres").map_err(|error| error.to_string())?;
-        client.batch_execute(&sql).map_err(|error| error.to_string())
-    };
-    shared.note_struck();
-    if run(format!("mkdir -p awty_failpoints && printf {action} > {file}.new && mv {file}.new {file}")).is_err() {
-        return false;
-    }
+    let file = file(step);
+    run(shared, &format!("mkdir -p awty_failpoints && printf {action} > {file}.new && mv {file}.new {file}")).is_ok()
+}
+
+/// Has somebody come by? If not in time, the failpoint is taken back.
+fn crossed(shared: &Shared, step: &Step) -> bool {
+    let file = file(step);
     let taken = poll("somebody to come by", TO_COME_BY, || {
-        provoke(shared, step.name);
         let mut client = shared.connect("postgres", "postgres").map_err(|error| error.to_string())?;
         let sql = "SELECT (pg_stat_file($1, true)).size IS NULL";
-        let gone = client.query_one(sql, &[&file]).map_err(|error| error.to_string())?;
-        gone.get::<_, bool>(0).then_some(()).ok_or_else(|| "still there".into())
+        let mut is_gone =
+            || client.query_one(sql, &[&file]).map(|row| row.get::<_, bool>(0)).map_err(|error| error.to_string());
+        if is_gone()? {
+            return Ok(());
+        }
+        provoke(shared, step.name);
+        if is_gone()? { Ok(()) } else { Err("still there".into()) }
     });
     if taken.is_err() {
         // The server may be restarting.
-        let _ = poll("the file to be taken back", TO_COME_BY, || run(format!("rm -f {file}")));
+        let _ = poll("the file to be taken back", TO_COME_BY, || run(shared, &format!("rm -f {file}")));
     }
     taken.is_ok()
 }
@@ -101,7 +127,7 @@ pub fn summary() -> Vec<String> {
         return Vec::new();
     }
     let count = |step, action| match crossed.get(&(step, action)) {
-        None if action == 0 && !STEPS[step].may_raise => "-".into(),
+        None if action == ERROR && !STEPS[step].may_raise => "-".into(),
         None => "0".into(),
         Some([times, 0]) => times.to_string(),
         Some([times, missed]) => format!("{times} ({missed} missed)"),
