@@ -10,6 +10,7 @@ pub mod failpoint;
 mod freeze;
 mod jobs;
 mod look;
+mod notify;
 mod processes;
 mod promotion;
 mod recover;
@@ -51,6 +52,7 @@ pub enum Fault {
     PauseAndResume,
     CrashingJob,
     TakeSlots,
+    FillNotifyQueue,
     DiskFullForWal,
     DiskFullForTables,
     DiskFull,
@@ -91,6 +93,7 @@ pub const ALL: &[(Fault, u64)] = {
         (PauseAndResume, 3),
         (CrashingJob, 4),
         (TakeSlots, 2),
+        (FillNotifyQueue, 2),
         (DiskFullForWal, 3),
         (DiskFullForTables, 3),
         (DiskFull, 3),
@@ -125,6 +128,11 @@ impl Fault {
         format!("{self:?}")
     }
 
+    /// Does it take so much that it has to be asked for?
+    pub fn is_costly(self) -> bool {
+        self == Fault::FillNotifyQueue
+    }
+
     /// Can it be done in a round whose clock can be set, or cannot?
     pub fn is_for(self, movable_clock: bool) -> bool {
         match self {
@@ -156,6 +164,7 @@ impl Fault {
             Fault::PauseAndResume => jobs::pause_and_resume(shared, random),
             Fault::CrashingJob => jobs::crashing_job(cluster, shared, random),
             Fault::TakeSlots => slots::take_all(cluster, shared),
+            Fault::FillNotifyQueue => notify::fill(shared),
             Fault::DiskFullForWal => disk::fail(cluster, shared, random, DiskFault::FullForWal),
             Fault::DiskFullForTables => disk::fail(cluster, shared, random, DiskFault::FullForTables),
             Fault::DiskFull => disk::fail(cluster, shared, random, DiskFault::Full),

@@ -65,7 +65,8 @@ fn file(step: &Step) -> String {
 }
 
 fn run(shared: &Shared, command: &str) -> Result<(), String> {
-    let sql = format!("COPY (SELECT) TO PROGRAM $${command}$$");
+    // The program has to take what COPY writes.
+    let sql = format!("COPY (SELECT) TO PROGRAM $$cat >/dev/null; {command}$$");
     let mut client = shared.connect("postgres", "postgres").map_err(|error| error.to_string())?;
     client.batch_execute(&sql).map_err(|error| error.to_string())
 }
