@@ -1,7 +1,7 @@
 //! ALTER EXTENSION awty UPDATE beside clients and runs.
 
-use crate::clients;
-use crate::shop::{NOTE, Shop};
+use crate::clients::{self, NOTE_ID};
+use crate::shop::Shop;
 use std::path::{Path, PathBuf};
 
 /// Upgrade scripts to a version that is none and back, as long as the test runs.
@@ -38,7 +38,7 @@ impl Drop for Scripts {
 #[test]
 fn an_update_under_load_loses_nothing() {
     let shop = Shop::open();
-    shop.job("note", NOTE, "");
+    shop.job("note", NOTE_ID, "");
     let scripts = Scripts::write(&shop);
     let here: String = shop.cluster.value("postgres", "SELECT extversion FROM pg_extension WHERE extname = 'awty'");
     let placing = clients::place(&shop, &["55000"]);
@@ -48,8 +48,7 @@ fn an_update_under_load_loses_nothing() {
             let update = format!("ALTER EXTENSION awty UPDATE TO '{version}'");
             dba.batch_execute(&update).unwrap_or_else(|error| panic!("{update}: {error:?}"));
         }
-        let before: i64 = shop.cluster.value("postgres", "SELECT count(*) FROM shop.note");
-        shop.await_true("more runs", &format!("SELECT count(*) > {before} FROM shop.note"));
+        clients::await_more_runs(&shop.cluster, "postgres");
     }
     dba.batch_execute("ALTER EXTENSION awty UPDATE TO 'test'").unwrap();
     shop.cluster.await_log(&["WARNING", "but its library is"], 0);
@@ -64,7 +63,7 @@ fn an_update_under_load_loses_nothing() {
 #[test]
 fn maintenance_of_the_tables_under_load_loses_nothing() {
     let shop = Shop::open();
-    shop.job("note", NOTE, "");
+    shop.job("note", NOTE_ID, "");
     let placing = clients::place(&shop, &[]);
     let mut dba = shop.cluster.superuser("postgres");
     for _ in 0..5 {
