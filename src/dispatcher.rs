@@ -42,7 +42,12 @@ pub extern "C-unwind" fn awty_dispatcher_main(_argument: pg_sys::Datum) {
 fn visit(database: pg_sys::Oid) {
     let before = board::read(|board| board.database(database).copied());
     match inspect(before) {
-        Ok(None) => board::write(|board| board.forget_database(database)),
+        Ok(None) => board::write(|board| {
+            // Unless awty has been installed meanwhile, and somebody asks for the next visit.
+            if board.database(database).is_none_or(|line| !line.visit_wanted) {
+                board.forget_database(database);
+            }
+        }),
         Ok(Some(found)) => {
             tell(before, found);
             failpoint!("dispatcher.inspected");

@@ -7,6 +7,7 @@
 //! Does not: read a table of awty, or run anything.
 
 mod databases;
+mod known;
 mod staff;
 
 use crate::board::{self, NEVER, Occupancy, State};
@@ -23,7 +24,7 @@ use staff::Staff;
 use std::time::Duration;
 
 /// A worker is started so long before its slot, to be connected in time.
-const LEAD: TimeDelta = TimeDelta::milliseconds(100);
+pub const LEAD: TimeDelta = TimeDelta::milliseconds(100);
 /// After an error of a turn.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
@@ -45,7 +46,7 @@ pub extern "C-unwind" fn awty_launcher_main(_argument: pg_sys::Datum) {
         pg_sys::on_shmem_exit(Some(at_exit), pg_sys::Datum::from(0));
         board::launcher_is(&raw mut (*pg_sys::MyProc).procLatch);
     }
-    let mut launcher = Launcher { databases: Databases::default(), staff: Staff::default(), enabled: None };
+    let mut launcher = Launcher { databases: Databases::new(), staff: Staff::default(), enabled: None };
     process::report(None);
     loop {
         process::answer_signals();

@@ -1,15 +1,17 @@
 //! Which databases there are, and when each is visited next.
 //!
 //! Invariant: every database that accepts connections and is no template is visited once after it appears, whether awty is
-//! there or not; those with awty are visited again once a minute and on request.
+//! there or not; those with awty are visited again once a minute and on request. They come before those of which nothing
+//! is known, which never wait for that longer than [`AFTER_KNOWN`].
 //! Does not: connect to any of them.
 
+use super::known::Known;
 use super::staff::Staff;
 use crate::board::{self, State};
 use crate::{clock, process};
 use awty_core::Mono;
 use pgrx::pg_sys;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 /// Between two audits of a database, and between two looks at the list of databases.
@@ -18,16 +20,25 @@ const AUDIT: Duration = Duration::from_secs(60);
 const SOON: Duration = Duration::from_secs(5);
 /// After somebody wanted a database for himself.
 const WANTED: Duration = Duration::from_secs(1);
+/// So much later than one with awty comes a database of which nothing is known: a visit takes some 10 ms of a processor, and
+/// there may be hundreds.
+const AFTER_KNOWN: Duration = Duration::from_secs(10);
 
-#[derive(Default)]
 pub struct Databases {
     /// When each is visited next; `None` if awty was not there.
     visits: HashMap<pg_sys::Oid, Option<Mono>>,
     /// When the list was last read.
     listed: Option<Mono>,
+    /// Those with awty.
+    known: Known,
 }
 
 impl Databases {
+    /// Every database is due for a visit.
+    pub fn new() -> Self {
+        Self { visits: HashMap::new(), listed: None, known: Known::read() }
+    }
+
     /// Every database is due for a visit.
     pub fn visit_all(&mut self) {
         self.listed = None;
@@ -44,6 +55,8 @@ impl Databases {
             if state == Some(State::Unknown) {
                 // Nobody came back to tell. Is it there still?
                 self.listed = None;
+            } else {
+                self.known.note(database, state.is_some());
             }
             let next = state.map(|state| match state {
                 State::Unknown | State::OtherVersion => mono.plus(SOON),
@@ -54,17 +67,24 @@ impl Databases {
                 self.visits.insert(database, next);
             }
         }
+        self.known.write();
         for database in board::take_wanted_visits() {
             self.visits.insert(database, Some(mono));
         }
         let mut next = AUDIT;
-        let mut due: Vec<_> = self.visits.iter().filter_map(|(oid, at)| at.map(|at| (at, *oid))).collect();
-        due.sort_by_key(|(at, oid)| (*at, oid.to_u32()));
-        for (at, database) in due {
+        let on_board: HashSet<_> = board::read(|board| board.databases.iter().map(|line| line.oid).collect());
+        let mut due = Vec::new();
+        for (database, at) in self.visits.iter().filter_map(|(database, at)| Some((*database, (*at)?))) {
             if at > mono {
                 next = next.min(Duration::from_micros(at.since(mono).unsigned_abs()));
-                break;
+            } else {
+                let is_known = self.known.contains(database) || on_board.contains(&database);
+                let turn = if is_known { at } else { at.plus(AFTER_KNOWN) };
+                due.push((turn, database));
             }
+        }
+        due.sort_by_key(|(turn, database)| (*turn, database.to_u32()));
+        for (_, database) in due {
             if staff.is_visiting(database) {
                 continue;
             }
@@ -90,6 +110,7 @@ impl Databases {
             self.visits.entry(*database).or_insert(Some(mono));
         }
         self.visits.retain(|database, _| present.contains(database));
+        self.known.retain(|database| present.contains(&database));
         board::write(|board| {
             let gone: Vec<_> = board
                 .databases

@@ -14,6 +14,7 @@ use crate::board::{self, NEVER};
 use crate::clock;
 use crate::executor::{Bench, Ran};
 use crate::failpoint::failpoint;
+use crate::launcher::LEAD;
 use crate::run::session;
 use crate::run::timer;
 use crate::run::transaction::{Verdict, transaction};
@@ -312,7 +313,8 @@ impl Worker {
             return Next::Leave;
         }
         let left = clock::until(clock::clamped(due));
-        if left > settings::worker_idle().to_std().unwrap_or_default() {
+        // One that was started for a slot is there before it.
+        if left > settings::worker_idle().max(LEAD).to_std().unwrap_or_default() {
             return Next::Leave;
         }
         process::wait(left.min(NAP));

@@ -18,9 +18,11 @@ fn a_server_with_many_databases_starts_quickly_and_idles_without_connections() {
         shop.cluster.execute("postgres", &[&format!("CREATE DATABASE d{number}")]);
     }
     let mut cluster = shop.cluster;
-    for number in 0..WITH_AWTY {
+    // The last ones in the order in which they are looked at.
+    let with_awty = || (0..number_of_databases()).rev().take(WITH_AWTY).map(|number| format!("d{number}"));
+    for database in with_awty() {
         cluster.execute(
-            &format!("d{number}"),
+            &database,
             &[
                 "CREATE EXTENSION awty",
                 "CREATE FUNCTION public.note(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'",
@@ -32,18 +34,19 @@ fn a_server_with_many_databases_starts_quickly_and_idles_without_connections() {
     }
     cluster.restart();
     let done = "SELECT EXISTS (SELECT FROM awty.future_job_history WHERE entity_key = '1' AND outcome = 'done')";
-    for number in 0..WITH_AWTY {
-        cluster.await_sql(&format!("d{number}"), "the due check", done);
+    for database in with_awty() {
+        cluster.await_sql(&database, "the due check", done);
     }
-    let last = "SELECT extract(epoch FROM max(started_at) - $1)::float8 FROM awty.future_job_history";
-    let after = (0..WITH_AWTY).map(|number| {
-        let mut client = cluster.superuser(&format!("d{number}"));
-        client.query_one(last, &[&ready_at(&cluster)]).unwrap().get::<_, f64>(0)
+    let late =
+        "SELECT extract(epoch FROM max(started_at - greatest(next_check_at, $1)))::float8 FROM awty.future_job_history";
+    let late = with_awty().map(|database| {
+        let row = cluster.superuser(&database).query_one(late, &[&ready_at(&cluster)]).unwrap();
+        row.get::<_, f64>(0)
     });
     println!(
-        "{} databases, {WITH_AWTY} with awty: the last due check started {:.2} s after the server was ready",
+        "{} databases, {WITH_AWTY} with awty: the last due check started {:.2} s after it was due and the server ready",
         number_of_databases(),
-        after.fold(f64::MIN, f64::max)
+        late.fold(f64::MIN, f64::max)
     );
     // It has seen all of them, and stays away: looked at for longer than a worker or a visit lasts.
     let connected =
