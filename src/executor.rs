@@ -338,6 +338,26 @@ pub fn lock_extension() -> bool {
     }
 }
 
+/// The same once in a transaction, for what a session does: DROP EXTENSION locks the relations one after the other, in no
+/// order that could be relied on, and would meet a session that takes them in its own.
+pub fn lock_extension_once() {
+    thread_local! {
+        static LOCKED_IN: Cell<Option<u32>> = const { Cell::new(None) };
+    }
+    // SAFETY: this process's own entry, of which it is the only one to change this field.
+    let transaction = unsafe {
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        let transaction = (*pg_sys::MyProc).vxid.lxid;
+        #[cfg(not(any(feature = "pg17", feature = "pg18")))]
+        let transaction = (*pg_sys::MyProc).lxid;
+        transaction
+    };
+    if LOCKED_IN.replace(Some(transaction)) != Some(transaction) {
+        // Without the extension, the next statement says what is missing.
+        lock_extension();
+    }
+}
+
 /// Where the extension's relations are; `None` without the extension.
 fn find_relations() -> Option<[pg_sys::Oid; RELATIONS.len()]> {
     catalog::extension()?;

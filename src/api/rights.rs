@@ -6,11 +6,11 @@
 use crate::error::{Error, Result};
 use crate::store::job::{self, Job};
 use crate::text::Text;
-use crate::{board, catalog};
+use crate::{board, catalog, executor};
 use awty_core::nearest;
 use pgrx::pg_sys;
 
-/// Refuses where nothing may be written, and where nothing would ever run.
+/// Refuses where nothing may be written, and where nothing would ever run; and keeps DROP EXTENSION out of what follows.
 pub fn gate(function: &'static str) -> Result<()> {
     if !board::is_present() {
         return Err(Error::NotPreloaded);
@@ -27,6 +27,7 @@ pub fn gate(function: &'static str) -> Result<()> {
             return Err(Error::Restricted { function });
         }
     }
+    executor::lock_extension_once();
     Ok(())
 }
 

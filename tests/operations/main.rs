@@ -8,6 +8,7 @@ mod broken_rows;
 mod clients;
 mod databases;
 mod extension;
+mod extension_again;
 mod old_snapshot;
 mod replication;
 #[allow(dead_code)] // lifecycle needs more of it
