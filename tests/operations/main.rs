@@ -10,6 +10,7 @@ mod databases;
 mod extension;
 mod extension_again;
 mod old_snapshot;
+mod one_database;
 mod replication;
 #[allow(dead_code)] // lifecycle needs more of it
 #[path = "../lifecycle/shop.rs"]
