@@ -7,6 +7,7 @@
 mod broken_rows;
 mod clients;
 mod databases;
+mod dumps;
 mod extension;
 mod extension_again;
 mod old_snapshot;

@@ -1,0 +1,122 @@
+//! Dumps that are taken while runs go on, and what becomes of them where they are restored.
+
+use crate::clients::{self, NOTE_ID};
+use crate::shop::Shop;
+use awty_testkit::Cluster;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A shop at work, with checks of a paused job that are due, so that each dump has some that are pending, and with more data
+/// than a pipe takes.
+fn at_work() -> Shop {
+    let shop = Shop::open();
+    shop.job("note", NOTE_ID, "");
+    shop.job("later", NOTE_ID, "");
+    shop.run(
+        "SELECT awty.pause('later');
+         SELECT awty.schedule('later', i::text, 'later', after => '0') FROM generate_series(1, 200) AS i;
+         CREATE TABLE shop.filler AS SELECT i, repeat('x', 1000) FROM generate_series(1, 5000) AS i",
+    );
+    shop
+}
+
+/// Runs a tool to its end; it must not fail.
+#[track_caller]
+fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A place for a dump.
+fn file(shop: &Shop, name: &str) -> PathBuf {
+    shop.cluster.socket_directory().join(name)
+}
+
+/// Dumps in the middle of everything, and restores that beside the original.
+fn dump_in_parallel(shop: &Shop) {
+    let directory = file(shop, "directory");
+    run(shop.cluster.tool("pg_dump").args(["-Fd", "-j", "4", "-d", "postgres", "-f"]).arg(&directory));
+    shop.cluster.execute("postgres", &["CREATE DATABASE restored"]);
+    run(shop.cluster.tool("pg_restore").args(["--exit-on-error", "-j", "4", "-d", "restored"]).arg(&directory));
+    expect_held_then_run_once(&shop.cluster, "restored", &["later"]);
+}
+
+/// P1, P3: what was pending when the dump began stays so until somebody adopts it, and then each of it runs, once.
+#[track_caller]
+fn expect_held_then_run_once(cluster: &Cluster, database: &str, paused: &[&str]) {
+    let snapshot =
+        "SELECT count(*), (SELECT count(*) FROM shop.note), (SELECT held FROM awty.status) FROM awty.future_job";
+    let before = cluster.psql(database, snapshot);
+    assert!(before.trim().ends_with("|t"), "it is not held: {before}");
+    let position = cluster.log_position();
+    for job in paused {
+        cluster.execute(database, &[&format!("SELECT awty.resume('{job}')")]);
+    }
+    cluster
+        .await_log(&["awty dispatcher", "WARNING", &format!("\"{database}\"")], position.min(cluster.log_position()));
+    assert_eq!(cluster.psql(database, snapshot), before, "something ran before it was adopted");
+    cluster.execute(database, &["CREATE TABLE shop.had AS SELECT id, job FROM awty.future_job", "SELECT awty.adopt()"]);
+    let due = "SELECT NOT EXISTS (SELECT FROM awty.future_job WHERE next_check_at < now() + interval '10 minutes')";
+    cluster.await_sql(database, "what was pending", due);
+    let lost = "SELECT count(*) FROM shop.had LEFT JOIN shop.note AS n ON n.what::bigint = had.id
+                LEFT JOIN awty.future_job AS p ON p.id = had.id WHERE n.what IS NULL AND p.id IS NULL";
+    assert_eq!(cluster.value::<i64>(database, lost), 0, "pending in the dump, and never run");
+    assert!(cluster.value::<i64>(database, "SELECT count(*) FROM shop.had") >= 200);
+    clients::judge_effects(cluster, database);
+}
+
+/// P1, P3, P4: pg_dump in parallel beside clients and runs, restored in parallel.
+#[test]
+fn a_parallel_dump_under_load_is_held_and_then_runs_once() {
+    let shop = at_work();
+    let placing = clients::place(&shop, &[]);
+    clients::await_more_runs(&shop.cluster, "postgres");
+    dump_in_parallel(&shop);
+    shop.run("SELECT awty.resume('later')");
+    placing.judge(&shop);
+}
+
+/// P4, P10: a dump that takes its time holds up no run and no client; neither does one of the whole server, which is complete.
+#[test]
+fn a_slow_dump_holds_up_nobody() {
+    let shop = at_work();
+    let placing = clients::place(&shop, &[]);
+    clients::await_more_runs(&shop.cluster, "postgres");
+    let mut dump = shop.cluster.tool("pg_dump").args(["-d", "postgres"]).stdout(Stdio::piped()).spawn().unwrap();
+    // Nobody reads what it writes, so it stops in the middle, with its snapshot and all its locks.
+    let stopped = "SELECT EXISTS (SELECT FROM pg_stat_activity AS a JOIN pg_locks AS l USING (pid)
+                                  WHERE a.application_name = 'pg_dump'
+                                    AND l.relation = 'awty.future_job'::regclass)";
+    shop.await_true("a dump that has stopped", stopped);
+    for _ in 0..3 {
+        clients::await_more_runs(&shop.cluster, "postgres");
+    }
+    assert!(shop.cluster.value::<bool>("postgres", stopped), "it has not been there all the time");
+    let mut script = Vec::new();
+    dump.stdout.take().unwrap().read_to_end(&mut script).unwrap();
+    assert!(dump.wait().unwrap().success());
+    shop.cluster.execute("postgres", &["CREATE DATABASE slowly"]);
+    let plain = file(&shop, "plain");
+    std::fs::write(&plain, script).unwrap();
+    load(&shop.cluster, "slowly", &plain);
+    expect_held_then_run_once(&shop.cluster, "slowly", &["later"]);
+
+    let all = file(&shop, "all");
+    run(shop.cluster.tool("pg_dumpall").arg("-f").arg(&all));
+    shop.run("SELECT awty.resume('later')");
+    placing.judge(&shop);
+    let other = Cluster::builder().own_identity().start();
+    // It has the superuser already.
+    let text = std::fs::read_to_string(&all).unwrap().replace("CREATE ROLE postgres;", "");
+    std::fs::write(&all, text).unwrap();
+    load(&other, "postgres", &all);
+    expect_held_then_run_once(&other, "postgres", &["later"]);
+    // The copy of before was adopted where it was.
+    assert!(other.value::<bool>("slowly", "SELECT held FROM awty.status"));
+}
+
+#[track_caller]
+fn load(cluster: &Cluster, database: &str, script: &Path) {
+    run(cluster.tool("psql").args(["-Xq", "-v", "ON_ERROR_STOP=1", "-d", database, "-f"]).arg(script));
+}
