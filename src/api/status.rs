@@ -2,6 +2,7 @@
 
 use crate::board::{self, Trouble};
 use crate::error::Error;
+use crate::store::origin;
 use crate::{catalog, settings};
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::pg_sys;
@@ -33,7 +34,13 @@ fn runtime() -> TableIterator<
     let last_slot_run = line
         .filter(|line| line.last_slot_run != 0)
         .and_then(|line| TimestampWithTimeZone::try_from(line.last_slot_run).ok());
-    let trouble = line.map_or(Trouble::None, |line| line.trouble).as_str();
+    // The board only knows what the last visit has found.
+    let trouble = match line.map_or(Trouble::None, |line| line.trouble) {
+        _ if !origin::is_library_version() => Trouble::OtherVersion,
+        Trouble::OtherVersion => Trouble::None,
+        other => other,
+    };
+    let trouble = trouble.as_str();
     TableIterator::once((settings::enabled(), slot, last_slot_run, i32::try_from(workers).unwrap_or(i32::MAX), trouble))
 }
 

@@ -16,3 +16,4 @@ mod replication;
 #[allow(dead_code)] // lifecycle needs more of it
 #[path = "../lifecycle/shop.rs"]
 mod shop;
+mod status;

@@ -1,0 +1,170 @@
+//! What `awty.status` says in each state in which nothing runs, or not everything, and when that is over.
+
+use crate::clients::{self, NOTE_ID};
+use crate::shop::Shop;
+use awty_testkit::{Cluster, PATIENCE};
+use std::path::{Path, PathBuf};
+
+/// The columns that tell of a state.
+fn expect(shop: &Shop, what: &str, condition: &str) {
+    shop.await_true(what, &format!("SELECT {condition} FROM awty.status"));
+}
+
+/// P7: a role that cannot connect: enabled, not held, its check overdue, and why; afterwards no longer overdue.
+#[test]
+fn a_role_that_cannot_connect_is_shown() {
+    let shop = Shop::open();
+    shop.job("note", NOTE_ID, "");
+    shop.cluster.create_user("postgres", "other");
+    let placing = clients::place(&shop, &[]);
+    clients::await_more_runs(&shop.cluster, "postgres");
+    // Neither the superuser nor who is connected already needs it.
+    shop.cluster.execute("postgres", &["REVOKE CONNECT ON DATABASE postgres FROM PUBLIC"]);
+    expect(&shop, "the reason", "enabled AND NOT held AND why IS NULL AND last_error LIKE '%no LOGIN or no CONNECT%'");
+    expect(
+        &shop,
+        "the backlog",
+        "lag > '2 s' AND oldest_overdue < now() AND pending > 0 AND held_checks = 0 AND workers = 0",
+    );
+    shop.cluster.execute("postgres", &["GRANT CONNECT ON DATABASE postgres TO PUBLIC"]);
+    placing.judge(&shop);
+    expect(
+        &shop,
+        "the end of it",
+        "lag = '0' AND oldest_overdue IS NULL AND pending < 1000 AND last_slot_run IS NOT NULL",
+    );
+}
+
+/// Slots for background workers, but for the launcher's.
+const FREE: u32 = 4;
+
+/// All slots for background workers are taken by parallel queries until the value is dropped: then the queries are cancelled.
+struct Taken(Vec<std::thread::JoinHandle<()>>);
+
+impl Taken {
+    fn all(shop: &Shop) -> Self {
+        shop.cluster.execute(
+            "postgres",
+            &[
+                "CREATE TABLE public.hog (n integer, filler text) WITH (fillfactor = 10, parallel_workers = 100)",
+                "ALTER TABLE public.hog ALTER filler SET STORAGE PLAIN",
+                "INSERT INTO public.hog SELECT n, repeat('x', 500) FROM generate_series(1, 200) AS n",
+            ],
+        );
+        let query = "SET max_parallel_workers = 100; SET max_parallel_workers_per_gather = 100;
+                     SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
+                     SELECT count(pg_sleep(60)) FROM hog";
+        let mut queries = Vec::new();
+        // Later ones take what processes of awty have left meanwhile.
+        let taken = format!("SELECT count(*) = {FREE} FROM pg_stat_activity WHERE backend_type = 'parallel worker'");
+        shop.cluster.await_that("all slots to be taken", PATIENCE, || {
+            if shop.cluster.value("postgres", &taken) {
+                return Ok(());
+            }
+            if queries.len() < 50 {
+                let mut client = shop.cluster.superuser("postgres");
+                queries.push(std::thread::spawn(move || drop(client.batch_execute(query))));
+            }
+            Err(format!("{} queries", queries.len()))
+        });
+        Self(queries)
+    }
+
+    fn end(self, shop: &Shop) {
+        let cancel = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE backend_type = 'client backend' AND query LIKE '%FROM hog'";
+        shop.cluster.value::<i64>("postgres", cancel);
+        self.0.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+}
+
+/// P7, P9: no room for a worker: what to raise, and how much waits; when there is room again, all of it runs.
+#[test]
+fn a_server_without_room_is_shown() {
+    let slots = (FREE + 1).to_string();
+    let server = Cluster::builder().set("max_worker_processes", &slots).set("max_logical_replication_workers", "0");
+    let shop = Shop::on(server.start());
+    shop.job("note", NOTE_ID, "");
+    let taken = Taken::all(&shop);
+    let placing = clients::place(&shop, &[]);
+    expect(&shop, "the reason", "enabled AND NOT held AND last_error LIKE '%max_worker_processes%'");
+    expect(&shop, "the backlog", "lag > '1 s' AND oldest_overdue < now() AND pending > 0");
+    taken.end(&shop);
+    placing.judge(&shop);
+    expect(&shop, "the end of it", "lag = '0' AND oldest_overdue IS NULL");
+}
+
+/// P9: not enabled: nothing runs, and the status says so; what was missed runs when it is enabled.
+#[test]
+fn a_server_that_is_not_enabled_is_shown() {
+    let shop = Shop::open();
+    shop.job("note", NOTE_ID, "");
+    let placing = clients::place(&shop, &[]);
+    clients::await_more_runs(&shop.cluster, "postgres");
+    for enabled in ["off", "on"] {
+        shop.cluster.configure(&format!("awty.enabled = {enabled}"));
+        shop.cluster.reload();
+        if enabled == "off" {
+            expect(&shop, "the state", "NOT enabled AND NOT held AND lag > '2 s' AND pending > 0 AND workers = 0");
+        }
+    }
+    placing.judge(&shop);
+    expect(&shop, "the end of it", "enabled AND lag = '0' AND oldest_overdue IS NULL");
+}
+
+/// P3, P9: rows of another database, also those that a restore is bringing: held, and the call that ends it.
+#[test]
+fn a_database_that_is_held_is_shown() {
+    let shop = Shop::open();
+    clients::await_all_done(&shop.cluster, "postgres");
+    shop.cluster.execute("postgres", &["CREATE DATABASE template_of_d"]);
+    clients::furnish(&shop.cluster, "template_of_d");
+    shop.cluster.execute(
+        "template_of_d",
+        &["SELECT awty.schedule('orders', i::text, 'note', after => '1 s') FROM generate_series(1, 50) AS i"],
+    );
+    shop.cluster.execute("postgres", &["CREATE DATABASE d TEMPLATE template_of_d"]);
+    let held = "SELECT enabled AND held AND why LIKE '%awty.adopt()%' AND pending = 50 AND workers = 0 AND lag > '1 s' FROM awty.status";
+    shop.cluster.await_sql("d", "the state", held);
+    clients::await_all_done(&shop.cluster, "template_of_d");
+    clients::judge_effects(&shop.cluster, "template_of_d");
+    assert!(shop.cluster.value::<bool>("d", held));
+    shop.cluster.execute("d", &["SELECT awty.adopt()"]);
+    clients::await_all_done(&shop.cluster, "d");
+    let free = "SELECT NOT held AND why IS NULL AND lag = '0' AND last_error IS NULL FROM awty.status";
+    shop.cluster.await_sql("d", "the end of it", free);
+    clients::judge_effects(&shop.cluster, "d");
+}
+
+/// A library beside scripts of another version, see `extension`.
+struct Script(PathBuf);
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        drop(std::fs::remove_file(&self.0));
+    }
+}
+
+/// P9: objects of another version than the library's: which command ends it; also right after a start.
+#[test]
+fn another_version_is_shown() {
+    let mut shop = Shop::on(Cluster::builder().start());
+    shop.job("note", NOTE_ID, "");
+    let directory: String =
+        shop.cluster.value("postgres", "SELECT setting || '/extension' FROM pg_config WHERE name = 'SHAREDIR'");
+    let here: String = shop.cluster.value("postgres", "SELECT extversion FROM pg_extension WHERE extname = 'awty'");
+    let scripts = [(here.as_str(), "other"), ("other", here.as_str())].map(|(from, to)| {
+        let file = Path::new(&directory).join(format!("awty--{from}--{to}.sql"));
+        std::fs::write(&file, "SELECT 1").unwrap();
+        Script(file)
+    });
+    shop.cluster.execute("postgres", &["ALTER EXTENSION awty UPDATE TO 'other'"]);
+    expect(&shop, "the reason", "enabled AND NOT held AND last_error LIKE '%ALTER EXTENSION awty UPDATE%'");
+    shop.cluster.restart();
+    expect(&shop, "the reason after a start", "last_error LIKE '%ALTER EXTENSION awty UPDATE%' AND workers = 0");
+    shop.cluster.execute("postgres", &[&format!("ALTER EXTENSION awty UPDATE TO '{here}'")]);
+    let placing = clients::place(&shop, &["55000"]);
+    clients::await_more_runs(&shop.cluster, "postgres");
+    placing.judge(&shop);
+    expect(&shop, "the end of it", "last_error IS NULL AND lag = '0'");
+    drop(scripts);
+}
