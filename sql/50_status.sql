@@ -33,10 +33,10 @@ SELECT pg_catalog.current_database() AS database,
 FROM awty.runtime() AS runtime
 CROSS JOIN LATERAL (
     SELECT (pg_catalog.count(*) FILTER (WHERE
-                o.identity OPERATOR(pg_catalog.<>) (SELECT s.last_value FROM awty.identity AS s)
-                OR o.database OPERATOR(pg_catalog.<>)
+                coalesce(o.identity OPERATOR(pg_catalog.<>) (SELECT s.last_value FROM awty.identity AS s), true)
+                OR coalesce(o.database OPERATOR(pg_catalog.<>)
                    (SELECT d.oid FROM pg_catalog.pg_database AS d
-                    WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database())) OPERATOR(pg_catalog.>) 0
+                    WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()), true)) OPERATOR(pg_catalog.>) 0
             -- A restore that is going on: jobs or checks are there, and nothing says yet whence.
             OR pg_catalog.count(*) OPERATOR(pg_catalog.=) 0
                AND (EXISTS (SELECT FROM awty.job) OR EXISTS (SELECT FROM awty.future_job)))

@@ -11,6 +11,8 @@ use crate::clock::{self, Timestamp};
 use crate::store::future_job::Candidate;
 use awty_core::{Answer, Check, Time};
 use pgrx::{FromDatum, pg_sys};
+use std::cell::RefCell;
+use std::collections::HashSet;
 
 /// `awty.future_job`, opened for the length of a transaction.
 pub struct Table(pg_sys::Relation);
@@ -65,7 +67,11 @@ impl Table {
             let found = pg_sys::ffi::pg_guard_ffi_boundary(|| fetch(relation, &mut tid, snapshot, slot));
             let datum = found.then(|| pg_sys::ExecFetchSlotHeapTupleDatum(slot));
             pg_sys::ExecDropSingleTupleTableSlot(slot);
-            self.decode(datum?, tid).filter(|row| row.id == candidate.id)
+            let row = self.decode(datum?, tid);
+            if row.is_none() {
+                say_invalid(candidate.id);
+            }
+            row.filter(|row| row.id == candidate.id)
         }
     }
 
@@ -147,6 +153,16 @@ impl Row {
     /// What the guards look at.
     pub fn check(&self) -> Check {
         Check { slot: self.slot, check_count: self.check_count.unsigned_abs(), attempt: self.attempt.unsigned_abs() }
+    }
+}
+
+/// Says once that a check has a row that cannot be read: an administrator has been there.
+fn say_invalid(id: i64) {
+    thread_local! {
+        static SAID: RefCell<HashSet<i64>> = RefCell::default();
+    }
+    if SAID.with_borrow_mut(|said| said.insert(id)) {
+        pgrx::log!("awty: check {id} has an invalid row in awty.future_job, and is not run");
     }
 }
 

@@ -4,6 +4,7 @@ use super::statement::statement;
 use super::{arg, statement::Arg};
 use crate::owner::bracket;
 use pgrx::IntoDatum;
+use std::collections::BTreeMap;
 
 statement!(
     upsert,
@@ -14,7 +15,14 @@ statement!(
 
 statement!(delete_one, [INT4OID], c"DELETE FROM awty.intent WHERE worker = $1");
 
-statement!(delete_others, [INT4ARRAYOID], c"DELETE FROM awty.intent WHERE NOT worker = ANY ($1) RETURNING check_ids");
+// One id per row: an array that an administrator has written need not be one of this program's.
+statement!(
+    delete_others,
+    [INT4ARRAYOID],
+    c"WITH gone AS (DELETE FROM awty.intent WHERE NOT worker = ANY ($1) RETURNING worker, check_ids)
+      SELECT g.worker, u.id FROM gone AS g CROSS JOIN LATERAL pg_catalog.unnest(g.check_ids) AS u (id)
+      WHERE u.id IS NOT NULL"
+);
 
 statement!(count_others, [INT4ARRAYOID], c"SELECT 1 FROM awty.intent WHERE NOT worker = ANY ($1) LIMIT 1");
 
@@ -42,8 +50,14 @@ pub fn take_others(workers: Vec<i32>) -> Vec<Vec<i64>> {
         if count_others(|s| s.query(&[array(workers.clone())], |rows| rows.len())) == 0 {
             return Vec::new();
         }
+        let mut named: BTreeMap<i32, Vec<i64>> = BTreeMap::new();
         delete_others(|s| {
-            s.query(&[array(workers)], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect())
-        })
+            s.query(&[array(workers)], |rows| {
+                for (worker, id) in (0..rows.len()).filter_map(|row| Some((rows.get(row, 1)?, rows.get(row, 2)?))) {
+                    named.entry(worker).or_default().push(id);
+                }
+            });
+        });
+        named.into_values().collect()
     })
 }

@@ -10,8 +10,9 @@ use crate::text::Text;
 statement!(
     count_foreign,
     [OIDOID],
-    c"SELECT pg_catalog.count(*) FILTER (WHERE o.identity <> i.last_value OR o.database <> $1 OR o.identity IS NULL
-                 AND (EXISTS (SELECT FROM awty.job) OR EXISTS (SELECT FROM awty.future_job)))
+    c"SELECT pg_catalog.count(*) FILTER (WHERE CASE WHEN o.ctid IS NULL
+                 THEN EXISTS (SELECT FROM awty.job) OR EXISTS (SELECT FROM awty.future_job)
+                 ELSE o.identity IS DISTINCT FROM i.last_value OR o.database IS DISTINCT FROM $1 END)
       FROM awty.identity AS i LEFT JOIN awty.origin AS o ON true"
 );
 

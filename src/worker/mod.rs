@@ -383,7 +383,8 @@ fn jobs_of(role: pg_sys::Oid) -> Vec<job::Job> {
         }
     });
     for (name, message) in invalid {
-        let name: String = name.to_string().chars().take(64).collect();
+        let [name, message] =
+            [(name.to_string(), 64), (message, 200)].map(|(text, most)| text.chars().take(most).collect::<String>());
         pgrx::log!("awty: job \"{name}\" of role {} has an invalid row in awty.job: {message}", role.to_u32());
     }
     jobs

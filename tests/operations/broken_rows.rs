@@ -1,82 +1,226 @@
 //! Rows that no function of awty would have written: a superuser may write anything.
+//!
+//! Every column of every table gets NULL, the ends of its type and nonsense, each in a row of its own; what would refuse that is
+//! dropped before. All are broken at the same time, so a failure names none: see the server's log.
 
+use crate::clients;
 use crate::shop::{NOTE, Shop};
+use awty_testkit::{Cluster, Stop};
 
-/// Each breaks one row of the check or job `bad`; constraints that would refuse it are dropped before.
-const BREAKS: [&str; 30] = [
-    "UPDATE awty.job SET function_name = 'missing' WHERE name = 'bad'",
-    "UPDATE awty.job SET function_schema = '' WHERE name = 'bad'",
-    "UPDATE awty.job SET role = 0 WHERE name = 'bad'",
-    "UPDATE awty.job SET role = 4294967295 WHERE name = 'bad'",
-    "UPDATE awty.job SET set_based = true WHERE name = 'bad'",
-    "UPDATE awty.job SET slot = '7 s' WHERE name = 'bad'",
-    "UPDATE awty.job SET slot = '-1 s' WHERE name = 'bad'",
-    "UPDATE awty.job SET slot = '178000000 years' WHERE name = 'bad'",
-    "UPDATE awty.job SET timeout = '-1 s' WHERE name = 'bad'",
-    "UPDATE awty.job SET timeout = '178000000 years' WHERE name = 'bad'",
-    "UPDATE awty.job SET max_checks = -1 WHERE name = 'bad'",
-    "UPDATE awty.job SET max_horizon = '-1 s' WHERE name = 'bad'",
-    "UPDATE awty.job SET max_attempts = 0 WHERE name = 'bad'",
-    "UPDATE awty.job SET retry_after = '-178000000 years' WHERE name = 'bad'",
-    "UPDATE awty.job SET on_missed = 'never' WHERE name = 'bad'",
-    "UPDATE awty.job SET keep_history = '' WHERE name = 'bad'",
-    "UPDATE awty.job SET max_lateness = '-1 s' WHERE name = 'bad'",
-    "UPDATE awty.job SET allowed = '{0,4294967295}' WHERE name = 'bad'",
-    "UPDATE awty.job SET resumed_at = 'infinity' WHERE name = 'bad'",
-    "UPDATE awty.job SET name = repeat('x', 100000) WHERE name = 'bad'",
-    "UPDATE awty.future_job SET job = 'nobody''s' WHERE job = 'bad'",
-    "UPDATE awty.future_job SET entity_name = '', entity_key = repeat('x', 2000) WHERE job = 'bad'",
-    "UPDATE awty.future_job SET args = 'null' WHERE job = 'bad'",
-    "UPDATE awty.future_job SET first_check_at = 'infinity' WHERE job = 'bad'",
-    "UPDATE awty.future_job SET next_check_at = '-infinity' WHERE job = 'bad'",
-    "UPDATE awty.future_job SET next_check_at = '4713-01-01 BC' WHERE job = 'bad'",
-    "UPDATE awty.future_job SET check_count = -5, attempt = -2147483648 WHERE job = 'bad'",
-    "UPDATE awty.future_job SET scheduled_by = 0 WHERE job = 'bad'",
-    "INSERT INTO awty.tally SELECT id, -1, 2147483647 FROM awty.future_job WHERE job = 'bad'",
-    "INSERT INTO awty.intent VALUES (2147483647, '{}'), (-1, '{-1,0}')",
-];
+/// Values of a type, as they stand in SQL.
+const VALUES: &str = "CREATE TABLE public.bad_value AS
+    SELECT typ, value FROM (VALUES
+        ('text', ARRAY['NULL', '''''', 'repeat(''x'', 100000)', '''no such''', 'E''\\n\\001%s''']),
+        ('integer', ARRAY['NULL', '-2147483648', '2147483647', '-1', '0']),
+        ('bigint', ARRAY['NULL', '-9223372036854775808', '9223372036854775807', '-1', '0']),
+        ('boolean', ARRAY['NULL', 'false', 'true']),
+        ('interval', ARRAY['NULL', '''-178000000 years''', '''178000000 years''', '''-1 us''', '''0''', '''1 mon -30 days 7 s''']),
+        ('timestamp with time zone',
+         ARRAY['NULL', '''-infinity''', '''infinity''', '''4714-11-24 BC''', '''294276-12-31''', '''2000-01-01''']),
+        ('regrole', ARRAY['NULL', '0', '4294967295', '10']),
+        ('oid', ARRAY['NULL', '0', '4294967295']),
+        ('jsonb', ARRAY['NULL', '''null''', '''\"\"''', '(repeat(''['', 1000) || repeat('']'', 1000))::jsonb']),
+        ('regrole[]', ARRAY['NULL', '''{}''', '''{NULL}''', '''{0,4294967295}''', '''{{0,1},{2,3}}''', '''[-3:-2]={0,1}''']),
+        ('bigint[]', ARRAY['NULL', '''{}''', '''{NULL}''', '''{NULL,-1,0}''', '''{{1,2},{3,4}}''', '''[-3:-2]={1,2}''',
+                           'array_fill(0::bigint, ARRAY[100000])'])
+    ) AS t (typ, list), unnest(list) AS value";
 
-/// P7: a row that was broken by hand stops itself at most, and nothing that is said of it is an internal error.
+/// Drops what would refuse such rows.
+const UNGUARD: &str = "DO $$
+    DECLARE c record;
+    BEGIN
+        FOR c IN SELECT conrelid::regclass AS t, conname FROM pg_constraint JOIN pg_class AS r ON r.oid = conrelid
+                 WHERE contype IN ('c', 'p', 'u') AND relnamespace = 'awty'::regnamespace AND conname <> 'intent_pkey' LOOP
+            -- The keys that awty's own statements rely on stay, as unique indexes.
+            EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', c.t, c.conname);
+        END LOOP;
+        FOR c IN SELECT attrelid::regclass AS t, attname, attidentity FROM pg_attribute JOIN pg_class AS r ON r.oid = attrelid
+                 WHERE relnamespace = 'awty'::regnamespace AND relkind IN ('r', 'p') AND attnum > 0
+                   AND attnotnull AND NOT attisdropped AND NOT relispartition LOOP
+            IF c.attidentity <> '' THEN
+                EXECUTE format('ALTER TABLE %s ALTER %I SET GENERATED BY DEFAULT', c.t, c.attname);
+            ELSIF (c.t::text, c.attname) <> ('awty.intent', 'worker') THEN
+                EXECUTE format('ALTER TABLE %s ALTER %I DROP NOT NULL', c.t, c.attname);
+            END IF;
+        END LOOP;
+    END $$;
+    CREATE UNIQUE INDEX ON awty.job (name);
+    CREATE UNIQUE INDEX ON awty.future_job (id);
+    CREATE UNIQUE INDEX ON awty.future_job (entity_name, entity_key, job);
+    CREATE UNIQUE INDEX ON awty.tally (check_id);
+    CREATE UNIQUE INDEX ON awty.origin (identity)";
+
+/// Runs one statement for each column of a table and each bad value; in it, COLUMN, VALUE and NUMBER stand for these. What is
+/// refused nevertheless is not broken.
+fn break_each(shop: &Shop, table: &str, statement: &str) {
+    let script = format!(
+        "DO $do$
+         DECLARE c record; broken integer := 0;
+         BEGIN
+             FOR c IN SELECT row_number() OVER (ORDER BY attnum, value) AS n, attname, value
+                      FROM pg_attribute JOIN public.bad_value ON typ = format_type(atttypid, atttypmod)
+                      WHERE attrelid = '{table}'::regclass AND attnum > 0 AND NOT attisdropped LOOP
+                 BEGIN
+                     EXECUTE replace(replace(replace($${statement}$$, 'COLUMN', quote_ident(c.attname)),
+                                             'VALUE', c.value), 'NUMBER', c.n::text);
+                     broken := broken + 1;
+                 EXCEPTION WHEN unique_violation OR datetime_field_overflow OR interval_field_overflow OR not_null_violation
+                                OR program_limit_exceeded THEN
+                     RAISE LOG 'not broken: % = %: %', c.attname, c.value, SQLERRM;
+                 END;
+             END LOOP;
+             IF broken < 8 THEN RAISE 'only % rows were broken', broken; END IF;
+         END $do$"
+    );
+    if let Err(error) = shop.cluster.superuser("postgres").batch_execute(&script) {
+        panic!("{table}: {error:?}");
+    }
+}
+
+/// Has the database visited, and runs what is due for two roles; also after a crash, when more is read.
+#[track_caller]
+fn expect_others_go_on(shop: &mut Shop, what: &str) {
+    for time in ["before", "after"] {
+        let key = format!("{what} {time}");
+        println!("{key}");
+        shop.run("SELECT awty.pause('good'), awty.resume('good')");
+        shop.schedule(&key, "good", "after => '0'");
+        assert_eq!(shop.end_of(&key).outcome, "done", "{key}");
+        let other = "SELECT awty.schedule('orders', $1, 'other', after => '0')";
+        let mut client = shop.cluster.client("postgres", "other");
+        client.query_one(other, &[&format!("other {key}")]).unwrap();
+        assert_eq!(shop.end_of(&format!("other {key}")).outcome, "done", "{key}");
+        // What reads all of it does so, and what names it says so.
+        shop.cluster.psql("postgres", "SELECT * FROM awty.status; SELECT count(f::text) FROM awty.future_job AS f");
+        if time == "before" {
+            shop.cluster.stop(Stop::Immediate);
+            shop.cluster.start();
+        }
+    }
+}
+
+/// P7, P3: a row that was broken by hand stops itself at most, also over a crash, and nothing that is said of it is an internal
+/// error. What is said of a job or check names its row.
 #[test]
 fn a_broken_row_stops_only_itself() {
-    let shop = Shop::open();
+    let mut shop = Shop::on(Cluster::builder().set("awty.history_retention", "30d").start());
     shop.job("bad", NOTE, "");
     shop.job("good", NOTE, "");
-    shop.cluster.execute(
-        "postgres",
-        &["DO $$
-           DECLARE c record;
-           BEGIN
-               FOR c IN SELECT conrelid::regclass AS t, conname FROM pg_constraint
-                        WHERE contype = 'c' AND conrelid IN ('awty.job'::regclass, 'awty.future_job'::regclass) LOOP
-                   EXECUTE format('ALTER EXTENSION awty DROP TABLE %s', c.t);
-                   EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', c.t, c.conname);
-                   EXECUTE format('ALTER EXTENSION awty ADD TABLE %s', c.t);
-               END LOOP;
-           END $$"],
-    );
-    for (number, script) in BREAKS.iter().enumerate() {
-        println!("{script}");
-        shop.schedule("bad", "bad", "after => '0'");
-        let mut dba = shop.cluster.superuser("postgres");
-        // Some are refused all the same; then there is nothing broken.
-        if let Err(error) = dba.batch_execute(script) {
-            println!("  refused: {error}");
-        }
-        let key = format!("good {number}");
-        shop.schedule(&key, "good", "after => '0'");
-        assert_eq!(shop.end_of(&key).outcome, "done", "{script}");
-        // What reads all of it does so.
-        shop.cluster.psql("postgres", "SELECT * FROM awty.status");
-        // As it was.
-        dba.batch_execute(
-            "TRUNCATE awty.future_job, awty.tally, awty.intent; DELETE FROM awty.job WHERE name <> 'good'",
+    shop.cluster.create_user("postgres", "other");
+    shop.cluster
+        .client("postgres", "other")
+        .batch_execute(
+            "CREATE FUNCTION other.job(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
+             SELECT awty.register('other', 'other.job')",
         )
         .unwrap();
-        shop.run("SELECT awty.register('bad', 'shop.bad')");
-    }
+    shop.cluster.execute("postgres", &[VALUES]);
+    let partitions = "SELECT count(*) > 8 FROM pg_inherits WHERE inhparent = 'awty.future_job_history'::regclass";
+    shop.await_true("the partitions", partitions);
+    shop.cluster.superuser("postgres").batch_execute(UNGUARD).unwrap();
+    let again = "TRUNCATE awty.future_job, awty.tally, awty.intent, awty.future_job_history_default;
+                 DELETE FROM awty.job WHERE name NOT IN ('good', 'other', 'bad') OR name IS NULL";
+
+    break_each(
+        &shop,
+        "awty.job",
+        "SELECT awty.register('bad NUMBER', 'shop.bad', run_as => 'shop');
+         SELECT awty.schedule('orders', 'bad NUMBER', 'bad NUMBER', after => '0');
+         UPDATE awty.job SET COLUMN = VALUE WHERE name = 'bad NUMBER'",
+    );
+    expect_others_go_on(&mut shop, "job");
+    shop.cluster.superuser("postgres").batch_execute(again).unwrap();
+
+    break_each(
+        &shop,
+        "awty.future_job",
+        "SELECT awty.schedule('orders', 'bad NUMBER', 'bad', after => '0');
+         UPDATE awty.future_job SET COLUMN = VALUE WHERE entity_key = 'bad NUMBER'",
+    );
+    expect_others_go_on(&mut shop, "future_job");
+    shop.cluster.superuser("postgres").batch_execute(again).unwrap();
+
+    break_each(
+        &shop,
+        "awty.tally",
+        "SELECT awty.schedule('orders', 'bad NUMBER', 'bad', after => '0');
+         UPDATE awty.future_job SET check_count = 1, attempt = 1 WHERE entity_key = 'bad NUMBER';
+         INSERT INTO awty.tally (check_id, crashes) SELECT id, 1 FROM awty.future_job WHERE entity_key = 'bad NUMBER';
+         UPDATE awty.tally SET COLUMN = VALUE
+         WHERE check_id = (SELECT id FROM awty.future_job WHERE entity_key = 'bad NUMBER')",
+    );
+    expect_others_go_on(&mut shop, "tally");
+    shop.cluster.superuser("postgres").batch_execute(again).unwrap();
+
+    break_each(
+        &shop,
+        "awty.intent",
+        "SELECT awty.schedule('orders', 'bad NUMBER', 'bad', after => '0');
+         INSERT INTO awty.intent SELECT 1000 + NUMBER, ARRAY[max(id)] FROM awty.future_job;
+         UPDATE awty.intent SET COLUMN = VALUE WHERE worker = 1000 + NUMBER",
+    );
+    expect_others_go_on(&mut shop, "intent");
+    shop.cluster.superuser("postgres").batch_execute(again).unwrap();
+
+    break_each(
+        &shop,
+        "awty.future_job_history_default",
+        "INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by,
+             scheduled_at, finished_at, run_time, check_count, attempts, outcome)
+         SELECT 1000 + NUMBER, 'bad', 'orders', 'bad', now(), now(), 'shop'::regrole, now(), '2000-01-01', '0', 1, 1, 'done';
+         UPDATE awty.future_job_history SET COLUMN = VALUE WHERE id = 1000 + NUMBER",
+    );
+    expect_others_go_on(&mut shop, "history");
+
     let log = shop.cluster.log_since(0);
-    assert!(!log.contains("XX000") && !log.contains("PANIC") && !log.contains("terminated by signal"), "{log}");
+    let bad = ["XX000", "PANIC", "terminated by signal", "panicked", "could not choose", "could not read"];
+    let bad: Vec<&str> = log.lines().filter(|line| bad.iter().any(|bad| line.contains(bad))).collect();
+    assert!(bad.is_empty(), "{bad:#?}");
+    let named = |parts: [&str; 2]| log.lines().any(|line| parts.iter().all(|part| line.contains(part)));
+    assert!(
+        named(["invalid row in awty.job", "job \"bad "]) && named(["awty: check ", "invalid row in awty.future_job"])
+    );
+    assert!(log.lines().all(|line| line.len() < 1000 || !line.contains("awty worker")), "a message has no end");
+}
+
+/// P3: whatever is broken in `awty.origin`, what the status says is what is done; and one call makes the database run again.
+#[test]
+fn a_broken_origin_holds_the_database_until_it_is_adopted() {
+    let shop = Shop::open();
+    shop.job("note", clients::NOTE_ID, "");
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "ALTER TABLE awty.origin DROP CONSTRAINT origin_pkey, ALTER identity DROP NOT NULL",
+            "CREATE UNIQUE INDEX ON awty.origin (identity)",
+        ],
+    );
+    shop.cluster.execute("postgres", &["ALTER TABLE awty.origin ALTER database DROP NOT NULL"]);
+    for broken in [
+        "UPDATE awty.origin SET identity = NULL",
+        "UPDATE awty.origin SET database = NULL",
+        "UPDATE awty.origin SET identity = NULL, database = NULL",
+        "UPDATE awty.origin SET identity = -9223372036854775808",
+        "UPDATE awty.origin SET identity = 9223372036854775807",
+        "UPDATE awty.origin SET database = 0",
+        "UPDATE awty.origin SET database = 4294967295",
+        "INSERT INTO awty.origin VALUES (1, 1)",
+        "INSERT INTO awty.origin VALUES (NULL, NULL)",
+        "DELETE FROM awty.origin",
+    ] {
+        println!("{broken}");
+        let position = shop.cluster.log_position();
+        shop.cluster.execute("postgres", &[broken, "SELECT awty.pause('note'), awty.resume('note')"]);
+        shop.cluster.await_log(&["awty dispatcher", "WARNING", "\"postgres\""], position);
+        shop.await_workers_gone();
+        assert!(shop.cluster.value::<bool>("postgres", "SELECT held FROM awty.status"), "{broken}");
+        shop.schedule(broken, "note", "after => '0'");
+        shop.await_true("it to be due", "SELECT lag > '0' FROM awty.status");
+        shop.cluster.execute("postgres", &["SELECT awty.adopt()"]);
+        assert_eq!(shop.end_of(broken).outcome, "done");
+        assert!(shop.cluster.value::<bool>("postgres", "SELECT NOT held FROM awty.status"), "{broken}");
+    }
+    clients::judge_effects(&shop.cluster, "postgres");
 }
 
 /// P5: a slot that no clock reaches back to is due, and does not hide from the launcher what else its role has to run.
