@@ -7,6 +7,19 @@ use awty_testkit::{Cluster, Stop};
 const UNTOLD: &str = "INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
     SELECT 'note', 'orders', $1, t, t, 'shop'::regrole, t FROM (SELECT date_trunc('second', now()) AS t) AS now";
 
+/// P5: a check is heard of when it is committed; no visit is needed for that.
+#[test]
+fn a_check_is_heard_of_at_its_commit() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    shop.schedule("before", "note", "after => '1 s'");
+    shop.end_of("before");
+    let no_visit = "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty dispatcher')";
+    shop.await_true("the visit to be over", no_visit);
+    shop.schedule("after", "note", "after => '1 s'");
+    assert_eq!(shop.end_of("after").outcome, "done");
+}
+
 /// P5: a visit that is asked for while the dispatcher is there is made when it is back, not at the next audit.
 #[test]
 fn a_visit_that_is_asked_for_during_another_is_made() {

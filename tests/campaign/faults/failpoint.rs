@@ -11,7 +11,6 @@ use super::processes::{self, IN_RUN};
 use crate::load::{DATABASES, ROLES, Shared};
 use crate::random::Random;
 use awty_testkit::poll;
-use awty_testkit::postgres::Client;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -110,15 +109,19 @@ fn provoke(shared: &Shared, step: &str) {
     } else if ["worker.leaving", "intent.cleared", "worker.left", "worker.caught_up", "worker.flushed"].contains(&step)
     {
         // All workers leave; what is due waits for a moment.
-        for value in ["off", "on"] {
-            let set = format!("ALTER SYSTEM SET awty.enabled = {value}");
-            let reload = |mut client: Client| {
-                client.batch_execute(&set).and_then(|()| client.batch_execute("SELECT pg_reload_conf()"))
-            };
-            let _ = shared.connect("postgres", "postgres").and_then(reload);
-            std::thread::park_timeout(Duration::from_millis(200));
-        }
+        let _ = enable(shared, "off");
+        std::thread::park_timeout(Duration::from_millis(200));
+        // The server may have gone down meanwhile.
+        let _ = poll("awty to be enabled", TO_COME_BY, || enable(shared, "on"));
+        std::thread::park_timeout(Duration::from_millis(200));
     }
+}
+
+fn enable(shared: &Shared, value: &str) -> Result<(), String> {
+    let mut client = shared.connect("postgres", "postgres").map_err(|error| error.to_string())?;
+    let set = format!("ALTER SYSTEM SET awty.enabled = {value}");
+    let reloaded = client.batch_execute(&set).and_then(|()| client.batch_execute("SELECT pg_reload_conf()"));
+    reloaded.map_err(|error| error.to_string())
 }
 
 /// Step and action, and how often it was crossed.
