@@ -4,14 +4,14 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build install demo demo-stop test campaign fmt lint clean
+.PHONY: help build install demo demo-stop test campaign bench bench-full fmt lint clean
 
 ifdef PG_CONFIG
 export PG_CONFIG
 endif
 
 help: ## list these commands
-	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name what; do printf '  make %-11s %s\n' "$$name" "$$what"; done
 	@echo
 	@echo "  PG_CONFIG=/path/to/pg_config   another PostgreSQL (14 to 18) than Debian's 15"
 	@echo "  make test ONLY=core,regress    some of the tests only (names: scripts/test --list)"
@@ -34,6 +34,12 @@ test: ## every test there is
 
 campaign: ## break what awty runs on and look for broken promises (MINUTES=3 SEED=1, FAULTS="KillWorker Promote")
 	@scripts/campaign "$(or $(MINUTES),3)" "$(or $(SEED),1)" $(FAULTS)
+
+bench: ## awty beside what one would pick instead, ten minutes; docs/performance.md (ONLY=ceiling,set SCALE=0.01 for a try)
+	@scripts/bench --scale "$(or $(SCALE),1)" --only "$(ONLY)"
+
+bench-full: ## the same with the large sizes, more than an hour
+	@scripts/bench --full --scale "$(or $(SCALE),1)" --only "$(ONLY)"
 
 fmt: ## format the Rust code
 	@cargo fmt --all

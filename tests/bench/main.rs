@@ -1,0 +1,91 @@
+//! The benchmark: awty beside what one would pick instead, and beside what PostgreSQL itself can do, all in one run.
+//!
+//! `bench [--full] [--scale FACTOR] [--only ROW,ROW]`, run by `make bench` and `make bench-full`. Each row makes a throwaway cluster
+//! of its own, keeps its results in `target/bench/<row>.json`, and the page `docs/performance.md` is written from all of them.
+//!
+//! Invariant: every ratio is of two things measured in turn in the same run, the median of at least five pairs.
+//! Does not: fail because something is slow; it says "short".
+
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // a program for developers: the panic is the report
+
+mod chart;
+mod insert;
+mod machine;
+mod options;
+mod pending;
+mod progress;
+mod report;
+mod results;
+mod shop;
+mod size;
+mod stats;
+mod work;
+
+use awty_testkit::checkout;
+use options::Options;
+use progress::say;
+use results::Outcome;
+use std::process::ExitCode;
+use std::time::Instant;
+
+/// A row of the table. Some have several figures.
+pub struct Row {
+    pub name: &'static str,
+    measure: fn(&Options) -> Outcome,
+}
+
+const fn row(name: &'static str, measure: fn(&Options) -> Outcome) -> Row {
+    Row { name, measure }
+}
+
+/// In the order of the report.
+pub const ROWS: &[Row] = &[
+    row("ceiling", work::ceiling),
+    row("set", work::set),
+    row("workers", work::workers),
+    row("insert", insert::insert),
+    row("pending", pending::pending),
+    row("snapshot", pending::snapshot),
+    row("wal", size::wal),
+];
+
+fn main() -> ExitCode {
+    let options = match Options::parse(std::env::args().skip(1)) {
+        Ok(options) => options,
+        Err(error) => {
+            eprintln!("{error}\nusage: bench [--full] [--scale FACTOR] [--only ROW,ROW] (run it by `make bench`)");
+            return ExitCode::from(2);
+        }
+    };
+    match run(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Result<(), String> {
+    // What a try measures means nothing: it is kept apart, and the page in docs/ stays.
+    let root = checkout().canonicalize().map_err(|error| error.to_string())?;
+    let kept = root.join(if options.is_try() { "target/bench/try" } else { "target/bench" });
+    std::fs::create_dir_all(&kept).map_err(|error| format!("{}: {error}", kept.display()))?;
+    let run = machine::describe(options);
+    say(&format!("{}; {}; sizes: {}", run.machine, run.server, run.sizes));
+    let mut measured = Vec::new();
+    for row in ROWS.iter().filter(|row| options.wants(row.name)) {
+        say(&format!("== {}", row.name));
+        let began = Instant::now();
+        let mut outcome = (row.measure)(options);
+        outcome.seconds = began.elapsed().as_secs_f64();
+        outcome.run = Some(run.clone());
+        results::save(&kept, &outcome)?;
+        measured.push(outcome);
+    }
+    println!("\n{}", report::table(&measured));
+    let page = if options.is_try() { kept.join("performance.md") } else { root.join("docs/performance.md") };
+    report::write(&kept, &page)?;
+    say(&format!("results are in {}, the page is {}", kept.display(), page.display()));
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! Rows 6 and 7: what must not matter: how much is waiting, and an old snapshot somewhere on the server.
+
+use crate::options::Options;
+use crate::progress::say;
+use crate::results::{Chart, Outcome, Wanted, readable};
+use crate::shop::{Shop, one};
+use crate::stats::{Pairs, median};
+use crate::work::{rates, speeds};
+
+/// Checks of the job `one` that are due from tomorrow on, spread over a day. They are written directly, as scheduling millions of
+/// them takes much longer, and looks the same afterwards.
+pub fn fill(shop: &Shop, database: &str, n: u32) {
+    say(&format!("   {} pending in {database}", readable(f64::from(n))));
+    let insert = format!(
+        "INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
+         SELECT 'one', 'later', i::text, slot, slot, 'shop'::regrole, now()
+         FROM (SELECT i, date_trunc('day', now()) + interval '1 day' + mod(i * 7919::bigint, 86400) * interval '1 s' AS slot
+               FROM generate_series(1, {n}) AS i) AS s"
+    );
+    shop.cluster.execute(database, &[&insert, "VACUUM ANALYZE awty.future_job", "CHECKPOINT"]);
+}
+
+/// Row 6: a slot's checks, with few and with many others pending. Each number has a database of its own, and they take turns.
+pub fn pending(options: &Options) -> Outcome {
+    let mut outcome = Outcome::new("pending");
+    let due = options.size(10_000, 10_000);
+    let mut numbers = vec![options.size(10_000, 10_000), options.size(1_000_000, 1_000_000)];
+    if options.full {
+        numbers.push(options.size(10_000_000, 10_000_000));
+    }
+    let shop = Shop::open(&[("awty.max_workers_per_role", "1")]);
+    for number in &numbers {
+        let database = name(*number);
+        shop.add(&database, crate::shop::ORDERS);
+        fill(&shop, &database, *number);
+    }
+    let run = |number: u32| shop.run_due(&name(number), &["one"], due).seconds;
+    let mut points = Vec::new();
+    for number in &numbers[1..] {
+        let what = format!("{} due with {} pending", readable(f64::from(due)), readable(f64::from(*number)));
+        let times = Pairs::measure(&what, options.rounds(), || run(*number), || run(numbers[0]));
+        let detail = rates(due, ["with many", "with few"], &times);
+        points.push((f64::from(numbers[0]), median(&times.theirs) * 1e3));
+        points.push((f64::from(*number), median(&times.ours) * 1e3));
+        let against = format!("with {} pending", readable(f64::from(numbers[0])));
+        outcome.ratio([&what, &against], &times, Wanted::AtMost(1.15), detail);
+    }
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points.dedup_by_key(|point| point.0);
+    outcome.charts.push(Chart {
+        name: "pending".into(),
+        title: format!("Time for {} due checks", readable(f64::from(due))),
+        x: "checks pending".into(),
+        y: "milliseconds".into(),
+        lines: vec![("awty, one worker".into(), points)],
+    });
+    outcome
+}
+
+fn name(pending: u32) -> String {
+    format!("pending_{pending}")
+}
+
+/// Row 7: row 1 while another session holds a snapshot that keeps every dead row from being removed.
+pub fn snapshot(options: &Options) -> Outcome {
+    let mut outcome = Outcome::new("snapshot");
+    let n = options.size(50_000, 200_000);
+    let shop = Shop::open(&[("awty.max_workers_per_role", "1")]);
+    let mut tenths = Vec::new();
+    let times = Pairs::measure(
+        "an old snapshot, none",
+        options.rounds(),
+        || {
+            let mut holder = shop.client("postgres");
+            holder.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM shop.orders LIMIT 1").unwrap();
+            let seconds = shop.run_due("postgres", &["one"], n).seconds;
+            tenths.push(last_tenth_by_first(&shop));
+            holder.batch_execute("COMMIT").unwrap();
+            seconds
+        },
+        || shop.run_due("postgres", &["one"], n).seconds,
+    );
+    let detail = rates(n, ["with", "without"], &times);
+    let what = ["due checks/s while another session holds an old snapshot", "without"];
+    outcome.ratio(what, &speeds(times), Wanted::AtLeast(0.8), detail);
+    let what = ["there: time for the last tenth", "time for the first tenth"];
+    outcome.value(what, median(&tenths), "×", Wanted::AtMost(1.0), String::new());
+    outcome.note("the last tenth by the first is to be at most 1; by chance it is above about as often as below.");
+    outcome
+}
+
+/// How long the last tenth of the checks took, by how long the first did.
+fn last_tenth_by_first(shop: &Shop) -> f64 {
+    let sql = "SELECT (extract(epoch FROM max(at) FILTER (WHERE tenth = 10) - min(at) FILTER (WHERE tenth = 10))
+                     / extract(epoch FROM max(at) FILTER (WHERE tenth = 1) - min(at) FILTER (WHERE tenth = 1)))::float8
+               FROM (SELECT finished_at AS at, ntile(10) OVER (ORDER BY finished_at) AS tenth FROM awty.future_job_history) AS h";
+    one(&mut shop.client("postgres"), sql, &[]).get(0)
+}

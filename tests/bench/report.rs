@@ -1,0 +1,111 @@
+//! The report: a table of all rows that have results, written between two markers of a page, so that prose around it stays.
+//!
+//! Does not: measure, or judge beyond "met" and "short".
+
+use crate::results::{Figure, Outcome, Run, Wanted, load, readable};
+use crate::{ROWS, chart};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+const BEGIN: &str = "<!-- results: begin; written by make bench -->";
+const END: &str = "<!-- results: end -->";
+
+/// Writes the page and its charts out of the results that there are.
+pub fn write(results: &Path, page: &Path) -> Result<(), String> {
+    let outcomes: Vec<Outcome> = ROWS.iter().filter_map(|row| load(results, row.name)).collect();
+    let directory = page.parent().unwrap_or(Path::new("."));
+    for chart in outcomes.iter().flat_map(|outcome| &outcome.charts) {
+        chart::draw(directory, chart).map_err(|error| format!("{}: {error}", chart.name))?;
+    }
+    let before = fs::read_to_string(page).unwrap_or_else(|_| format!("# Performance\n\n{BEGIN}\n{END}\n"));
+    let after = between_markers(&before, &table(&outcomes))?;
+    fs::write(page, after).map_err(|error| format!("{}: {error}", page.display()))
+}
+
+/// A page with other text between its markers.
+fn between_markers(page: &str, text: &str) -> Result<String, String> {
+    let parts = page.split_once(BEGIN).and_then(|(head, rest)| Some((head, rest.split_once(END)?.1)));
+    let (head, tail) = parts.ok_or_else(|| format!("the page lacks its markers: {BEGIN} and {END}"))?;
+    Ok(format!("{head}{BEGIN}\n{text}{END}{tail}"))
+}
+
+/// What was measured, as Markdown.
+pub fn table(outcomes: &[Outcome]) -> String {
+    let mut text = String::new();
+    let mut runs: Vec<&Run> = Vec::new();
+    for run in outcomes.iter().filter_map(|outcome| outcome.run.as_ref()) {
+        if !runs.contains(&run) {
+            runs.push(run);
+        }
+    }
+    let names = |run: &Run| {
+        let of_it = outcomes.iter().filter(|outcome| outcome.run.as_ref() == Some(run));
+        of_it.map(|outcome| outcome.row.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    for run in &runs {
+        let of = if runs.len() > 1 { format!("{}: ", names(run)) } else { String::new() };
+        let Run { began, commit, sizes, machine, load_before, server, .. } = run;
+        let _ = writeln!(
+            text,
+            "{of}{began}, commit {commit}, sizes: {sizes}. {server}; {machine}; load before it {load_before}.\n"
+        );
+    }
+    text.push_str("| row | measured | against | figure | least to most | wanted | | absolute |\n|---|---|---|--:|---|---|---|---|\n");
+    for outcome in outcomes {
+        outcome.figures.iter().for_each(|figure| text.push_str(&line(&outcome.row, figure)));
+    }
+    for outcome in outcomes {
+        outcome.notes.iter().for_each(|note| {
+            let _ = write!(text, "\n- {}: {note}", outcome.row);
+        });
+    }
+    text.push('\n');
+    for chart in outcomes.iter().flat_map(|outcome| &outcome.charts) {
+        let _ = write!(text, "\n![{}]({}.svg)\n", chart.title, chart.name);
+    }
+    if let Some(run) = runs.last() {
+        let _ = write!(text, "\nSettings: `{}`.\n", run.settings.join("`, `"));
+    }
+    text
+}
+
+fn line(row: &str, figure: &Figure) -> String {
+    let Figure { what, against, value, unit, spread, wanted, detail } = figure;
+    let spread = spread.map_or(String::new(), |[low, high]| format!("{} to {}", readable(low), readable(high)));
+    let limit = match wanted {
+        Wanted::AtLeast(least) => format!("≥ {least} {unit}"),
+        Wanted::AtMost(most) => format!("≤ {most} {unit}"),
+        Wanted::Nothing => String::new(),
+    };
+    let verdict = wanted.is_met_by(*value).map_or("", |met| if met { "met" } else { "**short**" });
+    format!(
+        "| {row} | {what} | {against} | {} {unit} | {spread} | {limit} | {verdict} | {detail} |\n",
+        readable(*value)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Pairs;
+
+    #[test]
+    fn prose_around_the_markers_stays() {
+        let page = format!("# P\nby hand\n{BEGIN}\nold\n{END}\nalso by hand\n");
+        let after = between_markers(&page, "new\n").unwrap();
+        assert_eq!(after, format!("# P\nby hand\n{BEGIN}\nnew\n{END}\nalso by hand\n"));
+        assert!(between_markers("without", "new").is_err());
+    }
+
+    #[test]
+    fn a_figure_that_falls_short_is_called_so() {
+        let mut outcome = Outcome::new("ceiling");
+        let pairs = Pairs { ours: vec![1.0], theirs: vec![2.0] };
+        outcome.ratio(["speed", "the ceiling"], &pairs, Wanted::AtLeast(0.7), "1/s".into());
+        outcome.ratio(["time", "the ceiling"], &pairs, Wanted::AtMost(0.7), "1/s".into());
+        let table = table(&[outcome]);
+        assert!(table.contains("| 0.50 × | 0.50 to 0.50 | ≥ 0.7 × | **short** |"), "{table}");
+        assert!(table.contains("| ≤ 0.7 × | met |"), "{table}");
+    }
+}

@@ -1,0 +1,166 @@
+//! What was measured, as it is kept: one JSON file per row, so that a run of some rows leaves the others as they are.
+//!
+//! Invariant: what is kept says where and when it was measured, at which commit and size.
+
+use crate::stats::{Pairs, median, spread};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::Path;
+
+/// What one row of the table came to.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Outcome {
+    pub row: String,
+    pub figures: Vec<Figure>,
+    pub charts: Vec<Chart>,
+    /// What was not measured, and why; what one has to know to read the figures.
+    pub notes: Vec<String>,
+    pub seconds: f64,
+    pub run: Option<Run>,
+}
+
+/// One figure.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Figure {
+    pub what: String,
+    pub against: String,
+    pub value: f64,
+    pub unit: String,
+    /// The least and the greatest of what `value` is the median of.
+    pub spread: Option<[f64; 2]>,
+    pub wanted: Wanted,
+    /// Absolute values, which hold for this machine only.
+    pub detail: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Wanted {
+    AtLeast(f64),
+    AtMost(f64),
+    /// It is shown, and that is all.
+    Nothing,
+}
+
+impl Wanted {
+    pub fn is_met_by(self, value: f64) -> Option<bool> {
+        match self {
+            Wanted::AtLeast(least) => Some(value >= least),
+            Wanted::AtMost(most) => Some(value <= most),
+            Wanted::Nothing => None,
+        }
+    }
+}
+
+/// A chart with logarithmic axes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Chart {
+    /// Of its file.
+    pub name: String,
+    pub title: String,
+    pub x: String,
+    pub y: String,
+    pub lines: Vec<(String, Vec<(f64, f64)>)>,
+}
+
+/// Where, when and of what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    pub began: String,
+    pub commit: String,
+    pub sizes: String,
+    pub machine: String,
+    pub load_before: String,
+    pub server: String,
+    pub settings: Vec<String>,
+}
+
+impl Outcome {
+    pub fn new(row: &str) -> Self {
+        let (figures, charts, notes) = (Vec::new(), Vec::new(), Vec::new());
+        Outcome { row: row.into(), figures, charts, notes, seconds: 0.0, run: None }
+    }
+
+    pub fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+
+    /// A ratio of pairs: the median of theirs.
+    pub fn ratio(&mut self, [what, against]: [&str; 2], pairs: &Pairs, wanted: Wanted, detail: String) {
+        let ratios = pairs.ratios();
+        self.figures.push(Figure {
+            what: what.into(),
+            against: against.into(),
+            value: median(&ratios),
+            unit: "×".into(),
+            spread: Some(spread(&ratios)),
+            wanted,
+            detail,
+        });
+    }
+
+    /// A value as it is.
+    pub fn value(&mut self, [what, against]: [&str; 2], value: f64, unit: &str, wanted: Wanted, detail: String) {
+        let (what, against, unit) = (what.into(), against.into(), unit.into());
+        self.figures.push(Figure { what, against, value, unit, spread: None, wanted, detail });
+    }
+}
+
+/// A number as people read it: three figures that count, thousands apart.
+pub fn readable(value: f64) -> String {
+    let digits = match value.abs() {
+        0.0 => 0,
+        small if small < 0.1 => 4,
+        small if small < 10.0 => 2,
+        small if small < 100.0 => 1,
+        _ => 0,
+    };
+    let text = format!("{value:.digits$}");
+    let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(whole, rest)| (whole, Some(rest)));
+    let mut spaced = String::new();
+    for (place, digit) in whole.chars().enumerate() {
+        if place > 0 && digit.is_ascii_digit() && (whole.len() - place) % 3 == 0 && spaced != "-" {
+            spaced.push(',');
+        }
+        spaced.push(digit);
+    }
+    fraction.map_or(spaced.clone(), |fraction| format!("{spaced}.{fraction}"))
+}
+
+pub fn save(directory: &Path, outcome: &Outcome) -> Result<(), String> {
+    let file = directory.join(format!("{}.json", outcome.row));
+    let json = serde_json::to_string_pretty(outcome).map_err(|error| error.to_string())?;
+    fs::write(&file, json + "\n").map_err(|error| format!("{}: {error}", file.display()))
+}
+
+pub fn load(directory: &Path, row: &str) -> Option<Outcome> {
+    let json = fs::read_to_string(directory.join(format!("{row}.json"))).ok()?;
+    serde_json::from_str(&json).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!(readable(1_234_567.8), "1,234,568");
+        assert_eq!(readable(0.9712), "0.97");
+        assert_eq!(readable(0.0123), "0.0123");
+        assert_eq!(readable(42.19), "42.2");
+        assert_eq!(readable(0.0), "0");
+        assert_eq!(readable(-1234.0), "-1,234");
+    }
+
+    #[test]
+    fn what_is_kept_can_be_read_again() {
+        let mut outcome = Outcome::new("try");
+        let pairs = Pairs { ours: vec![1.0, 2.0, 3.0], theirs: vec![2.0, 2.0, 2.0] };
+        outcome.ratio(["a", "b"], &pairs, Wanted::AtLeast(0.7), String::new());
+        let json = serde_json::to_string(&outcome).unwrap();
+        let again: Outcome = serde_json::from_str(&json).unwrap();
+        assert_eq!(again.figures[0].value, 1.0);
+        assert_eq!(again.figures[0].spread, Some([0.5, 1.5]));
+        assert_eq!(again.figures[0].wanted.is_met_by(1.0), Some(true));
+        assert_eq!(Wanted::AtMost(0.5).is_met_by(1.0), Some(false));
+    }
+}

@@ -1,0 +1,187 @@
+//! A throwaway cluster with the shop in it, and the two ways that most rows compare: awty runs a slot's checks, or one SQL
+//! statement does the same work on the same tables (*the ceiling*).
+//!
+//! Invariant: what is timed begins on vacuumed tables and after a checkpoint, and did all of its work, or the programme panics.
+//! Does not: put the client's time into awty's figures. Those come from the history that awty writes.
+
+use awty_testkit::postgres::{Client, Row};
+use awty_testkit::{Cluster, poll};
+use chrono::{DateTime, Utc};
+use std::time::{Duration, Instant};
+
+/// Orders in the table, where a row does not say otherwise.
+pub const ORDERS: u32 = 100_000;
+/// How long a batch may take.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Settings of a server that is not starved of memory, the same for every way that is compared.
+pub const SETTINGS: [(&str, &str); 7] = [
+    ("shared_buffers", "2GB"),
+    ("maintenance_work_mem", "512MB"),
+    ("max_wal_size", "16GB"),
+    ("checkpoint_timeout", "1h"),
+    ("max_worker_processes", "16"),
+    ("max_connections", "100"),
+    // The ceiling's one large statement would be compiled, which takes longer than it saves.
+    ("jit", "off"),
+];
+
+pub struct Shop {
+    pub cluster: Cluster,
+}
+
+/// What a batch of checks took.
+#[derive(Debug, Clone, Copy)]
+pub struct Ran {
+    pub seconds: f64,
+    pub wal: f64,
+}
+
+impl Shop {
+    /// A cluster with the shop in the database `postgres`.
+    pub fn open(settings: &[(&str, &str)]) -> Self {
+        Self::with_orders(settings, ORDERS)
+    }
+
+    pub fn with_orders(settings: &[(&str, &str)], orders: u32) -> Self {
+        let builder =
+            SETTINGS.iter().chain(settings).fold(Cluster::builder(), |all, (name, value)| all.set(name, value));
+        let shop = Shop { cluster: builder.start() };
+        shop.cluster.execute("postgres", &["CREATE ROLE shop LOGIN", "CREATE ROLE other LOGIN"]);
+        shop.furnish("postgres", orders);
+        shop
+    }
+
+    /// One more database with a shop.
+    pub fn add(&self, database: &str, orders: u32) {
+        self.cluster.execute("postgres", &[&format!("CREATE DATABASE {database}")]);
+        self.furnish(database, orders);
+    }
+
+    fn furnish(&self, database: &str, orders: u32) {
+        self.cluster.create_extension(database);
+        self.cluster.execute(database, &[include_str!("shop.sql")]);
+        self.add_orders(database, 1, orders);
+        self.cluster.execute(database, &["VACUUM ANALYZE shop.orders"]);
+    }
+
+    /// Orders with these numbers; one in ten is late.
+    pub fn add_orders(&self, database: &str, from: u32, to: u32) {
+        let insert = format!(
+            "INSERT INTO shop.orders SELECT n, CASE WHEN n % 10 = 0 THEN 'UNSHIPPED' ELSE 'SHIPPED' END, now() - interval '4 h', \
+             'customer ' || n % 1000 FROM generate_series({from}, {to}) AS n"
+        );
+        self.cluster.execute(database, &[&insert]);
+    }
+
+    pub fn client(&self, database: &str) -> Client {
+        self.cluster.superuser(database)
+    }
+
+    /// Changes one of the server's settings and waits until it is in force here; other processes follow within moments.
+    pub fn set(&self, name: &str, value: &str) {
+        self.cluster.execute("postgres", &[&format!("ALTER SYSTEM SET {name} = '{value}'"), "SELECT pg_reload_conf()"]);
+        let sql = format!("SELECT current_setting('{name}') = '{value}'");
+        self.cluster.await_sql("postgres", &format!("{name} to be {value}"), &sql);
+    }
+
+    /// Empties what the last batch filled, so that all begin alike.
+    pub fn tidy(&self, database: &str) {
+        let statements = ["TRUNCATE awty.future_job_history, shop.alert", "VACUUM awty.future_job", "CHECKPOINT"];
+        self.cluster.execute(database, &statements);
+    }
+
+    /// Schedules orders 1 to n for one slot, taking the jobs in turn, so many seconds ahead. Returns the slot, and of each job the
+    /// last check.
+    fn schedule(client: &mut Client, jobs: &[&str], n: u32, seconds: f64) -> (DateTime<Utc>, Vec<i64>) {
+        let sql = "SELECT max(awty.schedule('orders', n::text, ($1::text[])[n % cardinality($1::text[]) + 1], at => slot)), slot
+                   FROM (SELECT awty.next_slot(clock_timestamp() + $3 * interval '1 s') AS slot) AS s,
+                        generate_series(1, $2) AS n GROUP BY slot, n % cardinality($1::text[])";
+        let rows = client.query(sql, &[&jobs, &(n as i32), &seconds]).unwrap();
+        client.batch_execute("ANALYZE awty.future_job").unwrap();
+        (rows[0].get(1), rows.iter().map(|row| row.get(0)).collect())
+    }
+
+    /// Lets awty run n checks that are due at one slot and all scheduled before it.
+    pub fn run_due(&self, database: &str, jobs: &[&str], n: u32) -> Ran {
+        self.tidy(database);
+        let mut client = self.client(database);
+        let mut lead = 0.5 + f64::from(n) / 10_000.0;
+        let last = loop {
+            let (slot, last) = Self::schedule(&mut client, jobs, n, lead);
+            let left: f64 =
+                one(&mut client, "SELECT extract(epoch FROM $1 - clock_timestamp())::float8", &[&slot]).get(0);
+            if left > 0.2 {
+                break last;
+            }
+            // Too late to call it a slot's batch: those that have begun already are not counted.
+            lead *= 2.0;
+            self.await_done(&mut client, &last);
+            self.tidy(database);
+        };
+        let wal = wal_position(&mut client);
+        self.await_done(&mut client, &last);
+        let sql = "SELECT extract(epoch FROM max(finished_at) - min(started_at))::float8, count(*), \
+                   count(*) FILTER (WHERE outcome <> 'done'), (SELECT count(*) FROM shop.alert) FROM awty.future_job_history";
+        let counted = poll("all checks to be in the history", PATIENCE, || {
+            let row = one(&mut client, sql, &[]);
+            let there = row.get::<_, i64>(1);
+            if there == i64::from(n) { Ok(row) } else { Err(format!("{there} of {n}")) }
+        });
+        let row = counted.unwrap_or_else(|message| panic!("{message}"));
+        let (bad, alerts): (i64, i64) = (row.get(2), row.get(3));
+        assert_eq!((bad, alerts), (0, i64::from(n / 10)), "checks that were not done, and alerts");
+        Ran { seconds: row.get(0), wal: wal_position(&mut client) - wal }
+    }
+
+    /// Waits until these checks are not pending any more; costs the server next to nothing.
+    pub fn await_done(&self, client: &mut Client, checks: &[i64]) {
+        let sql = "SELECT count(*) FROM awty.future_job WHERE id = ANY ($1)";
+        let done = poll("the checks to be done", PATIENCE, || match one(client, sql, &[&checks]).get::<_, i64>(0) {
+            0 => Ok(()),
+            left => Err(format!("{left} of the last checks are pending")),
+        });
+        done.unwrap_or_else(|message| panic!("{message}\n{}", self.cluster.log_tail()));
+    }
+
+    /// The ceiling: n checks that are not due yet, done by one statement of a superuser.
+    pub fn ceiling(&self, database: &str, n: u32) -> Ran {
+        self.tidy(database);
+        let mut client = self.client(database);
+        let (slot, _) = Self::schedule(&mut client, &["one"], n, 3600.0);
+        let statement = client.prepare(CEILING).unwrap();
+        let wal = wal_position(&mut client);
+        let began = Instant::now();
+        let rows = client.execute(&statement, &[&slot]).unwrap();
+        let seconds = began.elapsed().as_secs_f64();
+        let wal = wal_position(&mut client) - wal;
+        let alerts: i64 = one(&mut client, "SELECT count(*) FROM shop.alert", &[]).get(0);
+        assert_eq!((rows, alerts), (u64::from(n), i64::from(n / 10)), "history rows and alerts of the ceiling");
+        Ran { seconds, wal }
+    }
+}
+
+/// One statement that deletes what is due, calls the job's function for each, and inserts the history. No isolation of one check
+/// from the other, no guards, no claims.
+const CEILING: &str = "
+WITH due AS (
+    DELETE FROM awty.future_job AS f WHERE f.job = 'one' AND f.next_check_at <= $1 AND NOT f.held RETURNING f.*, f AS j
+), ran AS MATERIALIZED (
+    SELECT due.*, clock_timestamp() AS started_at, shop.unshipped(due.j) AS again FROM due
+)
+INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, args, first_check_at, next_check_at, scheduled_by,
+    scheduled_at, started_at, finished_at, run_time, lateness, check_count, attempts, outcome, role)
+SELECT id, job, entity_name, entity_key, args, first_check_at, next_check_at, scheduled_by,
+    scheduled_at, started_at, clock_timestamp(), clock_timestamp() - started_at, started_at - next_check_at, check_count + 1, 1,
+    CASE WHEN again IS NULL THEN 'done' ELSE 'past' END, scheduled_by
+FROM ran";
+
+/// The one row of a statement.
+pub fn one(client: &mut Client, sql: &str, parameters: &[&(dyn awty_testkit::postgres::types::ToSql + Sync)]) -> Row {
+    client.query_one(sql, parameters).unwrap_or_else(|error| panic!("{sql}: {error:?}"))
+}
+
+/// How many bytes of write-ahead log there have ever been.
+pub fn wal_position(client: &mut Client) -> f64 {
+    one(client, "SELECT (pg_current_wal_insert_lsn() - '0/0')::float8", &[]).get(0)
+}

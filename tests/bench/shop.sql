@@ -1,0 +1,60 @@
+-- The shop that all rows of the benchmark work on: orders, of which one in ten is late, and the alerts about them.
+--
+-- Each job looks its order up by key, and inserts an alert if it is late. Roles: shop owns everything, other is the second role of
+-- "two roles". What another role does, it does by the same functions on the same tables.
+CREATE SCHEMA IF NOT EXISTS shop AUTHORIZATION shop;
+GRANT USAGE ON SCHEMA shop TO PUBLIC;
+GRANT USAGE ON SCHEMA awty TO shop, other;
+SET ROLE shop;
+
+CREATE TABLE shop.orders (
+    id        bigint PRIMARY KEY,
+    status    text NOT NULL,
+    placed_at timestamptz NOT NULL,
+    customer  text NOT NULL
+);
+CREATE TABLE shop.alert (
+    order_id  bigint NOT NULL,
+    level     integer NOT NULL,
+    raised_at timestamptz NOT NULL DEFAULT now()
+);
+GRANT SELECT ON shop.orders TO PUBLIC;
+GRANT INSERT ON shop.alert TO PUBLIC;
+
+-- One order at a time. Every way to do the work calls this or says the same.
+CREATE FUNCTION shop.look_at(order_id bigint, level integer) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE status text;
+BEGIN
+    SELECT o.status INTO status FROM shop.orders AS o WHERE o.id = look_at.order_id;
+    IF status = 'UNSHIPPED' THEN
+        INSERT INTO shop.alert (order_id, level) VALUES (look_at.order_id, look_at.level);
+    END IF;
+END $$;
+
+CREATE FUNCTION shop.unshipped(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
+DECLARE status text;
+BEGIN
+    SELECT o.status INTO status FROM shop.orders AS o WHERE o.id = j.entity_key::bigint;
+    IF status = 'UNSHIPPED' THEN
+        INSERT INTO shop.alert (order_id, level) VALUES (j.entity_key::bigint, j.check_count);
+    END IF;
+    RETURN NULL;
+END $$;
+
+-- The same as a set-based job.
+CREATE FUNCTION shop.unshipped_set(j awty.future_job[]) RETURNS timestamptz[] LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO shop.alert (order_id, level)
+    SELECT o.id, c.check_count
+    FROM unnest(j) AS c JOIN shop.orders AS o ON o.id = c.entity_key::bigint
+    WHERE o.status = 'UNSHIPPED';
+    RETURN array_fill(NULL::timestamptz, ARRAY[cardinality(j)]);
+END $$;
+
+SELECT awty.register('one', 'shop.unshipped');
+SELECT awty.register('set', 'shop.unshipped_set');
+RESET ROLE;
+
+SET ROLE other;
+SELECT awty.register('other', 'shop.unshipped');
+RESET ROLE;

@@ -1,0 +1,75 @@
+//! Medians, percentiles, and the comparison of two ways to do the same.
+//!
+//! Invariant: two ways are compared pair by pair, run one right after the other, so that what slows the machine down slows both.
+//! Does not: know what is measured.
+
+/// The middle one; of an even number, the mean of the two in the middle.
+pub fn median(values: &[f64]) -> f64 {
+    percentile(values, 50.0)
+}
+
+/// The value below which so many of a hundred lie, between two of them in proportion.
+pub fn percentile(values: &[f64], percent: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let place = percent / 100.0 * (sorted.len() - 1) as f64;
+    let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    low + (high - low) * place.fract()
+}
+
+/// The least and the greatest.
+pub fn spread(values: &[f64]) -> [f64; 2] {
+    values.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], value| [low.min(*value), high.max(*value)])
+}
+
+/// What two ways came to, alternating: ours first, then the other's, and again.
+pub struct Pairs {
+    pub ours: Vec<f64>,
+    pub theirs: Vec<f64>,
+}
+
+impl Pairs {
+    /// Measures so many pairs, and says each.
+    pub fn measure(what: &str, rounds: usize, mut ours: impl FnMut() -> f64, mut theirs: impl FnMut() -> f64) -> Self {
+        let mut pairs = Pairs { ours: Vec::new(), theirs: Vec::new() };
+        for round in 1..=rounds {
+            let (our, their) = (ours(), theirs());
+            crate::progress::say(&format!("{what}: {round} of {rounds}, {our:.4} against {their:.4}"));
+            pairs.ours.push(our);
+            pairs.theirs.push(their);
+        }
+        pairs
+    }
+
+    /// Ours by the other's, of each pair.
+    pub fn ratios(&self) -> Vec<f64> {
+        self.ours.iter().zip(&self.theirs).map(|(ours, theirs)| ours / theirs).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert_eq!(median(&[7.0]), 7.0);
+    }
+
+    #[test]
+    fn a_percentile_lies_between_its_neighbours() {
+        let hundred_and_one: Vec<f64> = (0..=100).rev().map(f64::from).collect();
+        assert_eq!(percentile(&hundred_and_one, 99.0), 99.0);
+        assert_eq!(percentile(&[0.0, 10.0], 25.0), 2.5);
+        assert_eq!(percentile(&[0.0, 10.0], 100.0), 10.0);
+    }
+
+    #[test]
+    fn ratios_are_those_of_neighbours() {
+        let pairs = Pairs { ours: vec![1.0, 20.0], theirs: vec![2.0, 10.0] };
+        assert_eq!(pairs.ratios(), [0.5, 2.0]);
+        assert_eq!(spread(&pairs.ratios()), [0.5, 2.0]);
+    }
+}

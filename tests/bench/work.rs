@@ -1,0 +1,86 @@
+//! Rows 1 to 3: how fast due checks are run, by one worker and by two, one by one and in sets.
+
+use crate::options::Options;
+use crate::results::{Outcome, Wanted, readable};
+use crate::shop::{Ran, Shop};
+use crate::stats::{Pairs, median};
+
+/// Checks per second, as two medians.
+pub fn rates(n: u32, [ours, theirs]: [&str; 2], pairs: &Pairs) -> String {
+    let rate = |seconds: &[f64]| readable(f64::from(n) / median(seconds));
+    format!("{ours} {}/s, {theirs} {}/s; {} checks", rate(&pairs.ours), rate(&pairs.theirs), readable(f64::from(n)))
+}
+
+/// Ratios of speeds are those of times, upside down.
+pub fn speeds(mut times: Pairs) -> Pairs {
+    std::mem::swap(&mut times.ours, &mut times.theirs);
+    times
+}
+
+/// Row 1: one worker, check by check, against the ceiling.
+pub fn ceiling(options: &Options) -> Outcome {
+    let mut outcome = Outcome::new("ceiling");
+    let n = options.size(20_000, 200_000);
+    let shop = Shop::open(&[("awty.max_workers_per_role", "1")]);
+    let seconds = |ran: Ran| ran.seconds;
+    let times = Pairs::measure(
+        "one worker, the ceiling",
+        options.rounds(),
+        || seconds(shop.run_due("postgres", &["one"], n)),
+        || seconds(shop.ceiling("postgres", n)),
+    );
+    let detail = rates(n, ["awty", "ceiling"], &times);
+    let what = ["due checks/s, one worker, a transaction each", "the ceiling: one SQL statement for all"];
+    outcome.ratio(what, &speeds(times), Wanted::AtLeast(0.7), detail);
+    outcome
+}
+
+/// Row 2: the same work as a set-based job, in sets of the default size and of the largest.
+pub fn set(options: &Options) -> Outcome {
+    let mut outcome = Outcome::new("set");
+    let n = options.size(20_000, 200_000);
+    let shop = Shop::open(&[("awty.max_workers_per_role", "1")]);
+    let default: String =
+        shop.cluster.value("postgres", "SELECT boot_val FROM pg_settings WHERE name = 'awty.batch_size'");
+    for size in [default.as_str(), "1000"] {
+        shop.set("awty.batch_size", size);
+        let times = Pairs::measure(
+            &format!("sets of {size}, the ceiling"),
+            options.rounds(),
+            || shop.run_due("postgres", &["set"], n).seconds,
+            || shop.ceiling("postgres", n).seconds,
+        );
+        let detail = rates(n, ["awty", "ceiling"], &times);
+        let (what, wanted) = match size == default {
+            true => (format!("the same as a set-based job, sets of {size} (the default)"), Wanted::AtLeast(1.5)),
+            false => (format!("the same, sets of {size}"), Wanted::Nothing),
+        };
+        outcome.ratio([&what, "the ceiling"], &speeds(times), wanted, detail);
+    }
+    outcome
+}
+
+/// Row 3: two workers against one.
+pub fn workers(options: &Options) -> Outcome {
+    let mut outcome = Outcome::new("workers");
+    let n = options.size(40_000, 200_000);
+    let shop = Shop::open(&[("awty.max_workers_per_role", "1")]);
+    let one_worker = || shop.run_due("postgres", &["one"], n).seconds;
+    let times = Pairs::measure(
+        "two roles, one role",
+        options.rounds(),
+        || shop.run_due("postgres", &["one", "other"], n).seconds,
+        one_worker,
+    );
+    let detail = rates(n, ["two", "one"], &times);
+    outcome.ratio(["two workers: two roles", "one worker"], &speeds(times), Wanted::AtLeast(1.6), detail);
+    let with_workers = |number: &str| {
+        shop.set("awty.max_workers_per_role", number);
+        one_worker()
+    };
+    let times =
+        Pairs::measure("two workers of one role, one", options.rounds(), || with_workers("2"), || with_workers("1"));
+    let detail = rates(n, ["two", "one"], &times);
+    outcome.ratio(["two workers: one role", "one worker"], &speeds(times), Wanted::AtLeast(1.6), detail);
+    outcome
+}
