@@ -14,7 +14,7 @@ use crate::run::row::{self, Locked, Row, Table};
 use crate::run::timer;
 use crate::run::transaction::{Verdict, transaction};
 use crate::store::future_job::{self, Again, Candidate};
-use crate::store::history::{self, Failure, RunRecord};
+use crate::store::history::{self, End, Failure, RunRecord};
 use crate::store::job::{self, Job};
 use crate::store::tally;
 use crate::{catalog, run::session, settings};
@@ -124,16 +124,36 @@ impl Bench<'_> {
             failpoint!("run.called");
             let finished_at = clock::now();
             let took = TimeDelta::microseconds(clock::mono().since(began));
+            let record = |slot| RunRecord { slot, started_at, finished_at, took };
+            // Those of a set mostly end alike, and are booked together.
+            let mut ended: Vec<((Outcome, Time), Vec<pg_sys::ItemPointerData>)> = Vec::new();
             for (row, answer) in rows.iter().zip(answers) {
-                let record = RunRecord { slot: row.slot, started_at, finished_at, took };
                 match table.lock(row) {
-                    Locked::Same => {
-                        failpoint!("run.row_locked");
-                        self.book_answer(row, answer, &record);
-                    }
-                    Locked::Own => {}
+                    Locked::Same => {}
+                    Locked::Own => continue,
                     Locked::Other => return Verdict::Rollback(Attempt::Conflict),
                 }
+                failpoint!("run.row_locked");
+                match guard::after(&row.check(), &self.job.options.limits, answer, finished_at) {
+                    After::Again(slot) => {
+                        future_job::put_again(row.tid, &Again { slot, done: 1, attempt: 0 }, &record(row.slot));
+                    }
+                    After::End(outcome) if self.may_be_tallied(row) => {
+                        history::end_run(
+                            row.tid,
+                            self.job,
+                            &record(row.slot),
+                            &End { outcome, done: 1, failure: None },
+                        );
+                    }
+                    After::End(outcome) => match ended.iter_mut().find(|(key, _)| *key == (outcome, row.slot)) {
+                        Some((_, tids)) => tids.push(row.tid),
+                        None => ended.push(((outcome, row.slot), vec![row.tid])),
+                    },
+                }
+            }
+            for ((outcome, slot), tids) in ended {
+                history::end_first_run(tids, self.job, &record(slot), &End { outcome, done: 1, failure: None });
             }
             failpoint!("run.booked");
             Verdict::Commit(Attempt::Booked)
@@ -196,17 +216,9 @@ impl Bench<'_> {
         answers
     }
 
-    fn book_answer(&self, row: &Row, answer: Answer, record: &RunRecord) {
-        let now = record.finished_at;
-        match guard::after(&row.check(), &self.job.options.limits, answer, now) {
-            After::Again(slot) => future_job::put_again(row.tid, &Again { slot, done: 1, attempt: 0 }, record),
-            After::End(outcome) => self.end(row, record, outcome, 1, None),
-        }
-    }
-
-    fn end(&self, row: &Row, record: &RunRecord, outcome: Outcome, done: i32, failure: Option<&Failure>) {
-        let tallied = self.suspect || row.check_count > 0 || row.attempt > 0;
-        history::end_run(row.tid, self.job, record, outcome, done, failure, tallied);
+    /// Can there be a tally of earlier runs?
+    fn may_be_tallied(&self, row: &Row) -> bool {
+        self.suspect || row.check_count > 0 || row.attempt > 0
     }
 
     /// Books a failure in a transaction of its own, if the check is still the one that failed.
@@ -230,7 +242,14 @@ impl Bench<'_> {
                     let again = Again { slot, done: 0, attempt: row.attempt + 1 };
                     future_job::put_again(row.tid, &again, &record);
                 }
-                After::End(outcome) => self.end(&row, &record, outcome, 0, Some(failure)),
+                After::End(outcome) => {
+                    let end = End { outcome, done: 0, failure: Some(failure) };
+                    if self.may_be_tallied(&row) {
+                        history::end_run(row.tid, self.job, &record, &end);
+                    } else {
+                        history::end_first_run(vec![row.tid], self.job, &record, &end);
+                    }
+                }
             }
             failpoint!("failure.booked");
             Verdict::Commit(Ran::Booked)

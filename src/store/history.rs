@@ -1,8 +1,8 @@
 //! Statements on `awty.future_job_history`: how checks end. Each takes the check out of `awty.future_job` and archives it
 //! in one.
 
-use super::statement::statement;
-use super::{arg, interval, time};
+use super::statement::{Arg, statement};
+use super::{arg, interval, tid_array, time};
 use crate::owner::bracket;
 use crate::store::job::Job;
 use crate::text::{Text, message_datum};
@@ -72,11 +72,11 @@ statement!(
       WHERE $11"
 );
 
-// The common case: the first run of a check ends it, so nothing is tallied.
+// The common case: the first run of a check ends it, so nothing is tallied. Many, if they ran as a set.
 statement!(
     end_after_first_run,
     [
-        TIDOID,
+        TIDARRAYOID,
         TIMESTAMPTZOID,
         TIMESTAMPTZOID,
         INTERVALOID,
@@ -88,7 +88,7 @@ statement!(
         OIDOID,
         BOOLOID
     ],
-    c"WITH gone AS (DELETE FROM awty.future_job WHERE ctid = $1 RETURNING *)
+    c"WITH gone AS (DELETE FROM awty.future_job WHERE ctid = ANY ($1) RETURNING *)
       INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, args, first_check_at, next_check_at,
           scheduled_by, scheduled_at, started_at, finished_at, run_time, lateness, check_count, attempts, outcome,
           sqlstate, message, role)
@@ -117,40 +117,38 @@ statement!(
       SELECT pg_catalog.count(*) FROM gone"
 );
 
-/// Ends a check, whose row the caller has locked, after a run of it.
-///
-/// `done` is 1 if the run was a check, 0 if it failed; `tallied` says whether there can be earlier runs.
-#[allow(clippy::too_many_arguments)]
-pub fn end_run(
-    tid: pg_sys::ItemPointerData,
-    job: &Job,
-    run: &RunRecord,
-    outcome: Outcome,
-    done: i32,
-    failure: Option<&Failure>,
-    tallied: bool,
-) {
-    let keep = outcome.kept(job.options.limits.keep_history, 1);
-    let args = [
-        arg(tid),
+/// How checks end after a run.
+pub struct End<'a> {
+    pub outcome: Outcome,
+    /// 1 if the run was a check, 0 if it failed.
+    pub done: i32,
+    pub failure: Option<&'a Failure>,
+}
+
+/// Ends a check, whose row the caller has locked, after a run of it that need not have been the first.
+pub fn end_run(tid: pg_sys::ItemPointerData, job: &Job, run: &RunRecord, end: &End) {
+    bracket(|| end_after_run(|s| s.execute(&end_args(arg(tid), job, run, end))));
+}
+
+/// Ends checks of one slot, whose rows the caller has locked, after their first run, which they had together.
+pub fn end_first_run(tids: Vec<pg_sys::ItemPointerData>, job: &Job, run: &RunRecord, end: &End) {
+    bracket(|| end_after_first_run(|s| s.execute(&end_args(tid_array(tids), job, run, end))));
+}
+
+fn end_args(which: Arg, job: &Job, run: &RunRecord, end: &End) -> [Arg; 11] {
+    [
+        which,
         time(run.started_at),
         time(run.finished_at),
         interval(run.run_time()),
         interval(run.lateness()),
-        arg(done),
-        Some(Text::from(outcome.as_str()).datum()),
-        failure.map(|failure| Text::from(failure.sqlstate.as_str()).datum()),
-        failure.map(|failure| message_datum(&failure.message, MAX_MESSAGE)),
+        arg(end.done),
+        Some(Text::from(end.outcome.as_str()).datum()),
+        end.failure.map(|failure| Text::from(failure.sqlstate.as_str()).datum()),
+        end.failure.map(|failure| message_datum(&failure.message, MAX_MESSAGE)),
         arg(job.role),
-        arg(keep),
-    ];
-    bracket(|| {
-        if tallied {
-            end_after_run(|s| s.execute(&args));
-        } else {
-            end_after_first_run(|s| s.execute(&args));
-        }
-    });
+        arg(end.outcome.kept(job.options.limits.keep_history, 1)),
+    ]
 }
 
 /// Ends checks without a run, and returns how many of them were still pending.
