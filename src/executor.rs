@@ -125,35 +125,35 @@ impl Bench<'_> {
             let finished_at = clock::now();
             let took = TimeDelta::microseconds(clock::mono().since(began));
             let record = |slot| RunRecord { slot, started_at, finished_at, took };
-            // Those of a set mostly end alike, and are booked together.
-            let mut ended: Vec<((Outcome, Time), Vec<pg_sys::ItemPointerData>)> = Vec::new();
+            // Those of a set mostly end alike, and are archived together.
+            let mut ended: Vec<((Outcome, Time), Vec<&Row>)> = Vec::new();
             for (row, answer) in rows.iter().zip(answers) {
-                match table.lock(row) {
+                let fate = guard::after(&row.check(), &self.job.options.limits, answer, finished_at);
+                let ends_at_once = matches!(fate, After::End(_)) && !self.may_be_tallied(row);
+                match if ends_at_once { table.delete(row) } else { table.lock(row) } {
                     Locked::Same => {}
                     Locked::Own => continue,
                     Locked::Other => return Verdict::Rollback(Attempt::Conflict),
                 }
                 failpoint!("run.row_locked");
-                match guard::after(&row.check(), &self.job.options.limits, answer, finished_at) {
+                match fate {
                     After::Again(slot) => {
                         future_job::put_again(row.tid, &Again { slot, done: 1, attempt: 0 }, &record(row.slot));
                     }
-                    After::End(outcome) if self.may_be_tallied(row) => {
-                        history::end_run(
-                            row.tid,
-                            self.job,
-                            &record(row.slot),
-                            &End { outcome, done: 1, failure: None },
-                        );
+                    After::End(outcome) if ends_at_once => {
+                        match ended.iter_mut().find(|(key, _)| *key == (outcome, row.slot)) {
+                            Some((_, alike)) => alike.push(row),
+                            None => ended.push(((outcome, row.slot), vec![row])),
+                        }
                     }
-                    After::End(outcome) => match ended.iter_mut().find(|(key, _)| *key == (outcome, row.slot)) {
-                        Some((_, tids)) => tids.push(row.tid),
-                        None => ended.push(((outcome, row.slot), vec![row.tid])),
-                    },
+                    After::End(outcome) => {
+                        let end = End { outcome, done: 1, failure: None };
+                        history::end_run(row.tid, self.job, &record(row.slot), &end);
+                    }
                 }
             }
-            for ((outcome, slot), tids) in ended {
-                history::end_first_run(tids, self.job, &record(slot), &End { outcome, done: 1, failure: None });
+            for ((outcome, slot), alike) in ended {
+                history::archive(&alike, self.job, &record(slot), outcome);
             }
             failpoint!("run.booked");
             Verdict::Commit(Attempt::Booked)
@@ -244,11 +244,7 @@ impl Bench<'_> {
                 }
                 After::End(outcome) => {
                     let end = End { outcome, done: 0, failure: Some(failure) };
-                    if self.may_be_tallied(&row) {
-                        history::end_run(row.tid, self.job, &record, &end);
-                    } else {
-                        history::end_first_run(vec![row.tid], self.job, &record, &end);
-                    }
+                    history::end_run(row.tid, self.job, &record, &end);
                 }
             }
             failpoint!("failure.booked");

@@ -4,7 +4,7 @@
 //! somebody else, so that the run must be undone, or the run itself, which has thereby given its answer.
 //!
 //! Invariant: a row that was read stays where it was for the length of the transaction, which holds a snapshot that sees it.
-//! Does not: write.
+//! Does not: write, but for the deletion of a check that ends.
 
 use crate::catalog;
 use crate::clock::{self, Timestamp};
@@ -130,12 +130,32 @@ impl Table {
                 )
             });
             pg_sys::ExecDropSingleTupleTableSlot(slot);
-            match result {
-                pg_sys::TM_Result::TM_Ok => Locked::Same,
-                pg_sys::TM_Result::TM_SelfModified | pg_sys::TM_Result::TM_Invisible => Locked::Own,
-                _ => Locked::Other,
-            }
+            found(result)
         }
+    }
+
+    /// Deletes the version of a row that was read, if it can be had at once. No trigger is fired: nobody may put one there.
+    pub fn delete(&self, row: &Row) -> Locked {
+        let mut tid = row.tid;
+        // SAFETY: as in `read`. The indexes keep their entries until VACUUM, as after any DELETE.
+        unsafe {
+            let mut failure = pg_sys::TM_FailureData::default();
+            let Some(delete) = (*(*self.0).rd_tableam).tuple_delete else { return Locked::Other };
+            let (relation, snapshot) = (self.0, pg_sys::GetActiveSnapshot());
+            let command = pg_sys::GetCurrentCommandId(true);
+            found(pg_sys::ffi::pg_guard_ffi_boundary(|| {
+                delete(relation, &mut tid, command, snapshot, std::ptr::null_mut(), false, &mut failure, false)
+            }))
+        }
+    }
+}
+
+/// What an access method's answer means.
+fn found(result: pg_sys::TM_Result::Type) -> Locked {
+    match result {
+        pg_sys::TM_Result::TM_Ok => Locked::Same,
+        pg_sys::TM_Result::TM_SelfModified | pg_sys::TM_Result::TM_Invisible => Locked::Own,
+        _ => Locked::Other,
     }
 }
 
@@ -167,8 +187,8 @@ fn say_invalid(id: i64) {
 }
 
 /// A list of rows as the array that a set-based job takes.
-pub fn array(rows: &[Row], element: pg_sys::Oid) -> pg_sys::Datum {
-    let mut datums: Vec<pg_sys::Datum> = rows.iter().map(|row| row.datum).collect();
+pub fn array<'a>(rows: impl IntoIterator<Item = &'a Row>, element: pg_sys::Oid) -> pg_sys::Datum {
+    let mut datums: Vec<pg_sys::Datum> = rows.into_iter().map(|row| row.datum).collect();
     // SAFETY: as many composite datums of that type; rows are passed by reference, of any length, aligned to 8 bytes.
     unsafe {
         pg_sys::Datum::from(pg_sys::construct_array(

@@ -1,9 +1,10 @@
 //! Statements on `awty.future_job_history`: how checks end. Each takes the check out of `awty.future_job` and archives it
 //! in one.
 
-use super::statement::{Arg, statement};
-use super::{arg, interval, tid_array, time};
+use super::statement::statement;
+use super::{arg, interval, time};
 use crate::owner::bracket;
+use crate::run::row::{self, Row};
 use crate::store::job::Job;
 use crate::text::{Text, message_datum};
 use awty_core::lateness::lateness;
@@ -72,31 +73,29 @@ statement!(
       WHERE $11"
 );
 
-// The common case: the first run of a check ends it, so nothing is tallied. Many, if they ran as a set.
+// The common case: the first run of a check ends it, so nothing is tallied. The caller has deleted its row.
 statement!(
-    end_after_first_run,
-    [
-        TIDARRAYOID,
-        TIMESTAMPTZOID,
-        TIMESTAMPTZOID,
-        INTERVALOID,
-        INTERVALOID,
-        INT4OID,
-        TEXTOID,
-        TEXTOID,
-        TEXTOID,
-        OIDOID,
-        BOOLOID
-    ],
-    c"WITH gone AS (DELETE FROM awty.future_job WHERE ctid = ANY ($1) RETURNING *)
-      INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, args, first_check_at, next_check_at,
+    archive_one,
+    [RECORDOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, TEXTOID, OIDOID],
+    c"INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, args, first_check_at, next_check_at,
+          scheduled_by, scheduled_at, started_at, finished_at, run_time, lateness, check_count, attempts, outcome,
+          sqlstate, message, role)
+      SELECT ($1).id, ($1).job, ($1).entity_name, ($1).entity_key, ($1).args, ($1).first_check_at, ($1).next_check_at,
+          ($1).scheduled_by, ($1).scheduled_at, $2, greatest($2, $3), $4, $5, ($1).check_count + 1, 1, $6,
+          NULL, NULL, $7::pg_catalog.regrole"
+);
+
+// The same for checks that ran as a set.
+statement!(
+    archive_set,
+    [RECORDARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, TEXTOID, OIDOID],
+    c"INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, args, first_check_at, next_check_at,
           scheduled_by, scheduled_at, started_at, finished_at, run_time, lateness, check_count, attempts, outcome,
           sqlstate, message, role)
       SELECT g.id, g.job, g.entity_name, g.entity_key, g.args, g.first_check_at, g.next_check_at,
-          g.scheduled_by, g.scheduled_at, $2, greatest($2, $3), $4, $5, g.check_count + $6, 1, $7, $8, $9,
-          $10::pg_catalog.regrole
-      FROM gone AS g
-      WHERE $11"
+          g.scheduled_by, g.scheduled_at, $2, greatest($2, $3), $4, $5, g.check_count + 1, 1, $6,
+          NULL, NULL, $7::pg_catalog.regrole
+      FROM pg_catalog.unnest($1) AS g"
 );
 
 statement!(
@@ -117,7 +116,7 @@ statement!(
       SELECT pg_catalog.count(*) FROM gone"
 );
 
-/// How checks end after a run.
+/// How a check ends after a run.
 pub struct End<'a> {
     pub outcome: Outcome,
     /// 1 if the run was a check, 0 if it failed.
@@ -125,19 +124,10 @@ pub struct End<'a> {
     pub failure: Option<&'a Failure>,
 }
 
-/// Ends a check, whose row the caller has locked, after a run of it that need not have been the first.
+/// Ends a check, whose row the caller has locked, after a run of it.
 pub fn end_run(tid: pg_sys::ItemPointerData, job: &Job, run: &RunRecord, end: &End) {
-    bracket(|| end_after_run(|s| s.execute(&end_args(arg(tid), job, run, end))));
-}
-
-/// Ends checks of one slot, whose rows the caller has locked, after their first run, which they had together.
-pub fn end_first_run(tids: Vec<pg_sys::ItemPointerData>, job: &Job, run: &RunRecord, end: &End) {
-    bracket(|| end_after_first_run(|s| s.execute(&end_args(tid_array(tids), job, run, end))));
-}
-
-fn end_args(which: Arg, job: &Job, run: &RunRecord, end: &End) -> [Arg; 11] {
-    [
-        which,
+    let args = [
+        arg(tid),
         time(run.started_at),
         time(run.finished_at),
         interval(run.run_time()),
@@ -147,8 +137,35 @@ fn end_args(which: Arg, job: &Job, run: &RunRecord, end: &End) -> [Arg; 11] {
         end.failure.map(|failure| Text::from(failure.sqlstate.as_str()).datum()),
         end.failure.map(|failure| message_datum(&failure.message, MAX_MESSAGE)),
         arg(job.role),
-        arg(end.outcome.kept(job.options.limits.keep_history, 1)),
-    ]
+        arg(is_kept(job, end.outcome)),
+    ];
+    bracket(|| end_after_run(|s| s.execute(&args)));
+}
+
+/// Archives checks of one slot, whose rows the caller has deleted, after their first run, which they had together.
+pub fn archive(checks: &[&Row], job: &Job, run: &RunRecord, outcome: Outcome) {
+    if !is_kept(job, outcome) {
+        return;
+    }
+    let args = |which| {
+        [
+            Some(which),
+            time(run.started_at),
+            time(run.finished_at),
+            interval(run.run_time()),
+            interval(run.lateness()),
+            Some(Text::from(outcome.as_str()).datum()),
+            arg(job.role),
+        ]
+    };
+    bracket(|| match checks {
+        [check] => archive_one(|s| s.execute(&args(check.datum))),
+        many => archive_set(|s| s.execute(&args(row::array(many.iter().copied(), row::row_type())))),
+    });
+}
+
+fn is_kept(job: &Job, outcome: Outcome) -> bool {
+    outcome.kept(job.options.limits.keep_history, 1)
 }
 
 /// Ends checks without a run, and returns how many of them were still pending.

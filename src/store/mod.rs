@@ -31,23 +31,6 @@ pub fn from_timestamptz(value: TimestampWithTimeZone) -> Time {
     clock::clamped(value.into())
 }
 
-/// Places of rows as a parameter of type tid[].
-pub fn tid_array(mut tids: Vec<pg_sys::ItemPointerData>) -> Arg {
-    let mut datums: Vec<pg_sys::Datum> = tids.iter_mut().map(|tid| pg_sys::Datum::from(tid as *mut _)).collect();
-    // SAFETY: as many tids, which are passed by reference, 6 bytes long, aligned to 2; the array is a copy.
-    unsafe {
-        let array = pg_sys::construct_array(
-            datums.as_mut_ptr(),
-            datums.len() as i32,
-            pg_sys::TIDOID,
-            size_of::<pg_sys::ItemPointerData>() as i32,
-            false,
-            pg_sys::TYPALIGN_SHORT as std::ffi::c_char,
-        );
-        Some(pg_sys::Datum::from(array))
-    }
-}
-
 /// A duration as a parameter of type interval.
 pub fn interval(delta: TimeDelta) -> Arg {
     let days = i32::try_from(delta.num_days()).unwrap_or(i32::MAX);

@@ -5,6 +5,7 @@
 //! Does not: hold any SQL itself; commit.
 
 use crate::owner;
+use crate::run::row::row_type;
 use pgrx::{FromDatum, pg_sys};
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -15,6 +16,11 @@ pub struct Statement {
     types: &'static [pg_sys::Oid],
     plan: Cell<pg_sys::SPIPlanPtr>,
 }
+
+/// In a statement's list of types these stand for the type of the rows of `awty.future_job`, and for its array: their numbers
+/// differ from one database to the next.
+const CHECK: pg_sys::Oid = pg_sys::RECORDOID;
+const CHECKS: pg_sys::Oid = pg_sys::RECORDARRAYOID;
 
 /// Declares a function that gives the process's one copy of a statement.
 macro_rules! statement {
@@ -87,11 +93,17 @@ impl Statement {
             ] {
                 owner::set_local(name, value);
             }
+            if !plan.is_null() && (self.types.contains(&CHECK) || self.types.contains(&CHECKS)) {
+                // The tables, and with them the type, may be others.
+                pg_sys::SPI_freeplan(self.plan.replace(std::ptr::null_mut()));
+                plan = self.plan.get();
+            }
             if plan.is_null() {
+                let mut types: Vec<pg_sys::Oid> = self.types.iter().map(|known| known_type(*known)).collect();
                 plan = pg_sys::SPI_prepare_cursor(
                     self.sql.as_ptr(),
-                    self.types.len() as i32,
-                    self.types.as_ptr().cast_mut(),
+                    types.len() as i32,
+                    types.as_mut_ptr(),
                     pg_sys::CURSOR_OPT_GENERIC_PLAN as i32,
                 );
                 assert!(!plan.is_null(), "a statement of awty cannot be prepared");
@@ -100,6 +112,15 @@ impl Statement {
             }
         }
         plan
+    }
+}
+
+fn known_type(oid: pg_sys::Oid) -> pg_sys::Oid {
+    match oid {
+        CHECK => row_type(),
+        // SAFETY: a catalog lookup in a transaction.
+        CHECKS => unsafe { pg_sys::get_array_type(row_type()) },
+        other => other,
     }
 }
 
