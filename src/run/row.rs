@@ -136,16 +136,28 @@ impl Table {
 
     /// Deletes the version of a row that was read, if it can be had at once. No trigger is fired: nobody may put one there.
     pub fn delete(&self, row: &Row) -> Locked {
+        match self.try_delete(row, false) {
+            // The run itself may have locked it.
+            pg_sys::TM_Result::TM_BeingModified => match self.lock(row) {
+                Locked::Same => found(self.try_delete(row, true)),
+                other => other,
+            },
+            result => found(result),
+        }
+    }
+
+    /// `wait`: for who has it locked, unless that is this transaction.
+    fn try_delete(&self, row: &Row, wait: bool) -> pg_sys::TM_Result::Type {
         let mut tid = row.tid;
         // SAFETY: as in `read`. The indexes keep their entries until VACUUM, as after any DELETE.
         unsafe {
             let mut failure = pg_sys::TM_FailureData::default();
-            let Some(delete) = (*(*self.0).rd_tableam).tuple_delete else { return Locked::Other };
+            let Some(delete) = (*(*self.0).rd_tableam).tuple_delete else { return pg_sys::TM_Result::TM_BeingModified };
             let (relation, snapshot) = (self.0, pg_sys::GetActiveSnapshot());
             let command = pg_sys::GetCurrentCommandId(true);
-            found(pg_sys::ffi::pg_guard_ffi_boundary(|| {
-                delete(relation, &mut tid, command, snapshot, std::ptr::null_mut(), false, &mut failure, false)
-            }))
+            pg_sys::ffi::pg_guard_ffi_boundary(|| {
+                delete(relation, &mut tid, command, snapshot, std::ptr::null_mut(), wait, &mut failure, false)
+            })
         }
     }
 }
