@@ -154,7 +154,9 @@ impl Table {
             let mut failure = pg_sys::TM_FailureData::default();
             let Some(delete) = (*(*self.0).rd_tableam).tuple_delete else { return pg_sys::TM_Result::TM_BeingModified };
             let (relation, snapshot) = (self.0, pg_sys::GetActiveSnapshot());
-            let command = pg_sys::GetCurrentCommandId(true);
+            // As of the transaction's first command: what the run itself has done to the row since is then said to be that, and
+            // not an error.
+            let command = pg_sys::FirstCommandId;
             pg_sys::ffi::pg_guard_ffi_boundary(|| {
                 delete(relation, &mut tid, command, snapshot, std::ptr::null_mut(), wait, &mut failure, false)
             })
