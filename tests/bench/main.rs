@@ -9,7 +9,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // a program for developers: the panic is the report
 
 mod chart;
+mod cron;
+mod idle;
 mod insert;
+mod late;
 mod machine;
 mod options;
 mod pending;
@@ -46,7 +49,12 @@ pub const ROWS: &[Row] = &[
     row("insert", insert::insert),
     row("pending", pending::pending),
     row("snapshot", pending::snapshot),
+    row("late", late::late),
+    row("idle", idle::idle),
+    row("churn", size::churn),
     row("wal", size::wal),
+    row("memory", size::memory),
+    row("cron", cron::cron),
 ];
 
 fn main() -> ExitCode {
@@ -73,11 +81,16 @@ fn run(options: &Options) -> Result<(), String> {
     std::fs::create_dir_all(&kept).map_err(|error| format!("{}: {error}", kept.display()))?;
     let run = machine::describe(options);
     say(&format!("{}; {}; sizes: {}", run.machine, run.server, run.sizes));
-    let mut measured = Vec::new();
+    let (mut measured, mut failed) = (Vec::new(), Vec::new());
     for row in ROWS.iter().filter(|row| options.wants(row.name)) {
         say(&format!("== {}", row.name));
         let began = Instant::now();
-        let mut outcome = (row.measure)(options);
+        // One row that fails leaves the others their ten minutes.
+        let Ok(mut outcome) = std::panic::catch_unwind(|| (row.measure)(options)) else {
+            say(&format!("{} FAILED; its last results stay", row.name));
+            failed.push(row.name);
+            continue;
+        };
         outcome.seconds = began.elapsed().as_secs_f64();
         outcome.run = Some(run.clone());
         results::save(&kept, &outcome)?;
@@ -87,5 +100,5 @@ fn run(options: &Options) -> Result<(), String> {
     let page = if options.is_try() { kept.join("performance.md") } else { root.join("docs/performance.md") };
     report::write(&kept, &page)?;
     say(&format!("results are in {}, the page is {}", kept.display(), page.display()));
-    Ok(())
+    if failed.is_empty() { Ok(()) } else { Err(format!("could not be measured: {}", failed.join(", "))) }
 }

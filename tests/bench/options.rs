@@ -50,7 +50,7 @@ impl Options {
     /// How many of something: in ten minutes, or in full.
     pub fn size(&self, quick: u32, full: u32) -> u32 {
         let size = if self.full { full } else { quick };
-        ((f64::from(size) * self.scale) as u32).max(20)
+        ((f64::from(size) * self.scale) as u32).max(3)
     }
 
     /// How many pairs are measured.
@@ -80,6 +80,6 @@ mod tests {
         assert_eq!(parse("").unwrap().size(1000, 5000), 1000);
         assert_eq!(parse("--full").unwrap().size(1000, 5000), 5000);
         assert_eq!(parse("--scale 0.1").unwrap().size(1000, 5000), 100);
-        assert_eq!(parse("--scale 0.0001").unwrap().size(1000, 5000), 20);
+        assert_eq!(parse("--scale 0.0001").unwrap().size(1000, 5000), 3);
     }
 }

@@ -1,0 +1,112 @@
+//! Row 12: the cron jobs that awty replaces. Each minute they look for late orders in the whole table.
+//!
+//! In every table of orders, one in a hundred is late and has been reported; a thousand orders come to the end of their three
+//! hours in the minute that is measured, and a hundred of these are late. awty runs one check for each of the thousand.
+
+use crate::options::Options;
+use crate::progress::say;
+use crate::results::{Chart, Outcome, Wanted, readable};
+use crate::shop::Shop;
+use crate::stats::{Pairs, median};
+use std::time::Instant;
+
+const DUE: u32 = 1000;
+
+/// What three kinds of cron need. The orders of this minute are those up to DUE.
+fn tables(orders: u32) -> String {
+    format!(
+        "INSERT INTO shop.orders
+         SELECT n, CASE WHEN n % 100 = 0 THEN 'UNSHIPPED' ELSE 'SHIPPED' END, now() - interval '4 h' - n * interval '1 s',
+                'customer ' || n % 1000 FROM generate_series({DUE} + 1, {orders}) AS n;
+         -- No index helps.
+         CREATE TABLE shop.scanned AS SELECT * FROM shop.orders;
+         CREATE TABLE shop.scanned_reported (order_id bigint PRIMARY KEY);
+         INSERT INTO shop.scanned_reported SELECT id FROM shop.orders WHERE status = 'UNSHIPPED' AND id > {DUE};
+         -- A partial index, and a table of what has been reported.
+         CREATE TABLE shop.indexed AS SELECT * FROM shop.orders;
+         CREATE INDEX ON shop.indexed (placed_at) WHERE status = 'UNSHIPPED';
+         CREATE TABLE shop.indexed_reported AS SELECT * FROM shop.scanned_reported;
+         ALTER TABLE shop.indexed_reported ADD PRIMARY KEY (order_id);
+         -- A partial index on a column that says that it has been reported.
+         CREATE TABLE shop.flagged AS SELECT *, id > {DUE} AS reported FROM shop.orders;
+         CREATE INDEX ON shop.flagged (placed_at) WHERE status = 'UNSHIPPED' AND NOT reported;
+         ALTER TABLE shop.flagged ADD PRIMARY KEY (id)"
+    )
+}
+
+const CRONS: [(&str, &str, &str); 3] = [
+    (
+        "cron: scan of the table",
+        "INSERT INTO shop.scanned_reported SELECT id FROM shop.scanned AS o WHERE status = 'UNSHIPPED'
+         AND placed_at < now() - interval '3 h' AND NOT EXISTS (SELECT FROM shop.scanned_reported AS r WHERE r.order_id = o.id)",
+        "DELETE FROM shop.scanned_reported WHERE order_id <= 1000",
+    ),
+    (
+        "cron: partial index on what is unshipped",
+        "INSERT INTO shop.indexed_reported SELECT id FROM shop.indexed AS o WHERE status = 'UNSHIPPED'
+         AND placed_at < now() - interval '3 h' AND NOT EXISTS (SELECT FROM shop.indexed_reported AS r WHERE r.order_id = o.id)",
+        "DELETE FROM shop.indexed_reported WHERE order_id <= 1000",
+    ),
+    (
+        "cron: partial index and a flag in the order",
+        "WITH late AS (UPDATE shop.flagged SET reported = true WHERE status = 'UNSHIPPED' AND NOT reported
+                       AND placed_at < now() - interval '3 h' RETURNING id)
+         INSERT INTO shop.alert (order_id, level) SELECT id, 0 FROM late",
+        "UPDATE shop.flagged SET reported = false WHERE id <= 1000 AND reported",
+    ),
+];
+
+/// One minute of a cron, in seconds; what it found is made to be found again.
+fn minute(shop: &Shop, database: &str, [find, forget]: [&str; 2]) -> f64 {
+    let mut client = shop.client(database);
+    let began = Instant::now();
+    let found = client.execute(find, &[]).unwrap();
+    let seconds = began.elapsed().as_secs_f64();
+    assert_eq!(found, u64::from(DUE / 10), "late orders that a cron found: {find}");
+    client.batch_execute(forget).unwrap();
+    seconds
+}
+
+pub fn cron(options: &Options) -> Outcome {
+    let mut outcome = Outcome::new("cron");
+    let mut sizes = vec![options.size(10_000, 10_000).max(2 * DUE), options.size(1_000_000, 1_000_000).max(4 * DUE)];
+    if options.full {
+        sizes.push(options.size(10_000_000, 10_000_000));
+    }
+    let shop = Shop::open(&[("awty.max_workers_per_role", "1")]);
+    let names = ["awty: 1,000 checks, one by one", "awty: 1,000 checks, set-based job"].into_iter();
+    let mut lines: Vec<_> = names.chain(CRONS.map(|cron| cron.0)).map(|name| (name.to_owned(), Vec::new())).collect();
+    for orders in sizes {
+        let database = format!("orders_{orders}");
+        say(&format!("   {} orders", readable(orders.into())));
+        shop.add(&database, DUE);
+        shop.cluster.execute(&database, &[&tables(orders), "VACUUM ANALYZE", "CHECKPOINT"]);
+        let mut all_of_awty = Vec::new();
+        for (line, (name, find, forget)) in CRONS.iter().enumerate() {
+            let times = Pairs::measure(
+                &format!("awty, {name}"),
+                options.rounds(),
+                || shop.run_due(&database, &["one"], DUE).seconds,
+                || minute(&shop, &database, [find, forget]),
+            );
+            let [ours, theirs] = [&times.ours, &times.theirs].map(|seconds| median(seconds) * 1e3);
+            lines[line + 2].1.push((f64::from(orders), theirs));
+            let detail = format!("awty {} ms, cron {} ms", readable(ours), readable(theirs));
+            let what = format!("awty, {} checks in a minute; {} orders", readable(DUE.into()), readable(orders.into()));
+            outcome.ratio([&what, name], &times, Wanted::Nothing, detail);
+            all_of_awty.extend(times.ours);
+        }
+        lines[0].1.push((f64::from(orders), median(&all_of_awty) * 1e3));
+        let sets: Vec<f64> = (0..options.rounds()).map(|_| shop.run_due(&database, &["set"], DUE).seconds).collect();
+        lines[1].1.push((f64::from(orders), median(&sets) * 1e3));
+    }
+    outcome.charts.push(Chart {
+        name: "cron".into(),
+        title: "Finding the late orders of a minute".into(),
+        x: "orders in the table".into(),
+        y: "milliseconds a minute".into(),
+        lines,
+    });
+    outcome.note("a cron does the late orders only, in one statement. awty asks about every order once, and each in a transaction of its own.");
+    outcome
+}
