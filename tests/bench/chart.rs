@@ -2,7 +2,7 @@
 //!
 //! Does not: choose what is shown.
 
-use crate::results::Chart;
+use crate::results::{Chart, readable};
 use plotters::prelude::*;
 use std::error::Error;
 use std::path::Path;
@@ -19,10 +19,10 @@ const COLOURS: [RGBColor; 5] = [
 /// Draws into `<directory>/<name>.svg`.
 pub fn draw(directory: &Path, chart: &Chart) -> Result<(), Box<dyn Error>> {
     let points = || chart.lines.iter().flat_map(|(_, points)| points.iter().copied());
-    let range = |values: Vec<f64>| {
+    let range = |values: Vec<f64>, above: f64| {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        low / 1.5..high * 1.5
+        low / 1.5..high * above
     };
     if points().count() == 0 {
         return Ok(());
@@ -36,14 +36,17 @@ pub fn draw(directory: &Path, chart: &Chart) -> Result<(), Box<dyn Error>> {
         .x_label_area_size(44)
         .y_label_area_size(70)
         .build_cartesian_2d(
-            range(points().map(|(x, _)| x).collect()).log_scale(),
-            range(points().map(|(_, y)| y).collect()).log_scale(),
+            range(points().map(|(x, _)| x).collect(), 1.5).log_scale(),
+            // With room for the legend.
+            range(points().map(|(_, y)| y).collect(), 20.0).log_scale(),
         )?;
-    let number = |value: &f64| crate::results::readable(*value);
+    let number = |value: &f64| if *value < 100.0 { value.to_string() } else { readable(*value) };
     plane
         .configure_mesh()
         .x_desc(&chart.x)
         .y_desc(&chart.y)
+        .x_labels(6)
+        .y_labels(6)
         .x_label_formatter(&number)
         .y_label_formatter(&number)
         .light_line_style(BLACK.mix(0.05))

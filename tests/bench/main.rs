@@ -19,6 +19,7 @@ mod pending;
 mod progress;
 mod report;
 mod results;
+mod rivals;
 mod shop;
 mod size;
 mod stats;
@@ -46,6 +47,7 @@ pub const ROWS: &[Row] = &[
     row("ceiling", work::ceiling),
     row("set", work::set),
     row("workers", work::workers),
+    row("rivals", rivals::rivals),
     row("insert", insert::insert),
     row("pending", pending::pending),
     row("snapshot", pending::snapshot),

@@ -1,0 +1,49 @@
+// graphile-worker does the job of the benchmark: node graphile-worker.mjs JOBS CONCURRENCY LOCAL_QUEUE
+//
+// Prints the seconds from the first call of the task until the queue is empty. The server comes from PGHOST and the like.
+// Its local queue and its batching of completions are on, which is how it is fastest.
+import { Logger, run, runMigrations } from "graphile-worker";
+import pg from "pg";
+
+const [jobs, concurrency, localQueue] = process.argv.slice(2).map(Number);
+const pool = new pg.Pool({ max: concurrency + 4 });
+const logger = new Logger(() => () => {});
+const worker = {
+  concurrentJobs: concurrency,
+  localQueue: { size: localQueue },
+  completeJobBatchDelay: 10,
+  failJobBatchDelay: 10,
+  pollInterval: 100,
+};
+
+await runMigrations({ pgPool: pool, logger });
+await pool.query(
+  "SELECT count(graphile_worker.add_job('look_at', json_build_object('id', n))) FROM generate_series(1, $1::int) AS n",
+  [jobs],
+);
+await pool.query("VACUUM ANALYZE graphile_worker._private_jobs");
+await pool.query("CHECKPOINT");
+
+let began;
+let left = jobs;
+let allCalled;
+const called = new Promise((resolve) => (allCalled = resolve));
+const taskList = {
+  look_at: async (payload, helpers) => {
+    began ??= process.hrtime.bigint();
+    await helpers.withPgClient((client) =>
+      client.query({ name: "look_at", text: "SELECT shop.look_at($1, 0)", values: [payload.id] }),
+    );
+    left -= 1;
+    if (left === 0) allCalled();
+  },
+};
+const runner = await run({ pgPool: pool, logger, taskList, noHandleSignals: true, preset: { worker } });
+await called;
+for (;;) {
+  const { rows } = await pool.query("SELECT EXISTS (SELECT FROM graphile_worker._private_jobs) AS waiting");
+  if (!rows[0].waiting) break;
+}
+console.log(Number(process.hrtime.bigint() - began) / 1e9);
+await runner.stop();
+await pool.end();
