@@ -14,6 +14,7 @@ mod idle;
 mod insert;
 mod late;
 mod machine;
+mod many;
 mod options;
 mod pending;
 mod progress;
@@ -57,6 +58,9 @@ pub const ROWS: &[Row] = &[
     row("wal", size::wal),
     row("memory", size::memory),
     row("cron", cron::cron),
+    row("entity", many::entity),
+    row("roles", many::roles),
+    row("fairness", many::fairness),
 ];
 
 fn main() -> ExitCode {
