@@ -116,7 +116,7 @@ impl Launcher {
             lead: LEAD,
         };
         let plan = plan::plan(now, mono, &roles, &caps);
-        board::write(|board| board.waiting = plan.waiting);
+        board::write(|board| board.set_waiting(plan.waiting));
         for &index in &plan.start {
             let (database, role) = keys[index];
             self.staff.start_worker(database, role, mono);

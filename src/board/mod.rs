@@ -152,6 +152,15 @@ impl Board {
         }
     }
 
+    /// Says that so many roles wait for a worker, and has those workers look around that only wait for their next slot.
+    pub fn set_waiting(&mut self, waiting: u32) {
+        self.waiting = waiting;
+        if waiting > 0 {
+            let resting = |seat: &&Seat| seat.occupancy == Occupancy::Taken && seat.busy_since == 0;
+            self.seats.iter().filter(resting).for_each(|seat| wake(seat.latch));
+        }
+    }
+
     /// Has the launcher look around.
     pub fn wake_launcher(&self) {
         wake(self.launcher);

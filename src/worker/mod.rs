@@ -313,6 +313,10 @@ impl Worker {
             return Next::Leave;
         }
         let left = clock::until(clock::clamped(due));
+        if !left.is_zero() && board::read(|board| board.waiting > 0) {
+            // Who only waits makes room at once; the launcher has somebody back in time.
+            return Next::Leave;
+        }
         // One that was started for a slot is there before it.
         if left > settings::worker_idle().max(LEAD).to_std().unwrap_or_default() {
             return Next::Leave;

@@ -45,6 +45,23 @@ fn with_one_worker_for_four_roles_nobody_starves() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.future_job_history"), 400);
 }
 
+/// P7: a worker that only waits for its role's next slot makes room for a role that has work now.
+#[test]
+fn a_worker_that_waits_does_not_hold_up_another_roles_backlog() {
+    let shop = Shop::on(Cluster::builder().set("awty.max_workers", "1").set("awty.worker_idle", "2s").start());
+    roles(&shop, 2);
+    shop.cluster.execute(
+        "postgres",
+        &["SELECT awty.schedule('now and then', n::text, 'r1', at => now() + n * interval '1 s') FROM generate_series(1, 20) AS n",
+          "SELECT awty.schedule('at once', n::text, 'r2', at => now() + interval '2 s') FROM generate_series(1, 300) AS n"],
+    );
+    shop.await_all_ended();
+    // 3 s of work; in a share of 50 ms a slot, they would take a minute.
+    let in_time = "SELECT max(started_at) FILTER (WHERE job = 'r2') < max(started_at) FILTER (WHERE job = 'r1')
+                   FROM awty.future_job_history";
+    assert!(shop.cluster.value::<bool>("postgres", in_time), "the backlog was not done when the last slot came");
+}
+
 /// P7: a server with room for one more process only runs everything all the same, in turns.
 #[test]
 fn with_room_for_one_process_everything_is_done() {
