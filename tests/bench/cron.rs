@@ -81,24 +81,31 @@ pub fn cron(options: &Options) -> Outcome {
         say(&format!("   {} orders", readable(orders.into())));
         shop.add(&database, DUE);
         shop.cluster.execute(&database, &[&tables(orders), "VACUUM ANALYZE", "CHECKPOINT"]);
-        let mut all_of_awty = Vec::new();
-        for (line, (name, find, forget)) in CRONS.iter().enumerate() {
-            let times = Pairs::measure(
-                &format!("awty, {name}"),
+        let names: Vec<String> = lines.iter().map(|(name, _)| name.clone()).collect();
+        let mut seconds = vec![Vec::new(); names.len()];
+        for round in 1..=options.rounds() {
+            seconds[0].push(shop.run_due(&database, &["one"], DUE).seconds);
+            seconds[1].push(shop.run_due(&database, &["set"], DUE).seconds);
+            for (line, (_, find, forget)) in CRONS.iter().enumerate() {
+                seconds[line + 2].push(minute(&shop, &database, [find, forget]));
+            }
+            say(&format!(
+                "round {round} of {}: {:.4?} s",
                 options.rounds(),
-                || shop.run_due(&database, &["one"], DUE).seconds,
-                || minute(&shop, &database, [find, forget]),
-            );
-            let [ours, theirs] = [&times.ours, &times.theirs].map(|seconds| median(seconds) * 1e3);
-            lines[line + 2].1.push((f64::from(orders), theirs));
-            let detail = format!("awty {} ms, cron {} ms", readable(ours), readable(theirs));
-            let what = format!("awty, {} checks in a minute; {} orders", readable(DUE.into()), readable(orders.into()));
-            outcome.ratio([&what, name], &times, Wanted::Nothing, detail);
-            all_of_awty.extend(times.ours);
+                seconds.iter().map(|all| all[round - 1]).collect::<Vec<_>>()
+            ));
         }
-        lines[0].1.push((f64::from(orders), median(&all_of_awty) * 1e3));
-        let sets: Vec<f64> = (0..options.rounds()).map(|_| shop.run_due(&database, &["set"], DUE).seconds).collect();
-        lines[1].1.push((f64::from(orders), median(&sets) * 1e3));
+        for (line, name) in names.iter().enumerate() {
+            let milliseconds = median(&seconds[line]) * 1e3;
+            lines[line].1.push((f64::from(orders), milliseconds));
+            if line > 0 {
+                let pairs = Pairs { ours: seconds[0].clone(), theirs: seconds[line].clone() };
+                let detail =
+                    format!("{} ms against {} ms", readable(median(&seconds[0]) * 1e3), readable(milliseconds));
+                let what = format!("a minute of awty, one by one; {} orders", readable(orders.into()));
+                outcome.ratio([&what, name], &pairs, Wanted::Nothing, detail);
+            }
+        }
     }
     outcome.charts.push(Chart {
         name: "cron".into(),

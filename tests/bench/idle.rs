@@ -33,7 +33,7 @@ pub fn idle(options: &Options) -> Outcome {
     let postmaster = shop.cluster.postmaster_pid();
     await_quiet(&mut client);
 
-    let seconds = options.size(90, 300);
+    let seconds = options.size(60, 300);
     say(&format!("idle for {seconds} s"));
     let used = || times(launcher)[0] + times(postmaster)[1];
     let (wal, cpu, began) = (wal_position(&mut client), used(), Instant::now());

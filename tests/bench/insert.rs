@@ -86,9 +86,9 @@ pub fn insert(options: &Options) -> Outcome {
     shop.cluster.execute("postgres", &[SET_UP]);
     type Place = fn(&mut Client, &str, u32);
     let ways: [(&str, u32, Place); 3] = [
-        ("INSERT into orders, each a transaction", options.size(2_000, 20_000), each_in_a_transaction),
+        ("INSERT into orders, each a transaction", options.size(1_000, 20_000), each_in_a_transaction),
         ("INSERT into orders, one by one in one transaction", options.size(20_000, 100_000), in_one_transaction),
-        ("INSERT … SELECT in bulk", options.size(100_000, 1_000_000), in_one_statement),
+        ("INSERT … SELECT in bulk", options.size(50_000, 1_000_000), in_one_statement),
     ];
     for (what, n, place) in ways {
         let times = Pairs::measure(

@@ -14,8 +14,8 @@ const COLD: u32 = 4;
 pub fn late(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("late");
     let shop = Shop::open(&[]);
-    let warm = options.size(40, 200);
-    let cold = options.size(15, 200);
+    let warm = options.size(25, 200);
+    let cold = options.size(8, 200);
     for (name, slots, apart, first) in [("warm", warm, 1, 10.0), ("cold", cold, COLD, 40.0)] {
         say(&format!("{name}: {slots} slots of {CHECKS} checks, every {apart} s"));
         let lateness = measure(&shop, slots, apart);

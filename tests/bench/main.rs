@@ -55,7 +55,6 @@ pub const ROWS: &[Row] = &[
     row("late", late::late),
     row("idle", idle::idle),
     row("churn", size::churn),
-    row("wal", size::wal),
     row("memory", size::memory),
     row("cron", cron::cron),
     row("entity", many::entity),

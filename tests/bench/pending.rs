@@ -64,7 +64,7 @@ fn name(pending: u32) -> String {
 /// Row 7: row 1 while another session holds a snapshot that keeps every dead row from being removed.
 pub fn snapshot(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("snapshot");
-    let n = options.size(50_000, 200_000);
+    let n = options.size(20_000, 200_000);
     let shop = Shop::open(&[("awty.max_workers_per_role", "1")]);
     let mut tenths = Vec::new();
     let times = Pairs::measure(

@@ -90,10 +90,11 @@ impl Rival {
     }
 
     fn compare(&self, options: &Options, shop: &Shop, outcome: &mut Outcome) -> Result<(), String> {
-        let n = options.size(10_000, 50_000);
+        let n = options.size(5_000, 50_000);
         let version = version(self.name)?;
         let settings = self.best(shop, n)?;
-        for (commit, wanted) in [("on", Wanted::AtLeast(self.at_least)), ("off", Wanted::Nothing)] {
+        let ways = [("on", Wanted::AtLeast(self.at_least)), ("off", Wanted::Nothing)];
+        for (commit, wanted) in ways.into_iter().take(if options.full { 2 } else { 1 }) {
             let times = Pairs::measure(
                 &format!("one worker, {} with synchronous_commit {commit}", self.name),
                 options.rounds(),

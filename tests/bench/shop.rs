@@ -106,7 +106,7 @@ impl Shop {
     pub fn run_due(&self, database: &str, jobs: &[&str], n: u32) -> Ran {
         self.tidy(database);
         let mut client = self.client(database);
-        let mut lead = 0.5 + f64::from(n) / 10_000.0;
+        let mut lead = 0.3 + f64::from(n) / 20_000.0;
         let (slot, last) = loop {
             let (slot, last) = Self::schedule(&mut client, jobs, n, lead);
             let left: f64 =

@@ -1,35 +1,17 @@
-//! Rows 10 and 11: what stays behind: write-ahead log, the size of the tables, the memory of a worker.
+//! Rows 10 and 11: what stays behind: the size of the table of what is pending, and the memory of a worker.
 
 use crate::options::Options;
 use crate::progress::say;
 use crate::results::{Outcome, Wanted, readable};
 use crate::shop::{Shop, one, sleep_until};
-use crate::stats::{Pairs, median};
 use awty_testkit::poll;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Row 11, first half: write-ahead log per check.
-pub fn wal(options: &Options) -> Outcome {
-    let mut outcome = Outcome::new("wal");
-    let n = options.size(20_000, 100_000);
-    let shop = Shop::open(&[("awty.max_workers_per_role", "1")]);
-    let bytes = Pairs::measure(
-        "WAL of one worker, of the ceiling",
-        options.rounds(),
-        || shop.run_due("postgres", &["one"], n).wal / f64::from(n),
-        || shop.ceiling("postgres", n).wal / f64::from(n),
-    );
-    let (ours, theirs) = (readable(median(&bytes.ours)), readable(median(&bytes.theirs)));
-    let detail = format!("awty {ours} bytes, ceiling {theirs}; {} checks", readable(f64::from(n)));
-    outcome.ratio(["WAL bytes per check", "the ceiling"], &bytes, Wanted::AtMost(1.3), detail);
-    outcome
-}
-
-/// Row 11, second half: a worker's own memory after few checks and after many.
+/// Row 11: a worker's own memory after few checks and after many.
 pub fn memory(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("memory");
-    let (few, many) = (options.size(10_000, 10_000), options.size(100_000, 1_000_000));
+    let (few, many) = (options.size(10_000, 10_000), options.size(50_000, 1_000_000));
     let settings = [("awty.max_workers_per_role", "1"), ("awty.worker_idle", "2s")];
     let shop = Shop::with_orders(&settings, few + many);
     let mut client = shop.client("postgres");
@@ -76,7 +58,7 @@ fn own_memory(pid: i32) -> Option<f64> {
 /// Row 10: the size of the table of what is pending, when many checks have come and gone.
 pub fn churn(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("churn");
-    let (steady, total) = (options.size(100_000, 100_000), options.size(300_000, 5_000_000));
+    let (steady, total) = (options.size(100_000, 100_000), options.size(200_000, 5_000_000));
     let orders = 10 * steady;
     let shop = Shop::with_orders(&[], orders);
     shop.add("fresh", 1);

@@ -17,28 +17,39 @@ pub fn speeds(mut times: Pairs) -> Pairs {
     times
 }
 
-/// Row 1: one worker, check by check, against the ceiling.
+/// Rows 1 and 11: one worker, check by check, against the ceiling: time, and write-ahead log.
 pub fn ceiling(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("ceiling");
-    let n = options.size(20_000, 200_000);
+    let n = options.size(10_000, 200_000);
     let shop = Shop::open(&[("awty.max_workers_per_role", "1")]);
-    let seconds = |ran: Ran| ran.seconds;
+    let mut wal = Pairs { ours: Vec::new(), theirs: Vec::new() };
+    let per_check = |ran: &Ran| ran.wal / f64::from(n);
     let times = Pairs::measure(
         "one worker, the ceiling",
         options.rounds(),
-        || seconds(shop.run_due("postgres", &["one"], n)),
-        || seconds(shop.ceiling("postgres", n)),
+        || {
+            let ran = shop.run_due("postgres", &["one"], n);
+            wal.ours.push(per_check(&ran));
+            ran.seconds
+        },
+        || {
+            let ran = shop.ceiling("postgres", n);
+            wal.theirs.push(per_check(&ran));
+            ran.seconds
+        },
     );
     let detail = rates(n, ["awty", "ceiling"], &times);
     let what = ["due checks/s, one worker, a transaction each", "the ceiling: one SQL statement for all"];
     outcome.ratio(what, &speeds(times), Wanted::AtLeast(0.7), detail);
+    let detail = format!("awty {}, ceiling {}", readable(median(&wal.ours)), readable(median(&wal.theirs)));
+    outcome.ratio(["bytes of write-ahead log per check", "the ceiling"], &wal, Wanted::AtMost(1.3), detail);
     outcome
 }
 
 /// Row 2: the same work as a set-based job, in sets of the default size and of the largest.
 pub fn set(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("set");
-    let n = options.size(20_000, 200_000);
+    let n = options.size(10_000, 200_000);
     let shop = Shop::open(&[("awty.max_workers_per_role", "1")]);
     let default: String =
         shop.cluster.value("postgres", "SELECT boot_val FROM pg_settings WHERE name = 'awty.batch_size'");
@@ -63,7 +74,7 @@ pub fn set(options: &Options) -> Outcome {
 /// Row 3: two workers against one.
 pub fn workers(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("workers");
-    let n = options.size(40_000, 200_000);
+    let n = options.size(20_000, 200_000);
     let shop = Shop::open(&[("awty.max_workers_per_role", "1")]);
     let one_worker = || shop.run_due("postgres", &["one"], n).seconds;
     let times = Pairs::measure(
