@@ -88,3 +88,18 @@ fn times(pid: i32) -> [f64; 2] {
         .collect();
     [fields[0] + fields[1], fields[2] + fields[3]]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_works_is_seen_to_work() {
+        let me = std::process::id() as i32;
+        let before = times(me)[0];
+        let began = Instant::now();
+        while times(me)[0] < before + 0.05 {
+            assert!(began.elapsed() < Duration::from_secs(60), "the time of this process stands still");
+        }
+    }
+}
