@@ -7,7 +7,6 @@
 //! Invariant: no check is handed out twice in one pass, except those that could not be run and are due to be tried again.
 //! Does not: claim anything; another worker may hand out the same check, and one of them will find it claimed or gone.
 
-use super::jobs_of;
 use crate::board::{self, NEVER};
 use crate::clock::{self, Timestamp};
 use crate::store::future_job::{self, Candidate, Cursor};
@@ -18,6 +17,7 @@ use crate::{catalog, executor, settings};
 use awty_core::{Mono, Time};
 use pgrx::pg_sys;
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -272,4 +272,35 @@ impl Agenda {
 
 fn last_of(candidate: &Candidate) -> Cursor {
     Cursor { slot: candidate.slot, id: candidate.id }
+}
+
+/// The jobs of a role, with those left out whose rows cannot be read: they stop no other. The log is told of them when they
+/// are found and when they change, not by each worker anew.
+fn jobs_of(role: pg_sys::Oid) -> Vec<Job> {
+    let here = catalog::database();
+    let mut invalid = Vec::new();
+    let jobs =
+        job::of_role(role).into_iter().filter_map(|job| job.map_err(|broken| invalid.push(broken)).ok()).collect();
+    let complaint = if invalid.is_empty() { 0 } else { hash(&invalid) };
+    let told = board::read(|board| board.role(here, role).map_or(0, |line| line.complaint));
+    if complaint == told {
+        return jobs;
+    }
+    board::write(|board| {
+        if let Some(line) = board.role_mut(here, role) {
+            line.complaint = complaint;
+        }
+    });
+    for (name, message) in invalid {
+        let [name, message] =
+            [(name.to_string(), 64), (message, 200)].map(|(text, most)| text.chars().take(most).collect::<String>());
+        pgrx::log!("awty: job \"{name}\" of role {} has an invalid row in awty.job: {message}", role.to_u32());
+    }
+    jobs
+}
+
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }

@@ -18,13 +18,12 @@ use crate::launcher::LEAD;
 use crate::run::session;
 use crate::run::timer;
 use crate::run::transaction::{Verdict, transaction};
-use crate::store::{intent, job};
-use crate::{catalog, executor, process, settings};
+use crate::store::intent;
+use crate::{executor, process, settings};
 use agenda::{Agenda, Task};
 use awty_core::Mono;
 use pgrx::{pg_guard, pg_sys};
 use seat::MySeat;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 /// A worker that others are waiting for stays at least this long, so that it is worth its connection.
@@ -367,35 +366,4 @@ fn clear_intent_of(seat: usize) {
             Verdict::Commit(())
         })
     });
-}
-
-/// The jobs of a role, with those left out whose rows cannot be read: they stop no other. The log is told of them when they
-/// are found and when they change, not by each worker anew.
-fn jobs_of(role: pg_sys::Oid) -> Vec<job::Job> {
-    let here = catalog::database();
-    let mut invalid = Vec::new();
-    let jobs =
-        job::of_role(role).into_iter().filter_map(|job| job.map_err(|broken| invalid.push(broken)).ok()).collect();
-    let complaint = if invalid.is_empty() { 0 } else { hash(&invalid) };
-    let told = board::read(|board| board.role(here, role).map_or(0, |line| line.complaint));
-    if complaint == told {
-        return jobs;
-    }
-    board::write(|board| {
-        if let Some(line) = board.role_mut(here, role) {
-            line.complaint = complaint;
-        }
-    });
-    for (name, message) in invalid {
-        let [name, message] =
-            [(name.to_string(), 64), (message, 200)].map(|(text, most)| text.chars().take(most).collect::<String>());
-        pgrx::log!("awty: job \"{name}\" of role {} has an invalid row in awty.job: {message}", role.to_u32());
-    }
-    jobs
-}
-
-fn hash(value: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
 }
