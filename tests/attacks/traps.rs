@@ -66,7 +66,7 @@ fn nothing_is_scheduled_from_a_security_restricted_operation() {
     field.sql(
         "mallory",
         "CREATE FUNCTION mallory.plant(text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN
-             PERFORM awty.schedule('thing', $1, 'own', at => now()); RETURN $1;
+             PERFORM awty.schedule('thing', $1, 'own', after => '1 day'); RETURN $1;
          END $$;
          CREATE TABLE mallory.t (t text); INSERT INTO mallory.t SELECT i::text FROM generate_series(1, 10) AS i;
          CREATE MATERIALIZED VIEW mallory.m AS SELECT mallory.plant(t) FROM mallory.t WITH NO DATA;",
