@@ -19,8 +19,9 @@ const DISPATCHERS: usize = 2;
 const CANNOT_CONNECT: Duration = Duration::from_secs(5);
 /// When the server has no room: at first, and at the most.
 const NO_ROOM: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-/// A seat that a former launcher reserved is freed when nobody has come for so long, in microseconds.
-const STALE: i64 = 60_000_000;
+/// A seat that a former launcher reserved, or a turn that ended in an error, is freed when nobody has come for so long, in
+/// microseconds. Whoever comes later finds it taken, and leaves.
+const STALE: i64 = 10_000_000;
 
 #[derive(Default)]
 pub struct Staff {
