@@ -18,8 +18,14 @@ fn a_role_that_cannot_connect_is_shown() {
     shop.cluster.create_user("postgres", "other");
     let placing = clients::place(&shop, &[]);
     clients::await_more_runs(&shop.cluster, "postgres");
-    // Neither the superuser nor who is connected already needs it.
-    shop.cluster.execute("postgres", &["REVOKE CONNECT ON DATABASE postgres FROM PUBLIC"]);
+    // Neither the superuser nor who is connected already needs it; a worker that is there would stay while there is work.
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "REVOKE CONNECT ON DATABASE postgres FROM PUBLIC",
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'awty worker'",
+        ],
+    );
     expect(&shop, "the reason", "enabled AND NOT held AND why IS NULL AND last_error LIKE '%no LOGIN or no CONNECT%'");
     expect(
         &shop,
