@@ -197,7 +197,8 @@ fn trouble(database: pg_sys::Oid, failure: &Failure) {
         failure.sqlstate
     );
     board::write(|board| {
-        if let Some(line) = board.database_mut(database) {
+        // It keeps no check from running: what does is worth more.
+        if let Some(line) = board.database_mut(database).filter(|line| line.trouble == Trouble::None) {
             line.trouble = Trouble::Maintenance;
         }
     });
