@@ -50,6 +50,42 @@ const UNGUARD: &str = "DO $$
     CREATE UNIQUE INDEX ON awty.tally (check_id);
     CREATE UNIQUE INDEX ON awty.origin (identity)";
 
+/// For each table: makes a good row, and breaks a column of it. See [`break_each`].
+const BREAKS: [(&str, &str); 5] = [
+    (
+        "awty.job",
+        "SELECT awty.register('bad NUMBER', 'shop.bad', run_as => 'shop');
+         SELECT awty.schedule('orders', 'bad NUMBER', 'bad NUMBER', after => '0');
+         UPDATE awty.job SET COLUMN = VALUE WHERE name = 'bad NUMBER'",
+    ),
+    (
+        "awty.future_job",
+        "SELECT awty.schedule('orders', 'bad NUMBER', 'bad', after => '0');
+         UPDATE awty.future_job SET COLUMN = VALUE WHERE entity_key = 'bad NUMBER'",
+    ),
+    (
+        "awty.tally",
+        "SELECT awty.schedule('orders', 'bad NUMBER', 'bad', after => '0');
+         UPDATE awty.future_job SET check_count = 1, attempt = 1 WHERE entity_key = 'bad NUMBER';
+         INSERT INTO awty.tally (check_id, crashes) SELECT id, 1 FROM awty.future_job WHERE entity_key = 'bad NUMBER';
+         UPDATE awty.tally SET COLUMN = VALUE
+         WHERE check_id = (SELECT id FROM awty.future_job WHERE entity_key = 'bad NUMBER')",
+    ),
+    (
+        "awty.intent",
+        "SELECT awty.schedule('orders', 'bad NUMBER', 'bad', after => '0');
+         INSERT INTO awty.intent SELECT 1000 + NUMBER, ARRAY[max(id)] FROM awty.future_job;
+         UPDATE awty.intent SET COLUMN = VALUE WHERE worker = 1000 + NUMBER",
+    ),
+    (
+        "awty.future_job_history_default",
+        "INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by,
+             scheduled_at, finished_at, run_time, check_count, attempts, outcome)
+         SELECT 1000 + NUMBER, 'bad', 'orders', 'bad', now(), now(), 'shop'::regrole, now(), '2000-01-01', '0', 1, 1, 'done';
+         UPDATE awty.future_job_history SET COLUMN = VALUE WHERE id = 1000 + NUMBER",
+    ),
+];
+
 /// Runs one statement for each column of a table and each bad value; in it, COLUMN, VALUE and NUMBER stand for these. What is
 /// refused nevertheless is not broken.
 fn break_each(shop: &Shop, table: &str, statement: &str) {
@@ -121,56 +157,11 @@ fn a_broken_row_stops_only_itself() {
     let again = "TRUNCATE awty.future_job, awty.tally, awty.intent, awty.future_job_history_default;
                  DELETE FROM awty.job WHERE name NOT IN ('good', 'other', 'bad') OR name IS NULL";
 
-    break_each(
-        &shop,
-        "awty.job",
-        "SELECT awty.register('bad NUMBER', 'shop.bad', run_as => 'shop');
-         SELECT awty.schedule('orders', 'bad NUMBER', 'bad NUMBER', after => '0');
-         UPDATE awty.job SET COLUMN = VALUE WHERE name = 'bad NUMBER'",
-    );
-    expect_others_go_on(&mut shop, "job");
-    shop.cluster.superuser("postgres").batch_execute(again).unwrap();
-
-    break_each(
-        &shop,
-        "awty.future_job",
-        "SELECT awty.schedule('orders', 'bad NUMBER', 'bad', after => '0');
-         UPDATE awty.future_job SET COLUMN = VALUE WHERE entity_key = 'bad NUMBER'",
-    );
-    expect_others_go_on(&mut shop, "future_job");
-    shop.cluster.superuser("postgres").batch_execute(again).unwrap();
-
-    break_each(
-        &shop,
-        "awty.tally",
-        "SELECT awty.schedule('orders', 'bad NUMBER', 'bad', after => '0');
-         UPDATE awty.future_job SET check_count = 1, attempt = 1 WHERE entity_key = 'bad NUMBER';
-         INSERT INTO awty.tally (check_id, crashes) SELECT id, 1 FROM awty.future_job WHERE entity_key = 'bad NUMBER';
-         UPDATE awty.tally SET COLUMN = VALUE
-         WHERE check_id = (SELECT id FROM awty.future_job WHERE entity_key = 'bad NUMBER')",
-    );
-    expect_others_go_on(&mut shop, "tally");
-    shop.cluster.superuser("postgres").batch_execute(again).unwrap();
-
-    break_each(
-        &shop,
-        "awty.intent",
-        "SELECT awty.schedule('orders', 'bad NUMBER', 'bad', after => '0');
-         INSERT INTO awty.intent SELECT 1000 + NUMBER, ARRAY[max(id)] FROM awty.future_job;
-         UPDATE awty.intent SET COLUMN = VALUE WHERE worker = 1000 + NUMBER",
-    );
-    expect_others_go_on(&mut shop, "intent");
-    shop.cluster.superuser("postgres").batch_execute(again).unwrap();
-
-    break_each(
-        &shop,
-        "awty.future_job_history_default",
-        "INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by,
-             scheduled_at, finished_at, run_time, check_count, attempts, outcome)
-         SELECT 1000 + NUMBER, 'bad', 'orders', 'bad', now(), now(), 'shop'::regrole, now(), '2000-01-01', '0', 1, 1, 'done';
-         UPDATE awty.future_job_history SET COLUMN = VALUE WHERE id = 1000 + NUMBER",
-    );
-    expect_others_go_on(&mut shop, "history");
+    for (table, statement) in BREAKS {
+        break_each(&shop, table, statement);
+        expect_others_go_on(&mut shop, table);
+        shop.cluster.superuser("postgres").batch_execute(again).unwrap();
+    }
 
     let log = shop.cluster.log_since(0);
     let bad = ["XX000", "PANIC", "terminated by signal", "panicked", "could not choose", "could not read"];

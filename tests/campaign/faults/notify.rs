@@ -1,7 +1,7 @@
 //! The queue of NOTIFY is full: who notifies gets an error at COMMIT, as it does where a listener sits in an open transaction.
 //!
-//! It is chosen only where it is asked for: up to PostgreSQL 16 the queue takes 8 GB, and with it the disk and a minute. From 17
-//! on the campaign's servers have a small one (`max_notify_queue_pages`).
+//! It is chosen only where it is asked for: the queue takes 8 GB, and with it the disk and most of a minute. (From PostgreSQL 17 on
+//! `max_notify_queue_pages` could make it small; the campaign leaves it as it is.)
 
 use crate::load::Shared;
 use awty_testkit::postgres::Client;
