@@ -40,8 +40,8 @@ fn runtime() -> TableIterator<
         Trouble::OtherVersion => Trouble::None,
         other => other,
     };
-    let trouble = trouble.as_str();
-    TableIterator::once((settings::enabled(), slot, last_slot_run, i32::try_from(workers).unwrap_or(i32::MAX), trouble))
+    let workers = i32::try_from(workers).unwrap_or(i32::MAX);
+    TableIterator::once((settings::enabled(), slot, last_slot_run, workers, trouble.as_str()))
 }
 
 /// Runs after each statement that changes `awty.job`, whoever ran it.

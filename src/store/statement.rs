@@ -96,7 +96,7 @@ impl Statement {
             if !plan.is_null() && (self.types.contains(&CHECK) || self.types.contains(&CHECKS)) {
                 // The tables, and with them the type, may be others.
                 pg_sys::SPI_freeplan(self.plan.replace(std::ptr::null_mut()));
-                plan = self.plan.get();
+                plan = std::ptr::null_mut();
             }
             if plan.is_null() {
                 let mut types: Vec<pg_sys::Oid> = self.types.iter().map(|known| known_type(*known)).collect();
