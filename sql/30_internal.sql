@@ -32,7 +32,12 @@ CREATE TABLE awty.intent (
     worker          integer NOT NULL,
     check_ids       bigint[] NOT NULL,
     CONSTRAINT intent_pkey PRIMARY KEY (worker)
-) WITH (fillfactor = 50, autovacuum_vacuum_cost_delay = 0);
+) WITH (
+    fillfactor = 50,
+    autovacuum_vacuum_cost_delay = 0,
+    -- Written anew for each turn of a worker: to compress it would take longer than many a run.
+    toast_tuple_target = 8160
+);
 
 -- Which database the rows of awty were written in. pg_dump carries this row, and not the sequence below.
 --

@@ -13,7 +13,7 @@ use crate::run::session;
 use crate::run::transaction::{Verdict, transaction};
 use crate::store::history::{self, Failure};
 use crate::store::{future_job, intent, origin, partition};
-use crate::{catalog, clock, executor, owner, process, settings};
+use crate::{catalog, clock, executor, extension, owner, process, settings};
 use awty_core::{Outcome, Time};
 use pgrx::{pg_guard, pg_sys};
 use std::collections::HashSet;
@@ -63,7 +63,7 @@ fn visit(database: pg_sys::Oid) {
 fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     let here = catalog::database();
     transaction(|| {
-        if !executor::lock_extension() {
+        if !extension::lock() {
             return Verdict::Commit(None);
         }
         failpoint!("dispatcher.locked");
@@ -153,7 +153,7 @@ fn look_after(database: pg_sys::Oid) {
     let now = clock::now();
     for task in [end_strays, make_partitions, drop_partitions] {
         let done = transaction(|| {
-            if !executor::lock_extension() {
+            if !extension::lock() {
                 return Verdict::Rollback(());
             }
             // Nobody is to hold up the visits by holding a lock.

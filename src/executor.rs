@@ -17,13 +17,11 @@ use crate::store::future_job::{self, Again, Candidate};
 use crate::store::history::{self, End, Failure, RunRecord};
 use crate::store::job::{self, Job};
 use crate::store::tally;
-use crate::{catalog, run::session, settings};
+use crate::{extension, run::session, settings};
 use awty_core::{After, Answer, Before, Mono, Outcome, Time, guard};
 use chrono::TimeDelta;
+use pgrx::FromDatum;
 use pgrx::datum::TimestampWithTimeZone;
-use pgrx::{FromDatum, pg_sys};
-use std::cell::Cell;
-use std::ffi::CStr;
 
 /// What became of the checks that were taken on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,7 +100,7 @@ impl Bench<'_> {
     fn attempt(&self, candidates: &[Candidate], began: Mono, started_at: Time) -> Result<Attempt, Failure> {
         transaction(|| {
             failpoint!("run.begun");
-            if !lock_extension() {
+            if !extension::hold() {
                 return Verdict::Rollback(Attempt::NoExtension);
             }
             if job::epoch() != self.epoch {
@@ -125,8 +123,7 @@ impl Bench<'_> {
             let finished_at = clock::now();
             let took = TimeDelta::microseconds(clock::mono().since(began));
             let record = |slot| RunRecord { slot, started_at, finished_at, took };
-            // Those of a set mostly end alike, and are archived together.
-            let mut ended: Vec<((Outcome, Time), Vec<&Row>)> = Vec::new();
+            let mut ended: Vec<(&Row, Outcome)> = Vec::new();
             for (row, answer) in rows.iter().zip(answers) {
                 let fate = guard::after(&row.check(), &self.job.options.limits, answer, finished_at);
                 let ends_at_once = matches!(fate, After::End(_)) && !self.may_be_tallied(row);
@@ -140,21 +137,14 @@ impl Bench<'_> {
                     After::Again(slot) => {
                         future_job::put_again(row.tid, &Again { slot, done: 1, attempt: 0 }, &record(row.slot));
                     }
-                    After::End(outcome) if ends_at_once => {
-                        match ended.iter_mut().find(|(key, _)| *key == (outcome, row.slot)) {
-                            Some((_, alike)) => alike.push(row),
-                            None => ended.push(((outcome, row.slot), vec![row])),
-                        }
-                    }
+                    After::End(outcome) if ends_at_once => ended.push((row, outcome)),
                     After::End(outcome) => {
                         let end = End { outcome, done: 1, failure: None };
                         history::end_run(row.tid, self.job, &record(row.slot), &end);
                     }
                 }
             }
-            for ((outcome, slot), alike) in ended {
-                history::archive(&alike, self.job, &record(slot), outcome);
-            }
+            history::archive(&ended, self.job, started_at, finished_at, took);
             failpoint!("run.booked");
             Verdict::Commit(Attempt::Booked)
         })
@@ -225,7 +215,7 @@ impl Bench<'_> {
     fn book(&self, candidate: &Candidate, failure: &Failure, timed_out: bool, began: Mono, started_at: Time) -> Ran {
         let took = TimeDelta::microseconds(clock::mono().since(began));
         let booked = transaction(|| {
-            if !lock_extension() {
+            if !extension::hold() {
                 return Verdict::Rollback(Ran::NoExtension);
             }
             failpoint!("failure.begun");
@@ -284,19 +274,6 @@ impl Bench<'_> {
     }
 }
 
-/// All tables and sequences of awty, the one that tells two installations apart first.
-const RELATIONS: [&CStr; 9] = [
-    c"future_job",
-    c"future_job_id_seq",
-    c"job",
-    c"future_job_history",
-    c"future_job_history_default",
-    c"tally",
-    c"intent",
-    c"origin",
-    c"identity",
-];
-
 /// Reads a check where it was, or where it has been moved meanwhile: VACUUM FULL does that.
 fn find(table: &Table, candidate: &Candidate) -> Option<Row> {
     table.read(candidate).or_else(|| {
@@ -320,62 +297,4 @@ pub fn blame(ids: &[i64], alone: bool) -> bool {
         }
     }
     counted || !alone
-}
-
-/// The first locks of every transaction on awty's rows: they keep DROP EXTENSION out until it ends. `false` if the
-/// extension is gone, so that there is nothing to do.
-///
-/// They are on the relations and not on the extension itself, which any role may lock for as long as it likes (ALTER
-/// FUNCTION … DEPENDS ON EXTENSION). None is waited for while another is held, so they are part of no deadlock.
-pub fn lock_extension() -> bool {
-    const MODE: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-    thread_local! {
-        /// The relations as they were last found. Another extension would have others.
-        static KNOWN: Cell<Option<[pg_sys::Oid; RELATIONS.len()]>> = const { Cell::new(None) };
-    }
-    loop {
-        let Some(relations) = KNOWN.get().or_else(find_relations) else { return false };
-        // SAFETY: locks on OIDs, whether or not anything has them, in an open transaction, released at its end or here.
-        // Taking one takes in what has changed in the catalogs.
-        unsafe {
-            let had = relations.iter().take_while(|oid| pg_sys::ConditionalLockRelationOid(**oid, MODE)).count();
-            if had == relations.len() && catalog::table(RELATIONS[0]) == Some(relations[0]) {
-                KNOWN.set(Some(relations));
-                return true;
-            }
-            KNOWN.set(None);
-            relations[..had].iter().for_each(|oid| pg_sys::UnlockRelationOid(*oid, MODE));
-            if let Some(busy) = relations.get(had) {
-                pg_sys::LockRelationOid(*busy, MODE);
-                pg_sys::UnlockRelationOid(*busy, MODE);
-            }
-        }
-    }
-}
-
-/// The same once in a transaction, for what a session does: DROP EXTENSION locks the relations one after the other, in no
-/// order that could be relied on, and would meet a session that takes them in its own.
-pub fn lock_extension_once() {
-    thread_local! {
-        static LOCKED_IN: Cell<Option<u32>> = const { Cell::new(None) };
-    }
-    // SAFETY: this process's own entry, of which it is the only one to change this field.
-    let transaction = unsafe {
-        #[cfg(any(feature = "pg17", feature = "pg18"))]
-        let transaction = (*pg_sys::MyProc).vxid.lxid;
-        #[cfg(not(any(feature = "pg17", feature = "pg18")))]
-        let transaction = (*pg_sys::MyProc).lxid;
-        transaction
-    };
-    if LOCKED_IN.replace(Some(transaction)) != Some(transaction) {
-        // Without the extension, the next statement says what is missing.
-        lock_extension();
-    }
-}
-
-/// Where the extension's relations are; `None` without the extension.
-fn find_relations() -> Option<[pg_sys::Oid; RELATIONS.len()]> {
-    catalog::extension()?;
-    catalog::table(RELATIONS[0])?;
-    Some(RELATIONS.map(|name| catalog::table(name).unwrap_or(pg_sys::InvalidOid)))
 }

@@ -4,11 +4,11 @@
 //! before runs, because the function, its owner and its rights may change at any time in between.
 //! Does not: call it (see `executor`).
 
-use crate::catalog;
 use crate::error::{Error, Result};
 use crate::store::function as store;
 use crate::store::job::Job;
 use crate::text::Text;
+use crate::{catalog, extension};
 use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ pub struct Function {
 
 /// The type of a check, and of an array of them.
 fn check_types() -> (pg_sys::Oid, pg_sys::Oid) {
-    let relation = catalog::table(c"future_job").unwrap_or(pg_sys::InvalidOid);
+    let relation = extension::table(c"future_job").unwrap_or(pg_sys::InvalidOid);
     // SAFETY: catalog lookups in a transaction.
     unsafe {
         let row = pg_sys::get_rel_type_id(relation);

@@ -3,6 +3,7 @@
 //! The modules, in the order data flows:
 //! - [`api`]: what SQL calls;
 //! - [`store`]: the only SQL text; [`owner`]: the rights it runs with; [`function`], [`catalog`]: what PostgreSQL knows;
+//!   [`extension`]: the locks that come first;
 //! - [`hint`] and [`board`]: what processes tell each other at commit, in shared memory;
 //! - [`launcher`], [`dispatcher`], [`worker`], [`executor`], [`process`]: who runs what; [`run`]: one run;
 //! - [`clock`], [`settings`], [`error`], [`text`]: the only ones that read time, settings, name an SQLSTATE, or bend text.
@@ -22,6 +23,7 @@ mod clock;
 mod dispatcher;
 mod error;
 mod executor;
+mod extension;
 mod failpoint;
 mod function;
 mod hint;

@@ -6,7 +6,7 @@
 use crate::error::{Error, Result};
 use crate::store::job::{self, Job};
 use crate::text::Text;
-use crate::{board, catalog, executor};
+use crate::{board, catalog, extension};
 use awty_core::nearest;
 use pgrx::pg_sys;
 
@@ -27,7 +27,7 @@ pub fn gate(function: &'static str) -> Result<()> {
             return Err(Error::Restricted { function });
         }
     }
-    executor::lock_extension_once();
+    extension::lock_once();
     Ok(())
 }
 

@@ -1,7 +1,9 @@
 //! One run: everything between taking a check on and committing what it did.
 //!
-//! `transaction` and `timer` bound it, `row` reads and locks the check, `call` calls the function, `session` cleans up.
+//! `transaction` and `timer` bound it, `row` reads and locks the check, `call` calls the function, `archive` puts it into the
+//! history, `session` cleans up.
 
+pub mod archive;
 pub mod call;
 pub mod memory;
 pub mod row;

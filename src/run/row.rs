@@ -6,8 +6,8 @@
 //! Invariant: a row that was read stays where it was for the length of the transaction, which holds a snapshot that sees it.
 //! Does not: write, but for the deletion of a check that ends.
 
-use crate::catalog;
 use crate::clock::{self, Timestamp};
+use crate::extension;
 use crate::store::future_job::Candidate;
 use awty_core::{Answer, Check, Time};
 use pgrx::{FromDatum, pg_sys};
@@ -27,6 +27,8 @@ pub struct Row {
     pub held: bool,
     /// The row as the job function takes it.
     pub datum: pg_sys::Datum,
+    /// Its columns, which point into that.
+    columns: [Option<pg_sys::Datum>; COLUMNS],
 }
 
 /// What was found at the end of a run.
@@ -50,9 +52,12 @@ const COLUMNS: usize = 12;
 impl Table {
     /// Opens it, if it is there; keeps out ALTER and DROP until the transaction ends.
     pub fn open() -> Option<Self> {
-        let oid = catalog::table(c"future_job")?;
+        let oid = extension::table(c"future_job")?;
+        const MODE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
         // SAFETY: a table that exists; the lock is kept until the transaction ends.
-        Some(Self(unsafe { pg_sys::table_open(oid, pg_sys::RowExclusiveLock as pg_sys::LOCKMODE) }))
+        let table = Self(unsafe { pg_sys::table_open(oid, MODE) });
+        extension::hold_too(oid, MODE);
+        Some(table)
     }
 
     /// Reads a check where it was found, if it still is there.
@@ -102,6 +107,7 @@ impl Table {
                 attempt: i32::from_datum(values[ATTEMPT - 1], nulls[ATTEMPT - 1])?,
                 held: bool::from_datum(values[HELD - 1], nulls[HELD - 1])?,
                 datum,
+                columns: std::array::from_fn(|column| (!nulls[column]).then_some(values[column])),
             })
         }
     }
@@ -184,6 +190,25 @@ impl Drop for Table {
 }
 
 impl Row {
+    /// The columns by which a check is known also when it is finished: all up to its slot, and who scheduled it and when.
+    pub fn identity(&self) -> [Option<pg_sys::Datum>; 9] {
+        let [
+            id,
+            job,
+            entity_name,
+            entity_key,
+            args,
+            first_check_at,
+            next_check_at,
+            _,
+            _,
+            _,
+            scheduled_by,
+            scheduled_at,
+        ] = self.columns;
+        [id, job, entity_name, entity_key, args, first_check_at, next_check_at, scheduled_by, scheduled_at]
+    }
+
     /// What the guards look at.
     pub fn check(&self) -> Check {
         Check { slot: self.slot, check_count: self.check_count.unsigned_abs(), attempt: self.attempt.unsigned_abs() }
@@ -226,7 +251,7 @@ pub fn answer(raw: Option<Timestamp>) -> Answer {
 
 /// The type of the rows of `awty.future_job`.
 pub fn row_type() -> pg_sys::Oid {
-    let relation = catalog::table(c"future_job").unwrap_or(pg_sys::InvalidOid);
+    let relation = extension::table(c"future_job").unwrap_or(pg_sys::InvalidOid);
     // SAFETY: a catalog lookup in a transaction.
     unsafe { pg_sys::get_rel_type_id(relation) }
 }

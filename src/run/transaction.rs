@@ -6,6 +6,7 @@
 
 use super::memory;
 use crate::error::state;
+use crate::extension;
 use crate::store::history::Failure;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::CaughtError;
@@ -52,7 +53,7 @@ pub fn transaction<R>(body: impl FnOnce() -> Verdict<R>) -> Result<R, Failure> {
                     Ok(result)
                 }
                 Verdict::Rollback(result) => {
-                    pg_sys::AbortCurrentTransaction();
+                    roll_back();
                     Ok(result)
                 }
             }
@@ -66,11 +67,17 @@ pub fn transaction<R>(body: impl FnOnce() -> Verdict<R>) -> Result<R, Failure> {
     result
 }
 
+/// Undoes the transaction, and with it the locks that were to outlast it: PostgreSQL's do not survive an abort.
+fn roll_back() {
+    // SAFETY: aborting is what has to be done after an error, and does nothing where there is no transaction.
+    unsafe { pg_sys::AbortCurrentTransaction() };
+    extension::forget();
+}
+
 /// Undoes the transaction and says what went wrong.
 fn abort(cause: CaughtError) -> Failure {
     memory::lift();
-    // SAFETY: aborting is what has to be done after an error, and does nothing where there is no transaction.
-    unsafe { pg_sys::AbortCurrentTransaction() };
+    roll_back();
     let (code, message) = match &cause {
         CaughtError::PostgresError(report) => {
             let noted = LAST_CODE.load(Ordering::Relaxed);

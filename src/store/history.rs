@@ -3,8 +3,10 @@
 
 use super::statement::statement;
 use super::{arg, interval, time};
+use crate::clock;
 use crate::owner::bracket;
-use crate::run::row::{self, Row};
+use crate::run::archive::Partition;
+use crate::run::row::Row;
 use crate::store::job::Job;
 use crate::text::{Text, message_datum};
 use awty_core::lateness::lateness;
@@ -81,21 +83,8 @@ statement!(
           scheduled_by, scheduled_at, started_at, finished_at, run_time, lateness, check_count, attempts, outcome,
           sqlstate, message, role)
       SELECT ($1).id, ($1).job, ($1).entity_name, ($1).entity_key, ($1).args, ($1).first_check_at, ($1).next_check_at,
-          ($1).scheduled_by, ($1).scheduled_at, $2, greatest($2, $3), $4, $5, ($1).check_count + 1, 1, $6,
+          ($1).scheduled_by, ($1).scheduled_at, $2, $3, $4, $5, ($1).check_count + 1, 1, $6,
           NULL, NULL, $7::pg_catalog.regrole"
-);
-
-// The same for checks that ran as a set.
-statement!(
-    archive_set,
-    [RECORDARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, TEXTOID, OIDOID],
-    c"INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, args, first_check_at, next_check_at,
-          scheduled_by, scheduled_at, started_at, finished_at, run_time, lateness, check_count, attempts, outcome,
-          sqlstate, message, role)
-      SELECT g.id, g.job, g.entity_name, g.entity_key, g.args, g.first_check_at, g.next_check_at,
-          g.scheduled_by, g.scheduled_at, $2, greatest($2, $3), $4, $5, g.check_count + 1, 1, $6,
-          NULL, NULL, $7::pg_catalog.regrole
-      FROM pg_catalog.unnest($1) AS g"
 );
 
 statement!(
@@ -142,26 +131,56 @@ pub fn end_run(tid: pg_sys::ItemPointerData, job: &Job, run: &RunRecord, end: &E
     bracket(|| end_after_run(|s| s.execute(&args)));
 }
 
-/// Archives checks of one slot, whose rows the caller has deleted, after their first run, which they had together.
-pub fn archive(checks: &[&Row], job: &Job, run: &RunRecord, outcome: Outcome) {
-    if !is_kept(job, outcome) {
-        return;
+/// Archives checks, whose rows the caller has deleted, after their first run, which they had together.
+pub fn archive(checks: &[(&Row, Outcome)], job: &Job, started_at: Time, finished_at: Time, took: TimeDelta) {
+    let finished_at = finished_at.max(started_at);
+    let mut partition = None;
+    for (check, outcome) in checks.iter().filter(|(_, outcome)| is_kept(job, *outcome)) {
+        let run = RunRecord { slot: check.slot, started_at, finished_at, took };
+        let outcome = Some(Text::from(outcome.as_str()).datum());
+        let (took, lateness) = (interval(run.run_time()), interval(run.lateness()));
+        match partition.get_or_insert_with(|| Partition::open(clock::to_timestamp(finished_at))) {
+            Some(partition) => {
+                let [
+                    id,
+                    name,
+                    entity_name,
+                    entity_key,
+                    args,
+                    first_check_at,
+                    next_check_at,
+                    scheduled_by,
+                    scheduled_at,
+                ] = check.identity();
+                partition.insert([
+                    id,
+                    name,
+                    entity_name,
+                    entity_key,
+                    args,
+                    first_check_at,
+                    next_check_at,
+                    scheduled_by,
+                    scheduled_at,
+                    time(started_at),
+                    time(finished_at),
+                    took,
+                    lateness,
+                    arg(check.check_count.saturating_add(1)),
+                    arg(1),
+                    outcome,
+                    None,
+                    None,
+                    arg(job.role),
+                ]);
+            }
+            None => {
+                let args =
+                    [Some(check.datum), time(started_at), time(finished_at), took, lateness, outcome, arg(job.role)];
+                bracket(|| archive_one(|s| s.execute(&args)));
+            }
+        }
     }
-    let args = |which| {
-        [
-            Some(which),
-            time(run.started_at),
-            time(run.finished_at),
-            interval(run.run_time()),
-            interval(run.lateness()),
-            Some(Text::from(outcome.as_str()).datum()),
-            arg(job.role),
-        ]
-    };
-    bracket(|| match checks {
-        [check] => archive_one(|s| s.execute(&args(check.datum))),
-        many => archive_set(|s| s.execute(&args(row::array(many.iter().copied(), row::row_type())))),
-    });
 }
 
 fn is_kept(job: &Job, outcome: Outcome) -> bool {

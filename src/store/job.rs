@@ -4,7 +4,7 @@ use super::statement::{Rows, statement};
 use super::{arg, from_timestamptz, time};
 use crate::owner::bracket;
 use crate::text::Text;
-use crate::{catalog, clock, settings};
+use crate::{catalog, clock, extension, settings};
 use awty_core::{Limits, Time, Width};
 use chrono::TimeDelta;
 use pgrx::datum::Interval;
@@ -203,7 +203,7 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
 /// transaction. Its trigger sends word of every change, whoever made it.
 pub fn epoch() -> u64 {
     static WATCHING: Once = Once::new();
-    let table = catalog::table(c"job").unwrap_or(pg_sys::InvalidOid);
+    let table = extension::table(c"job").unwrap_or(pg_sys::InvalidOid);
     if TABLE.swap(table.to_u32(), Ordering::Relaxed) != table.to_u32() {
         EPOCH.fetch_add(1, Ordering::Relaxed);
     }

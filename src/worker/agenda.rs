@@ -13,8 +13,8 @@ use crate::store::future_job::{self, Candidate, Cursor};
 use crate::store::job::{self, Job};
 use crate::store::origin;
 use crate::store::tally;
-use crate::{catalog, executor, settings};
-use awty_core::{Mono, Time};
+use crate::{catalog, extension, settings};
+use awty_core::{Mono, Time, pace};
 use pgrx::pg_sys;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -70,6 +70,8 @@ pub struct Agenda {
     held_back: Option<Duration>,
     /// The first slot that is pending after all that was due, as far as it is known.
     next: Timestamp,
+    /// How many checks the next turn takes on, those of set-based jobs not counted.
+    size: usize,
 }
 
 impl Agenda {
@@ -85,6 +87,7 @@ impl Agenda {
             isolated: HashSet::new(),
             held_back: None,
             next: NEVER,
+            size: pace::FIRST,
         }
     }
 
@@ -111,7 +114,9 @@ impl Agenda {
 
     /// The next tasks of the pass; none when it is through; `None` when the extension is gone.
     pub fn next(&mut self) -> Option<Vec<Task>> {
-        if !executor::lock_extension() {
+        // What was kept from the turn before may be of another extension by now.
+        extension::let_go();
+        if !extension::hold() {
             return None;
         }
         // ALTER EXTENSION … UPDATE may have come since the last turn.
@@ -128,7 +133,8 @@ impl Agenda {
         self.epoch = job::epoch();
         let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().filter(|job| !job.paused).map(Rc::new).collect();
         let now = clock::to_timestamp(clock::now());
-        let share = (settings::batch_size() / jobs.len().max(1)).max(1);
+        self.size = self.size.min(settings::batch_size());
+        let share = (self.size / jobs.len().max(1)).max(1);
         self.held_back = None;
         let mut tasks = Vec::new();
         for job in &jobs {
@@ -202,6 +208,11 @@ impl Agenda {
         if !together.is_empty() {
             tasks.push(Task { job: Rc::clone(job), checks: together, suspect: false });
         }
+    }
+
+    /// A turn of so many checks took so long: the next is to take about as long as it should.
+    pub fn keep_pace(&mut self, ran: usize, took: Duration) {
+        self.size = pace::next(self.size, ran, took, settings::batch_size());
     }
 
     /// Leaves checks alone for a while that could not be run.

@@ -19,7 +19,7 @@ use crate::run::session;
 use crate::run::timer;
 use crate::run::transaction::{Verdict, transaction};
 use crate::store::intent;
-use crate::{executor, process, settings};
+use crate::{executor, extension, process, settings};
 use agenda::{Agenda, Task};
 use awty_core::Mono;
 use pgrx::{pg_guard, pg_sys};
@@ -28,6 +28,8 @@ use std::time::Duration;
 
 /// A worker that others are waiting for stays at least this long, so that it is worth its connection.
 const QUANTUM: Duration = Duration::from_millis(50);
+/// A worker whose runs are quick asks no more often than this whether it has to leave.
+const LOOK: Duration = Duration::from_millis(5);
 /// The longest sleep of an idle worker, so that whoever wants the database does not wait long.
 const NAP: Duration = Duration::from_millis(200);
 
@@ -47,7 +49,13 @@ pub extern "C-unwind" fn awty_worker_main(_argument: pg_sys::Datum) {
     #[cfg(feature = "failpoints")]
     crate::failpoint::watch_commits();
     failpoint!("worker.connected");
-    let mut worker = Worker { seat, agenda: Agenda::new(assignment.role), since: clock::mono(), intent: false };
+    let mut worker = Worker {
+        seat,
+        agenda: Agenda::new(assignment.role),
+        since: clock::mono(),
+        intent: false,
+        looked: clock::mono(),
+    };
     worker.work();
     worker.finish();
     process::exit(0);
@@ -80,6 +88,8 @@ struct Worker {
     since: Mono,
     /// Is there a row of this worker in awty.intent?
     intent: bool,
+    /// When it last asked whether it has to leave.
+    looked: Mono,
 }
 
 /// What a worker does next.
@@ -156,7 +166,9 @@ impl Worker {
                 continue;
             }
             self.seat.backlog(from);
+            let (began, checks) = (clock::mono(), tasks.iter().map(|task| task.checks.len()).sum());
             let next = self.run_all(tasks);
+            self.agenda.keep_pace(checks, Duration::from_micros(clock::mono().since(began).unsigned_abs()));
             if matches!(next, Next::Leave) || self.has_to_leave() || self.should_yield() {
                 return Next::Leave;
             }
@@ -213,7 +225,7 @@ impl Worker {
                 Ran::Booked | Ran::Left => {}
             }
             // What is left of the turn stays due; nothing has been claimed for it yet.
-            if self.has_to_leave() || self.should_yield() {
+            if self.is_time_to_look() && (self.has_to_leave() || self.should_yield()) {
                 return BatchEnd::Leave;
             }
         }
@@ -226,7 +238,7 @@ impl Worker {
         let worker = self.seat.number();
         let written = session::flushed(|| {
             transaction(|| {
-                if !executor::lock_extension() {
+                if !extension::hold() {
                     return Verdict::Rollback(false);
                 }
                 failpoint!("intent.begun");
@@ -290,9 +302,8 @@ impl Worker {
                     self.agenda.isolate(ids);
                 }
             } else {
-                let counted = transaction(|| {
-                    Verdict::Commit(!executor::lock_extension() || executor::blame(ids, ids.len() == 1))
-                });
+                let counted =
+                    transaction(|| Verdict::Commit(!extension::lock() || executor::blame(ids, ids.len() == 1)));
                 self.agenda.isolate(ids);
                 if !counted.unwrap_or(false) {
                     // It stays claimed, so that it is not run meanwhile, and is seen to in a later turn.
@@ -330,8 +341,19 @@ impl Worker {
         stayed >= QUANTUM.as_micros() as i64 && board::read(|board| board.waiting > 0)
     }
 
-    /// Makes sure that what was committed is on disk.
+    /// Has it been at work for a while since it last asked whether others want it to leave? That is dearer than many a run.
+    fn is_time_to_look(&mut self) -> bool {
+        let now = clock::mono();
+        let is_time = now.since(self.looked) >= LOOK.as_micros() as i64;
+        if is_time {
+            self.looked = now;
+        }
+        is_time
+    }
+
+    /// Makes sure that what was committed is on disk, and keeps nothing locked.
     fn flush(&self) {
+        extension::let_go();
         // SAFETY: the end of this process's last commit; flushing it again costs nothing.
         unsafe { pg_sys::XLogFlush(pg_sys::XactLastCommitEnd) };
     }
@@ -360,7 +382,7 @@ impl Worker {
 fn clear_intent_of(seat: usize) {
     let _ = session::flushed(|| {
         transaction(|| {
-            if executor::lock_extension() {
+            if extension::lock() {
                 intent::clear(seat::number(seat));
             }
             Verdict::Commit(())

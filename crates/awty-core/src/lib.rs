@@ -23,6 +23,7 @@ pub mod lateness;
 pub mod limits;
 pub mod nearest;
 pub mod outcome;
+pub mod pace;
 pub mod plan;
 pub mod retry;
 pub mod slot;

@@ -1,0 +1,59 @@
+//! How many checks a worker takes on before it looks up again.
+//!
+//! Each turn costs a flush of the write-ahead log, which quick runs share better the more they are; but what falls due
+//! meanwhile waits for the turn's end, and what a crash finds in a turn is run alone. So a turn has a length in time.
+//!
+//! Invariant: at least one check, and never more than asked for.
+//! Does not: know what the checks are.
+
+use std::time::Duration;
+
+/// How long a turn should take.
+pub const TURN: Duration = Duration::from_millis(20);
+/// What a worker begins with.
+pub const FIRST: usize = 64;
+
+/// The size of the next turn, after `ran` checks took so long; at most twice or half of the last one's `size`, so that one
+/// slow check does not decide it alone.
+pub fn next(size: usize, ran: usize, took: Duration, most: usize) -> usize {
+    let fitting = TURN.as_nanos().saturating_mul(ran as u128) / took.as_nanos().max(1);
+    let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
+    fitting.clamp(size / 2, size.saturating_mul(2)).min(most).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(size: usize, ran: usize, ms: u64) -> usize {
+        next(size, ran, Duration::from_millis(ms), 1000)
+    }
+
+    #[test]
+    fn quick_runs_make_larger_turns() {
+        assert_eq!(after(64, 64, 2), 128);
+        assert_eq!(after(64, 64, 16), 80);
+        assert_eq!(after(800, 800, 2), 1000);
+    }
+
+    #[test]
+    fn slow_runs_make_smaller_turns_down_to_one() {
+        assert_eq!(after(64, 64, 40), 32);
+        assert_eq!(after(64, 64, 30), 42);
+        assert_eq!(after(2, 2, 60_000), 1);
+        assert_eq!(after(1, 1, 60_000), 1);
+    }
+
+    #[test]
+    fn one_check_says_little() {
+        assert_eq!(after(64, 1, 5_000), 32);
+        assert_eq!(after(64, 1, 0), 128);
+        assert_eq!(after(64, 0, 1), 32);
+    }
+
+    #[test]
+    fn never_more_than_asked_for() {
+        assert_eq!(next(64, 64, Duration::from_millis(1), 10), 10);
+        assert_eq!(next(1, 1, Duration::ZERO, 1), 1);
+    }
+}
