@@ -141,14 +141,17 @@ fn view() -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
                     .filter(|seat| seat.is_occupied() && seat.database == line.database && seat.role == line.role);
                 let mut workers = 0;
                 let mut behind_since = Some(i64::MIN);
+                let mut wants_help = false;
                 for seat in seats {
                     workers += 1;
+                    wants_help |= seat.wants_help;
                     let busy = (seat.occupancy == Occupancy::Taken && seat.busy_since != 0).then_some(seat.busy_since);
                     behind_since = behind_since.zip(busy).map(|(since, busy)| since.max(busy));
                 }
                 let role = Role {
                     due: Some(clock::clamped(line.due.min(line.backlog))),
                     behind_since: behind_since.filter(|_| workers > 0).map(Mono),
+                    wants_help,
                     workers,
                     parked_until: (line.parked_until != 0).then_some(Mono(line.parked_until)),
                     last_served: line.last_served,

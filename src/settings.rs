@@ -19,7 +19,7 @@ static SLOT: GucSetting<i32> = GucSetting::<i32>::new(60);
 static WORKERS: GucSetting<i32> = GucSetting::<i32>::new(4);
 static WORKERS_PER_ROLE: GucSetting<i32> = GucSetting::<i32>::new(2);
 static WORKER_IDLE: GucSetting<i32> = GucSetting::<i32>::new(1000);
-static BATCH_SIZE: GucSetting<i32> = GucSetting::<i32>::new(256);
+static BATCH_SIZE: GucSetting<i32> = GucSetting::<i32>::new(500);
 static JOB_MEMORY: GucSetting<i32> = GucSetting::<i32>::new(0);
 static CATCH_UP_RATE: GucSetting<i32> = GucSetting::<i32>::new(0);
 static HISTORY_RETENTION: GucSetting<i32> = GucSetting::<i32>::new(30 * 24 * 60);
@@ -53,7 +53,7 @@ pub fn worker_idle() -> TimeDelta {
     TimeDelta::milliseconds(i64::from(WORKER_IDLE.get()))
 }
 
-/// How many checks a worker takes on at a time (`awty.batch_size`).
+/// How many checks a worker takes on at a time, at most (`awty.batch_size`).
 pub fn batch_size() -> usize {
     BATCH_SIZE.get().unsigned_abs() as usize
 }
@@ -172,8 +172,8 @@ pub fn register() {
     );
     int(
         c"awty.batch_size",
-        c"Sets how many checks a worker takes on between two flushes of the write-ahead log.",
-        c"It is also the most rows that a set-based job is given in one call.",
+        c"Sets how many checks a worker takes on at most between two flushes of the write-ahead log.",
+        c"It takes on fewer where runs take longer. It is also the most rows that a set-based job is given in one call.",
         &BATCH_SIZE,
         1,
         MAX_BATCH as i32,

@@ -52,6 +52,8 @@ pub struct Board {
     pub databases: [Database; DATABASES],
     pub roles: [RoleLine; ROLES],
     pub seats: [Seat; settings::MAX_WORKERS],
+    /// No seat after so many has been in use since the server started.
+    used: usize,
 }
 
 // SAFETY: plain values without pointers into any process, copied into shared memory as a whole.
@@ -74,6 +76,7 @@ impl Board {
             databases: [Database::FREE; DATABASES],
             roles: [RoleLine::FREE; ROLES],
             seats: [Seat::FREE; settings::MAX_WORKERS],
+            used: 0,
         }
     }
 

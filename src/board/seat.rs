@@ -10,6 +10,8 @@ use awty_core::Mono;
 use pgrx::pg_sys;
 use std::time::Duration;
 
+/// What a worker has taken on is left to it until it has been in one run for so long.
+const PATIENCE: Duration = Duration::from_millis(100);
 /// For somebody to see to a suspect whose process has ended, counted from its timeout.
 const LANE_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -56,8 +58,43 @@ pub struct Seat {
     pub busy_since: i64,
     /// When a worker was asked for (monotonic microseconds).
     pub asked_at: i64,
-    claims: [i64; MAX_BATCH],
-    claimed: usize,
+    /// Has it found more than it takes on at a time, again and again?
+    pub wants_help: bool,
+    /// What it runs now.
+    claims: Ids,
+    /// What it has taken on: other workers of the role leave that to it, unless it is slow. A hint: what is not there is run by
+    /// whoever claims it first.
+    turn: Ids,
+}
+
+/// Ids of checks, sorted, so that other workers can look one up.
+#[derive(Clone, Copy)]
+struct Ids {
+    ids: [i64; MAX_BATCH],
+    len: usize,
+}
+
+impl Ids {
+    const NONE: Ids = Ids { ids: [0; MAX_BATCH], len: 0 };
+
+    fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    fn add(&mut self, more: &[i64]) {
+        let len = (self.len + more.len()).min(MAX_BATCH);
+        self.ids[self.len..len].copy_from_slice(&more[..len - self.len]);
+        self.len = len;
+        self.ids[..len].sort_unstable();
+    }
+
+    fn as_slice(&self) -> &[i64] {
+        &self.ids[..self.len.min(MAX_BATCH)]
+    }
+
+    fn has(&self, id: i64) -> bool {
+        self.as_slice().binary_search(&id).is_ok()
+    }
 }
 
 impl Seat {
@@ -73,12 +110,13 @@ impl Seat {
         overran: false,
         busy_since: 0,
         asked_at: 0,
-        claims: [0; MAX_BATCH],
-        claimed: 0,
+        wants_help: false,
+        claims: Ids::NONE,
+        turn: Ids::NONE,
     };
 
     /// Makes the seat ready for a worker that is about to be asked for.
-    pub fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) {
+    fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) {
         self.occupancy = Occupancy::Starting;
         self.generation += 1;
         self.database = database;
@@ -86,9 +124,16 @@ impl Seat {
         self.pid = 0;
         self.latch = 0;
         self.run = None;
-        self.busy_since = 0;
         self.asked_at = super::moment(mono);
-        self.claimed = 0;
+        self.rest();
+        self.claims.clear();
+    }
+
+    /// It has nothing to do.
+    pub fn rest(&mut self) {
+        self.busy_since = 0;
+        self.wants_help = false;
+        self.turn.clear();
     }
 
     /// Gives the seat back.
@@ -98,8 +143,8 @@ impl Seat {
         self.pid = 0;
         self.latch = 0;
         self.run = None;
-        self.busy_since = 0;
-        self.claimed = 0;
+        self.rest();
+        self.claims.clear();
     }
 
     /// Leaves the seat, but not its claim, nor the lane: the run is still to be seen to. `overran` says that it was over its time.
@@ -108,7 +153,7 @@ impl Seat {
         self.overran = overran;
         self.pid = 0;
         self.latch = 0;
-        self.busy_since = 0;
+        self.rest();
     }
 
     pub(super) fn forget_abandoned(&mut self) {
@@ -135,34 +180,54 @@ impl Seat {
 
     /// The ids of the checks that its worker has claimed.
     pub fn claims(&self) -> &[i64] {
-        &self.claims[..self.claimed.min(MAX_BATCH)]
-    }
-
-    fn set_claims(&mut self, ids: &[i64]) {
-        self.claimed = ids.len().min(MAX_BATCH);
-        self.claims[..self.claimed].copy_from_slice(&ids[..self.claimed]);
-        // Sorted, so that other workers can look an id up.
-        self.claims[..self.claimed].sort_unstable();
+        self.claims.as_slice()
     }
 
     fn has_claimed(&self, database: pg_sys::Oid, id: i64) -> bool {
         matches!(self.occupancy, Occupancy::Taken | Occupancy::Abandoned)
             && self.database == database
-            && self.claims().binary_search(&id).is_ok()
+            && self.claims.has(id)
+    }
+
+    /// Is that check to be left to this worker?
+    fn keeps(&self, database: pg_sys::Oid, id: i64, now: Mono) -> bool {
+        let slow = self.run.is_some_and(|run| now.since(run.began) > PATIENCE.as_micros() as i64);
+        self.occupancy == Occupancy::Taken && self.database == database && !slow && self.turn.has(id)
     }
 }
 
 impl super::Board {
+    /// Makes a free seat ready for a worker that is about to be asked for, and says which.
+    pub fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<usize> {
+        let index = self.seats.iter().position(|seat| seat.occupancy == Occupancy::Free)?;
+        self.seats[index].reserve(database, role, mono);
+        self.used = self.used.max(index + 1);
+        Some(index)
+    }
+
+    /// The other seats that may have anybody on them. Each is large, and to look at all of them takes a while.
+    fn others(&self, seat: usize) -> impl Iterator<Item = &Seat> {
+        self.seats[..self.used].iter().enumerate().filter(move |(index, _)| *index != seat).map(|(_, other)| other)
+    }
+
     /// Claims those of the checks that no other worker has claimed, instead of what was claimed from this seat before.
     pub fn claim(&mut self, seat: usize, wanted: &[i64]) -> Vec<i64> {
         let database = self.seats[seat].database;
         let mut granted: Vec<i64> = wanted.to_vec();
         granted.truncate(MAX_BATCH);
-        granted.retain(|&id| {
-            !self.seats.iter().enumerate().any(|(index, other)| index != seat && other.has_claimed(database, id))
-        });
-        self.seats[seat].set_claims(&granted);
+        granted.retain(|&id| !self.others(seat).any(|other| other.has_claimed(database, id)));
+        self.seats[seat].claims.clear();
+        self.seats[seat].claims.add(&granted);
         granted
+    }
+
+    /// Takes on those of the checks that no other worker has taken on, besides what was taken on from this seat before.
+    pub fn take_on(&mut self, seat: usize, wanted: &[i64], now: Mono) -> Vec<i64> {
+        let database = self.seats[seat].database;
+        let mut free: Vec<i64> = wanted.to_vec();
+        free.retain(|&id| !self.others(seat).any(|other| other.keeps(database, id, now)));
+        self.seats[seat].turn.add(&free);
+        free
     }
 
     /// Lets a worker run a suspect, unless another one does. The intent of one whose process has ended stands until somebody has
@@ -175,8 +240,13 @@ impl super::Board {
         free
     }
 
+    /// What was taken on from a seat has been run.
+    pub fn end_turn(&mut self, seat: usize) {
+        self.seats[seat].turn.clear();
+    }
+
     /// Gives all claims of a seat back.
     pub fn release(&mut self, seat: usize) {
-        self.seats[seat].claimed = 0;
+        self.seats[seat].claims.clear();
     }
 }

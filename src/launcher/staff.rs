@@ -187,8 +187,7 @@ fn park(database: pg_sys::Oid, role: pg_sys::Oid, until: Mono, trouble: Option<T
 /// Finds a free seat for a worker of a role.
 fn reserve(database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<(usize, u64)> {
     board::write(|board| {
-        let index = board.seats.iter().position(|seat| seat.occupancy == Occupancy::Free)?;
-        board.seats[index].reserve(database, role, mono);
+        let index = board.reserve(database, role, mono)?;
         board.served += 1;
         let served = board.served;
         if let Some(line) = board.role_mut(database, role) {

@@ -9,6 +9,8 @@ use crate::clock::Timestamp;
 use crate::extension;
 use pgrx::pg_sys;
 
+/// So many columns has `awty.future_job_history`.
+pub const COLUMNS: usize = 19;
 /// A value, or NULL.
 pub type Value = Option<pg_sys::Datum>;
 
@@ -25,32 +27,50 @@ pub struct Partition {
 impl Partition {
     /// The one that takes rows of that time; `None` if INSERT is to do it.
     pub fn open(at: Timestamp) -> Option<Self> {
-        let parent = extension::table(c"future_job_history")?;
+        let history = extension::table(c"future_job_history")?;
         // SAFETY: relations that exist, as the parent is locked before its partitions are looked at; the locks are kept until the
         // transaction ends. Whatever is opened is closed by `drop`, or by the abort after an ERROR.
         unsafe {
-            let parent = pg_sys::table_open(parent, LOCK);
+            let parent = pg_sys::table_open(history, LOCK);
             let Some(partition) = find(pg_sys::RelationGetPartitionDesc(parent, true), at) else {
                 pg_sys::table_close(parent, KEEP);
                 return None;
             };
             let relation = pg_sys::table_open(partition, LOCK);
             let opened = Self { parent, relation, indexes: pg_sys::CatalogOpenIndexes(relation) };
+            // What would make it another table has to wait for these locks, unless a job has done it itself.
+            let known = extension::is_held(history, LOCK) && extension::is_held(partition, LOCK);
+            if !opened.has_plain_indexes() || !known && !opened.is_plain() {
+                return None;
+            }
             opened.hold_locks();
-            opened.is_plain().then_some(opened)
+            Some(opened)
         }
     }
 
     fn hold_locks(&self) {
         // SAFETY: all of it is open.
+        let tables = unsafe { [(*self.parent).rd_id, (*self.relation).rd_id] };
+        let indexes = self.indexes().map(|(index, _)| index.rd_id);
+        tables.into_iter().chain(indexes).for_each(|oid| extension::hold_too(oid, LOCK));
+    }
+
+    fn indexes(&self) -> impl Iterator<Item = (&pg_sys::RelationData, &pg_sys::IndexInfo)> {
+        // SAFETY: they are open, and there are as many of each as is said there.
         unsafe {
             let indexes = &*self.indexes;
-            let indexes = (0..indexes.ri_NumIndices as usize).map(|which| *indexes.ri_IndexRelationDescs.add(which));
-            [self.parent, self.relation]
-                .into_iter()
-                .chain(indexes)
-                .for_each(|open| extension::hold_too((*open).rd_id, LOCK));
+            (0..indexes.ri_NumIndices as usize)
+                .map(|which| (&**indexes.ri_IndexRelationDescs.add(which), &**indexes.ri_IndexRelationInfo.add(which)))
         }
+    }
+
+    /// Can a row be put into each index as it is, with no expression to be computed?
+    fn has_plain_indexes(&self) -> bool {
+        self.indexes().all(|(index, info)| {
+            // SAFETY: an index that is open has its row of the catalog.
+            let immediate = unsafe { (*index.rd_index).indimmediate };
+            info.ii_Expressions.is_null() && info.ii_Predicate.is_null() && info.ii_ExclusionOps.is_null() && immediate
+        })
     }
 
     /// Would INSERT do no more than put rows into the table and its indexes?
@@ -60,36 +80,44 @@ impl Partition {
             let (parent, relation) = (&*self.parent, &*self.relation);
             let class = &*relation.rd_rel;
             let constraints = (*relation.rd_att).constr.as_ref();
-            let indexes = &*self.indexes;
-            let is_plain_index = |which: usize| {
-                let (info, index) =
-                    (&**indexes.ri_IndexRelationInfo.add(which), &**indexes.ri_IndexRelationDescs.add(which));
-                info.ii_Expressions.is_null()
-                    && info.ii_Predicate.is_null()
-                    && info.ii_ExclusionOps.is_null()
-                    && (*index.rd_index).indimmediate
-            };
             class.relam == pg_sys::HEAP_TABLE_AM_OID
                 && class.relkind == pg_sys::RELKIND_RELATION as std::ffi::c_char
                 && pg_sys::convert_tuples_by_name(parent.rd_att, relation.rd_att).is_null()
                 && parent.trigdesc.is_null()
                 && relation.trigdesc.is_null()
                 && constraints.is_none_or(|found| found.num_check == 0 && !found.has_generated_stored)
-                && (0..indexes.ri_NumIndices as usize).all(is_plain_index)
         }
     }
 
-    /// Inserts a row.
-    pub fn insert<const COLUMNS: usize>(&self, row: [Value; COLUMNS]) {
+    /// Inserts rows, each with a value for every column.
+    pub fn insert(&self, rows: impl Iterator<Item = [Value; COLUMNS]>) {
+        let tuples: Vec<pg_sys::HeapTuple> = rows.map(|row| self.form(row)).collect();
+        // SAFETY: the partition is open; the tuples live in the transaction's memory, and the slots until they are dropped.
+        unsafe {
+            if let [tuple] = tuples[..] {
+                return pg_sys::CatalogTupleInsertWithInfo(self.relation, tuple, self.indexes);
+            }
+            let mut slots: Vec<*mut pg_sys::TupleTableSlot> = tuples
+                .into_iter()
+                .map(|tuple| {
+                    let slot = pg_sys::MakeSingleTupleTableSlot((*self.relation).rd_att, &pg_sys::TTSOpsHeapTuple);
+                    pg_sys::ExecStoreHeapTuple(tuple, slot, false)
+                })
+                .collect();
+            let count = slots.len() as i32;
+            pg_sys::CatalogTuplesMultiInsertWithInfo(self.relation, slots.as_mut_ptr(), count, self.indexes);
+            slots.into_iter().for_each(|slot| pg_sys::ExecDropSingleTupleTableSlot(slot));
+        }
+    }
+
+    fn form(&self, row: [Value; COLUMNS]) -> pg_sys::HeapTuple {
         let mut values = row.map(|value| value.unwrap_or(pg_sys::Datum::from(0)));
         let mut nulls = row.map(|value| value.is_none());
-        // SAFETY: the partition is open; one value for each of its columns, which `open` and this have compared.
+        // SAFETY: the partition is open; one value for each of its columns.
         unsafe {
             let columns = (*self.relation).rd_att;
             assert_eq!((*columns).natts as usize, COLUMNS, "awty.future_job_history has other columns");
-            let tuple = pg_sys::heap_form_tuple(columns, values.as_mut_ptr(), nulls.as_mut_ptr());
-            pg_sys::CatalogTupleInsertWithInfo(self.relation, tuple, self.indexes);
-            pg_sys::heap_freetuple(tuple);
+            pg_sys::heap_form_tuple(columns, values.as_mut_ptr(), nulls.as_mut_ptr())
         }
     }
 }

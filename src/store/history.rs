@@ -5,7 +5,7 @@ use super::statement::statement;
 use super::{arg, interval, time};
 use crate::clock;
 use crate::owner::bracket;
-use crate::run::archive::Partition;
+use crate::run::archive::{COLUMNS, Partition};
 use crate::run::row::Row;
 use crate::store::job::Job;
 use crate::text::{Text, message_datum};
@@ -134,52 +134,31 @@ pub fn end_run(tid: pg_sys::ItemPointerData, job: &Job, run: &RunRecord, end: &E
 /// Archives checks, whose rows the caller has deleted, after their first run, which they had together.
 pub fn archive(checks: &[(&Row, Outcome)], job: &Job, started_at: Time, finished_at: Time, took: TimeDelta) {
     let finished_at = finished_at.max(started_at);
-    let mut partition = None;
-    for (check, outcome) in checks.iter().filter(|(_, outcome)| is_kept(job, *outcome)) {
+    let kept: Vec<_> = checks.iter().filter(|(_, outcome)| is_kept(job, *outcome)).collect();
+    let of_run = |check: &Row, outcome: Outcome| {
         let run = RunRecord { slot: check.slot, started_at, finished_at, took };
-        let outcome = Some(Text::from(outcome.as_str()).datum());
         let (took, lateness) = (interval(run.run_time()), interval(run.lateness()));
-        match partition.get_or_insert_with(|| Partition::open(clock::to_timestamp(finished_at))) {
-            Some(partition) => {
-                let [
-                    id,
-                    name,
-                    entity_name,
-                    entity_key,
-                    args,
-                    first_check_at,
-                    next_check_at,
-                    scheduled_by,
-                    scheduled_at,
-                ] = check.identity();
-                partition.insert([
-                    id,
-                    name,
-                    entity_name,
-                    entity_key,
-                    args,
-                    first_check_at,
-                    next_check_at,
-                    scheduled_by,
-                    scheduled_at,
-                    time(started_at),
-                    time(finished_at),
-                    took,
-                    lateness,
-                    arg(check.check_count.saturating_add(1)),
-                    arg(1),
-                    outcome,
-                    None,
-                    None,
-                    arg(job.role),
-                ]);
-            }
-            None => {
-                let args =
-                    [Some(check.datum), time(started_at), time(finished_at), took, lateness, outcome, arg(job.role)];
-                bracket(|| archive_one(|s| s.execute(&args)));
-            }
-        }
+        (time(started_at), time(finished_at), took, lateness, Some(Text::from(outcome.as_str()).datum()))
+    };
+    if kept.is_empty() {
+        return;
+    }
+    if let Some(partition) = Partition::open(clock::to_timestamp(finished_at)) {
+        let rows = kept.into_iter().map(|(check, outcome)| {
+            let (started_at, finished_at, took, lateness, outcome) = of_run(check, *outcome);
+            let (count, attempts) = (arg(check.check_count.saturating_add(1)), arg(1));
+            let end = [started_at, finished_at, took, lateness, count, attempts, outcome, None, None, arg(job.role)];
+            let mut row = [None; COLUMNS];
+            row[..COLUMNS - end.len()].copy_from_slice(&check.identity());
+            row[COLUMNS - end.len()..].copy_from_slice(&end);
+            row
+        });
+        return partition.insert(rows);
+    }
+    for (check, outcome) in kept {
+        let (started_at, finished_at, took, lateness, outcome) = of_run(check, *outcome);
+        let args = [Some(check.datum), started_at, finished_at, took, lateness, outcome, arg(job.role)];
+        bracket(|| archive_one(|s| s.execute(&args)));
     }
 }
 

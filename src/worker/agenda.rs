@@ -4,6 +4,9 @@
 //! the turn before left off. Reading on from a key, and not from the start, matters: rows that were finished stay in the
 //! index for as long as anybody on the server holds an old snapshot.
 //!
+//! Workers of one role divide what is due: what one has taken on the others leave to it, and look for at the end of their pass,
+//! in case it had to leave.
+//!
 //! Invariant: no check is handed out twice in one pass, except those that could not be run and are due to be tried again.
 //! Does not: claim anything; another worker may hand out the same check, and one of them will find it claimed or gone.
 
@@ -13,6 +16,7 @@ use crate::store::future_job::{self, Candidate, Cursor};
 use crate::store::job::{self, Job};
 use crate::store::origin;
 use crate::store::tally;
+use crate::worker::seat::MySeat;
 use crate::{catalog, extension, settings};
 use awty_core::{Mono, Time, pace};
 use pgrx::pg_sys;
@@ -25,6 +29,9 @@ use std::time::Duration;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// A check for which it would be longer than this is left to the audit.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How soon to look again for what another worker has taken on.
+const OTHERS_PAUSE: Duration = Duration::from_millis(5);
 
 /// Checks to be run in one call: one, or many of one slot if the job is set-based.
 pub struct Task {
@@ -72,6 +79,10 @@ pub struct Agenda {
     next: Timestamp,
     /// How many checks the next turn takes on, those of set-based jobs not counted.
     size: usize,
+    /// Is there more than the turn takes on?
+    pub is_full: bool,
+    /// Where what was left to other workers begins, job by job.
+    others: HashMap<Vec<u8>, Cursor>,
 }
 
 impl Agenda {
@@ -88,6 +99,8 @@ impl Agenda {
             held_back: None,
             next: NEVER,
             size: pace::FIRST,
+            is_full: false,
+            others: HashMap::new(),
         }
     }
 
@@ -95,6 +108,7 @@ impl Agenda {
     pub fn start_from(&mut self, from: Timestamp) {
         self.from = from;
         self.places.clear();
+        self.others.clear();
         self.pauses.retain(|_, pause| !pause.over);
     }
 
@@ -113,7 +127,8 @@ impl Agenda {
     }
 
     /// The next tasks of the pass; none when it is through; `None` when the extension is gone.
-    pub fn next(&mut self) -> Option<Vec<Task>> {
+    pub fn next(&mut self, seat: &MySeat) -> Option<Vec<Task>> {
+        seat.end_turn();
         // What was kept from the turn before may be of another extension by now.
         extension::let_go();
         if !extension::hold() {
@@ -135,11 +150,18 @@ impl Agenda {
         let now = clock::to_timestamp(clock::now());
         self.size = self.size.min(settings::batch_size());
         let share = (self.size / jobs.len().max(1)).max(1);
-        self.held_back = None;
+        (self.held_back, self.is_full) = (None, false);
         let mut tasks = Vec::new();
-        for job in &jobs {
-            let share = if job.set_based { settings::batch_size() } else { share };
-            self.take_share(job, now, share, &mut tasks);
+        loop {
+            let mut found = 0;
+            for job in &jobs {
+                let share = if job.set_based { settings::batch_size() } else { share };
+                found += self.take_share(job, now, share, seat, &mut tasks);
+            }
+            // Where all of it is to be left alone, there may be more after it.
+            if !tasks.is_empty() || found == 0 {
+                break;
+            }
         }
         if tasks.is_empty() {
             self.next = jobs.iter().filter_map(|job| future_job::next_after(&job.name, now)).min().unwrap_or(NEVER);
@@ -149,8 +171,16 @@ impl Agenda {
         Some(tasks)
     }
 
-    /// Takes a job's share: new slots first, then, at their rate, missed ones.
-    fn take_share(&mut self, job: &Rc<Job>, now: Timestamp, share: usize, tasks: &mut Vec<Task>) {
+    /// Takes a job's share: new slots first, then, at their rate, missed ones. Returns how many checks were passed, to be run or
+    /// not.
+    fn take_share(
+        &mut self,
+        job: &Rc<Job>,
+        now: Timestamp,
+        share: usize,
+        seat: &MySeat,
+        tasks: &mut Vec<Task>,
+    ) -> usize {
         let border = clock::to_timestamp(self.able_since(job)).clamp(self.from, now.max(self.from));
         let start = Place { new: Cursor::before(border), missed: Cursor::before(self.from) };
         let mut place = *self.places.get(job.name.as_bytes()).unwrap_or(&start);
@@ -158,17 +188,44 @@ impl Agenda {
 
         let new = future_job::due(&job.name, place.new, now, share);
         place.new = new.last().map_or(place.new, last_of);
+        let mut found = new.len();
+        self.is_full |= found == share;
+        let new = self.take_on(job, new, seat);
         self.add(job, new, tasks);
 
         if place.missed.slot < border {
             // The border itself belongs to the new slots.
             let waiting = future_job::due(&job.name, place.missed, border - 1, share);
-            let allowed = self.allow(waiting.len());
-            let missed: Vec<Candidate> = waiting.into_iter().take(allowed).collect();
-            place.missed = missed.last().map_or(place.missed, last_of);
+            self.is_full |= waiting.len() == share;
+            let end = waiting.last().map_or(place.missed, last_of);
+            let passed = waiting.len();
+            let mut missed = self.take_on(job, waiting, seat);
+            let allowed = self.allow(missed.len());
+            // The rest comes when its time has come.
+            (place.missed, found) = match missed.get(allowed) {
+                Some(_) => (missed[..allowed].last().map_or(place.missed, last_of), found + allowed),
+                None => (end, found + passed),
+            };
+            missed.truncate(allowed);
             self.add(job, missed, tasks);
         }
         self.places.insert(job.name.as_bytes().to_vec(), place);
+        found
+    }
+
+    /// Leaves those alone that are to rest, and those to other workers that they have taken on, and remembers where these were.
+    fn take_on(&mut self, job: &Job, mut checks: Vec<Candidate>, seat: &MySeat) -> Vec<Candidate> {
+        let mono = clock::mono();
+        checks.retain(|check| self.pauses.get(&check.id).is_none_or(|pause| pause.until <= mono));
+        let ids: Vec<i64> = checks.iter().map(|check| check.id).collect();
+        let free: HashSet<i64> = seat.take_on(&ids).into_iter().collect();
+        if let Some(first) = checks.iter().find(|check| !free.contains(&check.id)) {
+            let before = Cursor { slot: first.slot, id: first.id.saturating_sub(1) };
+            let since = self.others.entry(job.name.as_bytes().to_vec()).or_insert(before);
+            *since = before.min(*since);
+            checks.retain(|check| free.contains(&check.id));
+        }
+        checks
     }
 
     /// How many missed checks may run now, at `awty.catch_up_rate`.
@@ -189,12 +246,8 @@ impl Agenda {
     }
 
     fn add(&self, job: &Rc<Job>, candidates: Vec<Candidate>, tasks: &mut Vec<Task>) {
-        let mono = clock::mono();
         let mut together: Vec<Candidate> = Vec::new();
         for check in candidates {
-            if self.pauses.get(&check.id).is_some_and(|pause| pause.until > mono) {
-                continue;
-            }
             let suspect = self.suspicion(check.id).is_some();
             if suspect || !job.set_based {
                 tasks.push(Task { job: Rc::clone(job), checks: vec![check], suspect });
@@ -272,6 +325,14 @@ impl Agenda {
             }
         }
         self.go_back_to(back_to);
+        if !self.others.is_empty() {
+            wait = Some(wait.map_or(OTHERS_PAUSE, |wait| wait.min(OTHERS_PAUSE)));
+            for (job, since) in self.others.drain() {
+                if let Some(place) = self.places.get_mut(&job) {
+                    (place.new, place.missed) = (place.new.min(since), place.missed.min(since));
+                }
+            }
+        }
         wait.filter(|wait| *wait <= patience)
     }
 

@@ -11,7 +11,7 @@ mod agenda;
 mod seat;
 
 use crate::board::{self, NEVER};
-use crate::clock;
+use crate::clock::{self, Timestamp};
 use crate::executor::{Bench, Ran};
 use crate::failpoint::failpoint;
 use crate::launcher::LEAD;
@@ -24,6 +24,7 @@ use agenda::{Agenda, Task};
 use awty_core::Mono;
 use pgrx::{pg_guard, pg_sys};
 use seat::MySeat;
+use std::collections::HashSet;
 use std::time::Duration;
 
 /// A worker that others are waiting for stays at least this long, so that it is worth its connection.
@@ -55,6 +56,7 @@ pub extern "C-unwind" fn awty_worker_main(_argument: pg_sys::Datum) {
         since: clock::mono(),
         intent: false,
         looked: clock::mono(),
+        last_slot: 0,
     };
     worker.work();
     worker.finish();
@@ -90,6 +92,8 @@ struct Worker {
     intent: bool,
     /// When it last asked whether it has to leave.
     looked: Mono,
+    /// The last slot of which it has run a check.
+    last_slot: Timestamp,
 }
 
 /// What a worker does next.
@@ -136,13 +140,14 @@ impl Worker {
         self.seat.working(from);
         failpoint!("worker.took_over");
         process::report(Some(c"awty: running checks"));
+        let began = clock::mono();
         loop {
             process::answer_signals();
             if let Some(from) = self.seat.take_due(clock::to_timestamp(clock::now())) {
                 self.agenda.go_back_to(from);
             }
             self.see_to_abandoned();
-            let tasks = match transaction(|| Verdict::Commit(self.agenda.next())) {
+            let tasks = match transaction(|| Verdict::Commit(self.agenda.next(&self.seat))) {
                 Ok(Some(tasks)) => {
                     failpoint!("worker.chose");
                     tasks
@@ -166,9 +171,12 @@ impl Worker {
                 continue;
             }
             self.seat.backlog(from);
-            let (began, checks) = (clock::mono(), tasks.iter().map(|task| task.checks.len()).sum());
+            if self.agenda.is_full && clock::mono().since(began) > QUANTUM.as_micros() as i64 {
+                self.seat.ask_for_help();
+            }
+            let (turn_began, checks) = (clock::mono(), tasks.iter().map(|task| task.checks.len()).sum());
             let next = self.run_all(tasks);
-            self.agenda.keep_pace(checks, Duration::from_micros(clock::mono().since(began).unsigned_abs()));
+            self.agenda.keep_pace(checks, Duration::from_micros(clock::mono().since(turn_began).unsigned_abs()));
             if matches!(next, Next::Leave) || self.has_to_leave() || self.should_yield() {
                 return Next::Leave;
             }
@@ -217,6 +225,13 @@ impl Worker {
         if !self.intend(batch) {
             return BatchEnd::Leave;
         }
+        let end = self.run_tasks(batch);
+        self.seat.release(self.last_slot);
+        failpoint!("run.released");
+        end
+    }
+
+    fn run_tasks(&mut self, batch: &[Task]) -> BatchEnd {
         for task in batch {
             process::answer_signals();
             match self.run(task) {
@@ -258,9 +273,10 @@ impl Worker {
         }
     }
 
+    /// Runs a task under claims that are kept until the next one's are taken or the batch is over.
     fn run(&mut self, task: &Task) -> Ran {
         let wanted: Vec<i64> = task.checks.iter().map(|check| check.id).collect();
-        let granted = self.seat.claim(&wanted);
+        let granted: HashSet<i64> = self.seat.claim(&wanted).into_iter().collect();
         failpoint!("run.claimed");
         // Another worker is on those that were not granted.
         let checks: Vec<_> = task.checks.iter().filter(|check| granted.contains(&check.id)).copied().collect();
@@ -268,8 +284,7 @@ impl Worker {
             return Ran::Booked;
         }
         let ran = self.bench(task, task.suspect).run(&checks);
-        self.seat.release(checks[0].slot);
-        failpoint!("run.released");
+        self.last_slot = self.last_slot.max(checks[0].slot);
         if ran == Ran::Left {
             self.agenda.postpone(&checks);
         }

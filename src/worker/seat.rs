@@ -125,7 +125,7 @@ impl MySeat {
         WORKING_FROM.store(NEVER, Ordering::Relaxed);
         USEFUL.store(true, Ordering::Relaxed);
         board::write(|board| {
-            board.seats[self.index].busy_since = 0;
+            board.seats[self.index].rest();
             if let Some(line) = board.role_mut(self.database, self.role) {
                 line.backlog = NEVER;
             }
@@ -133,12 +133,32 @@ impl MySeat {
         });
     }
 
+    /// It finds more than it takes on at a time, again and again.
+    pub fn ask_for_help(&self) {
+        board::write(|board| {
+            if !std::mem::replace(&mut board.seats[self.index].wants_help, true) {
+                board.wake_launcher();
+            }
+        });
+    }
+
+    /// What it had taken on has been run.
+    pub fn end_turn(&self) {
+        board::write(|board| board.end_turn(self.index));
+    }
+
+    /// Takes on those of the checks that no other worker has taken on.
+    pub fn take_on(&self, ids: &[i64]) -> Vec<i64> {
+        let mono = clock::mono();
+        board::write(|board| board.take_on(self.index, ids, mono))
+    }
+
     /// Claims those of the checks that no other worker has.
     pub fn claim(&self, ids: &[i64]) -> Vec<i64> {
         board::write(|board| board.claim(self.index, ids))
     }
 
-    /// Gives the claims back, after a run at that slot.
+    /// Gives the claims back, after runs up to that slot.
     pub fn release(&self, slot: Timestamp) {
         USEFUL.store(true, Ordering::Relaxed);
         board::write(|board| {

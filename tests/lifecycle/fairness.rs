@@ -175,3 +175,27 @@ fn bad_jobs_stop_nobody() {
         assert_eq!(end.why(), ("done", None), "{end:?}");
     }
 }
+
+/// A role with many quick checks gets a helper soon, and the two divide them: neither waits for the other or finds its checks done.
+#[test]
+fn two_workers_divide_a_backlog() {
+    let shop = Shop::open();
+    shop.run("CREATE TABLE shop.done (by integer NOT NULL)");
+    shop.job(
+        "quick",
+        "BEGIN PERFORM pg_sleep(0.001); INSERT INTO shop.done VALUES (pg_backend_pid()); RETURN NULL; END",
+        "",
+    );
+    let at = shop.ready_at();
+    shop.run(&format!(
+        "SELECT count(awty.schedule('orders', n::text, 'quick', at => '{at}')) FROM generate_series(1, 2000) AS n"
+    ));
+    shop.await_all_ended();
+    let by = "SELECT count(*) FROM shop.done GROUP BY by ORDER BY 1";
+    let shares = shop.cluster.psql("postgres", by);
+    let shares: Vec<i64> = shares.lines().map(|share| share.parse().unwrap()).collect();
+    assert_eq!(shares.iter().sum::<i64>(), 2000, "{shares:?}");
+    assert!(shares.len() >= 2 && shares[0] > 500, "one did nearly all of it: {shares:?}");
+    let apart = "SELECT count(*) = count(DISTINCT entity_key) FROM awty.future_job_history";
+    assert!(shop.cluster.value::<bool>("postgres", apart));
+}

@@ -94,3 +94,95 @@ fn a_reader_of_an_old_day_does_not_keep_new_days_from_being_made() {
     shop.run("SELECT awty.pause('note'), awty.resume('note')");
     shop.await_true("the old day to be gone", &format!("SELECT to_regclass('{old}') IS NULL"));
 }
+
+/// A check is archived by what an administrator has made of the history, whether INSERT would have more to do then or not: a
+/// trigger fires, an index of an expression finds it, and a partition may have its columns in another order.
+#[test]
+fn what_an_administrator_adds_to_the_history_is_honoured() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    shop.set_job("notes", "BEGIN RETURN array_fill(NULL::timestamptz, ARRAY[cardinality(j)]); END", "");
+    let run = |keys: [&str; 3]| {
+        shop.schedule(keys[0], "note", "after => '0'");
+        shop.run(&format!(
+            "SELECT awty.schedule('orders', k, 'notes', after => '0', args => '[1]') FROM unnest(ARRAY['{}', '{}']) AS k",
+            keys[1], keys[2]
+        ));
+        shop.await_all_ended();
+    };
+    run(["1", "2", "3"]);
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "CREATE TABLE public.seen (entity_key text); GRANT INSERT ON public.seen TO PUBLIC",
+            "CREATE FUNCTION public.see() RETURNS trigger LANGUAGE plpgsql AS
+               $$ BEGIN INSERT INTO public.seen VALUES (NEW.entity_key); RETURN NULL; END $$",
+            "CREATE TRIGGER see AFTER INSERT ON awty.future_job_history FOR EACH ROW EXECUTE FUNCTION public.see()",
+        ],
+    );
+    run(["4", "5", "6"]);
+    let seen = "SELECT string_agg(entity_key, ' ' ORDER BY entity_key) FROM public.seen";
+    assert_eq!(shop.cluster.value::<String>("postgres", seen), "4 5 6");
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "DROP TRIGGER see ON awty.future_job_history",
+            "CREATE INDEX by_expression ON awty.future_job_history ((entity_key || '!'))",
+        ],
+    );
+    run(["7", "8", "9"]);
+    let found = "SET enable_seqscan = off; SET enable_bitmapscan = off;
+                 SELECT count(*) FROM awty.future_job_history WHERE entity_key || '!' IN ('7!', '8!', '9!')";
+    assert_eq!(shop.cluster.psql("postgres", found).lines().last(), Some("3"));
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "DROP INDEX awty.by_expression",
+            "DO $$ DECLARE day date := (now() AT TIME ZONE 'UTC')::date; name text := to_char(day, 'YYYYMMDD');
+                    next text := to_char(day + 1, 'YYYYMMDD'); BEGIN
+               EXECUTE format('DROP TABLE awty.future_job_history_%s, awty.future_job_history_%s', name, next);
+               CREATE TABLE awty.turned (role regrole, message text, sqlstate text COLLATE \"C\");
+               EXECUTE (SELECT 'ALTER TABLE awty.turned ' || string_agg(format('ADD COLUMN %I %s %s %s', attname,
+                            format_type(atttypid, atttypmod), CASE attcollation WHEN 950 THEN 'COLLATE \"C\"' ELSE '' END,
+                            CASE WHEN attnotnull THEN 'NOT NULL' ELSE '' END), ', ' ORDER BY attnum)
+                        FROM pg_attribute WHERE attrelid = 'awty.future_job_history'::regclass AND attnum BETWEEN 1 AND 16);
+               EXECUTE format('ALTER TABLE awty.future_job_history ATTACH PARTITION awty.turned
+                               FOR VALUES FROM (%L) TO (%L)', day || ' 00:00+00', day + 2 || ' 00:00+00');
+             END $$",
+        ],
+    );
+    run(["10", "11", "12"]);
+    let turned =
+        "SELECT string_agg(entity_key || ' ' || outcome || ' ' || check_count || ' ' || attempts || ' ' || role, ', '
+                             ORDER BY id) FROM awty.turned";
+    assert_eq!(
+        shop.cluster.value::<String>("postgres", turned),
+        "10 done 1 1 shop, 11 done 1 1 shop, 12 done 1 1 shop"
+    );
+}
+
+/// What the history says of a check does not depend on the way it was archived: by INSERT, because there is a trigger, or not.
+#[test]
+fn every_way_to_archive_says_the_same() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    let say = "SELECT (to_jsonb(h) - 'id' - 'entity_key' - 'first_check_at' - 'next_check_at' - 'scheduled_at'
+                       - 'started_at' - 'finished_at' - 'run_time' - 'lateness' || jsonb_build_object(
+                           'in order', started_at <= finished_at AND scheduled_at <= started_at AND first_check_at = next_check_at,
+                           'lateness', lateness = started_at - next_check_at, 'run_time', run_time > '0'))::text
+               FROM (SELECT * FROM awty.future_job_history WHERE entity_key = ";
+    let said = |key: &str| shop.cluster.value::<String>("postgres", &format!("{say} '{key}') AS h"));
+    shop.schedule("1", "note", "after => '0', args => '{\"a\": [1, null]}'");
+    shop.end_of("1");
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "CREATE FUNCTION public.pass() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$",
+            "CREATE TRIGGER pass AFTER INSERT ON awty.future_job_history FOR EACH ROW EXECUTE FUNCTION public.pass()",
+        ],
+    );
+    shop.schedule("2", "note", "after => '0', args => '{\"a\": [1, null]}'");
+    shop.end_of("2");
+    assert_eq!(said("1"), said("2"));
+    assert!(said("1").contains("\"run_time\": true") && !said("1").contains("false"), "{}", said("1"));
+}

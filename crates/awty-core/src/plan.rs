@@ -41,6 +41,8 @@ pub struct Role {
     /// Since when every worker of this role has been in one and the same run; `None` while it has no worker or one of them
     /// is free to take what is due. Only with a `due` that has come does it bring a helper.
     pub behind_since: Option<Mono>,
+    /// One of its workers has found more than it takes on at a time, again and again: a helper is worth its start.
+    pub wants_help: bool,
     /// Its workers, those that are just starting included.
     pub workers: u32,
     /// Nothing is started for it before this: the role cannot connect, or the server had no worker slot free.
@@ -134,10 +136,14 @@ fn until_due(role: &Role, now: Time, lead: TimeDelta) -> Option<Duration> {
     Some(wait.to_std().unwrap_or(Duration::ZERO))
 }
 
-/// How long until a helper is due to a role that has workers, `None` if one of them is free or it may have no more.
+/// How long until a helper is due to a role that has workers, `None` if one of them is free and none asks for help, or if it
+/// may have no more.
 fn until_behind(role: &Role, mono: Mono, caps: &Caps) -> Option<Duration> {
     if role.workers >= caps.max_workers_per_role {
         return None;
+    }
+    if role.wants_help {
+        return Some(Duration::ZERO);
     }
     Some(until(role.behind_since?.plus(BEHIND), mono))
 }
@@ -161,7 +167,8 @@ mod tests {
     use crate::testing::clock;
 
     const MONO: Mono = Mono(7_000_000_000);
-    const IDLE: Role = Role { due: None, behind_since: None, workers: 0, parked_until: None, last_served: 0 };
+    const IDLE: Role =
+        Role { due: None, behind_since: None, wants_help: false, workers: 0, parked_until: None, last_served: 0 };
 
     fn caps(max_workers: u32, max_workers_per_role: u32) -> Caps {
         Caps { max_workers, max_workers_per_role, elsewhere: 0, lead: TimeDelta::milliseconds(200) }
@@ -238,6 +245,15 @@ mod tests {
         assert_eq!(at_ten(&[behind(1000)], caps(3, 1)).start, [0_usize; 0]);
         let nothing_more = Role { due: None, ..behind(1000) };
         assert_eq!(at_ten(&[nothing_more], caps(3, 2)).start, [0_usize; 0]);
+    }
+
+    #[test]
+    fn a_helper_comes_at_once_when_a_worker_asks_for_it() {
+        let asks = Role { wants_help: true, ..behind(0) };
+        assert_eq!(at_ten(&[asks], caps(3, 2)).start, [0]);
+        assert_eq!(at_ten(&[asks], caps(3, 1)).start, [0_usize; 0]);
+        assert_eq!(at_ten(&[Role { workers: 2, ..asks }], caps(3, 2)).start, [0_usize; 0]);
+        assert_eq!(at_ten(&[Role { due: None, ..asks }], caps(3, 2)).start, [0_usize; 0]);
     }
 
     #[test]

@@ -16,14 +16,14 @@ fn around() -> std::ops::Range<i64> {
 
 fn any_role() -> impl Strategy<Value = Role> {
     let hints = (prop::option::of(around()), prop::option::of(-2500_i64..=0), prop::option::of(around()));
-    (hints, prop_oneof![Just(0_u32), 0_u32..4], 0_u64..6).prop_map(|((due, behind, parked), workers, last_served)| {
-        Role {
-            due: due.map(|ms| NOW + TimeDelta::milliseconds(ms)),
-            behind_since: behind.filter(|_| workers > 0).map(|ms| Mono(MONO.0 + ms * 1000)),
-            workers,
-            parked_until: parked.map(|ms| Mono(MONO.0 + ms * 1000)),
-            last_served,
-        }
+    let workers = (prop_oneof![Just(0_u32), 0_u32..4], any::<bool>());
+    (hints, workers, 0_u64..6).prop_map(|((due, behind, parked), (workers, asks), last_served)| Role {
+        wants_help: asks && workers > 0,
+        due: due.map(|ms| NOW + TimeDelta::milliseconds(ms)),
+        behind_since: behind.filter(|_| workers > 0).map(|ms| Mono(MONO.0 + ms * 1000)),
+        workers,
+        parked_until: parked.map(|ms| Mono(MONO.0 + ms * 1000)),
+        last_served,
     })
 }
 
@@ -36,13 +36,13 @@ fn any_launcher() -> impl Strategy<Value = (Vec<Role>, Caps)> {
 }
 
 /// The rule in plain words, at `micros` after now: its work is due or nearly, it is not parked, and it has no worker or
-/// all of them have been behind for a second and it may have one more.
+/// all of them have been behind for a second, or one asks for help, and it may have one more.
 fn wants_worker(role: &Role, caps: &Caps, micros: i64) -> bool {
     let (now, mono) = (NOW + TimeDelta::microseconds(micros), Mono(MONO.0 + micros));
     let due = role.due.is_some_and(|due| due - caps.lead <= now);
     let parked = role.parked_until.is_some_and(|end| end > mono);
     let behind = role.behind_since.is_some_and(|since| mono.since(since) >= 1_000_000);
-    due && !parked && (role.workers == 0 || (behind && role.workers < caps.max_workers_per_role))
+    due && !parked && (role.workers == 0 || ((behind || role.wants_help) && role.workers < caps.max_workers_per_role))
 }
 
 fn planned((roles, caps): &(Vec<Role>, Caps)) -> Plan {
