@@ -15,7 +15,11 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 
 /// `awty.future_job`, opened for the length of a transaction.
-pub struct Table(pg_sys::Relation);
+pub struct Table {
+    relation: pg_sys::Relation,
+    /// What a row is fetched into.
+    slot: *mut pg_sys::TupleTableSlot,
+}
 
 /// A check as it stands.
 pub struct Row {
@@ -55,7 +59,10 @@ impl Table {
         let oid = extension::table(c"future_job")?;
         const MODE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
         // SAFETY: a table that exists; the lock is kept until the transaction ends.
-        let table = Self(unsafe { pg_sys::table_open(oid, MODE) });
+        let table = unsafe {
+            let relation = pg_sys::table_open(oid, MODE);
+            Self { relation, slot: pg_sys::table_slot_create(relation, std::ptr::null_mut()) }
+        };
         extension::hold_too(oid, MODE);
         Some(table)
     }
@@ -63,15 +70,14 @@ impl Table {
     /// Reads a check where it was found, if it still is there.
     pub fn read(&self, candidate: &Candidate) -> Option<Row> {
         let mut tid = candidate.tid;
-        // SAFETY: the relation is open and a snapshot is active; the slot is dropped before the relation closes. The datum
+        // SAFETY: the relation is open and a snapshot is active; the slot is emptied again. The datum
         // is a copy in the transaction's memory.
         unsafe {
-            let slot = pg_sys::table_slot_create(self.0, std::ptr::null_mut());
-            let fetch = (*(*self.0).rd_tableam).tuple_fetch_row_version?;
-            let (relation, snapshot) = (self.0, pg_sys::GetActiveSnapshot());
+            let fetch = (*(*self.relation).rd_tableam).tuple_fetch_row_version?;
+            let (relation, slot, snapshot) = (self.relation, self.slot, pg_sys::GetActiveSnapshot());
             let found = pg_sys::ffi::pg_guard_ffi_boundary(|| fetch(relation, &mut tid, snapshot, slot));
             let datum = found.then(|| pg_sys::ExecFetchSlotHeapTupleDatum(slot));
-            pg_sys::ExecDropSingleTupleTableSlot(slot);
+            clear(slot);
             let row = self.decode(datum?, tid);
             if row.is_none() {
                 say_invalid(candidate.id);
@@ -88,17 +94,17 @@ impl Table {
         // SAFETY: a composite datum is a heap tuple without its header's location; the table has that many columns, as
         // the version of the extension was checked.
         unsafe {
-            if (*(*self.0).rd_att).natts as usize != COLUMNS {
+            if (*(*self.relation).rd_att).natts as usize != COLUMNS {
                 return None;
             }
             let header = pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast::<pg_sys::HeapTupleHeaderData>();
             let mut tuple = pg_sys::HeapTupleData {
                 t_len: pgrx::varsize_any(header.cast()) as u32,
                 t_self: tid,
-                t_tableOid: (*self.0).rd_id,
+                t_tableOid: (*self.relation).rd_id,
                 t_data: header,
             };
-            pg_sys::heap_deform_tuple(&mut tuple, (*self.0).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr());
+            pg_sys::heap_deform_tuple(&mut tuple, (*self.relation).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr());
             Some(Row {
                 id: i64::from_datum(values[0], nulls[0])?,
                 tid,
@@ -117,10 +123,9 @@ impl Table {
         let mut tid = row.tid;
         // SAFETY: as in `read`.
         unsafe {
-            let slot = pg_sys::table_slot_create(self.0, std::ptr::null_mut());
             let mut failure = pg_sys::TM_FailureData::default();
-            let Some(lock) = (*(*self.0).rd_tableam).tuple_lock else { return Locked::Other };
-            let (relation, snapshot) = (self.0, pg_sys::GetActiveSnapshot());
+            let Some(lock) = (*(*self.relation).rd_tableam).tuple_lock else { return Locked::Other };
+            let (relation, slot, snapshot) = (self.relation, self.slot, pg_sys::GetActiveSnapshot());
             let command = pg_sys::GetCurrentCommandId(false);
             let result = pg_sys::ffi::pg_guard_ffi_boundary(|| {
                 lock(
@@ -135,7 +140,7 @@ impl Table {
                     &mut failure,
                 )
             });
-            pg_sys::ExecDropSingleTupleTableSlot(slot);
+            clear(slot);
             found(result)
         }
     }
@@ -158,14 +163,29 @@ impl Table {
         // SAFETY: as in `read`. The indexes keep their entries until VACUUM, as after any DELETE.
         unsafe {
             let mut failure = pg_sys::TM_FailureData::default();
-            let Some(delete) = (*(*self.0).rd_tableam).tuple_delete else { return pg_sys::TM_Result::TM_BeingModified };
-            let (relation, snapshot) = (self.0, pg_sys::GetActiveSnapshot());
+            let Some(delete) = (*(*self.relation).rd_tableam).tuple_delete else {
+                return pg_sys::TM_Result::TM_BeingModified;
+            };
+            let (relation, snapshot) = (self.relation, pg_sys::GetActiveSnapshot());
             // As of the transaction's first command: what the run itself has done to the row since is then said to be that, and
             // not an error.
             let command = pg_sys::FirstCommandId;
             pg_sys::ffi::pg_guard_ffi_boundary(|| {
                 delete(relation, &mut tid, command, snapshot, std::ptr::null_mut(), wait, &mut failure, false)
             })
+        }
+    }
+}
+
+/// Lets go of the page that a slot's row is on. PostgreSQL has this inline only.
+///
+/// # Safety
+/// Must be a slot.
+unsafe fn clear(slot: *mut pg_sys::TupleTableSlot) {
+    // SAFETY: every kind of slot can do it.
+    unsafe {
+        if let Some(clear) = (*(*slot).tts_ops).clear {
+            pg_sys::ffi::pg_guard_ffi_boundary(|| clear(slot));
         }
     }
 }
@@ -184,7 +204,10 @@ impl Drop for Table {
         // SAFETY: opened by `open`. After an ERROR the abort has closed it, or is about to.
         if !std::thread::panicking() {
             // SAFETY: as above.
-            unsafe { pg_sys::table_close(self.0, pg_sys::NoLock as pg_sys::LOCKMODE) };
+            unsafe {
+                pg_sys::ExecDropSingleTupleTableSlot(self.slot);
+                pg_sys::table_close(self.relation, pg_sys::NoLock as pg_sys::LOCKMODE);
+            }
         }
     }
 }

@@ -81,7 +81,7 @@ pub fn roles(options: &Options) -> Outcome {
 /// One role has very much to do. How late is the single check of another?
 pub fn fairness(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("fairness");
-    let n = options.size(20_000, 100_000);
+    let n = options.size(60_000, 100_000);
     let shop = Shop::open(&[]);
     let default: String =
         shop.cluster.value("postgres", "SELECT boot_val FROM pg_settings WHERE name = 'awty.max_workers'");

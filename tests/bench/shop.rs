@@ -145,16 +145,30 @@ impl Shop {
         done.unwrap_or_else(|message| panic!("{message}\n{}", self.cluster.log_tail()));
     }
 
-    /// The ceiling: n checks that are not due yet, done by one statement of a superuser.
-    pub fn ceiling(&self, database: &str, n: u32) -> Ran {
+    /// The ceiling: n checks that are not due yet, done by one statement of a superuser; or by one for each job, all at the same
+    /// time.
+    pub fn ceiling(&self, database: &str, jobs: &[&str], n: u32) -> Ran {
         self.tidy(database);
         let mut client = self.client(database);
-        let (slot, _) = Self::schedule(&mut client, &["one"], n, 3600.0);
-        let statement = client.prepare(CEILING).unwrap();
+        let (slot, _) = Self::schedule(&mut client, jobs, n, 3600.0);
+        let mut sessions: Vec<_> = jobs[1..].iter().map(|_| self.client(database)).collect();
         let wal = wal_position(&mut client);
+        sessions.insert(0, client);
+        let prepared: Vec<_> = sessions
+            .iter_mut()
+            .zip(jobs)
+            .map(|(session, job)| (session.prepare(CEILING).unwrap(), session, job))
+            .collect();
         let began = Instant::now();
-        let rows = client.execute(&statement, &[&slot]).unwrap();
+        let rows: u64 = std::thread::scope(|scope| {
+            let run = |(statement, session, job): (_, &mut Client, &&str)| {
+                session.execute(&statement, &[&slot, job]).unwrap()
+            };
+            let others: Vec<_> = prepared.into_iter().map(|session| scope.spawn(move || run(session))).collect();
+            others.into_iter().map(|other| other.join().unwrap()).sum()
+        });
         let seconds = began.elapsed().as_secs_f64();
+        let mut client = sessions.swap_remove(0);
         let wal = wal_position(&mut client) - wal;
         let alerts: i64 = one(&mut client, "SELECT count(*) FROM shop.alert", &[]).get(0);
         assert_eq!((rows, alerts), (u64::from(n), i64::from(n / 10)), "history rows and alerts of the ceiling");
@@ -166,7 +180,7 @@ impl Shop {
 /// from the other, no guards, no claims.
 const CEILING: &str = "
 WITH due AS (
-    DELETE FROM awty.future_job AS f WHERE f.job = 'one' AND f.next_check_at <= $1 AND NOT f.held RETURNING f.*, f AS j
+    DELETE FROM awty.future_job AS f WHERE f.job = $2 AND f.next_check_at <= $1 AND NOT f.held RETURNING f.*, f AS j
 ), ran AS MATERIALIZED (
     SELECT due.*, clock_timestamp() AS started_at, shop.unshipped(due.j) AS again FROM due
 )

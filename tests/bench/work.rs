@@ -33,7 +33,7 @@ pub fn ceiling(options: &Options) -> Outcome {
             ran.seconds
         },
         || {
-            let ran = shop.ceiling("postgres", n);
+            let ran = shop.ceiling("postgres", &["one"], n);
             wal.theirs.push(per_check(&ran));
             ran.seconds
         },
@@ -59,7 +59,7 @@ pub fn set(options: &Options) -> Outcome {
             &format!("sets of {size}, the ceiling"),
             options.rounds(),
             || shop.run_due("postgres", &["set"], n).seconds,
-            || shop.ceiling("postgres", n).seconds,
+            || shop.ceiling("postgres", &["one"], n).seconds,
         );
         let detail = rates(n, ["awty", "ceiling"], &times);
         let (what, wanted) = match size == default {
@@ -93,5 +93,15 @@ pub fn workers(options: &Options) -> Outcome {
         Pairs::measure("two workers of one role, one", options.rounds(), || with_workers("2"), || with_workers("1"));
     let detail = rates(n, ["two", "one"], &times);
     outcome.ratio(["two workers: one role", "one worker"], &speeds(times), Wanted::AtLeast(1.6), detail);
+    // What the machine and PostgreSQL have to give at all.
+    let times = Pairs::measure(
+        "the ceiling by two sessions, by one",
+        options.rounds(),
+        || shop.ceiling("postgres", &["one", "other"], n).seconds,
+        || shop.ceiling("postgres", &["one"], n).seconds,
+    );
+    let detail = rates(n, ["two", "one"], &times);
+    let what = ["for comparison: the ceiling's statement, half of it in each of two sessions", "all of it in one"];
+    outcome.ratio(what, &speeds(times), Wanted::Nothing, detail);
     outcome
 }
