@@ -148,6 +148,22 @@ impl Shop {
     /// The ceiling: n checks that are not due yet, done by one statement of a superuser; or by one for each job, all at the same
     /// time.
     pub fn ceiling(&self, database: &str, jobs: &[&str], n: u32) -> Ran {
+        self.by_hand(database, jobs, n, CEILING, n / 10)
+    }
+
+    /// What the tables alone cost: the ceiling's statement without a call of the function.
+    pub fn tables_alone(&self, database: &str, n: u32) -> Ran {
+        let statement = CEILING.replace("shop.unshipped(due.j)", "NULL::timestamptz");
+        self.by_hand(database, &["one"], n, &statement, 0)
+    }
+
+    /// What one would write by hand to give each check a transaction: a loop that commits after each.
+    pub fn loop_with_commits(&self, database: &str, n: u32) -> Ran {
+        self.cluster.execute(database, &[LOOP]);
+        self.by_hand(database, &["one"], n, "CALL public.run_each($1, $2)", n / 10)
+    }
+
+    fn by_hand(&self, database: &str, jobs: &[&str], n: u32, statement: &str, alerts: u32) -> Ran {
         self.tidy(database);
         let mut client = self.client(database);
         let (slot, _) = Self::schedule(&mut client, jobs, n, 3600.0);
@@ -157,21 +173,28 @@ impl Shop {
         let prepared: Vec<_> = sessions
             .iter_mut()
             .zip(jobs)
-            .map(|(session, job)| (session.prepare(CEILING).unwrap(), session, job))
+            .map(|(session, job)| (session.prepare(statement).unwrap(), session, job))
             .collect();
         let began = Instant::now();
-        let rows: u64 = std::thread::scope(|scope| {
+        std::thread::scope(|scope| {
             let run = |(statement, session, job): (_, &mut Client, &&str)| {
                 session.execute(&statement, &[&slot, job]).unwrap()
             };
             let others: Vec<_> = prepared.into_iter().map(|session| scope.spawn(move || run(session))).collect();
-            others.into_iter().map(|other| other.join().unwrap()).sum()
+            others.into_iter().for_each(|other| {
+                other.join().unwrap();
+            });
         });
         let seconds = began.elapsed().as_secs_f64();
         let mut client = sessions.swap_remove(0);
         let wal = wal_position(&mut client) - wal;
-        let alerts: i64 = one(&mut client, "SELECT count(*) FROM shop.alert", &[]).get(0);
-        assert_eq!((rows, alerts), (u64::from(n), i64::from(n / 10)), "history rows and alerts of the ceiling");
+        let sql = "SELECT (SELECT count(*) FROM awty.future_job_history), (SELECT count(*) FROM shop.alert)";
+        let row = one(&mut client, sql, &[]);
+        assert_eq!(
+            (row.get::<_, i64>(0), row.get::<_, i64>(1)),
+            (i64::from(n), i64::from(alerts)),
+            "history rows and alerts"
+        );
         Ran { seconds, wal }
     }
 }
@@ -190,6 +213,27 @@ SELECT id, job, entity_name, entity_key, args, first_check_at, next_check_at, sc
     scheduled_at, started_at, clock_timestamp(), clock_timestamp() - started_at, started_at - next_check_at, check_count + 1, 1,
     CASE WHEN again IS NULL THEN 'done' ELSE 'past' END, scheduled_by
 FROM ran";
+
+/// The same, check by check.
+const LOOP: &str = "
+CREATE OR REPLACE PROCEDURE public.run_each(slot timestamptz, job_name text) LANGUAGE plpgsql AS $$
+DECLARE
+    due bigint[] := ARRAY(SELECT id FROM awty.future_job WHERE job = job_name AND next_check_at <= slot AND NOT held);
+    check_id bigint; j awty.future_job; again timestamptz; began timestamptz;
+BEGIN
+    SET synchronous_commit = off;
+    FOREACH check_id IN ARRAY due LOOP
+        DELETE FROM awty.future_job AS f WHERE f.id = check_id RETURNING f.* INTO j;
+        began := clock_timestamp();
+        again := shop.unshipped(j);
+        INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, args, first_check_at, next_check_at, scheduled_by,
+            scheduled_at, started_at, finished_at, run_time, lateness, check_count, attempts, outcome, role)
+        VALUES (j.id, j.job, j.entity_name, j.entity_key, j.args, j.first_check_at, j.next_check_at, j.scheduled_by,
+            j.scheduled_at, began, clock_timestamp(), clock_timestamp() - began, began - j.next_check_at, j.check_count + 1, 1,
+            CASE WHEN again IS NULL THEN 'done' ELSE 'past' END, j.scheduled_by);
+        COMMIT;
+    END LOOP;
+END $$";
 
 /// The one row of a statement.
 pub fn one(client: &mut Client, sql: &str, parameters: &[&(dyn awty_testkit::postgres::types::ToSql + Sync)]) -> Row {

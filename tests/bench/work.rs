@@ -41,19 +41,28 @@ pub fn ceiling(options: &Options) -> Outcome {
     let detail = rates(n, ["awty", "ceiling"], &times);
     let what = ["due checks/s, one worker, a transaction each", "the ceiling: one SQL statement for all"];
     outcome.ratio(what, &speeds(times), Wanted::AtLeast(0.7), detail);
+    let by_loop = Pairs::measure(
+        "one worker, a loop in PL/pgSQL that commits after each check",
+        options.rounds(),
+        || shop.run_due("postgres", &["one"], n).seconds,
+        || shop.loop_with_commits("postgres", n).seconds,
+    );
+    let detail_of_loop = rates(n, ["awty", "the loop"], &by_loop);
+    let what = ["for comparison: the same", "a loop in PL/pgSQL that commits after each check, without anything else"];
+    outcome.ratio(what, &speeds(by_loop), Wanted::Nothing, detail_of_loop);
     let detail = format!("awty {}, ceiling {}", readable(median(&wal.ours)), readable(median(&wal.theirs)));
     outcome.ratio(["bytes of write-ahead log per check", "the ceiling"], &wal, Wanted::AtMost(1.3), detail);
     outcome
 }
 
-/// Row 2: the same work as a set-based job, in sets of the default size and of the largest.
+/// Row 2: the same work as a set-based job, in sets of the default size and in small ones.
 pub fn set(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("set");
     let n = options.size(10_000, 200_000);
     let shop = Shop::open(&[("awty.max_workers_per_role", "1")]);
     let default: String =
         shop.cluster.value("postgres", "SELECT boot_val FROM pg_settings WHERE name = 'awty.batch_size'");
-    for size in [default.as_str(), "1000"] {
+    for size in [default.as_str(), "100"] {
         shop.set("awty.batch_size", size);
         let times = Pairs::measure(
             &format!("sets of {size}, the ceiling"),
@@ -68,6 +77,16 @@ pub fn set(options: &Options) -> Outcome {
         };
         outcome.ratio([&what, "the ceiling"], &speeds(times), wanted, detail);
     }
+    // How much there is to be gained by calls of the function that cost nothing.
+    let times = Pairs::measure(
+        "the ceiling without the function, the ceiling",
+        options.rounds(),
+        || shop.tables_alone("postgres", n).seconds,
+        || shop.ceiling("postgres", &["one"], n).seconds,
+    );
+    let detail = rates(n, ["tables alone", "ceiling"], &times);
+    let what = "for comparison: the ceiling's statement without a call of the function";
+    outcome.ratio([what, "the ceiling"], &speeds(times), Wanted::Nothing, detail);
     outcome
 }
 
