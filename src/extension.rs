@@ -29,6 +29,11 @@ const RELATIONS: [&CStr; 9] = [
 type Relations = [pg_sys::Oid; RELATIONS.len()];
 
 const MODE: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+/// A worker is about to write to the history, and must not wait for that with the other locks in its hands: whoever makes a
+/// partition keeps writers out first, and then wants the default partition for himself.
+const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
+/// The place of the history in the list.
+const HISTORY: usize = 3;
 
 /// A worker whose runs are quick keeps its locks from one to the next for so long: to take them anew for each costs more than
 /// what many of them do.
@@ -59,21 +64,27 @@ pub fn table(name: &CStr) -> Option<pg_sys::Oid> {
 /// The first locks of a transaction on awty's rows: they keep DROP EXTENSION out until it ends. `false` if the extension is
 /// gone, so that there is nothing to do.
 pub fn lock() -> bool {
+    lock_with(MODE)
+}
+
+/// The same with another lock on the history.
+fn lock_with(history: pg_sys::LOCKMODE) -> bool {
     loop {
         let Some(relations) = KNOWN.get().or_else(find) else { return false };
+        let locks = with_modes(relations, history);
         // SAFETY: locks on OIDs, whether or not anything has them, in an open transaction, released at its end or here.
         // Taking one takes in what has changed in the catalogs.
         unsafe {
-            let had = relations.iter().take_while(|oid| pg_sys::ConditionalLockRelationOid(**oid, MODE)).count();
-            if had == relations.len() && catalog::table(RELATIONS[0]) == Some(relations[0]) {
+            let had = locks.iter().take_while(|(oid, mode)| pg_sys::ConditionalLockRelationOid(*oid, *mode)).count();
+            if had == locks.len() && catalog::table(RELATIONS[0]) == Some(relations[0]) {
                 KNOWN.set(Some(relations));
                 return true;
             }
             KNOWN.set(None);
-            relations[..had].iter().for_each(|oid| pg_sys::UnlockRelationOid(*oid, MODE));
-            if let Some(busy) = relations.get(had) {
-                pg_sys::LockRelationOid(*busy, MODE);
-                pg_sys::UnlockRelationOid(*busy, MODE);
+            locks[..had].iter().for_each(|(oid, mode)| pg_sys::UnlockRelationOid(*oid, *mode));
+            if let Some((busy, mode)) = locks.get(had) {
+                pg_sys::LockRelationOid(*busy, *mode);
+                pg_sys::UnlockRelationOid(*busy, *mode);
             }
         }
     }
@@ -106,12 +117,12 @@ pub fn hold() -> bool {
         return true;
     }
     let_go();
-    if !lock() {
+    if !lock_with(WRITE) {
         return false;
     }
     let Some(relations) = KNOWN.get() else { return false };
     HELD.set(Some(Held { since: now, relations, locks: Vec::new() }));
-    relations.into_iter().for_each(|oid| hold_too(oid, MODE));
+    with_modes(relations, WRITE).into_iter().for_each(|(oid, mode)| hold_too(oid, mode));
     true
 }
 
@@ -144,6 +155,11 @@ pub fn let_go() {
 /// An abort has given all of it back.
 pub fn forget() {
     HELD.set(None);
+}
+
+fn with_modes(relations: Relations, history: pg_sys::LOCKMODE) -> Vec<(pg_sys::Oid, pg_sys::LOCKMODE)> {
+    let mode = |index| if index == HISTORY { history } else { MODE };
+    relations.into_iter().enumerate().map(|(index, oid)| (oid, mode(index))).collect()
 }
 
 /// What PostgreSQL locks for a relation of this database.

@@ -7,6 +7,7 @@
 //! is wanted by somebody else, awty is disabled, or another role has been waiting for a worker.
 //! Does not: decide what a check's fate is (see `awty_core::guard`).
 
+mod abandoned;
 mod agenda;
 mod seat;
 
@@ -19,7 +20,7 @@ use crate::run::session;
 use crate::run::timer;
 use crate::run::transaction::{Verdict, transaction};
 use crate::store::intent;
-use crate::{executor, extension, process, settings};
+use crate::{extension, process, settings};
 use agenda::{Agenda, Task};
 use awty_core::Mono;
 use pgrx::{pg_guard, pg_sys};
@@ -295,40 +296,6 @@ impl Worker {
     fn bench<'a>(&self, task: &'a Task, suspect: bool) -> Bench<'a> {
         let able_since = self.agenda.able_since(&task.job);
         Bench { seat: self.seat.index(), able_since, suspect, job: &task.job, epoch: self.agenda.epoch }
-    }
-
-    /// Sees to the runs of this role that their processes did not survive. One that ignored its timeout is booked as timed
-    /// out. One that ended its process otherwise, by itself or by an administrator, counts as a crash of its own: it is run
-    /// alone and last from now on, and held if that happens too often.
-    fn see_to_abandoned(&mut self) {
-        let mut from = 0;
-        while let Some(abandoned) = self.seat.next_abandoned(from) {
-            from = abandoned.seat + 1;
-            let ids = &abandoned.ids;
-            failpoint!("abandoned.seen");
-            if abandoned.overran {
-                let found = transaction(|| Verdict::Commit(self.agenda.locate(ids))).unwrap_or_default();
-                if let [task] = found.as_slice()
-                    && let [check] = task.checks.as_slice()
-                {
-                    self.bench(task, true).book_terminated(check, abandoned.took);
-                } else {
-                    // A set: it cannot be told which of them it was, so each is run alone.
-                    self.agenda.isolate(ids);
-                }
-            } else {
-                let counted =
-                    transaction(|| Verdict::Commit(!extension::lock() || executor::blame(ids, ids.len() == 1)));
-                self.agenda.isolate(ids);
-                if !counted.unwrap_or(false) {
-                    // It stays claimed, so that it is not run meanwhile, and is seen to in a later turn.
-                    continue;
-                }
-            }
-            failpoint!("abandoned.counted");
-            clear_intent_of(abandoned.seat);
-            self.seat.forget_abandoned(abandoned.seat);
-        }
     }
 
     /// Waits for the next slot, if it comes soon enough to be worth it.
