@@ -39,7 +39,7 @@ impl Partition {
             let relation = pg_sys::table_open(partition, LOCK);
             let opened = Self { parent, relation, indexes: pg_sys::CatalogOpenIndexes(relation) };
             // What would make it another table has to wait for these locks, unless a job has done it itself.
-            let known = extension::is_held(history, LOCK) && extension::is_held(partition, LOCK);
+            let known = extension::is_held(partition, LOCK);
             if !opened.has_plain_indexes() || !known && !opened.is_plain() {
                 return None;
             }
@@ -48,11 +48,12 @@ impl Partition {
         }
     }
 
+    /// The parent is held already where anything is.
     fn hold_locks(&self) {
         // SAFETY: all of it is open.
-        let tables = unsafe { [(*self.parent).rd_id, (*self.relation).rd_id] };
+        let partition = unsafe { (*self.relation).rd_id };
         let indexes = self.indexes().map(|(index, _)| index.rd_id);
-        tables.into_iter().chain(indexes).for_each(|oid| extension::hold_too(oid, LOCK));
+        std::iter::once(partition).chain(indexes).for_each(|oid| extension::hold_too(oid, LOCK));
     }
 
     fn indexes(&self) -> impl Iterator<Item = (&pg_sys::RelationData, &pg_sys::IndexInfo)> {

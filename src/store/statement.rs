@@ -17,10 +17,9 @@ pub struct Statement {
     plan: Cell<pg_sys::SPIPlanPtr>,
 }
 
-/// In a statement's list of types these stand for the type of the rows of `awty.future_job`, and for its array: their numbers
-/// differ from one database to the next.
+/// In a statement's list of types this stands for the type of the rows of `awty.future_job`: its number differs from one
+/// database to the next.
 const CHECK: pg_sys::Oid = pg_sys::RECORDOID;
-const CHECKS: pg_sys::Oid = pg_sys::RECORDARRAYOID;
 
 /// Declares a function that gives the process's one copy of a statement.
 macro_rules! statement {
@@ -93,7 +92,7 @@ impl Statement {
             ] {
                 owner::set_local(name, value);
             }
-            if !plan.is_null() && (self.types.contains(&CHECK) || self.types.contains(&CHECKS)) {
+            if !plan.is_null() && self.types.contains(&CHECK) {
                 // The tables, and with them the type, may be others.
                 pg_sys::SPI_freeplan(self.plan.replace(std::ptr::null_mut()));
                 plan = std::ptr::null_mut();
@@ -116,12 +115,7 @@ impl Statement {
 }
 
 fn known_type(oid: pg_sys::Oid) -> pg_sys::Oid {
-    match oid {
-        CHECK => row_type(),
-        // SAFETY: a catalog lookup in a transaction.
-        CHECKS => unsafe { pg_sys::get_array_type(row_type()) },
-        other => other,
-    }
+    if oid == CHECK { row_type() } else { oid }
 }
 
 /// What a statement gave.

@@ -33,7 +33,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// How soon to look again for what another worker has taken on.
 const OTHERS_PAUSE: Duration = Duration::from_millis(5);
 
-/// Checks to be run in one call: one, or many of one slot if the job is set-based.
+/// Checks to be run in one call: one, or many of one slot, in the order of their ids, if the job is set-based.
 pub struct Task {
     pub job: Rc<Job>,
     pub checks: Vec<Candidate>,

@@ -19,13 +19,13 @@ use crate::launcher::LEAD;
 use crate::run::session;
 use crate::run::timer;
 use crate::run::transaction::{Verdict, transaction};
+use crate::store::future_job::Candidate;
 use crate::store::intent;
 use crate::{extension, process, settings};
 use agenda::{Agenda, Task};
 use awty_core::Mono;
 use pgrx::{pg_guard, pg_sys};
 use seat::MySeat;
-use std::collections::HashSet;
 use std::time::Duration;
 
 /// A worker that others are waiting for stays at least this long, so that it is worth its connection.
@@ -277,10 +277,11 @@ impl Worker {
     /// Runs a task under claims that are kept until the next one's are taken or the batch is over.
     fn run(&mut self, task: &Task) -> Ran {
         let wanted: Vec<i64> = task.checks.iter().map(|check| check.id).collect();
-        let granted: HashSet<i64> = self.seat.claim(&wanted).into_iter().collect();
+        let granted = self.seat.claim(&wanted);
         failpoint!("run.claimed");
-        // Another worker is on those that were not granted.
-        let checks: Vec<_> = task.checks.iter().filter(|check| granted.contains(&check.id)).copied().collect();
+        // Another worker is on those that were not granted. The checks of a task are in the order of their ids.
+        let is_granted = |check: &&Candidate| granted.binary_search(&check.id).is_ok();
+        let checks: Vec<_> = task.checks.iter().filter(is_granted).copied().collect();
         if checks.is_empty() {
             return Ran::Booked;
         }
