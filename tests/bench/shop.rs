@@ -9,8 +9,8 @@ use awty_testkit::{Cluster, poll};
 use chrono::{DateTime, Utc};
 use std::time::{Duration, Instant};
 
-/// Orders in the table, where a row does not say otherwise.
-pub const ORDERS: u32 = 100_000;
+/// Orders in the table, where a row does not say otherwise: as many as the largest batch has checks.
+pub const ORDERS: u32 = 200_000;
 /// How long a batch may take.
 const PATIENCE: Duration = Duration::from_secs(600);
 
