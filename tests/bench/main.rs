@@ -1,7 +1,8 @@
 //! The benchmark: awty beside what one would pick instead, and beside what PostgreSQL itself can do, all in one run.
 //!
 //! `bench [--full] [--scale FACTOR] [--only ROW,ROW]`, run by `make bench` and `make bench-full`. Each row makes a throwaway cluster
-//! of its own, keeps its results in `target/bench/<row>.json`, and the page `docs/performance.md` is written from all of them.
+//! of its own, keeps its results in `target/bench/<row>.json` (`target/bench/full` for the large sizes), and the page
+//! `docs/performance.md` is written from all of them.
 //!
 //! Invariant: every ratio is of two things measured in turn in the same run, the median of at least five pairs.
 //! Does not: fail because something is slow; it says "short".
@@ -82,7 +83,12 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(), String> {
     // What a try measures means nothing: it is kept apart, and the page in docs/ stays.
     let root = checkout().canonicalize().map_err(|error| error.to_string())?;
-    let kept = root.join(if options.is_try() { "target/bench/try" } else { "target/bench" });
+    let (kept, place) = match (options.is_try(), options.full) {
+        (true, _) => ("target/bench/try", report::TEN_MINUTES),
+        (false, true) => ("target/bench/full", report::LARGE),
+        (false, false) => ("target/bench", report::TEN_MINUTES),
+    };
+    let kept = root.join(kept);
     std::fs::create_dir_all(&kept).map_err(|error| format!("{}: {error}", kept.display()))?;
     let run = machine::describe(options);
     say(&format!("{}; {}; sizes: {}", run.machine, run.server, run.sizes));
@@ -103,7 +109,7 @@ fn run(options: &Options) -> Result<(), String> {
     }
     println!("\n{}", report::table(&measured));
     let page = if options.is_try() { kept.join("performance.md") } else { root.join("docs/performance.md") };
-    report::write(&kept, &page)?;
+    report::write(&kept, &page, &place)?;
     say(&format!("results are in {}, the page is {}", kept.display(), page.display()));
     if failed.is_empty() { Ok(()) } else { Err(format!("could not be measured: {}", failed.join(", "))) }
 }

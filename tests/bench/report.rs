@@ -1,4 +1,5 @@
-//! The report: a table of all rows that have results, written between two markers of a page, so that prose around it stays.
+//! The report: a table of all rows that have results, written between two markers of a page, so that prose around it stays. The
+//! large sizes have a place of their own.
 //!
 //! Does not: measure, or judge beyond "met" and "short".
 
@@ -8,26 +9,40 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-const BEGIN: &str = "<!-- results: begin; written by make bench -->";
-const END: &str = "<!-- results: end -->";
+/// Where on the page results stand, and what the names of their charts end in.
+pub struct Place {
+    begin: &'static str,
+    end: &'static str,
+    suffix: &'static str,
+}
+
+pub const TEN_MINUTES: Place =
+    Place { begin: "<!-- results: begin; written by make bench -->", end: "<!-- results: end -->", suffix: "" };
+pub const LARGE: Place = Place {
+    begin: "<!-- large sizes: begin; written by make bench-full -->",
+    end: "<!-- large sizes: end -->",
+    suffix: "-full",
+};
 
 /// Writes the page and its charts out of the results that there are.
-pub fn write(results: &Path, page: &Path) -> Result<(), String> {
-    let outcomes: Vec<Outcome> = ROWS.iter().filter_map(|row| load(results, row.name)).collect();
+pub fn write(results: &Path, page: &Path, place: &Place) -> Result<(), String> {
+    let mut outcomes: Vec<Outcome> = ROWS.iter().filter_map(|row| load(results, row.name)).collect();
+    outcomes.iter_mut().flat_map(|outcome| &mut outcome.charts).for_each(|chart| chart.name.push_str(place.suffix));
     let directory = page.parent().unwrap_or(Path::new("."));
     for chart in outcomes.iter().flat_map(|outcome| &outcome.charts) {
         chart::draw(directory, chart).map_err(|error| format!("{}: {error}", chart.name))?;
     }
-    let before = fs::read_to_string(page).unwrap_or_else(|_| format!("# Performance\n\n{BEGIN}\n{END}\n"));
-    let after = between_markers(&before, &table(&outcomes))?;
+    let before =
+        fs::read_to_string(page).unwrap_or_else(|_| format!("# Performance\n\n{}\n{}\n", place.begin, place.end));
+    let after = between_markers(&before, &table(&outcomes), place)?;
     fs::write(page, after).map_err(|error| format!("{}: {error}", page.display()))
 }
 
 /// A page with other text between its markers.
-fn between_markers(page: &str, text: &str) -> Result<String, String> {
-    let parts = page.split_once(BEGIN).and_then(|(head, rest)| Some((head, rest.split_once(END)?.1)));
-    let (head, tail) = parts.ok_or_else(|| format!("the page lacks its markers: {BEGIN} and {END}"))?;
-    Ok(format!("{head}{BEGIN}\n{text}{END}{tail}"))
+fn between_markers(page: &str, text: &str, Place { begin, end, .. }: &Place) -> Result<String, String> {
+    let parts = page.split_once(begin).and_then(|(head, rest)| Some((head, rest.split_once(end)?.1)));
+    let (head, tail) = parts.ok_or_else(|| format!("the page lacks its markers: {begin} and {end}"))?;
+    Ok(format!("{head}{begin}\n{text}{end}{tail}"))
 }
 
 /// What was measured, as Markdown.
@@ -51,6 +66,8 @@ pub fn table(outcomes: &[Outcome]) -> String {
             "{of}{began}, commit {commit}, sizes: {sizes}. {server}; {machine}; load before it {load_before}.\n"
         );
     }
+    let minutes = outcomes.iter().map(|outcome| outcome.seconds).sum::<f64>() / 60.0;
+    let _ = writeln!(text, "To measure it took {} minutes in all.\n", readable(minutes));
     text.push_str("| row | measured | against | figure | least to most | wanted | | absolute |\n|---|---|---|--:|---|---|---|---|\n");
     for outcome in outcomes {
         outcome.figures.iter().for_each(|figure| text.push_str(&line(&outcome.row, figure)));
@@ -92,10 +109,14 @@ mod tests {
 
     #[test]
     fn prose_around_the_markers_stays() {
-        let page = format!("# P\nby hand\n{BEGIN}\nold\n{END}\nalso by hand\n");
-        let after = between_markers(&page, "new\n").unwrap();
-        assert_eq!(after, format!("# P\nby hand\n{BEGIN}\nnew\n{END}\nalso by hand\n"));
-        assert!(between_markers("without", "new").is_err());
+        let page = |ten_minutes: &str, large: &str| {
+            let [block, full] = [(TEN_MINUTES, ten_minutes), (LARGE, large)]
+                .map(|(place, text)| format!("{}\n{text}\n{}", place.begin, place.end));
+            format!("# P\nby hand\n{block}\nalso by hand\n{full}\n")
+        };
+        assert_eq!(between_markers(&page("old", "old"), "new\n", &TEN_MINUTES).unwrap(), page("new", "old"));
+        assert_eq!(between_markers(&page("old", "old"), "new\n", &LARGE).unwrap(), page("old", "new"));
+        assert!(between_markers("without", "new", &LARGE).is_err());
     }
 
     #[test]
