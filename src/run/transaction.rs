@@ -4,6 +4,7 @@
 //! did; a FATAL (being terminated) does not return at all.
 //! Does not: retry.
 
+use super::commit::commit;
 use super::memory;
 use crate::error::state;
 use crate::extension;
@@ -49,7 +50,7 @@ pub fn transaction<R>(body: impl FnOnce() -> Verdict<R>) -> Result<R, Failure> {
             match verdict {
                 Verdict::Commit(result) => {
                     pg_sys::PopActiveSnapshot();
-                    pg_sys::CommitTransactionCommand();
+                    commit();
                     Ok(result)
                 }
                 Verdict::Rollback(result) => {
