@@ -1,5 +1,5 @@
 //! The dispatcher: a short visit to one database. It finds out whether awty is there and may run, what is due by role,
-//! and looks after the tables.
+//! looks after the tables, and has what is dead in them vacuumed away.
 //!
 //! Visits happen after a start, on request, and as an audit at most once a minute; the audit finds what no hint told of.
 //!
@@ -9,20 +9,24 @@
 use crate::board::{self, Database, State, Trouble};
 use crate::error::{self, Error};
 use crate::failpoint::failpoint;
-use crate::run::session;
 use crate::run::transaction::{Verdict, transaction};
+use crate::run::{session, timer};
 use crate::store::history::{self, Failure};
-use crate::store::{future_job, intent, origin, partition};
+use crate::store::{future_job, intent, origin, partition, vacuum};
 use crate::{catalog, clock, executor, extension, owner, process, settings};
 use awty_core::{Outcome, Time};
 use pgrx::{pg_guard, pg_sys};
 use std::collections::HashSet;
 use std::ffi::CStr;
+use std::time::Duration;
 
 /// At most so many stray checks are dealt with in one visit.
 const STRAYS: i64 = 1000;
 /// How long a visit waits for anybody, and what a client may have to wait for a change of partitions.
 const LOCK_TIMEOUT: &CStr = c"200ms";
+/// The longest vacuum. A reader can hold it up by keeping a page of an index to himself. The next visit waits for
+/// it, and so does DROP EXTENSION; DROP DATABASE would for five seconds, and then fail.
+const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The process's main function; `Assignment::database` says where to go.
 #[pg_guard]
@@ -32,6 +36,7 @@ pub extern "C-unwind" fn awty_dispatcher_main(_argument: pg_sys::Datum) {
     let database = process::assignment().database;
     // SAFETY: connects as no role in particular, as the server's own processes do.
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(database, pg_sys::InvalidOid, 0) };
+    timer::register();
     session::override_settings();
     failpoint!("dispatcher.connected");
     process::report(Some(c"awty: looking for what is due"));
@@ -53,6 +58,7 @@ fn visit(database: pg_sys::Oid) {
             failpoint!("dispatcher.inspected");
             if found == State::Ready {
                 look_after(database);
+                clean_up(database);
             }
         }
         Err(failure) => trouble(database, &failure),
@@ -186,6 +192,40 @@ fn make_partitions(now: Time) {
 fn drop_partitions(now: Time) {
     if let Some(than) = settings::history_retention().and_then(|retention| now.checked_sub_signed(retention)) {
         partition::drop_older(than);
+    }
+}
+
+/// Has the dead rows of `awty.future_job` vacuumed away, where they are too many to wait for autovacuum.
+fn clean_up(database: pg_sys::Oid) {
+    let mono = clock::mono();
+    let is_time = board::write(|board| board.database_mut(database).is_some_and(|line| line.dead_rows.take(mono)));
+    if !is_time {
+        return;
+    }
+    process::report(Some(c"awty: vacuuming awty.future_job"));
+    timer::arm(VACUUM_TIMEOUT);
+    let done = transaction(|| {
+        if extension::lock() {
+            vacuum::future_job();
+        }
+        Verdict::Commit(())
+    });
+    timer::disarm();
+    let done = done.and_then(|()| {
+        transaction(|| Verdict::Commit(if extension::lock() { vacuum::pages_of_future_job() } else { 0 }))
+    });
+    match done {
+        Ok(pages) => board::write(|board| {
+            if let Some(line) = board.database_mut(database) {
+                line.dead_rows.vacuumed(pages, clock::mono());
+            }
+        }),
+        Err(failure) => pgrx::log!(
+            "awty: vacuuming awty.future_job in database {} failed, and is left to autovacuum for a minute: {} ({})",
+            database.to_u32(),
+            failure.message,
+            failure.sqlstate
+        ),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The line of a database on the board.
 
 use crate::clock::Timestamp;
+use awty_core::DeadRows;
 use pgrx::pg_sys;
 
 /// What is known of a database.
@@ -53,6 +54,8 @@ pub struct Database {
     /// Somebody asks for a visit of the dispatcher.
     pub visit_wanted: bool,
     pub trouble: Trouble,
+    /// Of `awty.future_job`, as far as workers have left them there.
+    pub dead_rows: DeadRows,
 }
 
 impl Database {
@@ -63,6 +66,7 @@ impl Database {
         last_slot_run: 0,
         visit_wanted: false,
         trouble: Trouble::None,
+        dead_rows: DeadRows::NONE,
     };
 
     pub(super) fn new(oid: pg_sys::Oid) -> Self {

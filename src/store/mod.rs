@@ -13,6 +13,7 @@ pub mod origin;
 pub mod partition;
 pub mod statement;
 pub mod tally;
+pub mod vacuum;
 
 use crate::clock;
 use awty_core::Time;

@@ -227,7 +227,7 @@ impl Worker {
             return BatchEnd::Leave;
         }
         let end = self.run_tasks(batch);
-        self.seat.release(self.last_slot);
+        self.seat.release(self.last_slot, batch.iter().map(|task| task.checks.len()).sum());
         failpoint!("run.released");
         end
     }

@@ -158,13 +158,18 @@ impl MySeat {
         board::write(|board| board.claim(self.index, ids))
     }
 
-    /// Gives the claims back, after runs up to that slot.
-    pub fn release(&self, slot: Timestamp) {
+    /// Gives the claims back, after so many runs up to that slot.
+    pub fn release(&self, slot: Timestamp, runs: usize) {
         USEFUL.store(true, Ordering::Relaxed);
+        let mono = clock::mono();
         board::write(|board| {
             board.release(self.index);
-            if let Some(line) = board.database_mut(self.database) {
-                line.last_slot_run = line.last_slot_run.max(slot);
+            let Some(line) = board.database_mut(self.database) else { return };
+            line.last_slot_run = line.last_slot_run.max(slot);
+            // Whether a check ended or is asked again: the row as it was is dead.
+            line.dead_rows.add(runs as u64, mono);
+            if line.dead_rows.are_many(mono) && !std::mem::replace(&mut line.visit_wanted, true) {
+                board.wake_launcher();
             }
         });
     }

@@ -27,4 +27,5 @@ mod shop;
 mod single_user;
 mod slots;
 mod standby;
+mod vacuum;
 mod visits;

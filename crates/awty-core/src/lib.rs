@@ -3,7 +3,9 @@
 //! - [`slot`] rounds due times up to boundaries; [`lateness`] says how far behind one a run started.
 //! - [`limits`] are the options of a job with their legal ranges; [`guard`] applies them to one check, before and after
 //!   a run; [`retry`] spaces failed runs; [`outcome`] names why a check ended.
-//! - [`plan`] says which roles get a worker and when the launcher wakes next; [`bucket`] spreads a backlog.
+//! - [`plan`] says which roles get a worker and when the launcher wakes next; [`bucket`] spreads a backlog; [`pace`] says how
+//!   much of it a worker takes on at a time.
+//! - [`dead_rows`] says when what has been finished is to be vacuumed away.
 //! - [`mod@nearest`] finds the name that was probably meant.
 //!
 //! Invariant: the same arguments give the same answer; the current time is always an argument, and nothing panics.
@@ -18,6 +20,7 @@ mod label;
 mod testing;
 
 pub mod bucket;
+pub mod dead_rows;
 pub mod guard;
 pub mod lateness;
 pub mod limits;
@@ -29,6 +32,7 @@ pub mod retry;
 pub mod slot;
 
 pub use bucket::Bucket;
+pub use dead_rows::DeadRows;
 pub use guard::{After, Answer, Before, Check, TooFar};
 pub use label::UnknownLabel;
 pub use limits::{Conflict, KeepHistory, LimitError, Limits, OnConflict, OnMissed};

@@ -1,0 +1,123 @@
+//! When awty has its table of pending checks vacuumed, without waiting for autovacuum.
+//!
+//! Autovacuum comes to a database once in `autovacuum_naptime`, a minute by default. In a minute a busy server ends more than
+//! ten times as many checks as are pending, and the table grows to hold them all.
+//!
+//! Invariant: an interval of at least [`PAUSE`] between two vacuums, and of [`AFTER_FAILURE`] after one that failed; the
+//! larger the table, the more dead rows are left in it, so that vacuuming stays a small part of the work.
+//! Does not: count what clients cancel and replace; that is left to autovacuum.
+
+use crate::Mono;
+use std::time::Duration;
+
+/// So many dead rows are left in any table.
+const LEAST: u64 = 50_000;
+/// So many for each of its pages, of which each has room for some sixty.
+const PER_PAGE: u64 = 24;
+/// After a vacuum, and after the first dead row: a backlog that is soon over is not disturbed.
+pub const PAUSE: Duration = Duration::from_secs(3);
+/// By then autovacuum may have come.
+pub const AFTER_FAILURE: Duration = Duration::from_secs(60);
+
+/// How many rows of a table are dead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeadRows {
+    rows: u64,
+    limit: u64,
+    not_before: Mono,
+}
+
+impl DeadRows {
+    /// None in a table of which nothing is known.
+    pub const NONE: Self = Self { rows: 0, limit: LEAST, not_before: Mono(0) };
+
+    /// So many more.
+    pub fn add(&mut self, rows: u64, mono: Mono) {
+        if self.rows == 0 {
+            self.not_before = self.not_before.max(mono.plus(PAUSE));
+        }
+        self.rows = self.rows.saturating_add(rows);
+    }
+
+    /// Is it time for a vacuum?
+    pub fn are_many(&self, mono: Mono) -> bool {
+        self.rows >= self.limit && mono >= self.not_before
+    }
+
+    /// Somebody vacuums, if it is time: those that there are now are taken care of.
+    pub fn take(&mut self, mono: Mono) -> bool {
+        let many = self.are_many(mono);
+        if many {
+            self.rows = 0;
+            self.not_before = mono.plus(AFTER_FAILURE);
+        }
+        many
+    }
+
+    /// He is done, and the table has so many pages.
+    pub fn vacuumed(&mut self, pages: u32, mono: Mono) {
+        self.limit = LEAST.max(PER_PAGE * u64::from(pages));
+        self.not_before = mono.plus(PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Mono = Mono(5_000_000);
+
+    fn after(seconds: u64) -> Mono {
+        START.plus(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn a_few_are_left_to_autovacuum() {
+        let mut dead = DeadRows::NONE;
+        dead.add(LEAST - 1, START);
+        assert!(!dead.take(after(1_000)));
+        dead.add(1, after(1_000));
+        assert!(dead.take(after(1_000)));
+    }
+
+    #[test]
+    fn a_short_backlog_is_not_disturbed() {
+        let mut dead = DeadRows::NONE;
+        dead.add(1, START);
+        dead.add(10 * LEAST, after(2));
+        assert!(!dead.are_many(after(2)));
+        assert!(dead.are_many(after(3)));
+    }
+
+    #[test]
+    fn those_that_come_during_a_vacuum_wait_for_the_next() {
+        let mut dead = DeadRows::NONE;
+        dead.add(LEAST, START);
+        assert!(dead.take(after(3)));
+        dead.add(LEAST, after(4));
+        assert!(!dead.take(after(10)), "the first vacuum is not over");
+        dead.vacuumed(1_000, after(10));
+        assert!(!dead.take(after(12)));
+        assert!(dead.take(after(13)));
+    }
+
+    #[test]
+    fn after_a_failure_autovacuum_has_its_chance() {
+        let mut dead = DeadRows::NONE;
+        dead.add(LEAST, START);
+        assert!(dead.take(after(3)));
+        dead.add(LEAST, after(4));
+        assert!(!dead.take(after(62)));
+        assert!(dead.take(after(63)));
+    }
+
+    #[test]
+    fn a_large_table_may_have_more() {
+        let mut dead = DeadRows::NONE;
+        dead.vacuumed(100_000, START);
+        dead.add(2_399_999, START);
+        assert!(!dead.take(after(3)));
+        dead.add(1, START);
+        assert!(dead.take(after(3)));
+    }
+}

@@ -1,0 +1,78 @@
+//! What is finished leaves no mark on the size of what is pending, also where autovacuum comes too late.
+
+use crate::shop::{NOTE, Shop};
+use awty_testkit::{Cluster, PATIENCE};
+
+/// More than are left to autovacuum.
+const MANY: i32 = 60_000;
+const VACUUMED: &str = "SELECT vacuum_count > 0 FROM pg_stat_all_tables WHERE relid = 'awty.future_job'::regclass AND autovacuum_count = 0";
+
+/// A shop without autovacuum, with a job for many checks and one for few.
+fn open() -> Shop {
+    let shop = Shop::on(Cluster::builder().set("autovacuum", "off").start());
+    shop.job("note", NOTE, "");
+    shop.set_job("many", "BEGIN RETURN array_fill(NULL::timestamptz, ARRAY[cardinality(j)]); END", "");
+    shop
+}
+
+fn run_many(shop: &Shop) {
+    shop.run(&format!(
+        "SELECT count(awty.schedule('orders', n::text, 'many', after => '1 s')) FROM generate_series(1, {MANY}) AS n"
+    ));
+    let ended = format!("SELECT count(*) >= {MANY} FROM awty.future_job_history");
+    shop.await_true("many checks to have ended", &ended);
+}
+
+/// Has checks run, one after the other, until that is so.
+#[track_caller]
+fn keep_busy_until(shop: &Shop, what: &str, mut is_so: impl FnMut() -> bool) {
+    let mut round = 0;
+    shop.cluster.await_that(what, PATIENCE, || {
+        round += 1;
+        let key = format!("busy {round}");
+        shop.schedule(&key, "note", "after => '1 s'");
+        shop.end_of(&key);
+        if is_so() { Ok(()) } else { Err(format!("not after {round} checks")) }
+    });
+}
+
+/// A server that ends more checks in a minute than are pending does not wait for autovacuum.
+#[test]
+fn what_is_finished_is_vacuumed_away_before_autovacuum_comes() {
+    let shop = open();
+    run_many(&shop);
+    keep_busy_until(&shop, "a vacuum", || shop.cluster.value("postgres", VACUUMED));
+    // The same number again finds room where the first were.
+    let size = "SELECT pg_relation_size('awty.future_job')";
+    let before: i64 = shop.cluster.value("postgres", size);
+    run_many(&shop);
+    let after: i64 = shop.cluster.value("postgres", size);
+    assert!(after * 4 < before * 5, "{after} bytes, {before} before");
+}
+
+/// P7: a reader that keeps a page of an index to himself holds up a vacuum, but no run, and no visit for long.
+#[test]
+fn a_vacuum_that_is_held_up_gives_up() {
+    let shop = open();
+    // So many that a vacuum does not leave them in the indexes; they are dead to the reader, and those after them are not.
+    shop.run(
+        "SELECT awty.schedule('orders', 'first ' || n, 'many', after => '1 s') FROM generate_series(1, 3000) AS n",
+    );
+    shop.await_all_ended();
+    shop.schedule("pending", "note", "after => '1 h'");
+    let mut reader = shop.cluster.superuser("postgres");
+    reader
+        .batch_execute(
+            "SET enable_seqscan = off; SET enable_bitmapscan = off; BEGIN;
+             DECLARE page CURSOR FOR SELECT id FROM awty.future_job WHERE id > 0 ORDER BY id; FETCH 1 FROM page",
+        )
+        .unwrap();
+    run_many(&shop);
+    let given_up =
+        |log: String| log.lines().any(|line| line.contains("vacuuming awty.future_job") && line.contains("57014"));
+    keep_busy_until(&shop, "a vacuum to give up", || given_up(shop.cluster.log_since(0)));
+    // The next visit makes this job known.
+    shop.job("next", NOTE, "");
+    shop.schedule("next", "next", "after => '1 s'");
+    assert_eq!(shop.end_of("next").outcome, "done");
+}
