@@ -98,10 +98,13 @@ impl Partition {
             if let [tuple] = tuples[..] {
                 return pg_sys::CatalogTupleInsertWithInfo(self.relation, tuple, self.indexes);
             }
+            // A copy that nobody counts references to: to remember hundreds of references to one thing, and to forget them, is
+            // what PostgreSQL's resource owners are slow at.
+            let columns = pg_sys::CreateTupleDescCopy((*self.relation).rd_att);
             let mut slots: Vec<*mut pg_sys::TupleTableSlot> = tuples
                 .into_iter()
                 .map(|tuple| {
-                    let slot = pg_sys::MakeSingleTupleTableSlot((*self.relation).rd_att, &pg_sys::TTSOpsHeapTuple);
+                    let slot = pg_sys::MakeSingleTupleTableSlot(columns, &pg_sys::TTSOpsHeapTuple);
                     pg_sys::ExecStoreHeapTuple(tuple, slot, false)
                 })
                 .collect();

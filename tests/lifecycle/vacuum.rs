@@ -4,7 +4,7 @@ use crate::shop::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
 
 /// More than are left to autovacuum.
-const MANY: i32 = 60_000;
+const MANY: i32 = 40_000;
 const VACUUMED: &str = "SELECT vacuum_count > 0 FROM pg_stat_all_tables WHERE relid = 'awty.future_job'::regclass AND autovacuum_count = 0";
 
 /// A shop without autovacuum, with a job for many checks and one for few.

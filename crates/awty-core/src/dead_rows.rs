@@ -11,11 +11,11 @@ use crate::Mono;
 use std::time::Duration;
 
 /// So many dead rows are left in any table.
-const LEAST: u64 = 50_000;
+const LEAST: u64 = 30_000;
 /// So many for each of its pages, of which each has room for some sixty.
-const PER_PAGE: u64 = 24;
+const PER_PAGE: u64 = 16;
 /// After a vacuum, and after the first dead row: a backlog that is soon over is not disturbed.
-pub const PAUSE: Duration = Duration::from_secs(3);
+pub const PAUSE: Duration = Duration::from_secs(2);
 /// By then autovacuum may have come.
 pub const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
@@ -84,9 +84,9 @@ mod tests {
     fn a_short_backlog_is_not_disturbed() {
         let mut dead = DeadRows::NONE;
         dead.add(1, START);
-        dead.add(10 * LEAST, after(2));
-        assert!(!dead.are_many(after(2)));
-        assert!(dead.are_many(after(3)));
+        dead.add(10 * LEAST, after(1));
+        assert!(!dead.are_many(after(1)));
+        assert!(dead.are_many(after(2)));
     }
 
     #[test]
@@ -97,8 +97,8 @@ mod tests {
         dead.add(LEAST, after(4));
         assert!(!dead.take(after(10)), "the first vacuum is not over");
         dead.vacuumed(1_000, after(10));
-        assert!(!dead.take(after(12)));
-        assert!(dead.take(after(13)));
+        assert!(!dead.take(after(11)));
+        assert!(dead.take(after(12)));
     }
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
     fn a_large_table_may_have_more() {
         let mut dead = DeadRows::NONE;
         dead.vacuumed(100_000, START);
-        dead.add(2_399_999, START);
+        dead.add(1_599_999, START);
         assert!(!dead.take(after(3)));
         dead.add(1, START);
         assert!(dead.take(after(3)));
