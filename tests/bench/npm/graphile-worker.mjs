@@ -17,10 +17,15 @@ const worker = {
 };
 
 await runMigrations({ pgPool: pool, logger });
-await pool.query(
-  "SELECT count(graphile_worker.add_job('look_at', json_build_object('id', n))) FROM generate_series(1, $1::int) AS n",
-  [jobs],
-);
+for (let from = 0; from < jobs; from += 1000) {
+  const specs = Array.from({ length: Math.min(1000, jobs - from) }, (_, n) => ({ id: from + n + 1 }));
+  await pool.query(
+    `SELECT FROM graphile_worker.add_jobs(ARRAY(
+       SELECT (json_populate_record(NULL::graphile_worker.job_spec,
+                 json_build_object('identifier', 'look_at', 'payload', spec))) FROM json_array_elements($1) AS spec))`,
+    [JSON.stringify(specs)],
+  );
+}
 await pool.query("VACUUM ANALYZE graphile_worker._private_jobs");
 await pool.query("CHECKPOINT");
 
