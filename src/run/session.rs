@@ -50,7 +50,8 @@ pub fn flushed<R>(body: impl FnOnce() -> R) -> R {
     result
 }
 
-fn set(name: &CStr, value: &CStr) {
+/// Sets for the session one of the settings that any user may set.
+pub fn set(name: &CStr, value: &CStr) {
     set_or_reset(name, Some(value));
 }
 

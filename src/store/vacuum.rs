@@ -5,6 +5,7 @@
 //! lock everybody out.
 
 use crate::extension;
+use crate::run::session;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
@@ -22,6 +23,8 @@ pub fn future_job() {
         // Most likely autovacuum is there. The VACUUM below would say in the log that it was skipped.
         return;
     }
+    // As for autovacuum (see the table's own parameters); it outlasts the transaction, and the process has nothing else to do.
+    session::set(c"vacuum_cost_delay", c"0");
     // SAFETY: a transaction is open, and not in a block of several statements. The statement lives in a context that outlasts
     // the commits; PostgreSQL expects to find it in PortalContext, which a background process does not have. The list
     // of tables has the one that was written there; by its OID it is that one, whatever its name is by now.
