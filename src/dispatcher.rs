@@ -9,12 +9,13 @@
 use crate::board::{self, Database, State, Trouble};
 use crate::error::{self, Error};
 use crate::failpoint::failpoint;
+use crate::launcher::AUDIT;
 use crate::run::transaction::{Verdict, transaction};
 use crate::run::{session, timer};
 use crate::store::history::{self, Failure};
-use crate::store::{future_job, intent, origin, partition, vacuum};
+use crate::store::{self, future_job, intent, origin, partition};
 use crate::{catalog, clock, executor, extension, owner, process, settings};
-use awty_core::{Outcome, Time};
+use awty_core::{Mono, Outcome, Time};
 use pgrx::{pg_guard, pg_sys};
 use std::collections::HashSet;
 use std::ffi::CStr;
@@ -57,8 +58,13 @@ fn visit(database: pg_sys::Oid) {
             tell(before, found);
             failpoint!("dispatcher.inspected");
             if found == State::Ready {
-                look_after(database);
-                clean_up(database);
+                let (looks_after, vacuums) = tasks(database);
+                if looks_after {
+                    look_after(database);
+                }
+                if vacuums {
+                    vacuum(database);
+                }
             }
         }
         Err(failure) => trouble(database, &failure),
@@ -195,24 +201,35 @@ fn drop_partitions(now: Time) {
     }
 }
 
-/// Has the dead rows of `awty.future_job` vacuumed away, where they are too many to wait for autovacuum.
-fn clean_up(database: pg_sys::Oid) {
+/// What the visit is for: looking after the tables, a vacuum of them, or both. On a busy server there is a visit every few
+/// seconds for the second, and clients may have to wait for the first.
+fn tasks(database: pg_sys::Oid) -> (bool, bool) {
     let mono = clock::mono();
-    let is_time = board::write(|board| board.database_mut(database).is_some_and(|line| line.dead_rows.take(mono)));
-    if !is_time {
-        return;
-    }
+    board::write(|board| {
+        let Some(line) = board.database_mut(database) else { return (true, false) };
+        let vacuums = line.dead_rows.take(mono);
+        let is_time = line.looked_after == 0 || mono.since(Mono(line.looked_after)) >= AUDIT.as_micros() as i64;
+        let looks_after = is_time || !vacuums;
+        if looks_after {
+            line.looked_after = board::moment(mono);
+        }
+        (looks_after, vacuums)
+    })
+}
+
+/// Has the dead rows vacuumed away.
+fn vacuum(database: pg_sys::Oid) {
     process::report(Some(c"awty: vacuuming awty.future_job"));
     timer::arm(VACUUM_TIMEOUT);
     let done = transaction(|| {
         if extension::lock() {
-            vacuum::future_job();
+            store::vacuum::future_job();
         }
         Verdict::Commit(())
     });
     timer::disarm();
     let done = done.and_then(|()| {
-        transaction(|| Verdict::Commit(if extension::lock() { vacuum::pages_of_future_job() } else { 0 }))
+        transaction(|| Verdict::Commit(if extension::lock() { store::vacuum::pages_of_future_job() } else { 0 }))
     });
     match done {
         Ok(pages) => board::write(|board| {

@@ -18,6 +18,7 @@ use crate::run::transaction::{Verdict, transaction};
 use crate::{process, settings};
 use awty_core::{Caps, Mono, Plan, Role, Time, plan};
 use chrono::TimeDelta;
+pub use databases::AUDIT;
 use databases::Databases;
 use pgrx::{pg_guard, pg_sys};
 use staff::Staff;

@@ -56,6 +56,8 @@ pub struct Database {
     pub trouble: Trouble,
     /// Of `awty.future_job`, as far as workers have left them there.
     pub dead_rows: DeadRows,
+    /// When the dispatcher last looked after its tables; 0: not since the server started.
+    pub looked_after: i64,
 }
 
 impl Database {
@@ -67,6 +69,7 @@ impl Database {
         visit_wanted: false,
         trouble: Trouble::None,
         dead_rows: DeadRows::NONE,
+        looked_after: 0,
     };
 
     pub(super) fn new(oid: pg_sys::Oid) -> Self {

@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 /// Between two audits of a database, and between two looks at the list of databases.
-const AUDIT: Duration = Duration::from_secs(60);
+pub const AUDIT: Duration = Duration::from_secs(60);
 /// Where the extension has to be updated, and nothing tells when it has been; or where the first visit failed.
 const SOON: Duration = Duration::from_secs(5);
 /// After somebody wanted a database for himself.
