@@ -73,9 +73,8 @@ CREATE TABLE awty.future_job (
     scheduled_by    regrole NOT NULL,
     scheduled_at    timestamptz NOT NULL,
     CONSTRAINT future_job_pkey PRIMARY KEY (id),
-    -- In this order the index also finds all checks of an entity, for awty.cancel() without a job, and what tells two checks
-    -- apart is compared first.
-    CONSTRAINT future_job_one_per_job_and_entity UNIQUE (entity_key, entity_name, job),
+    -- In this order the index also finds all checks of an entity, for awty.cancel() without a job.
+    CONSTRAINT future_job_one_per_job_and_entity UNIQUE (entity_name, entity_key, job),
     CONSTRAINT future_job_entity_name_is_1_to_255_bytes CHECK (pg_catalog.octet_length(entity_name) BETWEEN 1 AND 255),
     CONSTRAINT future_job_entity_key_is_1_to_1024_bytes CHECK (pg_catalog.octet_length(entity_key) BETWEEN 1 AND 1024),
     CONSTRAINT future_job_next_is_not_before_first CHECK (next_check_at >= first_check_at),
@@ -140,4 +139,4 @@ CREATE TABLE awty.future_job_history_default PARTITION OF awty.future_job_histor
     CONSTRAINT future_job_history_default_pkey PRIMARY KEY (id, finished_at)
 ) DEFAULT;
 
-CREATE INDEX future_job_history_default_entity_idx ON awty.future_job_history_default (entity_key, entity_name);
+CREATE INDEX future_job_history_default_entity_idx ON awty.future_job_history_default (entity_name, entity_key);

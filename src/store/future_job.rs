@@ -53,7 +53,7 @@ statement!(
     c"INSERT INTO awty.future_job
              (job, entity_name, entity_key, args, first_check_at, next_check_at, scheduled_by, scheduled_at)
       VALUES ($1, $2, $3, $4, $5, $5, $6, $7)
-      ON CONFLICT (entity_key, entity_name, job) DO NOTHING
+      ON CONFLICT (entity_name, entity_key, job) DO NOTHING
       RETURNING id"
 );
 

@@ -26,7 +26,7 @@ CREATE FUNCTION shop.note() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO shop.plain AS p (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
     VALUES ('one', 'orders', NEW.id::text, now() + interval '3 hours', now() + interval '3 hours', 'shop'::regrole, now())
-    ON CONFLICT (entity_key, entity_name, job)
+    ON CONFLICT (entity_name, entity_key, job)
     DO UPDATE SET first_check_at = excluded.first_check_at, next_check_at = excluded.next_check_at;
     RETURN NEW;
 END $$;

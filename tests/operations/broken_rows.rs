@@ -46,7 +46,7 @@ const UNGUARD: &str = "DO $$
     END $$;
     CREATE UNIQUE INDEX ON awty.job (name);
     CREATE UNIQUE INDEX ON awty.future_job (id);
-    CREATE UNIQUE INDEX ON awty.future_job (entity_key, entity_name, job);
+    CREATE UNIQUE INDEX ON awty.future_job (entity_name, entity_key, job);
     CREATE UNIQUE INDEX ON awty.tally (check_id);
     CREATE UNIQUE INDEX ON awty.origin (identity)";
 
