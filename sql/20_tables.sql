@@ -73,7 +73,8 @@ CREATE TABLE awty.future_job (
     scheduled_by    regrole NOT NULL,
     scheduled_at    timestamptz NOT NULL,
     CONSTRAINT future_job_pkey PRIMARY KEY (id),
-    -- In this order the index also finds all checks of an entity, for awty.cancel() without a job.
+    -- In this order the index also finds all checks of an entity, for awty.cancel() without a job. The name comes first because
+    -- PostgreSQL then fills pages better with keys that count up.
     CONSTRAINT future_job_one_per_job_and_entity UNIQUE (entity_name, entity_key, job),
     CONSTRAINT future_job_entity_name_is_1_to_255_bytes CHECK (pg_catalog.octet_length(entity_name) BETWEEN 1 AND 255),
     CONSTRAINT future_job_entity_key_is_1_to_1024_bytes CHECK (pg_catalog.octet_length(entity_key) BETWEEN 1 AND 1024),
