@@ -55,7 +55,11 @@ impl Options {
 
     /// How many pairs are measured.
     pub fn rounds(&self) -> usize {
-        if self.is_try() { 2 } else { 5 }
+        match (self.is_try(), self.full) {
+            (true, _) => 2,
+            (false, true) => 9,
+            (false, false) => 5,
+        }
     }
 }
 
@@ -81,5 +85,7 @@ mod tests {
         assert_eq!(parse("--full").unwrap().size(1000, 5000), 5000);
         assert_eq!(parse("--scale 0.1").unwrap().size(1000, 5000), 100);
         assert_eq!(parse("--scale 0.0001").unwrap().size(1000, 5000), 3);
+        let rounds = ["--full --scale 0.1", "", "--full"].map(|arguments| parse(arguments).unwrap().rounds());
+        assert_eq!(rounds, [2, 5, 9]);
     }
 }
