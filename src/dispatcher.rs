@@ -15,7 +15,7 @@ use crate::run::{session, timer};
 use crate::store::history::{self, Failure};
 use crate::store::{self, future_job, intent, origin, partition};
 use crate::{catalog, clock, executor, extension, owner, process, settings};
-use awty_core::{Mono, Outcome, Time};
+use awty_core::{Outcome, Time};
 use pgrx::{pg_guard, pg_sys};
 use std::collections::HashSet;
 use std::ffi::CStr;
@@ -208,10 +208,10 @@ fn tasks(database: pg_sys::Oid) -> (bool, bool) {
     board::write(|board| {
         let Some(line) = board.database_mut(database) else { return (true, false) };
         let vacuums = line.dead_rows.take(mono);
-        let is_time = line.looked_after == 0 || mono.since(Mono(line.looked_after)) >= AUDIT.as_micros() as i64;
+        let is_time = line.looked_after.is_none_or(|then| mono.since(then) >= AUDIT.as_micros() as i64);
         let looks_after = is_time || !vacuums;
         if looks_after {
-            line.looked_after = board::moment(mono);
+            line.looked_after = Some(mono);
         }
         (looks_after, vacuums)
     })
@@ -225,12 +225,10 @@ fn vacuum(database: pg_sys::Oid) {
         if extension::lock() {
             store::vacuum::future_job();
         }
-        Verdict::Commit(())
+        // In another transaction by now, which has nothing locked.
+        Verdict::Commit(if extension::lock() { store::vacuum::pages_of_future_job() } else { 0 })
     });
     timer::disarm();
-    let done = done.and_then(|()| {
-        transaction(|| Verdict::Commit(if extension::lock() { store::vacuum::pages_of_future_job() } else { 0 }))
-    });
     match done {
         Ok(pages) => board::write(|board| {
             if let Some(line) = board.database_mut(database) {

@@ -1,7 +1,7 @@
 //! The line of a database on the board.
 
 use crate::clock::Timestamp;
-use awty_core::DeadRows;
+use awty_core::{DeadRows, Mono};
 use pgrx::pg_sys;
 
 /// What is known of a database.
@@ -56,8 +56,8 @@ pub struct Database {
     pub trouble: Trouble,
     /// Of `awty.future_job`, as far as workers have left them there.
     pub dead_rows: DeadRows,
-    /// When the dispatcher last looked after its tables; 0: not since the server started.
-    pub looked_after: i64,
+    /// When the dispatcher last looked after its tables; `None`: not since the server started.
+    pub looked_after: Option<Mono>,
 }
 
 impl Database {
@@ -69,7 +69,7 @@ impl Database {
         visit_wanted: false,
         trouble: Trouble::None,
         dead_rows: DeadRows::NONE,
-        looked_after: 0,
+        looked_after: None,
     };
 
     pub(super) fn new(oid: pg_sys::Oid) -> Self {
