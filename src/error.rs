@@ -100,6 +100,8 @@ pub enum Error {
     NotDatabaseOwner { database: String },
     /// The row of a job makes no sense; somebody wrote to the table.
     BrokenJob { job: String, message: String },
+    /// An administrator has changed a table of awty's in a way that it cannot work with.
+    Altered { table: &'static str },
     /// A job answered with an infinite time, or one far out of range.
     AnswerOutOfRange { job: String },
     /// A set-based job answered with an array of another length.
@@ -126,7 +128,7 @@ impl Error {
     /// The SQLSTATE.
     fn code(&self) -> Code {
         match self {
-            Error::NotPreloaded | Error::OtherVersion { .. } | Error::NotHeld { .. } => {
+            Error::NotPreloaded | Error::OtherVersion { .. } | Error::NotHeld { .. } | Error::Altered { .. } => {
                 Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE
             }
             Error::Standby { .. } | Error::ReadOnly { .. } => Code::ERRCODE_READ_ONLY_SQL_TRANSACTION,
@@ -242,6 +244,7 @@ impl Error {
             Error::NotHeld { id } => format!("check {id} is not held"),
             Error::NotDatabaseOwner { database } => format!("must be owner of database \"{database}\""),
             Error::BrokenJob { job, .. } => format!("job \"{job}\" has an invalid row in awty.job"),
+            Error::Altered { table } => format!("awty cannot work with {table} as it has been altered"),
             Error::AnswerOutOfRange { job } => format!("job \"{job}\" answered with a time that is out of range"),
             Error::AnswerCount { job, checks, answers } => {
                 format!("job \"{job}\" gave {answers} answers to {checks} checks")
@@ -344,6 +347,9 @@ impl Error {
                     "A superuser can say: SELECT awty.unregister({}); and then it can be registered again.",
                     quote(job)
                 )
+            }
+            Error::Altered { table } => {
+                format!("Give {table} its primary key back, and let no rule or trigger suppress awty's statements.")
             }
             Error::AnswerOutOfRange { .. } => "Answer NULL when there is nothing more to check.".into(),
             Error::AnswerCount { .. } => "Answer one time, or NULL, for each check, in the order of the checks.".into(),

@@ -108,7 +108,7 @@ impl Bench<'_> {
             }
             failpoint!("run.locked");
             let Some(table) = Table::open() else { return Verdict::Rollback(Attempt::NoExtension) };
-            let rows: Vec<Row> = candidates.iter().filter_map(|candidate| find(&table, candidate)).collect();
+            let rows: Vec<Row> = candidates.iter().filter_map(|candidate| table.read(candidate.id)).collect();
             failpoint!("run.read");
             let (rows, settled) = self.settle(&table, rows, started_at);
             if !settled {
@@ -127,7 +127,7 @@ impl Bench<'_> {
             for (row, answer) in rows.iter().zip(answers) {
                 let fate = guard::after(&row.check(), &self.job.options.limits, answer, finished_at);
                 let ends_at_once = matches!(fate, After::End(_)) && !self.may_be_tallied(row);
-                match if ends_at_once { table.delete(row) } else { table.lock(row) } {
+                match table.lock(row) {
                     Locked::Same => {}
                     Locked::Own => continue,
                     Locked::Other => return Verdict::Rollback(Attempt::Conflict),
@@ -135,16 +135,21 @@ impl Bench<'_> {
                 failpoint!("run.row_locked");
                 match fate {
                     After::Again(slot) => {
-                        future_job::put_again(row.tid, &Again { slot, done: 1, attempt: 0 }, &record(row.slot));
+                        future_job::put_again(row.id, &Again { slot, done: 1, attempt: 0 }, &record(row.slot));
                     }
-                    After::End(outcome) if ends_at_once => ended.push((row, outcome)),
+                    After::End(outcome) if ends_at_once => {
+                        table.delete(row);
+                        ended.push((row, outcome));
+                    }
                     After::End(outcome) => {
                         let end = End { outcome, done: 1, failure: None };
-                        history::end_run(row.tid, self.job, &record(row.slot), &end);
+                        history::end_run(row.id, self.job, &record(row.slot), &end);
                     }
                 }
             }
-            history::archive(&ended, self.job, started_at, finished_at, took);
+            if let Some((row, _)) = ended.first() {
+                history::archive(&ended, self.job, &record(row.slot));
+            }
             failpoint!("run.booked");
             Verdict::Commit(Attempt::Booked)
         })
@@ -160,7 +165,7 @@ impl Bench<'_> {
                 Before::Run => run.push(row),
                 Before::NotYet => {}
                 Before::Move(_) | Before::End(_) if table.lock(&row) != Locked::Same => return (run, false),
-                Before::Move(slot) => future_job::put_at(row.tid, slot),
+                Before::Move(slot) => future_job::put_at(row.id, slot),
                 Before::End(outcome) => {
                     history::end(&[row.id], outcome, now, None);
                 }
@@ -220,7 +225,7 @@ impl Bench<'_> {
             }
             failpoint!("failure.begun");
             let Some(table) = Table::open() else { return Verdict::Rollback(Ran::NoExtension) };
-            let Some(row) = table.read(candidate) else { return Verdict::Rollback(Ran::Booked) };
+            let Some(row) = table.read(candidate.id) else { return Verdict::Rollback(Ran::Booked) };
             if table.lock(&row) != Locked::Same {
                 return Verdict::Rollback(Ran::Left);
             }
@@ -230,11 +235,11 @@ impl Bench<'_> {
             match guard::failed(&row.check(), &self.job.options.limits, timed_out, finished_at) {
                 After::Again(slot) => {
                     let again = Again { slot, done: 0, attempt: row.attempt + 1 };
-                    future_job::put_again(row.tid, &again, &record);
+                    future_job::put_again(row.id, &again, &record);
                 }
                 After::End(outcome) => {
                     let end = End { outcome, done: 0, failure: Some(failure) };
-                    history::end_run(row.tid, self.job, &record, &end);
+                    history::end_run(row.id, self.job, &record, &end);
                 }
             }
             failpoint!("failure.booked");
@@ -272,14 +277,6 @@ impl Bench<'_> {
     fn finish_on_board(&self) -> u32 {
         board::write(|board| board.seats[self.seat].run.take()).map_or(0, |run| u32::from(run.strikes))
     }
-}
-
-/// Reads a check where it was, or where it has been moved meanwhile: VACUUM FULL does that.
-fn find(table: &Table, candidate: &Candidate) -> Option<Row> {
-    table.read(candidate).or_else(|| {
-        let (_, moved) = future_job::locate(&[candidate.id]).pop()?;
-        table.read(&moved)
-    })
 }
 
 /// Counts against these checks that the server or their process went down while they were about to run or running. One

@@ -126,11 +126,6 @@ pub fn hold() -> bool {
     true
 }
 
-/// Has that lock been kept since an earlier transaction, so that nothing that it keeps out has happened since?
-pub fn is_held(relation: pg_sys::Oid, mode: pg_sys::LOCKMODE) -> bool {
-    HELD.with_borrow(|held| held.as_ref().is_some_and(|held| held.locks.contains(&(relation, mode))))
-}
-
 /// Keeps a lock that the transaction has on a relation for as long as the others, if there are any.
 pub fn hold_too(relation: pg_sys::Oid, mode: pg_sys::LOCKMODE) {
     HELD.with_borrow_mut(|held| {

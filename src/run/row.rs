@@ -1,14 +1,16 @@
-//! The row of one check: read without a lock, and locked only at the end of its run, without waiting.
+//! The row of one check: read by its key without a lock, and locked at the end of its run, without waiting.
 //!
-//! This is done through the table's access method and not by SQL, because only it tells apart who has changed the row:
-//! somebody else, so that the run must be undone, or the run itself, which has thereby given its answer.
+//! The lock is taken through the table's access method and not by SQL. Only the access method tells who has changed the row:
+//! somebody else, so that the run has to be undone, or the run itself, which has thereby given its answer.
 //!
-//! Invariant: a row that was read stays where it was for the length of the transaction, which holds a snapshot that sees it.
-//! Does not: write, but for the deletion of a check that ends.
+//! Invariant: a place in the file (TID) is used only in the transaction that read it. That transaction holds a lock on the table
+//! and a snapshot that sees the row, so the row stays where it is.
+//! Does not: remember anything from one transaction to the next.
 
 use crate::clock::{self, Timestamp};
+use crate::error::Error;
 use crate::extension;
-use crate::store::future_job::Candidate;
+use crate::store::future_job;
 use awty_core::{Answer, Check, Time};
 use pgrx::{FromDatum, pg_sys};
 use std::cell::RefCell;
@@ -17,22 +19,21 @@ use std::collections::HashSet;
 /// `awty.future_job`, opened for the length of a transaction.
 pub struct Table {
     relation: pg_sys::Relation,
-    /// What a row is fetched into.
+    key: pg_sys::Oid,
+    /// A row is fetched into it.
     slot: *mut pg_sys::TupleTableSlot,
 }
 
 /// A check as it stands.
 pub struct Row {
     pub id: i64,
-    pub tid: pg_sys::ItemPointerData,
+    tid: pg_sys::ItemPointerData,
     pub slot: Time,
     pub check_count: i32,
     pub attempt: i32,
     pub held: bool,
     /// The row as the job function takes it.
     pub datum: pg_sys::Datum,
-    /// Its columns, which point into that.
-    columns: [Option<pg_sys::Datum>; COLUMNS],
 }
 
 /// What was found at the end of a run.
@@ -47,145 +48,120 @@ pub enum Locked {
 }
 
 /// Columns of `awty.future_job`, by number.
+const ID: usize = 1;
 const NEXT_CHECK_AT: usize = 7;
 const CHECK_COUNT: usize = 8;
 const ATTEMPT: usize = 9;
 const HELD: usize = 10;
-const COLUMNS: usize = 12;
 
 impl Table {
-    /// Opens it, if it is there; keeps out ALTER and DROP until the transaction ends.
+    /// Opens the table, if it is there. Keeps out ALTER, DROP and every rewrite until the transaction ends.
     pub fn open() -> Option<Self> {
         let oid = extension::table(c"future_job")?;
         const MODE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
         // SAFETY: a table that exists; the lock is kept until the transaction ends.
         let table = unsafe {
             let relation = pg_sys::table_open(oid, MODE);
-            Self { relation, slot: pg_sys::table_slot_create(relation, std::ptr::null_mut()) }
+            #[cfg(not(feature = "pg18"))]
+            let key = pg_sys::RelationGetPrimaryKeyIndex(relation);
+            #[cfg(feature = "pg18")]
+            let key = pg_sys::RelationGetPrimaryKeyIndex(relation, false);
+            Self { relation, key, slot: pg_sys::table_slot_create(relation, std::ptr::null_mut()) }
         };
         extension::hold_too(oid, MODE);
+        if table.key == pg_sys::InvalidOid {
+            Error::Altered { table: "awty.future_job" }.raise();
+        }
         Some(table)
     }
 
-    /// Reads a check where it was found, if it still is there.
-    pub fn read(&self, candidate: &Candidate) -> Option<Row> {
-        let mut tid = candidate.tid;
-        // SAFETY: the relation is open and a snapshot is active; the slot is emptied again. The datum
-        // is a copy in the transaction's memory.
+    fn columns(&self) -> pg_sys::TupleDesc {
+        // SAFETY: the relation is open.
+        unsafe { (*self.relation).rd_att }
+    }
+
+    /// Reads a check by its id, if it is there.
+    pub fn read(&self, id: i64) -> Option<Row> {
+        let mut key = pg_sys::ScanKeyData::default();
+        // SAFETY: the relation is open and a snapshot is active. The key compares the one column of the primary key. The datum is
+        // a copy in the transaction's memory, with what was toasted brought in.
         unsafe {
-            let fetch = (*(*self.relation).rd_tableam).tuple_fetch_row_version?;
-            let (relation, slot, snapshot) = (self.relation, self.slot, pg_sys::GetActiveSnapshot());
-            let found = pg_sys::ffi::pg_guard_ffi_boundary(|| fetch(relation, &mut tid, snapshot, slot));
-            let datum = found.then(|| pg_sys::ExecFetchSlotHeapTupleDatum(slot));
-            clear(slot);
-            let row = self.decode(datum?, tid);
+            pg_sys::ScanKeyInit(
+                &mut key,
+                ID as i16,
+                pg_sys::BTEqualStrategyNumber as u16,
+                pg_sys::Oid::from(pg_sys::F_INT8EQ),
+                pg_sys::Datum::from(id),
+            );
+            let scan =
+                pg_sys::systable_beginscan(self.relation, self.key, true, pg_sys::GetActiveSnapshot(), 1, &mut key);
+            let tuple = pg_sys::systable_getnext(scan);
+            let row = (!tuple.is_null()).then(|| self.decode(tuple));
+            pg_sys::systable_endscan(scan);
+            let row = row?;
             if row.is_none() {
-                say_invalid(candidate.id);
+                say_invalid(id);
             }
-            row.filter(|row| row.id == candidate.id)
+            row
         }
     }
 
     /// # Safety
-    /// The datum must be a row of this table.
-    unsafe fn decode(&self, datum: pg_sys::Datum, tid: pg_sys::ItemPointerData) -> Option<Row> {
-        let mut values = [pg_sys::Datum::from(0); COLUMNS];
-        let mut nulls = [true; COLUMNS];
-        // SAFETY: a composite datum is a heap tuple without its header's location; the table has that many columns, as
-        // the version of the extension was checked.
+    /// The tuple must be a row of this table.
+    unsafe fn decode(&self, tuple: pg_sys::HeapTuple) -> Option<Row> {
+        // SAFETY: as the caller says. There is room for all columns.
         unsafe {
-            if (*(*self.relation).rd_att).natts as usize != COLUMNS {
-                return None;
-            }
-            let header = pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast::<pg_sys::HeapTupleHeaderData>();
-            let mut tuple = pg_sys::HeapTupleData {
-                t_len: pgrx::varsize_any(header.cast()) as u32,
-                t_self: tid,
-                t_tableOid: (*self.relation).rd_id,
-                t_data: header,
-            };
-            pg_sys::heap_deform_tuple(&mut tuple, (*self.relation).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr());
+            let columns = self.columns();
+            let count = (*columns).natts as usize;
+            let (mut values, mut nulls) = (vec![pg_sys::Datum::from(0); count], vec![true; count]);
+            pg_sys::heap_deform_tuple(tuple, columns, values.as_mut_ptr(), nulls.as_mut_ptr());
+            let (value, null) = (|column: usize| values[column - 1], |column: usize| nulls[column - 1]);
             Some(Row {
-                id: i64::from_datum(values[0], nulls[0])?,
-                tid,
-                slot: clock::clamped(i64::from_datum(values[NEXT_CHECK_AT - 1], nulls[NEXT_CHECK_AT - 1])?),
-                check_count: i32::from_datum(values[CHECK_COUNT - 1], nulls[CHECK_COUNT - 1])?,
-                attempt: i32::from_datum(values[ATTEMPT - 1], nulls[ATTEMPT - 1])?,
-                held: bool::from_datum(values[HELD - 1], nulls[HELD - 1])?,
-                datum,
-                columns: std::array::from_fn(|column| (!nulls[column]).then_some(values[column])),
+                id: i64::from_datum(value(ID), null(ID))?,
+                tid: (*tuple).t_self,
+                slot: clock::clamped(i64::from_datum(value(NEXT_CHECK_AT), null(NEXT_CHECK_AT))?),
+                check_count: i32::from_datum(value(CHECK_COUNT), null(CHECK_COUNT))?,
+                attempt: i32::from_datum(value(ATTEMPT), null(ATTEMPT))?,
+                held: bool::from_datum(value(HELD), null(HELD))?,
+                datum: pg_sys::heap_copy_tuple_as_datum(tuple, columns),
             })
         }
     }
 
-    /// Locks the version of a row that was read, if it can be had at once.
+    /// Locks the version of a row that was read, if that is possible at once.
     pub fn lock(&self, row: &Row) -> Locked {
         let mut tid = row.tid;
-        // SAFETY: as in `read`.
+        let mut failure = pg_sys::TM_FailureData::default();
+        // SAFETY: the row was read in this transaction (see the file's invariant); the slot is one of this table.
         unsafe {
-            let mut failure = pg_sys::TM_FailureData::default();
-            let Some(lock) = (*(*self.relation).rd_tableam).tuple_lock else { return Locked::Other };
-            let (relation, slot, snapshot) = (self.relation, self.slot, pg_sys::GetActiveSnapshot());
-            let command = pg_sys::GetCurrentCommandId(false);
-            let result = pg_sys::ffi::pg_guard_ffi_boundary(|| {
-                lock(
-                    relation,
-                    &mut tid,
-                    snapshot,
-                    slot,
-                    command,
-                    pg_sys::LockTupleMode::LockTupleExclusive,
-                    pg_sys::LockWaitPolicy::LockWaitSkip,
-                    0,
-                    &mut failure,
-                )
-            });
-            clear(slot);
+            let result = pg_sys::table_tuple_lock(
+                self.relation,
+                &mut tid,
+                pg_sys::GetActiveSnapshot(),
+                self.slot,
+                pg_sys::GetCurrentCommandId(false),
+                pg_sys::LockTupleMode::LockTupleExclusive,
+                pg_sys::LockWaitPolicy::LockWaitSkip,
+                0,
+                &mut failure,
+            );
+            pg_sys::ExecClearTuple(self.slot);
             found(result)
         }
     }
 
-    /// Deletes the version of a row that was read, if it can be had at once. No trigger is fired: nobody may put one there.
-    pub fn delete(&self, row: &Row) -> Locked {
-        match self.try_delete(row, false) {
-            // The run itself may have locked it.
-            pg_sys::TM_Result::TM_BeingModified => match self.lock(row) {
-                Locked::Same => found(self.try_delete(row, true)),
-                other => other,
-            },
-            result => found(result),
-        }
-    }
-
-    /// `wait`: for who has it locked, unless that is this transaction.
-    fn try_delete(&self, row: &Row, wait: bool) -> pg_sys::TM_Result::Type {
+    /// Deletes a row that the caller has locked. Triggers, foreign keys and rules that an administrator has added see a DELETE.
+    pub fn delete(&self, row: &Row) {
         let mut tid = row.tid;
-        // SAFETY: as in `read`. The indexes keep their entries until VACUUM, as after any DELETE.
+        // SAFETY: the relation is open; the row was read and locked in this transaction.
         unsafe {
-            let mut failure = pg_sys::TM_FailureData::default();
-            let Some(delete) = (*(*self.relation).rd_tableam).tuple_delete else {
-                return pg_sys::TM_Result::TM_BeingModified;
-            };
-            let (relation, snapshot) = (self.relation, pg_sys::GetActiveSnapshot());
-            // As of the transaction's first command: what the run itself has done to the row since is then said to be that, and
-            // not an error.
-            let command = pg_sys::FirstCommandId;
-            pg_sys::ffi::pg_guard_ffi_boundary(|| {
-                delete(relation, &mut tid, command, snapshot, std::ptr::null_mut(), wait, &mut failure, false)
-            })
+            if (*self.relation).trigdesc.is_null() && (*self.relation).rd_rules.is_null() {
+                pg_sys::simple_table_tuple_delete(self.relation, &mut tid, pg_sys::GetActiveSnapshot());
+                return;
+            }
         }
-    }
-}
-
-/// Lets go of the page that a slot's row is on. PostgreSQL has this inline only.
-///
-/// # Safety
-/// Must be a slot.
-unsafe fn clear(slot: *mut pg_sys::TupleTableSlot) {
-    // SAFETY: every kind of slot can do it.
-    unsafe {
-        if let Some(clear) = (*(*slot).tts_ops).clear {
-            pg_sys::ffi::pg_guard_ffi_boundary(|| clear(slot));
+        if !future_job::delete(row.id) {
+            Error::Altered { table: "awty.future_job" }.raise();
         }
     }
 }
@@ -213,25 +189,6 @@ impl Drop for Table {
 }
 
 impl Row {
-    /// The columns by which a check is known also when it is finished: all up to its slot, and who scheduled it and when.
-    pub fn identity(&self) -> [Option<pg_sys::Datum>; 9] {
-        let [
-            id,
-            job,
-            entity_name,
-            entity_key,
-            args,
-            first_check_at,
-            next_check_at,
-            _,
-            _,
-            _,
-            scheduled_by,
-            scheduled_at,
-        ] = self.columns;
-        [id, job, entity_name, entity_key, args, first_check_at, next_check_at, scheduled_by, scheduled_at]
-    }
-
     /// What the guards look at.
     pub fn check(&self) -> Check {
         Check { slot: self.slot, check_count: self.check_count.unsigned_abs(), attempt: self.attempt.unsigned_abs() }

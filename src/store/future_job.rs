@@ -33,12 +33,11 @@ impl Cursor {
     }
 }
 
-/// A check that may be due, and where its row was.
+/// A check that may be due.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate {
     pub id: i64,
     pub slot: Timestamp,
-    pub tid: pg_sys::ItemPointerData,
 }
 
 /// A pending check that stands in the way of a new one.
@@ -83,16 +82,12 @@ statement!(
 statement!(
     select_due,
     [TEXTOID, TIMESTAMPTZOID, INT8OID, TIMESTAMPTZOID, INT8OID],
-    c"SELECT id, next_check_at, ctid FROM awty.future_job
+    c"SELECT id, next_check_at FROM awty.future_job
       WHERE job = $1 AND NOT held AND (next_check_at, id) > ($2, $3) AND next_check_at <= $4
       ORDER BY next_check_at, id LIMIT $5"
 );
 
-statement!(
-    select_by_id,
-    [INT8ARRAYOID],
-    c"SELECT id, next_check_at, ctid, job FROM awty.future_job WHERE id = ANY ($1)"
-);
+statement!(select_by_id, [INT8ARRAYOID], c"SELECT id, next_check_at, job FROM awty.future_job WHERE id = ANY ($1)");
 
 statement!(
     select_next,
@@ -143,10 +138,10 @@ statement!(
 
 statement!(
     again,
-    [TIDOID, TIMESTAMPTZOID, INT4OID, INT4OID, INTERVALOID, TIMESTAMPTZOID, INTERVALOID],
+    [INT8OID, TIMESTAMPTZOID, INT4OID, INT4OID, INTERVALOID, TIMESTAMPTZOID, INTERVALOID],
     c"WITH moved AS (
           UPDATE awty.future_job SET next_check_at = $2, check_count = check_count + $3, attempt = $4
-          WHERE ctid = $1 RETURNING id
+          WHERE id = $1 RETURNING id
       )
       INSERT INTO awty.tally AS t (check_id, runs, run_time, started_at, lateness)
       SELECT id, 1, $5, $6, $7 FROM moved
@@ -154,7 +149,9 @@ statement!(
           started_at = excluded.started_at, lateness = excluded.lateness, crashes = 0"
 );
 
-statement!(move_one, [TIDOID, TIMESTAMPTZOID], c"UPDATE awty.future_job SET next_check_at = $2 WHERE ctid = $1");
+statement!(move_one, [INT8OID, TIMESTAMPTZOID], c"UPDATE awty.future_job SET next_check_at = $2 WHERE id = $1");
+
+statement!(delete_one, [INT8OID], c"DELETE FROM awty.future_job WHERE id = $1");
 
 /// Writes a new check and returns its id; `None` if one is pending for this job and entity.
 pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
@@ -232,11 +229,7 @@ pub fn due(job: &Text, after: Cursor, until: Timestamp, limit: usize) -> Vec<Can
 }
 
 fn candidate(rows: &Rows, row: usize) -> Option<Candidate> {
-    Some(Candidate {
-        id: rows.get(row, 1)?,
-        slot: rows.get::<TimestampWithTimeZone>(row, 2)?.into(),
-        tid: rows.get(row, 3)?,
-    })
+    Some(Candidate { id: rows.get(row, 1)?, slot: rows.get::<TimestampWithTimeZone>(row, 2)?.into() })
 }
 
 /// Where checks are, and whose job's.
@@ -244,7 +237,7 @@ pub fn locate(ids: &[i64]) -> Vec<(Text, Candidate)> {
     bracket(|| {
         select_by_id(|s| {
             s.query(&[arg(ids.to_vec())], |rows| {
-                (0..rows.len()).filter_map(|row| Some((rows.get(row, 4)?, candidate(rows, row)?))).collect()
+                (0..rows.len()).filter_map(|row| Some((rows.get(row, 3)?, candidate(rows, row)?))).collect()
             })
         })
     })
@@ -304,11 +297,11 @@ pub struct Again {
 }
 
 /// Puts a check, whose row the caller has locked, at its next slot.
-pub fn put_again(tid: pg_sys::ItemPointerData, again_at: &Again, run: &super::history::RunRecord) {
+pub fn put_again(id: i64, again_at: &Again, run: &super::history::RunRecord) {
     bracket(|| {
         again(|s| {
             s.execute(&[
-                arg(tid),
+                arg(id),
                 time(again_at.slot),
                 arg(again_at.done),
                 arg(again_at.attempt),
@@ -321,6 +314,11 @@ pub fn put_again(tid: pg_sys::ItemPointerData, again_at: &Again, run: &super::hi
 }
 
 /// Moves a check, whose row the caller has locked, to another slot without a run.
-pub fn put_at(tid: pg_sys::ItemPointerData, slot: Time) {
-    bracket(|| move_one(|s| s.execute(&[arg(tid), time(slot)])));
+pub fn put_at(id: i64, slot: Time) {
+    bracket(|| move_one(|s| s.execute(&[arg(id), time(slot)])));
+}
+
+/// Deletes a check; `false` if it is still there.
+pub fn delete(id: i64) -> bool {
+    bracket(|| delete_one(|s| s.execute(&[arg(id)]))) == 1
 }

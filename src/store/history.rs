@@ -3,16 +3,13 @@
 
 use super::statement::statement;
 use super::{arg, interval, time};
-use crate::clock;
 use crate::owner::bracket;
-use crate::run::archive::{COLUMNS, Partition};
-use crate::run::row::Row;
+use crate::run::row::{self, Row};
 use crate::store::job::Job;
 use crate::text::{Text, message_datum};
 use awty_core::lateness::lateness;
 use awty_core::{Outcome, Time};
 use chrono::TimeDelta;
-use pgrx::pg_sys;
 
 /// Messages are cut at so many bytes.
 const MAX_MESSAGE: usize = 4096;
@@ -48,7 +45,7 @@ pub struct Failure {
 statement!(
     end_after_run,
     [
-        TIDOID,
+        INT8OID,
         TIMESTAMPTZOID,
         TIMESTAMPTZOID,
         INTERVALOID,
@@ -60,7 +57,7 @@ statement!(
         OIDOID,
         BOOLOID
     ],
-    c"WITH gone AS (DELETE FROM awty.future_job WHERE ctid = $1 RETURNING *),
+    c"WITH gone AS (DELETE FROM awty.future_job WHERE id = $1 RETURNING *),
            used AS (
                DELETE FROM awty.tally AS t USING gone AS g WHERE t.check_id = g.id
                RETURNING t.check_id, t.runs, t.run_time
@@ -75,16 +72,17 @@ statement!(
       WHERE $11"
 );
 
-// The common case: the first run of a check ends it, so nothing is tallied. The caller has deleted its row.
+// The common case: the first run of these checks ends them, so nothing is tallied. The caller has deleted their rows.
 statement!(
-    archive_one,
-    [RECORDOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, TEXTOID, OIDOID],
+    archive_all,
+    [RECORDARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, TEXTOID, OIDOID],
     c"INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, args, first_check_at, next_check_at,
           scheduled_by, scheduled_at, started_at, finished_at, run_time, lateness, check_count, attempts, outcome,
           sqlstate, message, role)
-      SELECT ($1).id, ($1).job, ($1).entity_name, ($1).entity_key, ($1).args, ($1).first_check_at, ($1).next_check_at,
-          ($1).scheduled_by, ($1).scheduled_at, $2, $3, $4, $5, ($1).check_count + 1, 1, $6,
-          NULL, NULL, $7::pg_catalog.regrole"
+      SELECT g.id, g.job, g.entity_name, g.entity_key, g.args, g.first_check_at, g.next_check_at,
+          g.scheduled_by, g.scheduled_at, $2, $3, $4, $5, g.check_count + 1, 1, $6,
+          NULL, NULL, $7::pg_catalog.regrole
+      FROM pg_catalog.unnest($1) AS g"
 );
 
 statement!(
@@ -114,9 +112,9 @@ pub struct End<'a> {
 }
 
 /// Ends a check, whose row the caller has locked, after a run of it.
-pub fn end_run(tid: pg_sys::ItemPointerData, job: &Job, run: &RunRecord, end: &End) {
+pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
     let args = [
-        arg(tid),
+        arg(id),
         time(run.started_at),
         time(run.finished_at),
         interval(run.run_time()),
@@ -131,34 +129,23 @@ pub fn end_run(tid: pg_sys::ItemPointerData, job: &Job, run: &RunRecord, end: &E
     bracket(|| end_after_run(|s| s.execute(&args)));
 }
 
-/// Archives checks, whose rows the caller has deleted, after their first run, which they had together.
-pub fn archive(checks: &[(&Row, Outcome)], job: &Job, started_at: Time, finished_at: Time, took: TimeDelta) {
-    let finished_at = finished_at.max(started_at);
-    let kept: Vec<_> = checks.iter().filter(|(_, outcome)| is_kept(job, *outcome)).collect();
-    let of_run = |check: &Row, outcome: Outcome| {
-        let run = RunRecord { slot: check.slot, started_at, finished_at, took };
-        let (took, lateness) = (interval(run.run_time()), interval(run.lateness()));
-        (time(started_at), time(finished_at), took, lateness, Some(Text::from(outcome.as_str()).datum()))
-    };
-    if kept.is_empty() {
-        return;
-    }
-    if let Some(partition) = Partition::open(clock::to_timestamp(finished_at)) {
-        let rows = kept.into_iter().map(|(check, outcome)| {
-            let (started_at, finished_at, took, lateness, outcome) = of_run(check, *outcome);
-            let (count, attempts) = (arg(check.check_count.saturating_add(1)), arg(1));
-            let end = [started_at, finished_at, took, lateness, count, attempts, outcome, None, None, arg(job.role)];
-            let mut row = [None; COLUMNS];
-            row[..COLUMNS - end.len()].copy_from_slice(&check.identity());
-            row[COLUMNS - end.len()..].copy_from_slice(&end);
-            row
-        });
-        return partition.insert(rows);
-    }
-    for (check, outcome) in kept {
-        let (started_at, finished_at, took, lateness, outcome) = of_run(check, *outcome);
-        let args = [Some(check.datum), started_at, finished_at, took, lateness, outcome, arg(job.role)];
-        bracket(|| archive_one(|s| s.execute(&args)));
+/// Archives checks of one slot, whose rows the caller has deleted, after their first run, which they had together.
+pub fn archive(checks: &[(&Row, Outcome)], job: &Job, run: &RunRecord) {
+    let mut left: Vec<_> = checks.iter().filter(|(_, outcome)| is_kept(job, *outcome)).collect();
+    while let Some((_, outcome)) = left.first().copied() {
+        let (same, others): (Vec<_>, Vec<_>) = left.into_iter().partition(|(_, other)| other == outcome);
+        left = others;
+        let rows = same.into_iter().map(|(row, _)| *row);
+        let args = [
+            Some(row::array(rows, row::row_type())),
+            time(run.started_at),
+            time(run.finished_at.max(run.started_at)),
+            interval(run.run_time()),
+            interval(run.lateness()),
+            Some(Text::from(outcome.as_str()).datum()),
+            arg(job.role),
+        ];
+        bracket(|| archive_all(|s| s.execute(&args)));
     }
 }
 

@@ -17,9 +17,9 @@ pub struct Statement {
     plan: Cell<pg_sys::SPIPlanPtr>,
 }
 
-/// In a statement's list of types this stands for the type of the rows of `awty.future_job`: its number differs from one
+/// In a statement's list of types this stands for an array of the rows of `awty.future_job`. The type's number differs from one
 /// database to the next.
-const CHECK: pg_sys::Oid = pg_sys::RECORDOID;
+const CHECKS: pg_sys::Oid = pg_sys::RECORDARRAYOID;
 
 /// Declares a function that gives the process's one copy of a statement.
 macro_rules! statement {
@@ -92,7 +92,7 @@ impl Statement {
             ] {
                 owner::set_local(name, value);
             }
-            if !plan.is_null() && self.types.contains(&CHECK) {
+            if !plan.is_null() && self.types.contains(&CHECKS) {
                 // The tables, and with them the type, may be others.
                 pg_sys::SPI_freeplan(self.plan.replace(std::ptr::null_mut()));
                 plan = std::ptr::null_mut();
@@ -115,7 +115,8 @@ impl Statement {
 }
 
 fn known_type(oid: pg_sys::Oid) -> pg_sys::Oid {
-    if oid == CHECK { row_type() } else { oid }
+    // SAFETY: a catalog lookup in a transaction.
+    if oid == CHECKS { unsafe { pg_sys::get_array_type(row_type()) } } else { oid }
 }
 
 /// What a statement gave.
