@@ -161,6 +161,15 @@ impl Field {
     }
 }
 
+/// The SQLSTATE with which the server refuses a statement; nothing if it does not refuse it.
+#[track_caller]
+pub fn answer(client: &mut Client, sql: &str) -> String {
+    match client.batch_execute(sql) {
+        Ok(()) => String::new(),
+        Err(error) => error.as_db_error().unwrap_or_else(|| panic!("{sql}: {error:?}")).code().code().into(),
+    }
+}
+
 impl Ended {
     #[track_caller]
     pub fn is_done(&self) {

@@ -87,3 +87,22 @@ fn memory_stack_and_disk_end_before_the_servers_do() {
     let log = field.cluster.log_since(position);
     assert!(!log.contains("terminated by signal") && !log.contains("PANIC"), "{log}");
 }
+
+/// P6, P7: a role has no more jobs than every visit of awty's can look at; another role still gets its own.
+#[test]
+fn a_role_has_ten_thousand_jobs_at_most() {
+    let field = Field::new();
+    field.job("mallory", "own", "BEGIN RETURN NULL; END");
+    let register = |from: i32, to: i32| {
+        format!(
+            "DO $$ BEGIN FOR i IN {from}..{to} LOOP PERFORM awty.register('job' || i, 'mallory.own'); END LOOP; END $$"
+        )
+    };
+    field.sql("mallory", &register(2, 10_000));
+    let refusal = field.refused("mallory", &register(10_001, 10_001), "54000");
+    assert!(!refusal.hint.is_empty(), "{refusal:?}");
+    field.sql("mallory", "SELECT awty.unregister('job2')");
+    field.sql("mallory", &register(10_001, 10_001));
+    field.alice_goes_on();
+    assert_eq!(field.run("mallory", "job9999").outcome, "done");
+}

@@ -7,20 +7,27 @@
 
 mod field;
 
+mod abandoned;
+mod alters;
 mod answers;
 mod commit_time;
 mod errors;
 mod foreign_jobs;
 mod functions;
 mod hijacks;
+mod holdups;
+mod lane;
 mod languages;
 mod limits;
 mod locks;
+mod owners;
 mod people;
 mod roles;
 mod settings;
+mod stale;
 mod storms;
 mod tables;
 mod transactions;
 mod traps;
+mod unstoppable;
 mod visibility;

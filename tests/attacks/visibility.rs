@@ -140,3 +140,44 @@ fn a_role_that_may_schedule_sees_its_own_checks_only() {
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM awty.job"), 0);
     assert_eq!(field.cluster.psql(DB, "SELECT count(*) FROM awty.future_job").trim(), "2");
 }
+
+/// Row 10, P6: the planner knows nothing of names and keys, so that its estimates tell nothing of those of others.
+#[test]
+fn estimates_tell_nothing_of_foreign_names_and_keys() {
+    let field = Field::new();
+    field.job("alice", "geheim", "BEGIN RETURN NULL; END");
+    field.sql(
+        "alice",
+        "SELECT awty.schedule('geheim', 'k' || i, 'geheim', after => '1 day') FROM generate_series(1, 2000) AS i;
+         SELECT awty.schedule('other', i::text, 'geheim', after => '1 day') FROM generate_series(1, 20) AS i",
+    );
+    // Into the history, by way of its default partition and of those by day.
+    field.sql("alice", "SELECT awty.cancel('geheim', 'k' || i) FROM generate_series(1, 1000) AS i");
+    field.run("alice", "geheim").is_done();
+    field.cluster.await_sql(DB, "the partitions", "SELECT count(*) > 5 FROM pg_inherits");
+    field.sql("alice", "SELECT awty.cancel('geheim', 'k' || i) FROM generate_series(1001, 1500) AS i");
+    field.sql("postgres", "ANALYZE");
+
+    let known = "SELECT string_agg(s.starelid::regclass || '.' || a.attname, ' ' ORDER BY 1)
+         FROM pg_statistic AS s JOIN pg_attribute AS a ON a.attrelid = s.starelid AND a.attnum = s.staattnum
+         JOIN pg_class AS c ON c.oid = s.starelid
+         WHERE c.relnamespace = 'awty'::regnamespace
+           AND (a.attname IN ('job', 'entity_name', 'entity_key') OR c.relname = 'job' AND a.attname = 'name')";
+    let known: Option<String> = field.one("postgres", known);
+
+    let estimate = |relation: &str, condition: &str| {
+        let plan: String = field.one("mallory", &format!("EXPLAIN SELECT FROM awty.{relation} WHERE {condition}"));
+        let rows = plan.split("rows=").nth(1).and_then(|rest| rest.split(' ').next()).map(str::to_owned);
+        rows.unwrap_or_else(|| panic!("{plan}"))
+    };
+    let estimates: Vec<(&str, &str, String, String)> = ["future_job", "future_job_history"]
+        .into_iter()
+        .flat_map(|relation| ["entity_name", "job"].map(|column| (relation, column)))
+        .map(|(relation, column)| {
+            let of = |value: &str| estimate(relation, &format!("{column} = '{value}'"));
+            (relation, column, of(SECRET), of("nothing"))
+        })
+        .collect();
+    assert!(estimates.iter().all(|(_, _, there, missing)| there == missing), "{estimates:?}, from {known:?}");
+    assert_eq!(known, None);
+}

@@ -1,0 +1,121 @@
+//! Runs whose processes end in the middle of them, and clients that keep anybody from seeing to them.
+
+use awty_testkit::postgres::Client;
+use awty_testkit::{Cluster, PATIENCE};
+
+use crate::field::{DB, Field};
+
+const SUICIDE: &str = "BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END";
+
+/// Checks 1 to 80 of the client's job `suicide` become due, while the client's transaction, which stays open, has their rows locked.
+fn make_due(holding: &mut Client, other: &mut Client) {
+    let all = |options: &str| {
+        format!("SELECT count(awty.schedule('thing', i::text, 'suicide', {options})) FROM generate_series(1, 80) AS i")
+    };
+    holding.batch_execute("SELECT awty.pause('suicide')").unwrap();
+    holding.batch_execute(&all("at => now()")).unwrap();
+    holding.batch_execute(&format!("BEGIN; {}", all("after => '1 day', on_conflict => 'keep'"))).unwrap();
+    other.batch_execute("SELECT awty.resume('suicide')").unwrap();
+}
+
+/// How many runs have ended their processes since.
+fn deaths(field: &Field, position: usize) -> usize {
+    field.cluster.log_since(position).matches("FATAL:  terminating").count()
+}
+
+/// P5, P6, P7: others' checks go on at once, while the client of a role keeps awty from counting the runs that end their
+/// workers, and afterwards; her own go on when she lets go.
+#[test]
+fn a_role_whose_runs_end_their_workers_stops_nobody_else() {
+    let field = Field::with(Cluster::builder().set("awty.max_crashes", "1"));
+    field.job("mallory", "suicide", SUICIDE);
+    let position = field.cluster.log_position();
+    let mut holding = field.client("mallory");
+    make_due(&mut holding, &mut field.client("mallory"));
+    field.cluster.await_log(&["FATAL:  terminating"], position);
+    for _ in 0..4 {
+        field.alice_goes_on();
+    }
+
+    let most = "SELECT count(awty.cancel('thing', i::text, 'suicide')) FROM generate_series(3, 80) AS i; COMMIT";
+    holding.batch_execute(most).unwrap();
+    field.alice_goes_on();
+    field.cluster.await_sql(
+        DB,
+        "the two that are left to be counted and held",
+        "SELECT count(*) = 2 AND bool_and(held) FROM awty.future_job WHERE job = 'suicide'",
+    );
+    field.try_job("mallory", "harmless", "BEGIN RETURN NULL; END").is_done();
+}
+
+/// P6, P7: what nobody can see to takes one place of its role and database; until it has been seen to, the role begins no more
+/// such runs than it has workers.
+#[test]
+fn a_role_whose_runs_cannot_be_counted_takes_one_place_in_each_database() {
+    let field = Field::new();
+    field.cluster.execute(DB, &["CREATE DATABASE other"]);
+    field.cluster.create_extension("other");
+    field
+        .cluster
+        .execute("other", &["CREATE SCHEMA mallory AUTHORIZATION mallory", "GRANT USAGE ON SCHEMA awty TO mallory"]);
+    let position = field.cluster.log_position();
+    let clients = [DB, "other"].map(|database| {
+        let [mut holding, mut other] = [(), ()].map(|()| field.cluster.client(database, "mallory"));
+        let create = format!(
+            "CREATE FUNCTION mallory.suicide(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $job$ {SUICIDE} $job$;
+             SELECT awty.register('suicide', 'mallory.suicide')"
+        );
+        holding.batch_execute(&create).unwrap();
+        make_due(&mut holding, &mut other);
+        holding
+    });
+    field.cluster.await_that("a death in each database", PATIENCE, || {
+        let log = field.cluster.log_since(position);
+        let dead = |database| log.lines().any(|line| line.contains("FATAL:  terminating") && line.contains(database));
+        if dead("mallory@postgres") && dead("mallory@other") { Ok(()) } else { Err(log) }
+    });
+    for _ in 0..4 {
+        field.alice_goes_on();
+    }
+    // Two workers of the role in each database.
+    let deaths = deaths(&field, position);
+    assert!(deaths <= 4, "{deaths} runs ended their workers, and none of them was counted");
+    drop(clients);
+}
+
+/// P3, P7: whoever may send signals does not get an innocent check held: that its process is ended from outside tells nothing
+/// of the check.
+#[test]
+fn signals_from_outside_hold_no_check() {
+    let field = Field::new();
+    field.sql("postgres", "CREATE ROLE guard LOGIN; GRANT pg_signal_backend TO guard");
+    field.sql("alice", "CREATE TABLE alice.door (open boolean); INSERT INTO alice.door VALUES (false)");
+    field.job(
+        "alice",
+        "waiting",
+        "BEGIN
+             PERFORM pg_advisory_xact_lock(90);
+             WHILE NOT (SELECT open FROM alice.door) LOOP PERFORM pg_sleep(0.02); END LOOP;
+             RETURN NULL;
+         END",
+    );
+    let id = field.schedule("alice", "waiting", "1");
+    let mut postgres = field.client("postgres");
+    let mut ended = Vec::new();
+    // As often as the default of awty.max_crashes, and once more to see that it still runs.
+    for _ in 0..6 {
+        let pid = field.cluster.await_that("the next run", PATIENCE, || {
+            let running =
+                "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = 90 AND granted AND pid <> ALL ($1)";
+            let row = postgres.query_opt(running, &[&ended]).map_err(|error| format!("{error:?}"))?;
+            row.map(|row| row.get::<_, i32>(0)).ok_or_else(|| format!("no run after {} signals", ended.len()))
+        });
+        if ended.len() < 5 {
+            field.sql("guard", &format!("SELECT pg_terminate_backend({pid})"));
+        }
+        ended.push(pid);
+    }
+    assert!(!field.one::<bool>("postgres", &format!("SELECT held FROM awty.future_job WHERE id = {id}")));
+    field.sql("alice", "UPDATE alice.door SET open = true");
+    field.end_of(id).is_done();
+}

@@ -1,0 +1,78 @@
+//! Two calls about one job at the same time, one of which waits for the other.
+
+use awty_testkit::PATIENCE;
+
+use crate::field::{DB, Field, answer};
+
+/// The SQLSTATE of the second call, which is made while the first one's transaction is open and waits for its end.
+#[track_caller]
+fn beside(field: &Field, first: (&str, &str), second: (&str, &str)) -> String {
+    let [mut before, mut after] = [first.0, second.0].map(|role| field.client(role));
+    let pid: i32 = after.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0);
+    before.batch_execute(&format!("BEGIN; SELECT {}", first.1)).unwrap();
+    let mut postgres = field.client("postgres");
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| answer(&mut after, &format!("SELECT {}", second.1)));
+        field.cluster.await_that("the second call to wait, or to be answered", PATIENCE, || {
+            let waits = "SELECT coalesce(wait_event_type, '') = 'Lock' FROM pg_stat_activity WHERE pid = $1";
+            let waits: bool = postgres.query_one(waits, &[&pid]).map_err(|error| format!("{error:?}"))?.get(0);
+            if waits || second.is_finished() { Ok(()) } else { Err("neither".into()) }
+        });
+        before.batch_execute("COMMIT").unwrap();
+        second.join().unwrap()
+    })
+}
+
+/// Alice and mallory are in a guild, and have jobs of the guild's.
+fn field_with_guild(jobs: &[&str]) -> Field {
+    let field = Field::new();
+    field.sql(
+        "postgres",
+        "CREATE ROLE guild LOGIN; CREATE SCHEMA guild AUTHORIZATION guild;
+         GRANT USAGE ON SCHEMA awty TO guild; GRANT guild TO alice, mallory",
+    );
+    let function =
+        "CREATE FUNCTION guild.f(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'";
+    field.sql("guild", function);
+    for job in jobs {
+        field.sql("guild", &format!("SELECT awty.register('{job}', 'guild.f')"));
+    }
+    field
+}
+
+/// P6: who waited while the job went to another role is judged by the job as it is then, and undoes nothing.
+#[test]
+fn a_call_that_waited_for_a_change_of_role_is_judged_after_it() {
+    let calls = [
+        ("a", "awty.alter('a', timeout => '1 day')"),
+        ("b", "awty.alter('b', max_checks => 0, reset => '{timeout}')"),
+        ("c", "awty.allow('c', 'mallory')"),
+        ("d", "awty.pause('d')"),
+        ("e", "awty.unregister('e')"),
+    ];
+    let field = field_with_guild(&calls.map(|(job, _)| job));
+    let answers = calls.map(|(job, call)| {
+        let handed = format!("awty.alter('{job}', run_as => 'alice')");
+        (job, beside(&field, ("alice", &handed), ("mallory", call)))
+    });
+    let jobs = "SELECT name, role, allowed, timeout, max_checks, paused FROM awty.job ORDER BY name";
+    let hers: Vec<String> = calls.iter().map(|(job, _)| format!("{job}|alice|{{}}|00:00:30|5|f")).collect();
+    assert_eq!(field.cluster.psql(DB, jobs).trim().lines().collect::<Vec<_>>(), hers, "{answers:?}");
+    assert_eq!(answers, calls.map(|(job, _)| (job, "42501".into())));
+    field.refused("mallory", "SELECT awty.schedule('thing', '1', 'c', at => now())", "42501");
+}
+
+/// P9: a call writes what it was asked for and nothing else, so that of two at the same time both stay.
+#[test]
+fn two_changes_of_one_job_at_the_same_time_both_stay() {
+    let field = field_with_guild(&["a", "b", "c"]);
+    for (first, second) in [
+        ("awty.alter('a', max_checks => 7)", "awty.alter('a', timeout => '7 seconds')"),
+        ("awty.alter('b', run_as => 'alice')", "awty.alter('b', timeout => '7 seconds', max_checks => 7)"),
+        ("awty.alter('c', timeout => '7 seconds')", "awty.alter('c', run_as => 'alice', max_checks => 7)"),
+    ] {
+        assert_eq!(beside(&field, ("alice", first), ("alice", second)), "", "{second}");
+    }
+    let jobs = "SELECT name, role, timeout, max_checks FROM awty.job ORDER BY name";
+    assert_eq!(field.cluster.psql(DB, jobs).trim(), "a|guild|00:00:07|7\nb|alice|00:00:07|7\nc|alice|00:00:07|7");
+}

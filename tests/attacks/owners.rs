@@ -1,0 +1,142 @@
+//! Whose function bears the name of a job's function.
+
+use crate::field::{DB, Field};
+
+/// A function of alice's or mallory's that notes who calls it.
+const NOTING: &str = "(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN
+    INSERT INTO mallory.caught VALUES (current_user, j.job); RETURN NULL;
+END $$";
+
+const HARMLESS: &str = "(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'";
+
+fn field() -> Field {
+    let field = Field::new();
+    field.sql(
+        "mallory",
+        "CREATE TABLE mallory.caught (who text, job text);
+         GRANT USAGE ON SCHEMA mallory TO PUBLIC; GRANT INSERT ON mallory.caught TO PUBLIC",
+    );
+    field
+}
+
+/// A check of alice's job `hers` is due; its function is `box.f`, which becomes mallory's in the meantime.
+#[track_caller]
+fn alice_does_not_run_what_became_mallorys(field: &Field, change: &[(&str, &str)]) {
+    field.sql(
+        "alice",
+        &format!("CREATE FUNCTION box.f{HARMLESS}; SELECT awty.register('hers', 'box.f', max_attempts => 1)"),
+    );
+    field.run("alice", "hers").is_done();
+    let id = field.schedule("alice", "hers", "2");
+    field.sql("alice", "SELECT awty.pause('hers')");
+    let id = match field.client("postgres").query_opt("SELECT id FROM awty.future_job WHERE id = $1", &[&id]).unwrap() {
+        Some(_) => id,
+        // Its slot came before the pause.
+        None => field.schedule("alice", "hers", "3"),
+    };
+    for (role, sql) in change {
+        field.sql(role, sql);
+    }
+    field.sql("alice", "SELECT awty.resume('hers')");
+    let ended = field.end_of(id);
+    let caught = field.cluster.psql(DB, "SELECT who, job FROM mallory.caught");
+    assert_eq!(caught.trim(), "", "mallory's function ran with alice's rights");
+    ended.failed_with("42501");
+    let refusal = field.refused("alice", "SELECT awty.schedule('thing', '4', 'hers', at => now())", "42501");
+    assert!(refusal.message.contains("box.f") && !refusal.hint.is_empty(), "{refusal:?}");
+}
+
+/// P6: in a schema where both may create, a function of mallory's in the place of alice's is not the one that she registered.
+#[test]
+fn a_function_in_the_place_of_ones_own_does_not_run() {
+    let field = field();
+    field.sql("postgres", "CREATE SCHEMA box; GRANT ALL ON SCHEMA box TO alice, mallory");
+    alice_does_not_run_what_became_mallorys(
+        &field,
+        &[("alice", "DROP FUNCTION box.f"), ("mallory", &format!("CREATE FUNCTION box.f{NOTING}"))],
+    );
+}
+
+/// P6: nor is one in a schema that was given the name of hers.
+#[test]
+fn a_schema_renamed_into_the_place_of_ones_own_changes_no_function() {
+    let field = field();
+    field.sql("postgres", "CREATE SCHEMA box AUTHORIZATION alice; GRANT CREATE ON DATABASE postgres TO alice, mallory");
+    field.sql(
+        "mallory",
+        &format!("CREATE SCHEMA decoy; GRANT USAGE ON SCHEMA decoy TO PUBLIC; CREATE FUNCTION decoy.f{NOTING}"),
+    );
+    alice_does_not_run_what_became_mallorys(
+        &field,
+        &[("alice", "ALTER SCHEMA box RENAME TO chest"), ("mallory", "ALTER SCHEMA decoy RENAME TO box")],
+    );
+}
+
+/// P6: nor is one that an administrator has given to another role, who may change it from then on.
+#[test]
+fn a_function_that_changes_hands_does_not_run_for_its_former_owner() {
+    let field = field();
+    field.sql("postgres", "CREATE SCHEMA box AUTHORIZATION alice; GRANT CREATE ON SCHEMA box TO mallory");
+    alice_does_not_run_what_became_mallorys(
+        &field,
+        &[
+            ("postgres", "ALTER FUNCTION box.f OWNER TO mallory"),
+            ("mallory", &format!("CREATE OR REPLACE FUNCTION box.f{NOTING}")),
+        ],
+    );
+}
+
+/// P6: alice looks at something of mallory's, which makes a job of her rights and mallory's code; it is refused.
+#[test]
+fn nobody_registers_another_roles_function_by_looking_at_a_view() {
+    let field = field();
+    field.job("alice", "hers", "BEGIN RETURN NULL; END");
+    field.sql(
+        "mallory",
+        &format!(
+            "CREATE FUNCTION mallory.f{NOTING};
+             CREATE FUNCTION mallory.g() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+                 PERFORM awty.register('planted', 'mallory.f'); PERFORM awty.schedule('thing', '1', 'planted', at => now()); RETURN 1;
+             END $$;
+             CREATE VIEW mallory.registers AS SELECT awty.register('planted', 'mallory.f');
+             CREATE VIEW mallory.calls AS SELECT mallory.g();
+             CREATE VIEW mallory.alters AS SELECT awty.alter('hers', function => 'mallory.f');
+             GRANT SELECT ON mallory.registers, mallory.calls, mallory.alters TO PUBLIC"
+        ),
+    );
+    for view in ["registers", "calls", "alters"] {
+        let refusal = field.refused("alice", &format!("TABLE mallory.{view}"), "42501");
+        assert!(refusal.message.contains("mallory.f") && !refusal.hint.is_empty(), "{view}: {refusal:?}");
+    }
+    let jobs = "SELECT name, function_schema, function_name FROM awty.job";
+    assert_eq!(field.cluster.psql(DB, jobs).trim(), "hers|alice|hers");
+    field.alice_goes_on();
+    assert_eq!(field.cluster.psql(DB, "SELECT who FROM mallory.caught").trim(), "");
+}
+
+/// P6: whom a role trusts anyway: itself, a superuser, a role that it is a member of, and who registered the job for it.
+#[test]
+fn a_function_of_somebody_who_is_trusted_anyway_runs() {
+    let field = field();
+    field.sql(
+        "postgres",
+        &format!(
+            "CREATE ROLE guild LOGIN; GRANT USAGE ON SCHEMA awty TO guild; GRANT guild TO alice;
+             CREATE SCHEMA tools; CREATE FUNCTION tools.f{HARMLESS}; GRANT USAGE ON SCHEMA tools TO PUBLIC;
+             CREATE SCHEMA guild AUTHORIZATION guild"
+        ),
+    );
+    field.sql("guild", &format!("CREATE FUNCTION guild.f{HARMLESS}"));
+    field.sql("alice", &format!("CREATE FUNCTION alice.f{HARMLESS}; GRANT USAGE ON SCHEMA alice TO guild"));
+    for (job, register) in [
+        ("own", "awty.register('own', 'alice.f')"),
+        ("tool", "awty.register('tool', 'tools.f')"),
+        ("common", "awty.register('common', 'guild.f')"),
+        ("registrar", "awty.register('registrar', 'alice.f', run_as => 'guild')"),
+    ] {
+        field.sql("alice", &format!("SELECT {register}"));
+        field.run("alice", job).is_done();
+    }
+    field.sql("postgres", "SELECT awty.register('given', 'alice.f', run_as => 'alice')");
+    field.run("alice", "given").is_done();
+}
