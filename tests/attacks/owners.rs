@@ -98,9 +98,9 @@ fn nobody_registers_another_roles_function_by_looking_at_a_view() {
              CREATE FUNCTION mallory.g() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
                  PERFORM awty.register('planted', 'mallory.f'); PERFORM awty.schedule('thing', '1', 'planted', at => now()); RETURN 1;
              END $$;
-             CREATE VIEW mallory.registers AS SELECT awty.register('planted', 'mallory.f');
+             CREATE VIEW mallory.registers AS SELECT awty.register('planted', 'mallory.f')::text;
              CREATE VIEW mallory.calls AS SELECT mallory.g();
-             CREATE VIEW mallory.alters AS SELECT awty.alter('hers', function => 'mallory.f');
+             CREATE VIEW mallory.alters AS SELECT awty.alter('hers', function => 'mallory.f')::text;
              GRANT SELECT ON mallory.registers, mallory.calls, mallory.alters TO PUBLIC"
         ),
     );

@@ -51,9 +51,10 @@ fn a_run_that_nothing_stops_takes_no_place_from_others() {
     assert!(told.contains("run"), "awty.status says {told:?}");
     field.cluster.await_that("the log to name the process", Duration::from_secs(2), || {
         let log = field.cluster.log_since(position);
-        // The process that writes a line is named in front of its level.
-        let messages = log.lines().filter_map(|line| line.split_once(":  "));
-        let named = messages.clone().any(|(_, message)| message.contains(&pid.to_string()) && message.contains("run"));
+        // Who writes a line is named in front of its level. The postmaster's are of the end of the process.
+        let messages =
+            log.lines().filter(|line| !line.contains("postmaster")).filter_map(|line| line.split_once(":  "));
+        let named = messages.map(|(_, message)| message).any(|message| message.contains(&pid.to_string()));
         if named { Ok(()) } else { Err(log.clone()) }
     });
 

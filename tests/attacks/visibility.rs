@@ -151,11 +151,11 @@ fn estimates_tell_nothing_of_foreign_names_and_keys() {
         "SELECT awty.schedule('geheim', 'k' || i, 'geheim', after => '1 day') FROM generate_series(1, 2000) AS i;
          SELECT awty.schedule('other', i::text, 'geheim', after => '1 day') FROM generate_series(1, 20) AS i",
     );
-    // Into the history, by way of its default partition and of those by day.
-    field.sql("alice", "SELECT awty.cancel('geheim', 'k' || i) FROM generate_series(1, 1000) AS i");
+    // Into the history, and there into the default partition, too.
+    field.sql("alice", "SELECT awty.cancel('geheim', 'k' || i) FROM generate_series(1, 1500) AS i");
     field.run("alice", "geheim").is_done();
     field.cluster.await_sql(DB, "the partitions", "SELECT count(*) > 5 FROM pg_inherits");
-    field.sql("alice", "SELECT awty.cancel('geheim', 'k' || i) FROM generate_series(1001, 1500) AS i");
+    field.sql("postgres", "UPDATE awty.future_job_history SET finished_at = '2001-01-01' WHERE entity_key LIKE 'k1%'");
     field.sql("postgres", "ANALYZE");
 
     let known = "SELECT string_agg(s.starelid::regclass || '.' || a.attname, ' ' ORDER BY 1)
@@ -166,7 +166,8 @@ fn estimates_tell_nothing_of_foreign_names_and_keys() {
     let known: Option<String> = field.one("postgres", known);
 
     let estimate = |relation: &str, condition: &str| {
-        let plan: String = field.one("mallory", &format!("EXPLAIN SELECT FROM awty.{relation} WHERE {condition}"));
+        let explain = format!("EXPLAIN SELECT FROM awty.{relation} WHERE {condition}");
+        let plan: String = field.client("mallory").query(&explain, &[]).unwrap()[0].get(0);
         let rows = plan.split("rows=").nth(1).and_then(|rest| rest.split(' ').next()).map(str::to_owned);
         rows.unwrap_or_else(|| panic!("{plan}"))
     };
