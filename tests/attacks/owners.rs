@@ -76,7 +76,7 @@ fn a_schema_renamed_into_the_place_of_ones_own_changes_no_function() {
 #[test]
 fn a_function_that_changes_hands_does_not_run_for_its_former_owner() {
     let field = field();
-    field.sql("postgres", "CREATE SCHEMA box AUTHORIZATION alice; GRANT CREATE ON SCHEMA box TO mallory");
+    field.sql("postgres", "CREATE SCHEMA box AUTHORIZATION alice; GRANT ALL ON SCHEMA box TO mallory");
     alice_does_not_run_what_became_mallorys(
         &field,
         &[
