@@ -48,8 +48,8 @@ fn a_role_whose_runs_end_their_workers_stops_nobody_else() {
     );
 }
 
-/// P6, P7: what nobody can see to takes one place of its role and database; until it has been seen to, the role begins no more
-/// such runs than it has workers.
+/// P6, P7: a run that nobody can see to takes one place of its role and database. Until it has been seen to, the role begins no
+/// more such runs than it has workers.
 #[test]
 fn a_role_whose_runs_cannot_be_counted_takes_one_place_in_each_database() {
     let field = Field::new();
@@ -84,8 +84,62 @@ fn a_role_whose_runs_cannot_be_counted_takes_one_place_in_each_database() {
     drop(clients);
 }
 
-/// P3, P7: whoever may send signals does not get an innocent check held: that its process is ended from outside tells nothing
-/// of the check.
+/// P7: so many roles do the same that each place is taken. Either others get one all the same, or awty says why they do not, in
+/// `awty.status` and in the log; and they run when the places are free again.
+#[test]
+fn a_lack_of_places_is_told() {
+    const ROLES: usize = 70;
+    let field = Field::with(Cluster::builder().set("max_worker_processes", "40"));
+    field.job("alice", "innocent", "BEGIN RETURN NULL; END");
+    field.sql(
+        "postgres",
+        &format!(
+            "CREATE SCHEMA tools; GRANT USAGE ON SCHEMA tools, awty TO PUBLIC;
+             CREATE FUNCTION tools.suicide(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $job$ {SUICIDE} $job$;
+             DO $$ BEGIN FOR i IN 1..{ROLES} LOOP
+                 EXECUTE format('CREATE ROLE r%s LOGIN', i);
+                 PERFORM awty.register('job' || i, 'tools.suicide', run_as => 'r' || i);
+                 PERFORM awty.pause('job' || i);
+             END LOOP; END $$"
+        ),
+    );
+    let all = |call: &str| format!("SELECT count({call}) FROM generate_series(1, {ROLES}) AS i");
+    field.sql("postgres", &all("awty.schedule('thing', '1', 'job' || i, at => now())"));
+    let mut holding = field.client("postgres");
+    let keep = all("awty.schedule('thing', '1', 'job' || i, after => '1 day', on_conflict => 'keep')");
+    holding.batch_execute(&format!("BEGIN; {keep}")).unwrap();
+    let position = field.cluster.log_position();
+    field.sql(
+        "postgres",
+        &format!("DO $$ BEGIN FOR i IN 1..{ROLES} LOOP PERFORM awty.resume('job' || i); END LOOP; END $$"),
+    );
+    let mut alice = field.client("alice");
+    let mut told = || -> String {
+        alice.query_one("SELECT concat_ws(' ', why, last_error) FROM awty.status", &[]).unwrap().get(0)
+    };
+    field.cluster.await_that("the places to be taken", PATIENCE, || match (deaths(&field, position), told()) {
+        (64.., _) => Ok(()),
+        (_, told) if !told.is_empty() => Ok(()),
+        (deaths, _) => Err(format!("{deaths} runs have ended their workers")),
+    });
+    let id = field.schedule("alice", "innocent", "hers");
+    let mut postgres = field.client("postgres");
+    field.cluster.await_that("alice's check to run, or awty to say why it does not", PATIENCE, || {
+        let ran = "SELECT count(*) > 0 FROM awty.future_job_history WHERE id = $1";
+        let ran: bool = postgres.query_one(ran, &[&id]).map_err(|error| format!("{error:?}"))?.get(0);
+        let (status, log) = (told(), field.cluster.log_since(position));
+        let logged = log.lines().any(|line| line.contains("awty launcher") && line.contains("awty: "));
+        if ran || (logged && !status.is_empty()) {
+            Ok(())
+        } else {
+            Err(format!("awty.status: {status:?}, the log: {logged}"))
+        }
+    });
+    holding.batch_execute("SELECT count(awty.cancel('thing', '1')); COMMIT").unwrap();
+    field.end_of(id).is_done();
+}
+
+/// P3, P7: a role that may send signals gets no innocent check held. The end of its process from outside tells nothing of it.
 #[test]
 fn signals_from_outside_hold_no_check() {
     let field = Field::new();
