@@ -7,8 +7,8 @@
 --   runs, run_time   runs in all, failed ones too, and their time
 --   started_at, lateness
 --                    of the last run
---   crashes          how often the server went down while this check was about to run or running, or its process while it
---                    was running; back to 0 when a run ends
+--   crashes          how often the server went down while this check was about to run or running; back to 0 when a run ends
+--   exits            how often a run ended its own process; back to 0 when a run ends
 CREATE TABLE awty.tally (
     check_id        bigint NOT NULL,
     runs            integer NOT NULL DEFAULT 0,
@@ -16,11 +16,12 @@ CREATE TABLE awty.tally (
     started_at      timestamptz,
     lateness        interval,
     crashes         integer NOT NULL DEFAULT 0,
+    exits           integer NOT NULL DEFAULT 0,
     CONSTRAINT tally_pkey PRIMARY KEY (check_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
 
--- Checks that were about to run when the server went down, to be run alone.
-CREATE INDEX tally_suspects_idx ON awty.tally (crashes) WHERE crashes > 0;
+-- Checks that run alone, because the server or a process went down with them.
+CREATE INDEX tally_suspects_idx ON awty.tally (check_id) WHERE crashes OPERATOR(pg_catalog.+) exits OPERATOR(pg_catalog.>) 0;
 
 -- The checks that a worker is about to run, written and flushed before it runs them. A row that is still there after a
 -- crash names the suspects.

@@ -13,6 +13,7 @@ use crate::launcher::AUDIT;
 use crate::run::transaction::{Verdict, transaction};
 use crate::run::{session, timer};
 use crate::store::history::{self, Failure};
+use crate::store::tally::{self, Blame};
 use crate::store::{self, future_job, intent, origin, partition};
 use crate::{catalog, clock, executor, extension, owner, process, settings};
 use awty_core::{Outcome, Time};
@@ -111,7 +112,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
                     line.state = *state;
                     line.trouble = match (*state, line.trouble) {
                         (State::OtherVersion, _) => Trouble::OtherVersion,
-                        (_, Trouble::OtherVersion | Trouble::Maintenance) => Trouble::None,
+                        (_, Trouble::OtherVersion | Trouble::Maintenance | Trouble::Reading) => Trouble::None,
                         (_, trouble) => trouble,
                     };
                 }
@@ -139,7 +140,7 @@ fn take_up_intents(first_visit: bool) {
     for ids in left {
         let alone = ids.len() == 1;
         let ids: Vec<i64> = ids.into_iter().filter(|id| counted.insert(*id)).collect();
-        executor::blame(&ids, alone);
+        executor::blame(&ids, Blame::Crash, alone);
     }
 }
 
@@ -187,6 +188,7 @@ fn end_strays(now: Time) {
     let gone =
         Failure { sqlstate: error::state::UNDEFINED_OBJECT.into(), message: "the job's role no longer exists".into() };
     history::end(&future_job::roleless(now, STRAYS), Outcome::Failed, now, Some(&gone));
+    tally::remove_orphans(STRAYS);
 }
 
 fn make_partitions(now: Time) {

@@ -173,8 +173,13 @@ impl Error {
         }
     }
 
+    /// The SQLSTATE as five characters.
+    pub fn sqlstate(&self) -> String {
+        state::text(self.code() as i32)
+    }
+
     /// The primary message.
-    fn message(&self) -> String {
+    pub fn message(&self) -> String {
         match self {
             Error::NotPreloaded => "awty must be loaded by \"shared_preload_libraries\"".into(),
             Error::OtherVersion { installed } => format!(
@@ -398,8 +403,11 @@ pub mod state {
     /// What is archived for checks whose job's role is gone.
     pub const UNDEFINED_OBJECT: &str = "42704";
 
-    /// Is it the SQLSTATE, in PostgreSQL's own encoding, of a message that is no error: success, warning, no data?
-    pub fn is_no_error(code: i32) -> bool {
-        matches!(code & 0xfff, 0x000 | 0x040 | 0x080)
+    /// An SQLSTATE in PostgreSQL's own encoding as five characters. An error that calls itself a success is archived as a plain
+    /// exception.
+    pub fn text(code: i32) -> String {
+        let character = |place| char::from((((code >> (6 * place)) & 0x3f) as u8).wrapping_add(b'0'));
+        let text: String = (0..5).map(character).collect();
+        if text == "00000" { RAISE_EXCEPTION.into() } else { text }
     }
 }

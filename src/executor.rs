@@ -16,12 +16,13 @@ use crate::run::transaction::{Verdict, transaction};
 use crate::store::future_job::{self, Again, Candidate};
 use crate::store::history::{self, End, Failure, RunRecord};
 use crate::store::job::{self, Job};
-use crate::store::tally;
+use crate::store::tally::{self, Blame};
 use crate::{extension, run::session, settings};
 use awty_core::{After, Answer, Before, Mono, Outcome, Time, guard};
 use chrono::TimeDelta;
 use pgrx::FromDatum;
 use pgrx::datum::TimestampWithTimeZone;
+use std::cell::Cell;
 
 /// What became of the checks that were taken on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,7 +31,9 @@ pub enum Ran {
     Booked,
     /// Not tried, because some job has been changed since they were chosen.
     Stale,
-    /// Left as they were, because a client has them locked or they could not be booked: to be tried again after a while.
+    /// Left as they were, because a client has them locked.
+    Locked,
+    /// Left as they were, because awty could not read or book them.
     Left,
     /// The extension is gone, or is being updated: the worker has nothing to do here any more.
     NoExtension,
@@ -45,6 +48,8 @@ pub struct Bench<'a> {
     /// Must earlier runs be looked for although the row says that there were none: its crashes are counted?
     pub suspect: bool,
     pub job: &'a Job,
+    /// Has the function been called, so that an error is the run's?
+    pub called: Cell<bool>,
     /// The count of changes of `awty.job` when the job was read.
     pub epoch: u64,
 }
@@ -52,6 +57,7 @@ pub struct Bench<'a> {
 /// How one transaction went.
 enum Attempt {
     Booked,
+    Failed(Failure),
     Conflict,
     Stale,
     NoExtension,
@@ -63,19 +69,24 @@ impl Bench<'_> {
     pub fn run(&self, candidates: &[Candidate]) -> Ran {
         let began = clock::mono();
         let started_at = clock::now();
+        self.called.set(false);
         let result = self.attempt(candidates, began, started_at);
         failpoint!("run.over");
-        let struck = timer::disarm().max(self.finish_on_board());
-        crate::run::memory::lift();
+        // In this order: the watchdog cannot strike any more when a late cancellation is forgotten.
+        let struck = self.finish_on_board().max(timer::disarm());
         session::clean();
         failpoint!("run.cleaned");
         match result {
             Ok(Attempt::Booked) => Ran::Booked,
             Ok(Attempt::NoExtension) => Ran::NoExtension,
             Ok(Attempt::Stale) => Ran::Stale,
-            Ok(Attempt::Conflict) | Err(_) if candidates.len() > 1 => self.run_halves(candidates),
-            Ok(Attempt::Conflict) => Ran::Left,
-            Err(mut failure) => {
+            Ok(Attempt::Conflict | Attempt::Failed(_)) | Err(_) if candidates.len() > 1 => self.run_halves(candidates),
+            Ok(Attempt::Conflict) => Ran::Locked,
+            Err(trouble) if !self.called.get() => {
+                error::log::unreadable(candidates[0].id, &trouble);
+                Ran::Left
+            }
+            Ok(Attempt::Failed(mut failure)) | Err(mut failure) => {
                 let timed_out = struck > 0 && failure.sqlstate == state::QUERY_CANCELED;
                 if timed_out {
                     let timeout = self.job.options.limits.timeout.as_seconds_f64();
@@ -92,6 +103,7 @@ impl Bench<'_> {
             (Ran::Booked, Ran::Booked) => Ran::Booked,
             (Ran::NoExtension, _) | (_, Ran::NoExtension) => Ran::NoExtension,
             (Ran::Stale, _) | (_, Ran::Stale) => Ran::Stale,
+            (Ran::Locked, _) | (_, Ran::Locked) => Ran::Locked,
             _ => Ran::Left,
         }
     }
@@ -118,7 +130,11 @@ impl Bench<'_> {
                 return Verdict::Commit(Attempt::Booked);
             }
             failpoint!("run.settled");
-            let answers = self.call(&rows, began);
+            self.called.set(true);
+            let answers = match self.call(&rows, began) {
+                Ok(answers) => answers,
+                Err(failure) => return Verdict::Rollback(Attempt::Failed(failure)),
+            };
             failpoint!("run.called");
             let finished_at = clock::now();
             let took = TimeDelta::microseconds(clock::mono().since(began));
@@ -174,13 +190,10 @@ impl Bench<'_> {
         (run, true)
     }
 
-    /// Calls the function and reads its answers, one for each row. Raises whatever goes wrong.
-    fn call(&self, rows: &[Row], began: Mono) -> Vec<Answer> {
+    /// Calls the function and reads its answers, one for each row.
+    fn call(&self, rows: &[Row], began: Mono) -> Result<Vec<Answer>, Failure> {
         let job = self.job;
-        let function = match function::of_job(job) {
-            Ok(function) => function,
-            Err(error) => error.raise(),
-        };
+        let function = function::of_job(job)?;
         self.start_on_board(began);
         timer::arm(job.options.limits.timeout.to_std().unwrap_or_default());
         if function.set_based {
@@ -190,25 +203,26 @@ impl Bench<'_> {
             rows.iter()
                 .map(|row| {
                     // SAFETY: as above.
-                    let (datum, null) = unsafe { call(function.oid, row.datum) };
-                    row::answer((!null).then(|| datum.value() as i64))
+                    let (datum, null) = unsafe { call(function.oid, row.datum) }?;
+                    Ok(row::answer((!null).then(|| datum.value() as i64)))
                 })
                 .collect()
         }
     }
 
-    fn call_set(&self, function: Function, rows: &[Row]) -> Vec<Answer> {
+    fn call_set(&self, function: Function, rows: &[Row]) -> Result<Vec<Answer>, Failure> {
         let argument = row::array(rows, row::row_type());
         // SAFETY: the function was just found to take an array of checks and to return one of timestamptz.
-        let (datum, null) = unsafe { call(function.oid, argument) };
+        let (datum, null) = unsafe { call(function.oid, argument) }?;
         // SAFETY: as above.
         let times = unsafe { pgrx::Array::<TimestampWithTimeZone>::from_datum(datum, null) };
         let answers: Vec<Answer> =
             times.iter().flat_map(pgrx::Array::iter).map(|time| row::answer(time.map(i64::from))).collect();
         if answers.len() != rows.len() {
-            Error::AnswerCount { job: self.job.name.to_string(), checks: rows.len(), answers: answers.len() }.raise();
+            let (job, checks) = (self.job.name.to_string(), rows.len());
+            return Err(Error::AnswerCount { job, checks, answers: answers.len() }.into());
         }
-        answers
+        Ok(answers)
     }
 
     /// Can there be a tally of earlier runs?
@@ -227,7 +241,7 @@ impl Bench<'_> {
             let Some(table) = Table::open() else { return Verdict::Rollback(Ran::NoExtension) };
             let Some(row) = table.read(candidate.id) else { return Verdict::Rollback(Ran::Booked) };
             if table.lock(&row) != Locked::Same {
-                return Verdict::Rollback(Ran::Left);
+                return Verdict::Rollback(Ran::Locked);
             }
             failpoint!("failure.row_locked");
             let finished_at = clock::now();
@@ -282,8 +296,8 @@ impl Bench<'_> {
 /// Counts against these checks that the server or their process went down while they were about to run or running. One
 /// that was alone is held, if that is too often by now; of many, all but one are innocent, and they are run alone next.
 /// `false` if one that was alone could not be counted, because a client has it locked.
-pub fn blame(ids: &[i64], alone: bool) -> bool {
-    let counted = tally::count(ids);
+pub fn blame(ids: &[i64], blame: Blame, alone: bool) -> bool {
+    let counted = tally::count(ids, blame);
     if let [id] = ids
         && alone
         && counted

@@ -2,8 +2,8 @@
 //!
 //! Invariant: nothing is told before the commit, one message per role and transaction, and only the earliest slot. A
 //! lost or needless hint costs time, never a check: the audit finds what no hint told of.
-//! Does not: follow savepoints (a hint of a rolled-back one finds nothing), or speak for PREPARE TRANSACTION, whose
-//! commit happens in another session.
+//! PREPARE TRANSACTION tells as well: its commit comes in another session, which knows nothing of it, and mostly within moments.
+//! Does not: follow savepoints (a hint of a rolled-back one finds nothing).
 
 use crate::clock::Timestamp;
 use crate::{board, catalog};
@@ -16,6 +16,10 @@ struct Pending {
     due: Vec<(pg_sys::Oid, Timestamp)>,
     visit: bool,
     adopted: bool,
+    /// Checks written, which are dead rows if the transaction is rolled back.
+    written: u64,
+    /// Checks ended, which are dead rows if it is committed.
+    ended: u64,
 }
 
 thread_local! {
@@ -28,6 +32,16 @@ pub fn at_commit(role: pg_sys::Oid, due: Timestamp) {
         Some((_, earliest)) => *earliest = due.min(*earliest),
         None => pending.due.push((role, due)),
     });
+}
+
+/// A check has been written.
+pub fn count_written() {
+    note(|pending| pending.written += 1);
+}
+
+/// Checks have been ended.
+pub fn count_ended(checks: u64) {
+    note(|pending| pending.ended += checks);
 }
 
 /// When this transaction commits: the dispatcher should visit this database.
@@ -48,7 +62,7 @@ fn note(change: impl FnOnce(&mut Pending)) {
             pending.registered = true;
             pgrx::register_xact_callback(PgXactCallbackEvent::Commit, tell);
             pgrx::register_xact_callback(PgXactCallbackEvent::Abort, forget);
-            pgrx::register_xact_callback(PgXactCallbackEvent::Prepare, forget);
+            pgrx::register_xact_callback(PgXactCallbackEvent::Prepare, tell);
         }
     });
 }
@@ -62,8 +76,10 @@ fn tell() {
     if pending.visit {
         board::request_visit(database, pending.adopted);
     }
+    board::count_dead_rows(database, pending.ended);
 }
 
 fn forget() {
-    PENDING.take();
+    let pending = PENDING.take();
+    board::count_dead_rows(catalog::database(), pending.written);
 }

@@ -10,7 +10,7 @@ mod databases;
 mod known;
 mod staff;
 
-use crate::board::{self, NEVER, Occupancy, State};
+use crate::board::{self, NEVER, Occupancy, State, Trouble};
 use crate::clock;
 use crate::failpoint::failpoint;
 use crate::run::timer::GRACE;
@@ -22,6 +22,7 @@ pub use databases::AUDIT;
 use databases::Databases;
 use pgrx::{pg_guard, pg_sys};
 use staff::Staff;
+use std::collections::HashSet;
 use std::time::Duration;
 
 /// A worker is started so long before its slot, to be connected in time.
@@ -47,7 +48,7 @@ pub extern "C-unwind" fn awty_launcher_main(_argument: pg_sys::Datum) {
         pg_sys::on_shmem_exit(Some(at_exit), pg_sys::Datum::from(0));
         board::launcher_is(&raw mut (*pg_sys::MyProc).procLatch);
     }
-    let mut launcher = Launcher { databases: Databases::new(), staff: Staff::default(), enabled: None };
+    let mut launcher = Launcher { databases: Databases::new(), staff: Staff::default(), enabled: None, stuck: HashSet::new() };
     process::report(None);
     loop {
         process::answer_signals();
@@ -70,6 +71,8 @@ struct Launcher {
     staff: Staff,
     /// Was awty enabled at the last turn?
     enabled: Option<bool>,
+    /// Processes with runs that nothing stops, of which the log has been told.
+    stuck: HashSet<i32>,
 }
 
 impl Launcher {
@@ -81,6 +84,7 @@ impl Launcher {
         self.staff.reap(mono);
         failpoint!("launcher.turn");
         let watch = watch(mono);
+        self.tell_of_stuck_runs(mono);
         self.note_enabled(now);
         if !settings::enabled() {
             return watch;
@@ -108,8 +112,31 @@ impl Launcher {
         }
     }
 
+    /// Says in the log, once, and in `awty.status`, while it lasts, which processes go on with runs that nothing stops.
+    fn tell_of_stuck_runs(&mut self, mono: Mono) {
+        let stuck: Vec<(pg_sys::Oid, i32)> = board::write(|board| {
+            let stuck = board.seats.iter().filter(|seat| seat.is_stuck(mono));
+            let stuck: Vec<_> = stuck.map(|seat| (seat.database, seat.pid)).collect();
+            for line in board.databases.iter_mut() {
+                let here = stuck.iter().find(|(database, _)| *database == line.oid);
+                line.trouble = match (here, line.trouble) {
+                    (Some((_, pid)), _) => Trouble::StuckRun(*pid),
+                    (None, Trouble::StuckRun(_)) => Trouble::None,
+                    (None, other) => other,
+                };
+            }
+            stuck
+        });
+        self.stuck.retain(|pid| stuck.iter().any(|(_, other)| other == pid));
+        for (database, pid) in stuck {
+            if self.stuck.insert(pid) {
+                crate::error::log::stuck_run(pid, database.to_u32());
+            }
+        }
+    }
+
     fn start_workers(&mut self, now: Time, mono: Mono) -> Plan {
-        let (keys, roles, elsewhere) = view();
+        let (keys, roles, elsewhere) = view(mono);
         let caps = Caps {
             max_workers: settings::max_workers(),
             max_workers_per_role: settings::max_workers_per_role(),
@@ -128,7 +155,7 @@ impl Launcher {
 
 /// The roles that there may be work for, as the plan sees them, and how many workers there are of others: of roles that
 /// wait for no more, but are not through yet.
-fn view() -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
+fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     board::read(|board| {
         let (keys, roles): (Vec<_>, Vec<Role>) = board
             .roles
@@ -140,10 +167,14 @@ fn view() -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
                     .seats
                     .iter()
                     .filter(|seat| seat.is_occupied() && seat.database == line.database && seat.role == line.role);
-                let mut workers = 0;
+                let (mut workers, mut stuck) = (0, 0);
                 let mut behind_since = Some(i64::MIN);
                 let mut wants_help = false;
                 for seat in seats {
+                    if seat.is_stuck(mono) {
+                        stuck += 1;
+                        continue;
+                    }
                     workers += 1;
                     wants_help |= seat.wants_help;
                     let busy = (seat.occupancy == Occupancy::Taken && seat.busy_since != 0).then_some(seat.busy_since);
@@ -154,13 +185,14 @@ fn view() -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
                     behind_since: behind_since.filter(|_| workers > 0).map(Mono),
                     wants_help,
                     workers,
+                    stuck,
                     parked_until: (line.parked_until != 0).then_some(Mono(line.parked_until)),
                     last_served: line.last_served,
                 };
                 ((line.database, line.role), role)
             })
             .unzip();
-        let occupied = board.seats.iter().filter(|seat| seat.is_occupied()).count();
+        let occupied = board.seats.iter().filter(|seat| seat.is_occupied() && !seat.is_stuck(mono)).count();
         let counted: u32 = roles.iter().map(|role| role.workers).sum();
         (keys, roles, u32::try_from(occupied).unwrap_or(u32::MAX).saturating_sub(counted))
     })

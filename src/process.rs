@@ -6,8 +6,31 @@
 
 use crate::clock::{self, Woken};
 use pgrx::pg_sys;
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
+
+/// The process that sent SIGTERM first; 0 before that.
+static TERMINATED_BY: AtomicI32 = AtomicI32::new(0);
+
+/// Did another process end this one? If not, its own run has.
+pub fn was_terminated_by_another() -> bool {
+    let by = TERMINATED_BY.load(Ordering::Relaxed);
+    // SAFETY: this process's own number.
+    by != 0 && by != unsafe { pg_sys::MyProcPid }
+}
+
+/// SIGTERM: notes who sent it, and does what PostgreSQL does.
+///
+/// # Safety
+/// Runs in a signal handler.
+unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
+    // SAFETY: the kernel passes a valid pointer; the rest is made for signal handlers.
+    unsafe {
+        let _ = TERMINATED_BY.compare_exchange(0, (*info).si_pid(), Ordering::Relaxed, Ordering::Relaxed);
+        die(signal);
+    }
+}
 
 // The handlers themselves: pgrx binds wrappers, whose address is no signal handler's.
 unsafe extern "C-unwind" {
@@ -75,7 +98,12 @@ pub fn listen_to_signals() {
         use pg_sys::pqsignal;
         #[cfg(feature = "pg18")]
         use pg_sys::pqsignal_be as pqsignal;
-        pqsignal(libc::SIGTERM, Some(die));
+        // As pqsignal() does it, which does not pass on who has sent the signal.
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = terminated as *const () as usize;
+        action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
+        libc::sigemptyset(&mut action.sa_mask);
+        libc::sigaction(libc::SIGTERM, &action, std::ptr::null_mut());
         pqsignal(libc::SIGHUP, Some(SignalHandlerForConfigReload));
         pg_sys::BackgroundWorkerUnblockSignals();
         // A SIGHUP that came before the handler was there is lost; what it was about is not.
@@ -124,11 +152,11 @@ pub fn report(activity: Option<&CStr>) {
     unsafe { pg_sys::pgstat_report_activity(state, text) };
 }
 
-/// Sends the counters of the statistics views on their way.
-pub fn report_statistics() {
+/// Sends the counters of the statistics views on their way: now, or when a second has passed since they were last sent.
+pub fn report_statistics(now: bool) {
     // SAFETY: called between transactions.
     unsafe {
-        pg_sys::pgstat_report_stat(true);
+        pg_sys::pgstat_report_stat(now);
     }
 }
 

@@ -18,9 +18,7 @@ static ENABLED: GucSetting<bool> = GucSetting::<bool>::new(true);
 static SLOT: GucSetting<i32> = GucSetting::<i32>::new(60);
 static WORKERS: GucSetting<i32> = GucSetting::<i32>::new(4);
 static WORKERS_PER_ROLE: GucSetting<i32> = GucSetting::<i32>::new(2);
-static WORKER_IDLE: GucSetting<i32> = GucSetting::<i32>::new(1000);
 static BATCH_SIZE: GucSetting<i32> = GucSetting::<i32>::new(500);
-static JOB_MEMORY: GucSetting<i32> = GucSetting::<i32>::new(0);
 static CATCH_UP_RATE: GucSetting<i32> = GucSetting::<i32>::new(0);
 static HISTORY_RETENTION: GucSetting<i32> = GucSetting::<i32>::new(30 * 24 * 60);
 static MAX_CRASHES: GucSetting<i32> = GucSetting::<i32>::new(5);
@@ -48,20 +46,9 @@ pub fn max_workers_per_role() -> u32 {
     WORKERS_PER_ROLE.get().unsigned_abs()
 }
 
-/// How long a worker waits for the next slot before it disconnects (`awty.worker_idle`).
-pub fn worker_idle() -> TimeDelta {
-    TimeDelta::milliseconds(i64::from(WORKER_IDLE.get()))
-}
-
 /// How many checks a worker takes on at a time, at most (`awty.batch_size`).
 pub fn batch_size() -> usize {
     BATCH_SIZE.get().unsigned_abs() as usize
-}
-
-/// How many bytes a run may allocate (`awty.job_memory`), `None` for no limit.
-pub fn job_memory() -> Option<u64> {
-    let kilobytes = u64::from(JOB_MEMORY.get().unsigned_abs());
-    (kilobytes > 0).then_some(kilobytes * 1024)
 }
 
 /// How many missed checks may be caught up on in a second (`awty.catch_up_rate`), 0 for no limit.
@@ -162,15 +149,6 @@ pub fn register() {
         GucFlags::default(),
     );
     int(
-        c"awty.worker_idle",
-        c"Sets how long a worker waits for the next slot before it disconnects.",
-        c"A waiting worker saves a connection per slot. It stays below the 5 seconds after which DROP DATABASE gives up.",
-        &WORKER_IDLE,
-        0,
-        2000,
-        GucFlags::UNIT_MS,
-    );
-    int(
         c"awty.batch_size",
         c"Sets how many checks a worker takes on at most between two flushes of the write-ahead log.",
         c"It takes on fewer where runs take longer. It is also the most rows that a set-based job is given in one call.",
@@ -178,15 +156,6 @@ pub fn register() {
         1,
         MAX_BATCH as i32,
         GucFlags::default(),
-    );
-    int(
-        c"awty.job_memory",
-        c"Sets how much memory a run may allocate; 0 sets no limit.",
-        c"A run that asks for more fails with SQLSTATE 53200, and nothing else is affected.",
-        &JOB_MEMORY,
-        0,
-        i32::MAX,
-        GucFlags::UNIT_KB,
     );
     int(
         c"awty.catch_up_rate",

@@ -5,7 +5,6 @@
 
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::run::memory::{self, Room};
 use crate::text::Text;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
@@ -20,12 +19,17 @@ pub const MAX_ENTITY_KEY: usize = 1024;
 /// The largest `args` of a check.
 pub const MAX_ARGS: usize = 1024 * 1024;
 
+/// The longest name of a function: a schema and a function, each in quotes with every character doubled.
+pub const MAX_FUNCTION: usize = 260;
+/// The longest word that stands for a choice. There is none that long.
+const MAX_CHOICE: usize = 64;
+
 /// The arguments of one call.
-pub struct Args(pg_sys::FunctionCallInfo, #[allow(dead_code, reason = "held, not read")] Room);
+pub struct Args(pg_sys::FunctionCallInfo);
 
 impl Args {
     pub fn new(fcinfo: pg_sys::FunctionCallInfo) -> Self {
-        Self(fcinfo, memory::room())
+        Self(fcinfo)
     }
 
     /// An argument, `None` for NULL. `T` must be the type that the function is declared with.
@@ -40,6 +44,15 @@ impl Args {
         unsafe { pgrx::pg_getarg_datum(self.0, index) }
     }
 
+    /// A text of no more than `max` bytes, `None` for NULL. A longer one is refused before it is copied.
+    fn text(&self, index: usize, argument: &'static str, max: usize) -> Result<Option<Text>> {
+        let Some(datum) = self.datum(index) else { return Ok(None) };
+        if size(datum) > max {
+            return Err(Error::TooLong { argument, max });
+        }
+        Ok(self.get(index))
+    }
+
     /// A name that must be given.
     pub fn name(&self, index: usize, argument: &'static str, max: usize) -> Result<Text> {
         self.optional_name(index, argument, max)?.ok_or(Error::Null { argument })
@@ -47,9 +60,8 @@ impl Args {
 
     /// A name that may be NULL.
     pub fn optional_name(&self, index: usize, argument: &'static str, max: usize) -> Result<Option<Text>> {
-        match self.get::<Text>(index) {
+        match self.text(index, argument, max)? {
             Some(text) if text.len() == 0 => Err(Error::Empty { argument }),
-            Some(text) if text.len() > max => Err(Error::TooLong { argument, max }),
             text => Ok(text),
         }
     }
@@ -69,7 +81,7 @@ impl Args {
 
     /// One of a few words, `None` for NULL.
     pub fn choice<T: FromStr>(&self, index: usize, argument: &'static str, choices: &'static str) -> Result<Option<T>> {
-        let Some(text) = self.get::<Text>(index) else { return Ok(None) };
+        let Some(text) = self.text(index, argument, MAX_CHOICE)? else { return Ok(None) };
         let value = text.to_string();
         value.parse().map(Some).map_err(|_| Error::Choice { argument, value, choices })
     }
@@ -93,10 +105,15 @@ impl Args {
     /// Arguments for a job that are not too large, `None` for NULL.
     pub fn jsonb(&self, index: usize) -> Result<Option<pg_sys::Datum>> {
         let Some(datum) = self.datum(index) else { return Ok(None) };
-        // SAFETY: jsonb is a varlena, toasted or not.
-        if unsafe { pg_sys::toast_raw_datum_size(datum) } > MAX_ARGS {
+        if size(datum) > MAX_ARGS {
             return Err(Error::ArgsTooLarge { max: MAX_ARGS });
         }
         Ok(Some(datum))
     }
+}
+
+/// The size in bytes of a text, a jsonb or an array, without its header; looked up without fetching what is toasted.
+fn size(datum: pg_sys::Datum) -> usize {
+    // SAFETY: such values are varlenas, toasted or not.
+    unsafe { pg_sys::toast_raw_datum_size(datum) }.saturating_sub(pg_sys::VARHDRSZ)
 }

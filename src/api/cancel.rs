@@ -2,7 +2,7 @@
 
 use super::args::{Args, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB};
 use super::rights;
-use crate::clock;
+use crate::{clock, hint};
 use crate::error::Result;
 use crate::store::{future_job, history, job};
 use awty_core::Outcome;
@@ -32,5 +32,6 @@ fn cancel_checks(args: &Args) -> Result<i32> {
     // Only what may be cancelled is locked, so that nobody holds up checks of others.
     let ids: Vec<i64> =
         jobs.iter().filter_map(|job| future_job::lock_of(entity_name.datum(), entity_key.datum(), job)).collect();
+    hint::count_ended(ids.len() as u64);
     Ok(i32::try_from(history::end(&ids, Outcome::Cancelled, clock::now(), None)).unwrap_or(i32::MAX))
 }

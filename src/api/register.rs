@@ -1,6 +1,6 @@
 //! `awty.register()`, `awty.alter()` and `awty.unregister()`.
 
-use super::args::{Args, MAX_JOB};
+use super::args::{Args, MAX_FUNCTION, MAX_JOB};
 use super::rights;
 use crate::error::{Error, Result};
 use crate::store::job::{self, Job, Options};
@@ -33,7 +33,7 @@ fn unregister(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<i32, Erro
 fn register_job(args: &Args) -> Result<()> {
     rights::gate("awty.register()")?;
     let name = args.name(0, "job", MAX_JOB)?;
-    let function = args.name(1, "function", usize::MAX)?;
+    let function = args.name(1, "function", MAX_FUNCTION)?;
     let options = options(args, Options { slot: None, limits: Limits::defaults(settings::slot()) }, true)?;
     let role = run_as(args.optional_role(11)?)?;
     let (schema, function) = function::parse(&function)?;
@@ -58,7 +58,7 @@ fn alter_job(args: &Args) -> Result<()> {
     if let Some(role) = role {
         job.role = run_as(Some(role))?;
     }
-    let function = args.optional_name(1, "function", usize::MAX)?;
+    let function = args.optional_name(1, "function", MAX_FUNCTION)?;
     if let Some(function) = &function {
         (job.schema, job.function) = function::parse(function)?;
     }
@@ -82,6 +82,7 @@ fn unregister_job(args: &Args) -> Result<i32> {
         }
     }
     let ids = future_job::lock_job(&name);
+    hint::count_ended(ids.len() as u64);
     let ended = history::end(&ids, Outcome::Cancelled, clock::now(), None);
     job::delete(&name);
     Ok(i32::try_from(ended).unwrap_or(i32::MAX))

@@ -113,6 +113,7 @@ fn write(
 ) -> Result<i64> {
     for _ in 0..ROUNDS {
         if let Some(id) = future_job::insert(check, slot) {
+            hint::count_written();
             return Ok(id);
         }
         // Gone by now, or changed: look again.
@@ -120,6 +121,7 @@ fn write(
         match on_conflict.decide(pending.slot, slot) {
             Conflict::Keep => return Ok(pending.id),
             Conflict::Replace => {
+                hint::count_ended(1);
                 history::end(&[pending.id], Outcome::Replaced, now, None);
             }
             Conflict::Refuse => {

@@ -19,12 +19,12 @@ fn runtime() -> TableIterator<
         name!(slot, Option<Interval>),
         name!(last_slot_run, Option<TimestampWithTimeZone>),
         name!(workers, i32),
-        name!(trouble, Option<&'static str>),
+        name!(trouble, Option<String>),
     ),
 > {
     let slot = Interval::new(0, 0, i64::from(settings::slot().seconds()) * 1_000_000).ok();
     if !board::is_present() {
-        return TableIterator::once((false, slot, None, 0, Some("awty is not in shared_preload_libraries")));
+        return TableIterator::once((false, slot, None, 0, Some("awty is not in shared_preload_libraries".into())));
     }
     let here = catalog::database();
     let (line, workers) = board::read(|board| {
@@ -34,14 +34,17 @@ fn runtime() -> TableIterator<
     let last_slot_run = line
         .filter(|line| line.last_slot_run != 0)
         .and_then(|line| TimestampWithTimeZone::try_from(line.last_slot_run).ok());
+    // SAFETY: a getter.
+    let is_primary = !unsafe { pg_sys::RecoveryInProgress() };
     // The board only knows what the last visit has found.
     let trouble = match line.map_or(Trouble::None, |line| line.trouble) {
         _ if !origin::is_library_version() => Trouble::OtherVersion,
+        _ if is_primary && !board::has_launcher() => Trouble::NoLauncher,
         Trouble::OtherVersion => Trouble::None,
         other => other,
     };
     let workers = i32::try_from(workers).unwrap_or(i32::MAX);
-    TableIterator::once((settings::enabled(), slot, last_slot_run, workers, trouble.as_str()))
+    TableIterator::once((settings::enabled(), slot, last_slot_run, workers, trouble.text()))
 }
 
 /// Runs after each statement that changes `awty.job`, whoever ran it.

@@ -21,7 +21,15 @@ pub enum State {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trouble {
     None,
+    /// The server has no launcher: it found no worker slot when it started.
+    NoLauncher,
     NoWorkerSlot,
+    /// All of awty's own places are taken.
+    NoPlace,
+    /// A process goes on with a run that was cancelled and terminated; its pid.
+    StuckRun(i32),
+    /// A worker could not read what is due, or a check.
+    Reading,
     RoleCannotConnect,
     OtherVersion,
     Maintenance,
@@ -29,16 +37,23 @@ pub enum Trouble {
 
 impl Trouble {
     /// For `awty.status`.
-    pub fn as_str(self) -> Option<&'static str> {
-        match self {
-            Trouble::None => None,
-            Trouble::NoWorkerSlot => {
-                Some("no background worker slot was free; consider increasing max_worker_processes")
+    pub fn text(self) -> Option<String> {
+        let text = match self {
+            Trouble::None => return None,
+            Trouble::NoLauncher => {
+                "awty's launcher does not run; consider increasing max_worker_processes, and restart the server"
             }
-            Trouble::RoleCannotConnect => Some("a job's role has no LOGIN or no CONNECT; see the server log"),
-            Trouble::OtherVersion => Some("the extension's version is not the library's; ALTER EXTENSION awty UPDATE"),
-            Trouble::Maintenance => Some("looking after this database failed; see the server log"),
-        }
+            Trouble::NoWorkerSlot => "no background worker slot was free; consider increasing max_worker_processes",
+            Trouble::NoPlace => "all places for workers are taken; see the server log",
+            Trouble::StuckRun(pid) => {
+                return Some(format!("process {pid} goes on with a run that was cancelled and terminated"));
+            }
+            Trouble::Reading => "awty could not read its own tables; see the server log",
+            Trouble::RoleCannotConnect => "a job's role has no LOGIN or no CONNECT; see the server log",
+            Trouble::OtherVersion => "the extension's version is not the library's; ALTER EXTENSION awty UPDATE",
+            Trouble::Maintenance => "looking after this database failed; see the server log",
+        };
+        Some(text.into())
     }
 }
 
@@ -54,6 +69,8 @@ pub struct Database {
     /// Somebody asks for a visit of the dispatcher.
     pub visit_wanted: bool,
     pub trouble: Trouble,
+    /// Raised whenever a crash or an exit has been counted against checks here: workers read anew which run alone.
+    pub blamed: u64,
     /// Of `awty.future_job`, as far as workers have left them there.
     pub dead_rows: DeadRows,
     /// When the dispatcher last looked after its tables; `None`: not since the server started.
@@ -68,6 +85,7 @@ impl Database {
         last_slot_run: 0,
         visit_wanted: false,
         trouble: Trouble::None,
+        blamed: 0,
         dead_rows: DeadRows::NONE,
         looked_after: None,
     };

@@ -19,7 +19,7 @@ pub use seat::{Occupancy, Run, Seat};
 
 use crate::clock::{self, Timestamp};
 use crate::settings;
-use awty_core::{Bucket, Mono};
+use awty_core::{Bucket, Mono, Quarantine};
 use pgrx::lwlock::PgLwLock;
 use pgrx::shmem::PGRXSharedMemory;
 use pgrx::{pg_guard, pg_sys};
@@ -47,6 +47,8 @@ pub struct Board {
     pub served: u64,
     /// How many roles are due and have no worker. While it is not 0, workers leave after their batch.
     pub waiting: u32,
+    /// Who runs a check that may have crashed the server.
+    pub quarantine: Quarantine,
     /// The tokens of `awty.catch_up_rate`.
     pub catch_up: Bucket,
     pub databases: [Database; DATABASES],
@@ -72,6 +74,7 @@ impl Board {
             adoptions: 0,
             served: 0,
             waiting: 0,
+            quarantine: Quarantine::EMPTY,
             catch_up: Bucket::full(clock::mono()),
             databases: [Database::FREE; DATABASES],
             roles: [RoleLine::FREE; ROLES],
@@ -224,6 +227,19 @@ pub fn post(database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) {
     });
 }
 
+/// So many rows of `awty.future_job` are dead that no worker has left there.
+pub fn count_dead_rows(database: pg_sys::Oid, rows: u64) {
+    if rows == 0 {
+        return;
+    }
+    let mono = clock::mono();
+    write(|board| {
+        if let Some(line) = board.database_mut(database) {
+            line.dead_rows.add(rows, mono);
+        }
+    });
+}
+
 /// Asks the launcher to have a look at a database soon: awty has just been registered with, adopted or changed there.
 pub fn request_visit(database: pg_sys::Oid, adopted: bool) {
     write(|board| {
@@ -237,12 +253,19 @@ pub fn request_visit(database: pg_sys::Oid, adopted: bool) {
     });
 }
 
-/// The databases that a visit is asked for.
-pub fn take_wanted_visits() -> Vec<pg_sys::Oid> {
+/// The databases that a visit is asked for, or whose dead rows are many.
+pub fn take_wanted_visits(mono: Mono) -> Vec<pg_sys::Oid> {
     write(|board| {
-        let lines = board.databases.iter_mut();
-        lines.filter_map(|line| std::mem::take(&mut line.visit_wanted).then_some(line.oid)).collect()
+        let lines = board.databases.iter_mut().filter(|line| line.oid != pg_sys::InvalidOid);
+        let is_wanted =
+            |line: &mut Database| std::mem::take(&mut line.visit_wanted) || line.dead_rows.are_many(mono);
+        lines.filter_map(|line| is_wanted(line).then_some(line.oid)).collect()
     })
+}
+
+/// Does the launcher run?
+pub fn has_launcher() -> bool {
+    read(|board| board.launcher != 0)
 }
 
 /// The launcher takes its place, or leaves it.

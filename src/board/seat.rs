@@ -5,6 +5,7 @@
 //! `pg_advisory_unlock_all()` (one of the other kind would be). Like a lock it dies with its process: the seat is given
 //! back when the process ends, and all seats are new after a crash.
 
+use crate::run::timer::GRACE;
 use crate::settings::MAX_BATCH;
 use awty_core::Mono;
 use pgrx::pg_sys;
@@ -12,8 +13,8 @@ use std::time::Duration;
 
 /// What a worker has taken on is left to it until it has been in one run for so long.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// For somebody to see to a suspect whose process has ended, counted from its timeout.
-const LANE_PATIENCE: Duration = Duration::from_secs(30);
+/// A run that goes on for so long after its second strike is one that nothing stops.
+const STUCK: Duration = Duration::from_secs(1);
 
 /// Who sits there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,9 +23,10 @@ pub enum Occupancy {
     Free,
     /// A worker was asked for. Next: `Taken`, or `Free` if it does not come.
     Starting,
-    /// A worker is at work. Next: `Free`, or `Abandoned` if it was terminated in a run that ignored its timeout.
+    /// A worker is at work. Next: `Free`, or `Abandoned` if its run ended it.
     Taken,
-    /// Its worker ended in the middle of a run, and the next worker of that role has to see to that. Next: `Free`.
+    /// A run ended its worker, by itself or by ignoring its timeout. The next worker of that role sees to it. Next: `Free`, or
+    /// `Starting` where no other place is left.
     Abandoned,
 }
 
@@ -50,8 +52,6 @@ pub struct Seat {
     /// The address of its latch.
     pub latch: usize,
     pub run: Option<Run>,
-    /// Does it run a suspect? Only one worker of the server does at a time, so that a crash tells which it was.
-    pub in_lane: bool,
     /// Was the run that it abandoned terminated because it ignored its timeout?
     pub overran: bool,
     /// Since when it has been working without a pause (monotonic microseconds); 0: it is waiting.
@@ -106,7 +106,6 @@ impl Seat {
         pid: 0,
         latch: 0,
         run: None,
-        in_lane: false,
         overran: false,
         busy_since: 0,
         asked_at: 0,
@@ -138,7 +137,6 @@ impl Seat {
 
     /// Gives the seat back.
     pub fn free(&mut self) {
-        self.in_lane = false;
         self.occupancy = Occupancy::Free;
         self.pid = 0;
         self.latch = 0;
@@ -147,8 +145,8 @@ impl Seat {
         self.claims.clear();
     }
 
-    /// Leaves the seat, but not its claim, nor the lane: the run is still to be seen to. `overran` says that it was over its time.
-    pub fn abandon(&mut self, overran: bool) {
+    /// Leaves the seat, but not its claim: the run is still to be seen to. `overran` says that it was over its time.
+    fn abandon(&mut self, overran: bool) {
         self.occupancy = Occupancy::Abandoned;
         self.overran = overran;
         self.pid = 0;
@@ -167,10 +165,10 @@ impl Seat {
         self.occupancy == Occupancy::Taken && self.database == database && self.role == role
     }
 
-    /// Has nobody come to see to its run for so long that others do not wait for that?
-    fn is_left_alone(&self, now: Mono) -> bool {
-        let since = self.run.map_or(0, |run| run.began.0.saturating_add(run.timeout));
-        self.occupancy == Occupancy::Abandoned && now.0.saturating_sub(since) > LANE_PATIENCE.as_micros() as i64
+    /// Does its run go on although it was cancelled and terminated? Only code that never checks for interrupts can.
+    pub fn is_stuck(&self, now: Mono) -> bool {
+        let over = |run: &Run| now.since(run.began) - run.timeout - (GRACE + STUCK).as_micros() as i64;
+        self.occupancy == Occupancy::Taken && self.run.is_some_and(|run| run.strikes >= 2 && over(&run) >= 0)
     }
 
     /// Does it count as a worker: running, or on its way?
@@ -197,9 +195,13 @@ impl Seat {
 }
 
 impl super::Board {
-    /// Makes a free seat ready for a worker that is about to be asked for, and says which.
+    /// Makes a seat ready for a worker that is about to be asked for, and says which. Where none is free, the oldest abandoned one
+    /// gives way, uncounted.
     pub fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<usize> {
-        let index = self.seats.iter().position(|seat| seat.occupancy == Occupancy::Free)?;
+        let index = self.seats.iter().position(|seat| seat.occupancy == Occupancy::Free).or_else(|| {
+            let abandoned = self.seats.iter().enumerate().filter(|(_, seat)| seat.occupancy == Occupancy::Abandoned);
+            abandoned.min_by_key(|(_, seat)| seat.asked_at).map(|(index, _)| index)
+        })?;
         self.seats[index].reserve(database, role, mono);
         self.used = self.used.max(index + 1);
         Some(index)
@@ -230,14 +232,14 @@ impl super::Board {
         free
     }
 
-    /// Lets a worker run a suspect, unless another one does. The intent of one whose process has ended stands until somebody has
-    /// seen to it, so it would be blamed for the next suspect's crash; but its role may be unable to connect for long.
-    pub fn enter_lane(&mut self, seat: usize, now: Mono) -> bool {
-        let free = !self.seats.iter().any(|other| other.in_lane && !other.is_left_alone(now));
-        if free {
-            self.seats[seat].in_lane = true;
+    /// Leaves a seat whose run ended its worker. A role has at most one such seat in a database, so that nobody takes the places of
+    /// others: an older one gives way.
+    pub fn abandon(&mut self, index: usize, overran: bool) {
+        let (database, role) = (self.seats[index].database, self.seats[index].role);
+        for seat in self.seats.iter_mut().filter(|seat| seat.database == database && seat.role == role) {
+            seat.forget_abandoned();
         }
-        free
+        self.seats[index].abandon(overran);
     }
 
     /// What was taken on from a seat has been run.

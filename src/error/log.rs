@@ -5,7 +5,10 @@
 
 use super::{Code, ErrorReport};
 use crate::catalog::CannotConnect;
+use crate::store::history::Failure;
 use pgrx::prelude::PgLogLevel;
+use std::cell::RefCell;
+use std::collections::HashSet;
 
 /// Says to the client and the server log that awty holds back the checks of this database.
 pub fn database_held(database: &str) {
@@ -16,6 +19,20 @@ pub fn database_held(database: &str) {
     )
     .set_hint("SELECT awty.adopt(); if this database is the one to run them.")
     .report(PgLogLevel::WARNING);
+}
+
+/// Says in the server log, once in each process, that awty could not read a check.
+pub fn unreadable(id: i64, failure: &Failure) {
+    thread_local! {
+        static SAID: RefCell<HashSet<i64>> = RefCell::default();
+    }
+    if SAID.with_borrow_mut(|said| said.insert(id)) {
+        pgrx::log!(
+            "awty: check {id} could not be read, and is tried again: {} ({})",
+            failure.message,
+            failure.sqlstate
+        );
+    }
 }
 
 /// Says in the server log that a check is held.
@@ -36,6 +53,26 @@ pub fn no_room() {
     ErrorReport::new(Code::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "awty could not start a worker process", "awty")
         .set_hint("Consider increasing \"max_worker_processes\", or lowering \"awty.max_workers\".")
         .report(PgLogLevel::WARNING);
+}
+
+/// Says once in the server log that all places in awty's shared memory are taken.
+pub fn no_place() {
+    ErrorReport::new(Code::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "awty has no place for another worker", "awty")
+        .set_hint("SELECT pid, state, query_start FROM pg_stat_activity WHERE backend_type = 'awty worker';")
+        .report(PgLogLevel::WARNING);
+}
+
+/// Says once in the server log that nothing stops a run.
+pub fn stuck_run(pid: i32, database: u32) {
+    ErrorReport::new(
+        Code::ERRCODE_QUERY_CANCELED,
+        format!(
+            "awty: process {pid} in the database with OID {database} goes on with a run that was cancelled and terminated"
+        ),
+        "awty",
+    )
+    .set_hint("It runs code that does not check for interrupts. A restart of the server ends it.")
+    .report(PgLogLevel::WARNING);
 }
 
 /// Says once in the server log that the checks of a role wait until it can connect.

@@ -68,7 +68,7 @@ impl Databases {
             }
         }
         self.known.write();
-        for database in board::take_wanted_visits() {
+        for database in board::take_wanted_visits(mono) {
             self.visits.insert(database, Some(mono));
         }
         let mut next = AUDIT;

@@ -31,6 +31,8 @@ pub struct Staff {
     returned: Vec<pg_sys::Oid>,
     /// When to ask for another process, and how long the wait for that is; `None` while the server has room.
     no_room: Option<(Mono, Duration)>,
+    /// Has the log been told that all places are taken?
+    said_no_place: bool,
     /// Roles of which it has been said that they cannot connect.
     said: HashSet<(pg_sys::Oid, pg_sys::Oid)>,
 }
@@ -108,6 +110,11 @@ impl Staff {
             }
             None => {
                 self.ask_again_at(mono);
+                board::write(|board| {
+                    if let Some(line) = board.database_or_new(database) {
+                        line.trouble = Trouble::NoWorkerSlot;
+                    }
+                });
                 false
             }
         }
@@ -133,7 +140,14 @@ impl Staff {
                 return;
             }
         }
-        let Some((index, generation)) = reserve(database, role, mono) else { return };
+        let Some((index, generation)) = reserve(database, role, mono) else {
+            if !std::mem::replace(&mut self.said_no_place, true) {
+                crate::error::log::no_place();
+            }
+            park(database, role, mono.plus(NO_ROOM.0), Some(Trouble::NoPlace));
+            return;
+        };
+        self.said_no_place = false;
         let assignment = Assignment { database, role, seat: u32::try_from(index).unwrap_or(u32::MAX), generation };
         failpoint!("launcher.before_start");
         match start(c"awty worker", c"awty_worker_main", assignment) {

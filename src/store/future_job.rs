@@ -146,7 +146,7 @@ statement!(
       INSERT INTO awty.tally AS t (check_id, runs, run_time, started_at, lateness)
       SELECT id, 1, $5, $6, $7 FROM moved
       ON CONFLICT (check_id) DO UPDATE SET runs = t.runs + 1, run_time = t.run_time + excluded.run_time,
-          started_at = excluded.started_at, lateness = excluded.lateness, crashes = 0"
+          started_at = excluded.started_at, lateness = excluded.lateness, crashes = 0, exits = 0"
 );
 
 statement!(move_one, [INT8OID, TIMESTAMPTZOID], c"UPDATE awty.future_job SET next_check_at = $2 WHERE id = $1");

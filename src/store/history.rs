@@ -3,6 +3,7 @@
 
 use super::statement::statement;
 use super::{arg, interval, time};
+use crate::error::Error;
 use crate::owner::bracket;
 use crate::run::row::{self, Row};
 use crate::store::job::Job;
@@ -37,9 +38,16 @@ impl RunRecord {
 }
 
 /// Why a check failed for good.
+#[derive(Debug)]
 pub struct Failure {
     pub sqlstate: String,
     pub message: String,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self { sqlstate: error.sqlstate(), message: error.message() }
+    }
 }
 
 statement!(

@@ -11,6 +11,7 @@ pub mod intent;
 pub mod job;
 pub mod origin;
 pub mod partition;
+pub mod prepared;
 pub mod statement;
 pub mod tally;
 pub mod vacuum;

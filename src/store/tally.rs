@@ -5,14 +5,23 @@ use super::statement::statement;
 use crate::owner::bracket;
 use pgrx::pg_sys;
 
-// Whoever touches a check's tally has its row locked. It is not waited for: a client that has it may want the tally next.
+/// Why a check runs alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Blame {
+    /// The server went down while it was about to run or running.
+    Crash,
+    /// A run of it ended its own process.
+    Exit,
+}
+
+// The lock order is the check's row, then its tally. SKIP LOCKED, because a client that holds the row may be waiting for the tally.
 statement!(
-    count_crash,
-    [INT8ARRAYOID],
-    c"INSERT INTO awty.tally AS t (check_id, crashes)
-      SELECT f.id, 1
+    count_blame,
+    [INT8ARRAYOID, INT4OID, INT4OID],
+    c"INSERT INTO awty.tally AS t (check_id, crashes, exits)
+      SELECT f.id, $2, $3
       FROM (SELECT g.id FROM awty.future_job AS g WHERE g.id = ANY ($1) ORDER BY g.id FOR UPDATE SKIP LOCKED) AS f
-      ON CONFLICT (check_id) DO UPDATE SET crashes = t.crashes + 1"
+      ON CONFLICT (check_id) DO UPDATE SET crashes = t.crashes + $2, exits = t.exits + $3"
 );
 
 statement!(
@@ -26,42 +35,69 @@ statement!(
     [INT8OID, INT4OID],
     c"UPDATE awty.future_job AS f SET held = true
       FROM awty.tally AS t
-      WHERE t.check_id = f.id AND f.id = $1 AND t.crashes >= $2 AND NOT f.held"
+      WHERE t.check_id = f.id AND f.id = $1 AND t.crashes + t.exits >= $2 AND NOT f.held"
 );
 
 statement!(
     select_suspects,
     [OIDOID],
-    c"SELECT t.check_id, t.crashes
+    c"SELECT t.check_id, t.crashes > 0
       FROM awty.tally AS t JOIN awty.future_job AS f ON f.id = t.check_id JOIN awty.job AS j ON j.name = f.job
-      WHERE t.crashes > 0 AND j.role = $1 AND NOT f.held
-      ORDER BY t.crashes, t.check_id LIMIT 100000"
+      WHERE t.crashes + t.exits > 0 AND j.role = $1 AND NOT f.held
+      ORDER BY t.crashes + t.exits, t.check_id LIMIT 100000"
 );
 
-statement!(absolve_one, [INT8OID], c"UPDATE awty.tally SET crashes = 0 WHERE check_id = $1 AND crashes > 0");
+statement!(
+    absolve_one,
+    [INT8OID],
+    c"UPDATE awty.tally SET crashes = 0, exits = 0 WHERE check_id = $1 AND crashes + exits > 0"
+);
 
-/// Counts a crash against each of these checks that is still pending, and locks it. `false` if somebody else has one locked,
-/// which is then left out.
-pub fn count(ids: &[i64]) -> bool {
+// A worker that had read the suspects before may have ended a check without looking for its tally.
+statement!(
+    delete_orphans,
+    [INT8OID],
+    c"DELETE FROM awty.tally WHERE check_id IN (
+          SELECT t.check_id FROM awty.tally AS t
+          WHERE t.crashes + t.exits > 0 AND NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = t.check_id) LIMIT $1)"
+);
+
+/// Counts a crash or an exit against each of these checks that is still pending, and locks it. `false` if somebody else has one
+/// locked, which is then left out.
+pub fn count(ids: &[i64], blame: Blame) -> bool {
+    let (crashes, exits) = match blame {
+        Blame::Crash => (1, 0),
+        Blame::Exit => (0, 1),
+    };
     bracket(|| {
         let pending = count_pending(|s| s.query(&[arg(ids.to_vec())], |rows| rows.first::<i64>(1))).unwrap_or(0);
-        count_crash(|s| s.execute(&[arg(ids.to_vec())])) >= pending.unsigned_abs()
+        count_blame(|s| s.execute(&[arg(ids.to_vec()), arg(crashes), arg(exits)])) >= pending.unsigned_abs()
     })
 }
 
-/// Holds a check that has had too many crashes, and whose row is locked here; says whether it is held from now on.
+/// Holds a check that has had too many crashes and exits, and whose row is locked here; says whether it is held from now on.
 pub fn hold(id: i64, max_crashes: i32) -> bool {
     bracket(|| hold_worst(|s| s.execute(&[arg(id), arg(max_crashes)]))) == 1
 }
 
-/// The checks of a role to be run alone, those least suspected first.
-pub fn suspects(role: pg_sys::Oid) -> Vec<i64> {
+/// The checks of a role that run alone, those least suspected first.
+pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Blame)> {
+    let blame = |crashed| if crashed { Blame::Crash } else { Blame::Exit };
     bracket(|| {
-        select_suspects(|s| s.query(&[arg(role)], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()))
+        select_suspects(|s| {
+            s.query(&[arg(role)], |rows| {
+                (0..rows.len()).filter_map(|row| Some((rows.get(row, 1)?, blame(rows.get(row, 2)?)))).collect()
+            })
+        })
     })
 }
 
-/// Forgets the crashes of a check: it has run to its end, or it is released.
+/// Removes some of the rows of checks that are gone.
+pub fn remove_orphans(limit: i64) {
+    bracket(|| delete_orphans(|s| s.execute(&[arg(limit)])));
+}
+
+/// Forgets the crashes and exits of a check: it has run to its end, or it is released.
 pub fn absolve(id: i64) {
     bracket(|| absolve_one(|s| s.execute(&[arg(id)])));
 }

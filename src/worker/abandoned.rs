@@ -1,4 +1,4 @@
-//! Runs whose processes ended in the middle of them.
+//! Runs that ended their processes.
 //!
 //! Invariant: what such a run had claimed stays claimed until it has been booked, or counted against its checks.
 //! Does not: run anything; what is still due comes with the next turn.
@@ -6,13 +6,14 @@
 use super::{Worker, clear_intent_of};
 use crate::failpoint::failpoint;
 use crate::run::transaction::{Verdict, transaction};
+use crate::store::tally::Blame;
 use crate::{executor, extension};
 
 impl Worker {
-    /// Sees to the runs of this role that their processes did not survive. One that ignored its timeout is booked as timed
-    /// out. One that ended its process otherwise, by itself or by an administrator, counts as a crash of its own: it is run
-    /// alone and last from now on, and held if that happens too often.
-    pub(super) fn see_to_abandoned(&mut self) {
+    /// Sees to the runs of this role that ended their processes. One that ignored its timeout is booked as timed out. One that ended
+    /// its process otherwise is counted: it runs alone and last from now on, and is held if that happens too often. `false` if one
+    /// cannot be counted yet, because a client has it locked.
+    pub(super) fn see_to_abandoned(&mut self) -> bool {
         let mut from = 0;
         while let Some(abandoned) = self.seat.next_abandoned(from) {
             from = abandoned.seat + 1;
@@ -29,17 +30,20 @@ impl Worker {
                     self.agenda.isolate(ids);
                 }
             } else {
+                let alone = ids.len() == 1;
                 let counted =
-                    transaction(|| Verdict::Commit(!extension::lock() || executor::blame(ids, ids.len() == 1)));
+                    transaction(|| Verdict::Commit(!extension::lock() || executor::blame(ids, Blame::Exit, alone)));
                 self.agenda.isolate(ids);
                 if !counted.unwrap_or(false) {
-                    // It stays claimed, so that it is not run meanwhile, and is seen to in a later turn.
-                    continue;
+                    // It stays claimed, so that it is not run meanwhile.
+                    return false;
                 }
+                self.seat.note_blamed();
             }
             failpoint!("abandoned.counted");
             clear_intent_of(abandoned.seat);
             self.seat.forget_abandoned(abandoned.seat);
         }
+        true
     }
 }

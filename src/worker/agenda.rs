@@ -15,7 +15,9 @@ use crate::clock::{self, Timestamp};
 use crate::store::future_job::{self, Candidate, Cursor};
 use crate::store::job::{self, Job};
 use crate::store::origin;
-use crate::store::tally;
+use crate::store::prepared;
+use crate::launcher::AUDIT;
+use crate::store::tally::{self, Blame};
 use crate::worker::seat::MySeat;
 use crate::{catalog, extension, settings};
 use awty_core::{Mono, Time, pace};
@@ -27,9 +29,11 @@ use std::time::Duration;
 
 /// How long a check that a client has locked is left alone, at first; doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// A check for which it would be longer than this is left to the audit.
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// Such a check is tried again at least this often.
+pub const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
+/// How soon to look again for what a prepared transaction has scheduled.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How soon to look again for what another worker has taken on.
 const OTHERS_PAUSE: Duration = Duration::from_millis(5);
 
@@ -37,8 +41,8 @@ const OTHERS_PAUSE: Duration = Duration::from_millis(5);
 pub struct Task {
     pub job: Rc<Job>,
     pub checks: Vec<Candidate>,
-    /// It was there when the server crashed: run it alone.
-    pub suspect: bool,
+    /// The server or a process went down with it: it runs alone.
+    pub blame: Option<Blame>,
 }
 
 /// A check that could not be run: until when to leave it alone, how long the next time, and its slot.
@@ -69,9 +73,13 @@ pub struct Agenda {
     pub epoch: u64,
     places: HashMap<Vec<u8>, Place>,
     pauses: HashMap<i64, Pause>,
-    /// To be run alone since the server crashed, by how much they are suspected; `None` before they have been read.
-    suspects: Option<HashMap<i64, usize>>,
-    /// To be run alone since a set that they were in had to be terminated.
+    /// Those that run alone because of a crash or an exit, by how much they are suspected.
+    suspects: HashMap<i64, (usize, Blame)>,
+    /// How often checks had been blamed when those were read; `None` before.
+    read_at: Option<u64>,
+    /// How often checks have been blamed, as far as the turn knows.
+    pub blamed: u64,
+    /// Those that run alone because a set that they were in had to be terminated.
     isolated: HashSet<i64>,
     /// When the rate of catching up allows the next missed check; `None` while it does not hold any back.
     held_back: Option<Duration>,
@@ -94,7 +102,9 @@ impl Agenda {
             epoch: 0,
             places: HashMap::new(),
             pauses: HashMap::new(),
-            suspects: None,
+            suspects: HashMap::new(),
+            read_at: None,
+            blamed: 0,
             isolated: HashSet::new(),
             held_back: None,
             next: NEVER,
@@ -142,8 +152,11 @@ impl Agenda {
         self.database_able_since = board::read(|board| board.database(catalog::database()).map(|line| line.able_since))
             .and_then(clock::from_timestamp)
             .unwrap_or(Time::MIN_UTC);
-        if self.suspects.is_none() {
-            self.suspects = Some(tally::suspects(self.role).into_iter().zip(0..).collect());
+        self.blamed = seat.blamed();
+        if self.read_at != Some(self.blamed) {
+            let rank = |(rank, (id, blame))| (id, (rank, blame));
+            self.suspects = tally::suspects(self.role).into_iter().enumerate().map(rank).collect();
+            self.read_at = Some(self.blamed);
         }
         self.epoch = job::epoch();
         let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().filter(|job| !job.paused).map(Rc::new).collect();
@@ -165,9 +178,12 @@ impl Agenda {
         }
         if tasks.is_empty() {
             self.next = jobs.iter().filter_map(|job| future_job::next_after(&job.name, now)).min().unwrap_or(NEVER);
+            if prepared::any_young() {
+                self.next = self.next.min(now + LOOK_AGAIN.as_micros() as Timestamp);
+            }
         }
         // Those least suspected first: they are cleared before the worst of them gets its chance.
-        tasks.sort_by_key(|task| task.checks.iter().filter_map(|check| self.suspicion(check.id)).max());
+        tasks.sort_by_key(|task| task.checks.iter().filter_map(|check| self.suspicion(check.id)).map(|(rank, _)| rank).max());
         Some(tasks)
     }
 
@@ -248,24 +264,24 @@ impl Agenda {
     fn add(&self, job: &Rc<Job>, candidates: Vec<Candidate>, tasks: &mut Vec<Task>) {
         let mut together: Vec<Candidate> = Vec::new();
         for check in candidates {
-            let suspect = self.suspicion(check.id).is_some();
-            if suspect || !job.set_based {
-                tasks.push(Task { job: Rc::clone(job), checks: vec![check], suspect });
+            let blame = self.suspicion(check.id).map(|(_, blame)| blame);
+            if blame.is_some() || !job.set_based {
+                tasks.push(Task { job: Rc::clone(job), checks: vec![check], blame });
                 continue;
             }
             if together.first().is_some_and(|first| first.slot != check.slot) {
-                tasks.push(Task { job: Rc::clone(job), checks: std::mem::take(&mut together), suspect: false });
+                tasks.push(Task { job: Rc::clone(job), checks: std::mem::take(&mut together), blame });
             }
             together.push(check);
         }
         if !together.is_empty() {
-            tasks.push(Task { job: Rc::clone(job), checks: together, suspect: false });
+            tasks.push(Task { job: Rc::clone(job), checks: together, blame: None });
         }
     }
 
-    /// A turn of so many checks took so long: the next is to take about as long as it should.
-    pub fn keep_pace(&mut self, ran: usize, took: Duration) {
-        self.size = pace::next(self.size, ran, took, settings::batch_size());
+    /// A turn of so many checks took so long, and its flush so long: the next one takes about as long as it should.
+    pub fn keep_pace(&mut self, ran: usize, took: Duration, flushing: Duration) {
+        self.size = pace::next(self.size, ran, took, flushing, settings::batch_size());
     }
 
     /// Leaves checks alone for a while that could not be run.
@@ -273,13 +289,21 @@ impl Agenda {
         let mono = clock::mono();
         for check in checks {
             let pause = self.pauses.get(&check.id).map_or(FIRST_PAUSE, |pause| pause.next);
-            self.pauses
-                .insert(check.id, Pause { until: mono.plus(pause), next: pause * 2, slot: check.slot, over: false });
+            let next = (pause * 2).min(LONGEST_PAUSE);
+            self.pauses.insert(check.id, Pause { until: mono.plus(pause), next, slot: check.slot, over: false });
+        }
+    }
+
+    /// Leaves checks alone until the audit finds them.
+    pub fn leave_to_audit(&mut self, checks: &[Candidate]) {
+        let until = clock::mono().plus(AUDIT);
+        for check in checks {
+            self.pauses.insert(check.id, Pause { until, next: AUDIT, slot: check.slot, over: false });
         }
     }
 
     /// Looks for checks again soon that have to wait until another worker has run its suspect.
-    pub fn wait_for_lane(&mut self, checks: &[Candidate]) {
+    pub fn wait_for_quarantine(&mut self, checks: &[Candidate]) {
         let until = clock::mono().plus(FIRST_PAUSE);
         for check in checks {
             self.pauses.insert(check.id, Pause { until, next: FIRST_PAUSE, slot: check.slot, over: false });
@@ -291,10 +315,10 @@ impl Agenda {
         self.isolated.extend(ids);
     }
 
-    /// Is a check to be run alone, and after how many others?
-    fn suspicion(&self, id: i64) -> Option<usize> {
-        let counted = self.suspects.as_ref().and_then(|suspects| suspects.get(&id).copied());
-        counted.or_else(|| self.isolated.contains(&id).then_some(usize::MAX))
+    /// Does a check run alone, after how many others, and why?
+    fn suspicion(&self, id: i64) -> Option<(usize, Blame)> {
+        let counted = self.suspects.get(&id).copied();
+        counted.or_else(|| self.isolated.contains(&id).then_some((usize::MAX, Blame::Exit)))
     }
 
     /// Finds pending checks by their ids.
@@ -305,7 +329,7 @@ impl Agenda {
             .into_iter()
             .filter_map(|(name, check)| {
                 let job = jobs.iter().find(|job| job.name == name)?;
-                Some(Task { job: Rc::clone(job), checks: vec![check], suspect: false })
+                Some(Task { job: Rc::clone(job), checks: vec![check], blame: None })
             })
             .collect()
     }
@@ -316,7 +340,7 @@ impl Agenda {
         let mono = clock::mono();
         let mut wait = self.held_back;
         let mut back_to = NEVER;
-        for pause in self.pauses.values_mut().filter(|pause| !pause.over && pause.next <= LONGEST_PAUSE) {
+        for pause in self.pauses.values_mut().filter(|pause| !pause.over) {
             let left = Duration::from_micros(pause.until.since(mono).unsigned_abs());
             wait = Some(wait.map_or(left, |wait| wait.min(left)));
             if left.is_zero() {

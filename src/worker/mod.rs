@@ -11,27 +11,33 @@ mod abandoned;
 mod agenda;
 mod seat;
 
-use crate::board::{self, NEVER};
+use crate::board::{self, NEVER, Trouble};
 use crate::clock::{self, Timestamp};
 use crate::executor::{Bench, Ran};
 use crate::failpoint::failpoint;
-use crate::launcher::LEAD;
 use crate::run::session;
 use crate::run::timer;
 use crate::run::transaction::{Verdict, transaction};
 use crate::store::future_job::Candidate;
 use crate::store::intent;
+use crate::store::tally::Blame;
 use crate::{extension, process, settings};
 use agenda::{Agenda, Task};
 use awty_core::Mono;
 use pgrx::{pg_guard, pg_sys};
 use seat::MySeat;
+use std::cell::Cell;
 use std::time::Duration;
 
 /// A worker that others are waiting for stays at least this long, so that it is worth its connection.
 const QUANTUM: Duration = Duration::from_millis(50);
 /// A worker whose runs are quick asks no more often than this whether it has to leave.
 const LOOK: Duration = Duration::from_millis(5);
+/// A role whose last run ended its process, which cannot be counted yet, is left alone for so long.
+const UNCOUNTED: Duration = Duration::from_secs(1);
+/// A worker waits so long for its next slot. A longer wait would cost more than a new connection, and DROP DATABASE gives up after
+/// five seconds.
+const IDLE: Duration = Duration::from_secs(1);
 /// The longest sleep of an idle worker, so that whoever wants the database does not wait long.
 const NAP: Duration = Duration::from_millis(200);
 
@@ -56,6 +62,7 @@ pub extern "C-unwind" fn awty_worker_main(_argument: pg_sys::Datum) {
         agenda: Agenda::new(assignment.role),
         since: clock::mono(),
         intent: false,
+        flushing: Duration::ZERO,
         looked: clock::mono(),
         last_slot: 0,
     };
@@ -91,6 +98,8 @@ struct Worker {
     since: Mono,
     /// Is there a row of this worker in awty.intent?
     intent: bool,
+    /// How long the intents of this turn took.
+    flushing: Duration,
     /// When it last asked whether it has to leave.
     looked: Mono,
     /// The last slot of which it has run a check.
@@ -147,7 +156,11 @@ impl Worker {
             if let Some(from) = self.seat.take_due(clock::to_timestamp(clock::now())) {
                 self.agenda.go_back_to(from);
             }
-            self.see_to_abandoned();
+            if !self.see_to_abandoned() {
+                // What ended a process is counted before anything else of the role runs.
+                self.seat.park_role(UNCOUNTED);
+                return Next::Leave;
+            }
             let tasks = match transaction(|| Verdict::Commit(self.agenda.next(&self.seat))) {
                 Ok(Some(tasks)) => {
                     failpoint!("worker.chose");
@@ -156,11 +169,12 @@ impl Worker {
                 Ok(None) => return Next::Leave,
                 Err(failure) => {
                     pgrx::log!("awty: a worker could not read what is due: {} ({})", failure.message, failure.sqlstate);
+                    self.seat.trouble(Trouble::Reading);
                     return Next::Leave;
                 }
             };
             if tasks.is_empty() {
-                let patience = settings::worker_idle().to_std().unwrap_or_default().max(NAP);
+                let patience = agenda::LONGEST_PAUSE;
                 let Some(wait) = self.agenda.try_again_in(patience) else { break };
                 if !wait.is_zero() {
                     self.flush();
@@ -176,8 +190,11 @@ impl Worker {
                 self.seat.ask_for_help();
             }
             let (turn_began, checks) = (clock::mono(), tasks.iter().map(|task| task.checks.len()).sum());
+            self.flushing = Duration::ZERO;
             let next = self.run_all(tasks);
-            self.agenda.keep_pace(checks, Duration::from_micros(clock::mono().since(turn_began).unsigned_abs()));
+            let took = Duration::from_micros(clock::mono().since(turn_began).unsigned_abs());
+            self.agenda.keep_pace(checks, took.saturating_sub(self.flushing), self.flushing);
+            process::report_statistics(false);
             if matches!(next, Next::Leave) || self.has_to_leave() || self.should_yield() {
                 return Next::Leave;
             }
@@ -185,28 +202,29 @@ impl Worker {
         self.flush();
         process::report(None);
         failpoint!("worker.flushed");
-        process::report_statistics();
+        process::report_statistics(true);
         self.seat.caught_up(self.agenda.next_slot());
         failpoint!("worker.caught_up");
         Next::Turn
     }
 
-    /// Runs a turn's tasks: those without suspicion under one intent, suspects alone.
+    /// Runs a turn's tasks: those without suspicion under one intent, the others alone.
     fn run_all(&mut self, tasks: Vec<Task>) -> Next {
-        let (suspects, others): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(|task| task.suspect);
-        let alone = suspects.into_iter().map(|task| vec![task]);
+        let (blamed, others): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(|task| task.blame.is_some());
+        let alone = blamed.into_iter().map(|task| vec![task]);
         let mut batches = std::iter::once(others).chain(alone).filter(|batch| !batch.is_empty());
         while let Some(batch) = batches.next() {
-            let suspect = batch[0].suspect;
-            if suspect && !self.seat.enter_lane() {
-                batch.iter().for_each(|task| self.agenda.wait_for_lane(&task.checks));
+            // One that only ended its process does no harm to others.
+            let is_suspect = batch[0].blame == Some(Blame::Crash);
+            if is_suspect && !self.seat.enter_quarantine() {
+                batch.iter().for_each(|task| self.agenda.wait_for_quarantine(&task.checks));
                 continue;
             }
             let ran = self.run_batch(&batch);
-            if suspect {
+            if is_suspect {
                 // The next suspect's crash must find nothing of this one: neither its intent nor a commit that is not flushed.
                 self.clear_intent();
-                self.seat.leave_lane();
+                self.seat.leave_quarantine();
             }
             match ran {
                 BatchEnd::Done => {}
@@ -238,7 +256,7 @@ impl Worker {
             match self.run(task) {
                 Ran::NoExtension => return BatchEnd::Leave,
                 Ran::Stale => return BatchEnd::Stale,
-                Ran::Booked | Ran::Left => {}
+                Ran::Booked | Ran::Locked | Ran::Left => {}
             }
             // What is left of the turn stays due; nothing has been claimed for it yet.
             if self.is_time_to_look() && (self.has_to_leave() || self.should_yield()) {
@@ -250,6 +268,7 @@ impl Worker {
 
     /// Says, flushed to disk, what is about to run. This also flushes what ran before.
     fn intend(&mut self, batch: &[Task]) -> bool {
+        let began = clock::mono();
         let ids: Vec<i64> = batch.iter().flat_map(|task| task.checks.iter().map(|check| check.id)).collect();
         let worker = self.seat.number();
         let written = session::flushed(|| {
@@ -264,6 +283,7 @@ impl Worker {
             })
         });
         self.intent = true;
+        self.flushing += Duration::from_micros(clock::mono().since(began).unsigned_abs());
         failpoint!("intent.flushed");
         match written {
             Ok(written) => written,
@@ -277,18 +297,24 @@ impl Worker {
     /// Runs a task under claims that are kept until the next one's are taken or the batch is over.
     fn run(&mut self, task: &Task) -> Ran {
         let wanted: Vec<i64> = task.checks.iter().map(|check| check.id).collect();
-        let granted = self.seat.claim(&wanted);
+        let (granted, blamed) = self.seat.claim(&wanted);
         failpoint!("run.claimed");
+        if task.blame.is_none() && blamed != self.agenda.blamed {
+            // A check may have been blamed since it was chosen.
+            return Ran::Stale;
+        }
         // Another worker is on those that were not granted. The checks of a task are in the order of their ids.
         let is_granted = |check: &&Candidate| granted.binary_search(&check.id).is_ok();
         let checks: Vec<_> = task.checks.iter().filter(is_granted).copied().collect();
         if checks.is_empty() {
             return Ran::Booked;
         }
-        let ran = self.bench(task, task.suspect).run(&checks);
+        let ran = self.bench(task, task.blame.is_some()).run(&checks);
         self.last_slot = self.last_slot.max(checks[0].slot);
-        if ran == Ran::Left {
-            self.agenda.postpone(&checks);
+        match ran {
+            Ran::Locked => self.agenda.postpone(&checks),
+            Ran::Left => self.agenda.leave_to_audit(&checks),
+            Ran::Booked | Ran::Stale | Ran::NoExtension => {}
         }
         ran
     }
@@ -296,7 +322,7 @@ impl Worker {
     /// Where the checks of a task are run.
     fn bench<'a>(&self, task: &'a Task, suspect: bool) -> Bench<'a> {
         let able_since = self.agenda.able_since(&task.job);
-        Bench { seat: self.seat.index(), able_since, suspect, job: &task.job, epoch: self.agenda.epoch }
+        Bench { seat: self.seat.index(), able_since, suspect, job: &task.job, called: Cell::new(false), epoch: self.agenda.epoch }
     }
 
     /// Waits for the next slot, if it comes soon enough to be worth it.
@@ -310,8 +336,7 @@ impl Worker {
             // Who only waits makes room at once; the launcher has somebody back in time.
             return Next::Leave;
         }
-        // One that was started for a slot is there before it.
-        if left > settings::worker_idle().max(LEAD).to_std().unwrap_or_default() {
+        if left > IDLE {
             return Next::Leave;
         }
         process::wait(left.min(NAP));
@@ -354,7 +379,7 @@ impl Worker {
         failpoint!("worker.leaving");
         self.clear_intent();
         failpoint!("intent.cleared");
-        process::report_statistics();
+        process::report_statistics(true);
         self.seat.leave();
         failpoint!("worker.left");
     }

@@ -1,16 +1,17 @@
 //! The worker's own seat on the board.
 //!
-//! Invariant: however the process ends, work that was begun is due again, and the seat is given back; where the process ended
-//! in the middle of a run, the run keeps the seat, and with it its claim, until the next worker has seen to it.
+//! Invariant: however the process ends, work that was begun is due again, and the seat is given back; where a run ended the process,
+//! the run keeps the seat, and with it its claim, until the next worker has seen to it.
 //! Does not: survive a crash of the server, which forgets all seats.
 
-use crate::board::{self, NEVER, Occupancy};
+use crate::board::{self, NEVER, Occupancy, Trouble};
 use crate::clock::{self, Timestamp};
-use crate::process::Assignment;
+use crate::process::{self, Assignment};
 use crate::run::timer;
 use chrono::TimeDelta;
 use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// This process's seat, for the callback at its end; `usize::MAX` when it has none.
 static SEAT: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -25,7 +26,7 @@ pub struct MySeat {
     role: pg_sys::Oid,
 }
 
-/// A run whose process ended in the middle of it.
+/// A run that ended its process.
 pub struct Abandoned {
     pub seat: usize,
     /// Because it ignored its timeout.
@@ -153,9 +154,47 @@ impl MySeat {
         board::write(|board| board.take_on(self.index, ids, mono))
     }
 
-    /// Claims those of the checks that no other worker has.
-    pub fn claim(&self, ids: &[i64]) -> Vec<i64> {
-        board::write(|board| board.claim(self.index, ids))
+    /// Claims those of the checks that no other worker has. Also says how often checks have been blamed here: what was known of
+    /// suspects before may be outdated once a claim that another worker had is free.
+    pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
+        board::write(|board| {
+            let granted = board.claim(self.index, ids);
+            (granted, board.database(self.database).map_or(0, |line| line.blamed))
+        })
+    }
+
+    /// How often checks have been blamed here.
+    pub fn blamed(&self) -> u64 {
+        board::read(|board| board.database(self.database).map_or(0, |line| line.blamed))
+    }
+
+    /// A crash or an exit has been counted against checks.
+    pub fn note_blamed(&self) {
+        board::write(|board| {
+            if let Some(line) = board.database_mut(self.database) {
+                line.blamed += 1;
+            }
+        });
+    }
+
+    /// Nothing is started for the role for so long.
+    pub fn park_role(&self, pause: Duration) {
+        let until = clock::mono().plus(pause);
+        board::write(|board| {
+            if let Some(line) = board.role_mut(self.database, self.role) {
+                line.parked_until = until.0;
+            }
+        });
+        USEFUL.store(true, Ordering::Relaxed);
+    }
+
+    /// Says in `awty.status` what the matter is.
+    pub fn trouble(&self, trouble: Trouble) {
+        board::write(|board| {
+            if let Some(line) = board.database_mut(self.database) {
+                line.trouble = trouble;
+            }
+        });
     }
 
     /// Gives the claims back, after so many runs up to that slot.
@@ -168,24 +207,22 @@ impl MySeat {
             line.last_slot_run = line.last_slot_run.max(slot);
             // Whether a check ended or is asked again: the row as it was is dead.
             line.dead_rows.add(runs as u64, mono);
-            if line.dead_rows.are_many(mono) && !std::mem::replace(&mut line.visit_wanted, true) {
-                board.wake_launcher();
-            }
         });
     }
 
-    /// Goes where suspects are run, one at a time in the whole server; `false` if another worker is there.
-    pub fn enter_lane(&self) -> bool {
+    /// Is it this worker's turn to run a suspect?
+    pub fn enter_quarantine(&self) -> bool {
         let mono = clock::mono();
-        board::write(|board| board.enter_lane(self.index, mono))
+        let role = u64::from(self.database.to_u32()) << 32 | u64::from(self.role.to_u32());
+        board::write(|board| board.quarantine.enter(self.index, role, mono))
     }
 
-    /// Lets the next worker go there.
-    pub fn leave_lane(&self) {
-        board::write(|board| board.seats[self.index].in_lane = false);
+    /// The suspect has run.
+    pub fn leave_quarantine(&self) {
+        board::write(|board| board.quarantine.leave(self.index));
     }
 
-    /// A run of this role whose process ended in the middle of it, still to be seen to, on that seat or after it.
+    /// A run of this role that ended its process, still to be seen to, on that seat or after it.
     pub fn next_abandoned(&self, from: usize) -> Option<Abandoned> {
         board::read(|board| {
             let found = board.seats.iter().enumerate().skip(from).find(|(_, seat)| {
@@ -235,7 +272,10 @@ fn give_back() {
             let seat = &board.seats[index];
             (seat.database, seat.role, seat.run)
         };
+        board.quarantine.leave(index);
         let struck = run.map_or(0, |run| u32::from(run.strikes).max(timer::strikes()));
+        // A run that somebody else has ended is due again, and nothing is counted against it.
+        let is_its_own_end = run.is_some() && (struck >= 2 || !process::was_terminated_by_another());
         if begun != NEVER {
             // The clock may have been set back since: what has been begun is to be seen to now.
             board.note_due(database, role, begun.min(now));
@@ -245,16 +285,18 @@ fn give_back() {
         let served = board.served;
         if let Some(line) = board.role_mut(database, role) {
             line.last_served = served;
-            // A run that ended this worker is seen to by the next one, and does not keep it from being useful.
-            if useful || run.is_some() {
+            if useful {
                 line.failures = 0;
-            } else if begun != NEVER || line.due.min(line.backlog) <= now {
+            }
+            // A run that ends its process costs the server a new one, so the role pauses after it.
+            if run.is_some() || !useful && (begun != NEVER || line.due.min(line.backlog) <= now) {
                 line.note_failure(mono);
             }
         }
-        match run {
-            Some(_) => board.seats[index].abandon(struck >= 2),
-            None => board.seats[index].free(),
+        if is_its_own_end {
+            board.abandon(index, struck >= 2);
+        } else {
+            board.seats[index].free();
         }
         board.wake_launcher();
     });

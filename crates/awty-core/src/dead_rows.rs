@@ -5,7 +5,7 @@
 //!
 //! Invariant: an interval of at least [`PAUSE`] between two vacuums, and of [`AFTER_FAILURE`] after one that failed; the
 //! larger the table, the more dead rows are left in it, so that vacuuming stays a small part of the work.
-//! Does not: count what clients cancel and replace; that is left to autovacuum.
+//! Does not: count anything itself.
 
 use crate::Mono;
 use std::time::Duration;
@@ -54,7 +54,7 @@ impl DeadRows {
         many
     }
 
-    /// He is done, and the table has so many pages.
+    /// The vacuum has finished; the table has `pages` pages.
     pub fn vacuumed(&mut self, pages: u32, mono: Mono) {
         self.limit = LEAST.max(PER_PAGE * u64::from(pages));
         self.not_before = mono.plus(PAUSE);

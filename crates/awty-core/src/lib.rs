@@ -5,6 +5,7 @@
 //!   a run; [`retry`] spaces failed runs; [`outcome`] names why a check ended.
 //! - [`plan`] says which roles get a worker and when the launcher wakes next; [`bucket`] spreads a backlog; [`pace`] says how
 //!   much of it a worker takes on at a time.
+//! - [`quarantine`] lets checks that may have crashed the server run one at a time.
 //! - [`dead_rows`] says when what has been finished is to be vacuumed away.
 //! - [`mod@nearest`] finds the name that was probably meant.
 //!
@@ -28,6 +29,7 @@ pub mod nearest;
 pub mod outcome;
 pub mod pace;
 pub mod plan;
+pub mod quarantine;
 pub mod retry;
 pub mod slot;
 
@@ -39,6 +41,7 @@ pub use limits::{Conflict, KeepHistory, LimitError, Limits, OnConflict, OnMissed
 pub use nearest::nearest;
 pub use outcome::Outcome;
 pub use plan::{Caps, Mono, Plan, Role};
+pub use quarantine::Quarantine;
 pub use slot::{Width, WidthError};
 
 /// A moment by the server's clock, in UTC. PostgreSQL's resolution is a microsecond; a finer part is never lost in a

@@ -13,10 +13,11 @@ pub const TURN: Duration = Duration::from_millis(20);
 /// What a worker begins with.
 pub const FIRST: usize = 64;
 
-/// The size of the next turn, after `ran` checks took so long; at most twice or half of the last one's `size`, so that one
-/// slow check does not decide it alone.
-pub fn next(size: usize, ran: usize, took: Duration, most: usize) -> usize {
-    let fitting = TURN.as_nanos().saturating_mul(ran as u128) / took.as_nanos().max(1);
+/// The size of the next turn, after `ran` checks took so long and the flush before them took `flush`. The runs of a turn take at
+/// least as long as its flush: on a slow disk, short turns would do little else than flush. The answer is at most twice or half of
+/// the last one's `size`, so that one slow check does not decide it alone.
+pub fn next(size: usize, ran: usize, took: Duration, flush: Duration, most: usize) -> usize {
+    let fitting = TURN.max(flush).as_nanos().saturating_mul(ran as u128) / took.as_nanos().max(1);
     let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
     fitting.clamp(size / 2, size.saturating_mul(2)).min(most).max(1)
 }
@@ -26,7 +27,22 @@ mod tests {
     use super::*;
 
     fn after(size: usize, ran: usize, ms: u64) -> usize {
-        next(size, ran, Duration::from_millis(ms), 1000)
+        next(size, ran, Duration::from_millis(ms), Duration::ZERO, 1000)
+    }
+
+    #[test]
+    fn the_runs_of_a_turn_take_as_long_as_its_flush() {
+        let flush = |ms| next(64, 64, Duration::from_millis(100), Duration::from_millis(ms), 1000);
+        assert_eq!(flush(0), 32);
+        assert_eq!(flush(20), 32);
+        assert_eq!(flush(100), 64);
+        assert_eq!(flush(150), 96);
+        let mut size = 1;
+        for _ in 0..20 {
+            // 10 microseconds a check, on a disk that takes 50 ms to flush.
+            size = next(size, size, Duration::from_micros(10 * size as u64), Duration::from_millis(50), 5000);
+        }
+        assert_eq!(size, 5000);
     }
 
     #[test]
@@ -53,7 +69,7 @@ mod tests {
 
     #[test]
     fn never_more_than_asked_for() {
-        assert_eq!(next(64, 64, Duration::from_millis(1), 10), 10);
-        assert_eq!(next(1, 1, Duration::ZERO, 1), 1);
+        assert_eq!(next(64, 64, Duration::from_millis(1), Duration::ZERO, 10), 10);
+        assert_eq!(next(1, 1, Duration::ZERO, Duration::ZERO, 1), 1);
     }
 }

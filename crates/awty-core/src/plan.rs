@@ -43,8 +43,11 @@ pub struct Role {
     pub behind_since: Option<Mono>,
     /// One of its workers has found more than it takes on at a time, again and again: a helper is worth its start.
     pub wants_help: bool,
-    /// Its workers, those that are just starting included.
+    /// Its workers, those that are just starting included, and those that are stuck left out.
     pub workers: u32,
+    /// Its workers in runs that were cancelled and terminated and go on all the same. They count against the role and not
+    /// against the server, so that nobody takes all workers from the others by code that ignores its end.
+    pub stuck: u32,
     /// Nothing is started for it before this: the role cannot connect, or the server had no worker slot free.
     pub parked_until: Option<Mono>,
     /// When it was last served: the value of a counter that is raised whenever a worker starts or leaves, 0 if never. A
@@ -126,7 +129,10 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
 /// How long until this role wants one more worker, if nothing else happens: zero for now, `None` for never.
 fn until_wanted(role: &Role, now: Time, mono: Mono, caps: &Caps) -> Option<Duration> {
     let due = until_due(role, now, caps.lead)?;
-    let help = if role.workers == 0 { Duration::ZERO } else { until_behind(role, mono, caps)? };
+    if role.workers.saturating_add(role.stuck) >= caps.max_workers_per_role {
+        return None;
+    }
+    let help = if role.workers == 0 { Duration::ZERO } else { until_behind(role, mono)? };
     Some(due.max(help).max(until_unparked(role, mono)))
 }
 
@@ -136,12 +142,8 @@ fn until_due(role: &Role, now: Time, lead: TimeDelta) -> Option<Duration> {
     Some(wait.to_std().unwrap_or(Duration::ZERO))
 }
 
-/// How long until a helper is due to a role that has workers, `None` if one of them is free and none asks for help, or if it
-/// may have no more.
-fn until_behind(role: &Role, mono: Mono, caps: &Caps) -> Option<Duration> {
-    if role.workers >= caps.max_workers_per_role {
-        return None;
-    }
+/// How long until a helper is due to a role that has workers, `None` if one of them is free and none asks for help.
+fn until_behind(role: &Role, mono: Mono) -> Option<Duration> {
     if role.wants_help {
         return Some(Duration::ZERO);
     }
@@ -168,7 +170,7 @@ mod tests {
 
     const MONO: Mono = Mono(7_000_000_000);
     const IDLE: Role =
-        Role { due: None, behind_since: None, wants_help: false, workers: 0, parked_until: None, last_served: 0 };
+        Role { due: None, behind_since: None, wants_help: false, workers: 0, stuck: 0, parked_until: None, last_served: 0 };
 
     fn caps(max_workers: u32, max_workers_per_role: u32) -> Caps {
         Caps { max_workers, max_workers_per_role, elsewhere: 0, lead: TimeDelta::milliseconds(200) }
@@ -189,6 +191,14 @@ mod tests {
 
     fn at_ten(roles: &[Role], caps: Caps) -> Plan {
         plan(now(), MONO, roles, &caps)
+    }
+
+    #[test]
+    fn a_stuck_worker_counts_against_its_role_only() {
+        let stuck = Role { stuck: 1, ..due(0) };
+        assert_eq!(at_ten(&[stuck, due(1)], caps(1, 1)).start, [1]);
+        assert_eq!(at_ten(&[stuck, due(1)], caps(2, 2)).start, [0, 1]);
+        assert_eq!(at_ten(&[Role { stuck: 2, ..due(0) }], caps(4, 2)).waiting, 0);
     }
 
     #[test]

@@ -16,12 +16,13 @@ fn around() -> std::ops::Range<i64> {
 
 fn any_role() -> impl Strategy<Value = Role> {
     let hints = (prop::option::of(around()), prop::option::of(-2500_i64..=0), prop::option::of(around()));
-    let workers = (prop_oneof![Just(0_u32), 0_u32..4], any::<bool>());
-    (hints, workers, 0_u64..6).prop_map(|((due, behind, parked), (workers, asks), last_served)| Role {
+    let workers = (prop_oneof![Just(0_u32), 0_u32..4], prop_oneof![3 => Just(0_u32), 1 => 0_u32..4], any::<bool>());
+    (hints, workers, 0_u64..6).prop_map(|((due, behind, parked), (workers, stuck, asks), last_served)| Role {
         wants_help: asks && workers > 0,
         due: due.map(|ms| NOW + TimeDelta::milliseconds(ms)),
         behind_since: behind.filter(|_| workers > 0).map(|ms| Mono(MONO.0 + ms * 1000)),
         workers,
+        stuck,
         parked_until: parked.map(|ms| Mono(MONO.0 + ms * 1000)),
         last_served,
     })
@@ -42,7 +43,8 @@ fn wants_worker(role: &Role, caps: &Caps, micros: i64) -> bool {
     let due = role.due.is_some_and(|due| due - caps.lead <= now);
     let parked = role.parked_until.is_some_and(|end| end > mono);
     let behind = role.behind_since.is_some_and(|since| mono.since(since) >= 1_000_000);
-    due && !parked && (role.workers == 0 || ((behind || role.wants_help) && role.workers < caps.max_workers_per_role))
+    let has_room = role.workers + role.stuck < caps.max_workers_per_role;
+    due && !parked && has_room && (role.workers == 0 || behind || role.wants_help)
 }
 
 fn planned((roles, caps): &(Vec<Role>, Caps)) -> Plan {
@@ -57,7 +59,7 @@ proptest! {
         let busy: u32 = caps.elsewhere + roles.iter().map(|role| role.workers).sum::<u32>();
         prop_assert!(start.is_empty() || busy as usize + start.len() <= caps.max_workers as usize);
         for index in &start {
-            prop_assert!(roles[*index].workers < caps.max_workers_per_role);
+            prop_assert!(roles[*index].workers + roles[*index].stuck < caps.max_workers_per_role);
             prop_assert_eq!(start.iter().filter(|other| *other == index).count(), 1);
         }
     }

@@ -1,0 +1,122 @@
+//! The quarantine: suspects run in it one at a time in the whole server, so that a crash tells which of them it was.
+//!
+//! Invariant: no suspect enters within [`ALONE`] after another one that is still there; a role that keeps entering gives way
+//! after [`TURN`] to another that has asked, however many suspects it has and however long they run.
+//! Does not: know the checks, or what becomes of them.
+
+use crate::Mono;
+use std::time::Duration;
+
+/// A suspect is alone for the first part of its run. Most crashes come at once, and nobody may hold up the others with a long run.
+pub const ALONE: Duration = Duration::from_secs(1);
+/// A role's suspects may follow one another for so long while another role waits.
+pub const TURN: Duration = Duration::from_secs(1);
+/// A role that has been refused counts as waiting for so long. It asks again sooner.
+pub const ASKED: Duration = Duration::from_secs(1);
+
+/// Who is in quarantine. A role is a number that the caller chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quarantine {
+    inside: Option<Inside>,
+    /// The role whose suspects have been entering, and since when.
+    turn: Option<(u64, Mono)>,
+    /// The other role that was refused last, and when.
+    asked: Option<(u64, Mono)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Inside {
+    place: usize,
+    since: Mono,
+}
+
+impl Quarantine {
+    /// Nobody is in it.
+    pub const EMPTY: Self = Self { inside: None, turn: None, asked: None };
+
+    /// Lets the worker at a place run a suspect of its role, or says that it has to ask again.
+    pub fn enter(&mut self, place: usize, role: u64, now: Mono) -> bool {
+        let is_free = self.inside.is_none_or(|inside| inside.place == place || !within(ALONE, inside.since, now));
+        if !is_free || self.has_to_give_way(role, now) {
+            // The role whose turn it is needs no word with itself.
+            if self.turn.is_none_or(|(owner, _)| owner != role) {
+                self.asked = Some((role, now));
+            }
+            return false;
+        }
+        self.inside = Some(Inside { place, since: now });
+        if self.turn.is_none_or(|(owner, _)| owner != role) {
+            self.turn = Some((role, now));
+        }
+        self.asked = self.asked.filter(|(other, _)| *other != role);
+        true
+    }
+
+    fn has_to_give_way(&self, role: u64, now: Mono) -> bool {
+        let has_had_its_turn = self.turn.is_some_and(|(owner, since)| owner == role && !within(TURN, since, now));
+        let another_waits = self.asked.is_some_and(|(other, at)| other != role && within(ASKED, at, now));
+        has_had_its_turn && another_waits
+    }
+
+    /// The run of the suspect at that place is over, or its process is.
+    pub fn leave(&mut self, place: usize) {
+        self.inside = self.inside.filter(|inside| inside.place != place);
+    }
+}
+
+fn within(length: Duration, since: Mono, now: Mono) -> bool {
+    now < since.plus(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Mono = Mono(5_000_000);
+    const ALICE: u64 = 1;
+    const BOB: u64 = 2;
+
+    fn after_ms(ms: u64) -> Mono {
+        START.plus(Duration::from_millis(ms))
+    }
+
+    #[test]
+    fn suspects_enter_one_at_a_time() {
+        let mut quarantine = Quarantine::EMPTY;
+        assert!(quarantine.enter(0, ALICE, START));
+        assert!(!quarantine.enter(1, ALICE, after_ms(999)));
+        assert!(!quarantine.enter(2, BOB, after_ms(999)));
+        quarantine.leave(0);
+        assert!(quarantine.enter(1, ALICE, after_ms(999)));
+    }
+
+    #[test]
+    fn a_long_run_keeps_others_out_for_its_beginning_only() {
+        let mut quarantine = Quarantine::EMPTY;
+        assert!(quarantine.enter(0, ALICE, START));
+        assert!(quarantine.enter(1, BOB, after_ms(1000)));
+        quarantine.leave(0);
+        assert!(!quarantine.enter(2, ALICE, after_ms(1100)), "who leaves late does not take another one's place along");
+    }
+
+    #[test]
+    fn a_role_with_many_suspects_gives_way_to_one_that_has_asked() {
+        let mut quarantine = Quarantine::EMPTY;
+        assert!(quarantine.enter(0, ALICE, START));
+        assert!(!quarantine.enter(1, BOB, after_ms(900)));
+        quarantine.leave(0);
+        assert!(!quarantine.enter(0, ALICE, after_ms(1100)), "alice has had her turn, and bob has asked");
+        assert!(quarantine.enter(1, BOB, after_ms(1150)));
+        quarantine.leave(1);
+        assert!(quarantine.enter(0, ALICE, after_ms(2200)), "now it is alice who has asked, and bob is through");
+    }
+
+    #[test]
+    fn nobody_gives_way_to_one_who_asks_no_more() {
+        let mut quarantine = Quarantine::EMPTY;
+        assert!(quarantine.enter(0, ALICE, START));
+        assert!(!quarantine.enter(1, BOB, after_ms(500)));
+        quarantine.leave(0);
+        assert!(quarantine.enter(0, ALICE, after_ms(1600)));
+    }
+}

@@ -1,0 +1,17 @@
+//! Transactions that are prepared and not yet committed.
+
+use super::statement::statement;
+use crate::owner::bracket;
+
+statement!(
+    count_young,
+    [],
+    c"SELECT 1 FROM pg_catalog.pg_prepared_xacts AS p
+      WHERE p.database = pg_catalog.current_database() AND p.prepared > pg_catalog.clock_timestamp() - '1 minute'::pg_catalog.interval LIMIT 1"
+);
+
+/// Has a transaction of this database been prepared within the last minute, the time between two audits? What it scheduled has been
+/// announced, and comes when it is committed.
+pub fn any_young() -> bool {
+    bracket(|| count_young(|s| s.query(&[], |rows| rows.len()))) > 0
+}
