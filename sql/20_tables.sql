@@ -45,6 +45,9 @@ CREATE TABLE awty.job (
     CONSTRAINT job_keep_history_is_known CHECK (keep_history IN ('all', 'ran', 'none'))
 );
 
+-- The jobs of a role, for its workers.
+CREATE INDEX job_role_idx ON awty.job (role);
+
 -- What is pending, and nothing else. One row per check.
 --
 -- Columns:

@@ -75,6 +75,7 @@ COMMENT ON COLUMN awty.tally.run_time IS 'Time of all its runs together';
 COMMENT ON COLUMN awty.tally.started_at IS 'Start of the last run';
 COMMENT ON COLUMN awty.tally.lateness IS 'Start of the last run minus its slot';
 COMMENT ON COLUMN awty.tally.crashes IS 'How often in a row the server went down while this check was about to run or running';
+COMMENT ON COLUMN awty.tally.exits IS 'How often in a row a run of this check ended its own process';
 COMMENT ON TABLE awty.intent IS 'The checks that each worker is about to run; a row that outlives a crash names the suspects';
 COMMENT ON COLUMN awty.intent.worker IS 'The worker''s seat in shared memory';
 COMMENT ON COLUMN awty.intent.check_ids IS 'Numbers of the checks, as in awty.future_job';

@@ -88,6 +88,12 @@ pub fn can_become(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     }
 }
 
+/// Is this role that one, or a member of it? Superusers are members of all.
+pub fn is_member(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
+    // SAFETY: catalog lookups in a transaction.
+    unsafe { pg_sys::is_member_of_role(member, role) }
+}
+
 /// Has this role all that it takes to be treated as the owner of the database?
 pub fn owns_database(role: pg_sys::Oid) -> bool {
     // SAFETY: catalog lookups in a transaction.
@@ -119,7 +125,8 @@ pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), Canno
         if tuple.is_null() {
             return Err(CannotConnect::NoDatabase);
         }
-        let open = (*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_database>()).datallowconn;
+        let row = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_database>();
+        let (open, owner) = (row.datallowconn, row.datdba);
         pg_sys::ReleaseSysCache(tuple);
         if !open {
             return Err(CannotConnect::NoDatabase);
@@ -139,11 +146,28 @@ pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), Canno
         let result = pg_sys::pg_database_aclcheck(database, role, connect);
         #[cfg(not(any(feature = "pg14", feature = "pg15")))]
         let result = pg_sys::object_aclcheck(pg_sys::DatabaseRelationId, database, role, connect);
-        if result != pg_sys::AclResult::ACLCHECK_OK {
+        if result != pg_sys::AclResult::ACLCHECK_OK && !may_connect_as_owner(database, owner, role) {
             return Err(CannotConnect::NoConnect);
         }
     }
     Ok(())
+}
+
+/// Has this role CONNECT as the database's owner? PostgreSQL knows who is in `pg_database_owner` only within that database, and the
+/// launcher is in none.
+///
+/// # Safety
+/// Called in a transaction.
+unsafe fn may_connect_as_owner(database: pg_sys::Oid, owner: pg_sys::Oid, role: pg_sys::Oid) -> bool {
+    let (owners, connect) = (pg_sys::Oid::from(pg_sys::ROLE_PG_DATABASE_OWNER), pg_sys::ACL_CONNECT as pg_sys::AclMode);
+    // SAFETY: catalog lookups.
+    unsafe {
+        #[cfg(any(feature = "pg14", feature = "pg15"))]
+        let result = pg_sys::pg_database_aclcheck(database, owners, connect);
+        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+        let result = pg_sys::object_aclcheck(pg_sys::DatabaseRelationId, database, owners, connect);
+        result == pg_sys::AclResult::ACLCHECK_OK && pg_sys::has_privs_of_role(role, owner)
+    }
 }
 
 /// A name as C wants it; cut at a NUL, which no name has.

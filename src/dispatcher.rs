@@ -6,7 +6,7 @@
 //! Invariant: a visit that finds nothing to do writes nothing. Runs no code of any user.
 //! Does not: run checks.
 
-use crate::board::{self, Database, State, Trouble};
+use crate::board::{self, Database, Occupancy, State, Trouble};
 use crate::error::{self, Error};
 use crate::failpoint::failpoint;
 use crate::launcher::AUDIT;
@@ -75,7 +75,8 @@ fn visit(database: pg_sys::Oid) {
 /// Is awty here, and may it run? `None` if it is not here.
 fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     let here = catalog::database();
-    transaction(|| {
+    let mut gone = Vec::new();
+    let inspected = transaction(|| {
         if !extension::lock() {
             return Verdict::Commit(None);
         }
@@ -89,7 +90,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
         };
         if state == State::Ready {
             // Before any worker can start here: their intents must not be taken for left-overs.
-            take_up_intents(before.is_none_or(|line| line.state == State::Unknown));
+            gone = take_up_intents(before.is_none_or(|line| line.state == State::Unknown));
             failpoint!("dispatcher.intents_taken");
             let first = future_job::first_per_role();
             board::write(|board| {
@@ -100,8 +101,10 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
         }
         failpoint!("dispatcher.noted");
         Verdict::Commit(Some(state))
-    })
-    .inspect(|found| {
+    });
+    inspected.inspect(|found| {
+        // By a commit that was flushed.
+        board::write(|board| board.forget_names(&gone));
         if let Some(state) = found {
             let now = clock::to_timestamp(clock::now());
             board::write(|board| {
@@ -121,27 +124,39 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     })
 }
 
-/// Takes away the intents of workers that are gone. After a crash, the checks that they name are suspects.
-fn take_up_intents(first_visit: bool) {
+/// Takes away the intents of workers that are gone. After a crash, the checks that they name are suspects. Returns the abandoned seats,
+/// with their generations, that were looked at.
+fn take_up_intents(first_visit: bool) -> Vec<(usize, u64)> {
     let here = catalog::database();
-    let (alive, clean) = board::read(|board| {
+    // In this order: whoever has written one and is not there any more by then is gone.
+    let mut intents = intent::all();
+    let (alive, gone, clean, blamed) = board::read(|board| {
         // A worker of another database may by now have the seat of one that crashed here.
-        let seats = (0_i32..).zip(&board.seats).filter(|(_, seat)| seat.is_occupied() && seat.database == here);
-        (seats.map(|(number, _)| number).collect::<Vec<i32>>(), board.clean_start)
+        let seats = || (0_i32..).zip(&board.seats).filter(|(_, seat)| seat.database == here);
+        let alive: Vec<i32> = seats().filter(|(_, seat)| seat.is_occupied()).map(|(number, _)| number).collect();
+        let gone = seats().filter(|(_, seat)| seat.occupancy == Occupancy::Abandoned);
+        let gone: Vec<(usize, u64)> = gone.map(|(number, seat)| (number as usize, seat.generation)).collect();
+        (alive, gone, board.clean_start, board.blamed)
     });
-    let mut left = intent::take_others(alive);
+    intents.retain(|intent| !alive.contains(&intent.worker));
+    let mut left = intent::take(&intents);
     if left.is_empty() || !first_visit || clean {
-        return;
+        return gone;
     }
     // Two workers may name the same check, where one helps the other; the crash counts once. What a client has locked so soon
     // after it goes uncounted this time.
-    left.sort_unstable_by_key(Vec::len);
+    left.sort_unstable_by_key(|(_, ids)| ids.len());
     let mut counted = HashSet::new();
-    for ids in left {
+    for (worker, ids) in left {
         let alone = ids.len() == 1;
-        let ids: Vec<i64> = ids.into_iter().filter(|id| counted.insert(*id)).collect();
+        let mut ids: Vec<i64> = ids.into_iter().filter(|id| counted.insert(*id)).collect();
+        if blamed.is_some_and(|place| place != (here.to_u32(), worker)) {
+            // Suspects whose runs outlasted their time in quarantine.
+            ids = tally::without_suspects(&ids);
+        }
         executor::blame(&ids, Blame::Crash, alone);
     }
+    gone
 }
 
 /// Says once, in the log, what keeps awty from running here.

@@ -80,6 +80,12 @@ pub enum Error {
     NoUsage { schema: String, role: String },
     /// A mighty role is to run a function that a lesser one may change.
     Untrusted { function: String, role: String },
+    /// A function of somebody whom the job's role has no reason to trust.
+    ForeignFunction { function: String, owner: String, role: String },
+    /// The role has as many jobs as a role may have.
+    TooManyJobs { role: String, max: i64 },
+    /// Another transaction is changing the job, and does not end.
+    JobBusy { job: String },
     /// No role of that name, or no longer.
     UnknownRole { role: String },
     /// The caller may not become this role.
@@ -136,7 +142,8 @@ impl Error {
             Error::Null { .. } => Code::ERRCODE_NULL_VALUE_NOT_ALLOWED,
             Error::Empty { .. } | Error::FunctionName { .. } => Code::ERRCODE_INVALID_NAME,
             Error::TooLong { .. } => Code::ERRCODE_NAME_TOO_LONG,
-            Error::ArgsTooLarge { .. } => Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            Error::ArgsTooLarge { .. } | Error::TooManyJobs { .. } => Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            Error::JobBusy { .. } => Code::ERRCODE_LOCK_NOT_AVAILABLE,
             Error::OutOfRange { .. } | Error::TooFar { .. } | Error::AnswerOutOfRange { .. } => {
                 Code::ERRCODE_DATETIME_FIELD_OVERFLOW
             }
@@ -164,6 +171,7 @@ impl Error {
             | Error::NoExecute { .. }
             | Error::NoUsage { .. }
             | Error::Untrusted { .. }
+            | Error::ForeignFunction { .. }
             | Error::NotMember { .. }
             | Error::NoConnect { .. }
             | Error::NotDatabaseOwner { .. } => Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
@@ -233,6 +241,11 @@ impl Error {
             Error::Untrusted { function, role } => {
                 format!("role \"{role}\" runs only functions that a superuser owns, and {function} is not one")
             }
+            Error::ForeignFunction { function, owner, .. } => {
+                format!("function {function} belongs to role \"{owner}\"")
+            }
+            Error::TooManyJobs { role, max } => format!("role \"{role}\" cannot have more than {max} jobs"),
+            Error::JobBusy { job } => format!("job \"{job}\" is being changed by another transaction"),
             Error::UnknownRole { role } => format!("role \"{role}\" does not exist"),
             Error::NotMember { role, .. } => format!("must be able to SET ROLE \"{role}\""),
             Error::NoLogin { role } => format!("role \"{role}\" is not permitted to log in"),
@@ -267,6 +280,10 @@ impl Error {
                  rights to whoever may change the function."
                     .into()
             }
+            Error::ForeignFunction { role, .. } => format!(
+                "It would run with the rights of role \"{role}\", which runs functions of its own, of roles that it is a member \
+                 of, of superusers and of who registered the job."
+            ),
             Error::AlreadyPending { id, .. } => format!("It is check {id}."),
             Error::NotOwner { .. } => "Only members of the job's role may change it.".into(),
             Error::BrokenJob { message, .. } => format!("It cannot be used: {message}."),
@@ -335,6 +352,15 @@ impl Error {
                 format!(
                     "Register the job with run_as => an ordinary role, or ALTER FUNCTION {function} OWNER TO a superuser."
                 )
+            }
+            Error::ForeignFunction { function, role, .. } => {
+                format!("ALTER FUNCTION {function} OWNER TO {};", ident(role))
+            }
+            Error::TooManyJobs { .. } => {
+                "One job serves any number of entities: pass what differs in the check's key or arguments.".into()
+            }
+            Error::JobBusy { .. } => {
+                "Try again; SELECT * FROM pg_prepared_xacts; shows transactions that wait to be committed.".into()
             }
             Error::UnknownRole { .. } => "SELECT rolname FROM pg_roles; lists the roles.".into(),
             Error::NotMember { role, caller } => format!("GRANT {} TO {};", ident(role), ident(caller)),

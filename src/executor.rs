@@ -298,13 +298,13 @@ impl Bench<'_> {
 /// `false` if one that was alone could not be counted, because a client has it locked.
 pub fn blame(ids: &[i64], blame: Blame, alone: bool) -> bool {
     let counted = tally::count(ids, blame);
-    if let [id] = ids
+    if let [id] = *ids
         && alone
         && counted
     {
         let most = settings::max_crashes();
-        if tally::hold(*id, most) {
-            error::log::check_held(*id, most);
+        if tally::hold(id, most) {
+            error::log::check_held(id, most);
         }
     }
     counted || !alone

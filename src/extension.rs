@@ -61,8 +61,8 @@ pub fn table(name: &CStr) -> Option<pg_sys::Oid> {
     held.or_else(|| catalog::table(name))
 }
 
-/// The first locks of a transaction on awty's rows: they keep DROP EXTENSION out until it ends. `false` if the extension is
-/// gone, so that there is nothing to do.
+/// The first locks of a transaction on awty's rows: they keep DROP EXTENSION out until it ends. Locks that the transaction has
+/// already are had again at once. `false` if the extension is gone, so that there is nothing to do.
 pub fn lock() -> bool {
     lock_with(MODE)
 }
@@ -87,26 +87,6 @@ fn lock_with(history: pg_sys::LOCKMODE) -> bool {
                 pg_sys::UnlockRelationOid(*busy, *mode);
             }
         }
-    }
-}
-
-/// The same once in a transaction, for what a session does: DROP EXTENSION locks the relations one after the other, in no
-/// order that could be relied on, and would meet a session that takes them in its own.
-pub fn lock_once() {
-    thread_local! {
-        static LOCKED_IN: Cell<Option<u32>> = const { Cell::new(None) };
-    }
-    // SAFETY: this process's own entry, of which it is the only one to change this field.
-    let transaction = unsafe {
-        #[cfg(any(feature = "pg17", feature = "pg18"))]
-        let transaction = (*pg_sys::MyProc).vxid.lxid;
-        #[cfg(not(any(feature = "pg17", feature = "pg18")))]
-        let transaction = (*pg_sys::MyProc).lxid;
-        transaction
-    };
-    if LOCKED_IN.replace(Some(transaction)) != Some(transaction) {
-        // Without the extension, the next statement says what is missing.
-        lock();
     }
 }
 

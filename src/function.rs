@@ -96,14 +96,20 @@ pub fn of_job(job: &Job) -> Result<Function> {
         static KNOWN: RefCell<HashMap<Key, (u64, Function)>> = RefCell::default();
     }
     watch_catalogs();
-    let key = Key { schema: job.schema.clone(), name: job.function.clone(), role: job.role, set_based: job.set_based };
+    let key = Key {
+        schema: job.schema.clone(),
+        name: job.function.clone(),
+        role: job.role,
+        registered_by: job.registered_by,
+        set_based: job.set_based,
+    };
     let epoch = EPOCH.load(Ordering::Relaxed);
     if let Some((then, function)) = KNOWN.with_borrow(|known| known.get(&key).copied())
         && then == epoch
     {
         return Ok(function);
     }
-    let function = resolve(&job.schema, &job.function, job.role, Some(job.set_based))
+    let function = resolve(&job.schema, &job.function, job.role, job.registered_by, Some(job.set_based))
         .map_err(|error| Error::OfJob { job: job.name.to_string(), error: Box::new(error) })?;
     KNOWN.with_borrow_mut(|known| known.insert(key, (epoch, function)));
     Ok(function)
@@ -114,6 +120,7 @@ struct Key {
     schema: Text,
     name: Text,
     role: pg_sys::Oid,
+    registered_by: pg_sys::Oid,
     set_based: bool,
 }
 
@@ -141,8 +148,15 @@ unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, _cache: i32, _hash
     EPOCH.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The function of that name, if `role` may run it as a job. `form` asks for one of the two forms; `None` for either.
-pub fn resolve(schema: &Text, name: &Text, role: pg_sys::Oid, form: Option<bool>) -> Result<Function> {
+/// The function of that name, if `role` may run it as a job that `registered_by` has registered. `form` asks for one of the two
+/// forms; `None` for either.
+pub fn resolve(
+    schema: &Text,
+    name: &Text,
+    role: pg_sys::Oid,
+    registered_by: pg_sys::Oid,
+    form: Option<bool>,
+) -> Result<Function> {
     let label = format!("{}.{}", quoted(schema), quoted(name));
     if schema.as_bytes().starts_with(b"pg_temp") {
         return Err(Error::TemporaryFunction { function: label });
@@ -168,15 +182,17 @@ pub fn resolve(schema: &Text, name: &Text, role: pg_sys::Oid, form: Option<bool>
     if !found.may_use_schema {
         return Err(Error::NoUsage { schema: schema.to_string(), role: catalog::role_label(role) });
     }
-    if !found.may_execute {
-        let array = if set_based { "[]" } else { "" };
-        let function = format!("{label}(awty.future_job{array})");
-        return Err(Error::NoExecute { function, role: catalog::role_label(role) });
-    }
+    let signature = || format!("{label}(awty.future_job{})", if set_based { "[]" } else { "" });
     if !found.owned_by_superuser && store::is_mighty(role) {
-        let array = if set_based { "[]" } else { "" };
-        let function = format!("{label}(awty.future_job{array})");
-        return Err(Error::Untrusted { function, role: catalog::role_label(role) });
+        return Err(Error::Untrusted { function: signature(), role: catalog::role_label(role) });
+    }
+    // A name may have come to stand for a function of somebody else's since it was registered.
+    if !found.owned_by_superuser && found.owner != registered_by && !catalog::is_member(role, found.owner) {
+        let owner = catalog::role_label(found.owner);
+        return Err(Error::ForeignFunction { function: signature(), owner, role: catalog::role_label(role) });
+    }
+    if !found.may_execute {
+        return Err(Error::NoExecute { function: signature(), role: catalog::role_label(role) });
     }
     Ok(Function { oid: found.oid, set_based })
 }

@@ -48,7 +48,8 @@ pub extern "C-unwind" fn awty_launcher_main(_argument: pg_sys::Datum) {
         pg_sys::on_shmem_exit(Some(at_exit), pg_sys::Datum::from(0));
         board::launcher_is(&raw mut (*pg_sys::MyProc).procLatch);
     }
-    let mut launcher = Launcher { databases: Databases::new(), staff: Staff::default(), enabled: None, stuck: HashSet::new() };
+    let mut launcher =
+        Launcher { databases: Databases::new(), staff: Staff::default(), enabled: None, stuck: HashSet::new() };
     process::report(None);
     loop {
         process::answer_signals();

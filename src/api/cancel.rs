@@ -2,9 +2,9 @@
 
 use super::args::{Args, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB};
 use super::rights;
-use crate::{clock, hint};
 use crate::error::Result;
 use crate::store::{future_job, history, job};
+use crate::{clock, hint};
 use awty_core::Outcome;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;

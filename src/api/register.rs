@@ -36,11 +36,13 @@ fn register_job(args: &Args) -> Result<()> {
     let function = args.name(1, "function", MAX_FUNCTION)?;
     let options = options(args, Options { slot: None, limits: Limits::defaults(settings::slot()) }, true)?;
     let role = run_as(args.optional_role(11)?)?;
+    check_quota(role)?;
     let (schema, function) = function::parse(&function)?;
-    let set_based = function::resolve(&schema, &function, role, None)?.set_based;
-    let job = Job { name, schema, function, role, set_based, options, paused: false, resumed_at: None };
+    let registered_by = catalog::current_role();
+    let set_based = function::resolve(&schema, &function, role, registered_by, None)?.set_based;
+    let job = Job { name, schema, function, role, set_based, options, paused: false, resumed_at: None, registered_by };
     origin::claim_if_new();
-    if !job::insert(&job, catalog::current_role(), clock::now()) {
+    if !job::insert(&job, clock::now()) {
         return Err(Error::JobExists { job: job.name.to_string() });
     }
     hint::visit_at_commit(false);
@@ -57,13 +59,14 @@ fn alter_job(args: &Args) -> Result<()> {
     let role = args.optional_role(11)?;
     if let Some(role) = role {
         job.role = run_as(Some(role))?;
+        check_quota(job.role)?;
     }
     let function = args.optional_name(1, "function", MAX_FUNCTION)?;
     if let Some(function) = &function {
         (job.schema, job.function) = function::parse(function)?;
     }
     if role.is_some() || function.is_some() {
-        job.set_based = function::resolve(&job.schema, &job.function, job.role, None)?.set_based;
+        job.set_based = function::resolve(&job.schema, &job.function, job.role, job.registered_by, None)?.set_based;
     }
     job::update(&job);
     hint::visit_at_commit(false);
@@ -73,12 +76,12 @@ fn alter_job(args: &Args) -> Result<()> {
 fn unregister_job(args: &Args) -> Result<i32> {
     rights::gate("awty.unregister()")?;
     let name = args.name(0, "job", MAX_JOB)?;
-    // A job whose row is broken must be possible to get rid of, by a superuser at least.
-    match job::find(&name) {
+    match rights::own_job(&name) {
+        // A job whose row is broken must be possible to get rid of, by a superuser at least.
         // SAFETY: a getter.
-        Some(Err(_)) if unsafe { pg_sys::superuser() } => {}
-        _ => {
-            rights::own_job(&name)?;
+        Err(Error::BrokenJob { .. }) if unsafe { pg_sys::superuser() } => {}
+        own => {
+            own?;
         }
     }
     let ids = future_job::lock_job(&name);
@@ -86,6 +89,16 @@ fn unregister_job(args: &Args) -> Result<i32> {
     let ended = history::end(&ids, Outcome::Cancelled, clock::now(), None);
     job::delete(&name);
     Ok(i32::try_from(ended).unwrap_or(i32::MAX))
+}
+
+/// A role may have so many jobs: each inspection and each worker of the role reads all of them.
+const MAX_JOBS: i64 = 10_000;
+
+fn check_quota(role: pg_sys::Oid) -> Result<()> {
+    if job::count(role, MAX_JOBS) < MAX_JOBS {
+        return Ok(());
+    }
+    Err(Error::TooManyJobs { role: catalog::role_label(role), max: MAX_JOBS })
 }
 
 /// Whose rights the job gets: the caller's, or those of a role that the caller may become.

@@ -27,13 +27,18 @@ pub fn gate(function: &'static str) -> Result<()> {
             return Err(Error::Restricted { function });
         }
     }
-    extension::lock_once();
+    // Without the extension, the next statement says what is missing.
+    extension::lock();
     Ok(())
 }
 
 /// The job of that name.
 pub fn job(name: &Text) -> Result<Job> {
-    match job::find(name) {
+    known(name, job::find(name))
+}
+
+fn known(name: &Text, found: Option<std::result::Result<Job, String>>) -> Result<Job> {
+    match found {
         Some(Ok(job)) => Ok(job),
         Some(Err(message)) => Err(Error::BrokenJob { job: name.to_string(), message }),
         None => {
@@ -58,10 +63,16 @@ pub fn may_schedule(job: &Job) -> bool {
         || job::allowed(&job.name).into_iter().any(|role| catalog::can_become(caller, role))
 }
 
-/// The job of that name, if the caller is a member of its role.
+/// The job of that name, if the caller is a member of its role; locked first, and judged as it is then.
 pub fn own_job(name: &Text) -> Result<Job> {
-    let job = job(name)?;
+    let job = known(name, job::lock(name))?;
     if owns(&job) { Ok(job) } else { Err(Error::NotOwner { job: job.name.to_string() }) }
+}
+
+/// The job of that name, if the caller may schedule checks of it; otherwise it does not exist.
+pub fn visible_job(name: &Text) -> Result<Job> {
+    let job = job(name)?;
+    if may_schedule(&job) { Ok(job) } else { known(name, None) }
 }
 
 /// The job of that name, if the caller may schedule checks of it.

@@ -31,7 +31,7 @@ fn next_slot(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<Tim
     let args = Args::new(fcinfo);
     let Some(time) = args.time(0, "t")? else { return Ok(None) };
     let width = match args.optional_name(1, "job", MAX_JOB)? {
-        Some(name) => rights::schedulable_job(&name)?.options.limits.width,
+        Some(name) => rights::visible_job(&name)?.options.limits.width,
         None => crate::settings::slot(),
     };
     Ok(TimestampWithTimeZone::try_from(clock::to_timestamp(width.due(time, clock::now()))).ok())

@@ -10,6 +10,7 @@
 //! Does not: decide (see `awty_core::plan`), read a table, or hold its lock while it waits for anything.
 
 mod database;
+mod marks;
 mod role;
 mod seat;
 
@@ -41,6 +42,8 @@ pub struct Board {
     wakes_at: Timestamp,
     /// Was the server shut down in good order before this start?
     pub clean_start: bool,
+    /// The suspect that was in quarantine when the server went down: that crash is blamed on no other suspect.
+    pub blamed: Option<marks::Place>,
     /// Raised by each `awty.adopt()`, so that sessions look again.
     pub adoptions: u64,
     /// Raised by each start of a worker: what `last_served` counts in.
@@ -70,7 +73,8 @@ impl Board {
         Self {
             launcher: 0,
             wakes_at: NEVER,
-            clean_start: clean::was_clean(),
+            clean_start: marks::was_clean(),
+            blamed: marks::was_quarantined(),
             adoptions: 0,
             served: 0,
             waiting: 0,
@@ -155,6 +159,14 @@ impl Board {
         }
         for seat in self.seats.iter_mut().filter(|seat| seat.database == oid) {
             seat.forget_abandoned();
+        }
+    }
+
+    /// `awty.intent` names nothing any more of what these workers, by seat and generation, were about.
+    pub fn forget_names(&mut self, gone: &[(usize, u64)]) {
+        for &(index, generation) in gone {
+            let seat = &mut self.seats[index];
+            seat.named &= seat.generation != generation || seat.occupancy != Occupancy::Abandoned;
         }
     }
 
@@ -257,8 +269,7 @@ pub fn request_visit(database: pg_sys::Oid, adopted: bool) {
 pub fn take_wanted_visits(mono: Mono) -> Vec<pg_sys::Oid> {
     write(|board| {
         let lines = board.databases.iter_mut().filter(|line| line.oid != pg_sys::InvalidOid);
-        let is_wanted =
-            |line: &mut Database| std::mem::take(&mut line.visit_wanted) || line.dead_rows.are_many(mono);
+        let is_wanted = |line: &mut Database| std::mem::take(&mut line.visit_wanted) || line.dead_rows.are_many(mono);
         lines.filter_map(|line| is_wanted(line).then_some(line.oid)).collect()
     })
 }
@@ -281,34 +292,4 @@ pub fn launcher_sleeps_until(wakes_at: Timestamp) {
 /// What the monotonic clock says, for lines that hold `None` as 0.
 pub(crate) fn moment(mono: Mono) -> i64 {
     mono.0.max(1)
-}
-
-mod clean {
-    //! Whether the server was last shut down in good order.
-    //!
-    //! After a crash, the checks that were about to run are suspects; after an orderly stop they are not, although their
-    //! intent is still there. PostgreSQL does not tell an extension which of the two it was, so the postmaster leaves a
-    //! file when it ends well, as pg_stat_statements does.
-
-    use pgrx::{pg_guard, pg_sys};
-
-    /// Relative to the data directory, where each process of the server works.
-    const MARK: &str = "pg_stat/awty_clean";
-
-    /// Called in the postmaster, when shared memory is made.
-    pub fn was_clean() -> bool {
-        let clean = std::fs::remove_file(MARK).is_ok();
-        // SAFETY: the callback takes no argument and lives as long as the library, which is never unloaded.
-        unsafe { pg_sys::on_shmem_exit(Some(leave_mark), pg_sys::Datum::from(0)) };
-        clean
-    }
-
-    #[pg_guard]
-    extern "C-unwind" fn leave_mark(code: i32, _argument: pg_sys::Datum) {
-        // SAFETY: a flag that each process sets when it starts.
-        if code == 0 && !unsafe { pg_sys::IsUnderPostmaster } {
-            // Without the mark, checks are run alone that need not be: no harm.
-            let _ = std::fs::write(MARK, "");
-        }
-    }
 }

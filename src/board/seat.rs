@@ -5,6 +5,7 @@
 //! `pg_advisory_unlock_all()` (one of the other kind would be). Like a lock it dies with its process: the seat is given
 //! back when the process ends, and all seats are new after a crash.
 
+use super::marks;
 use crate::run::timer::GRACE;
 use crate::settings::MAX_BATCH;
 use awty_core::Mono;
@@ -13,6 +14,9 @@ use std::time::Duration;
 
 /// What a worker has taken on is left to it until it has been in one run for so long.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// The dispatcher takes away what `awty.intent` says of an abandoned run within moments. Suspects wait for that no longer than so, in
+/// microseconds.
+const CLEARED: i64 = 5_000_000;
 /// A run that goes on for so long after its second strike is one that nothing stops.
 const STUCK: Duration = Duration::from_secs(1);
 
@@ -52,8 +56,12 @@ pub struct Seat {
     /// The address of its latch.
     pub latch: usize,
     pub run: Option<Run>,
+    /// May `awty.intent` name the checks of its worker?
+    pub named: bool,
     /// Was the run that it abandoned terminated because it ignored its timeout?
     pub overran: bool,
+    /// When its worker was gone.
+    left_at: Mono,
     /// Since when it has been working without a pause (monotonic microseconds); 0: it is waiting.
     pub busy_since: i64,
     /// When a worker was asked for (monotonic microseconds).
@@ -106,7 +114,9 @@ impl Seat {
         pid: 0,
         latch: 0,
         run: None,
+        named: false,
         overran: false,
+        left_at: Mono(0),
         busy_since: 0,
         asked_at: 0,
         wants_help: false,
@@ -137,6 +147,7 @@ impl Seat {
 
     /// Gives the seat back.
     pub fn free(&mut self) {
+        self.named = false;
         self.occupancy = Occupancy::Free;
         self.pid = 0;
         self.latch = 0;
@@ -146,8 +157,9 @@ impl Seat {
     }
 
     /// Leaves the seat, but not its claim: the run is still to be seen to. `overran` says that it was over its time.
-    fn abandon(&mut self, overran: bool) {
+    fn abandon(&mut self, overran: bool, now: Mono) {
         self.occupancy = Occupancy::Abandoned;
+        self.left_at = now;
         self.overran = overran;
         self.pid = 0;
         self.latch = 0;
@@ -234,12 +246,36 @@ impl super::Board {
 
     /// Leaves a seat whose run ended its worker. A role has at most one such seat in a database, so that nobody takes the places of
     /// others: an older one gives way.
-    pub fn abandon(&mut self, index: usize, overran: bool) {
+    pub fn abandon(&mut self, index: usize, overran: bool, now: Mono) {
         let (database, role) = (self.seats[index].database, self.seats[index].role);
         for seat in self.seats.iter_mut().filter(|seat| seat.database == database && seat.role == role) {
             seat.forget_abandoned();
         }
-        self.seats[index].abandon(overran);
+        self.seats[index].abandon(overran, now);
+    }
+
+    /// Lets the worker at a place run a suspect, if it is its turn and nobody else would be blamed for it: `awty.intent` still names
+    /// what an abandoned run was about, until the dispatcher has been there.
+    pub fn enter_quarantine(&mut self, seat: usize, now: Mono) -> bool {
+        let blamed =
+            |other: &Seat| other.occupancy == Occupancy::Abandoned && other.named && now.since(other.left_at) < CLEARED;
+        if self.seats.iter().any(blamed) {
+            return false;
+        }
+        let role = u64::from(self.seats[seat].database.to_u32()) << 32 | u64::from(self.seats[seat].role.to_u32());
+        let entered = self.quarantine.enter(seat, role, now);
+        if entered {
+            let place = (self.seats[seat].database.to_u32(), i32::try_from(seat).unwrap_or(i32::MAX));
+            marks::set_quarantined(Some(place));
+        }
+        entered
+    }
+
+    /// The suspect at that place has run, or its process is gone.
+    pub fn leave_quarantine(&mut self, seat: usize) {
+        if self.quarantine.leave(seat) {
+            marks::set_quarantined(None);
+        }
     }
 
     /// What was taken on from a seat has been run.

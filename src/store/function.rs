@@ -15,6 +15,7 @@ pub struct Found {
     pub result: pg_sys::Oid,
     pub may_execute: bool,
     pub may_use_schema: bool,
+    pub owner: pg_sys::Oid,
     pub owned_by_superuser: bool,
 }
 
@@ -23,10 +24,10 @@ statement!(
     [TEXTOID, TEXTOID, OIDOID, OIDOID],
     c"SELECT p.oid, p.prokind, p.proretset, p.prorettype,
              pg_catalog.has_function_privilege($4, p.oid, 'EXECUTE'), o.rolsuper,
-             pg_catalog.has_schema_privilege($4, n.oid, 'USAGE')
+             pg_catalog.has_schema_privilege($4, n.oid, 'USAGE'), p.proowner
       FROM pg_catalog.pg_namespace AS n
       JOIN pg_catalog.pg_proc AS p ON p.pronamespace = n.oid
-      JOIN pg_catalog.pg_authid AS o ON o.oid = p.proowner
+      JOIN pg_catalog.pg_roles AS o ON o.oid = p.proowner
       WHERE n.nspname = $1::pg_catalog.name AND p.proname = $2::pg_catalog.name
         AND p.pronargs = 1 AND p.proargtypes[0] = $3"
 );
@@ -37,7 +38,7 @@ statement!(
     select_mighty,
     [OIDOID],
     c"SELECT EXISTS (
-          SELECT FROM pg_catalog.pg_authid AS p
+          SELECT FROM pg_catalog.pg_roles AS p
           WHERE (p.rolsuper OR p.rolbypassrls OR p.rolcreaterole OR p.rolreplication
                  OR p.rolname LIKE 'pg\\_%' AND p.rolname <> 'pg_database_owner')
             AND pg_catalog.pg_has_role($1, p.oid, 'MEMBER'))"
@@ -64,6 +65,7 @@ pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid
                     may_execute: rows.first(5)?,
                     owned_by_superuser: rows.first(6)?,
                     may_use_schema: rows.first(7)?,
+                    owner: rows.first(8)?,
                 })
             })
         })

@@ -133,7 +133,7 @@ statement!(
           SELECT f.id FROM awty.future_job AS f
           WHERE f.job = j.name AND NOT f.held AND f.next_check_at <= $1 ORDER BY f.next_check_at LIMIT $2
       ) AS o
-      WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_authid AS r WHERE r.oid = j.role::pg_catalog.oid) LIMIT $2"
+      WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid = j.role::pg_catalog.oid) LIMIT $2"
 );
 
 statement!(

@@ -15,16 +15,20 @@ statement!(
 
 statement!(delete_one, [INT4OID], c"DELETE FROM awty.intent WHERE worker = $1");
 
-// One id per row: an array that an administrator has written need not be one of this program's.
+statement!(select_all, [], c"SELECT i.worker, i.xmin::pg_catalog.text::pg_catalog.int8 FROM awty.intent AS i");
+
+// Each as it was read: a worker that has come meanwhile has written its own. One id per row, because an array that an administrator
+// has written need not be one of this program's.
 statement!(
-    delete_others,
-    [INT4ARRAYOID],
-    c"WITH gone AS (DELETE FROM awty.intent WHERE NOT worker = ANY ($1) RETURNING worker, check_ids)
+    delete_read,
+    [INT4ARRAYOID, INT8ARRAYOID],
+    c"WITH gone AS (
+          DELETE FROM awty.intent AS i USING ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS r (worker, xid)
+          WHERE i.worker = r.worker AND i.xmin::pg_catalog.text::pg_catalog.int8 = r.xid
+          RETURNING i.worker, i.check_ids)
       SELECT g.worker, u.id FROM gone AS g CROSS JOIN LATERAL pg_catalog.unnest(g.check_ids) AS u (id)
       WHERE u.id IS NOT NULL"
 );
-
-statement!(count_others, [INT4ARRAYOID], c"SELECT 1 FROM awty.intent WHERE NOT worker = ANY ($1) LIMIT 1");
 
 fn array<T: IntoDatum>(values: Vec<T>) -> Arg
 where
@@ -43,21 +47,41 @@ pub fn clear(worker: i32) {
     bracket(|| delete_one(|s| s.execute(&[arg(worker)])));
 }
 
-/// Takes away the intents of workers that are not among those given, and returns the checks that each of them named.
-pub fn take_others(workers: Vec<i32>) -> Vec<Vec<i64>> {
+/// An intent as it was read.
+#[derive(Clone, Copy)]
+pub struct Read {
+    pub worker: i32,
+    xid: i64,
+}
+
+/// All intents.
+pub fn all() -> Vec<Read> {
     bracket(|| {
-        // Looks first, so that an idle database is not written to.
-        if count_others(|s| s.query(&[array(workers.clone())], |rows| rows.len())) == 0 {
-            return Vec::new();
-        }
-        let mut named: BTreeMap<i32, Vec<i64>> = BTreeMap::new();
-        delete_others(|s| {
-            s.query(&[array(workers)], |rows| {
+        select_all(|s| {
+            s.query(&[], |rows| {
+                (0..rows.len())
+                    .filter_map(|row| Some(Read { worker: rows.get(row, 1)?, xid: rows.get(row, 2)? }))
+                    .collect()
+            })
+        })
+    })
+}
+
+/// Takes these away as they were read, and returns the checks that each of them named, by worker. An idle database is not written to.
+pub fn take(read: &[Read]) -> Vec<(i32, Vec<i64>)> {
+    if read.is_empty() {
+        return Vec::new();
+    }
+    let (workers, xids): (Vec<i32>, Vec<i64>) = read.iter().map(|intent| (intent.worker, intent.xid)).unzip();
+    let mut named: BTreeMap<i32, Vec<i64>> = BTreeMap::new();
+    bracket(|| {
+        delete_read(|s| {
+            s.query(&[array(workers), array(xids)], |rows| {
                 for (worker, id) in (0..rows.len()).filter_map(|row| Some((rows.get(row, 1)?, rows.get(row, 2)?))) {
                     named.entry(worker).or_default().push(id);
                 }
             });
         });
-        named.into_values().collect()
-    })
+    });
+    named.into_iter().collect()
 }

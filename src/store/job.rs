@@ -2,17 +2,24 @@
 
 use super::statement::{Rows, statement};
 use super::{arg, from_timestamptz, time};
-use crate::owner::bracket;
+use crate::error::Error;
+use crate::owner::{self, bracket};
 use crate::text::Text;
 use crate::{catalog, clock, extension, settings};
 use awty_core::{Limits, Time, Width};
 use chrono::TimeDelta;
 use pgrx::datum::Interval;
 use pgrx::pg_sys;
+use pgrx::prelude::{PgSqlErrorCode, PgTryBuilder};
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ffi::CStr;
+use std::panic::AssertUnwindSafe;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// A change of a job waits so long for another one, as a setting and in milliseconds. A prepared transaction may hold its lock for days.
+const PATIENCE: (&CStr, i32) = (c"5s", 5_000);
 
 /// A registered job.
 #[derive(Clone)]
@@ -25,6 +32,7 @@ pub struct Job {
     pub options: Options,
     pub paused: bool,
     pub resumed_at: Option<Time>,
+    pub registered_by: pg_sys::Oid,
 }
 
 /// The options of a job, as they stand in the table.
@@ -39,15 +47,29 @@ statement!(
     select_one,
     [TEXTOID],
     c"SELECT name, function_schema, function_name, role::pg_catalog.oid, set_based, slot, timeout, max_checks, max_horizon,
-             max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at
+             max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at, registered_by::pg_catalog.oid
       FROM awty.job WHERE name = $1"
+);
+
+statement!(
+    lock_one,
+    [TEXTOID],
+    c"SELECT name, function_schema, function_name, role::pg_catalog.oid, set_based, slot, timeout, max_checks, max_horizon,
+             max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at, registered_by::pg_catalog.oid
+      FROM awty.job WHERE name = $1 FOR UPDATE"
+);
+
+statement!(
+    count_of_role,
+    [OIDOID, INT8OID],
+    c"SELECT pg_catalog.count(*) FROM (SELECT 1 FROM awty.job AS j WHERE j.role = $1 LIMIT $2) AS counted"
 );
 
 statement!(
     select_of_role,
     [OIDOID],
     c"SELECT name, function_schema, function_name, role::pg_catalog.oid, set_based, slot, timeout, max_checks, max_horizon,
-             max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at
+             max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at, registered_by::pg_catalog.oid
       FROM awty.job WHERE role = $1 ORDER BY name"
 );
 
@@ -139,6 +161,7 @@ fn read(rows: &Rows, row: usize) -> Result<Job, (Text, String)> {
             options,
             paused: rows.get(row, 15).unwrap_or(false),
             resumed_at: rows.get(row, 16).map(from_timestamptz),
+            registered_by: rows.get(row, 17).unwrap_or(pg_sys::InvalidOid),
             name: name.clone(),
         })
     })
@@ -170,11 +193,13 @@ pub fn width(slot: Option<TimeDelta>) -> Result<Width, String> {
     Ok(awty_core::slot::effective(own, settings::slot()))
 }
 
-/// The job of that name, or what is wrong with its row. A job that was found is remembered until the table changes.
+/// The job of that name as it is now, or what is wrong with its row. A job that was found is remembered until the table changes.
 pub fn find(name: &Text) -> Option<Result<Job, String>> {
     thread_local! {
         static KNOWN: RefCell<HashMap<Text, (u64, Job)>> = RefCell::default();
     }
+    // SAFETY: takes in what other sessions have changed; a transaction is open.
+    unsafe { pg_sys::AcceptInvalidationMessages() };
     let epoch = epoch();
     if let Some((then, mut job)) = KNOWN.with_borrow(|known| known.get(name).cloned())
         && then == epoch
@@ -188,15 +213,51 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
     }
     let found = bracket(|| {
         select_one(|s| {
-            s.query(&[Some(name.datum())], |rows| {
+            s.query_latest(&[Some(name.datum())], |rows| {
                 (rows.len() > 0).then(|| read(rows, 0).map_err(|(_, message)| message))
             })
         })
     });
-    if let Some(Ok(job)) = &found {
+    // SAFETY: a getter.
+    if let Some(Ok(job)) = &found
+        && !unsafe { pg_sys::IsInParallelMode() }
+    {
         KNOWN.with_borrow_mut(|known| known.insert(name.clone(), (epoch, job.clone())));
     }
     found
+}
+
+/// The job of that name, locked against other changes until the transaction ends, or what is wrong with its row. Another transaction
+/// that is changing it is waited for, but not for long.
+pub fn lock(name: &Text) -> Option<Result<Job, String>> {
+    waiting_for(name, || {
+        lock_one(|s| {
+            s.query(&[Some(name.datum())], |rows| {
+                (rows.len() > 0).then(|| read(rows, 0).map_err(|(_, message)| message))
+            })
+        })
+    })
+}
+
+/// Runs a statement that may have to wait for another transaction's change of this job.
+fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {
+    PgTryBuilder::new(AssertUnwindSafe(|| {
+        bracket(|| {
+            // SAFETY: a setting of this session, in milliseconds; 0 for no limit.
+            let own = unsafe { pg_sys::LockTimeout };
+            if own == 0 || own > PATIENCE.1 {
+                owner::set_local(c"lock_timeout", PATIENCE.0);
+            }
+            run()
+        })
+    }))
+    .catch_when(PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE, |_| Error::JobBusy { job: name.to_string() }.raise())
+    .execute()
+}
+
+/// How many jobs a role has, counted up to a limit.
+pub fn count(role: pg_sys::Oid, limit: i64) -> i64 {
+    bracket(|| count_of_role(|s| s.query_latest(&[arg(role), arg(limit)], |rows| rows.first(1)))).unwrap_or(0)
 }
 
 /// Counts the changes of `awty.job` that this session has heard of: of its own at once, of others at the start of each
@@ -234,7 +295,7 @@ pub fn of_role(role: pg_sys::Oid) -> Vec<Result<Job, (Text, String)>> {
 pub fn allowed(name: &Text) -> Vec<pg_sys::Oid> {
     bracket(|| {
         select_allowed(|s| {
-            s.query(&[Some(name.datum())], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect())
+            s.query_latest(&[Some(name.datum())], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect())
         })
     })
 }
@@ -251,10 +312,10 @@ pub fn names_for(role: pg_sys::Oid) -> Vec<String> {
 }
 
 /// Writes a new job; `false` if one of that name is there.
-pub fn insert(job: &Job, registered_by: pg_sys::Oid, now: Time) -> bool {
+pub fn insert(job: &Job, now: Time) -> bool {
     let mut args = row(job).to_vec();
-    args.extend([arg(registered_by), time(now)]);
-    bracket(|| insert_one(|s| s.execute(&args))) == 1
+    args.extend([arg(job.registered_by), time(now)]);
+    waiting_for(&job.name, || insert_one(|s| s.execute(&args))) == 1
 }
 
 /// Writes a job's function, role and options; `false` if it is gone.

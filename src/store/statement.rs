@@ -51,6 +51,26 @@ impl Statement {
 
     /// Executes and hands the rows to `read`; what it returns must not borrow from them.
     pub fn query<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
+        self.run(args, false, read)
+    }
+
+    /// Reads what is committed now, whatever snapshot the caller's transaction has. In a parallel query, where PostgreSQL allows no
+    /// other snapshot, it is that one.
+    pub fn query_latest<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
+        // SAFETY: a getter.
+        if unsafe { pg_sys::IsInParallelMode() } {
+            return self.run(args, true, read);
+        }
+        // SAFETY: a snapshot that is popped again, or by the abort.
+        unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot()) };
+        let result = self.run(args, true, read);
+        // SAFETY: as above.
+        unsafe { pg_sys::PopActiveSnapshot() };
+        result
+    }
+
+    /// `read_only`: by the active snapshot, as it is.
+    fn run<R>(&self, args: &[Arg], read_only: bool, read: impl FnOnce(&Rows) -> R) -> R {
         assert_eq!(args.len(), self.types.len(), "wrong number of parameters");
         let mut values: Vec<pg_sys::Datum> = args.iter().map(|arg| arg.unwrap_or(pg_sys::Datum::from(0))).collect();
         let nulls: Vec<std::ffi::c_char> =
@@ -60,7 +80,7 @@ impl Statement {
         unsafe {
             pg_sys::SPI_connect();
             let plan = self.prepared();
-            let code = pg_sys::SPI_execute_plan(plan, values.as_mut_ptr(), nulls.as_ptr(), false, 0);
+            let code = pg_sys::SPI_execute_plan(plan, values.as_mut_ptr(), nulls.as_ptr(), read_only, 0);
             assert!(code >= 0, "a statement of awty failed with SPI code {code}");
             let result = read(&Rows { table: pg_sys::SPI_tuptable, processed: pg_sys::SPI_processed });
             pg_sys::SPI_finish();

@@ -48,6 +48,13 @@ statement!(
 );
 
 statement!(
+    select_unsuspected,
+    [INT8ARRAYOID],
+    c"SELECT c.id FROM pg_catalog.unnest($1) AS c (id)
+      WHERE NOT EXISTS (SELECT FROM awty.tally AS t WHERE t.check_id = c.id AND t.crashes > 0)"
+);
+
+statement!(
     absolve_one,
     [INT8OID],
     c"UPDATE awty.tally SET crashes = 0, exits = 0 WHERE check_id = $1 AND crashes + exits > 0"
@@ -88,6 +95,15 @@ pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Blame)> {
             s.query(&[arg(role)], |rows| {
                 (0..rows.len()).filter_map(|row| Some((rows.get(row, 1)?, blame(rows.get(row, 2)?)))).collect()
             })
+        })
+    })
+}
+
+/// Those of the checks that no crash has been counted against.
+pub fn without_suspects(ids: &[i64]) -> Vec<i64> {
+    bracket(|| {
+        select_unsuspected(|s| {
+            s.query(&[arg(ids.to_vec())], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect())
         })
     })
 }

@@ -12,11 +12,11 @@
 
 use crate::board::{self, NEVER};
 use crate::clock::{self, Timestamp};
+use crate::launcher::AUDIT;
 use crate::store::future_job::{self, Candidate, Cursor};
 use crate::store::job::{self, Job};
 use crate::store::origin;
 use crate::store::prepared;
-use crate::launcher::AUDIT;
 use crate::store::tally::{self, Blame};
 use crate::worker::seat::MySeat;
 use crate::{catalog, extension, settings};
@@ -183,7 +183,9 @@ impl Agenda {
             }
         }
         // Those least suspected first: they are cleared before the worst of them gets its chance.
-        tasks.sort_by_key(|task| task.checks.iter().filter_map(|check| self.suspicion(check.id)).map(|(rank, _)| rank).max());
+        tasks.sort_by_key(|task| {
+            task.checks.iter().filter_map(|check| self.suspicion(check.id)).map(|(rank, _)| rank).max()
+        });
         Some(tasks)
     }
 

@@ -282,7 +282,9 @@ impl Worker {
                 Verdict::Commit(true)
             })
         });
-        self.intent = true;
+        if !std::mem::replace(&mut self.intent, true) {
+            self.seat.set_named(true);
+        }
         self.flushing += Duration::from_micros(clock::mono().since(began).unsigned_abs());
         failpoint!("intent.flushed");
         match written {
@@ -322,7 +324,14 @@ impl Worker {
     /// Where the checks of a task are run.
     fn bench<'a>(&self, task: &'a Task, suspect: bool) -> Bench<'a> {
         let able_since = self.agenda.able_since(&task.job);
-        Bench { seat: self.seat.index(), able_since, suspect, job: &task.job, called: Cell::new(false), epoch: self.agenda.epoch }
+        Bench {
+            seat: self.seat.index(),
+            able_since,
+            suspect,
+            job: &task.job,
+            called: Cell::new(false),
+            epoch: self.agenda.epoch,
+        }
     }
 
     /// Waits for the next slot, if it comes soon enough to be worth it.
@@ -370,6 +379,7 @@ impl Worker {
     fn clear_intent(&mut self) {
         if std::mem::take(&mut self.intent) {
             clear_intent_of(self.seat.index());
+            self.seat.set_named(false);
         }
         self.flush();
     }

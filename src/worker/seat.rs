@@ -154,6 +154,11 @@ impl MySeat {
         board::write(|board| board.take_on(self.index, ids, mono))
     }
 
+    /// `awty.intent` names its checks from now on, or no more.
+    pub fn set_named(&self, named: bool) {
+        board::write(|board| board.seats[self.index].named = named);
+    }
+
     /// Claims those of the checks that no other worker has. Also says how often checks have been blamed here: what was known of
     /// suspects before may be outdated once a claim that another worker had is free.
     pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
@@ -213,13 +218,12 @@ impl MySeat {
     /// Is it this worker's turn to run a suspect?
     pub fn enter_quarantine(&self) -> bool {
         let mono = clock::mono();
-        let role = u64::from(self.database.to_u32()) << 32 | u64::from(self.role.to_u32());
-        board::write(|board| board.quarantine.enter(self.index, role, mono))
+        board::write(|board| board.enter_quarantine(self.index, mono))
     }
 
     /// The suspect has run.
     pub fn leave_quarantine(&self) {
-        board::write(|board| board.quarantine.leave(self.index));
+        board::write(|board| board.leave_quarantine(self.index));
     }
 
     /// A run of this role that ended its process, still to be seen to, on that seat or after it.
@@ -272,7 +276,7 @@ fn give_back() {
             let seat = &board.seats[index];
             (seat.database, seat.role, seat.run)
         };
-        board.quarantine.leave(index);
+        board.leave_quarantine(index);
         let struck = run.map_or(0, |run| u32::from(run.strikes).max(timer::strikes()));
         // A run that somebody else has ended is due again, and nothing is counted against it.
         let is_its_own_end = run.is_some() && (struck >= 2 || !process::was_terminated_by_another());
@@ -293,8 +297,14 @@ fn give_back() {
                 line.note_failure(mono);
             }
         }
+        if run.is_some()
+            && let Some(line) = board.database_mut(database)
+        {
+            // So that the next crash is not blamed on what this worker was about.
+            line.visit_wanted = true;
+        }
         if is_its_own_end {
-            board.abandon(index, struck >= 2);
+            board.abandon(index, struck >= 2, mono);
         } else {
             board.seats[index].free();
         }

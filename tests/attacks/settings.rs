@@ -148,13 +148,7 @@ fn settings_of_a_database_keep_no_check_from_its_end() {
 #[test]
 fn no_role_changes_a_setting_of_awtys() {
     let field = Field::new();
-    for setting in [
-        "awty.enabled = off",
-        "awty.slot = '1h'",
-        "awty.auto_adopt = on",
-        "awty.max_workers = 1",
-        "awty.job_memory = 0",
-    ] {
+    for setting in ["awty.enabled = off", "awty.slot = '1h'", "awty.auto_adopt = on", "awty.max_workers = 1"] {
         field.refused("mallory", &format!("SET {setting}"), "55P02");
         field.refused("mallory", &format!("ALTER ROLE mallory SET {setting}"), "55P02");
     }

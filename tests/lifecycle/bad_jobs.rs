@@ -142,10 +142,9 @@ fn a_database_of_another_encoding_keeps_names_and_keys() {
 /// P1: the settings that decide how work is done change nothing about what is done.
 #[test]
 fn every_way_to_work_does_each_check_once() {
-    let ways: [&[(&str, &str)]; 6] = [
-        &[("awty.worker_idle", "0")],
+    let ways: [&[(&str, &str)]; 5] = [
         &[("awty.batch_size", "1")],
-        &[("awty.batch_size", "1000"), ("awty.worker_idle", "2s")],
+        &[("awty.batch_size", "1000")],
         &[("awty.synchronous_commit", "on")],
         &[("awty.max_workers", "64"), ("awty.max_workers_per_role", "64"), ("max_worker_processes", "4")],
         &[("fsync", "on"), ("awty.slot", "2s")],

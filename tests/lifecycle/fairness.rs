@@ -48,7 +48,7 @@ fn with_one_worker_for_four_roles_nobody_starves() {
 /// P7: a worker that only waits for its role's next slot makes room for a role that has work now.
 #[test]
 fn a_worker_that_waits_does_not_hold_up_another_roles_backlog() {
-    let shop = Shop::on(Cluster::builder().set("awty.max_workers", "1").set("awty.worker_idle", "2s").start());
+    let shop = Shop::on(Cluster::builder().set("awty.max_workers", "1").start());
     roles(&shop, 2);
     shop.cluster.execute(
         "postgres",

@@ -161,23 +161,6 @@ fn a_sqlstate_of_the_jobs_own_is_archived() {
     assert_eq!(shop.end_of("own").message.as_deref(), Some("late own"));
 }
 
-/// P7: a run that asks for more memory than it may fails by itself.
-#[test]
-fn a_run_that_takes_too_much_memory_fails_alone() {
-    let shop = Shop::on(Cluster::builder().set("awty.job_memory", "64MB").start());
-    let greedy =
-        "BEGIN PERFORM length(string_agg(repeat('x', 1000000), '')) FROM generate_series(1, 500); RETURN NULL; END";
-    shop.job("greedy", greedy, ", max_attempts => 1");
-    shop.job("note", NOTE, "");
-    shop.schedule("1", "greedy", "after => '0'");
-    shop.schedule("2", "note", "after => '0'");
-    let end = shop.end_of("1");
-    assert_eq!(end.why(), ("failed", Some("53200")), "{end:?}");
-    assert_eq!(shop.end_of("2").outcome, "done");
-    shop.schedule("3", "note", "after => '0'");
-    assert_eq!(shop.end_of("3").outcome, "done");
-}
-
 /// A check that is later than `max_lateness` is not run any more.
 #[test]
 fn a_check_that_is_too_late_ends_as_expired() {

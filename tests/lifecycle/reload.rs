@@ -83,7 +83,7 @@ fn runs_are_as_durable_as_the_server_once_they_are_to_be() {
         shop.cluster.value::<String>("postgres", &format!("SELECT what FROM shop.note WHERE entity_key = '{key}'"))
     };
     assert_eq!(how("by batch"), "off");
-    reload(&shop, "synchronous_commit = remote_write\nawty.synchronous_commit = on\nawty.worker_idle = '10s'");
+    reload(&shop, "synchronous_commit = remote_write\nawty.synchronous_commit = on");
     shop.await_true("the reload", "SELECT current_setting('awty.synchronous_commit') = 'on'");
     assert_eq!([how("first batch"), how("second"), how("third")], ["remote_write"; 3]);
     reload(&shop, "awty.synchronous_commit = off");

@@ -14,7 +14,7 @@ fn number_of_databases() -> usize {
 /// P5, P10: after a start, what is due in each of them runs, and then awty is connected to none.
 #[test]
 fn a_server_with_many_databases_starts_quickly_and_idles_without_connections() {
-    let shop = Shop::on(Cluster::builder().set("fsync", "off").set("awty.worker_idle", "0").start());
+    let shop = Shop::on(Cluster::builder().set("fsync", "off").start());
     for number in 0..number_of_databases() {
         shop.cluster.execute("postgres", &[&format!("CREATE DATABASE d{number}")]);
     }

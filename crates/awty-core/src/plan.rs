@@ -169,8 +169,15 @@ mod tests {
     use crate::testing::clock;
 
     const MONO: Mono = Mono(7_000_000_000);
-    const IDLE: Role =
-        Role { due: None, behind_since: None, wants_help: false, workers: 0, stuck: 0, parked_until: None, last_served: 0 };
+    const IDLE: Role = Role {
+        due: None,
+        behind_since: None,
+        wants_help: false,
+        workers: 0,
+        stuck: 0,
+        parked_until: None,
+        last_served: 0,
+    };
 
     fn caps(max_workers: u32, max_workers_per_role: u32) -> Caps {
         Caps { max_workers, max_workers_per_role, elsewhere: 0, lead: TimeDelta::milliseconds(200) }

@@ -58,9 +58,13 @@ impl Quarantine {
         has_had_its_turn && another_waits
     }
 
-    /// The run of the suspect at that place is over, or its process is.
-    pub fn leave(&mut self, place: usize) {
-        self.inside = self.inside.filter(|inside| inside.place != place);
+    /// The run of the suspect at that place is over, or its process is. Was it the last one to enter?
+    pub fn leave(&mut self, place: usize) -> bool {
+        let was_inside = self.inside.is_some_and(|inside| inside.place == place);
+        if was_inside {
+            self.inside = None;
+        }
+        was_inside
     }
 }
 

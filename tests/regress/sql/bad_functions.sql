@@ -67,23 +67,28 @@ SELECT function_schema, function_name FROM awty.job WHERE name = 'unpaid';
 SELECT awty.unregister('unpaid');
 RESET search_path;
 
--- No EXECUTE for the role that it would run as.
+-- Another role's function, and no EXECUTE for the role that it would run as.
 RESET ROLE;
 REVOKE EXECUTE ON FUNCTION shop.unpaid(awty.future_job), shop.stale(awty.future_job[]) FROM PUBLIC;
 SET ROLE regress_mallory;
 SELECT test.register('shop.unpaid');
 SELECT test.register('shop.stale');
-SET ROLE regress_shop;
-GRANT EXECUTE ON FUNCTION shop.unpaid(awty.future_job) TO regress_mallory;
+RESET ROLE;
+CREATE FUNCTION test.common(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
+REVOKE EXECUTE ON FUNCTION test.common(awty.future_job) FROM PUBLIC;
 SET ROLE regress_mallory;
-SELECT awty.register('mallorys', 'shop.unpaid');
+SELECT test.register('test.common');
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION test.common(awty.future_job) TO regress_mallory;
+SET ROLE regress_mallory;
+SELECT awty.register('mallorys', 'test.common');
 
 -- Between registering and scheduling all of that may happen too; what is pending stays, and what is new is refused.
 SELECT awty.schedule('orders', '1', 'mallorys', after => '1 hour') > 0;
 CREATE FUNCTION test.schedule(job text) RETURNS text LANGUAGE sql
     AS $$ SELECT test.raises(format('SELECT awty.schedule(%L, %L, %L, after => %L)', 'orders', '1', job, '1 hour')) $$;
-SET ROLE regress_shop;
-REVOKE EXECUTE ON FUNCTION shop.unpaid(awty.future_job) FROM regress_mallory;
+RESET ROLE;
+REVOKE EXECUTE ON FUNCTION test.common(awty.future_job) FROM regress_mallory;
 SET ROLE regress_mallory;
 SELECT test.schedule('mallorys');
 SELECT awty.unregister('mallorys');
@@ -116,7 +121,7 @@ SELECT awty.unregister('fickle'), awty.unregister('stale');
 RESET ROLE;
 REVOKE CREATE ON SCHEMA shop FROM regress_mallory;
 SET client_min_messages = warning;
-DROP FUNCTION test.register, test.schedule;
+DROP FUNCTION test.register, test.schedule, test.common;
 DROP FUNCTION shop.wrong_argument, shop.no_argument, shop.two_arguments, shop.with_default(awty.future_job), shop.with_default(awty.future_job, text), shop.any_element,
     shop.any_record, shop.of_history, shop.rest, shop.answer, shop.two_answers, shop.a_set, shop.a_table, shop.without_zone, shop.nothing,
     shop.one_for_many, shop.many_for_one, shop.set_for_many, shop.a_domain, shop.both(awty.future_job),

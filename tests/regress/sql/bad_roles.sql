@@ -7,6 +7,8 @@ GRANT regress_team TO regress_shop;
 CREATE FUNCTION test.register(role name, function text DEFAULT 'shop.unpaid') RETURNS text LANGUAGE sql
     AS $$ SELECT test.raises(format('SELECT awty.register(%L, %L, run_as => %L)', 'team', function, role)) $$;
 
+CREATE FUNCTION test.anybodys(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
+
 -- A role that one is a member of; a role that one is not; a role that is not there.
 SET ROLE regress_shop;
 SELECT test.register('regress_team');
@@ -47,7 +49,7 @@ SELECT replace(test.register('regress_team'), :'database', 'DATABASE');
 RESET ROLE;
 GRANT CONNECT ON DATABASE :"database" TO regress_team;
 SET ROLE regress_team;
-SELECT test.register('regress_team'), awty.unregister('team');
+SELECT test.register('regress_team', 'test.anybodys'), awty.unregister('team');
 RESET ROLE;
 GRANT CONNECT ON DATABASE :"database" TO PUBLIC;
 
@@ -55,7 +57,7 @@ GRANT CONNECT ON DATABASE :"database" TO PUBLIC;
 CREATE ROLE regress_group NOLOGIN;
 SELECT CASE WHEN current_setting('server_version_num')::integer >= 170000 THEN 'ok'
     ELSE E'28000: role "regress_group" is not permitted to log in\nHINT: ALTER ROLE "regress_group" LOGIN;' END
-    = test.register('regress_group') AS no_login_before_17;
+    = test.register('regress_group', 'test.anybodys') AS no_login_before_17;
 SELECT count(awty.unregister(name)) >= 0 FROM awty.job;
 
 -- A role with more than ordinary rights lends them to no function that a lesser role may change.
@@ -64,6 +66,7 @@ CREATE FUNCTION test.trusted_set(awty.future_job[]) RETURNS timestamptz[] LANGUA
 CREATE FUNCTION test.attribute(attribute text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 BEGIN
     EXECUTE 'CREATE ROLE regress_mighty LOGIN ' || attribute;
+    GRANT regress_shop TO regress_mighty;
     RETURN NEXT attribute || ':';
     RETURN NEXT '  a lesser role''s function: ' || split_part(test.register('regress_mighty'), E'\n', 1);
     PERFORM awty.unregister(name) FROM awty.job;
@@ -89,6 +92,7 @@ SELECT test.attribute('IN ROLE regress_above');
 DROP ROLE regress_between, regress_above;
 -- The owner of the database is not more than that.
 ALTER DATABASE :"database" OWNER TO regress_team;
+GRANT regress_shop TO regress_team;
 SELECT test.register('regress_team'), awty.unregister('team');
 ALTER DATABASE :"database" OWNER TO postgres;
 
@@ -101,6 +105,7 @@ ALTER ROLE regress_team CREATEROLE;
 SELECT test.raises(format('SELECT awty.schedule(%L, %L, %L, after => %L)', 'orders', '1', job, '1 hour')) FROM unnest('{mighty, mighty_set, team}'::text[]) AS job;
 SELECT awty.unregister('mighty'), awty.unregister('mighty_set'), awty.unregister('team');
 ALTER ROLE regress_team NOCREATEROLE;
+REVOKE regress_shop FROM regress_team;
 
 -- The trap: a superuser writes to mallory's table, whose trigger would give mallory's function a seat as superuser.
 CREATE SCHEMA mallory AUTHORIZATION regress_mallory;
@@ -129,7 +134,7 @@ SELECT awty.unregister('bait');
 
 SET client_min_messages = warning;
 DROP SCHEMA mallory CASCADE;
-DROP FUNCTION test.register, test.attribute, test.trusted, test.trusted_set;
+DROP FUNCTION test.register, test.attribute, test.trusted, test.trusted_set, test.anybodys;
 REVOKE ALL ON SCHEMA awty FROM regress_team;
 REVOKE ALL ON DATABASE :"database" FROM regress_team;
 DROP ROLE regress_team, regress_group, "regress ""odd"" role";

@@ -25,6 +25,7 @@ END $$;
 SET ROLE "regress ""odd""";
 CREATE FUNCTION "Odd ""schema"""."F""()"(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
 REVOKE ALL ON FUNCTION "Odd ""schema"""."F""()"(awty.future_job) FROM PUBLIC;
+CREATE FUNCTION "Odd ""schema""".odds(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
 RESET ROLE;
 
 SELECT test.heals('regress_shop', $$SELECT awty.schedule('orders', '1', 'Un"paid''s', after => '1 hour')$$, 'regress_shop');
@@ -41,7 +42,7 @@ SELECT test.heals('regress_shop', $$SELECT awty.register('made', '"Odd ""schema"
 SELECT current_database() AS database
 \gset
 REVOKE CONNECT ON DATABASE :"database" FROM PUBLIC;
-SELECT test.heals('regress "odd"', $$SELECT awty.register('mine', 'shop.unpaid')$$);
+SELECT test.heals('regress "odd"', $$SELECT awty.register('mine', '"Odd ""schema""".odds')$$);
 GRANT CONNECT ON DATABASE :"database" TO PUBLIC;
 
 SELECT name, awty.unregister(name) FROM awty.job ORDER BY name;

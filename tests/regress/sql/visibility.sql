@@ -10,6 +10,7 @@ CREATE FUNCTION test.see() RETURNS text LANGUAGE sql STABLE AS $$
         (SELECT string_agg(entity_name || '/' || entity_key || '/' || job, ' ' ORDER BY entity_name, entity_key, job) FROM awty.future_job),
         (SELECT string_agg(entity_name || '/' || entity_key || '/' || job || '/' || outcome, ' ' ORDER BY id) FROM awty.future_job_history WHERE entity_name LIKE 'secret%')) $$;
 GRANT CREATE ON SCHEMA shop TO regress_carol;
+CREATE FUNCTION shop.of_trudy(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
 SET ROLE regress_carol;
 CREATE FUNCTION shop.of_carol(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
 SELECT awty.register('carols', 'shop.of_carol');
@@ -17,7 +18,7 @@ SELECT awty.schedule('secret_carol', '1', 'carols', after => '1 hour', args => '
 SELECT awty.schedule('secret_carol', '2', 'carols', after => '1 hour') > 0;
 SELECT awty.cancel('secret_carol', '2');
 SET ROLE regress_trudy;
-SELECT awty.register('trudys', 'shop.of_carol');
+SELECT awty.register('trudys', 'shop.of_trudy');
 SELECT awty.schedule('secret_trudy', '0', 'trudys', after => '1 hour', args => '{"pin": 0}') > 0;
 SELECT awty.schedule('secret_trudy', '2', 'trudys', after => '1 hour', args => '{"pin": 0}') > 0;
 SELECT awty.cancel('secret_trudy', '2');
@@ -92,7 +93,7 @@ SELECT awty.cancel('secret_carol', '1');
 SELECT test.sqlstate($$SELECT awty.cancel('secret_carol', '1', 'carols')$$), test.sqlstate($$SELECT awty.schedule('secret_carol', '1', 'carols', after => '0')$$),
     test.sqlstate($$SELECT awty.alter('carols', max_checks => 1)$$), test.sqlstate($$SELECT awty.next_slot(now(), 'carols')$$);
 -- The same name for a job of one's own is taken, and that is all one learns.
-SELECT test.raises($$SELECT awty.register('carols', 'shop.of_carol')$$);
+SELECT test.raises($$SELECT awty.register('carols', 'shop.of_trudy')$$);
 
 -- After the job is gone its history stays, with whom it belongs to.
 SET ROLE regress_carol;
@@ -104,6 +105,6 @@ SELECT test.see();
 SET ROLE regress_dave;
 SELECT test.see();
 RESET ROLE;
-DROP FUNCTION test.see, test.leak, shop.of_carol;
+DROP FUNCTION test.see, test.leak, shop.of_carol, shop.of_trudy;
 DROP OWNED BY regress_carol, regress_dave, regress_trudy;
 DROP ROLE regress_carol, regress_dave, regress_trudy;

@@ -72,8 +72,15 @@ impl World {
             elsewhere: 0,
             lead: dice.millis(0, 300),
         };
-        let role =
-            Role { due: None, behind_since: None, wants_help: false, workers: 0, stuck: 0, parked_until: None, last_served: 0 };
+        let role = Role {
+            due: None,
+            behind_since: None,
+            wants_help: false,
+            workers: 0,
+            stuck: 0,
+            parked_until: None,
+            last_served: 0,
+        };
         Self {
             dice,
             now,
