@@ -21,7 +21,7 @@ CREATE TABLE awty.tally (
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
 
 -- Checks that run alone, because the server or a process went down with them.
-CREATE INDEX tally_suspects_idx ON awty.tally (check_id) WHERE crashes OPERATOR(pg_catalog.+) exits OPERATOR(pg_catalog.>) 0;
+CREATE INDEX tally_suspects_idx ON awty.tally (check_id) WHERE crashes OPERATOR(pg_catalog.>) 0 OR exits OPERATOR(pg_catalog.>) 0;
 
 -- The checks that a worker is about to run, written and flushed before it runs them. A row that is still there after a
 -- crash names the suspects.

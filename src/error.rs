@@ -380,7 +380,7 @@ impl Error {
                 )
             }
             Error::Altered { table } => {
-                format!("Give {table} its primary key back, and let no rule or trigger suppress awty's statements.")
+                format!("Drop the rule or trigger on {table} that suppresses awty's statements.")
             }
             Error::AnswerOutOfRange { .. } => "Answer NULL when there is nothing more to check.".into(),
             Error::AnswerCount { .. } => "Answer one time, or NULL, for each check, in the order of the checks.".into(),

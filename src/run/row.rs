@@ -69,9 +69,6 @@ impl Table {
             Self { relation, key, slot: pg_sys::table_slot_create(relation, std::ptr::null_mut()) }
         };
         extension::hold_too(oid, MODE);
-        if table.key == pg_sys::InvalidOid {
-            Error::Altered { table: "awty.future_job" }.raise();
-        }
         Some(table)
     }
 
@@ -93,8 +90,10 @@ impl Table {
                 pg_sys::Oid::from(pg_sys::F_INT8EQ),
                 pg_sys::Datum::from(id),
             );
-            let scan =
-                pg_sys::systable_beginscan(self.relation, self.key, true, pg_sys::GetActiveSnapshot(), 1, &mut key);
+            // Without a primary key, which an administrator may have dropped, the table is searched from end to end.
+            let has_key = self.key != pg_sys::InvalidOid;
+            let snapshot = pg_sys::GetActiveSnapshot();
+            let scan = pg_sys::systable_beginscan(self.relation, self.key, has_key, snapshot, 1, &mut key);
             let tuple = pg_sys::systable_getnext(scan);
             let row = (!tuple.is_null()).then(|| self.decode(tuple));
             pg_sys::systable_endscan(scan);

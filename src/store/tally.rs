@@ -21,7 +21,8 @@ statement!(
     c"INSERT INTO awty.tally AS t (check_id, crashes, exits)
       SELECT f.id, $2, $3
       FROM (SELECT g.id FROM awty.future_job AS g WHERE g.id = ANY ($1) ORDER BY g.id FOR UPDATE SKIP LOCKED) AS f
-      ON CONFLICT (check_id) DO UPDATE SET crashes = t.crashes + $2, exits = t.exits + $3"
+      ON CONFLICT (check_id) DO UPDATE SET
+          crashes = least(t.crashes::pg_catalog.int8 + $2, 1000000), exits = least(t.exits::pg_catalog.int8 + $3, 1000000)"
 );
 
 statement!(
@@ -35,7 +36,7 @@ statement!(
     [INT8OID, INT4OID],
     c"UPDATE awty.future_job AS f SET held = true
       FROM awty.tally AS t
-      WHERE t.check_id = f.id AND f.id = $1 AND t.crashes + t.exits >= $2 AND NOT f.held"
+      WHERE t.check_id = f.id AND f.id = $1 AND t.crashes::pg_catalog.int8 + t.exits >= $2 AND NOT f.held"
 );
 
 statement!(
@@ -43,8 +44,8 @@ statement!(
     [OIDOID],
     c"SELECT t.check_id, t.crashes > 0
       FROM awty.tally AS t JOIN awty.future_job AS f ON f.id = t.check_id JOIN awty.job AS j ON j.name = f.job
-      WHERE t.crashes + t.exits > 0 AND j.role = $1 AND NOT f.held
-      ORDER BY t.crashes + t.exits, t.check_id LIMIT 100000"
+      WHERE (t.crashes > 0 OR t.exits > 0) AND j.role = $1 AND NOT f.held
+      ORDER BY t.crashes::pg_catalog.int8 + t.exits, t.check_id LIMIT 100000"
 );
 
 statement!(
@@ -57,7 +58,7 @@ statement!(
 statement!(
     absolve_one,
     [INT8OID],
-    c"UPDATE awty.tally SET crashes = 0, exits = 0 WHERE check_id = $1 AND crashes + exits > 0"
+    c"UPDATE awty.tally SET crashes = 0, exits = 0 WHERE check_id = $1 AND (crashes > 0 OR exits > 0)"
 );
 
 // A worker that had read the suspects before may have ended a check without looking for its tally.
@@ -66,7 +67,7 @@ statement!(
     [INT8OID],
     c"DELETE FROM awty.tally WHERE check_id IN (
           SELECT t.check_id FROM awty.tally AS t
-          WHERE t.crashes + t.exits > 0 AND NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = t.check_id) LIMIT $1)"
+          WHERE (t.crashes > 0 OR t.exits > 0) AND NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = t.check_id) LIMIT $1)"
 );
 
 /// Counts a crash or an exit against each of these checks that is still pending, and locks it. `false` if somebody else has one
