@@ -1,7 +1,8 @@
 //! One throwaway server: start, stop, signals, standbys, and its end.
 //!
 //! Invariant: what runs in the directory is stopped and removed when the value is dropped, unless it was made lasting; and that
-//! panics if the server has logged a failed assertion or a leak which nobody has looked at.
+//! panics if the server has logged a failed assertion or a leak which nobody has looked at, or if amcheck finds fault with
+//! awty's tables.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -208,14 +209,17 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        let panicking = std::thread::panicking();
+        if panicking {
             eprintln!("{}", self.log_tail());
         }
+        let corrupt = if panicking || self.lasting { Vec::new() } else { self.faults_of_tables() };
         let faults = self.new_faults();
         if !self.lasting {
             files::remove(&self.directory);
         }
-        if !std::thread::panicking() {
+        if !panicking {
+            assert!(corrupt.is_empty(), "awty's tables are corrupt: {corrupt:#?}");
             assert!(faults.is_empty(), "the server's log has failed assertions or leaks: {faults:#?}");
         }
     }

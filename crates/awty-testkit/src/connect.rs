@@ -117,7 +117,7 @@ impl Cluster {
 }
 
 /// An error with its SQLSTATE, detail and hint.
-fn explain(error: &postgres::Error) -> String {
+pub(crate) fn explain(error: &postgres::Error) -> String {
     match error.as_db_error() {
         Some(db) => {
             let more = [("DETAIL", db.detail()), ("HINT", db.hint())];

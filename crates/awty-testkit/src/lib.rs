@@ -30,6 +30,7 @@ mod poll;
 mod preload;
 mod stage;
 mod upgrade;
+mod verify;
 
 pub use builder::Builder;
 pub use cluster::{Cluster, Stop};

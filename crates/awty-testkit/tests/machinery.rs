@@ -111,3 +111,29 @@ fn a_cluster_whose_log_has_a_failed_assertion_panics_when_it_is_dropped() {
     assert_eq!(cluster.new_faults().len(), 1);
     assert_eq!(cluster.new_faults(), Vec::<String>::new());
 }
+
+/// A schema named as awty's is enough, so no server has to have awty for this.
+#[test]
+fn a_cluster_whose_tables_are_corrupt_panics_when_it_is_dropped() {
+    let unindexed = "UPDATE pg_index SET indisready = false, indisvalid = false WHERE indexrelid = 'awty.t_pkey'::regclass;
+                     INSERT INTO awty.t VALUES (2);
+                     UPDATE pg_index SET indisready = true, indisvalid = true WHERE indexrelid = 'awty.t_pkey'::regclass";
+    let too_old = "UPDATE pg_class SET relfrozenxid = txid_current()::text::xid WHERE oid = 'awty.t'::regclass";
+    for (what, broken, expected) in
+        [("nothing", "SELECT", ""), ("index", unindexed, "lacks matching index tuple"), ("heap", too_old, "xmin")]
+    {
+        let cluster = plain();
+        cluster.execute("postgres", &["CREATE DATABASE d", "CREATE DATABASE closed ALLOW_CONNECTIONS false"]);
+        cluster.execute(
+            "d",
+            &["CREATE SCHEMA awty; CREATE TABLE awty.t (i int PRIMARY KEY); INSERT INTO awty.t VALUES (1)"],
+        );
+        cluster.execute("d", &[broken]);
+        let traces = "SELECT count(*) FROM pg_namespace, pg_extension WHERE nspname ~ 'verify' OR extname = 'amcheck'";
+        cluster.verify("postgres");
+        assert_eq!(cluster.value::<i64>("d", traces), 0);
+        let panic = std::panic::catch_unwind(AssertUnwindSafe(|| drop(cluster)));
+        let message = panic.err().and_then(|panic| panic.downcast::<String>().ok()).unwrap_or_default();
+        assert!(message.contains(expected) && message.is_empty() == expected.is_empty(), "{what}: {message}");
+    }
+}

@@ -1,0 +1,135 @@
+//! amcheck on awty's tables and indexes: is what lies in them what PostgreSQL has put there?
+//!
+//! Invariant: a database is as before, whatever was found; amcheck itself is there for one transaction only, unless somebody
+//! has installed it.
+//! Does not: look at tables of users, or at a standby.
+
+use postgres::Client;
+use postgres::error::SqlState;
+
+use crate::Cluster;
+use crate::connect::explain;
+
+/// awty's own tables in this database, and where their long values lie.
+const TABLES: &str = "
+    CREATE TEMPORARY TABLE awty_verified ON COMMIT DROP AS
+    WITH own AS (
+        SELECT c.oid, c.reltoastrelid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE n.nspname IN ('awty', 'awty_internal') AND c.relkind IN ('r', 'm') AND c.relpersistence <> 't'
+    )
+    SELECT c.oid FROM pg_class AS c
+    WHERE c.relam = (SELECT oid FROM pg_am WHERE amname = 'heap')
+      AND c.oid IN (SELECT oid FROM own UNION SELECT reltoastrelid FROM own)";
+
+/// Nothing that a test has left in the server is to get in the way.
+const PREPARE: &str = "
+    SET session_replication_role = replica; SET lock_timeout = '2s'; SET statement_timeout = '20s';
+    SET search_path = pg_catalog; SET default_tablespace = ''; SET client_min_messages = error;
+    BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+
+impl Cluster {
+    /// P1: amcheck finds nothing wrong with awty's tables, partitions and indexes in a database; awty need not be there.
+    #[track_caller]
+    pub fn verify(&self, database: &str) {
+        match self.try_client(database, "postgres").and_then(|mut client| faults_in(&mut client)) {
+            Ok(faults) => assert!(faults.is_empty(), "amcheck in {database}: {faults:#?}"),
+            Err(error) => panic!("{database} could not be verified: {}", explain(&error)),
+        }
+    }
+
+    /// What amcheck finds in any database; nothing where the server does not run, or is a standby. A database that a test has
+    /// made inaccessible is named and left alone.
+    pub(crate) fn faults_of_tables(&self) -> Vec<String> {
+        if !self.is_running() {
+            return Vec::new();
+        }
+        let databases = match self.databases() {
+            Ok(databases) => databases,
+            Err(error) => {
+                eprintln!("awty-testkit: no database was verified: {}", explain(&error));
+                return Vec::new();
+            }
+        };
+        let mut faults = Vec::new();
+        for database in databases {
+            match self.try_client(&database, "postgres").and_then(|mut client| faults_in(&mut client)) {
+                Ok(found) => faults.extend(found.into_iter().map(|fault| format!("{database}: {fault}"))),
+                Err(error) if is_inaccessible(&error) => {
+                    eprintln!("awty-testkit: {database} was not verified: {}", explain(&error));
+                }
+                Err(error) => faults.push(format!("{database} could not be verified: {}", explain(&error))),
+            }
+        }
+        faults
+    }
+
+    /// Those to which one can connect; none on a standby, where nothing can be installed.
+    fn databases(&self) -> Result<Vec<String>, postgres::Error> {
+        // A test may have dropped the first.
+        let mut client =
+            self.try_client("postgres", "postgres").or_else(|_| self.try_client("template1", "postgres"))?;
+        let sql = "SELECT datname::text FROM pg_database WHERE datallowconn AND NOT pg_is_in_recovery() ORDER BY oid";
+        Ok(client.query(sql, &[])?.iter().map(|row| row.get(0)).collect())
+    }
+}
+
+/// Looks at all of a database that is awty's, and leaves no trace.
+fn faults_in(client: &mut Client) -> Result<Vec<String>, postgres::Error> {
+    let present = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname IN ('awty', 'awty_internal'))";
+    if !client.query_one(present, &[])?.get::<_, bool>(0) {
+        return Ok(Vec::new());
+    }
+    client.batch_execute(PREPARE)?;
+    let installed = "SELECT quote_ident(nspname) FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = extnamespace
+                     WHERE extname = 'amcheck'";
+    let schema = match client.query_opt(installed, &[])? {
+        Some(row) => row.get(0),
+        None => {
+            client.batch_execute("CREATE SCHEMA awty_verify; CREATE EXTENSION amcheck SCHEMA awty_verify")?;
+            "awty_verify".to_owned()
+        }
+    };
+    client.batch_execute(TABLES)?;
+    let heaps = format!(
+        "SELECT format('%s, block %s, row %s: %s', v.oid::regclass, blkno, offnum, msg)
+         FROM awty_verified AS v CROSS JOIN LATERAL {schema}.verify_heapam(v.oid, check_toast => true)"
+    );
+    // Whatever it finds is an error: the first is enough.
+    let indexes = format!(
+        "SELECT count({schema}.bt_index_check(i.indexrelid, true)) FROM awty_verified AS v
+         JOIN pg_index AS i ON i.indrelid = v.oid JOIN pg_class AS c ON c.oid = i.indexrelid
+         WHERE i.indisvalid AND i.indisready AND c.relam = (SELECT oid FROM pg_am WHERE amname = 'btree')"
+    );
+    let mut faults = Vec::new();
+    for sql in [heaps, indexes] {
+        client.batch_execute("SAVEPOINT one")?;
+        match client.simple_query(&sql) {
+            Ok(messages) if sql.contains("verify_heapam") => faults.extend(messages.iter().filter_map(text)),
+            Ok(_) => {}
+            Err(error) if is_corruption(&error) => faults.push(explain(&error)),
+            Err(error) => return Err(error),
+        }
+        client.batch_execute("ROLLBACK TO one")?;
+    }
+    client.batch_execute("ROLLBACK")?;
+    Ok(faults)
+}
+
+fn text(message: &postgres::SimpleQueryMessage) -> Option<String> {
+    match message {
+        postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    }
+}
+
+/// Is this the doing of a test: locks, a full disk, too many connections, a role without rights, a server that is going down?
+fn is_inaccessible(error: &postgres::Error) -> bool {
+    let classes = ["08", "28", "53", "57", "58"];
+    error.code().is_none_or(|code| {
+        classes.iter().any(|class| code.code().starts_with(class)) || ["55P03", "42501", "3D000"].contains(&code.code())
+    })
+}
+
+fn is_corruption(error: &postgres::Error) -> bool {
+    matches!(error.code(), Some(&SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED))
+}
