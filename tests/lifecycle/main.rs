@@ -22,6 +22,7 @@ mod missed;
 mod not_preloaded;
 mod own_check;
 mod reload;
+mod rewrites;
 mod set_based;
 mod shop;
 mod single_user;

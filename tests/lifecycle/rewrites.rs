@@ -1,0 +1,253 @@
+//! What moves awty's rows from under a worker: a table or index that is rewritten, emptied or replaced between two runs of one turn.
+//!
+//! A worker chooses a turn's checks in one transaction and runs each in another. A statement that wants a table for itself waits
+//! for the run that is going on, and then comes before the next one.
+
+use crate::shop::{GATE, Shop};
+use awty_testkit::{Cluster, PATIENCE};
+
+/// Eight checks make a turn.
+const TURN: i64 = 8;
+
+/// Of a turn, the first run waits at the gate.
+fn gated() -> String {
+    format!(
+        "BEGIN IF j.entity_key LIKE '%.1' THEN {GATE} END IF;
+         INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END"
+    )
+}
+
+/// A shop in whose log each message has its SQLSTATE.
+fn open() -> Shop {
+    let server = Cluster::builder().set("shared_buffers", "16MB").set("autovacuum", "off");
+    let shop = Shop::on(server.set("log_error_verbosity", "verbose").start());
+    shop.job("gated", &gated(), "");
+    shop
+}
+
+/// Schedules a turn's checks for one slot.
+fn schedule_turn(shop: &Shop, name: &str) {
+    shop.run(&format!(
+        "SELECT awty.schedule('orders', '{name}.' || n, 'gated', after => '1 s') FROM generate_series(1, {TURN}) AS n"
+    ));
+}
+
+/// Runs statements as a superuser between the first run of a turn and the second, in one transaction where there are many.
+#[track_caller]
+fn between_two_runs(shop: &Shop, name: &str, statements: &str) {
+    let gate = shop.close_gate();
+    schedule_turn(shop, name);
+    shop.await_at_gate();
+    let mut admin = shop.cluster.superuser("postgres");
+    let text = statements.to_owned();
+    let at_work = std::thread::spawn(move || admin.batch_execute(&text));
+    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype IN ('relation', 'virtualxid') AND NOT granted)";
+    shop.cluster.await_that("the statement to wait for the run, or to be done", PATIENCE, || {
+        if at_work.is_finished() || shop.cluster.value("postgres", waits) { Ok(()) } else { Err(statements.into()) }
+    });
+    drop(gate);
+    at_work.join().unwrap().unwrap_or_else(|error| panic!("{statements}: {error:?}"));
+}
+
+/// P1, P3: each check of a turn has ended once, at its first attempt.
+#[track_caller]
+fn expect_done_once(shop: &Shop, name: &str) {
+    let all = format!("SELECT count(*) = {TURN} FROM awty.future_job_history WHERE entity_key LIKE '{name}.%'");
+    shop.await_true(&format!("the checks of {name:?} to have ended"), &all);
+    let once = format!(
+        "SELECT count(DISTINCT h.id) = {TURN} AND bool_and(h.outcome = 'done' AND h.attempts = 1)
+                AND count(*) = {TURN} AND count(n.n) = {TURN}
+         FROM awty.future_job_history AS h LEFT JOIN shop.note AS n USING (entity_key) WHERE entity_key LIKE '{name}.%'"
+    );
+    let ends = || shop.cluster.psql("postgres", "SELECT h FROM awty.future_job_history AS h ORDER BY id DESC LIMIT 8");
+    assert!(shop.cluster.value::<bool>("postgres", &once), "{name}: {}", ends());
+}
+
+/// P7: neither a client nor a process of awty has met an internal error.
+#[track_caller]
+fn expect_no_internal_error(shop: &Shop) {
+    let log = shop.cluster.log_since(0);
+    let internal: Vec<&str> = log.lines().filter(|line| line.contains("XX0")).collect();
+    assert!(internal.is_empty(), "{internal:#?}");
+}
+
+/// P1: a file that shrinks while a turn is going on, and grows again. A worker that reads where a row was must ask first whether
+/// that place is still there; otherwise a page of another table becomes one of this one (PostgreSQL 16 and later).
+#[test]
+fn no_page_of_another_table_gets_into_a_table_that_shrinks_and_grows() {
+    let shop = open();
+    shop.job("fill", "BEGIN RETURN NULL; END", "");
+    let fill = |name: &str| {
+        shop.run(&format!(
+            "SELECT count(awty.schedule('{name}', g::text, 'fill', after => '1 day')) FROM generate_series(1, 20000) AS g"
+        ));
+    };
+    shop.cluster.execute(
+        "postgres",
+        &["CREATE TABLE public.other AS SELECT g, repeat('x', 500) AS t FROM generate_series(1, 60000) AS g"],
+    );
+    fill("fill");
+    let gate = shop.close_gate();
+    schedule_turn(&shop, "t");
+    shop.await_at_gate();
+    shop.run("SELECT count(awty.cancel('fill', g::text)) FROM generate_series(1, 20000) AS g");
+    let mut admin = shop.cluster.superuser("postgres");
+    let shrinking = std::thread::spawn(move || {
+        admin.batch_execute("SELECT count(*) FROM other").unwrap();
+        admin.batch_execute("VACUUM FULL awty.future_job").unwrap();
+    });
+    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND NOT granted)";
+    shop.await_true("VACUUM FULL to wait for the run", waits);
+    drop(gate);
+    shrinking.join().unwrap();
+    ["again0", "again1", "again2"].into_iter().for_each(fill);
+    shop.await_true("the turn to be over", "SELECT count(*) = 60000 FROM awty.future_job");
+    expect_done_once(&shop, "t");
+    shop.cluster.execute("postgres", &["VACUUM awty.future_job", "REINDEX TABLE awty.future_job"]);
+    shop.cluster.verify("postgres");
+    expect_no_internal_error(&shop);
+}
+
+/// P1, P3, P7: whatever an administrator does to the table of pending checks between two runs, each check is done once, at its
+/// first attempt, in this turn and in the next one.
+#[test]
+fn a_table_that_is_rewritten_between_two_runs_loses_and_fails_nothing() {
+    let shop = open();
+    let elsewhere = shop.cluster.socket_directory().join("elsewhere");
+    shop.cluster.execute(
+        "postgres",
+        &[
+            &format!("COPY (SELECT) TO PROGRAM 'mkdir -m 700 {}'", elsewhere.display()),
+            &format!("CREATE TABLESPACE elsewhere LOCATION '{}'", elsewhere.display()),
+        ],
+    );
+    for (name, statement) in [
+        ("vacuum", "VACUUM FULL awty.future_job"),
+        ("cluster", "CLUSTER awty.future_job USING future_job_one_per_job_and_entity"),
+        ("moved", "ALTER TABLE awty.future_job SET TABLESPACE elsewhere"),
+        ("indexes", "ALTER INDEX awty.future_job_pkey SET TABLESPACE elsewhere"),
+        ("back", "ALTER TABLE awty.future_job SET TABLESPACE pg_default"),
+        ("unlogged", "ALTER TABLE awty.future_job SET UNLOGGED"),
+        ("logged", "ALTER TABLE awty.future_job SET LOGGED"),
+        ("reindex", "REINDEX TABLE awty.future_job"),
+        ("concurrently", "REINDEX TABLE CONCURRENTLY awty.future_job"),
+        ("type", "ALTER TABLE awty.future_job ALTER args TYPE jsonb USING args::text::jsonb"),
+    ] {
+        // What is moved must not come to lie where it was.
+        shop.run(
+            "SELECT count(awty.schedule('before', g::text, 'gated', after => '1 day')) FROM generate_series(1, 500) AS g",
+        );
+        shop.run("SELECT count(awty.cancel('before', g::text)) FROM generate_series(1, 500) AS g");
+        between_two_runs(&shop, name, statement);
+        expect_done_once(&shop, name);
+    }
+    schedule_turn(&shop, "after");
+    expect_done_once(&shop, "after");
+    expect_no_internal_error(&shop);
+}
+
+/// P1, P3: the same for the tables in which a run is booked: the day's partition of the history is replaced, its index rebuilt.
+#[test]
+fn a_partition_that_is_replaced_between_two_runs_loses_nothing() {
+    let shop = open();
+    let today = "awty.future_job_history_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD') || '";
+    shop.await_true("the day's partition", &format!("SELECT to_regclass('{today}') IS NOT NULL"));
+    let partition: String = shop.cluster.value("postgres", &format!("SELECT '{today}'"));
+    let bounds: String = shop.cluster.value(
+        "postgres",
+        &format!("SELECT pg_get_expr(relpartbound, oid) FROM pg_class WHERE oid = '{partition}'::regclass"),
+    );
+    let replace = format!(
+        "BEGIN; ALTER TABLE awty.future_job_history DETACH PARTITION {partition};
+         ALTER TABLE {partition} RENAME TO old; ALTER TABLE awty.old DROP CONSTRAINT old_key;
+         CREATE TABLE {partition} PARTITION OF awty.future_job_history (PRIMARY KEY (id, finished_at)) {bounds};
+         INSERT INTO awty.future_job_history SELECT * FROM awty.old; DROP TABLE awty.old; COMMIT"
+    );
+    let key = format!("SELECT conname FROM pg_constraint WHERE conrelid = '{partition}'::regclass AND contype = 'p'");
+    for (name, statement) in [
+        ("replaced", replace.as_str()),
+        ("vacuum", &format!("VACUUM FULL {partition}")),
+        ("reindex", &format!("REINDEX TABLE {partition}")),
+        (
+            "gone",
+            &format!(
+                "BEGIN; LOCK TABLE awty.future_job_history IN ACCESS EXCLUSIVE MODE;
+                           CREATE TEMPORARY TABLE kept AS TABLE {partition}; DROP TABLE {partition};
+                           INSERT INTO awty.future_job_history TABLE kept; COMMIT"
+            ),
+        ),
+    ] {
+        let statement = match name {
+            "replaced" => statement.replace("old_key", &shop.cluster.value::<String>("postgres", &key)),
+            _ => statement.to_owned(),
+        };
+        between_two_runs(&shop, name, &statement);
+        expect_done_once(&shop, name);
+    }
+    schedule_turn(&shop, "after");
+    expect_done_once(&shop, "after");
+    expect_no_internal_error(&shop);
+}
+
+/// P7: a table that is emptied between two runs. What was in it is gone, by an administrator's will; what comes after runs.
+#[test]
+fn a_table_that_is_emptied_between_two_runs_stops_nothing() {
+    let shop = open();
+    between_two_runs(&shop, "emptied", "TRUNCATE awty.future_job");
+    shop.await_workers_gone();
+    let ended: i64 = shop.cluster.value("postgres", "SELECT count(*) FROM awty.future_job_history");
+    assert_eq!((ended, shop.notes("emptied.1"), shop.notes("emptied.2")), (1, 1, 0));
+    schedule_turn(&shop, "after");
+    expect_done_once(&shop, "after");
+    expect_no_internal_error(&shop);
+}
+
+/// P3, P7: the same for a column that comes, stays a while, and goes: the table is awty's, but an administrator may note
+/// something beside its rows.
+#[test]
+fn a_column_that_comes_and_goes_between_two_runs_stops_nothing() {
+    let shop = open();
+    for (name, statement) in [
+        ("added", "ALTER TABLE awty.future_job ADD COLUMN note text"),
+        ("dropped", "ALTER TABLE awty.future_job DROP COLUMN note"),
+        (
+            "both",
+            "BEGIN; ALTER TABLE awty.future_job ADD COLUMN note int DEFAULT 1; ALTER TABLE awty.future_job DROP COLUMN note; COMMIT",
+        ),
+    ] {
+        between_two_runs(&shop, name, statement);
+        expect_done_once(&shop, name);
+    }
+    schedule_turn(&shop, "after");
+    expect_done_once(&shop, "after");
+    expect_no_internal_error(&shop);
+}
+
+/// P3: a run that fails is booked, also where its row has been moved before that: each attempt counts, and none is made twice.
+#[test]
+fn a_failure_is_booked_where_its_row_has_been_moved() {
+    let shop = open();
+    shop.run("CREATE SEQUENCE shop.runs");
+    let failing = format!("BEGIN PERFORM nextval('shop.runs'); {GATE} RAISE 'no' USING ERRCODE = 'AW001'; END");
+    shop.job("failing", &failing, ", max_attempts => 1");
+    // The place before it is free by the time of its run, so that the row moves there.
+    shop.run(
+        "SELECT awty.pause('failing');
+         SELECT awty.schedule('orders', 'before', 'failing', after => '0');
+         SELECT awty.schedule('orders', '1', 'failing', after => '0');
+         SELECT awty.cancel('orders', 'before')",
+    );
+    let gate = shop.close_gate();
+    shop.run("SELECT awty.resume('failing')");
+    shop.await_at_gate();
+    let mut admin = shop.cluster.superuser("postgres");
+    let moving = std::thread::spawn(move || admin.batch_execute("VACUUM FULL awty.future_job").unwrap());
+    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND NOT granted)";
+    shop.await_true("VACUUM FULL to wait for the run", waits);
+    drop(gate);
+    moving.join().unwrap();
+    let end = shop.end_of("1");
+    let runs: i64 = shop.cluster.value("postgres", "SELECT last_value FROM shop.runs");
+    assert_eq!((end.why(), end.attempts, runs), (("failed", Some("AW001")), 1, 1), "{end:?}");
+    expect_no_internal_error(&shop);
+}
