@@ -1,7 +1,6 @@
 //! Clients beside runs: nobody waits for a run, and what a client has committed stands.
 
 use crate::shop::{GATE, NOTE, Shop};
-use awty_testkit::Cluster;
 use std::time::Duration;
 
 /// Notes, then waits at the gate.
@@ -95,15 +94,4 @@ fn a_schedule_that_is_rolled_back_leaves_nothing() {
         ["1", "2"].map(|key| (shop.pending(key), shop.ends(key).len())),
         [(String::new(), 0), (String::new(), 0)]
     );
-}
-
-/// P3: the check of a prepared transaction, which told nobody, is found by the audit.
-#[test]
-fn the_check_of_a_prepared_transaction_is_found() {
-    let shop = Shop::on(Cluster::builder().set("max_prepared_transactions", "5").start());
-    shop.job("note", NOTE, "");
-    shop.run("BEGIN; SELECT awty.schedule('orders', '1', 'note', after => '0'); PREPARE TRANSACTION 'p'");
-    shop.run("COMMIT PREPARED 'p'");
-    let end = shop.end_within("1", Duration::from_secs(90));
-    assert_eq!((end.why(), shop.notes("1")), (("done", None), 1), "{end:?}");
 }

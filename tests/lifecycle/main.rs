@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // in a test the panic is the report
 
 mod activity;
+mod additions;
 mod bad_jobs;
 mod clients;
 mod clock;
@@ -21,12 +22,15 @@ mod ledger;
 mod missed;
 mod not_preloaded;
 mod own_check;
+mod prepared;
 mod reload;
+mod reraise;
 mod rewrites;
 mod set_based;
 mod shop;
 mod single_user;
 mod slots;
 mod standby;
+mod unreadable;
 mod vacuum;
 mod visits;

@@ -111,3 +111,24 @@ fn of_a_set_that_ignores_its_timeout_only_the_bad_check_is_timed_out() {
         assert_eq!((end.why(), shop.notes(key)), (why, notes), "{end:?}");
     }
 }
+
+/// P3: arguments that are too long to lie in their rows. The history of a set finds each of its checks by every index.
+#[test]
+fn the_history_of_a_set_with_long_arguments_is_found_by_its_indexes() {
+    let shop = Shop::open();
+    shop.set_job("many", "BEGIN RETURN array_fill(NULL::timestamptz, ARRAY[cardinality(j)]); END", "");
+    shop.run(
+        "SELECT awty.schedule('orders', g::text, 'many', after => '1 s', args => to_jsonb((
+             SELECT string_agg(md5(random()::text), '') FROM generate_series(1, 200) AS h WHERE h + g > 0)))
+         FROM generate_series(1, 10) AS g",
+    );
+    shop.await_all_ended();
+    for (what, condition) in [("entity", "entity_name = 'orders' AND entity_key >= '0'"), ("id", "id > 0")] {
+        let by_index = format!(
+            "SET enable_seqscan = off; SET enable_bitmapscan = off;
+             SELECT count(*), min(length(args::text)) FROM awty.future_job_history WHERE {condition}"
+        );
+        assert_eq!(shop.cluster.psql("postgres", &by_index).trim(), "10|6402", "by {what}");
+    }
+    shop.cluster.verify("postgres");
+}

@@ -7,12 +7,14 @@
 mod broken_rows;
 mod clients;
 mod databases;
+mod decoding;
 mod dumps;
 mod extension;
 mod extension_again;
 mod old_snapshot;
 mod one_database;
 mod replication;
+mod serializable;
 #[allow(dead_code)] // lifecycle needs more of it
 #[path = "../lifecycle/shop.rs"]
 mod shop;

@@ -1,0 +1,96 @@
+//! Prepared transactions: what one has scheduled comes with COMMIT PREPARED, which another session says; what one has locked stays
+//! locked without a session.
+
+use crate::shop::{NOTE, Shop};
+use awty_testkit::Cluster;
+use std::time::Duration;
+
+/// Long before the next audit, which comes a minute after the first visit.
+const SOON: Duration = Duration::from_secs(10);
+
+/// A shop where transactions can be prepared, whose first visit is over.
+fn open() -> Shop {
+    let shop = Shop::on(Cluster::builder().set("max_prepared_transactions", "4").start());
+    shop.job("note", NOTE, "");
+    shop.schedule("first", "note", "after => '0'");
+    shop.end_of("first");
+    let no_visit = "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty dispatcher')";
+    shop.await_true("the visit to be over", no_visit);
+    shop
+}
+
+/// Runs a call in a transaction of its own, and prepares that. Each statement is sent alone: a batch would be one transaction.
+fn prepare(shop: &Shop, name: &str, call: &str) {
+    let mut client = shop.client();
+    for statement in ["BEGIN", call, &format!("PREPARE TRANSACTION '{name}'")] {
+        client.batch_execute(statement).unwrap();
+    }
+}
+
+/// P3: a check that is committed by COMMIT PREPARED runs as soon as any other, also where the commit comes so late that its
+/// slot is over.
+#[test]
+fn a_check_of_a_prepared_transaction_runs_soon_after_its_commit() {
+    let shop = open();
+    for key in ["at once", "late"] {
+        prepare(&shop, key, &format!("SELECT awty.schedule('orders', '{key}', 'note', after => '0')"));
+        if key == "late" {
+            let late = "SELECT clock_timestamp() > prepared + interval '3 s' FROM pg_prepared_xacts";
+            shop.await_true("its slot to be over", late);
+            shop.await_workers_gone();
+        }
+        shop.cluster.execute("postgres", &[&format!("COMMIT PREPARED '{key}'")]);
+        let end = shop.end_within(key, SOON);
+        assert_eq!((end.why(), end.attempts, shop.notes(key)), (("done", None), 1, 1), "{end:?}");
+    }
+}
+
+/// P3: what was rolled back never runs, and nobody goes on looking for it.
+#[test]
+fn a_check_of_a_prepared_transaction_that_is_rolled_back_never_runs() {
+    let shop = open();
+    prepare(&shop, "never", "SELECT awty.schedule('orders', 'never', 'note', after => '0')");
+    shop.cluster.execute("postgres", &["ROLLBACK PREPARED 'never'"]);
+    shop.schedule("after", "note", "after => '2 s'");
+    shop.end_of("after");
+    shop.await_workers_gone();
+    assert_eq!((shop.notes("never"), shop.ends("never").len()), (0, 0));
+}
+
+/// P4, P7: a prepared transaction that has a due check's row locked keeps only that check from running. When it is rolled back the check
+/// runs; when it is committed it was cancelled, and its run has no effect.
+#[test]
+fn a_prepared_transaction_that_holds_a_row_holds_up_no_other_check() {
+    let shop = open();
+    for (key, end_it, why, notes) in
+        [("rolled back", "ROLLBACK PREPARED", "done", 1), ("committed", "COMMIT PREPARED", "cancelled", 0)]
+    {
+        shop.schedule(key, "note", "after => '2 s'");
+        prepare(&shop, key, &format!("SELECT awty.cancel('orders', '{key}')"));
+        let slot = shop.slot_of(key);
+        shop.await_time(slot, 4);
+        let other = format!("beside {key}");
+        shop.schedule(&other, "note", "after => '0'");
+        assert_eq!(shop.end_of(&other).why(), ("done", None));
+        assert_eq!((shop.notes(key), shop.ends(key).len()), (0, 0), "it ran, although its row was locked");
+        shop.cluster.execute("postgres", &[&format!("{end_it} '{key}'")]);
+        let end = shop.end_within(key, SOON);
+        assert_eq!((end.why(), shop.notes(key)), ((why, None), notes), "{end:?}");
+    }
+}
+
+/// P5, P3: over a restart a prepared transaction keeps its locks. What is due beside it runs, and what it has scheduled runs after
+/// its commit.
+#[test]
+fn a_prepared_transaction_that_outlives_a_restart_holds_up_nothing() {
+    let mut shop = open();
+    shop.schedule("due", "note", "after => '3 s'");
+    prepare(&shop, "p", "SELECT awty.schedule('orders', 'new', 'note', after => '0')");
+    shop.cluster.restart();
+    assert_eq!(shop.end_of("due").why(), ("done", None));
+    shop.cluster.execute("postgres", &["COMMIT PREPARED 'p'"]);
+    // No process has heard of it, so that an audit may have to find it. Any change of a job asks for one.
+    shop.run("SELECT awty.pause('note'), awty.resume('note')");
+    let end = shop.end_within("new", SOON);
+    assert_eq!((end.why(), shop.notes("new")), (("done", None), 1), "{end:?}");
+}

@@ -1,0 +1,49 @@
+//! A row that awty cannot read, because the disk or an administrator has taken a part of it away.
+
+use crate::shop::{NOTE, Shop};
+
+/// Takes away what is stored elsewhere of all rows of `awty.future_job`.
+const BREAK: &str = "
+    CREATE EXTENSION pg_surgery;
+    DO $$ DECLARE toast regclass := (SELECT reltoastrelid FROM pg_class WHERE oid = 'awty.future_job'::regclass); chunks tid[]; BEGIN
+        EXECUTE format('SELECT array_agg(ctid) FROM %s', toast) INTO chunks;
+        PERFORM heap_force_kill(toast, chunks);
+    END $$";
+
+/// P3, P7, P9: that is an error of awty's, said in the log with the number of the check, and no failure of its job: nothing is
+/// counted against it, others go on, and it runs when its row can be read again.
+#[test]
+fn a_row_that_cannot_be_read_is_no_failed_run() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, ", max_attempts => 1");
+    shop.set_job(
+        "notes",
+        "BEGIN RETURN array_fill(NULL::timestamptz, ARRAY[cardinality(j)]); END",
+        ", max_attempts => 1",
+    );
+    let long = "(SELECT to_jsonb(string_agg(md5(random()::text), '')) FROM generate_series(1, 200))";
+    let broken = [("single", "note"), ("of a set", "notes")]
+        .map(|(key, job)| shop.schedule(key, job, &format!("after => '2 s', args => {long}")));
+    shop.schedule("beside it", "notes", "after => '2 s'");
+    shop.cluster.execute("postgres", &[BREAK]);
+    for id in broken {
+        let line = shop.cluster.await_log(&["awty", &format!("check {id}")], 0);
+        assert!(!line.contains("could not be booked"), "{line}");
+    }
+    for key in ["beside it", "after it"] {
+        if key == "after it" {
+            shop.schedule(key, "note", "after => '0'");
+        }
+        assert_eq!(shop.end_of(key).why(), ("done", None));
+    }
+    let untouched = "SELECT count(*) = 2 AND bool_and(attempt = 0 AND check_count = 0 AND NOT held)
+                            AND NOT EXISTS (SELECT FROM awty.tally) FROM awty.future_job";
+    assert!(shop.cluster.value::<bool>("postgres", untouched), "something was counted against them");
+    assert_eq!(shop.notes("single"), 0);
+    shop.cluster.execute("postgres", &["UPDATE awty.future_job SET args = NULL"]);
+    shop.run("SELECT awty.pause('note'), awty.resume('note'), awty.pause('notes'), awty.resume('notes')");
+    for key in ["single", "of a set"] {
+        let end = shop.end_of(key);
+        assert_eq!((end.why(), end.attempts), (("done", None), 1), "{end:?}");
+    }
+}
