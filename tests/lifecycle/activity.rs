@@ -1,6 +1,7 @@
 //! What is seen of awty from outside: `pg_stat_activity` and `awty.status`.
 
 use crate::shop::{GATE, NOTE, Shop};
+use awty_testkit::{Cluster, PATIENCE};
 
 /// P6: processes have fixed names, and show nothing of jobs, entities and arguments.
 #[test]
@@ -67,4 +68,26 @@ fn the_status_shows_what_is_overdue() {
     // The role itself may look, and sees the same.
     let row = shop.client().query_one("SELECT pending, lag > '1 s' FROM awty.status", &[]).unwrap();
     assert_eq!((row.get::<_, i64>(0), row.get::<_, bool>(1)), (1, true));
+}
+
+/// P7: autovacuum goes by what processes report. A worker that is busy for long reports while it works.
+#[test]
+fn a_busy_worker_reports_what_it_has_written() {
+    let shop = Shop::on(Cluster::builder().set("awty.max_workers_per_role", "1").start());
+    let quick = "BEGIN PERFORM pg_sleep(0.002); INSERT INTO shop.note (entity_key) VALUES (j.entity_key);
+                 RETURN CASE WHEN j.check_count = 0 THEN clock_timestamp() END; END";
+    shop.job("quick", quick, "");
+    shop.run(
+        "SELECT count(awty.schedule('orders', n::text, 'quick', after => '1 s')) FROM generate_series(1, 10000) AS n",
+    );
+    let seen = "SELECT (SELECT n_tup_ins > 0 FROM pg_stat_all_tables WHERE relid = 'shop.note'::regclass)
+                       AND (SELECT n_tup_upd > 0 FROM pg_stat_all_tables WHERE relid = 'awty.future_job'::regclass),
+                       (SELECT count(*) FROM awty.future_job WHERE check_count = 0)";
+    let mut client = shop.cluster.superuser("postgres");
+    let left = shop.cluster.await_that("the worker's report", PATIENCE, || {
+        let row = client.query_one(seen, &[]).unwrap();
+        let (reported, left): (bool, i64) = (row.get(0), row.get(1));
+        if reported || left == 0 { Ok(left) } else { Err(format!("{left} checks are left")) }
+    });
+    assert!(left > 5_000, "{left} of 10000 checks were left when the worker reported");
 }

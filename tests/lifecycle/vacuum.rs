@@ -2,6 +2,7 @@
 
 use crate::shop::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
+use std::time::Duration;
 
 /// More than are left to autovacuum.
 const MANY: i32 = 40_000;
@@ -75,4 +76,29 @@ fn a_vacuum_that_is_held_up_gives_up() {
     shop.job("next", NOTE, "");
     shop.schedule("next", "next", "after => '1 s'");
     assert_eq!(shop.end_of("next").outcome, "done");
+}
+
+/// P7: what a client has scheduled and rolled back is dead as well, though it has never ended. It is vacuumed away within the
+/// interval between two audits, also where nothing else goes on.
+#[test]
+fn what_is_rolled_back_is_vacuumed_away() {
+    let shop = open();
+    let roll_back = || {
+        let mut client = shop.client();
+        client.batch_execute("BEGIN").unwrap();
+        let schedule = "SELECT count(awty.schedule('orders', n::text, 'note', after => '1 h')) FROM generate_series(1, 100000) AS n";
+        client.batch_execute(schedule).unwrap();
+        client.batch_execute("ROLLBACK").unwrap();
+    };
+    roll_back();
+    let mut client = shop.cluster.superuser("postgres");
+    shop.cluster.await_that("a vacuum", Duration::from_secs(75), || match client.query_one(VACUUMED, &[]) {
+        Ok(row) if row.get(0) => Ok(()),
+        other => Err(format!("{other:?}")),
+    });
+    let size = "SELECT pg_relation_size('awty.future_job')";
+    let before: i64 = shop.cluster.value("postgres", size);
+    roll_back();
+    let after: i64 = shop.cluster.value("postgres", size);
+    assert!(after * 4 < before * 5, "{after} bytes, {before} before");
 }

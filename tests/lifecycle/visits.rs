@@ -51,3 +51,24 @@ fn a_first_visit_that_fails_is_made_again() {
     shop.cluster.superuser("postgres").batch_execute("COMMIT PREPARED 'lock'").unwrap();
     assert_eq!(shop.end_of("late").outcome, "done");
 }
+
+/// What awty keeps of a check goes with it. Where a process was ended at the wrong moment, a visit finds what was left; what belongs
+/// to a pending check stays.
+#[test]
+fn what_is_left_of_checks_that_are_gone_is_removed() {
+    let shop = Shop::open();
+    shop.job("bad", "BEGIN RAISE 'no'; END", ", retry_after => '1 h'");
+    shop.job("note", NOTE, "");
+    shop.schedule("failing", "bad", "after => '0'");
+    shop.await_true("a failure", "SELECT attempt = 1 FROM awty.future_job");
+    shop.schedule("done", "note", "after => '0'");
+    let gone = shop.end_of("done").id;
+    let leave =
+        format!("INSERT INTO awty.tally (check_id, runs, crashes) VALUES ({gone}, 1, 0), ({gone} + 1000, 0, 1)");
+    shop.cluster.execute("postgres", &[&leave]);
+    shop.run("SELECT awty.pause('note'), awty.resume('note')");
+    let of_pending = "SELECT count(*) = 1 AND bool_and(EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = check_id))
+                      FROM awty.tally";
+    shop.await_true("only what belongs to the pending check", of_pending);
+    assert_eq!(shop.cluster.psql("postgres", "SELECT runs FROM awty.tally").trim(), "1");
+}
