@@ -1,5 +1,5 @@
-/* A disk that fails when a test says so: preloaded into a server, it makes writes and flushes of the server's files fail, in all of
- * its processes at once, and counts what it refused.
+/* A disk that fails, or is slow, when a test says so: preloaded into a server, it makes writes and flushes of the server's files fail,
+ * in all of its processes at once, and counts what it refused; or it makes each flush of WAL take a while, and counts these.
  *
  * A file system of limited size would do for writes, but only root can make one, and nothing but this makes fsync fail.
  *
@@ -21,7 +21,8 @@
 enum { WRITE_WAL = 1, WRITE_TABLES = 2, WRITE_REST = 4, FLUSH_WAL = 8, FLUSH_DATA = 16 };
 enum { WRITE = WRITE_WAL | WRITE_TABLES | WRITE_REST, FLUSH = FLUSH_WAL | FLUSH_DATA };
 
-static struct { volatile int64_t fails, refused; } *disk;
+/* A flush takes so many microseconds; so many were that slow. */
+static struct { volatile int64_t fails, refused, slow, flushed; } *disk;
 
 __attribute__((constructor)) static void find_file(void)
 {
@@ -35,21 +36,27 @@ __attribute__((constructor)) static void find_file(void)
         close(file);
 }
 
-/* Is this file WAL, of a table, or else data of the server? Sockets, pipes, the log, and the files by which it is started are not. */
-static int refuses(int file, int call)
+/* Where a file of the server's data lies. Sockets, pipes, the log, and the files by which it is started are not that. */
+static int path_of(int file, char *path, size_t size)
 {
-    int64_t fails = disk ? disk->fails & call : 0;
-    char link[64], path[4096];
+    char link[64];
     ssize_t length;
 
-    if (!fails)
-        return 0;
     snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-    length = readlink(link, path, sizeof path - 1);
+    length = readlink(link, path, size - 1);
     if (length < 0)
         return 0;
     path[length] = '\0';
-    if (!strstr(path, "/data/"))
+    return strstr(path, "/data/") != NULL;
+}
+
+/* Is this file WAL, of a table, or else data of the server? */
+static int refuses(int file, int call)
+{
+    int64_t fails = disk ? disk->fails & call : 0;
+    char path[4096];
+
+    if (!fails || !path_of(file, path, sizeof path))
         return 0;
     if (strstr(path, "/pg_wal/"))
         fails &= WRITE_WAL | FLUSH_WAL;
@@ -112,6 +119,13 @@ int posix_fallocate(int file, off_t at, off_t size)
 
 int fsync(int file)
 {
+    char path[4096];
+    int64_t slow = disk ? disk->slow : 0;
+
+    if (slow && path_of(file, path, sizeof path) && strstr(path, "/pg_wal/")) {
+        usleep(slow);
+        __atomic_fetch_add(&disk->flushed, 1, __ATOMIC_RELAXED);
+    }
     return refuses(file, FLUSH) ? (errno = EIO, -1) : 0;
 }
 

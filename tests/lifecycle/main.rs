@@ -30,6 +30,7 @@ mod set_based;
 mod shop;
 mod single_user;
 mod slots;
+mod slow_disk;
 mod standby;
 mod unreadable;
 mod vacuum;

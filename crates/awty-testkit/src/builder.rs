@@ -53,7 +53,7 @@ impl Builder {
         self
     }
 
-    /// Lets a test make the server's disk fail, see [`Cluster::fail_disk`].
+    /// Lets a test make the server's disk fail or slow, see [`Cluster::fail_disk`] and [`Cluster::slow_down_flushes`].
     pub fn with_failing_disk(mut self) -> Self {
         self.failing_disk = true;
         self
@@ -107,7 +107,7 @@ impl Builder {
             preload::CLOCK.install(&cluster, 1);
         }
         if self.failing_disk {
-            preload::DISK.install(&cluster, 2);
+            preload::DISK.install(&cluster, 4);
         }
         cluster
     }

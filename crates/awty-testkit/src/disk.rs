@@ -1,7 +1,8 @@
-//! A server's disk that fails when a test says so.
+//! A server's disk that fails, or is slow, when a test says so.
 
 use crate::Cluster;
 use crate::preload::DISK;
+use std::time::Duration;
 
 /// What fails, as in `disk.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,5 +33,18 @@ impl Cluster {
     pub fn mend_disk(&self) -> i64 {
         DISK.set(self, 0, 0);
         DISK.get(self, 1)
+    }
+
+    /// From now on each flush of WAL takes so long, for clusters as above; with zero, none does any more.
+    #[track_caller]
+    pub fn slow_down_flushes(&self, to: Duration) {
+        DISK.set(self, 3, 0);
+        DISK.set(self, 2, i64::try_from(to.as_micros()).unwrap_or(i64::MAX));
+    }
+
+    /// How many flushes were that slow since then, in all processes of the server.
+    #[track_caller]
+    pub fn slow_flushes(&self) -> i64 {
+        DISK.get(self, 3)
     }
 }

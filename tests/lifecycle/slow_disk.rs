@@ -1,0 +1,27 @@
+//! A disk whose flushes are slow, because others use it: a turn's intent is flushed before its runs.
+
+use crate::shop::{NOTE, Shop};
+use awty_testkit::Cluster;
+use std::time::Duration;
+
+/// So many checks are due at once.
+const CHECKS: i64 = 2_000;
+/// More than the 20 ms that a turn is to take otherwise.
+const FLUSH: Duration = Duration::from_millis(50);
+
+/// P7: quick checks share their flushes, however long these take: there is no flush for each check, nor for each few.
+#[test]
+fn where_flushes_are_slow_turns_do_not_shrink_to_one_check() {
+    let server = Cluster::builder().with_failing_disk().set("awty.max_workers_per_role", "1");
+    let shop = Shop::on(server.start());
+    shop.job("note", NOTE, "");
+    shop.run(&format!(
+        "SELECT count(awty.schedule('orders', n::text, 'note', after => '2 s')) FROM generate_series(1, {CHECKS}) AS n"
+    ));
+    shop.cluster.slow_down_flushes(FLUSH);
+    shop.await_all_ended();
+    let flushes = shop.cluster.slow_flushes();
+    shop.cluster.slow_down_flushes(Duration::ZERO);
+    assert!(flushes > 0, "the disk was not slow");
+    assert!(flushes * 20 < CHECKS, "{flushes} flushes for {CHECKS} checks");
+}
