@@ -11,8 +11,10 @@ mod decoding;
 mod dumps;
 mod extension;
 mod extension_again;
+mod no_process;
 mod old_snapshot;
 mod one_database;
+mod owners;
 mod replication;
 mod serializable;
 #[allow(dead_code)] // lifecycle needs more of it

@@ -1,0 +1,43 @@
+//! A server that has no process for awty, from its start on: what `awty.status` says.
+//!
+//! See `status` for one that has lent all of them to others.
+
+use crate::shop::{NOTE, Shop};
+use awty_testkit::Cluster;
+
+/// Settings under which something is missing, and what has to be raised.
+const SERVERS: [(&str, &str, &str); 4] = [
+    ("the launcher", "1", "4"),
+    ("any worker", "2", "4"),
+    ("any worker beside the launcher", "1", "0"),
+    ("the dispatcher beside a worker", "2", "0"),
+];
+
+/// P7, P9: whatever is missing, either the check runs, or the status says that it waits and what to raise. Never is it silent.
+#[test]
+fn a_server_without_a_process_for_awty_is_shown() {
+    for (missing, processes, replication) in SERVERS {
+        let server = Cluster::builder()
+            .set("max_worker_processes", processes)
+            .set("max_logical_replication_workers", replication);
+        let mut shop = Shop::on(server.start());
+        shop.job("note", NOTE, "");
+        shop.schedule("1", "note", "after => '0'");
+        shop.await_true(
+            &format!("the check, or the reason, where {missing} is missing"),
+            "SELECT EXISTS (SELECT FROM awty.future_job_history)
+                    OR lag > '2 s' AND pending = 1 AND coalesce(why, last_error) LIKE '%max_worker_processes%' FROM awty.status",
+        );
+        let ended = "SELECT EXISTS (SELECT FROM awty.future_job_history)";
+        if !shop.cluster.value::<bool>("postgres", ended) {
+            // Not for a moment only: it stays said for as long as it is so.
+            let said = "SELECT coalesce(why, last_error) IS NOT NULL AND lag > '4 s' FROM awty.status";
+            shop.await_true(&format!("the reason still to be there, where {missing} is missing"), said);
+        }
+        shop.cluster.configure("max_worker_processes = 8");
+        shop.cluster.restart();
+        assert_eq!(shop.end_of("1").why(), ("done", None), "{missing}");
+        let over = "SELECT why IS NULL AND last_error IS NULL AND lag = '0' FROM awty.status";
+        shop.await_true(&format!("the end of it, where {missing} was missing"), over);
+    }
+}

@@ -1,0 +1,86 @@
+//! Databases and objects that change hands: who owns the database, and who owns awty's tables.
+
+use crate::shop::{NOTE, Shop};
+use awty_testkit::postgres::error::DbError;
+
+/// P3: a role that may connect because it owns the database has its checks run, as it can connect itself.
+#[test]
+fn who_may_connect_as_the_databases_owner_has_its_checks_run() {
+    let shop = Shop::open();
+    shop.cluster.execute("postgres", &["CREATE DATABASE d OWNER shop"]);
+    shop.cluster.create_extension("d");
+    shop.cluster.execute(
+        "d",
+        &[
+            "GRANT USAGE ON SCHEMA awty TO shop",
+            "CREATE SCHEMA own AUTHORIZATION shop",
+            "REVOKE ALL ON DATABASE d FROM PUBLIC, shop",
+            "GRANT CONNECT ON DATABASE d TO pg_database_owner",
+        ],
+    );
+    let mut client = shop.cluster.client("d", "shop");
+    client
+        .batch_execute(
+            "CREATE FUNCTION own.note(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
+             SELECT awty.register('note', 'own.note');
+             SELECT awty.schedule('orders', '1', 'note', after => '0')",
+        )
+        .unwrap_or_else(|error| panic!("{error:?}"));
+    shop.cluster.await_sql(
+        "d",
+        "the check",
+        "SELECT EXISTS (SELECT FROM awty.future_job_history WHERE outcome = 'done')",
+    );
+}
+
+/// P9: awty's tables belong to a role that is no superuser any more. Either awty works for it as for any owner, or it says whose they
+/// are, in the status and to who calls; what is overdue is shown as overdue. When they are a superuser's again, all of it runs.
+#[test]
+fn tables_that_are_no_superusers_any_more_are_no_riddle() {
+    let shop = Shop::open();
+    // The bootstrap superuser's objects cannot be reassigned.
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "DROP EXTENSION awty",
+            "CREATE ROLE boss SUPERUSER LOGIN",
+            "CREATE ROLE successor LOGIN",
+            "GRANT CREATE ON DATABASE postgres TO successor",
+        ],
+    );
+    shop.cluster
+        .client("postgres", "boss")
+        .batch_execute("CREATE EXTENSION awty; GRANT USAGE ON SCHEMA awty TO shop")
+        .unwrap();
+    shop.job("note", NOTE, "");
+    shop.schedule("before", "note", "after => '2 s'");
+    shop.cluster.execute("postgres", &["REASSIGN OWNED BY boss TO successor"]);
+
+    let mut client = shop.client();
+    let calls = [
+        "SELECT awty.schedule('orders', 'after', 'note', after => '0')",
+        "SELECT awty.cancel('orders', 'none')",
+        "SELECT awty.next_slot(now(), 'note')",
+        "SELECT pending FROM awty.status",
+    ];
+    for call in calls {
+        if let Err(error) = client.batch_execute(call) {
+            let refusal: &DbError = error.as_db_error().unwrap_or_else(|| panic!("{call}: {error:?}"));
+            assert!(refusal.hint().is_some() && refusal.message().contains("successor"), "{call}: {refusal:?}");
+        }
+    }
+    shop.await_true(
+        "the check, or the reason",
+        "SELECT EXISTS (SELECT FROM awty.future_job_history WHERE entity_key = 'before' AND outcome = 'done')
+                OR lag > '0' AND coalesce(why, last_error) LIKE '%successor%' FROM awty.status",
+    );
+    shop.cluster.execute("postgres", &["REASSIGN OWNED BY successor TO boss"]);
+    shop.run("SELECT awty.pause('note'), awty.resume('note')");
+    for key in ["before", "now"] {
+        if key == "now" {
+            shop.schedule(key, "note", "after => '0'");
+        }
+        assert_eq!(shop.end_of(key).why(), ("done", None));
+    }
+    shop.await_true("the end of it", "SELECT why IS NULL AND last_error IS NULL AND lag = '0' FROM awty.status");
+}
