@@ -11,6 +11,7 @@ mod decoding;
 mod dumps;
 mod extension;
 mod extension_again;
+mod memory;
 mod no_process;
 mod old_snapshot;
 mod one_database;

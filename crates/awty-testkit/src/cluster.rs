@@ -170,6 +170,19 @@ impl Cluster {
         }
     }
 
+    /// From now on one of the server's processes gets so many more bytes of memory and no more, as under `ulimit -v`: an allocation
+    /// beyond that fails.
+    #[track_caller]
+    pub fn limit_memory(&self, pid: i32, more: u64) {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let has = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmSize:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        let has = has.unwrap_or_else(|| panic!("process {pid} has no size"));
+        let limit = format!("--as={}:", has * 1024 + more);
+        account::run(account::command("prlimit").args([limit, format!("--pid={pid}")]));
+    }
+
     /// Kills the postmaster as the kernel would, and waits until it and all its children are gone.
     #[track_caller]
     pub fn kill_server(&mut self) {
