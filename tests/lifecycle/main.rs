@@ -15,6 +15,7 @@ mod ddl;
 mod dump;
 mod effects;
 mod fairness;
+mod foreign_settings;
 mod guards;
 mod history;
 mod intents;

@@ -57,5 +57,9 @@ WHERE p.pronamespace = 'awty'::regnamespace AND NOT has_function_privilege('regr
 SELECT t.typname, array_agg(g.privilege_type || ' ' || g.grantee::regrole) FROM pg_type AS t, aclexplode(t.typacl) AS g
 WHERE t.typnamespace = 'awty'::regnamespace GROUP BY 1;
 
+-- Triggers: each fires whatever session_replication_role says, as a restore or a subscription changes jobs, too.
+SELECT tgrelid::regclass, tgname, tgenabled FROM pg_trigger
+WHERE tgrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'awty'::regnamespace) AND NOT tgisinternal ORDER BY tgname;
+
 -- Settings: all of them server-level, none that a user can turn on itself.
 SELECT name, vartype, unit, context, min_val, max_val, boot_val FROM pg_settings WHERE name LIKE 'awty.%' ORDER BY name;

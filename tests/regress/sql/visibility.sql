@@ -92,6 +92,9 @@ SELECT test.sqlstate('SELECT awty.release(' || :carols_id || ')');
 SELECT awty.cancel('secret_carol', '1');
 SELECT test.sqlstate($$SELECT awty.cancel('secret_carol', '1', 'carols')$$), test.sqlstate($$SELECT awty.schedule('secret_carol', '1', 'carols', after => '0')$$),
     test.sqlstate($$SELECT awty.alter('carols', max_checks => 1)$$), test.sqlstate($$SELECT awty.next_slot(now(), 'carols')$$);
+-- Whether there is a job of that name, its slots do not tell.
+SELECT test.raises($$SELECT awty.next_slot(now(), 'carols')$$)
+     = replace(test.raises($$SELECT awty.next_slot(now(), 'planet')$$), 'planet', 'carols');
 -- The same name for a job of one's own is taken, and that is all one learns.
 SELECT test.raises($$SELECT awty.register('carols', 'shop.of_trudy')$$);
 
