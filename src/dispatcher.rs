@@ -199,11 +199,18 @@ fn look_after(database: pg_sys::Oid) {
 /// Ends checks that can never run: their job was unregistered while they were being committed, or their job's role has
 /// been dropped.
 fn end_strays(now: Time) {
-    history::end(&future_job::orphans(STRAYS), Outcome::Cancelled, now, None);
+    history::end(&future_job::lock_orphans(STRAYS), Outcome::Cancelled, now, None);
     let gone =
         Failure { sqlstate: error::state::UNDEFINED_OBJECT.into(), message: "the job's role no longer exists".into() };
-    history::end(&future_job::roleless(now, STRAYS), Outcome::Failed, now, Some(&gone));
-    tally::remove_orphans(STRAYS);
+    history::end(&future_job::lock_roleless(now, STRAYS), Outcome::Failed, now, Some(&gone));
+    let here = catalog::database();
+    let after = board::read(|board| board.database(here).map_or(i64::MIN, |line| line.swept));
+    let swept = tally::remove_orphans(after, STRAYS);
+    board::write(|board| {
+        if let Some(line) = board.database_mut(here) {
+            line.swept = swept;
+        }
+    });
 }
 
 fn make_partitions(now: Time) {

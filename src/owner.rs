@@ -22,6 +22,10 @@ pub fn bracket<R>(body: impl FnOnce() -> R) -> R {
         nest
     };
     set_local(c"search_path", c"pg_catalog, pg_temp");
+    // SAFETY: a setting of this session. Any other value than the default would have awty's statements planned at each execution.
+    if unsafe { pg_sys::plan_cache_mode } != pg_sys::PlanCacheMode::PLAN_CACHE_MODE_AUTO as i32 {
+        set_local(c"plan_cache_mode", c"auto");
+    }
     let result = body();
     // SAFETY: `nest` is the level opened above, and `user` and `context` are what was there.
     unsafe {

@@ -77,6 +77,19 @@ pub fn synchronous_commit() -> bool {
     SYNCHRONOUS_COMMIT.get()
 }
 
+/// PostgreSQL's own `max_prepared_transactions`, which is fixed when the server starts.
+pub fn max_prepared_transactions() -> i32 {
+    // SAFETY: the name of a setting that exists; its text is read at once.
+    unsafe {
+        let value = pg_sys::GetConfigOption(c"max_prepared_transactions".as_ptr(), true, false);
+        if value.is_null() {
+            0
+        } else {
+            std::ffi::CStr::from_ptr(value).to_str().ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+        }
+    }
+}
+
 /// Lets `awty.slot` be nothing that does not divide a day.
 ///
 /// # Safety

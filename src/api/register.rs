@@ -86,9 +86,9 @@ fn unregister_job(args: &Args) -> Result<i32> {
     }
     let ids = future_job::lock_job(&name);
     hint::count_ended(ids.len() as u64);
-    let ended = history::end(&ids, Outcome::Cancelled, clock::now(), None);
+    history::end(&ids, Outcome::Cancelled, clock::now(), None);
     job::delete(&name);
-    Ok(i32::try_from(ended).unwrap_or(i32::MAX))
+    Ok(i32::try_from(ids.len()).unwrap_or(i32::MAX))
 }
 
 /// A role may have so many jobs: each inspection and each worker of the role reads all of them.

@@ -73,6 +73,8 @@ pub struct Database {
     pub blamed: u64,
     /// Of `awty.future_job`, as far as workers have left them there.
     pub dead_rows: DeadRows,
+    /// The last check whose tally was looked at for being left over.
+    pub swept: i64,
     /// When the dispatcher last looked after its tables; `None`: not since the server started.
     pub looked_after: Option<Mono>,
 }
@@ -87,6 +89,7 @@ impl Database {
         trouble: Trouble::None,
         blamed: 0,
         dead_rows: DeadRows::NONE,
+        swept: i64::MIN,
         looked_after: None,
     };
 

@@ -8,7 +8,6 @@
 //! Does not: remember anything from one transaction to the next.
 
 use crate::clock::{self, Timestamp};
-use crate::error::Error;
 use crate::extension;
 use crate::store::future_job;
 use awty_core::{Answer, Check, Time};
@@ -55,7 +54,8 @@ const ATTEMPT: usize = 9;
 const HELD: usize = 10;
 
 impl Table {
-    /// Opens the table, if it is there. Keeps out ALTER, DROP and every rewrite until the transaction ends.
+    /// Opens the table, if it is there, and takes a snapshot under its lock. Keeps out ALTER, DROP and every rewrite until the transaction
+    /// ends.
     pub fn open() -> Option<Self> {
         let oid = extension::table(c"future_job")?;
         const MODE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
@@ -69,6 +69,12 @@ impl Table {
             Self { relation, key, slot: pg_sys::table_slot_create(relation, std::ptr::null_mut()) }
         };
         extension::hold_too(oid, MODE);
+        // SAFETY: the snapshot of `transaction`, which is on top. To one that is older than the lock, a table that ALTER has rewritten
+        // meanwhile looks empty.
+        unsafe {
+            pg_sys::PopActiveSnapshot();
+            pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+        }
         Some(table)
     }
 
@@ -159,9 +165,7 @@ impl Table {
                 return;
             }
         }
-        if !future_job::delete(row.id) {
-            Error::Altered { table: "awty.future_job" }.raise();
-        }
+        future_job::remove(&[row.id]);
     }
 }
 

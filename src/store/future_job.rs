@@ -3,6 +3,7 @@
 use super::statement::{Arg, Rows, statement};
 use super::{arg, time};
 use crate::clock::Timestamp;
+use crate::error::Error;
 use crate::owner::bracket;
 use crate::text::Text;
 use awty_core::Time;
@@ -70,6 +71,12 @@ statement!(
 );
 
 statement!(lock_of_job, [TEXTOID], c"SELECT id FROM awty.future_job WHERE job = $1 FOR UPDATE");
+
+statement!(
+    lock_some,
+    [INT8ARRAYOID],
+    c"SELECT id FROM awty.future_job WHERE id = ANY ($1) ORDER BY id FOR UPDATE SKIP LOCKED"
+);
 
 statement!(select_job_of, [INT8OID], c"SELECT job, held FROM awty.future_job WHERE id = $1");
 
@@ -151,7 +158,7 @@ statement!(
 
 statement!(move_one, [INT8OID, TIMESTAMPTZOID], c"UPDATE awty.future_job SET next_check_at = $2 WHERE id = $1");
 
-statement!(delete_one, [INT8OID], c"DELETE FROM awty.future_job WHERE id = $1");
+statement!(delete_all, [INT8ARRAYOID], c"DELETE FROM awty.future_job WHERE id = ANY ($1)");
 
 /// Writes a new check and returns its id; `None` if one is pending for this job and entity.
 pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
@@ -272,14 +279,20 @@ pub fn any_job() -> bool {
     bracket(|| select_any_job(|s| s.query(&[], |rows| rows.len()))) > 0
 }
 
-/// Some of the checks whose job is no longer registered: their client committed after `awty.unregister()` had looked.
-pub fn orphans(limit: i64) -> Vec<i64> {
-    bracket(|| select_orphans(|s| s.query(&[arg(limit)], ids)))
+/// Some of the checks whose job is no longer registered, locked: their client committed after `awty.unregister()` had looked.
+pub fn lock_orphans(limit: i64) -> Vec<i64> {
+    bracket(|| {
+        let found = select_orphans(|s| s.query(&[arg(limit)], ids));
+        lock_some(|s| s.query(&[arg(found)], ids))
+    })
 }
 
-/// Some of the checks that are due for jobs whose role has been dropped.
-pub fn roleless(now: Time, limit: i64) -> Vec<i64> {
-    bracket(|| select_roleless(|s| s.query(&[time(now), arg(limit)], ids)))
+/// Some of the checks that are due for jobs whose role has been dropped, locked.
+pub fn lock_roleless(now: Time, limit: i64) -> Vec<i64> {
+    bracket(|| {
+        let found = select_roleless(|s| s.query(&[time(now), arg(limit)], ids));
+        lock_some(|s| s.query(&[arg(found)], ids))
+    })
 }
 
 fn ids(rows: &Rows) -> Vec<i64> {
@@ -318,7 +331,9 @@ pub fn put_at(id: i64, slot: Time) {
     bracket(|| move_one(|s| s.execute(&[arg(id), time(slot)])));
 }
 
-/// Deletes a check; `false` if it is still there.
-pub fn delete(id: i64) -> bool {
-    bracket(|| delete_one(|s| s.execute(&[arg(id)]))) == 1
+/// Takes checks away, whose rows the caller has locked. Refuses to go on where somebody's trigger or rule keeps one there.
+pub fn remove(ids: &[i64]) {
+    if bracket(|| delete_all(|s| s.execute(&[arg(ids.to_vec())]))) != ids.len() as u64 {
+        Error::Altered { table: "awty.future_job" }.raise();
+    }
 }

@@ -1,5 +1,4 @@
-//! Statements on `awty.future_job_history`: how checks end. Each takes the check out of `awty.future_job` and archives it
-//! in one.
+//! Statements on `awty.future_job_history`: how checks end. A check is archived, and then taken out of `awty.future_job`.
 
 use super::statement::statement;
 use super::{arg, interval, time};
@@ -7,6 +6,7 @@ use crate::error::Error;
 use crate::owner::bracket;
 use crate::run::row::{self, Row};
 use crate::store::job::Job;
+use crate::store::{future_job, tally};
 use crate::text::{Text, message_datum};
 use awty_core::lateness::lateness;
 use awty_core::{Outcome, Time};
@@ -50,34 +50,18 @@ impl From<Error> for Failure {
     }
 }
 
+// In steps, and not in one statement with DELETEs in it: PostgreSQL supports no rules of an administrator there.
 statement!(
-    end_after_run,
-    [
-        INT8OID,
-        TIMESTAMPTZOID,
-        TIMESTAMPTZOID,
-        INTERVALOID,
-        INTERVALOID,
-        INT4OID,
-        TEXTOID,
-        TEXTOID,
-        TEXTOID,
-        OIDOID,
-        BOOLOID
-    ],
-    c"WITH gone AS (DELETE FROM awty.future_job WHERE id = $1 RETURNING *),
-           used AS (
-               DELETE FROM awty.tally AS t USING gone AS g WHERE t.check_id = g.id
-               RETURNING t.check_id, t.runs, t.run_time
-           )
-      INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, args, first_check_at, next_check_at,
+    archive_run,
+    [INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, OIDOID],
+    c"INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, args, first_check_at, next_check_at,
           scheduled_by, scheduled_at, started_at, finished_at, run_time, lateness, check_count, attempts, outcome,
           sqlstate, message, role)
-      SELECT g.id, g.job, g.entity_name, g.entity_key, g.args, g.first_check_at, g.next_check_at,
-          g.scheduled_by, g.scheduled_at, $2, greatest($2, $3), coalesce(u.run_time + $4, $4), $5, g.check_count + $6,
+      SELECT f.id, f.job, f.entity_name, f.entity_key, f.args, f.first_check_at, f.next_check_at,
+          f.scheduled_by, f.scheduled_at, $2, greatest($2, $3), coalesce(u.run_time + $4, $4), $5, f.check_count + $6,
           coalesce(u.runs, 0) + 1, $7, $8, $9, $10::pg_catalog.regrole
-      FROM gone AS g LEFT JOIN used AS u ON u.check_id = g.id
-      WHERE $11"
+      FROM awty.future_job AS f LEFT JOIN awty.tally AS u ON u.check_id = f.id
+      WHERE f.id = $1"
 );
 
 // The common case: the first run of these checks ends them, so nothing is tallied. The caller has deleted their rows.
@@ -94,21 +78,17 @@ statement!(
 );
 
 statement!(
-    end_many,
+    archive_without_run,
     [INT8ARRAYOID, TEXTOID, TIMESTAMPTZOID, TEXTOID, TEXTOID],
-    c"WITH gone AS (DELETE FROM awty.future_job WHERE id = ANY ($1) RETURNING *),
-           used AS (DELETE FROM awty.tally WHERE check_id = ANY ($1) RETURNING *),
-           kept AS (
-               INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, args, first_check_at,
-                   next_check_at, scheduled_by, scheduled_at, started_at, finished_at, run_time, lateness, check_count,
-                   attempts, outcome, sqlstate, message, role)
-               SELECT g.id, g.job, g.entity_name, g.entity_key, g.args, g.first_check_at, g.next_check_at,
-                   g.scheduled_by, g.scheduled_at, u.started_at, greatest($3, u.started_at), coalesce(u.run_time, '0'),
-                   u.lateness, g.check_count, coalesce(u.runs, 0), $2, $4, $5, j.role
-               FROM gone AS g LEFT JOIN used AS u ON u.check_id = g.id LEFT JOIN awty.job AS j ON j.name = g.job
-               WHERE CASE j.keep_history WHEN 'none' THEN false WHEN 'ran' THEN u.runs > 0 ELSE true END
-           )
-      SELECT pg_catalog.count(*) FROM gone"
+    c"INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, args, first_check_at, next_check_at,
+          scheduled_by, scheduled_at, started_at, finished_at, run_time, lateness, check_count, attempts, outcome,
+          sqlstate, message, role)
+      SELECT f.id, f.job, f.entity_name, f.entity_key, f.args, f.first_check_at, f.next_check_at,
+          f.scheduled_by, f.scheduled_at, u.started_at, greatest($3, u.started_at), coalesce(u.run_time, '0'),
+          u.lateness, f.check_count, coalesce(u.runs, 0), $2, $4, $5, j.role
+      FROM awty.future_job AS f LEFT JOIN awty.tally AS u ON u.check_id = f.id LEFT JOIN awty.job AS j ON j.name = f.job
+      WHERE f.id = ANY ($1)
+        AND CASE j.keep_history WHEN 'none' THEN false WHEN 'ran' THEN u.runs > 0 ELSE true END"
 );
 
 /// How a check ends after a run.
@@ -132,9 +112,11 @@ pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
         end.failure.map(|failure| Text::from(failure.sqlstate.as_str()).datum()),
         end.failure.map(|failure| message_datum(&failure.message, MAX_MESSAGE)),
         arg(job.role),
-        arg(is_kept(job, end.outcome)),
     ];
-    bracket(|| end_after_run(|s| s.execute(&args)));
+    if is_kept(job, end.outcome) {
+        bracket(|| archive_run(|s| s.execute(&args)));
+    }
+    remove(&[id]);
 }
 
 /// Archives checks of one slot, whose rows the caller has deleted, after their first run, which they had together.
@@ -161,24 +143,24 @@ fn is_kept(job: &Job, outcome: Outcome) -> bool {
     outcome.kept(job.options.limits.keep_history, 1)
 }
 
-/// Ends checks without a run, and returns how many of them were still pending.
-pub fn end(ids: &[i64], outcome: Outcome, now: Time, failure: Option<&Failure>) -> i64 {
+/// Ends checks, whose rows the caller has locked, without a run.
+pub fn end(ids: &[i64], outcome: Outcome, now: Time, failure: Option<&Failure>) {
     if ids.is_empty() {
-        return 0;
+        return;
     }
-    bracket(|| {
-        end_many(|s| {
-            s.query(
-                &[
-                    arg(ids.to_vec()),
-                    Some(Text::from(outcome.as_str()).datum()),
-                    time(now),
-                    failure.map(|failure| Text::from(failure.sqlstate.as_str()).datum()),
-                    failure.map(|failure| message_datum(&failure.message, MAX_MESSAGE)),
-                ],
-                |rows| rows.first(1),
-            )
-        })
-    })
-    .unwrap_or(0)
+    let args = [
+        arg(ids.to_vec()),
+        Some(Text::from(outcome.as_str()).datum()),
+        time(now),
+        failure.map(|failure| Text::from(failure.sqlstate.as_str()).datum()),
+        failure.map(|failure| message_datum(&failure.message, MAX_MESSAGE)),
+    ];
+    bracket(|| archive_without_run(|s| s.execute(&args)));
+    remove(ids);
+}
+
+/// Takes checks that are archived out of `awty.future_job`, with what they have used.
+fn remove(ids: &[i64]) {
+    future_job::remove(ids);
+    tally::remove(ids);
 }

@@ -2,6 +2,7 @@
 
 use super::statement::statement;
 use crate::owner::bracket;
+use crate::settings;
 
 statement!(
     count_young,
@@ -13,5 +14,8 @@ statement!(
 /// Has a transaction of this database been prepared within the last minute, the time between two audits? What it scheduled has been
 /// announced, and comes when it is committed.
 pub fn any_young() -> bool {
+    if settings::max_prepared_transactions() == 0 {
+        return false;
+    }
     bracket(|| count_young(|s| s.query(&[], |rows| rows.len()))) > 0
 }

@@ -61,13 +61,15 @@ statement!(
     c"UPDATE awty.tally SET crashes = 0, exits = 0 WHERE check_id = $1 AND (crashes > 0 OR exits > 0)"
 );
 
-// A worker that had read the suspects before may have ended a check without looking for its tally.
+statement!(delete_some, [INT8ARRAYOID], c"DELETE FROM awty.tally WHERE check_id = ANY ($1)");
+
+// By key and in pieces: where many checks are asked again and again, the table is large.
 statement!(
-    delete_orphans,
-    [INT8OID],
-    c"DELETE FROM awty.tally WHERE check_id IN (
-          SELECT t.check_id FROM awty.tally AS t
-          WHERE (t.crashes > 0 OR t.exits > 0) AND NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = t.check_id) LIMIT $1)"
+    select_piece,
+    [INT8OID, INT8OID],
+    c"SELECT pg_catalog.max(p.check_id), pg_catalog.array_agg(p.check_id) FILTER (
+          WHERE NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = p.check_id))
+      FROM (SELECT t.check_id FROM awty.tally AS t WHERE t.check_id > $1 ORDER BY t.check_id LIMIT $2) AS p"
 );
 
 /// Counts a crash or an exit against each of these checks that is still pending, and locks it. `false` if somebody else has one
@@ -109,9 +111,24 @@ pub fn without_suspects(ids: &[i64]) -> Vec<i64> {
     })
 }
 
-/// Removes some of the rows of checks that are gone.
-pub fn remove_orphans(limit: i64) {
-    bracket(|| delete_orphans(|s| s.execute(&[arg(limit)])));
+/// Removes what these checks have used.
+pub fn remove(ids: &[i64]) {
+    bracket(|| delete_some(|s| s.execute(&[arg(ids.to_vec())])));
+}
+
+/// Removes the rows of checks that are gone, among the next of them after an id. Returns where to go on, from the beginning after the
+/// last. A worker that had read the suspects before may have ended a check without looking for what it had used.
+pub fn remove_orphans(after: i64, piece: i64) -> i64 {
+    let (last, orphans) = bracket(|| {
+        select_piece(|s| {
+            s.query(&[arg(after), arg(piece)], |rows| (rows.first::<i64>(1), rows.first::<Vec<Option<i64>>>(2)))
+        })
+    });
+    let orphans: Vec<i64> = orphans.into_iter().flatten().flatten().collect();
+    if !orphans.is_empty() {
+        remove(&orphans);
+    }
+    last.unwrap_or(i64::MIN)
 }
 
 /// Forgets the crashes and exits of a check: it has run to its end, or it is released.

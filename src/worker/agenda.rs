@@ -32,8 +32,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// Such a check is tried again at least this often.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// How soon to look again for what a prepared transaction has scheduled.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// How soon to look again for what a prepared transaction has scheduled. Nobody waits for it meanwhile.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
 /// How soon to look again for what another worker has taken on.
 const OTHERS_PAUSE: Duration = Duration::from_millis(5);
 
@@ -160,6 +160,8 @@ impl Agenda {
         }
         self.epoch = job::epoch();
         let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().filter(|job| !job.paused).map(Rc::new).collect();
+        // Asked before what is due is read: one that is committed in between comes with the next look.
+        let is_announced = prepared::any_young();
         let now = clock::to_timestamp(clock::now());
         self.size = self.size.min(settings::batch_size());
         let share = (self.size / jobs.len().max(1)).max(1);
@@ -178,7 +180,7 @@ impl Agenda {
         }
         if tasks.is_empty() {
             self.next = jobs.iter().filter_map(|job| future_job::next_after(&job.name, now)).min().unwrap_or(NEVER);
-            if prepared::any_young() {
+            if is_announced {
                 self.next = self.next.min(now + LOOK_AGAIN.as_micros() as Timestamp);
             }
         }

@@ -1,7 +1,6 @@
 //! Guards: every limit of a job ends its checks with the outcome that says so, and leaves the others alone.
 
 use crate::shop::{NOTE, Shop};
-use awty_testkit::Cluster;
 use chrono::TimeDelta;
 
 /// The design's grace between the two strikes of a timeout, and what a loaded machine may add.
