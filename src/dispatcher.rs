@@ -8,6 +8,7 @@
 
 use crate::board::{self, Database, Occupancy, State, Trouble};
 use crate::error::{self, Error};
+use crate::extension::{self, Purpose};
 use crate::failpoint::failpoint;
 use crate::launcher::AUDIT;
 use crate::run::transaction::{Verdict, transaction};
@@ -15,7 +16,7 @@ use crate::run::{session, timer};
 use crate::store::history::{self, Failure};
 use crate::store::tally::{self, Blame};
 use crate::store::{self, future_job, intent, origin, partition};
-use crate::{catalog, clock, executor, extension, owner, process, settings};
+use crate::{catalog, clock, executor, owner, process, settings};
 use awty_core::{Outcome, Time};
 use pgrx::{pg_guard, pg_sys};
 use std::collections::HashSet;
@@ -77,7 +78,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     let here = catalog::database();
     let mut gone = Vec::new();
     let inspected = transaction(|| {
-        if !extension::lock() {
+        if !extension::lock(Purpose::Write) {
             return Verdict::Commit(None);
         }
         failpoint!("dispatcher.locked");
@@ -181,7 +182,7 @@ fn look_after(database: pg_sys::Oid) {
     let now = clock::now();
     for task in [end_strays, make_partitions, drop_partitions] {
         let done = transaction(|| {
-            if !extension::lock() {
+            if !extension::lock(Purpose::Write) {
                 return Verdict::Rollback(());
             }
             // Nobody is to hold up the visits by holding a lock.
@@ -246,11 +247,11 @@ fn vacuum(database: pg_sys::Oid) {
     process::report(Some(c"awty: vacuuming awty.future_job"));
     timer::arm(VACUUM_TIMEOUT);
     let done = transaction(|| {
-        if extension::lock() {
+        if extension::lock(Purpose::Read) {
             store::vacuum::future_job();
         }
         // In another transaction by now, which has nothing locked.
-        Verdict::Commit(if extension::lock() { store::vacuum::pages_of_future_job() } else { 0 })
+        Verdict::Commit(if extension::lock(Purpose::Read) { store::vacuum::pages_of_future_job() } else { 0 })
     });
     timer::disarm();
     match done {

@@ -28,12 +28,24 @@ const RELATIONS: [&CStr; 9] = [
 ];
 type Relations = [pg_sys::Oid; RELATIONS.len()];
 
-const MODE: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-/// A worker is about to write to the history, and must not wait for that with the other locks in its hands: whoever makes a
-/// partition keeps writers out first, and then wants the default partition for himself.
+const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
-/// The place of the history in the list.
+/// The places of the history and of its default partition in the list.
 const HISTORY: usize = 3;
+const DEFAULT: usize = 4;
+
+/// What the locks are for. What is going to be written is locked for that from the beginning: REINDEX keeps writers out first and
+/// readers afterwards, and would meet in a deadlock with a reader that comes to write.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To look.
+    Read,
+    /// To write what a client says. It ends few checks, and not always one, so the history is locked when one ends: a transaction that
+    /// lasts long must not keep partitions from being made.
+    Write,
+    /// To run checks, which end in the history.
+    Run,
+}
 
 /// A worker whose runs are quick keeps its locks from one to the next for so long: to take them anew for each costs more than
 /// what many of them do.
@@ -63,15 +75,10 @@ pub fn table(name: &CStr) -> Option<pg_sys::Oid> {
 
 /// The first locks of a transaction on awty's rows: they keep DROP EXTENSION out until it ends. Locks that the transaction has
 /// already are had again at once. `false` if the extension is gone, so that there is nothing to do.
-pub fn lock() -> bool {
-    lock_with(MODE)
-}
-
-/// The same with another lock on the history.
-fn lock_with(history: pg_sys::LOCKMODE) -> bool {
+pub fn lock(purpose: Purpose) -> bool {
     loop {
         let Some(relations) = KNOWN.get().or_else(find) else { return false };
-        let locks = with_modes(relations, history);
+        let locks = with_modes(relations, purpose);
         // SAFETY: locks on OIDs, whether or not anything has them, in an open transaction, released at its end or here.
         // Taking one takes in what has changed in the catalogs.
         unsafe {
@@ -97,12 +104,12 @@ pub fn hold() -> bool {
         return true;
     }
     let_go();
-    if !lock_with(WRITE) {
+    if !lock(Purpose::Run) {
         return false;
     }
     let Some(relations) = KNOWN.get() else { return false };
     HELD.set(Some(Held { since: now, relations, locks: Vec::new() }));
-    with_modes(relations, WRITE).into_iter().for_each(|(oid, mode)| hold_too(oid, mode));
+    with_modes(relations, Purpose::Run).into_iter().for_each(|(oid, mode)| hold_too(oid, mode));
     true
 }
 
@@ -132,8 +139,11 @@ pub fn forget() {
     HELD.set(None);
 }
 
-fn with_modes(relations: Relations, history: pg_sys::LOCKMODE) -> Vec<(pg_sys::Oid, pg_sys::LOCKMODE)> {
-    let mode = |index| if index == HISTORY { history } else { MODE };
+fn with_modes(relations: Relations, purpose: Purpose) -> Vec<(pg_sys::Oid, pg_sys::LOCKMODE)> {
+    let mode = |index| match (purpose, index) {
+        (Purpose::Read, _) | (_, DEFAULT) | (Purpose::Write, HISTORY) => READ,
+        _ => WRITE,
+    };
     relations.into_iter().enumerate().map(|(index, oid)| (oid, mode(index))).collect()
 }
 

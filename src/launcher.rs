@@ -161,7 +161,7 @@ fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
         let (keys, roles): (Vec<_>, Vec<Role>) = board
             .roles
             .iter()
-            .filter(|line| line.due.min(line.backlog) != NEVER)
+            .filter(|line| line.wanted_at() != NEVER)
             .filter(|line| board.database(line.database).is_some_and(|database| database.state == State::Ready))
             .map(|line| {
                 let seats = board
@@ -182,7 +182,7 @@ fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
                     behind_since = behind_since.zip(busy).map(|(since, busy)| since.max(busy));
                 }
                 let role = Role {
-                    due: Some(clock::clamped(line.due.min(line.backlog))),
+                    due: Some(clock::clamped(line.wanted_at())),
                     behind_since: behind_since.filter(|_| workers > 0).map(Mono),
                     wants_help,
                     workers,

@@ -4,9 +4,10 @@
 //! schedules as its owner. Names of jobs are only suggested to those who may know of them.
 
 use crate::error::{Error, Result};
+use crate::extension::{self, Purpose};
 use crate::store::job::{self, Job};
 use crate::text::Text;
-use crate::{board, catalog, extension};
+use crate::{board, catalog};
 use awty_core::nearest;
 use pgrx::pg_sys;
 
@@ -28,7 +29,7 @@ pub fn gate(function: &'static str) -> Result<()> {
         }
     }
     // Without the extension, the next statement says what is missing.
-    extension::lock();
+    extension::lock(Purpose::Write);
     Ok(())
 }
 

@@ -121,7 +121,7 @@ impl Board {
         };
         let line = &mut self.roles[index];
         if !line.is(database, role) {
-            if !line.is_free() && line.due.min(line.backlog) <= due {
+            if !line.is_free() && line.wanted_at() <= due {
                 return None;
             }
             *line = RoleLine::new(database, role);

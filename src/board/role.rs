@@ -19,6 +19,9 @@ pub struct RoleLine {
     pub due: Timestamp,
     /// The slot from which there is more than the workers at it are running now; [`NEVER`] if there is not.
     pub backlog: Timestamp,
+    /// When a worker looks again from an earlier slot on, and which: a prepared transaction has announced something there that was not
+    /// committed yet; [`NEVER`] if there is none.
+    pub look_again: (Timestamp, Timestamp),
     /// Nothing is started for it before this moment (monotonic microseconds); 0: at once.
     pub parked_until: i64,
     /// How many workers in a row have achieved nothing: could not connect, read or write, or were terminated in a run.
@@ -35,6 +38,7 @@ impl RoleLine {
         role: pg_sys::InvalidOid,
         due: NEVER,
         backlog: NEVER,
+        look_again: (NEVER, NEVER),
         parked_until: 0,
         failures: 0,
         last_served: 0,
@@ -43,6 +47,25 @@ impl RoleLine {
 
     pub(super) fn new(database: pg_sys::Oid, role: pg_sys::Oid) -> Self {
         Self { database, role, ..Self::FREE }
+    }
+
+    /// When there may be something for a worker to do.
+    pub fn wanted_at(&self) -> Timestamp {
+        self.due.min(self.backlog).min(self.look_again.0)
+    }
+
+    /// Takes over what a worker may do by now: from which slot on; `None` if there is nothing.
+    pub fn take_over(&mut self, now: Timestamp) -> Option<Timestamp> {
+        if self.wanted_at() > now {
+            return None;
+        }
+        let mut from = self.due.min(self.backlog);
+        if self.look_again.0 <= now {
+            from = from.min(self.look_again.1);
+            self.look_again = (NEVER, NEVER);
+        }
+        (self.due, self.backlog) = (NEVER, NEVER);
+        Some(from)
     }
 
     /// Is this the line of that role?

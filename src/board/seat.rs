@@ -60,6 +60,8 @@ pub struct Seat {
     pub named: bool,
     /// Was the run that it abandoned terminated because it ignored its timeout?
     pub overran: bool,
+    /// The worker, by seat and generation, that is seeing to the abandoned run.
+    pub seer: Option<(usize, u64)>,
     /// When its worker was gone.
     left_at: Mono,
     /// Since when it has been working without a pause (monotonic microseconds); 0: it is waiting.
@@ -116,6 +118,7 @@ impl Seat {
         run: None,
         named: false,
         overran: false,
+        seer: None,
         left_at: Mono(0),
         busy_since: 0,
         asked_at: 0,
@@ -160,6 +163,7 @@ impl Seat {
     fn abandon(&mut self, overran: bool, now: Mono) {
         self.occupancy = Occupancy::Abandoned;
         self.left_at = now;
+        self.seer = None;
         self.overran = overran;
         self.pid = 0;
         self.latch = 0;

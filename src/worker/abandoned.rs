@@ -4,10 +4,11 @@
 //! Does not: run anything; what is still due comes with the next turn.
 
 use super::{Worker, clear_intent_of};
+use crate::executor;
+use crate::extension::{self, Purpose};
 use crate::failpoint::failpoint;
 use crate::run::transaction::{Verdict, transaction};
 use crate::store::tally::Blame;
-use crate::{executor, extension};
 
 impl Worker {
     /// Sees to the runs of this role that ended their processes. One that ignored its timeout is booked as timed out. One that ended
@@ -31,8 +32,9 @@ impl Worker {
                 }
             } else {
                 let alone = ids.len() == 1;
-                let counted =
-                    transaction(|| Verdict::Commit(!extension::lock() || executor::blame(ids, Blame::Exit, alone)));
+                let counted = transaction(|| {
+                    Verdict::Commit(!extension::lock(Purpose::Write) || executor::blame(ids, Blame::Exit, alone))
+                });
                 self.agenda.isolate(ids);
                 if !counted.unwrap_or(false) {
                     // It stays claimed, so that it is not run meanwhile.
@@ -42,7 +44,7 @@ impl Worker {
             }
             failpoint!("abandoned.counted");
             clear_intent_of(abandoned.seat);
-            self.seat.forget_abandoned(abandoned.seat);
+            self.seat.forget_abandoned(abandoned.seat, abandoned.generation);
         }
         true
     }

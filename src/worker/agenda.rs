@@ -85,6 +85,8 @@ pub struct Agenda {
     held_back: Option<Duration>,
     /// The first slot that is pending after all that was due, as far as it is known.
     next: Timestamp,
+    /// When to look again for what a prepared transaction has announced.
+    look_again: Option<Timestamp>,
     /// How many checks the next turn takes on, those of set-based jobs not counted.
     size: usize,
     /// Is there more than the turn takes on?
@@ -108,6 +110,7 @@ impl Agenda {
             isolated: HashSet::new(),
             held_back: None,
             next: NEVER,
+            look_again: None,
             size: pace::FIRST,
             is_full: false,
             others: HashMap::new(),
@@ -180,9 +183,7 @@ impl Agenda {
         }
         if tasks.is_empty() {
             self.next = jobs.iter().filter_map(|job| future_job::next_after(&job.name, now)).min().unwrap_or(NEVER);
-            if is_announced {
-                self.next = self.next.min(now + LOOK_AGAIN.as_micros() as Timestamp);
-            }
+            self.look_again = is_announced.then_some(now + LOOK_AGAIN.as_micros() as Timestamp);
         }
         // Those least suspected first: they are cleared before the worst of them gets its chance.
         tasks.sort_by_key(|task| {
@@ -362,6 +363,11 @@ impl Agenda {
             }
         }
         wait.filter(|wait| *wait <= patience)
+    }
+
+    /// When to look once more for what was due in this pass.
+    pub fn look_again(&self) -> Option<Timestamp> {
+        self.look_again
     }
 
     /// The next slot at which something is pending, as it was when the pass came to its end.

@@ -14,6 +14,7 @@ mod seat;
 use crate::board::{self, NEVER, Trouble};
 use crate::clock::{self, Timestamp};
 use crate::executor::{Bench, Ran};
+use crate::extension::{self, Purpose};
 use crate::failpoint::failpoint;
 use crate::run::session;
 use crate::run::timer;
@@ -21,7 +22,7 @@ use crate::run::transaction::{Verdict, transaction};
 use crate::store::future_job::Candidate;
 use crate::store::intent;
 use crate::store::tally::Blame;
-use crate::{extension, process, settings};
+use crate::{process, settings};
 use agenda::{Agenda, Task};
 use awty_core::Mono;
 use pgrx::{pg_guard, pg_sys};
@@ -203,7 +204,7 @@ impl Worker {
         process::report(None);
         failpoint!("worker.flushed");
         process::report_statistics(true);
-        self.seat.caught_up(self.agenda.next_slot());
+        self.seat.caught_up(self.agenda.next_slot(), self.agenda.look_again());
         failpoint!("worker.caught_up");
         Next::Turn
     }
@@ -400,7 +401,7 @@ impl Worker {
 fn clear_intent_of(seat: usize) {
     let _ = session::flushed(|| {
         transaction(|| {
-            if extension::lock() {
+            if extension::lock(Purpose::Write) {
                 intent::clear(seat::number(seat));
             }
             Verdict::Commit(())

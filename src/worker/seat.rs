@@ -4,7 +4,7 @@
 //! the run keeps the seat, and with it its claim, until the next worker has seen to it.
 //! Does not: survive a crash of the server, which forgets all seats.
 
-use crate::board::{self, NEVER, Occupancy, Trouble};
+use crate::board::{self, NEVER, Occupancy, RoleLine, Seat, Trouble};
 use crate::clock::{self, Timestamp};
 use crate::process::{self, Assignment};
 use crate::run::timer;
@@ -29,6 +29,7 @@ pub struct MySeat {
 /// A run that ended its process.
 pub struct Abandoned {
     pub seat: usize,
+    pub generation: u64,
     /// Because it ignored its timeout.
     pub overran: bool,
     pub ids: Vec<i64>,
@@ -78,16 +79,7 @@ impl MySeat {
     ///
     /// The hint is taken back before the table is read. Whoever commits a check after that sets it again.
     pub fn take_over(&self, now: Timestamp) -> Option<Timestamp> {
-        board::write(|board| {
-            let line = board.role_mut(self.database, self.role)?;
-            let from = line.due.min(line.backlog);
-            if from > now {
-                return None;
-            }
-            line.due = NEVER;
-            line.backlog = NEVER;
-            Some(from)
-        })
+        board::write(|board| board.role_mut(self.database, self.role)?.take_over(now))
     }
 
     /// What has been committed behind the pass that is going on: its first slot.
@@ -102,7 +94,7 @@ impl MySeat {
 
     /// The next slot at which there may be something.
     pub fn next_due(&self) -> Timestamp {
-        board::read(|board| board.role(self.database, self.role).map_or(NEVER, |line| line.due.min(line.backlog)))
+        board::read(|board| board.role(self.database, self.role).map_or(NEVER, RoleLine::wanted_at))
     }
 
     /// It is at work from that slot on.
@@ -121,14 +113,17 @@ impl MySeat {
         });
     }
 
-    /// It has run all that was due; the next is pending at that slot.
-    pub fn caught_up(&self, next: Timestamp) {
-        WORKING_FROM.store(NEVER, Ordering::Relaxed);
+    /// It has run all that was due; the next is pending at that slot. `look_again`: when to look once more for the same.
+    pub fn caught_up(&self, next: Timestamp, look_again: Option<Timestamp>) {
+        let from = WORKING_FROM.swap(NEVER, Ordering::Relaxed);
         USEFUL.store(true, Ordering::Relaxed);
         board::write(|board| {
             board.seats[self.index].rest();
             if let Some(line) = board.role_mut(self.database, self.role) {
                 line.backlog = NEVER;
+                if let Some(at) = look_again {
+                    line.look_again = (at.min(line.look_again.0), from.min(line.look_again.1));
+                }
             }
             board.note_due(self.database, self.role, next);
         });
@@ -228,12 +223,25 @@ impl MySeat {
 
     /// A run of this role that ended its process, still to be seen to, on that seat or after it.
     pub fn next_abandoned(&self, from: usize) -> Option<Abandoned> {
-        board::read(|board| {
-            let found = board.seats.iter().enumerate().skip(from).find(|(_, seat)| {
-                seat.occupancy == Occupancy::Abandoned && seat.database == self.database && seat.role == self.role
-            });
-            found.map(|(index, seat)| Abandoned {
+        board::write(|board| {
+            let me = (self.index, board.seats[self.index].generation);
+            // One that another worker is seeing to, and is there to do it, is left to that.
+            let is_left = |seat: &Seat| {
+                seat.seer.is_none_or(|seer| {
+                    let other = &board.seats[seer.0];
+                    seer == me || other.occupancy != Occupancy::Taken || other.generation != seer.1
+                })
+            };
+            let index = (from..board.seats.len()).find(|&index| {
+                let seat = &board.seats[index];
+                let is_ours = seat.database == self.database && seat.role == self.role;
+                seat.occupancy == Occupancy::Abandoned && is_ours && is_left(seat)
+            })?;
+            board.seats[index].seer = Some(me);
+            let seat = &board.seats[index];
+            Some(Abandoned {
                 seat: index,
+                generation: seat.generation,
                 overran: seat.overran,
                 ids: seat.claims().to_vec(),
                 took: TimeDelta::microseconds(seat.run.map_or(0, |run| clock::mono().since(run.began))),
@@ -241,9 +249,14 @@ impl MySeat {
         })
     }
 
-    /// It has been seen to.
-    pub fn forget_abandoned(&self, seat: usize) {
-        board::write(|board| board.seats[seat].free());
+    /// It has been seen to. By now its seat may have been given to another worker.
+    pub fn forget_abandoned(&self, seat: usize, generation: u64) {
+        board::write(|board| {
+            let seat = &mut board.seats[seat];
+            if seat.occupancy == Occupancy::Abandoned && seat.generation == generation {
+                seat.free();
+            }
+        });
     }
 
     /// Leaves, with nothing begun.
@@ -293,7 +306,7 @@ fn give_back() {
                 line.failures = 0;
             }
             // A run that ends its process costs the server a new one, so the role pauses after it.
-            if run.is_some() || !useful && (begun != NEVER || line.due.min(line.backlog) <= now) {
+            if run.is_some() || !useful && (begun != NEVER || line.wanted_at() <= now) {
                 line.note_failure(mono);
             }
         }
