@@ -1,10 +1,11 @@
-//! The checker: are P1 to P4 kept, and parts of P6 to P8, by the rows that were read?
+//! The checker: are P1 to P4 kept, and parts of P6 to P8, by the rows that were read? Are awty's own tables whole and tidy?
 //!
 //! Invariant: pure. What it is given was read in one snapshot, and the clients' log was copied before that snapshot was taken, so
 //! runs may go on meanwhile: whatever was committed is either in it as a whole or not at all.
 //! Does not: know how long anything may take; see `faults::recover`.
 
 use crate::faults::MAX_CRASHES;
+use crate::left::Left;
 use chrono::{DateTime, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,6 +56,7 @@ pub struct Ended {
     pub attempts: i32,
     /// What its job allows a run, in seconds; none if the job is gone.
     pub timeout: Option<f64>,
+    pub sqlstate: Option<String>,
     pub message: Option<String>,
     pub xmin: i64,
     /// When the transaction that ended it was committed, by the server.
@@ -89,6 +91,10 @@ pub struct Evidence {
     pub overlaps: i64,
     pub early: i64,
     pub leaks: i64,
+    /// Filler checks (see `bulk.sql`): how many there should be, and how many there are.
+    pub fillers: [i64; 2],
+    /// What awty's own tables have when all is quiet; none while work goes on.
+    pub left: Option<Left>,
     /// The server's clock was set meanwhile: times of two transactions cannot be compared.
     pub clock_was_set: bool,
 }
@@ -153,6 +159,11 @@ pub fn judge(evidence: &Evidence) -> Vec<Violation> {
     if evidence.leaks > 0 {
         general("P6", 0, "a run found what another had left in the session (see the log)".into());
     }
+    if evidence.fillers[0] != evidence.fillers[1] {
+        let [expected, found] = evidence.fillers;
+        general("P3", 0, format!("{expected} filler checks should be pending, and {found} are"));
+    }
+    evidence.left.iter().flat_map(Left::too_much).for_each(|what| general("tidiness", 0, what));
     judge_clients(evidence, &stories, &mut general);
     violations
 }
@@ -210,6 +221,10 @@ impl Story<'_> {
         self.judge_effects(check_count, outcome, report);
         self.judge_transactions(report);
         self.judge_length(clock_was_set, report);
+        // No job of the campaign raises such an error.
+        if self.ended.iter().any(|row| row.sqlstate.as_ref().is_some_and(|state| state.starts_with("XX"))) {
+            report("integrity", "it ended with an internal error".into());
+        }
         if !clock_was_set {
             self.judge_times(report);
         }

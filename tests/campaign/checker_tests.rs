@@ -34,6 +34,7 @@ fn ended(check: i64, check_count: i32, outcome: &str, xmin: i64) -> Ended {
         run_time: 0.2,
         attempts: check_count.max(1),
         timeout: Some(6.0),
+        sqlstate: None,
         message: None,
         xmin,
         committed: Some(at(100)),
@@ -60,6 +61,8 @@ fn truth() -> Evidence {
         overlaps: 0,
         early: 0,
         leaks: 0,
+        fillers: [7, 7],
+        left: Some(Left { tallies: Vec::new(), intents: 1, workers: 1, origins: 1 }),
         clock_was_set: false,
     }
 }
@@ -160,4 +163,26 @@ fn where_the_clock_was_set_times_accuse_nobody() {
     let set = |e: &mut Evidence| e.clock_was_set = true;
     assert_eq!(broken(|e| (set(e), e.effects[0].committed = Some(at(101))).0), [""; 0]);
     assert_eq!(broken(|e| (set(e), e.effects.push(effect(3, 1, 110))).0), ["P4"]);
+}
+
+#[test]
+fn a_filler_check_that_is_lost_or_comes_back_is_seen() {
+    assert_eq!(broken(|e| e.fillers[1] = 6), ["P3"]);
+    assert_eq!(broken(|e| e.fillers[1] = 8), ["P3"]);
+}
+
+#[test]
+fn rows_that_are_left_over_in_awtys_own_tables_are_seen() {
+    let left = |spoil: fn(&mut Left)| broken(move |e| spoil(e.left.as_mut().unwrap()));
+    assert_eq!(left(|left| left.tallies.push(1)), ["tidiness"]);
+    assert_eq!(left(|left| left.workers = 0), ["tidiness"]);
+    assert_eq!(left(|left| left.origins = 2), ["tidiness"]);
+    assert_eq!(left(|left| left.intents = 0), [""; 0]);
+    assert_eq!(broken(|e| e.left = None), [""; 0]);
+}
+
+#[test]
+fn a_check_that_ends_with_an_internal_error_is_seen() {
+    let failed_with = |state: &'static str| broken(move |e| e.ended[3].sqlstate = Some(state.into()));
+    assert_eq!((failed_with("XX001"), failed_with("P0001")), (vec!["integrity"], vec![]));
 }

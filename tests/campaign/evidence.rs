@@ -15,15 +15,20 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
         "SELECT check_id, check_count, slot, began, xid, act, bad, own, pg_xact_commit_timestamp(xmin) FROM camp.effect",
     )?;
     let pending = rows(
-        "SELECT id, check_count, attempt, first_check_at, held, xmin::text::bigint, args->>'act' FROM awty.future_job",
+        "SELECT id, check_count, attempt, first_check_at, held, xmin::text::bigint, args->>'act' FROM awty.future_job
+         WHERE entity_name <> 'filler'",
     )?;
     let ended = rows(
         "SELECT id, check_count, first_check_at, next_check_at, started_at, outcome, xmin::text::bigint,
                 pg_xact_commit_timestamp(xmin), extract(epoch FROM run_time)::float8, attempts,
-                (SELECT extract(epoch FROM timeout)::float8 FROM awty.job WHERE name = h.job), message
-         FROM awty.future_job_history AS h",
+                (SELECT extract(epoch FROM timeout)::float8 FROM awty.job WHERE name = h.job), message, sqlstate
+         FROM awty.future_job_history AS h WHERE entity_name <> 'filler'",
     )?;
     let placed = rows("SELECT check_id, wanted FROM camp.placed")?;
+    let fillers = rows(
+        "SELECT (SELECT coalesce(sum(checks), 0)::bigint FROM camp.bulk),
+                (SELECT count(*) FROM awty.future_job WHERE entity_name = 'filler')",
+    )?;
     // Sequences are in no snapshot; that they count at all is a violation.
     let seen = rows(
         "SELECT (SELECT last_value FROM camp.overlaps WHERE is_called), (SELECT last_value FROM camp.early WHERE is_called),
@@ -40,6 +45,8 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
         overlaps: count(0),
         early: count(1),
         leaks: count(2),
+        fillers: [0, 1].map(|column| fillers[0].get(column)),
+        left: None,
         clock_was_set,
     })
 }
@@ -84,5 +91,6 @@ fn ended(row: &Row) -> Ended {
         attempts: row.get(9),
         timeout: row.get(10),
         message: row.get(11),
+        sqlstate: row.get(12),
     }
 }

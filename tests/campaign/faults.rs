@@ -18,7 +18,7 @@ mod server;
 mod settings;
 mod slots;
 
-pub use recover::recover;
+pub use recover::{recover, tidy};
 
 use crate::load::Shared;
 use crate::random::Random;

@@ -5,6 +5,7 @@
 //! Does not: care whether the server is there; a client comes back when it is.
 
 use crate::checker::{Told, Violation};
+use crate::integrity::{LogMark, internal_errors};
 use crate::random::Random;
 use awty_testkit::Cluster;
 use awty_testkit::postgres::{Client, Config, Error, NoTls};
@@ -18,6 +19,9 @@ use std::time::{Duration, Instant};
 
 pub const DATABASES: [&str; 3] = ["one", "two", "three"];
 pub const ROLES: [&str; 4] = ["alice", "bob", "carol", "dave"];
+
+/// A role without clients: the faults that need checks of their own have them of this one.
+pub const ERIN: &str = "erin";
 
 /// Between two actions of a client, on average.
 const PACE: Duration = Duration::from_millis(120);
@@ -40,28 +44,7 @@ pub struct Shared {
     pub timed: Mutex<Vec<(&'static str, f64)>>,
     /// Broken promises that were seen on the way, and not by the checker.
     pub seen: Mutex<Vec<Violation>>,
-}
-
-/// Makes the databases, roles and jobs.
-pub fn set_up(cluster: &Cluster) {
-    cluster.execute("postgres", &ROLES.map(|role| format!("CREATE ROLE {role} LOGIN")).each_ref().map(String::as_str));
-    for database in DATABASES {
-        cluster.execute("postgres", &[&format!("CREATE DATABASE {database}")]);
-        cluster.execute(database, &[include_str!("schema.sql")]);
-        cluster.execute(database, &[&format!("GRANT USAGE ON SCHEMA awty TO {}", ROLES.join(", "))]);
-        for (number, role) in ROLES.into_iter().enumerate() {
-            let other = ROLES[(number + ROLES.len() - 1) % ROLES.len()];
-            let mut client = cluster.client(database, role);
-            let jobs = format!(
-                "INSERT INTO camp.account VALUES ('{role}', 100);
-                 SELECT awty.register('{role}_watch', 'camp.watch', timeout => '6 s', retry_after => '1 s');
-                 SELECT awty.register('{role}_short', 'camp.watch', timeout => '300 ms', retry_after => '1 s');
-                 SELECT awty.register('{role}_set', 'camp.watch_all', timeout => '6 s', retry_after => '1 s');
-                 SELECT awty.allow('{role}_watch', '{other}')"
-            );
-            client.batch_execute(&jobs).unwrap();
-        }
-    }
+    log: Mutex<LogMark>,
 }
 
 impl Shared {
@@ -77,6 +60,7 @@ impl Shared {
             struck: Default::default(),
             timed: Mutex::default(),
             seen: Mutex::default(),
+            log: Mutex::default(),
         })
     }
 
@@ -98,9 +82,11 @@ impl Shared {
         }
     }
 
-    /// Failed assertions and leaks in the server's log.
+    /// Failed assertions, leaks and internal errors in the server's log.
     pub fn look_for_faults_of(&self, cluster: &Cluster) {
         cluster.new_faults().into_iter().for_each(|line| self.saw("P7", line));
+        let news = self.log.lock().unwrap().news(cluster);
+        internal_errors(&news).into_iter().for_each(|line| self.saw("integrity", format!("in the log: {line}")));
     }
 
     /// A connection that gives up by itself.
@@ -116,8 +102,8 @@ impl Shared {
         let places = (0..DATABASES.len()).flat_map(|database| ROLES.map(|role| (database, role)));
         let client = |(number, (database, role)): (usize, (usize, &'static str))| {
             let shared = Arc::clone(self);
-            let random = Random::new(seed, number as u64 + 1);
-            std::thread::spawn(move || Customer { shared, database, role, random, orders: 0 }.work())
+            let [random, sizes] = [1, 1001].map(|stream| Random::new(seed, number as u64 + stream));
+            std::thread::spawn(move || Customer { shared, database, role, random, sizes, orders: 0 }.work())
         };
         places.enumerate().map(client).collect()
     }
@@ -129,6 +115,8 @@ pub struct Customer {
     database: usize,
     pub role: &'static str,
     pub random: Random,
+    /// Decides how large arguments are.
+    sizes: Random,
     /// Numbers its orders.
     orders: u64,
 }
@@ -238,10 +226,23 @@ impl Customer {
         };
         let times = if self.random.per_mille(200) { 99 } else { 1 };
         let other = self.recent();
-        let args = serde_json::json!({
+        let mut args = serde_json::json!({
             "act": act, "nap": nap as f64 / 1000.0, "again": again, "times": times, "other": other,
         });
+        if let Some(bytes) = self.size(job) {
+            args["load"] = self.sizes.text(bytes).into();
+        }
         (job, args)
+    }
+
+    /// Some arguments are stored out of line, and a few are as large as they may be. More often in sets, where several rows are
+    /// archived at once.
+    fn size(&mut self, job: &str) -> Option<usize> {
+        match (self.sizes.below(1000), job) {
+            (0..2, _) => Some(1_000_000),
+            (2..40, _) | (40..250, "set") => Some(3_000),
+            _ => None,
+        }
     }
 
     /// A new order, whose trigger schedules. Sometimes two for a deadlock.

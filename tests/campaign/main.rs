@@ -15,19 +15,24 @@ mod bad_calls;
 mod checker;
 mod evidence;
 mod faults;
+mod integrity;
+mod left;
 mod load;
 mod meddle;
 mod random;
 mod report;
+mod set_up;
 mod speed;
 mod sqlsmith;
 #[path = "../upgrade/mod.rs"]
 mod upgrade;
 mod watch;
 
+use awty_testkit::postgres::{Client, Error};
 use awty_testkit::{Cluster, PATIENCE, checkout, poll};
-use checker::{Evidence, judge};
+use checker::{Evidence, Violation, judge};
 use faults::Fault;
+use left::Left;
 use load::{DATABASES, Shared};
 use random::Random;
 use report::{Report, Run};
@@ -94,13 +99,13 @@ fn main() -> ExitCode {
 }
 
 /// Reads a database. A fault may come about late, while it is being read.
-fn read(shared: &Shared, number: usize, database: &str, movable_clock: bool) -> Evidence {
+fn read(shared: &Shared, number: usize, database: &str, movable_clock: bool) -> Result<Evidence, String> {
     let read = || {
         let told = shared.told[number].lock().unwrap().clone();
         let mut client = shared.connect(database, "postgres").map_err(|error| error.to_string())?;
         evidence::read(&mut client, told, movable_clock).map_err(|error| error.to_string())
     };
-    poll("the database to be read", PATIENCE, read).unwrap()
+    poll("the database to be read", PATIENCE, read)
 }
 
 /// Adds a run's lines to those of earlier ones.
@@ -125,11 +130,14 @@ impl Campaign {
             .set("track_commit_timestamp", "on")
             .set("deadlock_timeout", "200ms")
             .set("max_worker_processes", "32")
-            .set("awty.max_workers", "18") // so that there is room for those who help out
+            // So small that pages of other tables soon take the place of awty's.
+            .set("shared_buffers", "16MB")
+            .set("awty.max_workers", "24") // so that there is room for those who help out
+            .set("awty.max_workers_per_role", "4")
             .set("awty.max_crashes", &faults::MAX_CRASHES.to_string())
             .set("awty.history_retention", "0")
             .start();
-        load::set_up(&cluster);
+        set_up::set_up(&cluster);
         let shared = Shared::new(cluster.socket_directory());
         let mut threads = shared.start(seed);
         threads.push(watch::start(&shared));
@@ -151,7 +159,7 @@ impl Campaign {
                 self.report.recovered(fault, speed);
             }
             shared.look_for_faults_of(&cluster);
-            self.check(Some(fault), round, &shared, movable_clock, speed.all);
+            self.check(Some(fault), round, &shared, movable_clock, speed.all, None);
         }
         shared.over.store(true, Ordering::Relaxed);
         threads.into_iter().for_each(|thread| thread.join().unwrap());
@@ -159,8 +167,13 @@ impl Campaign {
         if let Err(what) = faults::recover(&shared) {
             shared.saw("P3", what);
         }
+        let waited = since.elapsed().as_secs_f64();
+        let left = faults::tidy(&shared);
+        for what in DATABASES.iter().flat_map(|database| integrity::verify(&shared, database)) {
+            shared.saw("integrity", what);
+        }
         shared.look_for_faults_of(&cluster);
-        self.check(None, round, &shared, movable_clock, since.elapsed().as_secs_f64());
+        self.check(None, round, &shared, movable_clock, waited, Some(left));
         self.count(&shared);
         if self.report.violations() > 0 {
             let log = checkout().join(format!("target/campaign-{}-{round}.log", self.seed));
@@ -187,17 +200,33 @@ impl Campaign {
         chosen.expect("a round is made for what was asked")
     }
 
-    /// Reads everything and judges it.
-    fn check(&mut self, fault: Option<Fault>, round: u64, shared: &Arc<Shared>, movable_clock: bool, waited: f64) {
+    /// Reads everything and judges it. `left`: by database, when all is quiet.
+    fn check(
+        &mut self,
+        fault: Option<Fault>,
+        round: u64,
+        shared: &Arc<Shared>,
+        movable_clock: bool,
+        waited: f64,
+        left: Option<[Option<Left>; DATABASES.len()]>,
+    ) {
         for violation in shared.seen.lock().unwrap().drain(..) {
             self.report.violated(fault, &format!("round {round}"), &violation);
         }
         let mut counts = [0; 4];
         for (number, database) in DATABASES.iter().enumerate() {
-            let mut evidence = read(shared, number, database, movable_clock);
+            let place = format!("round {round}, database {database}");
+            let mut evidence = match read(shared, number, database, movable_clock) {
+                Ok(evidence) => evidence,
+                Err(what) => {
+                    self.report.violated(fault, &place, &Violation { promise: "integrity", check: 0, what });
+                    continue;
+                }
+            };
+            evidence.left = left.as_ref().and_then(|left| left[number].clone());
             evidence.struck = shared.struck[number].lock().unwrap().clone();
             for violation in judge(&evidence) {
-                self.report.violated(fault, &format!("round {round}, database {database}"), &violation);
+                self.report.violated(fault, &place, &violation);
             }
             let held = evidence.pending.iter().filter(|row| row.held).count();
             let here = [evidence.ended.len(), evidence.effects.len(), evidence.pending.len(), held];
@@ -222,20 +251,26 @@ impl Campaign {
         report.unknown += shared.unknown.load(Ordering::Relaxed);
         shared.timed.lock().unwrap().drain(..).for_each(|(what, seconds)| report.timed(what, seconds));
         for database in DATABASES {
-            let mut client = shared.connect(database, "postgres").unwrap();
-            for row in client.query("SELECT outcome, count(*) FROM awty.future_job_history GROUP BY 1", &[]).unwrap() {
-                *report.outcomes.entry(row.get(0)).or_default() += row.get::<_, i64>(1) as u64;
+            let counted = shared.connect(database, "postgres").and_then(|mut client| count_in(&mut client, report));
+            if let Err(error) = counted {
+                println!("database {database} cannot be counted: {error:?}");
             }
-            let row =
-                client.query_one("SELECT count(*), current_setting('server_version') FROM camp.effect", &[]).unwrap();
-            report.effects += row.get::<_, i64>(0) as u64;
-            report.server = row.get(1);
-            // The mean of a check's runs, all of which took too long; by the monotonic clock.
-            let sql = "SELECT extract(epoch FROM run_time / attempts - j.timeout)::float8
-                       FROM awty.future_job_history AS h JOIN awty.job AS j ON j.name = h.job
-                       WHERE outcome = 'timed_out' AND check_count = 0 AND attempts = j.max_attempts";
-            let over = "a run over its timeout was gone, after that";
-            client.query(sql, &[]).unwrap().iter().for_each(|row| report.timed(over, row.get(0)));
         }
     }
+}
+
+fn count_in(client: &mut Client, report: &mut Report) -> Result<(), Error> {
+    for row in client.query("SELECT outcome, count(*) FROM awty.future_job_history GROUP BY 1", &[])? {
+        *report.outcomes.entry(row.get(0)).or_default() += row.get::<_, i64>(1) as u64;
+    }
+    let row = client.query_one("SELECT count(*), current_setting('server_version') FROM camp.effect", &[])?;
+    report.effects += row.get::<_, i64>(0) as u64;
+    report.server = row.get(1);
+    // The mean of a check's runs, all of which took too long; by the monotonic clock.
+    let sql = "SELECT extract(epoch FROM run_time / attempts - j.timeout)::float8
+               FROM awty.future_job_history AS h JOIN awty.job AS j ON j.name = h.job
+               WHERE outcome = 'timed_out' AND check_count = 0 AND attempts = j.max_attempts";
+    let over = "a run over its timeout was gone, after that";
+    client.query(sql, &[])?.iter().for_each(|row| report.timed(over, row.get(0)));
+    Ok(())
 }

@@ -32,4 +32,16 @@ impl Random {
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.below(choices.len() as u64) as usize]
     }
+
+    /// Letters and digits that no compression makes shorter by much.
+    pub fn text(&mut self, bytes: usize) -> String {
+        const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-";
+        let mut text = String::with_capacity(bytes + 10);
+        while text.len() < bytes {
+            let drawn = self.next();
+            text.extend((0..10).map(|place| LETTERS[(drawn >> (place * 6)) as usize % 64] as char));
+        }
+        text.truncate(bytes);
+        text
+    }
 }

@@ -4,6 +4,7 @@
 
 use crate::checker::Violation;
 use crate::faults::Fault;
+use crate::integrity::without_numbers;
 use crate::speed::Speed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -60,7 +61,11 @@ impl Report {
     /// Prints a violation that has not been seen yet; `place` is its database and round.
     pub fn violated(&mut self, after: Option<Fault>, place: &str, violation: &Violation) {
         // What is about one check may be said in other words next time.
-        let words = if violation.check == 0 { violation.what.clone() } else { String::new() };
+        let words = match violation {
+            Violation { promise: "integrity", what, .. } => without_numbers(what),
+            Violation { check: 0, what, .. } => what.clone(),
+            _ => String::new(),
+        };
         if self.seen.insert((place.into(), violation.promise, violation.check, words)) {
             self.lines.entry(after).or_default().violations += 1;
             println!("VIOLATION of {} in {place}, check {}: {}", violation.promise, violation.check, violation.what);
@@ -181,5 +186,9 @@ mod tests {
             report.violated(None, "here", &violation(check, what));
         }
         assert_eq!(report.violations(), 3);
+        for what in ["XX001 in block 7", "XX001 in block 23", "XX in block 7 of another"] {
+            report.violated(None, "here", &Violation { promise: "integrity", check: 0, what: what.into() });
+        }
+        assert_eq!(report.violations(), 5);
     }
 }

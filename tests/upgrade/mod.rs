@@ -11,7 +11,7 @@
 mod picture;
 
 use crate::load::{DATABASES, ROLES, Shared};
-use crate::{checker, evidence, faults, load};
+use crate::{checker, evidence, faults, set_up};
 use awty_testkit::{Builder, Cluster, PATIENCE, Stop, poll};
 use picture::Picture;
 use std::path::Path;
@@ -63,7 +63,7 @@ fn upgrade(old: &Path, new: &Path, mode: &Mode) {
     let mut old = builder(old).with_movable_clock().create();
     old.set_clock(-3 * DAY);
     old.start();
-    load::set_up(&old);
+    set_up::set_up(&old);
     old.execute("postgres", &["CREATE DATABASE plain", "CREATE EXTENSION awty"]);
     // Before PostgreSQL 15 this database has another OID on each server.
     old.execute(

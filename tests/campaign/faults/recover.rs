@@ -1,11 +1,14 @@
-//! After a fault: the server is there again, and all is done that was due.
+//! After a fault: the server is there again, and all is done that was due. After a round: nothing is left over.
 
 use super::TO_RECOVER;
 use super::look::look_around;
-use crate::load::{DATABASES, Shared};
+use crate::left::Left;
+use crate::load::{DATABASES, ERIN, Shared};
 use awty_testkit::poll;
 use std::time::{Duration, Instant};
 
+/// Some of what is left over is found by the audit, which comes once a minute.
+const TO_TIDY: Duration = Duration::from_secs(70);
 /// After that, what is going on is worth a line.
 const SLOW: Duration = Duration::from_secs(8);
 
@@ -20,7 +23,7 @@ pub fn recover(shared: &Shared) -> Result<(), String> {
                 let row = client.query_one("SELECT clock_timestamp()", &[]).map_err(|error| error.to_string())?;
                 since = Some(row.get(0));
             }
-            let sql = "SELECT count(*), min(f::text) FROM awty.future_job AS f WHERE NOT held AND next_check_at <= $1";
+            let sql = "SELECT count(*), min(left(f::text, 300)) FROM awty.future_job AS f WHERE NOT held AND next_check_at <= $1";
             let row = client.query_one(sql, &[&since]).map_err(|error| error.to_string())?;
             match row.get(0) {
                 0_i64 => Ok(()),
@@ -35,4 +38,26 @@ pub fn recover(shared: &Shared) -> Result<(), String> {
         })?;
     }
     Ok(())
+}
+
+/// Waits until nothing is left in awty's own tables that belongs to nothing, as far as awty sees to that, and returns what is there
+/// then, by database. Work must be over.
+pub fn tidy(shared: &Shared) -> [Option<Left>; DATABASES.len()] {
+    let end = Instant::now() + TO_TIDY;
+    // A change of a job asks for a visit.
+    for database in DATABASES {
+        let owner = shared.connect(database, ERIN);
+        let _ = owner.and_then(|mut owner| owner.batch_execute("SELECT awty.alter('erin_watch', max_checks => 5)"));
+    }
+    let settled = |database| {
+        let mut last = None;
+        let _ = poll("awty's own tables to be tidy", end.saturating_duration_since(Instant::now()), || {
+            let mut client = shared.connect(database, "postgres").map_err(|error| error.to_string())?;
+            let left = Left::read(&mut client).map_err(|error| error.to_string())?;
+            last = Some(left.clone());
+            if left.too_much().is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
+        });
+        last
+    };
+    DATABASES.map(settled)
 }

@@ -1,0 +1,40 @@
+-- Bulks: thousands of checks far ahead that come and go, so that the files of awty's tables grow and shrink. Among those of a
+-- bulk are some that are due at once, the followers, so that their rows lie all over the file.
+
+-- How many filler checks each transaction has added. Their sum is how many are pending.
+CREATE TABLE camp.bulk (checks bigint NOT NULL);
+
+-- No filler is due, unless the clock is set ahead meanwhile.
+CREATE FUNCTION camp.filler(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO camp.bulk VALUES (-1);
+    RETURN NULL;
+END $$;
+
+-- Schedules fillers, with the followers between them. The first follower's run takes a nap, so that the worker that has taken
+-- on all of them has the rest of them before it when somebody comes for the table.
+CREATE FUNCTION camp.fill(tag text, job text, fillers bigint, followers integer, nap float8) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    share bigint := fillers / greatest(followers, 1);
+BEGIN
+    FOR follower IN 1 .. greatest(followers, 1) LOOP
+        IF followers > 0 THEN
+            PERFORM camp.schedule('follower', tag || follower, 'erin_watch', 0,
+                jsonb_build_object('act', 'ok', 'nap', CASE follower WHEN 1 THEN nap ELSE 0 END, 'again', 0), 'replace');
+        END IF;
+        PERFORM awty.schedule('filler', concat_ws(' ', tag, follower, n), job, after => '1 day')
+        FROM generate_series(1, share) AS n;
+    END LOOP;
+    INSERT INTO camp.bulk VALUES (share * greatest(followers, 1));
+END $$;
+
+-- Cancels all fillers.
+CREATE FUNCTION camp.empty() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    keys text[] := ARRAY(SELECT entity_key FROM awty.future_job WHERE entity_name = 'filler');
+BEGIN
+    INSERT INTO camp.bulk SELECT coalesce(-sum(awty.cancel('filler', key)), 0) FROM unnest(keys) AS key;
+END $$;
+
+GRANT SELECT, INSERT ON camp.bulk TO PUBLIC;

@@ -1,0 +1,150 @@
+//! Are awty's tables and indexes whole? By amcheck, and by what the server's log has of internal errors.
+//!
+//! Invariant: no false alarm: what amcheck says of a relation that is in use is true of it, and a server that goes down while it
+//! is asked is asked again.
+//! Does not: look at a user's tables; what random SQL does in them is its own affair.
+
+use crate::load::Shared;
+use awty_testkit::postgres::{Client, Error};
+use awty_testkit::{Cluster, PATIENCE, poll};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// All that lies in awty's schemas, with its TOAST tables and all indexes. An index that is not valid is of a REINDEX CONCURRENTLY
+/// that did not come to its end.
+const RELATIONS: &str = "
+    WITH own AS (
+        SELECT c.oid, c.reltoastrelid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE n.nspname IN ('awty', 'awty_internal') AND c.relkind IN ('r', 'm')
+    ), heap AS (SELECT oid FROM own UNION SELECT reltoastrelid FROM own WHERE reltoastrelid <> 0)
+    SELECT oid, oid::regclass::text, false FROM heap
+    UNION ALL
+    SELECT i.indexrelid, i.indexrelid::regclass::text, true
+    FROM heap JOIN pg_index AS i ON i.indrelid = heap.oid
+    JOIN pg_class AS c ON c.oid = i.indexrelid JOIN pg_am AS a ON a.oid = c.relam
+    WHERE a.amname = 'btree' AND i.indisvalid";
+const INDEX: &str = "SELECT public.bt_index_check($1::oid, true)";
+const HEAP: &str =
+    "SELECT format('block %s, row %s: %s', blkno, offnum, msg) FROM public.verify_heapam($1::oid) LIMIT 3";
+
+/// So many are told of one look.
+const ENOUGH: usize = 5;
+
+/// What is broken in a database.
+pub fn verify(shared: &Shared, database: &str) -> Vec<String> {
+    let verified = poll("awty's tables to be verified", PATIENCE, || {
+        let mut client = shared.connect(database, "postgres").map_err(|error| error.to_string())?;
+        relations(&mut client).map_err(|error| error.to_string())
+    });
+    let broken = verified.unwrap_or_else(|what| vec![what]);
+    broken.into_iter().take(ENOUGH).map(|what| format!("in {database}: {what}")).collect()
+}
+
+fn relations(client: &mut Client) -> Result<Vec<String>, Error> {
+    // What it finds is told from here, and not by the log.
+    client.batch_execute("SET statement_timeout = '2min'; SET log_min_messages = panic")?;
+    client.batch_execute("CREATE EXTENSION IF NOT EXISTS amcheck SCHEMA public")?;
+    let mut broken = Vec::new();
+    for row in client.query(RELATIONS, &[])? {
+        let (oid, name, is_index): (u32, String, bool) = (row.get(0), row.get(1), row.get(2));
+        match client.query(if is_index { INDEX } else { HEAP }, &[&oid]) {
+            Ok(rows) if is_index || rows.is_empty() => {}
+            Ok(rows) => broken.extend(rows.iter().map(|row| format!("{name}: {}", row.get::<_, String>(0)))),
+            Err(error) => {
+                let Some(told) = error.as_db_error().filter(|told| told.code().code().starts_with("XX")) else {
+                    return Err(error);
+                };
+                broken.push(format!("{name}: {} {}", told.code().code(), told.message()));
+            }
+        }
+    }
+    Ok(broken)
+}
+
+/// How far a server's log has been read. A standby that takes over has a log of its own.
+#[derive(Default)]
+pub struct LogMark {
+    file: PathBuf,
+    position: usize,
+}
+
+impl LogMark {
+    /// What is new in it, in complete lines.
+    pub fn news(&mut self, cluster: &Cluster) -> String {
+        if self.file != cluster.log_file() {
+            *self = Self { file: cluster.log_file(), position: 0 };
+        }
+        let mut log = cluster.log_since(self.position);
+        log.truncate(log.rfind('\n').map_or(0, |end| end + 1));
+        self.position += log.len();
+        log
+    }
+}
+
+/// The internal errors in these lines of a server's log, without time and process, so that the same again is not told again.
+/// `log_line_prefix` is that of the campaign.
+pub fn internal_errors(log: &str) -> Vec<String> {
+    let of_line = |line: &str| {
+        let (_, said) = line.split_once("] ")?;
+        is_internal(said).then(|| said.to_owned())
+    };
+    let mut told = BTreeSet::new();
+    log.lines().filter_map(of_line).filter(|said| told.insert(without_numbers(said))).take(ENOUGH).collect()
+}
+
+/// Blocks, checks and files are others each time that the same goes wrong.
+pub fn without_numbers(what: &str) -> String {
+    what.replace(|letter: char| letter.is_ascii_digit(), "")
+}
+
+/// Is it an error that no client and no DBA can cause, a process that broke down, or something of the kind that awty has met?
+fn is_internal(said: &str) -> bool {
+    let raised = ["ERROR:  ", "FATAL:  ", "PANIC:  "].iter().any(|level| said.contains(level));
+    let coded = said.split(":  ").next().is_some_and(|prefix| prefix.contains(" XX0"));
+    // Of the campaign's own are SIGKILL, SIGQUIT and, by a PANIC, SIGABRT.
+    let broke_down = [4, 7, 8, 11].iter().any(|signal| said.contains(&format!("was terminated by signal {signal}:")));
+    (raised && coded) || broke_down || (said.contains("LOG:  awty: ") && said.contains("(XX0"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::internal_errors;
+
+    const TIME: &str = "2026-01-01 00:00:00.000 UTC [42] ";
+
+    fn is_told(said: &str) -> bool {
+        !internal_errors(&format!("{TIME}{said}\n")).is_empty()
+    }
+
+    #[test]
+    fn an_internal_error_is_told_whoever_met_it() {
+        for said in [
+            "client backend XX000 alice@one ERROR:  page 39 of relation \"future_job\" should be empty but is not",
+            "autovacuum worker XX001 ERROR:  found xmin 7 from before relfrozenxid 9",
+            "client backend XX002 alice@one ERROR:  index \"x\" contains unexpected zero page at block 1",
+            "postmaster 00000 LOG:  server process (PID 7) was terminated by signal 11: Segmentation fault",
+            "awty worker 00000 LOG:  awty: a worker could not read what is due: could not read block 7 (XX001)",
+        ] {
+            assert!(is_told(said), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_the_campaign_itself_does_is_not() {
+        for said in [
+            "client backend 42704 alice@one ERROR:  job \"XX000\" does not exist",
+            "client backend XX000 alice@one STATEMENT:  SELECT 1",
+            "postmaster 00000 LOG:  server process (PID 7) was terminated by signal 9: Killed",
+            "awty worker 00000 LOG:  awty: a worker could not begin a batch: No space left on device (53100)",
+        ] {
+            assert!(!is_told(said), "{said}");
+        }
+    }
+
+    #[test]
+    fn the_same_is_told_once() {
+        let line = |block| format!("client backend XX000 alice@one ERROR:  block {block} is out of order");
+        let log = format!("{TIME}{}\nno prefix\n{TIME}{}\n", line(7), line(23));
+        assert_eq!(internal_errors(&log), [line(7)]);
+    }
+}

@@ -1,0 +1,37 @@
+//! Makes what the campaign works with: databases, roles and jobs.
+
+use crate::load::{DATABASES, ERIN, ROLES};
+use awty_testkit::Cluster;
+
+/// The jobs of the role that has no clients. What is cancelled of the fillers leaves nothing, what is cancelled of those kept, a row
+/// of history each.
+const OF_ERIN: &str = "
+    SELECT awty.register('erin_watch', 'camp.watch', timeout => '6 s', retry_after => '1 s');
+    SELECT awty.register('erin_long', 'camp.watch', timeout => '2 min', retry_after => '1 s');
+    SELECT awty.register('erin_fill', 'camp.filler', keep_history => 'none');
+    SELECT awty.register('erin_keep', 'camp.filler')";
+
+/// Makes the databases, roles and jobs.
+pub fn set_up(cluster: &Cluster) {
+    for role in ROLES.into_iter().chain([ERIN]) {
+        cluster.execute("postgres", &[&format!("CREATE ROLE {role} LOGIN")]);
+    }
+    for database in DATABASES {
+        cluster.execute("postgres", &[&format!("CREATE DATABASE {database}")]);
+        cluster.execute(database, &[include_str!("schema.sql"), include_str!("bulk.sql")]);
+        cluster.execute(database, &[&format!("GRANT USAGE ON SCHEMA awty TO {}, {ERIN}", ROLES.join(", "))]);
+        for (number, role) in ROLES.into_iter().enumerate() {
+            let other = ROLES[(number + ROLES.len() - 1) % ROLES.len()];
+            let mut client = cluster.client(database, role);
+            let jobs = format!(
+                "INSERT INTO camp.account VALUES ('{role}', 100);
+                 SELECT awty.register('{role}_watch', 'camp.watch', timeout => '6 s', retry_after => '1 s');
+                 SELECT awty.register('{role}_short', 'camp.watch', timeout => '300 ms', retry_after => '1 s');
+                 SELECT awty.register('{role}_set', 'camp.watch_all', timeout => '6 s', retry_after => '1 s');
+                 SELECT awty.allow('{role}_watch', '{other}')"
+            );
+            client.batch_execute(&jobs).unwrap();
+        }
+        cluster.client(database, ERIN).batch_execute(OF_ERIN).unwrap();
+    }
+}
