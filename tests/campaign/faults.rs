@@ -4,16 +4,20 @@
 //! was, but for what it is to recover from.
 //! Does not: look at the promises; see `checker`.
 
+mod bulk;
 mod clock;
+mod crowd;
 mod disk;
 pub mod failpoint;
 mod freeze;
 mod jobs;
+mod long_run;
 mod look;
 mod notify;
 mod processes;
 mod promotion;
 mod recover;
+mod rewrite;
 mod server;
 mod settings;
 mod slots;
@@ -23,6 +27,7 @@ pub use recover::{recover, tidy};
 use crate::load::Shared;
 use crate::random::Random;
 use awty_testkit::{Cluster, DiskFault, Stop};
+use rewrite::Rewrite;
 use std::time::Duration;
 
 /// From a fault to when all is done that was due then. A crash takes up to some seconds on a loaded machine.
@@ -66,6 +71,15 @@ pub enum Fault {
     SetClockAtStart,
     BadCalls,
     Sqlsmith,
+    VacuumFull,
+    ClusterTable,
+    Truncate,
+    SetTablespace,
+    SetFillfactor,
+    AddAndDropColumn,
+    Reindex,
+    LongRunBesideCrash,
+    TerminateOneOfMany,
     Failpoint,
 }
 
@@ -107,6 +121,15 @@ pub const ALL: &[(Fault, u64)] = {
         (SetClockAtStart, 8),
         (BadCalls, 4),
         (Sqlsmith, 3),
+        (VacuumFull, 5),
+        (ClusterTable, 3),
+        (Truncate, 3),
+        (SetTablespace, 2),
+        (SetFillfactor, 2),
+        (AddAndDropColumn, 2),
+        (Reindex, 3),
+        (LongRunBesideCrash, 4),
+        (TerminateOneOfMany, 4),
         (Failpoint, 60),
     ]
 };
@@ -179,6 +202,15 @@ impl Fault {
             Fault::Failpoint => failpoint::strike(shared, random),
             Fault::BadCalls => crate::bad_calls::strike(cluster, shared, random),
             Fault::Sqlsmith => crate::sqlsmith::strike(cluster, shared, random),
+            Fault::VacuumFull => rewrite::strike(Rewrite::VacuumFull, shared, random),
+            Fault::ClusterTable => rewrite::strike(Rewrite::Cluster, shared, random),
+            Fault::Truncate => rewrite::strike(Rewrite::Truncate, shared, random),
+            Fault::SetTablespace => rewrite::strike(Rewrite::Tablespace, shared, random),
+            Fault::SetFillfactor => rewrite::strike(Rewrite::Fillfactor, shared, random),
+            Fault::AddAndDropColumn => rewrite::strike(Rewrite::Columns, shared, random),
+            Fault::Reindex => rewrite::strike(Rewrite::Reindex, shared, random),
+            Fault::LongRunBesideCrash => long_run::beside_crash(cluster, shared, random),
+            Fault::TerminateOneOfMany => crowd::terminate_one(shared, random),
         }
     }
 }

@@ -1,0 +1,100 @@
+//! A role's run takes very long, and the server crashes beside it: nobody else is to wait for that run.
+//!
+//! Invariant: the bound is a share of the run's own length, so that a slow machine is no violation before it is as slow as that.
+
+use super::processes::{self, IN_RUN};
+use crate::load::{DATABASES, ERIN, ROLES, Shared};
+use crate::random::Random;
+use awty_testkit::postgres::Error;
+use awty_testkit::{Cluster, poll};
+use std::time::{Duration, Instant};
+
+/// The run's length in seconds, and which part of it the others have to catch up.
+const AT_LEAST: u64 = 30;
+const AT_MOST: u64 = 40;
+const SHARE: f64 = 0.5;
+/// For the runs to begin: a slot may last three seconds.
+const TO_BEGIN: Duration = Duration::from_secs(8);
+/// For the end of the run that was long enough.
+const TO_END: Duration = Duration::from_secs(20);
+
+/// What is due of others than the role with the long run.
+const OVERDUE: &str = "SELECT count(*), min(left(f::text, 300)) FROM awty.future_job AS f
+    WHERE NOT held AND next_check_at <= $1 AND NOT starts_with(job, $2)";
+const NAPPING: &str = "SELECT count(*) FILTER (WHERE usename = $1), count(*) FILTER (WHERE usename <> $1)
+    FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'PgSleep' AND datname = current_database()";
+
+pub fn beside_crash(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
+    let database = *random.pick(&DATABASES);
+    let seconds = AT_LEAST + random.below(AT_MOST - AT_LEAST + 1);
+    let key = random.below(u64::MAX).to_string();
+    let Ok(since) = begin(shared, database, &key, seconds) else { return false };
+    // One of the others, so that the long run is a suspect and no more.
+    if !processes::kill(cluster, shared, &format!("{IN_RUN} AND datname = '{database}' AND usename <> '{ERIN}'")) {
+        end(shared, database, &key);
+        return false;
+    }
+    let crashed = Instant::now();
+    let allowed = Duration::from_secs_f64(seconds as f64 * SHARE);
+    for database in DATABASES {
+        let caught_up = poll("the others' checks", allowed.saturating_sub(crashed.elapsed()), || {
+            let mut client = shared.connect(database, "postgres").map_err(|error| error.to_string())?;
+            let row = client.query_one(OVERDUE, &[&since, &ERIN]).map_err(|error| error.to_string())?;
+            match row.get(0) {
+                0_i64 => Ok(()),
+                overdue => Err(format!("{overdue} overdue, one of them {:?}", row.get::<_, Option<String>>(1))),
+            }
+        });
+        if let Err(what) = caught_up {
+            shared.saw("P7", format!("beside {ERIN}'s run of {seconds} s, after a crash, in {database}: {what}"));
+        }
+    }
+    shared.time("others caught up beside a long run, after a crash", crashed);
+    end(shared, database, &key);
+    true
+}
+
+/// The long run has begun, and so has one of each other role; returns the server's time then.
+fn begin(shared: &Shared, database: &str, key: &str, seconds: u64) -> Result<crate::checker::Time, String> {
+    let schedule = |role: &str, job: &str, nap: f64| -> Result<(), Error> {
+        let args = serde_json::json!({"act": "ok", "nap": nap, "again": 0});
+        let sql = "SELECT camp.schedule('long', $1, $2, 0, $3, 'replace')";
+        let job = format!("{role}_{job}");
+        shared.connect(database, role)?.execute(sql, &[&key, &job, &args]).map(drop)
+    };
+    schedule(ERIN, "long", seconds as f64).map_err(|error| error.to_string())?;
+    for role in ROLES {
+        schedule(role, "watch", 2.0).map_err(|error| error.to_string())?;
+    }
+    let begun = poll("the runs to begin", TO_BEGIN, || {
+        let mut client = shared.connect(database, "postgres").map_err(|error| error.to_string())?;
+        let row = client.query_one(NAPPING, &[&ERIN]).map_err(|error| error.to_string())?;
+        let (long, others): (i64, i64) = (row.get(0), row.get(1));
+        if long == 0 || others == 0 {
+            return Err(format!("{long} and {others}"));
+        }
+        client.query_one("SELECT clock_timestamp()", &[]).map(|row| row.get(0)).map_err(|error| error.to_string())
+    });
+    if begun.is_err() {
+        end(shared, database, key);
+    }
+    begun
+}
+
+/// Cancels the long check, and its run.
+fn end(shared: &Shared, database: &str, key: &str) {
+    let running = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE backend_type = 'awty worker'
+                   AND wait_event = 'PgSleep' AND datname = current_database() AND usename = $1";
+    let ended = poll("the long run's end", TO_END, || {
+        let mut owner = shared.connect(database, ERIN).map_err(|error| error.to_string())?;
+        owner.execute("SELECT awty.cancel('long', $1)", &[&key]).map_err(|error| error.to_string())?;
+        let mut admin = shared.connect(database, "postgres").map_err(|error| error.to_string())?;
+        match admin.query_one(running, &[&ERIN]).map_err(|error| error.to_string())?.get(0) {
+            0_i64 => Ok(()),
+            runs => Err(format!("{runs} runs of {ERIN}'s")),
+        }
+    });
+    if let Err(what) = ended {
+        shared.saw("P8", what);
+    }
+}

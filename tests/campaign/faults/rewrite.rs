@@ -1,0 +1,164 @@
+//! A DBA rewrites, shrinks or moves awty's tables and their indexes, while clients and workers go on.
+//!
+//! Invariant: what a statement has set is as before when the fault is over, and each is one that a DBA may give at any time.
+//! Does not: excuse anybody: a client's call, a run or a later statement that meets an internal error is a violation.
+
+use super::bulk::{Bulk, Kind};
+use crate::integrity;
+use crate::left::{INTENT, TALLY};
+use crate::load::{DATABASES, Shared};
+use crate::random::Random;
+use awty_testkit::postgres::error::SqlState;
+use awty_testkit::postgres::{Client, Error};
+use std::time::Duration;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rewrite {
+    VacuumFull,
+    Cluster,
+    /// By a plain VACUUM, which gives back what is empty at the file's end.
+    Truncate,
+    Tablespace,
+    Fillfactor,
+    Columns,
+    Reindex,
+}
+
+/// Between a statement and the one that takes it back: runs see the table as it is meanwhile.
+const WHILE: Duration = Duration::from_millis(400);
+
+/// How often a statement is given that meets a deadlock.
+const TRIES: usize = 5;
+
+/// What is rewritten.
+struct Table {
+    name: String,
+    /// One of its indexes, without and with its schema.
+    index: [String; 2],
+    options: Option<String>,
+}
+
+/// Comes about when the statements have been executed.
+pub fn strike(how: Rewrite, shared: &Shared, random: &mut Random) -> bool {
+    let database = *random.pick(&DATABASES);
+    let kind = match random.below(100) {
+        _ if how == Rewrite::Columns => Kind::FutureJob,
+        0..65 => Kind::FutureJob,
+        65..80 => Kind::History,
+        80..90 => Kind::Tally,
+        _ => Kind::Intent,
+    };
+    let mut struck = false;
+    if let Err(error) = rewrite(how, database, kind, shared, random, &mut struck) {
+        println!("         {how:?} of {kind:?} in {database}: {error:?}");
+    }
+    integrity::verify(shared, database).into_iter().for_each(|what| shared.saw("integrity", what));
+    struck
+}
+
+fn rewrite(
+    how: Rewrite,
+    database: &'static str,
+    kind: Kind,
+    shared: &Shared,
+    random: &mut Random,
+    struck: &mut bool,
+) -> Result<(), Error> {
+    let mut bulk = Bulk::new(shared, database, kind, random)?;
+    if random.per_mille(700) {
+        bulk.read_other()?;
+    }
+    if how == Rewrite::Tablespace {
+        make_tablespace(&mut bulk.admin)?;
+    }
+    bulk.come_and_go()?;
+    let table = Table::find(&mut bulk.admin, kind)?;
+    for statement in table.statements(how, random) {
+        execute(&mut bulk.admin, &statement, shared)?;
+        std::thread::park_timeout(WHILE);
+    }
+    *struck = true;
+    if random.per_mille(500) {
+        bulk.read_other()?;
+    }
+    bulk.come_again()?;
+    bulk.admin.batch_execute(&format!("SELECT count(*) FROM {}", table.name))?;
+    bulk.admin.batch_execute(&format!("VACUUM {}", table.name))?;
+    bulk.go()
+}
+
+/// Nobody else uses awty's tables but by awty, which takes its locks so that a DBA's statement waits, and no more.
+fn execute(admin: &mut Client, statement: &str, shared: &Shared) -> Result<(), Error> {
+    for _ in 0..TRIES {
+        match admin.batch_execute(statement) {
+            Err(error) if error.code() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {
+                shared.saw("P10", format!("{statement} met a deadlock"));
+            }
+            other => return other,
+        }
+    }
+    Ok(())
+}
+
+/// Once in a cluster. It lies in the data directory, where a standby has one of its own.
+fn make_tablespace(admin: &mut Client) -> Result<(), Error> {
+    if admin.query_opt("SELECT FROM pg_tablespace WHERE spcname = 'elsewhere'", &[])?.is_none() {
+        admin.batch_execute("SET allow_in_place_tablespaces = on")?;
+        admin.batch_execute("CREATE TABLESPACE elsewhere LOCATION ''")?;
+    }
+    Ok(())
+}
+
+impl Table {
+    fn find(admin: &mut Client, kind: Kind) -> Result<Self, Error> {
+        let name = match kind {
+            Kind::FutureJob => "awty.future_job".into(),
+            Kind::Tally => TALLY.into(),
+            Kind::Intent => INTENT.into(),
+            Kind::History => {
+                let largest = "SELECT inhrelid::regclass::text FROM pg_inherits
+                               WHERE inhparent = 'awty.future_job_history'::regclass
+                               ORDER BY pg_relation_size(inhrelid) DESC LIMIT 1";
+                admin.query_one(largest, &[])?.get::<_, String>(0)
+            }
+        };
+        // CLUSTER takes no index of some rows only.
+        let sql = "SELECT i.relname::text, i.oid::regclass::text, array_to_string(t.reloptions, ', ')
+                   FROM pg_class AS t JOIN pg_index ON indrelid = t.oid JOIN pg_class AS i ON i.oid = indexrelid
+                   WHERE t.oid = $1::text::regclass AND indpred IS NULL AND indisvalid ORDER BY random() LIMIT 1";
+        let row = admin.query_one(sql, &[&name])?;
+        Ok(Self { name, index: [row.get(0), row.get(1)], options: row.get(2) })
+    }
+
+    fn statements(&self, how: Rewrite, random: &mut Random) -> Vec<String> {
+        let Table { name, index: [index, qualified_index], options } = self;
+        // `intent` has one of its own.
+        let options = options.iter().flat_map(|options| options.split(", "));
+        let fillfactor = options.into_iter().find(|option| option.starts_with("fillfactor="));
+        let set_back = fillfactor.map_or("RESET (fillfactor)".into(), |option| format!("SET ({option})"));
+        match how {
+            Rewrite::VacuumFull => vec![format!("VACUUM FULL {name}")],
+            Rewrite::Cluster => {
+                vec![format!("CLUSTER {name} USING {index}"), format!("ALTER TABLE {name} SET WITHOUT CLUSTER")]
+            }
+            Rewrite::Truncate => vec![format!("VACUUM {name}")],
+            Rewrite::Tablespace => ["elsewhere", "pg_default"]
+                .iter()
+                .flat_map(|place| {
+                    [format!("TABLE {name}"), format!("INDEX {qualified_index}")]
+                        .map(|what| format!("ALTER {what} SET TABLESPACE {place}"))
+                })
+                .collect(),
+            Rewrite::Fillfactor => vec![
+                format!("ALTER TABLE {name} SET (fillfactor = 20)"),
+                format!("VACUUM FULL {name}"),
+                format!("ALTER TABLE {name} {set_back}"),
+            ],
+            Rewrite::Columns => vec![
+                format!("ALTER TABLE {name} ADD COLUMN note text{}", random.pick(&["", " DEFAULT 'none'"])),
+                format!("ALTER TABLE {name} DROP COLUMN note"),
+            ],
+            Rewrite::Reindex => vec![format!("REINDEX TABLE {} {name}", random.pick(&["", "", "CONCURRENTLY"]))],
+        }
+    }
+}
