@@ -121,15 +121,15 @@ pub const ALL: &[(Fault, u64)] = {
         (SetClockAtStart, 8),
         (BadCalls, 4),
         (Sqlsmith, 3),
-        (VacuumFull, 5),
-        (ClusterTable, 3),
+        (VacuumFull, 8),
+        (ClusterTable, 5),
         (Truncate, 3),
-        (SetTablespace, 2),
-        (SetFillfactor, 2),
-        (AddAndDropColumn, 2),
-        (Reindex, 3),
+        (SetTablespace, 3),
+        (SetFillfactor, 5),
+        (AddAndDropColumn, 3),
+        (Reindex, 4),
         (LongRunBesideCrash, 4),
-        (TerminateOneOfMany, 4),
+        (TerminateOneOfMany, 5),
         (Failpoint, 60),
     ]
 };
@@ -154,6 +154,11 @@ impl Fault {
     /// Does it take so much that it has to be asked for?
     pub fn is_costly(self) -> bool {
         self == Fault::FillNotifyQueue
+    }
+
+    /// Does it make awty's files shorter? A round begins with one of these, so that a short campaign has one, too.
+    pub fn shrinks(self) -> bool {
+        [Fault::VacuumFull, Fault::ClusterTable, Fault::SetFillfactor].contains(&self)
     }
 
     /// Can it be done in a round whose clock can be set, or cannot?

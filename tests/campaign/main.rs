@@ -142,11 +142,12 @@ impl Campaign {
         let mut threads = shared.start(seed);
         threads.push(watch::start(&shared));
         let mut random = Random::new(seed, 0);
+        let mut first = true;
         println!("round {round}, seed {seed}{}", if movable_clock { ", with a clock that is set" } else { "" });
         while Instant::now() < end {
             let at_most = *random.pick(&[200, 1500]);
             std::thread::park_timeout(Duration::from_millis(random.below(at_most)));
-            let fault = self.choose(&mut random, movable_clock);
+            let fault = self.choose(&mut random, movable_clock, std::mem::take(&mut first));
             let mark = Mark::new(&cluster, &shared);
             let came_about = fault.strike(&mut cluster, &shared, &mut random);
             self.report.struck(fault, came_about);
@@ -191,9 +192,9 @@ impl Campaign {
     }
 
     /// One of those that were asked for, or any.
-    fn choose(&self, random: &mut Random, movable_clock: bool) -> Fault {
+    fn choose(&self, random: &mut Random, movable_clock: bool, first: bool) -> Fault {
         let asked = |fault: Fault| match self.only.is_empty() {
-            true => !fault.is_costly(),
+            true => !fault.is_costly() && (!first || fault.shrinks()),
             false => self.only.contains(&fault.name()),
         };
         let chosen = Fault::any(random, |fault| fault.is_for(movable_clock) && asked(fault));

@@ -10,8 +10,7 @@ use awty_testkit::{Cluster, poll};
 use std::time::{Duration, Instant};
 
 /// The run's length in seconds, and which part of it the others have to catch up.
-const AT_LEAST: u64 = 30;
-const AT_MOST: u64 = 40;
+const SECONDS: u64 = 40;
 const SHARE: f64 = 0.5;
 /// For the runs to begin: a slot may last three seconds.
 const TO_BEGIN: Duration = Duration::from_secs(8);
@@ -26,16 +25,15 @@ const NAPPING: &str = "SELECT count(*) FILTER (WHERE usename = $1), count(*) FIL
 
 pub fn beside_crash(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
     let database = *random.pick(&DATABASES);
-    let seconds = AT_LEAST + random.below(AT_MOST - AT_LEAST + 1);
     let key = random.below(u64::MAX).to_string();
-    let Ok(since) = begin(shared, database, &key, seconds) else { return false };
+    let Ok(since) = begin(shared, database, &key) else { return false };
     // One of the others, so that the long run is a suspect and no more.
     if !processes::kill(cluster, shared, &format!("{IN_RUN} AND datname = '{database}' AND usename <> '{ERIN}'")) {
         end(shared, database, &key);
         return false;
     }
     let crashed = Instant::now();
-    let allowed = Duration::from_secs_f64(seconds as f64 * SHARE);
+    let allowed = Duration::from_secs(SECONDS).mul_f64(SHARE);
     for database in DATABASES {
         let caught_up = poll("the others' checks", allowed.saturating_sub(crashed.elapsed()), || {
             let mut client = shared.connect(database, "postgres").map_err(|error| error.to_string())?;
@@ -46,7 +44,7 @@ pub fn beside_crash(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
             }
         });
         if let Err(what) = caught_up {
-            shared.saw("P7", format!("beside {ERIN}'s run of {seconds} s, after a crash, in {database}: {what}"));
+            shared.saw("P7", format!("beside {ERIN}'s run of {SECONDS} s, after a crash, in {database}: {what}"));
         }
     }
     shared.time("others caught up beside a long run, after a crash", crashed);
@@ -55,14 +53,14 @@ pub fn beside_crash(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
 }
 
 /// The long run has begun, and so has one of each other role; returns the server's time then.
-fn begin(shared: &Shared, database: &str, key: &str, seconds: u64) -> Result<crate::checker::Time, String> {
+fn begin(shared: &Shared, database: &str, key: &str) -> Result<crate::checker::Time, String> {
     let schedule = |role: &str, job: &str, nap: f64| -> Result<(), Error> {
         let args = serde_json::json!({"act": "ok", "nap": nap, "again": 0});
         let sql = "SELECT camp.schedule('long', $1, $2, 0, $3, 'replace')";
         let job = format!("{role}_{job}");
         shared.connect(database, role)?.execute(sql, &[&key, &job, &args]).map(drop)
     };
-    schedule(ERIN, "long", seconds as f64).map_err(|error| error.to_string())?;
+    schedule(ERIN, "long", SECONDS as f64).map_err(|error| error.to_string())?;
     for role in ROLES {
         schedule(role, "watch", 2.0).map_err(|error| error.to_string())?;
     }
