@@ -4,7 +4,7 @@
 //! is asked is asked again.
 //! Does not: look at a user's tables; what random SQL does in them is its own affair.
 
-use crate::load::Shared;
+use crate::load::{Shared, explain};
 use awty_testkit::postgres::{Client, Error};
 use awty_testkit::{Cluster, PATIENCE, poll};
 use std::collections::BTreeSet;
@@ -33,8 +33,8 @@ const ENOUGH: usize = 5;
 /// What is broken in a database.
 pub fn verify(shared: &Shared, database: &str) -> Vec<String> {
     let verified = poll("awty's tables to be verified", PATIENCE, || {
-        let mut client = shared.connect(database, "postgres").map_err(|error| error.to_string())?;
-        relations(&mut client).map_err(|error| error.to_string())
+        let mut client = shared.connect(database, "postgres").map_err(explain)?;
+        relations(&mut client).map_err(explain)
     });
     let broken = verified.unwrap_or_else(|what| vec![what]);
     broken.into_iter().take(ENOUGH).map(|what| format!("in {database}: {what}")).collect()

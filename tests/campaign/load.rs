@@ -352,3 +352,9 @@ fn is_of_a_fault(error: &Error) -> bool {
     let told = error.code().is_some_and(|code| expected.iter().any(|class| code.code().starts_with(class)));
     error.is_closed() || broken || told
 }
+
+/// An error with what the server said.
+pub fn explain(error: Error) -> String {
+    let told = error.as_db_error().map(|told| format!("{} {}", told.code().code(), told.message()));
+    told.unwrap_or_else(|| error.to_string())
+}

@@ -33,7 +33,7 @@ use awty_testkit::{Cluster, PATIENCE, checkout, poll};
 use checker::{Evidence, Violation, judge};
 use faults::Fault;
 use left::Left;
-use load::{DATABASES, Shared};
+use load::{DATABASES, Shared, explain};
 use random::Random;
 use report::{Report, Run};
 use speed::Mark;
@@ -102,8 +102,8 @@ fn main() -> ExitCode {
 fn read(shared: &Shared, number: usize, database: &str, movable_clock: bool) -> Result<Evidence, String> {
     let read = || {
         let told = shared.told[number].lock().unwrap().clone();
-        let mut client = shared.connect(database, "postgres").map_err(|error| error.to_string())?;
-        evidence::read(&mut client, told, movable_clock).map_err(|error| error.to_string())
+        let mut client = shared.connect(database, "postgres").map_err(explain)?;
+        evidence::read(&mut client, told, movable_clock).map_err(explain)
     };
     poll("the database to be read", PATIENCE, read)
 }

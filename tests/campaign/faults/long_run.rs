@@ -3,7 +3,7 @@
 //! Invariant: the bound is a share of the run's own length, so that a slow machine is no violation before it is as slow as that.
 
 use super::processes::{self, IN_RUN};
-use crate::load::{DATABASES, ERIN, ROLES, Shared};
+use crate::load::{DATABASES, ERIN, ROLES, Shared, explain};
 use crate::random::Random;
 use awty_testkit::postgres::Error;
 use awty_testkit::{Cluster, poll};
@@ -36,8 +36,8 @@ pub fn beside_crash(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
     let allowed = Duration::from_secs(SECONDS).mul_f64(SHARE);
     for database in DATABASES {
         let caught_up = poll("the others' checks", allowed.saturating_sub(crashed.elapsed()), || {
-            let mut client = shared.connect(database, "postgres").map_err(|error| error.to_string())?;
-            let row = client.query_one(OVERDUE, &[&since, &ERIN]).map_err(|error| error.to_string())?;
+            let mut client = shared.connect(database, "postgres").map_err(explain)?;
+            let row = client.query_one(OVERDUE, &[&since, &ERIN]).map_err(explain)?;
             match row.get(0) {
                 0_i64 => Ok(()),
                 overdue => Err(format!("{overdue} overdue, one of them {:?}", row.get::<_, Option<String>>(1))),
@@ -60,18 +60,18 @@ fn begin(shared: &Shared, database: &str, key: &str) -> Result<crate::checker::T
         let job = format!("{role}_{job}");
         shared.connect(database, role)?.execute(sql, &[&key, &job, &args]).map(drop)
     };
-    schedule(ERIN, "long", SECONDS as f64).map_err(|error| error.to_string())?;
+    schedule(ERIN, "long", SECONDS as f64).map_err(explain)?;
     for role in ROLES {
-        schedule(role, "watch", 2.0).map_err(|error| error.to_string())?;
+        schedule(role, "watch", 2.0).map_err(explain)?;
     }
     let begun = poll("the runs to begin", TO_BEGIN, || {
-        let mut client = shared.connect(database, "postgres").map_err(|error| error.to_string())?;
-        let row = client.query_one(NAPPING, &[&ERIN]).map_err(|error| error.to_string())?;
+        let mut client = shared.connect(database, "postgres").map_err(explain)?;
+        let row = client.query_one(NAPPING, &[&ERIN]).map_err(explain)?;
         let (long, others): (i64, i64) = (row.get(0), row.get(1));
         if long == 0 || others == 0 {
             return Err(format!("{long} and {others}"));
         }
-        client.query_one("SELECT clock_timestamp()", &[]).map(|row| row.get(0)).map_err(|error| error.to_string())
+        client.query_one("SELECT clock_timestamp()", &[]).map(|row| row.get(0)).map_err(explain)
     });
     if begun.is_err() {
         end(shared, database, key);
@@ -84,10 +84,10 @@ fn end(shared: &Shared, database: &str, key: &str) {
     let running = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE backend_type = 'awty worker'
                    AND wait_event = 'PgSleep' AND datname = current_database() AND usename = $1";
     let ended = poll("the long run's end", TO_END, || {
-        let mut owner = shared.connect(database, ERIN).map_err(|error| error.to_string())?;
-        owner.execute("SELECT awty.cancel('long', $1)", &[&key]).map_err(|error| error.to_string())?;
-        let mut admin = shared.connect(database, "postgres").map_err(|error| error.to_string())?;
-        match admin.query_one(running, &[&ERIN]).map_err(|error| error.to_string())?.get(0) {
+        let mut owner = shared.connect(database, ERIN).map_err(explain)?;
+        owner.execute("SELECT awty.cancel('long', $1)", &[&key]).map_err(explain)?;
+        let mut admin = shared.connect(database, "postgres").map_err(explain)?;
+        match admin.query_one(running, &[&ERIN]).map_err(explain)?.get(0) {
             0_i64 => Ok(()),
             runs => Err(format!("{runs} runs of {ERIN}'s")),
         }

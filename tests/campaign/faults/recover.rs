@@ -3,7 +3,7 @@
 use super::TO_RECOVER;
 use super::look::look_around;
 use crate::left::Left;
-use crate::load::{DATABASES, ERIN, Shared};
+use crate::load::{DATABASES, ERIN, Shared, explain};
 use awty_testkit::poll;
 use std::time::{Duration, Instant};
 
@@ -18,13 +18,13 @@ pub fn recover(shared: &Shared) -> Result<(), String> {
         let mut since: Option<crate::checker::Time> = None;
         let mut slow = Some(Instant::now() + SLOW);
         poll(&format!("what is due in database {database}"), TO_RECOVER, || {
-            let mut client = shared.connect(database, "postgres").map_err(|error| error.to_string())?;
+            let mut client = shared.connect(database, "postgres").map_err(explain)?;
             if since.is_none() {
-                let row = client.query_one("SELECT clock_timestamp()", &[]).map_err(|error| error.to_string())?;
+                let row = client.query_one("SELECT clock_timestamp()", &[]).map_err(explain)?;
                 since = Some(row.get(0));
             }
             let sql = "SELECT count(*), min(left(f::text, 300)) FROM awty.future_job AS f WHERE NOT held AND next_check_at <= $1";
-            let row = client.query_one(sql, &[&since]).map_err(|error| error.to_string())?;
+            let row = client.query_one(sql, &[&since]).map_err(explain)?;
             match row.get(0) {
                 0_i64 => Ok(()),
                 overdue => {
@@ -52,8 +52,8 @@ pub fn tidy(shared: &Shared) -> [Option<Left>; DATABASES.len()] {
     let settled = |database| {
         let mut last = None;
         let _ = poll("awty's own tables to be tidy", end.saturating_duration_since(Instant::now()), || {
-            let mut client = shared.connect(database, "postgres").map_err(|error| error.to_string())?;
-            let left = Left::read(&mut client).map_err(|error| error.to_string())?;
+            let mut client = shared.connect(database, "postgres").map_err(explain)?;
+            let left = Left::read(&mut client).map_err(explain)?;
             last = Some(left.clone());
             if left.too_much().is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
         });

@@ -6,7 +6,7 @@
 use super::bulk::{Bulk, Kind};
 use crate::integrity;
 use crate::left::{INTENT, TALLY};
-use crate::load::{DATABASES, Shared};
+use crate::load::{DATABASES, Shared, explain};
 use crate::random::Random;
 use awty_testkit::postgres::error::SqlState;
 use awty_testkit::postgres::{Client, Error};
@@ -50,7 +50,7 @@ pub fn strike(how: Rewrite, shared: &Shared, random: &mut Random) -> bool {
     };
     let mut struck = false;
     if let Err(error) = rewrite(how, database, kind, shared, random, &mut struck) {
-        println!("         {how:?} of {kind:?} in {database}: {error:?}");
+        println!("         {how:?} of {kind:?} in {database}: {}", explain(error));
     }
     integrity::verify(shared, database).into_iter().for_each(|what| shared.saw("integrity", what));
     struck
