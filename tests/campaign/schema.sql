@@ -109,7 +109,11 @@ DECLARE began timestamptz := greatest(clock_timestamp(), now());
 BEGIN
     IF NOT pg_try_advisory_xact_lock(7, (j.id % 2147483647)::integer) THEN
         PERFORM nextval('camp.overlaps');
-        RAISE LOG 'campaign: two runs of check % at once', j.id;
+        RAISE LOG 'campaign: two runs of check % at once, the other one by %', j.id, (
+            SELECT string_agg(concat_ws(' ', a.backend_type, l.pid, a.usename, a.state, a.wait_event, a.xact_start), ', ')
+            FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a USING (pid)
+            WHERE l.locktype = 'advisory' AND l.classid = 7 AND l.objid = (j.id % 2147483647)::oid AND l.granted
+                AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()));
     END IF;
     IF began < j.next_check_at THEN
         PERFORM nextval('camp.early');

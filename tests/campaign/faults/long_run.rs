@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 /// The run's length in seconds, and which part of it the others have to catch up.
 const SECONDS: u64 = 40;
 const SHARE: f64 = 0.5;
+/// The length of each other role's run, of which they take one after the other when they are suspects.
+const OF_OTHERS: f64 = 1.0;
 /// For the runs to begin: a slot may last three seconds.
 const TO_BEGIN: Duration = Duration::from_secs(8);
 /// For the end of the run that was long enough.
@@ -62,7 +64,7 @@ fn begin(shared: &Shared, database: &str, key: &str) -> Result<crate::checker::T
     };
     schedule(ERIN, "long", SECONDS as f64).map_err(explain)?;
     for role in ROLES {
-        schedule(role, "watch", 2.0).map_err(explain)?;
+        schedule(role, "watch", OF_OTHERS).map_err(explain)?;
     }
     let begun = poll("the runs to begin", TO_BEGIN, || {
         let mut client = shared.connect(database, "postgres").map_err(explain)?;
