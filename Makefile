@@ -4,7 +4,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help build install demo demo-stop test campaign bench bench-full fmt lint clean
+.PHONY: help build install demo demo-stop test matrix campaign bench bench-full fmt lint clean
 
 ifdef PG_CONFIG
 export PG_CONFIG
@@ -31,6 +31,9 @@ demo-stop: ## stop and remove the demo's cluster
 
 test: ## every test there is
 	@scripts/test $(ONLY)
+
+matrix: ## the same on PostgreSQL 15, 17 and 18, one after the other (MATRIX="17 18", ONLY=regress; root, mmdebstrap)
+	@scripts/matrix "$(MATRIX)" "$(ONLY)"
 
 campaign: ## break what awty runs on and look for broken promises (MINUTES=3 SEED=1, FAULTS="KillWorker Promote")
 	@scripts/campaign "$(or $(MINUTES),3)" "$(or $(SEED),1)" $(FAULTS)

@@ -1,41 +1,63 @@
 # Folders with another Debian and its PostgreSQL, and the way into them. Sourced after lib.sh, never run.
 # shellcheck shell=bash
 
-# make_folder FOLDER RELEASE MAJOR: about 1.5 GB, by mmdebstrap, kept for the next time. MIRROR is where the packages come from, if not
-# from Debian's. Rust is the one of this machine.
+# The folder of a major version; AWTY_FOLDER is another place for it.
+folder_of() { echo "${AWTY_FOLDER:-/var/tmp/awty-folder-$1}"; }
+
+# make_folder MAJOR: the release of Debian that has it, by mmdebstrap, about 1.6 GB, kept for the next time. MIRROR is where the packages
+# come from, if not from Debian's. Rust is the one of this machine.
 make_folder() {
-    local folder=$1 release=$2 major=$3
+    local major=$1 folder release packages
+    folder=$(folder_of "$major")
+    case $major in
+    15) release=bookworm ;;
+    17) release=trixie ;;
+    18) release=forky ;;
+    *) die "there is no folder for PostgreSQL $major: Debian has 15, 17 and 18" ;;
+    esac
     ((EUID == 0)) || die "this needs root: it makes a Debian in a folder and enters it"
-    if [[ ! -x $folder/usr/lib/postgresql/$major/bin/pg_config ]]; then
+    if [[ ! -f $folder/.complete ]]; then
         command -v mmdebstrap >/dev/null || die "mmdebstrap is missing: apt-get install mmdebstrap"
-        local packages=postgresql-$major,postgresql-server-dev-$major,libclang-dev,gcc,libc6-dev,make,git,sqlsmith,ca-certificates
+        [[ ! -e $folder ]] || die "$folder is not complete; see that nothing is mounted in it, and remove it"
+        packages=postgresql-$major,postgresql-server-dev-$major,postgresql-plperl-$major,postgresql-plpython3-$major
+        packages+=,libclang-dev,gcc,libc6-dev,make,ca-certificates,git,sqlsmith
+        # The lists of a release that is still in the making are valid for a week only.
         step "make $folder with Debian $release and PostgreSQL $major" \
-            mmdebstrap --variant=apt --include="$packages" "$release" "$folder" ${MIRROR:+"$MIRROR"} ||
-            die "mmdebstrap failed; the lines above say why"
+            mmdebstrap --variant=apt --aptopt='Acquire::Check-Valid-Until "false"' --include="$packages" \
+            "$release" "$folder" ${MIRROR:+"$MIRROR"} || die "mmdebstrap failed; the lines above say why"
+        mkdir -p "$folder"/{awty,root/.cargo,root/.rustup}
+        touch "$folder/.complete"
     fi
-    step "fetch the packages of Cargo.lock" cargo fetch --locked
-    mkdir -p "$folder"/{awty,root/.cargo,root/.rustup}
+    cargo fetch -q --locked
 }
 
-# enter_folder FOLDER [NAME=VALUE...] COMMAND...: runs it there in the checkout, whose target directory stays out. In a mount namespace
-# of its own: what is mounted is gone with the command.
+# enter_folder MAJOR [NAME=VALUE...] COMMAND...: runs it there in the checkout, whose target directory stays out. In a mount namespace of
+# its own: what is mounted is gone with the command.
 enter_folder() {
-    local folder=$1
+    local major=$1 name passed=()
     shift
+    for name in AWTY_COMMIT CI; do
+        [[ -z ${!name:-} ]] || passed+=("$name=${!name}")
+    done
     # shellcheck disable=SC2016 # the inner shell's variables
     local enter='
 set -e
 folder=$1 root=$2 cargo=$3 rustup=$4
 shift 4
 mount --bind "$root" "$folder/awty"
-mount --bind "$cargo" "$folder/root/.cargo"
-mount --bind "$rustup" "$folder/root/.rustup"
+for pair in "$cargo:.cargo" "$rustup:.rustup"; do
+    mount --bind "${pair%%:*}" "$folder/root/${pair##*:}"
+    mount -o remount,bind,ro "$folder/root/${pair##*:}"
+done
 mount -t proc proc "$folder/proc"
 mount --rbind /dev "$folder/dev"
 exec chroot "$folder" env -i -C /awty "$@"
 '
-    exec unshare --mount bash -c "$enter" enter "$folder" "$ROOT" "${CARGO_HOME:-$HOME/.cargo}" "${RUSTUP_HOME:-$HOME/.rustup}" \
+    exec unshare --mount --propagation private bash -c "$enter" enter "$(folder_of "$major")" "$ROOT" \
+        "${CARGO_HOME:-$HOME/.cargo}" "${RUSTUP_HOME:-$HOME/.rustup}" \
         HOME=/root CARGO_HOME=/root/.cargo RUSTUP_HOME=/root/.rustup LC_ALL=C.UTF-8 TMPDIR=/tmp \
         PATH=/root/.cargo/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-        CARGO_NET_OFFLINE=true CARGO_TARGET_DIR=/var/tmp/awty-target "$@"
+        GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*' \
+        CARGO_NET_OFFLINE=true CARGO_TARGET_DIR=/var/tmp/awty-target \
+        PG_CONFIG="/usr/lib/postgresql/$major/bin/pg_config" "${passed[@]}" "$@"
 }
