@@ -1,4 +1,4 @@
--- awty, part 1: the schema.
+-- awty, part 1: the schemas.
 --
 -- The files of this folder, in the order of their numbers, are the install script. It is written by hand, uses plain
 -- CREATE only and qualifies every name: whatever a user put in the way beforehand makes it fail instead of joining in.
@@ -8,3 +8,8 @@
 SET LOCAL search_path = pg_catalog, pg_temp;
 
 CREATE SCHEMA awty;
+COMMENT ON SCHEMA awty IS 'Are we there yet? Jobs, their pending checks and the history, with the functions that change them';
+
+-- What users do not read: awty's own tables, the partitions of the history, and what stands behind triggers and views.
+CREATE SCHEMA awty_internal;
+COMMENT ON SCHEMA awty_internal IS 'What awty keeps for itself, and the partitions of awty.future_job_history';

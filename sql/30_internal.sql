@@ -1,15 +1,7 @@
--- awty, part 3: what awty keeps for itself. Nobody else may read or write these.
+-- awty, part 5: what awty keeps for itself. Nobody else may read or write these.
 
 -- What a pending check has used so far. A row appears when a run did not end its check, and leaves with the check.
---
--- Columns:
---   check_id         awty.future_job.id
---   runs, run_time   runs in all, failed ones too, and their time
---   started_at, lateness
---                    of the last run
---   crashes          how often the server went down while this check was about to run or running; back to 0 when a run ends
---   exits            how often a run ended its own process; back to 0 when a run ends
-CREATE TABLE awty.tally (
+CREATE TABLE awty_internal.check_stat (
     check_id        bigint NOT NULL,
     runs            integer NOT NULL DEFAULT 0,
     run_time        interval NOT NULL DEFAULT '0',
@@ -17,22 +9,27 @@ CREATE TABLE awty.tally (
     lateness        interval,
     crashes         integer NOT NULL DEFAULT 0,
     exits           integer NOT NULL DEFAULT 0,
-    CONSTRAINT tally_pkey PRIMARY KEY (check_id)
+    CONSTRAINT check_stat_pkey PRIMARY KEY (check_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
 
+COMMENT ON TABLE awty_internal.check_stat IS 'What pending checks have used so far';
+COMMENT ON COLUMN awty_internal.check_stat.check_id IS 'Number of the check, as in awty.future_job';
+COMMENT ON COLUMN awty_internal.check_stat.runs IS 'Runs in all, failed ones too';
+COMMENT ON COLUMN awty_internal.check_stat.run_time IS 'Time of all its runs together';
+COMMENT ON COLUMN awty_internal.check_stat.started_at IS 'Start of the last run';
+COMMENT ON COLUMN awty_internal.check_stat.lateness IS 'Start of the last run minus its slot';
+COMMENT ON COLUMN awty_internal.check_stat.crashes IS 'How often in a row the server went down while this check was about to run or running';
+COMMENT ON COLUMN awty_internal.check_stat.exits IS 'How often in a row a run of this check ended its own process';
+
 -- Checks that run alone, because the server or a process went down with them.
-CREATE INDEX tally_suspects_idx ON awty.tally (check_id) WHERE crashes OPERATOR(pg_catalog.>) 0 OR exits OPERATOR(pg_catalog.>) 0;
+CREATE INDEX check_stat_suspects_idx ON awty_internal.check_stat (check_id) WHERE crashes OPERATOR(pg_catalog.>) 0 OR exits OPERATOR(pg_catalog.>) 0;
 
 -- The checks that a worker is about to run, written and flushed before it runs them. A row that is still there after a
 -- crash names the suspects.
---
--- Columns:
---   worker           the worker's seat in shared memory
---   check_ids        awty.future_job.id of each check of the batch
-CREATE TABLE awty.intent (
+CREATE TABLE awty_internal.in_flight (
     worker          integer NOT NULL,
     check_ids       bigint[] NOT NULL,
-    CONSTRAINT intent_pkey PRIMARY KEY (worker)
+    CONSTRAINT in_flight_pkey PRIMARY KEY (worker)
 ) WITH (
     fillfactor = 50,
     autovacuum_vacuum_cost_delay = 0,
@@ -40,23 +37,28 @@ CREATE TABLE awty.intent (
     toast_tuple_target = 8160
 );
 
+COMMENT ON TABLE awty_internal.in_flight IS 'The checks that each worker is about to run; a row that outlives a crash names the suspects';
+COMMENT ON COLUMN awty_internal.in_flight.worker IS 'The worker''s seat in shared memory';
+COMMENT ON COLUMN awty_internal.in_flight.check_ids IS 'Numbers of the checks, as in awty.future_job';
+
 -- Which database the rows of awty were written in. pg_dump carries this row, and not the sequence below.
---
--- Columns:
---   identity         awty.identity there
---   database         the database's OID there
-CREATE TABLE awty.origin (
+CREATE TABLE awty_internal.origin (
     identity        bigint NOT NULL,
     database        oid NOT NULL,
     CONSTRAINT origin_pkey PRIMARY KEY (identity)
 );
 
+COMMENT ON TABLE awty_internal.origin IS 'Which database the rows of awty were written in; see awty.adopt()';
+COMMENT ON COLUMN awty_internal.origin.identity IS 'Value of awty_internal.identity there';
+COMMENT ON COLUMN awty_internal.origin.database IS 'OID of the database there';
+
 -- The identity of this installation: a random number, drawn once. It is kept in a sequence because that is what
 -- pg_upgrade carries along, while pg_dump (the sequence is not registered below) and logical replication leave it
 -- behind. An OID would not do: two fresh servers, loaded with the same script, give the same OIDs.
-CREATE SEQUENCE awty.identity;
+CREATE SEQUENCE awty_internal.identity;
+COMMENT ON SEQUENCE awty_internal.identity IS 'Random number of this installation, drawn once; pg_upgrade carries it along, a dump does not';
 
-SELECT pg_catalog.setval('awty.identity'::pg_catalog.regclass,
+SELECT pg_catalog.setval('awty_internal.identity'::pg_catalog.regclass,
     ('x' || pg_catalog.substr(pg_catalog.md5(pg_catalog.gen_random_uuid()::pg_catalog.text), 1, 15))::pg_catalog.bit(60)::pg_catalog.int8 + 1);
 
 -- What a dump has to carry: the registered jobs, what is pending and what it has used, what is finished and lies in no
@@ -65,6 +67,6 @@ SELECT pg_catalog.pg_extension_config_dump('awty.job', '');
 SELECT pg_catalog.pg_extension_config_dump('awty.future_job', '');
 SELECT pg_catalog.pg_extension_config_dump('awty.future_job_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('awty.future_job_history', '');
-SELECT pg_catalog.pg_extension_config_dump('awty.future_job_history_default', '');
-SELECT pg_catalog.pg_extension_config_dump('awty.tally', '');
-SELECT pg_catalog.pg_extension_config_dump('awty.origin', '');
+SELECT pg_catalog.pg_extension_config_dump('awty_internal.future_job_history_default', '');
+SELECT pg_catalog.pg_extension_config_dump('awty_internal.check_stat', '');
+SELECT pg_catalog.pg_extension_config_dump('awty_internal.origin', '');

@@ -1,4 +1,4 @@
--- awty, part 4: the functions that users call. Each checks its arguments and rights itself; none is SECURITY DEFINER,
+-- awty, part 6: the functions that users call. Each checks its arguments and rights itself; none is SECURITY DEFINER,
 -- because each has to know who calls it.
 
 CREATE FUNCTION awty.register(
@@ -16,6 +16,9 @@ CREATE FUNCTION awty.register(
     run_as name DEFAULT NULL
 ) RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'register_wrapper';
 
+COMMENT ON FUNCTION awty.register(text, text, interval, interval, integer, interval, integer, interval, text, interval, text, name)
+    IS 'Registers a job: f(awty.future_job) returns timestamptz, or f(awty.future_job[]) returns timestamptz[]; NULL means done, a time means check again then';
+
 CREATE FUNCTION awty.alter(
     job text,
     function text DEFAULT NULL,
@@ -32,20 +35,33 @@ CREATE FUNCTION awty.alter(
     reset text[] DEFAULT '{}'
 ) RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'alter_wrapper';
 
-CREATE FUNCTION awty.unregister(job text) RETURNS integer
+COMMENT ON FUNCTION awty.alter(text, text, interval, interval, integer, interval, integer, interval, text, interval, text, name, text[])
+    IS 'Changes options of a job: those given, and those named in reset back to their defaults; for members of its role';
+
+CREATE FUNCTION awty.unregister(job text) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'unregister_wrapper';
+
+COMMENT ON FUNCTION awty.unregister(text) IS 'Removes a job, archives its pending checks as cancelled and returns how many those were; for members of its role';
 
 CREATE FUNCTION awty.pause(job text) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'pause_wrapper';
 
+COMMENT ON FUNCTION awty.pause(text) IS 'Lets a job run no more until awty.resume(); for members of its role';
+
 CREATE FUNCTION awty.resume(job text) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'resume_wrapper';
+
+COMMENT ON FUNCTION awty.resume(text) IS 'Lets a paused job run again; what fell due meanwhile follows its on_missed; for members of its role';
 
 CREATE FUNCTION awty.allow(job text, role name) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'allow_wrapper';
 
+COMMENT ON FUNCTION awty.allow(text, name) IS 'Lets a role schedule and cancel checks of a job; for members of the job''s role';
+
 CREATE FUNCTION awty.disallow(job text, role name) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'disallow_wrapper';
+
+COMMENT ON FUNCTION awty.disallow(text, name) IS 'Takes back what awty.allow() gave; for members of the job''s role';
 
 CREATE FUNCTION awty.schedule(
     entity_name text,
@@ -57,27 +73,43 @@ CREATE FUNCTION awty.schedule(
     on_conflict text DEFAULT 'replace'
 ) RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'schedule_wrapper';
 
-CREATE FUNCTION awty.cancel(entity_name text, entity_key text, job text DEFAULT NULL) RETURNS integer
+COMMENT ON FUNCTION awty.schedule(text, text, text, timestamptz, interval, jsonb, text)
+    IS 'Schedules one check of an entity, at a time or after an interval from now(), rounded up to a slot; returns its id; on_conflict is replace, keep, earliest, latest or error';
+
+CREATE FUNCTION awty.cancel(entity_name text, entity_key text, job text DEFAULT NULL) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'cancel_wrapper';
+
+COMMENT ON FUNCTION awty.cancel(text, text, text) IS 'Cancels the pending checks of an entity, of one job or of all that the caller may schedule; returns how many';
 
 CREATE FUNCTION awty.next_slot(t timestamptz, job text DEFAULT NULL) RETURNS timestamptz
     LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'next_slot_wrapper';
 
-CREATE FUNCTION awty.release(id bigint) RETURNS void
+COMMENT ON FUNCTION awty.next_slot(timestamptz, text) IS 'The slot that a time rounds up to, of a job or of the server; of a past time, the next slot from now';
+
+CREATE FUNCTION awty.release(entity_name text, entity_key text, job text DEFAULT NULL) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'release_wrapper';
+
+COMMENT ON FUNCTION awty.release(text, text, text) IS 'Lets a held check run again; the job may be left out where the entity has one check; for members of the job''s role';
 
 CREATE FUNCTION awty.adopt() RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'adopt_wrapper';
 
+COMMENT ON FUNCTION awty.adopt() IS 'Says that this restored or cloned database is the one to run its checks; for the owner of the database';
+
 -- Behind awty.status: what the processes know about this database. Shows no job, entity or error text.
-CREATE FUNCTION awty.runtime() RETURNS TABLE (
+CREATE FUNCTION awty_internal.runtime() RETURNS TABLE (
     enabled boolean,
     slot interval,
     last_slot_run timestamptz,
     workers integer,
-    trouble text
+    trouble text,
+    library text
 ) LANGUAGE c VOLATILE PARALLEL RESTRICTED ROWS 1 AS 'MODULE_PATHNAME', 'runtime_wrapper';
 
+COMMENT ON FUNCTION awty_internal.runtime() IS 'What awty''s processes know of this database; see awty.status';
+
 -- Drops what awty's processes remember of jobs in each session, whoever changed the table.
-CREATE FUNCTION awty.job_changed() RETURNS trigger
+CREATE FUNCTION awty_internal.job_changed() RETURNS trigger
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'job_changed_wrapper';
+
+COMMENT ON FUNCTION awty_internal.job_changed() IS 'Tells every session that awty.job has changed; the trigger on that table calls it';

@@ -1,22 +1,10 @@
--- awty, part 5: the place to see a silent stop.
+-- awty, part 7: the place to see a silent stop.
 
 -- One row: this database.
---
--- Columns:
---   enabled          awty.enabled
---   held, why        nothing runs, and why
---   slot             awty.slot
---   last_slot_run    the latest slot of which a check has run since the server started
---   lag              how long the oldest overdue check has been waiting; 0 when none is
---   oldest_overdue   its slot; paused jobs and held checks do not count
---   pending          checks that wait, held ones too; counted up to 100000, beyond that as autovacuum last estimated
---   held_checks      checks held for awty.release()
---   workers          worker processes here now
---   last_error       what last kept awty from running checks in this database
 CREATE VIEW awty.status AS
 SELECT pg_catalog.current_database() AS database,
        runtime.enabled,
-       origin.held,
+       origin.held AS database_held,
        CASE WHEN origin.held
             THEN 'the checks of this database come from another one; SELECT awty.adopt(); runs them here' END AS why,
        runtime.slot,
@@ -29,11 +17,13 @@ SELECT pg_catalog.current_database() AS database,
             ELSE greatest(counted.n, estimate.n) END AS pending,
        held_checks.n AS held_checks,
        runtime.workers,
-       runtime.trouble AS last_error
-FROM awty.runtime() AS runtime
+       runtime.trouble AS last_error,
+       extension.version AS version,
+       runtime.library AS library
+FROM awty_internal.runtime() AS runtime
 CROSS JOIN LATERAL (
     SELECT (pg_catalog.count(*) FILTER (WHERE
-                coalesce(o.identity OPERATOR(pg_catalog.<>) (SELECT s.last_value FROM awty.identity AS s), true)
+                coalesce(o.identity OPERATOR(pg_catalog.<>) (SELECT s.last_value FROM awty_internal.identity AS s), true)
                 OR coalesce(o.database OPERATOR(pg_catalog.<>)
                    (SELECT d.oid FROM pg_catalog.pg_database AS d
                     WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()), true)) OPERATOR(pg_catalog.>) 0
@@ -41,7 +31,7 @@ CROSS JOIN LATERAL (
             OR pg_catalog.count(*) OPERATOR(pg_catalog.=) 0
                AND (EXISTS (SELECT FROM awty.job) OR EXISTS (SELECT FROM awty.future_job)))
            AND NOT coalesce(pg_catalog.current_setting('awty.auto_adopt', true)::pg_catalog.bool, false) AS held
-    FROM awty.origin AS o
+    FROM awty_internal.origin AS o
 ) AS origin
 CROSS JOIN LATERAL (
     SELECT pg_catalog.min(first.next_check_at) AS oldest
@@ -63,4 +53,23 @@ CROSS JOIN LATERAL (
 ) AS estimate
 CROSS JOIN LATERAL (
     SELECT pg_catalog.count(*) AS n FROM awty.future_job AS f WHERE f.held
-) AS held_checks;
+) AS held_checks
+CROSS JOIN LATERAL (
+    SELECT e.extversion AS version FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'awty'
+) AS extension;
+
+COMMENT ON VIEW awty.status IS 'One row about this database: does awty run here, and how late is it?';
+COMMENT ON COLUMN awty.status.database IS 'Name of the database';
+COMMENT ON COLUMN awty.status.enabled IS 'awty.enabled';
+COMMENT ON COLUMN awty.status.database_held IS 'Nothing runs: this database was restored or cloned and awaits awty.adopt()';
+COMMENT ON COLUMN awty.status.why IS 'Why it is held, and what to do';
+COMMENT ON COLUMN awty.status.slot IS 'awty.slot';
+COMMENT ON COLUMN awty.status.last_slot_run IS 'The latest slot of which a check has run since the server started';
+COMMENT ON COLUMN awty.status.lag IS 'How long the oldest overdue check has been waiting; 0 when none is';
+COMMENT ON COLUMN awty.status.oldest_overdue IS 'The slot of that check; paused jobs and held checks do not count';
+COMMENT ON COLUMN awty.status.pending IS 'Checks that wait, held ones too; counted up to 100000, beyond that estimated';
+COMMENT ON COLUMN awty.status.held_checks IS 'Checks that await awty.release()';
+COMMENT ON COLUMN awty.status.workers IS 'Worker processes of awty in this database now';
+COMMENT ON COLUMN awty.status.last_error IS 'What last kept awty from running checks in this database';
+COMMENT ON COLUMN awty.status.version IS 'Version of the extension''s SQL in this database';
+COMMENT ON COLUMN awty.status.library IS 'Version of the library that the server has in memory';

@@ -1,11 +1,11 @@
--- awty, part 6: who may read what. Nobody may write: every change goes through the functions.
+-- awty, part 8: who may read what. Nobody may write: every change goes through the functions.
 --
 -- USAGE on the schema is granted by the administrator: GRANT USAGE ON SCHEMA awty TO app.
 
-REVOKE ALL ON awty.job, awty.future_job, awty.future_job_history, awty.future_job_history_default,
-    awty.tally, awty.intent, awty.origin, awty.status FROM PUBLIC;
-REVOKE ALL ON SEQUENCE awty.future_job_id_seq, awty.identity FROM PUBLIC;
-REVOKE ALL ON SCHEMA awty FROM PUBLIC;
+REVOKE ALL ON awty.job, awty.future_job, awty.future_job_history, awty_internal.future_job_history_default,
+    awty_internal.check_stat, awty_internal.in_flight, awty_internal.origin, awty.status FROM PUBLIC;
+REVOKE ALL ON SEQUENCE awty.future_job_id_seq, awty_internal.identity FROM PUBLIC;
+REVOKE ALL ON SCHEMA awty, awty_internal FROM PUBLIC;
 
 -- ALTER DEFAULT PRIVILEGES may have given rights to other roles by now. TRIGGER on one of these tables would be a way to run
 -- code as their owner.
@@ -16,12 +16,12 @@ BEGIN
     FOR command IN
         SELECT pg_catalog.format('REVOKE ALL ON TABLE %s FROM %s', c.oid::pg_catalog.regclass, a.grantee::pg_catalog.regrole)
         FROM pg_catalog.pg_class AS c CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) AS a
-        WHERE c.relnamespace OPERATOR(pg_catalog.=) 'awty'::pg_catalog.regnamespace
+        WHERE c.relnamespace OPERATOR(pg_catalog.=) ANY ('{awty,awty_internal}'::pg_catalog.regnamespace[])
           AND a.grantee OPERATOR(pg_catalog.<>) c.relowner
         UNION
-        SELECT pg_catalog.format('REVOKE ALL ON SCHEMA awty FROM %s', a.grantee::pg_catalog.regrole)
+        SELECT pg_catalog.format('REVOKE ALL ON SCHEMA %I FROM %s', n.nspname, a.grantee::pg_catalog.regrole)
         FROM pg_catalog.pg_namespace AS n CROSS JOIN LATERAL pg_catalog.aclexplode(n.nspacl) AS a
-        WHERE n.nspname OPERATOR(pg_catalog.=) 'awty' AND a.grantee OPERATOR(pg_catalog.<>) n.nspowner
+        WHERE n.nspname OPERATOR(pg_catalog.=) ANY ('{awty,awty_internal}') AND a.grantee OPERATOR(pg_catalog.<>) n.nspowner
     LOOP
         EXECUTE command;
     END LOOP;
@@ -35,10 +35,10 @@ ALTER TABLE awty.future_job ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.future_job_history ENABLE ROW LEVEL SECURITY;
 
 -- No policy on these: pg_read_all_data and pg_write_all_data would otherwise pass by those above.
-ALTER TABLE awty.future_job_history_default ENABLE ROW LEVEL SECURITY;
-ALTER TABLE awty.tally ENABLE ROW LEVEL SECURITY;
-ALTER TABLE awty.intent ENABLE ROW LEVEL SECURITY;
-ALTER TABLE awty.origin ENABLE ROW LEVEL SECURITY;
+ALTER TABLE awty_internal.future_job_history_default ENABLE ROW LEVEL SECURITY;
+ALTER TABLE awty_internal.check_stat ENABLE ROW LEVEL SECURITY;
+ALTER TABLE awty_internal.in_flight ENABLE ROW LEVEL SECURITY;
+ALTER TABLE awty_internal.origin ENABLE ROW LEVEL SECURITY;
 
 -- A role sees the jobs that it may become. From PostgreSQL 16 on, where a membership may come without SET, that is a
 -- privilege of its own; which one to ask for is decided in the query and not here, because pg_upgrade carries policies
@@ -67,10 +67,12 @@ CREATE POLICY own_history ON awty.future_job_history FOR SELECT TO PUBLIC USING 
 );
 
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty TO PUBLIC;
-REVOKE ALL ON FUNCTION awty.job_changed() FROM PUBLIC;
+-- A view asks for the right to what it calls.
+GRANT EXECUTE ON FUNCTION awty_internal.runtime() TO PUBLIC;
+REVOKE ALL ON FUNCTION awty_internal.job_changed() FROM PUBLIC;
 
 CREATE TRIGGER job_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON awty.job
-    FOR EACH STATEMENT EXECUTE FUNCTION awty.job_changed();
+    FOR EACH STATEMENT EXECUTE FUNCTION awty_internal.job_changed();
 -- Also where session_replication_role is replica.
 ALTER TABLE awty.job ENABLE ALWAYS TRIGGER job_changed;
 

@@ -2,13 +2,13 @@
 //!
 //! Invariant: the answer is of this moment. It is asked for when a job is registered, when a check is scheduled, and
 //! before runs, because the function, its owner and its rights may change at any time in between.
-//! Does not: call it (see `executor`).
+//! Does not: call it (see `run`).
 
 use crate::error::{Error, Result};
+use crate::pg::text::Text;
+use crate::pg::{catalog, relations};
 use crate::store::function as store;
 use crate::store::job::Job;
-use crate::text::Text;
-use crate::{catalog, extension};
 use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -22,16 +22,6 @@ pub struct Function {
     pub set_based: bool,
 }
 
-/// The type of a check, and of an array of them.
-fn check_types() -> (pg_sys::Oid, pg_sys::Oid) {
-    let relation = extension::table(c"future_job").unwrap_or(pg_sys::InvalidOid);
-    // SAFETY: catalog lookups in a transaction.
-    unsafe {
-        let row = pg_sys::get_rel_type_id(relation);
-        (row, pg_sys::get_array_type(row))
-    }
-}
-
 /// Reads a name as SQL would: `schema.function`, or `function` in the first schema of the search path that has one.
 pub fn parse(name: &Text) -> Result<(Text, Text)> {
     let unreadable = || Error::FunctionName { function: name.to_string() };
@@ -43,7 +33,7 @@ pub fn parse(name: &Text) -> Result<(Text, Text)> {
     match parts.as_slice() {
         [schema, function] => Ok((schema.clone(), function.clone())),
         [function] => {
-            let (row, array) = check_types();
+            let (row, array) = (relations::row_type(), relations::row_array_type());
             let role = catalog::current_role();
             search_path()
                 .into_iter()
@@ -161,7 +151,7 @@ pub fn resolve(
     if schema.as_bytes().starts_with(b"pg_temp") {
         return Err(Error::TemporaryFunction { function: label });
     }
-    let (row, array) = check_types();
+    let (row, array) = (relations::row_type(), relations::row_array_type());
     let plain = (form != Some(true)).then(|| store::find(schema, name, row, role)).flatten();
     let set = (form != Some(false)).then(|| store::find(schema, name, array, role)).flatten();
     let (found, set_based) = match (plain, set) {
@@ -183,7 +173,7 @@ pub fn resolve(
         return Err(Error::NoUsage { schema: schema.to_string(), role: catalog::role_label(role) });
     }
     let signature = || format!("{label}(awty.future_job{})", if set_based { "[]" } else { "" });
-    if !found.owned_by_superuser && store::is_mighty(role) {
+    if !found.owned_by_superuser && store::is_privileged(role) {
         return Err(Error::Untrusted { function: signature(), role: catalog::role_label(role) });
     }
     // A name may have come to stand for a function of somebody else's since it was registered.

@@ -3,9 +3,9 @@
 //! Invariant: text is taken as bytes in the database's encoding; what is too long or empty is refused here, before
 //! anything else happens.
 
-use crate::clock;
 use crate::error::{Error, Result};
-use crate::text::Text;
+use crate::pg::clock;
+use crate::pg::text::Text;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
 use std::str::FromStr;
@@ -74,7 +74,7 @@ impl Args {
     /// The name of a role, which must exist if it is not NULL.
     pub fn optional_role(&self, index: usize) -> Result<Option<pg_sys::Oid>> {
         let Some(name) = self.get::<&std::ffi::CStr>(index) else { return Ok(None) };
-        crate::catalog::role(name)
+        crate::pg::catalog::role(name)
             .map(Some)
             .ok_or_else(|| Error::UnknownRole { role: name.to_string_lossy().into_owned() })
     }

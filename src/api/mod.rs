@@ -5,6 +5,7 @@
 
 mod args;
 mod cancel;
+mod entity;
 mod operate;
 mod register;
 pub mod rights;

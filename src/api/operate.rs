@@ -2,10 +2,12 @@
 //! `awty.disallow()`, `awty.release()` and `awty.adopt()`.
 
 use super::args::{Args, MAX_JOB};
+use super::entity::Entity;
 use super::rights;
 use crate::error::{Error, Result};
-use crate::store::{future_job, job, origin, tally};
-use crate::{catalog, clock, hint};
+use crate::pg::{catalog, clock};
+use crate::shmem::wakeup;
+use crate::store::{check_stat, future_job, job, origin};
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -45,7 +47,7 @@ fn set_paused(args: &Args, function: &'static str, paused: bool) -> Result<()> {
     rights::gate(function)?;
     let job = rights::own_job(&args.name(0, "job", MAX_JOB)?)?;
     if job::set_paused(&job.name, paused, clock::now()) {
-        hint::visit_at_commit(false);
+        wakeup::inspect_at_commit(false);
     }
     Ok(())
 }
@@ -65,15 +67,14 @@ fn set_allowed(args: &Args, function: &'static str, allowed: bool) -> Result<()>
 /// Lets a held check run again. To one who is no member of its job's role it does not exist.
 fn release_check(args: &Args) -> Result<()> {
     rights::gate("awty.release()")?;
-    let id: i64 = args.get(0).ok_or(Error::Null { argument: "id" })?;
-    let (name, _) = future_job::job_of(id).ok_or(Error::UnknownCheck { id })?;
-    let job = rights::job(&name)?;
-    if !rights::owns(&job) {
-        return Err(Error::UnknownCheck { id });
-    }
-    let slot = future_job::release(id).ok_or(Error::NotHeld { id })?;
-    tally::absolve(id);
-    hint::at_commit(job.role, clock::to_timestamp(slot));
+    let entity = Entity::of(args)?;
+    let job = entity.own_job(args, "awty.release")?;
+    let id = future_job::lock_of(entity.name.datum(), entity.key.datum(), &job.name)
+        .ok_or_else(|| entity.missing(Some(&job.name)))?;
+    let slot =
+        future_job::release(id).ok_or_else(|| Error::NotHeld { entity: entity.label(), job: job.name.to_string() })?;
+    check_stat::absolve(id);
+    wakeup::at_commit(job.role, clock::to_timestamp(slot));
     Ok(())
 }
 
@@ -84,6 +85,6 @@ fn adopt_database() -> Result<()> {
         return Err(Error::NotDatabaseOwner { database: catalog::database_name() });
     }
     origin::adopt();
-    hint::visit_at_commit(true);
+    wakeup::inspect_at_commit(true);
     Ok(())
 }

@@ -3,9 +3,11 @@
 use super::args::{Args, MAX_FUNCTION, MAX_JOB};
 use super::rights;
 use crate::error::{Error, Result};
+use crate::pg::{catalog, clock};
+use crate::shmem::wakeup;
 use crate::store::job::{self, Job, Options};
 use crate::store::{future_job, history, origin};
-use crate::{catalog, clock, function, hint, settings};
+use crate::{function, settings};
 use awty_core::{Limits, Outcome, Width};
 use chrono::TimeDelta;
 use pgrx::pg_sys;
@@ -26,7 +28,7 @@ fn alter(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorRepor
 }
 
 #[pg_extern(sql = false)]
-fn unregister(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<i32, ErrorReport> {
+fn unregister(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<i64, ErrorReport> {
     Ok(unregister_job(&Args::new(fcinfo))?)
 }
 
@@ -45,7 +47,7 @@ fn register_job(args: &Args) -> Result<()> {
     if !job::insert(&job, clock::now()) {
         return Err(Error::JobExists { job: job.name.to_string() });
     }
-    hint::visit_at_commit(false);
+    wakeup::inspect_at_commit(false);
     Ok(())
 }
 
@@ -69,11 +71,11 @@ fn alter_job(args: &Args) -> Result<()> {
         job.set_based = function::resolve(&job.schema, &job.function, job.role, job.registered_by, None)?.set_based;
     }
     job::update(&job);
-    hint::visit_at_commit(false);
+    wakeup::inspect_at_commit(false);
     Ok(())
 }
 
-fn unregister_job(args: &Args) -> Result<i32> {
+fn unregister_job(args: &Args) -> Result<i64> {
     rights::gate("awty.unregister()")?;
     let name = args.name(0, "job", MAX_JOB)?;
     match rights::own_job(&name) {
@@ -85,10 +87,10 @@ fn unregister_job(args: &Args) -> Result<i32> {
         }
     }
     let ids = future_job::lock_job(&name);
-    hint::count_ended(ids.len() as u64);
+    wakeup::count_ended(ids.len() as u64);
     history::end(&ids, Outcome::Cancelled, clock::now(), None);
     job::delete(&name);
-    Ok(i32::try_from(ids.len()).unwrap_or(i32::MAX))
+    Ok(ids.len() as i64)
 }
 
 /// A role may have so many jobs: each inspection and each worker of the role reads all of them.

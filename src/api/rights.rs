@@ -4,16 +4,17 @@
 //! schedules as its owner. Names of jobs are only suggested to those who may know of them.
 
 use crate::error::{Error, Result};
-use crate::extension::{self, Purpose};
+use crate::pg::catalog;
+use crate::pg::relations::{self, Purpose};
+use crate::pg::text::Text;
+use crate::shmem;
 use crate::store::job::{self, Job};
-use crate::text::Text;
-use crate::{board, catalog};
 use awty_core::nearest;
 use pgrx::pg_sys;
 
 /// Refuses where nothing may be written, and where nothing would ever run; and keeps DROP EXTENSION out of what follows.
 pub fn gate(function: &'static str) -> Result<()> {
-    if !board::is_present() {
+    if !shmem::is_present() {
         return Err(Error::NotPreloaded);
     }
     // SAFETY: plain getters.
@@ -29,7 +30,7 @@ pub fn gate(function: &'static str) -> Result<()> {
         }
     }
     // Without the extension, the next statement says what is missing.
-    extension::lock(Purpose::Write);
+    relations::lock(Purpose::Write);
     Ok(())
 }
 

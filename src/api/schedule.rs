@@ -1,14 +1,17 @@
 //! `awty.schedule()` and `awty.next_slot()`.
 
-use super::args::{Args, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB};
+use super::args::{Args, MAX_JOB};
+use super::entity::Entity;
 use super::rights;
 use crate::error::{self, Error, Result};
+use crate::function;
+use crate::pg::{catalog, clock};
+use crate::shmem::{self, State, wakeup};
 use crate::store::future_job::{self, NewCheck};
 use crate::store::job::Job;
 use crate::store::{history, origin};
-use crate::text::Text;
-use crate::{board, catalog, clock, function, hint};
-use awty_core::guard;
+use crate::version;
+use awty_core::policy;
 use awty_core::{Conflict, OnConflict, Outcome, Time};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -39,8 +42,7 @@ fn next_slot(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<Tim
 
 fn schedule_check(args: &Args) -> Result<i64> {
     rights::gate("awty.schedule()")?;
-    let entity_name = args.name(0, "entity_name", MAX_ENTITY_NAME)?;
-    let entity_key = args.name(1, "entity_key", MAX_ENTITY_KEY)?;
+    let entity = Entity::of(args)?;
     let name = args.name(2, "job", MAX_JOB)?;
     let time = due_time(args)?;
     let job_args = args.jsonb(5)?;
@@ -51,22 +53,22 @@ fn schedule_check(args: &Args) -> Result<i64> {
     let job = rights::schedulable_job(&name)?;
     function::of_job(&job)?;
     let now = clock::now();
-    let slot = guard::schedule(time, &job.options.limits, now).map_err(|too_far| Error::TooFar {
+    let slot = policy::schedule(time, &job.options.limits, now).map_err(|too_far| Error::TooFar {
         job: job.name.to_string(),
         time,
         max_horizon: too_far.horizon(),
     })?;
     let check = NewCheck {
         job: name.datum(),
-        entity_name: entity_name.datum(),
-        entity_key: entity_key.datum(),
+        entity_name: entity.name.datum(),
+        entity_key: entity.key.datum(),
         args: job_args,
         scheduled_by: catalog::current_role(),
         scheduled_at: now,
     };
-    let id = write(&check, &job, slot, now, on_conflict, &entity_name, &entity_key)?;
-    hint::at_commit(job.role, clock::to_timestamp(slot));
-    warn_if_held();
+    let id = write(&check, &job, slot, now, on_conflict, &entity)?;
+    wakeup::at_commit(job.role, clock::to_timestamp(slot));
+    warn_if_nothing_runs();
     Ok(id)
 }
 
@@ -102,18 +104,10 @@ fn due_time(args: &Args) -> Result<Time> {
 }
 
 /// Writes the check, dealing with the one that may be pending already as `on_conflict` says.
-fn write(
-    check: &NewCheck,
-    job: &Job,
-    slot: Time,
-    now: Time,
-    on_conflict: OnConflict,
-    entity_name: &Text,
-    entity_key: &Text,
-) -> Result<i64> {
+fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConflict, entity: &Entity) -> Result<i64> {
     for _ in 0..ROUNDS {
         if let Some(id) = future_job::insert(check, slot) {
-            hint::count_written();
+            wakeup::count_written();
             return Ok(id);
         }
         // Gone by now, or changed: look again.
@@ -121,24 +115,19 @@ fn write(
         match on_conflict.decide(pending.slot, slot) {
             Conflict::Keep => return Ok(pending.id),
             Conflict::Replace => {
-                hint::count_ended(1);
+                wakeup::count_ended(1);
                 history::end(&[pending.id], Outcome::Replaced, now, None);
             }
             Conflict::Refuse => {
                 return Err(Error::AlreadyPending {
                     job: job.name.to_string(),
-                    entity_name: entity_name.to_string(),
-                    entity_key: entity_key.to_string(),
+                    entity: entity.label(),
                     id: pending.id,
                 });
             }
         }
     }
-    Err(Error::Contended {
-        job: job.name.to_string(),
-        entity_name: entity_name.to_string(),
-        entity_key: entity_key.to_string(),
-    })
+    Err(Error::Contended { job: job.name.to_string(), entity: entity.label() })
 }
 
 thread_local! {
@@ -146,9 +135,15 @@ thread_local! {
     static HELD: Cell<Option<(u64, bool)>> = const { Cell::new(None) };
 }
 
-/// Warns in a restored or cloned database that nothing will run before it is adopted.
-fn warn_if_held() {
-    let adoptions = board::read(|board| board.adoptions);
+/// Warns in a restored or cloned database that nothing will run before it is adopted, and where the library does not work with the SQL.
+fn warn_if_nothing_runs() {
+    let here = catalog::database();
+    let (adoptions, state) = shmem::read(|shared| (shared.adoptions, shared.database(here).map(|line| line.state)));
+    if let Some(State::Unserved(_)) = state
+        && let Some(unserved) = version::unserved()
+    {
+        Error::Unserved { installed: version::installed(), unserved }.warn();
+    }
     let held = match HELD.get() {
         Some((then, held)) if then == adoptions => held,
         _ => {

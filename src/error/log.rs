@@ -4,8 +4,8 @@
 //! Does not: end anything.
 
 use super::{Code, ErrorReport};
-use crate::catalog::CannotConnect;
-use crate::store::history::Failure;
+use crate::pg::catalog::CannotConnect;
+use crate::pg::catch::Failure;
 use pgrx::prelude::PgLogLevel;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -44,7 +44,9 @@ pub fn check_held(id: i64, crashes: i32) {
         ),
         "awty",
     )
-    .set_hint(format!("SELECT awty.release({id}); lets it run again."))
+    .set_hint(format!(
+        "SELECT awty.release(entity_name, entity_key, job) FROM awty.future_job WHERE id = {id}; lets it run again."
+    ))
     .report(PgLogLevel::WARNING);
 }
 

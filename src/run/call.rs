@@ -4,18 +4,10 @@
 //! what they were; after an error, the abort of the transaction restores them.
 //! Does not: begin or end the transaction, or read the answer.
 
-use super::catch::catch;
 use crate::failpoint::failpoint;
-use crate::store::history::Failure;
+use crate::pg::catch::{Failure, catch};
+use crate::pg::unbound;
 use pgrx::pg_sys;
-
-// As PostgreSQL has them. pgrx's own would turn an ERROR into a panic that has lost its code and its context.
-unsafe extern "C-unwind" {
-    fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo);
-    fn AfterTriggerSetState(statement: *mut pg_sys::ConstraintsSetStmt);
-    fn AfterTriggerFireDeferred();
-    fn PreCommit_Portals(is_prepare: bool) -> bool;
-}
 
 /// Calls a function with one argument, and with everything checked that it has deferred. An error is the function's.
 ///
@@ -28,20 +20,9 @@ pub unsafe fn call(function: pg_sys::Oid, argument: pg_sys::Datum) -> Result<(pg
     // SAFETY: as the caller says. FmgrInfo and the frame live in the transaction's memory, and the frame has room for one argument.
     // What is caught here calls C only.
     let result = unsafe {
-        if let Some(hook) = pg_sys::object_access_hook {
-            // What InvokeFunctionExecuteHook() does: label providers such as sepgsql decide here.
-            catch(|| {
-                hook(
-                    pg_sys::ObjectAccessType::OAT_FUNCTION_EXECUTE,
-                    pg_sys::ProcedureRelationId,
-                    function,
-                    0,
-                    std::ptr::null_mut(),
-                );
-            })?;
-        }
+        catch(|| unbound::invoke_function_execute_hook(function))?;
         let info = pg_sys::palloc0(size_of::<pg_sys::FmgrInfo>()).cast::<pg_sys::FmgrInfo>();
-        catch(|| fmgr_info(function, info))?;
+        catch(|| unbound::fmgr_info(function, info))?;
         let frame = pg_sys::palloc0(size_of::<pg_sys::FunctionCallInfoBaseData>() + size_of::<pg_sys::NullableDatum>())
             .cast::<pg_sys::FunctionCallInfoBaseData>();
         (*frame).flinfo = info;
@@ -49,7 +30,7 @@ pub unsafe fn call(function: pg_sys::Oid, argument: pg_sys::Datum) -> Result<(pg
         (*frame).nargs = 1;
         *(*frame).args.as_mut_ptr() = pg_sys::NullableDatum { value: argument, isnull: false };
         let result = match (*info).fn_addr {
-            Some(address) => catch(|| address(frame))?,
+            Some(address) => catch(|| unbound::call(address, frame))?,
             None => pg_sys::Datum::from(0),
         };
         let null = (*frame).isnull;
@@ -64,25 +45,22 @@ pub unsafe fn call(function: pg_sys::Oid, argument: pg_sys::Datum) -> Result<(pg
 }
 
 /// SET CONSTRAINTS ALL IMMEDIATE: a deferred violation is an error of this run, here and now, and deferred triggers run
-/// while the role's settings and limits are in force. Then what a commit would run: triggers that were deferred again, and
-/// the queries of cursors WITH HOLD. At the commit itself they would run while the check's row is locked.
+/// while the role's settings and limits are in force. Then those that were deferred once more. At the commit itself they would run while
+/// the check's row is locked. So would the queries of cursors WITH HOLD, whose rows nobody would read: all cursors are closed.
 fn check_deferred() -> Result<(), Failure> {
     let mut statement = pg_sys::ConstraintsSetStmt {
         type_: pg_sys::NodeTag::T_ConstraintsSetStmt,
         constraints: std::ptr::null_mut(),
         deferred: false,
     };
-    // SAFETY: a statement without a list of names stands for ALL; a transaction is open. The loop is that of
-    // CommitTransaction(); no portal is active, because the function was not called through one.
+    // SAFETY: a statement without a list of names stands for ALL; a transaction is open. No cursor is active, because the function was
+    // not called through one.
     unsafe {
         catch(|| {
-            AfterTriggerSetState(&mut statement);
-            loop {
-                AfterTriggerFireDeferred();
-                if !PreCommit_Portals(false) {
-                    break;
-                }
-            }
-        })
+            unbound::after_trigger_set_state(&mut statement);
+            unbound::after_trigger_fire_deferred();
+        })?;
+        pg_sys::PortalHashTableDeleteAll();
     }
+    Ok(())
 }

@@ -2,8 +2,8 @@
 
 use super::arg;
 use super::statement::statement;
-use crate::owner::bracket;
-use crate::text::Text;
+use crate::pg::owner::as_owner;
+use crate::pg::text::Text;
 use pgrx::pg_sys;
 
 /// A function of that name and signature.
@@ -35,7 +35,7 @@ statement!(
 // A role can do whatever those can do that it is a member of. pg_database_owner is whoever owns the database, which lends no
 // rights beyond it.
 statement!(
-    select_mighty,
+    select_privileged,
     [OIDOID],
     c"SELECT EXISTS (
           SELECT FROM pg_catalog.pg_roles AS p
@@ -54,7 +54,7 @@ statement!(
 
 /// The function of that name that takes one argument of that type.
 pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid) -> Option<Found> {
-    bracket(|| {
+    as_owner(|| {
         select_function(|s| {
             s.query(&[Some(schema.datum()), Some(name.datum()), arg(argument), arg(role)], |rows| {
                 Some(Found {
@@ -73,13 +73,13 @@ pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid
 }
 
 /// Has a role rights that its owner's own functions should not be lent?
-pub fn is_mighty(role: pg_sys::Oid) -> bool {
-    bracket(|| select_mighty(|s| s.query(&[arg(role)], |rows| rows.first(1)))).unwrap_or(true)
+pub fn is_privileged(role: pg_sys::Oid) -> bool {
+    as_owner(|| select_privileged(|s| s.query(&[arg(role)], |rows| rows.first(1)))).unwrap_or(true)
 }
 
 /// The names of schemas, in the order of their OIDs' list, without temporary ones.
 pub fn schema_names(oids: Vec<pg_sys::Oid>) -> Vec<Text> {
-    bracket(|| {
+    as_owner(|| {
         select_schemas(|s| s.query(&[arg(oids)], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()))
     })
 }

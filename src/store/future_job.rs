@@ -1,11 +1,12 @@
 //! Statements on `awty.future_job`: what is pending.
 
+use super::record::{Again, Candidate, Cursor, RunRecord};
 use super::statement::{Arg, Rows, statement};
 use super::{arg, time};
-use crate::clock::Timestamp;
 use crate::error::Error;
-use crate::owner::bracket;
-use crate::text::Text;
+use crate::pg::clock::Timestamp;
+use crate::pg::owner::as_owner;
+use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
@@ -18,27 +19,6 @@ pub struct NewCheck {
     pub args: Arg,
     pub scheduled_by: pg_sys::Oid,
     pub scheduled_at: Time,
-}
-
-/// Where a scan of what is due stands: after this check of this slot.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Cursor {
-    pub slot: Timestamp,
-    pub id: i64,
-}
-
-impl Cursor {
-    /// Before all checks of a slot.
-    pub fn before(slot: Timestamp) -> Self {
-        Self { slot, id: i64::MIN }
-    }
-}
-
-/// A check that may be due.
-#[derive(Clone, Copy, Debug)]
-pub struct Candidate {
-    pub id: i64,
-    pub slot: Timestamp,
 }
 
 /// A pending check that stands in the way of a new one.
@@ -77,8 +57,6 @@ statement!(
     [INT8ARRAYOID],
     c"SELECT id FROM awty.future_job WHERE id = ANY ($1) ORDER BY id FOR UPDATE SKIP LOCKED"
 );
-
-statement!(select_job_of, [INT8OID], c"SELECT job, held FROM awty.future_job WHERE id = $1");
 
 statement!(
     release_one,
@@ -150,7 +128,7 @@ statement!(
           UPDATE awty.future_job SET next_check_at = $2, check_count = check_count + $3, attempt = $4
           WHERE id = $1 RETURNING id
       )
-      INSERT INTO awty.tally AS t (check_id, runs, run_time, started_at, lateness)
+      INSERT INTO awty_internal.check_stat AS t (check_id, runs, run_time, started_at, lateness)
       SELECT id, 1, $5, $6, $7 FROM moved
       ON CONFLICT (check_id) DO UPDATE SET runs = t.runs + 1, run_time = t.run_time + excluded.run_time,
           started_at = excluded.started_at, lateness = excluded.lateness, crashes = 0, exits = 0"
@@ -162,7 +140,7 @@ statement!(delete_all, [INT8ARRAYOID], c"DELETE FROM awty.future_job WHERE id = 
 
 /// Writes a new check and returns its id; `None` if one is pending for this job and entity.
 pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
-    bracket(|| {
+    as_owner(|| {
         insert_one(|s| {
             s.query(
                 &[
@@ -182,7 +160,7 @@ pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
 
 /// Locks the check that is pending for this job and entity, against other clients and against the end of a run.
 pub fn lock(check: &NewCheck) -> Option<Pending> {
-    bracket(|| {
+    as_owner(|| {
         lock_one(|s| {
             s.query(&[Some(check.entity_name), Some(check.entity_key), Some(check.job)], |rows| {
                 Some(Pending { id: rows.first(1)?, slot: super::from_timestamptz(rows.first(2)?) })
@@ -193,7 +171,7 @@ pub fn lock(check: &NewCheck) -> Option<Pending> {
 
 /// The jobs of which a check is pending for an entity, in order. Locks nothing: some may be none of the caller's business.
 pub fn jobs_of_entity(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum) -> Vec<Text> {
-    bracket(|| {
+    as_owner(|| {
         select_jobs_of_entity(|s| {
             s.query(&[Some(entity_name), Some(entity_key)], |rows| {
                 (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
@@ -204,29 +182,24 @@ pub fn jobs_of_entity(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum) -> 
 
 /// Locks the check that is pending for an entity and a job, and returns its id.
 pub fn lock_of(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<i64> {
-    bracket(|| lock_one(|s| s.query(&[Some(entity_name), Some(entity_key), Some(job.datum())], |rows| rows.first(1))))
+    as_owner(|| lock_one(|s| s.query(&[Some(entity_name), Some(entity_key), Some(job.datum())], |rows| rows.first(1))))
 }
 
 /// Locks all checks of a job.
 pub fn lock_job(job: &Text) -> Vec<i64> {
-    bracket(|| lock_of_job(|s| s.query(&[Some(job.datum())], ids)))
-}
-
-/// The job of a check, and whether it is held.
-pub fn job_of(id: i64) -> Option<(Text, bool)> {
-    bracket(|| select_job_of(|s| s.query(&[arg(id)], |rows| Some((rows.first(1)?, rows.first(2)?)))))
+    as_owner(|| lock_of_job(|s| s.query(&[Some(job.datum())], ids)))
 }
 
 /// Lets a held check run again; returns its slot, or `None` if it is not held.
 pub fn release(id: i64) -> Option<Time> {
-    bracket(|| release_one(|s| s.query(&[arg(id)], |rows| rows.first(1).map(super::from_timestamptz))))
+    as_owner(|| release_one(|s| s.query(&[arg(id)], |rows| rows.first(1).map(super::from_timestamptz))))
 }
 
 /// The checks of a job after the cursor that are due by then, in order.
 pub fn due(job: &Text, after: Cursor, until: Timestamp, limit: usize) -> Vec<Candidate> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let timestamp = |value: Timestamp| Some(pg_sys::Datum::from(value));
-    bracket(|| {
+    as_owner(|| {
         select_due(|s| {
             s.query(&[Some(job.datum()), timestamp(after.slot), arg(after.id), timestamp(until), arg(limit)], |rows| {
                 (0..rows.len()).filter_map(|row| candidate(rows, row)).collect()
@@ -241,7 +214,7 @@ fn candidate(rows: &Rows, row: usize) -> Option<Candidate> {
 
 /// Where checks are, and whose job's.
 pub fn locate(ids: &[i64]) -> Vec<(Text, Candidate)> {
-    bracket(|| {
+    as_owner(|| {
         select_by_id(|s| {
             s.query(&[arg(ids.to_vec())], |rows| {
                 (0..rows.len()).filter_map(|row| Some((rows.get(row, 3)?, candidate(rows, row)?))).collect()
@@ -252,7 +225,7 @@ pub fn locate(ids: &[i64]) -> Vec<(Text, Candidate)> {
 
 /// The first slot after that time at which a check of a job is pending.
 pub fn next_after(job: &Text, after: Timestamp) -> Option<Timestamp> {
-    bracket(|| {
+    as_owner(|| {
         select_next(|s| {
             s.query(&[Some(job.datum()), Some(pg_sys::Datum::from(after))], |rows| {
                 rows.first::<TimestampWithTimeZone>(1).map(Into::into)
@@ -263,7 +236,7 @@ pub fn next_after(job: &Text, after: Timestamp) -> Option<Timestamp> {
 
 /// For each role, the first slot at which a check is pending, due or not.
 pub fn first_per_role() -> Vec<(pg_sys::Oid, Timestamp)> {
-    bracket(|| {
+    as_owner(|| {
         select_first_per_role(|s| {
             s.query(&[], |rows| {
                 (0..rows.len())
@@ -276,12 +249,12 @@ pub fn first_per_role() -> Vec<(pg_sys::Oid, Timestamp)> {
 
 /// Is anything registered? Before that, a restore may be about to bring its own tables.
 pub fn any_job() -> bool {
-    bracket(|| select_any_job(|s| s.query(&[], |rows| rows.len()))) > 0
+    as_owner(|| select_any_job(|s| s.query(&[], |rows| rows.len()))) > 0
 }
 
 /// Some of the checks whose job is no longer registered, locked: their client committed after `awty.unregister()` had looked.
 pub fn lock_orphans(limit: i64) -> Vec<i64> {
-    bracket(|| {
+    as_owner(|| {
         let found = select_orphans(|s| s.query(&[arg(limit)], ids));
         lock_some(|s| s.query(&[arg(found)], ids))
     })
@@ -289,7 +262,7 @@ pub fn lock_orphans(limit: i64) -> Vec<i64> {
 
 /// Some of the checks that are due for jobs whose role has been dropped, locked.
 pub fn lock_roleless(now: Time, limit: i64) -> Vec<i64> {
-    bracket(|| {
+    as_owner(|| {
         let found = select_roleless(|s| s.query(&[time(now), arg(limit)], ids));
         lock_some(|s| s.query(&[arg(found)], ids))
     })
@@ -299,26 +272,16 @@ fn ids(rows: &Rows) -> Vec<i64> {
     (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
 }
 
-/// What a run leaves behind where its check stays pending.
-pub struct Again {
-    /// The next slot.
-    pub slot: Time,
-    /// 1 if the check was done, 0 if it has to be tried again.
-    pub done: i32,
-    /// Failed runs in a row.
-    pub attempt: i32,
-}
-
 /// Puts a check, whose row the caller has locked, at its next slot.
-pub fn put_again(id: i64, again_at: &Again, run: &super::history::RunRecord) {
-    bracket(|| {
+pub fn put_again(id: i64, again_at: &Again, run: &RunRecord) {
+    as_owner(|| {
         again(|s| {
             s.execute(&[
                 arg(id),
                 time(again_at.slot),
                 arg(again_at.done),
                 arg(again_at.attempt),
-                super::interval(run.run_time()),
+                super::interval(run.run_time),
                 time(run.started_at),
                 super::interval(run.lateness()),
             ])
@@ -328,12 +291,12 @@ pub fn put_again(id: i64, again_at: &Again, run: &super::history::RunRecord) {
 
 /// Moves a check, whose row the caller has locked, to another slot without a run.
 pub fn put_at(id: i64, slot: Time) {
-    bracket(|| move_one(|s| s.execute(&[arg(id), time(slot)])));
+    as_owner(|| move_one(|s| s.execute(&[arg(id), time(slot)])));
 }
 
 /// Takes checks away, whose rows the caller has locked. Refuses to go on where somebody's trigger or rule keeps one there.
 pub fn remove(ids: &[i64]) {
-    if bracket(|| delete_all(|s| s.execute(&[arg(ids.to_vec())]))) != ids.len() as u64 {
+    if as_owner(|| delete_all(|s| s.execute(&[arg(ids.to_vec())]))) != ids.len() as u64 {
         Error::Altered { table: "awty.future_job" }.raise();
     }
 }

@@ -1,54 +1,19 @@
 //! Statements on `awty.future_job_history`: how checks end. A check is archived, and then taken out of `awty.future_job`.
 
+use super::record::{End, RunRecord};
 use super::statement::statement;
 use super::{arg, interval, time};
-use crate::error::Error;
-use crate::owner::bracket;
-use crate::run::row::{self, Row};
+use crate::pg::catch::Failure;
+use crate::pg::owner::as_owner;
+use crate::pg::relations;
+use crate::pg::text::{Text, message_datum};
+use crate::store::check_row::{self, Row};
 use crate::store::job::Job;
-use crate::store::{future_job, tally};
-use crate::text::{Text, message_datum};
-use awty_core::lateness::lateness;
+use crate::store::{check_stat, future_job};
 use awty_core::{Outcome, Time};
-use chrono::TimeDelta;
 
 /// Messages are cut at so many bytes.
 const MAX_MESSAGE: usize = 4096;
-
-/// What is known of one run.
-#[derive(Clone, Copy)]
-pub struct RunRecord {
-    pub slot: Time,
-    pub started_at: Time,
-    pub finished_at: Time,
-    /// How long it took by the monotonic clock, which a jump of the other one does not distort.
-    pub took: TimeDelta,
-}
-
-impl RunRecord {
-    /// How long it took.
-    pub fn run_time(&self) -> TimeDelta {
-        self.took
-    }
-
-    /// How late it started.
-    pub fn lateness(&self) -> TimeDelta {
-        lateness(self.started_at, self.slot)
-    }
-}
-
-/// Why a check failed for good.
-#[derive(Debug)]
-pub struct Failure {
-    pub sqlstate: String,
-    pub message: String,
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self { sqlstate: error.sqlstate(), message: error.message() }
-    }
-}
 
 // In steps, and not in one statement with DELETEs in it: PostgreSQL supports no rules of an administrator there.
 statement!(
@@ -60,7 +25,7 @@ statement!(
       SELECT f.id, f.job, f.entity_name, f.entity_key, f.args, f.first_check_at, f.next_check_at,
           f.scheduled_by, f.scheduled_at, $2, greatest($2, $3), coalesce(u.run_time + $4, $4), $5, f.check_count + $6,
           coalesce(u.runs, 0) + 1, $7, $8, $9, $10::pg_catalog.regrole
-      FROM awty.future_job AS f LEFT JOIN awty.tally AS u ON u.check_id = f.id
+      FROM awty.future_job AS f LEFT JOIN awty_internal.check_stat AS u ON u.check_id = f.id
       WHERE f.id = $1"
 );
 
@@ -86,18 +51,10 @@ statement!(
       SELECT f.id, f.job, f.entity_name, f.entity_key, f.args, f.first_check_at, f.next_check_at,
           f.scheduled_by, f.scheduled_at, u.started_at, greatest($3, u.started_at), coalesce(u.run_time, '0'),
           u.lateness, f.check_count, coalesce(u.runs, 0), $2, $4, $5, j.role
-      FROM awty.future_job AS f LEFT JOIN awty.tally AS u ON u.check_id = f.id LEFT JOIN awty.job AS j ON j.name = f.job
+      FROM awty.future_job AS f LEFT JOIN awty_internal.check_stat AS u ON u.check_id = f.id LEFT JOIN awty.job AS j ON j.name = f.job
       WHERE f.id = ANY ($1)
         AND CASE j.keep_history WHEN 'none' THEN false WHEN 'ran' THEN u.runs > 0 ELSE true END"
 );
-
-/// How a check ends after a run.
-pub struct End<'a> {
-    pub outcome: Outcome,
-    /// 1 if the run was a check, 0 if it failed.
-    pub done: i32,
-    pub failure: Option<&'a Failure>,
-}
 
 /// Ends a check, whose row the caller has locked, after a run of it.
 pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
@@ -105,7 +62,7 @@ pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
         arg(id),
         time(run.started_at),
         time(run.finished_at),
-        interval(run.run_time()),
+        interval(run.run_time),
         interval(run.lateness()),
         arg(end.done),
         Some(Text::from(end.outcome.as_str()).datum()),
@@ -114,28 +71,29 @@ pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
         arg(job.role),
     ];
     if is_kept(job, end.outcome) {
-        bracket(|| archive_run(|s| s.execute(&args)));
+        as_owner(|| archive_run(|s| s.execute(&args)));
     }
     remove(&[id]);
 }
 
 /// Archives checks of one slot, whose rows the caller has deleted, after their first run, which they had together.
-pub fn archive(checks: &[(&Row, Outcome)], job: &Job, run: &RunRecord) {
-    let mut left: Vec<_> = checks.iter().filter(|(_, outcome)| is_kept(job, *outcome)).collect();
-    while let Some((_, outcome)) = left.first().copied() {
-        let (same, others): (Vec<_>, Vec<_>) = left.into_iter().partition(|(_, other)| other == outcome);
+pub fn archive(checks: &[(Row, Outcome)], job: &Job, run: &RunRecord) {
+    let mut left: Vec<&(Row, Outcome)> = checks.iter().filter(|(_, outcome)| is_kept(job, *outcome)).collect();
+    while let Some((_, outcome)) = left.first() {
+        let outcome = *outcome;
+        let (same, others): (Vec<_>, Vec<_>) = left.into_iter().partition(|(_, other)| *other == outcome);
         left = others;
-        let rows = same.into_iter().map(|(row, _)| *row);
+        let rows = same.into_iter().map(|(row, _)| row);
         let args = [
-            Some(row::array(rows, row::row_type())),
+            Some(check_row::array(rows, relations::row_type())),
             time(run.started_at),
             time(run.finished_at.max(run.started_at)),
-            interval(run.run_time()),
+            interval(run.run_time),
             interval(run.lateness()),
             Some(Text::from(outcome.as_str()).datum()),
             arg(job.role),
         ];
-        bracket(|| archive_all(|s| s.execute(&args)));
+        as_owner(|| archive_all(|s| s.execute(&args)));
     }
 }
 
@@ -155,12 +113,12 @@ pub fn end(ids: &[i64], outcome: Outcome, now: Time, failure: Option<&Failure>) 
         failure.map(|failure| Text::from(failure.sqlstate.as_str()).datum()),
         failure.map(|failure| message_datum(&failure.message, MAX_MESSAGE)),
     ];
-    bracket(|| archive_without_run(|s| s.execute(&args)));
+    as_owner(|| archive_without_run(|s| s.execute(&args)));
     remove(ids);
 }
 
 /// Takes checks that are archived out of `awty.future_job`, with what they have used.
 fn remove(ids: &[i64]) {
     future_job::remove(ids);
-    tally::remove(ids);
+    check_stat::remove(ids);
 }

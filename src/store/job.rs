@@ -3,9 +3,10 @@
 use super::statement::{Rows, statement};
 use super::{arg, from_timestamptz, time};
 use crate::error::Error;
-use crate::owner::{self, bracket};
-use crate::text::Text;
-use crate::{catalog, clock, extension, settings};
+use crate::pg::owner::{self, as_owner};
+use crate::pg::text::Text;
+use crate::pg::{catalog, clock, relations};
+use crate::settings;
 use awty_core::{Limits, Time, Width};
 use chrono::TimeDelta;
 use pgrx::datum::Interval;
@@ -211,15 +212,15 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
             job
         }));
     }
-    let found = bracket(|| {
+    let found = as_owner(|| {
         select_one(|s| {
             s.query_latest(&[Some(name.datum())], |rows| {
                 (rows.len() > 0).then(|| read(rows, 0).map_err(|(_, message)| message))
             })
         })
     });
-    // SAFETY: a getter.
     if let Some(Ok(job)) = &found
+        // SAFETY: a getter.
         && !unsafe { pg_sys::IsInParallelMode() }
     {
         KNOWN.with_borrow_mut(|known| known.insert(name.clone(), (epoch, job.clone())));
@@ -242,7 +243,7 @@ pub fn lock(name: &Text) -> Option<Result<Job, String>> {
 /// Runs a statement that may have to wait for another transaction's change of this job.
 fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {
     PgTryBuilder::new(AssertUnwindSafe(|| {
-        bracket(|| {
+        as_owner(|| {
             // SAFETY: a setting of this session, in milliseconds; 0 for no limit.
             let own = unsafe { pg_sys::LockTimeout };
             if own == 0 || own > PATIENCE.1 {
@@ -257,14 +258,14 @@ fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {
 
 /// How many jobs a role has, counted up to a limit.
 pub fn count(role: pg_sys::Oid, limit: i64) -> i64 {
-    bracket(|| count_of_role(|s| s.query_latest(&[arg(role), arg(limit)], |rows| rows.first(1)))).unwrap_or(0)
+    as_owner(|| count_of_role(|s| s.query_latest(&[arg(role), arg(limit)], |rows| rows.first(1)))).unwrap_or(0)
 }
 
 /// Counts the changes of `awty.job` that this session has heard of: of its own at once, of others at the start of each
 /// transaction. Its trigger sends word of every change, whoever made it.
 pub fn epoch() -> u64 {
     static WATCHING: Once = Once::new();
-    let table = extension::table(c"job").unwrap_or(pg_sys::InvalidOid);
+    let table = relations::oid(relations::JOB).unwrap_or(pg_sys::InvalidOid);
     if TABLE.swap(table.to_u32(), Ordering::Relaxed) != table.to_u32() {
         EPOCH.fetch_add(1, Ordering::Relaxed);
     }
@@ -288,12 +289,12 @@ unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, table: pg_sys::Oid
 
 /// All jobs of a role; those whose rows are broken by name, with what is wrong.
 pub fn of_role(role: pg_sys::Oid) -> Vec<Result<Job, (Text, String)>> {
-    bracket(|| select_of_role(|s| s.query(&[arg(role)], |rows| (0..rows.len()).map(|row| read(rows, row)).collect())))
+    as_owner(|| select_of_role(|s| s.query(&[arg(role)], |rows| (0..rows.len()).map(|row| read(rows, row)).collect())))
 }
 
 /// The roles that may schedule a job besides members of its own.
 pub fn allowed(name: &Text) -> Vec<pg_sys::Oid> {
-    bracket(|| {
+    as_owner(|| {
         select_allowed(|s| {
             s.query_latest(&[Some(name.datum())], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect())
         })
@@ -302,7 +303,7 @@ pub fn allowed(name: &Text) -> Vec<pg_sys::Oid> {
 
 /// The names of the jobs that a role may know of.
 pub fn names_for(role: pg_sys::Oid) -> Vec<String> {
-    bracket(|| {
+    as_owner(|| {
         select_names(|s| {
             s.query(&[arg(role), arg(catalog::BECOME)], |rows| {
                 (0..rows.len()).filter_map(|row| rows.get::<Text>(row, 1)).map(|name| name.to_string()).collect()
@@ -320,7 +321,7 @@ pub fn insert(job: &Job, now: Time) -> bool {
 
 /// Writes a job's function, role and options; `false` if it is gone.
 pub fn update(job: &Job) -> bool {
-    bracket(|| update_one(|s| s.execute(&row(job)))) == 1
+    as_owner(|| update_one(|s| s.execute(&row(job)))) == 1
 }
 
 fn row(job: &Job) -> [super::statement::Arg; 14] {
@@ -345,20 +346,20 @@ fn row(job: &Job) -> [super::statement::Arg; 14] {
 
 /// Removes a job; `false` if it was gone.
 pub fn delete(name: &Text) -> bool {
-    bracket(|| delete_one(|s| s.execute(&[Some(name.datum())]))) == 1
+    as_owner(|| delete_one(|s| s.execute(&[Some(name.datum())]))) == 1
 }
 
 /// Pauses or resumes a job; `false` if it was so already.
 pub fn set_paused(name: &Text, paused: bool, now: Time) -> bool {
-    bracket(|| update_paused(|s| s.execute(&[Some(name.datum()), arg(paused), time(now)]))) == 1
+    as_owner(|| update_paused(|s| s.execute(&[Some(name.datum()), arg(paused), time(now)]))) == 1
 }
 
 /// Lets a role schedule a job.
 pub fn allow(name: &Text, role: pg_sys::Oid) {
-    bracket(|| update_allow(|s| s.execute(&[Some(name.datum()), arg(role)])));
+    as_owner(|| update_allow(|s| s.execute(&[Some(name.datum()), arg(role)])));
 }
 
 /// Takes that back.
 pub fn disallow(name: &Text, role: pg_sys::Oid) {
-    bracket(|| update_disallow(|s| s.execute(&[Some(name.datum()), arg(role)])));
+    as_owner(|| update_disallow(|s| s.execute(&[Some(name.datum()), arg(role)])));
 }

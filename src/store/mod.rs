@@ -1,22 +1,23 @@
 //! The store: the only module with SQL text, one file per table.
 //!
 //! Invariant: every statement is prepared, takes parameters only, qualifies every name, and runs inside the owner's
-//! bracket (`crate::owner`), which the functions here open themselves.
+//! as_owner (`crate::pg::owner`), which the functions here open themselves.
 //! Does not: decide anything, check rights, or commit.
 
+pub mod check_row;
+pub mod check_stat;
 pub mod function;
 pub mod future_job;
 pub mod history;
-pub mod intent;
+pub mod in_flight;
 pub mod job;
 pub mod origin;
 pub mod partition;
 pub mod prepared;
+pub mod record;
 pub mod statement;
-pub mod tally;
-pub mod vacuum;
 
-use crate::clock;
+use crate::pg::clock;
 use awty_core::Time;
 use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};

@@ -5,8 +5,8 @@
 //! Does not: run when the database holds no job yet, so that a restore finds the names free.
 
 use super::statement::statement;
-use crate::owner::bracket;
-use crate::text::Text;
+use crate::pg::owner::as_owner;
+use crate::pg::text::Text;
 use awty_core::Time;
 use chrono::{NaiveDate, TimeDelta};
 use pgrx::pg_sys;
@@ -26,7 +26,7 @@ statement!(
 statement!(
     default_range,
     [],
-    c"SELECT pg_catalog.min(finished_at), pg_catalog.max(finished_at) FROM awty.future_job_history_default"
+    c"SELECT pg_catalog.min(finished_at), pg_catalog.max(finished_at) FROM awty_internal.future_job_history_default"
 );
 
 statement!(
@@ -34,7 +34,7 @@ statement!(
     [TEXTOID],
     c"SELECT DISTINCT a.grantee::pg_catalog.regrole::pg_catalog.text
       FROM pg_catalog.pg_class AS c CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) AS a
-      WHERE c.relnamespace = 'awty'::pg_catalog.regnamespace AND c.relname = $1::pg_catalog.name
+      WHERE c.relnamespace = 'awty_internal'::pg_catalog.regnamespace AND c.relname = $1::pg_catalog.name
         AND a.grantee <> c.relowner"
 );
 
@@ -48,7 +48,7 @@ fn day_of(name: &str) -> Option<NaiveDate> {
 
 /// The days that have a partition.
 fn present() -> Vec<NaiveDate> {
-    bracket(|| {
+    as_owner(|| {
         select_partitions(|s| {
             s.query(&[], |rows| {
                 (0..rows.len())
@@ -70,7 +70,7 @@ pub fn make(now: Time) {
     if missing.is_empty() {
         return;
     }
-    bracket(|| {
+    as_owner(|| {
         // A day of which rows are in the default partition keeps them there: they could not be moved without DELETE.
         let free = |day: &NaiveDate| !strays().is_some_and(|(first, last)| (first..=last).contains(day));
         if missing.contains(&today) && free(&today) {
@@ -90,12 +90,12 @@ pub fn drop_older(than: Time) {
     if old.is_empty() {
         return;
     }
-    bracket(|| {
+    as_owner(|| {
         for day in old {
-            run(&format!("DROP TABLE awty.{}", name_of(day)));
+            run(&format!("DROP TABLE awty_internal.{}", name_of(day)));
         }
         if strays().is_some_and(|(_, last)| is_old(&last)) {
-            run("TRUNCATE TABLE awty.future_job_history_default");
+            run("TRUNCATE TABLE awty_internal.future_job_history_default");
         }
     });
 }
@@ -115,19 +115,21 @@ fn strays() -> Option<(NaiveDate, NaiveDate)> {
 fn create(day: NaiveDate) {
     let Some(next) = day.succ_opt() else { return };
     let name = name_of(day);
-    run(&format!("CREATE TABLE awty.{name} (LIKE awty.future_job_history_default INCLUDING INDEXES)"));
-    run(&format!("REVOKE ALL ON awty.{name} FROM PUBLIC"));
+    run(&format!(
+        "CREATE TABLE awty_internal.{name} (LIKE awty_internal.future_job_history_default INCLUDING INDEXES)"
+    ));
+    run(&format!("REVOKE ALL ON awty_internal.{name} FROM PUBLIC"));
     // As in the install script: what ALTER DEFAULT PRIVILEGES has given away, and those who may read or write all data.
     for role in grantees(&name) {
-        run(&format!("REVOKE ALL ON awty.{name} FROM {role}"));
+        run(&format!("REVOKE ALL ON awty_internal.{name} FROM {role}"));
     }
-    run(&format!("ALTER TABLE awty.{name} ENABLE ROW LEVEL SECURITY"));
+    run(&format!("ALTER TABLE awty_internal.{name} ENABLE ROW LEVEL SECURITY"));
     // As in the install script: EXPLAIN must not tell of names and keys.
     let hidden = ["job", "entity_name", "entity_key", "args", "message"]
         .map(|column| format!("ALTER {column} SET STATISTICS 0"));
-    run(&format!("ALTER TABLE awty.{name} {}", hidden.join(", ")));
+    run(&format!("ALTER TABLE awty_internal.{name} {}", hidden.join(", ")));
     run(&format!(
-        "ALTER TABLE awty.future_job_history ATTACH PARTITION awty.{name} \
+        "ALTER TABLE awty.future_job_history ATTACH PARTITION awty_internal.{name} \
          FOR VALUES FROM ('{day} 00:00:00+00') TO ('{next} 00:00:00+00')"
     ));
 }

@@ -1,7 +1,7 @@
 //! Transactions that are prepared and not yet committed.
 
 use super::statement::statement;
-use crate::owner::bracket;
+use crate::pg::owner::as_owner;
 use crate::settings;
 
 statement!(
@@ -17,5 +17,5 @@ pub fn any_young() -> bool {
     if settings::max_prepared_transactions() == 0 {
         return false;
     }
-    bracket(|| count_young(|s| s.query(&[], |rows| rows.len()))) > 0
+    as_owner(|| count_young(|s| s.query(&[], |rows| rows.len()))) > 0
 }

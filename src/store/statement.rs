@@ -1,11 +1,11 @@
 //! A prepared statement on awty's tables, kept for the life of the process.
 //!
 //! Invariant: a statement is planned once, for any parameters, and by index: a table that was empty when the process
-//! began must not be scanned when it has ten million rows. Runs inside the owner's bracket only.
+//! began must not be scanned when it has ten million rows. Runs inside the owner's as_owner only.
 //! Does not: hold any SQL itself; commit.
 
-use crate::owner;
-use crate::run::row::row_type;
+use crate::pg::owner;
+use crate::pg::relations;
 use pgrx::{FromDatum, pg_sys};
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -99,7 +99,7 @@ impl Statement {
             if !plan.is_null() && pg_sys::SPI_plan_is_valid(plan) {
                 return plan;
             }
-            // Until the bracket closes.
+            // Until the as_owner closes.
             for (name, value) in [
                 (c"enable_seqscan", c"off"),
                 (c"enable_bitmapscan", c"off"),
@@ -135,8 +135,7 @@ impl Statement {
 }
 
 fn known_type(oid: pg_sys::Oid) -> pg_sys::Oid {
-    // SAFETY: a catalog lookup in a transaction.
-    if oid == CHECKS { unsafe { pg_sys::get_array_type(row_type()) } } else { oid }
+    if oid == CHECKS { relations::row_array_type() } else { oid }
 }
 
 /// What a statement gave.

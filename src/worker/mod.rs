@@ -1,32 +1,32 @@
 //! The worker: runs what is due for one role of one database, connected as that role, and leaves when nothing is.
 //!
-//! One *turn* takes a share of every job's due checks, names them in an intent, flushes that, and runs them one by one;
-//! the next intent, or the end, flushes what they did.
+//! One *turn* takes a share of every job's due checks, names them in `awty_internal.in_flight`, flushes that, and runs them one by one;
+//! the next list of names, or the end, flushes what they did.
 //!
 //! Invariant: no job's backlog starves another job of the role, nor new slots; the worker leaves as soon as the database
 //! is wanted by somebody else, awty is disabled, or another role has been waiting for a worker.
-//! Does not: decide what a check's fate is (see `awty_core::guard`).
+//! Does not: decide what a check's fate is (see `awty_core::policy`).
 
 mod abandoned;
-mod agenda;
-mod seat;
+mod entry;
+mod fetch;
 
-use crate::board::{self, NEVER, Trouble};
-use crate::clock::{self, Timestamp};
-use crate::executor::{Bench, Ran};
-use crate::extension::{self, Purpose};
 use crate::failpoint::failpoint;
-use crate::run::session;
-use crate::run::timer;
-use crate::run::transaction::{Verdict, transaction};
-use crate::store::future_job::Candidate;
-use crate::store::intent;
-use crate::store::tally::Blame;
-use crate::{process, settings};
-use agenda::{Agenda, Task};
+use crate::pg::clock::{self, Timestamp};
+use crate::pg::relations::{self, Purpose};
+use crate::pg::transaction::{Verdict, transaction};
+use crate::pg::{process, session, session_locks, timer};
+use crate::run::{Ran, RunContext};
+use crate::settings;
+use crate::shmem::{self, NEVER, Trouble};
+use crate::store::check_stat::Blame;
+use crate::store::in_flight;
+use crate::store::record::Candidate;
 use awty_core::Mono;
+use awty_core::backoff::LOCKED_CHECK;
+use entry::MyWorker;
+use fetch::{Fetcher, Task};
 use pgrx::{pg_guard, pg_sys};
-use seat::MySeat;
 use std::cell::Cell;
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ const NAP: Duration = Duration::from_millis(200);
 pub extern "C-unwind" fn awty_worker_main(_argument: pg_sys::Datum) {
     process::listen_to_signals();
     let assignment = process::assignment();
-    let Some(seat) = MySeat::take(&assignment) else { process::exit(0) };
+    let Some(entry) = MyWorker::take(&assignment) else { process::exit(0) };
     failpoint!("worker.seated");
     connect(&assignment);
     timer::register();
@@ -59,10 +59,10 @@ pub extern "C-unwind" fn awty_worker_main(_argument: pg_sys::Datum) {
     crate::failpoint::watch_commits();
     failpoint!("worker.connected");
     let mut worker = Worker {
-        seat,
-        agenda: Agenda::new(assignment.role),
+        entry,
+        fetcher: Fetcher::new(assignment.role),
         since: clock::mono(),
-        intent: false,
+        in_flight: false,
         flushing: Duration::ZERO,
         looked: clock::mono(),
         last_slot: 0,
@@ -93,13 +93,13 @@ fn require_role(role: pg_sys::Oid) {
 }
 
 struct Worker {
-    seat: MySeat,
-    agenda: Agenda,
+    entry: MyWorker,
+    fetcher: Fetcher,
     /// When it began to work.
     since: Mono,
-    /// Is there a row of this worker in awty.intent?
-    intent: bool,
-    /// How long the intents of this turn took.
+    /// Is there a row of this worker in awty_internal.in_flight?
+    in_flight: bool,
+    /// How long the flushes of what is in flight took in this turn.
     flushing: Duration,
     /// When it last asked whether it has to leave.
     looked: Mono,
@@ -129,9 +129,9 @@ impl Worker {
             if self.has_to_leave() {
                 return;
             }
-            let next = match self.seat.take_over(clock::to_timestamp(clock::now())) {
+            let next = match self.entry.claim_due(clock::to_timestamp(clock::now())) {
                 Some(from) => {
-                    self.agenda.start_from(from);
+                    self.fetcher.start_from(from);
                     self.turns(from)
                 }
                 None => self.wait(),
@@ -143,26 +143,26 @@ impl Worker {
     }
 
     fn has_to_leave(&self) -> bool {
-        !settings::enabled() || process::is_database_wanted(self.seat.database) || !self.seat.may_work()
+        !settings::enabled() || process::is_database_wanted(self.entry.database) || !self.entry.may_work()
     }
 
     /// Runs all that is due from that slot on.
     fn turns(&mut self, from: i64) -> Next {
-        self.seat.working(from);
+        self.entry.working(from);
         failpoint!("worker.took_over");
         process::report(Some(c"awty: running checks"));
         let began = clock::mono();
         loop {
             process::answer_signals();
-            if let Some(from) = self.seat.take_due(clock::to_timestamp(clock::now())) {
-                self.agenda.go_back_to(from);
+            if let Some(from) = self.entry.claim_earlier(clock::to_timestamp(clock::now())) {
+                self.fetcher.go_back_to(from);
             }
             if !self.see_to_abandoned() {
                 // What ended a process is counted before anything else of the role runs.
-                self.seat.park_role(UNCOUNTED);
+                self.entry.park_role(UNCOUNTED);
                 return Next::Leave;
             }
-            let tasks = match transaction(|| Verdict::Commit(self.agenda.next(&self.seat))) {
+            let tasks = match transaction(|| Verdict::Commit(self.fetcher.next(&self.entry))) {
                 Ok(Some(tasks)) => {
                     failpoint!("worker.chose");
                     tasks
@@ -170,13 +170,13 @@ impl Worker {
                 Ok(None) => return Next::Leave,
                 Err(failure) => {
                     pgrx::log!("awty: a worker could not read what is due: {} ({})", failure.message, failure.sqlstate);
-                    self.seat.trouble(Trouble::Reading);
+                    self.entry.trouble(Trouble::Reading);
                     return Next::Leave;
                 }
             };
             if tasks.is_empty() {
-                let patience = agenda::LONGEST_PAUSE;
-                let Some(wait) = self.agenda.try_again_in(patience) else { break };
+                let patience = LOCKED_CHECK.longest();
+                let Some(wait) = self.fetcher.try_again_in(patience) else { break };
                 if !wait.is_zero() {
                     self.flush();
                     process::wait(wait.min(NAP));
@@ -186,15 +186,15 @@ impl Worker {
                 }
                 continue;
             }
-            self.seat.backlog(from);
-            if self.agenda.is_full && clock::mono().since(began) > QUANTUM.as_micros() as i64 {
-                self.seat.ask_for_help();
+            self.entry.backlog(from);
+            if self.fetcher.is_full && clock::mono().since(began) > QUANTUM {
+                self.entry.ask_for_help();
             }
             let (turn_began, checks) = (clock::mono(), tasks.iter().map(|task| task.checks.len()).sum());
             self.flushing = Duration::ZERO;
             let next = self.run_all(tasks);
-            let took = Duration::from_micros(clock::mono().since(turn_began).unsigned_abs());
-            self.agenda.keep_pace(checks, took.saturating_sub(self.flushing), self.flushing);
+            let took = clock::mono().since(turn_began);
+            self.fetcher.keep_pace(checks, took.saturating_sub(self.flushing), self.flushing);
             process::report_statistics(false);
             if matches!(next, Next::Leave) || self.has_to_leave() || self.should_yield() {
                 return Next::Leave;
@@ -204,12 +204,12 @@ impl Worker {
         process::report(None);
         failpoint!("worker.flushed");
         process::report_statistics(true);
-        self.seat.caught_up(self.agenda.next_slot(), self.agenda.look_again());
+        self.entry.caught_up(self.fetcher.next_slot(), self.fetcher.look_again());
         failpoint!("worker.caught_up");
         Next::Turn
     }
 
-    /// Runs a turn's tasks: those without suspicion under one intent, the others alone.
+    /// Runs a turn's tasks: those without suspicion together, the others alone.
     fn run_all(&mut self, tasks: Vec<Task>) -> Next {
         let (blamed, others): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(|task| task.blame.is_some());
         let alone = blamed.into_iter().map(|task| vec![task]);
@@ -217,15 +217,15 @@ impl Worker {
         while let Some(batch) = batches.next() {
             // One that only ended its process does no harm to others.
             let is_suspect = batch[0].blame == Some(Blame::Crash);
-            if is_suspect && !self.seat.enter_quarantine() {
-                batch.iter().for_each(|task| self.agenda.wait_for_quarantine(&task.checks));
+            if is_suspect && !self.entry.enter_quarantine() {
+                batch.iter().for_each(|task| self.fetcher.wait_for_quarantine(&task.checks));
                 continue;
             }
             let ran = self.run_batch(&batch);
             if is_suspect {
-                // The next suspect's crash must find nothing of this one: neither its intent nor a commit that is not flushed.
-                self.clear_intent();
-                self.seat.leave_quarantine();
+                // The next suspect's crash must find nothing of this one: neither its name in flight nor a commit that is not flushed.
+                self.clear_in_flight();
+                self.entry.leave_quarantine();
             }
             match ran {
                 BatchEnd::Done => {}
@@ -233,7 +233,7 @@ impl Worker {
                 BatchEnd::Stale => {
                     // What is left of the turn is chosen anew, from the jobs as they are now.
                     let left = batch.into_iter().chain(batches.flatten());
-                    left.flat_map(|task| task.checks).for_each(|check| self.agenda.go_back_to(check.slot));
+                    left.flat_map(|task| task.checks).for_each(|check| self.fetcher.go_back_to(check.slot));
                     return Next::Turn;
                 }
             }
@@ -242,11 +242,11 @@ impl Worker {
     }
 
     fn run_batch(&mut self, batch: &[Task]) -> BatchEnd {
-        if !self.intend(batch) {
+        if !self.announce(batch) {
             return BatchEnd::Leave;
         }
         let end = self.run_tasks(batch);
-        self.seat.release(self.last_slot, batch.iter().map(|task| task.checks.len()).sum());
+        self.entry.release(self.last_slot, batch.iter().map(|task| task.checks.len()).sum());
         failpoint!("run.released");
         end
     }
@@ -268,26 +268,26 @@ impl Worker {
     }
 
     /// Says, flushed to disk, what is about to run. This also flushes what ran before.
-    fn intend(&mut self, batch: &[Task]) -> bool {
+    fn announce(&mut self, batch: &[Task]) -> bool {
         let began = clock::mono();
         let ids: Vec<i64> = batch.iter().flat_map(|task| task.checks.iter().map(|check| check.id)).collect();
-        let worker = self.seat.number();
+        let worker = self.entry.number();
         let written = session::flushed(|| {
             transaction(|| {
-                if !extension::hold() {
+                if !session_locks::hold() {
                     return Verdict::Rollback(false);
                 }
-                failpoint!("intent.begun");
-                intent::write(worker, &ids);
-                failpoint!("intent.written");
+                failpoint!("in_flight.begun");
+                in_flight::write(worker, &ids);
+                failpoint!("in_flight.written");
                 Verdict::Commit(true)
             })
         });
-        if !std::mem::replace(&mut self.intent, true) {
-            self.seat.set_named(true);
+        if !std::mem::replace(&mut self.in_flight, true) {
+            self.entry.set_named(true);
         }
-        self.flushing += Duration::from_micros(clock::mono().since(began).unsigned_abs());
-        failpoint!("intent.flushed");
+        self.flushing += clock::mono().since(began);
+        failpoint!("in_flight.flushed");
         match written {
             Ok(written) => written,
             Err(failure) => {
@@ -300,9 +300,9 @@ impl Worker {
     /// Runs a task under claims that are kept until the next one's are taken or the batch is over.
     fn run(&mut self, task: &Task) -> Ran {
         let wanted: Vec<i64> = task.checks.iter().map(|check| check.id).collect();
-        let (granted, blamed) = self.seat.claim(&wanted);
+        let (granted, blamed) = self.entry.claim(&wanted);
         failpoint!("run.claimed");
-        if task.blame.is_none() && blamed != self.agenda.blamed {
+        if task.blame.is_none() && blamed != self.fetcher.blamed {
             // A check may have been blamed since it was chosen.
             return Ran::Stale;
         }
@@ -312,37 +312,31 @@ impl Worker {
         if checks.is_empty() {
             return Ran::Booked;
         }
-        let ran = self.bench(task, task.blame.is_some()).run(&checks);
+        let ran = self.context(task, task.blame.is_some()).run(&checks);
         self.last_slot = self.last_slot.max(checks[0].slot);
         match ran {
-            Ran::Locked => self.agenda.postpone(&checks),
-            Ran::Left => self.agenda.leave_to_audit(&checks),
+            Ran::Locked => self.fetcher.postpone(&checks),
+            Ran::Left => self.fetcher.leave_to_audit(&checks),
             Ran::Booked | Ran::Stale | Ran::NoExtension => {}
         }
         ran
     }
 
     /// Where the checks of a task are run.
-    fn bench<'a>(&self, task: &'a Task, suspect: bool) -> Bench<'a> {
-        let able_since = self.agenda.able_since(&task.job);
-        Bench {
-            seat: self.seat.index(),
-            able_since,
-            suspect,
-            job: &task.job,
-            called: Cell::new(false),
-            epoch: self.agenda.epoch,
-        }
+    fn context<'a>(&self, task: &'a Task, blamed: bool) -> RunContext<'a> {
+        let able_since = self.fetcher.able_since(&task.job);
+        let (worker, epoch) = (self.entry.index(), self.fetcher.epoch);
+        RunContext { worker, able_since, blamed, job: &task.job, epoch, called: Cell::new(false) }
     }
 
     /// Waits for the next slot, if it comes soon enough to be worth it.
     fn wait(&mut self) -> Next {
-        let due = self.seat.next_due();
+        let due = self.entry.next_due();
         if due == NEVER {
             return Next::Leave;
         }
         let left = clock::until(clock::clamped(due));
-        if !left.is_zero() && board::read(|board| board.waiting > 0) {
+        if !left.is_zero() && shmem::read(|shared| shared.waiting > 0) {
             // Who only waits makes room at once; the launcher has somebody back in time.
             return Next::Leave;
         }
@@ -356,13 +350,13 @@ impl Worker {
     /// Has another role been waiting for a worker, and has this one had its share?
     fn should_yield(&self) -> bool {
         let stayed = clock::mono().since(self.since);
-        stayed >= QUANTUM.as_micros() as i64 && board::read(|board| board.waiting > 0)
+        stayed >= QUANTUM && shmem::read(|shared| shared.waiting > 0)
     }
 
     /// Has it been at work for a while since it last asked whether others want it to leave? That is dearer than many a run.
     fn is_time_to_look(&mut self) -> bool {
         let now = clock::mono();
-        let is_time = now.since(self.looked) >= LOOK.as_micros() as i64;
+        let is_time = now.since(self.looked) >= LOOK;
         if is_time {
             self.looked = now;
         }
@@ -371,38 +365,38 @@ impl Worker {
 
     /// Makes sure that what was committed is on disk, and keeps nothing locked.
     fn flush(&self) {
-        extension::let_go();
+        session_locks::let_go();
         // SAFETY: the end of this process's last commit; flushing it again costs nothing.
         unsafe { pg_sys::XLogFlush(pg_sys::XactLastCommitEnd) };
     }
 
     /// Says, flushed to disk together with all that ran before, that this worker is about to run nothing.
-    fn clear_intent(&mut self) {
-        if std::mem::take(&mut self.intent) {
-            clear_intent_of(self.seat.index());
-            self.seat.set_named(false);
+    fn clear_in_flight(&mut self) {
+        if std::mem::take(&mut self.in_flight) {
+            clear_in_flight_of(self.entry.index());
+            self.entry.set_named(false);
         }
         self.flush();
     }
 
-    /// Leaves in good order: everything flushed, no intent left.
+    /// Leaves in good order: everything flushed, nothing in flight.
     fn finish(&mut self) {
         failpoint!("worker.leaving");
-        self.clear_intent();
-        failpoint!("intent.cleared");
+        self.clear_in_flight();
+        failpoint!("in_flight.cleared");
         process::report_statistics(true);
-        self.seat.leave();
+        self.entry.leave();
         failpoint!("worker.left");
     }
 }
 
-/// Says that nothing is run from a seat any more, flushed together with all that was committed here before. What cannot be
-/// cleared is found by the dispatcher.
-fn clear_intent_of(seat: usize) {
+/// Says that nothing is run from an entry any more, flushed together with all that was committed here before. What cannot be
+/// cleared is found by the maintainer.
+fn clear_in_flight_of(entry: usize) {
     let _ = session::flushed(|| {
         transaction(|| {
-            if extension::lock(Purpose::Write) {
-                intent::clear(seat::number(seat));
+            if relations::lock(Purpose::Write) {
+                in_flight::clear(entry::number(entry));
             }
             Verdict::Commit(())
         })

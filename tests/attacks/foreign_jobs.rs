@@ -40,20 +40,20 @@ fn nobody_touches_another_roles_job() {
     assert_eq!(field.cluster.psql(DB, "SELECT job FROM awty.future_job").trim(), "hers");
 }
 
-/// Row 11: another role's check does not exist: the text is that of an id that is not there.
+/// Row 11: another role's check does not exist: the text is that of an entity without a check.
 #[test]
-fn a_foreign_id_looks_like_a_missing_one() {
+fn a_foreign_check_looks_like_a_missing_one() {
     let field = Field::new();
     field.job("alice", "hers", "BEGIN RETURN NULL; END");
     let id: i64 = field.one("alice", "SELECT awty.schedule('thing', '1', 'hers', after => '1 day')");
     field.sql("postgres", &format!("UPDATE awty.future_job SET held = true WHERE id = {id}"));
-    let foreign = field.refused("mallory", &format!("SELECT awty.release({id})"), "42704");
-    let missing = field.refused("mallory", "SELECT awty.release(987654321)", "42704");
-    assert_eq!(foreign.message.replace(&id.to_string(), "N"), missing.message.replace("987654321", "N"));
+    let foreign = field.refused("mallory", "SELECT awty.release('thing', '1')", "42704");
+    let missing = field.refused("mallory", "SELECT awty.release('thing', '2')", "42704");
+    assert_eq!(foreign.message.replace("thing/1", "thing/2"), missing.message);
     assert_eq!(foreign.hint, missing.hint);
     assert_eq!(field.one::<i64>("mallory", &format!("SELECT count(*) FROM awty.future_job WHERE id = {id}")), 0);
     assert!(field.one::<bool>("postgres", &format!("SELECT held FROM awty.future_job WHERE id = {id}")));
-    field.sql("alice", &format!("SELECT awty.release({id})"));
+    field.sql("alice", "SELECT awty.release('thing', '1')");
 }
 
 /// Row 12, P6: her worker in the middle of a run, and the launcher, which belongs to nobody.

@@ -49,7 +49,7 @@ fn decoys(schema: &str) -> String {
              CREATE OPERATOR {schema}.{operator} (LEFTARG = {left}, RIGHTARG = {right}, FUNCTION = {function});"
         );
     }
-    for relation in ["job", "future_job", "future_job_history", "tally", "intent", "origin", "identity"] {
+    for relation in ["job", "future_job", "future_job_history", "check_stat", "in_flight", "origin", "identity"] {
         sql +=
             &format!("CREATE TABLE {schema}.{relation} (id bigint, job text, next_check_at timestamptz, ctid_ text);");
     }

@@ -81,7 +81,7 @@ fn stack_strings_and_disk_end_before_the_servers_do() {
     assert!(!log.contains("terminated by signal") && !log.contains("PANIC"), "{log}");
 }
 
-/// P6, P7: a role has no more jobs than every visit of awty's can look at; another role still gets its own.
+/// P6, P7: a role has no more jobs than every inspection of awty's can look at; another role still gets its own.
 #[test]
 fn a_role_has_ten_thousand_jobs_at_most() {
     let field = Field::new();

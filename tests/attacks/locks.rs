@@ -178,7 +178,7 @@ fn an_open_transaction_holds_up_no_foreign_check() {
     field.alice_goes_on();
     calling.batch_execute("ROLLBACK").unwrap();
     reading.batch_execute("ROLLBACK").unwrap();
-    // What could not be done meanwhile is done at the next visit.
+    // What could not be done meanwhile is done at the next inspection.
     field.sql("alice", "SELECT awty.pause('hers'); SELECT awty.resume('hers')");
     field.cluster.await_sql(DB, "the partitions", "SELECT count(*) > 5 FROM pg_inherits");
 }

@@ -59,7 +59,7 @@ fn checks_of_a_dropped_role_end_in_the_history() {
     field.sql("postgres", "DROP OWNED BY mallory CASCADE");
     // The role is still there: the grant was in the way, and so was its function.
     field.sql("postgres", "DROP ROLE mallory");
-    // Which takes the dispatcher's next visit to see.
+    // Which takes the maintainer's next inspection to see.
     field.alice_goes_on();
     field.sql("alice", "SELECT awty.pause('innocent'); SELECT awty.resume('innocent')");
     field.cluster.await_sql(

@@ -2,19 +2,23 @@
 
 use crate::field::{DB, Field};
 
-const READABLE: [&str; 3] = ["job", "future_job", "future_job_history"];
-const INTERNAL: [&str; 4] = ["future_job_history_default", "tally", "intent", "origin"];
+const READABLE: [&str; 3] = ["awty.job", "awty.future_job", "awty.future_job_history"];
+const INTERNAL: [&str; 4] = [
+    "awty_internal.future_job_history_default",
+    "awty_internal.check_stat",
+    "awty_internal.in_flight",
+    "awty_internal.origin",
+];
 
 /// The statements that need some right on a table.
 fn statements(table: &str) -> Vec<String> {
     let column = match table {
-        "job" => "name",
-        "tally" => "check_id",
-        "intent" => "worker",
-        "origin" => "identity",
+        "awty.job" => "name",
+        "awty_internal.check_stat" => "check_id",
+        "awty_internal.in_flight" => "worker",
+        "awty_internal.origin" => "identity",
         _ => "job",
     };
-    let table = format!("awty.{table}");
     [
         "INSERT INTO {} DEFAULT VALUES",
         "UPDATE {} SET {column} = {column}",
@@ -40,7 +44,7 @@ fn statements(table: &str) -> Vec<String> {
         "ALTER TABLE {} OWNER TO mallory",
     ]
     .iter()
-    .map(|statement| statement.replace("{}", &table).replace("{column}", column))
+    .map(|statement| statement.replace("{}", table).replace("{column}", column))
     .collect()
 }
 
@@ -65,11 +69,15 @@ fn nobody_writes_to_a_table_or_hangs_anything_on_it() {
             field.refused("mallory", &statement, "42501");
         }
     }
-    for (table, kind) in
-        [("job", "text"), ("future_job", "bigint"), ("tally", "bigint"), ("intent", "int"), ("origin", "bigint")]
-    {
-        field.refused("mallory", &format!("CREATE TABLE mallory.child () INHERITS (awty.{table})"), "42501");
-        field.refused("mallory", &format!("CREATE TABLE mallory.ref (c {kind} REFERENCES awty.{table})"), "42501");
+    for (table, kind) in [
+        ("awty.job", "text"),
+        ("awty.future_job", "bigint"),
+        ("awty_internal.check_stat", "bigint"),
+        ("awty_internal.in_flight", "int"),
+        ("awty_internal.origin", "bigint"),
+    ] {
+        field.refused("mallory", &format!("CREATE TABLE mallory.child () INHERITS ({table})"), "42501");
+        field.refused("mallory", &format!("CREATE TABLE mallory.ref (c {kind} REFERENCES {table})"), "42501");
     }
     field.alice_goes_on();
 }
@@ -82,11 +90,10 @@ fn nobody_reads_what_awty_keeps_for_itself() {
     let partition: String = field.one(
         "postgres",
         "SELECT max(inhrelid::regclass::text) FROM pg_inherits WHERE inhparent = 'awty.future_job_history'::regclass
-         AND inhrelid <> 'awty.future_job_history_default'::regclass",
+         AND inhrelid <> 'awty_internal.future_job_history_default'::regclass",
     );
-    let partition = partition.trim_start_matches("awty.").to_owned();
     for table in INTERNAL.iter().copied().chain([partition.as_str()]) {
-        field.refused("mallory", &format!("SELECT count(*) FROM awty.{table}"), "42501");
+        field.refused("mallory", &format!("SELECT count(*) FROM {table}"), "42501");
     }
     for sequence in ["future_job_id_seq", "identity"] {
         field.refused("mallory", &format!("SELECT nextval('awty.{sequence}')"), "42501");
@@ -111,7 +118,7 @@ fn nobody_changes_the_schema_the_functions_or_the_extension() {
         "DROP EXTENSION awty CASCADE",
         "ALTER EXTENSION awty ADD FUNCTION mallory.f()",
         "ALTER EXTENSION awty UPDATE",
-        "CREATE TRIGGER t AFTER INSERT ON mallory.t EXECUTE FUNCTION awty.job_changed()",
+        "CREATE TRIGGER t AFTER INSERT ON mallory.t EXECUTE FUNCTION awty_internal.job_changed()",
         "CREATE OR REPLACE VIEW awty.status AS SELECT 1",
         "BEGIN; LOCK TABLE awty.status IN ACCESS EXCLUSIVE MODE",
         "SELECT awty.adopt()",
@@ -136,7 +143,7 @@ fn default_privileges_open_no_door() {
     let rights = field.cluster.psql(
         DB,
         "SELECT c.relname, a.grantee::regrole, a.privilege_type FROM pg_class AS c, aclexplode(c.relacl) AS a
-         WHERE c.relnamespace = 'awty'::regnamespace AND a.grantee <> c.relowner
+         WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND a.grantee <> c.relowner
            AND NOT (a.privilege_type = 'SELECT' AND c.relname IN ('job', 'future_job', 'future_job_history', 'status'))",
     );
     assert_eq!(rights.trim(), "");

@@ -40,7 +40,7 @@ fn no_view_or_process_shows_names_keys_arguments_or_errors() {
         "awty.future_job",
         "awty.future_job_history",
         "awty.status",
-        "awty.runtime()",
+        "awty_internal.runtime()",
         "pg_stat_activity",
         "pg_locks",
         "pg_stats",
@@ -161,7 +161,7 @@ fn estimates_tell_nothing_of_foreign_names_and_keys() {
     let known = "SELECT string_agg(s.starelid::regclass || '.' || a.attname, ' ' ORDER BY 1)
          FROM pg_statistic AS s JOIN pg_attribute AS a ON a.attrelid = s.starelid AND a.attnum = s.staattnum
          JOIN pg_class AS c ON c.oid = s.starelid
-         WHERE c.relnamespace = 'awty'::regnamespace
+         WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[])
            AND (a.attname IN ('job', 'entity_name', 'entity_key') OR c.relname = 'job' AND a.attname = 'name')";
     let known: Option<String> = field.one("postgres", known);
 

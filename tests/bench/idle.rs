@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// Linux counts the time of processes in these, whatever its own clock does.
 const TICKS_PER_SECOND: f64 = 100.0;
-/// A visit of the dispatcher is shorter.
+/// An inspection of the maintainer is shorter.
 const LASTING: Duration = Duration::from_secs(3);
 
 pub fn idle(options: &Options) -> Outcome {

@@ -62,7 +62,7 @@ fn truth() -> Evidence {
         early: 0,
         leaks: 0,
         fillers: [7, 7],
-        left: Some(Left { tallies: Vec::new(), intents: 1, workers: 1, origins: 1 }),
+        left: Some(Left { stats: Vec::new(), in_flight: 1, workers: 1, origins: 1 }),
         clock_was_set: false,
     }
 }
@@ -174,10 +174,10 @@ fn a_filler_check_that_is_lost_or_comes_back_is_seen() {
 #[test]
 fn rows_that_are_left_over_in_awtys_own_tables_are_seen() {
     let left = |spoil: fn(&mut Left)| broken(move |e| spoil(e.left.as_mut().unwrap()));
-    assert_eq!(left(|left| left.tallies.push(1)), ["tidiness"]);
+    assert_eq!(left(|left| left.stats.push(1)), ["tidiness"]);
     assert_eq!(left(|left| left.workers = 0), ["tidiness"]);
     assert_eq!(left(|left| left.origins = 2), ["tidiness"]);
-    assert_eq!(left(|left| left.intents = 0), [""; 0]);
+    assert_eq!(left(|left| left.in_flight = 0), [""; 0]);
     assert_eq!(broken(|e| e.left = None), [""; 0]);
 }
 

@@ -6,42 +6,45 @@
 use awty_testkit::postgres::{Client, Error};
 
 /// What awty keeps for itself, by name.
-pub const TALLY: &str = "awty.tally";
-pub const INTENT: &str = "awty.intent";
-pub const ORIGIN: &str = "awty.origin";
+pub const CHECK_STAT: &str = "awty_internal.check_stat";
+pub const IN_FLIGHT: &str = "awty_internal.in_flight";
+pub const ORIGIN: &str = "awty_internal.origin";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
-    /// Rows of `awty.tally` whose check is gone.
-    pub tallies: Vec<i64>,
-    /// Rows of `awty.intent`, and the workers of this database to whom they may belong.
-    pub intents: i64,
+    /// Rows of `awty_internal.check_stat` whose check is gone.
+    pub stats: Vec<i64>,
+    /// Rows of `awty_internal.in_flight`, and the workers of this database to whom they may belong.
+    pub in_flight: i64,
     pub workers: i64,
-    /// Rows of `awty.origin`.
+    /// Rows of `awty_internal.origin`.
     pub origins: i64,
 }
 
 impl Left {
     pub fn read(client: &mut Client) -> Result<Self, Error> {
         let sql = format!(
-            "SELECT ARRAY(SELECT check_id FROM {TALLY} WHERE check_id NOT IN (SELECT id FROM awty.future_job) ORDER BY 1),
-                    (SELECT count(*) FROM {INTENT}),
+            "SELECT ARRAY(SELECT check_id FROM {CHECK_STAT} WHERE check_id NOT IN (SELECT id FROM awty.future_job) ORDER BY 1),
+                    (SELECT count(*) FROM {IN_FLIGHT}),
                     (SELECT count(*) FROM pg_stat_activity
                      WHERE backend_type = 'awty worker' AND datname = current_database()),
                     (SELECT count(*) FROM {ORIGIN})"
         );
         let row = client.query_one(&sql, &[])?;
-        Ok(Self { tallies: row.get(0), intents: row.get(1), workers: row.get(2), origins: row.get(3) })
+        Ok(Self { stats: row.get(0), in_flight: row.get(1), workers: row.get(2), origins: row.get(3) })
     }
 
     /// What should not be there.
     pub fn too_much(&self) -> Vec<String> {
         let mut what = Vec::new();
-        if let [first, ..] = self.tallies.as_slice() {
-            what.push(format!("{TALLY} has {} rows of checks that are gone, the first of {first}", self.tallies.len()));
+        if let [first, ..] = self.stats.as_slice() {
+            what.push(format!(
+                "{CHECK_STAT} has {} rows of checks that are gone, the first of {first}",
+                self.stats.len()
+            ));
         }
-        if self.intents > self.workers {
-            what.push(format!("{INTENT} has {} rows, and there are {} workers", self.intents, self.workers));
+        if self.in_flight > self.workers {
+            what.push(format!("{IN_FLIGHT} has {} rows, and there are {} workers", self.in_flight, self.workers));
         }
         if self.origins > 1 {
             what.push(format!("{ORIGIN} has {} rows", self.origins));

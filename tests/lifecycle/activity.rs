@@ -47,7 +47,7 @@ fn the_status_shows_what_is_overdue() {
     shop.job("note", NOTE, "");
     shop.schedule("1", "note", "after => '0'");
     let slot = shop.end_of("1").slot;
-    let idle = "SELECT enabled AND NOT held AND why IS NULL AND slot = '1 s' AND lag = '0' AND oldest_overdue IS NULL
+    let idle = "SELECT enabled AND NOT database_held AND why IS NULL AND slot = '1 s' AND lag = '0' AND oldest_overdue IS NULL
                        AND pending = 0 AND held_checks = 0 AND last_error IS NULL AND database = 'postgres' FROM awty.status";
     assert!(
         shop.cluster.value::<bool>("postgres", idle),

@@ -39,7 +39,7 @@ fn a_run_that_ends_its_process_by_an_error_is_held() {
     shop.cluster.await_log(&["WARNING", "is held"], 0);
     shop.run(&format!(
         "CREATE OR REPLACE FUNCTION shop.a_bad(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$ {NOTE} $$;
-         SELECT awty.release(id) FROM awty.future_job"
+         SELECT awty.release(entity_name, entity_key, job) FROM awty.future_job"
     ));
     let end = shop.end_of("bad");
     assert_eq!((end.why(), shop.notes("bad")), (("done", None), 1), "{end:?}");
@@ -162,6 +162,6 @@ fn every_way_to_work_does_each_check_once() {
             .value("postgres", "SELECT count(*) FROM awty.future_job_history WHERE outcome = 'done' AND attempts = 1");
         assert_eq!(done, 200, "{way:?}");
         shop.await_workers_gone();
-        assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.intent"), 0, "{way:?}");
+        assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty_internal.in_flight"), 0, "{way:?}");
     }
 }

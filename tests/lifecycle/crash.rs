@@ -85,7 +85,7 @@ fn a_check_that_crashes_the_server_is_held_and_its_neighbours_are_done() {
 
     shop.cluster
         .execute("postgres", &["CREATE OR REPLACE FUNCTION public.poison() RETURNS void LANGUAGE sql AS 'SELECT'"]);
-    shop.run("SELECT awty.release(id) FROM awty.future_job WHERE held");
+    shop.run("SELECT awty.release(entity_name, entity_key, job) FROM awty.future_job WHERE held");
     let end = shop.end_of("poison");
     assert_eq!(end.why(), ("done", None), "{end:?}");
 }
@@ -142,7 +142,7 @@ fn a_launcher_that_is_terminated_comes_back() {
     }
     let new = shop.cluster.pids("awty launcher");
     assert!(new.len() == 1 && new != old, "{old:?} {new:?}");
-    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.intent"), 0);
+    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty_internal.in_flight"), 0);
 }
 
 /// P1, P10: a shutdown of any kind does not wait for a run, and the run is done once after the next start.

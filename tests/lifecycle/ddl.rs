@@ -245,7 +245,7 @@ fn the_checks_of_a_dropped_role_fail() {
     shop.cluster.execute("postgres", &["DROP OWNED BY shop CASCADE", "DROP ROLE shop"]);
     shop.cluster.create_user("postgres", "other");
     shop.await_time(shop.slot_of("1"), 1);
-    // Registering anything has the database visited at once; otherwise the audit finds it within a minute.
+    // Registering anything has the database inspected at once; otherwise the audit finds it within a minute.
     shop.cluster
         .client("postgres", "other")
         .batch_execute(

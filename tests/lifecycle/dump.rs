@@ -58,13 +58,13 @@ fn warnings(cluster: &Cluster, database: &str, call: &str) -> Vec<String> {
 
 /// A copy is held, says so everywhere, and runs what it has once it is adopted.
 fn expect_held_until_adopted(cluster: &Cluster, database: &str) {
-    let status = "SELECT held AND why LIKE '%awty.adopt()%' FROM awty.status";
+    let status = "SELECT database_held AND why LIKE '%awty.adopt()%' FROM awty.status";
     assert!(cluster.value::<bool>(database, status), "{}", cluster.psql(database, "SELECT * FROM awty.status"));
     let warned = warnings(cluster, database, "SELECT awty.schedule('orders', 'new', 'note', after => '0')");
     assert!(warned.iter().any(|text| text.contains("WARNING") && text.contains("awty.adopt()")), "{warned:?}");
-    // Resuming asks for a visit: whoever looks for work has been there, said so, and has left it alone.
+    // Resuming asks for an inspection: whoever looks for work has been there, said so, and has left it alone.
     cluster.client(database, "shop").batch_execute("SELECT awty.pause('note'), awty.resume('note')").unwrap();
-    cluster.await_log(&["awty dispatcher", "WARNING", database], 0);
+    cluster.await_log(&["awty maintainer", "WARNING", database], 0);
     let untouched =
         "SELECT (SELECT count(*) FROM awty.future_job) = 3 AND (SELECT count(*) FROM awty.future_job_history) = 1
                      AND NOT EXISTS (SELECT FROM shop.note WHERE entity_key <> 'done')";
@@ -80,7 +80,7 @@ fn expect_held_until_adopted(cluster: &Cluster, database: &str) {
         "the adopted checks to be done",
         "SELECT count(*) = 2 FROM awty.future_job_history WHERE entity_key IN ('overdue', 'new') AND outcome = 'done'",
     );
-    assert!(cluster.value::<bool>(database, "SELECT NOT held AND why IS NULL FROM awty.status"));
+    assert!(cluster.value::<bool>(database, "SELECT NOT database_held AND why IS NULL FROM awty.status"));
     assert!(warnings(cluster, database, "SELECT awty.schedule('orders', 'later', 'note', after => '1 h')").is_empty());
 }
 
@@ -94,7 +94,7 @@ fn a_restore_into_the_same_cluster_is_held_until_it_is_adopted() {
     restore(&shop.cluster, "restored", &script);
     expect_held_until_adopted(&shop.cluster, "restored");
     assert_eq!(shop.end_of("overdue").outcome, "done");
-    assert!(shop.cluster.value::<bool>("postgres", "SELECT NOT held FROM awty.status"));
+    assert!(shop.cluster.value::<bool>("postgres", "SELECT NOT database_held FROM awty.status"));
 }
 
 /// P3: the same in another cluster.
@@ -112,7 +112,7 @@ fn a_restore_into_another_cluster_is_held_until_it_is_adopted() {
 #[test]
 fn a_restore_is_held_before_it_is_complete() {
     let shop = source();
-    let script = dump(&shop.cluster, &["--exclude-table-data=awty.origin"]);
+    let script = dump(&shop.cluster, &["--exclude-table-data=awty_internal.origin"]);
     let other = Cluster::builder().own_identity().start();
     other.execute("postgres", &["CREATE ROLE shop LOGIN"]);
     restore(&other, "postgres", &script);
@@ -141,7 +141,7 @@ fn a_restore_from_an_archive_is_complete() {
         assert!(output.status.success(), "{option}: {}", String::from_utf8_lossy(&output.stderr));
         let rows = "SELECT (SELECT count(*) FROM awty.future_job), (SELECT count(*) FROM awty.future_job_history)";
         assert_eq!(shop.cluster.psql(database, rows).trim(), "2|1", "{option}");
-        assert!(shop.cluster.value::<bool>(database, "SELECT held FROM awty.status"), "{option}");
+        assert!(shop.cluster.value::<bool>(database, "SELECT database_held FROM awty.status"), "{option}");
     }
 }
 

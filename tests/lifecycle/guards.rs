@@ -188,5 +188,5 @@ fn keep_history_says_what_is_archived() {
     let kept = shop.cluster.psql("postgres", "SELECT entity_key FROM awty.future_job_history ORDER BY 1");
     assert_eq!(kept.lines().collect::<Vec<_>>(), ["all cancelled", "all done", "ran done"]);
     assert_eq!(shop.notes("none done"), 1);
-    assert_eq!(shop.cluster.psql("postgres", "SELECT count(*) FROM awty.tally").trim(), "0");
+    assert_eq!(shop.cluster.psql("postgres", "SELECT count(*) FROM awty_internal.check_stat").trim(), "0");
 }

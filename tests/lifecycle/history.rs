@@ -9,14 +9,14 @@ fn the_coming_days_have_their_partitions() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
     let ahead = "SELECT count(*) = 8 FROM generate_series(0, 7) AS n
-                 WHERE to_regclass('awty.future_job_history_' || to_char((now() AT TIME ZONE 'UTC')::date + n::integer, 'YYYYMMDD'))
+                 WHERE to_regclass('awty_internal.future_job_history_' || to_char((now() AT TIME ZONE 'UTC')::date + n::integer, 'YYYYMMDD'))
                        IS NOT NULL";
     shop.await_true("a week of partitions", ahead);
     shop.schedule("1", "note", "after => '0'");
     shop.end_of("1");
     let place: bool = shop.cluster.value(
         "postgres",
-        "SELECT tableoid::regclass::text = 'awty.future_job_history_' || to_char(finished_at AT TIME ZONE 'UTC', 'YYYYMMDD')
+        "SELECT tableoid::regclass::text = 'awty_internal.future_job_history_' || to_char(finished_at AT TIME ZONE 'UTC', 'YYYYMMDD')
          FROM awty.future_job_history",
     );
     assert!(place, "it is not in its day's partition");
@@ -41,7 +41,7 @@ fn a_day_that_is_too_old_is_dropped_as_a_whole() {
         &[&format!(
             "DO $$ DECLARE d date; name text; BEGIN
                FOR d, name IN {days} LOOP
-                 EXECUTE format('CREATE TABLE awty.future_job_history_%s PARTITION OF awty.future_job_history
+                 EXECUTE format('CREATE TABLE awty_internal.future_job_history_%s PARTITION OF awty.future_job_history
                                  FOR VALUES FROM (%L) TO (%L)', name, d || ' 00:00+00', d + 1 || ' 00:00+00');
                  INSERT INTO awty.future_job_history
                    SELECT id + 1, job, entity_name, name, args, first_check_at, next_check_at, scheduled_by, scheduled_at,
@@ -69,7 +69,7 @@ fn a_reader_of_an_old_day_does_not_keep_new_days_from_being_made() {
     shop.job("note", NOTE, "");
     let day = |days: i32| -> String {
         let sql = format!(
-            "SELECT 'awty.future_job_history_' || to_char((now() AT TIME ZONE 'UTC')::date + {days}, 'YYYYMMDD')"
+            "SELECT 'awty_internal.future_job_history_' || to_char((now() AT TIME ZONE 'UTC')::date + {days}, 'YYYYMMDD')"
         );
         shop.cluster.value("postgres", &sql)
     };
@@ -140,7 +140,7 @@ fn what_an_administrator_adds_to_the_history_is_honoured() {
             "DROP INDEX awty.by_expression",
             "DO $$ DECLARE day date := (now() AT TIME ZONE 'UTC')::date; name text := to_char(day, 'YYYYMMDD');
                     next text := to_char(day + 1, 'YYYYMMDD'); BEGIN
-               EXECUTE format('DROP TABLE awty.future_job_history_%s, awty.future_job_history_%s', name, next);
+               EXECUTE format('DROP TABLE awty_internal.future_job_history_%s, awty_internal.future_job_history_%s', name, next);
                CREATE TABLE awty.turned (role regrole, message text, sqlstate text COLLATE \"C\");
                EXECUTE (SELECT 'ALTER TABLE awty.turned ' || string_agg(format('ADD COLUMN %I %s %s %s', attname,
                             format_type(atttypid, atttypmod), CASE attcollation WHEN 950 THEN 'COLLATE \"C\"' ELSE '' END,

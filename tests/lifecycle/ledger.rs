@@ -89,7 +89,7 @@ fn many_checks_over_several_crashes_are_done_once_each() {
     shop.await_all_ended();
     expect_balanced(&shop);
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM shop.note"), 600);
-    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.tally"), 0);
+    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty_internal.check_stat"), 0);
 }
 
 /// P1, P3: tables that are rewritten under the workers' feet.
@@ -107,14 +107,14 @@ fn checks_are_done_once_while_the_tables_are_rewritten() {
         for command in [
             "VACUUM FULL awty.future_job",
             "REINDEX TABLE awty.future_job",
-            "VACUUM FULL awty.intent",
-            "VACUUM awty.tally",
+            "VACUUM FULL awty_internal.in_flight",
+            "VACUUM awty_internal.check_stat",
         ] {
             admin.batch_execute(command).unwrap();
         }
         admin.batch_execute("SELECT pg_sleep(0.2)").unwrap();
     }
-    // A check whose row moved between two looks is left to the audit. Resuming asks for a visit now.
+    // A check whose row moved between two looks is left to the audit. Resuming asks for an inspection now.
     shop.run("SELECT awty.pause('slow'), awty.resume('slow')");
     shop.await_all_ended();
     let notes = "SELECT count(*) = 300 AND count(DISTINCT what) = 300 FROM shop.note";

@@ -5,17 +5,17 @@ use crate::shop::{NOTE, Shop};
 use awty_testkit::Cluster;
 use std::time::Duration;
 
-/// Long before the next audit, which comes a minute after the first visit.
+/// Long before the next audit, which comes a minute after the first inspection.
 const SOON: Duration = Duration::from_secs(10);
 
-/// A shop where transactions can be prepared, whose first visit is over.
+/// A shop where transactions can be prepared, whose first inspection is over.
 fn open() -> Shop {
     let shop = Shop::on(Cluster::builder().set("max_prepared_transactions", "4").start());
     shop.job("note", NOTE, "");
     shop.schedule("first", "note", "after => '0'");
     shop.end_of("first");
-    let no_visit = "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty dispatcher')";
-    shop.await_true("the visit to be over", no_visit);
+    let no_inspection = "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty maintainer')";
+    shop.await_true("the inspection to be over", no_inspection);
     shop
 }
 

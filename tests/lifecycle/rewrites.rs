@@ -150,7 +150,7 @@ fn a_table_that_is_rewritten_between_two_runs_loses_and_fails_nothing() {
 #[test]
 fn a_partition_that_is_replaced_between_two_runs_loses_nothing() {
     let shop = open();
-    let today = "awty.future_job_history_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD') || '";
+    let today = "awty_internal.future_job_history_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD') || '";
     shop.await_true("the day's partition", &format!("SELECT to_regclass('{today}') IS NOT NULL"));
     let partition: String = shop.cluster.value("postgres", &format!("SELECT '{today}'"));
     let bounds: String = shop.cluster.value(

@@ -1,4 +1,4 @@
-//! A disk whose flushes are slow, because others use it: a turn's intent is flushed before its runs.
+//! A disk whose flushes are slow, because others use it: what a turn has in flight is flushed before its runs.
 
 use crate::shop::{NOTE, Shop};
 use awty_testkit::Cluster;

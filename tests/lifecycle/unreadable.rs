@@ -37,7 +37,7 @@ fn a_row_that_cannot_be_read_is_no_failed_run() {
         assert_eq!(shop.end_of(key).why(), ("done", None));
     }
     let untouched = "SELECT count(*) = 2 AND bool_and(attempt = 0 AND check_count = 0 AND NOT held)
-                            AND NOT EXISTS (SELECT FROM awty.tally) FROM awty.future_job";
+                            AND NOT EXISTS (SELECT FROM awty_internal.check_stat) FROM awty.future_job";
     assert!(shop.cluster.value::<bool>("postgres", untouched), "something was counted against them");
     assert_eq!(shop.notes("single"), 0);
     shop.cluster.execute("postgres", &["UPDATE awty.future_job SET args = NULL"]);

@@ -51,7 +51,7 @@ fn what_is_finished_is_vacuumed_away_before_autovacuum_comes() {
     assert!(after * 4 < before * 5, "{after} bytes, {before} before");
 }
 
-/// P7: a reader that keeps a page of an index to himself holds up a vacuum, but no run, and no visit for long.
+/// P7: a reader that keeps a page of an index to himself holds up a vacuum, but no run, and no inspection for long.
 #[test]
 fn a_vacuum_that_is_held_up_gives_up() {
     let shop = open();
@@ -72,7 +72,7 @@ fn a_vacuum_that_is_held_up_gives_up() {
     let given_up =
         |log: String| log.lines().any(|line| line.contains("vacuuming awty.future_job") && line.contains("57014"));
     keep_busy_until(&shop, "a vacuum to give up", || given_up(shop.cluster.log_since(0)));
-    // The next visit makes this job known.
+    // The next inspection makes this job known.
     shop.job("next", NOTE, "");
     shop.schedule("next", "next", "after => '1 s'");
     assert_eq!(shop.end_of("next").outcome, "done");

@@ -49,7 +49,7 @@ fn a_server_with_many_databases_starts_quickly_and_idles_without_connections() {
         number_of_databases(),
         late.fold(f64::MIN, f64::max)
     );
-    // When it has seen all of them it stays away, for much longer than a worker or a visit lasts.
+    // When it has seen all of them it stays away, for much longer than a worker or an inspection lasts.
     let connected =
         "SELECT count(*) FROM pg_stat_activity WHERE starts_with(backend_type, 'awty') AND datid IS NOT NULL";
     let mut since = Instant::now();
@@ -63,7 +63,7 @@ fn a_server_with_many_databases_starts_quickly_and_idles_without_connections() {
     });
 }
 
-/// P10: databases that are dropped at the moment when each has a visit, two at a time: both go, and awty goes on elsewhere.
+/// P10: databases that are dropped at the moment when each has an inspection, two at a time: both go, and awty goes on elsewhere.
 #[test]
 fn two_databases_can_be_dropped_while_both_are_visited() {
     let shop = Shop::open();
@@ -75,24 +75,24 @@ fn two_databases_can_be_dropped_while_both_are_visited() {
             "CREATE EXTENSION awty",
             "CREATE FUNCTION public.note(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'",
             "SELECT awty.register('note', 'public.note')",
-            // Dead rows, so that a visit has something to vacuum.
+            // Dead rows, so that an inspection has something to vacuum.
             "SELECT count(awty.schedule('orders', i::text, 'note', after => '1 day')) FROM generate_series(1, 20000) AS i",
             "SELECT count(awty.cancel('orders', i::text)) FROM generate_series(1, 19000) AS i",
         ],
     );
-    let mut visited = 0;
+    let mut inspected = 0;
     for round in 0..6 {
         let databases = ["a", "b"].map(|name| format!("{name}{round}"));
         for database in &databases {
             shop.cluster.execute("postgres", &[&format!("CREATE DATABASE {database} TEMPLATE origin")]);
         }
-        // Ends the wait of copies for their owner's word, and asks for a visit.
+        // Ends the wait of copies for their owner's word, and asks for an inspection.
         let asking = databases.each_ref().map(|database| shop.cluster.superuser(database));
         for mut client in asking {
             client.batch_execute("SELECT awty.adopt()").unwrap();
         }
-        let there = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'awty dispatcher'";
-        visited += shop.cluster.value::<i64>("postgres", there);
+        let there = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'awty maintainer'";
+        inspected += shop.cluster.value::<i64>("postgres", there);
         let dropping = databases.map(|database| {
             let mut client = shop.cluster.superuser("postgres");
             std::thread::spawn(move || client.batch_execute(&format!("DROP DATABASE {database}")))
@@ -101,7 +101,7 @@ fn two_databases_can_be_dropped_while_both_are_visited() {
             thread.join().unwrap().unwrap_or_else(|error| panic!("round {round}: {error:?}"));
         }
     }
-    assert!(visited > 0, "no database was dropped during a visit");
+    assert!(inspected > 0, "no database was dropped during an inspection");
     shop.schedule("1", "note", "after => '0'");
     assert_eq!(shop.end_of("1").outcome, "done");
 }

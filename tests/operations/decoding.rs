@@ -10,7 +10,7 @@ const TOLD: &str = r"
     CROSS JOIN LATERAL (
         SELECT m[1] AS what, m[2]::bigint AS id
         FROM regexp_matches(c.data, '^table awty\.future_job(?:_history_\w+)?: (DELETE|INSERT): id\[bigint\]:(\d+)') AS m
-        WHERE c.data ~ '^table awty\.future_job: DELETE' OR c.data ~ '^table awty\.future_job_history_\w+: INSERT'
+        WHERE c.data ~ '^table awty\.future_job: DELETE' OR c.data ~ '^table awty_internal\.future_job_history_\w+: INSERT'
     ) AS d
     GROUP BY c.xid::text";
 

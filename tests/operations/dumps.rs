@@ -45,8 +45,7 @@ fn dump_in_parallel(shop: &Shop) {
 /// P1, P3: what was pending when the dump began stays so until somebody adopts it, and then each of it runs, once.
 #[track_caller]
 fn expect_held_then_run_once(cluster: &Cluster, database: &str, paused: &[&str]) {
-    let snapshot =
-        "SELECT count(*), (SELECT count(*) FROM shop.note), (SELECT held FROM awty.status) FROM awty.future_job";
+    let snapshot = "SELECT count(*), (SELECT count(*) FROM shop.note), (SELECT database_held FROM awty.status) FROM awty.future_job";
     let before = cluster.psql(database, snapshot);
     assert!(before.trim().ends_with("|t"), "it is not held: {before}");
     let position = cluster.log_position();
@@ -54,7 +53,7 @@ fn expect_held_then_run_once(cluster: &Cluster, database: &str, paused: &[&str])
         cluster.execute(database, &[&format!("SELECT awty.resume('{job}')")]);
     }
     cluster
-        .await_log(&["awty dispatcher", "WARNING", &format!("\"{database}\"")], position.min(cluster.log_position()));
+        .await_log(&["awty maintainer", "WARNING", &format!("\"{database}\"")], position.min(cluster.log_position()));
     assert_eq!(cluster.psql(database, snapshot), before, "something ran before it was adopted");
     cluster.execute(database, &["CREATE TABLE shop.had AS SELECT id, job FROM awty.future_job", "SELECT awty.adopt()"]);
     let due = "SELECT NOT EXISTS (SELECT FROM awty.future_job WHERE next_check_at < now() + interval '10 minutes')";
@@ -113,7 +112,7 @@ fn a_slow_dump_holds_up_nobody() {
     load(&other, "postgres", &all);
     expect_held_then_run_once(&other, "postgres", &["later"]);
     // The copy of before was adopted where it was.
-    assert!(other.value::<bool>("slowly", "SELECT held FROM awty.status"));
+    assert!(other.value::<bool>("slowly", "SELECT database_held FROM awty.status"));
 }
 
 #[track_caller]

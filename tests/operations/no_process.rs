@@ -10,7 +10,7 @@ const SERVERS: [(&str, &str, &str); 4] = [
     ("the launcher", "1", "4"),
     ("any worker", "2", "4"),
     ("any worker beside the launcher", "1", "0"),
-    ("the dispatcher beside a worker", "2", "0"),
+    ("the maintainer beside a worker", "2", "0"),
 ];
 
 /// P7, P9: whatever is missing, either the check runs, or the status says that it waits and what to raise. Never is it silent.

@@ -54,9 +54,9 @@ fn a_busy_database_can_be_renamed_copied_and_dropped() {
     let left = "SELECT count(*) FROM awty.future_job WHERE entity_name = 'slow'";
     let (left, noted) = (shop.cluster.value::<i64>("copy", left), "SELECT count(*) FROM shop.note");
     let before: i64 = shop.cluster.value("copy", noted);
-    // Has it visited.
+    // Has it inspected.
     shop.cluster.execute("copy", &["SELECT awty.pause('note'), awty.resume('note')"]);
-    shop.cluster.await_log(&["awty dispatcher", "WARNING", "\"copy\""], position);
+    shop.cluster.await_log(&["awty maintainer", "WARNING", "\"copy\""], position);
     assert_eq!(shop.cluster.value::<i64>("copy", noted), before, "a copy that nobody has adopted runs something");
     shop.cluster.execute("copy", &["SELECT awty.adopt()"]);
     clients::await_all_done(&shop.cluster, "copy");

@@ -31,7 +31,10 @@ fn a_logical_subscriber_runs_nothing_twice() {
     let arrived = "SELECT (SELECT count(*) FROM shop.orders) = 100 AND (SELECT count(*) FROM shop.note) >= 100
                           AND (SELECT count(*) FROM awty.future_job_history) = 100";
     subscriber.await_true("all that was published", arrived);
-    assert!(subscriber.cluster.value::<bool>("postgres", "SELECT held FROM awty.status"), "the rows are another's");
+    assert!(
+        subscriber.cluster.value::<bool>("postgres", "SELECT database_held FROM awty.status"),
+        "the rows are another's"
+    );
     let notes = "SELECT count(*) = 100 AND count(DISTINCT entity_key) = 100 FROM shop.note";
     for shop in [&publisher, &subscriber] {
         assert!(shop.cluster.value::<bool>("postgres", notes));

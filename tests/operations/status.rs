@@ -26,7 +26,11 @@ fn a_role_that_cannot_connect_is_shown() {
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'awty worker'",
         ],
     );
-    expect(&shop, "the reason", "enabled AND NOT held AND why IS NULL AND last_error LIKE '%no LOGIN or no CONNECT%'");
+    expect(
+        &shop,
+        "the reason",
+        "enabled AND NOT database_held AND why IS NULL AND last_error LIKE '%no LOGIN or no CONNECT%'",
+    );
     expect(
         &shop,
         "the backlog",
@@ -92,7 +96,7 @@ fn a_server_without_room_is_shown() {
     shop.job("note", NOTE_ID, "");
     let taken = Taken::all(&shop);
     let placing = clients::place(&shop, &[]);
-    expect(&shop, "the reason", "enabled AND NOT held AND last_error LIKE '%max_worker_processes%'");
+    expect(&shop, "the reason", "enabled AND NOT database_held AND last_error LIKE '%max_worker_processes%'");
     expect(&shop, "the backlog", "lag > '1 s' AND oldest_overdue < now() AND pending > 0");
     taken.end(&shop);
     placing.judge(&shop);
@@ -110,7 +114,11 @@ fn a_server_that_is_not_enabled_is_shown() {
         shop.cluster.configure(&format!("awty.enabled = {enabled}"));
         shop.cluster.reload();
         if enabled == "off" {
-            expect(&shop, "the state", "NOT enabled AND NOT held AND lag > '2 s' AND pending > 0 AND workers = 0");
+            expect(
+                &shop,
+                "the state",
+                "NOT enabled AND NOT database_held AND lag > '2 s' AND pending > 0 AND workers = 0",
+            );
         }
     }
     placing.judge(&shop);
@@ -129,14 +137,14 @@ fn a_database_that_is_held_is_shown() {
         &["SELECT awty.schedule('orders', i::text, 'note', after => '1 s') FROM generate_series(1, 50) AS i"],
     );
     shop.cluster.execute("postgres", &["CREATE DATABASE d TEMPLATE template_of_d"]);
-    let held = "SELECT enabled AND held AND why LIKE '%awty.adopt()%' AND pending = 50 AND workers = 0 AND lag > '1 s' FROM awty.status";
+    let held = "SELECT enabled AND database_held AND why LIKE '%awty.adopt()%' AND pending = 50 AND workers = 0 AND lag > '1 s' FROM awty.status";
     shop.cluster.await_sql("d", "the state", held);
     clients::await_all_done(&shop.cluster, "template_of_d");
     clients::judge_effects(&shop.cluster, "template_of_d");
     assert!(shop.cluster.value::<bool>("d", held));
     shop.cluster.execute("d", &["SELECT awty.adopt()"]);
     clients::await_all_done(&shop.cluster, "d");
-    let free = "SELECT NOT held AND why IS NULL AND lag = '0' AND last_error IS NULL FROM awty.status";
+    let free = "SELECT NOT database_held AND why IS NULL AND lag = '0' AND last_error IS NULL FROM awty.status";
     shop.cluster.await_sql("d", "the end of it", free);
     clients::judge_effects(&shop.cluster, "d");
 }
@@ -164,7 +172,7 @@ fn another_version_is_shown() {
         Script(file)
     });
     shop.cluster.execute("postgres", &["ALTER EXTENSION awty UPDATE TO 'other'"]);
-    expect(&shop, "the reason", "enabled AND NOT held AND last_error LIKE '%ALTER EXTENSION awty UPDATE%'");
+    expect(&shop, "the reason", "enabled AND NOT database_held AND last_error LIKE '%ALTER EXTENSION awty UPDATE%'");
     shop.cluster.restart();
     expect(&shop, "the reason after a start", "last_error LIKE '%ALTER EXTENSION awty UPDATE%' AND workers = 0");
     shop.cluster.execute("postgres", &[&format!("ALTER EXTENSION awty UPDATE TO '{here}'")]);

@@ -165,7 +165,7 @@ fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static
     // No client may be in a database that is cloned.
     leave(old, shared);
     old.execute("postgres", &[&format!("CREATE DATABASE {CLONE} TEMPLATE {}", DATABASES[0])]);
-    old.await_sql(CLONE, "the clone to be held", "SELECT held FROM awty.status");
+    old.await_sql(CLONE, "the clone to be held", "SELECT database_held FROM awty.status");
     shared.away.store(false, Ordering::Relaxed);
     states.to_vec()
 }
@@ -209,8 +209,7 @@ fn pictures(cluster: &Cluster) -> Vec<Picture> {
 /// The library is not in shared_preload_libraries yet: everything is there, nothing runs, and it is said why.
 fn not_preloaded(new: &Cluster, before: &[Picture]) {
     for database in DATABASES {
-        let status =
-            "SELECT NOT enabled AND NOT held AND last_error LIKE '%shared_preload_libraries%' FROM awty.status";
+        let status = "SELECT NOT enabled AND NOT database_held AND last_error LIKE '%shared_preload_libraries%' FROM awty.status";
         assert!(new.value::<bool>(database, status), "{}", new.psql(database, "SELECT * FROM awty.status"));
         let mut client = new.client(database, ROLES[0]);
         let refused = client.execute("SELECT awty.schedule('x', 'x', 'run', after => '1 h')", &[]).unwrap_err();
@@ -239,13 +238,13 @@ fn caught_up(new: &Cluster) {
             "  {database}: first run {first:.2} s after the start, caught up in {:.1} s",
             began.elapsed().as_secs_f64()
         );
-        let ready = "SELECT enabled AND NOT held AND why IS NULL AND last_error IS NULL FROM awty.status";
+        let ready = "SELECT enabled AND NOT database_held AND why IS NULL AND last_error IS NULL FROM awty.status";
         new.await_sql(database, "the database to be ready", ready);
     }
     let held = new.log_since(0).matches("awty.adopt()").count();
     assert_eq!(held, 1, "only the clone, which nobody has adopted, is held");
-    assert!(new.value::<bool>(CLONE, "SELECT held FROM awty.status"), "a clone that was not adopted runs");
-    let ready = "SELECT EXISTS (SELECT FROM awty.origin) AND NOT held FROM awty.status";
+    assert!(new.value::<bool>(CLONE, "SELECT database_held FROM awty.status"), "a clone that was not adopted runs");
+    let ready = "SELECT EXISTS (SELECT FROM awty_internal.origin) AND NOT database_held FROM awty.status";
     assert!(new.value::<bool>("postgres", ready));
 }
 
@@ -275,15 +274,19 @@ fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
         client.batch_execute("SELECT awty.resume('paused')").unwrap();
         let sql = "SELECT outcome = 'done' FROM awty.future_job_history WHERE job = 'paused'";
         new.await_sql(database, "the resumed job to run", sql);
-        client.batch_execute("SELECT awty.release(id) FROM awty.future_job WHERE held AND job = 'deadly'").unwrap();
+        client
+            .batch_execute(
+                "SELECT awty.release(entity_name, entity_key, job) FROM awty.future_job WHERE held AND job = 'deadly'",
+            )
+            .unwrap();
         new.await_sql(
             database,
             "the released check to be held again",
             "SELECT held FROM awty.future_job WHERE job = 'deadly'",
         );
-        let ahead = "SELECT count(*) > 1 AND NOT EXISTS (SELECT FROM awty.future_job_history_default) FROM pg_inherits
+        let ahead = "SELECT count(*) > 1 AND NOT EXISTS (SELECT FROM awty_internal.future_job_history_default) FROM pg_inherits
             WHERE inhparent = 'awty.future_job_history'::regclass
-              AND inhrelid::regclass::text > 'awty.future_job_history_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')";
+              AND inhrelid::regclass::text > 'awty_internal.future_job_history_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')";
         assert!(new.value::<bool>(database, ahead), "partitions are made ahead");
     }
 }
@@ -317,7 +320,7 @@ fn drops_partitions(new: &Cluster) {
                    AND EXISTS (SELECT FROM awty.future_job_history WHERE finished_at < now() - interval '12 hours')";
     for database in DATABASES {
         let dropped = poll("old partitions to be dropped", PATIENCE, || {
-            // Resuming asks for a visit.
+            // Resuming asks for an inspection.
             new.client(database, ROLES[0]).batch_execute("SELECT awty.pause('run'), awty.resume('run')").unwrap();
             if new.value::<bool>(database, gone) { Ok(()) } else { Err("still there".into()) }
         });

@@ -17,16 +17,16 @@ const LINES: &str = "
     SELECT 'job ' || t::text FROM awty.job AS t
     UNION ALL SELECT 'pending ' || t::text FROM awty.future_job AS t
     UNION ALL SELECT 'ended ' || tableoid::regclass::text || t::text FROM awty.future_job_history AS t
-    UNION ALL SELECT 'tally ' || t::text FROM awty.tally AS t
-    UNION ALL SELECT 'origin ' || t::text FROM awty.origin AS t
-    UNION ALL SELECT 'identity ' || last_value::text FROM awty.identity
+    UNION ALL SELECT 'check_stat ' || t::text FROM awty_internal.check_stat AS t
+    UNION ALL SELECT 'origin ' || t::text FROM awty_internal.origin AS t
+    UNION ALL SELECT 'identity ' || last_value::text FROM awty_internal.identity
     UNION ALL SELECT 'ids ' || last_value::text FROM awty.future_job_id_seq
     UNION ALL SELECT 'partition ' || c.relname || ' ' || pg_get_expr(c.relpartbound, c.oid) || c.relrowsecurity::text
         FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid WHERE i.inhparent = 'awty.future_job_history'::regclass
     UNION ALL SELECT 'index ' || i.indexdef FROM pg_indexes AS i WHERE i.schemaname = 'awty'
     UNION ALL SELECT concat_ws(' ', 'right of', CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, a.privilege_type,
             c.relname)
-        FROM pg_class AS c, aclexplode(c.relacl) AS a WHERE c.relnamespace = 'awty'::regnamespace AND a.grantee <> c.relowner
+        FROM pg_class AS c, aclexplode(c.relacl) AS a WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND a.grantee <> c.relowner
     UNION ALL SELECT 'member ' || pg_describe_object(classid, objid, objsubid) FROM pg_depend
         WHERE deptype = 'e' AND classid <> 'pg_type'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'awty')
     UNION ALL SELECT 'dumped ' || t.oid::regclass::text FROM pg_extension AS e, unnest(e.extconfig) AS t (oid)

@@ -49,10 +49,14 @@ impl Bucket {
     /// Adds what the time since the last call brought, up to one second's worth.
     fn fill(&mut self, rate_per_s: u32, mono: Mono) {
         let rate = u64::from(rate_per_s);
-        let brought = mono.since(self.last).unsigned_abs().saturating_mul(rate);
+        let brought = micros(mono.since(self.last)).saturating_mul(rate);
         self.millionths = self.millionths.saturating_add(brought).min(rate * TOKEN);
         self.last = mono;
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Invariant: never negative.
 //!
-//! Does not: judge whether that is too late; [`crate::guard`] does.
+//! Does not: judge whether that is too late; [`crate::policy`] does.
 
 use crate::Time;
 use chrono::TimeDelta;

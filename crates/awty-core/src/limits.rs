@@ -2,7 +2,7 @@
 //!
 //! Invariant: what [`Limits::check`] accepts, no other function of this crate can trip over.
 //!
-//! Does not: apply them; [`crate::guard`] does.
+//! Does not: apply them; [`crate::policy`] does.
 
 use crate::label::labels;
 use crate::{Time, Width};

@@ -2,7 +2,7 @@
 //!
 //! Invariant: every finished check has exactly one.
 //!
-//! Does not: decide it; [`crate::guard`] does, or the client that cancels or replaces.
+//! Does not: decide it; [`crate::policy`] does, or the client that cancels or replaces.
 
 use crate::KeepHistory;
 use crate::label::labels;

@@ -21,9 +21,9 @@ pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 pub struct Mono(pub i64);
 
 impl Mono {
-    /// The microseconds since `earlier`, never negative.
-    pub fn since(self, earlier: Mono) -> i64 {
-        self.0.saturating_sub(earlier.0).max(0)
+    /// How long since `earlier`; zero if that is not earlier.
+    pub fn since(self, earlier: Mono) -> Duration {
+        Duration::from_micros(self.0.saturating_sub(earlier.0).max(0).unsigned_abs())
     }
 
     /// The moment that is `wait` after this one.
@@ -156,7 +156,7 @@ fn until_unparked(role: &Role, mono: Mono) -> Duration {
 }
 
 fn until(moment: Mono, mono: Mono) -> Duration {
-    Duration::from_micros(moment.since(mono).unsigned_abs())
+    moment.since(mono)
 }
 
 fn micros(wait: Duration) -> i64 {

@@ -2,7 +2,7 @@
 //!
 //! Invariant: each wait is at least as long as the one before, and none is longer than [`MAX_BACKOFF`].
 //!
-//! Does not: count failures or round to slots; [`crate::guard`] does.
+//! Does not: count failures or round to slots; [`crate::policy`] does.
 
 use chrono::TimeDelta;
 

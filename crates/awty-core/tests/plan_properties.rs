@@ -42,7 +42,7 @@ fn wants_worker(role: &Role, caps: &Caps, micros: i64) -> bool {
     let (now, mono) = (NOW + TimeDelta::microseconds(micros), Mono(MONO.0 + micros));
     let due = role.due.is_some_and(|due| due - caps.lead <= now);
     let parked = role.parked_until.is_some_and(|end| end > mono);
-    let behind = role.behind_since.is_some_and(|since| mono.since(since) >= 1_000_000);
+    let behind = role.behind_since.is_some_and(|since| mono.since(since) >= Duration::from_secs(1));
     let has_room = role.workers + role.stuck < caps.max_workers_per_role;
     due && !parked && has_room && (role.workers == 0 || behind || role.wants_help)
 }
@@ -155,7 +155,7 @@ proptest! {
             let mut sum = 0;
             for (to, grant) in &granted[i..] {
                 sum += grant;
-                let worth = u64::from(rate) * (to.since(*from).unsigned_abs() + 1_000_000) / 1_000_000;
+                let worth = u64::from(rate) * (to.since(*from).as_micros() as u64 + 1_000_000) / 1_000_000;
                 prop_assert!(sum <= worth, "{sum} granted, {worth} allowed");
             }
         }
@@ -175,7 +175,7 @@ proptest! {
             prop_assert_eq!(bucket.take(rate, 1, mono), 0);
         }
         let rate = u64::from(rate);
-        prop_assert_eq!(granted, rate + rate * mono.since(MONO).unsigned_abs() / 1_000_000);
+        prop_assert_eq!(granted, rate + rate * mono.since(MONO).as_micros() as u64 / 1_000_000);
     }
 
     #[test]

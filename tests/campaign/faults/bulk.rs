@@ -27,9 +27,9 @@ pub enum Kind {
     FutureJob,
     /// A partition of it.
     History,
-    Tally,
+    CheckStat,
     /// Always small: a row for each worker.
-    Intent,
+    InFlight,
 }
 
 pub struct Bulk {
@@ -80,12 +80,12 @@ impl Bulk {
         // Both together: the followers are not to be run before the fillers have gone.
         let mut transaction = self.keeper.transaction()?;
         transaction.execute("SELECT camp.fill($1, $2, $3, $4, $5)", &[&self.tag, &job, &FILLERS, &followers, &NAP])?;
-        if followers > 0 && self.kind != Kind::Tally {
+        if followers > 0 && self.kind != Kind::CheckStat {
             transaction.execute("SELECT camp.empty()", &[])?;
         }
         transaction.commit()?;
-        if self.kind == Kind::Tally {
-            let sql = "INSERT INTO awty.tally (check_id) SELECT id FROM awty.future_job WHERE entity_name = 'filler'
+        if self.kind == Kind::CheckStat {
+            let sql = "INSERT INTO awty_internal.check_stat (check_id) SELECT id FROM awty.future_job WHERE entity_name = 'filler'
                        ON CONFLICT DO NOTHING";
             self.admin.batch_execute(sql)?;
         }

@@ -1,7 +1,7 @@
 //! Failpoints: lets the next process that comes to a step of `src/failpoint/steps.rs` fail there, by an ERROR, SIGTERM or SIGKILL.
 //!
 //! Only with a library that has them: `scripts/campaign` builds it when this fault is asked for, and says so by AWTY_FAILPOINTS.
-//! Does not: know who comes by; a step of a transaction may be that of a run, of its booking or of an intent.
+//! Does not: know who comes by; a step of a transaction may be that of a run, of its booking or of what is in flight.
 
 #[path = "../../../src/failpoint/steps.rs"]
 mod steps;
@@ -98,7 +98,7 @@ fn crossed(shared: &Shared, step: &Step) -> bool {
 
 /// Some steps are not on everybody's way.
 fn provoke(shared: &Shared, step: &str) {
-    if step.starts_with("dispatcher") {
+    if step.starts_with("maintainer") {
         let owner = shared.connect(DATABASES[0], ROLES[0]);
         let _ = owner.and_then(|mut owner| owner.batch_execute("SELECT awty.alter('alice_set', max_checks => 5)"));
     } else if step.starts_with("abandoned") {
@@ -106,7 +106,8 @@ fn provoke(shared: &Shared, step: &str) {
         if catch::<bool>(shared, &some_run) == Some(true) {
             processes::signal(shared, IN_RUN, "pg_terminate_backend");
         }
-    } else if ["worker.leaving", "intent.cleared", "worker.left", "worker.caught_up", "worker.flushed"].contains(&step)
+    } else if ["worker.leaving", "in_flight.cleared", "worker.left", "worker.caught_up", "worker.flushed"]
+        .contains(&step)
     {
         // All workers leave; what is due waits for a moment.
         let _ = enable(shared, "off");

@@ -56,6 +56,8 @@ pub fn crashing_job(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
     true
 }
 
+const RELEASE: &str = "SELECT awty.release(entity_name, entity_key, job) FROM awty.future_job WHERE id = $1";
+
 fn release(shared: &Shared, database: &str, role: &str, id: i64) {
     let mended = format!("INSERT INTO camp.mended VALUES ({id}) ON CONFLICT DO NOTHING");
     let outcome = poll("the released check to be done", TO_RECOVER, || {
@@ -65,7 +67,7 @@ fn release(shared: &Shared, database: &str, role: &str, id: i64) {
         let row = client.query_opt(sql, &[&id]).map_err(|error| error.to_string())?;
         match row.map(|row| (row.get::<_, Option<bool>>(0), row.get::<_, Option<String>>(1))) {
             Some((Some(true), _)) => {
-                let free = client.batch_execute(&mended).and_then(|()| client.query("SELECT awty.release($1)", &[&id]));
+                let free = client.batch_execute(&mended).and_then(|()| client.query(RELEASE, &[&id]));
                 Err(format!("held: {free:?}"))
             }
             Some((_, Some(outcome))) => Ok(outcome),

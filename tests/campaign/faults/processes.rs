@@ -40,10 +40,10 @@ pub fn terminate_launcher(shared: &Shared) -> bool {
 }
 
 /// It comes when the jobs have changed, and is gone after moments: too few for a pause between two looks.
-pub fn kill_dispatcher(cluster: &Cluster, shared: &Shared) -> Result<bool, Error> {
+pub fn kill_maintainer(cluster: &Cluster, shared: &Shared) -> Result<bool, Error> {
     let mut owner = shared.connect(DATABASES[0], ROLES[0])?;
     let mut witness = shared.connect("postgres", "postgres")?;
-    let look = witness.prepare("SELECT pid FROM pg_stat_activity WHERE backend_type = 'awty dispatcher' LIMIT 1")?;
+    let look = witness.prepare("SELECT pid FROM pg_stat_activity WHERE backend_type = 'awty maintainer' LIMIT 1")?;
     for _ in 0..20 {
         owner.batch_execute("SELECT awty.alter('alice_set', max_checks => 5)")?;
         for _ in 0..500 {

@@ -44,7 +44,7 @@ pub fn recover(shared: &Shared) -> Result<(), String> {
 /// then, by database. Work must be over.
 pub fn tidy(shared: &Shared) -> [Option<Left>; DATABASES.len()] {
     let end = Instant::now() + TO_TIDY;
-    // A change of a job asks for a visit.
+    // A change of a job asks for an inspection.
     for database in DATABASES {
         let owner = shared.connect(database, ERIN);
         let _ = owner.and_then(|mut owner| owner.batch_execute("SELECT awty.alter('erin_watch', max_checks => 5)"));

@@ -5,7 +5,7 @@
 
 use super::bulk::{Bulk, Kind};
 use crate::integrity;
-use crate::left::{INTENT, TALLY};
+use crate::left::{CHECK_STAT, IN_FLIGHT};
 use crate::load::{DATABASES, Shared, explain};
 use crate::random::Random;
 use awty_testkit::postgres::error::SqlState;
@@ -45,8 +45,8 @@ pub fn strike(how: Rewrite, shared: &Shared, random: &mut Random) -> bool {
         _ if how == Rewrite::Columns => Kind::FutureJob,
         0..65 => Kind::FutureJob,
         65..80 => Kind::History,
-        80..90 => Kind::Tally,
-        _ => Kind::Intent,
+        80..90 => Kind::CheckStat,
+        _ => Kind::InFlight,
     };
     let mut struck = false;
     if let Err(error) = rewrite(how, database, kind, shared, random, &mut struck) {
@@ -113,8 +113,8 @@ impl Table {
     fn find(admin: &mut Client, kind: Kind) -> Result<Self, Error> {
         let name = match kind {
             Kind::FutureJob => "awty.future_job".into(),
-            Kind::Tally => TALLY.into(),
-            Kind::Intent => INTENT.into(),
+            Kind::CheckStat => CHECK_STAT.into(),
+            Kind::InFlight => IN_FLIGHT.into(),
             Kind::History => {
                 let largest = "SELECT inhrelid::regclass::text FROM pg_inherits
                                WHERE inhparent = 'awty.future_job_history'::regclass
@@ -132,7 +132,7 @@ impl Table {
 
     fn statements(&self, how: Rewrite, random: &mut Random) -> Vec<String> {
         let Table { name, index: [index, qualified_index], options } = self;
-        // `intent` has one of its own.
+        // `in_flight` has one of its own.
         let options = options.iter().flat_map(|options| options.split(", "));
         let fillfactor = options.into_iter().find(|option| option.starts_with("fillfactor="));
         let set_back = fillfactor.map_or("RESET (fillfactor)".into(), |option| format!("SET ({option})"));

@@ -10,7 +10,7 @@ SELECT call, test.raises('SELECT awty.' || call) FROM unnest(ARRAY[
     $$register(NULL, 'shop.unpaid')$$, $$register('', 'shop.unpaid')$$, $$register('new', NULL)$$, $$register('new', '')$$,
     $$alter(NULL)$$, $$alter('')$$, $$unregister(NULL)$$, $$unregister('')$$, $$pause(NULL)$$, $$pause('')$$, $$resume(NULL)$$,
     $$allow(NULL, 'regress_app')$$, $$allow('unpaid', NULL)$$, $$allow('unpaid', '')$$, $$disallow('', 'regress_app')$$,
-    $$disallow('unpaid', NULL)$$, $$release(NULL)$$,
+    $$disallow('unpaid', NULL)$$, $$release(NULL, '1')$$,
     $$schedule(NULL, '1', 'unpaid', after => '1 h')$$, $$schedule('orders', NULL, 'unpaid', after => '1 h')$$,
     $$schedule('orders', '1', NULL, after => '1 h')$$, $$schedule('', '1', 'unpaid', after => '1 h')$$,
     $$schedule('orders', '', 'unpaid', after => '1 h')$$, $$schedule('orders', '1', '', after => '1 h')$$]) AS call;

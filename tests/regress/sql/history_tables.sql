@@ -12,7 +12,7 @@ FROM generate_series(1, 4) AS n, unnest('{all_of_them, that_ran, none_of_them}':
 -- A check that has run before, as a run would leave it: its runs and their time go into its one row of history.
 RESET ROLE;
 UPDATE awty.future_job SET check_count = 2, attempt = 1 WHERE entity_name = 'history' AND entity_key = '4';
-INSERT INTO awty.tally (check_id, runs, run_time, started_at, lateness)
+INSERT INTO awty_internal.check_stat (check_id, runs, run_time, started_at, lateness)
 SELECT id, 3, '1.5 s', '2026-01-01 10:00:00.25+00', '0.25 s' FROM awty.future_job WHERE entity_name = 'history' AND entity_key = '4';
 SET ROLE regress_shop;
 
@@ -31,7 +31,7 @@ FROM awty.future_job_history WHERE entity_name = 'history' ORDER BY job, entity_
 -- One row for each, and none for the others; nothing of them is left elsewhere.
 SELECT count(*), count(DISTINCT id) FROM awty.future_job_history WHERE entity_name = 'history';
 RESET ROLE;
-SELECT (SELECT count(*) FROM awty.tally), (SELECT count(*) FROM awty.intent);
+SELECT (SELECT count(*) FROM awty_internal.check_stat), (SELECT count(*) FROM awty_internal.in_flight);
 
 -- It can be asked by entity, by index.
 BEGIN;

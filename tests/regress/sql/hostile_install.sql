@@ -54,7 +54,7 @@ SELECT awty.schedule('orders', '1', 'job', after => '1 hour') OPERATOR(pg_catalo
 SELECT awty.schedule('orders', '1', 'job', after => '2 hours') OPERATOR(pg_catalog.>) 0;
 SELECT awty.next_slot('2099-01-01 00:00:01+00', 'job') OPERATOR(pg_catalog.=) '2099-01-01 00:01:00+00';
 SELECT awty.allow('job', 'regress_eve'), awty.pause('job'), awty.resume('job'), awty.alter('job', max_checks => 3), awty.cancel('orders', '1');
-SELECT pending, held FROM awty.status;
+SELECT pending, database_held FROM awty.status;
 SELECT pg_catalog.pg_typeof(name), pg_catalog.pg_typeof(timeout) FROM awty.job;
 GRANT USAGE ON SCHEMA awty TO regress_eve;
 SET ROLE regress_eve;
@@ -88,8 +88,8 @@ CREATE EXTENSION awty;
 SELECT count(*) FROM awty.job;
 CREATE FUNCTION public.nothing(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
 SELECT awty.register('job', 'public.nothing'), awty.schedule('orders', '1', 'job', after => '1 hour');
-SELECT held FROM awty.status;
-SELECT last_value AS identity FROM awty.identity
+SELECT database_held FROM awty.status;
+SELECT last_value AS identity FROM awty_internal.identity
 \gset
 DROP FUNCTION public.nothing CASCADE;
 DROP EXTENSION awty;
@@ -101,12 +101,12 @@ ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO "regress Greedy", PUBLIC;
 ALTER DEFAULT PRIVILEGES GRANT ALL ON SCHEMAS TO "regress Greedy", PUBLIC;
 ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
 CREATE EXTENSION awty;
-SELECT last_value <> :identity AS another_identity FROM awty.identity;
+SELECT last_value <> :identity AS another_identity FROM awty_internal.identity;
 SELECT c.relname, g.privilege_type, g.grantee::regrole FROM pg_class AS c, aclexplode(c.relacl) AS g
-WHERE c.relnamespace = 'awty'::regnamespace AND g.grantee <> c.relowner ORDER BY 1, 2, 3;
+WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND g.grantee <> c.relowner ORDER BY 1, 2, 3;
 SELECT has_schema_privilege('regress Greedy', 'awty', 'USAGE'), has_schema_privilege('regress Greedy', 'awty', 'CREATE');
 GRANT USAGE ON SCHEMA awty TO regress_shop;
-SELECT count(*) FILTER (WHERE has_function_privilege('regress_shop', oid, 'EXECUTE')), count(*) FROM pg_proc WHERE pronamespace = 'awty'::regnamespace;
+SELECT count(*) FILTER (WHERE has_function_privilege('regress_shop', oid, 'EXECUTE')), count(*) FROM pg_proc WHERE pronamespace = ANY ('{awty,awty_internal}'::regnamespace[]);
 
 \c :database
 DROP DATABASE awty_regress_hostile;

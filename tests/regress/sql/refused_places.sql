@@ -6,7 +6,7 @@ SELECT awty.register('unpaid', 'shop.unpaid');
 CREATE FUNCTION test.calls() RETURNS SETOF text LANGUAGE sql AS $$ SELECT unnest(ARRAY[
     $_$register('new', 'shop.unpaid')$_$, $_$alter('unpaid', max_checks => 1)$_$, $_$unregister('unpaid')$_$, $_$pause('unpaid')$_$, $_$resume('unpaid')$_$,
     $_$allow('unpaid', 'regress_app')$_$, $_$disallow('unpaid', 'regress_app')$_$, $_$schedule('orders', '1', 'unpaid', after => '1 hour')$_$,
-    $_$cancel('orders', '1')$_$, $_$release(1)$_$, $_$adopt()$_$]) $$;
+    $_$cancel('orders', '1')$_$, $_$release('orders', '1')$_$, $_$adopt()$_$]) $$;
 
 -- Read-only: looking is allowed.
 BEGIN READ ONLY;
@@ -59,4 +59,4 @@ RESET ROLE;
 DROP FUNCTION test.restricted, test.calls;
 
 -- The trigger's function is for triggers, whoever calls it.
-SELECT test.raises('SELECT awty.job_changed()');
+SELECT test.raises('SELECT awty_internal.job_changed()');

@@ -5,45 +5,51 @@ SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid');
 SELECT awty.schedule('orders', '1', 'unpaid', after => '1 hour') AS id
 \gset
-SELECT test.raises('SELECT awty.release(' || :id || ')') = format(E'55000: check %s is not held\nHINT: SELECT id FROM awty.future_job WHERE held; lists the checks to release.', :id);
-SELECT test.raises($$SELECT awty.release(0)$$);
-SELECT test.raises($$SELECT awty.release(-1)$$);
-SELECT test.raises($$SELECT awty.release(9223372036854775807)$$);
-SELECT test.raises($$SELECT awty.release(NULL)$$);
+-- Not held; not there; ambiguous; without an entity.
+SELECT test.raises($$SELECT awty.release('orders', '1')$$);
+SELECT test.raises($$SELECT awty.release('orders', '1', 'unpaid')$$);
+SELECT test.raises($$SELECT awty.release('orders', '2')$$);
+SELECT test.raises($$SELECT awty.release('orders', '1', 'planet')$$);
+SELECT test.raises($$SELECT awty.release(NULL, '1')$$);
+SELECT awty.register('unshipped', 'shop.unpaid');
+SELECT test.raises($$SELECT awty.release('orders', '1', 'unshipped')$$);
+SELECT awty.schedule('orders', '1', 'unshipped', after => '1 hour') > 0;
+SELECT test.raises($$SELECT awty.release('orders', '1')$$);
+SELECT awty.unregister('unshipped');
 
 -- Held, as after too many crashes: visible, counted, and let go by a member of the job's role.
 RESET ROLE;
 UPDATE awty.future_job SET held = true;
-INSERT INTO awty.tally (check_id, crashes) VALUES (:id, 5);
+INSERT INTO awty_internal.check_stat (check_id, crashes) VALUES (:id, 5);
 SELECT pending, held_checks FROM awty.status;
 -- To others it is as if it were not there.
 SET ROLE regress_eve;
-SELECT test.raises('SELECT awty.release(' || :id || ')') = replace(test.raises('SELECT awty.release(0)'), 'check 0', 'check ' || :id);
+SELECT test.raises($$SELECT awty.release('orders', '1')$$) = replace(test.raises($$SELECT awty.release('orders', '2')$$), '"2"', '"1"');
 SET ROLE regress_shop;
 SELECT awty.allow('unpaid', 'regress_app');
 SET ROLE regress_app;
-SELECT test.sqlstate('SELECT awty.release(' || :id || ')');
+SELECT test.sqlstate($$SELECT awty.release('orders', '1')$$), test.sqlstate($$SELECT awty.release('orders', '1', 'unpaid')$$);
 -- Held checks can be cancelled and replaced.
 SELECT awty.schedule('orders', '1', 'unpaid', after => '2 hours', on_conflict => 'keep') = :id;
 SET ROLE regress_shop;
 BEGIN;
-SELECT awty.release(:id);
+SELECT awty.release('orders', '1');
 ROLLBACK;
 SELECT held FROM awty.future_job;
-SELECT awty.release(:id);
+SELECT awty.release('orders', '1');
 SELECT held FROM awty.future_job;
 RESET ROLE;
-SELECT runs, crashes FROM awty.tally;
+SELECT runs, crashes FROM awty_internal.check_stat;
 SELECT pending, held_checks FROM awty.status;
 SET ROLE regress_shop;
 SELECT awty.unregister('unpaid');
 RESET ROLE;
-SELECT count(*) FROM awty.tally;
+SELECT count(*) FROM awty_internal.check_stat;
 
 -- One's own database is not held, and adopting it changes nothing.
-SELECT held, why FROM awty.status;
+SELECT database_held, why FROM awty.status;
 SELECT awty.adopt();
-SELECT held, why FROM awty.status;
+SELECT database_held, why FROM awty.status;
 -- Only the owner of the database says whose it is.
 SELECT current_database() AS database
 \gset
@@ -52,13 +58,13 @@ SELECT replace(test.raises($$SELECT awty.adopt()$$), :'database', 'DATABASE');
 
 -- As if it had been restored from elsewhere: held, and each session that schedules is told so, every time.
 RESET ROLE;
-UPDATE awty.origin SET identity = identity + 1;
+UPDATE awty_internal.origin SET identity = identity + 1;
 \c -
 \pset format unaligned
 \pset tuples_only on
 SELECT current_database() AS database
 \gset
-SELECT held, why FROM awty.status;
+SELECT database_held, why FROM awty.status;
 SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid');
 \set SHOW_CONTEXT never
@@ -71,15 +77,15 @@ SET ROLE regress_shop;
 BEGIN;
 SELECT awty.adopt();
 ROLLBACK;
-SELECT held FROM awty.status;
+SELECT database_held FROM awty.status;
 SELECT awty.adopt();
-SELECT held, why FROM awty.status;
+SELECT database_held, why FROM awty.status;
 SELECT awty.schedule('orders', '2', 'unpaid', after => '1 hour') > 0;
 RESET ROLE;
 ALTER DATABASE :"database" OWNER TO postgres;
 SELECT awty.unregister('unpaid');
 -- The same sequence in another database, as after CREATE DATABASE … TEMPLATE.
-UPDATE awty.origin SET database = 1;
-SELECT held FROM awty.status;
+UPDATE awty_internal.origin SET database = 1;
+SELECT database_held FROM awty.status;
 SELECT awty.adopt();
-SELECT held FROM awty.status;
+SELECT database_held FROM awty.status;

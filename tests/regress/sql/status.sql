@@ -2,7 +2,7 @@
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
-SELECT database = current_database(), enabled, held, why, slot, last_slot_run, lag, oldest_overdue, pending, held_checks, workers, last_error FROM awty.status;
+SELECT database = current_database(), enabled, database_held, why, slot, last_slot_run, lag, oldest_overdue, pending, held_checks, workers, last_error FROM awty.status;
 SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid'), awty.register('paused', 'shop.unpaid'), awty.pause('paused');
 SELECT count(awty.schedule('orders', n::text, job, after => '1 hour')) FROM generate_series(1, 10) AS n, unnest('{unpaid, paused}'::text[]) AS job;
@@ -23,7 +23,10 @@ SET ROLE regress_eve;
 SELECT pending, held_checks, date_trunc('hour', lag) FROM awty.status;
 SELECT count(*) FROM awty.status AS s, awty.future_job;
 SELECT s::text ~ 'unpaid|orders' FROM awty.status AS s;
-SELECT enabled, slot, last_slot_run, workers, trouble FROM awty.runtime();
+SELECT test.sqlstate($$SELECT FROM awty_internal.runtime()$$);
+RESET ROLE;
+SELECT enabled, slot, last_slot_run, workers, trouble FROM awty_internal.runtime();
+SET ROLE regress_eve;
 BEGIN READ ONLY;
 SELECT count(*) FROM awty.status;
 COMMIT;

@@ -3,7 +3,7 @@
 use crate::table::{Id, Row};
 use crate::world::World;
 use awty_core::plan::{MAX_SLEEP, plan};
-use awty_core::{After, Answer, Before, Check, Mono, Outcome, Time, guard};
+use awty_core::{After, Answer, Before, Check, Mono, Outcome, Time, policy};
 use chrono::TimeDelta;
 use std::time::Duration;
 
@@ -143,7 +143,7 @@ impl World {
         let Some(row) = self.table.rows.get(&id).filter(|row| self.open_to_workers(row, id)) else { return };
         let (check, version, locked, job) = (row.check, row.version, row.locked, row.job);
         let job = &self.jobs[job];
-        match guard::before(&check, &job.limits, job.able_since, self.now) {
+        match policy::before(&check, &job.limits, job.able_since, self.now) {
             Before::NotYet => {}
             Before::Run => self.start(worker, id, version, check),
             // The row is a client's: whatever it does comes first.
@@ -210,9 +210,9 @@ impl World {
     fn book(&mut self, run: &Run, job: usize, entity: usize) {
         let (id, check, limits, now) = (run.id, run.check, self.jobs[job].limits, self.now);
         let after = match run.finish {
-            Finish::Answer(answer) => guard::after(&check, &limits, answer, now),
-            Finish::Error => guard::failed(&check, &limits, false, now),
-            Finish::TimedOut => guard::failed(&check, &limits, true, now),
+            Finish::Answer(answer) => policy::after(&check, &limits, answer, now),
+            Finish::Error => policy::failed(&check, &limits, false, now),
+            Finish::TimedOut => policy::failed(&check, &limits, true, now),
             Finish::CancelsItself => After::End(Outcome::Cancelled),
             Finish::SchedulesItself(_) => After::End(Outcome::Replaced),
         };
@@ -227,7 +227,7 @@ impl World {
             }
         }
         if let Finish::SchedulesItself(t) = run.finish
-            && let Ok(slot) = guard::schedule(t, &limits, now)
+            && let Ok(slot) = policy::schedule(t, &limits, now)
         {
             self.insert(job, entity, slot, t.max(now), self.mono);
         }

@@ -6,7 +6,7 @@ use crate::scheduler::Worker;
 use crate::table::{Id, Table};
 use awty_core::limits::{Conflict, KeepHistory, OnConflict, OnMissed};
 use awty_core::slot::effective;
-use awty_core::{Caps, Limits, Mono, Outcome, Role, Time, Width, guard};
+use awty_core::{Caps, Limits, Mono, Outcome, Role, Time, Width, policy};
 use chrono::TimeDelta;
 use std::time::Duration;
 
@@ -140,7 +140,7 @@ impl World {
     /// Both clocks go on, no further than to the moment when the launcher wakes.
     fn time_passes(&mut self) {
         if !self.latch {
-            let longest = self.launcher_wakes.since(self.mono);
+            let longest = self.launcher_wakes.since(self.mono).as_micros() as i64;
             let some = if self.dice.one_in(2) { longest } else { self.dice.below(40_000) as i64 };
             self.pass(some.min(longest));
         }
@@ -159,7 +159,7 @@ impl World {
         let ahead = if self.dice.one_in(40) { 1_200_000 } else { 90_000 };
         let t = self.now + self.dice.millis(-30_000, ahead);
         let limits = self.jobs[job].limits;
-        let Ok(slot) = guard::schedule(t, &limits, self.now) else {
+        let Ok(slot) = policy::schedule(t, &limits, self.now) else {
             assert!(t - self.now > limits.max_horizon, "refused though within the horizon");
             self.ledger.tally.refused += 1;
             return;

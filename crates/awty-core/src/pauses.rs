@@ -1,0 +1,113 @@
+//! Checks that could not be run, and until when each is left alone.
+//!
+//! Invariant: a check that a client has locked is tried again within the longest wait of [`LOCKED_CHECK`](crate::backoff::LOCKED_CHECK);
+//! one that is left to the audit is not waited for.
+//! Does not: know why.
+
+use crate::inspections::AUDIT;
+use crate::{Mono, backoff};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// One check's pause.
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    until: Mono,
+    /// Times in a row that it was locked.
+    locked: u32,
+    slot: i64,
+    /// It has been looked for again since. If it was not there any more, so much the better.
+    over: bool,
+}
+
+/// All pauses, by the id of the check. A slot is a number that the caller orders by.
+#[derive(Debug, Default)]
+pub struct Pauses {
+    by_id: HashMap<i64, Pause>,
+}
+
+impl Pauses {
+    /// A client has it locked.
+    pub fn locked(&mut self, id: i64, slot: i64, now: Mono) {
+        let locked = self.by_id.get(&id).map_or(0, |pause| pause.locked);
+        let until = now.plus(backoff::LOCKED_CHECK.after(locked));
+        self.by_id.insert(id, Pause { until, locked: locked.saturating_add(1), slot, over: false });
+    }
+
+    /// Another suspect is in quarantine.
+    pub fn quarantine_is_taken(&mut self, id: i64, slot: i64, now: Mono) {
+        self.by_id.insert(id, Pause { until: now.plus(backoff::LOCKED_CHECK.after(0)), locked: 0, slot, over: false });
+    }
+
+    /// It waits for the audit.
+    pub fn left_to_audit(&mut self, id: i64, slot: i64, now: Mono) {
+        self.by_id.insert(id, Pause { until: now.plus(AUDIT), locked: 0, slot, over: false });
+    }
+
+    /// Is it left alone now?
+    pub fn is_resting(&self, id: i64, now: Mono) -> bool {
+        self.by_id.get(&id).is_some_and(|pause| pause.until > now)
+    }
+
+    /// A new pass begins: those that were looked for again are forgotten.
+    pub fn begin_pass(&mut self) {
+        self.by_id.retain(|_, pause| !pause.over);
+    }
+
+    /// How long until one of them can be tried, zero for now; and the first slot to go back to, where the time has come.
+    pub fn next(&mut self, now: Mono) -> Option<(Duration, Option<i64>)> {
+        let wait = self.by_id.values().filter(|pause| !pause.over).map(|pause| pause.until.since(now)).min()?;
+        let mut back_to: Option<i64> = None;
+        for pause in self.by_id.values_mut().filter(|pause| !pause.over && pause.until <= now) {
+            pause.over = true;
+            back_to = Some(back_to.map_or(pause.slot, |slot| slot.min(pause.slot)));
+        }
+        Some((wait, back_to))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Mono = Mono(5_000_000);
+
+    fn after_ms(ms: u64) -> Mono {
+        START.plus(Duration::from_millis(ms))
+    }
+
+    #[test]
+    fn a_locked_check_is_tried_again_more_and_more_slowly() {
+        let mut pauses = Pauses::default();
+        let mut now = START;
+        for wait in [250, 500, 1000, 2000, 2000, 2000] {
+            pauses.locked(1, 7, now);
+            assert!(pauses.is_resting(1, now));
+            assert_eq!(pauses.next(now), Some((Duration::from_millis(wait), None)));
+            now = now.plus(Duration::from_millis(wait));
+            assert!(!pauses.is_resting(1, now));
+            assert_eq!(pauses.next(now), Some((Duration::ZERO, Some(7))));
+            assert_eq!(pauses.next(now), None, "it is looked for once");
+        }
+    }
+
+    #[test]
+    fn the_first_slot_of_all_whose_time_has_come_is_gone_back_to() {
+        let mut pauses = Pauses::default();
+        pauses.locked(1, 9, START);
+        pauses.locked(2, 8, START);
+        pauses.left_to_audit(3, 1, START);
+        assert_eq!(pauses.next(after_ms(250)), Some((Duration::ZERO, Some(8))));
+        assert_eq!(pauses.next(after_ms(250)), Some((AUDIT - Duration::from_millis(250), None)));
+    }
+
+    #[test]
+    fn one_that_was_run_is_forgotten_with_the_next_pass() {
+        let mut pauses = Pauses::default();
+        pauses.locked(1, 9, START);
+        pauses.next(after_ms(250));
+        pauses.begin_pass();
+        pauses.locked(1, 9, after_ms(300));
+        assert_eq!(pauses.next(after_ms(300)).map(|(wait, _)| wait), Some(Duration::from_millis(250)));
+    }
+}

@@ -1,0 +1,57 @@
+-- awty, part 2: jobs.
+--
+-- Names are text COLLATE "C": their order then depends on no locale, so that no upgrade of the operating system can
+-- corrupt an index. Roles are regrole, which follows a renamed role and which pg_upgrade keeps; there is no column of
+-- type regproc or regprocedure, which would stop pg_upgrade. There are no foreign keys between the tables: a check is
+-- scheduled without touching the row of its job, so that two sessions never meet there.
+
+-- What is registered. One row per job.
+CREATE TABLE awty.job (
+    name            text COLLATE "C" NOT NULL,
+    function_schema text COLLATE "C" NOT NULL,
+    function_name   text COLLATE "C" NOT NULL,
+    role            regrole NOT NULL,
+    set_based       boolean NOT NULL,
+    slot            interval,
+    timeout         interval NOT NULL,
+    max_checks      integer NOT NULL,
+    max_horizon     interval NOT NULL,
+    max_attempts    integer NOT NULL,
+    retry_after     interval NOT NULL,
+    on_missed       text COLLATE "C" NOT NULL,
+    max_lateness    interval,
+    keep_history    text COLLATE "C" NOT NULL,
+    allowed         regrole[] NOT NULL DEFAULT '{}',
+    paused          boolean NOT NULL DEFAULT false,
+    resumed_at      timestamptz,
+    registered_by   regrole NOT NULL,
+    registered_at   timestamptz NOT NULL,
+    CONSTRAINT job_pkey PRIMARY KEY (name),
+    CONSTRAINT job_name_is_1_to_63_bytes CHECK (pg_catalog.octet_length(name) BETWEEN 1 AND 63),
+    CONSTRAINT job_on_missed_is_known CHECK (on_missed IN ('run', 'next_slot', 'skip')),
+    CONSTRAINT job_keep_history_is_known CHECK (keep_history IN ('all', 'ran', 'none'))
+);
+
+-- The jobs of a role, for its workers.
+CREATE INDEX job_role_idx ON awty.job (role);
+
+COMMENT ON TABLE awty.job IS 'What is registered: one row per job; awty.register() and awty.alter() write it';
+COMMENT ON COLUMN awty.job.name IS 'Name of the job, 1 to 63 bytes';
+COMMENT ON COLUMN awty.job.function_schema IS 'Schema of its function';
+COMMENT ON COLUMN awty.job.function_name IS 'Name of its function; looked up again, with its exact signature, at each run';
+COMMENT ON COLUMN awty.job.role IS 'Runs as this role, with its rights and no more';
+COMMENT ON COLUMN awty.job.set_based IS 'The function takes an array of checks and answers with an array of times';
+COMMENT ON COLUMN awty.job.slot IS 'A coarser slot for this job, a multiple of awty.slot; NULL: awty.slot';
+COMMENT ON COLUMN awty.job.timeout IS 'Time of one run, 1 ms to 1 day; then it is cancelled, and ended if it ignores that';
+COMMENT ON COLUMN awty.job.max_checks IS 'Checks in all, 1 to 1000000; asking for more ends a check as exhausted';
+COMMENT ON COLUMN awty.job.max_horizon IS 'Furthest ahead that a check may lie, 1 s to 36525 days';
+COMMENT ON COLUMN awty.job.max_attempts IS 'Failed runs in a row, 1 to 1000, before a check ends as failed or timed_out';
+COMMENT ON COLUMN awty.job.retry_after IS 'Wait after a failed run, 1 ms to 366 days, doubled each time, at slots';
+COMMENT ON COLUMN awty.job.on_missed IS 'A slot that passed while nothing could run: run it late, move it to the next_slot, or skip it (ends as missed)';
+COMMENT ON COLUMN awty.job.max_lateness IS 'A check later than this ends as expired instead of running, 1 us to 36525 days; NULL: never';
+COMMENT ON COLUMN awty.job.keep_history IS 'Which finished checks are archived: all, those that ran at least once, or none';
+COMMENT ON COLUMN awty.job.allowed IS 'Roles that may schedule the job, besides members of its own; see awty.allow()';
+COMMENT ON COLUMN awty.job.paused IS 'No runs until awty.resume()';
+COMMENT ON COLUMN awty.job.resumed_at IS 'When it was last resumed; slots before that were missed';
+COMMENT ON COLUMN awty.job.registered_by IS 'Who registered it';
+COMMENT ON COLUMN awty.job.registered_at IS 'When it was registered';

@@ -1,0 +1,52 @@
+-- awty, part 3: checks.
+
+-- What is pending, and nothing else. One row per check.
+CREATE TABLE awty.future_job (
+    id              bigint GENERATED ALWAYS AS IDENTITY,
+    job             text COLLATE "C" NOT NULL,
+    entity_name     text COLLATE "C" NOT NULL,
+    entity_key      text COLLATE "C" NOT NULL,
+    args            jsonb,
+    first_check_at  timestamptz NOT NULL,
+    next_check_at   timestamptz NOT NULL,
+    check_count     integer NOT NULL DEFAULT 0,
+    attempt         integer NOT NULL DEFAULT 0,
+    held            boolean NOT NULL DEFAULT false,
+    scheduled_by    regrole NOT NULL,
+    scheduled_at    timestamptz NOT NULL,
+    CONSTRAINT future_job_pkey PRIMARY KEY (id),
+    -- In this order the index also finds all checks of an entity, for awty.cancel() without a job. The name comes first because
+    -- PostgreSQL then fills pages better with keys that count up.
+    CONSTRAINT future_job_one_per_job_and_entity UNIQUE (entity_name, entity_key, job),
+    CONSTRAINT future_job_entity_name_is_1_to_255_bytes CHECK (pg_catalog.octet_length(entity_name) BETWEEN 1 AND 255),
+    CONSTRAINT future_job_entity_key_is_1_to_1024_bytes CHECK (pg_catalog.octet_length(entity_key) BETWEEN 1 AND 1024),
+    CONSTRAINT future_job_next_is_not_before_first CHECK (next_check_at >= first_check_at),
+    CONSTRAINT future_job_counts_are_not_negative CHECK (check_count >= 0 AND attempt >= 0)
+) WITH (
+    -- Rows come and go all day, so vacuum early and without pauses.
+    autovacuum_vacuum_scale_factor = 0.01,
+    autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_insert_scale_factor = 0.2,
+    autovacuum_vacuum_cost_delay = 0
+);
+
+-- What is due, job by job: the order in which workers read.
+CREATE INDEX future_job_due_idx ON awty.future_job (job, next_check_at, id) WHERE NOT held;
+
+-- What is held: next to nothing, and found at once.
+CREATE INDEX future_job_held_idx ON awty.future_job (id) WHERE held;
+
+COMMENT ON TABLE awty.future_job IS 'What is pending, and nothing else: one row per check; a job function is given its row';
+COMMENT ON COLUMN awty.future_job.id IS 'Number of the check, never used again, also not by the check that replaces this one';
+COMMENT ON COLUMN awty.future_job.job IS 'Name of the job that asks';
+COMMENT ON COLUMN awty.future_job.entity_name IS 'What is asked about, usually a table; 1 to 255 bytes';
+COMMENT ON COLUMN awty.future_job.entity_key IS 'Which one, usually its primary key as text; 1 to 1024 bytes';
+COMMENT ON COLUMN awty.future_job.args IS 'Passed through to the function; at most 1 MB';
+COMMENT ON COLUMN awty.future_job.first_check_at IS 'The first slot; never changes';
+COMMENT ON COLUMN awty.future_job.next_check_at IS 'The slot at which the check is due';
+COMMENT ON COLUMN awty.future_job.check_count IS 'Checks done before this one';
+COMMENT ON COLUMN awty.future_job.attempt IS 'Failed runs in a row';
+COMMENT ON COLUMN awty.future_job.held IS 'Not run until awty.release(): it was running each time the server went down, awty.max_crashes times';
+COMMENT ON COLUMN awty.future_job.scheduled_by IS 'Who scheduled it';
+COMMENT ON COLUMN awty.future_job.scheduled_at IS 'When it was scheduled';
+COMMENT ON SEQUENCE awty.future_job_id_seq IS 'Numbers of checks';

@@ -1,0 +1,65 @@
+//! Calls that name an entity, and perhaps a job, and mean one pending check.
+//!
+//! Invariant: a check of a job that is none of the caller's business does not exist.
+//! Does not: lock anything.
+
+use super::args::{Args, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB};
+use super::rights;
+use crate::error::{Error, Label, Result};
+use crate::pg::text::Text;
+use crate::store::future_job;
+use crate::store::job::{self, Job};
+
+/// What a check asks about.
+pub struct Entity {
+    pub name: Text,
+    pub key: Text,
+}
+
+impl Entity {
+    /// The first two arguments.
+    pub fn of(args: &Args) -> Result<Self> {
+        Ok(Self {
+            name: args.name(0, "entity_name", MAX_ENTITY_NAME)?,
+            key: args.name(1, "entity_key", MAX_ENTITY_KEY)?,
+        })
+    }
+
+    /// For an error.
+    pub fn label(&self) -> Label {
+        Label { name: self.name.to_string(), key: self.key.to_string() }
+    }
+
+    /// The jobs with a pending check of this entity that `may` lets the caller know of.
+    pub fn jobs(&self, may: impl Fn(&Job) -> bool) -> Vec<Job> {
+        future_job::jobs_of_entity(self.name.datum(), self.key.datum())
+            .iter()
+            .filter_map(|name| job::find(name)?.ok())
+            .filter(may)
+            .collect()
+    }
+
+    /// The job of the one check of this entity whose job's role the caller is a member of: the third argument says of which job, and may
+    /// be left out where there is one only.
+    pub fn own_job(&self, args: &Args, function: &'static str) -> Result<Job> {
+        if let Some(name) = args.optional_name(2, "job", MAX_JOB)? {
+            let job = rights::job(&name)?;
+            return if rights::owns(&job) { Ok(job) } else { Err(self.missing(Some(&name))) };
+        }
+        let mut jobs = self.jobs(rights::owns);
+        match jobs.len() {
+            0 => Err(self.missing(None)),
+            1 => Ok(jobs.remove(0)),
+            _ => Err(Error::ManyChecks {
+                entity: self.label(),
+                jobs: jobs.iter().map(|job| job.name.to_string()).collect(),
+                function,
+            }),
+        }
+    }
+
+    /// There is no such check, as far as the caller may know.
+    pub fn missing(&self, job: Option<&Text>) -> Error {
+        Error::NoCheck { entity: self.label(), job: job.map(ToString::to_string) }
+    }
+}

@@ -1,0 +1,342 @@
+//! What each refusal says.
+//!
+//! Invariant: each has a hint; the match is complete, so that a new error cannot be without one.
+//! Does not: decide when to refuse.
+
+use super::Error;
+use crate::version;
+use awty_core::versions::Unserved;
+use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
+
+/// What PostgreSQL reports of an error.
+pub struct Words {
+    pub code: Code,
+    pub message: String,
+    pub detail: Option<String>,
+    pub hint: String,
+}
+
+fn say(code: Code, message: impl Into<String>, hint: impl Into<String>) -> Words {
+    Words { code, message: message.into(), detail: None, hint: hint.into() }
+}
+
+impl Words {
+    fn detail(self, detail: impl Into<String>) -> Self {
+        Self { detail: Some(detail.into()), ..self }
+    }
+}
+
+/// The head of a job function, for hints.
+fn head(function: &str, set_based: bool) -> String {
+    let array = array(set_based);
+    format!("CREATE FUNCTION {function}(awty.future_job{array}) RETURNS timestamptz{array} …")
+}
+
+fn array(set_based: bool) -> &'static str {
+    if set_based { "[]" } else { "" }
+}
+
+/// As a string constant, for hints.
+fn quote(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// As a quoted identifier, for hints.
+fn ident(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+impl Error {
+    /// The one list of SQLSTATEs, messages, details and hints.
+    pub(super) fn words(&self) -> Words {
+        match self {
+            Error::NotPreloaded => say(
+                Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "awty must be loaded by \"shared_preload_libraries\"",
+                "Add shared_preload_libraries = 'awty' to postgresql.conf and restart the server.",
+            ),
+            Error::Unserved { installed, unserved } => say(
+                Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!(
+                    "extension \"awty\" is installed in version \"{installed}\", which its library {} does not serve",
+                    version::LIBRARY
+                ),
+                match unserved {
+                    Unserved::Older => "ALTER EXTENSION awty UPDATE;",
+                    Unserved::Newer => "Restart the server, which still has the library of before in memory.",
+                },
+            ),
+            Error::Standby { function } => say(
+                Code::ERRCODE_READ_ONLY_SQL_TRANSACTION,
+                format!("cannot execute {function} during recovery"),
+                "Schedule on the primary server.",
+            ),
+            Error::ReadOnly { function } => say(
+                Code::ERRCODE_READ_ONLY_SQL_TRANSACTION,
+                format!("cannot execute {function} in a read-only transaction"),
+                "BEGIN READ WRITE; starts a transaction that may write.",
+            ),
+            Error::Restricted { function } => say(
+                Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("cannot execute {function} within a security-restricted operation"),
+                "Call it from a trigger or from the application.",
+            )
+            .detail("Index expressions, materialized views and maintenance commands must have no such effects."),
+            Error::NotTrigger { function } => say(
+                Code::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+                format!("{function} was not called by a trigger"),
+                "PostgreSQL calls it when \"awty.job\" changes.",
+            ),
+            Error::Null { argument } => say(
+                Code::ERRCODE_NULL_VALUE_NOT_ALLOWED,
+                format!("argument \"{argument}\" must not be null"),
+                format!("Give \"{argument}\" a value."),
+            ),
+            Error::Empty { argument } => say(
+                Code::ERRCODE_INVALID_NAME,
+                format!("argument \"{argument}\" must not be empty"),
+                format!("Give \"{argument}\" a value."),
+            ),
+            Error::TooLong { argument, max } => say(
+                Code::ERRCODE_NAME_TOO_LONG,
+                format!("argument \"{argument}\" must not be longer than {max} bytes"),
+                format!("Use a shorter \"{argument}\"."),
+            ),
+            Error::ArgsTooLarge { max } => say(
+                Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                format!("argument \"args\" must not be larger than {max} bytes"),
+                "Pass a key, and let the job look the rest up.",
+            ),
+            Error::AtOrAfter { both } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                if *both {
+                    "arguments \"at\" and \"after\" cannot be used together"
+                } else {
+                    "one of the arguments \"at\" and \"after\" is required"
+                },
+                "SELECT awty.schedule('orders', '42', 'unshipped', after => '3 hours');",
+            ),
+            Error::OutOfRange { argument } => say(
+                Code::ERRCODE_DATETIME_FIELD_OVERFLOW,
+                format!("argument \"{argument}\" is out of range"),
+                "Use a finite time; checks may lie as far ahead as the job's \"max_horizon\".",
+            ),
+            Error::DurationOutOfRange { argument } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("argument \"{argument}\" is out of range"),
+                "Use a shorter interval.",
+            ),
+            Error::Negative { argument } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("argument \"{argument}\" must not be negative"),
+                "Use a positive interval; a past \"at\" means the next slot.",
+            ),
+            Error::TooFar { job, time, max_horizon } => say(
+                Code::ERRCODE_DATETIME_FIELD_OVERFLOW,
+                format!("time {} is too far ahead for job \"{job}\"", time.format("%Y-%m-%d %H:%M:%S%:z")),
+                format!("SELECT awty.alter({}, max_horizon => '10 years');", quote(job)),
+            )
+            .detail(format!("The job's \"max_horizon\" is {max_horizon}.")),
+            Error::UnknownJob { job, nearest } => say(
+                Code::ERRCODE_UNDEFINED_OBJECT,
+                format!("job \"{job}\" does not exist"),
+                match nearest {
+                    Some(nearest) => format!("Did you mean \"{nearest}\"?"),
+                    None => format!("SELECT awty.register({}, 'schema.function');", quote(job)),
+                },
+            ),
+            Error::JobExists { job } => say(
+                Code::ERRCODE_DUPLICATE_OBJECT,
+                format!("job \"{job}\" already exists"),
+                format!("SELECT awty.alter({}, …); changes its options.", quote(job)),
+            ),
+            Error::NotAllowed { job, role } => say(
+                Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("permission denied for job \"{job}\""),
+                format!("A member of the job's role can say: SELECT awty.allow({}, {});", quote(job), quote(role)),
+            ),
+            Error::NotOwner { job } => say(
+                Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("permission denied for job \"{job}\""),
+                "Ask a member of the job's role, or a superuser.",
+            )
+            .detail("Only members of the job's role may change it."),
+            Error::Option { message } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                message.clone(),
+                "SELECT * FROM awty.job; shows the options of each job.",
+            ),
+            Error::Choice { argument, value, choices } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("invalid value for argument \"{argument}\": \"{value}\""),
+                format!("Use one of: {choices}."),
+            ),
+            Error::Slot { message, server } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                message.clone(),
+                format!("Use a multiple of {server} seconds that divides a day."),
+            ),
+            Error::UnknownOption { option } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("option \"{option}\" does not exist or has no default"),
+                "The options are slot, timeout, max_checks, max_horizon, max_attempts, retry_after, on_missed, max_lateness \
+                 and keep_history.",
+            ),
+            Error::FunctionName { function } => say(
+                Code::ERRCODE_INVALID_NAME,
+                format!("invalid function name \"{function}\""),
+                "Give the name only, with its schema, such as 'shop.unshipped'.",
+            ),
+            Error::FunctionMissing { function, set_based } => say(
+                Code::ERRCODE_UNDEFINED_FUNCTION,
+                format!("function {function}(awty.future_job{}) does not exist", array(*set_based)),
+                head(function, *set_based),
+            ),
+            Error::NotAFunction { function } => say(
+                Code::ERRCODE_WRONG_OBJECT_TYPE,
+                format!("{function} is not a plain function"),
+                head(function, false),
+            ),
+            Error::WrongResult { function, set_based } => say(
+                Code::ERRCODE_INVALID_FUNCTION_DEFINITION,
+                format!("function {function} must return timestamptz{}", array(*set_based)),
+                head(function, *set_based),
+            ),
+            Error::Ambiguous { function } => say(
+                Code::ERRCODE_AMBIGUOUS_FUNCTION,
+                format!("function {function} takes both awty.future_job and awty.future_job[]"),
+                format!("DROP FUNCTION {function}(awty.future_job[]); or the other one."),
+            ),
+            Error::OfJob { job, error } => {
+                let words = error.words();
+                Words { message: format!("job \"{job}\" cannot run: {}", words.message), ..words }
+            }
+            Error::TemporaryFunction { function } => say(
+                Code::ERRCODE_INVALID_FUNCTION_DEFINITION,
+                format!("function {function} is temporary"),
+                "Create it in a schema that other sessions see.",
+            ),
+            Error::NoExecute { function, role } => say(
+                Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("permission denied for function {function} as role \"{role}\""),
+                format!("GRANT EXECUTE ON FUNCTION {function} TO {};", ident(role)),
+            ),
+            Error::NoUsage { schema, role } => say(
+                Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("permission denied for schema {schema} as role \"{role}\""),
+                format!("GRANT USAGE ON SCHEMA {} TO {};", ident(schema), ident(role)),
+            ),
+            Error::Untrusted { function, role } => say(
+                Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("role \"{role}\" runs only functions that a superuser owns, and {function} is not one"),
+                format!(
+                    "Register the job with run_as => an ordinary role, or ALTER FUNCTION {function} OWNER TO a superuser."
+                ),
+            )
+            .detail(
+                "A superuser, or a role with BYPASSRLS, CREATEROLE, REPLICATION or a predefined role, would lend its rights \
+                 to whoever may change the function.",
+            ),
+            Error::ForeignFunction { function, owner, role } => say(
+                Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("function {function} belongs to role \"{owner}\""),
+                format!("ALTER FUNCTION {function} OWNER TO {};", ident(role)),
+            )
+            .detail(format!(
+                "It would run with the rights of role \"{role}\", which runs functions of its own, of roles that it is a \
+                 member of, of superusers and of who registered the job."
+            )),
+            Error::TooManyJobs { role, max } => say(
+                Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                format!("role \"{role}\" cannot have more than {max} jobs"),
+                "One job serves any number of entities: pass what differs in the check's key or arguments.",
+            ),
+            Error::JobBusy { job } => say(
+                Code::ERRCODE_LOCK_NOT_AVAILABLE,
+                format!("job \"{job}\" is being changed by another transaction"),
+                "Try again; SELECT * FROM pg_prepared_xacts; shows transactions that wait to be committed.",
+            ),
+            Error::UnknownRole { role } => say(
+                Code::ERRCODE_UNDEFINED_OBJECT,
+                format!("role \"{role}\" does not exist"),
+                "SELECT rolname FROM pg_roles; lists the roles.",
+            ),
+            Error::NotMember { role, caller } => say(
+                Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("must be able to SET ROLE \"{role}\""),
+                format!("GRANT {} TO {};", ident(role), ident(caller)),
+            ),
+            Error::NoLogin { role } => say(
+                Code::ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
+                format!("role \"{role}\" is not permitted to log in"),
+                format!("ALTER ROLE {} LOGIN;", ident(role)),
+            ),
+            Error::NoConnect { role, database } => say(
+                Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("role \"{role}\" may not connect to database \"{database}\""),
+                format!("GRANT CONNECT ON DATABASE {} TO {};", ident(database), ident(role)),
+            ),
+            Error::AlreadyPending { job, entity, id } => say(
+                Code::ERRCODE_UNIQUE_VIOLATION,
+                format!("a check of job \"{job}\" is already pending for {entity}"),
+                "Use on_conflict => 'replace', 'keep', 'earliest' or 'latest'.",
+            )
+            .detail(format!("It is check {id}.")),
+            Error::Contended { job, entity } => say(
+                Code::ERRCODE_T_R_SERIALIZATION_FAILURE,
+                format!("the check of job \"{job}\" for {entity} kept changing"),
+                "Try the transaction again.",
+            ),
+            Error::NoCheck { entity, job } => say(
+                Code::ERRCODE_UNDEFINED_OBJECT,
+                match job {
+                    None => format!("no check is pending for {entity}"),
+                    Some(job) => format!("no check of job \"{job}\" is pending for {entity}"),
+                },
+                "SELECT entity_name, entity_key, job FROM awty.future_job; lists the pending checks.",
+            ),
+            Error::ManyChecks { entity, jobs, function } => say(
+                Code::ERRCODE_CARDINALITY_VIOLATION,
+                format!("more than one check is pending for {entity}"),
+                format!(
+                    "SELECT {function}({}, {}, {});",
+                    quote(&entity.name),
+                    quote(&entity.key),
+                    quote(jobs.first().map_or("", String::as_str))
+                ),
+            )
+            .detail(format!("The jobs are {}.", jobs.iter().map(|job| ident(job)).collect::<Vec<_>>().join(", "))),
+            Error::NotHeld { entity, job } => say(
+                Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("the check of job \"{job}\" for {entity} is not held"),
+                "SELECT entity_name, entity_key, job FROM awty.future_job WHERE held; lists the checks to release.",
+            ),
+            Error::NotDatabaseOwner { database } => say(
+                Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("must be owner of database \"{database}\""),
+                "Ask the owner of the database, or a superuser.",
+            ),
+            Error::BrokenJob { job, message } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("job \"{job}\" has an invalid row in awty.job"),
+                format!("A superuser can say: SELECT awty.unregister({}); and then it can be registered again.", quote(job)),
+            )
+            .detail(format!("It cannot be used: {message}.")),
+            Error::Altered { table } => say(
+                Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("awty cannot work with {table} as it has been altered"),
+                format!("Drop the rule or trigger on {table} that suppresses awty's statements."),
+            ),
+            Error::AnswerOutOfRange { job } => say(
+                Code::ERRCODE_DATETIME_FIELD_OVERFLOW,
+                format!("job \"{job}\" answered with a time that is out of range"),
+                "Answer NULL when there is nothing more to check.",
+            ),
+            Error::AnswerCount { job, checks, answers } => say(
+                Code::ERRCODE_ARRAY_ELEMENT_ERROR,
+                format!("job \"{job}\" gave {answers} answers to {checks} checks"),
+                "Answer one time, or NULL, for each check, in the order of the checks.",
+            ),
+        }
+    }
+}

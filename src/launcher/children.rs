@@ -1,0 +1,223 @@
+//! The processes that the launcher has started: workers in their workers, and maintainers.
+//!
+//! Invariant: an entry that was reserved for a worker which never came is freed again; no more than [`MAINTAINERS`] inspection
+//! databases at once; a server without room for another process is asked again after a growing while, and said so once.
+//! Does not: decide whom to start (see `awty_core::plan`).
+
+use crate::failpoint::failpoint;
+use crate::pg::catalog::{self, CannotConnect};
+use crate::pg::process::{self, Assignment};
+use crate::shmem::{self, Occupancy, Trouble};
+use awty_core::Mono;
+use awty_core::backoff::NO_PROCESS;
+use pgrx::pg_sys;
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+/// So many databases are inspected at once.
+const MAINTAINERS: usize = 2;
+/// A role that cannot connect is looked at again after this.
+const CANNOT_CONNECT: Duration = Duration::from_secs(5);
+/// An entry that a former launcher reserved, or a turn that ended in an error, is freed when nobody has come for so long. A worker
+/// that comes later finds it taken, and leaves.
+const STALE: Duration = Duration::from_secs(10);
+
+#[derive(Default)]
+pub struct Children {
+    /// Seats that this launcher has reserved, by number, with their generations.
+    coming: HashMap<usize, (u64, Handle)>,
+    maintainers: Vec<(pg_sys::Oid, Handle)>,
+    returned: Vec<pg_sys::Oid>,
+    /// When to ask for another process, and how often in a row there was none; `None` while the server has room.
+    no_room: Option<(Mono, u32)>,
+    /// Has the log been told that all places are taken?
+    said_no_place: bool,
+    /// Roles of which it has been said that they cannot connect.
+    said: HashSet<(pg_sys::Oid, pg_sys::Oid)>,
+}
+
+/// A process that was asked for. Its memory belongs to the launcher's longest-lived context and is freed with the handle.
+struct Handle(*mut pg_sys::BackgroundWorkerHandle);
+
+impl Handle {
+    fn has_ended(&self) -> bool {
+        let mut pid = 0;
+        // SAFETY: a handle of a process that this one has registered.
+        let status = unsafe { pg_sys::GetBackgroundWorkerPid(self.0, &mut pid) };
+        status == pg_sys::BgwHandleStatus::BGWH_STOPPED
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: allocated by RegisterDynamicBackgroundWorker, and not used after this.
+        unsafe { pg_sys::pfree(self.0.cast()) };
+    }
+}
+
+impl Children {
+    /// Takes note of who has come, and who never will.
+    pub fn reap(&mut self, mono: Mono) {
+        self.coming.retain(|&index, (generation, handle)| {
+            let ended = handle.has_ended();
+            shmem::write(|shared| {
+                let entry = &mut shared.workers[index];
+                if ended {
+                    entry.free_if_starting(*generation);
+                }
+                entry.occupancy() == Occupancy::Starting && entry.generation == *generation
+            })
+        });
+        shmem::write(|shared| {
+            for entry in shared.workers.iter_mut().filter(|entry| mono >= entry.asked_at.plus(STALE)) {
+                entry.free_if_starting(entry.generation);
+            }
+        });
+        let returned = &mut self.returned;
+        self.maintainers.retain(|(database, handle)| {
+            let ended = handle.has_ended();
+            if ended {
+                returned.push(*database);
+            }
+            !ended
+        });
+    }
+
+    /// The databases whose inspections are over since the last call.
+    pub fn returned(&mut self) -> Vec<pg_sys::Oid> {
+        std::mem::take(&mut self.returned)
+    }
+
+    /// Is a maintainer there now?
+    pub fn is_inspecting(&self, database: pg_sys::Oid) -> bool {
+        self.maintainers.iter().any(|(inspected, _)| *inspected == database)
+    }
+
+    /// Sends a maintainer to a database; `false` if there is none to send now.
+    pub fn start_maintainer(&mut self, database: pg_sys::Oid, mono: Mono) -> bool {
+        if self.maintainers.len() >= MAINTAINERS {
+            return false;
+        }
+        let assignment = Assignment { database, role: pg_sys::InvalidOid, entry: u32::MAX, generation: 0 };
+        match start(c"awty maintainer", c"awty_maintainer_main", assignment) {
+            Some(handle) => {
+                self.maintainers.push((database, handle));
+                true
+            }
+            None => {
+                self.ask_again_at(mono);
+                shmem::write(|shared| {
+                    if let Some(line) = shared.database_or_new(database) {
+                        line.trouble = Trouble::NoWorkerSlot;
+                    }
+                });
+                false
+            }
+        }
+    }
+
+    /// Starts a worker for a role, or parks the role for a while.
+    pub fn start_worker(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) {
+        if process::is_database_wanted(database) {
+            park(database, role, mono.plus(NO_PROCESS.after(0)), None);
+            return;
+        }
+        match catalog::can_connect(database, role) {
+            Ok(()) => {
+                self.said.remove(&(database, role));
+            }
+            Err(CannotConnect::NoDatabase) => {
+                shmem::write(|shared| shared.forget_database(database));
+                return;
+            }
+            Err(why) => {
+                self.say_cannot_connect(database, role, why);
+                park(database, role, mono.plus(CANNOT_CONNECT), Some(Trouble::RoleCannotConnect));
+                return;
+            }
+        }
+        let Some((index, generation)) = reserve(database, role, mono) else {
+            if !std::mem::replace(&mut self.said_no_place, true) {
+                crate::error::log::no_place();
+            }
+            park(database, role, mono.plus(NO_PROCESS.after(0)), Some(Trouble::NoPlace));
+            return;
+        };
+        self.said_no_place = false;
+        let assignment = Assignment { database, role, entry: u32::try_from(index).unwrap_or(u32::MAX), generation };
+        failpoint!("launcher.before_start");
+        match start(c"awty worker", c"awty_worker_main", assignment) {
+            Some(handle) => {
+                self.no_room = None;
+                self.coming.insert(index, (generation, handle));
+                failpoint!("launcher.started");
+            }
+            None => {
+                shmem::write(|shared| shared.workers[index].free());
+                park(database, role, self.ask_again_at(mono), Some(Trouble::NoWorkerSlot));
+            }
+        }
+    }
+
+    /// The server had no room for another process. Says so once, and says when to ask again: whoever finds none meanwhile
+    /// waits for the same moment, so that no role's wait grows with the number of the others.
+    fn ask_again_at(&mut self, mono: Mono) -> Mono {
+        let failures = match self.no_room {
+            Some((at, _)) if at > mono => return at,
+            Some((_, failures)) => failures.saturating_add(1),
+            None => {
+                crate::error::log::no_room();
+                0
+            }
+        };
+        let at = mono.plus(NO_PROCESS.after(failures));
+        self.no_room = Some((at, failures));
+        at
+    }
+
+    fn say_cannot_connect(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, why: CannotConnect) {
+        if self.said.insert((database, role)) {
+            crate::error::log::cannot_connect(&catalog::role_label(role), database.to_u32(), why);
+        }
+    }
+}
+
+/// Nothing is started for a role before that moment.
+fn park(database: pg_sys::Oid, role: pg_sys::Oid, until: Mono, trouble: Option<Trouble>) {
+    shmem::write(|shared| {
+        if let Some(line) = shared.role_mut(database, role) {
+            line.parked_until = Some(until);
+        }
+        if let (Some(trouble), Some(line)) = (trouble, shared.database_mut(database)) {
+            line.trouble = trouble;
+        }
+    });
+}
+
+/// Finds a free entry for a worker of a role.
+fn reserve(database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<(usize, u64)> {
+    shmem::write(|shared| {
+        let index = shared.reserve(database, role, mono)?;
+        shared.served += 1;
+        let served = shared.served;
+        if let Some(line) = shared.role_mut(database, role) {
+            line.last_served = served;
+            line.parked_until = None;
+        }
+        Some((index, shared.workers[index].generation))
+    })
+}
+
+/// Asks the postmaster for a process.
+fn start(name: &std::ffi::CStr, function: &std::ffi::CStr, assignment: Assignment) -> Option<Handle> {
+    let mut worker = process::describe(name, function, pg_sys::BGW_NEVER_RESTART, Some(assignment));
+    let mut handle = std::ptr::null_mut();
+    // SAFETY: the description is copied; the handle is allocated where it lives as long as this process.
+    unsafe {
+        let previous = pg_sys::MemoryContextSwitchTo(pg_sys::TopMemoryContext);
+        let started = pg_sys::RegisterDynamicBackgroundWorker(&mut worker, &mut handle);
+        pg_sys::MemoryContextSwitchTo(previous);
+        // Lazily: a handle that is dropped frees its memory, and there is none.
+        started.then(|| Handle(handle))
+    }
+}

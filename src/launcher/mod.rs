@@ -1,0 +1,217 @@
+//! The launcher: one process that sleeps until the earliest slot, starts workers and maintainers, and watches the runs.
+//!
+//! It is connected to no database, so it blocks nobody, and holds nothing that the tables do not hold.
+//!
+//! Invariant: an error of a turn never ends the launcher; each turn answers signals, so it never blocks DROP DATABASE
+//! either. It sleeps a second at the most, so that a jump of the clock strands no slot.
+//! Does not: read a table of awty, or run anything.
+
+mod children;
+mod database_cache;
+mod databases;
+
+use crate::failpoint::failpoint;
+use crate::pg::transaction::{Verdict, transaction};
+use crate::pg::{clock, process};
+use crate::settings;
+use crate::shmem::{self, NEVER, Occupancy, State, Trouble};
+use awty_core::{Caps, Mono, Plan, Role, Time, plan};
+use children::Children;
+use chrono::TimeDelta;
+use databases::Databases;
+use pgrx::{pg_guard, pg_sys};
+use std::collections::HashSet;
+use std::time::Duration;
+
+/// A worker is started so long before its slot, to be connected in time.
+pub const LEAD: TimeDelta = TimeDelta::milliseconds(100);
+/// After an error of a turn.
+const AFTER_ERROR: Duration = Duration::from_secs(1);
+
+/// Registers the launcher. Called from `_PG_init`, and only while the server starts.
+pub fn register() {
+    let mut worker = process::describe(c"awty launcher", c"awty_launcher_main", 1, None);
+    // SAFETY: copied by PostgreSQL.
+    unsafe { pg_sys::RegisterBackgroundWorker(&mut worker) };
+}
+
+/// The process's main function.
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn awty_launcher_main(_argument: pg_sys::Datum) {
+    process::listen_to_signals();
+    // SAFETY: no database and no role: shared catalogs only. The callback takes no argument.
+    unsafe {
+        pg_sys::BackgroundWorkerInitializeConnectionByOid(pg_sys::InvalidOid, pg_sys::InvalidOid, 0);
+        pg_sys::on_shmem_exit(Some(at_exit), pg_sys::Datum::from(0));
+        shmem::launcher_is(&raw mut (*pg_sys::MyProc).procLatch);
+    }
+    let mut launcher =
+        Launcher { databases: Databases::new(), children: Children::default(), enabled: None, stuck: HashSet::new() };
+    process::report(None);
+    loop {
+        process::answer_signals();
+        // Each turn has a transaction for its questions to the shared catalogs.
+        let wait = transaction(|| Verdict::Commit(launcher.turn())).unwrap_or_else(|failure| {
+            pgrx::log!("awty: the launcher met an error and goes on: {} ({})", failure.message, failure.sqlstate);
+            AFTER_ERROR
+        });
+        process::wait(wait);
+    }
+}
+
+#[pg_guard]
+extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {
+    shmem::launcher_is(std::ptr::null_mut());
+}
+
+struct Launcher {
+    databases: Databases,
+    children: Children,
+    /// Was awty enabled at the last turn?
+    enabled: Option<bool>,
+    /// Processes with runs that nothing stops, of which the log has been told.
+    stuck: HashSet<i32>,
+}
+
+impl Launcher {
+    /// Does what is to be done now, and says how long to sleep.
+    fn turn(&mut self) -> Duration {
+        let (now, mono) = (clock::now(), clock::mono());
+        // Whoever posts from here on cannot know what this turn still sees, and wakes the next one.
+        shmem::launcher_sleeps_until(NEVER);
+        self.children.reap(mono);
+        failpoint!("launcher.turn");
+        let watch = watch(mono);
+        self.tell_of_stuck_runs(mono);
+        self.note_enabled(now);
+        if !settings::enabled() {
+            return watch;
+        }
+        let inspections = self.databases.inspect(&mut self.children, mono);
+        let plan = self.start_workers(now, mono);
+        let wait = plan.wake_in.min(watch).min(inspections);
+        shmem::launcher_sleeps_until(clock::to_timestamp(now + TimeDelta::from_std(wait).unwrap_or(LEAD) + LEAD));
+        wait
+    }
+
+    /// What fell due while awty was disabled was missed. Nothing is missed because the clock was set back.
+    fn note_enabled(&mut self, now: Time) {
+        let enabled = settings::enabled();
+        let just_enabled = self.enabled == Some(false) && enabled;
+        self.enabled = Some(enabled);
+        let now = clock::to_timestamp(now);
+        shmem::write(|shared| {
+            for line in shared.databases.iter_mut().filter(|line| line.state == State::Ready) {
+                line.able_since = if just_enabled { now } else { line.able_since.min(now) };
+            }
+        });
+        if just_enabled {
+            self.databases.inspect_all();
+        }
+    }
+
+    /// Says in the log, once, and in `awty.status`, while it lasts, which processes go on with runs that nothing stops.
+    fn tell_of_stuck_runs(&mut self, mono: Mono) {
+        let stuck: Vec<(pg_sys::Oid, i32)> = shmem::write(|shared| {
+            let stuck = shared.workers.iter().filter(|entry| entry.is_stuck(mono));
+            let stuck: Vec<_> = stuck.map(|entry| (entry.database, entry.pid)).collect();
+            for line in shared.databases.iter_mut() {
+                let here = stuck.iter().find(|(database, _)| *database == line.oid);
+                line.trouble = match (here, line.trouble) {
+                    (Some((_, pid)), _) => Trouble::StuckRun(*pid),
+                    (None, Trouble::StuckRun(_)) => Trouble::None,
+                    (None, other) => other,
+                };
+            }
+            stuck
+        });
+        self.stuck.retain(|pid| stuck.iter().any(|(_, other)| other == pid));
+        for (database, pid) in stuck {
+            if self.stuck.insert(pid) {
+                crate::error::log::stuck_run(pid, database.to_u32());
+            }
+        }
+    }
+
+    fn start_workers(&mut self, now: Time, mono: Mono) -> Plan {
+        let (keys, roles, elsewhere) = view(mono);
+        let caps = Caps {
+            max_workers: settings::max_workers(),
+            max_workers_per_role: settings::max_workers_per_role(),
+            elsewhere,
+            lead: LEAD,
+        };
+        let plan = plan::plan(now, mono, &roles, &caps);
+        shmem::write(|shared| shared.set_waiting(plan.waiting));
+        for &index in &plan.start {
+            let (database, role) = keys[index];
+            self.children.start_worker(database, role, mono);
+        }
+        plan
+    }
+}
+
+/// The roles that there may be work for, as the plan sees them, and how many workers there are of others: of roles that
+/// wait for no more, but are not through yet.
+fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
+    shmem::read(|shared| {
+        let (keys, roles): (Vec<_>, Vec<Role>) = shared
+            .roles
+            .iter()
+            .filter(|line| line.wanted_at() != NEVER)
+            .filter(|line| shared.database(line.database).is_some_and(|database| database.state == State::Ready))
+            .map(|line| {
+                let entries = shared
+                    .workers
+                    .iter()
+                    .filter(|entry| entry.is_occupied() && entry.database == line.database && entry.role == line.role);
+                let (mut workers, mut stuck) = (0, 0);
+                let mut behind_since = Some(Mono(i64::MIN));
+                let mut wants_help = false;
+                for entry in entries {
+                    if entry.is_stuck(mono) {
+                        stuck += 1;
+                        continue;
+                    }
+                    workers += 1;
+                    wants_help |= entry.wants_help;
+                    let busy = entry.busy_since.filter(|_| entry.occupancy() == Occupancy::Taken);
+                    behind_since = behind_since.zip(busy).map(|(since, busy)| since.max(busy));
+                }
+                let role = Role {
+                    due: Some(clock::clamped(line.wanted_at())),
+                    behind_since: behind_since.filter(|_| workers > 0),
+                    wants_help,
+                    workers,
+                    stuck,
+                    parked_until: line.parked_until,
+                    last_served: line.last_served,
+                };
+                ((line.database, line.role), role)
+            })
+            .unzip();
+        let occupied = shared.workers.iter().filter(|entry| entry.is_occupied() && !entry.is_stuck(mono)).count();
+        let counted: u32 = roles.iter().map(|role| role.workers).sum();
+        (keys, roles, u32::try_from(occupied).unwrap_or(u32::MAX).saturating_sub(counted))
+    })
+}
+
+/// The watchdog: strikes runs that are over their time by the monotonic clock, which no one can set. PostgreSQL's own
+/// timers, which the workers use, go by the wall clock. Says when to look again.
+fn watch(mono: Mono) -> Duration {
+    shmem::write(|shared| {
+        let mut next = plan::MAX_SLEEP;
+        for entry in shared.workers.iter_mut().filter(|entry| entry.occupancy() == Occupancy::Taken) {
+            let Some(run) = &mut entry.run else { continue };
+            if let Some(strikes) = run.strike(mono) {
+                // While shared memory is locked, the worker cannot give its entry up, so this is still its process.
+                let signal = if strikes > 1 { libc::SIGTERM } else { libc::SIGINT };
+                // SAFETY: sends a signal to a process of this server.
+                unsafe { libc::kill(entry.pid, signal) };
+            }
+            next = run.next_strike_in(mono).map_or(next, |wait| next.min(wait));
+        }
+        next.max(plan::MIN_SLEEP)
+    })
+}

@@ -1,0 +1,259 @@
+//! The maintainer: a short inspection to one database. It finds out whether awty is there and may run, what is due by role,
+//! looks after the tables, and has what is dead in them vacuumed away.
+//!
+//! Inspections happen after a start, on request, and as an audit at most once a minute; the audit finds what no hint told of.
+//!
+//! Invariant: an inspection that finds nothing to do writes nothing. Runs no code of any user.
+//! Does not: run checks.
+
+use crate::crash;
+use crate::error::{self, Error};
+use crate::failpoint::failpoint;
+use crate::pg::catch::Failure;
+use crate::pg::relations::{self, Purpose};
+use crate::pg::transaction::{Verdict, transaction};
+use crate::pg::{catalog, clock, owner, process, session, sqlstate, timer, vacuum as pg_vacuum};
+use crate::settings;
+use crate::shmem::{self, Database, State, Trouble};
+use crate::store::{check_stat, future_job, history, origin, partition};
+use crate::version;
+use awty_core::inspections::AUDIT;
+use awty_core::{Outcome, Time};
+use pgrx::{pg_guard, pg_sys};
+use std::ffi::CStr;
+use std::time::Duration;
+
+/// At most so many stray checks are dealt with in one inspection.
+const STRAYS: i64 = 1000;
+/// How long an inspection waits for anybody, and what a client may have to wait for a change of partitions.
+const LOCK_TIMEOUT: &CStr = c"200ms";
+/// The longest vacuum. A reader can hold it up by keeping a page of an index to himself. The next inspection waits for
+/// it, and so does DROP EXTENSION; DROP DATABASE would for five seconds, and then fail.
+const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// The process's main function; `Assignment::database` says where to go.
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn awty_maintainer_main(_argument: pg_sys::Datum) {
+    process::listen_to_signals();
+    let database = process::assignment().database;
+    // SAFETY: connects as no role in particular, as the server's own processes do.
+    unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(database, pg_sys::InvalidOid, 0) };
+    timer::register();
+    session::override_settings();
+    failpoint!("maintainer.connected");
+    process::report(Some(c"awty: looking for what is due"));
+    inspection(database);
+    process::exit(0);
+}
+
+fn inspection(database: pg_sys::Oid) {
+    let before = shmem::read(|shared| shared.database(database).copied());
+    match inspect(before) {
+        Ok(None) => shmem::write(|shared| {
+            // Unless awty has been installed meanwhile, and somebody asks for the next inspection.
+            if shared.database(database).is_none_or(|line| !line.inspection_wanted) {
+                shared.forget_database(database);
+            }
+        }),
+        Ok(Some(found)) => {
+            log_change(before, found);
+            failpoint!("maintainer.inspected");
+            if found == State::Ready {
+                let (looks_after, vacuums) = tasks(database);
+                if looks_after {
+                    look_after(database);
+                }
+                if vacuums {
+                    vacuum(database);
+                }
+            }
+        }
+        Err(failure) => trouble(database, &failure),
+    }
+}
+
+/// Is awty here, and may it run? `None` if it is not here.
+fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
+    let here = catalog::database();
+    let mut gone = Vec::new();
+    let is_first = before.is_none_or(|line| line.state == State::Unknown);
+    let inspected = transaction(|| {
+        if !relations::lock(Purpose::Write) {
+            return Verdict::Commit(None);
+        }
+        failpoint!("maintainer.locked");
+        let state = if let Some(unserved) = version::unserved() {
+            State::Unserved(unserved)
+        } else if origin::is_foreign() && !settings::auto_adopt() {
+            State::Held
+        } else {
+            State::Ready
+        };
+        if state == State::Ready {
+            // Before any worker can start here: what those are about to run must not be taken for left-overs.
+            gone = crash::take_up_in_flight(is_first);
+            failpoint!("maintainer.in_flight_taken");
+            let first = future_job::first_per_role();
+            shmem::write(|shared| {
+                for (role, due) in first {
+                    shared.note_due(here, role, due);
+                }
+            });
+        }
+        failpoint!("maintainer.noted");
+        Verdict::Commit(Some(state))
+    });
+    if let Ok(Some(State::Ready)) = inspected
+        && before.is_none_or(|line| line.state != State::Ready)
+    {
+        // Before the first check is archived: a day of which rows are in the default partition gets none of its own.
+        task(here, make_partitions);
+    }
+    inspected.inspect(|found| {
+        // By a commit that was flushed.
+        shmem::write(|shared| shared.forget_names(&gone));
+        if let Some(state) = found {
+            let now = clock::to_timestamp(clock::now());
+            shmem::write(|shared| {
+                if let Some(line) = shared.database_or_new(here) {
+                    if *state == State::Ready && line.state != State::Ready {
+                        line.able_since = now;
+                    }
+                    line.state = *state;
+                    line.trouble = match (*state, line.trouble) {
+                        (State::Unserved(unserved), _) => Trouble::Unserved(unserved),
+                        (_, Trouble::Unserved(_) | Trouble::Maintenance | Trouble::Reading) => Trouble::None,
+                        (_, trouble) => trouble,
+                    };
+                }
+            });
+        }
+    })
+}
+
+/// Says once, in the log, what keeps awty from running here.
+fn log_change(before: Option<Database>, found: State) {
+    if before.is_some_and(|line| line.state == found) {
+        return;
+    }
+    let _ = transaction(|| {
+        match found {
+            State::Held => error::log::database_held(&catalog::database_name()),
+            State::Unserved(unserved) => Error::Unserved { installed: version::installed(), unserved }.warn(),
+            State::Ready | State::Unknown => {}
+        }
+        Verdict::Commit(())
+    });
+}
+
+/// Looks after the tables.
+fn look_after(database: pg_sys::Oid) {
+    for one in [end_strays, make_partitions, drop_partitions] {
+        task(database, one);
+    }
+}
+
+/// One thing that the tables need, in a transaction of its own, so that one does not wait for another.
+fn task(database: pg_sys::Oid, task: fn(Time)) {
+    let done = transaction(|| {
+        if !relations::lock(Purpose::Write) {
+            return Verdict::Rollback(());
+        }
+        // Nobody must hold up the inspections by holding a lock.
+        owner::set_local(c"lock_timeout", LOCK_TIMEOUT);
+        failpoint!("maintainer.looks_after");
+        task(clock::now());
+        Verdict::Commit(())
+    });
+    if let Err(failure) = done {
+        trouble(database, &failure);
+    }
+}
+
+/// Ends checks that can never run: their job was unregistered while they were being committed, or their job's role has
+/// been dropped.
+fn end_strays(now: Time) {
+    history::end(&future_job::lock_orphans(STRAYS), Outcome::Cancelled, now, None);
+    let gone =
+        Failure { sqlstate: sqlstate::UNDEFINED_OBJECT.into(), message: "the job's role no longer exists".into() };
+    history::end(&future_job::lock_roleless(now, STRAYS), Outcome::Failed, now, Some(&gone));
+    let here = catalog::database();
+    let after = shmem::read(|shared| shared.database(here).map_or(i64::MIN, |line| line.swept));
+    let swept = check_stat::remove_orphans(after, STRAYS);
+    shmem::write(|shared| {
+        if let Some(line) = shared.database_mut(here) {
+            line.swept = swept;
+        }
+    });
+}
+
+fn make_partitions(now: Time) {
+    if future_job::any_job() {
+        partition::make(now);
+    }
+}
+
+fn drop_partitions(now: Time) {
+    if let Some(than) = settings::history_retention().and_then(|retention| now.checked_sub_signed(retention)) {
+        partition::drop_older(than);
+    }
+}
+
+/// What the inspection is for: looking after the tables, a vacuum of them, or both. On a busy server there is an inspection every few
+/// seconds for the second, and clients may have to wait for the first.
+fn tasks(database: pg_sys::Oid) -> (bool, bool) {
+    let mono = clock::mono();
+    shmem::write(|shared| {
+        let Some(line) = shared.database_mut(database) else { return (true, false) };
+        let vacuums = line.dead_rows.take(mono);
+        let is_time = line.looked_after.is_none_or(|then| mono >= then.plus(AUDIT));
+        let looks_after = is_time || !vacuums;
+        if looks_after {
+            line.looked_after = Some(mono);
+        }
+        (looks_after, vacuums)
+    })
+}
+
+/// Has the dead rows vacuumed away.
+fn vacuum(database: pg_sys::Oid) {
+    process::report(Some(c"awty: vacuuming awty.future_job"));
+    timer::arm(VACUUM_TIMEOUT);
+    let done = transaction(|| {
+        if relations::lock(Purpose::Read) {
+            pg_vacuum::future_job();
+        }
+        // In another transaction by now, which has nothing locked.
+        Verdict::Commit(if relations::lock(Purpose::Read) { pg_vacuum::pages_of_future_job() } else { 0 })
+    });
+    timer::disarm();
+    match done {
+        Ok(pages) => shmem::write(|shared| {
+            if let Some(line) = shared.database_mut(database) {
+                line.dead_rows.vacuumed(pages, clock::mono());
+            }
+        }),
+        Err(failure) => pgrx::log!(
+            "awty: vacuuming awty.future_job in database {} failed, and is left to autovacuum for a minute: {} ({})",
+            database.to_u32(),
+            failure.message,
+            failure.sqlstate
+        ),
+    }
+}
+
+fn trouble(database: pg_sys::Oid, failure: &Failure) {
+    pgrx::log!(
+        "awty: looking after database {} failed and is tried again: {} ({})",
+        database.to_u32(),
+        failure.message,
+        failure.sqlstate
+    );
+    shmem::write(|shared| {
+        // It keeps no check from running: what does is worth more.
+        if let Some(line) = shared.database_mut(database).filter(|line| line.trouble == Trouble::None) {
+            line.trouble = Trouble::Maintenance;
+        }
+    });
+}

@@ -1,0 +1,98 @@
+//! The clock: the only module that reads time or sleeps.
+//!
+//! Invariant: wall-clock times are `awty_core::Time` everywhere outside of this module and the tables; `Mono` never
+//! goes backwards, so limits that must survive clock jumps are measured with it.
+//! Does not: decide when anything is due.
+
+use awty_core::{Mono, Time};
+use chrono::{DateTime, TimeDelta};
+use pgrx::pg_sys;
+use std::time::Duration;
+
+/// 2000-01-01 minus 1970-01-01 in microseconds: PostgreSQL counts from the one, chrono from the other.
+const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
+
+/// PostgreSQL's `timestamptz`: microseconds since 2000-01-01 UTC.
+pub type Timestamp = i64;
+
+/// The time now, by the server's clock.
+pub fn now() -> Time {
+    // SAFETY: reads the clock and nothing else.
+    from_timestamp(unsafe { pg_sys::GetCurrentTimestamp() }).unwrap_or(Time::MIN_UTC)
+}
+
+/// The monotonic clock, which no one can set.
+pub fn mono() -> Mono {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes into a local that outlives the call. CLOCK_MONOTONIC always exists on Linux.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    Mono(time.tv_sec * 1_000_000 + time.tv_nsec / 1_000)
+}
+
+/// `None` for the infinities and for years that chrono cannot hold (beyond 262142).
+pub fn from_timestamp(timestamp: Timestamp) -> Option<Time> {
+    if timestamp == i64::MIN || timestamp == i64::MAX {
+        return None;
+    }
+    DateTime::from_timestamp_micros(timestamp.checked_add(POSTGRES_EPOCH)?)
+}
+
+/// A time; the infinities and the years that chrono cannot hold become the ends of its range.
+pub fn clamped(timestamp: Timestamp) -> Time {
+    from_timestamp(timestamp).unwrap_or(if timestamp < 0 { Time::MIN_UTC } else { Time::MAX_UTC })
+}
+
+/// A time as PostgreSQL stores it.
+pub fn to_timestamp(time: Time) -> Timestamp {
+    time.timestamp_micros().saturating_sub(POSTGRES_EPOCH)
+}
+
+/// How long until then; zero when it has passed.
+pub fn until(time: Time) -> Duration {
+    (time - now()).to_std().unwrap_or(Duration::ZERO)
+}
+
+/// What ended a wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Woken {
+    /// Somebody set this process's latch.
+    Latch,
+    /// The time was up.
+    Timeout,
+}
+
+/// Sleeps on the process's latch, at most so long, answering signals; ends the process when the postmaster dies.
+///
+/// Rounds up to whole milliseconds: rounding down would spin through the last one before each slot.
+pub fn sleep(duration: Duration, wait_event: u32) -> Woken {
+    let millis = duration.as_micros().div_ceil(1000).clamp(1, 60_000) as i64;
+    // SAFETY: MyLatch is this process's own latch, set up before any code of ours runs.
+    unsafe {
+        let events = pg_sys::WaitLatch(
+            pg_sys::MyLatch,
+            (pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH) as i32,
+            millis,
+            wait_event,
+        );
+        if events & pg_sys::WL_LATCH_SET as i32 == 0 {
+            return Woken::Timeout;
+        }
+        pg_sys::ResetLatch(pg_sys::MyLatch);
+    }
+    Woken::Latch
+}
+
+/// A length of time as chrono has it; the longest, where it is longer.
+pub fn delta_of(duration: Duration) -> TimeDelta {
+    TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
+}
+
+/// PostgreSQL's interval in microseconds, with years of 365.25 days, months of 30 days and days of 24 hours, as
+/// `extract(epoch)` does it.
+pub fn delta(interval: &pgrx::datum::Interval) -> Option<TimeDelta> {
+    const DAY: i64 = 86_400_000_000;
+    let (years, months) = (i64::from(interval.months() / 12), i64::from(interval.months() % 12));
+    let quarter_days = years * 1461 + (months * 30 + i64::from(interval.days())) * 4;
+    let micros = quarter_days.checked_mul(DAY / 4)?.checked_add(interval.micros())?;
+    Some(TimeDelta::microseconds(micros))
+}

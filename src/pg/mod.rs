@@ -1,0 +1,19 @@
+//! Raw PostgreSQL: the only room that calls it by more than its ordinary functions. README.md says where it departs from them.
+//!
+//! Invariant: nothing here knows a job, a check or a rule of awty's.
+//! Does not: hold SQL (see `store`), or decide anything.
+
+pub mod catalog;
+pub mod catch;
+pub mod clock;
+pub mod owner;
+pub mod process;
+pub mod relations;
+pub mod session;
+pub mod session_locks;
+pub mod sqlstate;
+pub mod text;
+pub mod timer;
+pub mod transaction;
+pub mod unbound;
+pub mod vacuum;

@@ -1,0 +1,53 @@
+//! The as_owner in which awty touches its own tables: as their owner, with a fixed `search_path`.
+//!
+//! Invariant: no code of a user can run between entering and leaving. Nobody may put a trigger, rule or policy on
+//! awty's tables; their columns are of core types; every name in the statements is qualified, and operators can only be
+//! found in `pg_catalog`. An ERROR inside leaves by aborting the (sub)transaction, which restores user and settings.
+//! Does not: hold SQL (see `store`), or decide who may do what.
+
+use crate::pg::catalog;
+use pgrx::pg_sys;
+use std::ffi::CStr;
+
+/// Runs `body` as the owner of awty's tables.
+pub fn as_owner<R>(body: impl FnOnce() -> R) -> R {
+    let owner = catalog::owner();
+    let mut user = pg_sys::InvalidOid;
+    let mut context = 0;
+    // SAFETY: plain getters and setters of this process's identity; what was there is restored below, or by the abort.
+    let nest = unsafe {
+        pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
+        let nest = pg_sys::NewGUCNestLevel();
+        pg_sys::SetUserIdAndSecContext(owner, context | pg_sys::SECURITY_LOCAL_USERID_CHANGE as i32);
+        nest
+    };
+    set_local(c"search_path", c"pg_catalog, pg_temp");
+    // SAFETY: a setting of this session. Any other value than the default would have awty's statements planned at each execution.
+    if unsafe { pg_sys::plan_cache_mode } != pg_sys::PlanCacheMode::PLAN_CACHE_MODE_AUTO as i32 {
+        set_local(c"plan_cache_mode", c"auto");
+    }
+    let result = body();
+    // SAFETY: `nest` is the level opened above, and `user` and `context` are what was there.
+    unsafe {
+        pg_sys::AtEOXact_GUC(true, nest);
+        pg_sys::SetUserIdAndSecContext(user, context);
+    }
+    result
+}
+
+/// Sets a setting until the end of the innermost nest level.
+pub fn set_local(name: &CStr, value: &CStr) {
+    // SAFETY: both are valid C strings; the settings that awty sets are ones that any user may set.
+    unsafe {
+        pg_sys::set_config_option(
+            name.as_ptr(),
+            value.as_ptr(),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_SAVE,
+            true,
+            0,
+            false,
+        );
+    }
+}

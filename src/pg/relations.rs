@@ -1,0 +1,125 @@
+//! awty's own relations: where they are, and the locks that keep the extension there while something is done with them.
+//!
+//! The locks are on the relations and not on the extension, which any role may lock for as long as it likes (ALTER FUNCTION …
+//! DEPENDS ON EXTENSION).
+//!
+//! Invariant: no lock is waited for while another one that was taken here is held. So the locks are part of no deadlock, in whatever
+//! order DROP EXTENSION takes its own.
+//! Does not: look at versions or rows, or keep a lock beyond its transaction (see `session_locks`).
+
+use super::catalog;
+use pgrx::pg_sys;
+use std::cell::Cell;
+use std::ffi::CStr;
+
+/// A table or sequence by its schema and name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Name(pub &'static CStr, pub &'static CStr);
+
+pub const FUTURE_JOB: Name = Name(c"awty", c"future_job");
+pub const JOB: Name = Name(c"awty", c"job");
+const HISTORY: Name = Name(c"awty", c"future_job_history");
+const DEFAULT_PARTITION: Name = Name(c"awty_internal", c"future_job_history_default");
+
+/// All tables and sequences of awty.
+const RELATIONS: [Name; 9] = [
+    FUTURE_JOB,
+    Name(c"awty", c"future_job_id_seq"),
+    JOB,
+    HISTORY,
+    DEFAULT_PARTITION,
+    Name(c"awty_internal", c"check_stat"),
+    Name(c"awty_internal", c"in_flight"),
+    Name(c"awty_internal", c"origin"),
+    Name(c"awty_internal", c"identity"),
+];
+type Oids = [pg_sys::Oid; RELATIONS.len()];
+
+/// A lock on a relation, by its OID.
+pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
+
+const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
+
+/// What the locks are for. What is going to be written is locked for that from the beginning: REINDEX keeps writers out first and
+/// readers afterwards, and would meet in a deadlock with a reader that comes to write.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To look.
+    Read,
+    /// To write what a client says. The history is locked only when a check ends: a client's transaction that lasts long must not keep
+    /// partitions from being made.
+    Write,
+    /// To run checks, which end in the history.
+    Run,
+}
+
+thread_local! {
+    /// The relations as they were last found. Another extension has others.
+    static KNOWN: Cell<Option<Oids>> = const { Cell::new(None) };
+}
+
+/// The OID of one of awty's relations, or `None` when it is not there.
+pub fn oid(name: Name) -> Option<pg_sys::Oid> {
+    catalog::relation(name.0, name.1)
+}
+
+/// The first locks of a transaction on awty's rows: they keep DROP EXTENSION out until it ends. Locks that the transaction has already
+/// are had again at once. `false` if the extension is gone, so that there is nothing to do.
+pub fn lock(purpose: Purpose) -> bool {
+    lock_all(purpose).is_some()
+}
+
+/// The same; returns the locks.
+pub fn lock_all(purpose: Purpose) -> Option<Vec<Lock>> {
+    loop {
+        let oids = KNOWN.get().or_else(find)?;
+        let locks = with_modes(oids, purpose);
+        // SAFETY: locks on OIDs, whether or not anything has them, in an open transaction, released at its end or here.
+        // Taking one takes in what has changed in the catalogs.
+        unsafe {
+            let had = locks.iter().take_while(|(oid, mode)| pg_sys::ConditionalLockRelationOid(*oid, *mode)).count();
+            if had == locks.len() && find() == Some(oids) {
+                KNOWN.set(Some(oids));
+                return Some(locks);
+            }
+            KNOWN.set(None);
+            locks[..had].iter().for_each(|(oid, mode)| pg_sys::UnlockRelationOid(*oid, *mode));
+            if let Some((busy, mode)) = locks.get(had) {
+                pg_sys::LockRelationOid(*busy, *mode);
+                pg_sys::UnlockRelationOid(*busy, *mode);
+            }
+        }
+    }
+}
+
+fn with_modes(oids: Oids, purpose: Purpose) -> Vec<Lock> {
+    let mode = |name| {
+        let is_written = match purpose {
+            Purpose::Read => false,
+            Purpose::Write => name != HISTORY && name != DEFAULT_PARTITION,
+            Purpose::Run => name != DEFAULT_PARTITION,
+        };
+        if is_written { WRITE } else { READ }
+    };
+    oids.into_iter().zip(RELATIONS).map(|(oid, name)| (oid, mode(name))).collect()
+}
+
+/// Where the extension's relations are; `None` without the extension.
+fn find() -> Option<Oids> {
+    catalog::extension()?;
+    oid(FUTURE_JOB)?;
+    Some(RELATIONS.map(|name| oid(name).unwrap_or(pg_sys::InvalidOid)))
+}
+
+/// The type of the rows of `awty.future_job`, which job functions take.
+pub fn row_type() -> pg_sys::Oid {
+    // SAFETY: a catalog lookup in a transaction.
+    unsafe { pg_sys::get_rel_type_id(oid(FUTURE_JOB).unwrap_or(pg_sys::InvalidOid)) }
+}
+
+/// The type of arrays of them.
+pub fn row_array_type() -> pg_sys::Oid {
+    // SAFETY: a catalog lookup in a transaction.
+    unsafe { pg_sys::get_array_type(row_type()) }
+}

@@ -1,0 +1,15 @@
+//! SQLSTATEs that decide what happens to a failed run, and those that awty gives.
+
+/// The run was cancelled: by its timeout, the watchdog or `pg_cancel_backend()`.
+pub const QUERY_CANCELED: &str = "57014";
+/// An error that claims to be a success is archived as this.
+const RAISE_EXCEPTION: &str = "P0001";
+/// Checks whose job's role is gone are archived with this.
+pub const UNDEFINED_OBJECT: &str = "42704";
+
+/// An SQLSTATE in PostgreSQL's own encoding as five characters. An error that calls itself a success becomes a plain exception.
+pub fn text(code: i32) -> String {
+    let character = |place| char::from((((code >> (6 * place)) & 0x3f) as u8).wrapping_add(b'0'));
+    let text: String = (0..5).map(character).collect();
+    if text == "00000" { RAISE_EXCEPTION.into() } else { text }
+}

@@ -1,0 +1,85 @@
+//! VACUUM of `awty.future_job`, through a portal as a client's would be: SPI has no such statement, because it commits on the way.
+//!
+//! Invariant: it blocks only DDL on the table, and waits for no lock.
+//! Does not: decide when (see `awty_core::dead_rows`), or give space back to the file system, for which it would have to
+//! lock everybody out.
+
+use super::relations;
+use super::session;
+use pgrx::pg_sys;
+use std::ffi::CStr;
+
+#[cfg(feature = "pg15")]
+const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0) awty.future_job";
+// Statistics of the whole database are autovacuum's affair.
+#[cfg(not(feature = "pg15"))]
+const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0, SKIP_DATABASE_STATS) awty.future_job";
+
+/// Vacuums it, unless somebody else does, and ends the transaction in which it is called; another one is open when it
+/// returns, with a snapshot.
+pub fn future_job() {
+    const LOCK: pg_sys::LOCKMODE = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
+    let Some(table) = relations::oid(relations::FUTURE_JOB) else { return };
+    // SAFETY: the lock of a VACUUM on a relation, in a transaction, for as long as that lasts.
+    if !unsafe { pg_sys::ConditionalLockRelationOid(table, LOCK) } {
+        // Most likely autovacuum is there. The VACUUM below would say in the log that it was skipped.
+        return;
+    }
+    // As for autovacuum (see the table's own parameters); it outlasts the transaction, and the process has nothing else to do.
+    session::set(c"vacuum_cost_delay", c"0");
+    // SAFETY: a transaction is open, and not in a block of several statements.
+    unsafe {
+        pg_sys::PopActiveSnapshot();
+        execute(VACUUM);
+        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+    }
+}
+
+/// Executes a utility statement that may commit on the way. As pg_cron does it (`ExecuteSqlString`).
+///
+/// # Safety
+/// A transaction must be open, with no snapshot on the stack.
+unsafe fn execute(statement: &'static CStr) {
+    // SAFETY: as the caller says. The parsed statement lives in a context that outlasts the commits, the portal in its own.
+    unsafe {
+        let context = pg_sys::AllocSetContextCreateInternal(
+            pg_sys::TopMemoryContext,
+            c"awty statement".as_ptr(),
+            0,
+            pg_sys::ALLOCSET_DEFAULT_INITSIZE as usize,
+            pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+        );
+        let before = pg_sys::MemoryContextSwitchTo(context);
+        let (sql, none) = (statement.as_ptr(), std::ptr::null_mut::<std::ffi::c_void>());
+        let parsed = pg_sys::list_nth(pg_sys::pg_parse_query(sql), 0).cast::<pg_sys::RawStmt>();
+        let tag = pg_sys::CreateCommandTag((*parsed).stmt);
+        let rewritten = pg_sys::pg_analyze_and_rewrite_fixedparams(parsed, sql, std::ptr::null(), 0, none.cast());
+        let planned = pg_sys::pg_plan_queries(rewritten, sql, 0, none.cast());
+        let portal = pg_sys::CreatePortal(c"".as_ptr(), true, true);
+        (*portal).visible = false;
+        pg_sys::PortalDefineQuery(portal, std::ptr::null(), sql, tag, planned, none.cast());
+        pg_sys::PortalStart(portal, none.cast(), 0, none.cast());
+        let nowhere = pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestNone);
+        #[cfg(not(feature = "pg18"))]
+        pg_sys::PortalRun(portal, i64::MAX, true, true, nowhere, nowhere, none.cast());
+        #[cfg(feature = "pg18")]
+        pg_sys::PortalRun(portal, i64::MAX, true, nowhere, nowhere, none.cast());
+        pg_sys::PortalDrop(portal, false);
+        pg_sys::MemoryContextSwitchTo(before);
+        pg_sys::MemoryContextDelete(context);
+    }
+}
+
+/// How large the table is without its indexes, in pages.
+///
+/// It must be known to be there (see `relations::lock`).
+pub fn pages_of_future_job() -> u32 {
+    let Some(table) = relations::oid(relations::FUTURE_JOB) else { return 0 };
+    // SAFETY: a table that exists; closed again, its lock kept until the transaction ends.
+    unsafe {
+        let relation = pg_sys::table_open(table, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
+        let pages = pg_sys::RelationGetNumberOfBlocksInFork(relation, pg_sys::ForkNumber::MAIN_FORKNUM);
+        pg_sys::table_close(relation, pg_sys::NoLock as pg_sys::LOCKMODE);
+        pages
+    }
+}

@@ -1,0 +1,108 @@
+//! Books what came of a run: the only writer of outcomes after runs, for all who hold the claim on a check.
+//!
+//! Invariant (P1, P4): a check is booked on the version of its row that was read, locked without waiting, in the caller's
+//! transaction. Where somebody else has touched the row, nothing is booked.
+//! Does not: call a function, or begin or end a transaction.
+
+use crate::failpoint::failpoint;
+use crate::pg::catch::Failure;
+use crate::store::check_row::{Locked, Row, Table};
+use crate::store::job::Job;
+use crate::store::record::{Again, End, RunRecord};
+use crate::store::{future_job, history};
+use awty_core::{After, Answer, Before, Outcome, Time, policy};
+use chrono::TimeDelta;
+
+/// When the run was, which its checks may have shared.
+#[derive(Clone, Copy)]
+pub struct Timing {
+    pub started_at: Time,
+    pub finished_at: Time,
+    pub run_time: TimeDelta,
+}
+
+impl Timing {
+    fn of(&self, row: &Row) -> RunRecord {
+        let Timing { started_at, finished_at, run_time } = *self;
+        RunRecord { slot: row.slot, started_at, finished_at, run_time }
+    }
+}
+
+/// Somebody else has changed or locked one of the checks: the caller has to roll back.
+pub struct Conflict;
+
+/// Books the answers that a run has given, one for each check. `blamed`: earlier runs may have left a row in `awty.check_stat` although
+/// the check counts none.
+pub fn answers(
+    table: &Table,
+    job: &Job,
+    answered: impl Iterator<Item = (Row, Answer)>,
+    timing: &Timing,
+    blamed: bool,
+) -> Result<(), Conflict> {
+    // Their first runs end them: they are archived together.
+    let mut ended: Vec<(Row, Outcome)> = Vec::new();
+    for (row, answer) in answered {
+        let fate = policy::after(&row.check(), &job.options.limits, answer, timing.finished_at);
+        match table.lock(&row) {
+            Locked::Same => {}
+            // The run has replaced or cancelled its own check, and has thereby answered.
+            Locked::Own => continue,
+            Locked::Other => return Err(Conflict),
+        }
+        failpoint!("run.row_locked");
+        let run = timing.of(&row);
+        match fate {
+            After::Again(slot) => future_job::put_again(row.id, &Again { slot, done: 1, attempt: 0 }, &run),
+            After::End(outcome) if blamed || row.check_count > 0 || row.attempt > 0 => {
+                history::end_run(row.id, job, &run, &End { outcome, done: 1, failure: None });
+            }
+            After::End(outcome) => {
+                table.delete(&row);
+                ended.push((row, outcome));
+            }
+        }
+    }
+    if let Some((row, _)) = ended.first() {
+        history::archive(&ended, job, &timing.of(row));
+    }
+    Ok(())
+}
+
+/// Books a failed run.
+pub fn failure(
+    table: &Table,
+    job: &Job,
+    row: &Row,
+    failure: &Failure,
+    timed_out: bool,
+    timing: &Timing,
+) -> Result<(), Conflict> {
+    if table.lock(row) != Locked::Same {
+        return Err(Conflict);
+    }
+    failpoint!("failure.row_locked");
+    let run = timing.of(row);
+    match policy::failed(&row.check(), &job.options.limits, timed_out, timing.finished_at) {
+        After::Again(slot) => future_job::put_again(row.id, &Again { slot, done: 0, attempt: row.attempt + 1 }, &run),
+        After::End(outcome) => {
+            history::end_run(row.id, job, &run, &End { outcome, done: 0, failure: Some(failure) });
+        }
+    }
+    Ok(())
+}
+
+/// Deals with the checks that are not run now: not due, held, missed, too late. Returns those to run.
+pub fn settle(table: &Table, job: &Job, rows: Vec<Row>, able_since: Time, now: Time) -> Result<Vec<Row>, Conflict> {
+    let mut run = Vec::with_capacity(rows.len());
+    for row in rows.into_iter().filter(|row| !row.held) {
+        match policy::before(&row.check(), &job.options.limits, able_since, now) {
+            Before::Run => run.push(row),
+            Before::NotYet => {}
+            Before::Move(_) | Before::End(_) if table.lock(&row) != Locked::Same => return Err(Conflict),
+            Before::Move(slot) => future_job::put_at(row.id, slot),
+            Before::End(outcome) => history::end(&[row.id], outcome, now, None),
+        }
+    }
+    Ok(run)
+}

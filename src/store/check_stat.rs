@@ -1,0 +1,137 @@
+//! Statements on `awty_internal.check_stat`: what a pending check has used so far, and how often it was there when the server crashed.
+
+use super::arg;
+use super::statement::statement;
+use crate::pg::owner::as_owner;
+use pgrx::pg_sys;
+
+/// Why a check runs alone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Blame {
+    /// The server went down while it was about to run or running.
+    Crash,
+    /// A run of it ended its own process.
+    Exit,
+}
+
+// The lock order is the check's row, then its counts. SKIP LOCKED, because a client that holds the row may be waiting for the counts.
+statement!(
+    count_blame,
+    [INT8ARRAYOID, INT4OID, INT4OID],
+    c"INSERT INTO awty_internal.check_stat AS t (check_id, crashes, exits)
+      SELECT f.id, $2, $3
+      FROM (SELECT g.id FROM awty.future_job AS g WHERE g.id = ANY ($1) ORDER BY g.id FOR UPDATE SKIP LOCKED) AS f
+      ON CONFLICT (check_id) DO UPDATE SET
+          crashes = least(t.crashes::pg_catalog.int8 + $2, 1000000), exits = least(t.exits::pg_catalog.int8 + $3, 1000000)"
+);
+
+statement!(
+    count_pending,
+    [INT8ARRAYOID],
+    c"SELECT pg_catalog.count(*) FROM awty.future_job AS f WHERE f.id = ANY ($1)"
+);
+
+statement!(
+    hold_worst,
+    [INT8OID, INT4OID],
+    c"UPDATE awty.future_job AS f SET held = true
+      FROM awty_internal.check_stat AS t
+      WHERE t.check_id = f.id AND f.id = $1 AND t.crashes::pg_catalog.int8 + t.exits >= $2 AND NOT f.held"
+);
+
+statement!(
+    select_suspects,
+    [OIDOID],
+    c"SELECT t.check_id, t.crashes > 0
+      FROM awty_internal.check_stat AS t JOIN awty.future_job AS f ON f.id = t.check_id JOIN awty.job AS j ON j.name = f.job
+      WHERE (t.crashes > 0 OR t.exits > 0) AND j.role = $1 AND NOT f.held
+      ORDER BY t.crashes::pg_catalog.int8 + t.exits, t.check_id LIMIT 100000"
+);
+
+statement!(
+    select_unsuspected,
+    [INT8ARRAYOID],
+    c"SELECT c.id FROM pg_catalog.unnest($1) AS c (id)
+      WHERE NOT EXISTS (SELECT FROM awty_internal.check_stat AS t WHERE t.check_id = c.id AND t.crashes > 0)"
+);
+
+statement!(
+    absolve_one,
+    [INT8OID],
+    c"UPDATE awty_internal.check_stat SET crashes = 0, exits = 0 WHERE check_id = $1 AND (crashes > 0 OR exits > 0)"
+);
+
+statement!(delete_some, [INT8ARRAYOID], c"DELETE FROM awty_internal.check_stat WHERE check_id = ANY ($1)");
+
+// By key and in pieces: where many checks are asked again and again, the table is large.
+statement!(
+    select_piece,
+    [INT8OID, INT8OID],
+    c"SELECT pg_catalog.max(p.check_id), pg_catalog.array_agg(p.check_id) FILTER (
+          WHERE NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = p.check_id))
+      FROM (SELECT t.check_id FROM awty_internal.check_stat AS t WHERE t.check_id > $1 ORDER BY t.check_id LIMIT $2) AS p"
+);
+
+/// Counts a crash or an exit against each of these checks that is still pending, and locks it. `false` if somebody else has one
+/// locked, which is then left out.
+pub fn count(ids: &[i64], blame: Blame) -> bool {
+    let (crashes, exits) = match blame {
+        Blame::Crash => (1, 0),
+        Blame::Exit => (0, 1),
+    };
+    as_owner(|| {
+        let pending = count_pending(|s| s.query(&[arg(ids.to_vec())], |rows| rows.first::<i64>(1))).unwrap_or(0);
+        count_blame(|s| s.execute(&[arg(ids.to_vec()), arg(crashes), arg(exits)])) >= pending.unsigned_abs()
+    })
+}
+
+/// Holds a check that has had too many crashes and exits, and whose row is locked here; says whether it is held from now on.
+pub fn hold(id: i64, max_crashes: i32) -> bool {
+    as_owner(|| hold_worst(|s| s.execute(&[arg(id), arg(max_crashes)]))) == 1
+}
+
+/// The checks of a role that run alone, those least suspected first.
+pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Blame)> {
+    let blame = |crashed| if crashed { Blame::Crash } else { Blame::Exit };
+    as_owner(|| {
+        select_suspects(|s| {
+            s.query(&[arg(role)], |rows| {
+                (0..rows.len()).filter_map(|row| Some((rows.get(row, 1)?, blame(rows.get(row, 2)?)))).collect()
+            })
+        })
+    })
+}
+
+/// Those of the checks that no crash has been counted against.
+pub fn without_suspects(ids: &[i64]) -> Vec<i64> {
+    as_owner(|| {
+        select_unsuspected(|s| {
+            s.query(&[arg(ids.to_vec())], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect())
+        })
+    })
+}
+
+/// Removes what these checks have used.
+pub fn remove(ids: &[i64]) {
+    as_owner(|| delete_some(|s| s.execute(&[arg(ids.to_vec())])));
+}
+
+/// Removes the rows of checks that are gone, among the next of them after an id. Returns where to go on, from the beginning after the
+/// last. A worker that had read the suspects before may have ended a check without looking for what it had used.
+pub fn remove_orphans(after: i64, piece: i64) -> i64 {
+    let (last, orphans) = as_owner(|| {
+        select_piece(|s| {
+            s.query(&[arg(after), arg(piece)], |rows| (rows.first::<i64>(1), rows.first::<Vec<Option<i64>>>(2)))
+        })
+    });
+    let orphans: Vec<i64> = orphans.into_iter().flatten().flatten().collect();
+    if !orphans.is_empty() {
+        remove(&orphans);
+    }
+    last.unwrap_or(i64::MIN)
+}
+
+/// Forgets the crashes and exits of a check: it has run to its end, or it is released.
+pub fn absolve(id: i64) {
+    as_owner(|| absolve_one(|s| s.execute(&[arg(id)])));
+}

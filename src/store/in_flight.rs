@@ -1,0 +1,91 @@
+//! Statements on `awty_internal.in_flight`: which checks a worker is about to run.
+
+use super::arg;
+use super::statement::{Arg, statement};
+use crate::pg::owner::as_owner;
+use pgrx::IntoDatum;
+use std::collections::BTreeMap;
+
+statement!(
+    upsert,
+    [INT4OID, INT8ARRAYOID],
+    c"INSERT INTO awty_internal.in_flight AS i (worker, check_ids) VALUES ($1, $2)
+      ON CONFLICT (worker) DO UPDATE SET check_ids = excluded.check_ids"
+);
+
+statement!(delete_one, [INT4OID], c"DELETE FROM awty_internal.in_flight WHERE worker = $1");
+
+statement!(
+    select_all,
+    [],
+    c"SELECT i.worker, i.xmin::pg_catalog.text::pg_catalog.int8 FROM awty_internal.in_flight AS i"
+);
+
+// Each as it was read: a worker that has come meanwhile has written its own. One id per row, because an array that an administrator
+// has written need not be one of this program's.
+statement!(
+    delete_read,
+    [INT4ARRAYOID, INT8ARRAYOID],
+    c"WITH gone AS (
+          DELETE FROM awty_internal.in_flight AS i USING ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS r (worker, xid)
+          WHERE i.worker = r.worker AND i.xmin::pg_catalog.text::pg_catalog.int8 = r.xid
+          RETURNING i.worker, i.check_ids)
+      SELECT g.worker, u.id FROM gone AS g CROSS JOIN LATERAL pg_catalog.unnest(g.check_ids) AS u (id)
+      WHERE u.id IS NOT NULL"
+);
+
+fn array<T: IntoDatum>(values: Vec<T>) -> Arg
+where
+    Vec<T>: IntoDatum,
+{
+    values.into_datum()
+}
+
+/// Says what a worker is about to run, instead of what it said before.
+pub fn write(worker: i32, ids: &[i64]) {
+    as_owner(|| upsert(|s| s.execute(&[arg(worker), array(ids.to_vec())])));
+}
+
+/// Says that a worker is about to run nothing.
+pub fn clear(worker: i32) {
+    as_owner(|| delete_one(|s| s.execute(&[arg(worker)])));
+}
+
+/// A row as it was read.
+#[derive(Clone, Copy)]
+pub struct Read {
+    pub worker: i32,
+    xid: i64,
+}
+
+/// All rows.
+pub fn all() -> Vec<Read> {
+    as_owner(|| {
+        select_all(|s| {
+            s.query(&[], |rows| {
+                (0..rows.len())
+                    .filter_map(|row| Some(Read { worker: rows.get(row, 1)?, xid: rows.get(row, 2)? }))
+                    .collect()
+            })
+        })
+    })
+}
+
+/// Takes these away as they were read, and returns the checks that each of them named, by worker. An idle database is not written to.
+pub fn take(read: &[Read]) -> Vec<(i32, Vec<i64>)> {
+    if read.is_empty() {
+        return Vec::new();
+    }
+    let (workers, xids): (Vec<i32>, Vec<i64>) = read.iter().map(|row| (row.worker, row.xid)).unzip();
+    let mut named: BTreeMap<i32, Vec<i64>> = BTreeMap::new();
+    as_owner(|| {
+        delete_read(|s| {
+            s.query(&[array(workers), array(xids)], |rows| {
+                for (worker, id) in (0..rows.len()).filter_map(|row| Some((rows.get(row, 1)?, rows.get(row, 2)?))) {
+                    named.entry(worker).or_default().push(id);
+                }
+            });
+        });
+    });
+    named.into_iter().collect()
+}

@@ -1,0 +1,315 @@
+//! The worker's own entry on the shared.
+//!
+//! Invariant: however the process ends, work that was begun is due again, and the entry is given back; where a run ended the process,
+//! the run keeps the entry, and with it its claim, until the next worker has seen to it.
+//! Does not: survive a crash of the server, which forgets all workers.
+
+use crate::pg::clock::{self, Timestamp};
+use crate::pg::process::{self, Assignment};
+use crate::pg::timer;
+use crate::shmem::{self, NEVER, Occupancy, RoleEntry, Trouble, WorkerEntry};
+use chrono::TimeDelta;
+use pgrx::{pg_guard, pg_sys};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// This process's entry, for the callback at its end; `usize::MAX` when it has none.
+static ENTRY: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// The slot that it is working from; [`NEVER`] while it is not.
+static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
+/// Has it done something since it came?
+static USEFUL: AtomicBool = AtomicBool::new(false);
+
+pub struct MyWorker {
+    index: usize,
+    pub database: pg_sys::Oid,
+    role: pg_sys::Oid,
+}
+
+/// A run that ended its process.
+pub struct Abandoned {
+    pub entry: usize,
+    pub generation: u64,
+    /// Because it ignored its timeout.
+    pub overran: bool,
+    pub ids: Vec<i64>,
+    pub run_time: TimeDelta,
+}
+
+impl MyWorker {
+    /// Sits down, unless the entry has been given to another meanwhile.
+    pub fn take(assignment: &Assignment) -> Option<Self> {
+        let index = assignment.entry as usize;
+        let taken = shmem::write(|shared| {
+            // SAFETY: this process's own number and latch.
+            let (pid, latch) = unsafe { (pg_sys::MyProcPid, &raw mut (*pg_sys::MyProc).procLatch) };
+            shared.workers.get_mut(index).is_some_and(|entry| entry.take(assignment.generation, pid, latch))
+        });
+        if !taken {
+            return None;
+        }
+        ENTRY.store(index, Ordering::Relaxed);
+        // SAFETY: the callback takes no argument. Registered before connecting, so that it runs after the transaction of a
+        // process that is terminated has been aborted: only then may another worker claim the check.
+        unsafe { pg_sys::on_shmem_exit(Some(at_exit), pg_sys::Datum::from(0)) };
+        Some(Self { index, database: assignment.database, role: assignment.role })
+    }
+
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// The entry's number, as it stands in `awty_internal.in_flight`.
+    pub fn number(&self) -> i32 {
+        number(self.index)
+    }
+
+    /// Is the database still one to work in?
+    pub fn may_work(&self) -> bool {
+        shmem::read(|shared| shared.database(self.database).is_some_and(|line| line.state == shmem::State::Ready))
+    }
+
+    /// Takes over what is due by now, if anything is: the first slot of it.
+    ///
+    /// The hint is taken back before the table is read. Whoever commits a check after that sets it again.
+    pub fn claim_due(&self, now: Timestamp) -> Option<Timestamp> {
+        shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
+    }
+
+    /// What has been committed behind the pass that is going on: its first slot.
+    pub fn claim_earlier(&self, now: Timestamp) -> Option<Timestamp> {
+        shmem::write(|shared| {
+            let line = shared.role_mut(self.database, self.role).filter(|line| line.due <= now)?;
+            let from = std::mem::replace(&mut line.due, NEVER);
+            WORKING_FROM.fetch_min(from, Ordering::Relaxed);
+            Some(from)
+        })
+    }
+
+    /// The next slot at which there may be something.
+    pub fn next_due(&self) -> Timestamp {
+        shmem::read(|shared| shared.role(self.database, self.role).map_or(NEVER, RoleEntry::wanted_at))
+    }
+
+    /// It is at work from that slot on.
+    pub fn working(&self, from: Timestamp) {
+        WORKING_FROM.store(from, Ordering::Relaxed);
+        let now = clock::mono();
+        shmem::write(|shared| shared.workers[self.index].busy_since = Some(now));
+    }
+
+    /// There is more from that slot on than this worker is running now: another one may help.
+    pub fn backlog(&self, from: Timestamp) {
+        shmem::write(|shared| {
+            if let Some(line) = shared.role_or_new(self.database, self.role) {
+                line.backlog = line.backlog.min(from);
+            }
+        });
+    }
+
+    /// It has run all that was due; the next is pending at that slot. `look_again`: when to look once more for the same.
+    pub fn caught_up(&self, next: Timestamp, look_again: Option<Timestamp>) {
+        let from = WORKING_FROM.swap(NEVER, Ordering::Relaxed);
+        USEFUL.store(true, Ordering::Relaxed);
+        shmem::write(|shared| {
+            shared.workers[self.index].rest();
+            if let Some(line) = shared.role_mut(self.database, self.role) {
+                line.backlog = NEVER;
+                if let Some(at) = look_again {
+                    line.look_again = (at.min(line.look_again.0), from.min(line.look_again.1));
+                }
+            }
+            shared.note_due(self.database, self.role, next);
+        });
+    }
+
+    /// It finds more than it takes on at a time, again and again.
+    pub fn ask_for_help(&self) {
+        shmem::write(|shared| {
+            if !std::mem::replace(&mut shared.workers[self.index].wants_help, true) {
+                shared.wake_launcher();
+            }
+        });
+    }
+
+    /// What it had taken on has been run.
+    pub fn end_turn(&self) {
+        shmem::write(|shared| shared.end_turn(self.index));
+    }
+
+    /// Takes on those of the checks that no other worker has taken on.
+    pub fn prefetch(&self, ids: &[i64]) -> Vec<i64> {
+        let mono = clock::mono();
+        shmem::write(|shared| shared.prefetch(self.index, ids, mono))
+    }
+
+    /// `awty_internal.in_flight` names its checks from now on, or no more.
+    pub fn set_named(&self, named: bool) {
+        shmem::write(|shared| shared.workers[self.index].named = named);
+    }
+
+    /// Claims those of the checks that no other worker has. Also says how often checks have been blamed here: what was known of
+    /// suspects before may be outdated once a claim that another worker had is free.
+    pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
+        shmem::write(|shared| {
+            let granted = shared.claim(self.index, ids);
+            (granted, shared.database(self.database).map_or(0, |line| line.blamed))
+        })
+    }
+
+    /// How often checks have been blamed here.
+    pub fn blamed(&self) -> u64 {
+        shmem::read(|shared| shared.database(self.database).map_or(0, |line| line.blamed))
+    }
+
+    /// A crash or an exit has been counted against checks.
+    pub fn note_blamed(&self) {
+        shmem::write(|shared| {
+            if let Some(line) = shared.database_mut(self.database) {
+                line.blamed += 1;
+            }
+        });
+    }
+
+    /// Nothing is started for the role for so long.
+    pub fn park_role(&self, pause: Duration) {
+        let until = clock::mono().plus(pause);
+        shmem::write(|shared| {
+            if let Some(line) = shared.role_mut(self.database, self.role) {
+                line.parked_until = Some(until);
+            }
+        });
+        USEFUL.store(true, Ordering::Relaxed);
+    }
+
+    /// Says in `awty.status` what the matter is.
+    pub fn trouble(&self, trouble: Trouble) {
+        shmem::write(|shared| {
+            if let Some(line) = shared.database_mut(self.database) {
+                line.trouble = trouble;
+            }
+        });
+    }
+
+    /// Gives the claims back, after so many runs up to that slot.
+    pub fn release(&self, slot: Timestamp, runs: usize) {
+        USEFUL.store(true, Ordering::Relaxed);
+        let mono = clock::mono();
+        shmem::write(|shared| {
+            shared.release(self.index);
+            let Some(line) = shared.database_mut(self.database) else { return };
+            line.last_slot_run = line.last_slot_run.max(slot);
+            // Whether a check ended or is asked again: the row as it was is dead.
+            line.dead_rows.add(runs as u64, mono);
+        });
+    }
+
+    /// Is it this worker's turn to run a suspect?
+    pub fn enter_quarantine(&self) -> bool {
+        let mono = clock::mono();
+        shmem::write(|shared| shared.enter_quarantine(self.index, mono))
+    }
+
+    /// The suspect has run.
+    pub fn leave_quarantine(&self) {
+        shmem::write(|shared| shared.leave_quarantine(self.index));
+    }
+
+    /// A run of this role that ended its process, still to be seen to, on that entry or after it.
+    pub fn next_abandoned(&self, from: usize) -> Option<Abandoned> {
+        shmem::write(|shared| {
+            let me = (self.index, shared.workers[self.index].generation);
+            // One that another worker is seeing to, and is there to do it, is left to that.
+            let is_left = |entry: &WorkerEntry| {
+                entry.seer.is_none_or(|seer| {
+                    let other = &shared.workers[seer.0];
+                    seer == me || other.occupancy() != Occupancy::Taken || other.generation != seer.1
+                })
+            };
+            let index = (from..shared.workers.len()).find(|&index| {
+                let entry = &shared.workers[index];
+                let is_ours = entry.is_of(self.database, self.role);
+                entry.occupancy() == Occupancy::Abandoned && is_ours && is_left(entry)
+            })?;
+            shared.workers[index].seer = Some(me);
+            let entry = &shared.workers[index];
+            Some(Abandoned {
+                entry: index,
+                generation: entry.generation,
+                overran: entry.overran,
+                ids: entry.claims().to_vec(),
+                run_time: entry.run.map_or(TimeDelta::zero(), |run| clock::delta_of(clock::mono().since(run.began))),
+            })
+        })
+    }
+
+    /// It has been seen to. By now its entry may have been given to another worker.
+    pub fn forget_abandoned(&self, entry: usize, generation: u64) {
+        shmem::write(|shared| shared.workers[entry].free_if_abandoned(generation));
+    }
+
+    /// Leaves, with nothing begun.
+    pub fn leave(&self) {
+        give_back();
+    }
+}
+
+/// An entry's number, as it stands in `awty_internal.in_flight`.
+pub fn number(entry: usize) -> i32 {
+    i32::try_from(entry).unwrap_or(i32::MAX)
+}
+
+#[pg_guard]
+extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {
+    give_back();
+}
+
+fn give_back() {
+    let index = ENTRY.swap(usize::MAX, Ordering::Relaxed);
+    if index == usize::MAX {
+        return;
+    }
+    let begun = WORKING_FROM.swap(NEVER, Ordering::Relaxed);
+    let useful = USEFUL.load(Ordering::Relaxed);
+    let mono = clock::mono();
+    let now = clock::to_timestamp(clock::now());
+    shmem::write(|shared| {
+        let (database, role, run) = {
+            let entry = &shared.workers[index];
+            (entry.database, entry.role, entry.run)
+        };
+        shared.leave_quarantine(index);
+        let struck = run.map_or(0, |run| u32::from(run.strikes).max(timer::strikes()));
+        // A run that somebody else has ended is due again, and nothing is counted against it.
+        let is_its_own_end = run.is_some() && (struck >= 2 || !process::was_terminated_by_another());
+        if begun != NEVER {
+            // The clock may have been set back since: what has been begun is to be seen to now.
+            shared.note_due(database, role, begun.min(now));
+        }
+        // Those that have been waiting meanwhile come first.
+        shared.served += 1;
+        let served = shared.served;
+        if let Some(line) = shared.role_mut(database, role) {
+            line.last_served = served;
+            if useful {
+                line.failures = 0;
+            }
+            // A run that ends its process costs the server a new one, so the role pauses after it.
+            if run.is_some() || !useful && (begun != NEVER || line.wanted_at() <= now) {
+                line.note_failure(mono);
+            }
+        }
+        if run.is_some()
+            && let Some(line) = shared.database_mut(database)
+        {
+            // So that the next crash is not blamed on what this worker was about.
+            line.inspection_wanted = true;
+        }
+        if is_its_own_end {
+            shared.abandon(index, struck >= 2, mono);
+        } else {
+            shared.workers[index].free();
+        }
+        shared.wake_launcher();
+    });
+}

@@ -1,0 +1,75 @@
+//! The maintainer's inspections: what nobody was told of is found soon, whatever becomes of one inspection.
+
+use crate::shop::{NOTE, Shop};
+use awty_testkit::{Cluster, Stop};
+
+/// Checks that are due now, written without a word to the launcher.
+const UNTOLD: &str = "INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
+    SELECT 'note', 'orders', $1, t, t, 'shop'::regrole, t FROM (SELECT date_trunc('second', now()) AS t) AS now";
+
+/// P5: a check is heard of when it is committed; no inspection is needed for that.
+#[test]
+fn a_check_is_heard_of_at_its_commit() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    shop.schedule("before", "note", "after => '1 s'");
+    shop.end_of("before");
+    let no_inspection = "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty maintainer')";
+    shop.await_true("the inspection to be over", no_inspection);
+    shop.schedule("after", "note", "after => '1 s'");
+    assert_eq!(shop.end_of("after").outcome, "done");
+}
+
+/// P5: an inspection that is asked for while the maintainer is there is made when it is back, not at the next audit.
+#[test]
+fn a_inspection_that_is_asked_for_during_another_is_made() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    let mut dba = shop.cluster.superuser("postgres");
+    for round in 0..5 {
+        shop.job(&format!("first_{round}"), NOTE, "");
+        dba.execute(UNTOLD, &[&round.to_string()]).unwrap();
+        shop.job(&format!("second_{round}"), NOTE, "");
+        assert_eq!(shop.end_of(&round.to_string()).outcome, "done");
+    }
+}
+
+/// P5: where the first inspection after a start fails, another is made soon.
+#[test]
+fn a_first_inspection_that_fails_is_made_again() {
+    let mut shop = Shop::on(Cluster::builder().set("max_prepared_transactions", "1").start());
+    shop.job("note", NOTE, "");
+    shop.schedule("late", "note", "after => '1 s'");
+    // A lock that outlives the server's stop, so that the inspection can be met.
+    let lock = ["BEGIN", "LOCK TABLE awty.future_job", "PREPARE TRANSACTION 'lock'"].join("; ");
+    shop.cluster.superuser("postgres").batch_execute(&lock).unwrap();
+    shop.cluster.stop(Stop::Immediate);
+    shop.cluster.start();
+    let end = "SELECT coalesce(bool_or(pg_terminate_backend(pid, 10000)), false) FROM pg_stat_activity
+               WHERE backend_type = 'awty maintainer' AND wait_event_type = 'Lock'";
+    shop.await_true("the inspection", end);
+    shop.cluster.superuser("postgres").batch_execute("COMMIT PREPARED 'lock'").unwrap();
+    assert_eq!(shop.end_of("late").outcome, "done");
+}
+
+/// What awty keeps of a check goes with it. Where a process was ended at the wrong moment, an inspection finds what was left; what belongs
+/// to a pending check stays.
+#[test]
+fn what_is_left_of_checks_that_are_gone_is_removed() {
+    let shop = Shop::open();
+    shop.job("bad", "BEGIN RAISE 'no'; END", ", retry_after => '1 h'");
+    shop.job("note", NOTE, "");
+    shop.schedule("failing", "bad", "after => '0'");
+    shop.await_true("a failure", "SELECT attempt = 1 FROM awty.future_job");
+    shop.schedule("done", "note", "after => '0'");
+    let gone = shop.end_of("done").id;
+    let leave = format!(
+        "INSERT INTO awty_internal.check_stat (check_id, runs, crashes) VALUES ({gone}, 1, 0), ({gone} + 1000, 0, 1)"
+    );
+    shop.cluster.execute("postgres", &[&leave]);
+    shop.run("SELECT awty.pause('note'), awty.resume('note')");
+    let of_pending = "SELECT count(*) = 1 AND bool_and(EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = check_id))
+                      FROM awty_internal.check_stat";
+    shop.await_true("only what belongs to the pending check", of_pending);
+    assert_eq!(shop.cluster.psql("postgres", "SELECT runs FROM awty_internal.check_stat").trim(), "1");
+}
