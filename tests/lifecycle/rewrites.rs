@@ -159,9 +159,9 @@ fn a_partition_that_is_replaced_between_two_runs_loses_nothing() {
     );
     let replace = format!(
         "BEGIN; ALTER TABLE awty.future_job_history DETACH PARTITION {partition};
-         ALTER TABLE {partition} RENAME TO old; ALTER TABLE awty.old DROP CONSTRAINT old_key;
+         ALTER TABLE {partition} RENAME TO old; ALTER TABLE awty_internal.old DROP CONSTRAINT old_key;
          CREATE TABLE {partition} PARTITION OF awty.future_job_history (PRIMARY KEY (id, finished_at)) {bounds};
-         INSERT INTO awty.future_job_history SELECT * FROM awty.old; DROP TABLE awty.old; COMMIT"
+         INSERT INTO awty.future_job_history SELECT * FROM awty_internal.old; DROP TABLE awty_internal.old; COMMIT"
     );
     let key = format!("SELECT conname FROM pg_constraint WHERE conrelid = '{partition}'::regclass AND contype = 'p'");
     for (name, statement) in [
