@@ -9,7 +9,7 @@ const TOLD: &str = r"
     FROM pg_logical_slot_get_changes('slot', NULL, NULL, 'skip-empty-xacts', '1') AS c
     CROSS JOIN LATERAL (
         SELECT m[1] AS what, m[2]::bigint AS id
-        FROM regexp_matches(c.data, '^table awty\.future_job(?:_history_\w+)?: (DELETE|INSERT): id\[bigint\]:(\d+)') AS m
+        FROM regexp_matches(c.data, '^table awty(?:_internal)?\.future_job(?:_history_\w+)?: (DELETE|INSERT): id\[bigint\]:(\d+)') AS m
         WHERE c.data ~ '^table awty\.future_job: DELETE' OR c.data ~ '^table awty_internal\.future_job_history_\w+: INSERT'
     ) AS d
     GROUP BY c.xid::text";

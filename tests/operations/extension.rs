@@ -51,7 +51,7 @@ fn an_update_under_load_loses_nothing() {
         clients::await_more_runs(&shop.cluster, "postgres");
     }
     dba.batch_execute("ALTER EXTENSION awty UPDATE TO 'test'").unwrap();
-    shop.cluster.await_log(&["WARNING", "but its library is"], 0);
+    shop.cluster.await_log(&["WARNING", "which its library"], 0);
     dba.batch_execute(&format!("ALTER EXTENSION awty UPDATE TO '{here}'")).unwrap();
     placing.judge(&shop);
     let log = shop.cluster.log_since(0);
