@@ -30,13 +30,13 @@ fn nobody_touches_another_roles_job() {
     let refusal = field.refused("mallory", "SELECT awty.register('x', 'alice.hers')", "42501");
     assert!(refusal.message.contains("schema"), "{refusal:?}");
     // Without a job's name: hers stays, and mallory is not told of it.
-    assert_eq!(field.one::<i32>("mallory", "SELECT awty.cancel('thing', '1')"), 0);
+    assert_eq!(field.one::<i64>("mallory", "SELECT awty.cancel('thing', '1')"), 0);
     assert_eq!(field.one::<i64>("alice", "SELECT count(*) FROM awty.future_job"), 1);
     field.sql(
         "mallory",
         "SELECT awty.register('his', 'mallory.f'); SELECT awty.schedule('thing', '1', 'his', after => '1 day')",
     );
-    assert_eq!(field.one::<i32>("mallory", "SELECT awty.cancel('thing', '1')"), 1);
+    assert_eq!(field.one::<i64>("mallory", "SELECT awty.cancel('thing', '1')"), 1);
     assert_eq!(field.cluster.psql(DB, "SELECT job FROM awty.future_job").trim(), "hers");
 }
 
@@ -49,7 +49,7 @@ fn a_foreign_check_looks_like_a_missing_one() {
     field.sql("postgres", &format!("UPDATE awty.future_job SET held = true WHERE id = {id}"));
     let foreign = field.refused("mallory", "SELECT awty.release('thing', '1')", "42704");
     let missing = field.refused("mallory", "SELECT awty.release('thing', '2')", "42704");
-    assert_eq!(foreign.message.replace("thing/1", "thing/2"), missing.message);
+    assert_eq!(foreign.message.replace("\"1\"", "\"2\""), missing.message);
     assert_eq!(foreign.hint, missing.hint);
     assert_eq!(field.one::<i64>("mallory", &format!("SELECT count(*) FROM awty.future_job WHERE id = {id}")), 0);
     assert!(field.one::<bool>("postgres", &format!("SELECT held FROM awty.future_job WHERE id = {id}")));
@@ -91,7 +91,7 @@ fn a_job_that_ends_its_own_worker_harms_itself_only() {
     let ends = field.cluster.log_since(position).matches("FATAL").count();
     assert!(ends < 20, "the worker was started again {ends} times");
     assert_eq!(field.one::<i64>("mallory", &format!("SELECT count(*) FROM awty.future_job WHERE id = {id}")), 1);
-    assert_eq!(field.one::<i32>("mallory", "SELECT awty.cancel('thing', '1')"), 1);
+    assert_eq!(field.one::<i64>("mallory", "SELECT awty.cancel('thing', '1')"), 1);
     // Cancelled by itself is a failure like any other.
     field
         .try_job(

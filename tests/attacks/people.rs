@@ -105,6 +105,6 @@ fn a_right_to_schedule_can_be_taken_back() {
     field.sql("alice", "SELECT awty.disallow('shared', 'mallory')");
     field.refused("mallory", schedule, "42501");
     field.refused("mallory", "SELECT awty.cancel('thing', '1', 'shared')", "42501");
-    assert_eq!(field.one::<i32>("mallory", "SELECT awty.cancel('thing', '1')"), 0);
+    assert_eq!(field.one::<i64>("mallory", "SELECT awty.cancel('thing', '1')"), 0);
     field.end_of(id).is_done();
 }

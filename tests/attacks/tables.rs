@@ -95,10 +95,10 @@ fn nobody_reads_what_awty_keeps_for_itself() {
     for table in INTERNAL.iter().copied().chain([partition.as_str()]) {
         field.refused("mallory", &format!("SELECT count(*) FROM {table}"), "42501");
     }
-    for sequence in ["future_job_id_seq", "identity"] {
-        field.refused("mallory", &format!("SELECT nextval('awty.{sequence}')"), "42501");
-        field.refused("mallory", &format!("SELECT setval('awty.{sequence}', 1)"), "42501");
-        field.refused("mallory", &format!("SELECT last_value FROM awty.{sequence}"), "42501");
+    for sequence in ["awty.future_job_id_seq", "awty_internal.identity"] {
+        field.refused("mallory", &format!("SELECT nextval('{sequence}')"), "42501");
+        field.refused("mallory", &format!("SELECT setval('{sequence}', 1)"), "42501");
+        field.refused("mallory", &format!("SELECT last_value FROM {sequence}"), "42501");
     }
 }
 

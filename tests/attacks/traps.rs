@@ -83,7 +83,7 @@ fn nothing_is_scheduled_from_a_security_restricted_operation() {
     field.sql("mallory", "TRUNCATE mallory.t; CREATE INDEX ON mallory.t (mallory.plant(t))");
     // A client that writes to the table does schedule, as himself; maintenance does not.
     field.sql("mallory", "INSERT INTO mallory.t VALUES ('x')");
-    assert_eq!(field.one::<i32>("mallory", "SELECT awty.cancel('thing', 'x')"), 1);
+    assert_eq!(field.one::<i64>("mallory", "SELECT awty.cancel('thing', 'x')"), 1);
     for statement in ["ANALYZE mallory.t", "REINDEX TABLE mallory.t", "VACUUM FULL mallory.t"] {
         let refusal = field.refused("postgres", statement, "42501");
         assert!(refusal.message.contains("security-restricted operation"), "{statement}: {refusal:?}");
