@@ -21,8 +21,13 @@ CREATE TABLE awty.job (
     on_missed       text COLLATE "C" NOT NULL,
     max_lateness    interval,
     keep_history    text COLLATE "C" NOT NULL,
+    readers         regrole[] NOT NULL DEFAULT '{}',
     allowed         regrole[] NOT NULL DEFAULT '{}',
+    claimers        regrole[] NOT NULL DEFAULT '{}',
     paused          boolean NOT NULL DEFAULT false,
+    paused_at       timestamptz,
+    paused_by       regrole,
+    paused_note     text COLLATE "C",
     resumed_at      timestamptz,
     registered_by   regrole NOT NULL,
     registered_at   timestamptz NOT NULL,
@@ -50,8 +55,13 @@ COMMENT ON COLUMN awty.job.retry_after IS 'Wait after a failed run, 1 ms to 366 
 COMMENT ON COLUMN awty.job.on_missed IS 'A slot that passed while nothing could run: run it late, move it to the next_slot, or skip it (ends as missed)';
 COMMENT ON COLUMN awty.job.max_lateness IS 'A check later than this ends as expired instead of running, 1 us to 36525 days; NULL: never';
 COMMENT ON COLUMN awty.job.keep_history IS 'Which finished checks are archived: all, those that ran at least once, or none';
-COMMENT ON COLUMN awty.job.allowed IS 'Roles that may schedule the job, besides members of its own; see awty.allow()';
+COMMENT ON COLUMN awty.job.readers IS 'Roles that may read the job and its checks, besides members of its own; see awty.allow()';
+COMMENT ON COLUMN awty.job.allowed IS 'Roles that may schedule the job, too';
+COMMENT ON COLUMN awty.job.claimers IS 'Roles that may take its checks as workers outside, and read';
 COMMENT ON COLUMN awty.job.paused IS 'No runs until awty.resume()';
+COMMENT ON COLUMN awty.job.paused_at IS 'Since when it is paused';
+COMMENT ON COLUMN awty.job.paused_by IS 'Who paused it';
+COMMENT ON COLUMN awty.job.paused_note IS 'Why, in the words of awty.pause()';
 COMMENT ON COLUMN awty.job.resumed_at IS 'When it was last resumed; slots before that were missed';
 COMMENT ON COLUMN awty.job.registered_by IS 'Who registered it';
 COMMENT ON COLUMN awty.job.registered_at IS 'When it was registered';

@@ -43,20 +43,20 @@ CREATE FUNCTION awty.unregister(job text) RETURNS bigint
 
 COMMENT ON FUNCTION awty.unregister(text) IS 'Removes a job, archives its pending checks as cancelled and returns how many those were; for members of its role';
 
-CREATE FUNCTION awty.pause(job text) RETURNS void
+CREATE FUNCTION awty.pause(job text, note text DEFAULT NULL) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'pause_wrapper';
 
-COMMENT ON FUNCTION awty.pause(text) IS 'Lets a job run no more until awty.resume(); for members of its role';
+COMMENT ON FUNCTION awty.pause(text, text) IS 'Lets a job run no more until awty.resume(), and says why; for members of its role';
 
 CREATE FUNCTION awty.resume(job text) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'resume_wrapper';
 
 COMMENT ON FUNCTION awty.resume(text) IS 'Lets a paused job run again; what fell due meanwhile follows its on_missed; for members of its role';
 
-CREATE FUNCTION awty.allow(job text, role name) RETURNS void
+CREATE FUNCTION awty.allow(job text, role name, "right" text DEFAULT 'schedule') RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'allow_wrapper';
 
-COMMENT ON FUNCTION awty.allow(text, name) IS 'Lets a role schedule and cancel checks of a job; for members of the job''s role';
+COMMENT ON FUNCTION awty.allow(text, name, text) IS 'Gives a role a right to a job, instead of the one that it had: read; schedule, which is also to cancel, run now, hold and release its checks; or claim, for workers outside; for members of the job''s role';
 
 CREATE FUNCTION awty.disallow(job text, role name) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'disallow_wrapper';
@@ -97,17 +97,6 @@ CREATE FUNCTION awty.adopt() RETURNS void
 COMMENT ON FUNCTION awty.adopt() IS 'Says that this restored or cloned database is the one to run its checks; for the owner of the database';
 
 -- Behind awty.status: what the processes know about this database. Shows no job, entity or error text.
-CREATE FUNCTION awty_internal.runtime() RETURNS TABLE (
-    enabled boolean,
-    slot interval,
-    last_slot_run timestamptz,
-    workers integer,
-    trouble text,
-    library text
-) LANGUAGE c VOLATILE PARALLEL RESTRICTED ROWS 1 AS 'MODULE_PATHNAME', 'runtime_wrapper';
-
-COMMENT ON FUNCTION awty_internal.runtime() IS 'What awty''s processes know of this database; see awty.status';
-
 -- Drops what awty's processes remember of jobs in each session, whoever changed the table.
 CREATE FUNCTION awty_internal.job_changed() RETURNS trigger
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'job_changed_wrapper';

@@ -1,25 +1,59 @@
--- awty, part 7: the place to see a silent stop.
+-- awty, part 7: why nothing runs. One list, in one order, is behind awty.status, awty.explain() and awty.doctor().
 
--- One row: this database.
-CREATE VIEW awty.status AS
-SELECT pg_catalog.current_database() AS database,
-       runtime.enabled,
-       origin.held AS database_held,
-       CASE WHEN origin.held
-            THEN 'the checks of this database come from another one; SELECT awty.adopt(); runs them here' END AS why,
-       runtime.slot,
-       runtime.last_slot_run,
-       coalesce(greatest(
-           CASE WHEN pg_catalog.isfinite(overdue.oldest)
-                THEN pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) overdue.oldest END, '0'), '0') AS lag,
-       overdue.oldest AS oldest_overdue,
-       CASE WHEN counted.n OPERATOR(pg_catalog.<=) 100000 THEN counted.n
-            ELSE greatest(counted.n, estimate.n) END AS pending,
-       held_checks.n AS held_checks,
-       runtime.workers,
-       runtime.trouble AS last_error,
-       extension.version AS version,
-       runtime.library AS library
+-- What shared memory and the catalogs say. Each of these works on a standby, in a read-only transaction, and where the
+-- library was not loaded when the server started.
+CREATE FUNCTION awty_internal.runtime(
+    OUT preloaded boolean, OUT enabled boolean, OUT slot interval, OUT last_slot_run timestamptz, OUT workers integer, OUT unserved text[],
+    OUT trouble text, OUT trouble_at timestamptz, OUT heartbeat timestamptz, OUT library text
+) RETURNS SETOF record ROWS 1 LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'runtime_wrapper';
+
+COMMENT ON FUNCTION awty_internal.runtime() IS 'What the processes know of this database';
+
+CREATE FUNCTION awty_internal.worker(
+    OUT pid integer, OUT role oid, OUT is_busy boolean, OUT check_ids bigint[], OUT started_at timestamptz
+) RETURNS SETOF record ROWS 4 LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'worker_wrapper';
+
+COMMENT ON FUNCTION awty_internal.worker() IS 'The workers of this database, and the checks that each is running';
+
+CREATE FUNCTION awty_internal.cannot_connect(role oid) RETURNS text
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'cannot_connect_wrapper';
+
+COMMENT ON FUNCTION awty_internal.cannot_connect(oid) IS 'Why no worker could connect to this database as that role: gone, no login or no connect';
+
+CREATE FUNCTION awty_internal.cannot_call(job text) RETURNS text[]
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'cannot_call_wrapper';
+
+COMMENT ON FUNCTION awty_internal.cannot_call(text) IS 'What is wrong with a job''s row or function, and what mends it';
+
+-- A role reads what it may become. From PostgreSQL 16 on, where a membership may come without SET, that is a privilege of its own;
+-- the call asks for the right one each time, because pg_upgrade carries policies along.
+CREATE FUNCTION awty_internal.can_become(role regrole) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN pg_catalog.pg_has_role(role::pg_catalog.oid, CASE
+        WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog.>=) 160000
+        THEN 'SET' ELSE 'MEMBER' END);
+
+COMMENT ON FUNCTION awty_internal.can_become(regrole) IS 'May the current user SET ROLE to that role?';
+
+CREATE FUNCTION awty_internal.can_read(role regrole, others regrole[]) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN awty_internal.can_become(role)
+        OR EXISTS (SELECT FROM pg_catalog.unnest(others) AS o (role) WHERE awty_internal.can_become(o.role));
+
+COMMENT ON FUNCTION awty_internal.can_read(regrole, regrole[]) IS 'May the current user read the checks of a job of that role, to which those others were given rights?';
+
+CREATE FUNCTION awty_internal.since(since timestamptz, by regrole, note text) RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN pg_catalog.concat(
+        ' since ' OPERATOR(pg_catalog.||) pg_catalog.date_trunc('second', since)::pg_catalog.text,
+        ' by ' OPERATOR(pg_catalog.||) by::pg_catalog.text,
+        ': "' OPERATOR(pg_catalog.||) note OPERATOR(pg_catalog.||) '"');
+
+COMMENT ON FUNCTION awty_internal.since(timestamptz, regrole, text) IS 'Since when, by whom and why, as far as each is known';
+
+-- The list's first part: what keeps the whole database from running. One row.
+CREATE VIEW awty_internal.here AS
+SELECT runtime.*, origin.held AS database_held, list.why[1] AS why, list.why[2] AS mend
 FROM awty_internal.runtime() AS runtime
 CROSS JOIN LATERAL (
     SELECT (pg_catalog.count(*) FILTER (WHERE
@@ -27,42 +61,169 @@ CROSS JOIN LATERAL (
                 OR coalesce(o.database OPERATOR(pg_catalog.<>)
                    (SELECT d.oid FROM pg_catalog.pg_database AS d
                     WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()), true)) OPERATOR(pg_catalog.>) 0
-            -- A restore that is going on: jobs or checks are there, and nothing says yet whence.
+            -- A restore that is going on: jobs or checks are there, and nothing says yet where they come from.
             OR pg_catalog.count(*) OPERATOR(pg_catalog.=) 0
                AND (EXISTS (SELECT FROM awty.job) OR EXISTS (SELECT FROM awty.future_job)))
            AND NOT coalesce(pg_catalog.current_setting('awty.auto_adopt', true)::pg_catalog.bool, false) AS held
     FROM awty_internal.origin AS o
 ) AS origin
 CROSS JOIN LATERAL (
-    SELECT pg_catalog.min(first.next_check_at) AS oldest
-    FROM awty.job AS j
-    CROSS JOIN LATERAL (
-        SELECT f.next_check_at FROM awty.future_job AS f
-        WHERE f.job OPERATOR(pg_catalog.=) j.name AND NOT f.held
-          AND f.next_check_at OPERATOR(pg_catalog.<=) pg_catalog.clock_timestamp()
-        ORDER BY f.next_check_at LIMIT 1
-    ) AS first
-    WHERE NOT j.paused
-) AS overdue
-CROSS JOIN LATERAL (
-    SELECT pg_catalog.count(*) AS n FROM (SELECT 1 FROM awty.future_job LIMIT 100001) AS sample
-) AS counted
-CROSS JOIN LATERAL (
-    SELECT c.reltuples::pg_catalog.int8 AS n FROM pg_catalog.pg_class AS c
-    WHERE c.oid OPERATOR(pg_catalog.=) 'awty.future_job'::pg_catalog.regclass
-) AS estimate
-CROSS JOIN LATERAL (
-    SELECT pg_catalog.count(*) AS n FROM awty.future_job AS f WHERE f.held
-) AS held_checks
-CROSS JOIN LATERAL (
-    SELECT e.extversion AS version FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'awty'
-) AS extension;
+    SELECT CASE
+        WHEN NOT runtime.preloaded
+        THEN ARRAY['awty is not in shared_preload_libraries', 'add it in postgresql.conf and restart the server']
+        WHEN pg_catalog.pg_is_in_recovery() THEN ARRAY['this server is a standby', 'checks run on its primary']
+        WHEN NOT runtime.enabled
+        THEN ARRAY['awty.enabled is off', 'ALTER SYSTEM SET awty.enabled = on; SELECT pg_reload_conf();']
+        WHEN origin.held
+        THEN ARRAY['the checks of this database come from another one', 'SELECT awty.adopt(); runs them here']
+        WHEN runtime.unserved IS NOT NULL THEN runtime.unserved
+        WHEN runtime.heartbeat IS NULL
+        THEN ARRAY['awty''s launcher does not run', 'consider increasing max_worker_processes, and restart the server']
+        WHEN runtime.heartbeat OPERATOR(pg_catalog.<) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) '10 seconds'::pg_catalog.interval)
+        THEN ARRAY['awty''s launcher has given no sign of life since ' OPERATOR(pg_catalog.||) runtime.heartbeat::pg_catalog.text,
+                   'see the server log']
+    END AS why
+) AS list;
 
-COMMENT ON VIEW awty.status IS 'One row about this database: does awty run here, and how late is it?';
+COMMENT ON VIEW awty_internal.here IS 'What is known of this database, and why nothing runs in it';
+
+-- The whole list, for one pending check: the first reason that applies, and its place in the list. Roles, jobs and notes are named
+-- to those who may read them.
+CREATE VIEW awty_internal.standing AS
+SELECT f.id, first.rank, first.why, first.mend
+FROM awty.future_job AS f
+LEFT JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) f.job
+CROSS JOIN awty_internal.here AS here
+CROSS JOIN LATERAL (
+    SELECT r.is_known,
+        CASE WHEN r.is_known THEN pg_catalog.format('job "%s"', f.job) ELSE 'a job' END AS job,
+        CASE WHEN r.is_known THEN pg_catalog.quote_literal(f.job) ELSE '…' END AS quoted_job,
+        CASE WHEN r.is_known THEN pg_catalog.format('role "%s"', pg_catalog.pg_get_userbyid(j.role)) ELSE 'the role of a job' END AS role,
+        CASE WHEN r.is_known THEN pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(j.role)) ELSE '…' END AS quoted_role
+    FROM (SELECT awty_internal.can_read(j.role, j.readers OPERATOR(pg_catalog.||) j.allowed OPERATOR(pg_catalog.||) j.claimers)
+              OR pg_catalog.pg_has_role('pg_monitor', 'MEMBER') AS is_known) AS r
+) AS named
+CROSS JOIN LATERAL (
+    SELECT list.rank, list.why, list.mend FROM (
+        SELECT 1 AS rank, here.why, here.mend WHERE here.why IS NOT NULL
+        UNION ALL
+        SELECT 2, pg_catalog.concat(named.job, ' is paused',
+                CASE WHEN named.is_known THEN awty_internal.since(j.paused_at, j.paused_by, j.paused_note) END),
+            pg_catalog.format('SELECT awty.resume(%s);', named.quoted_job)
+        WHERE j.paused
+        UNION ALL
+        SELECT 3, 'the check is held', pg_catalog.format('SELECT awty.release(%L, %L, %L);', f.entity_name, f.entity_key, f.job)
+        WHERE f.held
+        UNION ALL
+        SELECT 4, CASE unable.why
+                WHEN 'gone' THEN pg_catalog.format('the role of %s does not exist any more', named.job)
+                WHEN 'no login' THEN pg_catalog.format('%s has no LOGIN, which this version of PostgreSQL asks for', named.role)
+                ELSE pg_catalog.format('%s has no CONNECT on this database', named.role) END,
+            CASE unable.why
+                WHEN 'gone' THEN pg_catalog.format('SELECT awty.alter(%s, run_as => …);', named.quoted_job)
+                WHEN 'no login' THEN pg_catalog.format('ALTER ROLE %s LOGIN;', named.quoted_role)
+                ELSE pg_catalog.format('GRANT CONNECT ON DATABASE %I TO %s;', pg_catalog.current_database(), named.quoted_role) END
+        FROM (SELECT awty_internal.cannot_connect(j.role) AS why) AS unable WHERE unable.why IS NOT NULL
+        UNION ALL
+        SELECT 5, CASE WHEN named.is_known THEN unable.why[1] ELSE 'the function of a job cannot be called' END,
+            CASE WHEN named.is_known THEN unable.why[2] END
+        FROM (SELECT awty_internal.cannot_call(f.job) AS why) AS unable WHERE unable.why IS NOT NULL
+        UNION ALL
+        SELECT 5, 'its job is not registered any more', 'the check ends as cancelled by itself' WHERE j.name IS NULL
+        UNION ALL
+        SELECT 6, 'it is not due yet', NULL WHERE f.next_check_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()
+        UNION ALL
+        SELECT 7, pg_catalog.format('its row is locked by process %s', l.pid),
+            pg_catalog.format('COMMIT there, or SELECT pg_terminate_backend(%s);', l.pid)
+        FROM pg_catalog.pg_locks AS l
+        WHERE f.xmax OPERATOR(pg_catalog.<>) '0'::pg_catalog.xid
+            AND l.locktype OPERATOR(pg_catalog.=) 'transactionid' AND l.granted AND l.transactionid OPERATOR(pg_catalog.=) f.xmax
+            AND l.pid OPERATOR(pg_catalog.<>) ALL (ARRAY(SELECT w.pid FROM awty_internal.worker() AS w))
+            AND l.pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()
+        UNION ALL
+        SELECT 8, pg_catalog.format('it is running since %s in process %s', w.started_at, w.pid), NULL
+        FROM awty_internal.worker() AS w WHERE f.id OPERATOR(pg_catalog.=) ANY (w.check_ids)
+        UNION ALL
+        SELECT 9, pg_catalog.format('%s checks of its job are due before it, and awty.catch_up_rate lets %s a second run of those that were missed',
+                CASE WHEN before.n OPERATOR(pg_catalog.>) 10000 THEN 'more than 10000' ELSE before.n::pg_catalog.text END, rate.n),
+            'ALTER SYSTEM SET awty.catch_up_rate = 0; SELECT pg_reload_conf();'
+        FROM (SELECT pg_catalog.current_setting('awty.catch_up_rate', true)::pg_catalog.int4 AS n) AS rate
+        CROSS JOIN LATERAL (
+            SELECT pg_catalog.count(*) AS n FROM (
+                SELECT FROM awty.future_job AS b
+                WHERE b.job OPERATOR(pg_catalog.=) f.job AND NOT b.held
+                  AND (b.next_check_at, b.id) OPERATOR(pg_catalog.<) (f.next_check_at, f.id) LIMIT 10001) AS b
+        ) AS before
+        WHERE rate.n OPERATOR(pg_catalog.>) 0 AND before.n OPERATOR(pg_catalog.>) rate.n
+        UNION ALL
+        SELECT 10, pg_catalog.format('all workers that may run it are busy: %s of %s, %s of them for %s', busy.n,
+                pg_catalog.current_setting('awty.max_workers', true), busy.own, named.role),
+            'consider increasing awty.max_workers_per_role or awty.max_workers'
+        FROM (SELECT pg_catalog.count(*) AS n,
+                     pg_catalog.count(*) FILTER (WHERE w.role OPERATOR(pg_catalog.=) j.role::pg_catalog.oid) AS own
+              FROM awty_internal.worker() AS w WHERE w.is_busy) AS busy
+        WHERE busy.own OPERATOR(pg_catalog.>=) pg_catalog.current_setting('awty.max_workers_per_role', true)::pg_catalog.int4
+            OR busy.n OPERATOR(pg_catalog.>=) pg_catalog.current_setting('awty.max_workers', true)::pg_catalog.int4
+        UNION ALL
+        SELECT 11, here.trouble, NULL WHERE here.trouble IS NOT NULL
+        UNION ALL
+        SELECT 12, 'it is due, and a worker is about to run it', NULL
+    ) AS list ORDER BY list.rank LIMIT 1
+) AS first;
+
+COMMENT ON VIEW awty_internal.standing IS 'For each pending check the first reason why it does not run now';
+
+-- The longest overdue check of each job, of the twenty jobs that have been waiting longest.
+CREATE VIEW awty_internal.overdue AS
+SELECT j.name AS job, j.paused, first.id, first.next_check_at
+FROM awty.job AS j
+CROSS JOIN LATERAL (
+    SELECT f.id, f.next_check_at FROM awty.future_job AS f
+    WHERE f.job OPERATOR(pg_catalog.=) j.name AND NOT f.held
+      AND f.next_check_at OPERATOR(pg_catalog.<=) pg_catalog.clock_timestamp()
+    ORDER BY f.next_check_at, f.id LIMIT 1
+) AS first
+ORDER BY j.paused, first.next_check_at LIMIT 20;
+
+COMMENT ON VIEW awty_internal.overdue IS 'The longest overdue check of each of the twenty jobs that have been waiting longest, paused ones last';
+
+-- One row: this database. What is not asked for is not looked up.
+CREATE VIEW awty.status AS
+SELECT pg_catalog.current_database() AS database,
+    here.enabled,
+    here.database_held,
+    coalesce(here.why OPERATOR(pg_catalog.||) '; ' OPERATOR(pg_catalog.||) here.mend, (
+        -- What is over in a moment is no reason yet, and a run under way is none. A pause comes after all that is graver.
+        SELECT pg_catalog.concat_ws('; ', s.why, s.mend) FROM awty_internal.overdue AS o JOIN awty_internal.standing AS s ON s.id OPERATOR(pg_catalog.=) o.id
+        WHERE s.rank OPERATOR(pg_catalog.=) ANY ('{2,4,5}')
+           OR s.rank OPERATOR(pg_catalog.=) ANY ('{7,9,10,11}')
+              AND o.next_check_at OPERATOR(pg_catalog.<) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) '2 seconds'::pg_catalog.interval)
+        ORDER BY s.rank OPERATOR(pg_catalog.=) 2, s.rank, o.next_check_at LIMIT 1
+    )) AS why,
+    here.slot,
+    here.last_slot_run,
+    coalesce(greatest(CASE WHEN pg_catalog.isfinite(oldest.overdue)
+        THEN pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) oldest.overdue END, '0'), '0') AS lag,
+    oldest.overdue AS oldest_overdue,
+    (SELECT CASE WHEN counted.n OPERATOR(pg_catalog.<=) 100000 THEN counted.n
+                 ELSE greatest(counted.n, (SELECT c.reltuples::pg_catalog.int8 FROM pg_catalog.pg_class AS c
+                      WHERE c.oid OPERATOR(pg_catalog.=) 'awty.future_job'::pg_catalog.regclass)) END
+     FROM (SELECT pg_catalog.count(*) AS n FROM (SELECT 1 FROM awty.future_job LIMIT 100001) AS sample) AS counted) AS pending,
+    (SELECT pg_catalog.count(*) FROM awty.future_job AS f WHERE f.held) AS held_checks,
+    here.workers,
+    coalesce(here.unserved[1], here.trouble) AS last_error,
+    here.trouble_at AS last_error_at,
+    here.heartbeat,
+    (SELECT e.extversion FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'awty') AS version,
+    here.library
+FROM awty_internal.here AS here
+CROSS JOIN LATERAL (SELECT pg_catalog.min(o.next_check_at) AS overdue FROM awty_internal.overdue AS o WHERE NOT o.paused) AS oldest;
+
+COMMENT ON VIEW awty.status IS 'One row about this database: does awty run here, why not, and how late is it?';
 COMMENT ON COLUMN awty.status.database IS 'Name of the database';
 COMMENT ON COLUMN awty.status.enabled IS 'awty.enabled';
 COMMENT ON COLUMN awty.status.database_held IS 'Nothing runs: this database was restored or cloned and awaits awty.adopt()';
-COMMENT ON COLUMN awty.status.why IS 'Why it is held, and what to do';
+COMMENT ON COLUMN awty.status.why IS 'Why nothing runs, or why what is due does not, with the command that mends it; NULL: all runs';
 COMMENT ON COLUMN awty.status.slot IS 'awty.slot';
 COMMENT ON COLUMN awty.status.last_slot_run IS 'The latest slot of which a check has run since the server started';
 COMMENT ON COLUMN awty.status.lag IS 'How long the oldest overdue check has been waiting; 0 when none is';
@@ -70,6 +231,8 @@ COMMENT ON COLUMN awty.status.oldest_overdue IS 'The slot of that check; paused 
 COMMENT ON COLUMN awty.status.pending IS 'Checks that wait, held ones too; counted up to 100000, beyond that estimated';
 COMMENT ON COLUMN awty.status.held_checks IS 'Checks that await awty.release()';
 COMMENT ON COLUMN awty.status.workers IS 'Worker processes of awty in this database now';
-COMMENT ON COLUMN awty.status.last_error IS 'What last kept awty from running checks in this database';
+COMMENT ON COLUMN awty.status.last_error IS 'What keeps awty from running some checks in this database; NULL when that is over';
+COMMENT ON COLUMN awty.status.last_error_at IS 'Since when';
+COMMENT ON COLUMN awty.status.heartbeat IS 'The launcher''s last sign of life, at least one a second; NULL without a launcher';
 COMMENT ON COLUMN awty.status.version IS 'Version of the extension''s SQL in this database';
 COMMENT ON COLUMN awty.status.library IS 'Version of the library that the server has in memory';

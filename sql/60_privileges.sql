@@ -1,4 +1,4 @@
--- awty, part 8: who may read what. Nobody may write: every change goes through the functions.
+-- awty, part 9: who may read what. Nobody may write: every change goes through the functions.
 --
 -- USAGE on the schema is granted by the administrator: GRANT USAGE ON SCHEMA awty TO app.
 
@@ -14,12 +14,14 @@ DECLARE
     command text;
 BEGIN
     FOR command IN
-        SELECT pg_catalog.format('REVOKE ALL ON TABLE %s FROM %s', c.oid::pg_catalog.regclass, a.grantee::pg_catalog.regrole)
+        SELECT pg_catalog.format('REVOKE ALL ON TABLE %s FROM %s', c.oid::pg_catalog.regclass,
+            CASE WHEN a.grantee OPERATOR(pg_catalog.=) 0 THEN 'PUBLIC' ELSE a.grantee::pg_catalog.regrole::pg_catalog.text END)
         FROM pg_catalog.pg_class AS c CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) AS a
         WHERE c.relnamespace OPERATOR(pg_catalog.=) ANY ('{awty,awty_internal}'::pg_catalog.regnamespace[])
           AND a.grantee OPERATOR(pg_catalog.<>) c.relowner
         UNION
-        SELECT pg_catalog.format('REVOKE ALL ON SCHEMA %I FROM %s', n.nspname, a.grantee::pg_catalog.regrole)
+        SELECT pg_catalog.format('REVOKE ALL ON SCHEMA %I FROM %s', n.nspname,
+            CASE WHEN a.grantee OPERATOR(pg_catalog.=) 0 THEN 'PUBLIC' ELSE a.grantee::pg_catalog.regrole::pg_catalog.text END)
         FROM pg_catalog.pg_namespace AS n CROSS JOIN LATERAL pg_catalog.aclexplode(n.nspacl) AS a
         WHERE n.nspname OPERATOR(pg_catalog.=) ANY ('{awty,awty_internal}') AND a.grantee OPERATOR(pg_catalog.<>) n.nspowner
     LOOP
@@ -34,41 +36,57 @@ ALTER TABLE awty.job ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.future_job ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.future_job_history ENABLE ROW LEVEL SECURITY;
 
--- No policy on these: pg_read_all_data and pg_write_all_data would otherwise pass by those above.
+-- Policies, or none, on these, too: pg_read_all_data and pg_write_all_data would otherwise pass by those above.
 ALTER TABLE awty_internal.future_job_history_default ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.check_stat ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.in_flight ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.origin ENABLE ROW LEVEL SECURITY;
 
--- A role sees the jobs that it may become. From PostgreSQL 16 on, where a membership may come without SET, that is a
--- privilege of its own; which one to ask for is decided in the query and not here, because pg_upgrade carries policies
--- along.
+-- Whoever may become a job's role or was given a right by awty.allow() reads the job; a monitoring role reads all jobs.
 CREATE POLICY own_jobs ON awty.job FOR SELECT TO PUBLIC USING (
-    pg_catalog.pg_has_role(role, (SELECT CASE
-        WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog.>=) 160000
-        THEN 'SET' ELSE 'MEMBER' END))
+    awty_internal.can_become(role)
+    OR awty_internal.can_read(role, readers OPERATOR(pg_catalog.||) allowed OPERATOR(pg_catalog.||) claimers)
 );
+CREATE POLICY monitored ON awty.job FOR SELECT TO pg_monitor USING (true);
 
--- A role sees the checks of jobs that it may become (awty.job shows it no others), and those that it scheduled.
+-- Its checks and their ends go with the job, but not to a monitoring role; and each role reads what it has scheduled itself.
 CREATE POLICY own_checks ON awty.future_job FOR SELECT TO PUBLIC USING (
-    pg_catalog.pg_has_role(scheduled_by, (SELECT CASE
-        WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog.>=) 160000
-        THEN 'SET' ELSE 'MEMBER' END))
-    OR job OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT j.name FROM awty.job AS j))
+    awty_internal.can_become(scheduled_by)
+    OR job OPERATOR(pg_catalog.=) ANY (ARRAY(
+        SELECT j.name FROM awty.job AS j
+        WHERE awty_internal.can_read(j.role, j.readers OPERATOR(pg_catalog.||) j.allowed OPERATOR(pg_catalog.||) j.claimers)))
 );
 
+-- The role is part of the question, because another one's job may bear the name by now.
 CREATE POLICY own_history ON awty.future_job_history FOR SELECT TO PUBLIC USING (
-    pg_catalog.pg_has_role(scheduled_by, (SELECT CASE
-        WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog.>=) 160000
-        THEN 'SET' ELSE 'MEMBER' END))
-    OR pg_catalog.pg_has_role(role, (SELECT CASE
-        WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog.>=) 160000
-        THEN 'SET' ELSE 'MEMBER' END))
+    awty_internal.can_become(scheduled_by)
+    OR awty_internal.can_become(role)
+    OR (job, role::pg_catalog.oid) OPERATOR(pg_catalog.=) ANY (
+        SELECT j.name, j.role::pg_catalog.oid FROM awty.job AS j
+        WHERE awty_internal.can_read(j.role, j.readers OPERATOR(pg_catalog.||) j.allowed OPERATOR(pg_catalog.||) j.claimers))
 );
+
+-- What a check has used goes with the check.
+CREATE POLICY own_stats ON awty_internal.check_stat FOR SELECT TO PUBLIC USING (
+    EXISTS (SELECT FROM awty.future_job AS f WHERE f.id OPERATOR(pg_catalog.=) check_id)
+);
+
+-- The database's owner may dump it, with pg_dump --enable-row-security.
+GRANT USAGE ON SCHEMA awty, awty_internal TO pg_database_owner;
+GRANT SELECT ON awty_internal.future_job_history_default, awty_internal.check_stat, awty_internal.origin TO pg_database_owner;
+GRANT SELECT ON SEQUENCE awty.future_job_id_seq TO pg_database_owner;
+CREATE POLICY dumped ON awty.job FOR SELECT TO pg_database_owner USING (true);
+CREATE POLICY dumped ON awty.future_job FOR SELECT TO pg_database_owner USING (true);
+CREATE POLICY dumped ON awty.future_job_history FOR SELECT TO pg_database_owner USING (true);
+CREATE POLICY dumped ON awty_internal.future_job_history_default FOR SELECT TO pg_database_owner USING (true);
+CREATE POLICY dumped ON awty_internal.check_stat FOR SELECT TO pg_database_owner USING (true);
+CREATE POLICY dumped ON awty_internal.origin FOR SELECT TO pg_database_owner USING (true);
 
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty TO PUBLIC;
--- A view asks for the right to what it calls.
-GRANT EXECUTE ON FUNCTION awty_internal.runtime() TO PUBLIC;
+-- What views, policies and functions read and call, each role needs the right to. Nobody can name it, without USAGE on the schema.
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty_internal TO PUBLIC;
+GRANT SELECT ON awty_internal.here, awty_internal.standing, awty_internal.overdue, awty_internal.recent, awty_internal.stray,
+    awty_internal.check_stat TO PUBLIC;
 REVOKE ALL ON FUNCTION awty_internal.job_changed() FROM PUBLIC;
 
 CREATE TRIGGER job_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON awty.job

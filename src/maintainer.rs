@@ -121,11 +121,12 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
                         line.able_since = now;
                     }
                     line.state = *state;
-                    line.trouble = match (*state, line.trouble) {
+                    let trouble = match (*state, line.trouble) {
                         (State::Unserved(unserved), _) => Trouble::Unserved(unserved),
                         (_, Trouble::Unserved(_) | Trouble::Maintenance | Trouble::Reading) => Trouble::None,
                         (_, trouble) => trouble,
                     };
+                    line.set_trouble(trouble, now);
                 }
             });
         }
@@ -250,10 +251,11 @@ fn trouble(database: pg_sys::Oid, failure: &Failure) {
         failure.message,
         failure.sqlstate
     );
+    let now = clock::to_timestamp(clock::now());
     shmem::write(|shared| {
         // It keeps no check from running: what does is worth more.
         if let Some(line) = shared.database_mut(database).filter(|line| line.trouble == Trouble::None) {
-            line.trouble = Trouble::Maintenance;
+            line.set_trouble(Trouble::Maintenance, now);
         }
     });
 }

@@ -16,6 +16,8 @@ pub const MAX_JOB: usize = 63;
 pub const MAX_ENTITY_NAME: usize = 255;
 /// The longest key of an entity, so that it fits into an index.
 pub const MAX_ENTITY_KEY: usize = 1024;
+/// The longest note that a person gives.
+pub const MAX_NOTE: usize = 1024;
 /// The largest `args` of a check.
 pub const MAX_ARGS: usize = 1024 * 1024;
 

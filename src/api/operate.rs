@@ -1,7 +1,7 @@
 //! What an operator does with jobs, held checks and restored databases: `awty.pause()`, `awty.resume()`, `awty.allow()`,
 //! `awty.disallow()`, `awty.release()` and `awty.adopt()`.
 
-use super::args::{Args, MAX_JOB};
+use super::args::{Args, MAX_JOB, MAX_NOTE};
 use super::entity::Entity;
 use super::rights;
 use crate::error::{Error, Result};
@@ -24,12 +24,12 @@ fn resume(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorRepo
 
 #[pg_extern(sql = false)]
 fn allow(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
-    Ok(set_allowed(&Args::new(fcinfo), "awty.allow()", true)?)
+    Ok(allow_role(&Args::new(fcinfo))?)
 }
 
 #[pg_extern(sql = false)]
 fn disallow(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
-    Ok(set_allowed(&Args::new(fcinfo), "awty.disallow()", false)?)
+    Ok(disallow_role(&Args::new(fcinfo))?)
 }
 
 #[pg_extern(sql = false)]
@@ -46,21 +46,26 @@ fn adopt(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorRepor
 fn set_paused(args: &Args, function: &'static str, paused: bool) -> Result<()> {
     rights::gate(function)?;
     let job = rights::own_job(&args.name(0, "job", MAX_JOB)?)?;
-    if job::set_paused(&job.name, paused, clock::now()) {
+    let note = if paused { args.optional_name(1, "note", MAX_NOTE)? } else { None };
+    if job::set_paused(&job.name, paused, note.as_ref(), catalog::current_role(), clock::now()) {
         wakeup::inspect_at_commit(false);
     }
     Ok(())
 }
 
-fn set_allowed(args: &Args, function: &'static str, allowed: bool) -> Result<()> {
-    rights::gate(function)?;
+fn allow_role(args: &Args) -> Result<()> {
+    rights::gate("awty.allow()")?;
     let job = rights::own_job(&args.name(0, "job", MAX_JOB)?)?;
     let role = args.role(1, "role")?;
-    if allowed {
-        job::allow(&job.name, role);
-    } else {
-        job::disallow(&job.name, role);
-    }
+    let right = args.choice(2, "right", "read, schedule, claim")?.ok_or(Error::Null { argument: "right" })?;
+    job::set_right(&job.name, role, Some(right));
+    Ok(())
+}
+
+fn disallow_role(args: &Args) -> Result<()> {
+    rights::gate("awty.disallow()")?;
+    let job = rights::own_job(&args.name(0, "job", MAX_JOB)?)?;
+    job::set_right(&job.name, args.role(1, "role")?, None);
     Ok(())
 }
 

@@ -109,7 +109,8 @@ fn run_as(role: Option<pg_sys::Oid>) -> Result<pg_sys::Oid> {
     let role = role.unwrap_or(caller);
     let label = || catalog::role_label(role);
     if !catalog::can_become(caller, role) {
-        return Err(Error::NotMember { role: label(), caller: catalog::role_label(caller) });
+        let privileged = catalog::is_privileged(role);
+        return Err(Error::NotMember { role: label(), caller: catalog::role_label(caller), privileged });
     }
     catalog::can_connect(catalog::database(), role).map_err(|why| match why {
         catalog::CannotConnect::Gone => Error::UnknownRole { role: label() },

@@ -59,10 +59,19 @@ pub fn owns(job: &Job) -> bool {
 
 /// May the caller schedule checks of this job?
 pub fn may_schedule(job: &Job) -> bool {
+    has_right(job, false)
+}
+
+/// May the caller know of this job?
+fn may_read(job: &Job) -> bool {
+    has_right(job, true)
+}
+
+fn has_right(job: &Job, to_read: bool) -> bool {
     let caller = catalog::current_role();
     caller == job.role
         || catalog::can_become(caller, job.role)
-        || job::allowed(&job.name).into_iter().any(|role| catalog::can_become(caller, role))
+        || job::granted(&job.name, to_read).into_iter().any(|role| catalog::can_become(caller, role))
 }
 
 /// The job of that name, if the caller is a member of its role; locked first, and judged as it is then.
@@ -71,10 +80,10 @@ pub fn own_job(name: &Text) -> Result<Job> {
     if owns(&job) { Ok(job) } else { Err(Error::NotOwner { job: job.name.to_string() }) }
 }
 
-/// The job of that name, if the caller may schedule checks of it; otherwise it does not exist.
+/// The job of that name, if the caller may know of it; otherwise it does not exist.
 pub fn visible_job(name: &Text) -> Result<Job> {
     let job = job(name)?;
-    if may_schedule(&job) { Ok(job) } else { known(name, None) }
+    if may_read(&job) { Ok(job) } else { known(name, None) }
 }
 
 /// The job of that name, if the caller may schedule checks of it.

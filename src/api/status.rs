@@ -1,64 +1,156 @@
-//! What is behind `awty.status`, and the trigger that tells sessions of changed jobs.
+//! What is behind `awty.status`, `awty.explain()` and `awty.doctor()`: what shared memory and the catalogs know of this database.
+//!
+//! Invariant: reads only, on a standby and without the library in memory, too; locks nothing above AccessShare.
+//! Does not: hold SQL, or choose the reason why nothing runs; see sql/50_status.sql.
 
-use crate::error::Error;
-use crate::pg::catalog;
+use super::args::{Args, MAX_JOB};
+use crate::error::{Error, Result};
+use crate::function;
+use crate::pg::catalog::{self, CannotConnect};
+use crate::pg::clock::{self, Timestamp};
+use crate::pg::text::Text;
 use crate::settings;
-use crate::shmem::{self, Trouble};
+use crate::shmem::{self, Occupancy, Trouble};
+use crate::store::job;
 use crate::version;
+use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// One row of what the processes know of this database; without the library in memory, that nothing runs.
+/// One row of what the processes know of this database; without the library in memory, that it is not.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn runtime() -> TableIterator<
     'static,
     (
+        name!(preloaded, bool),
         name!(enabled, bool),
         name!(slot, Option<Interval>),
         name!(last_slot_run, Option<TimestampWithTimeZone>),
         name!(workers, i32),
+        name!(unserved, Option<Vec<String>>),
         name!(trouble, Option<String>),
+        name!(trouble_at, Option<TimestampWithTimeZone>),
+        name!(heartbeat, Option<TimestampWithTimeZone>),
         name!(library, &'static str),
     ),
 > {
     let slot = Interval::new(0, 0, i64::from(settings::slot().seconds()) * 1_000_000).ok();
+    let unserved =
+        version::unserved().map(|unserved| pair(&Error::Unserved { installed: version::installed(), unserved }));
     if !shmem::is_present() {
-        return TableIterator::once((
-            false,
-            slot,
-            None,
-            0,
-            Some("awty is not in shared_preload_libraries".into()),
-            version::LIBRARY,
-        ));
+        return TableIterator::once((false, false, slot, None, 0, unserved, None, None, None, version::LIBRARY));
     }
     let here = catalog::database();
-    let (line, workers) = shmem::read(|shared| {
+    let (line, workers, heartbeat) = shmem::read(|shared| {
         let workers = shared.workers.iter().filter(|entry| entry.is_occupied() && entry.database == here).count();
-        (shared.database(here).copied(), workers)
+        (shared.database(here).copied(), workers, shared.heartbeat)
     });
-    let last_slot_run = line
-        .filter(|line| line.last_slot_run != 0)
-        .and_then(|line| TimestampWithTimeZone::try_from(line.last_slot_run).ok());
-    // SAFETY: a getter.
-    let is_primary = !unsafe { pg_sys::RecoveryInProgress() };
     // Shared memory only knows what the last inspection has found.
-    let trouble = match (version::unserved(), line.map_or(Trouble::None, |line| line.trouble)) {
-        (Some(unserved), _) => Trouble::Unserved(unserved),
-        _ if is_primary && !shmem::has_launcher() => Trouble::NoLauncher,
-        (None, Trouble::Unserved(_)) => Trouble::None,
-        (None, other) => other,
+    let trouble = line.filter(|line| !matches!(line.trouble, Trouble::None | Trouble::Unserved(_)));
+    TableIterator::once((
+        true,
+        settings::enabled(),
+        slot,
+        line.and_then(|line| timestamptz(line.last_slot_run)),
+        i32::try_from(workers).unwrap_or(i32::MAX),
+        unserved,
+        trouble.and_then(|line| line.trouble.text()),
+        trouble.and_then(|line| timestamptz(line.trouble_at)),
+        timestamptz(heartbeat).filter(|_| shmem::has_launcher()),
+        version::LIBRARY,
+    ))
+}
+
+/// A time of shared memory, where 0 is none.
+fn timestamptz(timestamp: Timestamp) -> Option<TimestampWithTimeZone> {
+    TimestampWithTimeZone::try_from(timestamp).ok().filter(|_| timestamp != 0)
+}
+
+/// The workers of this database: whose, which checks each has claimed, since when it runs them, and for how long others wait for it.
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn worker() -> TableIterator<
+    'static,
+    (
+        name!(pid, i32),
+        name!(role, pg_sys::Oid),
+        name!(is_busy, bool),
+        name!(check_ids, Vec<i64>),
+        name!(started_at, Option<TimestampWithTimeZone>),
+    ),
+> {
+    if !shmem::is_present() {
+        return TableIterator::new(Vec::new());
+    }
+    let (here, now, mono) = (catalog::database(), clock::now(), clock::mono());
+    let rows = shmem::read(|shared| {
+        let taken = |entry: &&shmem::WorkerEntry| entry.occupancy() == Occupancy::Taken && entry.database == here;
+        let row = |entry: &shmem::WorkerEntry| {
+            let started_at = entry.run.map(|run| now - clock::delta_of(mono.since(run.began)));
+            let check_ids = entry.run.map_or_else(Vec::new, |_| entry.claims().to_vec());
+            (entry.pid, entry.role, entry.busy_since.is_some(), check_ids, started_at)
+        };
+        shared.workers.iter().filter(taken).map(row).collect::<Vec<_>>()
+    });
+    let rows = rows.into_iter().map(|(pid, role, is_busy, check_ids, started_at)| {
+        (pid, role, is_busy, check_ids, started_at.and_then(|at| timestamptz(clock::to_timestamp(at))))
+    });
+    TableIterator::new(rows.collect::<Vec<_>>())
+}
+
+/// Why no worker could connect to this database as that role: one of three words, `None` if one could.
+#[pg_extern(sql = false)]
+fn cannot_connect(role: pg_sys::Oid) -> Option<&'static str> {
+    match catalog::can_connect(catalog::database(), role) {
+        Ok(()) | Err(CannotConnect::NoDatabase) => None,
+        Err(CannotConnect::Gone) => Some("gone"),
+        Err(CannotConnect::NoLogin) => Some("no login"),
+        Err(CannotConnect::NoConnect) => Some("no connect"),
+    }
+}
+
+/// What is wrong with a job's row or function, with what mends it; `None` if it can be called.
+#[pg_extern(sql = false)]
+fn cannot_call(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<Vec<String>>, ErrorReport> {
+    Ok(job_trouble(&Args::new(fcinfo))?)
+}
+
+fn job_trouble(args: &Args) -> Result<Option<Vec<String>>> {
+    let name: Text = args.name(0, "job", MAX_JOB)?;
+    let job = match job::find(&name) {
+        None => return Ok(None),
+        Some(Err(message)) => return Ok(Some(pair(&Error::BrokenJob { job: name.to_string(), message }))),
+        Some(Ok(job)) => job,
     };
-    let workers = i32::try_from(workers).unwrap_or(i32::MAX);
-    TableIterator::once((settings::enabled(), slot, last_slot_run, workers, trouble.text(), version::LIBRARY))
+    Ok(function::of_job(&job).err().map(|error| pair(&error)))
+}
+
+/// `awty.healthy()` is not asked to be more exact than that: the launcher looks around once a second.
+const MIN_LAG: (TimeDelta, &str) = (TimeDelta::seconds(5), "5 seconds");
+
+/// The argument of `awty.healthy()`.
+#[pg_extern(sql = false)]
+fn as_max_lag(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<Interval>, ErrorReport> {
+    let args = Args::new(fcinfo);
+    match args.duration(0, "max_lag")? {
+        None => Err(Error::Null { argument: "max_lag" }.into()),
+        Some(lag) if lag < MIN_LAG.0 => Err(Error::TooShort { argument: "max_lag", min: MIN_LAG.1 }.into()),
+        Some(_) => Ok(args.get(0)),
+    }
+}
+
+/// What is wrong, and what mends it.
+fn pair(error: &Error) -> Vec<String> {
+    let (message, hint) = error.in_words();
+    vec![message, hint]
 }
 
 /// Runs after each statement that changes `awty.job`, whoever ran it.
 #[pg_extern(sql = false)]
-fn job_changed(fcinfo: pg_sys::FunctionCallInfo) -> Result<(), ErrorReport> {
+fn job_changed(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
     // SAFETY: PostgreSQL's own call information, whose context is a TriggerData if a trigger calls.
     let relation = unsafe {
         if !pgrx::trigger_support::called_as_trigger(fcinfo) {

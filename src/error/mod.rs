@@ -35,103 +35,236 @@ pub enum Error {
     /// The library was not loaded when the server started.
     NotPreloaded,
     /// The library does not work with the SQL objects that are installed.
-    Unserved { installed: String, unserved: Unserved },
+    Unserved {
+        installed: String,
+        unserved: Unserved,
+    },
     /// The standby cannot write.
-    Standby { function: &'static str },
+    Standby {
+        function: &'static str,
+    },
     /// The transaction must not write.
-    ReadOnly { function: &'static str },
+    ReadOnly {
+        function: &'static str,
+    },
     /// Index expressions, REFRESH MATERIALIZED VIEW, ANALYZE and the like.
-    Restricted { function: &'static str },
+    Restricted {
+        function: &'static str,
+    },
     /// A trigger's function, called as if it were another one.
-    NotTrigger { function: &'static str },
+    NotTrigger {
+        function: &'static str,
+    },
     /// A required argument is NULL.
-    Null { argument: &'static str },
+    Null {
+        argument: &'static str,
+    },
     /// A name or key is an empty string.
-    Empty { argument: &'static str },
+    Empty {
+        argument: &'static str,
+    },
     /// A name is longer than its column allows.
-    TooLong { argument: &'static str, max: usize },
+    TooLong {
+        argument: &'static str,
+        max: usize,
+    },
     /// The arguments are larger than a pending check should be.
-    ArgsTooLarge { max: usize },
+    ArgsTooLarge {
+        max: usize,
+    },
     /// Both or neither of `at` and `after`.
-    AtOrAfter { both: bool },
+    AtOrAfter {
+        both: bool,
+    },
     /// An infinite time, or one that cannot be computed with.
-    OutOfRange { argument: &'static str },
+    OutOfRange {
+        argument: &'static str,
+    },
     /// An interval that is too long to be counted in microseconds.
-    DurationOutOfRange { argument: &'static str },
+    DurationOutOfRange {
+        argument: &'static str,
+    },
+    TooShort {
+        argument: &'static str,
+        min: &'static str,
+    },
     /// A negative interval where there must be none.
-    Negative { argument: &'static str },
+    Negative {
+        argument: &'static str,
+    },
     /// Further ahead than the job's `max_horizon`.
-    TooFar { job: String, time: Time, max_horizon: String },
+    TooFar {
+        job: String,
+        time: Time,
+        max_horizon: String,
+    },
     /// No job of that name; perhaps one is spelt nearly like it.
-    UnknownJob { job: String, nearest: Option<String> },
+    UnknownJob {
+        job: String,
+        nearest: Option<String>,
+    },
     /// A job of that name is there already.
-    JobExists { job: String },
+    JobExists {
+        job: String,
+    },
     /// The caller may not schedule or cancel checks of this job.
-    NotAllowed { job: String, role: String },
+    NotAllowed {
+        job: String,
+        role: String,
+    },
     /// The caller may not change this job.
-    NotOwner { job: String },
+    NotOwner {
+        job: String,
+    },
     /// An option is out of its range; the message comes from `awty_core`.
-    Option { message: String },
+    Option {
+        message: String,
+    },
     /// An option, or `on_conflict`, has an unknown value.
-    Choice { argument: &'static str, value: String, choices: &'static str },
+    Choice {
+        argument: &'static str,
+        value: String,
+        choices: &'static str,
+    },
     /// The slot of a job is none, or is not made of whole slots of the server.
-    Slot { message: String, server: u32 },
+    Slot {
+        message: String,
+        server: u32,
+    },
     /// `reset` names no option that has a default.
-    UnknownOption { option: String },
+    UnknownOption {
+        option: String,
+    },
     /// The name of a function cannot be read.
-    FunctionName { function: String },
+    FunctionName {
+        function: String,
+    },
     /// No function of that name takes a check, or an array of them if that was asked for.
-    FunctionMissing { function: String, set_based: bool },
+    FunctionMissing {
+        function: String,
+        set_based: bool,
+    },
     /// It is there, but a procedure, an aggregate or a window function.
-    NotAFunction { function: String },
+    NotAFunction {
+        function: String,
+    },
     /// It returns a set, or something else than times.
-    WrongResult { function: String, set_based: bool },
+    WrongResult {
+        function: String,
+        set_based: bool,
+    },
     /// Both the plain and the set-based form are there.
-    Ambiguous { function: String },
+    Ambiguous {
+        function: String,
+    },
     /// One of the above or below, of the function of a job that has been registered.
-    OfJob { job: String, error: Box<Error> },
+    OfJob {
+        job: String,
+        error: Box<Error>,
+    },
     /// A function in somebody's temporary schema.
-    TemporaryFunction { function: String },
+    TemporaryFunction {
+        function: String,
+    },
     /// The role may not execute the function.
-    NoExecute { function: String, role: String },
+    NoExecute {
+        function: String,
+        role: String,
+    },
     /// The role may not use the function's schema.
-    NoUsage { schema: String, role: String },
+    NoUsage {
+        schema: String,
+        role: String,
+    },
     /// A privileged role is to run a function that a lesser one may change.
-    Untrusted { function: String, role: String },
+    Untrusted {
+        function: String,
+        role: String,
+    },
     /// A function of somebody whom the job's role has no reason to trust.
-    ForeignFunction { function: String, owner: String, role: String },
+    ForeignFunction {
+        function: String,
+        owner: String,
+        role: String,
+    },
     /// The role has as many jobs as a role may have.
-    TooManyJobs { role: String, max: i64 },
+    TooManyJobs {
+        role: String,
+        max: i64,
+    },
     /// Another transaction is changing the job, and does not end.
-    JobBusy { job: String },
+    JobBusy {
+        job: String,
+    },
     /// No role of that name, or no longer.
-    UnknownRole { role: String },
+    UnknownRole {
+        role: String,
+    },
     /// The caller may not become this role.
-    NotMember { role: String, caller: String },
+    NotMember {
+        role: String,
+        caller: String,
+        privileged: bool,
+    },
     /// The role has no LOGIN.
-    NoLogin { role: String },
+    NoLogin {
+        role: String,
+    },
     /// The role has no CONNECT on this database.
-    NoConnect { role: String, database: String },
+    NoConnect {
+        role: String,
+        database: String,
+    },
     /// `on_conflict => 'error'`, and there is one.
-    AlreadyPending { job: String, entity: Label, id: i64 },
+    AlreadyPending {
+        job: String,
+        entity: Label,
+        id: i64,
+    },
     /// Others kept replacing the check.
-    Contended { job: String, entity: Label },
+    Contended {
+        job: String,
+        entity: Label,
+    },
     /// No check of that entity, or none that the caller may touch.
-    NoCheck { entity: Label, job: Option<String> },
+    NoCheck {
+        entity: Label,
+        job: Option<String>,
+    },
     /// A call that means one check, and does not say which.
-    ManyChecks { entity: Label, jobs: Vec<String>, function: &'static str },
+    ManyChecks {
+        entity: Label,
+        jobs: Vec<String>,
+        function: &'static str,
+    },
     /// There is nothing to release.
-    NotHeld { entity: Label, job: String },
+    NotHeld {
+        entity: Label,
+        job: String,
+    },
     /// Only the owner of a database says whose it is.
-    NotDatabaseOwner { database: String },
+    NotDatabaseOwner {
+        database: String,
+    },
     /// The row of a job makes no sense; somebody wrote to the table.
-    BrokenJob { job: String, message: String },
+    BrokenJob {
+        job: String,
+        message: String,
+    },
     /// An administrator has changed a table of awty's in a way that it cannot work with.
-    Altered { table: &'static str },
+    Altered {
+        table: &'static str,
+    },
     /// A job answered with an infinite time, or one far out of range.
-    AnswerOutOfRange { job: String },
+    AnswerOutOfRange {
+        job: String,
+    },
     /// A set-based job answered with an array of another length.
-    AnswerCount { job: String, checks: usize, answers: usize },
+    AnswerCount {
+        job: String,
+        checks: usize,
+        answers: usize,
+    },
 }
 
 impl Error {
@@ -143,6 +276,12 @@ impl Error {
             report = report.set_detail(detail);
         }
         report
+    }
+
+    /// What is wrong, and what to do.
+    pub fn in_words(&self) -> (String, String) {
+        let words = self.words();
+        (words.message, words.hint)
     }
 
     /// Says it in the server log, where there is nobody to refuse anything to.

@@ -121,6 +121,11 @@ impl Error {
                 format!("argument \"{argument}\" is out of range"),
                 "Use a finite time; checks may lie as far ahead as the job's \"max_horizon\".",
             ),
+            Error::TooShort { argument, min } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("argument \"{argument}\" must be at least {min}"),
+                format!("Use {argument} => '{min}' or more."),
+            ),
             Error::DurationOutOfRange { argument } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("argument \"{argument}\" is out of range"),
@@ -261,10 +266,13 @@ impl Error {
                 format!("role \"{role}\" does not exist"),
                 "SELECT rolname FROM pg_roles; lists the roles.",
             ),
-            Error::NotMember { role, caller } => say(
+            Error::NotMember { role, caller, privileged } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
                 format!("must be able to SET ROLE \"{role}\""),
-                format!("GRANT {} TO {};", ident(role), ident(caller)),
+                match privileged {
+                    true => format!("Let the job run as \"{caller}\", and grant that role what the function needs."),
+                    false => format!("GRANT {} TO {};", ident(role), ident(caller)),
+                },
             ),
             Error::NoLogin { role } => say(
                 Code::ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,

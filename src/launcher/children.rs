@@ -6,6 +6,7 @@
 
 use crate::failpoint::failpoint;
 use crate::pg::catalog::{self, CannotConnect};
+use crate::pg::clock;
 use crate::pg::process::{self, Assignment};
 use crate::shmem::{self, Occupancy, Trouble};
 use awty_core::Mono;
@@ -106,9 +107,10 @@ impl Children {
             }
             None => {
                 self.ask_again_at(mono);
+                let now = clock::to_timestamp(clock::now());
                 shmem::write(|shared| {
                     if let Some(line) = shared.database_or_new(database) {
-                        line.trouble = Trouble::NoWorkerSlot;
+                        line.set_trouble(Trouble::NoWorkerSlot, now);
                     }
                 });
                 false
@@ -184,12 +186,13 @@ impl Children {
 
 /// Nothing is started for a role before that moment.
 fn park(database: pg_sys::Oid, role: pg_sys::Oid, until: Mono, trouble: Option<Trouble>) {
+    let now = clock::to_timestamp(clock::now());
     shmem::write(|shared| {
         if let Some(line) = shared.role_mut(database, role) {
             line.parked_until = Some(until);
         }
         if let (Some(trouble), Some(line)) = (trouble, shared.database_mut(database)) {
-            line.trouble = trouble;
+            line.set_trouble(trouble, now);
         }
     });
 }

@@ -79,11 +79,11 @@ impl Launcher {
     fn turn(&mut self) -> Duration {
         let (now, mono) = (clock::now(), clock::mono());
         // Whoever posts from here on cannot know what this turn still sees, and wakes the next one.
-        shmem::launcher_sleeps_until(NEVER);
+        shmem::launcher_is_awake(clock::to_timestamp(now));
         self.children.reap(mono);
         failpoint!("launcher.turn");
         let watch = watch(mono);
-        self.tell_of_stuck_runs(mono);
+        self.tell_of_stuck_runs(now, mono);
         self.note_enabled(now);
         if !settings::enabled() {
             return watch;
@@ -112,17 +112,19 @@ impl Launcher {
     }
 
     /// Says in the log, once, and in `awty.status`, while it lasts, which processes go on with runs that nothing stops.
-    fn tell_of_stuck_runs(&mut self, mono: Mono) {
+    fn tell_of_stuck_runs(&mut self, now: Time, mono: Mono) {
+        let now = clock::to_timestamp(now);
         let stuck: Vec<(pg_sys::Oid, i32)> = shmem::write(|shared| {
             let stuck = shared.workers.iter().filter(|entry| entry.is_stuck(mono));
             let stuck: Vec<_> = stuck.map(|entry| (entry.database, entry.pid)).collect();
             for line in shared.databases.iter_mut() {
                 let here = stuck.iter().find(|(database, _)| *database == line.oid);
-                line.trouble = match (here, line.trouble) {
+                let trouble = match (here, line.trouble) {
                     (Some((_, pid)), _) => Trouble::StuckRun(*pid),
                     (None, Trouble::StuckRun(_)) => Trouble::None,
                     (None, other) => other,
                 };
+                line.set_trouble(trouble, now);
             }
             stuck
         });

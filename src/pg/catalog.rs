@@ -105,6 +105,26 @@ pub fn owns_database(role: pg_sys::Oid) -> bool {
     }
 }
 
+/// Roles that may do this can do anything, in the end.
+const MIGHTY: [u32; 3] =
+    [pg_sys::ROLE_PG_EXECUTE_SERVER_PROGRAM, pg_sys::ROLE_PG_WRITE_SERVER_FILES, pg_sys::ROLE_PG_READ_SERVER_FILES];
+
+/// Is it a role of the server's administration, which nobody should be made a member of by a hint?
+pub fn is_privileged(role: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog lookup in a transaction; the tuple is released after its fields are read.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::AUTHOID as i32, pg_sys::Datum::from(role));
+        if tuple.is_null() {
+            return false;
+        }
+        let row = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_authid>();
+        let may = row.rolsuper || row.rolcreaterole || row.rolreplication || row.rolbypassrls;
+        pg_sys::ReleaseSysCache(tuple);
+        may || role.to_u32() < pg_sys::FirstNormalObjectId
+            || MIGHTY.iter().any(|&mighty| is_member(role, mighty.into()))
+    }
+}
+
 /// Why a role cannot have a worker in a database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CannotConnect {

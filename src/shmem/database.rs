@@ -22,8 +22,6 @@ pub enum State {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trouble {
     None,
-    /// The server has no launcher: it found no worker slot when it started.
-    NoLauncher,
     NoWorkerSlot,
     /// All of awty's own places are taken.
     NoPlace,
@@ -41,9 +39,6 @@ impl Trouble {
     pub fn text(self) -> Option<String> {
         let text = match self {
             Trouble::None => return None,
-            Trouble::NoLauncher => {
-                "awty's launcher does not run; consider increasing max_worker_processes, and restart the server"
-            }
             Trouble::NoWorkerSlot => "no background worker slot was free; consider increasing max_worker_processes",
             Trouble::NoPlace => "all places for workers are taken; see the server log",
             Trouble::StuckRun(pid) => {
@@ -75,6 +70,8 @@ pub struct Database {
     /// Somebody asks for an inspection of the maintainer.
     pub inspection_wanted: bool,
     pub trouble: Trouble,
+    /// When that began; meaningless without trouble.
+    pub trouble_at: Timestamp,
     /// Raised whenever a crash or an exit has been counted against checks here: workers read anew which run alone.
     pub blamed: u64,
     /// Of `awty.future_job`, as far as workers have left them there.
@@ -93,6 +90,7 @@ impl Database {
         last_slot_run: 0,
         inspection_wanted: false,
         trouble: Trouble::None,
+        trouble_at: 0,
         blamed: 0,
         dead_rows: DeadRows::NONE,
         swept: i64::MIN,
@@ -101,5 +99,12 @@ impl Database {
 
     pub(super) fn new(oid: pg_sys::Oid) -> Self {
         Self { oid, ..Self::FREE }
+    }
+
+    /// Notes what keeps awty from running checks here, or [`Trouble::None`].
+    pub fn set_trouble(&mut self, trouble: Trouble, now: Timestamp) {
+        if self.trouble != trouble {
+            (self.trouble, self.trouble_at) = (trouble, now);
+        }
     }
 }

@@ -40,6 +40,8 @@ pub struct SharedState {
     launcher: usize,
     /// When the launcher means to wake up by itself.
     wakes_at: Timestamp,
+    /// When the launcher last looked around, at least once a second; 0: not since the server started.
+    pub heartbeat: Timestamp,
     /// Was the server shut down in good order before this start?
     pub clean_start: bool,
     /// The suspect that was in quarantine when the server went down: that crash is blamed on no other suspect.
@@ -73,6 +75,7 @@ impl SharedState {
         Self {
             launcher: 0,
             wakes_at: NEVER,
+            heartbeat: 0,
             clean_start: marks::was_clean(),
             quarantined: marks::was_quarantined(),
             adoptions: 0,
@@ -272,6 +275,11 @@ pub fn has_launcher() -> bool {
 /// The launcher takes its place, or leaves it.
 pub fn launcher_is(latch: *mut pg_sys::Latch) {
     write(|shared| shared.launcher = latch as usize);
+}
+
+/// The launcher looks around; what is posted from here on wakes it again.
+pub fn launcher_is_awake(now: Timestamp) {
+    write(|shared| (shared.wakes_at, shared.heartbeat) = (NEVER, now));
 }
 
 /// The launcher says when it will wake up by itself.

@@ -44,6 +44,35 @@ pub struct Options {
     pub limits: Limits,
 }
 
+/// What a role that is no member of a job's role may do with the job. Each includes `Read`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Right {
+    Read,
+    /// Schedule, cancel, run now, hold and release its checks.
+    Schedule,
+    /// Take its checks as a worker outside.
+    Claim,
+}
+
+impl Right {
+    /// As SQL names it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Right::Read => "read",
+            Right::Schedule => "schedule",
+            Right::Claim => "claim",
+        }
+    }
+}
+
+impl std::str::FromStr for Right {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Self, ()> {
+        [Right::Read, Right::Schedule, Right::Claim].into_iter().find(|right| right.word() == word).ok_or(())
+    }
+}
+
 statement!(
     select_one,
     [TEXTOID],
@@ -75,9 +104,10 @@ statement!(
 );
 
 statement!(
-    select_allowed,
-    [TEXTOID],
-    c"SELECT a.role::pg_catalog.oid FROM awty.job AS j, pg_catalog.unnest(j.allowed) AS a (role) WHERE j.name = $1"
+    select_granted,
+    [TEXTOID, BOOLOID],
+    c"SELECT a.role::pg_catalog.oid
+      FROM awty.job AS j, pg_catalog.unnest(j.allowed || CASE WHEN $2 THEN j.readers || j.claimers END) AS a (role) WHERE j.name = $1"
 );
 
 statement!(
@@ -85,7 +115,7 @@ statement!(
     [OIDOID, TEXTOID],
     c"SELECT j.name FROM awty.job AS j
       WHERE pg_catalog.pg_has_role($1, j.role, $2)
-         OR EXISTS (SELECT FROM pg_catalog.unnest(j.allowed) AS a (role)
+         OR EXISTS (SELECT FROM pg_catalog.unnest(j.readers || j.allowed || j.claimers) AS a (role)
                     WHERE pg_catalog.pg_has_role($1, a.role, $2))
       ORDER BY j.name LIMIT 10000"
 );
@@ -130,23 +160,23 @@ statement!(delete_one, [TEXTOID], c"DELETE FROM awty.job WHERE name = $1");
 
 statement!(
     update_paused,
-    [TEXTOID, BOOLOID, TIMESTAMPTZOID],
-    c"UPDATE awty.job SET paused = $2, resumed_at = CASE WHEN $2 THEN resumed_at ELSE $3 END
-      WHERE name = $1 AND paused <> $2"
+    [TEXTOID, BOOLOID, TIMESTAMPTZOID, OIDOID, TEXTOID],
+    c"UPDATE awty.job SET paused = $2, resumed_at = CASE WHEN $2 THEN resumed_at ELSE $3 END,
+          paused_at = CASE WHEN $2 THEN $3 END, paused_by = CASE WHEN $2 THEN $4::pg_catalog.regrole END, paused_note = $5
+      WHERE name = $1 AND (paused <> $2 OR paused_note IS DISTINCT FROM $5)"
 );
 
 statement!(
-    update_allow,
-    [TEXTOID, OIDOID],
-    c"UPDATE awty.job SET allowed = pg_catalog.array_append(allowed, $2::pg_catalog.regrole)
-      WHERE name = $1 AND NOT $2::pg_catalog.regrole = ANY (allowed)"
-);
-
-statement!(
-    update_disallow,
-    [TEXTOID, OIDOID],
-    c"UPDATE awty.job SET allowed = pg_catalog.array_remove(allowed, $2::pg_catalog.regrole)
-      WHERE name = $1 AND $2::pg_catalog.regrole = ANY (allowed)"
+    update_right,
+    [TEXTOID, OIDOID, TEXTOID],
+    c"UPDATE awty.job AS j SET readers = n.readers, allowed = n.allowed, claimers = n.claimers
+      FROM awty.job AS o CROSS JOIN LATERAL (
+          SELECT pg_catalog.array_remove(o.readers, $2::pg_catalog.regrole) || CASE $3 WHEN 'read' THEN ARRAY[$2::pg_catalog.regrole] END,
+                 pg_catalog.array_remove(o.allowed, $2::pg_catalog.regrole) || CASE $3 WHEN 'schedule' THEN ARRAY[$2::pg_catalog.regrole] END,
+                 pg_catalog.array_remove(o.claimers, $2::pg_catalog.regrole) || CASE $3 WHEN 'claim' THEN ARRAY[$2::pg_catalog.regrole] END
+      ) AS n (readers, allowed, claimers)
+      WHERE j.name = $1 AND o.name = $1
+        AND (j.readers, j.allowed, j.claimers) IS DISTINCT FROM (n.readers, n.allowed, n.claimers)"
 );
 
 /// Reads a row of the columns above. What cannot be understood comes back as a sentence.
@@ -292,11 +322,13 @@ pub fn of_role(role: pg_sys::Oid) -> Vec<Result<Job, (Text, String)>> {
     as_owner(|| select_of_role(|s| s.query(&[arg(role)], |rows| (0..rows.len()).map(|row| read(rows, row)).collect())))
 }
 
-/// The roles that may schedule a job besides members of its own.
-pub fn allowed(name: &Text) -> Vec<pg_sys::Oid> {
+/// The roles that may schedule a job besides members of its own; with `readers`, those also that may only read or claim it.
+pub fn granted(name: &Text, readers: bool) -> Vec<pg_sys::Oid> {
     as_owner(|| {
-        select_allowed(|s| {
-            s.query_latest(&[Some(name.datum())], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect())
+        select_granted(|s| {
+            s.query_latest(&[Some(name.datum()), arg(readers)], |rows| {
+                (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
+            })
         })
     })
 }
@@ -350,16 +382,13 @@ pub fn delete(name: &Text) -> bool {
 }
 
 /// Pauses or resumes a job; `false` if it was so already.
-pub fn set_paused(name: &Text, paused: bool, now: Time) -> bool {
-    as_owner(|| update_paused(|s| s.execute(&[Some(name.datum()), arg(paused), time(now)]))) == 1
+pub fn set_paused(name: &Text, paused: bool, note: Option<&Text>, by: pg_sys::Oid, now: Time) -> bool {
+    let args = [Some(name.datum()), arg(paused), time(now), arg(by), note.map(Text::datum)];
+    as_owner(|| update_paused(|s| s.execute(&args))) == 1
 }
 
-/// Lets a role schedule a job.
-pub fn allow(name: &Text, role: pg_sys::Oid) {
-    as_owner(|| update_allow(|s| s.execute(&[Some(name.datum()), arg(role)])));
-}
-
-/// Takes that back.
-pub fn disallow(name: &Text, role: pg_sys::Oid) {
-    as_owner(|| update_disallow(|s| s.execute(&[Some(name.datum()), arg(role)])));
+/// Gives a role a right to a job instead of the one that it had; `None`: no right.
+pub fn set_right(name: &Text, role: pg_sys::Oid, right: Option<Right>) {
+    let right = right.map(|right| Text::from(right.word()).datum());
+    as_owner(|| update_right(|s| s.execute(&[Some(name.datum()), arg(role), right])));
 }

@@ -184,9 +184,10 @@ impl MyWorker {
 
     /// Says in `awty.status` what the matter is.
     pub fn trouble(&self, trouble: Trouble) {
+        let now = clock::to_timestamp(clock::now());
         shmem::write(|shared| {
             if let Some(line) = shared.database_mut(self.database) {
-                line.trouble = trouble;
+                line.set_trouble(trouble, now);
             }
         });
     }

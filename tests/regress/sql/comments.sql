@@ -9,7 +9,7 @@ WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
     AND obj_description(objid, classid::regclass::name) IS NULL
     AND classid <> 'pg_type'::regclass;
 SELECT a.attrelid::regclass, a.attname FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
-WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND c.relkind IN ('r', 'p', 'v') AND NOT c.relispartition
+WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND (c.relkind IN ('r', 'p') OR c.relkind = 'v' AND c.relnamespace = 'awty'::regnamespace) AND NOT c.relispartition
     AND a.attnum > 0 AND NOT a.attisdropped AND col_description(a.attrelid, a.attnum) IS NULL;
 SELECT name FROM pg_settings WHERE name LIKE 'awty.%' AND (coalesce(short_desc, '') = '' OR coalesce(extra_desc, '') = '');
 SELECT 'extension' FROM pg_extension WHERE extname = 'awty' AND obj_description(oid, 'pg_extension') IS NULL;

@@ -31,7 +31,7 @@ SET ROLE regress_dave;
 SELECT test.see() = '';
 RESET ROLE;
 SELECT test.see();
--- Whoever is allowed to schedule sees what it scheduled, not the job and not the checks of others.
+-- Who is allowed to schedule reads the job and its checks; who no longer is, what it scheduled itself.
 SET ROLE regress_carol;
 SELECT awty.allow('carols', 'regress_dave');
 SET ROLE regress_dave;
@@ -42,6 +42,15 @@ SET ROLE regress_carol;
 SELECT test.see();
 SET ROLE regress_dave;
 SELECT awty.cancel('secret_app', '1');
+SELECT test.see();
+SET ROLE regress_carol;
+SELECT awty.allow('carols', 'regress_dave', 'read');
+SET ROLE regress_dave;
+SELECT test.see();
+SELECT test.sqlstate($$SELECT awty.schedule('secret_app', '1', 'carols', after => '1 hour')$$);
+SET ROLE regress_carol;
+SELECT awty.disallow('carols', 'regress_dave');
+SET ROLE regress_dave;
 SELECT test.see();
 -- Membership opens the rows, and its end closes them.
 RESET ROLE;

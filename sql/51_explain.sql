@@ -1,0 +1,163 @@
+-- awty, part 8: looking closer. All of it reads with the caller's rights, and through the row security of what it reads.
+
+CREATE FUNCTION awty.explain(entity_name text, entity_key text)
+RETURNS TABLE (at timestamptz, job text, event text, detail text)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+BEGIN ATOMIC
+    WITH past AS (
+        SELECT h.* FROM awty.future_job_history AS h
+        WHERE h.entity_name OPERATOR(pg_catalog.=) explain.entity_name AND h.entity_key OPERATOR(pg_catalog.=) explain.entity_key
+        ORDER BY h.finished_at DESC LIMIT 100
+    ), pending AS (
+        SELECT f.*, s.rank, s.why, s.mend, u.runs, u.started_at, u.lateness
+        FROM awty.future_job AS f
+        JOIN awty_internal.standing AS s ON s.id OPERATOR(pg_catalog.=) f.id
+        LEFT JOIN awty_internal.check_stat AS u ON u.check_id OPERATOR(pg_catalog.=) f.id
+        WHERE f.entity_name OPERATOR(pg_catalog.=) explain.entity_name AND f.entity_key OPERATOR(pg_catalog.=) explain.entity_key
+    )
+    SELECT e.at, e.job, e.event, e.detail
+    FROM (
+        SELECT h.scheduled_at AS at, h.id, 1 AS step, h.job, 'scheduled' AS event,
+            pg_catalog.format('by %s, for %s', h.scheduled_by, h.first_check_at) AS detail
+        FROM past AS h
+        UNION ALL
+        SELECT h.started_at, h.id, 2, h.job, 'ran',
+            pg_catalog.format('%s ms in %s runs, the last one started %s s late',
+                pg_catalog.round((EXTRACT(epoch FROM h.run_time) OPERATOR(pg_catalog.*) 1000)::pg_catalog.numeric, 1), h.attempts,
+                pg_catalog.round(EXTRACT(epoch FROM h.lateness), 2))
+        FROM past AS h WHERE h.started_at IS NOT NULL
+        UNION ALL
+        SELECT h.finished_at, h.id, 3, h.job, h.outcome, pg_catalog.concat_ws(': ', h.sqlstate, h.message)
+        FROM past AS h
+        UNION ALL
+        SELECT f.scheduled_at, f.id, 4, f.job, 'scheduled',
+            pg_catalog.format('by %s, for %s', f.scheduled_by, f.first_check_at)
+        FROM pending AS f
+        UNION ALL
+        SELECT f.started_at, f.id, 5, f.job, 'ran',
+            pg_catalog.format('run %s, started %s s late, %s %s', f.runs, pg_catalog.round(EXTRACT(epoch FROM f.lateness), 2),
+                CASE f.attempt WHEN 0 THEN 'asked for' ELSE 'failed, is tried again at' END, f.next_check_at)
+        FROM pending AS f WHERE f.started_at IS NOT NULL
+        UNION ALL
+        SELECT f.next_check_at, f.id, 6, f.job, CASE f.rank WHEN 6 THEN 'next' WHEN 8 THEN 'running' ELSE 'waiting' END,
+            pg_catalog.concat_ws('; ', f.why, f.mend)
+        FROM pending AS f
+    ) AS e
+    ORDER BY e.at, e.id, e.step;
+END;
+
+COMMENT ON FUNCTION awty.explain(text, text) IS 'What became of an entity''s checks, what is pending, and why it does not run: past, now and future in the order of time; at most the last hundred ends';
+
+-- The newest ends of the jobs that the caller may read. Bounded, so that it costs the same with a long history.
+CREATE VIEW awty_internal.recent AS
+SELECT h.job, h.outcome, h.sqlstate, h.message, h.run_time, h.attempts, j.timeout
+FROM (SELECT n.* FROM awty.future_job_history AS n ORDER BY n.finished_at DESC LIMIT 10000) AS h
+JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) h.job AND j.role::pg_catalog.oid OPERATOR(pg_catalog.=) h.role::pg_catalog.oid
+WHERE awty_internal.can_read(j.role, j.readers OPERATOR(pg_catalog.||) j.allowed OPERATOR(pg_catalog.||) j.claimers);
+
+COMMENT ON VIEW awty_internal.recent IS 'The last ten thousand ends, as far as the caller may read them';
+
+-- Whether a day has no partition of its own, and no more of it.
+CREATE VIEW awty_internal.stray AS
+SELECT EXISTS (SELECT FROM awty_internal.future_job_history_default) AS is_there;
+
+COMMENT ON VIEW awty_internal.stray IS 'Are there rows in the default partition of the history?';
+
+CREATE FUNCTION awty.doctor() RETURNS TABLE (level text, finding text, detail text, hint text)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE
+BEGIN ATOMIC
+    WITH here AS (
+        SELECT * FROM awty_internal.here
+    ), overdue AS (
+        SELECT o.job, o.paused, o.next_check_at, s.rank, s.why, s.mend, j.slot
+        FROM awty_internal.overdue AS o
+        JOIN awty_internal.standing AS s ON s.id OPERATOR(pg_catalog.=) o.id
+        JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) o.job
+    ), unable AS (
+        SELECT j.name AS job, awty_internal.cannot_connect(j.role) AS connect, awty_internal.cannot_call(j.name) AS call,
+            pg_catalog.pg_get_userbyid(j.role) AS role
+        FROM awty.job AS j ORDER BY j.name LIMIT 1000
+    )
+    SELECT 'error', 'nothing runs in this database', here.why, here.mend
+    FROM here WHERE here.why IS NOT NULL AND (EXISTS (SELECT FROM awty.job) OR here.database_held)
+    UNION ALL
+    SELECT 'warning', pg_catalog.format('job "%s" is paused while checks are due', o.job), o.why, o.mend
+    FROM overdue AS o WHERE o.paused
+    UNION ALL
+    SELECT 'warning', pg_catalog.format('%s checks of job "%s" are held', held.n, held.job), pg_catalog.format('the first is that of "%s" "%s"', held.entity_name, held.entity_key),
+        pg_catalog.format('SELECT awty.release(entity_name, entity_key, job) FROM awty.future_job WHERE held AND job = %L;', held.job)
+    FROM (SELECT f.job, pg_catalog.count(*) AS n, pg_catalog.min(f.entity_name) AS entity_name, pg_catalog.min(f.entity_key) AS entity_key
+          FROM awty.future_job AS f
+          WHERE f.held AND f.next_check_at OPERATOR(pg_catalog.<=) pg_catalog.clock_timestamp() GROUP BY f.job) AS held
+    UNION ALL
+    SELECT 'error', pg_catalog.format('role "%s" of job "%s" cannot run it', u.role, u.job),
+        CASE u.connect WHEN 'gone' THEN 'the role does not exist any more' WHEN 'no login' THEN 'it has no LOGIN' ELSE 'it has no CONNECT on this database' END,
+        CASE u.connect WHEN 'gone' THEN pg_catalog.format('SELECT awty.alter(%L, run_as => …);', u.job)
+            WHEN 'no login' THEN pg_catalog.format('ALTER ROLE %I LOGIN;', u.role)
+            ELSE pg_catalog.format('GRANT CONNECT ON DATABASE %I TO %I;', pg_catalog.current_database(), u.role) END
+    FROM unable AS u WHERE u.connect IS NOT NULL
+    UNION ALL
+    SELECT 'error', pg_catalog.format('the function of job "%s" cannot be called', u.job), u.call[1], u.call[2]
+    FROM unable AS u WHERE u.call IS NOT NULL AND u.connect IS NULL
+    UNION ALL
+    SELECT 'warning', pg_catalog.format('checks of job "%s" are more than ten slots late', o.job),
+        pg_catalog.format('the oldest has been due since %s; %s', o.next_check_at, o.why), coalesce(o.mend, 'SELECT * FROM awty.status;')
+    FROM overdue AS o CROSS JOIN here
+    WHERE NOT o.paused AND o.next_check_at OPERATOR(pg_catalog.+) (coalesce(o.slot, here.slot) OPERATOR(pg_catalog.*) 10::pg_catalog.float8) OPERATOR(pg_catalog.<) pg_catalog.clock_timestamp()
+    UNION ALL
+    SELECT 'warning', 'something keeps checks from running', here.trouble, 'SELECT last_error, last_error_at FROM awty.status; and see the server log'
+    FROM here WHERE here.trouble IS NOT NULL
+    UNION ALL
+    SELECT 'warning', pg_catalog.format('job "%s" fails with the same error again and again', same.job),
+        pg_catalog.format('%s times of late: %s: %s', same.n, same.sqlstate, same.message),
+        pg_catalog.format('SELECT * FROM awty.future_job_history WHERE job = %L AND sqlstate = %L ORDER BY finished_at DESC LIMIT 20;', same.job, same.sqlstate)
+    FROM (SELECT r.job, r.sqlstate, r.message, pg_catalog.count(*) AS n FROM awty_internal.recent AS r
+          WHERE r.sqlstate IS NOT NULL GROUP BY r.job, r.sqlstate, r.message) AS same WHERE same.n OPERATOR(pg_catalog.>=) 10
+    UNION ALL
+    SELECT 'warning', 'the history of some days has no partition of its own', 'those days stay in awty_internal.future_job_history_default until they are too old',
+        'make sure that no transaction keeps awty.future_job_history locked for long'
+    FROM awty_internal.stray AS stray WHERE stray.is_there
+    UNION ALL
+    SELECT 'warning', 'an old snapshot keeps vacuum from its work',
+        pg_catalog.format('process %s has had one since %s', a.pid, a.xact_start), pg_catalog.format('SELECT pg_terminate_backend(%s);', a.pid)
+    FROM pg_catalog.pg_stat_activity AS a
+    WHERE a.backend_xmin IS NOT NULL AND a.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()
+        AND a.xact_start OPERATOR(pg_catalog.<) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) '1 hour'::pg_catalog.interval)
+        AND EXISTS (SELECT FROM awty.future_job)
+    UNION ALL
+    SELECT 'warning', 'a prepared transaction keeps vacuum from its work',
+        pg_catalog.format('"%s" has been prepared since %s', p.gid, p.prepared), pg_catalog.format('COMMIT PREPARED %L; or ROLLBACK PREPARED', p.gid)
+    FROM pg_catalog.pg_prepared_xacts AS p
+    WHERE p.database OPERATOR(pg_catalog.=) pg_catalog.current_database()
+        AND p.prepared OPERATOR(pg_catalog.<) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) '1 hour'::pg_catalog.interval)
+        AND EXISTS (SELECT FROM awty.future_job)
+    UNION ALL
+    SELECT 'warning', pg_catalog.format('runs of job "%s" take nearly all of their timeout', slow.job),
+        pg_catalog.format('%s of late took 90 %% of %s or more', slow.n, slow.timeout), pg_catalog.format('SELECT awty.alter(%L, timeout => %L);', slow.job, slow.timeout OPERATOR(pg_catalog.*) 2::pg_catalog.float8)
+    FROM (SELECT r.job, r.timeout, pg_catalog.count(*) AS n FROM awty_internal.recent AS r
+          WHERE r.attempts OPERATOR(pg_catalog.>) 0
+            AND r.run_time OPERATOR(pg_catalog.>=) (r.timeout OPERATOR(pg_catalog.*) (0.9::pg_catalog.float8 OPERATOR(pg_catalog.*) r.attempts::pg_catalog.float8))
+          GROUP BY r.job, r.timeout) AS slow WHERE slow.n OPERATOR(pg_catalog.>=) 10
+    UNION ALL
+    SELECT 'notice', pg_catalog.format('the history of job "%s" is nearly all "replaced"', noisy.job),
+        pg_catalog.format('%s of the last %s ends', noisy.replaced, noisy.n), pg_catalog.format('SELECT awty.alter(%L, keep_history => ''ran'');', noisy.job)
+    FROM (SELECT r.job, pg_catalog.count(*) AS n, pg_catalog.count(*) FILTER (WHERE r.outcome OPERATOR(pg_catalog.=) 'replaced') AS replaced
+          FROM awty_internal.recent AS r GROUP BY r.job) AS noisy
+    WHERE noisy.n OPERATOR(pg_catalog.>=) 10 AND noisy.replaced OPERATOR(pg_catalog.*) 10 OPERATOR(pg_catalog.>=) (noisy.n OPERATOR(pg_catalog.*) 9);
+END;
+
+COMMENT ON FUNCTION awty.doctor() IS 'What is wrong in this database, as far as the caller may read it, each finding with what mends it; no rows: nothing';
+
+CREATE FUNCTION awty_internal.as_max_lag(max_lag interval) RETURNS interval
+    LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'as_max_lag_wrapper';
+
+COMMENT ON FUNCTION awty_internal.as_max_lag(interval) IS 'The argument of awty.healthy(), or an error if it is less than 5 seconds';
+
+CREATE FUNCTION awty.healthy(max_lag interval DEFAULT '1 minute') RETURNS boolean
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    RETURN (SELECT s.why IS NULL AND s.lag OPERATOR(pg_catalog.<=) most.lag
+                AND coalesce(s.heartbeat OPERATOR(pg_catalog.>) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) most.lag), false)
+            FROM (SELECT awty_internal.as_max_lag(max_lag) AS lag) AS most CROSS JOIN awty.status AS s
+            WHERE most.lag IS NOT NULL);
+
+COMMENT ON FUNCTION awty.healthy(interval) IS 'Does all run, with no check overdue by more than that? For a monitoring system; at least 5 seconds';
