@@ -13,7 +13,7 @@ endif
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name what; do printf '  make %-11s %s\n' "$$name" "$$what"; done
 	@echo
-	@echo "  PG_CONFIG=/path/to/pg_config   another PostgreSQL (14 to 18) than Debian's 15"
+	@echo "  PG_CONFIG=/path/to/pg_config   another PostgreSQL (15 to 18) than Debian's 15"
 	@echo "  make test ONLY=core,regress    some of the tests only (names: scripts/test --list)"
 
 build: ## install what is missing, build the extension

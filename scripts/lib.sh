@@ -5,7 +5,7 @@ ROOT=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$ROOT" || exit
 # shellcheck disable=SC2034 # used by the scripts
 TARGET=${CARGO_TARGET_DIR:-$ROOT/target}
-MAJORS_BY_PREFERENCE=(15 18 17 16 14)
+MAJORS_BY_PREFERENCE=(15 18 17 16)
 
 # rustup's directory is in the PATH of login shells only.
 if ! command -v cargo >/dev/null && [[ -x ${CARGO_HOME:-$HOME/.cargo}/bin/cargo ]]; then

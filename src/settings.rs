@@ -215,10 +215,5 @@ pub fn register() {
 /// Makes a misspelt `awty.` setting an error instead of a silent placeholder.
 fn reserve_prefix() {
     // SAFETY: a constant C string; called from _PG_init, after every setting is defined.
-    unsafe {
-        #[cfg(feature = "pg14")]
-        pg_sys::EmitWarningsOnPlaceholders(c"awty".as_ptr());
-        #[cfg(not(feature = "pg14"))]
-        pg_sys::MarkGUCPrefixReserved(c"awty".as_ptr());
-    }
+    unsafe { pg_sys::MarkGUCPrefixReserved(c"awty".as_ptr()) };
 }

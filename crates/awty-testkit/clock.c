@@ -1,6 +1,6 @@
 /* A wall clock that a test can set: preloaded into a server, it adds the seconds that a file holds to the time of day.
  *
- * libfaketime would do, but for the background workers of PostgreSQL 14 and 15: these are forked in a signal handler during
+ * libfaketime would do, but for the background workers of PostgreSQL 15: these are forked in a signal handler during
  * select(), where libfaketime has switched itself off, and stays off in the child.
  *
  * The monotonic clock is left alone, as when an administrator sets the clock of a real machine. */

@@ -75,15 +75,15 @@ pub fn role(name: &CStr) -> Option<pg_sys::Oid> {
 }
 
 /// What [`can_become`] is called in `pg_has_role()`.
-pub const BECOME: &str = if cfg!(any(feature = "pg14", feature = "pg15")) { "MEMBER" } else { "SET" };
+pub const BECOME: &str = if cfg!(feature = "pg15") { "MEMBER" } else { "SET" };
 
 /// May this role become that one, by SET ROLE?
 pub fn can_become(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: catalog lookups in a transaction.
     unsafe {
-        #[cfg(any(feature = "pg14", feature = "pg15"))]
+        #[cfg(feature = "pg15")]
         return pg_sys::is_member_of_role(member, role);
-        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+        #[cfg(not(feature = "pg15"))]
         return pg_sys::member_can_set_role(member, role);
     }
 }
@@ -98,9 +98,9 @@ pub fn is_member(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
 pub fn owns_database(role: pg_sys::Oid) -> bool {
     // SAFETY: catalog lookups in a transaction.
     unsafe {
-        #[cfg(any(feature = "pg14", feature = "pg15"))]
+        #[cfg(feature = "pg15")]
         return pg_sys::pg_database_ownercheck(database(), role);
-        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+        #[cfg(not(feature = "pg15"))]
         return pg_sys::object_ownercheck(pg_sys::DatabaseRelationId, database(), role);
     }
 }
@@ -158,13 +158,13 @@ pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), Canno
         let login = (*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_authid>()).rolcanlogin;
         pg_sys::ReleaseSysCache(tuple);
         // From PostgreSQL 17 on a worker may connect as a role that cannot log in.
-        if !login && cfg!(any(feature = "pg14", feature = "pg15", feature = "pg16")) {
+        if !login && cfg!(any(feature = "pg15", feature = "pg16")) {
             return Err(CannotConnect::NoLogin);
         }
         let connect = pg_sys::ACL_CONNECT as pg_sys::AclMode;
-        #[cfg(any(feature = "pg14", feature = "pg15"))]
+        #[cfg(feature = "pg15")]
         let result = pg_sys::pg_database_aclcheck(database, role, connect);
-        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+        #[cfg(not(feature = "pg15"))]
         let result = pg_sys::object_aclcheck(pg_sys::DatabaseRelationId, database, role, connect);
         if result != pg_sys::AclResult::ACLCHECK_OK && !may_connect_as_owner(database, owner, role) {
             return Err(CannotConnect::NoConnect);
@@ -182,9 +182,9 @@ unsafe fn may_connect_as_owner(database: pg_sys::Oid, owner: pg_sys::Oid, role: 
     let (owners, connect) = (pg_sys::Oid::from(pg_sys::ROLE_PG_DATABASE_OWNER), pg_sys::ACL_CONNECT as pg_sys::AclMode);
     // SAFETY: catalog lookups.
     unsafe {
-        #[cfg(any(feature = "pg14", feature = "pg15"))]
+        #[cfg(feature = "pg15")]
         let result = pg_sys::pg_database_aclcheck(database, owners, connect);
-        #[cfg(not(any(feature = "pg14", feature = "pg15")))]
+        #[cfg(not(feature = "pg15"))]
         let result = pg_sys::object_aclcheck(pg_sys::DatabaseRelationId, database, owners, connect);
         result == pg_sys::AclResult::ACLCHECK_OK && pg_sys::has_privs_of_role(role, owner)
     }

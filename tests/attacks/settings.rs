@@ -152,8 +152,5 @@ fn no_role_changes_a_setting_of_awtys() {
         field.refused("mallory", &format!("SET {setting}"), "55P02");
         field.refused("mallory", &format!("ALTER ROLE mallory SET {setting}"), "55P02");
     }
-    // PostgreSQL 14 reserves no prefix: there it is a placeholder, which nobody reads.
-    if field.one::<i32>("postgres", "SELECT current_setting('server_version_num')::int") >= 150_000 {
-        field.refused("mallory", "SET awty.anything = on", "42602");
-    }
+    field.refused("mallory", "SET awty.anything = on", "42602");
 }

@@ -65,7 +65,6 @@ fn upgrade(old: &Path, new: &Path, mode: &Mode) {
     old.start();
     set_up::set_up(&old);
     old.execute("postgres", &["CREATE DATABASE plain", "CREATE EXTENSION awty"]);
-    // Before PostgreSQL 15 this database has another OID on each server.
     old.execute(
         "postgres",
         &["CREATE FUNCTION public.none(awty.future_job) RETURNS timestamptz LANGUAGE sql RETURN NULL::timestamptz"],
