@@ -1,27 +1,43 @@
-# awty's commands; `make` lists them. What they do is in scripts/.
+# awty's commands; `make help` lists them. What they do is in scripts/.
 #
 # PG_CONFIG=/path/to/pg_config chooses the PostgreSQL, otherwise it is Debian's version 15, or what is there.
+# DESTDIR=/directory lets install and uninstall work below it.
 
 SHELL := /bin/bash
-.DEFAULT_GOAL := help
-.PHONY: help build install demo demo-stop test matrix campaign bench bench-full fmt lint clean
+.DEFAULT_GOAL := all
+.PHONY: all setup install uninstall installcheck dist help demo demo-stop test matrix campaign bench bench-full fmt lint freeze clean
 
 ifdef PG_CONFIG
 export PG_CONFIG
 endif
+ifdef DESTDIR
+export DESTDIR
+endif
+
+all: ## build the library; what that takes has to be there (make setup)
+	@scripts/setup --check build
+	@scripts/build
+
+setup: ## install what is missing for that (apt, as root), or say how to
+	@scripts/setup build
+
+install: ## copy what is built into PostgreSQL (sudo make install); builds nothing
+	@scripts/install
+
+uninstall: ## remove those files
+	@scripts/install --remove
+
+installcheck: ## the SQL regression tests on the server that runs (PGHOST, PGPORT, PGUSER)
+	@scripts/installcheck
+
+dist: ## the last commit as awty-VERSION.zip, for PGXN
+	@scripts/dist
 
 help: ## list these commands
-	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name what; do printf '  make %-11s %s\n' "$$name" "$$what"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name what; do printf '  make %-12s %s\n' "$$name" "$$what"; done
 	@echo
 	@echo "  PG_CONFIG=/path/to/pg_config   another PostgreSQL (15 to 18) than Debian's 15"
 	@echo "  make test ONLY=core,regress    some of the tests only (names: scripts/test --list)"
-
-build: ## install what is missing, build the extension
-	@scripts/setup build
-	@scripts/build
-
-install: build ## build, and install into PostgreSQL (asks for sudo by name if it must)
-	@scripts/install
 
 demo: ## a shop with late orders on a throwaway cluster, about a minute
 	@scripts/demo
@@ -50,7 +66,8 @@ fmt: ## format the Rust code
 lint: ## formatting, clippy, dependencies, SQL security
 	@scripts/test lint
 
-clean: ## remove what was built, the staged PostgreSQL and the demo
-	@scripts/demo stop
-	@rm -rf /tmp/awty-stage-$$(id -u)-*
-	@cargo clean
+freeze: ## at a release: keep the install script as it is from then on (sql/released)
+	@scripts/freeze
+
+clean: ## remove what was built for this PostgreSQL
+	@scripts/build --clean

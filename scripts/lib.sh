@@ -67,12 +67,23 @@ server_complete() {
 pgxs_test_dir() { echo "$(dirname "$(dirname "$("$1" --pgxs)")")/test"; }
 pg_major() { "$1" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/'; }
 
+# Which PostgreSQL it is, and what is built for it. Each major version has a target directory of its own: to build for one leaves alone
+# what was built for another.
+choose_pg_config() {
+    PG_CONFIG=$(find_pg_config)
+    [[ -n $PG_CONFIG ]] || die "no PostgreSQL is found: there is no pg_config; run: make setup"
+    PG_MAJOR=$(pg_major "$PG_CONFIG")
+    PG_TARGET=$TARGET/pg$PG_MAJOR
+    # shellcheck disable=SC2034 # used by the scripts
+    case $(uname -s) in
+    Darwin) LIBRARY=$PG_TARGET/release/libawty.dylib ;;
+    *) LIBRARY=$PG_TARGET/release/libawty.so ;;
+    esac
+    export PG_CONFIG PG_MAJOR
+}
+
 # For the scripts that need a server to be there already.
 require_pg_config() {
-    PG_CONFIG=$(find_pg_config)
-    if [[ -z $PG_CONFIG ]] || ! server_complete "$PG_CONFIG"; then
-        die "no complete PostgreSQL found (pg_config: ${PG_CONFIG:-none}); run: scripts/setup build"
-    fi
-    PG_MAJOR=$(pg_major "$PG_CONFIG")
-    export PG_CONFIG PG_MAJOR
+    choose_pg_config
+    server_complete "$PG_CONFIG" || die "the PostgreSQL of $PG_CONFIG is not complete; run: make setup"
 }
