@@ -15,8 +15,7 @@ use crate::pg::transaction::{Verdict, transaction};
 use crate::pg::{catalog, clock, owner, process, session, sqlstate, timer, vacuum as pg_vacuum};
 use crate::settings;
 use crate::shmem::{self, Database, State, Trouble};
-use crate::store::{check_stat, future_job, history, origin, partition};
-use crate::version;
+use crate::store::{check_stat, extension, future_job, history, origin, partition};
 use awty_core::inspections::AUDIT;
 use awty_core::{Outcome, Time};
 use pgrx::{pg_guard, pg_sys};
@@ -83,7 +82,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
             return Verdict::Commit(None);
         }
         failpoint!("maintainer.locked");
-        let state = if let Some(unserved) = version::unserved() {
+        let state = if let Some(unserved) = extension::unserved() {
             State::Unserved(unserved)
         } else if origin::is_foreign() && !settings::auto_adopt() {
             State::Held
@@ -141,7 +140,7 @@ fn log_change(before: Option<Database>, found: State) {
     let _ = transaction(|| {
         match found {
             State::Held => error::log::database_held(&catalog::database_name()),
-            State::Unserved(unserved) => Error::Unserved { installed: version::installed(), unserved }.warn(),
+            State::Unserved(unserved) => Error::Unserved { installed: extension::installed(), unserved }.warn(),
             State::Ready | State::Unknown => {}
         }
         Verdict::Commit(())

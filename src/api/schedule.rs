@@ -9,8 +9,7 @@ use crate::pg::{catalog, clock};
 use crate::shmem::{self, State, wakeup};
 use crate::store::future_job::{self, NewCheck};
 use crate::store::job::Job;
-use crate::store::{history, origin};
-use crate::version;
+use crate::store::{extension, history, origin};
 use awty_core::policy;
 use awty_core::{Conflict, OnConflict, Outcome, Time};
 use pgrx::datum::TimestampWithTimeZone;
@@ -140,9 +139,9 @@ fn warn_if_nothing_runs() {
     let here = catalog::database();
     let (adoptions, state) = shmem::read(|shared| (shared.adoptions, shared.database(here).map(|line| line.state)));
     if let Some(State::Unserved(_)) = state
-        && let Some(unserved) = version::unserved()
+        && let Some(unserved) = extension::unserved()
     {
-        Error::Unserved { installed: version::installed(), unserved }.warn();
+        Error::Unserved { installed: extension::installed(), unserved }.warn();
     }
     let held = match HELD.get() {
         Some((then, held)) if then == adoptions => held,

@@ -11,7 +11,7 @@ use crate::pg::clock::{self, Timestamp};
 use crate::pg::text::Text;
 use crate::settings;
 use crate::shmem::{self, Occupancy, Trouble};
-use crate::store::job;
+use crate::store::{extension, job};
 use crate::version;
 use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
@@ -39,7 +39,7 @@ fn runtime() -> TableIterator<
 > {
     let slot = Interval::new(0, 0, i64::from(settings::slot().seconds()) * 1_000_000).ok();
     let unserved =
-        version::unserved().map(|unserved| pair(&Error::Unserved { installed: version::installed(), unserved }));
+        extension::unserved().map(|unserved| pair(&Error::Unserved { installed: extension::installed(), unserved }));
     if !shmem::is_present() {
         return TableIterator::once((false, false, slot, None, 0, unserved, None, None, None, version::LIBRARY));
     }

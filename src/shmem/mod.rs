@@ -9,16 +9,19 @@
 //! else can be lost and is found again in the tables.
 //! Does not: decide (see `awty_core::plan`), read a table, or hold its lock while it waits for anything.
 
+mod claims;
 mod database;
+mod latch;
 mod marks;
 mod role;
 pub mod wakeup;
 mod worker;
 
 pub use database::{Database, State, Trouble};
-pub use role::RoleEntry;
+pub use role::{NEVER, RoleEntry};
 pub use worker::{Occupancy, Run, WorkerEntry};
 
+use self::latch::wake;
 use crate::pg::clock::{self, Timestamp};
 use crate::settings;
 use awty_core::{Bucket, Mono, Quarantine};
@@ -27,8 +30,6 @@ use pgrx::shmem::PGRXSharedMemory;
 use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// No slot is known of.
-pub const NEVER: Timestamp = i64::MAX;
 /// Databases with awty that one server can hold. More are ignored, with a message in the log.
 const DATABASES: usize = 512;
 /// Roles with work, in all databases. When there are more, those due last are left to the audit.
@@ -182,15 +183,6 @@ impl SharedState {
         if due < self.wakes_at {
             wake(self.launcher);
         }
-    }
-}
-
-/// Sets a latch of which shared memory holds the address.
-fn wake(latch: usize) {
-    if latch != 0 {
-        // SAFETY: the address of a latch in a PGPROC, which lives in shared memory as long as the server does. At worst
-        // the process there is another one by now and looks around for nothing.
-        unsafe { pg_sys::SetLatch(latch as *mut pg_sys::Latch) };
     }
 }
 

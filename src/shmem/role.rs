@@ -1,9 +1,11 @@
-//! The line of a role on the shared.
+//! The line of a role in shared memory.
 
-use super::NEVER;
 use crate::pg::clock::Timestamp;
 use awty_core::{Mono, backoff};
 use pgrx::pg_sys;
+
+/// No slot is known of.
+pub const NEVER: Timestamp = i64::MAX;
 
 /// One role of one database, and when there may be work for it.
 #[derive(Clone, Copy)]

@@ -6,6 +6,7 @@
 
 pub mod check_row;
 pub mod check_stat;
+pub mod extension;
 pub mod function;
 pub mod future_job;
 pub mod history;

@@ -15,11 +15,11 @@ use crate::pg::{catalog, session_locks};
 use crate::settings;
 use crate::shmem::{self, NEVER};
 use crate::store::check_stat::{self, Blame};
+use crate::store::extension;
 use crate::store::future_job;
 use crate::store::job::{self, Job};
 use crate::store::prepared;
 use crate::store::record::{Candidate, Cursor};
-use crate::version;
 use crate::worker::entry::MyWorker;
 use awty_core::pauses::Pauses;
 use awty_core::{Time, pace};
@@ -135,7 +135,7 @@ impl Fetcher {
             return None;
         }
         // ALTER EXTENSION … UPDATE may have come since the last turn.
-        if version::unserved().is_some() {
+        if extension::unserved().is_some() {
             shmem::request_inspection(catalog::database(), false);
             return None;
         }

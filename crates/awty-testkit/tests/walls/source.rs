@@ -1,0 +1,164 @@
+//! One source file: its module, and the paths that it names.
+//!
+//! Invariant: `syn` reads the file; a macro's arguments are searched as tokens.
+//! Does not: know what a path leads to (see `arrows`).
+
+use proc_macro2::{TokenStream, TokenTree};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use syn::visit::{self, Visit};
+use syn::{ItemMod, ItemUse, Macro, UseTree, Visibility};
+
+/// The repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+#[derive(Default)]
+pub struct Source {
+    /// From the repository's root.
+    pub file: String,
+    /// `["store", "job"]`; empty for lib.rs.
+    pub module: Vec<String>,
+    /// Its `mod x;`.
+    pub children: Vec<String>,
+    /// Its `pub use a::b;`, by the name that others see.
+    pub exports: HashMap<String, Vec<String>>,
+    /// Every other path, and the module that it stands in: the file's own, or one that the file writes out.
+    pub named: Vec<(Vec<String>, Vec<String>)>,
+    inline: Vec<String>,
+}
+
+impl Source {
+    /// All files of a folder.
+    pub fn all(folder: &str) -> Vec<Self> {
+        let base = root().join(folder);
+        let mut sources = Vec::new();
+        let mut folders = vec![base.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "rs") {
+                    sources.push(Self::read(&base, &path));
+                }
+            }
+        }
+        assert!(!sources.is_empty(), "no source in {folder}");
+        sources.sort_by(|a, b| a.file.cmp(&b.file));
+        sources
+    }
+
+    fn read(base: &Path, path: &Path) -> Self {
+        let name = |path: &Path| path.to_string_lossy().into_owned();
+        let mut module: Vec<String> =
+            path.strip_prefix(base).unwrap().with_extension("").iter().map(|part| name(Path::new(part))).collect();
+        if ["mod", "lib"].contains(&module.last().unwrap().as_str()) {
+            module.pop();
+        }
+        let mut source = Self { file: name(path.strip_prefix(root()).unwrap()), module, ..Self::default() };
+        let text = std::fs::read_to_string(path).unwrap();
+        source.visit_file(&syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", source.file)));
+        source
+    }
+
+    /// The module of the first level that the file belongs to; none for lib.rs.
+    pub fn room(&self) -> Option<String> {
+        self.module.first().cloned()
+    }
+
+    /// All paths as they are written.
+    pub fn paths(&self) -> impl Iterator<Item = &Vec<String>> {
+        self.named.iter().map(|(path, _)| path).chain(self.exports.values())
+    }
+
+    fn add(&mut self, path: Vec<String>) {
+        let within = self.module.iter().chain(&self.inline).cloned().collect();
+        self.named.push((path, within));
+    }
+
+    /// Paths among tokens: names with `::` between them.
+    fn search(&mut self, tokens: TokenStream) {
+        let mut path: Vec<String> = Vec::new();
+        let mut colons = 0;
+        for token in tokens {
+            match token {
+                TokenTree::Punct(punct) if punct.as_char() == ':' => colons += 1,
+                TokenTree::Ident(name) => {
+                    if colons != 2 && !path.is_empty() {
+                        self.add(std::mem::take(&mut path));
+                    }
+                    path.push(name.to_string());
+                    colons = 0;
+                }
+                other => {
+                    if !path.is_empty() {
+                        self.add(std::mem::take(&mut path));
+                    }
+                    colons = 0;
+                    if let TokenTree::Group(group) = other {
+                        self.search(group.stream());
+                    }
+                }
+            }
+        }
+        if !path.is_empty() {
+            self.add(path);
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Source {
+    fn visit_item_mod(&mut self, item: &'ast ItemMod) {
+        if item.content.is_none() {
+            self.children.push(item.ident.to_string());
+            return;
+        }
+        self.inline.push(item.ident.to_string());
+        visit::visit_item_mod(self, item);
+        self.inline.pop();
+    }
+
+    fn visit_item_use(&mut self, item: &'ast ItemUse) {
+        let mut paths = Vec::new();
+        flatten(&item.tree, &mut Vec::new(), &mut paths);
+        for (path, name) in paths {
+            if matches!(item.vis, Visibility::Inherited) || !self.inline.is_empty() {
+                self.add(path);
+            } else if path.len() > 1 {
+                self.exports.insert(name, path);
+            }
+        }
+    }
+
+    /// `pub(super)` and the like say who may know this, not whom it knows.
+    fn visit_visibility(&mut self, _: &'ast Visibility) {}
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        self.add(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+        visit::visit_path(self, path);
+    }
+
+    fn visit_macro(&mut self, called: &'ast Macro) {
+        self.visit_path(&called.path);
+        self.search(called.tokens.clone());
+    }
+}
+
+/// The paths of a `use`, each with the name that it gets.
+fn flatten(tree: &UseTree, prefix: &mut Vec<String>, paths: &mut Vec<(Vec<String>, String)>) {
+    let mut add = |last: Option<String>, name: String| paths.push((prefix.iter().cloned().chain(last).collect(), name));
+    match tree {
+        UseTree::Path(path) => {
+            prefix.push(path.ident.to_string());
+            flatten(&path.tree, prefix, paths);
+            prefix.pop();
+        }
+        UseTree::Name(name) if name.ident == "self" => add(None, prefix.last().cloned().unwrap_or_default()),
+        UseTree::Name(name) => add(Some(name.ident.to_string()), name.ident.to_string()),
+        UseTree::Rename(rename) => add(Some(rename.ident.to_string()), rename.rename.to_string()),
+        UseTree::Glob(_) => add(None, "*".into()),
+        UseTree::Group(group) => group.items.iter().for_each(|item| flatten(item, prefix, paths)),
+    }
+}
