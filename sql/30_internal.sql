@@ -38,7 +38,7 @@ CREATE TABLE awty_internal.in_flight (
 );
 
 COMMENT ON TABLE awty_internal.in_flight IS 'The checks that each worker is about to run; a row that outlives a crash names the suspects';
-COMMENT ON COLUMN awty_internal.in_flight.worker IS 'The worker''s seat in shared memory';
+COMMENT ON COLUMN awty_internal.in_flight.worker IS 'The number of the worker''s entry in shared memory';
 COMMENT ON COLUMN awty_internal.in_flight.check_ids IS 'Numbers of the checks, as in awty.future_job';
 
 -- Which database the rows of awty were written in. pg_dump carries this row, and not the sequence below.

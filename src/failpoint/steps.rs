@@ -19,7 +19,7 @@ pub const STEPS: &[Step] = &[
     step("maintainer.noted"),
     step("maintainer.inspected"),
     step("maintainer.looks_after"),
-    step("worker.seated"),
+    step("worker.entered"),
     step("worker.connected"),
     step("worker.took_over"),
     step("worker.chose"),

@@ -1,7 +1,7 @@
-//! The processes that the launcher has started: workers in their workers, and maintainers.
+//! The processes that the launcher has started: workers and maintainers.
 //!
-//! Invariant: an entry that was reserved for a worker which never came is freed again; no more than [`MAINTAINERS`] inspection
-//! databases at once; a server without room for another process is asked again after a growing while, and said so once.
+//! Invariant: an entry that was reserved for a worker which never came is freed again; no more than [`MAINTAINERS`] databases are
+//! inspected at once; a server without room for another process is asked again after a growing while, and the log says so once.
 //! Does not: decide whom to start (see `awty_core::plan`).
 
 use crate::failpoint::failpoint;
@@ -25,7 +25,7 @@ const STALE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 pub struct Children {
-    /// Seats that this launcher has reserved, by number, with their generations.
+    /// Entries that this launcher has reserved, by number, with their generations.
     coming: HashMap<usize, (u64, Handle)>,
     maintainers: Vec<(pg_sys::Oid, Handle)>,
     returned: Vec<pg_sys::Oid>,

@@ -1,6 +1,6 @@
-//! The as_owner in which awty touches its own tables: as their owner, with a fixed `search_path`.
+//! Runs as the owner of awty's tables, with a fixed `search_path`: the only way in which awty touches them.
 //!
-//! Invariant: no code of a user can run between entering and leaving. Nobody may put a trigger, rule or policy on
+//! Invariant: no code of a user can run inside of [`as_owner`]. Nobody may put a trigger, rule or policy on
 //! awty's tables; their columns are of core types; every name in the statements is qualified, and operators can only be
 //! found in `pg_catalog`. An ERROR inside leaves by aborting the (sub)transaction, which restores user and settings.
 //! Does not: hold SQL (see `store`), or decide who may do what.

@@ -31,7 +31,7 @@ impl Timing {
 /// Somebody else has changed or locked one of the checks: the caller has to roll back.
 pub struct Conflict;
 
-/// Books the answers that a run has given, one for each check. `blamed`: earlier runs may have left a row in `awty.check_stat` although
+/// Books the answers that a run has given, one for each check. `blamed`: earlier runs may have left a row in `awty_internal.check_stat` although
 /// the check counts none.
 pub fn answers(
     table: &Table,

@@ -1,8 +1,8 @@
-//! Shared memory: what awty's processes tell each other in shared memory.
+//! Shared memory: what awty's processes tell each other. README.md has the whole picture.
 //!
 //! - a *database* line says whether awty may run anything there;
 //! - a *role* line says at which slot there may be work for a role that no worker is on;
-//! - a *entry* belongs to one worker and says what it is running: its claims, since when, and how long it may.
+//! - a *worker entry* belongs to one worker and says what it is running: its claims, since when, and how long it may.
 //!
 //! Invariant: hints only, with two exceptions that a crash of the server may safely forget: the claims on the checks that
 //! are running, which die with their process, and the runs that had to be terminated, until they are booked. Everything
@@ -186,7 +186,7 @@ impl SharedState {
     }
 }
 
-/// Asks for shared memory's shared memory. Called from `_PG_init`, and only while the server starts.
+/// Asks for the shared memory. Called from `_PG_init`, and only while the server starts.
 pub fn register() {
     PRESENT.store(true, Ordering::Relaxed);
     pgrx::pg_shmem_init!(SHARED = SharedState::new());
@@ -197,12 +197,12 @@ pub fn is_present() -> bool {
     PRESENT.load(Ordering::Relaxed)
 }
 
-/// Reads the shared.
+/// Reads shared memory. The closure must be short and must not call PostgreSQL.
 pub fn read<R>(look: impl FnOnce(&SharedState) -> R) -> R {
     look(&SHARED.share())
 }
 
-/// Changes the shared. The closure must be short and must not call PostgreSQL.
+/// Changes shared memory. The closure must be short and must not call PostgreSQL.
 pub fn write<R>(change: impl FnOnce(&mut SharedState) -> R) -> R {
     change(&mut SHARED.exclusive())
 }

@@ -29,7 +29,7 @@ statement!(
       WHERE f.id = $1"
 );
 
-// The common case: the first run of these checks ends them, so nothing is tallied. The caller has deleted their rows.
+// The common case: the first run of these checks ends them, so nothing stands in check_stat. The caller has deleted their rows.
 statement!(
     archive_all,
     [RECORDARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, TEXTOID, OIDOID],

@@ -1,7 +1,7 @@
 //! The store: the only module with SQL text, one file per table.
 //!
 //! Invariant: every statement is prepared, takes parameters only, qualifies every name, and runs inside the owner's
-//! as_owner (`crate::pg::owner`), which the functions here open themselves.
+//! rights (`crate::pg::owner::as_owner`), which the functions here take on themselves.
 //! Does not: decide anything, check rights, or commit.
 
 pub mod check_row;

@@ -1,7 +1,7 @@
 //! A prepared statement on awty's tables, kept for the life of the process.
 //!
 //! Invariant: a statement is planned once, for any parameters, and by index: a table that was empty when the process
-//! began must not be scanned when it has ten million rows. Runs inside the owner's as_owner only.
+//! began must not be scanned when it has ten million rows. Runs inside of `as_owner` only.
 //! Does not: hold any SQL itself; commit.
 
 use crate::pg::owner;
@@ -99,7 +99,7 @@ impl Statement {
             if !plan.is_null() && pg_sys::SPI_plan_is_valid(plan) {
                 return plan;
             }
-            // Until the as_owner closes.
+            // Until `as_owner` undoes them.
             for (name, value) in [
                 (c"enable_seqscan", c"off"),
                 (c"enable_bitmapscan", c"off"),

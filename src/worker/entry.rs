@@ -1,4 +1,4 @@
-//! The worker's own entry on the shared.
+//! The worker's own entry in shared memory.
 //!
 //! Invariant: however the process ends, work that was begun is due again, and the entry is given back; where a run ended the process,
 //! the run keeps the entry, and with it its claim, until the next worker has seen to it.
@@ -37,7 +37,7 @@ pub struct Abandoned {
 }
 
 impl MyWorker {
-    /// Sits down, unless the entry has been given to another meanwhile.
+    /// Takes the entry, unless it has been given to another worker meanwhile.
     pub fn take(assignment: &Assignment) -> Option<Self> {
         let index = assignment.entry as usize;
         let taken = shmem::write(|shared| {

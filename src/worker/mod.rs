@@ -49,7 +49,7 @@ pub extern "C-unwind" fn awty_worker_main(_argument: pg_sys::Datum) {
     process::listen_to_signals();
     let assignment = process::assignment();
     let Some(entry) = MyWorker::take(&assignment) else { process::exit(0) };
-    failpoint!("worker.seated");
+    failpoint!("worker.entered");
     connect(&assignment);
     timer::register();
     session::override_settings();

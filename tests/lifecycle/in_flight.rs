@@ -3,7 +3,7 @@
 use crate::shop::{DOOR, NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, poll};
 
-/// P7: what was in flight in a database is taken up after a crash also if a worker of another database already has the seat of one. Two
+/// P7: what was in flight in a database is taken up after a crash also if a worker of another database already has the place of one. Two
 /// workers may have been about to run a check, because the second took over what the first had not come to; that is one crash.
 #[test]
 fn a_crash_is_counted_once_whatever_other_workers_do_by_then() {

@@ -17,6 +17,31 @@
 //! Invariant: the same arguments give the same answer; the current time is always an argument, and nothing panics.
 //!
 //! Does not: know PostgreSQL, read a clock, sleep, lock, log or allocate more than its answer.
+//!
+//! An order that is placed at 10:05 and checked after three hours, with slots of 15 minutes:
+//!
+//! ```
+//! use awty_core::{After, Answer, Before, Check, Limits, Outcome, Time, Width, policy};
+//! use chrono::TimeDelta;
+//!
+//! let at = |time: &str| -> Time { format!("2026-03-01T{time}Z").parse().expect("a time") };
+//! let width = Width::new(15 * 60).expect("it divides a day");
+//! let limits = Limits::defaults(width);
+//!
+//! let slot = policy::schedule(at("13:05:00"), &limits, at("10:05:00")).expect("it is not too far ahead");
+//! assert_eq!(slot, at("13:15:00"));
+//! let check = Check { slot, check_count: 0, attempt: 0 };
+//!
+//! // Before its slot it waits; then it runs.
+//! let start = at("00:00:00"); // since when the server can run checks
+//! assert_eq!(policy::before(&check, &limits, start, at("13:14:59")), Before::NotYet);
+//! assert_eq!(policy::before(&check, &limits, start, at("13:15:00")), Before::Run);
+//!
+//! // The job answers "ask again in three hours", or that all is done.
+//! let again = Answer::Again(at("13:15:01") + TimeDelta::hours(3));
+//! assert_eq!(policy::after(&check, &limits, again, at("13:15:01")), After::Again(at("16:30:00")));
+//! assert_eq!(policy::after(&check, &limits, Answer::Done, at("13:15:01")), After::End(Outcome::Done));
+//! ```
 
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]

@@ -107,7 +107,7 @@ SELECT awty.unregister('mighty'), awty.unregister('mighty_set'), awty.unregister
 ALTER ROLE regress_team NOCREATEROLE;
 REVOKE regress_shop FROM regress_team;
 
--- The trap: a superuser writes to mallory's table, whose trigger would give mallory's function a seat as superuser.
+-- The trap: a superuser writes to mallory's table, whose trigger would give mallory's function a run as superuser.
 CREATE SCHEMA mallory AUTHORIZATION regress_mallory;
 SET ROLE regress_mallory;
 CREATE FUNCTION mallory.takeover(awty.future_job) RETURNS timestamptz LANGUAGE plpgsql
