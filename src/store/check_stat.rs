@@ -31,21 +31,28 @@ statement!(
     c"SELECT pg_catalog.count(*) FROM awty.future_job AS f WHERE f.id = ANY ($1)"
 );
 
+// With NOT f.held, a planner that knows nothing of the table may read the whole index of what is not held, whose last column is the id.
 statement!(
     hold_worst,
     [INT8OID, INT4OID],
     c"UPDATE awty.future_job AS f SET held = true
       FROM awty_internal.check_stat AS t
-      WHERE t.check_id = f.id AND f.id = $1 AND t.crashes::pg_catalog.int8 + t.exits >= $2 AND NOT f.held"
+      WHERE t.check_id = f.id AND f.id = $1 AND t.crashes::pg_catalog.int8 + t.exits >= $2
+        AND f.held IS DISTINCT FROM true"
 );
 
+// OFFSET 0 keeps the order: from the few suspects to their checks, and not from all that the role has pending.
 statement!(
     select_suspects,
     [OIDOID],
-    c"SELECT t.check_id, t.crashes > 0
-      FROM awty_internal.check_stat AS t JOIN awty.future_job AS f ON f.id = t.check_id JOIN awty.job AS j ON j.name = f.job
-      WHERE (t.crashes > 0 OR t.exits > 0) AND j.role = $1 AND NOT f.held
-      ORDER BY t.crashes::pg_catalog.int8 + t.exits, t.check_id LIMIT 100000"
+    c"SELECT s.check_id, s.crashes > 0
+      FROM (
+          SELECT t.check_id, t.crashes, t.exits FROM awty_internal.check_stat AS t WHERE t.crashes > 0 OR t.exits > 0 OFFSET 0
+      ) AS s
+      CROSS JOIN LATERAL (SELECT p.job, p.held FROM awty.future_job AS p WHERE p.id = s.check_id OFFSET 0) AS f
+      JOIN awty.job AS j ON j.name = f.job
+      WHERE j.role = $1 AND NOT f.held
+      ORDER BY s.crashes::pg_catalog.int8 + s.exits, s.check_id LIMIT 100000"
 );
 
 statement!(

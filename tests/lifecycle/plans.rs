@@ -1,0 +1,166 @@
+//! awty's own statements: each can be planned on the tables as they are, and finds its rows by an index.
+//!
+//! The tables are empty, as they may be when a process plans its statements; by the time of the next ANALYZE they may hold millions of
+//! rows. Every `statement!` of the source is tried, so none can be forgotten.
+
+use crate::statements::{Statement, Statements};
+use awty_testkit::Cluster;
+use awty_testkit::postgres::Client;
+use serde_json::Value;
+
+/// Tables that grow with the work.
+const LARGE: &[&str] = &["future_job", "future_job_history", "future_job_history_default", "check_stat", "job"];
+/// Sorts of what may be many rows, and why.
+const SORTED: &[(&str, &str)] = &[
+    ("check_stat::select_suspects", "by crashes and exits, of which there are few"),
+    ("job::select_of_role", "the jobs of a role, at most ten thousand"),
+];
+/// Indexes that a statement reads from end to end, because there is little in them, or that it leaves at once.
+const WHOLE: &[(&str, &str)] = &[
+    ("check_stat::select_suspects", "check_stat_suspects_idx"),
+    ("future_job::lock_of_job", "future_job_held_idx"),
+    ("future_job::select_first_per_role", "job_role_idx"),
+    ("future_job::select_orphans", "job_pkey"),
+    ("future_job::select_roleless", "job_role_idx"),
+    ("origin::count_foreign", "job_role_idx"),                      // EXISTS
+    ("origin::count_foreign", "future_job_one_per_job_and_entity"), // EXISTS
+];
+/// What each run, or each call of a client, does: through which index of which table.
+const HOT: &[(&str, &str, &str)] = &[
+    ("future_job::select_due", "future_job", "future_job_due_idx"),
+    ("future_job::select_next", "future_job", "future_job_due_idx"),
+    ("future_job::select_first_per_role", "future_job", "future_job_due_idx"),
+    ("future_job::lock_one", "future_job", "future_job_one_per_job_and_entity"),
+    ("future_job::select_jobs_of_entity", "future_job", "future_job_one_per_job_and_entity"),
+    ("future_job::select_by_id", "future_job", "future_job_pkey"),
+    ("future_job::again", "future_job", "future_job_pkey"),
+    ("future_job::move_one", "future_job", "future_job_pkey"),
+    ("future_job::delete_all", "future_job", "future_job_pkey"),
+    ("history::archive_run", "future_job", "future_job_pkey"),
+    ("history::archive_run", "check_stat", "check_stat_pkey"),
+    ("history::archive_without_run", "future_job", "future_job_pkey"),
+    ("history::archive_without_run", "check_stat", "check_stat_pkey"),
+    ("check_stat::delete_some", "check_stat", "check_stat_pkey"),
+    ("check_stat::select_suspects", "future_job", "future_job_pkey"),
+    ("check_stat::select_suspects", "check_stat", "check_stat_suspects_idx"),
+    ("check_stat::hold_worst", "future_job", "future_job_pkey"),
+    ("job::select_one", "job", "job_pkey"),
+    ("in_flight::upsert", "in_flight", "in_flight_pkey"),
+];
+
+/// P7: what one database has pending does not slow the others' runs, however little the planner knew of it.
+#[test]
+fn every_statement_is_planned_by_index() {
+    let cluster = Cluster::builder().start();
+    cluster.create_extension("postgres");
+    let statements = Statements::read();
+    assert!(statements.all.len() > 40 && statements.settings.len() > 5, "statements are written in another way by now");
+    let mut client = cluster.superuser("postgres");
+    client.batch_execute("SET search_path = pg_catalog, pg_temp; SET plan_cache_mode = force_generic_plan").unwrap();
+    for (name, value) in &statements.settings {
+        client.batch_execute(&format!("SET {name} = {value}")).unwrap();
+    }
+    let mut faults = Vec::new();
+    for statement in &statements.all {
+        let plan = Plan::of(&mut client, statement);
+        faults.extend(plan.faults(&mut client).into_iter().map(|fault| format!("{}: {fault}", statement.name)));
+    }
+    for (name, ..) in HOT {
+        if !statements.all.iter().any(|statement| statement.name == *name) {
+            faults.push(format!("{name}: is gone"));
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// A scan of a table.
+struct Scan {
+    table: String,
+    index: Option<String>,
+    condition: Option<String>,
+    /// Is it over after a few rows?
+    is_bounded: bool,
+}
+
+struct Plan<'a> {
+    statement: &'a str,
+    scans: Vec<Scan>,
+    sorts: bool,
+}
+
+impl<'a> Plan<'a> {
+    /// The plan for any parameters.
+    fn of(client: &mut Client, statement: &'a Statement) -> Self {
+        let (types, nulls) = match statement.types.len() {
+            0 => (String::new(), String::new()),
+            n => (format!("({})", statement.types.join(", ")), format!("({})", vec!["NULL"; n].join(", "))),
+        };
+        let prepare = format!("PREPARE s{types} AS {}", statement.sql);
+        client.batch_execute(&prepare).unwrap_or_else(|error| panic!("{}: {error:?}", statement.name));
+        let explain = format!("EXPLAIN (COSTS OFF, FORMAT JSON) EXECUTE s{nulls}");
+        let plan: Value = client.query_one(&explain, &[]).unwrap().get(0);
+        client.batch_execute("DEALLOCATE s").unwrap();
+        let mut found = Self { statement: &statement.name, scans: Vec::new(), sorts: false };
+        found.read(&plan, false);
+        found
+    }
+
+    fn read(&mut self, node: &Value, is_bounded: bool) {
+        let Value::Object(fields) = node else {
+            node.as_array().into_iter().flatten().for_each(|inner| self.read(inner, is_bounded));
+            return;
+        };
+        let text = |field: &str| fields.get(field).and_then(Value::as_str);
+        let kind = text("Node Type").unwrap_or_default();
+        let reads_all_first = kind.ends_with("Sort") || kind == "Aggregate";
+        let is_bounded = kind == "Limit" || is_bounded && !reads_all_first;
+        self.sorts |= kind.ends_with("Sort");
+        if let (true, Some(table)) = (kind.ends_with("Scan"), text("Relation Name")) {
+            let own = |field| text(field).map(str::to_owned);
+            self.scans.push(Scan {
+                table: table.to_owned(),
+                index: own("Index Name"),
+                condition: own("Index Cond"),
+                is_bounded,
+            });
+        } else if let (Some(table), Some(index)) = (text("Relation Name"), fields.get("Conflict Arbiter Indexes")) {
+            let index = index[0].as_str().map(str::to_owned);
+            self.scans.push(Scan { table: table.to_owned(), index, condition: None, is_bounded: true });
+        }
+        fields.values().for_each(|inner| self.read(inner, is_bounded));
+    }
+
+    fn faults(&self, client: &mut Client) -> Vec<String> {
+        let mut faults = Vec::new();
+        let large = || self.scans.iter().filter(|scan| LARGE.contains(&scan.table.as_str()));
+        for Scan { table, index, condition, is_bounded } in large() {
+            match (index, condition) {
+                (None, _) => faults.push(format!("reads all of {table}")),
+                (Some(index), Some(condition)) => {
+                    let first_column =
+                        "SELECT pg_get_indexdef(oid, 1, true) FROM pg_class WHERE relname = $1::text::name";
+                    let leading: String = client.query_one(first_column, &[index]).unwrap().get(0);
+                    if !condition.contains(&leading) {
+                        faults.push(format!("reads all of {index} for {condition}"));
+                    }
+                }
+                (Some(index), None) => {
+                    if !is_bounded && !WHOLE.contains(&(self.statement, index.as_str())) {
+                        faults.push(format!("reads all of {index}"));
+                    }
+                }
+                _ => {}
+            }
+        }
+        if self.sorts && large().next().is_some() && !SORTED.iter().any(|(name, _)| *name == self.statement) {
+            faults.push("sorts what an index could give in order".into());
+        }
+        for (_, table, index) in HOT.iter().filter(|(name, ..)| *name == self.statement) {
+            let used: Vec<_> = self.scans.iter().filter(|scan| scan.table == *table).map(|scan| &scan.index).collect();
+            if used.is_empty() || used.iter().any(|used| used.as_deref() != Some(*index)) {
+                faults.push(format!("reads {table} by {used:?} instead of {index}"));
+            }
+        }
+        faults
+    }
+}

@@ -1,0 +1,119 @@
+//! The statements of the source: what stands in `statement!`, read by `syn`.
+//!
+//! Does not: execute anything (see `plans`).
+
+use awty_testkit::checkout;
+use std::path::{Path, PathBuf};
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::visit::{self, Visit};
+use syn::{Expr, ExprTuple, Ident, Lit, LitCStr, Macro, Token};
+
+/// One `statement!`.
+pub struct Statement {
+    /// As `future_job::select_due`.
+    pub name: String,
+    /// Its parameters, as SQL writes them.
+    pub types: Vec<String>,
+    pub sql: String,
+}
+
+/// All statements, and the settings under which they are planned.
+#[derive(Default)]
+pub struct Statements {
+    pub all: Vec<Statement>,
+    /// Pairs of strings in `src/store/statement.rs`, where nothing else is one.
+    pub settings: Vec<(String, String)>,
+    file: PathBuf,
+}
+
+impl Statements {
+    pub fn read() -> Self {
+        let mut statements = Self::default();
+        let mut folders = vec![checkout().join("src")];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    statements.read_file(&path);
+                }
+            }
+        }
+        statements.all.sort_by(|a, b| a.name.cmp(&b.name));
+        statements
+    }
+
+    fn read_file(&mut self, path: &Path) {
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            self.file = path.to_owned();
+            self.visit_file(&syn::parse_file(&std::fs::read_to_string(path).unwrap()).unwrap());
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Statements {
+    fn visit_macro(&mut self, called: &'ast Macro) {
+        if called.path.is_ident("statement") {
+            let Written { name, types, sql } = called.parse_body().unwrap();
+            let file = self.file.file_stem().unwrap().to_string_lossy();
+            let types = types.iter().map(|name| sql_type(&name.to_string())).collect();
+            self.all.push(Statement { name: format!("{file}::{name}"), types, sql: text(&sql) });
+        }
+    }
+
+    fn visit_expr_tuple(&mut self, tuple: &'ast ExprTuple) {
+        let strings: Vec<String> = tuple.elems.iter().filter_map(string).collect();
+        if let [name, value] = &strings[..]
+            && self.file.ends_with("store/statement.rs")
+        {
+            self.settings.push((name.clone(), value.clone()));
+        }
+        visit::visit_expr_tuple(self, tuple);
+    }
+}
+
+/// `name, [TYPE, …], c"…"`
+struct Written {
+    name: Ident,
+    types: Punctuated<Ident, Token![,]>,
+    sql: LitCStr,
+}
+
+impl Parse for Written {
+    fn parse(input: ParseStream) -> syn::Result<Self> {
+        let name = input.parse()?;
+        input.parse::<Token![,]>()?;
+        let list;
+        syn::bracketed!(list in input);
+        let types = Punctuated::parse_terminated(&list)?;
+        input.parse::<Token![,]>()?;
+        Ok(Self { name, types, sql: input.parse()? })
+    }
+}
+
+/// `INT8ARRAYOID` is `int8[]`; `RECORDARRAYOID` stands for an array of checks.
+fn sql_type(name: &str) -> String {
+    match name.strip_suffix("OID").unwrap() {
+        "RECORDARRAY" => "awty.future_job[]".into(),
+        name => match name.strip_suffix("ARRAY") {
+            Some(element) => format!("{}[]", element.to_lowercase()),
+            None => name.to_lowercase(),
+        },
+    }
+}
+
+fn string(expression: &Expr) -> Option<String> {
+    match expression {
+        Expr::Lit(literal) => match &literal.lit {
+            Lit::CStr(string) => Some(text(string)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn text(string: &LitCStr) -> String {
+    string.value().into_string().unwrap()
+}
