@@ -1,0 +1,117 @@
+//! What the documents say of tests: a test that is named is there.
+//!
+//! A name is written as `file::test`, in backticks. In docs/attacks.md names after it, without a file, are of the same file.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use syn::visit::{self, Visit};
+use syn::{Attribute, ItemFn};
+
+/// Folders of Rust tests, of which documents name single ones.
+const FOLDERS: &[&str] = &["tests/attacks", "tests/lifecycle", "tests/operations", "crates/awty-core/tests"];
+
+/// The tests of a file.
+#[derive(Default)]
+struct Tests(BTreeSet<String>);
+
+impl<'ast> Visit<'ast> for Tests {
+    fn visit_item_fn(&mut self, function: &'ast ItemFn) {
+        let is_test = |attribute: &Attribute| attribute.path().is_ident("test");
+        if function.attrs.iter().any(is_test) {
+            self.0.insert(function.sig.ident.to_string());
+        }
+        visit::visit_item_fn(self, function);
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
+}
+
+/// All tests by the names of their files.
+fn tests() -> BTreeMap<String, Tests> {
+    let mut all = BTreeMap::<String, Tests>::new();
+    for path in FOLDERS.iter().flat_map(|folder| files(folder, "rs")) {
+        let parsed = syn::parse_file(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        all.entry(path.file_stem().unwrap().to_string_lossy().into_owned()).or_default().visit_file(&parsed);
+    }
+    all
+}
+
+/// Names of tests have several words; `*` stands for all of a file, `slot::Width` is none.
+fn is_name(text: &str) -> bool {
+    text.matches('_').count() >= 2 && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+}
+
+/// What stands in backticks.
+fn quoted(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
+}
+
+/// A document that names a test which is not there says that something is protected, and nothing is.
+#[test]
+fn every_test_that_a_document_names_is_there() {
+    let tests = tests();
+    let mut missing = Vec::new();
+    let mut documents = vec![root().join("DESIGN.md"), root().join("README.md"), root().join("CONTRIBUTING.md")];
+    documents.extend(files("docs", "md"));
+    documents.extend(["pg", "shmem"].map(|folder| root().join("src").join(folder).join("README.md")));
+    let mut named = 0;
+    for document in documents {
+        let are_lists = document.ends_with("docs/attacks.md");
+        for line in std::fs::read_to_string(&document).unwrap().lines() {
+            let mut file = None;
+            for text in quoted(line) {
+                let (of, name) = match text.split_once("::") {
+                    Some((of, name)) if tests.contains_key(of) || is_name(name) => (Some(of), name),
+                    Some(_) => continue,
+                    None if are_lists => (file, text),
+                    None => continue,
+                };
+                file = of;
+                let Some(of) = of.filter(|_| is_name(name) || name == "*") else { continue };
+                named += 1;
+                let found = tests.get(of).is_some_and(|tests| name == "*" || tests.0.contains(name));
+                if !found {
+                    missing.push(format!("{}: {of}::{name}", document.strip_prefix(root()).unwrap().display()));
+                }
+            }
+        }
+    }
+    assert!(missing.is_empty(), "not there:\n{}", missing.join("\n"));
+    assert!(named > 100, "documents name tests in another way by now: {named}");
+}
+
+/// Each row of docs/attacks.md has a test: of these files, or of the SQL regression.
+#[test]
+fn every_attack_has_its_test() {
+    let tests = tests();
+    let regress: Vec<String> = files("tests/regress/sql", "sql")
+        .iter()
+        .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    let text = std::fs::read_to_string(root().join("docs/attacks.md")).unwrap();
+    let mut rows = 0;
+    for row in text.lines().filter(|line| is_row(line)) {
+        let cell = row.split('|').nth(3).unwrap();
+        let is_test = |text: &str| {
+            let file = text.split("::").next().unwrap();
+            tests.contains_key(file) || regress.iter().any(|name| name == text)
+        };
+        assert!(quoted(cell).any(is_test), "without a test: {row}");
+        rows += 1;
+    }
+    assert!(rows > 40, "docs/attacks.md is written in another way by now: {rows} rows");
+}
+
+/// `| 12 | …`
+fn is_row(line: &str) -> bool {
+    line.split('|').nth(1).is_some_and(|number| number.trim().parse::<u32>().is_ok()) && line.matches('|').count() == 5
+}
