@@ -114,7 +114,10 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
         shmem::write(|shared| shared.forget_names(&gone));
         if let Some(state) = found {
             let now = clock::to_timestamp(clock::now());
+            let mono = clock::mono();
             shmem::write(|shared| {
+                let is_parked = |line: &shmem::RoleEntry| line.parked_until.is_some_and(|until| until > mono);
+                let any_parked = shared.roles.iter().any(|line| line.database == here && is_parked(line));
                 if let Some(line) = shared.database_or_new(here) {
                     if *state == State::Ready && line.state != State::Ready {
                         line.able_since = now;
@@ -123,6 +126,10 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
                     let trouble = match (*state, line.trouble) {
                         (State::Unserved(unserved), _) => Trouble::Unserved(unserved),
                         (_, Trouble::Unserved(_) | Trouble::Maintenance | Trouble::Reading) => Trouble::None,
+                        // The role that it was about is gone, or has no work any more.
+                        (_, Trouble::RoleCannotConnect | Trouble::NoWorkerSlot | Trouble::NoPlace) if !any_parked => {
+                            Trouble::None
+                        }
                         (_, trouble) => trouble,
                     };
                     line.set_trouble(trouble, now);

@@ -127,6 +127,9 @@ impl Children {
         match catalog::can_connect(database, role) {
             Ok(()) => {
                 self.said.remove(&(database, role));
+                if !self.said.iter().any(|(other, _)| *other == database) {
+                    end_trouble(database, &[Trouble::RoleCannotConnect]);
+                }
             }
             Err(CannotConnect::NoDatabase) => {
                 shmem::write(|shared| shared.forget_database(database));
@@ -152,6 +155,7 @@ impl Children {
             Some(handle) => {
                 self.no_room = None;
                 self.coming.insert(index, (generation, handle));
+                end_trouble(database, &[Trouble::NoWorkerSlot, Trouble::NoPlace]);
                 failpoint!("launcher.started");
             }
             None => {
@@ -181,6 +185,18 @@ impl Children {
         if self.said.insert((database, role)) {
             crate::error::log::cannot_connect(&catalog::role_label(role), database.to_u32(), why);
         }
+    }
+}
+
+/// What kept checks from running there does so no more.
+fn end_trouble(database: pg_sys::Oid, over: &[Trouble]) {
+    let is_there = |line: &shmem::Database| over.contains(&line.trouble);
+    if shmem::read(|shared| shared.database(database).is_some_and(is_there)) {
+        shmem::write(|shared| {
+            if let Some(line) = shared.database_mut(database).filter(|line| is_there(line)) {
+                line.set_trouble(Trouble::None, 0);
+            }
+        });
     }
 }
 

@@ -38,3 +38,4 @@ mod standby;
 mod statements;
 mod unreadable;
 mod vacuum;
+mod why;

@@ -11,7 +11,7 @@ fn without_preloading_one_may_look_and_is_told_the_line_to_add() {
         "CREATE FUNCTION shop.note(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
          SELECT * FROM awty.job; SELECT * FROM awty.future_job; SELECT * FROM awty.future_job_history",
     );
-    let status = "SELECT NOT enabled AND last_error LIKE '%shared_preload_libraries%' FROM awty.status";
+    let status = "SELECT NOT enabled AND why LIKE '%shared_preload_libraries%' AND NOT awty.healthy() FROM awty.status";
     assert!(shop.cluster.value::<bool>("postgres", status));
     for call in [
         "SELECT awty.register('note', 'shop.note')",

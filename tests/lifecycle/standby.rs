@@ -25,8 +25,11 @@ fn pair() -> (Shop, Cluster) {
 fn a_standby_runs_nothing_and_schedules_nothing() {
     let (shop, standby) = pair();
     assert!(standby.pids("awty").is_empty());
-    let enabled: bool = standby.value("postgres", "SELECT enabled FROM awty.status");
-    assert!(enabled, "it would have run");
+    let seen = "SELECT enabled AND why LIKE 'this server is a standby;%' AND NOT awty.healthy() FROM awty.status";
+    assert!(standby.value::<bool>("postgres", seen), "it would have run");
+    let waits = "SELECT bool_or(detail LIKE 'this server is a standby;%') FROM awty.explain('orders', '1')";
+    assert!(standby.value::<bool>("postgres", waits));
+    assert_eq!(standby.value::<i64>("postgres", "SELECT count(*) FROM awty.doctor() WHERE level = 'error'"), 1);
     for call in [
         "SELECT awty.schedule('orders', '2', 'note', after => '0')",
         "SELECT awty.cancel('orders', '1')",

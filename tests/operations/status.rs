@@ -29,7 +29,7 @@ fn a_role_that_cannot_connect_is_shown() {
     expect(
         &shop,
         "the reason",
-        "enabled AND NOT database_held AND why IS NULL AND last_error LIKE '%no LOGIN or no CONNECT%'",
+        "enabled AND NOT database_held AND why LIKE '%has no CONNECT on this database; GRANT CONNECT ON DATABASE %' AND last_error LIKE '%no LOGIN or no CONNECT%'",
     );
     expect(
         &shop,
@@ -96,7 +96,11 @@ fn a_server_without_room_is_shown() {
     shop.job("note", NOTE_ID, "");
     let taken = Taken::all(&shop);
     let placing = clients::place(&shop, &[]);
-    expect(&shop, "the reason", "enabled AND NOT database_held AND last_error LIKE '%max_worker_processes%'");
+    expect(
+        &shop,
+        "the reason",
+        "enabled AND NOT database_held AND why LIKE '%max_worker_processes%' AND last_error_at IS NOT NULL",
+    );
     expect(&shop, "the backlog", "lag > '1 s' AND oldest_overdue < now() AND pending > 0");
     taken.end(&shop);
     placing.judge(&shop);
@@ -172,9 +176,9 @@ fn another_version_is_shown() {
         Script(file)
     });
     shop.cluster.execute("postgres", &["ALTER EXTENSION awty UPDATE TO 'other'"]);
-    expect(&shop, "the reason", "enabled AND NOT database_held AND last_error LIKE '%ALTER EXTENSION awty UPDATE%'");
+    expect(&shop, "the reason", "enabled AND NOT database_held AND why LIKE '%ALTER EXTENSION awty UPDATE%'");
     shop.cluster.restart();
-    expect(&shop, "the reason after a start", "last_error LIKE '%ALTER EXTENSION awty UPDATE%' AND workers = 0");
+    expect(&shop, "the reason after a start", "why LIKE '%ALTER EXTENSION awty UPDATE%' AND workers = 0");
     shop.cluster.execute("postgres", &[&format!("ALTER EXTENSION awty UPDATE TO '{here}'")]);
     let placing = clients::place(&shop, &["55000"]);
     clients::await_more_runs(&shop.cluster, "postgres");

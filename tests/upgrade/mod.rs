@@ -208,7 +208,8 @@ fn pictures(cluster: &Cluster) -> Vec<Picture> {
 /// The library is not in shared_preload_libraries yet: everything is there, nothing runs, and it is said why.
 fn not_preloaded(new: &Cluster, before: &[Picture]) {
     for database in DATABASES {
-        let status = "SELECT NOT enabled AND NOT database_held AND last_error LIKE '%shared_preload_libraries%' FROM awty.status";
+        let status =
+            "SELECT NOT enabled AND NOT database_held AND why LIKE '%shared_preload_libraries%' FROM awty.status";
         assert!(new.value::<bool>(database, status), "{}", new.psql(database, "SELECT * FROM awty.status"));
         let mut client = new.client(database, ROLES[0]);
         let refused = client.execute("SELECT awty.schedule('x', 'x', 'run', after => '1 h')", &[]).unwrap_err();

@@ -1,0 +1,197 @@
+//! Why nothing runs: each cause alone is the first that `awty.status`, `awty.explain()` and `awty.doctor()` name, with what mends it; and
+//! it is gone when it is mended.
+
+use crate::shop::{GATE, NOTE, Shop};
+use awty_testkit::Cluster;
+use awty_testkit::postgres::Client;
+
+const KILL: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'awty worker'";
+
+/// A check that is due and cannot run, for one cause.
+struct Cause<'a> {
+    /// Brings it about, as a superuser.
+    cause: &'a [&'a str],
+    /// Ends it, as a superuser.
+    mended: &'a [&'a str],
+    /// What the reason says.
+    reason: &'a str,
+    /// What `awty.doctor()` finds.
+    finding: &'a str,
+}
+
+/// The reason's words must be in the status, in the explanation and in the doctor's findings, asked as the job's role.
+#[track_caller]
+fn expect(shop: &Shop, client: &mut Client, cause: &Cause) {
+    let Cause { reason, finding, .. } = cause;
+    let mut said = |what: &str, sql: &str| {
+        shop.cluster.await_that(what, awty_testkit::PATIENCE, || {
+            let row = client.query_one(sql, &[]).map_err(|error| error.to_string())?;
+            let text: Option<String> = row.get(0);
+            if text.as_deref().unwrap_or("").contains(reason) { Ok(()) } else { Err(format!("{sql}: {text:?}")) }
+        });
+    };
+    said("the status to say why", "SELECT why FROM awty.status");
+    said(
+        "the explanation to say why",
+        "SELECT string_agg(concat_ws(' ', event, detail), '; ' ORDER BY at) FROM awty.explain('orders', 'one') WHERE event = 'waiting'",
+    );
+    let found = format!("SELECT string_agg(d::text, ' ') LIKE '%{finding}%' FROM awty.doctor() AS d");
+    shop.await_true("the finding", &found);
+    shop.await_true("it not to be healthy", "SELECT NOT awty.healthy('5 s')");
+}
+
+#[track_caller]
+fn provoke(shop: &Shop, cause: &Cause) {
+    shop.run("SELECT awty.pause('one'); SELECT awty.schedule('orders', 'one', 'one', after => '0')");
+    shop.await_time(shop.slot_of("one"), 0);
+    // From now on the role may not be able to connect.
+    let mut client = shop.client();
+    shop.cluster.execute("postgres", cause.cause);
+    client.batch_execute("SELECT awty.resume('one')").unwrap();
+    expect(shop, &mut client, cause);
+    shop.cluster.execute("postgres", cause.mended);
+    shop.await_true("the check to end", "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
+    shop.await_true("no reason to be left", "SELECT why IS NULL AND last_error IS NULL FROM awty.status");
+    shop.await_true("nothing to be found", "SELECT count(*) = 0 FROM awty.doctor()");
+    shop.await_true("it to be healthy", "SELECT awty.healthy('5 s')");
+}
+
+/// P9: what an administrator or an owner has switched off, or taken away.
+#[test]
+fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
+    let shop = Shop::open();
+    // A failed run is due again at the next slot.
+    shop.job("one", NOTE, ", max_attempts => 1000, retry_after => '1 ms'");
+    for cause in [
+        Cause {
+            cause: &["ALTER SYSTEM SET awty.enabled = off", "SELECT pg_reload_conf()", "SELECT pg_sleep(0.5)"],
+            mended: &["ALTER SYSTEM RESET awty.enabled", "SELECT pg_reload_conf()"],
+            reason: "awty.enabled is off; ALTER SYSTEM SET awty.enabled = on;",
+            finding: "nothing runs in this database",
+        },
+        Cause {
+            cause: &["UPDATE awty_internal.origin SET identity = identity + 1", "SELECT awty.pause('one')"],
+            mended: &["SELECT awty.adopt()", "SELECT awty.resume('one')"],
+            reason: "SELECT awty.adopt();",
+            finding: "nothing runs in this database",
+        },
+        Cause {
+            cause: &["REVOKE CONNECT ON DATABASE postgres FROM PUBLIC", KILL],
+            mended: &["GRANT CONNECT ON DATABASE postgres TO PUBLIC"],
+            reason: "role \"shop\" has no CONNECT on this database; GRANT CONNECT ON DATABASE postgres TO shop;",
+            finding: "role \"\"shop\"\" of job \"\"one\"\" cannot run it",
+        },
+        Cause {
+            cause: &["ALTER FUNCTION shop.one(awty.future_job) RENAME TO two"],
+            mended: &["ALTER FUNCTION shop.two(awty.future_job) RENAME TO one"],
+            reason: "job \"one\" cannot run: function shop.one",
+            finding: "the function of job \"\"one\"\" cannot be called",
+        },
+    ] {
+        provoke(&shop, &cause);
+    }
+}
+
+/// P9: a job that is paused while a check is due, by whom and why; a check that is held is no reason for the database.
+#[test]
+fn a_pause_says_since_when_by_whom_and_why() {
+    let shop = Shop::open();
+    shop.job("one", NOTE, "");
+    shop.run(
+        "SELECT awty.pause('one', 'mail server moves'); SELECT awty.schedule('orders', 'one', 'one', after => '0')",
+    );
+    shop.await_time(shop.slot_of("one"), 0);
+    expect(
+        &shop,
+        &mut shop.client(),
+        &Cause {
+            cause: &[],
+            mended: &[],
+            reason: "by shop: \"mail server moves\"; SELECT awty.resume('one');",
+            finding: "job \"\"one\"\" is paused while checks are due",
+        },
+    );
+    shop.run("SELECT awty.resume('one')");
+    shop.await_true("the check to end", "SELECT count(*) = 1 FROM awty.future_job_history");
+    shop.await_true("no reason to be left", "SELECT why IS NULL AND awty.healthy() FROM awty.status");
+}
+
+/// P9: a client that holds the row, a run that is going on, and a role whose workers are all busy.
+#[test]
+fn what_passes_by_itself_is_named_too() {
+    let shop = Shop::on(Cluster::builder().set("awty.max_workers_per_role", "1").start());
+    shop.job("one", NOTE, "");
+    shop.job("gated", &format!("BEGIN {GATE} RETURN NULL; END"), "");
+    let mut client = shop.client();
+    shop.schedule("one", "one", "after => '1 s'");
+    client
+        .batch_execute("BEGIN; SELECT awty.schedule('orders', 'one', 'one', after => '0', on_conflict => 'keep')")
+        .unwrap();
+    let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0);
+    let locked = format!("its row is locked by process {pid}");
+    shop.await_true("the lock", &format!("SELECT why LIKE '{locked}%' FROM awty.status"));
+    shop.await_true(
+        "the lock in the explanation",
+        &format!("SELECT bool_or(detail LIKE '{locked}%') FROM awty.explain('orders', 'one')"),
+    );
+    client.batch_execute("COMMIT").unwrap();
+    shop.await_true("the check to end", "SELECT count(*) = 1 FROM awty.future_job_history");
+
+    let gate = shop.close_gate();
+    shop.schedule("gated", "gated", "after => '0'");
+    shop.await_at_gate();
+    shop.schedule("one", "one", "after => '0'");
+    let running = "SELECT event = 'running' AND detail LIKE 'it is running since % in process %' FROM awty.explain('orders', 'gated')
+                   WHERE event NOT IN ('scheduled')";
+    shop.await_true("the run", running);
+    let busy = "SELECT detail LIKE 'all workers that may run it are busy: 1 of 4, 1 of them for role \"shop\"%'
+                FROM awty.explain('orders', 'one') ORDER BY at DESC LIMIT 1";
+    shop.await_true("the busy worker", busy);
+    drop(gate);
+    shop.await_all_ended();
+    shop.await_true("no reason to be left", "SELECT why IS NULL FROM awty.status");
+}
+
+/// P9: before its time a check is `next`; afterwards, its run and its outcome are told in the order of time.
+#[test]
+fn an_explanation_tells_past_present_and_future() {
+    let shop = Shop::open();
+    shop.job(
+        "twice",
+        "BEGIN RETURN CASE WHEN j.check_count = 0 THEN clock_timestamp() + interval '1 day' END; END",
+        "",
+    );
+    shop.schedule("one", "twice", "after => '1 s'");
+    let next =
+        "SELECT array_agg(event ORDER BY at, event DESC) = '{scheduled,ran,next}' FROM awty.explain('orders', 'one')";
+    shop.await_true("the first run", next);
+    shop.run("SELECT awty.cancel('orders', 'one')");
+    let over = "SELECT array_agg(event ORDER BY at, event DESC) = '{scheduled,ran,cancelled}' FROM awty.explain('orders', 'one')";
+    shop.await_true("the end", over);
+    // To others there is nothing.
+    shop.cluster.create_user("postgres", "other");
+    let mut other = shop.cluster.client("postgres", "other");
+    assert_eq!(other.query("SELECT * FROM awty.explain('orders', 'one')", &[]).unwrap().len(), 0);
+    assert_eq!(other.query("SELECT * FROM awty.doctor()", &[]).unwrap().len(), 0);
+    assert!(other.query_one("SELECT awty.healthy()", &[]).unwrap().get::<_, bool>(0));
+}
+
+/// P9: what another role's job waits for is said without its names.
+#[test]
+fn names_are_told_to_those_who_may_read_the_job() {
+    let shop = Shop::open();
+    shop.job("secret", NOTE, "");
+    shop.run("SELECT awty.pause('secret', 'hush'); SELECT awty.schedule('orders', 'one', 'secret', after => '0')");
+    shop.await_time(shop.slot_of("one"), 0);
+    let why = |role: &str| -> String {
+        shop.cluster.client("postgres", role).query_one("SELECT why FROM awty.status", &[]).unwrap().get(0)
+    };
+    assert!(why("shop").contains("job \"secret\" is paused") && why("shop").contains("hush"), "{}", why("shop"));
+    shop.cluster.create_user("postgres", "other");
+    assert_eq!(why("other"), "a job is paused; SELECT awty.resume(…);");
+    shop.cluster.execute("postgres", &["GRANT pg_monitor TO other"]);
+    assert!(why("other").contains("job \"secret\" is paused"), "{}", why("other"));
+    shop.cluster.execute("postgres", &["REVOKE pg_monitor FROM other"]);
+    shop.run("SELECT awty.allow('secret', 'other', 'read')");
+    assert!(why("other").contains("hush"), "{}", why("other"));
+}
