@@ -7,7 +7,7 @@
 //! Does not: look at what is installed in a database (see `store::extension`).
 
 /// The versions of the SQL objects that this library works with; the last is its own.
-pub const SERVES: &[&str] = &["0.1"];
+pub const SERVES: &[&str] = if cfg!(feature = "next-version") { &["0.1", "0.2"] } else { &["0.1"] };
 
 /// The version of the package that this library came with.
 pub const LIBRARY: &str = env!("CARGO_PKG_VERSION");

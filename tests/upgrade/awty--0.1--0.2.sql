@@ -1,0 +1,61 @@
+-- The made-up upgrade script of tests/upgrade, written by the rules of CONTRIBUTING.md. What it brings is in made_up.rs, too, where
+-- it is added to the install script.
+
+\echo Use "ALTER EXTENSION awty UPDATE" to load this file. \quit
+
+SET LOCAL search_path = pg_catalog, pg_temp;
+
+-- Without its default at first: a column of type awty.future_job in anybody's table would forbid it.
+ALTER TABLE awty.future_job ADD COLUMN priority integer;
+ALTER TABLE awty.future_job ALTER COLUMN priority SET DEFAULT 0;
+ALTER TABLE awty.future_job ADD CONSTRAINT future_job_priority_is_not_negative CHECK (priority >= 0);
+COMMENT ON COLUMN awty.future_job.priority IS 'Which comes first';
+CREATE INDEX future_job_priority_idx ON awty.future_job (priority, id) WHERE NOT held;
+COMMENT ON INDEX awty.future_job_priority_idx IS 'What comes first';
+
+-- A table with an identity column, which users read.
+CREATE TABLE awty.label (
+    id      bigint GENERATED ALWAYS AS IDENTITY,
+    job     text COLLATE "C" NOT NULL,
+    CONSTRAINT label_pkey PRIMARY KEY (id)
+) WITH (fillfactor = 80);
+COMMENT ON TABLE awty.label IS 'Labels of jobs';
+COMMENT ON COLUMN awty.label.id IS 'Number of the label';
+COMMENT ON COLUMN awty.label.job IS 'Name of the job';
+COMMENT ON SEQUENCE awty.label_id_seq IS 'Numbers of labels';
+SELECT pg_catalog.pg_extension_config_dump('awty.label', '');
+SELECT pg_catalog.pg_extension_config_dump('awty.label_id_seq', '');
+REVOKE ALL ON awty.label, awty.label_id_seq FROM PUBLIC;
+-- ALTER DEFAULT PRIVILEGES may have given rights to other roles. Only on what is new: an administrator has given the others.
+DO $$
+DECLARE
+    command text;
+BEGIN
+    FOR command IN
+        SELECT pg_catalog.format('REVOKE ALL ON TABLE %s FROM %s', c.oid::pg_catalog.regclass, a.grantee::pg_catalog.regrole)
+        FROM pg_catalog.pg_class AS c CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) AS a
+        WHERE c.oid OPERATOR(pg_catalog.=) ANY ('{awty.label,awty.label_id_seq}'::pg_catalog.regclass[])
+          AND a.grantee OPERATOR(pg_catalog.<>) c.relowner
+    LOOP
+        EXECUTE command;
+    END LOOP;
+END
+$$;
+GRANT SELECT ON awty.label TO PUBLIC;
+ALTER TABLE awty.label ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own_labels ON awty.label FOR SELECT TO PUBLIC USING (job OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT j.name FROM awty.job AS j)));
+CREATE TRIGGER label_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON awty.label
+    FOR EACH STATEMENT EXECUTE FUNCTION awty_internal.job_changed();
+ALTER TABLE awty.label ENABLE ALWAYS TRIGGER label_changed;
+ALTER TABLE awty.label ALTER job SET STATISTICS 0;
+
+-- A function.
+CREATE FUNCTION awty.waiting(job text) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    AS 'SELECT pg_catalog.count(*) FROM awty.future_job AS f WHERE f.job OPERATOR(pg_catalog.=) waiting.job';
+COMMENT ON FUNCTION awty.waiting(text) IS 'How many checks of a job wait';
+GRANT EXECUTE ON FUNCTION awty.waiting(text) TO PUBLIC;
+
+-- One that was there: its rights and its comment stay.
+CREATE OR REPLACE FUNCTION awty.next_slot(t timestamptz, job text DEFAULT NULL) RETURNS timestamptz
+    LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'next_slot_wrapper';

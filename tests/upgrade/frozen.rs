@@ -1,0 +1,58 @@
+//! What was released stays as it was.
+
+use crate::made_up::{HERE, NEXT, change, copy, last_line, script};
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+fn freeze(copy: &Path) -> Output {
+    script(copy, "freeze", &[], &[])
+}
+
+/// Refused, and what is said about it.
+#[track_caller]
+fn refused(output: &Output, said: &str) {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && stderr.contains(said), "{stderr}");
+}
+
+/// D3: a released script is overwritten by nobody, no change of it stays unseen, and there is a way from it to the next version.
+#[test]
+fn a_released_script_stays_as_it_is() {
+    let copy = copy("frozen");
+    let check = || script(&copy, "freeze", &["--check"], &[]);
+    last_line(&check());
+    let released = copy.join(format!("sql/released/awty--{HERE}.sql"));
+    if !released.exists() {
+        last_line(&freeze(&copy));
+    }
+    last_line(&check());
+    refused(&freeze(&copy), "is released");
+
+    // A released script changes.
+    let text = fs::read_to_string(&released).unwrap();
+    fs::write(&released, format!("{text}\n")).unwrap();
+    refused(&check(), &format!("released/awty--{HERE}.sql"));
+    fs::write(&released, text).unwrap();
+    last_line(&check());
+
+    // The SQL changes, and the version does not.
+    let sql = copy.join("sql/40_functions.sql");
+    let text = fs::read_to_string(&sql).unwrap();
+    fs::write(&sql, format!("{text}SELECT 1;\n")).unwrap();
+    refused(&check(), "needs another version");
+    fs::write(&sql, text).unwrap();
+
+    // The next version, without an upgrade script and with one, which then stays as it is, too.
+    change(&copy);
+    last_line(&check());
+    let upgrade = copy.join(format!("sql/awty--{HERE}--{NEXT}.sql"));
+    let text = fs::read_to_string(&upgrade).unwrap();
+    fs::remove_file(&upgrade).unwrap();
+    refused(&freeze(&copy), "no upgrade script");
+    fs::write(&upgrade, &text).unwrap();
+    last_line(&freeze(&copy));
+    last_line(&check());
+    fs::write(&upgrade, text + "SELECT 1;\n").unwrap();
+    refused(&check(), &format!("awty--{HERE}--{NEXT}.sql"));
+}

@@ -1,0 +1,158 @@
+//! A copy of the checkout in which the next version is made: this one is frozen by `scripts/freeze`, the SQL gets a column, a constraint,
+//! indexes, a table with a sequence, a function and one that differs, and `awty--0.1--0.2.sql` is the upgrade script.
+//!
+//! Invariant: what the made-up version has is written twice, here and in the upgrade script, as for a real one.
+//! Does not: touch the checkout, or the staged PostgreSQL of other tests.
+
+use awty_testkit::checkout;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, OnceLock};
+
+/// The version of this checkout.
+pub const HERE: &str = "0.1";
+/// The made-up one; `src/version.rs` serves it with the feature `next-version`.
+pub const NEXT: &str = "0.2";
+pub const UPGRADE: &str = include_str!("awty--0.1--0.2.sql");
+
+/// What is changed in a file, as it stands and as it is in the next version.
+const CHANGES: &[(&str, &str, &str)] = &[
+    ("Cargo.toml", "version = \"0.1.", "version = \"0.2."),
+    ("awty.control", "default_version = '0.1'", "default_version = '0.2'"),
+    (
+        "sql/21_future_job.sql",
+        "scheduled_at    timestamptz NOT NULL,\n",
+        "scheduled_at    timestamptz NOT NULL,
+         priority        integer DEFAULT 0,
+         CONSTRAINT future_job_priority_is_not_negative CHECK (priority >= 0),\n",
+    ),
+    (
+        "sql/40_functions.sql",
+        "PARALLEL SAFE AS 'MODULE_PATHNAME', 'next_slot_wrapper'",
+        "PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'next_slot_wrapper'",
+    ),
+    (
+        "sql/60_privileges.sql",
+        "awty_internal.origin, awty.status FROM",
+        "awty_internal.origin, awty.status, awty.label FROM",
+    ),
+    ("sql/60_privileges.sql", "awty_internal.identity FROM", "awty_internal.identity, awty.label_id_seq FROM"),
+];
+
+/// What is added to the install script, in files of its own.
+const ADDITIONS: &[(&str, &str)] = &[
+    (
+        "sql/25_label.sql",
+        "COMMENT ON COLUMN awty.future_job.priority IS 'Which comes first';
+         CREATE INDEX future_job_priority_idx ON awty.future_job (priority, id) WHERE NOT held;
+         COMMENT ON INDEX awty.future_job_priority_idx IS 'What comes first';
+         CREATE TABLE awty.label (
+             id bigint GENERATED ALWAYS AS IDENTITY,
+             job text COLLATE \"C\" NOT NULL,
+             CONSTRAINT label_pkey PRIMARY KEY (id)
+         ) WITH (fillfactor = 80);
+         COMMENT ON TABLE awty.label IS 'Labels of jobs';
+         COMMENT ON COLUMN awty.label.id IS 'Number of the label';
+         COMMENT ON COLUMN awty.label.job IS 'Name of the job';
+         COMMENT ON SEQUENCE awty.label_id_seq IS 'Numbers of labels';
+         SELECT pg_catalog.pg_extension_config_dump('awty.label', '');
+         SELECT pg_catalog.pg_extension_config_dump('awty.label_id_seq', '');\n",
+    ),
+    (
+        "sql/45_waiting.sql",
+        "CREATE FUNCTION awty.waiting(job text) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
+             SET search_path = pg_catalog, pg_temp
+             AS 'SELECT pg_catalog.count(*) FROM awty.future_job AS f WHERE f.job OPERATOR(pg_catalog.=) waiting.job';
+         COMMENT ON FUNCTION awty.waiting(text) IS 'How many checks of a job wait';\n",
+    ),
+    (
+        "sql/65_label.sql",
+        "GRANT SELECT ON awty.label TO PUBLIC;
+         ALTER TABLE awty.label ENABLE ROW LEVEL SECURITY;
+         CREATE POLICY own_labels ON awty.label FOR SELECT TO PUBLIC
+             USING (job OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT j.name FROM awty.job AS j)));
+         CREATE TRIGGER label_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON awty.label
+             FOR EACH STATEMENT EXECUTE FUNCTION awty_internal.job_changed();
+         ALTER TABLE awty.label ENABLE ALWAYS TRIGGER label_changed;
+         ALTER TABLE awty.label ALTER job SET STATISTICS 0;\n",
+    ),
+];
+
+/// Runs a script of a checkout.
+pub fn script(checkout: &Path, name: &str, arguments: &[&str], variables: &[(&str, &Path)]) -> Output {
+    let mut command = Command::new(checkout.join("scripts").join(name));
+    command.args(arguments).envs(variables.iter().copied());
+    command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"))
+}
+
+/// What a script printed last, which must not fail.
+#[track_caller]
+pub fn last_line(output: &Output) -> PathBuf {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).trim().rsplit('\n').next().unwrap().into()
+}
+
+/// A new and empty directory, in the one that the test was built in.
+pub fn directory_for(name: &str) -> PathBuf {
+    let directory = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().join("made-up").join(name);
+    drop(fs::remove_dir_all(&directory));
+    fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+/// A copy of what the scripts need.
+pub fn copy(name: &str) -> PathBuf {
+    let copy = directory_for(name);
+    let mut cp = Command::new("cp");
+    cp.current_dir(checkout()).args(["-a", "awty.control", "Cargo.toml", "sql", "scripts"]).arg(&copy);
+    assert!(cp.status().unwrap().success());
+    copy
+}
+
+/// Makes the next version out of a copy.
+pub fn change(copy: &Path) {
+    for (file, before, after) in CHANGES {
+        let file = copy.join(file);
+        let text = fs::read_to_string(&file).unwrap();
+        assert_eq!(text.matches(before).count(), 1, "{before:?} in {}", file.display());
+        fs::write(&file, text.replace(before, after)).unwrap();
+    }
+    for (file, text) in ADDITIONS {
+        fs::write(copy.join(file), text).unwrap();
+    }
+    fs::write(copy.join(format!("sql/awty--{HERE}--{NEXT}.sql")), UPGRADE).unwrap();
+}
+
+/// The library of this checkout.
+pub fn library() -> PathBuf {
+    last_line(&script(&checkout(), "build", &["--where"], &[]))
+}
+
+/// The library that serves the next version, too.
+pub fn next_library() -> PathBuf {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| last_line(&script(&checkout(), "build", &["--with", "next-version"], &[]))).clone()
+}
+
+/// A staged PostgreSQL with the made-up scripts and this library. For each library there is one.
+pub fn stage(library: &Path) -> PathBuf {
+    static NEXT_VERSION: OnceLock<PathBuf> = OnceLock::new();
+    static ONE_BY_ONE: Mutex<()> = Mutex::new(());
+    let copy = NEXT_VERSION.get_or_init(|| {
+        let copy = copy("checkout");
+        if !copy.join(format!("sql/released/awty--{HERE}.sql")).exists() {
+            last_line(&script(&copy, "freeze", &[], &[]));
+        }
+        change(&copy);
+        copy
+    });
+    let _one = ONE_BY_ONE.lock();
+    last_line(&script(copy, "stage", &[], &[("AWTY_LIBRARY", library)]))
+}
+
+/// Where a staged PostgreSQL has what `pg_config` names by that option.
+pub fn directory(stage: &Path, option: &str) -> PathBuf {
+    let output = Command::new(stage.join("bin/pg_config")).arg(option).output().unwrap();
+    last_line(&output)
+}
