@@ -11,6 +11,8 @@
 //! - [`quarantine`] lets checks that may have crashed the server run one at a time.
 //! - [`watchdog`] says when a run is cancelled and when it is terminated.
 //! - [`dead_rows`] says when what has been finished is to be vacuumed away.
+//! - [`figures`] are what the runs of a job come to, [`job_table`] keeps those of many jobs.
+//! - [`log_rate`] says how often the log is told of failures.
 //! - [`versions`] says which versions of the SQL a library serves.
 //! - [`mod@nearest`] finds the name that was probably meant.
 //!
@@ -54,9 +56,12 @@ pub mod backoff;
 pub mod bucket;
 pub mod claims;
 pub mod dead_rows;
+pub mod figures;
 pub mod inspections;
+pub mod job_table;
 pub mod lateness;
 pub mod limits;
+pub mod log_rate;
 pub mod nearest;
 pub mod occupancy;
 pub mod outcome;
@@ -74,6 +79,7 @@ pub use bucket::Bucket;
 pub use dead_rows::DeadRows;
 pub use label::UnknownLabel;
 pub use limits::{Conflict, KeepHistory, LimitError, Limits, OnConflict, OnMissed};
+pub use log_rate::Passed;
 pub use nearest::nearest;
 pub use outcome::Outcome;
 pub use plan::{Caps, Mono, Plan, Role};

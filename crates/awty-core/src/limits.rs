@@ -45,6 +45,8 @@ labels! {
         All = "all",
         /// Those that ran at least once.
         Ran = "ran",
+        /// Those that ended with a problem.
+        Problems = "problems",
         /// None of them.
         None = "none",
     }

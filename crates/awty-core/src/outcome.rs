@@ -34,11 +34,17 @@ labels! {
 }
 
 impl Outcome {
+    /// Is it one that somebody should know of?
+    pub const fn is_problem(self) -> bool {
+        !matches!(self, Self::Done | Self::Cancelled | Self::Replaced)
+    }
+
     /// Whether a check that ended so, after so many runs, goes to the history.
     pub const fn kept(self, keep: KeepHistory, runs: u32) -> bool {
         match keep {
             KeepHistory::All => true,
             KeepHistory::Ran => runs > 0,
+            KeepHistory::Problems => self.is_problem(),
             KeepHistory::None => false,
         }
     }
@@ -55,7 +61,14 @@ mod tests {
             assert!(outcome.kept(KeepHistory::Ran, 1));
             assert!(!outcome.kept(KeepHistory::Ran, 0));
             assert!(!outcome.kept(KeepHistory::None, 1));
+            assert_eq!(outcome.kept(KeepHistory::Problems, 0), outcome.is_problem());
         }
+    }
+
+    #[test]
+    fn a_problem_is_every_outcome_but_three() {
+        let none: Vec<&str> = Outcome::ALL.iter().filter(|end| !end.is_problem()).map(|end| end.as_str()).collect();
+        assert_eq!(none, ["done", "cancelled", "replaced"]);
     }
 
     #[test]

@@ -191,9 +191,13 @@ impl Ledger {
             let row = table.rows.get(&id).map(|row| if row.held { Place::Held } else { Place::Pending });
             let archived = table.history.get(&id).map(|outcome| Place::Ended(*outcome));
             match entry.place {
-                Place::Ended(_) => {
-                    let ran_or_all = entry.keep == KeepHistory::All || entry.booked > 0;
-                    let keep = entry.keep != KeepHistory::None && ran_or_all;
+                Place::Ended(outcome) => {
+                    let keep = match entry.keep {
+                        KeepHistory::All => true,
+                        KeepHistory::Ran => entry.booked > 0,
+                        KeepHistory::Problems => !"done cancelled replaced".contains(outcome.as_str()),
+                        KeepHistory::None => false,
+                    };
                     assert_eq!((row, archived), (None, keep.then_some(entry.place)), "check {id}");
                     not_kept += usize::from(!keep);
                 }

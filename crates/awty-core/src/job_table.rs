@@ -1,0 +1,222 @@
+//! The figures of many jobs in a place of fixed size, and what the log has been told of each.
+//!
+//! Where there are more jobs than room, the one that has not run for longest is merged into the row of its database that has no name,
+//! the *other jobs*.
+//!
+//! Invariant: merging loses no number: what is counted for the jobs of a database adds up to what has happened there. A job is found by
+//! its database and its name; no two rows have the same.
+//!
+//! Does not: lock, or write to a table.
+
+use crate::figures::Figures;
+use crate::log_rate::LogRate;
+use crate::{Mono, Passed, Time};
+
+/// The longest name, in bytes.
+pub const NAME: usize = 63;
+
+/// A job's row.
+#[derive(Clone, Copy, Debug)]
+pub struct JobRow {
+    database: u32,
+    name: [u8; NAME],
+    len: u8,
+    /// What its runs have come to.
+    pub figures: Figures,
+    /// Since when that is counted.
+    pub since: Time,
+    /// Has it been counted on since it was last stored?
+    pub is_new: bool,
+    /// What the log has been told of it.
+    pub log: LogRate,
+}
+
+impl JobRow {
+    const FREE: Self = Self {
+        database: 0,
+        name: [0; NAME],
+        len: 0,
+        figures: Figures::NONE,
+        since: Time::UNIX_EPOCH,
+        is_new: false,
+        log: LogRate::QUIET,
+    };
+
+    /// The job's name; empty for the other jobs.
+    pub fn name(&self) -> &[u8] {
+        &self.name[..usize::from(self.len)]
+    }
+
+    /// The database that it is in.
+    pub fn database(&self) -> u32 {
+        self.database
+    }
+}
+
+/// `N` rows, of which `JOBS` are for jobs and the rest for the other jobs of the databases.
+#[derive(Clone, Debug)]
+pub struct JobTable<const N: usize, const JOBS: usize> {
+    /// A hash of database and name, 0 where the row is free: to look at all rows would take longer than many a run.
+    keys: [u64; N],
+    rows: [JobRow; N],
+    jobs: usize,
+}
+
+/// FNV-1a; never 0.
+fn key(database: u32, name: &[u8]) -> u64 {
+    let bytes = database.to_le_bytes();
+    let hash = bytes
+        .iter()
+        .chain(name)
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+    hash.max(1)
+}
+
+impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
+    /// No rows.
+    pub const EMPTY: Self = Self { keys: [0; N], rows: [JobRow::FREE; N], jobs: 0 };
+
+    fn find(&self, database: u32, name: &[u8]) -> Option<usize> {
+        let wanted = key(database, name);
+        let is_it = |index: &usize| {
+            let row = &self.rows[*index];
+            row.database == database && row.name() == name
+        };
+        (0..N).filter(|index| self.keys[*index] == wanted).find(is_it)
+    }
+
+    /// The row of a job, made if there is none. The second answer is the database of which a row has left, if one has. `None` if the
+    /// name is too long, or where more databases have other jobs than there is room for.
+    pub fn row(&mut self, database: u32, name: &[u8], now: Time) -> (Option<&mut JobRow>, Option<u32>) {
+        if name.len() > NAME {
+            return (None, None);
+        }
+        if let Some(index) = self.find(database, name) {
+            return (Some(&mut self.rows[index]), None);
+        }
+        let left = if name.is_empty() || self.jobs < JOBS { None } else { self.merge_oldest() };
+        let Some(index) = self.keys.iter().position(|key| *key == 0) else { return (None, left) };
+        self.keys[index] = key(database, name);
+        self.jobs += usize::from(!name.is_empty());
+        let row = &mut self.rows[index];
+        *row = JobRow { database, len: name.len() as u8, since: now, ..JobRow::FREE };
+        row.name[..name.len()].copy_from_slice(name);
+        (Some(row), left)
+    }
+
+    /// Merges the job that has not run for longest into the other jobs of its database; that database.
+    fn merge_oldest(&mut self) -> Option<u32> {
+        let named = (0..N).filter(|index| self.keys[*index] != 0 && self.rows[*index].len > 0);
+        let oldest = named.min_by_key(|index| self.rows[*index].figures.last_run_at)?;
+        let row = self.rows[oldest];
+        self.jobs -= 1;
+        match self.find(row.database, b"") {
+            Some(others) => {
+                self.keys[oldest] = 0;
+                let others = &mut self.rows[others];
+                others.figures.add(&row.figures);
+                others.since = others.since.min(row.since);
+                others.is_new = true;
+            }
+            None => {
+                self.keys[oldest] = key(row.database, b"");
+                self.rows[oldest] = JobRow { len: 0, is_new: true, log: LogRate::QUIET, ..row };
+            }
+        }
+        Some(row.database)
+    }
+
+    /// Forgets a job; `false` if it was not there.
+    pub fn forget(&mut self, database: u32, name: &[u8]) -> bool {
+        let found = self.find(database, name);
+        if let Some(index) = found {
+            self.keys[index] = 0;
+            self.jobs -= usize::from(!name.is_empty());
+        }
+        found.is_some()
+    }
+
+    /// Forgets all of a database.
+    pub fn forget_database(&mut self, database: u32) {
+        for index in 0..N {
+            if self.keys[index] != 0 && self.rows[index].database == database {
+                self.keys[index] = 0;
+                self.jobs -= usize::from(self.rows[index].len > 0);
+            }
+        }
+    }
+
+    /// The rows of a database.
+    pub fn of(&self, database: u32) -> impl Iterator<Item = &JobRow> {
+        let is_used = move |(key, row): &(&u64, &JobRow)| **key != 0 && row.database == database;
+        self.keys.iter().zip(&self.rows).filter(is_used).map(|(_, row)| row)
+    }
+
+    /// The same, to be changed.
+    pub fn of_mut(&mut self, database: u32) -> impl Iterator<Item = &mut JobRow> {
+        let is_used = move |(key, row): &(&u64, &mut JobRow)| **key != 0 && row.database == database;
+        self.keys.iter().zip(&mut self.rows).filter(is_used).map(|(_, row)| row)
+    }
+
+    /// What the log has not been told of the jobs of a database, where it is time to, by name.
+    pub fn summaries(&mut self, database: u32, now: Mono) -> Vec<(Vec<u8>, Passed)> {
+        self.of_mut(database)
+            .filter_map(|row| row.log.summary(now).map(|passed| (row.name().to_vec(), passed)))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::{Fate, RunOf};
+    use crate::testing::clock;
+    use chrono::TimeDelta;
+
+    fn run(second: i64) -> RunOf {
+        let started_at = clock("10:00:00") + TimeDelta::seconds(second);
+        RunOf { started_at, finished_at: started_at, lateness: TimeDelta::zero() }
+    }
+
+    fn names(table: &JobTable<2060, 2048>, database: u32) -> Vec<String> {
+        let mut names: Vec<_> =
+            table.of(database).map(|row| String::from_utf8_lossy(row.name()).into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn the_job_that_has_not_run_for_longest_makes_room_and_loses_no_number() {
+        let mut table = Box::new(JobTable::<2060, 2048>::EMPTY);
+        for job in 0..2049_i64 {
+            let (row, left) = table.row(1, format!("job {job}").as_bytes(), clock("09:00:00"));
+            // Job 7 ran last of all.
+            row.unwrap().figures.ran(&run(if job == 7 { 9_999 } else { job }), Fate::Again);
+            assert_eq!(left, (job == 2048).then_some(1), "{job}");
+        }
+        let names = names(&table, 1);
+        assert_eq!((names.len(), names[0].as_str()), (2049, ""));
+        assert!(!names.contains(&"job 0".into()) && names.contains(&"job 7".into()));
+        assert_eq!(table.of(1).map(|row| row.figures.runs).sum::<u64>(), 2049);
+        // It comes back, and another one goes.
+        table.row(1, b"job 0", clock("09:00:00"));
+        assert_eq!(table.of(1).count(), 2049);
+        assert_eq!(table.of(1).find(|row| row.name().is_empty()).unwrap().figures.runs, 2);
+    }
+
+    #[test]
+    fn a_job_is_merged_within_its_own_database() {
+        let mut table = Box::new(JobTable::<2060, 2048>::EMPTY);
+        for job in 0..2048_i64 {
+            let (row, _) = table.row(1, format!("job {job}").as_bytes(), clock("09:00:00"));
+            row.unwrap().figures.ran(&run(job), Fate::Again);
+        }
+        let (row, left) = table.row(2, b"job 0", clock("09:00:00"));
+        assert_eq!((row.unwrap().figures.runs, left), (0, Some(1)));
+        assert_eq!((table.of(1).count(), names(&table, 2)), (2048, vec!["job 0".to_owned()]));
+        table.forget_database(1);
+        assert_eq!((table.of(1).count(), table.of(2).count()), (0, 1));
+        assert!(table.forget(2, b"job 0") && !table.forget(2, b"job 0"));
+        assert_eq!(table.jobs, 0);
+    }
+}

@@ -1,0 +1,130 @@
+//! How often the server's log is told of the failures of one job.
+//!
+//! Invariant: at most one entry in a second and [`ENTRIES`] in a minute. What has been passed over is counted, and told with the next
+//! entry or as a summary, once the minute is over; so nothing is silent for good.
+//!
+//! Does not: know what failed, or write anything.
+
+use crate::Mono;
+use std::time::Duration;
+
+/// So many entries in a minute.
+pub const ENTRIES: u32 = 10;
+/// Between two entries.
+pub const APART: Duration = Duration::from_secs(1);
+/// After that, what was passed over is told.
+pub const MINUTE: Duration = Duration::from_secs(60);
+
+/// What has been passed over since it was last told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// Failed runs and ends.
+    pub events: u64,
+    /// How many of them were ends of checks.
+    pub ends: u64,
+}
+
+/// What the log has been told of one job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogRate {
+    /// When the minute began; `None`: there is none.
+    began: Option<Mono>,
+    /// The last entry.
+    last: Option<Mono>,
+    /// Entries in this minute.
+    entries: u32,
+    passed: Passed,
+}
+
+impl LogRate {
+    /// The log has been told of nothing.
+    pub const QUIET: Self = Self { began: None, last: None, entries: 0, passed: Passed { events: 0, ends: 0 } };
+
+    /// So much has failed at once, at least one thing: may the log have an entry about the first of it? If so, the entry also tells
+    /// what was passed over in the minute before.
+    pub fn note(&mut self, failed: Passed, now: Mono) -> Option<Passed> {
+        let told = if self.may_tell(now) { self.begin_anew() } else { Passed::default() };
+        self.began.get_or_insert(now);
+        if !self.is_apart(now) || self.entries >= ENTRIES {
+            self.pass(failed);
+            return None;
+        }
+        self.entries += 1;
+        self.last = Some(now);
+        // An entry about an end is about the first of them.
+        let is_end = u64::from(failed.ends == failed.events);
+        self.pass(Passed { events: failed.events.saturating_sub(1), ends: failed.ends.saturating_sub(is_end) });
+        Some(told)
+    }
+
+    /// What was passed over, if it is time to tell.
+    pub fn summary(&mut self, now: Mono) -> Option<Passed> {
+        if !self.may_tell(now) {
+            return None;
+        }
+        let passed = self.begin_anew();
+        if passed.events == 0 {
+            return None;
+        }
+        // The summary is an entry itself.
+        self.last = Some(now);
+        Some(passed)
+    }
+
+    /// Ends the minute.
+    fn begin_anew(&mut self) -> Passed {
+        (self.began, self.entries) = (None, 0);
+        std::mem::take(&mut self.passed)
+    }
+
+    fn pass(&mut self, more: Passed) {
+        self.passed.events = self.passed.events.saturating_add(more.events);
+        self.passed.ends = self.passed.ends.saturating_add(more.ends);
+    }
+
+    /// Is the minute over?
+    fn may_tell(&self, now: Mono) -> bool {
+        self.began.is_some_and(|began| now.since(began) >= MINUTE) && self.is_apart(now)
+    }
+
+    fn is_apart(&self, now: Mono) -> bool {
+        self.last.is_none_or(|last| now.since(last) >= APART)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Passed = Passed { events: 1, ends: 0 };
+
+    fn after_ms(ms: i64) -> Mono {
+        Mono(7_000_000 + ms * 1000)
+    }
+
+    #[test]
+    fn the_first_failure_speaks_at_once_and_the_next_one_after_a_second() {
+        let mut rate = LogRate::QUIET;
+        assert_eq!(rate.note(ONE, after_ms(0)), Some(Passed::default()));
+        assert_eq!(rate.note(ONE, after_ms(999)), None);
+        assert_eq!(rate.note(ONE, after_ms(1000)), Some(Passed::default()));
+        assert_eq!(rate.summary(after_ms(59_999)), None);
+        assert_eq!(rate.summary(after_ms(60_000)), Some(ONE));
+        assert_eq!(rate.summary(after_ms(120_000)), None);
+    }
+
+    #[test]
+    fn after_ten_entries_the_rest_of_the_minute_is_one_summary() {
+        let mut rate = LogRate::QUIET;
+        let entries = (0..60).filter(|second| rate.note(ONE, after_ms(second * 1000)).is_some()).count();
+        assert_eq!(entries, 10);
+        assert_eq!(rate.note(ONE, after_ms(60_000)), Some(Passed { events: 50, ends: 0 }));
+    }
+
+    #[test]
+    fn many_that_fail_at_once_are_one_entry_and_a_number() {
+        let mut rate = LogRate::QUIET;
+        assert_eq!(rate.note(Passed { events: 500, ends: 500 }, after_ms(0)), Some(Passed::default()));
+        assert_eq!(rate.summary(after_ms(60_000)), Some(Passed { events: 499, ends: 499 }));
+    }
+}
