@@ -21,6 +21,7 @@ CREATE TABLE awty.job (
     on_missed       text COLLATE "C" NOT NULL,
     max_lateness    interval,
     keep_history    text COLLATE "C" NOT NULL,
+    notify          text COLLATE "C",
     readers         regrole[] NOT NULL DEFAULT '{}',
     allowed         regrole[] NOT NULL DEFAULT '{}',
     claimers        regrole[] NOT NULL DEFAULT '{}',
@@ -34,7 +35,8 @@ CREATE TABLE awty.job (
     CONSTRAINT job_pkey PRIMARY KEY (name),
     CONSTRAINT job_name_is_1_to_63_bytes CHECK (pg_catalog.octet_length(name) BETWEEN 1 AND 63),
     CONSTRAINT job_on_missed_is_known CHECK (on_missed IN ('run', 'next_slot', 'skip')),
-    CONSTRAINT job_keep_history_is_known CHECK (keep_history IN ('all', 'ran', 'none'))
+    CONSTRAINT job_keep_history_is_known CHECK (keep_history IN ('all', 'ran', 'problems', 'none')),
+    CONSTRAINT job_notify_is_1_to_63_bytes CHECK (pg_catalog.octet_length(notify) BETWEEN 1 AND 63)
 );
 
 -- The jobs of a role, for its workers.
@@ -54,7 +56,8 @@ COMMENT ON COLUMN awty.job.max_attempts IS 'Failed runs in a row, 1 to 1000, bef
 COMMENT ON COLUMN awty.job.retry_after IS 'Wait after a failed run, 1 ms to 366 days, doubled each time, at slots';
 COMMENT ON COLUMN awty.job.on_missed IS 'A slot that passed while nothing could run: run it late, move it to the next_slot, or skip it (ends as missed)';
 COMMENT ON COLUMN awty.job.max_lateness IS 'A check later than this ends as expired instead of running, 1 us to 36525 days; NULL: never';
-COMMENT ON COLUMN awty.job.keep_history IS 'Which finished checks are archived: all, those that ran at least once, or none';
+COMMENT ON COLUMN awty.job.keep_history IS 'Which finished checks are archived: all, those that ran at least once, those that ended with a problem, or none';
+COMMENT ON COLUMN awty.job.notify IS 'Channel, 1 to 63 bytes, that gets the number of each check that ends with a problem; NULL: none';
 COMMENT ON COLUMN awty.job.readers IS 'Roles that may read the job and its checks, besides members of its own; see awty.allow()';
 COMMENT ON COLUMN awty.job.allowed IS 'Roles that may schedule the job, too';
 COMMENT ON COLUMN awty.job.claimers IS 'Roles that may take its checks as workers outside, and read';

@@ -20,7 +20,8 @@ CREATE TABLE awty.future_job_history (
     outcome         text COLLATE "C" NOT NULL,
     sqlstate        text COLLATE "C",
     message         text,
-    role            regrole
+    role            regrole,
+    context         text
     -- No CHECK here: PostgreSQL would read its expression anew for each row that is archived, and only awty writes.
 ) PARTITION BY RANGE (finished_at);
 
@@ -59,4 +60,5 @@ COMMENT ON COLUMN awty.future_job_history.outcome IS 'Why it ended: done, cancel
 COMMENT ON COLUMN awty.future_job_history.sqlstate IS 'SQLSTATE of the last error, where an error ended it';
 COMMENT ON COLUMN awty.future_job_history.message IS 'Message of the last error, cut at 4096 bytes';
 COMMENT ON COLUMN awty.future_job_history.role IS 'Role of the job, which may read this row also when the job is gone';
+COMMENT ON COLUMN awty.future_job_history.context IS 'Where the last error was raised, cut at 4096 bytes; NULL: not known';
 COMMENT ON TABLE awty_internal.future_job_history_default IS 'History of days that have no partition of their own';

@@ -9,6 +9,10 @@ CREATE TABLE awty_internal.check_stat (
     lateness        interval,
     crashes         integer NOT NULL DEFAULT 0,
     exits           integer NOT NULL DEFAULT 0,
+    sqlstate        text COLLATE "C",
+    message         text,
+    context         text,
+    failed_at       timestamptz,
     CONSTRAINT check_stat_pkey PRIMARY KEY (check_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
 
@@ -20,9 +24,16 @@ COMMENT ON COLUMN awty_internal.check_stat.started_at IS 'Start of the last run'
 COMMENT ON COLUMN awty_internal.check_stat.lateness IS 'Start of the last run minus its slot';
 COMMENT ON COLUMN awty_internal.check_stat.crashes IS 'How often in a row the server went down while this check was about to run or running';
 COMMENT ON COLUMN awty_internal.check_stat.exits IS 'How often in a row a run of this check ended its own process';
+COMMENT ON COLUMN awty_internal.check_stat.sqlstate IS 'SQLSTATE of the last run, if it failed';
+COMMENT ON COLUMN awty_internal.check_stat.message IS 'Message of that error, cut at 4096 bytes';
+COMMENT ON COLUMN awty_internal.check_stat.context IS 'Where that error was raised, cut at 4096 bytes; NULL: not known';
+COMMENT ON COLUMN awty_internal.check_stat.failed_at IS 'When the last run failed; NULL: it did not';
 
 -- Checks that run alone, because the server or a process went down with them.
 CREATE INDEX check_stat_suspects_idx ON awty_internal.check_stat (check_id) WHERE crashes OPERATOR(pg_catalog.>) 0 OR exits OPERATOR(pg_catalog.>) 0;
+
+-- Checks whose last run failed.
+CREATE INDEX check_stat_failing_idx ON awty_internal.check_stat (check_id) WHERE failed_at IS NOT NULL;
 
 -- The checks that a worker is about to run, written and flushed before it runs them. A row that is still there after a
 -- crash names the suspects.

@@ -13,10 +13,11 @@ CREATE FUNCTION awty.register(
     on_missed text DEFAULT 'run',
     max_lateness interval DEFAULT NULL,
     keep_history text DEFAULT 'all',
-    run_as name DEFAULT NULL
+    run_as name DEFAULT NULL,
+    notify text DEFAULT NULL
 ) RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'register_wrapper';
 
-COMMENT ON FUNCTION awty.register(text, text, interval, interval, integer, interval, integer, interval, text, interval, text, name)
+COMMENT ON FUNCTION awty.register(text, text, interval, interval, integer, interval, integer, interval, text, interval, text, name, text)
     IS 'Registers a job: f(awty.future_job) returns timestamptz, or f(awty.future_job[]) returns timestamptz[]; NULL means done, a time means check again then';
 
 CREATE FUNCTION awty.alter(
@@ -32,10 +33,11 @@ CREATE FUNCTION awty.alter(
     max_lateness interval DEFAULT NULL,
     keep_history text DEFAULT NULL,
     run_as name DEFAULT NULL,
+    notify text DEFAULT NULL,
     reset text[] DEFAULT '{}'
 ) RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'alter_wrapper';
 
-COMMENT ON FUNCTION awty.alter(text, text, interval, interval, integer, interval, integer, interval, text, interval, text, name, text[])
+COMMENT ON FUNCTION awty.alter(text, text, interval, interval, integer, interval, integer, interval, text, interval, text, name, text, text[])
     IS 'Changes options of a job: those given, and those named in reset back to their defaults; for members of its role';
 
 CREATE FUNCTION awty.unregister(job text) RETURNS bigint

@@ -9,7 +9,7 @@ BEGIN ATOMIC
         WHERE h.entity_name OPERATOR(pg_catalog.=) explain.entity_name AND h.entity_key OPERATOR(pg_catalog.=) explain.entity_key
         ORDER BY h.finished_at DESC LIMIT 100
     ), pending AS (
-        SELECT f.*, s.rank, s.why, s.mend, u.runs, u.started_at, u.lateness
+        SELECT f.*, s.rank, s.why, s.mend, u.runs, u.started_at, u.lateness, u.sqlstate, u.message
         FROM awty.future_job AS f
         JOIN awty_internal.standing AS s ON s.id OPERATOR(pg_catalog.=) f.id
         LEFT JOIN awty_internal.check_stat AS u ON u.check_id OPERATOR(pg_catalog.=) f.id
@@ -35,8 +35,12 @@ BEGIN ATOMIC
         FROM pending AS f
         UNION ALL
         SELECT f.started_at, f.id, 5, f.job, 'ran',
-            pg_catalog.format('run %s, started %s s late, %s %s', f.runs, pg_catalog.round(EXTRACT(epoch FROM f.lateness), 2),
-                CASE f.attempt WHEN 0 THEN 'asked for' ELSE 'failed, is tried again at' END, f.next_check_at)
+            CASE WHEN f.attempt OPERATOR(pg_catalog.=) 0
+                THEN pg_catalog.format('run %s, started %s s late, asked for %s', f.runs,
+                    pg_catalog.round(EXTRACT(epoch FROM f.lateness), 2), f.next_check_at)
+                ELSE pg_catalog.format('run %s failed: %s: %s; attempt %s is at %s', f.runs, f.sqlstate, f.message,
+                    f.attempt OPERATOR(pg_catalog.+) 1, f.next_check_at)
+            END
         FROM pending AS f WHERE f.started_at IS NOT NULL
         UNION ALL
         SELECT f.next_check_at, f.id, 6, f.job, CASE f.rank WHEN 6 THEN 'next' WHEN 8 THEN 'running' ELSE 'waiting' END,

@@ -1,4 +1,4 @@
--- awty, part 9: who may read what. Nobody may write: every change goes through the functions.
+-- awty, part 10: who may read what. Nobody may write: every change goes through the functions.
 --
 -- USAGE on the schema is granted by the administrator: GRANT USAGE ON SCHEMA awty TO app.
 
@@ -66,11 +66,6 @@ CREATE POLICY own_history ON awty.future_job_history FOR SELECT TO PUBLIC USING 
         WHERE awty_internal.can_read(j.role, j.readers OPERATOR(pg_catalog.||) j.allowed OPERATOR(pg_catalog.||) j.claimers))
 );
 
--- What a check has used goes with the check.
-CREATE POLICY own_stats ON awty_internal.check_stat FOR SELECT TO PUBLIC USING (
-    EXISTS (SELECT FROM awty.future_job AS f WHERE f.id OPERATOR(pg_catalog.=) check_id)
-);
-
 -- The database's owner may dump it, with pg_dump --enable-row-security.
 GRANT USAGE ON SCHEMA awty, awty_internal TO pg_database_owner;
 GRANT SELECT ON awty_internal.future_job_history_default, awty_internal.check_stat, awty_internal.origin TO pg_database_owner;
@@ -85,8 +80,7 @@ CREATE POLICY dumped ON awty_internal.origin FOR SELECT TO pg_database_owner USI
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty TO PUBLIC;
 -- What views, policies and functions read and call, each role needs the right to. Nobody can name it, without USAGE on the schema.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty_internal TO PUBLIC;
-GRANT SELECT ON awty_internal.here, awty_internal.standing, awty_internal.overdue, awty_internal.recent, awty_internal.stray,
-    awty_internal.check_stat TO PUBLIC;
+GRANT SELECT ON awty_internal.here, awty_internal.standing, awty_internal.overdue, awty_internal.recent, awty_internal.stray TO PUBLIC;
 REVOKE ALL ON FUNCTION awty_internal.job_changed() FROM PUBLIC;
 
 CREATE TRIGGER job_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON awty.job
@@ -99,4 +93,6 @@ ALTER TABLE awty.job ALTER name SET STATISTICS 0;
 ALTER TABLE awty.future_job ALTER job SET STATISTICS 0, ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0,
     ALTER args SET STATISTICS 0;
 ALTER TABLE awty.future_job_history ALTER job SET STATISTICS 0, ALTER entity_name SET STATISTICS 0,
-    ALTER entity_key SET STATISTICS 0, ALTER args SET STATISTICS 0, ALTER message SET STATISTICS 0;
+    ALTER entity_key SET STATISTICS 0, ALTER args SET STATISTICS 0, ALTER message SET STATISTICS 0,
+    ALTER context SET STATISTICS 0;
+ALTER TABLE awty_internal.check_stat ALTER message SET STATISTICS 0, ALTER context SET STATISTICS 0;

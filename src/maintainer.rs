@@ -7,12 +7,15 @@
 //! Does not: run checks.
 
 use crate::crash;
+use crate::error::failure_log::{self, Problems};
 use crate::error::{self, Error};
 use crate::failpoint::failpoint;
 use crate::pg::catch::Failure;
 use crate::pg::relations::{self, Purpose};
+use crate::pg::text::Text;
 use crate::pg::transaction::{Verdict, transaction};
 use crate::pg::{catalog, clock, owner, process, session, sqlstate, timer, vacuum as pg_vacuum};
+use crate::run::account;
 use crate::settings;
 use crate::shmem::{self, Database, State, Trouble};
 use crate::store::{check_stat, extension, future_job, history, origin, partition};
@@ -156,35 +159,41 @@ fn log_change(before: Option<Database>, found: State) {
 
 /// Looks after the tables.
 fn look_after(database: pg_sys::Oid) {
-    for one in [end_strays, make_partitions, drop_partitions] {
+    for (job, mut problems) in task(database, end_strays).unwrap_or_default() {
+        problems.tell(&job);
+    }
+    for one in [make_partitions, drop_partitions] {
         task(database, one);
     }
+    failure_log::tell_summaries();
 }
 
 /// One thing that the tables need, in a transaction of its own, so that one does not wait for another.
-fn task(database: pg_sys::Oid, task: fn(Time)) {
+fn task<R>(database: pg_sys::Oid, task: fn(Time) -> R) -> Option<R> {
     let done = transaction(|| {
         if !relations::lock(Purpose::Write) {
-            return Verdict::Rollback(());
+            return Verdict::Rollback(None);
         }
         // Nobody must hold up the inspections by holding a lock.
         owner::set_local(c"lock_timeout", LOCK_TIMEOUT);
         failpoint!("maintainer.looks_after");
-        task(clock::now());
-        Verdict::Commit(())
+        Verdict::Commit(Some(task(clock::now())))
     });
-    if let Err(failure) = done {
-        trouble(database, &failure);
-    }
+    done.inspect_err(|failure| trouble(database, failure)).unwrap_or_default()
 }
 
 /// Ends checks that can never run: their job was unregistered while they were being committed, or their job's role has
-/// been dropped.
-fn end_strays(now: Time) {
+/// been dropped. Returns what the log is to be told of, by job.
+fn end_strays(now: Time) -> Vec<(Text, Problems)> {
     history::end(&future_job::lock_orphans(STRAYS), Outcome::Cancelled, now, None);
-    let gone =
-        Failure { sqlstate: sqlstate::UNDEFINED_OBJECT.into(), message: "the job's role no longer exists".into() };
-    history::end(&future_job::lock_roleless(now, STRAYS), Outcome::Failed, now, Some(&gone));
+    let gone = Failure {
+        sqlstate: sqlstate::UNDEFINED_OBJECT.into(),
+        message: "the job's role no longer exists".into(),
+        context: String::new(),
+    };
+    let roleless = future_job::lock_roleless(now, STRAYS);
+    let problems = account::ends(&roleless, Outcome::Failed, &gone);
+    history::end(&roleless, Outcome::Failed, now, Some(&gone));
     let here = catalog::database();
     let after = shmem::read(|shared| shared.database(here).map_or(i64::MIN, |line| line.swept));
     let swept = check_stat::remove_orphans(after, STRAYS);
@@ -193,6 +202,7 @@ fn end_strays(now: Time) {
             line.swept = swept;
         }
     });
+    problems
 }
 
 fn make_partitions(now: Time) {

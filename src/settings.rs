@@ -7,7 +7,7 @@
 use awty_core::Width;
 use chrono::TimeDelta;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
-use pgrx::pg_sys;
+use pgrx::{PostgresGucEnum, pg_sys};
 
 /// A worker slot is reserved in shared memory for each, so this is fixed when the server starts.
 pub const MAX_WORKERS: usize = 64;
@@ -23,7 +23,27 @@ static CATCH_UP_RATE: GucSetting<i32> = GucSetting::<i32>::new(0);
 static HISTORY_RETENTION: GucSetting<i32> = GucSetting::<i32>::new(30 * 24 * 60);
 static MAX_CRASHES: GucSetting<i32> = GucSetting::<i32>::new(5);
 static AUTO_ADOPT: GucSetting<bool> = GucSetting::<bool>::new(false);
+static LOG_FAILURES: GucSetting<LogFailures> = GucSetting::<LogFailures>::new(LogFailures::All);
 static SYNCHRONOUS_COMMIT: GucSetting<bool> = GucSetting::<bool>::new(false);
+
+/// What the server's log says of failures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PostgresGucEnum)]
+pub enum LogFailures {
+    /// What failed, and why.
+    #[name = c"all"]
+    All,
+    /// Numbers of checks, outcomes and SQLSTATEs: no name, key, argument or message.
+    #[name = c"codes"]
+    Codes,
+    /// Nothing.
+    #[name = c"none"]
+    None,
+}
+
+/// What the server's log says of failures (`awty.log_failures`).
+pub fn log_failures() -> LogFailures {
+    LOG_FAILURES.get()
+}
 
 /// Is awty to run anything at all (`awty.enabled`)?
 pub fn enabled() -> bool {
@@ -208,6 +228,14 @@ pub fn register() {
         c"Flushes each run by itself instead of once per batch.",
         c"When off, a crash may undo runs of the last moments as a whole; they then run again.",
         &SYNCHRONOUS_COMMIT,
+    );
+    GucRegistry::define_enum_guc(
+        c"awty.log_failures",
+        c"Sets what the server log says of failed runs and of checks that end with a problem.",
+        c"With all, what failed and why; with codes, numbers of checks, outcomes and SQLSTATEs only, but no name, key or message; with none, nothing.",
+        &LOG_FAILURES,
+        GucContext::Sighup,
+        GucFlags::default(),
     );
     reserve_prefix();
 }

@@ -15,7 +15,9 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
 const ON_MISSED: &str = "run, next_slot, skip";
-const KEEP_HISTORY: &str = "all, ran, none";
+const KEEP_HISTORY: &str = "all, ran, problems, none";
+/// The longest channel of NOTIFY, in bytes.
+const MAX_CHANNEL: usize = 63;
 
 #[pg_extern(sql = false)]
 fn register(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
@@ -42,7 +44,19 @@ fn register_job(args: &Args) -> Result<()> {
     let (schema, function) = function::parse(&function)?;
     let registered_by = catalog::current_role();
     let set_based = function::resolve(&schema, &function, role, registered_by, None)?.set_based;
-    let job = Job { name, schema, function, role, set_based, options, paused: false, resumed_at: None, registered_by };
+    let notify = args.optional_name(12, "notify", MAX_CHANNEL)?;
+    let job = Job {
+        name,
+        schema,
+        function,
+        role,
+        set_based,
+        options,
+        paused: false,
+        resumed_at: None,
+        registered_by,
+        notify,
+    };
     origin::claim_if_new();
     if !job::insert(&job, clock::now()) {
         return Err(Error::JobExists { job: job.name.to_string() });
@@ -54,10 +68,15 @@ fn register_job(args: &Args) -> Result<()> {
 fn alter_job(args: &Args) -> Result<()> {
     rights::gate("awty.alter()")?;
     let mut job = rights::own_job(&args.name(0, "job", MAX_JOB)?)?;
-    for option in args.get::<Vec<Option<String>>>(12).unwrap_or_default().into_iter().flatten() {
-        reset(&mut job.options, option)?;
+    for option in args.get::<Vec<Option<String>>>(13).unwrap_or_default().into_iter().flatten() {
+        if option == "notify" {
+            job.notify = None;
+        } else {
+            reset(&mut job.options, option)?;
+        }
     }
     job.options = options(args, job.options, false)?;
+    job.notify = args.optional_name(12, "notify", MAX_CHANNEL)?.or(job.notify);
     let role = args.optional_role(11)?;
     if let Some(role) = role {
         job.role = run_as(Some(role))?;

@@ -3,6 +3,7 @@
 //! Invariant: names no job, entity or argument: the log may be read by many.
 //! Does not: end anything.
 
+use super::failure_log::shown;
 use super::{Code, ErrorReport};
 use crate::pg::catalog::CannotConnect;
 use crate::pg::catch::Failure;
@@ -27,11 +28,7 @@ pub fn unreadable(id: i64, failure: &Failure) {
         static SAID: RefCell<HashSet<i64>> = RefCell::default();
     }
     if SAID.with_borrow_mut(|said| said.insert(id)) {
-        pgrx::log!(
-            "awty: check {id} could not be read, and is tried again: {} ({})",
-            failure.message,
-            failure.sqlstate
-        );
+        pgrx::log!("awty: check {id} could not be read, and is tried again: {}", shown(failure));
     }
 }
 

@@ -13,6 +13,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::PgLogLevel;
 use std::fmt;
 
+pub mod failure_log;
 pub mod log;
 mod words;
 
@@ -299,7 +300,7 @@ impl Error {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let words = error.words();
-        Self { sqlstate: sqlstate::text(words.code as i32), message: words.message }
+        Self { sqlstate: sqlstate::text(words.code as i32), message: words.message, context: String::new() }
     }
 }
 

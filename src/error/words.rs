@@ -184,8 +184,8 @@ impl Error {
             Error::UnknownOption { option } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("option \"{option}\" does not exist or has no default"),
-                "The options are slot, timeout, max_checks, max_horizon, max_attempts, retry_after, on_missed, max_lateness \
-                 and keep_history.",
+                "The options are slot, timeout, max_checks, max_horizon, max_attempts, retry_after, on_missed, max_lateness, \
+                 keep_history and notify.",
             ),
             Error::FunctionName { function } => say(
                 Code::ERRCODE_INVALID_NAME,

@@ -12,10 +12,12 @@ use std::ffi::{CStr, c_char};
 use std::mem::MaybeUninit;
 
 /// An ERROR.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Failure {
     pub sqlstate: String,
     pub message: String,
+    /// Where it was raised; empty if that is not known.
+    pub context: String,
 }
 
 /// Calls PostgreSQL, and returns its ERROR if it raises one.
@@ -43,7 +45,11 @@ pub unsafe fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
         }
         pg_sys::MemoryContextSwitchTo(memory);
         let error = pg_sys::CopyErrorData();
-        let failure = Failure { sqlstate: sqlstate::text((*error).sqlerrcode), message: text((*error).message) };
+        let failure = Failure {
+            sqlstate: sqlstate::text((*error).sqlerrcode),
+            message: text((*error).message),
+            context: text((*error).context),
+        };
         pg_sys::FreeErrorData(error);
         pg_sys::FlushErrorState();
         Err(failure)

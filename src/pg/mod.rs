@@ -9,6 +9,7 @@ pub mod clock;
 pub mod owner;
 pub mod process;
 pub mod relations;
+pub mod report;
 pub mod session;
 pub mod session_locks;
 pub mod sqlstate;

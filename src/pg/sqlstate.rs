@@ -13,3 +13,9 @@ pub fn text(code: i32) -> String {
     let text: String = (0..5).map(character).collect();
     if text == "00000" { RAISE_EXCEPTION.into() } else { text }
 }
+
+/// Five characters as an SQLSTATE in PostgreSQL's own encoding.
+pub fn code(text: &str) -> i32 {
+    let bits = |byte: u8| i32::from(byte.wrapping_sub(b'0') & 0x3f);
+    text.bytes().take(5).enumerate().map(|(place, byte)| bits(byte) << (6 * place)).sum()
+}

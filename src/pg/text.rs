@@ -70,8 +70,8 @@ fn is_utf8() -> bool {
     unsafe { pg_sys::GetDatabaseEncoding() == pg_sys::pg_enc::PG_UTF8 as i32 }
 }
 
-/// A message from anywhere as a text value that the database's encoding can hold, cut at `max` bytes.
-pub fn message_datum(message: &str, max: usize) -> pg_sys::Datum {
+/// A message from anywhere as a text that the database's encoding can hold, cut at `max` bytes.
+pub fn message(message: &str, max: usize) -> Text {
     let mut end = message.len().min(max);
     while !message.is_char_boundary(end) {
         end -= 1;
@@ -79,5 +79,5 @@ pub fn message_datum(message: &str, max: usize) -> pg_sys::Datum {
     let utf8 = is_utf8();
     let shown: String =
         message[..end].chars().map(|c| if c == '\0' || !(utf8 || c.is_ascii()) { '?' } else { c }).collect();
-    Text::from(shown.as_str()).datum()
+    Text::from(shown.as_str())
 }

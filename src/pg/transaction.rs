@@ -62,5 +62,9 @@ fn abort(cause: CaughtError) -> Failure {
     let (CaughtError::PostgresError(report)
     | CaughtError::ErrorReport(report)
     | CaughtError::RustPanic { ereport: report, .. }) = &cause;
-    Failure { sqlstate: sqlstate::text(report.sql_error_code() as i32), message: report.message().to_owned() }
+    Failure {
+        sqlstate: sqlstate::text(report.sql_error_code() as i32),
+        message: report.message().to_owned(),
+        context: String::new(),
+    }
 }

@@ -6,13 +6,13 @@
 #![allow(ffi_unwind_calls, reason = "the one place where such calls are made; each says what catches an ERROR")]
 
 use pgrx::pg_sys;
-use std::ffi::c_int;
+use std::ffi::{CStr, c_char, c_int};
 
 /// PostgreSQL's handler of a timeout.
 pub type TimeoutHandler = unsafe extern "C" fn();
 
 mod c {
-    use super::{TimeoutHandler, c_int, pg_sys};
+    use super::{TimeoutHandler, c_char, c_int, pg_sys};
 
     unsafe extern "C-unwind" {
         // utils/timeout.h
@@ -24,6 +24,8 @@ mod c {
         // tcop/tcopprot.h, postmaster/interrupt.h: pgrx's wrappers are no signal handlers.
         pub fn die(signal: c_int);
         pub fn SignalHandlerForConfigReload(signal: c_int);
+        // commands/async.h
+        pub fn Async_Notify(channel: *const c_char, payload: *const c_char);
         // access/xact.h, fmgr.h, commands/trigger.h: pgrx's wrappers turn an ERROR into a panic that has lost its code and context.
         pub fn CommitTransactionCommand();
         pub fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo);
@@ -56,6 +58,12 @@ pub unsafe fn enable_timeout_after(id: c_int, delay_ms: c_int) {
 pub unsafe fn disable_timeout(id: c_int) {
     // SAFETY: as the caller says. It raises nothing but a FATAL.
     unsafe { c::disable_timeout(id, false) };
+}
+
+/// NOTIFY: sent when the transaction commits. The channel must have 1 to 63 bytes.
+pub fn async_notify(channel: &CStr, payload: &CStr) {
+    // SAFETY: valid C strings, which PostgreSQL copies; an ERROR becomes a panic, as by pgrx's own wrappers.
+    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::Async_Notify(channel.as_ptr(), payload.as_ptr())) };
 }
 
 /// Forgets what `currval()` and the like have cached.

@@ -4,12 +4,14 @@
 //! transaction. Where somebody else has touched the row, nothing is booked.
 //! Does not: call a function, or begin or end a transaction.
 
+use super::account::Account;
 use crate::failpoint::failpoint;
 use crate::pg::catch::Failure;
 use crate::store::check_row::{Locked, Row, Table};
 use crate::store::job::Job;
 use crate::store::record::{Again, End, RunRecord};
 use crate::store::{future_job, history};
+use awty_core::figures::Fate;
 use awty_core::{After, Answer, Before, Outcome, Time, policy};
 use chrono::TimeDelta;
 
@@ -39,6 +41,7 @@ pub fn answers(
     answered: impl Iterator<Item = (Row, Answer)>,
     timing: &Timing,
     blamed: bool,
+    account: &mut Account,
 ) -> Result<(), Conflict> {
     // Their first runs end them: they are archived together.
     let mut ended: Vec<(Row, Outcome)> = Vec::new();
@@ -47,13 +50,19 @@ pub fn answers(
         match table.lock(&row) {
             Locked::Same => {}
             // The run has replaced or cancelled its own check, and has thereby answered.
-            Locked::Own => continue,
+            Locked::Own => {
+                account.ran(&timing.of(&row), Fate::End(Outcome::Done));
+                continue;
+            }
             Locked::Other => return Err(Conflict),
         }
         failpoint!("run.row_locked");
         let run = timing.of(&row);
+        account.answered(job, &row, &run, fate);
         match fate {
-            After::Again(slot) => future_job::put_again(row.id, &Again { slot, done: 1, attempt: 0 }, &run),
+            After::Again(slot) => {
+                future_job::put_again(row.id, &Again { slot, done: 1, attempt: 0, failure: None }, &run);
+            }
             After::End(outcome) if blamed || row.check_count > 0 || row.attempt > 0 => {
                 history::end_run(row.id, job, &run, &End { outcome, done: 1, failure: None });
             }
@@ -77,14 +86,20 @@ pub fn failure(
     failure: &Failure,
     timed_out: bool,
     timing: &Timing,
+    account: &mut Account,
 ) -> Result<(), Conflict> {
     if table.lock(row) != Locked::Same {
         return Err(Conflict);
     }
     failpoint!("failure.row_locked");
     let run = timing.of(row);
-    match policy::failed(&row.check(), &job.options.limits, timed_out, timing.finished_at) {
-        After::Again(slot) => future_job::put_again(row.id, &Again { slot, done: 0, attempt: row.attempt + 1 }, &run),
+    let fate = policy::failed(&row.check(), &job.options.limits, timed_out, timing.finished_at);
+    account.failed(job, row, &run, failure, fate);
+    match fate {
+        After::Again(slot) => {
+            let again = Again { slot, done: 0, attempt: row.attempt + 1, failure: Some(failure) };
+            future_job::put_again(row.id, &again, &run);
+        }
         After::End(outcome) => {
             history::end_run(row.id, job, &run, &End { outcome, done: 0, failure: Some(failure) });
         }
@@ -93,7 +108,14 @@ pub fn failure(
 }
 
 /// Deals with the checks that are not run now: not due, held, missed, too late. Returns those to run.
-pub fn settle(table: &Table, job: &Job, rows: Vec<Row>, able_since: Time, now: Time) -> Result<Vec<Row>, Conflict> {
+pub fn settle(
+    table: &Table,
+    job: &Job,
+    rows: Vec<Row>,
+    able_since: Time,
+    now: Time,
+    account: &mut Account,
+) -> Result<Vec<Row>, Conflict> {
     let mut run = Vec::with_capacity(rows.len());
     for row in rows.into_iter().filter(|row| !row.held) {
         match policy::before(&row.check(), &job.options.limits, able_since, now) {
@@ -101,7 +123,10 @@ pub fn settle(table: &Table, job: &Job, rows: Vec<Row>, able_since: Time, now: T
             Before::NotYet => {}
             Before::Move(_) | Before::End(_) if table.lock(&row) != Locked::Same => return Err(Conflict),
             Before::Move(slot) => future_job::put_at(row.id, slot),
-            Before::End(outcome) => history::end(&[row.id], outcome, now, None),
+            Before::End(outcome) => {
+                account.ended(job, &row, outcome);
+                history::end(&[row.id], outcome, now, None);
+            }
         }
     }
     Ok(run)

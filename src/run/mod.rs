@@ -4,9 +4,11 @@
 //! changed meanwhile is undone as if its run had never started.
 //! Does not: choose what to run (see `worker`), decide its fate (see `awty_core::policy`), or write it down (see `book`).
 
+pub mod account;
 pub mod book;
 mod call;
 
+use self::account::Account;
 use self::book::{Conflict, Timing};
 use self::call::call;
 use crate::error::{self, Error};
@@ -23,7 +25,7 @@ use awty_core::{Answer, Mono, Time};
 use chrono::TimeDelta;
 use pgrx::FromDatum;
 use pgrx::datum::TimestampWithTimeZone;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 /// What became of the checks that were taken on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +55,8 @@ pub struct RunContext<'a> {
     pub epoch: u64,
     /// Has the function been called, so that an error is the run's?
     pub called: Cell<bool>,
+    /// What the transaction that is going on comes to.
+    pub account: RefCell<Account>,
 }
 
 /// How one transaction went.
@@ -84,7 +88,10 @@ impl RunContext<'_> {
         session::clean();
         failpoint!("run.cleaned");
         match result {
-            Ok(TxnEnd::Booked) => Ran::Booked,
+            Ok(TxnEnd::Booked) => {
+                self.account.borrow_mut().tell(&self.job.name);
+                Ran::Booked
+            }
             Ok(TxnEnd::NoExtension) => Ran::NoExtension,
             Ok(TxnEnd::Stale) => Ran::Stale,
             Ok(TxnEnd::Conflict | TxnEnd::Failed(_)) | Err(_) if candidates.len() > 1 => self.run_halves(candidates),
@@ -117,6 +124,7 @@ impl RunContext<'_> {
 
     /// One transaction: read, decide, call, book.
     fn attempt(&self, candidates: &[Candidate], began: Mono, started_at: Time) -> Result<TxnEnd, Failure> {
+        self.account.take();
         transaction(|| match self.read_call_book(candidates, began, started_at) {
             Ok(()) => Verdict::Commit(TxnEnd::Booked),
             Err(end) => Verdict::Rollback(end),
@@ -135,7 +143,8 @@ impl RunContext<'_> {
         let table = Table::open().ok_or(TxnEnd::NoExtension)?;
         let rows: Vec<Row> = candidates.iter().filter_map(|candidate| table.read(candidate.id)).collect();
         failpoint!("run.read");
-        let rows = book::settle(&table, self.job, rows, self.able_since, started_at)?;
+        let account = &mut *self.account.borrow_mut();
+        let rows = book::settle(&table, self.job, rows, self.able_since, started_at, account)?;
         if rows.is_empty() {
             return Ok(());
         }
@@ -145,7 +154,8 @@ impl RunContext<'_> {
         failpoint!("run.called");
         let run_time = clock::delta_of(clock::mono().since(began));
         let timing = Timing { started_at, finished_at: clock::now(), run_time };
-        book::answers(&table, self.job, rows.into_iter().zip(answers), &timing, self.blamed)?;
+        book::answers(&table, self.job, rows.into_iter().zip(answers), &timing, self.blamed, account)?;
+        account.took(run_time);
         failpoint!("run.booked");
         Ok(())
     }
@@ -195,6 +205,7 @@ impl RunContext<'_> {
         started_at: Time,
     ) -> Ran {
         let run_time = clock::delta_of(clock::mono().since(began));
+        self.account.take();
         let booked = transaction(|| {
             if !session_locks::hold() {
                 return Verdict::Rollback(Ran::NoExtension);
@@ -203,22 +214,30 @@ impl RunContext<'_> {
             let Some(table) = Table::open() else { return Verdict::Rollback(Ran::NoExtension) };
             let Some(row) = table.read(candidate.id) else { return Verdict::Rollback(Ran::Booked) };
             let timing = Timing { started_at, finished_at: clock::now(), run_time };
-            if book::failure(&table, self.job, &row, failure, timed_out, &timing).is_err() {
+            let account = &mut *self.account.borrow_mut();
+            if book::failure(&table, self.job, &row, failure, timed_out, &timing, account).is_err() {
                 return Verdict::Rollback(Ran::Locked);
             }
+            account.took(run_time);
             failpoint!("failure.booked");
             Verdict::Commit(Ran::Booked)
         });
-        booked.unwrap_or_else(|trouble| {
-            // Names no job and no key: the server's log may be read by many.
-            pgrx::log!(
-                "awty: the failure of check {} could not be booked and is tried again: {} ({})",
-                candidate.id,
-                trouble.message,
-                trouble.sqlstate
-            );
-            Ran::Left
-        })
+        match booked {
+            Ok(ran) => {
+                if ran == Ran::Booked {
+                    self.account.borrow_mut().tell(&self.job.name);
+                }
+                ran
+            }
+            Err(trouble) => {
+                pgrx::log!(
+                    "awty: the failure of check {} could not be booked and is tried again: {}",
+                    candidate.id,
+                    error::failure_log::shown(&trouble)
+                );
+                Ran::Left
+            }
+        }
     }
 
     /// Books a run that was terminated because it ignored its timeout. Its process is gone.
@@ -226,6 +245,7 @@ impl RunContext<'_> {
         let failure = Failure {
             sqlstate: sqlstate::QUERY_CANCELED.into(),
             message: "run ignored its timeout and was terminated".into(),
+            context: String::new(),
         };
         let began = Mono(clock::mono().0 - run_time.num_microseconds().unwrap_or(0));
         self.book_failure(candidate, &failure, true, began, clock::now() - run_time)

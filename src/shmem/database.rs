@@ -80,6 +80,8 @@ pub struct Database {
     pub swept: i64,
     /// When the maintainer last looked after its tables; `None`: not since the server started.
     pub looked_after: Option<Mono>,
+    /// Has a row of its jobs' figures left shared memory since they were last stored?
+    pub jobs_left: bool,
 }
 
 impl Database {
@@ -95,6 +97,7 @@ impl Database {
         dead_rows: DeadRows::NONE,
         swept: i64::MIN,
         looked_after: None,
+        jobs_left: false,
     };
 
     pub(super) fn new(oid: pg_sys::Oid) -> Self {

@@ -11,6 +11,7 @@
 
 mod claims;
 mod database;
+mod job_row;
 mod latch;
 mod marks;
 mod role;
@@ -24,6 +25,7 @@ pub use worker::{Occupancy, Run, WorkerEntry};
 use self::latch::wake;
 use crate::pg::clock::{self, Timestamp};
 use crate::settings;
+use awty_core::job_table::JobTable;
 use awty_core::{Bucket, Mono, Quarantine};
 use pgrx::lwlock::PgLwLock;
 use pgrx::shmem::PGRXSharedMemory;
@@ -32,6 +34,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Databases with awty that one server can hold. More are ignored, with a message in the log.
 const DATABASES: usize = 512;
+/// Jobs of which there are figures, in all databases.
+const JOBS: usize = 2048;
 /// Roles with work, in all databases. When there are more, those due last are left to the audit.
 const ROLES: usize = 1024;
 
@@ -60,6 +64,8 @@ pub struct SharedState {
     pub databases: [Database; DATABASES],
     pub roles: [RoleEntry; ROLES],
     pub workers: [WorkerEntry; settings::MAX_WORKERS],
+    /// What the runs of each job have come to.
+    jobs: JobTable<{ JOBS + DATABASES }, JOBS>,
     /// No entry after so many has been in use since the server started.
     used: usize,
 }
@@ -87,6 +93,7 @@ impl SharedState {
             databases: [Database::FREE; DATABASES],
             roles: [RoleEntry::FREE; ROLES],
             workers: [WorkerEntry::FREE; settings::MAX_WORKERS],
+            jobs: JobTable::EMPTY,
             used: 0,
         }
     }
@@ -163,6 +170,7 @@ impl SharedState {
         }
         let is_left = |entry: &&mut WorkerEntry| entry.database == oid && entry.occupancy() == Occupancy::Abandoned;
         self.workers.iter_mut().filter(is_left).for_each(WorkerEntry::free);
+        self.jobs.forget_database(oid.to_u32());
     }
 
     /// Says that so many roles wait for a worker, and has those workers look around that only wait for their next slot.

@@ -7,8 +7,10 @@
 //! and a snapshot that sees the row, so the row stays where it is.
 //! Does not: remember anything from one transaction to the next.
 
+use crate::error::Label;
 use crate::pg::clock::{self, Timestamp};
 use crate::pg::relations;
+use crate::pg::text::Text;
 use crate::store::future_job;
 use awty_core::{Answer, Check, Time};
 use pgrx::{FromDatum, pg_sys};
@@ -48,6 +50,8 @@ pub enum Locked {
 
 /// Columns of `awty.future_job`, by number.
 const ID: usize = 1;
+const ENTITY_NAME: usize = 3;
+const ENTITY_KEY: usize = 4;
 const NEXT_CHECK_AT: usize = 7;
 const CHECK_COUNT: usize = 8;
 const ATTEMPT: usize = 9;
@@ -191,6 +195,21 @@ impl Drop for Table {
 }
 
 impl Row {
+    /// What it asks about, for people.
+    pub fn label(&self) -> Label {
+        Label { name: self.text(ENTITY_NAME), key: self.text(ENTITY_KEY) }
+    }
+
+    fn text(&self, column: usize) -> String {
+        let mut null = true;
+        // SAFETY: the datum is a row of the table, flat and in the transaction's memory; the column is a text.
+        let text = unsafe {
+            let datum = pg_sys::GetAttributeByNum(self.datum.cast_mut_ptr(), column as i16, &mut null);
+            Text::from_datum(datum, null)
+        };
+        text.map(|text| text.to_string()).unwrap_or_default()
+    }
+
     /// What the guards look at.
     pub fn check(&self) -> Check {
         Check { slot: self.slot, check_count: self.check_count.unsigned_abs(), attempt: self.attempt.unsigned_abs() }

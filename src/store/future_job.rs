@@ -3,7 +3,7 @@
 use super::record::{Again, Candidate, Cursor, RunRecord};
 use super::statement::{Arg, Rows, statement};
 use super::{arg, time};
-use crate::error::Error;
+use crate::error::{Error, Label};
 use crate::pg::clock::Timestamp;
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
@@ -86,6 +86,13 @@ statement!(
 statement!(select_by_id, [INT8ARRAYOID], c"SELECT id, next_check_at, job FROM awty.future_job WHERE id = ANY ($1)");
 
 statement!(
+    select_described,
+    [INT8ARRAYOID],
+    c"SELECT f.id, f.job, f.entity_name, f.entity_key, j.notify
+      FROM awty.future_job AS f LEFT JOIN awty.job AS j ON j.name = f.job WHERE f.id = ANY ($1) ORDER BY f.job, f.id"
+);
+
+statement!(
     select_next,
     [TEXTOID, TIMESTAMPTZOID],
     c"SELECT next_check_at FROM awty.future_job
@@ -134,15 +141,30 @@ statement!(
 
 statement!(
     again,
-    [INT8OID, TIMESTAMPTZOID, INT4OID, INT4OID, INTERVALOID, TIMESTAMPTZOID, INTERVALOID],
+    [
+        INT8OID,
+        TIMESTAMPTZOID,
+        INT4OID,
+        INT4OID,
+        INTERVALOID,
+        TIMESTAMPTZOID,
+        INTERVALOID,
+        TEXTOID,
+        TEXTOID,
+        TEXTOID,
+        TIMESTAMPTZOID
+    ],
     c"WITH moved AS (
           UPDATE awty.future_job SET next_check_at = $2, check_count = check_count + $3, attempt = $4
           WHERE id = $1 RETURNING id
       )
-      INSERT INTO awty_internal.check_stat AS t (check_id, runs, run_time, started_at, lateness)
-      SELECT id, 1, $5, $6, $7 FROM moved
+      INSERT INTO awty_internal.check_stat AS t
+          (check_id, runs, run_time, started_at, lateness, sqlstate, message, context, failed_at)
+      SELECT id, 1, $5, $6, $7, $8, $9, $10, $11 FROM moved
       ON CONFLICT (check_id) DO UPDATE SET runs = t.runs + 1, run_time = t.run_time + excluded.run_time,
-          started_at = excluded.started_at, lateness = excluded.lateness, crashes = 0, exits = 0"
+          started_at = excluded.started_at, lateness = excluded.lateness, crashes = 0, exits = 0,
+          sqlstate = excluded.sqlstate, message = excluded.message, context = excluded.context,
+          failed_at = excluded.failed_at"
 );
 
 statement!(move_one, [INT8OID, TIMESTAMPTZOID], c"UPDATE awty.future_job SET next_check_at = $2 WHERE id = $1");
@@ -234,6 +256,29 @@ pub fn locate(ids: &[i64]) -> Vec<(Text, Candidate)> {
     })
 }
 
+/// A check, its entity, its job and whom that tells of problems.
+pub struct Described {
+    pub id: i64,
+    pub job: Text,
+    pub entity: Label,
+    pub notify: Option<Text>,
+}
+
+/// What people are to be told of checks.
+pub fn describe(ids: &[i64]) -> Vec<Described> {
+    let text =
+        |rows: &Rows, row, column| rows.get::<Text>(row, column).map(|text| text.to_string()).unwrap_or_default();
+    let read = |rows: &Rows, row| {
+        let entity = Label { name: text(rows, row, 3), key: text(rows, row, 4) };
+        Some(Described { id: rows.get(row, 1)?, job: rows.get(row, 2)?, entity, notify: rows.get(row, 5) })
+    };
+    as_owner(|| {
+        select_described(|s| {
+            s.query(&[arg(ids.to_vec())], |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect())
+        })
+    })
+}
+
 /// The first slot after that time at which a check of a job is pending.
 pub fn next_after(job: &Text, after: Timestamp) -> Option<Timestamp> {
     as_owner(|| {
@@ -283,8 +328,9 @@ fn ids(rows: &Rows) -> Vec<i64> {
     (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
 }
 
-/// Puts a check, whose row the caller has locked, at its next slot.
+/// Puts a check, whose row the caller has locked, at its next slot, and remembers the error of a run that failed.
 pub fn put_again(id: i64, again_at: &Again, run: &RunRecord) {
+    let failure = again_at.failure;
     as_owner(|| {
         again(|s| {
             s.execute(&[
@@ -295,6 +341,10 @@ pub fn put_again(id: i64, again_at: &Again, run: &RunRecord) {
                 super::interval(run.run_time),
                 time(run.started_at),
                 super::interval(run.lateness()),
+                failure.map(|failure| Text::from(failure.sqlstate.as_str()).datum()),
+                failure.and_then(|failure| super::message(&failure.message)),
+                failure.and_then(|failure| super::message(&failure.context)),
+                failure.and_then(|_| time(run.finished_at)),
             ])
         })
     });

@@ -2,29 +2,38 @@
 
 use super::record::{End, RunRecord};
 use super::statement::statement;
-use super::{arg, interval, time};
+use super::{arg, interval, message, time};
 use crate::pg::catch::Failure;
 use crate::pg::owner::as_owner;
 use crate::pg::relations;
-use crate::pg::text::{Text, message_datum};
+use crate::pg::text::Text;
 use crate::store::check_row::{self, Row};
 use crate::store::job::Job;
 use crate::store::{check_stat, future_job};
 use awty_core::{Outcome, Time};
 
-/// Messages are cut at so many bytes.
-const MAX_MESSAGE: usize = 4096;
-
 // In steps, and not in one statement with DELETEs in it: PostgreSQL supports no rules of an administrator there.
 statement!(
     archive_run,
-    [INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, INT4OID, TEXTOID, TEXTOID, TEXTOID, OIDOID],
+    [
+        INT8OID,
+        TIMESTAMPTZOID,
+        TIMESTAMPTZOID,
+        INTERVALOID,
+        INTERVALOID,
+        INT4OID,
+        TEXTOID,
+        TEXTOID,
+        TEXTOID,
+        OIDOID,
+        TEXTOID
+    ],
     c"INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, args, first_check_at, next_check_at,
           scheduled_by, scheduled_at, started_at, finished_at, run_time, lateness, check_count, attempts, outcome,
-          sqlstate, message, role)
+          sqlstate, message, role, context)
       SELECT f.id, f.job, f.entity_name, f.entity_key, f.args, f.first_check_at, f.next_check_at,
           f.scheduled_by, f.scheduled_at, $2, greatest($2, $3), coalesce(u.run_time + $4, $4), $5, f.check_count + $6,
-          coalesce(u.runs, 0) + 1, $7, $8, $9, $10::pg_catalog.regrole
+          coalesce(u.runs, 0) + 1, $7, $8, $9, $10::pg_catalog.regrole, $11
       FROM awty.future_job AS f LEFT JOIN awty_internal.check_stat AS u ON u.check_id = f.id
       WHERE f.id = $1"
 );
@@ -44,7 +53,7 @@ statement!(
 
 statement!(
     archive_without_run,
-    [INT8ARRAYOID, TEXTOID, TIMESTAMPTZOID, TEXTOID, TEXTOID],
+    [INT8ARRAYOID, TEXTOID, TIMESTAMPTZOID, TEXTOID, TEXTOID, BOOLOID],
     c"INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, args, first_check_at, next_check_at,
           scheduled_by, scheduled_at, started_at, finished_at, run_time, lateness, check_count, attempts, outcome,
           sqlstate, message, role)
@@ -53,7 +62,7 @@ statement!(
           u.lateness, f.check_count, coalesce(u.runs, 0), $2, $4, $5, j.role
       FROM awty.future_job AS f LEFT JOIN awty_internal.check_stat AS u ON u.check_id = f.id LEFT JOIN awty.job AS j ON j.name = f.job
       WHERE f.id = ANY ($1)
-        AND CASE j.keep_history WHEN 'none' THEN false WHEN 'ran' THEN u.runs > 0 ELSE true END"
+        AND CASE j.keep_history WHEN 'none' THEN false WHEN 'ran' THEN u.runs > 0 WHEN 'problems' THEN $6 ELSE true END"
 );
 
 /// Ends a check, whose row the caller has locked, after a run of it.
@@ -67,8 +76,9 @@ pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
         arg(end.done),
         Some(Text::from(end.outcome.as_str()).datum()),
         end.failure.map(|failure| Text::from(failure.sqlstate.as_str()).datum()),
-        end.failure.map(|failure| message_datum(&failure.message, MAX_MESSAGE)),
+        end.failure.and_then(|failure| message(&failure.message)),
         arg(job.role),
+        end.failure.and_then(|failure| message(&failure.context)),
     ];
     if is_kept(job, end.outcome) {
         as_owner(|| archive_run(|s| s.execute(&args)));
@@ -111,7 +121,8 @@ pub fn end(ids: &[i64], outcome: Outcome, now: Time, failure: Option<&Failure>) 
         Some(Text::from(outcome.as_str()).datum()),
         time(now),
         failure.map(|failure| Text::from(failure.sqlstate.as_str()).datum()),
-        failure.map(|failure| message_datum(&failure.message, MAX_MESSAGE)),
+        failure.and_then(|failure| message(&failure.message)),
+        arg(outcome.is_problem()),
     ];
     as_owner(|| archive_without_run(|s| s.execute(&args)));
     remove(ids);

@@ -34,6 +34,8 @@ pub struct Job {
     pub paused: bool,
     pub resumed_at: Option<Time>,
     pub registered_by: pg_sys::Oid,
+    /// The channel that is told of checks that end with a problem.
+    pub notify: Option<Text>,
 }
 
 /// The options of a job, as they stand in the table.
@@ -77,7 +79,8 @@ statement!(
     select_one,
     [TEXTOID],
     c"SELECT name, function_schema, function_name, role::pg_catalog.oid, set_based, slot, timeout, max_checks, max_horizon,
-             max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at, registered_by::pg_catalog.oid
+             max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at, registered_by::pg_catalog.oid,
+             notify
       FROM awty.job WHERE name = $1"
 );
 
@@ -85,7 +88,8 @@ statement!(
     lock_one,
     [TEXTOID],
     c"SELECT name, function_schema, function_name, role::pg_catalog.oid, set_based, slot, timeout, max_checks, max_horizon,
-             max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at, registered_by::pg_catalog.oid
+             max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at, registered_by::pg_catalog.oid,
+             notify
       FROM awty.job WHERE name = $1 FOR UPDATE"
 );
 
@@ -99,7 +103,8 @@ statement!(
     select_of_role,
     [OIDOID],
     c"SELECT name, function_schema, function_name, role::pg_catalog.oid, set_based, slot, timeout, max_checks, max_horizon,
-             max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at, registered_by::pg_catalog.oid
+             max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at, registered_by::pg_catalog.oid,
+             notify
       FROM awty.job WHERE role = $1 ORDER BY name"
 );
 
@@ -124,11 +129,11 @@ statement!(
     insert_one,
     [
         TEXTOID, TEXTOID, TEXTOID, OIDOID, BOOLOID, INTERVALOID, INTERVALOID, INT4OID, INTERVALOID, INT4OID,
-        INTERVALOID, TEXTOID, INTERVALOID, TEXTOID, OIDOID, TIMESTAMPTZOID
+        INTERVALOID, TEXTOID, INTERVALOID, TEXTOID, TEXTOID, OIDOID, TIMESTAMPTZOID
     ],
     c"INSERT INTO awty.job (name, function_schema, function_name, role, set_based, slot, timeout, max_checks, max_horizon,
-             max_attempts, retry_after, on_missed, max_lateness, keep_history, registered_by, registered_at)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+             max_attempts, retry_after, on_missed, max_lateness, keep_history, notify, registered_by, registered_at)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
       ON CONFLICT (name) DO NOTHING"
 );
 
@@ -148,11 +153,12 @@ statement!(
         INTERVALOID,
         TEXTOID,
         INTERVALOID,
+        TEXTOID,
         TEXTOID
     ],
     c"UPDATE awty.job SET function_schema = $2, function_name = $3, role = $4, set_based = $5, slot = $6, timeout = $7,
              max_checks = $8, max_horizon = $9, max_attempts = $10, retry_after = $11, on_missed = $12,
-             max_lateness = $13, keep_history = $14
+             max_lateness = $13, keep_history = $14, notify = $15
       WHERE name = $1"
 );
 
@@ -193,6 +199,7 @@ fn read(rows: &Rows, row: usize) -> Result<Job, (Text, String)> {
             paused: rows.get(row, 15).unwrap_or(false),
             resumed_at: rows.get(row, 16).map(from_timestamptz),
             registered_by: rows.get(row, 17).unwrap_or(pg_sys::InvalidOid),
+            notify: rows.get(row, 18),
             name: name.clone(),
         })
     })
@@ -356,7 +363,7 @@ pub fn update(job: &Job) -> bool {
     as_owner(|| update_one(|s| s.execute(&row(job)))) == 1
 }
 
-fn row(job: &Job) -> [super::statement::Arg; 14] {
+fn row(job: &Job) -> [super::statement::Arg; 15] {
     let limits = &job.options.limits;
     [
         Some(job.name.datum()),
@@ -373,6 +380,7 @@ fn row(job: &Job) -> [super::statement::Arg; 14] {
         Some(Text::from(limits.on_missed.as_str()).datum()),
         limits.max_lateness.and_then(super::interval),
         Some(Text::from(limits.keep_history.as_str()).datum()),
+        job.notify.as_ref().map(Text::datum),
     ]
 }
 

@@ -18,7 +18,7 @@ pub mod prepared;
 pub mod record;
 pub mod statement;
 
-use crate::pg::clock;
+use crate::pg::{clock, text};
 use awty_core::Time;
 use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
@@ -40,6 +40,14 @@ pub fn interval(delta: TimeDelta) -> Arg {
     let days = i32::try_from(delta.num_days()).unwrap_or(i32::MAX);
     let micros = (delta - TimeDelta::days(days.into())).num_microseconds().unwrap_or(i64::MAX);
     Interval::new(0, days, micros).ok().and_then(IntoDatum::into_datum)
+}
+
+/// Messages and contexts of errors are cut at so many bytes.
+const MAX_MESSAGE: usize = 4096;
+
+/// A message or context of an error as a parameter; NULL if it is empty.
+pub fn message(text: &str) -> Arg {
+    (!text.is_empty()).then(|| text::message(text, MAX_MESSAGE).datum())
 }
 
 /// Anything else as a parameter.

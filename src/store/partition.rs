@@ -128,7 +128,7 @@ fn create(day: NaiveDate) {
     run(&format!("GRANT SELECT ON awty_internal.{name} TO pg_database_owner"));
     run(&format!("CREATE POLICY dumped ON awty_internal.{name} FOR SELECT TO pg_database_owner USING (true)"));
     // As in the install script: EXPLAIN must not tell of names and keys.
-    let hidden = ["job", "entity_name", "entity_key", "args", "message"]
+    let hidden = ["job", "entity_name", "entity_key", "args", "message", "context"]
         .map(|column| format!("ALTER {column} SET STATISTICS 0"));
     run(&format!("ALTER TABLE awty_internal.{name} {}", hidden.join(", ")));
     run(&format!(

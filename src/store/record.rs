@@ -50,13 +50,14 @@ impl RunRecord {
 }
 
 /// What a run leaves behind where its check stays pending.
-pub struct Again {
+pub struct Again<'a> {
     /// The next slot.
     pub slot: Time,
     /// 1 if the check was done, 0 if it is tried again.
     pub done: i32,
     /// Failed runs in a row.
     pub attempt: i32,
+    pub failure: Option<&'a Failure>,
 }
 
 /// How a check ends after a run.

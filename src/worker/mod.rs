@@ -27,7 +27,7 @@ use awty_core::backoff::LOCKED_CHECK;
 use entry::MyWorker;
 use fetch::{Fetcher, Task};
 use pgrx::{pg_guard, pg_sys};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 /// A worker that others are waiting for stays at least this long, so that it is worth its connection.
@@ -326,7 +326,15 @@ impl Worker {
     fn context<'a>(&self, task: &'a Task, blamed: bool) -> RunContext<'a> {
         let able_since = self.fetcher.able_since(&task.job);
         let (worker, epoch) = (self.entry.index(), self.fetcher.epoch);
-        RunContext { worker, able_since, blamed, job: &task.job, epoch, called: Cell::new(false) }
+        RunContext {
+            worker,
+            able_since,
+            blamed,
+            job: &task.job,
+            epoch,
+            called: Cell::new(false),
+            account: RefCell::default(),
+        }
     }
 
     /// Waits for the next slot, if it comes soon enough to be worth it.

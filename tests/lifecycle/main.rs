@@ -14,6 +14,7 @@ mod crash;
 mod ddl;
 mod dump;
 mod effects;
+mod failures;
 mod fairness;
 mod foreign_settings;
 mod guards;

@@ -168,6 +168,11 @@ fn an_explanation_tells_past_present_and_future() {
     shop.run("SELECT awty.cancel('orders', 'one')");
     let over = "SELECT array_agg(event ORDER BY at, event DESC) = '{scheduled,ran,cancelled}' FROM awty.explain('orders', 'one')";
     shop.await_true("the end", over);
+    // A run that failed says how.
+    shop.job("bad", "BEGIN RAISE 'no luck'; END", "");
+    shop.schedule("two", "bad", "after => '0'");
+    let failed = "SELECT bool_or(event = 'ran' AND detail LIKE 'run 1 failed: P0001: no luck; attempt 2 is at %') FROM awty.explain('orders', 'two')";
+    shop.await_true("the failed run", failed);
     // To others there is nothing.
     shop.cluster.create_user("postgres", "other");
     let mut other = shop.cluster.client("postgres", "other");

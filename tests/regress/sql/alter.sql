@@ -7,7 +7,7 @@ SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid', slot => '5 min', max_lateness => '1 hour');
 CREATE VIEW test.options WITH (security_barrier) AS
 SELECT function_name, set_based, role, slot, timeout, max_checks, max_horizon, max_attempts, retry_after, on_missed,
-       max_lateness, keep_history FROM awty.job WHERE name = 'unpaid';
+       max_lateness, keep_history, notify FROM awty.job WHERE name = 'unpaid';
 
 -- Nothing given, nothing changed.
 SELECT awty.alter('unpaid');
@@ -21,13 +21,14 @@ SELECT awty.alter('unpaid', max_attempts => 8);
 SELECT awty.alter('unpaid', retry_after => '9 min');
 SELECT awty.alter('unpaid', on_missed => 'skip');
 SELECT awty.alter('unpaid', max_lateness => '2 days');
-SELECT awty.alter('unpaid', keep_history => 'ran');
+SELECT awty.alter('unpaid', keep_history => 'problems', notify => 'late orders');
+SELECT awty.alter('unpaid', keep_history => 'ran', notify => NULL);
 TABLE test.options;
 -- Back to the default, all of them; a value given beside it wins.
 SELECT awty.alter('unpaid', reset => '{slot, max_lateness}');
 TABLE test.options;
 SELECT awty.alter('unpaid', max_checks => 6, reset => ARRAY['timeout', 'max_checks', 'max_horizon', 'max_attempts',
-    'retry_after', 'on_missed', 'keep_history', NULL]);
+    'retry_after', 'on_missed', 'keep_history', 'notify', NULL]);
 TABLE test.options;
 SELECT test.raises($$SELECT awty.alter('unpaid', reset => '{run_as}')$$);
 SELECT test.raises($$SELECT awty.alter('unpaid', reset => '{Timeout}')$$);

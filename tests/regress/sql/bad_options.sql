@@ -15,6 +15,7 @@ FROM unnest(ARRAY[
     $$max_lateness => '0'$$, $$max_lateness => '-1 min'$$, $$max_lateness => '101 years'$$,
     $$slot => '0'$$, $$slot => '-1 min'$$, $$slot => '61 s'$$,
     $$on_missed => 'Run'$$, $$on_missed => ''$$, $$on_missed => 'drop'$$, $$on_missed => 'next slot'$$,
+    $$notify => ''$$, $$notify => repeat('x', 64)$$,
     $$keep_history => 'some'$$, $$keep_history => 'NONE'$$, $$keep_history => ' all'$$]) AS option
 CROSS JOIN LATERAL test.raises(format('SELECT awty.register(%L, %L, %s)', 'new', 'shop.unpaid', option)) AS r
 CROSS JOIN LATERAL test.raises(format('SELECT awty.alter(%L, %s)', 'unpaid', option)) AS a;

@@ -1,0 +1,140 @@
+//! What the server's log says of failed runs, and of checks that end with a problem: as much as `awty.log_failures` allows, as often as
+//! `awty_core::log_rate` does.
+//!
+//! Invariant: under `codes` an entry has numbers, outcomes and SQLSTATEs, and no name, key, argument or message.
+//! Does not: write in a transaction that may still be undone.
+
+use super::Label;
+use crate::pg::catch::Failure;
+use crate::pg::report::report;
+use crate::pg::text::Text;
+use crate::pg::{catalog, clock};
+use crate::settings::{self, LogFailures};
+use crate::shmem;
+use awty_core::{Outcome, Passed, Time};
+use pgrx::prelude::PgLogLevel;
+
+/// The SQLSTATE of an entry that is about no error.
+const WARNING: &str = "01000";
+
+/// A failed run, or an end that is a problem.
+pub struct Problem {
+    pub id: i64,
+    pub entity: Label,
+    pub fate: Fate,
+    /// Failed runs in a row, and how many there may be.
+    pub attempt: (u32, u32),
+    pub failure: Option<Failure>,
+}
+
+/// What became of the check.
+#[derive(Clone, Copy)]
+pub enum Fate {
+    /// It is tried again at this slot.
+    Retry(Time),
+    End(Outcome),
+}
+
+/// What failed in one transaction: the first of it, and how much it was.
+#[derive(Default)]
+pub struct Problems {
+    first: Option<Problem>,
+    count: Passed,
+}
+
+impl Problems {
+    /// One more. Only the first is worked out: the log has one entry about all of them.
+    pub fn add(&mut self, is_end: bool, problem: impl FnOnce() -> Problem) {
+        self.count.events += 1;
+        self.count.ends += u64::from(is_end);
+        if self.first.is_none() && settings::log_failures() != LogFailures::None {
+            self.first = Some(problem());
+        }
+    }
+
+    /// Tells the log of them, if it may be told now. Called after the commit.
+    pub fn tell(&mut self, job: &Text) {
+        let Some(problem) = self.first.take() else { return };
+        let (count, now, mono) = (std::mem::take(&mut self.count), clock::now(), clock::mono());
+        let here = catalog::database();
+        let told = shmem::write(|shared| shared.may_log(here, job.as_bytes(), count, now, mono));
+        if let Some(before) = told {
+            problem.write(job, before);
+        }
+    }
+}
+
+impl Problem {
+    fn write(&self, job: &Text, before: Passed) {
+        let names_all = match settings::log_failures() {
+            LogFailures::All => true,
+            LogFailures::Codes => false,
+            LogFailures::None => return,
+        };
+        let level = if matches!(self.fate, Fate::End(_)) { PgLogLevel::WARNING } else { PgLogLevel::LOG };
+        let code = self.failure.as_ref().map_or(WARNING, |failure| failure.sqlstate.as_str());
+        let mut detail: Vec<String> = Vec::new();
+        if self.failure.is_some() {
+            detail.push(format!("SQLSTATE {code}."));
+        }
+        if names_all && self.attempt.0 > 0 {
+            let of = if self.attempt.1 > 0 { format!(" of {}", self.attempt.1) } else { String::new() };
+            detail.push(format!("Attempt {}{of}.", self.attempt.0));
+        }
+        if let Fate::Retry(slot) = self.fate {
+            detail.push(format!("Next try at {}.", slot.format("%Y-%m-%d %H:%M:%S UTC")));
+        }
+        if before.events > 0 {
+            detail.push(format!("And {} more of this job in the minute before.", grouped(before.events)));
+        }
+        let what = match self.fate {
+            Fate::Retry(_) => "failed in a run".to_owned(),
+            Fate::End(outcome) => format!("ended as {outcome}"),
+        };
+        let (mut message, mut context) = (format!("awty: check {} {what}", self.id), "");
+        if names_all {
+            message = format!("awty: check {} of job \"{job}\" for {} {what}", self.id, self.entity);
+            if let Some(failure) = &self.failure {
+                message += ": ";
+                message += &failure.message;
+                context = &failure.context;
+            }
+        }
+        report(level, code, &message, &detail.join(" "), context);
+    }
+}
+
+/// Tells the log of what it has not been told of the jobs of this database, where it is time to.
+pub fn tell_summaries() {
+    let (here, mono) = (catalog::database(), clock::mono());
+    for (job, passed) in shmem::write(|shared| shared.log_summaries(here, mono)) {
+        let job = match settings::log_failures() {
+            LogFailures::All => format!("of job \"{}\" ", String::from_utf8_lossy(&job)),
+            LogFailures::Codes => String::new(),
+            LogFailures::None => continue,
+        };
+        let level = if passed.ends > 0 { PgLogLevel::WARNING } else { PgLogLevel::LOG };
+        let message = format!(
+            "awty: and {} more failed runs and problems {job}in the last minute, {} of them ends of checks",
+            grouped(passed.events),
+            grouped(passed.ends)
+        );
+        report(level, WARNING, &message, "", "");
+    }
+}
+
+/// An error as the log may show it.
+pub fn shown(failure: &Failure) -> String {
+    match settings::log_failures() {
+        LogFailures::All => format!("{} ({})", failure.message, failure.sqlstate),
+        _ => failure.sqlstate.clone(),
+    }
+}
+
+/// A number with a comma after each thousand.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let parts: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|part| std::str::from_utf8(part).ok()).collect();
+    parts.join(",")
+}
