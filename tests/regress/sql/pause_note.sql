@@ -1,0 +1,23 @@
+-- A pause may say why; the same again changes nothing but the words; a resumed job has none.
+\pset format unaligned
+\pset tuples_only on
+SET ROLE regress_shop;
+SELECT awty.register('unpaid', 'shop.unpaid');
+SELECT awty.pause('unpaid', 'mail server moves');
+SELECT paused, paused_by, paused_note, paused_at BETWEEN now() - interval '1 minute' AND clock_timestamp() FROM awty.job;
+SELECT awty.pause('unpaid', 'and the other one');
+SELECT paused, paused_by, paused_note FROM awty.job;
+SELECT test.raises($$SELECT awty.pause('unpaid', repeat('x', 1025))$$);
+SELECT awty.resume('unpaid');
+SELECT paused, paused_at, paused_by, paused_note FROM awty.job;
+-- Rights, one at a time.
+SELECT awty.allow('unpaid', 'regress_app', 'read'), awty.allow('unpaid', 'regress_app', 'claim');
+SELECT readers, allowed, claimers FROM awty.job;
+SELECT awty.allow('unpaid', 'regress_app');
+SELECT readers, allowed, claimers FROM awty.job;
+SELECT test.raises($$SELECT awty.allow('unpaid', 'regress_app', 'write')$$), test.raises($$SELECT awty.allow('unpaid', 'regress_app', NULL)$$);
+SELECT awty.disallow('unpaid', 'regress_app');
+SELECT readers, allowed, claimers FROM awty.job;
+SELECT awty.unregister('unpaid');
+RESET ROLE;
+SELECT test.raises($$SELECT awty.healthy('1 second')$$);
