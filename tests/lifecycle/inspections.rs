@@ -22,7 +22,7 @@ fn a_check_is_heard_of_at_its_commit() {
 
 /// P5: an inspection that is asked for while the maintainer is there is made when it is back, not at the next audit.
 #[test]
-fn a_inspection_that_is_asked_for_during_another_is_made() {
+fn an_inspection_that_is_asked_for_during_another_is_made() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
     let mut dba = shop.cluster.superuser("postgres");
