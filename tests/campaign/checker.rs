@@ -74,7 +74,7 @@ pub struct Placed {
 #[derive(Clone, Debug)]
 pub enum Told {
     Placed { check: i64 },
-    Cancelled { xid: i64, count: i32, at: Time },
+    Cancelled { xid: i64, count: i64, at: Time },
 }
 
 /// All that is known of one database.
@@ -188,7 +188,7 @@ fn judge_clients(
             Told::Placed { .. } | Told::Cancelled { count: 0, .. } => {}
             Told::Cancelled { xid, count, at } => {
                 let ended = ended_by.get(&as_xmin(*xid)).map_or(&[][..], Vec::as_slice);
-                if ended.len() as i64 != i64::from(*count) {
+                if ended.len() as i64 != *count {
                     let what =
                         format!("a client was told at {at} that it cancelled {count} in {xid}; there are {ended:?}");
                     report("P3", 0, what);

@@ -286,7 +286,7 @@ impl Customer {
             &[&key],
         )?;
         if let Some(first) = rows.first() {
-            let count = rows.iter().map(|row| row.get::<_, i32>(0)).sum();
+            let count = rows.iter().map(|row| row.get::<_, i64>(0)).sum();
             self.tell(Told::Cancelled { xid: first.get(1), count, at: Utc::now() });
         }
         Ok(())

@@ -30,7 +30,7 @@ CREATE TABLE camp.orders (
     args      jsonb NOT NULL,
     shipped   boolean NOT NULL DEFAULT false,
     check_id  bigint,
-    cancelled integer,
+    cancelled bigint,
     PRIMARY KEY (key, job)
 );
 

@@ -105,7 +105,7 @@ fn forget(standby: &Cluster, shared: &Shared, number: usize, known: usize) -> Re
         Told::Placed { check } => placed.contains(check),
         Told::Cancelled { xid, count, .. } => {
             let rows = cancelled.iter().filter(|xmin| **xmin == xid & 0xffff_ffff).count();
-            *count > 0 && rows as i64 == i64::from(*count)
+            *count > 0 && rows as i64 == *count
         }
     };
     let mut told = shared.told[number].lock().unwrap();
