@@ -22,7 +22,7 @@ CREATE TABLE awty.future_job_history (
     message         text,
     role            regrole,
     context         text
-    -- No CHECK here: PostgreSQL would read its expression anew for each row that is archived, and only awty writes.
+    -- No CHECK here: PostgreSQL would read its expression again for each row that is archived, and only awty writes.
 ) PARTITION BY RANGE (finished_at);
 
 -- Takes what no daily partition is there for, so that nothing ever fails for want of one. awty makes the daily ones

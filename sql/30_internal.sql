@@ -44,7 +44,7 @@ CREATE TABLE awty_internal.in_flight (
 ) WITH (
     fillfactor = 50,
     autovacuum_vacuum_cost_delay = 0,
-    -- Written anew for each turn of a worker: to compress it would take longer than many a run.
+    -- Written for each turn of a worker: to compress it would take longer than many a run.
     toast_tuple_target = 8160
 );
 

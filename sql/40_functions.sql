@@ -99,7 +99,7 @@ CREATE FUNCTION awty.adopt() RETURNS void
 COMMENT ON FUNCTION awty.adopt() IS 'Says that this restored or cloned database is the one to run its checks; for the owner of the database';
 
 -- Behind awty.status: what the processes know about this database. Shows no job, entity or error text.
--- Drops what awty's processes remember of jobs in each session, whoever changed the table.
+-- Drops what awty's processes remember of jobs in each session, after any change of the table.
 CREATE FUNCTION awty_internal.job_changed() RETURNS trigger
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'job_changed_wrapper';
 

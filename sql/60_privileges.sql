@@ -42,7 +42,7 @@ ALTER TABLE awty_internal.check_stat ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.in_flight ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.origin ENABLE ROW LEVEL SECURITY;
 
--- Whoever may become a job's role or was given a right by awty.allow() reads the job; a monitoring role reads all jobs.
+-- A role that may become a job's role or was given a right by awty.allow() reads the job; a monitoring role reads all jobs.
 CREATE POLICY own_jobs ON awty.job FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(role)
     OR awty_internal.can_read(role, readers OPERATOR(pg_catalog.||) allowed OPERATOR(pg_catalog.||) claimers)

@@ -32,7 +32,7 @@ mod armed {
     pub fn cross(step: &str) {
         let file = format!("awty_failpoints/{step}");
         let Ok(action) = fs::read_to_string(&file) else { return };
-        // Whoever removes it has it.
+        // The process that removes the file has its action.
         if fs::remove_file(&file).is_err() {
             return;
         }

@@ -29,7 +29,7 @@ use std::time::Duration;
 const STRAYS: i64 = 1000;
 /// How long an inspection waits for anybody, and what a client may have to wait for a change of partitions.
 const LOCK_TIMEOUT: &CStr = c"200ms";
-/// The longest vacuum. A reader can hold it up by keeping a page of an index to himself. The next inspection waits for
+/// The longest vacuum. A reader that has a page of an index pinned can hold it up. The next inspection waits for
 /// it, and so does DROP EXTENSION; DROP DATABASE would for five seconds, and then fail.
 const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
 

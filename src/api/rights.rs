@@ -1,6 +1,6 @@
 //! Who may do what with which job.
 //!
-//! Invariant: the caller is whoever's rights the call runs with (`GetUserId()`), so that a SECURITY DEFINER function
+//! Invariant: the caller is the role whose rights the call runs with (`GetUserId()`), so that a SECURITY DEFINER function
 //! schedules as its owner. Names of jobs are only suggested to those who may know of them.
 
 use crate::error::{Error, Result};

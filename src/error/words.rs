@@ -240,7 +240,7 @@ impl Error {
             )
             .detail(
                 "A superuser, or a role with BYPASSRLS, CREATEROLE, REPLICATION or a predefined role, would lend its rights \
-                 to whoever may change the function.",
+                 to all who may change the function.",
             ),
             Error::ForeignFunction { function, owner, role } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,

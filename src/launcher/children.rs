@@ -165,7 +165,7 @@ impl Children {
         }
     }
 
-    /// The server had no room for another process. Says so once, and says when to ask again: whoever finds none meanwhile
+    /// The server had no room for another process. Says so once, and says when to ask again: a role that finds none meanwhile
     /// waits for the same moment, so that no role's wait grows with the number of the others.
     fn ask_again_at(&mut self, mono: Mono) -> Mono {
         let failures = match self.no_room {

@@ -41,7 +41,7 @@ impl DatabaseCache {
         self.changed |= self.databases.len() != before;
     }
 
-    /// Writes the file, if it is to be written: as a whole or not at all.
+    /// Writes the file, if it has to say something else now: as a whole or not at all.
     pub fn write(&mut self) {
         if std::mem::take(&mut self.changed) {
             let text: String = self.databases.iter().map(|database| format!("{database}\n")).collect();

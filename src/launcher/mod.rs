@@ -3,7 +3,7 @@
 //! It is connected to no database, so it blocks nobody, and holds nothing that the tables do not hold.
 //!
 //! Invariant: an error of a turn never ends the launcher; each turn answers signals, so it never blocks DROP DATABASE
-//! either. It sleeps a second at the most, so that a jump of the clock strands no slot.
+//! either. It sleeps a second at most, so that a jump of the clock strands no slot.
 //! Does not: read a table of awty, or run anything.
 
 mod children;
@@ -75,10 +75,10 @@ struct Launcher {
 }
 
 impl Launcher {
-    /// Does what is to be done now, and says how long to sleep.
+    /// Does what has to be done now, and says how long to sleep.
     fn turn(&mut self) -> Duration {
         let (now, mono) = (clock::now(), clock::mono());
-        // Whoever posts from here on cannot know what this turn still sees, and wakes the next one.
+        // A session that posts from here on cannot know what this turn still sees, and wakes the next one.
         shmem::launcher_is_awake(clock::to_timestamp(now));
         self.children.reap(mono);
         failpoint!("launcher.turn");

@@ -1,6 +1,6 @@
 //! Questions to PostgreSQL's catalogs that need no SQL: who is who, and where awty's own objects are.
 //!
-//! Invariant: every answer is looked up anew; the caches behind it are PostgreSQL's, which keeps them right.
+//! Invariant: every answer is looked up when it is asked for; the caches behind it are PostgreSQL's, which keeps them right.
 //! Does not: run SQL or check rights of awty's own (see `api::rights`).
 
 use pgrx::pg_sys;
@@ -23,7 +23,7 @@ pub fn relation(schema: &CStr, name: &CStr) -> Option<pg_sys::Oid> {
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
-/// Who owns awty's tables: whoever created the extension.
+/// Who owns awty's tables: the role that created the extension, unless they were given away.
 pub fn owner() -> pg_sys::Oid {
     let Some(relation) = relation(c"awty", c"future_job") else { return pg_sys::InvalidOid };
     // SAFETY: a catalog lookup; the tuple is released after its one field is read.

@@ -57,7 +57,7 @@ pub fn describe(
         // Not on a standby, and at once after a promotion.
         bgw_start_time: pg_sys::BgWorkerStartTime::BgWorkerStart_RecoveryFinished,
         bgw_restart_time: restart,
-        // SAFETY: this process's own number; 0 in the postmaster, where nobody is to be told.
+        // SAFETY: this process's own number; 0 in the postmaster, because nobody has to be told.
         bgw_notify_pid: if assignment.is_some() { unsafe { pg_sys::MyProcPid } } else { 0 },
         ..Default::default()
     };
@@ -166,7 +166,7 @@ pub fn exit(code: i32) -> ! {
 
 /// Does somebody wait to drop, rename or copy a database? Then nothing of awty may be connected to it.
 ///
-/// Whoever does that takes a lock on the database first and then waits five seconds for connections to go away.
+/// Such a command takes a lock on the database first, and then waits five seconds for connections to go away.
 pub fn is_database_wanted(database: pg_sys::Oid) -> bool {
     let tag = pg_sys::LOCKTAG {
         locktag_field1: 0,

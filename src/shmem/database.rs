@@ -72,7 +72,7 @@ pub struct Database {
     pub trouble: Trouble,
     /// When that began; meaningless without trouble.
     pub trouble_at: Timestamp,
-    /// Raised whenever a crash or an exit has been counted against checks here: workers read anew which run alone.
+    /// Raised whenever a crash or an exit has been counted against checks here: workers read again which run alone.
     pub blamed: u64,
     /// Of `awty.future_job`, as far as workers have left them there.
     pub dead_rows: DeadRows,

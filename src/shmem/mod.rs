@@ -215,9 +215,9 @@ pub fn write<R>(change: impl FnOnce(&mut SharedState) -> R) -> R {
     change(&mut SHARED.exclusive())
 }
 
-/// Notes work for a role and wakes whoever has to know: the workers of that role, or the launcher.
+/// Notes work for a role and wakes the workers of that role, or the launcher.
 ///
-/// Called when the transaction has committed, so that whoever is woken sees its rows.
+/// Called when the transaction has committed, so that the processes that are woken see its rows.
 pub fn post(database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) {
     let known = read(|shared| shared.role(database, role).is_some_and(|line| line.due <= due));
     if known {

@@ -32,7 +32,7 @@ statement!(
         AND p.pronargs = 1 AND p.proargtypes[0] = $3"
 );
 
-// A role can do whatever those can do that it is a member of. pg_database_owner is whoever owns the database, which lends no
+// A role can do whatever those can do that it is a member of. Members of pg_database_owner are those of the database's owner, which lends no
 // rights beyond it.
 statement!(
     select_privileged,

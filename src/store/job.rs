@@ -299,7 +299,7 @@ pub fn count(role: pg_sys::Oid, limit: i64) -> i64 {
 }
 
 /// Counts the changes of `awty.job` that this session has heard of: of its own at once, of others at the start of each
-/// transaction. Its trigger sends word of every change, whoever made it.
+/// transaction. Its trigger sends word of every change, of any role's.
 pub fn epoch() -> u64 {
     static WATCHING: Once = Once::new();
     let table = relations::oid(relations::JOB).unwrap_or(pg_sys::InvalidOid);

@@ -5,7 +5,7 @@ use super::statement::statement;
 use crate::pg::catalog;
 use crate::pg::owner::as_owner;
 
-// Where jobs or checks are and nothing says whence, a restore is going on: this table comes after theirs.
+// Where there are jobs or checks and nothing says where they come from, a restore is going on: this table comes after theirs.
 statement!(
     count_foreign,
     [OIDOID],

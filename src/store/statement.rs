@@ -88,7 +88,7 @@ impl Statement {
         }
     }
 
-    /// The plan, made anew where the tables or their statistics have changed.
+    /// The plan, made again where the tables or their statistics have changed.
     ///
     /// # Safety
     /// SPI must be connected.

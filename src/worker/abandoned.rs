@@ -3,7 +3,8 @@
 //! Invariant: what such a run had claimed stays claimed until it has been booked, or counted against its checks.
 //! Does not: run anything; what is still due comes with the next turn.
 
-use super::{Worker, clear_in_flight_of};
+use super::Worker;
+use super::batch::clear_in_flight_of;
 use crate::crash;
 use crate::failpoint::failpoint;
 use crate::pg::relations::{self, Purpose};

@@ -71,7 +71,7 @@ impl MyWorker {
 
     /// Takes over what is due by now, if anything is: the first slot of it.
     ///
-    /// The hint is taken back before the table is read. Whoever commits a check after that sets it again.
+    /// The hint is taken back before the table is read. A session that commits a check after that sets it again.
     pub fn claim_due(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
     }
@@ -284,7 +284,7 @@ fn give_back() {
         // A run that somebody else has ended is due again, and nothing is counted against it.
         let is_its_own_end = run.is_some() && (struck >= 2 || !process::was_terminated_by_another());
         if begun != NEVER {
-            // The clock may have been set back since: what has been begun is to be seen to now.
+            // The clock may have been set back since: what has been begun is due now.
             shared.note_due(database, role, begun.min(now));
         }
         // Those that have been waiting meanwhile come first.

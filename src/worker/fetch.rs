@@ -164,7 +164,7 @@ impl Fetcher {
                 let share = if job.set_based { settings::batch_size() } else { share };
                 found += self.fetch_share(job, now, share, entry, &mut tasks);
             }
-            // Where all of it is to be left alone, there may be more after it.
+            // Where all of it rests or is left to others, there may be more after it.
             if !tasks.is_empty() || found == 0 {
                 break;
             }
@@ -222,7 +222,7 @@ impl Fetcher {
         found
     }
 
-    /// Leaves those alone that are to rest, and those to other workers that they have taken on, and remembers where these were.
+    /// Drops checks that are paused or that another worker has prefetched, and remembers the first of the latter for the second pass.
     fn prefetch(&mut self, job: &Job, mut checks: Vec<Candidate>, entry: &MyWorker) -> Vec<Candidate> {
         let mono = clock::mono();
         checks.retain(|check| !self.pauses.is_resting(check.id, mono));
@@ -350,7 +350,7 @@ impl Fetcher {
 }
 
 /// The jobs of a role, with those left out whose rows cannot be read: they stop no other. The log is told of them when they
-/// are found and when they change, not by each worker anew.
+/// are found and when they change, not by each worker again.
 fn jobs_of(role: pg_sys::Oid) -> Vec<Job> {
     let here = catalog::database();
     let mut invalid = Vec::new();

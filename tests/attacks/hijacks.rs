@@ -1,4 +1,4 @@
-//! Names put in the way of awty's own statements: whoever is called instead would run as awty's owner, a superuser.
+//! Names put in the way of awty's own statements: what is called instead would run as awty's owner, a superuser.
 
 use awty_testkit::Cluster;
 

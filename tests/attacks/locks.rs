@@ -36,7 +36,7 @@ fn advisory_locks_are_no_locks_of_awtys() {
 fn giving_all_locks_back_lets_no_second_run_begin() {
     let field = Field::new();
     field.sql("mallory", "CREATE SEQUENCE mallory.running; CREATE TABLE mallory.ran (k text)");
-    // Sequences are not rolled back: whoever finds it moved by another is a second run.
+    // Sequences are not rolled back: a run that finds it moved by another is a second one.
     field.job_with(
         "mallory",
         "open",

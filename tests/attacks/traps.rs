@@ -2,7 +2,7 @@
 
 use crate::field::{DB, Field};
 
-/// A table of mallory's that everybody writes to, whose trigger registers and schedules as whoever wrote.
+/// A table of mallory's that everybody writes to, whose trigger registers and schedules as the role that wrote.
 const TRAP: &str = "
     CREATE FUNCTION mallory.f(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN
         SET ROLE postgres; ALTER ROLE mallory SUPERUSER; RETURN NULL;
@@ -58,7 +58,7 @@ fn a_function_that_changes_hands_does_not_run_for_a_mighty_role() {
     field.refused("mallory", "SELECT awty.schedule('thing', '1', 'own', at => now())", "42501");
 }
 
-/// Row 14: no effect from where only the value counts, with the rights of whoever looks.
+/// Row 14: no effect from where only the value counts, with the rights of the role that looks.
 #[test]
 fn nothing_is_scheduled_from_a_security_restricted_operation() {
     let field = Field::new();
@@ -81,7 +81,7 @@ fn nothing_is_scheduled_from_a_security_restricted_operation() {
         assert!(refusal.message.contains("security-restricted operation"), "{statement}: {refusal:?}");
     }
     field.sql("mallory", "TRUNCATE mallory.t; CREATE INDEX ON mallory.t (mallory.plant(t))");
-    // A client that writes to the table does schedule, as himself; maintenance does not.
+    // A client that writes to the table does schedule, as its own role; maintenance does not.
     field.sql("mallory", "INSERT INTO mallory.t VALUES ('x')");
     assert_eq!(field.one::<i64>("mallory", "SELECT awty.cancel('thing', 'x')"), 1);
     for statement in ["ANALYZE mallory.t", "REINDEX TABLE mallory.t", "VACUUM FULL mallory.t"] {

@@ -1,4 +1,4 @@
-//! Row 5: what scheduling costs whoever places an order.
+//! Row 5: what scheduling costs a client that places an order.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
@@ -33,7 +33,7 @@ END $$;
 CREATE TRIGGER watch AFTER INSERT ON shop.watched FOR EACH ROW EXECUTE FUNCTION shop.schedule();
 CREATE TRIGGER watch AFTER INSERT ON shop.unwatched FOR EACH ROW EXECUTE FUNCTION shop.note();
 RESET ROLE;
--- In the server, so that no client's time dilutes the ratio. The triggers run as whoever inserts: the shop.
+-- In the server, so that no client's time dilutes the ratio. The triggers run as the role that inserts: the shop.
 CREATE PROCEDURE shop.one_by_one(orders regclass, n integer, each boolean) LANGUAGE plpgsql AS $$
 BEGIN
     IF orders = 'shop.watched'::regclass THEN

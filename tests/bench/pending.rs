@@ -85,7 +85,7 @@ pub fn snapshot(options: &Options) -> Outcome {
     outcome.ratio(what, &speeds(times), Wanted::AtLeast(0.8), detail);
     let what = ["there: time for the last tenth", "time for the first tenth"];
     outcome.value(what, median(&tenths), "×", Wanted::AtMost(1.0), String::new());
-    outcome.note("the last tenth by the first is to be at most 1; by chance it is above about as often as below.");
+    outcome.note("the last tenth by the first should be at most 1; by chance it is above about as often as below.");
     outcome
 }
 

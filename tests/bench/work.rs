@@ -77,7 +77,7 @@ pub fn set(options: &Options) -> Outcome {
         };
         outcome.ratio([&what, "the ceiling"], &speeds(times), wanted, detail);
     }
-    // How much there is to be gained by calls of the function that cost nothing.
+    // How much can be gained by calls of the function that cost nothing.
     let times = Pairs::measure(
         "the ceiling without the function, the ceiling",
         options.rounds(),

@@ -292,7 +292,7 @@ impl Customer {
         Ok(())
     }
 
-    /// An order gets another due time, and its trigger schedules anew.
+    /// An order gets another due time, and its trigger schedules again.
     fn replace(&mut self, client: &mut Client) -> Result<(), Error> {
         let (key, due) = (self.recent(), self.soon());
         let rows = client.query(

@@ -121,7 +121,7 @@ impl Report {
         text
     }
 
-    /// One line per fault, for whoever adds up many runs: when, commit, server, seed, minutes, fault, times, missed, violations,
+    /// One line per fault, to add up many runs: when, commit, server, seed, minutes, fault, times, missed, violations,
     /// slowest first run, slowest end.
     pub fn tsv(&self, run: &Run, when: &str) -> String {
         let most =

@@ -190,7 +190,7 @@ fn a_run_is_done_once_after_the_death_of_the_postmaster() {
     assert!(end.started() - ready < AT_ONCE, "ready at {ready}: {end:?}");
 }
 
-/// P1: whoever terminates a worker interrupts its run, which is then done; that is no failure of the job. A cancellation is.
+/// P1: to terminate a worker interrupts its run, which is then done; that is no failure of the job. A cancellation is.
 #[test]
 fn a_terminated_run_is_due_again_and_a_cancelled_one_has_failed() {
     let shop = Shop::open();

@@ -62,7 +62,7 @@ fn expect_held_until_adopted(cluster: &Cluster, database: &str) {
     assert!(cluster.value::<bool>(database, status), "{}", cluster.psql(database, "SELECT * FROM awty.status"));
     let warned = warnings(cluster, database, "SELECT awty.schedule('orders', 'new', 'note', after => '0')");
     assert!(warned.iter().any(|text| text.contains("WARNING") && text.contains("awty.adopt()")), "{warned:?}");
-    // Resuming asks for an inspection: whoever looks for work has been there, said so, and has left it alone.
+    // Resuming asks for an inspection: the maintainer has been there, said so, and has left it alone.
     cluster.client(database, "shop").batch_execute("SELECT awty.pause('note'), awty.resume('note')").unwrap();
     cluster.await_log(&["awty maintainer", "WARNING", database], 0);
     let untouched =
@@ -72,7 +72,7 @@ fn expect_held_until_adopted(cluster: &Cluster, database: &str) {
 
     let old: i64 = cluster.value(database, "SELECT max(id) FROM awty.future_job WHERE entity_key <> 'new'");
     let new: i64 = cluster.value(database, "SELECT id FROM awty.future_job WHERE entity_key = 'new'");
-    assert!(new > old, "the sequence of ids began anew: {new} after {old}");
+    assert!(new > old, "the sequence of ids began again: {new} after {old}");
 
     cluster.execute(database, &["SELECT awty.adopt()"]);
     cluster.await_sql(

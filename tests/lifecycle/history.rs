@@ -62,7 +62,7 @@ fn a_day_that_is_too_old_is_dropped_as_a_whole() {
     assert_eq!(shop.cluster.value::<i64>("postgres", deleted), 0);
 }
 
-/// P7: whoever reads an old day for long delays its end, but not the beginning of new ones.
+/// P7: a session that reads an old day for long delays its end, but not the beginning of new ones.
 #[test]
 fn a_reader_of_an_old_day_does_not_keep_new_days_from_being_made() {
     let shop = Shop::on(Cluster::builder().set("awty.history_retention", "2d").start());

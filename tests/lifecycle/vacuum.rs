@@ -51,7 +51,7 @@ fn what_is_finished_is_vacuumed_away_before_autovacuum_comes() {
     assert!(after * 4 < before * 5, "{after} bytes, {before} before");
 }
 
-/// P7: a reader that keeps a page of an index to himself holds up a vacuum, but no run, and no inspection for long.
+/// P7: a reader that has a page of an index pinned holds up a vacuum, but no run, and no inspection for long.
 #[test]
 fn a_vacuum_that_is_held_up_gives_up() {
     let shop = open();

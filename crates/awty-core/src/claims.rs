@@ -47,7 +47,7 @@ impl<const N: usize> Ids<N> {
     }
 
     /// Prefetches those of the wanted that nobody else has, besides what was prefetched before. Returns them all: what finds no room
-    /// here runs all the same, by whoever claims it first.
+    /// here runs all the same, by the worker that claims it first.
     pub fn prefetch(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         let free: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).collect();
         self.add(&free);

@@ -10,7 +10,7 @@
 //! - [`inspections`] says when each database is looked at.
 //! - [`quarantine`] lets checks that may have crashed the server run one at a time.
 //! - [`watchdog`] says when a run is cancelled and when it is terminated.
-//! - [`dead_rows`] says when what has been finished is to be vacuumed away.
+//! - [`dead_rows`] says when what has been finished is vacuumed away.
 //! - [`figures`] are what the runs of a job come to, [`job_table`] keeps those of many jobs.
 //! - [`log_rate`] says how often the log is told of failures.
 //! - [`versions`] says which versions of the SQL a library serves.

@@ -13,7 +13,7 @@ const ASKS_EVERY: u64 = 250;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// Whatever happens, two suspects never enter within the time in which the first is to be alone.
+    /// Whatever happens, two suspects never enter within the time in which the first has to be alone.
     #[test]
     fn nobody_enters_beside_one_who_has_just_entered(
         steps in prop::collection::vec((0_usize..6, 0_u64..3, 0_u64..400, any::<bool>()), 1..200)

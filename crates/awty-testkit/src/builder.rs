@@ -1,4 +1,4 @@
-//! What a new cluster is to be like.
+//! How a new cluster is made.
 
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
@@ -34,7 +34,7 @@ impl Builder {
         self
     }
 
-    /// Runs `initdb` anew, with checksums whatever the version's default is. Otherwise all clusters are copies of one, with the
+    /// Runs `initdb` for this cluster, with checksums whatever the version's default is. Otherwise all clusters are copies of one, with the
     /// same system identifier.
     pub fn own_identity(mut self) -> Self {
         self.own_identity = true;

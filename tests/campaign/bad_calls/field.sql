@@ -46,7 +46,7 @@ BEGIN
 END $$;
 CREATE TRIGGER try BEFORE INSERT ON garbage.inbox FOR EACH ROW EXECUTE FUNCTION garbage.on_inbox();
 
--- Makes the call in a security-restricted operation: whoever refreshes one of these.
+-- Makes the call in a security-restricted operation, when one of these is refreshed.
 CREATE FUNCTION garbage.obey() RETURNS text LANGUAGE sql RETURN garbage.try(current_setting('garbage.call'));
 CREATE MATERIALIZED VIEW garbage.by_postgres AS SELECT garbage.obey() AS answer WITH NO DATA;
 CREATE MATERIALIZED VIEW garbage.by_garbage_owner AS SELECT garbage.obey() AS answer WITH NO DATA;

@@ -8,7 +8,7 @@ use awty_testkit::postgres::Client;
 use awty_testkit::postgres::error::SqlState;
 use std::time::Duration;
 
-/// Not on the channel that the campaign's jobs use: nobody is to be told.
+/// Not on the channel that the campaign's jobs use: nobody has to be told.
 const FILL: &str = "SELECT count(pg_notify('full', n || repeat('x', 7900))) FROM generate_series(1, 5000) AS n";
 /// More than any queue takes.
 const ENOUGH: usize = 400;

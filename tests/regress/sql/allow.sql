@@ -61,7 +61,7 @@ SELECT test.schedule();
 SET ROLE regress_shop;
 SELECT test.raises($$SELECT awty.allow('unpaid', 'public')$$);
 
--- SECURITY DEFINER: the caller is whoever's rights the call runs with.
+-- SECURITY DEFINER: the caller is the role whose rights the call runs with.
 CREATE FUNCTION test.for_all() RETURNS text LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 'SELECT test.schedule()';
 SET ROLE regress_eve;
 SELECT test.for_all();

@@ -41,7 +41,7 @@ SELECT count(*) > 0 FROM test.plan($$SELECT * FROM awty.future_job_history WHERE
 WHERE line ~ 'Index Cond: .*entity_name.*entity_key';
 ROLLBACK;
 
--- Values that no function writes are refused by the tables too, for whoever gets that far.
+-- Values that no function writes are refused by the tables, too, should somebody get that far.
 CREATE FUNCTION test.violates(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     violated text;

@@ -58,5 +58,5 @@ SELECT awty.unregister('unpaid');
 RESET ROLE;
 DROP FUNCTION test.restricted, test.calls;
 
--- The trigger's function is for triggers, whoever calls it.
+-- The trigger's function is for triggers, also for a superuser.
 SELECT test.raises('SELECT awty_internal.job_changed()');

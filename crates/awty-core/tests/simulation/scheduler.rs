@@ -15,7 +15,7 @@ enum Finish {
     TimedOut,
     /// The job cancels its own check.
     CancelsItself,
-    /// The job schedules its own check anew.
+    /// The job schedules its own check again.
     SchedulesItself(Time),
 }
 
