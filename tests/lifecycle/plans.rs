@@ -12,6 +12,7 @@ use serde_json::Value;
 const LARGE: &[&str] = &["future_job", "future_job_history", "future_job_history_default", "check_stat", "job"];
 /// Sorts of what may be many rows, and why.
 const SORTED: &[(&str, &str)] = &[
+    ("future_job::select_described", "what has just ended without a run, by job"),
     ("check_stat::select_suspects", "by crashes and exits, of which there are few"),
     ("job::select_of_role", "the jobs of a role, at most ten thousand"),
 ];
@@ -144,12 +145,10 @@ impl<'a> Plan<'a> {
                         faults.push(format!("reads all of {index} for {condition}"));
                     }
                 }
-                (Some(index), None) => {
-                    if !is_bounded && !WHOLE.contains(&(self.statement, index.as_str())) {
-                        faults.push(format!("reads all of {index}"));
-                    }
+                (Some(index), None) if !is_bounded && !WHOLE.contains(&(self.statement, index.as_str())) => {
+                    faults.push(format!("reads all of {index}"));
                 }
-                _ => {}
+                (Some(_), None) => {}
             }
         }
         if self.sorts && large().next().is_some() && !SORTED.iter().any(|(name, _)| *name == self.statement) {
