@@ -35,6 +35,56 @@ CREATE INDEX check_stat_suspects_idx ON awty_internal.check_stat (check_id) WHER
 -- Checks whose last run failed.
 CREATE INDEX check_stat_failing_idx ON awty_internal.check_stat (check_id) WHERE failed_at IS NOT NULL;
 
+-- What the runs of each job have come to. Workers count in shared memory; the maintainer stores it here once a minute, and reads it back
+-- after a start. A dump leaves it behind.
+CREATE TABLE awty_internal.job_stat (
+    job             text COLLATE "C" NOT NULL,
+    runs            bigint NOT NULL,
+    done            bigint NOT NULL,
+    failed          bigint NOT NULL,
+    timed_out       bigint NOT NULL,
+    retries         bigint NOT NULL,
+    other           bigint NOT NULL,
+    run_time        interval NOT NULL,
+    max_run_time    interval NOT NULL,
+    last_run_at     timestamptz,
+    last_end_at     timestamptz,
+    last_outcome    text COLLATE "C",
+    last_success_at timestamptz,
+    last_failure_at timestamptz,
+    late_10ms       bigint NOT NULL,
+    late_100ms      bigint NOT NULL,
+    late_1s         bigint NOT NULL,
+    late_10s        bigint NOT NULL,
+    late_1min       bigint NOT NULL,
+    later           bigint NOT NULL,
+    stats_since     timestamptz NOT NULL,
+    CONSTRAINT job_stat_pkey PRIMARY KEY (job)
+) WITH (fillfactor = 50);
+
+COMMENT ON TABLE awty_internal.job_stat IS 'What the runs of each job have come to, as it was last stored; see awty.job_status';
+COMMENT ON COLUMN awty_internal.job_stat.job IS 'Name of the job; empty for the other jobs';
+COMMENT ON COLUMN awty_internal.job_stat.runs IS 'Runs';
+COMMENT ON COLUMN awty_internal.job_stat.done IS 'Checks that ended as done';
+COMMENT ON COLUMN awty_internal.job_stat.failed IS 'Checks that ended as failed';
+COMMENT ON COLUMN awty_internal.job_stat.timed_out IS 'Checks that ended as timed_out';
+COMMENT ON COLUMN awty_internal.job_stat.retries IS 'Failed runs that are tried again';
+COMMENT ON COLUMN awty_internal.job_stat.other IS 'Checks that a run ended otherwise';
+COMMENT ON COLUMN awty_internal.job_stat.run_time IS 'Time of all runs together';
+COMMENT ON COLUMN awty_internal.job_stat.max_run_time IS 'Time of the longest run';
+COMMENT ON COLUMN awty_internal.job_stat.last_run_at IS 'Start of the last run';
+COMMENT ON COLUMN awty_internal.job_stat.last_end_at IS 'When a run last ended a check';
+COMMENT ON COLUMN awty_internal.job_stat.last_outcome IS 'How that check ended';
+COMMENT ON COLUMN awty_internal.job_stat.last_success_at IS 'End of the last run that did not fail';
+COMMENT ON COLUMN awty_internal.job_stat.last_failure_at IS 'End of the last run that failed or ended its check with a problem';
+COMMENT ON COLUMN awty_internal.job_stat.late_10ms IS 'Runs that started up to 10 ms after their slot';
+COMMENT ON COLUMN awty_internal.job_stat.late_100ms IS 'Later, up to 100 ms';
+COMMENT ON COLUMN awty_internal.job_stat.late_1s IS 'Later, up to 1 s';
+COMMENT ON COLUMN awty_internal.job_stat.late_10s IS 'Later, up to 10 s';
+COMMENT ON COLUMN awty_internal.job_stat.late_1min IS 'Later, up to 1 min';
+COMMENT ON COLUMN awty_internal.job_stat.later IS 'Later than that';
+COMMENT ON COLUMN awty_internal.job_stat.stats_since IS 'Since when this is counted';
+
 -- The checks that a worker is about to run, written and flushed before it runs them. A row that is still there after a
 -- crash names the suspects.
 CREATE TABLE awty_internal.in_flight (

@@ -10,7 +10,7 @@ CREATE FUNCTION awty_internal.runtime(
 COMMENT ON FUNCTION awty_internal.runtime() IS 'What the processes know of this database';
 
 CREATE FUNCTION awty_internal.worker(
-    OUT pid integer, OUT role oid, OUT is_busy boolean, OUT check_ids bigint[], OUT started_at timestamptz
+    OUT pid integer, OUT role oid, OUT is_busy boolean, OUT check_ids bigint[], OUT started_at timestamptz, OUT timeout interval
 ) RETURNS SETOF record ROWS 4 LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'worker_wrapper';
 
 COMMENT ON FUNCTION awty_internal.worker() IS 'The workers of this database, and the checks that each is running';

@@ -6,6 +6,7 @@
 //! - [`pg`]: PostgreSQL's functions, each behind one that Rust may call safely; its README lists every departure from the plain way;
 //! - [`shmem`]: what processes tell each other, in shared memory;
 //! - [`launcher`], [`maintainer`], [`worker`]: the processes; [`run`]: one run; [`mod@function`]: what a job calls; [`crash`]: after one;
+//! - [`problem`]: who is told of failures;
 //! - [`version`], [`settings`], [`error`], [`failpoint`]: what all of them need.
 //!
 //! All decisions about time are in the crate `awty-core`. DESIGN.md tells how the processes work together.
@@ -26,6 +27,7 @@ mod function;
 mod launcher;
 mod maintainer;
 mod pg;
+mod problem;
 mod run;
 mod settings;
 mod shmem;

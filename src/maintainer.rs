@@ -6,8 +6,9 @@
 //! Invariant: an inspection that finds nothing to do writes nothing. Runs no code of any user.
 //! Does not: run checks.
 
+mod figures;
+
 use crate::crash;
-use crate::error::failure_log::{self, Problems};
 use crate::error::{self, Error};
 use crate::failpoint::failpoint;
 use crate::pg::catch::Failure;
@@ -15,7 +16,7 @@ use crate::pg::relations::{self, Purpose};
 use crate::pg::text::Text;
 use crate::pg::transaction::{Verdict, transaction};
 use crate::pg::{catalog, clock, owner, process, session, sqlstate, timer, vacuum as pg_vacuum};
-use crate::run::account;
+use crate::problem::{self, Problems};
 use crate::settings;
 use crate::shmem::{self, Database, State, Trouble};
 use crate::store::{check_stat, extension, future_job, history, origin, partition};
@@ -106,6 +107,9 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
         failpoint!("maintainer.noted");
         Verdict::Commit(Some(state))
     });
+    if let Ok(Some(State::Ready)) = inspected {
+        task(here, figures::read_back);
+    }
     if let Ok(Some(State::Ready)) = inspected
         && before.is_none_or(|line| line.state != State::Ready)
     {
@@ -165,7 +169,8 @@ fn look_after(database: pg_sys::Oid) {
     for one in [make_partitions, drop_partitions] {
         task(database, one);
     }
-    failure_log::tell_summaries();
+    figures::store(database);
+    problem::tell_summaries();
 }
 
 /// One thing that the tables need, in a transaction of its own, so that one does not wait for another.
@@ -192,7 +197,7 @@ fn end_strays(now: Time) -> Vec<(Text, Problems)> {
         context: String::new(),
     };
     let roleless = future_job::lock_roleless(now, STRAYS);
-    let problems = account::ends(&roleless, Outcome::Failed, &gone);
+    let problems = problem::ends(&roleless, Outcome::Failed, &gone);
     history::end(&roleless, Outcome::Failed, now, Some(&gone));
     let here = catalog::database();
     let after = shmem::read(|shared| shared.database(here).map_or(i64::MIN, |line| line.swept));

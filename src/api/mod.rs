@@ -6,6 +6,7 @@
 mod args;
 mod cancel;
 mod entity;
+mod figures;
 mod operate;
 mod register;
 pub mod rights;

@@ -58,6 +58,8 @@ fn register_job(args: &Args) -> Result<()> {
         notify,
     };
     origin::claim_if_new();
+    // Whatever was counted of another job of that name.
+    wakeup::forget_job_at_commit(job.name.as_bytes());
     if !job::insert(&job, clock::now()) {
         return Err(Error::JobExists { job: job.name.to_string() });
     }
@@ -109,6 +111,7 @@ fn unregister_job(args: &Args) -> Result<i64> {
     wakeup::count_ended(ids.len() as u64);
     history::end(&ids, Outcome::Cancelled, clock::now(), None);
     job::delete(&name);
+    wakeup::forget_job_at_commit(name.as_bytes());
     Ok(ids.len() as i64)
 }
 

@@ -11,7 +11,7 @@ use crate::pg::clock::{self, Timestamp};
 use crate::pg::text::Text;
 use crate::settings;
 use crate::shmem::{self, Occupancy, Trouble};
-use crate::store::{extension, job};
+use crate::store::{self, extension, job};
 use crate::version;
 use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
@@ -80,6 +80,7 @@ fn worker() -> TableIterator<
         name!(is_busy, bool),
         name!(check_ids, Vec<i64>),
         name!(started_at, Option<TimestampWithTimeZone>),
+        name!(timeout, Option<Interval>),
     ),
 > {
     if !shmem::is_present() {
@@ -91,12 +92,15 @@ fn worker() -> TableIterator<
         let row = |entry: &shmem::WorkerEntry| {
             let started_at = entry.run.map(|run| now - clock::delta_of(mono.since(run.began)));
             let check_ids = entry.run.map_or_else(Vec::new, |_| entry.claims().to_vec());
-            (entry.pid, entry.role, entry.busy_since.is_some(), check_ids, started_at)
+            let timeout = entry.run.map(|run| run.timeout);
+            (entry.pid, entry.role, entry.busy_since.is_some(), check_ids, started_at, timeout)
         };
         shared.workers.iter().filter(taken).map(row).collect::<Vec<_>>()
     });
-    let rows = rows.into_iter().map(|(pid, role, is_busy, check_ids, started_at)| {
-        (pid, role, is_busy, check_ids, started_at.and_then(|at| timestamptz(clock::to_timestamp(at))))
+    let rows = rows.into_iter().map(|(pid, role, is_busy, check_ids, started_at, timeout)| {
+        let started_at = started_at.and_then(|at| timestamptz(clock::to_timestamp(at)));
+        let timeout = timeout.and_then(|timeout| store::to_interval(clock::delta_of(timeout)));
+        (pid, role, is_busy, check_ids, started_at, timeout)
     });
     TableIterator::new(rows.collect::<Vec<_>>())
 }

@@ -3,10 +3,10 @@
 //! Invariant: names no job, entity or argument: the log may be read by many.
 //! Does not: end anything.
 
-use super::failure_log::shown;
 use super::{Code, ErrorReport};
 use crate::pg::catalog::CannotConnect;
 use crate::pg::catch::Failure;
+use crate::settings::{self, LogFailures};
 use pgrx::prelude::PgLogLevel;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -89,4 +89,12 @@ pub fn cannot_connect(role: &str, database: u32, why: CannotConnect) {
     )
     .set_hint("The checks stay pending, and run when it can connect again.")
     .report(PgLogLevel::WARNING);
+}
+
+/// An error as the log may show it.
+pub fn shown(failure: &Failure) -> String {
+    match settings::log_failures() {
+        LogFailures::All => format!("{} ({})", failure.message, failure.sqlstate),
+        _ => failure.sqlstate.clone(),
+    }
 }

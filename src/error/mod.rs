@@ -13,7 +13,6 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::PgLogLevel;
 use std::fmt;
 
-pub mod failure_log;
 pub mod log;
 mod words;
 
@@ -88,6 +87,16 @@ pub enum Error {
     TooShort {
         argument: &'static str,
         min: &'static str,
+    },
+    /// An interval that is none, or negative.
+    NotPositive {
+        argument: &'static str,
+    },
+    /// A step of months, whose length differs.
+    StepOfMonths,
+    /// More steps than a forecast may have.
+    TooManySteps {
+        max: i64,
     },
     /// A negative interval where there must be none.
     Negative {

@@ -121,6 +121,21 @@ impl Error {
                 format!("argument \"{argument}\" is out of range"),
                 "Use a finite time; checks may lie as far ahead as the job's \"max_horizon\".",
             ),
+            Error::NotPositive { argument } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("argument \"{argument}\" must be positive"),
+                format!("Use {argument} => '1 day', for example."),
+            ),
+            Error::StepOfMonths => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                "argument \"step\" must not have months or years",
+                "Use step => '30 days', for example.",
+            ),
+            Error::TooManySteps { max } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("a forecast cannot have more than {max} steps"),
+                "Use a longer step, or look less far ahead.",
+            ),
             Error::TooShort { argument, min } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("argument \"{argument}\" must be at least {min}"),

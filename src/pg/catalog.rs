@@ -94,6 +94,12 @@ pub fn is_member(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     unsafe { pg_sys::is_member_of_role(member, role) }
 }
 
+/// Is this a monitoring role?
+pub fn is_monitor(role: pg_sys::Oid) -> bool {
+    // SAFETY: catalog lookups in a transaction.
+    unsafe { pg_sys::has_privs_of_role(role, pg_sys::ROLE_PG_MONITOR.into()) }
+}
+
 /// Has this role all that it takes to be treated as the owner of the database?
 pub fn owns_database(role: pg_sys::Oid) -> bool {
     // SAFETY: catalog lookups in a transaction.

@@ -18,6 +18,8 @@ pub struct Name(pub &'static CStr, pub &'static CStr);
 
 pub const FUTURE_JOB: Name = Name(c"awty", c"future_job");
 pub const JOB: Name = Name(c"awty", c"job");
+/// Runs and clients do not touch it, so it is not among those that they lock.
+pub const JOB_STAT: Name = Name(c"awty_internal", c"job_stat");
 const HISTORY: Name = Name(c"awty", c"future_job_history");
 const DEFAULT_PARTITION: Name = Name(c"awty_internal", c"future_job_history_default");
 

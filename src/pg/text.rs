@@ -35,6 +35,13 @@ impl From<&str> for Text {
     }
 }
 
+impl From<Vec<u8>> for Text {
+    /// Bytes that came from a text of this database.
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+}
+
 impl From<&std::ffi::CStr> for Text {
     fn from(text: &std::ffi::CStr) -> Self {
         Self(text.to_bytes().to_vec())

@@ -3,18 +3,18 @@
 //! Invariant: what is undone is neither counted nor told.
 //! Does not: write to a table, or allocate for a run that is no problem.
 
-use crate::error::failure_log::{self, Problem, Problems};
 use crate::pg::catch::Failure;
 use crate::pg::text::Text;
-use crate::pg::unbound;
+use crate::problem::{self, Problem, Problems, notify};
+use crate::shmem::SharedState;
 use crate::store::check_row::Row;
-use crate::store::future_job;
 use crate::store::job::Job;
 use crate::store::record::RunRecord;
 use awty_core::figures::{Fate, Figures, RunOf};
-use awty_core::{After, Outcome};
+use awty_core::{After, Outcome, Time};
 use chrono::TimeDelta;
-use std::ffi::CString;
+use pgrx::pg_sys;
+use std::cell::RefCell;
 
 pub struct Account {
     figures: Figures,
@@ -56,8 +56,8 @@ impl Account {
     pub fn failed(&mut self, job: &Job, row: &Row, run: &RunRecord, failure: &Failure, fate: After) {
         let attempt = (row.attempt.unsigned_abs() + 1, job.options.limits.max_attempts);
         let (counted, told) = match fate {
-            After::Again(slot) => (Fate::Retry, failure_log::Fate::Retry(slot)),
-            After::End(outcome) => (Fate::End(outcome), failure_log::Fate::End(outcome)),
+            After::Again(slot) => (Fate::Retry, problem::Fate::Retry(slot)),
+            After::End(outcome) => (Fate::End(outcome), problem::Fate::End(outcome)),
         };
         self.ran(run, counted);
         let is_end = matches!(fate, After::End(_));
@@ -79,41 +79,35 @@ impl Account {
             return;
         }
         notify(job.notify.as_ref(), row.id);
-        let fate = failure_log::Fate::End(outcome);
+        let fate = problem::Fate::End(outcome);
         self.problems.add(true, || Problem { id: row.id, entity: row.label(), fate, attempt: (0, 0), failure: None });
     }
 
     /// The transaction is committed.
     pub fn tell(&mut self, job: &Text) {
         self.problems.tell(job);
+        let figures = std::mem::replace(&mut self.figures, Figures::NONE);
+        if figures.runs == 0 {
+            return;
+        }
+        COUNTED.with_borrow_mut(|counted| match counted.iter_mut().rfind(|(name, _)| name == job) {
+            Some((_, sum)) => sum.add(&figures),
+            None => counted.push((job.clone(), figures)),
+        });
     }
 }
 
-/// Checks that the caller is about to end without a run, by an error of awty's own. Returns what the log is to be told after the commit,
-/// by job.
-pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Problems)> {
-    let mut told: Vec<(Text, Problems)> = Vec::new();
-    // An idle database is asked nothing.
-    for check in if ids.is_empty() { Vec::new() } else { future_job::describe(ids) } {
-        notify(check.notify.as_ref(), check.id);
-        // They come in the order of their jobs.
-        if told.last().is_none_or(|(job, _)| *job != check.job) {
-            told.push((check.job.clone(), Problems::default()));
-        }
-        if let Some((_, problems)) = told.last_mut() {
-            let (id, entity, failure) = (check.id, check.entity, Some(failure.clone()));
-            let fate = failure_log::Fate::End(outcome);
-            problems.add(true, || Problem { id, entity, fate, attempt: (0, 0), failure });
-        }
-    }
-    told
+thread_local! {
+    /// What the runs of this process have come to since that was last written, by job. Jobs stay in it, so that a run allocates nothing.
+    static COUNTED: RefCell<Vec<(Text, Figures)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Has a job's channel told, by the commit, of a check that ends with a problem. The payload has no name, because anybody may listen.
-pub fn notify(channel: Option<&Text>, id: i64) {
-    let Some(channel) = channel else { return };
-    // Neither has a NUL: the one is a text of PostgreSQL's, the other a number.
-    if let (Ok(channel), Ok(payload)) = (CString::new(channel.as_bytes()), CString::new(id.to_string())) {
-        unbound::async_notify(&channel, &payload);
-    }
+/// Writes to shared memory what has been counted here.
+pub fn write_counted(shared: &mut SharedState, database: pg_sys::Oid, now: Time) {
+    COUNTED.with_borrow_mut(|counted| {
+        for (job, figures) in counted.iter_mut().filter(|(_, figures)| figures.runs > 0) {
+            shared.count_runs(database, job.as_bytes(), figures, now);
+            *figures = Figures::NONE;
+        }
+    });
 }

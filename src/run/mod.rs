@@ -233,7 +233,7 @@ impl RunContext<'_> {
                 pgrx::log!(
                     "awty: the failure of check {} could not be booked and is tried again: {}",
                     candidate.id,
-                    error::failure_log::shown(&trouble)
+                    error::log::shown(&trouble)
                 );
                 Ran::Left
             }

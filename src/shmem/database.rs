@@ -82,6 +82,8 @@ pub struct Database {
     pub looked_after: Option<Mono>,
     /// Has a row of its jobs' figures left shared memory since they were last stored?
     pub jobs_left: bool,
+    /// The table that those figures were read back from; none before that.
+    pub jobs_of: pg_sys::Oid,
 }
 
 impl Database {
@@ -98,6 +100,7 @@ impl Database {
         swept: i64::MIN,
         looked_after: None,
         jobs_left: false,
+        jobs_of: pg_sys::InvalidOid,
     };
 
     pub(super) fn new(oid: pg_sys::Oid) -> Self {

@@ -4,9 +4,14 @@
 //! Does not: decide which one leaves (see `awty_core::job_table`).
 
 use super::SharedState;
+use awty_core::figures::Figures;
 use awty_core::job_table::JobRow;
 use awty_core::{Mono, Passed, Time};
 use pgrx::pg_sys;
+use std::collections::HashSet;
+
+/// The name of a job, what its runs have come to, and since when that is counted.
+pub type Counted = (Vec<u8>, Figures, Time);
 
 impl SharedState {
     /// The row of a job, made if there is none and there is room.
@@ -38,5 +43,65 @@ impl SharedState {
     /// What the log has not been told of the jobs of a database, where it is time to.
     pub fn log_summaries(&mut self, database: pg_sys::Oid, mono: Mono) -> Vec<(Vec<u8>, Passed)> {
         self.jobs.summaries(database.to_u32(), mono)
+    }
+
+    /// Counts what the runs of a job have come to.
+    pub fn count_runs(&mut self, database: pg_sys::Oid, job: &[u8], figures: &Figures, now: Time) {
+        if let Some(row) = self.job_row(database, job, now) {
+            row.figures.add(figures);
+            row.is_new = true;
+        }
+    }
+
+    /// Have the figures of a database been read back from that table?
+    pub fn has_figures_of(&self, database: pg_sys::Oid, table: pg_sys::Oid) -> bool {
+        self.database(database).is_some_and(|line| line.jobs_of == table)
+    }
+
+    /// Takes in what was read back from a table. What has been counted for another one, of an extension that is gone, is forgotten.
+    pub fn take_figures(&mut self, database: pg_sys::Oid, table: pg_sys::Oid, stored: &[Counted], now: Time) {
+        let before = self.database_or_new(database).map(|line| std::mem::replace(&mut line.jobs_of, table));
+        if before.is_some_and(|before| before != pg_sys::InvalidOid) {
+            self.jobs.forget_database(database.to_u32());
+        }
+        for (job, figures, since) in stored {
+            if let Some(row) = self.job_row(database, job, now) {
+                row.figures.add(figures);
+                row.since = row.since.min(*since);
+            }
+        }
+    }
+
+    /// What has been counted of each job of a database.
+    pub fn figures(&self, database: pg_sys::Oid) -> Vec<Counted> {
+        self.jobs.of(database.to_u32()).map(|row| (row.name().to_vec(), row.figures, row.since)).collect()
+    }
+
+    /// What has been counted since it was last stored; and the names of all rows, if one has left since.
+    pub fn figures_to_store(&mut self, database: pg_sys::Oid) -> (Vec<Counted>, Option<HashSet<Vec<u8>>>) {
+        let has_left = self.database_mut(database).is_some_and(|line| std::mem::take(&mut line.jobs_left));
+        let keep = has_left.then(|| self.jobs.of(database.to_u32()).map(|row| row.name().to_vec()).collect());
+        let rows = self
+            .jobs
+            .of_mut(database.to_u32())
+            .filter_map(|row| std::mem::take(&mut row.is_new).then(|| (row.name().to_vec(), row.figures, row.since)));
+        (rows.collect(), keep)
+    }
+
+    /// They could not be stored.
+    pub fn figures_are_not_stored(&mut self, database: pg_sys::Oid) {
+        self.jobs.of_mut(database.to_u32()).filter(|row| row.figures.runs > 0).for_each(|row| row.is_new = true);
+        if let Some(line) = self.database_mut(database) {
+            line.jobs_left = true;
+        }
+    }
+
+    /// Forgets a job that is not registered any more, or that is another one of the same name.
+    pub fn forget_job(&mut self, database: pg_sys::Oid, job: &[u8]) {
+        self.jobs.forget(database.to_u32(), job);
+        // Whether it was here or not, it may be in the table.
+        if let Some(line) = self.database_mut(database) {
+            line.jobs_left = true;
+        }
     }
 }

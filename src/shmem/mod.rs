@@ -19,6 +19,7 @@ pub mod wakeup;
 mod worker;
 
 pub use database::{Database, State, Trouble};
+pub use job_row::Counted;
 pub use role::{NEVER, RoleEntry};
 pub use worker::{Occupancy, Run, WorkerEntry};
 

@@ -19,6 +19,8 @@ struct Pending {
     adopted: bool,
     /// Checks written, which are dead rows if the transaction is rolled back.
     written: u64,
+    /// Jobs whose figures are to be forgotten.
+    forgotten: Vec<Vec<u8>>,
     /// Checks ended, which are dead rows if it is committed.
     ended: u64,
 }
@@ -43,6 +45,11 @@ pub fn count_written() {
 /// Checks have been ended.
 pub fn count_ended(checks: u64) {
     note(|pending| pending.ended += checks);
+}
+
+/// When this transaction commits: the figures of that job are those of one that is gone.
+pub fn forget_job_at_commit(job: &[u8]) {
+    note(|pending| pending.forgotten.push(job.to_vec()));
 }
 
 /// When this transaction commits: the maintainer should inspect this database.
@@ -76,6 +83,9 @@ fn tell() {
     }
     if pending.inspection {
         shmem::request_inspection(database, pending.adopted);
+    }
+    if !pending.forgotten.is_empty() {
+        shmem::write(|shared| pending.forgotten.iter().for_each(|job| shared.forget_job(database, job)));
     }
     shmem::count_dead_rows(database, pending.ended);
 }

@@ -12,6 +12,7 @@ pub mod future_job;
 pub mod history;
 pub mod in_flight;
 pub mod job;
+pub mod job_stat;
 pub mod origin;
 pub mod partition;
 pub mod prepared;
@@ -37,9 +38,14 @@ pub fn from_timestamptz(value: TimestampWithTimeZone) -> Time {
 
 /// A duration as a parameter of type interval.
 pub fn interval(delta: TimeDelta) -> Arg {
+    to_interval(delta).and_then(IntoDatum::into_datum)
+}
+
+/// A duration as PostgreSQL has it.
+pub fn to_interval(delta: TimeDelta) -> Option<Interval> {
     let days = i32::try_from(delta.num_days()).unwrap_or(i32::MAX);
     let micros = (delta - TimeDelta::days(days.into())).num_microseconds().unwrap_or(i64::MAX);
-    Interval::new(0, days, micros).ok().and_then(IntoDatum::into_datum)
+    Interval::new(0, days, micros).ok()
 }
 
 /// Messages and contexts of errors are cut at so many bytes.

@@ -7,6 +7,7 @@
 use crate::pg::clock::{self, Timestamp};
 use crate::pg::process::{self, Assignment};
 use crate::pg::timer;
+use crate::run::account;
 use crate::shmem::{self, NEVER, Occupancy, RoleEntry, Trouble, WorkerEntry};
 use chrono::TimeDelta;
 use pgrx::{pg_guard, pg_sys};
@@ -195,9 +196,10 @@ impl MyWorker {
     /// Gives the claims back, after so many runs up to that slot.
     pub fn release(&self, slot: Timestamp, runs: usize) {
         USEFUL.store(true, Ordering::Relaxed);
-        let mono = clock::mono();
+        let (mono, now) = (clock::mono(), clock::now());
         shmem::write(|shared| {
             shared.release(self.index);
+            account::write_counted(shared, self.database, now);
             let Some(line) = shared.database_mut(self.database) else { return };
             line.last_slot_run = line.last_slot_run.max(slot);
             // Whether a check ended or is asked again: the row as it was is dead.
@@ -273,12 +275,14 @@ fn give_back() {
     let begun = WORKING_FROM.swap(NEVER, Ordering::Relaxed);
     let useful = USEFUL.load(Ordering::Relaxed);
     let mono = clock::mono();
-    let now = clock::to_timestamp(clock::now());
+    let time = clock::now();
+    let now = clock::to_timestamp(time);
     shmem::write(|shared| {
         let (database, role, run) = {
             let entry = &shared.workers[index];
             (entry.database, entry.role, entry.run)
         };
+        account::write_counted(shared, database, time);
         shared.leave_quarantine(index);
         let struck = run.map_or(0, |run| u32::from(run.strikes).max(timer::strikes()));
         // A run that somebody else has ended is due again, and nothing is counted against it.

@@ -4,7 +4,7 @@
 SELECT 'carried', config::regclass, filter = '' AS whole
 FROM pg_extension, unnest(extconfig, extcondition) AS c (config, filter) WHERE extname = 'awty' ORDER BY config::regclass::text;
 
--- Not carried: what was about to run here, and who this installation is. Anything else here is forgotten data.
+-- Not carried: what was about to run here, what runs here came to, and who this installation is. Anything else here is forgotten data.
 SELECT 'left behind', c.oid::regclass
 FROM pg_class AS c JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e'
 JOIN pg_extension AS e ON e.oid = d.refobjid AND d.refclassid = 'pg_extension'::regclass

@@ -34,6 +34,7 @@ const WALLS: &[(&[&str], &[&str], &str)] = &[
         "the tables know no run",
     ),
     (&["function", "crash"], &["api", "run", "worker", "launcher", "maintainer"], "they run nothing"),
+    (&["problem"], &["function", "crash", "api", "run", "worker", "launcher", "maintainer"], "failures are told to it"),
     (&["api"], &["crash", "run", "worker", "launcher", "maintainer"], "a client's call knows no run"),
     (
         &["launcher"],

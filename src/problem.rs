@@ -1,18 +1,20 @@
-//! What the server's log says of failed runs, and of checks that end with a problem: as much as `awty.log_failures` allows, as often as
-//! `awty_core::log_rate` does.
+//! Who is told of failed runs, and of checks that end with a problem: the job's channel by the commit, the server's log after it, as much as
+//! `awty.log_failures` allows and as often as `awty_core::log_rate` does.
 //!
 //! Invariant: under `codes` an entry has numbers, outcomes and SQLSTATEs, and no name, key, argument or message.
-//! Does not: write in a transaction that may still be undone.
+//! Does not: write to the log in a transaction that may still be undone, or decide what is a problem.
 
-use super::Label;
+use crate::error::Label;
 use crate::pg::catch::Failure;
 use crate::pg::report::report;
 use crate::pg::text::Text;
-use crate::pg::{catalog, clock};
+use crate::pg::{catalog, clock, unbound};
 use crate::settings::{self, LogFailures};
 use crate::shmem;
+use crate::store::future_job;
 use awty_core::{Outcome, Passed, Time};
 use pgrx::prelude::PgLogLevel;
+use std::ffi::CString;
 
 /// The SQLSTATE of an entry that is about no error.
 const WARNING: &str = "01000";
@@ -123,18 +125,40 @@ pub fn tell_summaries() {
     }
 }
 
-/// An error as the log may show it.
-pub fn shown(failure: &Failure) -> String {
-    match settings::log_failures() {
-        LogFailures::All => format!("{} ({})", failure.message, failure.sqlstate),
-        _ => failure.sqlstate.clone(),
-    }
-}
-
 /// A number with a comma after each thousand.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let parts: Vec<&str> =
         digits.as_bytes().rchunks(3).rev().filter_map(|part| std::str::from_utf8(part).ok()).collect();
     parts.join(",")
+}
+
+/// Checks that the caller is about to end without a run, by an error of awty's own. Returns what the log is to be told after the commit,
+/// by job.
+pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Problems)> {
+    let mut told: Vec<(Text, Problems)> = Vec::new();
+    // An idle database is asked nothing.
+    let mut checks = if ids.is_empty() { Vec::new() } else { future_job::describe(ids) };
+    checks.sort_unstable_by(|one, other| one.job.cmp(&other.job));
+    for check in checks {
+        notify(check.notify.as_ref(), check.id);
+        if told.last().is_none_or(|(job, _)| *job != check.job) {
+            told.push((check.job.clone(), Problems::default()));
+        }
+        if let Some((_, problems)) = told.last_mut() {
+            let (id, entity, failure) = (check.id, check.entity, Some(failure.clone()));
+            let fate = Fate::End(outcome);
+            problems.add(true, || Problem { id, entity, fate, attempt: (0, 0), failure });
+        }
+    }
+    told
+}
+
+/// Has a job's channel told, by the commit, of a check that ends with a problem. The payload has no name, because anybody may listen.
+pub fn notify(channel: Option<&Text>, id: i64) {
+    let Some(channel) = channel else { return };
+    // Neither has a NUL: the one is a text of PostgreSQL's, the other a number.
+    if let (Ok(channel), Ok(payload)) = (CString::new(channel.as_bytes()), CString::new(id.to_string())) {
+        unbound::async_notify(&channel, &payload);
+    }
 }

@@ -1,0 +1,180 @@
+//! What is behind `awty.job_status` and `awty.forecast()`.
+//!
+//! Invariant: reads only, on a standby and without the library in memory, too; locks nothing above AccessShare. Shows the jobs that the
+//! caller may read; those of all roles to a monitoring role.
+//! Does not: count runs (see `run::account`).
+
+use super::args::Args;
+use crate::error::{Error, Result};
+use crate::pg::relations::{self, JOB_STAT};
+use crate::pg::{catalog, clock};
+use crate::shmem;
+use crate::store::job_stat::{self, COUNTED, Pending};
+use crate::store::to_interval;
+use awty_core::figures::Figures;
+use awty_core::{Outcome, Time};
+use pgrx::datum::{Interval, TimestampWithTimeZone};
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+use std::collections::HashMap;
+
+type Timestamptz = Option<TimestampWithTimeZone>;
+
+/// What is pending of each job that the caller may read. A name is a text, of which pgrx knows no other kind than UTF-8; as bytes it is
+/// stored in the same way.
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn job_pending() -> TableIterator<
+    'static,
+    (
+        name!(job, Vec<u8>),
+        name!(pending, i64),
+        name!(overdue, i64),
+        name!(oldest_overdue, Timestamptz),
+        name!(failing, i64),
+        name!(held, i64),
+        name!(next_slot, Timestamptz),
+    ),
+> {
+    let now = clock::now();
+    let (failing, held) = (job_stat::failing(), job_stat::held());
+    let jobs: Vec<_> = readable()
+        .into_iter()
+        .map(|(job, paused)| {
+            let held = held.get(&job).copied().unwrap_or(0);
+            let Pending { pending, overdue, oldest_overdue, next_slot } = job_stat::pending(&job, now);
+            // What a paused job has not run is not overdue.
+            let (overdue, oldest_overdue) = if paused { (0, None) } else { (overdue, oldest_overdue) };
+            let failing = failing.get(&job).copied().unwrap_or(0);
+            (job.as_bytes().to_vec(), pending + held, overdue, oldest_overdue, failing, held, next_slot)
+        })
+        .collect();
+    TableIterator::new(estimated(jobs))
+}
+
+/// What was too much to be counted is what the table holds beyond the rest, in equal parts.
+fn estimated<A, B, C, D, E>(mut jobs: Vec<(Vec<u8>, i64, A, B, C, D, E)>) -> Vec<(Vec<u8>, i64, A, B, C, D, E)> {
+    let (large, small): (Vec<i64>, Vec<i64>) = jobs.iter().map(|row| row.1).partition(|pending| *pending > COUNTED);
+    if let Ok(parts @ 1..) = i64::try_from(large.len()) {
+        let each = (job_stat::estimate() - small.iter().sum::<i64>()) / parts;
+        jobs.iter_mut().filter(|row| row.1 > COUNTED).for_each(|row| row.1 = row.1.max(each));
+    }
+    jobs
+}
+
+/// The jobs that the caller may read.
+fn readable() -> Vec<(crate::pg::text::Text, bool)> {
+    let caller = catalog::current_role();
+    job_stat::readable(caller, catalog::is_monitor(caller))
+}
+
+/// What the runs of each job that the caller may read have come to; of the other jobs, in a row without a name, for a monitoring role.
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn job_counter() -> TableIterator<
+    'static,
+    (
+        name!(job, Option<Vec<u8>>),
+        name!(runs, i64),
+        name!(done, i64),
+        name!(failed, i64),
+        name!(timed_out, i64),
+        name!(retries, i64),
+        name!(other, i64),
+        name!(run_time, Option<Interval>),
+        name!(max_run_time, Option<Interval>),
+        name!(last_run_at, Timestamptz),
+        name!(last_outcome, Option<&'static str>),
+        name!(last_success_at, Timestamptz),
+        name!(last_failure_at, Timestamptz),
+        name!(late_10ms, i64),
+        name!(late_100ms, i64),
+        name!(late_1s, i64),
+        name!(late_10s, i64),
+        name!(late_1min, i64),
+        name!(later, i64),
+        name!(stats_since, Timestamptz),
+    ),
+> {
+    let is_monitor = catalog::is_monitor(catalog::current_role());
+    let readable: HashMap<Vec<u8>, bool> =
+        readable().into_iter().map(|(job, paused)| (job.as_bytes().to_vec(), paused)).collect();
+    let may_see = |job: &[u8]| if job.is_empty() { is_monitor } else { readable.contains_key(job) };
+    let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let rows = counted().into_iter().filter(|(job, figures, _)| may_see(job) && figures.runs > 0);
+    let rows = rows.map(|(job, figures, since)| {
+        let Figures { runs, done, failed, timed_out, retries, other, run_time, max_run_time, late, .. } = figures;
+        let late = late.map(number);
+        (
+            (!job.is_empty()).then_some(job),
+            number(runs),
+            number(done),
+            number(failed),
+            number(timed_out),
+            number(retries),
+            number(other),
+            to_interval(run_time),
+            to_interval(max_run_time),
+            at(figures.last_run_at),
+            figures.last_end.map(|(_, outcome): (Time, Outcome)| outcome.as_str()),
+            at(figures.last_success_at),
+            at(figures.last_failure_at),
+            late[0],
+            late[1],
+            late[2],
+            late[3],
+            late[4],
+            late[5],
+            at(Some(since)),
+        )
+    });
+    TableIterator::new(rows.collect::<Vec<_>>())
+}
+
+/// What has been counted in this database: what is in shared memory, or, where nothing has been read back into it, what was stored.
+fn counted() -> Vec<shmem::Counted> {
+    let here = catalog::database();
+    if shmem::is_present()
+        && let Some(table) = relations::oid(JOB_STAT)
+    {
+        let live = shmem::read(|shared| shared.has_figures_of(here, table).then(|| shared.figures(here)));
+        if let Some(live) = live {
+            return live;
+        }
+    }
+    job_stat::all().into_iter().map(|row| (row.job.as_bytes().to_vec(), row.figures, row.since)).collect()
+}
+
+fn at(time: Option<Time>) -> Timestamptz {
+    time.and_then(|time| TimestampWithTimeZone::try_from(clock::to_timestamp(time)).ok())
+}
+
+/// More steps would be more than anybody reads.
+const MAX_STEPS: i64 = 100_000;
+
+/// The first argument of `awty.forecast()`, if both make sense.
+#[pg_extern(sql = false)]
+fn as_ahead(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<Interval>, ErrorReport> {
+    let args = Args::new(fcinfo);
+    check_forecast(&args)?;
+    Ok(args.get(0))
+}
+
+fn check_forecast(args: &Args) -> Result<()> {
+    let ahead = args.duration(0, "ahead")?.ok_or(Error::Null { argument: "ahead" })?;
+    if ahead.num_microseconds().is_none_or(|micros| micros <= 0) {
+        return Err(Error::NotPositive { argument: "ahead" });
+    }
+    let Some(step) = args.duration(1, "step")? else { return Ok(()) };
+    if args.get::<Interval>(1).is_some_and(|step| step.months() != 0) {
+        return Err(Error::StepOfMonths);
+    }
+    let micros = step.num_microseconds().unwrap_or(0);
+    if micros <= 0 {
+        return Err(Error::NotPositive { argument: "step" });
+    }
+    if ahead.num_microseconds().unwrap_or(i64::MAX) / micros > MAX_STEPS {
+        return Err(Error::TooManySteps { max: MAX_STEPS });
+    }
+    Ok(())
+}

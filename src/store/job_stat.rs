@@ -1,0 +1,217 @@
+//! Statements on `awty_internal.job_stat`, where the figures of jobs outlive the server, and counts of what is pending by job.
+//!
+//! The other jobs are kept under the empty name.
+
+use super::statement::{Arg, Rows, statement};
+use super::{arg, from_timestamptz, interval, time};
+use crate::pg::owner::as_owner;
+use crate::pg::text::Text;
+use crate::pg::{catalog, clock};
+use awty_core::Time;
+use awty_core::figures::Figures;
+use chrono::TimeDelta;
+use pgrx::datum::{Interval, TimestampWithTimeZone};
+use pgrx::pg_sys;
+use std::collections::{HashMap, HashSet};
+
+/// So many rows are counted; where there are more, the number is estimated.
+pub const COUNTED: i64 = 100_000;
+
+statement!(
+    select_all,
+    [],
+    c"SELECT s.job, s.runs, s.done, s.failed, s.timed_out, s.retries, s.other, s.late_10ms, s.late_100ms, s.late_1s, s.late_10s,
+          s.late_1min, s.later, s.run_time, s.max_run_time, s.last_run_at, s.last_end_at, s.last_outcome, s.last_success_at,
+          s.last_failure_at, s.stats_since
+      FROM awty_internal.job_stat AS s
+      WHERE s.job = '' OR EXISTS (SELECT FROM awty.job AS j WHERE j.name = s.job)"
+);
+
+statement!(
+    upsert,
+    [
+        TEXTOID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID,
+        INTERVALOID, INTERVALOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID
+    ],
+    c"INSERT INTO awty_internal.job_stat AS s (job, runs, done, failed, timed_out, retries, other, late_10ms, late_100ms, late_1s,
+          late_10s, late_1min, later, run_time, max_run_time, last_run_at, last_end_at, last_outcome, last_success_at,
+          last_failure_at, stats_since)
+      SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21
+      WHERE $1 = '' OR EXISTS (SELECT FROM awty.job AS j WHERE j.name = $1)
+      ON CONFLICT (job) DO UPDATE SET runs = excluded.runs, done = excluded.done, failed = excluded.failed,
+          timed_out = excluded.timed_out, retries = excluded.retries, other = excluded.other, late_10ms = excluded.late_10ms,
+          late_100ms = excluded.late_100ms, late_1s = excluded.late_1s, late_10s = excluded.late_10s,
+          late_1min = excluded.late_1min, later = excluded.later, run_time = excluded.run_time,
+          max_run_time = excluded.max_run_time, last_run_at = excluded.last_run_at, last_end_at = excluded.last_end_at,
+          last_outcome = excluded.last_outcome, last_success_at = excluded.last_success_at,
+          last_failure_at = excluded.last_failure_at, stats_since = excluded.stats_since"
+);
+
+statement!(select_names, [], c"SELECT s.job FROM awty_internal.job_stat AS s");
+
+statement!(delete_one, [TEXTOID], c"DELETE FROM awty_internal.job_stat AS s WHERE s.job = $1");
+
+statement!(
+    select_readable,
+    [OIDOID, TEXTOID, BOOLOID],
+    c"SELECT j.name, j.paused FROM awty.job AS j
+      WHERE $3 OR pg_catalog.pg_has_role($1, j.role, $2)
+         OR EXISTS (SELECT FROM pg_catalog.unnest(j.readers || j.allowed || j.claimers) AS a (role)
+                    WHERE pg_catalog.pg_has_role($1, a.role, $2))
+      ORDER BY j.name LIMIT 10000"
+);
+
+statement!(
+    count_pending,
+    [TEXTOID, TIMESTAMPTZOID, INT8OID],
+    c"SELECT
+          (SELECT pg_catalog.count(*) FROM (
+              SELECT 1 FROM awty.future_job AS f WHERE f.job = $1 AND NOT f.held LIMIT $3) AS pending),
+          (SELECT pg_catalog.count(*) FROM (
+              SELECT 1 FROM awty.future_job AS f WHERE f.job = $1 AND NOT f.held AND f.next_check_at <= $2 LIMIT $3) AS overdue),
+          (SELECT f.next_check_at FROM awty.future_job AS f
+           WHERE f.job = $1 AND NOT f.held AND f.next_check_at <= $2 ORDER BY f.next_check_at LIMIT 1),
+          (SELECT f.next_check_at FROM awty.future_job AS f
+           WHERE f.job = $1 AND NOT f.held AND f.next_check_at > $2 ORDER BY f.next_check_at LIMIT 1)"
+);
+
+statement!(
+    select_failing,
+    [INT8OID],
+    c"SELECT f.job FROM (
+          SELECT s.check_id FROM awty_internal.check_stat AS s WHERE s.failed_at IS NOT NULL ORDER BY s.check_id LIMIT $1
+      ) AS s JOIN awty.future_job AS f ON f.id = s.check_id"
+);
+
+statement!(
+    select_held,
+    [INT8OID],
+    c"SELECT h.job FROM (SELECT f.job FROM awty.future_job AS f WHERE f.held ORDER BY f.id LIMIT $1) AS h"
+);
+
+statement!(
+    estimate_all,
+    [],
+    c"SELECT c.reltuples::pg_catalog.int8 FROM pg_catalog.pg_class AS c
+      WHERE c.oid = 'awty.future_job'::pg_catalog.regclass"
+);
+
+/// The figures of one job.
+pub struct Stored {
+    pub job: Text,
+    pub figures: Figures,
+    pub since: Time,
+}
+
+/// What is pending of one job, as far as it is counted.
+pub struct Pending {
+    pub pending: i64,
+    pub overdue: i64,
+    pub oldest_overdue: Option<TimestampWithTimeZone>,
+    pub next_slot: Option<TimestampWithTimeZone>,
+}
+
+/// The figures of all jobs that are registered, and of the other jobs.
+pub fn all() -> Vec<Stored> {
+    as_owner(|| select_all(|s| s.query(&[], |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect())))
+}
+
+fn read(rows: &Rows, row: usize) -> Option<Stored> {
+    let number = |column| rows.get::<i64>(row, column).unwrap_or(0).max(0).unsigned_abs();
+    let delta = |column| rows.get::<Interval>(row, column).as_ref().and_then(clock::delta).unwrap_or_default();
+    let at = |column| rows.get::<TimestampWithTimeZone>(row, column).map(from_timestamptz);
+    let outcome = rows.get::<Text>(row, 18).and_then(|word| word.to_string().parse().ok());
+    let figures = Figures {
+        runs: number(2),
+        done: number(3),
+        failed: number(4),
+        timed_out: number(5),
+        retries: number(6),
+        other: number(7),
+        late: std::array::from_fn(|place| number(8 + place as i32)),
+        run_time: delta(14),
+        max_run_time: delta(15),
+        last_run_at: at(16),
+        last_end: at(17).zip(outcome),
+        last_success_at: at(19),
+        last_failure_at: at(20),
+    };
+    Some(Stored { job: rows.get(row, 1)?, figures, since: at(21)? })
+}
+
+/// Stores the figures of a job; `false` if it is not registered any more.
+pub fn store(stored: &Stored) -> bool {
+    let Stored { job, figures, since } = stored;
+    let number = |number: u64| arg(i64::try_from(number).unwrap_or(i64::MAX));
+    let at = |at: Option<Time>| at.and_then(time);
+    let delta = |delta: TimeDelta| interval(delta);
+    let mut args: Vec<Arg> = vec![Some(job.datum())];
+    args.extend(
+        [figures.runs, figures.done, figures.failed, figures.timed_out, figures.retries, figures.other].map(number),
+    );
+    args.extend(figures.late.map(number));
+    args.extend([delta(figures.run_time), delta(figures.max_run_time), at(figures.last_run_at)]);
+    args.push(at(figures.last_end.map(|(at, _)| at)));
+    args.push(figures.last_end.map(|(_, outcome)| Text::from(outcome.as_str()).datum()));
+    args.extend([at(figures.last_success_at), at(figures.last_failure_at), time(*since)]);
+    as_owner(|| upsert(|s| s.execute(&args))) == 1
+}
+
+/// Removes the figures of all but these jobs.
+pub fn keep_only(jobs: &HashSet<Vec<u8>>) {
+    let names: Vec<Text> = as_owner(|| {
+        select_names(|s| s.query(&[], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()))
+    });
+    for name in names.iter().filter(|name| !jobs.contains(name.as_bytes())) {
+        as_owner(|| delete_one(|s| s.execute(&[Some(name.datum())])));
+    }
+}
+
+/// The jobs that a role may read, or all of them, and which are paused.
+pub fn readable(role: pg_sys::Oid, all: bool) -> Vec<(Text, bool)> {
+    as_owner(|| {
+        select_readable(|s| {
+            s.query(&[arg(role), arg(catalog::BECOME), arg(all)], |rows| {
+                (0..rows.len()).filter_map(|row| Some((rows.get(row, 1)?, rows.get(row, 2)?))).collect()
+            })
+        })
+    })
+}
+
+/// What is pending of one job, but for what is held.
+pub fn pending(job: &Text, now: Time) -> Pending {
+    let args = [Some(job.datum()), time(now), arg(COUNTED + 1)];
+    as_owner(|| {
+        count_pending(|s| {
+            s.query(&args, |rows| Pending {
+                pending: rows.first(1).unwrap_or(0),
+                overdue: rows.first(2).unwrap_or(0),
+                oldest_overdue: rows.first(3),
+                next_slot: rows.first(4),
+            })
+        })
+    })
+}
+
+/// Checks whose last run failed, by job, as far as they are counted.
+pub fn failing() -> HashMap<Text, i64> {
+    as_owner(|| select_failing(|s| s.query(&[arg(COUNTED)], by_job)))
+}
+
+/// Checks that are held, by job, as far as they are counted.
+pub fn held() -> HashMap<Text, i64> {
+    as_owner(|| select_held(|s| s.query(&[arg(COUNTED)], by_job)))
+}
+
+fn by_job(rows: &Rows) -> HashMap<Text, i64> {
+    let mut numbers: HashMap<Text, i64> = HashMap::new();
+    for job in (0..rows.len()).filter_map(|row| rows.get::<Text>(row, 1)) {
+        *numbers.entry(job).or_default() += 1;
+    }
+    numbers
+}
+
+/// How many checks are pending in all, as PostgreSQL estimates it.
+pub fn estimate() -> i64 {
+    as_owner(|| estimate_all(|s| s.query(&[], |rows| rows.first(1)))).unwrap_or(0)
+}
