@@ -1,0 +1,78 @@
+//! The SQL in README.md and docs/: each block is run by psql as it stands, in order, and prints what the page says it prints.
+//!
+//! Each page gets a database of its own, which belongs to the role `app`. A block that begins with `-- as a superuser` is run as
+//! `postgres`, every other one as `app`. A block of `text` right after a block of `sql` is what psql prints for it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
+
+mod page;
+
+use awty_testkit::Cluster;
+use page::{Block, Page, pages};
+use std::process::Stdio;
+
+const SUPERUSER: &str = "-- as a superuser";
+
+/// Runs a block and returns what psql prints, without the blanks at the ends of lines.
+fn run(cluster: &Cluster, database: &str, block: &Block) -> Result<String, String> {
+    let role = if block.sql.starts_with(SUPERUSER) { "postgres" } else { "app" };
+    let mut psql = cluster.tool("psql");
+    psql.args(["-Xq", "-v", "ON_ERROR_STOP=1", "-P", "pager=off", "-d", database, "-U", role, "-f", "-"]);
+    psql.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = psql.spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), block.sql.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    if output.status.success() { Ok(tidy(&printed)) } else { Err(String::from_utf8_lossy(&output.stderr).into()) }
+}
+
+/// Without the blanks at the ends of lines, and without empty lines.
+fn tidy(text: &str) -> String {
+    text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// What is wrong with a page's blocks.
+fn faults(cluster: &Cluster, page: &Page, database: &str) -> Vec<String> {
+    cluster.execute("postgres", &[&format!("CREATE DATABASE {database} OWNER app")]);
+    if !page.blocks.iter().any(|block| block.sql.contains("CREATE EXTENSION awty")) {
+        cluster.execute(database, &["CREATE EXTENSION awty", "GRANT USAGE ON SCHEMA awty TO app"]);
+    }
+    let mut faults = Vec::new();
+    for block in &page.blocks {
+        let at = format!("{}:{}", page.name, block.line);
+        match (run(cluster, database, block), &block.printed) {
+            (Err(error), _) => faults.push(format!("{at}: {error}")),
+            (Ok(printed), Some(expected)) if printed != tidy(expected) => {
+                faults.push(format!("{at}: printed\n{printed}\ninstead of\n{}", tidy(expected)));
+            }
+            (Ok(_), _) => {}
+        }
+    }
+    faults
+}
+
+#[track_caller]
+fn expect_true(cluster: &Cluster, pages: &[Page]) {
+    let faults: Vec<String> =
+        pages.iter().enumerate().flat_map(|(number, page)| faults(cluster, page, &format!("page_{number}"))).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n\n"));
+}
+
+/// The first page is read by newcomers, whose server has the default slot.
+#[test]
+fn the_readme_is_true_at_the_default_slot() {
+    let cluster = Cluster::builder().set("awty.slot", "1min").start();
+    cluster.execute("postgres", &["CREATE ROLE app LOGIN"]);
+    let readme: Vec<Page> = pages().into_iter().filter(|page| page.name == "README.md").collect();
+    assert!(readme.iter().any(|page| !page.blocks.is_empty()), "the README has no SQL");
+    expect_true(&cluster, &readme);
+}
+
+/// The pages of docs/, at slots of a second.
+#[test]
+fn each_page_of_the_docs_is_true() {
+    let cluster = Cluster::builder().start();
+    cluster.execute("postgres", &["CREATE ROLE app LOGIN"]);
+    let docs: Vec<Page> = pages().into_iter().filter(|page| page.name != "README.md").collect();
+    expect_true(&cluster, &docs);
+}
