@@ -50,10 +50,10 @@ COMMENT ON COLUMN awty.job.role IS 'Runs as this role, with its rights and no mo
 COMMENT ON COLUMN awty.job.set_based IS 'The function takes an array of checks and answers with an array of times';
 COMMENT ON COLUMN awty.job.slot IS 'A coarser slot for this job, a multiple of awty.slot; NULL: awty.slot';
 COMMENT ON COLUMN awty.job.timeout IS 'Time of one run, 1 ms to 1 day; then it is cancelled, and ended if it ignores that';
-COMMENT ON COLUMN awty.job.max_checks IS 'Checks in all, 1 to 1000000; asking for more ends a check as exhausted';
+COMMENT ON COLUMN awty.job.max_checks IS 'Checks in all, up to 1000000; asking for more ends a check as exhausted; 0: no limit';
 COMMENT ON COLUMN awty.job.max_horizon IS 'Furthest ahead that a check may lie, 1 s to 36525 days';
-COMMENT ON COLUMN awty.job.max_attempts IS 'Failed runs in a row, 1 to 1000, before a check ends as failed or timed_out';
-COMMENT ON COLUMN awty.job.retry_after IS 'Wait after a failed run, 1 ms to 366 days, doubled each time, at slots';
+COMMENT ON COLUMN awty.job.max_attempts IS 'Failed runs in a row, up to 1000, before a check ends as failed or timed_out; 0: no limit';
+COMMENT ON COLUMN awty.job.retry_after IS 'Wait after a failed run, 1 ms to 366 days, doubled each time up to 366 days, at slots';
 COMMENT ON COLUMN awty.job.on_missed IS 'A slot that passed while nothing could run: run it late, move it to the next_slot, or skip it (ends as missed)';
 COMMENT ON COLUMN awty.job.max_lateness IS 'A check later than this ends as expired instead of running, 1 us to 36525 days; NULL: never';
 COMMENT ON COLUMN awty.job.keep_history IS 'Which finished checks are archived: all, those that ran at least once, those that ended with a problem, or none';

@@ -14,11 +14,12 @@ CREATE FUNCTION awty.register(
     max_lateness interval DEFAULT NULL,
     keep_history text DEFAULT 'all',
     run_as name DEFAULT NULL,
-    notify text DEFAULT NULL
+    notify text DEFAULT NULL,
+    replace boolean DEFAULT false
 ) RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'register_wrapper';
 
-COMMENT ON FUNCTION awty.register(text, text, interval, interval, integer, interval, integer, interval, text, interval, text, name, text)
-    IS 'Registers a job: f(awty.future_job) returns timestamptz, or f(awty.future_job[]) returns timestamptz[]; NULL means done, a time means check again then';
+COMMENT ON FUNCTION awty.register(text, text, interval, interval, integer, interval, integer, interval, text, interval, text, name, text, boolean)
+    IS 'Registers a job by its function: f(), f(awty.future_job) or, for sets, f(awty.future_job[]); it returns void or timestamptz (timestamptz[]): void and NULL mean done, a time means check again then';
 
 CREATE FUNCTION awty.alter(
     job text,

@@ -15,11 +15,44 @@ use std::collections::HashMap;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// What a job's function takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Takes {
+    /// `f(awty.future_job)`.
+    Check,
+    /// `f(awty.future_job[])`.
+    Set,
+    /// `f()`.
+    Nothing,
+}
+
+impl Takes {
+    /// The one argument's type; none if it takes nothing.
+    fn argument(self) -> pg_sys::Oid {
+        match self {
+            Takes::Check => relations::row_type(),
+            Takes::Set => relations::row_array_type(),
+            Takes::Nothing => pg_sys::InvalidOid,
+        }
+    }
+
+    /// As it stands in a function's parentheses.
+    pub fn signature(self) -> &'static str {
+        match self {
+            Takes::Check => "awty.future_job",
+            Takes::Set => "awty.future_job[]",
+            Takes::Nothing => "",
+        }
+    }
+}
+
 /// A function that may be called for a job.
 #[derive(Clone, Copy, Debug)]
 pub struct Function {
     pub oid: pg_sys::Oid,
-    pub set_based: bool,
+    pub takes: Takes,
+    /// Does it answer with times? Otherwise it returns void, and its checks are done.
+    pub answers: bool,
 }
 
 /// Reads a name as SQL would: `schema.function`, or `function` in the first schema of the search path that has one.
@@ -33,14 +66,11 @@ pub fn parse(name: &Text) -> Result<(Text, Text)> {
     match parts.as_slice() {
         [schema, function] => Ok((schema.clone(), function.clone())),
         [function] => {
-            let (row, array) = (relations::row_type(), relations::row_array_type());
+            let forms = [Takes::Check, Takes::Set, Takes::Nothing].map(Takes::argument);
             let role = catalog::current_role();
             search_path()
                 .into_iter()
-                .find(|schema| {
-                    store::find(schema, function, row, role).is_some()
-                        || store::find(schema, function, array, role).is_some()
-                })
+                .find(|schema| forms.iter().any(|form| store::find(schema, function, *form, role).is_some()))
                 .map(|schema| (schema, function.clone()))
                 .ok_or_else(|| Error::FunctionMissing { function: quoted(function), set_based: false })
         }
@@ -65,7 +95,7 @@ fn split(name: &Text) -> Option<Vec<Text>> {
 }
 
 /// A name as SQL would write it: in quotes only where it needs them.
-fn quoted(name: &Text) -> String {
+pub fn quoted(name: &Text) -> String {
     let name = catalog::c_name(name.as_bytes());
     // SAFETY: PostgreSQL returns the name itself or an allocated copy; both live until the string has been made.
     unsafe { std::ffi::CStr::from_ptr(pg_sys::quote_identifier(name.as_ptr())) }.to_string_lossy().into_owned()
@@ -138,41 +168,31 @@ unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, _cache: i32, _hash
     EPOCH.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The function of that name, if `role` may run it as a job that `registered_by` has registered. `form` asks for one of the two
-/// forms; `None` for either.
+/// The function of that name, if `role` may run it as a job that `registered_by` has registered. `set_based` says whether the job was
+/// registered for sets of checks; `None` while it is being registered.
 pub fn resolve(
     schema: &Text,
     name: &Text,
     role: pg_sys::Oid,
     registered_by: pg_sys::Oid,
-    form: Option<bool>,
+    set_based: Option<bool>,
 ) -> Result<Function> {
     let label = format!("{}.{}", quoted(schema), quoted(name));
     if schema.as_bytes().starts_with(b"pg_temp") {
         return Err(Error::TemporaryFunction { function: label });
     }
-    let (row, array) = (relations::row_type(), relations::row_array_type());
-    let plain = (form != Some(true)).then(|| store::find(schema, name, row, role)).flatten();
-    let set = (form != Some(false)).then(|| store::find(schema, name, array, role)).flatten();
-    let (found, set_based) = match (plain, set) {
-        (Some(_), Some(_)) => return Err(Error::Ambiguous { function: label }),
-        (Some(found), None) => (found, false),
-        (None, Some(found)) => (found, true),
-        (None, None) => {
-            return Err(Error::FunctionMissing { function: label, set_based: form == Some(true) });
-        }
-    };
+    let (takes, found) = find(schema, name, role, set_based, &label)?;
     if found.kind != b'f' {
         return Err(Error::NotAFunction { function: label });
     }
-    let result = if set_based { pg_sys::TIMESTAMPTZARRAYOID } else { pg_sys::TIMESTAMPTZOID };
-    if found.returns_set || found.result != result {
-        return Err(Error::WrongResult { function: label, set_based });
+    let times = if takes == Takes::Set { pg_sys::TIMESTAMPTZARRAYOID } else { pg_sys::TIMESTAMPTZOID };
+    if found.returns_set || (found.result != times && found.result != pg_sys::VOIDOID) {
+        return Err(Error::WrongResult { function: label, takes });
     }
     if !found.may_use_schema {
         return Err(Error::NoUsage { schema: schema.to_string(), role: catalog::role_label(role) });
     }
-    let signature = || format!("{label}(awty.future_job{})", if set_based { "[]" } else { "" });
+    let signature = || format!("{label}({})", takes.signature());
     if !found.owned_by_superuser && store::is_privileged(role) {
         return Err(Error::Untrusted { function: signature(), role: catalog::role_label(role) });
     }
@@ -184,5 +204,30 @@ pub fn resolve(
     if !found.may_execute {
         return Err(Error::NoExecute { function: signature(), role: catalog::role_label(role) });
     }
-    Ok(Function { oid: found.oid, set_based })
+    Ok(Function { oid: found.oid, takes, answers: found.result != pg_sys::VOIDOID })
+}
+
+/// The one function of that name that a job can call. While it is being registered, there must be one only; later, an overload that is
+/// made beside it changes nothing, except that a check is preferred to nothing.
+fn find(
+    schema: &Text,
+    name: &Text,
+    role: pg_sys::Oid,
+    set_based: Option<bool>,
+    label: &str,
+) -> Result<(Takes, store::Found)> {
+    let forms: &[Takes] = match set_based {
+        None => &[Takes::Check, Takes::Set, Takes::Nothing],
+        Some(true) => &[Takes::Set],
+        Some(false) => &[Takes::Check, Takes::Nothing],
+    };
+    let mut found = forms.iter().filter_map(|takes| Some((*takes, store::find(schema, name, takes.argument(), role)?)));
+    let missing = || Error::FunctionMissing { function: label.to_owned(), set_based: set_based == Some(true) };
+    let first = found.next().ok_or_else(missing)?;
+    match found.next() {
+        Some((second, _)) if set_based.is_none() => {
+            Err(Error::Ambiguous { function: label.to_owned(), takes: [first.0, second] })
+        }
+        _ => Ok(first),
+    }
 }

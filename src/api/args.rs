@@ -23,6 +23,8 @@ pub const MAX_ARGS: usize = 1024 * 1024;
 
 /// The longest name of a function: a schema and a function, each in quotes with every character doubled.
 pub const MAX_FUNCTION: usize = 260;
+/// The longest text that is taken for a command where a function is wanted.
+pub const MAX_COMMAND: usize = 10_000;
 /// The longest word that stands for a choice. There is none that long.
 const MAX_CHOICE: usize = 64;
 

@@ -1,8 +1,10 @@
 //! `awty.register()`, `awty.alter()` and `awty.unregister()`.
 
-use super::args::{Args, MAX_FUNCTION, MAX_JOB};
+use super::args::{Args, MAX_COMMAND, MAX_FUNCTION, MAX_JOB};
 use super::rights;
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
+use crate::function::Takes;
+use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job, Options};
@@ -37,13 +39,13 @@ fn unregister(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<i64, Erro
 fn register_job(args: &Args) -> Result<()> {
     rights::gate("awty.register()")?;
     let name = args.name(0, "job", MAX_JOB)?;
-    let function = args.name(1, "function", MAX_FUNCTION)?;
+    let function = function_name(args, &name)?.ok_or(Error::Null { argument: "function" })?;
     let options = options(args, Options { slot: None, limits: Limits::defaults(settings::slot()) }, true)?;
     let role = run_as(args.optional_role(11)?)?;
-    check_quota(role)?;
+    let replace = args.get::<bool>(13).unwrap_or(false);
     let (schema, function) = function::parse(&function)?;
     let registered_by = catalog::current_role();
-    let set_based = function::resolve(&schema, &function, role, registered_by, None)?.set_based;
+    let set_based = is_set_based(&schema, &function, role, registered_by)?;
     let notify = args.optional_name(12, "notify", MAX_CHANNEL)?;
     let job = Job {
         name,
@@ -57,14 +59,61 @@ fn register_job(args: &Args) -> Result<()> {
         registered_by,
         notify,
     };
-    origin::claim_if_new();
-    // Whatever was counted of another job of that name.
-    wakeup::forget_job_at_commit(job.name.as_bytes());
-    if !job::insert(&job, clock::now()) {
-        return Err(Error::JobExists { job: job.name.to_string() });
+    if !write(&job, replace)? {
+        return Ok(());
     }
+    say_role(&job);
     wakeup::inspect_at_commit(false);
     Ok(())
+}
+
+/// Writes a job. One of that name stays as it is where it says the same, and gets this definition where it may be replaced. `false` if
+/// nothing has changed.
+fn write(job: &Job, replace: bool) -> Result<bool> {
+    if job::find(&job.name).is_none() {
+        check_quota(job.role)?;
+        origin::claim_if_new();
+        if job::insert(job, clock::now()) {
+            // What was counted of another job of that name.
+            wakeup::forget_job_at_commit(job.name.as_bytes());
+            return Ok(true);
+        }
+    }
+    let exists = |own| Error::JobExists { job: job.name.to_string(), own };
+    let old = match rights::own_job(&job.name) {
+        Err(Error::NotOwner { .. }) => return Err(exists(false)),
+        old => old?,
+    };
+    if old.says_the_same(job) {
+        return Ok(false);
+    }
+    if !replace {
+        return Err(exists(true));
+    }
+    if old.role != job.role {
+        check_quota(job.role)?;
+    }
+    job::update(job);
+    Ok(true)
+}
+
+/// The name of the function in the second argument. A command there is answered with the function to write.
+fn function_name(args: &Args, job: &Text) -> Result<Option<Text>> {
+    if let Ok(Some(text)) = args.optional_name(1, "function", MAX_COMMAND) {
+        let (text, function) = (text.to_string(), function::quoted(job));
+        if let Some(create) = awty_core::command::function_for(&function, &text) {
+            let command = text.trim().chars().take(40).collect();
+            return Err(Error::Command { job: job.to_string(), command, create, function });
+        }
+    }
+    args.optional_name(1, "function", MAX_FUNCTION)
+}
+
+/// Says as whom a job runs, where that is not the caller.
+fn say_role(job: &Job) {
+    if job.role != catalog::current_role() {
+        error::log::notice(format!("job \"{}\" runs as \"{}\"", job.name, catalog::role_label(job.role)));
+    }
 }
 
 fn alter_job(args: &Args) -> Result<()> {
@@ -84,16 +133,24 @@ fn alter_job(args: &Args) -> Result<()> {
         job.role = run_as(Some(role))?;
         check_quota(job.role)?;
     }
-    let function = args.optional_name(1, "function", MAX_FUNCTION)?;
+    let function = function_name(args, &job.name)?;
     if let Some(function) = &function {
         (job.schema, job.function) = function::parse(function)?;
     }
     if role.is_some() || function.is_some() {
-        job.set_based = function::resolve(&job.schema, &job.function, job.role, job.registered_by, None)?.set_based;
+        job.set_based = is_set_based(&job.schema, &job.function, job.role, job.registered_by)?;
     }
     job::update(&job);
+    if role.is_some() {
+        say_role(&job);
+    }
     wakeup::inspect_at_commit(false);
     Ok(())
+}
+
+/// Does the function, which the role must be able to run, take many checks at a time?
+fn is_set_based(schema: &Text, function: &Text, role: pg_sys::Oid, registered_by: pg_sys::Oid) -> Result<bool> {
+    Ok(function::resolve(schema, function, role, registered_by, None)?.takes == Takes::Set)
 }
 
 fn unregister_job(args: &Args) -> Result<i64> {
@@ -152,13 +209,14 @@ fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> {
         check_slot(slot)?;
         options.slot = Some(slot);
     }
+    options.limits.width = job::width(options.slot).map_err(|message| Error::Option { message })?;
     let limits = &mut options.limits;
     match args.duration(3, "timeout")? {
         Some(timeout) => limits.timeout = timeout,
         None => required("timeout")?,
     }
     match args.get::<i32>(4) {
-        Some(max_checks) => limits.max_checks = u32::try_from(max_checks).unwrap_or(0),
+        Some(max_checks) => limits.max_checks = count(max_checks),
         None => required("max_checks")?,
     }
     match args.duration(5, "max_horizon")? {
@@ -166,7 +224,7 @@ fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> {
         None => required("max_horizon")?,
     }
     match args.get::<i32>(6) {
-        Some(max_attempts) => limits.max_attempts = u32::try_from(max_attempts).unwrap_or(0),
+        Some(max_attempts) => limits.max_attempts = count(max_attempts),
         None => required("max_attempts")?,
     }
     match args.duration(7, "retry_after")? {
@@ -186,6 +244,11 @@ fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> {
     }
     limits.check().map_err(|error| Error::Option { message: error.to_string() })?;
     Ok(options)
+}
+
+/// A count as it was given; a negative one is out of range.
+fn count(given: i32) -> u32 {
+    u32::try_from(given).unwrap_or(u32::MAX)
 }
 
 /// A job's slot must be whole seconds, divide a day, and be made of whole slots of the server.

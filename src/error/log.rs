@@ -98,3 +98,8 @@ pub fn shown(failure: &Failure) -> String {
         _ => failure.sqlstate.clone(),
     }
 }
+
+/// Tells the client of something that it may not expect.
+pub fn notice(words: String) {
+    ErrorReport::new(Code::ERRCODE_SUCCESSFUL_COMPLETION, words, "awty").report(PgLogLevel::NOTICE);
+}

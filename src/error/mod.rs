@@ -4,6 +4,7 @@
 //! are sentences; a hint that is a statement can be pasted.
 //! Does not: decide when to refuse.
 
+use crate::function::Takes;
 use crate::pg::catch::Failure;
 use crate::pg::sqlstate;
 use awty_core::Time;
@@ -113,9 +114,10 @@ pub enum Error {
         job: String,
         nearest: Option<String>,
     },
-    /// A job of that name is there already.
+    /// Another job of that name is there already, perhaps the caller's own.
     JobExists {
         job: String,
+        own: bool,
     },
     /// The caller may not schedule or cancel checks of this job.
     NotAllowed {
@@ -145,6 +147,13 @@ pub enum Error {
     UnknownOption {
         option: String,
     },
+    /// A command where the name of a function is wanted, with the function to write and what it is called.
+    Command {
+        job: String,
+        command: String,
+        create: String,
+        function: String,
+    },
     /// The name of a function cannot be read.
     FunctionName {
         function: String,
@@ -161,11 +170,12 @@ pub enum Error {
     /// It returns a set, or something else than times.
     WrongResult {
         function: String,
-        set_based: bool,
+        takes: Takes,
     },
-    /// Both the plain and the set-based form are there.
+    /// More than one form is there.
     Ambiguous {
         function: String,
+        takes: [Takes; 2],
     },
     /// One of the above or below, of the function of a job that has been registered.
     OfJob {

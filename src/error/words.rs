@@ -4,6 +4,7 @@
 //! Does not: decide when to refuse.
 
 use super::Error;
+use crate::function::Takes;
 use crate::version;
 use awty_core::versions::Unserved;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
@@ -27,9 +28,8 @@ impl Words {
 }
 
 /// The head of a job function, for hints.
-fn head(function: &str, set_based: bool) -> String {
-    let array = array(set_based);
-    format!("CREATE FUNCTION {function}(awty.future_job{array}) RETURNS timestamptz{array} …")
+fn head(function: &str, takes: Takes) -> String {
+    format!("CREATE FUNCTION {function}({}) RETURNS timestamptz{} …", takes.signature(), array(takes == Takes::Set))
 }
 
 fn array(set_based: bool) -> &'static str {
@@ -165,11 +165,17 @@ impl Error {
                     None => format!("SELECT awty.register({}, 'schema.function');", quote(job)),
                 },
             ),
-            Error::JobExists { job } => say(
+            Error::JobExists { job, own: false } => say(
                 Code::ERRCODE_DUPLICATE_OBJECT,
                 format!("job \"{job}\" already exists"),
-                format!("SELECT awty.alter({}, …); changes its options.", quote(job)),
+                "Use another name: this job belongs to another role.",
             ),
+            Error::JobExists { job, own: true } => say(
+                Code::ERRCODE_DUPLICATE_OBJECT,
+                format!("job \"{job}\" already exists with another definition"),
+                "Add replace => true to give it this one.",
+            )
+            .detail("Its function, its role or an option differs from what is given here."),
             Error::NotAllowed { job, role } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
                 format!("permission denied for job \"{job}\""),
@@ -202,6 +208,11 @@ impl Error {
                 "The options are slot, timeout, max_checks, max_horizon, max_attempts, retry_after, on_missed, max_lateness, \
                  keep_history and notify.",
             ),
+            Error::Command { job, command, create, function } => say(
+                Code::ERRCODE_INVALID_NAME,
+                format!("\"{command}\" is a command and not the name of a function"),
+                format!("{create} SELECT awty.register({}, {});", quote(job), quote(function)),
+            ),
             Error::FunctionName { function } => say(
                 Code::ERRCODE_INVALID_NAME,
                 format!("invalid function name \"{function}\""),
@@ -210,23 +221,27 @@ impl Error {
             Error::FunctionMissing { function, set_based } => say(
                 Code::ERRCODE_UNDEFINED_FUNCTION,
                 format!("function {function}(awty.future_job{}) does not exist", array(*set_based)),
-                head(function, *set_based),
+                head(function, if *set_based { Takes::Set } else { Takes::Check }),
             ),
             Error::NotAFunction { function } => say(
                 Code::ERRCODE_WRONG_OBJECT_TYPE,
                 format!("{function} is not a plain function"),
-                head(function, false),
+                head(function, Takes::Check),
             ),
-            Error::WrongResult { function, set_based } => say(
+            Error::WrongResult { function, takes } => say(
                 Code::ERRCODE_INVALID_FUNCTION_DEFINITION,
-                format!("function {function} must return timestamptz{}", array(*set_based)),
-                head(function, *set_based),
+                format!("function {function} must return timestamptz{} or void", array(*takes == Takes::Set)),
+                head(function, *takes),
             ),
-            Error::Ambiguous { function } => say(
-                Code::ERRCODE_AMBIGUOUS_FUNCTION,
-                format!("function {function} takes both awty.future_job and awty.future_job[]"),
-                format!("DROP FUNCTION {function}(awty.future_job[]); or the other one."),
-            ),
+            Error::Ambiguous { function, takes } => {
+                let [first, second] = takes.map(|takes| format!("{function}({})", takes.signature()));
+                say(
+                    Code::ERRCODE_AMBIGUOUS_FUNCTION,
+                    format!("function {function} is not unique"),
+                    format!("DROP FUNCTION {second}; or the other one."),
+                )
+                .detail(format!("There are {first} and {second}."))
+            }
             Error::OfJob { job, error } => {
                 let words = error.words();
                 Words { message: format!("job \"{job}\" cannot run: {}", words.message), ..words }

@@ -97,7 +97,7 @@ pub fn failure(
     account.failed(job, row, &run, failure, fate);
     match fate {
         After::Again(slot) => {
-            let again = Again { slot, done: 0, attempt: row.attempt + 1, failure: Some(failure) };
+            let again = Again { slot, done: 0, attempt: row.attempt.saturating_add(1), failure: Some(failure) };
             future_job::put_again(row.id, &again, &run);
         }
         After::End(outcome) => {

@@ -9,11 +9,11 @@ use crate::pg::catch::{Failure, catch};
 use crate::pg::unbound;
 use pgrx::pg_sys;
 
-/// Calls a function with one argument, and with everything checked that it has deferred. An error is the function's.
+/// Calls a function with one argument or none, and with everything checked that it has deferred. An error is the function's.
 ///
 /// # Safety
-/// The function must take one argument of the argument's type; a transaction must be open with a snapshot.
-pub unsafe fn call(function: pg_sys::Oid, argument: pg_sys::Datum) -> Result<(pg_sys::Datum, bool), Failure> {
+/// The function must take as many arguments, of the argument's type; a transaction must be open with a snapshot.
+pub unsafe fn call(function: pg_sys::Oid, argument: Option<pg_sys::Datum>) -> Result<(pg_sys::Datum, bool), Failure> {
     // SAFETY: opens a level of settings that is closed below, or by the abort.
     let nest = unsafe { pg_sys::NewGUCNestLevel() };
     failpoint!("call.before");
@@ -27,8 +27,10 @@ pub unsafe fn call(function: pg_sys::Oid, argument: pg_sys::Datum) -> Result<(pg
             .cast::<pg_sys::FunctionCallInfoBaseData>();
         (*frame).flinfo = info;
         (*frame).fncollation = pg_sys::InvalidOid;
-        (*frame).nargs = 1;
-        *(*frame).args.as_mut_ptr() = pg_sys::NullableDatum { value: argument, isnull: false };
+        if let Some(value) = argument {
+            (*frame).nargs = 1;
+            *(*frame).args.as_mut_ptr() = pg_sys::NullableDatum { value, isnull: false };
+        }
         let result = match (*info).fn_addr {
             Some(address) => catch(|| unbound::call(address, frame))?,
             None => pg_sys::Datum::from(0),

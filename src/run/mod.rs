@@ -13,7 +13,7 @@ use self::book::{Conflict, Timing};
 use self::call::call;
 use crate::error::{self, Error};
 use crate::failpoint::failpoint;
-use crate::function::{self, Function};
+use crate::function::{self, Function, Takes};
 use crate::pg::catch::Failure;
 use crate::pg::transaction::{Verdict, transaction};
 use crate::pg::{clock, relations, session, session_locks, sqlstate, timer};
@@ -23,8 +23,8 @@ use crate::store::job::{self, Job};
 use crate::store::record::Candidate;
 use awty_core::{Answer, Mono, Time};
 use chrono::TimeDelta;
-use pgrx::FromDatum;
 use pgrx::datum::TimestampWithTimeZone;
+use pgrx::{FromDatum, pg_sys};
 use std::cell::{Cell, RefCell};
 
 /// What became of the checks that were taken on.
@@ -166,24 +166,20 @@ impl RunContext<'_> {
         let function = function::of_job(job)?;
         self.note_start(began);
         timer::arm(job.options.limits.timeout.to_std().unwrap_or_default());
-        if function.set_based {
-            self.call_set(function, rows)
-        } else {
-            // SAFETY: the function was just found to take one check and to return a timestamptz.
-            rows.iter()
-                .map(|row| {
-                    // SAFETY: as above.
-                    let (datum, null) = unsafe { call(function.oid, row.datum) }?;
-                    Ok(check_row::answer((!null).then(|| datum.value() as i64)))
-                })
-                .collect()
+        match function.takes {
+            Takes::Set => self.call_set(function, rows),
+            Takes::Check => rows.iter().map(|row| call_one(function, Some(row.datum))).collect(),
+            Takes::Nothing => rows.iter().map(|_| call_one(function, None)).collect(),
         }
     }
 
     fn call_set(&self, function: Function, rows: &[Row]) -> Result<Vec<Answer>, Failure> {
         let argument = check_row::array(rows, relations::row_type());
-        // SAFETY: the function was just found to take an array of checks and to return one of timestamptz.
-        let (datum, null) = unsafe { call(function.oid, argument) }?;
+        // SAFETY: the function was just found to take an array of checks and to return one of timestamptz, or void.
+        let (datum, null) = unsafe { call(function.oid, Some(argument)) }?;
+        if !function.answers {
+            return Ok(vec![Answer::Done; rows.len()]);
+        }
         // SAFETY: as above.
         let times = unsafe { pgrx::Array::<TimestampWithTimeZone>::from_datum(datum, null) };
         let answers: Vec<Answer> =
@@ -261,4 +257,11 @@ impl RunContext<'_> {
     fn note_end(&self) -> u32 {
         shmem::write(|shared| shared.workers[self.worker].run.take()).map_or(0, |run| u32::from(run.strikes))
     }
+}
+
+/// Calls a function that is not set-based.
+fn call_one(function: Function, argument: Option<pg_sys::Datum>) -> Result<Answer, Failure> {
+    // SAFETY: the function was just found to take a check or nothing, and to return a timestamptz or void.
+    let (datum, null) = unsafe { call(function.oid, argument) }?;
+    Ok(check_row::answer((function.answers && !null).then(|| datum.value() as i64)))
 }

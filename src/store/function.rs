@@ -29,7 +29,7 @@ statement!(
       JOIN pg_catalog.pg_proc AS p ON p.pronamespace = n.oid
       JOIN pg_catalog.pg_roles AS o ON o.oid = p.proowner
       WHERE n.nspname = $1::pg_catalog.name AND p.proname = $2::pg_catalog.name
-        AND p.pronargs = 1 AND p.proargtypes[0] = $3"
+        AND CASE WHEN $3 = 0::pg_catalog.oid THEN p.pronargs = 0 ELSE p.pronargs = 1 AND p.proargtypes[0] = $3 END"
 );
 
 // A role can do whatever those can do that it is a member of. Members of pg_database_owner are those of the database's owner, which lends no
@@ -52,22 +52,25 @@ statement!(
       WHERE n.nspname NOT LIKE 'pg\\_temp\\_%' ORDER BY s.place"
 );
 
-/// The function of that name that takes one argument of that type.
+/// The function of that name that takes one argument of that type, or none if the type is none.
 pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid) -> Option<Found> {
     as_owner(|| {
         select_function(|s| {
-            s.query(&[Some(schema.datum()), Some(name.datum()), arg(argument), arg(role)], |rows| {
-                Some(Found {
-                    oid: rows.first(1)?,
-                    kind: rows.first::<i8>(2)?.cast_unsigned(),
-                    returns_set: rows.first(3)?,
-                    result: rows.first(4)?,
-                    may_execute: rows.first(5)?,
-                    owned_by_superuser: rows.first(6)?,
-                    may_use_schema: rows.first(7)?,
-                    owner: rows.first(8)?,
-                })
-            })
+            s.query(
+                &[Some(schema.datum()), Some(name.datum()), Some(pg_sys::Datum::from(argument)), arg(role)],
+                |rows| {
+                    Some(Found {
+                        oid: rows.first(1)?,
+                        kind: rows.first::<i8>(2)?.cast_unsigned(),
+                        returns_set: rows.first(3)?,
+                        result: rows.first(4)?,
+                        may_execute: rows.first(5)?,
+                        owned_by_superuser: rows.first(6)?,
+                        may_use_schema: rows.first(7)?,
+                        owner: rows.first(8)?,
+                    })
+                },
+            )
         })
     })
 }

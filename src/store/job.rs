@@ -39,7 +39,7 @@ pub struct Job {
 }
 
 /// The options of a job, as they stand in the table.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub struct Options {
     pub slot: Option<TimeDelta>,
     /// The others; its width is that of the job's slot under today's `awty.slot`.
@@ -72,6 +72,17 @@ impl std::str::FromStr for Right {
 
     fn from_str(word: &str) -> Result<Self, ()> {
         [Right::Read, Right::Schedule, Right::Claim].into_iter().find(|right| right.word() == word).ok_or(())
+    }
+}
+
+impl Job {
+    /// Does it say the same as that one: function, role and options?
+    pub fn says_the_same(&self, other: &Job) -> bool {
+        let words = |job: &Job| {
+            let Job { schema, function, role, set_based, options, notify, .. } = job.clone();
+            (schema, function, role, set_based, options, notify)
+        };
+        words(self) == words(other)
     }
 }
 
@@ -154,11 +165,12 @@ statement!(
         TEXTOID,
         INTERVALOID,
         TEXTOID,
-        TEXTOID
+        TEXTOID,
+        OIDOID
     ],
     c"UPDATE awty.job SET function_schema = $2, function_name = $3, role = $4, set_based = $5, slot = $6, timeout = $7,
              max_checks = $8, max_horizon = $9, max_attempts = $10, retry_after = $11, on_missed = $12,
-             max_lateness = $13, keep_history = $14, notify = $15
+             max_lateness = $13, keep_history = $14, notify = $15, registered_by = $16
       WHERE name = $1"
 );
 
@@ -207,7 +219,7 @@ fn read(rows: &Rows, row: usize) -> Result<Job, (Text, String)> {
 
 fn read_options(rows: &Rows, row: usize) -> Result<Options, String> {
     let delta = |column| rows.get::<Interval>(row, column).as_ref().and_then(clock::delta);
-    let count = |column| u32::try_from(rows.get::<i32>(row, column).unwrap_or(0)).unwrap_or(0);
+    let count = |column| u32::try_from(rows.get::<i32>(row, column).unwrap_or(-1)).unwrap_or(u32::MAX);
     let word = |column| rows.get::<Text>(row, column).map(|text| text.to_string()).unwrap_or_default();
     let slot = delta(6);
     let limits = Limits {
@@ -358,9 +370,11 @@ pub fn insert(job: &Job, now: Time) -> bool {
     waiting_for(&job.name, || insert_one(|s| s.execute(&args))) == 1
 }
 
-/// Writes a job's function, role and options; `false` if it is gone.
+/// Writes a job's function, role and options, and who gave them; `false` if it is gone.
 pub fn update(job: &Job) -> bool {
-    as_owner(|| update_one(|s| s.execute(&row(job)))) == 1
+    let mut args = row(job).to_vec();
+    args.push(arg(job.registered_by));
+    as_owner(|| update_one(|s| s.execute(&args))) == 1
 }
 
 fn row(job: &Job) -> [super::statement::Arg; 15] {

@@ -26,6 +26,7 @@ mod missed;
 mod not_preloaded;
 mod own_check;
 mod plans;
+mod plain_jobs;
 mod prepared;
 mod reload;
 mod reraise;

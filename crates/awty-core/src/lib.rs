@@ -14,7 +14,7 @@
 //! - [`figures`] are what the runs of a job come to, [`job_table`] keeps those of many jobs.
 //! - [`log_rate`] says how often the log is told of failures.
 //! - [`versions`] says which versions of the SQL a library serves.
-//! - [`mod@nearest`] finds the name that was probably meant.
+//! - [`mod@nearest`] finds the name that was probably meant; [`command`] the function to write instead of a command.
 //!
 //! Invariant: the same arguments give the same answer; the current time is always an argument, and nothing panics.
 //!
@@ -55,6 +55,7 @@ mod testing;
 pub mod backoff;
 pub mod bucket;
 pub mod claims;
+pub mod command;
 pub mod dead_rows;
 pub mod figures;
 pub mod inspections;

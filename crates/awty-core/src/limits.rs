@@ -15,12 +15,12 @@ const CENTURY: TimeDelta = TimeDelta::days(36_525);
 
 /// `timeout`, the time of one run.
 pub const TIMEOUT: RangeInclusive<TimeDelta> = TimeDelta::milliseconds(1)..=TimeDelta::days(1);
-/// `max_checks`, the number of checks in all.
-pub const MAX_CHECKS: RangeInclusive<u32> = 1..=1_000_000;
+/// `max_checks`, the number of checks in all; 0 for no limit.
+pub const MAX_CHECKS: RangeInclusive<u32> = 0..=1_000_000;
 /// `max_horizon`, how far ahead a check may lie.
 pub const MAX_HORIZON: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=CENTURY;
-/// `max_attempts`, the number of failed runs in a row.
-pub const MAX_ATTEMPTS: RangeInclusive<u32> = 1..=1000;
+/// `max_attempts`, the number of failed runs in a row; 0 for no limit.
+pub const MAX_ATTEMPTS: RangeInclusive<u32> = 0..=1000;
 /// `retry_after`, the wait after the first failure.
 pub const RETRY_AFTER: RangeInclusive<TimeDelta> = TimeDelta::milliseconds(1)..=TimeDelta::days(366);
 /// `max_lateness`, where it is set.
@@ -100,11 +100,11 @@ pub struct Limits {
     pub width: Width,
     /// The time of one run, within [`TIMEOUT`].
     pub timeout: TimeDelta,
-    /// The number of checks in all, within [`MAX_CHECKS`].
+    /// The number of checks in all, within [`MAX_CHECKS`]; 0 for no limit.
     pub max_checks: u32,
     /// How far ahead of now a check may lie, within [`MAX_HORIZON`].
     pub max_horizon: TimeDelta,
-    /// The number of failed runs in a row, within [`MAX_ATTEMPTS`].
+    /// The number of failed runs in a row, within [`MAX_ATTEMPTS`]; 0 for no limit.
     pub max_attempts: u32,
     /// The wait after the first failure, within [`RETRY_AFTER`].
     pub retry_after: TimeDelta,
@@ -221,8 +221,8 @@ mod tests {
 
     #[test]
     fn an_option_outside_its_range_is_refused_with_its_name_and_range() {
-        assert_eq!(message(|l| l.max_checks = 0), r#"option "max_checks" must be between 1 and 1000000"#);
-        assert_eq!(message(|l| l.max_attempts = 1001), r#"option "max_attempts" must be between 1 and 1000"#);
+        assert_eq!(message(|l| l.max_checks = u32::MAX), r#"option "max_checks" must be between 0 and 1000000"#);
+        assert_eq!(message(|l| l.max_attempts = 1001), r#"option "max_attempts" must be between 0 and 1000"#);
         assert_eq!(message(|l| l.timeout = TimeDelta::zero()), r#"option "timeout" must be between 1 ms and 1 day"#);
         assert_eq!(
             message(|l| l.max_horizon = TimeDelta::days(36_526)),
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn the_ends_of_a_range_belong_to_it() {
-        for (max_checks, max_attempts) in [(1, 1), (1_000_000, 1000)] {
+        for (max_checks, max_attempts) in [(0, 0), (1_000_000, 1000)] {
             let mut limits = limits();
             (limits.max_checks, limits.max_attempts) = (max_checks, max_attempts);
             limits.timeout = TimeDelta::days(1);

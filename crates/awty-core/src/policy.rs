@@ -1,7 +1,7 @@
 //! The guards: what happens to one check before and after a run.
 //!
 //! Invariant: a check makes progress. Every answer either ends it or puts it at a slot after its own, and it ends within
-//! `max_checks` × `max_attempts` runs.
+//! `max_checks` × `max_attempts` runs, unless one of them is 0, for no limit.
 //!
 //! Does not: run anything, or know of clients that cancel and replace; the row lock at the end of a run settles that.
 
@@ -125,7 +125,7 @@ pub fn after(check: &Check, limits: &Limits, answer: Answer, now: Time) -> After
     if t > later(now, limits.max_horizon) {
         return After::End(Outcome::BeyondHorizon);
     }
-    if check.check_count.saturating_add(1) >= limits.max_checks {
+    if is_reached(limits.max_checks, check.check_count.saturating_add(1)) {
         return After::End(Outcome::Exhausted);
     }
     After::Again(limits.width.due(t, now))
@@ -134,12 +134,17 @@ pub fn after(check: &Check, limits: &Limits, answer: Answer, now: Time) -> After
 /// What becomes of a check whose run failed: by its time limit if `timed_out`, by an error otherwise.
 pub fn failed(check: &Check, limits: &Limits, timed_out: bool, now: Time) -> After {
     let failures = check.attempt.saturating_add(1);
-    if failures >= limits.max_attempts {
+    if is_reached(limits.max_attempts, failures) {
         return After::End(if timed_out { Outcome::TimedOut } else { Outcome::Failed });
     }
     let retry = limits.width.due(later(now, backoff(limits.retry_after, failures)), now);
     // The clock may have been set back during the run.
     After::Again(retry.max(limits.width.after(check.slot)))
+}
+
+/// Are so many enough? 0 sets no limit.
+fn is_reached(limit: u32, count: u32) -> bool {
+    limit > 0 && count >= limit
 }
 
 #[cfg(test)]
@@ -238,6 +243,16 @@ mod tests {
         assert_eq!(fail(1, true), After::Again(clock("10:03:00")));
         assert_eq!(fail(2, false), After::End(Outcome::Failed));
         assert_eq!(fail(2, true), After::End(Outcome::TimedOut));
+    }
+
+    #[test]
+    fn without_a_limit_a_check_is_asked_and_tried_for_ever() {
+        let limits = Limits { max_checks: 0, max_attempts: 0, ..limits() };
+        let check = Check { check_count: u32::MAX, attempt: u32::MAX, ..check() };
+        let now = clock("10:00:05");
+        let again = after(&check, &limits, Answer::Again(clock("11:00:00")), now);
+        assert_eq!(again, After::Again(clock("11:00:00")));
+        assert!(matches!(failed(&check, &limits, true, now), After::Again(slot) if slot > check.slot));
     }
 
     #[test]

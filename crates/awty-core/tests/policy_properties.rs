@@ -16,7 +16,7 @@ fn seconds(range: std::ops::Range<i64>) -> impl Strategy<Value = TimeDelta> {
 
 /// Limits small enough that a test sees their ends.
 fn any_limits() -> impl Strategy<Value = Limits> {
-    let counts = (1_u32..6, 1_u32..5);
+    let counts = (0_u32..6, 0_u32..5);
     let times = (seconds(1..4_000_000), seconds(1..100_000), prop::option::of(seconds(1..100_000)));
     let on_missed = prop::sample::select(OnMissed::ALL);
     (any_width(), counts, times, on_missed).prop_map(|(width, counts, times, on_missed)| Limits {
@@ -108,12 +108,14 @@ proptest! {
             After::Again(slot) => {
                 prop_assert!(slot > check.slot && slot >= t && slot >= now);
                 prop_assert!(t <= now + limits.max_horizon);
-                prop_assert!(check.check_count + 1 < limits.max_checks);
+                prop_assert!(limits.max_checks == 0 || check.check_count + 1 < limits.max_checks);
                 prop_assert_eq!(slot, limits.width.floor(slot));
             }
             After::End(Outcome::Past) => prop_assert!(t <= check.slot),
             After::End(Outcome::BeyondHorizon) => prop_assert!(t > now + limits.max_horizon),
-            After::End(Outcome::Exhausted) => prop_assert!(check.check_count + 1 >= limits.max_checks),
+            After::End(Outcome::Exhausted) => {
+                prop_assert!(limits.max_checks > 0 && check.check_count + 1 >= limits.max_checks);
+            }
             After::End(other) => prop_assert!(false, "ended as {other}"),
         }
     }
@@ -122,13 +124,13 @@ proptest! {
     fn a_failed_run_is_tried_again_later_or_ends_the_check((check, limits, now) in any_check(), timed_out: bool) {
         match failed(&check, &limits, timed_out, now) {
             After::Again(slot) => {
-                prop_assert!(check.attempt + 1 < limits.max_attempts);
+                prop_assert!(limits.max_attempts == 0 || check.attempt + 1 < limits.max_attempts);
                 prop_assert!(slot > check.slot);
                 prop_assert!(slot >= now + backoff(limits.retry_after, check.attempt + 1));
                 prop_assert_eq!(slot, limits.width.floor(slot));
             }
             After::End(outcome) => {
-                prop_assert!(check.attempt + 1 >= limits.max_attempts);
+                prop_assert!(limits.max_attempts > 0 && check.attempt + 1 >= limits.max_attempts);
                 prop_assert_eq!(outcome, if timed_out { Outcome::TimedOut } else { Outcome::Failed });
             }
         }
@@ -166,7 +168,7 @@ proptest! {
                 }
             }
         }
-        prop_assert!(runs <= most);
-        prop_assert!(ended.is_some());
+        prop_assert!(most == 0 || runs <= most && ended.is_some());
+        prop_assert!(!matches!(ended, Some(Outcome::Exhausted)) || limits.max_checks > 0);
     }
 }

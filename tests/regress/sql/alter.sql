@@ -41,7 +41,7 @@ SELECT test.raises($$SELECT awty.alter('unpaid', function => '')$$);
 SELECT awty.alter('unpaid', function => 'shop.unpaid');
 
 -- Nothing of a refused call stays, not even what came before the fault.
-SELECT test.raises($$SELECT awty.alter('unpaid', timeout => '1 s', max_checks => 0)$$);
+SELECT test.raises($$SELECT awty.alter('unpaid', timeout => '1 s', max_checks => -1)$$);
 TABLE test.options;
 
 -- What is pending keeps its slot when the job's slot changes, and runs under the new options.

@@ -16,7 +16,7 @@ SELECT test.raises(format('SELECT awty.register(%L, %L)', 'new', :'oid')) ~ '^42
 
 -- Another signature: not the function that is asked for.
 CREATE FUNCTION shop.wrong_argument(bigint) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
-CREATE FUNCTION shop.no_argument() RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
+CREATE FUNCTION shop.no_argument() RETURNS timestamp LANGUAGE sql AS 'SELECT now()::timestamp';
 CREATE FUNCTION shop.two_arguments(awty.future_job, text) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
 CREATE FUNCTION shop.with_default(awty.future_job, text DEFAULT 'x') RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
 CREATE FUNCTION shop.any_element(anyelement) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
@@ -40,7 +40,7 @@ CREATE AGGREGATE shop.an_aggregate(awty.future_job) (sfunc = shop.step, stype = 
 CREATE FUNCTION shop.a_set(awty.future_job) RETURNS SETOF timestamptz LANGUAGE sql AS 'SELECT now()';
 CREATE FUNCTION shop.a_table(awty.future_job) RETURNS TABLE (t timestamptz) LANGUAGE sql AS 'SELECT now()';
 CREATE FUNCTION shop.without_zone(awty.future_job) RETURNS timestamp LANGUAGE sql AS 'SELECT now()::timestamp';
-CREATE FUNCTION shop.nothing(awty.future_job) RETURNS void LANGUAGE sql AS 'SELECT 1';
+CREATE FUNCTION shop.nothing(awty.future_job) RETURNS integer LANGUAGE sql AS 'SELECT 1';
 CREATE FUNCTION shop.one_for_many(awty.future_job[]) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
 CREATE FUNCTION shop.many_for_one(awty.future_job) RETURNS timestamptz[] LANGUAGE sql AS 'SELECT ARRAY[now()]';
 CREATE FUNCTION shop.set_for_many(awty.future_job[]) RETURNS SETOF timestamptz LANGUAGE sql AS 'SELECT now()';

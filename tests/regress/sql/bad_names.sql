@@ -37,7 +37,7 @@ SELECT count(*) FROM awty.future_job WHERE job = entity_name AND entity_name = e
 SELECT name, awty.cancel(name, name, name), awty.pause(name), awty.resume(name), awty.unregister(name)
 FROM awty.job WHERE name NOT IN ('unshipped', 'unpaid') ORDER BY name;
 SELECT awty.register(E'new\nline', 'shop.unpaid');
-SELECT test.raises(format('SELECT awty.register(%L, %L)', E'new\nline', 'shop.unpaid'));
+SELECT test.raises(format('SELECT awty.register(%L, %L)', E'new\nline', 'shop.stale'));
 SELECT awty.unregister(E'new\nline');
 
 -- Unknown: with the nearest name, if one is near; otherwise with how to register it.

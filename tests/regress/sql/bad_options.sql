@@ -7,8 +7,8 @@ SELECT awty.register('unpaid', 'shop.unpaid');
 -- Below, above, far above: refused with the range. The same in both functions.
 SELECT option, CASE WHEN a = r THEN r ELSE concat_ws(E'\n', 'register:', r, 'alter:', a) END
 FROM unnest(ARRAY[
-    $$max_checks => 0$$, $$max_checks => -1$$, $$max_checks => 1000001$$, $$max_checks => -2147483648$$,
-    $$max_attempts => 0$$, $$max_attempts => -1$$, $$max_attempts => 1001$$,
+    $$max_checks => -1$$, $$max_checks => 1000001$$, $$max_checks => -2147483648$$,
+    $$max_attempts => -1$$, $$max_attempts => 1001$$,
     $$timeout => '0'$$, $$timeout => '-1 s'$$, $$timeout => '999 us'$$, $$timeout => '1 day 1 us'$$, $$timeout => '178000000 years'$$,
     $$max_horizon => '0'$$, $$max_horizon => '-1 day'$$, $$max_horizon => '999 ms'$$, $$max_horizon => '36525 days 1 us'$$,
     $$retry_after => '0'$$, $$retry_after => '-1 min'$$, $$retry_after => '367 days'$$,
