@@ -20,7 +20,6 @@ CREATE TABLE awty.future_job (
     CONSTRAINT future_job_one_per_job_and_entity UNIQUE (entity_name, entity_key, job),
     CONSTRAINT future_job_entity_name_is_1_to_255_bytes CHECK (pg_catalog.octet_length(entity_name) BETWEEN 1 AND 255),
     CONSTRAINT future_job_entity_key_is_1_to_1024_bytes CHECK (pg_catalog.octet_length(entity_key) BETWEEN 1 AND 1024),
-    CONSTRAINT future_job_next_is_not_before_first CHECK (next_check_at >= first_check_at),
     CONSTRAINT future_job_counts_are_not_negative CHECK (check_count >= 0 AND attempt >= 0)
 ) WITH (
     -- Rows come and go all day, so vacuum early and without pauses.
@@ -42,11 +41,11 @@ COMMENT ON COLUMN awty.future_job.job IS 'Name of the job that asks';
 COMMENT ON COLUMN awty.future_job.entity_name IS 'What is asked about, usually a table; 1 to 255 bytes';
 COMMENT ON COLUMN awty.future_job.entity_key IS 'Which one, usually its primary key as text; 1 to 1024 bytes';
 COMMENT ON COLUMN awty.future_job.args IS 'Passed through to the function; at most 1 MB';
-COMMENT ON COLUMN awty.future_job.first_check_at IS 'The first slot; never changes';
-COMMENT ON COLUMN awty.future_job.next_check_at IS 'The slot at which the check is due';
+COMMENT ON COLUMN awty.future_job.first_check_at IS 'The first slot; awty.check_now() does not change it';
+COMMENT ON COLUMN awty.future_job.next_check_at IS 'The slot at which the check is due, or the moment that awty.check_now() asked for';
 COMMENT ON COLUMN awty.future_job.check_count IS 'Checks done before this one';
 COMMENT ON COLUMN awty.future_job.attempt IS 'Failed runs in a row';
-COMMENT ON COLUMN awty.future_job.held IS 'Not run until awty.release(): it was running each time the server went down, awty.max_crashes times';
+COMMENT ON COLUMN awty.future_job.held IS 'Not run until awty.release(): somebody said awty.hold(), or it was running each time the server went down, awty.max_crashes times';
 COMMENT ON COLUMN awty.future_job.scheduled_by IS 'Who scheduled it';
 COMMENT ON COLUMN awty.future_job.scheduled_at IS 'When it was scheduled';
 COMMENT ON SEQUENCE awty.future_job_id_seq IS 'Numbers of checks';

@@ -85,6 +85,22 @@ COMMENT ON COLUMN awty_internal.job_stat.late_1min IS 'Later, up to 1 min';
 COMMENT ON COLUMN awty_internal.job_stat.later IS 'Later than that';
 COMMENT ON COLUMN awty_internal.job_stat.stats_since IS 'Since when this is counted';
 
+-- Who said that a check stands still, and why. A check that awty itself holds after crashes has no row here. The run of a check may
+-- still be under way; what it leaves pending is held then.
+CREATE TABLE awty_internal.hold (
+    check_id        bigint NOT NULL,
+    held_by         regrole NOT NULL,
+    held_at         timestamptz NOT NULL,
+    note            text,
+    CONSTRAINT hold_pkey PRIMARY KEY (check_id)
+);
+
+COMMENT ON TABLE awty_internal.hold IS 'Who said that a check stands still; see awty.hold()';
+COMMENT ON COLUMN awty_internal.hold.check_id IS 'Number of the check, as in awty.future_job';
+COMMENT ON COLUMN awty_internal.hold.held_by IS 'Who said so';
+COMMENT ON COLUMN awty_internal.hold.held_at IS 'Since when it is held';
+COMMENT ON COLUMN awty_internal.hold.note IS 'Why, in that role''s words';
+
 -- The checks that a worker is about to run, written and flushed before it runs them. A row that is still there after a
 -- crash names the suspects.
 CREATE TABLE awty_internal.in_flight (
@@ -130,4 +146,5 @@ SELECT pg_catalog.pg_extension_config_dump('awty.future_job_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('awty.future_job_history', '');
 SELECT pg_catalog.pg_extension_config_dump('awty_internal.future_job_history_default', '');
 SELECT pg_catalog.pg_extension_config_dump('awty_internal.check_stat', '');
+SELECT pg_catalog.pg_extension_config_dump('awty_internal.hold', '');
 SELECT pg_catalog.pg_extension_config_dump('awty_internal.origin', '');

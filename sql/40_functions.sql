@@ -76,23 +76,108 @@ CREATE FUNCTION awty.schedule(
     on_conflict text DEFAULT 'replace'
 ) RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'schedule_wrapper';
 
+-- One overload for keys that are numbers, uuids and the like; literals and parameters without a type are text.
+CREATE FUNCTION awty.schedule(
+    entity_name text,
+    entity_key anynonarray,
+    job text,
+    at timestamptz DEFAULT NULL,
+    after interval DEFAULT NULL,
+    args jsonb DEFAULT NULL,
+    on_conflict text DEFAULT 'replace'
+) RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'schedule_wrapper';
+
+COMMENT ON FUNCTION awty.schedule(text, anynonarray, text, timestamptz, interval, jsonb, text)
+    IS 'The same for a key of another type than text';
 COMMENT ON FUNCTION awty.schedule(text, text, text, timestamptz, interval, jsonb, text)
     IS 'Schedules one check of an entity, at a time or after an interval from now(), rounded up to a slot; returns its id; on_conflict is replace, keep, earliest, latest or error';
 
 CREATE FUNCTION awty.cancel(entity_name text, entity_key text, job text DEFAULT NULL) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'cancel_wrapper';
 
+CREATE FUNCTION awty.cancel(entity_name text, entity_key anynonarray, job text DEFAULT NULL) RETURNS bigint
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'cancel_wrapper';
+
+COMMENT ON FUNCTION awty.cancel(text, anynonarray, text) IS 'The same for a key of another type than text';
 COMMENT ON FUNCTION awty.cancel(text, text, text) IS 'Cancels the pending checks of an entity, of one job or of all that the caller may schedule; returns how many';
+
+CREATE FUNCTION awty.schedule_many(
+    entity_name text,
+    entity_keys text[],
+    job text,
+    at timestamptz[] DEFAULT NULL,
+    after interval DEFAULT NULL,
+    args jsonb[] DEFAULT NULL,
+    on_conflict text DEFAULT 'replace'
+) RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'schedule_many_wrapper';
+
+COMMENT ON FUNCTION awty.schedule_many(text, text[], text, timestamptz[], interval, jsonb[], text)
+    IS 'Schedules one check of each of many entities, all or none; returns how many were written, without those that on_conflict kept';
+
+CREATE FUNCTION awty.cancel_many(entity_name text, entity_keys text[], job text DEFAULT NULL) RETURNS bigint
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'cancel_many_wrapper';
+
+COMMENT ON FUNCTION awty.cancel_many(text, text[], text) IS 'Cancels the pending checks of many entities, of one job or of all that the caller may schedule; returns how many';
+
+CREATE FUNCTION awty.key(VARIADIC "any") RETURNS text
+    LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'key_wrapper';
+
+COMMENT ON FUNCTION awty.key("any") IS 'One key of several columns: a JSON array of texts, the same in every session';
 
 CREATE FUNCTION awty.next_slot(t timestamptz, job text DEFAULT NULL) RETURNS timestamptz
     LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'next_slot_wrapper';
 
 COMMENT ON FUNCTION awty.next_slot(timestamptz, text) IS 'The slot that a time rounds up to, of a job or of the server; of a past time, the next slot from now';
 
+CREATE FUNCTION awty.check_now(entity_name text, entity_key text, job text DEFAULT NULL) RETURNS bigint
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'check_now_wrapper';
+
+CREATE FUNCTION awty.check_now(entity_name text, entity_key anynonarray, job text DEFAULT NULL) RETURNS bigint
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'check_now_wrapper';
+
+COMMENT ON FUNCTION awty.check_now(text, text, text) IS 'Asks about an entity now instead of at its slot; returns the id of the check; the job may be left out where the entity has one check';
+COMMENT ON FUNCTION awty.check_now(text, anynonarray, text) IS 'The same for a key of another type than text';
+
+CREATE FUNCTION awty.hold(entity_name text, entity_key text, job text DEFAULT NULL, note text DEFAULT NULL) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'hold_wrapper';
+
+CREATE FUNCTION awty.hold(entity_name text, entity_key anynonarray, job text DEFAULT NULL, note text DEFAULT NULL) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'hold_wrapper';
+
+COMMENT ON FUNCTION awty.hold(text, text, text, text) IS 'Keeps the pending check of an entity from running until awty.release(), with a note that says why; a run under way ends as it would';
+COMMENT ON FUNCTION awty.hold(text, anynonarray, text, text) IS 'The same for a key of another type than text';
+
 CREATE FUNCTION awty.release(entity_name text, entity_key text, job text DEFAULT NULL) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'release_wrapper';
 
-COMMENT ON FUNCTION awty.release(text, text, text) IS 'Lets a held check run again; the job may be left out where the entity has one check; for members of the job''s role';
+CREATE FUNCTION awty.release(entity_name text, entity_key anynonarray, job text DEFAULT NULL) RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'release_wrapper';
+
+COMMENT ON FUNCTION awty.release(text, text, text) IS 'Lets a held check run again; what fell due meanwhile follows the on_missed of its job; the job may be left out where the entity has one check';
+COMMENT ON FUNCTION awty.release(text, anynonarray, text) IS 'The same for a key of another type than text';
+
+-- A row of awty.dry_run(), whose columns have the names of its arguments.
+CREATE TYPE awty_internal.tried AS (
+    id bigint,
+    job text,
+    entity_name text,
+    entity_key text,
+    slot timestamptz,
+    outcome text,
+    next_check_at timestamptz,
+    sqlstate text,
+    message text
+);
+
+CREATE FUNCTION awty.dry_run(entity_name text, entity_key text, job text, args jsonb DEFAULT NULL) RETURNS SETOF awty_internal.tried
+    LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1 AS 'MODULE_PATHNAME', 'dry_run_wrapper';
+
+CREATE FUNCTION awty.dry_run(entity_name text, entity_key anynonarray, job text, args jsonb DEFAULT NULL) RETURNS SETOF awty_internal.tried
+    LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 1 AS 'MODULE_PATHNAME', 'dry_run_wrapper';
+
+COMMENT ON FUNCTION awty.dry_run(text, text, text, jsonb)
+    IS 'Runs the function of a job for an entity, says what would become of the check, and undoes it all; args are for an entity without a pending check; for the job''s role itself';
+COMMENT ON FUNCTION awty.dry_run(text, anynonarray, text, jsonb) IS 'The same for a key of another type than text';
 
 CREATE FUNCTION awty.adopt() RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'adopt_wrapper';

@@ -3,7 +3,7 @@
 -- USAGE on the schema is granted by the administrator: GRANT USAGE ON SCHEMA awty TO app.
 
 REVOKE ALL ON awty.job, awty.future_job, awty.future_job_history, awty_internal.future_job_history_default,
-    awty_internal.check_stat, awty_internal.in_flight, awty_internal.origin, awty.status FROM PUBLIC;
+    awty_internal.check_stat, awty_internal.hold, awty_internal.in_flight, awty_internal.origin, awty.status FROM PUBLIC;
 REVOKE ALL ON SEQUENCE awty.future_job_id_seq, awty_internal.identity FROM PUBLIC;
 REVOKE ALL ON SCHEMA awty, awty_internal FROM PUBLIC;
 
@@ -39,6 +39,7 @@ ALTER TABLE awty.future_job_history ENABLE ROW LEVEL SECURITY;
 -- Policies, or none, on these, too: pg_read_all_data and pg_write_all_data would otherwise pass by those above.
 ALTER TABLE awty_internal.future_job_history_default ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.check_stat ENABLE ROW LEVEL SECURITY;
+ALTER TABLE awty_internal.hold ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.in_flight ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.origin ENABLE ROW LEVEL SECURITY;
 
@@ -68,13 +69,15 @@ CREATE POLICY own_history ON awty.future_job_history FOR SELECT TO PUBLIC USING 
 
 -- The database's owner may dump it, with pg_dump --enable-row-security.
 GRANT USAGE ON SCHEMA awty, awty_internal TO pg_database_owner;
-GRANT SELECT ON awty_internal.future_job_history_default, awty_internal.check_stat, awty_internal.origin TO pg_database_owner;
+GRANT SELECT ON awty_internal.future_job_history_default, awty_internal.check_stat, awty_internal.hold,
+    awty_internal.origin TO pg_database_owner;
 GRANT SELECT ON SEQUENCE awty.future_job_id_seq TO pg_database_owner;
 CREATE POLICY dumped ON awty.job FOR SELECT TO pg_database_owner USING (true);
 CREATE POLICY dumped ON awty.future_job FOR SELECT TO pg_database_owner USING (true);
 CREATE POLICY dumped ON awty.future_job_history FOR SELECT TO pg_database_owner USING (true);
 CREATE POLICY dumped ON awty_internal.future_job_history_default FOR SELECT TO pg_database_owner USING (true);
 CREATE POLICY dumped ON awty_internal.check_stat FOR SELECT TO pg_database_owner USING (true);
+CREATE POLICY dumped ON awty_internal.hold FOR SELECT TO pg_database_owner USING (true);
 CREATE POLICY dumped ON awty_internal.origin FOR SELECT TO pg_database_owner USING (true);
 
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty TO PUBLIC;

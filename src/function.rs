@@ -9,42 +9,12 @@ use crate::pg::text::Text;
 use crate::pg::{catalog, relations};
 use crate::store::function as store;
 use crate::store::job::Job;
+pub use crate::takes::Takes;
 use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// What a job's function takes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Takes {
-    /// `f(awty.future_job)`.
-    Check,
-    /// `f(awty.future_job[])`.
-    Set,
-    /// `f()`.
-    Nothing,
-}
-
-impl Takes {
-    /// The one argument's type; none if it takes nothing.
-    fn argument(self) -> pg_sys::Oid {
-        match self {
-            Takes::Check => relations::row_type(),
-            Takes::Set => relations::row_array_type(),
-            Takes::Nothing => pg_sys::InvalidOid,
-        }
-    }
-
-    /// As it stands in a function's parentheses.
-    pub fn signature(self) -> &'static str {
-        match self {
-            Takes::Check => "awty.future_job",
-            Takes::Set => "awty.future_job[]",
-            Takes::Nothing => "",
-        }
-    }
-}
 
 /// A function that may be called for a job.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +36,7 @@ pub fn parse(name: &Text) -> Result<(Text, Text)> {
     match parts.as_slice() {
         [schema, function] => Ok((schema.clone(), function.clone())),
         [function] => {
-            let forms = [Takes::Check, Takes::Set, Takes::Nothing].map(Takes::argument);
+            let forms = [Takes::Check, Takes::Set, Takes::Nothing].map(argument);
             let role = catalog::current_role();
             search_path()
                 .into_iter()
@@ -75,6 +45,15 @@ pub fn parse(name: &Text) -> Result<(Text, Text)> {
                 .ok_or_else(|| Error::FunctionMissing { function: quoted(function), set_based: false })
         }
         _ => Err(unreadable()),
+    }
+}
+
+/// The type of the one argument; none where there is none.
+fn argument(takes: Takes) -> pg_sys::Oid {
+    match takes {
+        Takes::Check => relations::row_type(),
+        Takes::Set => relations::row_array_type(),
+        Takes::Nothing => pg_sys::InvalidOid,
     }
 }
 
@@ -221,7 +200,7 @@ fn find(
         Some(true) => &[Takes::Set],
         Some(false) => &[Takes::Check, Takes::Nothing],
     };
-    let mut found = forms.iter().filter_map(|takes| Some((*takes, store::find(schema, name, takes.argument(), role)?)));
+    let mut found = forms.iter().filter_map(|takes| Some((*takes, store::find(schema, name, argument(*takes), role)?)));
     let missing = || Error::FunctionMissing { function: label.to_owned(), set_based: set_based == Some(true) };
     let first = found.next().ok_or_else(missing)?;
     match found.next() {

@@ -7,6 +7,7 @@
 //! - [`shmem`]: what processes tell each other, in shared memory;
 //! - [`launcher`], [`maintainer`], [`worker`]: the processes; [`run`]: one run; [`mod@function`]: what a job calls; [`crash`]: after one;
 //! - [`problem`]: who is told of failures;
+//! - [`launcher`], [`maintainer`], [`worker`]: the processes; [`run`]: one run; [`trying`]: one that is undone; [`mod@function`]: what a job calls, in one of the forms of [`takes`]; [`crash`]: after one;
 //! - [`version`], [`settings`], [`error`], [`failpoint`]: what all of them need.
 //!
 //! All decisions about time are in the crate `awty-core`. DESIGN.md tells how the processes work together.
@@ -32,6 +33,8 @@ mod run;
 mod settings;
 mod shmem;
 mod store;
+mod takes;
+mod trying;
 mod version;
 mod worker;
 

@@ -19,7 +19,7 @@ use crate::pg::{catalog, clock, owner, process, session, sqlstate, timer, vacuum
 use crate::problem::{self, Problems};
 use crate::settings;
 use crate::shmem::{self, Database, State, Trouble};
-use crate::store::{check_stat, extension, future_job, history, origin, partition};
+use crate::store::{check_stat, extension, future_job, history, hold, origin, partition};
 use awty_core::inspections::AUDIT;
 use awty_core::{Outcome, Time};
 use pgrx::{pg_guard, pg_sys};
@@ -166,7 +166,7 @@ fn look_after(database: pg_sys::Oid) {
     for (job, mut problems) in task(database, end_strays).unwrap_or_default() {
         problems.tell(&job);
     }
-    for one in [make_partitions, drop_partitions] {
+    for one in [hold_late, make_partitions, drop_partitions] {
         task(database, one);
     }
     figures::store(database);
@@ -208,6 +208,19 @@ fn end_strays(now: Time) -> Vec<(Text, Problems)> {
         }
     });
     problems
+}
+
+/// Holds the checks that were held during a run which ended at the same time, and forgets holds of checks that are gone.
+fn hold_late(_now: Time) {
+    let here = catalog::database();
+    let mut late = hold::late(STRAYS);
+    // What is being run is not touched: that would undo the run.
+    let mono = clock::mono();
+    shmem::read(|shared| late.retain(|id| shared.running_since(here, *id, mono).is_none()));
+    if !late.is_empty() {
+        hold::apply(future_job::lock_some_of(&late));
+    }
+    hold::remove_orphans(STRAYS);
 }
 
 fn make_partitions(now: Time) {

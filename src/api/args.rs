@@ -4,8 +4,8 @@
 //! anything else happens.
 
 use crate::error::{Error, Result};
-use crate::pg::clock;
 use crate::pg::text::Text;
+use crate::pg::{clock, scalar};
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
 use std::str::FromStr;
@@ -70,6 +70,47 @@ impl Args {
         }
     }
 
+    /// The key of an entity: a text, or the text of a value of another scalar type.
+    pub fn key(&self, index: usize, argument: &'static str) -> Result<Text> {
+        let kind = self.kind(index);
+        if kind == pg_sys::TEXTOID {
+            return self.name(index, argument, MAX_ENTITY_KEY);
+        }
+        scalar::check(kind).map_err(|kind| Error::KeyType { argument, kind })?;
+        let text = scalar::text(self.datum(index).ok_or(Error::Null { argument })?, kind);
+        match text.len() {
+            0 => Err(Error::Empty { argument }),
+            1..=MAX_ENTITY_KEY => Ok(text),
+            _ => Err(Error::TooLong { argument, max: MAX_ENTITY_KEY }),
+        }
+    }
+
+    /// The type of an argument: of the call, or where that is not known, as the function is declared.
+    fn kind(&self, index: usize) -> pg_sys::Oid {
+        let (mut types, mut count) = (std::ptr::null_mut(), 0);
+        // SAFETY: PostgreSQL's own call information. The list that it allocates has as many elements as it says.
+        unsafe {
+            let function = (*self.0).flinfo;
+            let kind = pg_sys::get_fn_expr_argtype(function, index as i32);
+            if kind != pg_sys::InvalidOid {
+                return kind;
+            }
+            pg_sys::get_func_signature((*function).fn_oid, &mut types, &mut count);
+            if index < count as usize { *types.add(index) } else { pg_sys::InvalidOid }
+        }
+    }
+
+    /// The values and types of a call of a function with VARIADIC "any"; `None` for VARIADIC NULL.
+    pub fn variadic(&self) -> Option<Vec<(Option<pg_sys::Datum>, pg_sys::Oid)>> {
+        let (mut values, mut types, mut nulls) = (std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut());
+        // SAFETY: the function takes nothing else. PostgreSQL allocates three arrays of as many elements as it says.
+        unsafe {
+            let count = pg_sys::extract_variadic_args(self.0, 0, true, &mut values, &mut types, &mut nulls);
+            let count = usize::try_from(count).ok()?;
+            Some((0..count).map(|n| ((!*nulls.add(n)).then(|| *values.add(n)), *types.add(n))).collect())
+        }
+    }
+
     /// The name of a role that must exist.
     pub fn role(&self, index: usize, argument: &'static str) -> Result<pg_sys::Oid> {
         self.optional_role(index)?.ok_or(Error::Null { argument })
@@ -117,7 +158,7 @@ impl Args {
 }
 
 /// The size in bytes of a text, a jsonb or an array, without its header; looked up without fetching what is toasted.
-fn size(datum: pg_sys::Datum) -> usize {
+pub fn size(datum: pg_sys::Datum) -> usize {
     // SAFETY: such values are varlenas, toasted or not.
     unsafe { pg_sys::toast_raw_datum_size(datum) }.saturating_sub(pg_sys::VARHDRSZ)
 }

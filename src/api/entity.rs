@@ -3,7 +3,7 @@
 //! Invariant: a check of a job that is none of the caller's business does not exist.
 //! Does not: lock anything.
 
-use super::args::{Args, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB};
+use super::args::{Args, MAX_ENTITY_NAME, MAX_JOB};
 use super::rights;
 use crate::error::{Error, Label, Result};
 use crate::pg::text::Text;
@@ -19,10 +19,7 @@ pub struct Entity {
 impl Entity {
     /// The first two arguments.
     pub fn of(args: &Args) -> Result<Self> {
-        Ok(Self {
-            name: args.name(0, "entity_name", MAX_ENTITY_NAME)?,
-            key: args.name(1, "entity_key", MAX_ENTITY_KEY)?,
-        })
+        Ok(Self { name: args.name(0, "entity_name", MAX_ENTITY_NAME)?, key: args.key(1, "entity_key")? })
     }
 
     /// For an error.
@@ -39,14 +36,13 @@ impl Entity {
             .collect()
     }
 
-    /// The job of the one check of this entity whose job's role the caller is a member of: the third argument says of which job, and may
-    /// be left out where there is one only.
-    pub fn own_job(&self, args: &Args, function: &'static str) -> Result<Job> {
+    /// The job of the one check of this entity whose job the caller may schedule: the third argument says of which job, and may be left
+    /// out where there is one only.
+    pub fn one_job(&self, args: &Args, function: &'static str) -> Result<Job> {
         if let Some(name) = args.optional_name(2, "job", MAX_JOB)? {
-            let job = rights::job(&name)?;
-            return if rights::owns(&job) { Ok(job) } else { Err(self.missing(Some(&name))) };
+            return rights::schedulable_job(&name);
         }
-        let mut jobs = self.jobs(rights::owns);
+        let mut jobs = self.jobs(rights::may_schedule);
         match jobs.len() {
             0 => Err(self.missing(None)),
             1 => Ok(jobs.remove(0)),

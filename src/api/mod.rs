@@ -3,11 +3,14 @@
 //! Invariant: nothing is written before everything is checked; every refusal is a `crate::error::Error`.
 //! Does not: hold SQL, or take a role from an argument where the caller's own is meant.
 
-mod args;
+pub mod args;
 mod cancel;
-mod entity;
+pub mod entity;
 mod figures;
+mod key;
+mod many;
 mod operate;
+mod pending;
 mod register;
 pub mod rights;
 mod schedule;

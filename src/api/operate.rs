@@ -1,13 +1,12 @@
-//! What an operator does with jobs, held checks and restored databases: `awty.pause()`, `awty.resume()`, `awty.allow()`,
-//! `awty.disallow()`, `awty.release()` and `awty.adopt()`.
+//! What an operator does with jobs and restored databases: `awty.pause()`, `awty.resume()`, `awty.allow()`, `awty.disallow()` and
+//! `awty.adopt()`.
 
 use super::args::{Args, MAX_JOB, MAX_NOTE};
-use super::entity::Entity;
 use super::rights;
 use crate::error::{Error, Result};
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
-use crate::store::{check_stat, future_job, job, origin};
+use crate::store::{job, origin};
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -30,11 +29,6 @@ fn allow(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorRepor
 #[pg_extern(sql = false)]
 fn disallow(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
     Ok(disallow_role(&Args::new(fcinfo))?)
-}
-
-#[pg_extern(sql = false)]
-fn release(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
-    Ok(release_check(&Args::new(fcinfo))?)
 }
 
 #[pg_extern(sql = false)]
@@ -66,20 +60,6 @@ fn disallow_role(args: &Args) -> Result<()> {
     rights::gate("awty.disallow()")?;
     let job = rights::own_job(&args.name(0, "job", MAX_JOB)?)?;
     job::set_right(&job.name, args.role(1, "role")?, None);
-    Ok(())
-}
-
-/// Lets a held check run again. To one who is no member of its job's role it does not exist.
-fn release_check(args: &Args) -> Result<()> {
-    rights::gate("awty.release()")?;
-    let entity = Entity::of(args)?;
-    let job = entity.own_job(args, "awty.release")?;
-    let id = future_job::lock_of(entity.name.datum(), entity.key.datum(), &job.name)
-        .ok_or_else(|| entity.missing(Some(&job.name)))?;
-    let slot =
-        future_job::release(id).ok_or_else(|| Error::NotHeld { entity: entity.label(), job: job.name.to_string() })?;
-    check_stat::absolve(id);
-    wakeup::at_commit(job.role, clock::to_timestamp(slot));
     Ok(())
 }
 

@@ -3,14 +3,16 @@
 //! Invariant: the caller is the role whose rights the call runs with (`GetUserId()`), so that a SECURITY DEFINER function
 //! schedules as its owner. Names of jobs are only suggested to those who may know of them.
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::pg::catalog;
 use crate::pg::relations::{self, Purpose};
 use crate::pg::text::Text;
-use crate::shmem;
+use crate::shmem::{self, State};
 use crate::store::job::{self, Job};
+use crate::store::{extension, origin};
 use awty_core::nearest;
 use pgrx::pg_sys;
+use std::cell::Cell;
 
 /// Refuses where nothing may be written, and where nothing would ever run; and keeps DROP EXTENSION out of what follows.
 pub fn gate(function: &'static str) -> Result<()> {
@@ -93,4 +95,31 @@ pub fn schedulable_job(name: &Text) -> Result<Job> {
         return Ok(job);
     }
     Err(Error::NotAllowed { job: job.name.to_string(), role: catalog::role_label(catalog::current_role()) })
+}
+
+thread_local! {
+    /// What this session last found: at which count of adoptions, and whether the database was held.
+    static HELD: Cell<Option<(u64, bool)>> = const { Cell::new(None) };
+}
+
+/// Warns in a restored or cloned database that nothing will run before it is adopted, and where the library does not work with the SQL.
+pub fn warn_if_nothing_runs() {
+    let here = catalog::database();
+    let (adoptions, state) = shmem::read(|shared| (shared.adoptions, shared.database(here).map(|line| line.state)));
+    if let Some(State::Unserved(_)) = state
+        && let Some(unserved) = extension::unserved()
+    {
+        Error::Unserved { installed: extension::installed(), unserved }.warn();
+    }
+    let held = match HELD.get() {
+        Some((then, held)) if then == adoptions => held,
+        _ => {
+            let held = origin::is_foreign();
+            HELD.set(Some((adoptions, held)));
+            held
+        }
+    };
+    if held && !crate::settings::auto_adopt() {
+        error::log::database_held(&catalog::database_name());
+    }
 }

@@ -5,17 +5,21 @@ use super::entity::Entity;
 use super::rights;
 use crate::error::{self, Error, Result};
 use crate::function;
+use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
-use crate::shmem::{self, State, wakeup};
+use crate::shmem::wakeup;
 use crate::store::future_job::{self, NewCheck};
+use crate::store::history;
 use crate::store::job::Job;
-use crate::store::{extension, history, origin};
+use awty_core::limits::Shown;
 use awty_core::policy;
 use awty_core::{Conflict, OnConflict, Outcome, Time};
+use chrono::TimeDelta;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use std::cell::Cell;
+use std::cell::RefCell;
+use std::collections::HashSet;
 
 /// How often a check may be taken from under a call before the call gives up.
 const ROUNDS: u32 = 100;
@@ -43,7 +47,7 @@ fn schedule_check(args: &Args) -> Result<i64> {
     rights::gate("awty.schedule()")?;
     let entity = Entity::of(args)?;
     let name = args.name(2, "job", MAX_JOB)?;
-    let time = due_time(args)?;
+    let (time, after) = due_time(args)?;
     let job_args = args.jsonb(5)?;
     let on_conflict: OnConflict = args
         .choice(6, "on_conflict", "replace, keep, earliest, latest, error")?
@@ -67,46 +71,64 @@ fn schedule_check(args: &Args) -> Result<i64> {
     };
     let id = write(&check, &job, slot, now, on_conflict, &entity)?;
     wakeup::at_commit(job.role, clock::to_timestamp(slot));
-    warn_if_nothing_runs();
+    rights::warn_if_nothing_runs();
+    if after.is_some_and(|after| policy::is_surprising(after, slot, now)) {
+        say_slot(&job, slot);
+    }
     Ok(id)
 }
 
-/// The time that the caller asks for, by `at` or `after`.
-fn due_time(args: &Args) -> Result<Time> {
+/// Says when a check comes, once a session for each job: a trigger may schedule thousands.
+pub fn say_slot(job: &Job, slot: Time) {
+    thread_local! {
+        static SAID: RefCell<HashSet<Text>> = RefCell::default();
+    }
+    if SAID.with_borrow_mut(|said| said.insert(job.name.clone())) {
+        let (slot, width) = (slot.format("%Y-%m-%d %H:%M:%S%:z"), Shown(job.options.limits.width.delta()));
+        error::log::notice(format!("job \"{}\" runs at {slot}, because its slot is {width}", job.name));
+    }
+}
+
+/// The time that the caller asks for, by `at` or `after`; and how long from now, by `after`.
+fn due_time(args: &Args) -> Result<(Time, Option<TimeDelta>)> {
     let at = args.time(3, "at")?;
     let after = args.datum(4);
     match (at, after) {
-        (Some(at), None) => Ok(at),
-        (None, Some(after)) => {
-            // What would overflow below is out of any range.
-            let duration = args.duration(4, "after").ok().flatten();
-            if duration.is_none_or(|duration| duration.num_days().abs() > MAX_DAYS) {
-                return Err(Error::OutOfRange { argument: "after" });
-            }
-            // SAFETY: a plain function of PostgreSQL on a timestamptz and an interval; it minds months and time zones.
-            let (start, then): (i64, TimestampWithTimeZone) = unsafe {
-                let start = pg_sys::GetCurrentTransactionStartTimestamp();
-                let then = pgrx::direct_function_call(
-                    pg_sys::timestamptz_pl_interval,
-                    &[Some(pg_sys::Datum::from(start)), Some(after)],
-                );
-                (start, then.ok_or(Error::OutOfRange { argument: "after" })?)
-            };
-            let then: i64 = then.into();
-            if then < start {
-                return Err(Error::Negative { argument: "after" });
-            }
-            clock::from_timestamp(then).ok_or(Error::OutOfRange { argument: "after" })
-        }
+        (Some(at), None) => Ok((at, None)),
+        (None, Some(after)) => due_after(args, after).map(|(time, after)| (time, Some(after))),
         (both, _) => Err(Error::AtOrAfter { both: both.is_some() }),
     }
+}
+
+/// The time that is so long after the start of the transaction, and how long that is. `after` is the fifth argument.
+pub fn due_after(args: &Args, after: pg_sys::Datum) -> Result<(Time, TimeDelta)> {
+    // What would overflow below is out of any range.
+    let duration = args.duration(4, "after").ok().flatten();
+    if duration.is_none_or(|duration| duration.num_days().abs() > MAX_DAYS) {
+        return Err(Error::OutOfRange { argument: "after" });
+    }
+    // SAFETY: a plain function of PostgreSQL on a timestamptz and an interval; it minds months and time zones.
+    let (start, then): (i64, TimestampWithTimeZone) = unsafe {
+        let start = pg_sys::GetCurrentTransactionStartTimestamp();
+        let then = pgrx::direct_function_call(
+            pg_sys::timestamptz_pl_interval,
+            &[Some(pg_sys::Datum::from(start)), Some(after)],
+        );
+        (start, then.ok_or(Error::OutOfRange { argument: "after" })?)
+    };
+    let then: i64 = then.into();
+    if then < start {
+        return Err(Error::Negative { argument: "after" });
+    }
+    let time = clock::from_timestamp(then).ok_or(Error::OutOfRange { argument: "after" })?;
+    Ok((time, TimeDelta::microseconds(then - start)))
 }
 
 /// Writes the check, dealing with the one that may be pending already as `on_conflict` says.
 fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConflict, entity: &Entity) -> Result<i64> {
     for _ in 0..ROUNDS {
         if let Some(id) = future_job::insert(check, slot) {
-            wakeup::count_written();
+            wakeup::count_written(1);
             return Ok(id);
         }
         // Gone by now, or changed: look again.
@@ -127,31 +149,4 @@ fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConf
         }
     }
     Err(Error::Contended { job: job.name.to_string(), entity: entity.label() })
-}
-
-thread_local! {
-    /// What this session last found: at which count of adoptions, and whether the database was held.
-    static HELD: Cell<Option<(u64, bool)>> = const { Cell::new(None) };
-}
-
-/// Warns in a restored or cloned database that nothing will run before it is adopted, and where the library does not work with the SQL.
-fn warn_if_nothing_runs() {
-    let here = catalog::database();
-    let (adoptions, state) = shmem::read(|shared| (shared.adoptions, shared.database(here).map(|line| line.state)));
-    if let Some(State::Unserved(_)) = state
-        && let Some(unserved) = extension::unserved()
-    {
-        Error::Unserved { installed: extension::installed(), unserved }.warn();
-    }
-    let held = match HELD.get() {
-        Some((then, held)) if then == adoptions => held,
-        _ => {
-            let held = origin::is_foreign();
-            HELD.set(Some((adoptions, held)));
-            held
-        }
-    };
-    if held && !crate::settings::auto_adopt() {
-        error::log::database_held(&catalog::database_name());
-    }
 }

@@ -4,9 +4,9 @@
 //! are sentences; a hint that is a statement can be pasted.
 //! Does not: decide when to refuse.
 
-use crate::function::Takes;
 use crate::pg::catch::Failure;
 use crate::pg::sqlstate;
+use crate::takes::Takes;
 use awty_core::Time;
 use awty_core::versions::Unserved;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
@@ -68,6 +68,23 @@ pub enum Error {
     TooLong {
         argument: &'static str,
         max: usize,
+    },
+    /// An array or a row where a key is wanted.
+    KeyType {
+        argument: &'static str,
+        kind: String,
+    },
+    /// An array of more than one dimension, or of another length than the keys.
+    ArrayShape {
+        argument: &'static str,
+    },
+    /// More keys than one call takes.
+    TooManyKeys {
+        max: usize,
+    },
+    /// The same key twice in one call.
+    KeyTwice {
+        key: String,
     },
     /// The arguments are larger than a pending check should be.
     ArgsTooLarge {
@@ -207,6 +224,11 @@ pub enum Error {
         owner: String,
         role: String,
     },
+    /// Only the job's role itself can try the job.
+    OtherRole {
+        job: String,
+        role: String,
+    },
     /// The role has as many jobs as a role may have.
     TooManyJobs {
         role: String,
@@ -256,6 +278,16 @@ pub enum Error {
         entity: Label,
         jobs: Vec<String>,
         function: &'static str,
+    },
+    /// The check is being run.
+    Running {
+        id: i64,
+        since: Time,
+    },
+    /// The check stands still until somebody releases it.
+    Held {
+        entity: Label,
+        job: String,
     },
     /// There is nothing to release.
     NotHeld {
@@ -314,6 +346,12 @@ impl Error {
         self.report().report(PgLogLevel::ERROR);
         unreachable!("an ERROR does not return")
     }
+}
+
+/// Passes on that somebody has cancelled the client's statement.
+pub fn cancelled(message: String) -> ! {
+    ErrorReport::new(Code::ERRCODE_QUERY_CANCELED, message, "awty").report(PgLogLevel::ERROR);
+    unreachable!("an ERROR does not return")
 }
 
 impl From<Error> for Failure {

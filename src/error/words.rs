@@ -4,7 +4,7 @@
 //! Does not: decide when to refuse.
 
 use super::Error;
-use crate::function::Takes;
+use crate::takes::Takes;
 use crate::version;
 use awty_core::versions::Unserved;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
@@ -101,6 +101,31 @@ impl Error {
                 Code::ERRCODE_NAME_TOO_LONG,
                 format!("argument \"{argument}\" must not be longer than {max} bytes"),
                 format!("Use a shorter \"{argument}\"."),
+            ),
+            Error::KeyType { argument, kind } => say(
+                Code::ERRCODE_DATATYPE_MISMATCH,
+                format!("argument \"{argument}\" must not be of type {kind}"),
+                "awty.key(a, b) makes one key of several columns.",
+            ),
+            Error::ArrayShape { argument: "entity_keys" } => say(
+                Code::ERRCODE_ARRAY_ELEMENT_ERROR,
+                "argument \"entity_keys\" must have one dimension",
+                "Use array_agg(), which makes an array of rows.",
+            ),
+            Error::ArrayShape { argument } => say(
+                Code::ERRCODE_ARRAY_ELEMENT_ERROR,
+                format!("argument \"{argument}\" must have one element for each key"),
+                "Use array_agg() over the same rows for each argument.",
+            ),
+            Error::TooManyKeys { max } => say(
+                Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                format!("argument \"entity_keys\" must not have more than {max} elements"),
+                "Call it for some of the keys at a time.",
+            ),
+            Error::KeyTwice { key } => say(
+                Code::ERRCODE_CARDINALITY_VIOLATION,
+                format!("key \"{key}\" is given twice"),
+                "Give each key once; an entity has one check of each job.",
             ),
             Error::ArgsTooLarge { max } => say(
                 Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
@@ -281,6 +306,12 @@ impl Error {
                 "It would run with the rights of role \"{role}\", which runs functions of its own, of roles that it is a \
                  member of, of superusers and of who registered the job."
             )),
+            Error::OtherRole { job, role } => say(
+                Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("job \"{job}\" can be tried by role \"{role}\" only"),
+                format!("Connect as {}; SET ROLE is not enough.", ident(role)),
+            )
+            .detail("It runs with that role's rights, and its function could switch back to the role of the session."),
             Error::TooManyJobs { role, max } => say(
                 Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
                 format!("role \"{role}\" cannot have more than {max} jobs"),
@@ -344,6 +375,16 @@ impl Error {
                 ),
             )
             .detail(format!("The jobs are {}.", jobs.iter().map(|job| ident(job)).collect::<Vec<_>>().join(", "))),
+            Error::Running { id, since } => say(
+                Code::ERRCODE_OBJECT_IN_USE,
+                format!("check {id} is running since {}", since.format("%Y-%m-%d %H:%M:%S%.3f%:z")),
+                "Try again when the run is over.",
+            ),
+            Error::Held { entity, job } => say(
+                Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("the check of job \"{job}\" for {entity} is held"),
+                format!("SELECT awty.release({}, {}, {});", quote(&entity.name), quote(&entity.key), quote(job)),
+            ),
             Error::NotHeld { entity, job } => say(
                 Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("the check of job \"{job}\" for {entity} is not held"),

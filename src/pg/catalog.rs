@@ -56,6 +56,12 @@ pub fn current_role() -> pg_sys::Oid {
     unsafe { pg_sys::GetUserId() }
 }
 
+/// Is this role all that the session is: the role that it connected as, and whose rights the code that runs now has?
+pub fn is_alone(role: pg_sys::Oid) -> bool {
+    // SAFETY: getters.
+    unsafe { pg_sys::GetUserId() == role && pg_sys::GetOuterUserId() == role && pg_sys::GetSessionUserId() == role }
+}
+
 /// The name of a role, or `None` when it is gone.
 pub fn role_name(role: pg_sys::Oid) -> Option<String> {
     // SAFETY: a catalog lookup in a transaction; the string is copied.

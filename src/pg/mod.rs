@@ -3,6 +3,7 @@
 //! Invariant: nothing here knows a job, a check or a rule of awty's.
 //! Does not: hold SQL (see `store`), or decide anything.
 
+pub mod array;
 pub mod catalog;
 pub mod catch;
 pub mod clock;
@@ -10,9 +11,11 @@ pub mod owner;
 pub mod process;
 pub mod relations;
 pub mod report;
+pub mod scalar;
 pub mod session;
 pub mod session_locks;
 pub mod sqlstate;
+pub mod subtransaction;
 pub mod text;
 pub mod timer;
 pub mod transaction;

@@ -4,7 +4,12 @@
 //! what cannot be shown is replaced there.
 //! Does not: compare by locale.
 
-use pgrx::{FromDatum, pg_sys};
+use pgrx::callconv::{BoxRet, FcInfo};
+use pgrx::datum::Datum;
+use pgrx::pgrx_sql_entity_graph::metadata::{
+    ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
+};
+use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::fmt::{self, Write};
 
 /// A text value, copied out of the server's memory.
@@ -69,6 +74,32 @@ impl FromDatum for Text {
             Some(Self(pgrx::varlena_to_byte_slice(varlena).to_vec()))
         }
     }
+}
+
+impl IntoDatum for Text {
+    fn into_datum(self) -> Option<pg_sys::Datum> {
+        Some(self.datum())
+    }
+
+    fn type_oid() -> pg_sys::Oid {
+        pg_sys::TEXTOID
+    }
+}
+
+// SAFETY: the value is a text in the caller's memory context.
+unsafe impl BoxRet for Text {
+    unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> Datum<'fcx> {
+        // SAFETY: as above.
+        unsafe { fcinfo.return_raw_datum(self.datum()) }
+    }
+}
+
+// SAFETY: its SQL type is text.
+unsafe impl SqlTranslatable for Text {
+    const TYPE_IDENT: &'static str = String::TYPE_IDENT;
+    const TYPE_ORIGIN: TypeOrigin = String::TYPE_ORIGIN;
+    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = String::ARGUMENT_SQL;
+    const RETURN_SQL: Result<ReturnsRef, ReturnsError> = String::RETURN_SQL;
 }
 
 /// Does the connected database hold UTF-8?

@@ -8,6 +8,7 @@ use super::unbound;
 use awty_core::watchdog::GRACE;
 use pgrx::pg_sys;
 use std::ffi::c_int;
+use std::sync::Once;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -29,6 +30,29 @@ pub fn arm(timeout: Duration) {
     unsafe {
         unbound::enable_timeout_after(CANCEL.load(Ordering::Relaxed), ms(timeout));
         unbound::enable_timeout_after(TERMINATE.load(Ordering::Relaxed), ms(timeout + GRACE));
+    }
+}
+
+/// Starts the time of a run in a client's session, which is cancelled and never terminated.
+pub fn arm_cancel(timeout: Duration) {
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(|| CANCEL.store(unbound::register_timeout(cancel), Ordering::Relaxed));
+    STRIKES.store(0, Ordering::Relaxed);
+    let ms = c_int::try_from(timeout.as_millis().max(1)).unwrap_or(c_int::MAX);
+    // SAFETY: just registered.
+    unsafe { unbound::enable_timeout_after(CANCEL.load(Ordering::Relaxed), ms) };
+}
+
+/// Stops it, and forgets its own cancellation if that came too late. Says whether the timer struck.
+pub fn disarm_cancel() -> bool {
+    // SAFETY: registered by `arm_cancel`. QueryCancelPending is this process's own flag.
+    unsafe {
+        unbound::disable_timeout(CANCEL.load(Ordering::Relaxed));
+        let struck = STRIKES.swap(0, Ordering::Relaxed) > 0;
+        if struck {
+            (&raw mut pg_sys::QueryCancelPending).write_volatile(0);
+        }
+        struck
     }
 }
 

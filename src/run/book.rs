@@ -51,7 +51,9 @@ pub fn answers(
             Locked::Same => {}
             // The run has replaced or cancelled its own check, and has thereby answered.
             Locked::Own => {
-                account.ran(&timing.of(&row), Fate::End(Outcome::Done));
+                let run = timing.of(&row);
+                account.ran(&run, Fate::End(Outcome::Done));
+                history::end_own(row, job, &run);
                 continue;
             }
             Locked::Other => return Err(Conflict),

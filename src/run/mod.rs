@@ -6,25 +6,24 @@
 
 pub mod account;
 pub mod book;
-mod call;
+pub mod call;
 
 use self::account::Account;
 use self::book::{Conflict, Timing};
-use self::call::call;
-use crate::error::{self, Error};
+use self::call::{Place, ask};
+use crate::error;
 use crate::failpoint::failpoint;
-use crate::function::{self, Function, Takes};
+use crate::function;
 use crate::pg::catch::Failure;
 use crate::pg::transaction::{Verdict, transaction};
-use crate::pg::{clock, relations, session, session_locks, sqlstate, timer};
+use crate::pg::{clock, session, session_locks, sqlstate, timer};
 use crate::shmem::{self, Run};
-use crate::store::check_row::{self, Row, Table};
+use crate::store::check_row::{Row, Table};
 use crate::store::job::{self, Job};
 use crate::store::record::Candidate;
 use awty_core::{Answer, Mono, Time};
 use chrono::TimeDelta;
-use pgrx::datum::TimestampWithTimeZone;
-use pgrx::{FromDatum, pg_sys};
+use pgrx::pg_sys;
 use std::cell::{Cell, RefCell};
 
 /// What became of the checks that were taken on.
@@ -103,8 +102,7 @@ impl RunContext<'_> {
             Ok(TxnEnd::Failed(mut failure)) | Err(mut failure) => {
                 let timed_out = struck > 0 && failure.sqlstate == sqlstate::QUERY_CANCELED;
                 if timed_out {
-                    let timeout = self.job.options.limits.timeout.as_seconds_f64();
-                    failure.message = format!("run took longer than its timeout of {timeout} s");
+                    failure.message = over_time(self.job.options.limits.timeout);
                 }
                 self.book_failure(&candidates[0], &failure, timed_out, began, started_at)
             }
@@ -166,29 +164,8 @@ impl RunContext<'_> {
         let function = function::of_job(job)?;
         self.note_start(began);
         timer::arm(job.options.limits.timeout.to_std().unwrap_or_default());
-        match function.takes {
-            Takes::Set => self.call_set(function, rows),
-            Takes::Check => rows.iter().map(|row| call_one(function, Some(row.datum))).collect(),
-            Takes::Nothing => rows.iter().map(|_| call_one(function, None)).collect(),
-        }
-    }
-
-    fn call_set(&self, function: Function, rows: &[Row]) -> Result<Vec<Answer>, Failure> {
-        let argument = check_row::array(rows, relations::row_type());
-        // SAFETY: the function was just found to take an array of checks and to return one of timestamptz, or void.
-        let (datum, null) = unsafe { call(function.oid, Some(argument)) }?;
-        if !function.answers {
-            return Ok(vec![Answer::Done; rows.len()]);
-        }
-        // SAFETY: as above.
-        let times = unsafe { pgrx::Array::<TimestampWithTimeZone>::from_datum(datum, null) };
-        let answers: Vec<Answer> =
-            times.iter().flat_map(pgrx::Array::iter).map(|time| check_row::answer(time.map(i64::from))).collect();
-        if answers.len() != rows.len() {
-            let (job, checks) = (self.job.name.to_string(), rows.len());
-            return Err(Error::AnswerCount { job, checks, answers: answers.len() }.into());
-        }
-        Ok(answers)
+        let rows: Vec<pg_sys::Datum> = rows.iter().map(|row| row.datum).collect();
+        ask(job, function, &rows, Place::Worker)
     }
 
     /// Books a failure in a transaction of its own, if the check is still the one that failed.
@@ -259,9 +236,7 @@ impl RunContext<'_> {
     }
 }
 
-/// Calls a function that is not set-based.
-fn call_one(function: Function, argument: Option<pg_sys::Datum>) -> Result<Answer, Failure> {
-    // SAFETY: the function was just found to take a check or nothing, and to return a timestamptz or void.
-    let (datum, null) = unsafe { call(function.oid, argument) }?;
-    Ok(check_row::answer((function.answers && !null).then(|| datum.value() as i64)))
+/// What is said of a run that was cancelled for its time.
+pub fn over_time(timeout: TimeDelta) -> String {
+    format!("run took longer than its timeout of {} s", timeout.as_seconds_f64())
 }

@@ -37,6 +37,12 @@ impl SharedState {
         granted
     }
 
+    /// Since when a check is being run, if it is.
+    pub fn running_since(&self, database: pg_sys::Oid, id: i64, now: Mono) -> Option<Mono> {
+        let entry = self.workers[..self.used].iter().find(|entry| entry.has_claimed(database, id))?;
+        Some(entry.run.map_or(now, |run| run.began))
+    }
+
     /// Prefetches those of the checks that no other worker has prefetched, besides what this one had prefetched before.
     pub fn prefetch(&mut self, worker: usize, wanted: &[i64], now: Mono) -> Vec<i64> {
         let database = self.workers[worker].database;

@@ -37,9 +37,9 @@ pub fn at_commit(role: pg_sys::Oid, due: Timestamp) {
     });
 }
 
-/// A check has been written.
-pub fn count_written() {
-    note(|pending| pending.written += 1);
+/// Checks have been written.
+pub fn count_written(checks: u64) {
+    note(|pending| pending.written += checks);
 }
 
 /// Checks have been ended.

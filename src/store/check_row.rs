@@ -226,9 +226,9 @@ fn say_invalid(id: i64) {
     }
 }
 
-/// A list of rows as the array that a set-based job takes.
-pub fn array<'a>(rows: impl IntoIterator<Item = &'a Row>, element: pg_sys::Oid) -> pg_sys::Datum {
-    let mut datums: Vec<pg_sys::Datum> = rows.into_iter().map(|row| row.datum).collect();
+/// A list of rows, as job functions take them, as the array that a set-based job takes.
+pub fn array(rows: impl IntoIterator<Item = pg_sys::Datum>, element: pg_sys::Oid) -> pg_sys::Datum {
+    let mut datums: Vec<pg_sys::Datum> = rows.into_iter().collect();
     // SAFETY: as many composite datums of that type; rows are passed by reference, of any length, aligned to 8 bytes.
     unsafe {
         pg_sys::Datum::from(pg_sys::construct_array(

@@ -7,7 +7,7 @@ use crate::error::{Error, Label};
 use crate::pg::clock::Timestamp;
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
-use awty_core::Time;
+use awty_core::{Check, Time};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 
@@ -21,10 +21,31 @@ pub struct NewCheck {
     pub scheduled_at: Time,
 }
 
-/// A pending check that stands in the way of a new one.
+/// A pending check.
 pub struct Pending {
     pub id: i64,
     pub slot: Time,
+    pub held: bool,
+    check_count: i32,
+    attempt: i32,
+}
+
+impl Pending {
+    /// What the guards look at.
+    pub fn check(&self) -> Check {
+        let Pending { slot, check_count, attempt, .. } = *self;
+        Check { slot, check_count: check_count.unsigned_abs(), attempt: attempt.unsigned_abs() }
+    }
+
+    fn read(rows: &Rows) -> Option<Self> {
+        Some(Self {
+            id: rows.first(1)?,
+            slot: super::from_timestamptz(rows.first(2)?),
+            held: rows.first(3)?,
+            check_count: rows.first(4)?,
+            attempt: rows.first(5)?,
+        })
+    }
 }
 
 statement!(
@@ -40,8 +61,15 @@ statement!(
 statement!(
     lock_one,
     [TEXTOID, TEXTOID, TEXTOID],
-    c"SELECT id, next_check_at FROM awty.future_job
+    c"SELECT id, next_check_at, held, check_count, attempt FROM awty.future_job
       WHERE entity_name = $1 AND entity_key = $2 AND job = $3 FOR UPDATE"
+);
+
+statement!(
+    select_one,
+    [TEXTOID, TEXTOID, TEXTOID],
+    c"SELECT id, next_check_at, held, check_count, attempt FROM awty.future_job
+      WHERE entity_name = $1 AND entity_key = $2 AND job = $3"
 );
 
 statement!(
@@ -69,11 +97,7 @@ statement!(
     c"SELECT id FROM awty.future_job WHERE id = ANY ($1) ORDER BY id FOR UPDATE SKIP LOCKED"
 );
 
-statement!(
-    release_one,
-    [INT8OID],
-    c"UPDATE awty.future_job SET held = false WHERE id = $1 AND held RETURNING next_check_at"
-);
+statement!(set_held_of, [INT8OID, BOOLOID], c"UPDATE awty.future_job SET held = $2 WHERE id = $1");
 
 statement!(
     select_due,
@@ -155,7 +179,8 @@ statement!(
         TIMESTAMPTZOID
     ],
     c"WITH moved AS (
-          UPDATE awty.future_job SET next_check_at = $2, check_count = check_count + $3, attempt = $4
+          UPDATE awty.future_job SET next_check_at = $2, check_count = check_count + $3, attempt = $4,
+              held = EXISTS (SELECT FROM awty_internal.hold AS h WHERE h.check_id = $1)
           WHERE id = $1 RETURNING id
       )
       INSERT INTO awty_internal.check_stat AS t
@@ -194,12 +219,18 @@ pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
 /// Locks the check that is pending for this job and entity, against other clients and against the end of a run.
 pub fn lock(check: &NewCheck) -> Option<Pending> {
     as_owner(|| {
-        lock_one(|s| {
-            s.query(&[Some(check.entity_name), Some(check.entity_key), Some(check.job)], |rows| {
-                Some(Pending { id: rows.first(1)?, slot: super::from_timestamptz(rows.first(2)?) })
-            })
-        })
+        lock_one(|s| s.query(&[Some(check.entity_name), Some(check.entity_key), Some(check.job)], Pending::read))
     })
+}
+
+/// The same for an entity and a job.
+pub fn lock_check(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<Pending> {
+    as_owner(|| lock_one(|s| s.query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)))
+}
+
+/// Looks at it without locking it, so that a run under way is not undone.
+pub fn peek(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<Pending> {
+    as_owner(|| select_one(|s| s.query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)))
 }
 
 /// The jobs of which a check is pending for an entity, in order. Locks nothing: some may be none of the caller's business.
@@ -223,9 +254,19 @@ pub fn lock_job(job: &Text) -> Vec<i64> {
     as_owner(|| lock_of_job(|s| s.query(&[Some(job.datum())], ids)))
 }
 
-/// Lets a held check run again; returns its slot, or `None` if it is not held.
-pub fn release(id: i64) -> Option<Time> {
-    as_owner(|| release_one(|s| s.query(&[arg(id)], |rows| rows.first(1).map(super::from_timestamptz))))
+/// Holds a check, whose row the caller has locked.
+pub fn set_held(id: i64) {
+    as_owner(|| set_held_of(|s| s.execute(&[arg(id), arg(true)])));
+}
+
+/// Lets a held check run again, whose row the caller has locked.
+pub fn release(id: i64) {
+    as_owner(|| set_held_of(|s| s.execute(&[arg(id), arg(false)])));
+}
+
+/// Is this check pending, as far as this transaction knows?
+pub fn is_pending(id: i64) -> bool {
+    as_owner(|| select_by_id(|s| s.query(&[arg(vec![id])], |rows| rows.len()))) > 0
 }
 
 /// The checks of a job after the cursor that are due by then, in order.
@@ -314,6 +355,11 @@ pub fn lock_orphans(limit: i64) -> Vec<i64> {
         let found = select_orphans(|s| s.query(&[arg(limit)], ids));
         lock_some(|s| s.query(&[arg(found)], ids))
     })
+}
+
+/// Those of the checks that nobody else has locked, locked.
+pub fn lock_some_of(checks: &[i64]) -> Vec<i64> {
+    as_owner(|| lock_some(|s| s.query(&[arg(checks.to_vec())], ids)))
 }
 
 /// Some of the checks that are due for jobs whose role has been dropped, locked.

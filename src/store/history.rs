@@ -65,6 +65,31 @@ statement!(
         AND CASE j.keep_history WHEN 'none' THEN false WHEN 'ran' THEN u.runs > 0 WHEN 'problems' THEN $6 ELSE true END"
 );
 
+// A run has ended its own check, and was archived as if nobody had run it.
+statement!(
+    answer_own,
+    [INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, TEXTOID],
+    c"UPDATE awty.future_job_history SET outcome = $6, started_at = $2, finished_at = greatest($2, $3), run_time = run_time + $4,
+          lateness = $5, check_count = check_count + 1, attempts = attempts + 1
+      WHERE id = $1"
+);
+
+/// Archives a check that its own run has cancelled or replaced as done, with the times of that run.
+pub fn end_own(row: Row, job: &Job, run: &RunRecord) {
+    let args = [
+        arg(row.id),
+        time(run.started_at),
+        time(run.finished_at),
+        interval(run.run_time),
+        interval(run.lateness()),
+        Some(Text::from(Outcome::Done.as_str()).datum()),
+    ];
+    if as_owner(|| answer_own(|s| s.execute(&args))) == 0 && !future_job::is_pending(row.id) {
+        // What has never run before was not kept.
+        archive(&[(row, Outcome::Done)], job, run);
+    }
+}
+
 /// Ends a check, whose row the caller has locked, after a run of it.
 pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
     let args = [
@@ -93,7 +118,7 @@ pub fn archive(checks: &[(Row, Outcome)], job: &Job, run: &RunRecord) {
         let outcome = *outcome;
         let (same, others): (Vec<_>, Vec<_>) = left.into_iter().partition(|(_, other)| *other == outcome);
         left = others;
-        let rows = same.into_iter().map(|(row, _)| row);
+        let rows = same.into_iter().map(|(row, _)| row.datum);
         let args = [
             Some(check_row::array(rows, relations::row_type())),
             time(run.started_at),

@@ -10,14 +10,17 @@ pub mod extension;
 pub mod function;
 pub mod future_job;
 pub mod history;
+pub mod hold;
 pub mod in_flight;
 pub mod job;
 pub mod job_stat;
+pub mod many;
 pub mod origin;
 pub mod partition;
 pub mod prepared;
 pub mod record;
 pub mod statement;
+pub mod trial;
 
 use crate::pg::{clock, text};
 use awty_core::Time;

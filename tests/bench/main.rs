@@ -9,6 +9,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // a program for developers: the panic is the report
 
+mod bulk;
 mod chart;
 mod cron;
 mod idle;
@@ -51,6 +52,7 @@ pub const ROWS: &[Row] = &[
     row("workers", work::workers),
     row("rivals", rivals::rivals),
     row("insert", insert::insert),
+    row("bulk", bulk::bulk),
     row("pending", pending::pending),
     row("snapshot", pending::snapshot),
     row("late", late::late),

@@ -2,7 +2,7 @@
 
 use crate::shop::{NOTE, Shop};
 
-/// P1: a run that has replaced its own check has given its answer: its effects stay, what it returns is not used.
+/// P1: a run that has replaced its own check has given its answer: it is done, its effects stay, what it returns is not used.
 #[test]
 fn a_run_may_replace_its_own_check() {
     let shop = Shop::open();
@@ -17,8 +17,9 @@ fn a_run_may_replace_its_own_check() {
     shop.await_all_ended();
     let ends = shop.ends("1");
     let outcomes: Vec<&str> = ends.iter().map(|end| end.outcome.as_str()).collect();
-    assert_eq!(outcomes, ["replaced", "done"], "{ends:?}");
-    assert_eq!((ends[0].id, ends[1].check_count), (first, 1), "{ends:?}");
+    assert_eq!(outcomes, ["done", "done"], "{ends:?}");
+    assert_eq!((ends[0].id, ends[0].check_count, ends[1].check_count), (first, 1, 1), "{ends:?}");
+    assert!(ends[0].started() >= ends[0].slot && ends[0].attempts == 1, "{ends:?}");
     assert_eq!(shop.notes("1"), 2);
 }
 
@@ -31,8 +32,39 @@ fn a_run_may_cancel_its_own_check() {
     shop.job("stop", stop, "");
     shop.schedule("1", "stop", "after => '0'");
     let end = shop.end_of("1");
-    assert_eq!(end.why(), ("cancelled", None), "{end:?}");
+    assert_eq!((end.why(), end.check_count, end.attempts), (("done", None), 1, 1), "{end:?}");
+    assert!(end.started() >= end.slot, "{end:?}");
     assert_eq!((shop.notes("1"), shop.pending("1")), (1, String::new()));
+}
+
+/// P1: the same where the run only changes its row and a trigger cancels the check, and after earlier runs of the check, whose times
+/// count too; and whatever of the history is kept.
+#[test]
+fn a_run_whose_trigger_cancels_its_check_is_done_with_all_its_times() {
+    let shop = Shop::open();
+    shop.run(
+        "CREATE TABLE shop.orders (id text PRIMARY KEY, seen integer NOT NULL DEFAULT 0);
+         CREATE FUNCTION shop.seen() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             PERFORM awty.cancel('orders', NEW.id); RETURN NULL; END $$;
+         CREATE TRIGGER seen AFTER UPDATE ON shop.orders FOR EACH ROW WHEN (NEW.seen = 2) EXECUTE FUNCTION shop.seen();
+         INSERT INTO shop.orders VALUES ('all'), ('ran'), ('none'), ('once')",
+    );
+    let body = "BEGIN PERFORM pg_sleep(0.1);
+        UPDATE shop.orders SET seen = CASE j.job WHEN 'once' THEN 2 ELSE seen + 1 END WHERE id = j.entity_key;
+        RETURN clock_timestamp(); END";
+    for (job, keep) in [("all", "all"), ("ran", "ran"), ("none", "none"), ("once", "ran")] {
+        shop.job(job, body, &format!(", keep_history => '{keep}'"));
+        shop.schedule(job, job, "after => '0'");
+    }
+    shop.await_all_ended();
+    for (job, runs) in [("all", 2), ("ran", 2), ("once", 1)] {
+        let end = shop.end_of(job);
+        assert_eq!((end.why(), end.check_count, end.attempts), (("done", None), runs, runs), "{end:?}");
+        assert!(end.run_time >= 0.1 * f64::from(runs) && end.started() >= end.slot, "{end:?}");
+    }
+    assert!(shop.ends("none").is_empty());
+    let left = "SELECT count(*) FROM awty_internal.check_stat";
+    assert_eq!(shop.cluster.psql("postgres", left).trim(), "0");
 }
 
 /// P1: a run that fails after that has given no answer.
@@ -99,13 +131,14 @@ fn a_set_based_run_may_cancel_one_of_its_checks() {
         RETURN array_fill(NULL::timestamptz, ARRAY[cardinality(j)]); END";
     shop.set_job("many", body, "");
     shop.run("SELECT awty.schedule('orders', n::text, 'many', after => '1 s') FROM generate_series(1, 3) AS n");
-    for (key, outcome) in [("1", "done"), ("2", "cancelled"), ("3", "done")] {
+    for key in ["1", "2", "3"] {
         let end = shop.end_of(key);
-        assert_eq!((end.outcome.as_str(), shop.notes(key)), (outcome, 1), "{end:?}");
+        assert_eq!((end.why(), end.check_count, shop.notes(key)), (("done", None), 1, 1), "{end:?}");
+        assert!(end.started() >= end.slot, "{end:?}");
     }
 }
 
-/// P1: a run may end its own job; the check that is running is then cancelled like the others, and its effects stay.
+/// P1: a run may end its own job; the check that is running is done with its effects, and the others are cancelled.
 #[test]
 fn a_run_may_unregister_its_own_job() {
     let shop = Shop::open();
@@ -114,9 +147,9 @@ fn a_run_may_unregister_its_own_job() {
     shop.job("last", last, "");
     shop.schedule("2", "last", "after => '1 h'");
     shop.schedule("1", "last", "after => '0'");
-    for (key, notes) in [("1", 1), ("2", 0)] {
+    for (key, outcome, runs) in [("1", "done", 1), ("2", "cancelled", 0)] {
         let end = shop.end_of(key);
-        assert_eq!((end.why(), shop.notes(key)), (("cancelled", None), notes), "{end:?}");
+        assert_eq!((end.why(), i64::from(end.attempts), shop.notes(key)), ((outcome, None), runs, runs), "{end:?}");
     }
     assert_eq!(shop.cluster.psql("postgres", "SELECT count(*) FROM awty.job").trim(), "0");
 }

@@ -14,6 +14,9 @@ const LARGE: &[&str] = &["future_job", "future_job_history", "future_job_history
 const SORTED: &[(&str, &str)] = &[
     ("future_job::select_described", "what has just ended without a run, by job"),
     ("check_stat::select_suspects", "by crashes and exits, of which there are few"),
+    ("many::lock_all", "by the order of the keys that it is given"),
+    ("many::lock_ids", "by the order of the ids that it is given"),
+    ("many::select_of_entities", "by the order of the keys that it is given"),
     ("job::select_of_role", "the jobs of a role, at most ten thousand"),
 ];
 /// Indexes that a statement reads from end to end, because there is little in them, or that it leaves at once.
@@ -37,6 +40,9 @@ const HOT: &[(&str, &str, &str)] = &[
     ("future_job::again", "future_job", "future_job_pkey"),
     ("future_job::move_one", "future_job", "future_job_pkey"),
     ("future_job::delete_all", "future_job", "future_job_pkey"),
+    ("many::select_all", "future_job", "future_job_one_per_job_and_entity"),
+    ("many::lock_all", "future_job", "future_job_one_per_job_and_entity"),
+    ("many::select_of_entities", "future_job", "future_job_one_per_job_and_entity"),
     ("history::archive_run", "future_job", "future_job_pkey"),
     ("history::archive_run", "check_stat", "check_stat_pkey"),
     ("history::archive_without_run", "future_job", "future_job_pkey"),

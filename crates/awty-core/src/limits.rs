@@ -188,7 +188,10 @@ impl fmt::Display for LimitError {
 impl std::error::Error for LimitError {}
 
 /// A duration as PostgreSQL writes settings: in the coarsest unit that loses nothing.
-pub(crate) struct Shown(pub(crate) TimeDelta);
+pub struct Shown(
+    /// The duration.
+    pub TimeDelta,
+);
 
 impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

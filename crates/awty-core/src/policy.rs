@@ -87,6 +87,11 @@ pub fn schedule(t: Time, limits: &Limits, now: Time) -> Result<Time, TooFar> {
     Ok(limits.width.due(t, now))
 }
 
+/// Whether a client that asked for a check after so long will wonder why it comes so late: its slot is more than a minute further away.
+pub fn is_surprising(after: TimeDelta, slot: Time, now: Time) -> bool {
+    slot > later(later(now, after), TimeDelta::minutes(1))
+}
+
 /// What to do with a claimed check.
 ///
 /// `able_since` is when this job's checks could last begin to run: server start, promotion, enabled, adopted, resumed. A
@@ -258,6 +263,14 @@ mod tests {
     #[test]
     fn a_retry_comes_after_its_own_slot_even_if_the_clock_was_set_back() {
         assert_eq!(failed(&check(), &limits(), false, clock("09:00:00")), After::Again(clock("10:01:00")));
+    }
+
+    #[test]
+    fn a_slot_is_surprising_when_rounding_adds_more_than_a_minute() {
+        let (now, second) = (clock("10:00:00"), TimeDelta::seconds(1));
+        assert!(!is_surprising(second, clock("10:01:01"), now));
+        assert!(is_surprising(second, clock("10:01:02"), now));
+        assert!(!is_surprising(TimeDelta::hours(1), clock("11:00:00"), now));
     }
 
     #[test]

@@ -58,8 +58,16 @@ const JSONS: &[&str] = &[
 #[rustfmt::skip]
 const ROLES: &[&str] = &["garbage_owner", "garbage_user", "garbage_stranger", "garbage_nobody", "garbage_nologin", "postgres", "pg_monitor"];
 
+/// What a polymorphic argument may be.
+const POLYMORPHIC: &[&str] =
+    &["integer", "bigint", "timestamptz", "interval", "jsonb", "boolean", "name", "text", "uuid", "integer[]"];
+
 /// A value that may be anything.
 pub fn any(argument: &Argument, random: &mut Random) -> String {
+    if matches!(argument.type_name.as_str(), "anynonarray" | "\"any\"") {
+        let (name, type_name) = (argument.name.clone(), (*random.pick(POLYMORPHIC)).into());
+        return any(&Argument { name, type_name, element: None, composite: false }, random);
+    }
     let value = match (&argument.element, argument.composite) {
         _ if random.per_mille(120) => "NULL".into(),
         (Some(element), _) => array(element, random),

@@ -19,7 +19,7 @@ SELECT awty.unregister('unpaid');
 RESET ROLE;
 SELECT call, test.raises('SELECT ' || call)
 FROM pg_proc AS p CROSS JOIN LATERAL (
-    SELECT format('%s(%s)', p.oid::regproc, string_agg('NULL::' || format_type(t, NULL), ', ' ORDER BY n)) AS call
+    SELECT format('%s(%s)', p.oid::regproc, string_agg('NULL::' || CASE WHEN t::regtype::text ~ 'any' THEN 'integer' ELSE format_type(t, NULL) END, ', ' ORDER BY n)) AS call
     FROM unnest(p.proargtypes) WITH ORDINALITY AS a(t, n)
 ) AS calls
-WHERE p.pronamespace = ANY ('{awty,awty_internal}'::regnamespace[]) ORDER BY p.proname;
+WHERE p.pronamespace = ANY ('{awty,awty_internal}'::regnamespace[]) ORDER BY p.proname, call;

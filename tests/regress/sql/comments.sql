@@ -24,6 +24,6 @@ SELECT name, short_desc, extra_desc FROM pg_settings WHERE name LIKE 'awty.%'
     AND NOT (short_desc ~ '^[A-Z].*\.$' AND extra_desc ~ '^[A-Z].*\.$');
 
 -- What a function's comment says of its choices is what the function accepts.
-SELECT obj_description('awty.schedule'::regproc, 'pg_proc');
+SELECT obj_description('awty.schedule(text, text, text, timestamptz, interval, jsonb, text)'::regprocedure, 'pg_proc');
 SELECT col_description('awty.future_job_history'::regclass, attnum) FROM pg_attribute
 WHERE attrelid = 'awty.future_job_history'::regclass AND attname = 'outcome';

@@ -28,7 +28,9 @@ SELECT test.raises($$SELECT awty.release('orders', '1')$$) = replace(test.raises
 SET ROLE regress_shop;
 SELECT awty.allow('unpaid', 'regress_app');
 SET ROLE regress_app;
+BEGIN;
 SELECT test.sqlstate($$SELECT awty.release('orders', '1')$$), test.sqlstate($$SELECT awty.release('orders', '1', 'unpaid')$$);
+ROLLBACK;
 -- Held checks can be cancelled and replaced.
 SELECT awty.schedule('orders', '1', 'unpaid', after => '2 hours', on_conflict => 'keep') = :id;
 SET ROLE regress_shop;

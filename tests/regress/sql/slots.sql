@@ -4,6 +4,8 @@
 SET timezone = 'UTC';
 SET datestyle = ISO;
 SET intervalstyle = postgres;
+-- Without the NOTICE that says when a slot is.
+SET client_min_messages = warning;
 SET ROLE regress_shop;
 
 -- Up to the next boundary, never down; a boundary is its own slot.

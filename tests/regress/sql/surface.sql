@@ -7,7 +7,7 @@ SET intervalstyle = postgres;
 -- Functions: none is SECURITY DEFINER or STRICT.
 SELECT p.proname || '(' || pg_get_function_arguments(p.oid) || ') → ' || pg_get_function_result(p.oid),
        p.prokind, p.provolatile AS volatile, p.proparallel AS parallel, p.prosecdef AS definer, p.proisstrict AS strict
-FROM pg_proc AS p WHERE p.pronamespace = ANY ('{awty,awty_internal}'::regnamespace[]) ORDER BY p.proname;
+FROM pg_proc AS p WHERE p.pronamespace = ANY ('{awty,awty_internal}'::regnamespace[]) ORDER BY 1;
 
 -- Tables and the view, column by column.
 SELECT a.attrelid::regclass, a.attname, format_type(a.atttypid, a.atttypmod),
@@ -44,7 +44,7 @@ WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND NOT c.re
 -- Who may do what: the owner aside, PUBLIC may read four of them and call what is there to be called.
 SELECT c.relname, c.relkind, g.privilege_type, g.grantee::regrole
 FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS g
-WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND g.grantee <> c.relowner ORDER BY c.relname, g.privilege_type;
+WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND g.grantee <> c.relowner ORDER BY c.relname, g.privilege_type, g.grantee;
 SELECT 'not owned by the extension''s owner', c.oid::regclass FROM pg_class AS c, pg_extension AS e
 WHERE e.extname = 'awty' AND c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND c.relowner <> e.extowner;
 SELECT 'row security is off', c.oid::regclass FROM pg_class AS c

@@ -24,7 +24,7 @@ const WALLS: &[(&[&str], &[&str], &str)] = &[
         "shared memory reads no table and decides nothing",
     ),
     (
-        &["error", "version", "settings", "failpoint"],
+        &["error", "version", "settings", "failpoint", "takes"],
         &["shmem", "store", "function", "crash", "api", "run", "worker", "launcher", "maintainer"],
         "everybody needs these, so they need nobody",
     ),
@@ -43,6 +43,7 @@ const WALLS: &[(&[&str], &[&str], &str)] = &[
     ),
     (&["maintainer"], &["api", "run", "worker", "launcher"], "the maintainer runs no checks"),
     (&["run"], &["api", "crash", "worker", "launcher", "maintainer"], "a run does not choose what is run"),
+    (&["trying"], &["crash", "worker", "launcher", "maintainer"], "a trial is a client's call of a run"),
     (&["worker"], &["api", "launcher", "maintainer"], "a worker is told what to do through shared memory"),
 ];
 

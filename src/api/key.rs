@@ -1,0 +1,32 @@
+//! `awty.key()`: one key of several columns.
+//!
+//! Invariant: equal columns give equal keys in every session.
+
+use super::args::Args;
+use crate::error::{Error, Result};
+use crate::pg::scalar;
+use crate::pg::text::Text;
+use pgrx::pg_sys;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+
+#[pg_extern(sql = false)]
+fn key(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Text, ErrorReport> {
+    Ok(key_of(&Args::new(fcinfo))?)
+}
+
+fn key_of(args: &Args) -> Result<Text> {
+    let columns = args.variadic().ok_or(Error::Null { argument: "key" })?;
+    if columns.is_empty() {
+        return Err(Error::Empty { argument: "key" });
+    }
+    let texts: Result<Vec<Text>> = columns
+        .into_iter()
+        .map(|(value, kind)| {
+            let value = value.ok_or(Error::Null { argument: "key" })?;
+            scalar::check(kind).map_err(|kind| Error::KeyType { argument: "key", kind })?;
+            Ok(scalar::text(value, kind))
+        })
+        .collect();
+    Ok(scalar::json_array(&texts?))
+}

@@ -1,0 +1,136 @@
+//! What is done to one pending check: `awty.check_now()`, `awty.hold()` and `awty.release()`.
+//!
+//! Invariant: a run under way is not undone by any of them. So the check of such a run is not locked.
+//! Does not: say how a held check is shown.
+
+use super::args::{Args, MAX_NOTE};
+use super::entity::Entity;
+use super::rights;
+use crate::error::{self, Error, Result};
+use crate::pg::{catalog, clock};
+use crate::shmem::{self, wakeup};
+use crate::store::future_job::{self, Pending};
+use crate::store::job::Job;
+use crate::store::{check_stat, history, hold};
+use awty_core::{Before, Mono, Time, policy};
+use pgrx::pg_sys;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+
+#[pg_extern(sql = false)]
+fn check_now(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<i64, ErrorReport> {
+    Ok(ask_now(&Args::new(fcinfo))?)
+}
+
+#[pg_extern(sql = false)]
+fn hold(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
+    Ok(hold_check(&Args::new(fcinfo))?)
+}
+
+#[pg_extern(sql = false)]
+fn release(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
+    Ok(release_check(&Args::new(fcinfo))?)
+}
+
+/// Moves a check to this moment, which need not be a slot.
+fn ask_now(args: &Args) -> Result<i64> {
+    rights::gate("awty.check_now()")?;
+    let entity = Entity::of(args)?;
+    let job = entity.one_job(args, "awty.check_now")?;
+    let seen = peek(&entity, &job)?;
+    if let Some(began) = running_since(seen.id) {
+        return Err(Error::Running { id: seen.id, since: since(began) });
+    }
+    let check = lock(&entity, &job)?;
+    if check.held {
+        return Err(Error::Held { entity: entity.label(), job: job.name.to_string() });
+    }
+    let now = clock::now();
+    future_job::put_at(check.id, now);
+    wakeup::at_commit(job.role, clock::to_timestamp(now));
+    rights::warn_if_nothing_runs();
+    if job.paused {
+        error::log::notice(format!("job \"{}\" is paused, so its checks wait for awty.resume()", job.name));
+    }
+    Ok(check.id)
+}
+
+/// Keeps a check from running. A run under way ends as it would, and what it leaves pending is held then.
+fn hold_check(args: &Args) -> Result<()> {
+    rights::gate("awty.hold()")?;
+    let entity = Entity::of(args)?;
+    let job = entity.one_job(args, "awty.hold")?;
+    let note = args.optional_name(3, "note", MAX_NOTE)?;
+    let seen = peek(&entity, &job)?;
+    let id = if running_since(seen.id).is_some() {
+        // Should the run end before this is committed, an inspection finds what it has left pending.
+        wakeup::inspect_at_commit(false);
+        seen.id
+    } else {
+        let id = lock(&entity, &job)?.id;
+        future_job::set_held(id);
+        id
+    };
+    hold::put(id, catalog::current_role(), clock::now(), note);
+    Ok(())
+}
+
+/// Lets a held check run again. What fell due while it was held follows the job's `on_missed`.
+fn release_check(args: &Args) -> Result<()> {
+    rights::gate("awty.release()")?;
+    let entity = Entity::of(args)?;
+    let job = entity.one_job(args, "awty.release")?;
+    let seen = peek(&entity, &job)?;
+    if !seen.held {
+        // It was held during a run that is still going on.
+        return hold::remove(seen.id)
+            .map(|_| ())
+            .ok_or_else(|| Error::NotHeld { entity: entity.label(), job: job.name.to_string() });
+    }
+    let check = lock(&entity, &job)?;
+    future_job::release(check.id);
+    check_stat::absolve(check.id);
+    if let Some(held_at) = hold::remove(check.id)
+        && held_at <= check.slot
+    {
+        settle(&check, &job);
+    }
+    wakeup::at_commit(job.role, clock::to_timestamp(check.slot));
+    Ok(())
+}
+
+/// Deals with a check that fell due while it could not run, as a worker would after a pause.
+fn settle(check: &Pending, job: &Job) {
+    let now = clock::now();
+    match policy::before(&check.check(), &job.options.limits, now, now) {
+        Before::NotYet | Before::Run => {}
+        Before::Move(slot) => {
+            future_job::put_at(check.id, slot);
+            wakeup::at_commit(job.role, clock::to_timestamp(slot));
+        }
+        Before::End(outcome) => {
+            wakeup::count_ended(1);
+            history::end(&[check.id], outcome, now, None);
+        }
+    }
+}
+
+fn peek(entity: &Entity, job: &Job) -> Result<Pending> {
+    future_job::peek(entity.name.datum(), entity.key.datum(), &job.name).ok_or_else(|| entity.missing(Some(&job.name)))
+}
+
+fn lock(entity: &Entity, job: &Job) -> Result<Pending> {
+    future_job::lock_check(entity.name.datum(), entity.key.datum(), &job.name)
+        .ok_or_else(|| entity.missing(Some(&job.name)))
+}
+
+/// When the run of a check began that is under way.
+fn running_since(id: i64) -> Option<Mono> {
+    let (here, now) = (catalog::database(), clock::mono());
+    shmem::is_present().then(|| shmem::read(|shared| shared.running_since(here, id, now))).flatten()
+}
+
+/// A moment of the monotonic clock as a time.
+fn since(began: Mono) -> Time {
+    clock::now() - clock::delta_of(clock::mono().since(began))
+}

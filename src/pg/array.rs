@@ -1,0 +1,81 @@
+//! Arrays of one dimension, taken apart and put together.
+//!
+//! Does not: know what the elements mean.
+
+use pgrx::pg_sys;
+use std::ffi::c_char;
+
+/// How PostgreSQL stores the elements of such an array.
+#[derive(Clone, Copy)]
+pub struct Element {
+    kind: pg_sys::Oid,
+    length: i32,
+    by_value: bool,
+    align: u8,
+}
+
+pub const TEXT: Element = Element { kind: pg_sys::TEXTOID, length: -1, by_value: false, align: pg_sys::TYPALIGN_INT };
+pub const JSONB: Element = Element { kind: pg_sys::JSONBOID, length: -1, by_value: false, align: pg_sys::TYPALIGN_INT };
+pub const TIME: Element =
+    Element { kind: pg_sys::TIMESTAMPTZOID, length: 8, by_value: true, align: pg_sys::TYPALIGN_DOUBLE };
+
+/// The elements, `None` for NULL; `None` for an array of more dimensions than one.
+///
+/// # Safety
+/// The value must be an array of that type.
+pub unsafe fn elements(array: pg_sys::Datum, element: Element) -> Option<Vec<Option<pg_sys::Datum>>> {
+    let (mut values, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
+    // SAFETY: as the caller says. PostgreSQL allocates two lists of as many elements as it says.
+    unsafe {
+        let array = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>();
+        if (*array).ndim > 1 {
+            return None;
+        }
+        let Element { kind, length, by_value, align } = element;
+        pg_sys::deconstruct_array(array, kind, length, by_value, align as c_char, &mut values, &mut nulls, &mut count);
+        let count = usize::try_from(count).unwrap_or(0);
+        Some((0..count).map(|n| (!*nulls.add(n)).then(|| *values.add(n))).collect())
+    }
+}
+
+/// An array of these values, in the current memory.
+///
+/// # Safety
+/// The values must be of that type.
+pub unsafe fn build(values: impl Iterator<Item = Option<pg_sys::Datum>>, element: Element) -> pg_sys::Datum {
+    let values: Vec<Option<pg_sys::Datum>> = values.collect();
+    let mut nulls: Vec<bool> = values.iter().map(Option::is_none).collect();
+    let mut values: Vec<pg_sys::Datum> =
+        values.into_iter().map(|value| value.unwrap_or(pg_sys::Datum::from(0))).collect();
+    let (mut count, mut first) = (values.len() as i32, 1);
+    let Element { kind, length, by_value, align } = element;
+    // SAFETY: as many values and nulls as it says, of one dimension that begins at 1.
+    unsafe {
+        pg_sys::Datum::from(pg_sys::construct_md_array(
+            values.as_mut_ptr(),
+            nulls.as_mut_ptr(),
+            1,
+            &mut count,
+            &mut first,
+            kind,
+            length,
+            by_value,
+            align as c_char,
+        ))
+    }
+}
+
+/// The bytes of a text, where they lie.
+///
+/// # Safety
+/// The value must be a text that lives for `'a`.
+pub unsafe fn bytes<'a>(text: pg_sys::Datum) -> &'a [u8] {
+    // SAFETY: as the caller says; one that is toasted is fetched into the current memory.
+    unsafe { pgrx::varlena_to_byte_slice(pg_sys::pg_detoast_datum_packed(text.cast_mut_ptr())) }
+}
+
+/// Has the current transaction, or a part of it that has not been undone, this number?
+pub fn is_current(transaction: u32) -> bool {
+    // SAFETY: a look at this process's own transaction.
+    unsafe { pg_sys::TransactionIdIsCurrentTransactionId(transaction.into()) }
+}

@@ -1,0 +1,79 @@
+//! Values of any scalar type as text that does not depend on the session: what a key is made of.
+//!
+//! Invariant: the same value gives the same text under any settings of any session.
+//! Does not: read arrays and rows, whose text nobody would write by hand.
+
+use super::owner::set_local;
+use super::text::Text;
+use pgrx::pg_sys;
+use std::ffi::CStr;
+
+/// May a value of that type be a key? Its name for people, if not.
+pub fn check(kind: pg_sys::Oid) -> Result<(), String> {
+    // SAFETY: catalog lookups in a transaction; the name is copied.
+    unsafe {
+        let base = pg_sys::getBaseType(kind);
+        let is_one = !matches!(pg_sys::get_typtype(base) as u8, pg_sys::TYPTYPE_COMPOSITE | pg_sys::TYPTYPE_PSEUDO);
+        if is_one && pg_sys::get_element_type(base) == pg_sys::InvalidOid {
+            return Ok(());
+        }
+        Err(CStr::from_ptr(pg_sys::format_type_be(kind)).to_string_lossy().into_owned())
+    }
+}
+
+/// The text of a value of a type that [`check`] accepts.
+pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
+    // SAFETY: a catalog lookup; the value is of that type; the text is copied.
+    unsafe {
+        let base = pg_sys::getBaseType(kind);
+        match base {
+            // As the cast to text has it, and unlike the type's own output.
+            pg_sys::BOOLOID => return Text::from(if value.value() != 0 { "true" } else { "false" }),
+            pg_sys::INT2OID | pg_sys::INT4OID | pg_sys::INT8OID | pg_sys::UUIDOID | pg_sys::TEXTOID => {
+                return output(value, base);
+            }
+            _ => {}
+        }
+        let nest = pg_sys::NewGUCNestLevel();
+        for (name, setting) in [
+            (c"DateStyle", c"ISO, YMD"),
+            (c"IntervalStyle", c"postgres"),
+            (c"TimeZone", c"UTC"),
+            (c"extra_float_digits", c"1"),
+            (c"bytea_output", c"hex"),
+            (c"lc_monetary", c"C"),
+            (c"search_path", c"pg_catalog, pg_temp"),
+        ] {
+            set_local(name, setting);
+        }
+        let text = output(value, base);
+        pg_sys::AtEOXact_GUC(true, nest);
+        text
+    }
+}
+
+/// # Safety
+/// The value must be of that type.
+unsafe fn output(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
+    let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
+    // SAFETY: as the caller says; PostgreSQL allocates the text, which is copied.
+    unsafe {
+        pg_sys::getTypeOutputInfo(kind, &mut function, &mut is_varlena);
+        CStr::from_ptr(pg_sys::OidOutputFunctionCall(function, value)).into()
+    }
+}
+
+/// A JSON array of texts, as PostgreSQL's own functions write one.
+pub fn json_array(texts: &[Text]) -> Text {
+    // SAFETY: a buffer of PostgreSQL's, which is copied; texts have no NUL.
+    unsafe {
+        let buffer = pg_sys::makeStringInfo();
+        for (place, text) in texts.iter().enumerate() {
+            let before = if place == 0 { c"[" } else { c", " };
+            pg_sys::appendStringInfoString(buffer, before.as_ptr());
+            pg_sys::escape_json(buffer, super::catalog::c_name(text.as_bytes()).as_ptr());
+        }
+        pg_sys::appendStringInfoString(buffer, c"]".as_ptr());
+        CStr::from_ptr((*buffer).data).into()
+    }
+}

@@ -1,0 +1,64 @@
+//! Statements on `awty_internal.hold`: which checks stand still because somebody said so, since when and why.
+//!
+//! A row may be there for a check whose run is still under way, and for a short while for one that is gone.
+//!
+//! Invariant: nothing here waits for a client: workers only read the table, and leave rows of checks that are gone to an inspection.
+
+use super::statement::statement;
+use super::{arg, from_timestamptz, time};
+use crate::pg::owner::as_owner;
+use crate::pg::text::Text;
+use awty_core::Time;
+use pgrx::pg_sys;
+
+statement!(
+    put_one,
+    [INT8OID, OIDOID, TIMESTAMPTZOID, TEXTOID],
+    c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note) VALUES ($1, $2, $3, $4)
+      ON CONFLICT (check_id) DO UPDATE SET held_by = excluded.held_by, note = excluded.note"
+);
+
+statement!(delete_one, [INT8OID], c"DELETE FROM awty_internal.hold WHERE check_id = $1 RETURNING held_at");
+
+statement!(
+    select_late,
+    [INT8OID],
+    c"SELECT f.id FROM awty_internal.hold AS h JOIN awty.future_job AS f ON f.id = h.check_id WHERE NOT f.held LIMIT $1"
+);
+
+statement!(set_held, [INT8ARRAYOID], c"UPDATE awty.future_job SET held = true WHERE id = ANY ($1) AND NOT held");
+
+statement!(
+    delete_orphans,
+    [INT8OID],
+    c"DELETE FROM awty_internal.hold AS h WHERE h.check_id IN (
+          SELECT o.check_id FROM awty_internal.hold AS o
+          WHERE NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = o.check_id) LIMIT $1 FOR UPDATE SKIP LOCKED)"
+);
+
+/// Notes that a check stands still. One that did already has a new note, and is held since the first.
+pub fn put(id: i64, by: pg_sys::Oid, now: Time, note: Option<Text>) {
+    as_owner(|| put_one(|s| s.execute(&[arg(id), arg(by), time(now), note.map(|note| note.datum())])));
+}
+
+/// Forgets it; returns since when it was held, if it was.
+pub fn remove(id: i64) -> Option<Time> {
+    as_owner(|| delete_one(|s| s.query(&[arg(id)], |rows| rows.first(1).map(from_timestamptz))))
+}
+
+/// Pending checks that were held during a run, which has left them to run again.
+pub fn late(limit: i64) -> Vec<i64> {
+    as_owner(|| {
+        select_late(|s| s.query(&[arg(limit)], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()))
+    })
+}
+
+/// Holds these checks, whose rows the caller has locked.
+pub fn apply(ids: Vec<i64>) {
+    as_owner(|| set_held(|s| s.execute(&[arg(ids)])));
+}
+
+/// Removes the rows of some checks that are gone.
+pub fn remove_orphans(limit: i64) {
+    as_owner(|| delete_orphans(|s| s.execute(&[arg(limit)])));
+}

@@ -1,0 +1,82 @@
+//! Statements for trying a check: its row as a job function takes it, without a lock; and one for an entity that has none.
+
+use super::statement::statement;
+use super::{arg, from_timestamptz, time};
+use crate::pg::owner::as_owner;
+use crate::pg::text::Text;
+use awty_core::{Check, Time};
+use pgrx::{FromDatum, pg_sys};
+
+statement!(
+    select_row,
+    [TEXTOID, TEXTOID, TEXTOID],
+    c"SELECT f.id, f.next_check_at, f.check_count, f.attempt, f, f.xmin::pg_catalog.text FROM awty.future_job AS f
+      WHERE f.entity_name = $1 AND f.entity_key = $2 AND f.job = $3"
+);
+
+statement!(
+    make_row,
+    [TEXTOID, TEXTOID, TEXTOID, JSONBOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
+    c"SELECT NULL::pg_catalog.int8, $5, 0, 0,
+             ROW(pg_catalog.nextval('awty.future_job_id_seq'), $3, $1, $2, $4, $5, $5, 0, 0, false, $6, $7)::awty.future_job,
+             NULL::pg_catalog.text"
+);
+
+statement!(select_version, [INT8OID], c"SELECT f.xmin::pg_catalog.text FROM awty.future_job AS f WHERE f.id = $1");
+
+/// A check to be tried.
+pub struct Trial {
+    /// None is pending where it has no id.
+    pub id: Option<i64>,
+    pub check: Check,
+    /// The row as the job function takes it.
+    pub row: pg_sys::Datum,
+    version: Option<Text>,
+}
+
+/// A row that outlives the statement that made it.
+struct Kept(pg_sys::Datum);
+
+impl FromDatum for Kept {
+    unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _type: pg_sys::Oid) -> Option<Self> {
+        // SAFETY: a composite value, within SPI; copied into the memory of whoever connected.
+        (!is_null).then(|| Self(unsafe { pg_sys::SPI_datumTransfer(datum, false, -1) }))
+    }
+}
+
+fn read(rows: &super::statement::Rows) -> Option<Trial> {
+    let count = |column| rows.first::<i32>(column).map(i32::unsigned_abs);
+    Some(Trial {
+        id: rows.first(1),
+        check: Check { slot: from_timestamptz(rows.first(2)?), check_count: count(3)?, attempt: count(4)? },
+        row: rows.first::<Kept>(5)?.0,
+        version: rows.first(6),
+    })
+}
+
+/// The pending check of an entity and a job.
+pub fn pending(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<Trial> {
+    as_owner(|| select_row(|s| s.query(&[Some(entity_name), Some(entity_key), Some(job.datum())], read)))
+}
+
+/// A check as it would be scheduled, without writing it. Its number is taken from the sequence.
+pub fn imagined(
+    entity: (pg_sys::Datum, pg_sys::Datum),
+    job: &Text,
+    args: Option<pg_sys::Datum>,
+    slot: Time,
+    by: pg_sys::Oid,
+    now: Time,
+) -> Option<Trial> {
+    let args = [Some(entity.0), Some(entity.1), Some(job.datum()), args, time(slot), arg(by), time(now)];
+    as_owner(|| make_row(|s| s.query(&args, read)))
+}
+
+impl Trial {
+    /// Has the check been cancelled, replaced or changed since it was read?
+    pub fn is_changed(&self) -> bool {
+        let Some(id) = self.id else { return false };
+        let version: Option<Text> = as_owner(|| select_version(|s| s.query(&[arg(id)], |rows| rows.first(1))));
+        version != self.version
+    }
+}

@@ -1,0 +1,25 @@
+//! The forms of a job's function.
+//!
+//! Does not: look a function up (see `function`).
+
+/// What a job's function takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Takes {
+    /// `f(awty.future_job)`.
+    Check,
+    /// `f(awty.future_job[])`.
+    Set,
+    /// `f()`.
+    Nothing,
+}
+
+impl Takes {
+    /// As it stands in a function's parentheses.
+    pub fn signature(self) -> &'static str {
+        match self {
+            Takes::Check => "awty.future_job",
+            Takes::Set => "awty.future_job[]",
+            Takes::Nothing => "",
+        }
+    }
+}

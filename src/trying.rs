@@ -1,0 +1,117 @@
+//! `awty.dry_run()`: what would become of a check, if it ran now?
+//!
+//! Invariant: nothing of it stays but numbers from sequences; the check's row is not locked. The function runs with the rights of its
+//! job's role, because the caller is that role, in a session of that role: no role is switched.
+//! Does not: run anything for good.
+
+use crate::api::args::{Args, MAX_JOB};
+use crate::api::entity::Entity;
+use crate::api::rights;
+use crate::error::{self, Error, Result};
+use crate::function;
+use crate::pg::catch::Failure;
+use crate::pg::subtransaction::undone;
+use crate::pg::text::Text;
+use crate::pg::{catalog, clock, sqlstate, timer};
+use crate::run::call::{Place, ask};
+use crate::store::job::Job;
+use crate::store::trial::{self, Trial};
+use awty_core::{After, Answer, Before, Check, Time, policy};
+use pgrx::datum::TimestampWithTimeZone;
+use pgrx::pg_sys;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+
+/// The columns of `awty_internal.tried`.
+type Row = (
+    Option<i64>,
+    Text,
+    Text,
+    Text,
+    Option<TimestampWithTimeZone>,
+    Option<&'static str>,
+    Option<TimestampWithTimeZone>,
+    Option<String>,
+    Option<String>,
+);
+
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn dry_run(
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> std::result::Result<
+    TableIterator<
+        'static,
+        (
+            name!(id, Option<i64>),
+            name!(job, Text),
+            name!(entity_name, Text),
+            name!(entity_key, Text),
+            name!(slot, Option<TimestampWithTimeZone>),
+            name!(outcome, Option<&'static str>),
+            name!(next_check_at, Option<TimestampWithTimeZone>),
+            name!(sqlstate, Option<String>),
+            name!(message, Option<String>),
+        ),
+    >,
+    ErrorReport,
+> {
+    Ok(TableIterator::once(try_check(&Args::new(fcinfo))?))
+}
+
+fn try_check(args: &Args) -> Result<Row> {
+    rights::gate("awty.dry_run()")?;
+    let entity = Entity::of(args)?;
+    let job = rights::visible_job(&args.name(2, "job", MAX_JOB)?)?;
+    if !catalog::is_alone(job.role) {
+        return Err(Error::OtherRole { job: job.name.to_string(), role: catalog::role_label(job.role) });
+    }
+    let job_args = args.jsonb(3)?;
+    let now = clock::now();
+    let (name, key) = (entity.name.datum(), entity.key.datum());
+    let slot = job.options.limits.width.due(now, now);
+    let trial = trial::pending(name, key, &job.name)
+        .or_else(|| trial::imagined((name, key), &job.name, job_args, slot, catalog::current_role(), now))
+        .ok_or_else(|| entity.missing(Some(&job.name)))?;
+    // It runs at this moment: before its slot it is tried as if that were now.
+    let check = Check { slot: trial.check.slot.min(now), ..trial.check };
+    let (fate, failure) = match policy::before(&check, &job.options.limits, Time::MIN_UTC, now) {
+        Before::End(outcome) => (After::End(outcome), None),
+        Before::Run | Before::Move(_) | Before::NotYet => run(&job, &trial, &check),
+    };
+    let timestamp = |time| TimestampWithTimeZone::try_from(clock::to_timestamp(time)).ok();
+    let (outcome, next) = match fate {
+        After::End(outcome) => (Some(outcome.as_str()), None),
+        After::Again(slot) => (None, timestamp(slot)),
+    };
+    let (sqlstate, message) = failure.map(|failure| (failure.sqlstate, failure.message)).unzip();
+    Ok((trial.id, job.name, entity.name, entity.key, timestamp(trial.check.slot), outcome, next, sqlstate, message))
+}
+
+/// Runs the function in a subtransaction that is undone, and says what would become of the check.
+fn run(job: &Job, trial: &Trial, check: &Check) -> (After, Option<Failure>) {
+    let limits = &job.options.limits;
+    let answered = undone(|| {
+        let function = function::of_job(job)?;
+        timer::arm_cancel(limits.timeout.to_std().unwrap_or_default());
+        let mut answers = ask(job, function, &[trial.row], Place::Client)?;
+        // A run that has cancelled or replaced its own check has answered.
+        Ok(if trial.is_changed() { Answer::Done } else { answers.pop().unwrap_or(Answer::Done) })
+    });
+    let struck = timer::disarm_cancel();
+    let now = clock::now();
+    match answered.and_then(|answered: std::result::Result<Answer, Failure>| answered) {
+        Ok(answer) => (policy::after(check, limits, answer, now), None),
+        Err(mut failure) => {
+            let is_cancelled = failure.sqlstate == sqlstate::QUERY_CANCELED;
+            if is_cancelled && !struck {
+                // Somebody means the client's statement.
+                error::cancelled(failure.message);
+            }
+            if is_cancelled {
+                failure.message = crate::run::over_time(limits.timeout);
+            }
+            (policy::failed(check, limits, is_cancelled, now), Some(failure))
+        }
+    }
+}

@@ -1,0 +1,103 @@
+-- awty.dry_run(): what would become of a check, without a trace.
+\pset format unaligned
+\pset tuples_only on
+SET timezone = 'UTC';
+SET ROLE regress_shop;
+CREATE TABLE shop.tried (n integer PRIMARY KEY DEFERRABLE INITIALLY DEFERRED, key text);
+CREATE FUNCTION shop.try(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO shop.tried VALUES (1, j.entity_key);
+    CASE j.args ->> 'do'
+        WHEN 'again' THEN RETURN j.next_check_at + interval '1 day';
+        WHEN 'past' THEN RETURN '2001-01-01';
+        WHEN 'far' THEN RETURN 'infinity';
+        WHEN 'raise' THEN RAISE 'no stock' USING ERRCODE = 'AW042';
+        WHEN 'deferred' THEN INSERT INTO shop.tried VALUES (1, 'twice');
+        WHEN 'slow' THEN PERFORM pg_sleep(600);
+        WHEN 'cancel' THEN PERFORM awty.cancel(j.entity_name, j.entity_key); RETURN 'infinity';
+        WHEN 'replace' THEN PERFORM awty.schedule(j.entity_name, j.entity_key, j.job, after => '1 h'); RETURN 'infinity';
+        WHEN 'row' THEN RAISE '%', (j.id > 0, j.job, j.entity_name, j.entity_key, j.first_check_at = j.next_check_at, j.check_count, j.attempt, j.held, j.scheduled_by::regrole);
+        ELSE NULL;
+    END CASE;
+    RETURN NULL;
+END $$;
+SELECT awty.register('try', 'shop.try', timeout => '100 ms', max_attempts => 2);
+-- The job's role itself, and nobody else: a superuser who has only set the role could be switched back to.
+SELECT test.raises($$SELECT awty.dry_run('orders', 1, 'try')$$);
+RESET ROLE;
+SELECT test.raises($$SELECT awty.dry_run('orders', 1, 'try')$$);
+
+\c - regress_shop
+\pset format unaligned
+\pset tuples_only on
+SET timezone = 'UTC';
+-- An entity without a check, with args; what stays is nothing.
+SELECT what, t.id IS NULL AS none, t.job, t.entity_name, t.entity_key, t.slot > now() AND t.slot <= now() + interval '61 s' AS next_slot,
+    t.outcome, t.next_check_at - t.slot AS again, t.sqlstate, t.message
+FROM unnest('{done,again,past,far,raise,deferred,slow,cancel,row}'::text[]) AS what CROSS JOIN LATERAL awty.dry_run('orders', 1, 'try', jsonb_build_object('do', what)) AS t;
+SELECT (SELECT count(*) FROM shop.tried), (SELECT count(*) FROM awty.future_job), (SELECT count(*) FROM awty.future_job_history WHERE job = 'try');
+
+-- A pending check, due or not, held or not: as it is. Its own args count.
+SELECT awty.schedule('orders', what, 'try', after => '1 day', args => jsonb_build_object('do', what)) > 0 FROM unnest('{done,again,raise,cancel,replace}'::text[]) AS what;
+SELECT awty.hold('orders', 'again');
+CREATE TEMP TABLE was AS SELECT f.id, f.ctid::text AS place, f.xmin::text AS made, f.xmax::text AS locked FROM awty.future_job AS f;
+SELECT t.entity_key, t.id = f.id AS same, t.slot = f.next_check_at AS slot, t.outcome, t.next_check_at > now() AS again, t.sqlstate, t.message
+FROM awty.future_job AS f CROSS JOIN LATERAL awty.dry_run(f.entity_name, f.entity_key, f.job, '{"do": "past"}') AS t ORDER BY 1;
+-- Neither changed nor locked, so that a worker may run it meanwhile.
+BEGIN;
+SELECT outcome FROM awty.dry_run('orders', 'done', 'try');
+SELECT count(*) FROM awty.future_job AS f JOIN was AS w ON w.id = f.id AND w.place = f.ctid::text AND w.made = f.xmin::text AND w.locked = f.xmax::text;
+COMMIT;
+SELECT count(*) FROM shop.tried;
+
+-- The last attempt would fail for good.
+RESET ROLE;
+SELECT awty.alter('try', max_attempts => 1);
+SELECT outcome, sqlstate, message FROM awty.dry_run('orders', 'raise', 'try');
+SELECT outcome, sqlstate, message FROM awty.dry_run('orders', 'none', 'try', '{"do": "slow"}');
+-- Somebody else's cancellation is not the job's failure, and ends the statement.
+SET statement_timeout = '50 ms';
+SELECT awty.dry_run('orders', 'none', 'try', '{"do": "slow"}');
+RESET statement_timeout;
+
+-- The client's transaction goes on: its own work, settings, cursors and deferred checks are as they were.
+BEGIN;
+INSERT INTO shop.tried VALUES (7, 'mine');
+DECLARE c CURSOR WITH HOLD FOR SELECT generate_series(1, 3);
+FETCH c;
+SELECT outcome, sqlstate FROM awty.dry_run('orders', 1, 'try', '{"do": "raise"}');
+SELECT outcome, sqlstate FROM awty.dry_run('orders', 1, 'try');
+FETCH c;
+INSERT INTO shop.tried VALUES (7, 'again');
+UPDATE shop.tried SET n = 8 WHERE key = 'again';
+COMMIT;
+SELECT * FROM shop.tried ORDER BY n;
+FETCH c;
+CLOSE c;
+SELECT current_setting('search_path'), current_user = 'regress_shop';
+
+-- Without an argument, and for sets; a function that cannot be called.
+CREATE FUNCTION shop.tidy() RETURNS void LANGUAGE sql AS 'INSERT INTO shop.tried VALUES (9)';
+CREATE FUNCTION shop.set(j awty.future_job[]) RETURNS timestamptz[] LANGUAGE sql AS $$ SELECT CASE WHEN j[1].args IS NULL THEN ARRAY[j[1].next_check_at + interval '1 h'] ELSE '{}' END $$;
+SELECT awty.register('tidy', 'shop.tidy'), awty.register('set', 'shop.set');
+SELECT job, outcome, next_check_at - slot AS again, sqlstate, message FROM awty.dry_run('orders', 1, 'tidy')
+UNION ALL SELECT job, outcome, next_check_at - slot, sqlstate, message FROM awty.dry_run('orders', 1, 'set')
+UNION ALL SELECT job, outcome, next_check_at - slot, sqlstate, message FROM awty.dry_run('orders', 1, 'set', '1') ORDER BY 1, 4 NULLS FIRST;
+DROP FUNCTION shop.tidy;
+SELECT next_check_at > now() AS again, outcome, sqlstate, message FROM awty.dry_run('orders', 1, 'tidy');
+SELECT count(*) FROM shop.tried WHERE n = 9;
+
+-- Refused.
+SELECT test.raises(call) FROM unnest(ARRAY[$$SELECT awty.dry_run('orders', 1, 'tyr')$$, $$SELECT awty.dry_run('orders', NULL::text, 'try')$$,
+    $$SELECT awty.dry_run('orders', 1, NULL)$$, $$SELECT awty.dry_run('orders', '', 'try')$$]) AS call;
+SELECT test.sqlstate($$SELECT awty.dry_run('orders', 1)$$);
+\c - regress_eve
+\pset format unaligned
+\pset tuples_only on
+SELECT test.raises($$SELECT awty.dry_run('orders', 1, 'try')$$);
+\c - postgres
+\pset format unaligned
+\pset tuples_only on
+SELECT awty.unregister(name) >= 0 FROM awty.job;
+DROP FUNCTION shop.try, shop.set;
+DROP TABLE shop.tried;
