@@ -60,7 +60,7 @@ fn dry_run(
 }
 
 fn try_check(args: &Args) -> Result<Row> {
-    rights::gate("awty.dry_run()")?;
+    rights::gate_write("awty.dry_run()")?;
     let entity = Entity::of(args)?;
     let job = rights::visible_job(&args.name(2, "job", MAX_JOB)?)?;
     if !catalog::is_alone(job.role) {

@@ -19,7 +19,7 @@ fn cancel(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<i64, ErrorRep
 
 /// Ends the pending checks of an entity. Without a job, those of jobs that the caller may not schedule stay, unseen.
 fn cancel_checks(args: &Args) -> Result<i64> {
-    rights::gate("awty.cancel()")?;
+    rights::gate_write("awty.cancel()")?;
     let entity = Entity::of(args)?;
     let jobs = match args.optional_name(2, "job", MAX_JOB)? {
         Some(name) => vec![rights::schedulable_job(&name)?],

@@ -97,7 +97,7 @@ struct Wanted<'a> {
 }
 
 fn schedule_checks(args: &Args) -> Result<i64> {
-    rights::gate("awty.schedule_many()")?;
+    rights::gate_write("awty.schedule_many()")?;
     let entity_name = args.name(0, "entity_name", MAX_ENTITY_NAME)?;
     let keys = Keys::of(args)?;
     let name = args.name(2, "job", MAX_JOB)?;
@@ -243,7 +243,7 @@ fn without(places: &[usize], marked: &[bool]) -> Vec<usize> {
 
 /// Ends the pending checks of entities. Without a job, those of jobs that the caller may not schedule stay, unseen.
 fn cancel_checks(args: &Args) -> Result<i64> {
-    rights::gate("awty.cancel_many()")?;
+    rights::gate_write("awty.cancel_many()")?;
     let entity_name = args.name(0, "entity_name", MAX_ENTITY_NAME)?;
     let keys = Keys::of(args)?;
     let name = args.optional_name(2, "job", MAX_JOB)?;

@@ -38,7 +38,7 @@ fn adopt(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorRepor
 }
 
 fn set_paused(args: &Args, function: &'static str, paused: bool) -> Result<()> {
-    rights::gate(function)?;
+    rights::gate_write(function)?;
     let job = rights::own_job(&args.name(0, "job", MAX_JOB)?)?;
     let note = if paused { args.optional_name(1, "note", MAX_NOTE)? } else { None };
     if job::set_paused(&job.name, paused, note.as_ref(), catalog::current_role(), clock::now()) {

@@ -34,7 +34,7 @@ fn release(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorRep
 
 /// Moves a check to this moment, which need not be a slot.
 fn ask_now(args: &Args) -> Result<i64> {
-    rights::gate("awty.check_now()")?;
+    rights::gate_write("awty.check_now()")?;
     let entity = Entity::of(args)?;
     let job = entity.one_job(args, "awty.check_now")?;
     let seen = peek(&entity, &job)?;
@@ -57,7 +57,7 @@ fn ask_now(args: &Args) -> Result<i64> {
 
 /// Keeps a check from running. A run under way ends as it would, and what it leaves pending is held then.
 fn hold_check(args: &Args) -> Result<()> {
-    rights::gate("awty.hold()")?;
+    rights::gate_write("awty.hold()")?;
     let entity = Entity::of(args)?;
     let job = entity.one_job(args, "awty.hold")?;
     let note = args.optional_name(3, "note", MAX_NOTE)?;
@@ -77,7 +77,7 @@ fn hold_check(args: &Args) -> Result<()> {
 
 /// Lets a held check run again. What fell due while it was held follows the job's `on_missed`.
 fn release_check(args: &Args) -> Result<()> {
-    rights::gate("awty.release()")?;
+    rights::gate_write("awty.release()")?;
     let entity = Entity::of(args)?;
     let job = entity.one_job(args, "awty.release")?;
     let seen = peek(&entity, &job)?;

@@ -14,11 +14,17 @@ use awty_core::nearest;
 use pgrx::pg_sys;
 use std::cell::Cell;
 
-/// Refuses where nothing may be written, and where nothing would ever run; and keeps DROP EXTENSION out of what follows.
+/// The gate for what a person says: refuses also where the library is not loaded, so that nothing would ever run.
 pub fn gate(function: &'static str) -> Result<()> {
     if !shmem::is_present() {
         return Err(Error::NotPreloaded);
     }
+    gate_write(function)
+}
+
+/// Refuses where nothing may be written, and keeps DROP EXTENSION out of what follows. What an application writes must not fail because
+/// the library is not loaded.
+pub fn gate_write(function: &'static str) -> Result<()> {
     // SAFETY: plain getters.
     unsafe {
         if pg_sys::RecoveryInProgress() {
@@ -104,6 +110,9 @@ thread_local! {
 
 /// Warns in a restored or cloned database that nothing will run before it is adopted, and where the library does not work with the SQL.
 pub fn warn_if_nothing_runs() {
+    if !shmem::is_present() {
+        return warn_once_of_no_library();
+    }
     let here = catalog::database();
     let (adoptions, state) = shmem::read(|shared| (shared.adoptions, shared.database(here).map(|line| line.state)));
     if let Some(State::Unserved(_)) = state
@@ -121,5 +130,14 @@ pub fn warn_if_nothing_runs() {
     };
     if held && !crate::settings::auto_adopt() {
         error::log::database_held(&catalog::database_name());
+    }
+}
+
+fn warn_once_of_no_library() {
+    thread_local! {
+        static WARNED: Cell<bool> = const { Cell::new(false) };
+    }
+    if !WARNED.replace(true) {
+        Error::NothingRuns.warn();
     }
 }

@@ -44,7 +44,7 @@ fn next_slot(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<Tim
 }
 
 fn schedule_check(args: &Args) -> Result<i64> {
-    rights::gate("awty.schedule()")?;
+    rights::gate_write("awty.schedule()")?;
     let entity = Entity::of(args)?;
     let name = args.name(2, "job", MAX_JOB)?;
     let (time, after) = due_time(args)?;

@@ -35,6 +35,8 @@ impl fmt::Display for Label {
 pub enum Error {
     /// The library was not loaded when the server started.
     NotPreloaded,
+    /// The same, where something was written for it.
+    NothingRuns,
     /// The library does not work with the SQL objects that are installed.
     Unserved {
         installed: String,

@@ -55,6 +55,12 @@ impl Error {
                 "awty must be loaded by \"shared_preload_libraries\"",
                 "Add shared_preload_libraries = 'awty' to postgresql.conf and restart the server.",
             ),
+            Error::NothingRuns => say(
+                Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "awty is not loaded by \"shared_preload_libraries\", so no check runs",
+                "Add shared_preload_libraries = 'awty' to postgresql.conf and restart the server.",
+            )
+            .detail("What is scheduled now runs as soon as it is loaded."),
             Error::Unserved { installed, unserved } => say(
                 Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!(

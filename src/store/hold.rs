@@ -26,7 +26,7 @@ statement!(
     c"SELECT f.id FROM awty_internal.hold AS h JOIN awty.future_job AS f ON f.id = h.check_id WHERE NOT f.held LIMIT $1"
 );
 
-statement!(set_held, [INT8ARRAYOID], c"UPDATE awty.future_job SET held = true WHERE id = ANY ($1) AND NOT held");
+statement!(set_held, [INT8ARRAYOID], c"UPDATE awty.future_job SET held = true WHERE id = ANY ($1)");
 
 statement!(
     delete_orphans,

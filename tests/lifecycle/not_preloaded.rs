@@ -3,7 +3,8 @@
 use crate::shop::Shop;
 use awty_testkit::Cluster;
 
-/// P9: the extension can be created and read; what would never run is refused with the line to add.
+/// P9: the extension can be created and read; what a person says is refused with the line to add. (What applications write is not:
+/// `tests/operations/not_loaded`.)
 #[test]
 fn without_preloading_one_may_look_and_is_told_the_line_to_add() {
     let shop = Shop::on(Cluster::builder().without_preload().start());
@@ -15,8 +16,8 @@ fn without_preloading_one_may_look_and_is_told_the_line_to_add() {
     assert!(shop.cluster.value::<bool>("postgres", status));
     for call in [
         "SELECT awty.register('note', 'shop.note')",
-        "SELECT awty.schedule('orders', '1', 'note', after => '1 h')",
-        "SELECT awty.cancel('orders', '1')",
+        "SELECT awty.unregister('note')",
+        "SELECT awty.allow('note', 'shop')",
         "SELECT awty.adopt()",
     ] {
         let error = shop.client().batch_execute(call).unwrap_err();

@@ -13,6 +13,7 @@ mod extension;
 mod extension_again;
 mod memory;
 mod no_process;
+mod not_loaded;
 mod old_snapshot;
 mod one_database;
 mod owners;

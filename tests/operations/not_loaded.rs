@@ -47,7 +47,12 @@ fn writes_go_on_without_the_library_and_run_once_it_is_loaded() {
     }
     let mut client = shop.client();
     client.batch_execute("SELECT awty.release('orders', 6); SELECT awty.hold('orders', 6)").unwrap();
-    assert_eq!(shop.cluster.psql("postgres", "SELECT string_agg(entity_key, '' ORDER BY entity_key) FROM awty.future_job").trim(), "1456");
+    assert_eq!(
+        shop.cluster
+            .psql("postgres", "SELECT string_agg(entity_key, '' ORDER BY entity_key) FROM awty.future_job")
+            .trim(),
+        "1456"
+    );
 
     shop.cluster.configure("shared_preload_libraries = 'awty'");
     shop.cluster.restart();

@@ -3,7 +3,7 @@
 \pset tuples_only on
 SET timezone = 'UTC';
 SET ROLE regress_shop;
-SELECT awty.register('unpaid', 'shop.unpaid'), awty.register('unshipped', 'shop.unshipped');
+SELECT awty.register('unpaid', 'shop.unpaid', max_horizon => '100 years'), awty.register('unshipped', 'shop.unshipped');
 CREATE TABLE shop.placed (id integer, placed_at timestamptz);
 INSERT INTO shop.placed SELECT n, date_trunc('day', now()) + interval '1 day' + n * interval '1 min' FROM generate_series(1, 100) AS n;
 
@@ -36,12 +36,12 @@ ROLLBACK;
 -- Refused, with nothing written.
 SELECT count(*) AS before FROM awty.future_job
 \gset
-SELECT call, test.raises('SELECT awty.schedule_many(' || call || ')') FROM unnest(ARRAY[
+SELECT call, regexp_replace(test.raises('SELECT awty.schedule_many(' || call || ')'), 'check \d+', 'check N') FROM unnest(ARRAY[
     $$'mixed', '{9,1}', 'unpaid', after => '1 h', on_conflict => 'error'$$, $$'x', '{1,2}', 'unpaid', at => '{2099-01-01}'$$,
     $$'x', '{1,2}', 'unpaid', after => '1 h', args => '{"1"}'$$, $$'x', '{{1},{2}}', 'unpaid', after => '1 h'$$, $$'x', '{1,2}', 'unpaid', at => '{{2099-01-01},{2099-01-02}}'$$,
     $$'x', '{1,NULL}', 'unpaid', after => '1 h'$$, $$'x', '{1,2,1}', 'unpaid', after => '1 h'$$, $$'x', '{1,""}', 'unpaid', after => '1 h'$$,
     $$'x', ARRAY['1', repeat('x', 1025)], 'unpaid', after => '1 h'$$, $$'x', '{1,2}', 'unpaid', at => '{2099-01-01,NULL}'$$, $$'x', '{1,2}', 'unpaid', at => '{2099-01-01,infinity}'$$,
-    $$'x', '{1,2}', 'unpaid', at => '{2030-01-01,2999-01-01}'$$, $$'x', '{1,2}', 'unpaid'$$, $$'x', '{1,2}', 'unpaid', at => '{2099-01-01,2099-01-01}', after => '1 h'$$,
+    $$'x', '{1,2}', 'unpaid', at => '{2030-01-01,2299-01-01}'$$, $$'x', '{1,2}', 'unpaid'$$, $$'x', '{1,2}', 'unpaid', at => '{2099-01-01,2099-01-01}', after => '1 h'$$,
     $$'x', '{1,2}', 'unpaid', after => '-1 h'$$, $$'x', '{1,2}', 'unpiad', after => '1 h'$$, $$'x', '{1,2}', NULL, after => '1 h'$$, $$NULL, '{1}', 'unpaid', after => '1 h'$$,
     $$'x', '{1,2}', 'unpaid', after => '1 h', on_conflict => 'some'$$, $$'x', ARRAY(SELECT n::text FROM generate_series(1, 1000001) AS n), 'unpaid', after => '1 h'$$,
     $$'x', '{1}', 'unpaid', after => '1 h', args => ARRAY[to_jsonb(repeat('x', 2000000))]$$]) AS call;

@@ -51,7 +51,7 @@ SELECT 'row security is off', c.oid::regclass FROM pg_class AS c
 WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND c.relkind IN ('r', 'p') AND NOT c.relrowsecurity
     AND c.relname !~ '^future_job_history_\d+$';
 SELECT polrelid::regclass, polname, polcmd, polpermissive, polroles, polwithcheck IS NOT NULL FROM pg_policy
-WHERE polrelid::regclass::text LIKE 'awty%.%' ORDER BY polname;
+WHERE polrelid::regclass::text LIKE 'awty%.%' ORDER BY polname, polrelid::regclass::text;
 SELECT p.proname FROM pg_proc AS p
 WHERE p.pronamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND NOT has_function_privilege('regress_eve', p.oid, 'EXECUTE') ORDER BY 1;
 SELECT t.typname, array_agg(g.privilege_type || ' ' || g.grantee::regrole) FROM pg_type AS t, aclexplode(t.typacl) AS g
