@@ -90,24 +90,36 @@ impl Account {
         if figures.runs == 0 {
             return;
         }
-        COUNTED.with_borrow_mut(|counted| match counted.iter_mut().rfind(|(name, _)| name == job) {
-            Some((_, sum)) => sum.add(&figures),
-            None => counted.push((job.clone(), figures)),
+        COUNTED.with_borrow_mut(|counted| match counted.iter_mut().rfind(|counted| counted.job == *job) {
+            Some(counted) => {
+                if counted.figures.runs == 0 {
+                    counted.since = figures.last_run_at;
+                }
+                counted.figures.add(&figures);
+            }
+            None => counted.push(Counted { job: job.clone(), figures, since: figures.last_run_at }),
         });
     }
 }
 
+/// What the runs of a job have come to in this process, from the start of the first of them.
+struct Counted {
+    job: Text,
+    figures: Figures,
+    since: Option<Time>,
+}
+
 thread_local! {
     /// What the runs of this process have come to since that was last written, by job. Jobs stay in it, so that a run allocates nothing.
-    static COUNTED: RefCell<Vec<(Text, Figures)>> = const { RefCell::new(Vec::new()) };
+    static COUNTED: RefCell<Vec<Counted>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Writes to shared memory what has been counted here.
 pub fn write_counted(shared: &mut SharedState, database: pg_sys::Oid, now: Time) {
     COUNTED.with_borrow_mut(|counted| {
-        for (job, figures) in counted.iter_mut().filter(|(_, figures)| figures.runs > 0) {
-            shared.count_runs(database, job.as_bytes(), figures, now);
-            *figures = Figures::NONE;
+        for counted in counted.iter_mut().filter(|counted| counted.figures.runs > 0) {
+            shared.count_runs(database, counted.job.as_bytes(), &counted.figures, counted.since.unwrap_or(now));
+            counted.figures = Figures::NONE;
         }
     });
 }

@@ -45,9 +45,12 @@ impl SharedState {
         self.jobs.summaries(database.to_u32(), mono)
     }
 
-    /// Counts what the runs of a job have come to.
-    pub fn count_runs(&mut self, database: pg_sys::Oid, job: &[u8], figures: &Figures, now: Time) {
-        if let Some(row) = self.job_row(database, job, now) {
+    /// Counts what the runs of a job have come to, of which the first began at that time.
+    pub fn count_runs(&mut self, database: pg_sys::Oid, job: &[u8], figures: &Figures, since: Time) {
+        if let Some(row) = self.job_row(database, job, since) {
+            if row.figures.runs == 0 {
+                row.since = since;
+            }
             row.figures.add(figures);
             row.is_new = true;
         }

@@ -26,7 +26,8 @@ const WHOLE: &[(&str, &str)] = &[
     ("future_job::select_first_per_role", "job_role_idx"),
     ("future_job::select_orphans", "job_pkey"),
     ("future_job::select_roleless", "job_role_idx"),
-    ("origin::count_foreign", "job_role_idx"),                      // EXISTS
+    ("job_stat::select_all", "job_pkey"),      // once after a start
+    ("origin::count_foreign", "job_role_idx"), // EXISTS
     ("origin::count_foreign", "future_job_one_per_job_and_entity"), // EXISTS
 ];
 /// What each run, or each call of a client, does: through which index of which table.

@@ -1,0 +1,84 @@
+//! What a run costs: the statements that are executed for it, and what they read. Figures and the last error add none.
+
+use crate::shop::{NOTE, Shop};
+use awty_testkit::Cluster;
+use serde_json::Value;
+
+const CHECKS: i64 = 300;
+
+/// Statements that were executed for each run, shortened; `None`: something of theirs.
+fn per_run(shop: &Shop) -> Vec<String> {
+    let sql = format!(
+        "SELECT regexp_replace(left(ltrim(query), 60), '\\s+', ' ', 'g') FROM pg_stat_statements
+         WHERE calls >= {CHECKS} AND query NOT LIKE '%poll%' ORDER BY 1"
+    );
+    shop.cluster.psql("postgres", &sql).lines().map(str::to_owned).collect()
+}
+
+/// A run that ends its check is its own statements and one that archives; one that goes on is one that moves it. The figures are written
+/// by nobody but the maintainer.
+#[test]
+fn a_run_executes_no_statement_for_its_figures() {
+    let server = Cluster::builder()
+        .set("shared_preload_libraries", "awty,pg_stat_statements")
+        .set("pg_stat_statements.track", "all");
+    let shop = Shop::on(server.start());
+    shop.cluster.execute("postgres", &["CREATE EXTENSION pg_stat_statements SCHEMA public"]);
+    shop.job("note", NOTE, "");
+    shop.job("later", "BEGIN RETURN now() + '1 h'; END", ", max_horizon => '1 day'");
+    let expected = [
+        (
+            "note",
+            vec![
+                "INSERT INTO awty.future_job_history (id, job, entity_name, e",
+                "INSERT INTO shop.note (entity_key) VALUES (j.entity_key)",
+            ],
+        ),
+        ("later", vec!["WITH moved AS ( UPDATE awty.future_job SET next_ch"]),
+    ];
+    for (job, statements) in expected {
+        shop.run(&format!(
+            "SELECT awty.schedule('{job}', i::text, '{job}', after => '3 s') FROM generate_series(1, {CHECKS}) AS i"
+        ));
+        shop.cluster.execute("postgres", &["SELECT pg_stat_statements_reset()"]);
+        let ran = format!("SELECT count(*) = 0 AS poll FROM awty.future_job WHERE job = '{job}' AND check_count = 0");
+        shop.await_true("the runs", &ran);
+        let found: Vec<String> = per_run(&shop).into_iter().filter(|query| !query.contains("$job$")).collect();
+        // plpgsql evaluates a RETURN of its own as a statement.
+        let found: Vec<&str> = found.iter().map(String::as_str).filter(|query| !query.starts_with("now()")).collect();
+        assert_eq!(found, statements, "{job}");
+        let counting =
+            "SELECT count(*) FROM pg_stat_statements WHERE query LIKE '%INTO awty_internal.job_stat%' AND calls > 10";
+        assert_eq!(shop.cluster.value::<i64>("postgres", counting), 0);
+    }
+}
+
+/// The last error of a check is part of the row that is written anyway: a run without an error reads as many buffers as without the index
+/// of those that fail.
+#[test]
+fn a_run_reads_no_buffer_for_errors_that_it_has_not() {
+    let shop = Shop::open();
+    let mut client = shop.cluster.superuser("postgres");
+    let buffers = |client: &mut awty_testkit::postgres::Client, id: i64| -> i64 {
+        let sql = format!(
+            "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
+             INSERT INTO awty_internal.check_stat AS t (check_id, runs, run_time, started_at, lateness, sqlstate, message, context, failed_at)
+             VALUES ({id}, 1, '1 ms', now(), '0', NULL, NULL, NULL, NULL)
+             ON CONFLICT (check_id) DO UPDATE SET runs = t.runs + 1, sqlstate = excluded.sqlstate, message = excluded.message,
+                 context = excluded.context, failed_at = excluded.failed_at"
+        );
+        let plan: Value = client.query_one(&sql, &[]).unwrap().get(0);
+        plan[0]["Plan"]["Shared Hit Blocks"].as_i64().unwrap()
+    };
+    client.batch_execute("INSERT INTO awty_internal.check_stat (check_id) SELECT generate_series(1, 1000)").unwrap();
+    client.batch_execute("BEGIN").unwrap();
+    buffers(&mut client, 1);
+    let (with, new_with) = (buffers(&mut client, 2), buffers(&mut client, 2001));
+    client.batch_execute("DROP INDEX awty_internal.check_stat_failing_idx").unwrap_or_else(|_| {
+        client.batch_execute("ROLLBACK; ALTER EXTENSION awty DROP INDEX awty_internal.check_stat_failing_idx; BEGIN; DROP INDEX awty_internal.check_stat_failing_idx").unwrap();
+    });
+    buffers(&mut client, 3);
+    let (without, new_without) = (buffers(&mut client, 4), buffers(&mut client, 2002));
+    client.batch_execute("ROLLBACK").unwrap();
+    assert_eq!((with, new_with), (without, new_without));
+}
