@@ -1,4 +1,4 @@
-//! The maintainer: a short inspection to one database. It finds out whether awty is there and may run, what is due by role,
+//! The maintainer: a short inspection of one database. It finds out whether awty is there and may run, what is due by role,
 //! looks after the tables, and has what is dead in them vacuumed away.
 //!
 //! Inspections happen after a start, on request, and as an audit at most once a minute; the audit finds what no hint told of.

@@ -89,6 +89,17 @@ fn every_test_that_a_document_names_is_there() {
     assert!(named > 100, "documents name tests in another way by now: {named}");
 }
 
+/// What a document names as a mutation is one of the patches.
+#[test]
+fn every_mutation_that_is_named_is_there() {
+    let text = std::fs::read_to_string(root().join("src/pg/README.md")).unwrap();
+    let named: Vec<&str> =
+        text.split("mutation `").skip(1).map(|rest| rest.split('`').next().unwrap_or_default()).collect();
+    assert!(named.len() > 5, "mutations are named in another way by now");
+    let is_there = |name: &&&str| root().join("tests/campaign/mutations").join(format!("{name}.patch")).is_file();
+    assert_eq!(named.iter().find(|name| !is_there(name)), None);
+}
+
 /// Each row of docs/attacks.md has a test: of these files, or of the SQL regression.
 #[test]
 fn every_attack_has_its_test() {

@@ -83,6 +83,21 @@ fn every_module_has_its_wall() {
     assert_eq!(unknown, None);
 }
 
+/// One module has all statements, so that each is prepared, qualified and run as the owner. VACUUM, which SPI does not know, is in `pg`.
+#[test]
+fn sql_stands_in_store_only() {
+    let mut found = Vec::new();
+    for source in Source::all("src").iter().filter(|source| source.room().as_deref() != Some("store")) {
+        let is_sql = |path: &&Vec<String>| {
+            let declares = path.len() > 1 && path.last().is_some_and(|last| last == "statement");
+            declares || path.iter().any(|segment| segment == "Spi" || segment.starts_with("SPI_"))
+        };
+        let written = |path: &Vec<String>| format!("{}: {}", source.file, path.join("::"));
+        found.extend(source.paths().filter(is_sql).map(written));
+    }
+    assert!(found.is_empty(), "SQL outside of src/store:\n{}", found.join("\n"));
+}
+
 /// Every decision gets the time as an argument, so that it can be tested at any time.
 #[test]
 fn awty_core_knows_neither_postgresql_nor_a_clock() {
