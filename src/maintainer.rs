@@ -7,7 +7,9 @@
 //! Does not: run checks.
 
 mod figures;
+mod task;
 
+use self::task::{task, trouble};
 use crate::crash;
 use crate::error::{self, Error};
 use crate::failpoint::failpoint;
@@ -15,7 +17,7 @@ use crate::pg::catch::Failure;
 use crate::pg::relations::{self, Purpose};
 use crate::pg::text::Text;
 use crate::pg::transaction::{Verdict, transaction};
-use crate::pg::{catalog, clock, owner, process, session, sqlstate, timer, vacuum as pg_vacuum};
+use crate::pg::{catalog, clock, process, session, sqlstate, timer, vacuum as pg_vacuum};
 use crate::problem::{self, Problems};
 use crate::settings;
 use crate::shmem::{self, Database, State, Trouble};
@@ -23,13 +25,10 @@ use crate::store::{check_stat, extension, future_job, history, hold, origin, par
 use awty_core::inspections::AUDIT;
 use awty_core::{Outcome, Time};
 use pgrx::{pg_guard, pg_sys};
-use std::ffi::CStr;
 use std::time::Duration;
 
 /// At most so many stray checks are dealt with in one inspection.
 const STRAYS: i64 = 1000;
-/// How long an inspection waits for anybody, and what a client may have to wait for a change of partitions.
-const LOCK_TIMEOUT: &CStr = c"200ms";
 /// The longest vacuum. A reader that has a page of an index pinned can hold it up. The next inspection waits for
 /// it, and so does DROP EXTENSION; DROP DATABASE would for five seconds, and then fail.
 const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
@@ -173,20 +172,6 @@ fn look_after(database: pg_sys::Oid) {
     problem::tell_summaries();
 }
 
-/// One thing that the tables need, in a transaction of its own, so that one does not wait for another.
-fn task<R>(database: pg_sys::Oid, task: fn(Time) -> R) -> Option<R> {
-    let done = transaction(|| {
-        if !relations::lock(Purpose::Write) {
-            return Verdict::Rollback(None);
-        }
-        // Nobody must hold up the inspections by holding a lock.
-        owner::set_local(c"lock_timeout", LOCK_TIMEOUT);
-        failpoint!("maintainer.looks_after");
-        Verdict::Commit(Some(task(clock::now())))
-    });
-    done.inspect_err(|failure| trouble(database, failure)).unwrap_or_default()
-}
-
 /// Ends checks that can never run: their job was unregistered while they were being committed, or their job's role has
 /// been dropped. Returns what the log is to be told of, by job.
 fn end_strays(now: Time) -> Vec<(Text, Problems)> {
@@ -276,20 +261,4 @@ fn vacuum(database: pg_sys::Oid) {
             failure.sqlstate
         ),
     }
-}
-
-fn trouble(database: pg_sys::Oid, failure: &Failure) {
-    pgrx::log!(
-        "awty: looking after database {} failed and is tried again: {} ({})",
-        database.to_u32(),
-        failure.message,
-        failure.sqlstate
-    );
-    let now = clock::to_timestamp(clock::now());
-    shmem::write(|shared| {
-        // It keeps no check from running: what does is worth more.
-        if let Some(line) = shared.database_mut(database).filter(|line| line.trouble == Trouble::None) {
-            line.set_trouble(Trouble::Maintenance, now);
-        }
-    });
 }

@@ -4,7 +4,7 @@
 //! written from it as a whole.
 //! Does not: count.
 
-use super::task;
+use super::task::task;
 use crate::pg::catalog;
 use crate::pg::relations::{self, JOB_STAT};
 use crate::pg::text::Text;
