@@ -19,7 +19,8 @@ use crate::pg::transaction::{Verdict, transaction};
 use crate::pg::{clock, session, session_locks, sqlstate, timer};
 use crate::shmem::{self, Run};
 use crate::store::check_row::{Row, Table};
-use crate::store::job::{self, Job};
+use crate::store::job::Job;
+use crate::store::job_changes;
 use crate::store::record::Candidate;
 use awty_core::{Answer, Mono, Time};
 use chrono::TimeDelta;
@@ -134,7 +135,7 @@ impl RunContext<'_> {
         if !session_locks::hold() {
             return Err(TxnEnd::NoExtension);
         }
-        if job::epoch() != self.epoch {
+        if job_changes::epoch() != self.epoch {
             return Err(TxnEnd::Stale);
         }
         failpoint!("run.locked");

@@ -1,11 +1,12 @@
 //! Statements on `awty.job`: what is registered.
 
+use super::job_changes;
 use super::statement::{Rows, statement};
 use super::{arg, from_timestamptz, time};
 use crate::error::Error;
 use crate::pg::owner::{self, as_owner};
 use crate::pg::text::Text;
-use crate::pg::{catalog, clock, relations};
+use crate::pg::{catalog, clock};
 use crate::settings;
 use awty_core::{Limits, Time, Width};
 use chrono::TimeDelta;
@@ -16,8 +17,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::panic::AssertUnwindSafe;
-use std::sync::Once;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A change of a job waits so long for another one, as a setting and in milliseconds. A prepared transaction may hold its lock for days.
 const PATIENCE: (&CStr, i32) = (c"5s", 5_000);
@@ -250,7 +249,7 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
     }
     // SAFETY: takes in what other sessions have changed; a transaction is open.
     unsafe { pg_sys::AcceptInvalidationMessages() };
-    let epoch = epoch();
+    let epoch = job_changes::epoch();
     if let Some((then, mut job)) = KNOWN.with_borrow(|known| known.get(name).cloned())
         && then == epoch
     {
@@ -308,32 +307,6 @@ fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {
 /// How many jobs a role has, counted up to a limit.
 pub fn count(role: pg_sys::Oid, limit: i64) -> i64 {
     as_owner(|| count_of_role(|s| s.query_latest(&[arg(role), arg(limit)], |rows| rows.first(1)))).unwrap_or(0)
-}
-
-/// Counts the changes of `awty.job` that this session has heard of: of its own at once, of others at the start of each
-/// transaction. Its trigger sends word of every change, of any role's.
-pub fn epoch() -> u64 {
-    static WATCHING: Once = Once::new();
-    let table = relations::oid(relations::JOB).unwrap_or(pg_sys::InvalidOid);
-    if TABLE.swap(table.to_u32(), Ordering::Relaxed) != table.to_u32() {
-        EPOCH.fetch_add(1, Ordering::Relaxed);
-    }
-    WATCHING.call_once(|| {
-        // SAFETY: the callback only counts, and the library that it is in is never unloaded.
-        unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(changed), pg_sys::Datum::from(0)) };
-    });
-    EPOCH.load(Ordering::Relaxed)
-}
-
-static TABLE: AtomicU32 = AtomicU32::new(0);
-static EPOCH: AtomicU64 = AtomicU64::new(0);
-
-/// # Safety
-/// Called by PostgreSQL, whenever the description of a table may have changed; of any table if it names none.
-unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, table: pg_sys::Oid) {
-    if table == pg_sys::InvalidOid || table.to_u32() == TABLE.load(Ordering::Relaxed) {
-        EPOCH.fetch_add(1, Ordering::Relaxed);
-    }
 }
 
 /// All jobs of a role; those whose rows are broken by name, with what is wrong.

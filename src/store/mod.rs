@@ -13,6 +13,7 @@ pub mod history;
 pub mod hold;
 pub mod in_flight;
 pub mod job;
+pub mod job_changes;
 pub mod job_stat;
 pub mod many;
 pub mod origin;
