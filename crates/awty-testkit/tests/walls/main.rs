@@ -83,6 +83,14 @@ fn every_module_has_its_wall() {
     assert_eq!(unknown, None);
 }
 
+/// What does not fit into that has more than one idea in it.
+#[test]
+fn no_file_has_more_than_400_lines() {
+    let all = ["src", "crates/awty-core", "crates/awty-testkit", "tests"].map(Source::all);
+    let long: Vec<String> = all.iter().flatten().filter(|source| source.lines > 400).map(|s| s.file.clone()).collect();
+    assert!(long.is_empty(), "split by idea: {}", long.join(", "));
+}
+
 /// One module has all statements, so that each is prepared, qualified and run as the owner. VACUUM, which SPI does not know, is in `pg`.
 #[test]
 fn sql_stands_in_store_only() {

@@ -18,6 +18,7 @@ pub fn root() -> PathBuf {
 pub struct Source {
     /// From the repository's root.
     pub file: String,
+    pub lines: usize,
     /// `["store", "job"]`; empty for lib.rs.
     pub module: Vec<String>,
     /// Its `mod x;`.
@@ -59,6 +60,7 @@ impl Source {
         }
         let mut source = Self { file: name(path.strip_prefix(root()).unwrap()), module, ..Self::default() };
         let text = std::fs::read_to_string(path).unwrap();
+        source.lines = text.lines().count();
         source.visit_file(&syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", source.file)));
         source
     }
