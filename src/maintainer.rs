@@ -168,7 +168,7 @@ fn look_after(database: pg_sys::Oid) {
     for one in [hold_late, make_partitions, drop_partitions] {
         task(database, one);
     }
-    figures::store(database);
+    figures::stored(database, task(database, figures::store).flatten());
     problem::tell_summaries();
 }
 

@@ -168,7 +168,6 @@ fn unregister_job(args: &Args) -> Result<i64> {
     wakeup::count_ended(ids.len() as u64);
     history::end(&ids, Outcome::Cancelled, clock::now(), None);
     job::delete(&name);
-    wakeup::forget_job_at_commit(name.as_bytes());
     Ok(ids.len() as i64)
 }
 

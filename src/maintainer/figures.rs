@@ -4,7 +4,6 @@
 //! written from it as a whole.
 //! Does not: count.
 
-use super::task::task;
 use crate::pg::catalog;
 use crate::pg::relations::{self, JOB_STAT};
 use crate::pg::text::Text;
@@ -25,28 +24,27 @@ pub fn read_back(now: Time) {
     shmem::write(|shared| shared.take_figures(here, table, &stored, now));
 }
 
-/// Stores what has changed.
-pub fn store(database: pg_sys::Oid) {
-    let Some(Some(gone)) = task(database, store_new) else {
+/// What has changed was stored, or could not be.
+pub fn stored(database: pg_sys::Oid, gone: Option<Vec<Text>>) {
+    shmem::write(|shared| match gone {
+        Some(gone) => gone.iter().for_each(|job| shared.forget_job(database, job.as_bytes())),
         // Next time all of it.
-        shmem::write(|shared| shared.figures_are_not_stored(database));
-        return;
-    };
-    if !gone.is_empty() {
-        shmem::write(|shared| gone.iter().for_each(|job| shared.forget_job(database, job.as_bytes())));
-    }
+        None => shared.figures_are_not_stored(database),
+    });
 }
 
-/// Returns the jobs that are not registered any more; `None` if shared memory has nothing to store.
-fn store_new(_now: Time) -> Option<Vec<Text>> {
+/// Stores what has changed. Returns the jobs that are not registered any more; `None` without the extension.
+pub fn store(_now: Time) -> Option<Vec<Text>> {
     let here = catalog::database();
     let table = relations::oid(JOB_STAT)?;
     let (new, keep) = shmem::write(|shared| shared.has_figures_of(here, table).then(|| shared.figures_to_store(here)))
         .unwrap_or_default();
     let stored = new.into_iter().map(|(job, figures, since)| Stored { job: Text::from(job), figures, since });
-    let gone = stored.filter(|row| !job_stat::store(row)).map(|row| row.job).collect();
+    let mut gone: Vec<Text> = stored.filter(|row| !job_stat::store(row)).map(|row| row.job).collect();
     if let Some(names) = keep {
         job_stat::keep_only(&names);
     }
+    // After the others: what was stored just now of a job that was registered again is about that one.
+    gone.extend(job_stat::gone());
     Some(gone)
 }

@@ -1,6 +1,6 @@
 //! Statements on `awty_internal.job_stat`, where the figures of jobs outlive the server, and counts of what is pending by job.
 //!
-//! The other jobs are kept under the empty name.
+//! The other jobs are kept under the empty name. What is older than the job that bears its name is about another one, which is gone.
 
 use super::statement::{Arg, Rows, statement};
 use super::{arg, from_timestamptz, interval, time};
@@ -24,7 +24,7 @@ statement!(
           s.late_1min, s.later, s.run_time, s.max_run_time, s.last_run_at, s.last_end_at, s.last_outcome, s.last_success_at,
           s.last_failure_at, s.stats_since
       FROM awty_internal.job_stat AS s
-      WHERE s.job = '' OR EXISTS (SELECT FROM awty.job AS j WHERE j.name = s.job)"
+      WHERE s.job = '' OR EXISTS (SELECT FROM awty.job AS j WHERE j.name = s.job AND j.registered_at <= s.stats_since)"
 );
 
 statement!(
@@ -36,7 +36,8 @@ statement!(
     c"INSERT INTO awty_internal.job_stat AS s (job, runs, done, failed, timed_out, retries, other, late_10ms, late_100ms, late_1s,
           late_10s, late_1min, later, run_time, max_run_time, last_run_at, last_end_at, last_outcome, last_success_at,
           last_failure_at, stats_since)
-      SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21
+      SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
+          greatest($21, (SELECT j.registered_at FROM awty.job AS j WHERE j.name = $1))
       WHERE $1 = '' OR EXISTS (SELECT FROM awty.job AS j WHERE j.name = $1)
       ON CONFLICT (job) DO UPDATE SET runs = excluded.runs, done = excluded.done, failed = excluded.failed,
           timed_out = excluded.timed_out, retries = excluded.retries, other = excluded.other, late_10ms = excluded.late_10ms,
@@ -45,6 +46,13 @@ statement!(
           max_run_time = excluded.max_run_time, last_run_at = excluded.last_run_at, last_end_at = excluded.last_end_at,
           last_outcome = excluded.last_outcome, last_success_at = excluded.last_success_at,
           last_failure_at = excluded.last_failure_at, stats_since = excluded.stats_since"
+);
+
+statement!(
+    select_gone,
+    [],
+    c"SELECT s.job FROM awty_internal.job_stat AS s
+      WHERE s.job <> '' AND NOT EXISTS (SELECT FROM awty.job AS j WHERE j.name = s.job AND j.registered_at <= s.stats_since)"
 );
 
 statement!(select_names, [], c"SELECT s.job FROM awty_internal.job_stat AS s");
@@ -157,11 +165,18 @@ pub fn store(stored: &Stored) -> bool {
     as_owner(|| upsert(|s| s.execute(&args))) == 1
 }
 
+/// Jobs of which there are figures, and which are not registered any more.
+pub fn gone() -> Vec<Text> {
+    as_owner(|| select_gone(|s| s.query(&[], names)))
+}
+
+fn names(rows: &Rows) -> Vec<Text> {
+    (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
+}
+
 /// Removes the figures of all but these jobs.
 pub fn keep_only(jobs: &HashSet<Vec<u8>>) {
-    let names: Vec<Text> = as_owner(|| {
-        select_names(|s| s.query(&[], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()))
-    });
+    let names = as_owner(|| select_names(|s| s.query(&[], names)));
     for name in names.iter().filter(|name| !jobs.contains(name.as_bytes())) {
         as_owner(|| delete_one(|s| s.execute(&[Some(name.datum())])));
     }

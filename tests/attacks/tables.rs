@@ -3,10 +3,11 @@
 use crate::field::{DB, Field};
 
 const READABLE: [&str; 3] = ["awty.job", "awty.future_job", "awty.future_job_history"];
-const INTERNAL: [&str; 4] = [
+const INTERNAL: [&str; 5] = [
     "awty_internal.future_job_history_default",
     "awty_internal.check_stat",
     "awty_internal.in_flight",
+    "awty_internal.job_stat",
     "awty_internal.origin",
 ];
 
@@ -144,7 +145,10 @@ fn default_privileges_open_no_door() {
         DB,
         "SELECT c.relname, a.grantee::regrole, a.privilege_type FROM pg_class AS c, aclexplode(c.relacl) AS a
          WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND a.grantee <> c.relowner
-           AND NOT (a.privilege_type = 'SELECT' AND c.relname IN ('job', 'future_job', 'future_job_history', 'status'))",
+           AND NOT (a.privilege_type = 'SELECT' AND a.grantee = 0 AND c.relname IN ('job', 'future_job', 'future_job_history',
+                    'check_stat', 'status', 'failing', 'running', 'job_status', 'here', 'standing', 'overdue', 'recent', 'stray'))
+           AND NOT (a.privilege_type = 'SELECT' AND a.grantee = 'pg_database_owner'::regrole
+                    AND (c.relname IN ('check_stat', 'origin', 'future_job_id_seq') OR c.relname ~ '^future_job_history_'))",
     );
     assert_eq!(rights.trim(), "");
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM awty.future_job_history"), 0);

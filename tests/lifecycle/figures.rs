@@ -79,10 +79,10 @@ fn a_job_that_is_registered_again_begins_at_nothing() {
     let nothing =
         "SELECT runs = 0 AND last_run_at IS NULL AND stats_since IS NULL FROM awty.job_status WHERE job = 'note'";
     assert!(shop.cluster.value::<bool>("postgres", nothing));
-    await_stored(&shop, "count(*) = 0");
     shop.cluster.kill_server();
     shop.cluster.start();
     shop.await_true("nothing again", nothing);
+    await_stored(&shop, "count(*) = 0");
 }
 
 /// P7: statistics of 2,048 jobs; of one more, the one that has not run for longest is merged into the other jobs, and no run is lost.

@@ -141,7 +141,7 @@ fn what_an_administrator_adds_to_the_history_is_honoured() {
             "DO $$ DECLARE day date := (now() AT TIME ZONE 'UTC')::date; name text := to_char(day, 'YYYYMMDD');
                     next text := to_char(day + 1, 'YYYYMMDD'); BEGIN
                EXECUTE format('DROP TABLE awty_internal.future_job_history_%s, awty_internal.future_job_history_%s', name, next);
-               CREATE TABLE awty.turned (role regrole, message text, sqlstate text COLLATE \"C\");
+               CREATE TABLE awty.turned (context text, role regrole, message text, sqlstate text COLLATE \"C\");
                EXECUTE (SELECT 'ALTER TABLE awty.turned ' || string_agg(format('ADD COLUMN %I %s %s %s', attname,
                             format_type(atttypid, atttypmod), CASE attcollation WHEN 950 THEN 'COLLATE \"C\"' ELSE '' END,
                             CASE WHEN attnotnull THEN 'NOT NULL' ELSE '' END), ', ' ORDER BY attnum)

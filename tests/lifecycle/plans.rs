@@ -27,6 +27,7 @@ const WHOLE: &[(&str, &str)] = &[
     ("future_job::select_orphans", "job_pkey"),
     ("future_job::select_roleless", "job_role_idx"),
     ("job_stat::select_all", "job_pkey"),      // once after a start
+    ("job_stat::select_gone", "job_pkey"),     // once a minute
     ("origin::count_foreign", "job_role_idx"), // EXISTS
     ("origin::count_foreign", "future_job_one_per_job_and_entity"), // EXISTS
 ];

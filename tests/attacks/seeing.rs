@@ -1,0 +1,111 @@
+//! Who may see what fails, what runs, what it comes to and what comes: each cell of the table in docs.
+
+use crate::field::{DB, Field};
+
+/// What a role sees, as one text.
+fn seen(field: &Field, role: &str, what: &str) -> String {
+    let sql = format!("SELECT coalesce(string_agg(x::text, ' ' ORDER BY x::text), '') FROM ({what}) AS t (x)");
+    field.one(role, &sql)
+}
+
+/// Alice's job has failed for two checks, of which sam scheduled one, and is running for another one of sam's. Riva may read it, mona
+/// monitors the server. Sam may schedule nothing any more, and mallory never could.
+fn field() -> Field {
+    let field = Field::new();
+    for role in ["riva", "sam", "mona"] {
+        field.cluster.create_user(DB, role);
+    }
+    field.sql("postgres", "GRANT pg_monitor TO mona");
+    field.sql(
+        "alice",
+        "CREATE FUNCTION alice.f(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN
+             IF j.entity_name = 'bad' THEN RAISE 'geheim error of %', j.entity_key; END IF;
+             PERFORM pg_advisory_xact_lock(78);
+             PERFORM pg_sleep(25);
+             RETURN NULL;
+         END $$;
+         SELECT awty.register('geheim job', 'alice.f', retry_after => '1 h'),
+             awty.allow('geheim job', 'riva', 'read'), awty.allow('geheim job', 'sam')",
+    );
+    field.sql("alice", "SELECT awty.schedule('bad', 'of alice', 'geheim job', at => now())");
+    field.sql("sam", "SELECT awty.schedule('bad', 'of sam', 'geheim job', at => now())");
+    field.cluster.await_sql(DB, "the failures", "SELECT count(*) = 2 FROM awty.failing");
+    field.sql("sam", "SELECT awty.schedule('slow', 'of sam', 'geheim job', at => now())");
+    field.await_sign(78);
+    field.sql("alice", "SELECT awty.disallow('geheim job', 'sam')");
+    field
+}
+
+/// P6: each row of the table, for each of them.
+#[test]
+fn each_role_sees_its_part_of_the_figures() {
+    let field = field();
+    let cells = [
+        ("alice", "of alice of sam", "geheim job", "of sam", "2"),
+        ("riva", "of alice of sam", "geheim job", "of sam", "2"),
+        ("sam", "of sam", "", "of sam", "1"),
+        ("mona", "", "geheim job", "", ""),
+        ("mallory", "", "", "", ""),
+    ];
+    for (role, failing, jobs, running, forecast) in cells {
+        assert_eq!(seen(&field, role, "SELECT entity_key FROM awty.failing"), failing, "{role}");
+        let with_error = "SELECT entity_key FROM awty.failing WHERE message = 'geheim error of ' || entity_key AND context IS NOT NULL";
+        assert_eq!(seen(&field, role, with_error), failing, "{role}");
+        let counted = "SELECT job FROM awty.job_status WHERE pending = 3 AND failing = 2 AND role = 'alice'::regrole AND retries = 2";
+        assert_eq!(seen(&field, role, counted), jobs, "{role}");
+        assert_eq!(seen(&field, role, "SELECT job FROM awty.job_status"), jobs, "{role}");
+        let named = "SELECT entity_key FROM awty.running WHERE job = 'geheim job' AND entity_name = 'slow' AND id > 0 AND slot <= started_at";
+        assert_eq!(seen(&field, role, named), running, "{role}");
+        // Those that are due in an hour: two have failed.
+        assert_eq!(
+            seen(&field, role, "SELECT checks FROM awty.forecast() WHERE slot > now() + interval '30 min'"),
+            forecast,
+            "{role}"
+        );
+    }
+    let whose = "SELECT concat_ws(' ', role, job, entity_name, entity_key, id, slot) FROM awty.running
+                 WHERE pid > 0 AND started_at <= now() AND runs_for >= '0' AND timeout = '30 s' AND set_size = 1";
+    assert_eq!(seen(&field, "mona", whose), "alice");
+    assert_eq!(seen(&field, "mallory", "SELECT pid FROM awty.running"), "");
+    // Mallory has a job of mallory's own, and sees no other because of that.
+    field.job("mallory", "own", "BEGIN RETURN NULL; END");
+    field.schedule("mallory", "own", "later");
+    assert_eq!(seen(&field, "mallory", "SELECT job FROM awty.job_status"), "own");
+    assert_eq!(seen(&field, "mallory", "SELECT DISTINCT job FROM awty.forecast('10 years')"), "own");
+}
+
+/// P6: what is behind the views cannot be called or read by itself, and a function that tells all it is given is given nothing.
+#[test]
+fn nobody_gets_behind_the_views() {
+    let field = field();
+    for call in [
+        "SELECT * FROM awty_internal.job_counter()",
+        "SELECT * FROM awty_internal.job_pending()",
+        "SELECT * FROM awty_internal.worker()",
+        "TABLE awty_internal.job_stat",
+        "TABLE awty_internal.check_stat",
+    ] {
+        field.refused("mallory", call, "42501");
+    }
+    field.sql(
+        "mallory",
+        "CREATE TABLE mallory.leaked (what text);
+         CREATE FUNCTION mallory.leak(text) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS $$ BEGIN
+             INSERT INTO mallory.leaked VALUES ($1); RETURN true;
+         END $$",
+    );
+    for view in ["awty.failing", "awty.running", "awty.job_status"] {
+        field.sql("mallory", &format!("SELECT * FROM {view} AS v WHERE mallory.leak(v::text)"));
+    }
+    assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM mallory.leaked"), 0);
+    // Who may read all data of the server may name what is behind them, and sees no more there.
+    field.sql("postgres", "GRANT pg_read_all_data TO mallory");
+    for relation in [
+        "awty_internal.job_counter()",
+        "awty_internal.job_pending()",
+        "awty_internal.job_stat",
+        "awty_internal.check_stat",
+    ] {
+        assert_eq!(field.one::<i64>("mallory", &format!("SELECT count(*) FROM {relation}")), 0, "{relation}");
+    }
+}
