@@ -112,7 +112,10 @@ CROSS JOIN LATERAL (
             pg_catalog.format('SELECT awty.resume(%s);', named.quoted_job)
         WHERE j.paused
         UNION ALL
-        SELECT 3, 'the check is held', pg_catalog.format('SELECT awty.release(%L, %L, %L);', f.entity_name, f.entity_key, f.job)
+        SELECT 3, pg_catalog.concat('the check is held', (
+                SELECT awty_internal.since(h.held_at, h.held_by, h.note)
+                FROM awty_internal.hold AS h WHERE h.check_id OPERATOR(pg_catalog.=) f.id)),
+            pg_catalog.format('SELECT awty.release(%L, %L, %L);', f.entity_name, f.entity_key, f.job)
         WHERE f.held
         UNION ALL
         SELECT 4, CASE unable.why

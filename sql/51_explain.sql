@@ -52,6 +52,16 @@ END;
 
 COMMENT ON FUNCTION awty.explain(text, text) IS 'What became of an entity''s checks, what is pending, and why it does not run: past, now and future in the order of time; at most the last hundred ends';
 
+-- For a key of another type than text. Names awty.key(), because callers may name nothing of awty_internal.
+CREATE FUNCTION awty.explain(entity_name text, entity_key anynonarray)
+RETURNS TABLE (at timestamptz, job text, event text, detail text)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE AS $$
+    SELECT e.at, e.job, e.event, e.detail
+    FROM awty.explain($1, awty.key($2)::pg_catalog.jsonb OPERATOR(pg_catalog.->>) 0) AS e
+$$;
+
+COMMENT ON FUNCTION awty.explain(text, anynonarray) IS 'The same for a key of another type than text';
+
 -- The newest ends of the jobs that the caller may read. Bounded, so that it costs the same with a long history.
 CREATE VIEW awty_internal.recent AS
 SELECT h.job, h.outcome, h.sqlstate, h.message, h.run_time, h.attempts, j.timeout

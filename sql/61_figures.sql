@@ -8,7 +8,10 @@ ALTER TABLE awty_internal.job_stat ALTER job SET STATISTICS 0;
 
 -- The view reads it with the rights of whoever asks. Nobody has USAGE on its schema, so it cannot be named. Who gets at it all
 -- the same sees only what belongs to checks that the policy of awty.future_job shows.
-GRANT SELECT ON awty_internal.check_stat TO PUBLIC;
+GRANT SELECT ON awty_internal.check_stat, awty_internal.hold TO PUBLIC;
+CREATE POLICY own_checks ON awty_internal.hold FOR SELECT TO PUBLIC USING (
+    EXISTS (SELECT FROM awty.future_job AS f WHERE f.id OPERATOR(pg_catalog.=) check_id)
+);
 CREATE POLICY own_checks ON awty_internal.check_stat FOR SELECT TO PUBLIC USING (
     EXISTS (SELECT FROM awty.future_job AS f WHERE f.id OPERATOR(pg_catalog.=) check_id)
 );

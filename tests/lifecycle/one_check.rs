@@ -85,6 +85,10 @@ fn a_held_check_stands_still_until_it_is_released() {
     }
     shop.await_workers_gone();
     assert_eq!((shop.notes("2"), shop.ends("2").len()), (0, 0));
+    // Shown with who, since when and why to those who see the check.
+    let why = "SELECT detail FROM awty.explain('orders', 2) WHERE event = 'waiting'";
+    let why: String = shop.client().query_one(why, &[]).unwrap().get(0);
+    assert!(why.starts_with("the check is held since ") && why.contains(" by shop: \"invoice open\";"), "{why}");
     shop.run("SELECT awty.release('orders', 2)");
     let end = shop.end_of("2");
     assert_eq!((end.why(), end.attempts, shop.notes("2")), (("done", None), 1, 1), "{end:?}");

@@ -36,7 +36,7 @@ SET ROLE regress_shop;
 SELECT awty.allow('unpaid', 'regress_app');
 SET ROLE regress_app;
 SELECT awty.hold('orders', 1, note => 'x'), awty.release('orders', 1);
--- Nobody reads who held what but the owner of the extension.
+-- The table itself is not for users.
 SELECT test.sqlstate($$TABLE awty_internal.hold$$);
 
 -- What falls due while it is held follows the job's on_missed. As if a day had passed:

@@ -17,6 +17,7 @@ CREATE DOMAIN shop.order_id AS bigint;
 CREATE TYPE shop.colour AS ENUM ('red');
 SELECT awty.schedule('orders', 7::shop.order_id, 'unpaid', after => '1 day') > 0, awty.schedule('orders', 'red'::shop.colour, 'unpaid', after => '1 day') > 0;
 SELECT entity_key FROM awty.future_job ORDER BY entity_key;
+SELECT DISTINCT event FROM awty.explain('orders', 42) ORDER BY 1;
 SELECT awty.cancel('orders', 42), awty.cancel('orders', '7', 'unpaid'), awty.cancel('orders', 1.5), awty.cancel('orders', 1.50);
 
 -- Whatever the session has set: the same keys.
