@@ -55,7 +55,7 @@ COMMENT ON FUNCTION awty.explain(text, text) IS 'What became of an entity''s che
 -- For a key of another type than text. Names awty.key(), because callers may name nothing of awty_internal.
 CREATE FUNCTION awty.explain(entity_name text, entity_key anynonarray)
 RETURNS TABLE (at timestamptz, job text, event text, detail text)
-LANGUAGE sql VOLATILE PARALLEL UNSAFE AS $$
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT e.at, e.job, e.event, e.detail
     FROM awty.explain($1, awty.key($2)::pg_catalog.jsonb OPERATOR(pg_catalog.->>) 0) AS e
 $$;
