@@ -13,6 +13,7 @@
 //! - [`dead_rows`] says when what has been finished is vacuumed away.
 //! - [`figures`] are what the runs of a job come to, [`job_table`] keeps those of many jobs.
 //! - [`log_rate`] says how often the log is told of failures.
+//! - [`repeat`] gives the moments of `every` and `cron` in a zone, their slots, and what comes next.
 //! - [`versions`] says which versions of the SQL a library serves.
 //! - [`mod@nearest`] finds the name that was probably meant; [`command`] the function to write instead of a command.
 //!
@@ -71,6 +72,7 @@ pub mod pauses;
 pub mod plan;
 pub mod policy;
 pub mod quarantine;
+pub mod repeat;
 pub mod retry;
 pub mod slot;
 pub mod versions;

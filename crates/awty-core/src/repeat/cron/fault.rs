@@ -1,0 +1,87 @@
+//! Why a text is no cron expression, in words that say what to write instead.
+//!
+//! Invariant: a message is hardly longer than the text, and never longer than [`MOST_SHOWN`] bytes and one sentence.
+//!
+//! Does not: know SQLSTATEs or hints.
+
+use super::field::Field;
+use std::fmt;
+
+/// How many bytes of a text a message shows at most. No text that is read is longer.
+pub const MOST_SHOWN: usize = 1024;
+
+/// What cannot be read, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The expression, cut where it is too long.
+    pub expression: String,
+    pub(super) fault: Fault,
+}
+
+impl Unreadable {
+    pub(super) fn new(text: &str, fault: Fault) -> Self {
+        let end = if text.len() <= MOST_SHOWN { text.len() } else { text.floor_char_boundary(64) };
+        let cut = if end < text.len() { "…" } else { "" };
+        Self { expression: format!("{}{cut}", &text[..end]), fault }
+    }
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cron expression \"{}\" cannot be read: {}", self.expression, self.fault)
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
+/// Why a text cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// More than [`MOST_SHOWN`] bytes.
+    TooLong,
+    /// So many fields.
+    Fields(usize),
+    /// A number that the field does not have.
+    OutOfRange(&'static Field, String),
+    /// Neither a number nor a name.
+    Unknown(&'static Field, String),
+    /// A list with nothing between two commas, or a range or step with an end missing.
+    Gap(&'static Field, String),
+    /// A step that selects nothing but the first value.
+    Step(&'static Field, String),
+    /// A step without a range: other programs do not agree what it means.
+    NoRange(&'static Field, String),
+    /// A range from a higher number to a lower one.
+    Wraps { range: String, instead: String },
+    /// The syntax of another program.
+    Foreign { found: String, instead: &'static str },
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong => write!(f, "it is longer than {MOST_SHOWN} bytes"),
+            Self::Fields(0) => write!(f, "it is empty"),
+            Self::Fields(7) => write!(f, "it has 7 fields, and years cannot be given: use starts and ends"),
+            Self::Fields(1) => write!(f, "it has 1 field instead of 5 or 6"),
+            Self::Fields(count) => write!(f, "it has {count} fields instead of 5 or 6"),
+            Self::OutOfRange(field, value) => {
+                write!(f, "{} {value} is not between {} and {}", field.name, field.low, field.high)
+            }
+            Self::Unknown(field, word) => {
+                write!(f, "{} \"{word}\" is not a number from {} to {}", field.name, field.low, field.high)?;
+                if field.names.is_empty() { Ok(()) } else { write!(f, " or one of {}", field.names.join(", ")) }
+            }
+            Self::Gap(field, text) => write!(f, "{} \"{text}\" has a value missing", field.name),
+            Self::Step(field, step) => {
+                write!(f, "{} step {step} is not between 1 and {}", field.name, field.most_step())
+            }
+            Self::NoRange(field, text) => {
+                let (value, step) = text.split_once('/').unwrap_or((text, ""));
+                write!(f, "{} {text} has a step without a range: write {value}-{}/{step}", field.name, field.last)
+            }
+            Self::Wraps { range, instead } => write!(f, "range {range} wraps around: write {instead}"),
+            Self::Foreign { found, instead } => write!(f, "{found} is not supported: {instead}"),
+        }
+    }
+}

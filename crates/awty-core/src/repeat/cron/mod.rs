@@ -1,0 +1,149 @@
+//! Cron expressions: the moments that they give in a zone.
+//!
+//! Invariant: the days are Vixie cron's, the hours of clock changes those of the contract. A time is *fixed* if neither the
+//! minute nor the hour begins with `*`. A fixed time comes once a day: at the end of a gap, in a fold the first time. Any other
+//! time comes at each minute that the clock on the wall shows.
+//!
+//! Does not: spread by jitter, round to slots, or know when a plan starts and ends.
+
+mod fault;
+mod field;
+#[cfg(test)]
+mod fuzz;
+mod parse;
+mod search;
+#[cfg(test)]
+mod tests;
+
+pub use fault::{MOST_SHOWN, Unreadable};
+
+use super::civil::SECOND;
+use super::zone::{Zone, first_shown, shown_until, span_at};
+use chrono::TimeDelta;
+
+/// How far ahead a match is searched. A leap day with a certain weekday comes again after 40 years at the latest.
+const SEARCHED: i64 = 41 * 366 * super::civil::DAY_SECONDS;
+
+/// A cron expression that has been read.
+#[derive(Clone, Debug)]
+pub struct Cron {
+    text: String,
+    seconds: u64,
+    minutes: u64,
+    hours: u64,
+    /// The days of the month; bit 0 is the last one.
+    days: u64,
+    months: u64,
+    /// The days of the week, from 0 for Sunday.
+    weekdays: u64,
+    /// Whether a day must match by number and by weekday: one of these fields begins with `*`. Otherwise one is enough.
+    both_days: bool,
+    fixed: bool,
+    needs_zone: bool,
+}
+
+impl Cron {
+    /// Reads an expression.
+    ///
+    /// # Errors
+    /// [`Unreadable`], which says what to write instead.
+    ///
+    /// ```
+    /// # use awty_core::repeat::Cron;
+    /// let error = Cron::new("0 25 * * *").unwrap_err();
+    /// assert_eq!(error.to_string(), r#"cron expression "0 25 * * *" cannot be read: hour 25 is not between 0 and 23"#);
+    /// ```
+    pub fn new(text: &str) -> Result<Self, Unreadable> {
+        let fields = parse::fields(text).map_err(|fault| Unreadable::new(text, fault))?;
+        let [second, minute, hour, day, month, weekday] = fields;
+        let whole = |values: parse::Values, field: &field::Field| values.star && values.bits == field.all();
+        Ok(Self {
+            text: text.to_owned(),
+            seconds: second.bits,
+            minutes: minute.bits,
+            hours: hour.bits,
+            days: day.bits,
+            months: month.bits,
+            weekdays: weekday.bits,
+            both_days: day.star || weekday.star,
+            fixed: !minute.star && !hour.star,
+            needs_zone: !(whole(hour, &field::HOUR)
+                && whole(day, &field::DAY)
+                && whole(month, &field::MONTH)
+                && whole(weekday, &field::WEEKDAY)),
+        })
+    }
+
+    /// The expression as it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether its moments depend on the zone by more than minutes: the hour, the day, the month or the weekday is fixed.
+    pub fn needs_zone(&self) -> bool {
+        self.needs_zone
+    }
+
+    /// The first moment after `after`, both in microseconds; `None` if there is none within 41 years.
+    pub(super) fn next(&self, zone: &impl Zone, after: i64) -> Option<i64> {
+        if self.fixed {
+            let shown = shown_until(zone, after).div_euclid(SECOND);
+            let local = self.next_local(shown, shown.saturating_add(SEARCHED))?;
+            return Some(first_shown(zone, local.checked_mul(SECOND)?));
+        }
+        self.next_shown(zone, after.div_euclid(SECOND))?.checked_mul(SECOND)
+    }
+
+    /// The first second after `after` at which the clock on the wall shows a match, searched span by span.
+    fn next_shown(&self, zone: &impl Zone, mut after: i64) -> Option<i64> {
+        let end = after.saturating_add(SEARCHED);
+        let mut span = span_at(zone, after.saturating_add(1).saturating_mul(SECOND));
+        loop {
+            let offset = i64::from(span.offset);
+            let until = span.until.div_euclid(SECOND).min(end);
+            if let Some(local) = self.next_local(after.saturating_add(offset), until.saturating_add(offset)) {
+                return Some(local - offset);
+            }
+            if until == end {
+                return None;
+            }
+            after = until - 1;
+            span = span_at(zone, span.until);
+        }
+    }
+
+    /// The least time between two matches by the clock on the wall; a day if it is more.
+    pub(super) fn closest(&self) -> TimeDelta {
+        let (seconds, minutes, hours) = (self.seconds, self.minutes, self.hours);
+        let within = |bits: u64| i64::from(bits.ilog2() - bits.trailing_zeros());
+        let in_minute = within(seconds);
+        let in_hour = within(minutes) * 60 + in_minute;
+        let day = super::civil::DAY_SECONDS;
+        let mut closest = apart(seconds).unwrap_or(day);
+        closest = closest.min(apart(minutes).map_or(day, |minutes| minutes * 60 - in_minute));
+        closest = closest.min(apart(hours).map_or(day, |hours| hours * 3600 - in_hour));
+        let over_midnight = day - i64::from(self.last_time() - self.first_time());
+        if over_midnight < closest && self.has_neighbouring_days() {
+            closest = over_midnight;
+        }
+        TimeDelta::seconds(closest)
+    }
+}
+
+impl PartialEq for Cron {
+    /// Whether both were read as the same: then they give the same moments in every zone, however they are written.
+    fn eq(&self, other: &Self) -> bool {
+        let fields = |cron: &Self| {
+            let days = (cron.days, cron.months, cron.weekdays, cron.both_days);
+            (cron.seconds, cron.minutes, cron.hours, days, cron.fixed)
+        };
+        fields(self) == fields(other)
+    }
+}
+
+impl Eq for Cron {}
+
+/// The least distance between two bits.
+fn apart(bits: u64) -> Option<i64> {
+    (1..64).find(|distance| bits & bits >> distance != 0)
+}

@@ -1,0 +1,205 @@
+//! Why something cannot be repeated.
+//!
+//! Invariant: a message names what was given, in lower case and without a final dot.
+//!
+//! Does not: know SQLSTATEs, hints, or the names of zones.
+
+use super::cron::Unreadable;
+use super::every::EveryError;
+use super::{Cron, Every, Rhythm};
+use crate::Width;
+use crate::limits::Shown;
+use chrono::TimeDelta;
+use std::fmt;
+
+/// The longest `jitter` and the longest `catch_up`.
+pub const LONGEST: TimeDelta = TimeDelta::days(366);
+
+/// Why something cannot be repeated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RepeatError {
+    /// Both `every` and `cron`, or neither of them.
+    EveryOrCron {
+        /// Whether it was both.
+        both: bool,
+    },
+    /// A cron expression that cannot be read.
+    Unreadable(Unreadable),
+    /// An interval that is no distance.
+    Every(EveryError),
+    /// A rhythm that means another time in each zone, and no zone.
+    NeedsZone(String),
+    /// A rhythm without a moment.
+    NeverComes(String),
+    /// A rhythm without a moment before the end.
+    NoneBeforeEnd(String),
+    /// Moments that would share a slot of the server.
+    TooClose {
+        /// The least time between two of them.
+        closest: TimeDelta,
+        /// The slot.
+        slot: Width,
+    },
+    /// An end that is not after the start and now.
+    EndsTooEarly,
+    /// A `jitter` or `catch_up` that is negative or longer than [`LONGEST`].
+    OutOfRange {
+        /// Which of them.
+        argument: &'static str,
+    },
+}
+
+impl fmt::Display for RepeatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EveryOrCron { both: true } => f.write_str("arguments \"every\" and \"cron\" cannot be used together"),
+            Self::EveryOrCron { both: false } => f.write_str("one of the arguments \"every\" and \"cron\" is required"),
+            Self::Unreadable(error) => error.fmt(f),
+            Self::Every(error) => error.fmt(f),
+            Self::NeedsZone(rhythm) => write!(f, "{rhythm} needs a time zone"),
+            Self::NeverComes(rhythm) => write!(f, "{rhythm} never comes"),
+            Self::NoneBeforeEnd(rhythm) => write!(f, "{rhythm} does not come before it ends"),
+            Self::TooClose { closest, slot } => write!(
+                f,
+                "moments {} apart are closer together than a slot of {}",
+                Shown(*closest),
+                Shown(slot.delta())
+            ),
+            Self::EndsTooEarly => f.write_str("argument \"ends\" must be after \"starts\" and after now"),
+            Self::OutOfRange { argument } => {
+                write!(f, "argument \"{argument}\" must be between 0 and {}", Shown(LONGEST))
+            }
+        }
+    }
+}
+
+impl std::error::Error for RepeatError {}
+
+impl From<Unreadable> for RepeatError {
+    fn from(error: Unreadable) -> Self {
+        Self::Unreadable(error)
+    }
+}
+
+impl From<EveryError> for RepeatError {
+    fn from(error: EveryError) -> Self {
+        Self::Every(error)
+    }
+}
+
+impl Rhythm {
+    /// The rhythm of two arguments of which one must be given: the months, days and microseconds of an interval, or a cron
+    /// expression.
+    ///
+    /// # Errors
+    /// [`RepeatError`] for both or neither, and for what cannot be read.
+    pub fn new(every: Option<(i32, i32, i64)>, cron: Option<&str>) -> Result<Self, RepeatError> {
+        match (every, cron) {
+            (Some((months, days, micros)), None) => Ok(Self::Every(Every::new(months, days, micros)?)),
+            (None, Some(text)) => Ok(Self::Cron(Cron::new(text)?)),
+            (every, _) => Err(RepeatError::EveryOrCron { both: every.is_some() }),
+        }
+    }
+
+    /// Whether it can be repeated without a zone, which then is UTC.
+    ///
+    /// # Errors
+    /// [`RepeatError::NeedsZone`].
+    pub fn without_zone(&self) -> Result<(), RepeatError> {
+        if self.needs_zone() { Err(RepeatError::NeedsZone(self.to_string())) } else { Ok(()) }
+    }
+}
+
+/// Whether `jitter` or `catch_up` is within its range.
+///
+/// # Errors
+/// [`RepeatError::OutOfRange`].
+pub fn check_length(argument: &'static str, length: TimeDelta) -> Result<(), RepeatError> {
+    if (TimeDelta::zero()..=LONGEST).contains(&length) { Ok(()) } else { Err(RepeatError::OutOfRange { argument }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Time;
+    use crate::repeat::{Fixed, Plan};
+    use crate::testing::{at, width};
+
+    fn cron(text: &str) -> Rhythm {
+        Rhythm::new(None, Some(text)).unwrap()
+    }
+
+    /// What is refused of a plan in UTC at one-minute slots.
+    fn refused(rhythm: Rhythm, starts: Option<Time>, ends: Option<Time>) -> String {
+        let plan = Plan::new(rhythm, Fixed::UTC, starts, ends);
+        plan.check(width(60), at("2026-11-22T12:00:00Z")).map_or_else(|error| error.to_string(), |()| "nothing".into())
+    }
+
+    #[test]
+    fn one_of_every_and_cron_must_be_given() {
+        let error = |every, cron| Rhythm::new(every, cron).unwrap_err().to_string();
+        let both = error(Some((0, 1, 0)), Some("* * * * *"));
+        assert_eq!(both, r#"arguments "every" and "cron" cannot be used together"#);
+        assert_eq!(error(None, None), r#"one of the arguments "every" and "cron" is required"#);
+        assert_eq!(error(Some((0, 0, 0)), None), "every must be more than 0");
+        let mixed = "every must be either months and days or hours and smaller, and not both";
+        assert_eq!(error(Some((0, 1, 1)), None), mixed);
+        let unreadable = r#"cron expression "0 25 * * *" cannot be read: hour 25 is not between 0 and 23"#;
+        assert_eq!(error(None, Some("0 25 * * *")), unreadable);
+    }
+
+    #[test]
+    fn a_zone_is_needed_where_the_answer_depends_on_it() {
+        for free in ["* * * * *", "0 * * * *", "*/15 * * * *", "*/10 * * * * *", "@hourly", "5 * * * *", "0 */1 * * *"]
+        {
+            assert_eq!(cron(free).without_zone(), Ok(()), "{free}");
+        }
+        for bound in ["0 9 * * *", "* */2 * * *", "0 * 1 * *", "0 * L * *", "* * * 1 *", "* * * * mon", "@daily"] {
+            let message = format!("cron expression \"{bound}\" needs a time zone");
+            assert_eq!(cron(bound).without_zone().unwrap_err().to_string(), message);
+        }
+        let every = |months, days, micros| Rhythm::new(Some((months, days, micros)), None).unwrap().without_zone();
+        assert_eq!(every(0, 0, 86_400_000_000), Ok(()));
+        assert_eq!(every(0, 1, 0).unwrap_err().to_string(), r#"every "1 day" needs a time zone"#);
+    }
+
+    #[test]
+    fn what_never_comes_is_refused() {
+        for never in ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "* * 30,31 feb */1"] {
+            assert_eq!(refused(cron(never), None, None), format!("cron expression \"{never}\" never comes"));
+        }
+        // A leap day on a Sunday, and one of two days: by number or by weekday.
+        assert_eq!(refused(cron("0 0 29 2 */7"), None, None), "nothing");
+        assert_eq!(refused(cron("0 0 30 2 mon"), None, None), "nothing");
+    }
+
+    #[test]
+    fn moments_closer_than_a_slot_are_refused() {
+        let message = |closest| format!("moments {closest} apart are closer together than a slot of 1 min");
+        assert_eq!(refused(cron("*/10 * * * * *"), None, None), message("10 s"));
+        assert_eq!(refused(Rhythm::Every(Every::Clock(59_999_999)), None, None), message("59999999 us"));
+        assert_eq!(refused(Rhythm::Every(Every::Clock(60_000_000)), None, None), "nothing");
+        assert_eq!(refused(cron("7 * * * * *"), None, None), "nothing");
+    }
+
+    #[test]
+    fn a_plan_ends_after_its_start_and_after_now() {
+        let early = r#"argument "ends" must be after "starts" and after now"#;
+        let (now, later) = (at("2026-11-22T12:00:00Z"), at("2027-01-01T00:00:00Z"));
+        assert_eq!(refused(cron("* * * * *"), None, Some(now)), early);
+        assert_eq!(refused(cron("* * * * *"), Some(later), Some(later)), early);
+        assert_eq!(refused(cron("0 0 1 1 *"), None, Some(later)), "nothing");
+        let before = later - TimeDelta::microseconds(1);
+        let none = r#"cron expression "0 0 1 1 *" does not come before it ends"#;
+        assert_eq!(refused(cron("0 0 1 1 *"), None, Some(before)), none);
+    }
+
+    #[test]
+    fn jitter_and_catch_up_have_a_range() {
+        assert_eq!(check_length("jitter", TimeDelta::zero()), Ok(()));
+        assert_eq!(check_length("jitter", LONGEST), Ok(()));
+        let error = check_length("catch_up", TimeDelta::microseconds(-1)).unwrap_err().to_string();
+        assert_eq!(error, r#"argument "catch_up" must be between 0 and 366 days"#);
+        assert!(check_length("jitter", LONGEST + TimeDelta::microseconds(1)).is_err());
+    }
+}

@@ -1,0 +1,28 @@
+//! Repetitions: when a job is asked about one entity again and again.
+//!
+//! - A [`Rhythm`] is [`every`] or [`cron`]; a [`Plan`] gives its moments in a [`zone`], from a start to an end.
+//! - A [`Repetition`] delays each moment by its part of the [`jitter`] and rounds it up to a slot.
+//!
+//! Invariant: a plan neither drifts nor doubles, whatever the clocks of its zone do; each answer takes bounded work.
+//!
+//! Does not: hold zone data; PostgreSQL's own is handed in.
+
+mod changes;
+mod civil;
+mod error;
+mod plan;
+mod repetition;
+mod steps;
+
+pub mod cron;
+pub mod every;
+pub mod jitter;
+pub mod zone;
+
+pub use changes::{Changes, Remembered};
+pub use cron::Cron;
+pub use error::{LONGEST, RepeatError, check_length};
+pub use every::Every;
+pub use plan::{Plan, Rhythm};
+pub use repetition::Repetition;
+pub use zone::{Fixed, Span, Zone};

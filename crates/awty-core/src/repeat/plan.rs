@@ -1,0 +1,159 @@
+//! A plan: the moments that `every` or `cron` give in a zone, from its start to its end.
+//!
+//! Invariant: moments are whole microseconds, in order, none twice, none before the start or after the end.
+//!
+//! Does not: know slots, jitter or what is pending; [`super::Repetition`] does.
+
+use super::civil::{micros, moment};
+use super::error::RepeatError;
+use super::zone::{Zone, first_shown, shown_until, span_at};
+use super::{Cron, Every};
+use crate::{Time, Width};
+use chrono::TimeDelta;
+use std::fmt;
+
+/// What a plan repeats by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rhythm {
+    /// A distance.
+    Every(Every),
+    /// A cron expression.
+    Cron(Cron),
+}
+
+impl Rhythm {
+    /// Whether the answer depends on the zone so much that UTC is no default.
+    pub fn needs_zone(&self) -> bool {
+        match self {
+            Self::Every(every) => every.needs_zone(),
+            Self::Cron(cron) => cron.needs_zone(),
+        }
+    }
+}
+
+impl fmt::Display for Rhythm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Every(every) => write!(f, "every \"{every}\""),
+            Self::Cron(cron) => write!(f, "cron expression \"{}\"", cron.text()),
+        }
+    }
+}
+
+/// The moments of one repetition.
+#[derive(Clone, Debug)]
+pub struct Plan<Z> {
+    rhythm: Rhythm,
+    zone: Z,
+    starts: Option<Time>,
+    ends: Option<Time>,
+    /// From where `every` counts: a moment of clock time, a local time of calendar time.
+    anchor: i64,
+}
+
+impl<Z: Zone> Plan<Z> {
+    /// The plan of a rhythm in a zone, from `starts` to `ends`, both included.
+    pub fn new(rhythm: Rhythm, zone: Z, starts: Option<Time>, ends: Option<Time>) -> Self {
+        let starts = starts.map(whole);
+        let anchor = match (&rhythm, starts.map(micros)) {
+            (Rhythm::Cron(_), _) => 0,
+            (Rhythm::Every(Every::Clock(_)), Some(start)) => start,
+            (Rhythm::Every(every @ Every::Clock(_)), None) => first_shown(&zone, every.anchor()),
+            (Rhythm::Every(_), Some(start)) => start.saturating_add(span_at(&zone, start).shift()),
+            (Rhythm::Every(every), None) => every.anchor(),
+        };
+        Self { rhythm, zone, starts, ends, anchor }
+    }
+
+    /// What it repeats by.
+    pub fn rhythm(&self) -> &Rhythm {
+        &self.rhythm
+    }
+
+    /// The first moment after `after`.
+    pub fn next(&self, after: Time) -> Option<Time> {
+        let next = match self.starts {
+            // The start is the anchor, so it is the first moment, even in a fold's second pass.
+            Some(start) if after < start && matches!(self.rhythm, Rhythm::Every(_)) => start,
+            Some(start) if after < start => moment(self.next_micros(micros(start) - 1)?)?,
+            _ => moment(self.next_micros(micros(after))?)?,
+        };
+        self.ends.is_none_or(|end| next <= end).then_some(next)
+    }
+
+    fn next_micros(&self, after: i64) -> Option<i64> {
+        match &self.rhythm {
+            Rhythm::Cron(cron) => cron.next(&self.zone, after),
+            Rhythm::Every(every @ Every::Clock(_)) => every.next(self.anchor, after),
+            Rhythm::Every(every) => {
+                let local = every.next(self.anchor, shown_until(&self.zone, after))?;
+                Some(first_shown(&self.zone, local))
+            }
+        }
+    }
+
+    /// The moments after `after`, one after the other.
+    pub fn moments(&self, after: Time) -> impl Iterator<Item = Time> {
+        std::iter::successors(self.next(after), |&last| self.next(last))
+    }
+
+    /// Whether `t` is one of the moments.
+    pub fn contains(&self, t: Time) -> bool {
+        self.next(just_before(t)) == Some(t)
+    }
+
+    /// The last moment up to `until`, `until` included, that is after `since`. Each question halves what is left to search.
+    pub fn last(&self, since: Time, until: Time) -> Option<Time> {
+        let mut last = self.next(since).filter(|&first| first <= until)?;
+        let mut high = until;
+        while let Some(next) = self.next(last).filter(|&next| next <= until) {
+            let middle = next.max(last + (high - last) / 2);
+            match self.next(middle).filter(|&later| later <= until) {
+                Some(later) => last = later,
+                None => (last, high) = (next, middle),
+            }
+        }
+        Some(last)
+    }
+
+    /// The least time between two moments, as `every` and `cron` say it: a change of the clocks does not count. A day if it is
+    /// more.
+    pub fn closest(&self) -> TimeDelta {
+        match &self.rhythm {
+            Rhythm::Every(Every::Clock(length)) => TimeDelta::microseconds(*length).min(TimeDelta::days(1)),
+            Rhythm::Every(Every::Calendar { .. }) => TimeDelta::days(1),
+            Rhythm::Cron(cron) => cron.closest(),
+        }
+    }
+
+    /// Whether the plan can be repeated by, from `now` on, at slots of the server's width.
+    ///
+    /// # Errors
+    /// [`RepeatError`] if moments are too close together, the end is too early, or no moment comes.
+    pub fn check(&self, server: Width, now: Time) -> Result<(), RepeatError> {
+        if self.closest() < server.delta() {
+            return Err(RepeatError::TooClose { closest: self.closest(), slot: server });
+        }
+        if self.ends.is_some_and(|end| end <= now || self.starts.is_some_and(|start| end <= start)) {
+            return Err(RepeatError::EndsTooEarly);
+        }
+        match (self.next(now), self.ends) {
+            (Some(_), _) => Ok(()),
+            (None, None) => Err(RepeatError::NeverComes(self.rhythm.to_string())),
+            (None, Some(_)) => Err(RepeatError::NoneBeforeEnd(self.rhythm.to_string())),
+        }
+    }
+}
+
+/// The first whole microsecond from `t` on.
+fn whole(t: Time) -> Time {
+    match t.timestamp_subsec_nanos() % 1000 {
+        0 => t,
+        nanos => crate::later(t, TimeDelta::nanoseconds(i64::from(1000 - nanos))),
+    }
+}
+
+/// A microsecond before `t`.
+pub(super) fn just_before(t: Time) -> Time {
+    t.checked_sub_signed(TimeDelta::microseconds(1)).unwrap_or(Time::MIN_UTC)
+}

@@ -1,0 +1,170 @@
+//! Zones: how far local time is from UTC, and which moment a local time means where clocks are changed.
+//!
+//! Invariant: as local time grows, its moment never goes back. A local time that a change leaves out is shown at the end of the
+//! gap; one that comes twice, the first time.
+//!
+//! Does not: hold the world's zone data or names. PostgreSQL hands them in, because no two copies of them agree for ever.
+
+use super::civil::SECOND;
+use super::steps::step;
+
+/// No local clock is further than this from UTC.
+const REACH: i64 = 26 * 3600 * SECOND;
+
+/// A time during which the offset of a zone does not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// How many seconds local time is ahead of UTC (east is positive).
+    pub offset: i32,
+    /// When another span begins, in microseconds since 1970; [`i64::MAX`]: never. The offset may be the same there.
+    pub until: i64,
+}
+
+impl Span {
+    /// The offset in microseconds.
+    pub(crate) fn shift(self) -> i64 {
+        i64::from(self.offset) * SECOND
+    }
+}
+
+/// The offset changes of one zone.
+///
+/// PostgreSQL's `pg_next_dst_boundary()` answers this question, with seconds in place of microseconds. What it costs is
+/// paid once where [`super::Remembered`] stands before it.
+pub trait Zone {
+    /// The span in which `t` lies, a moment in microseconds since 1970-01-01 00:00 UTC. Its end is after `t`.
+    fn span_at(&self, t: i64) -> Span;
+}
+
+impl<Z: Zone + ?Sized> Zone for &Z {
+    fn span_at(&self, t: i64) -> Span {
+        (**self).span_at(t)
+    }
+}
+
+impl<Z: Zone + ?Sized> Zone for Box<Z> {
+    fn span_at(&self, t: i64) -> Span {
+        (**self).span_at(t)
+    }
+}
+
+/// A zone whose clocks are never changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fixed {
+    /// How many seconds it is ahead of UTC.
+    pub offset: i32,
+}
+
+impl Fixed {
+    /// UTC itself.
+    pub const UTC: Fixed = Fixed { offset: 0 };
+}
+
+impl Zone for Fixed {
+    fn span_at(&self, _: i64) -> Span {
+        Span { offset: self.offset, until: i64::MAX }
+    }
+}
+
+/// The span at `t`, whatever the zone answers: it ends after `t`, so that every walk comes to its end.
+pub(crate) fn span_at(zone: &impl Zone, t: i64) -> Span {
+    step();
+    let span = zone.span_at(t);
+    if span.until > t { span } else { Span { until: i64::MAX, ..span } }
+}
+
+/// The latest local time that the clock on the wall has shown up to `t`, `t` included: while a fold is passed through for the
+/// second time, the end of the first.
+pub(crate) fn shown_until(zone: &impl Zone, t: i64) -> i64 {
+    let mut latest = i64::MIN;
+    let mut span = span_at(zone, t.saturating_sub(REACH));
+    while span.until <= t {
+        latest = latest.max((span.until - 1).saturating_add(span.shift()));
+        span = span_at(zone, span.until);
+    }
+    latest.max(t.saturating_add(span.shift()))
+}
+
+/// The first moment at which the clock on the wall shows `local` or more.
+pub(crate) fn first_shown(zone: &impl Zone, local: i64) -> i64 {
+    let mut begin = local.saturating_sub(REACH);
+    loop {
+        let span = span_at(zone, begin);
+        let t = local.saturating_sub(span.shift()).max(begin);
+        if t < span.until || span.until == i64::MAX {
+            return t;
+        }
+        begin = span.until;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repeat::Changes;
+    use crate::repeat::civil::micros;
+    use crate::testing::at;
+
+    /// Berlin in 2026.
+    fn berlin() -> Changes {
+        Changes::new(3600, vec![(at("2026-03-29T01:00:00Z"), 7200), (at("2026-10-25T01:00:00Z"), 3600)])
+    }
+
+    fn local(text: &str) -> i64 {
+        micros(at(&format!("{text}Z")))
+    }
+
+    fn shown_at(text: &str) -> i64 {
+        first_shown(&berlin(), local(text))
+    }
+
+    #[test]
+    fn a_time_that_exists_once_is_shown_once() {
+        assert_eq!(shown_at("2026-03-29T01:59:59"), micros(at("2026-03-29T00:59:59Z")));
+        assert_eq!(shown_at("2026-03-29T03:00:00"), micros(at("2026-03-29T01:00:00Z")));
+        assert_eq!(shown_at("2026-07-01T12:00:00"), micros(at("2026-07-01T10:00:00Z")));
+    }
+
+    #[test]
+    fn a_time_in_a_gap_is_shown_at_its_end() {
+        for time in ["02:00:00", "02:30:00", "02:59:59.999999"] {
+            assert_eq!(shown_at(&format!("2026-03-29T{time}")), micros(at("2026-03-29T01:00:00Z")), "{time}");
+        }
+    }
+
+    #[test]
+    fn a_time_in_a_fold_is_shown_the_first_time() {
+        assert_eq!(shown_at("2026-10-25T02:00:00"), micros(at("2026-10-25T00:00:00Z")));
+        assert_eq!(shown_at("2026-10-25T02:59:59"), micros(at("2026-10-25T00:59:59Z")));
+        assert_eq!(shown_at("2026-10-25T03:00:00"), micros(at("2026-10-25T02:00:00Z")));
+    }
+
+    #[test]
+    fn what_was_shown_does_not_go_back_in_a_fold() {
+        let shown = |text| shown_until(&berlin(), micros(at(text)));
+        assert_eq!(shown("2026-10-25T00:30:00Z"), local("2026-10-25T02:30:00"));
+        assert_eq!(shown("2026-10-25T01:00:00Z"), local("2026-10-25T02:59:59.999999"));
+        assert_eq!(shown("2026-10-25T01:59:59Z"), local("2026-10-25T02:59:59.999999"));
+        assert_eq!(shown("2026-10-25T02:00:00Z"), local("2026-10-25T03:00:00"));
+        assert_eq!(shown("2026-03-29T01:00:00Z"), local("2026-03-29T03:00:00"));
+    }
+
+    #[test]
+    fn utc_shows_itself_to_the_ends_of_time() {
+        for t in [i64::MIN, -1, 0, 1, i64::MAX - 1] {
+            assert_eq!((shown_until(&Fixed::UTC, t), first_shown(&Fixed::UTC, t)), (t, t));
+        }
+    }
+
+    #[test]
+    fn a_zone_that_answers_nonsense_does_not_hang() {
+        struct Stuck;
+        impl Zone for Stuck {
+            fn span_at(&self, t: i64) -> Span {
+                Span { offset: i32::MAX, until: t }
+            }
+        }
+        assert!(shown_until(&Stuck, 0) > 0);
+        first_shown(&Stuck, i64::MAX);
+    }
+}
