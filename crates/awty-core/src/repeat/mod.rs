@@ -2,6 +2,7 @@
 //!
 //! - A [`Rhythm`] is [`every`] or [`cron`]; a [`Plan`] gives its moments in a [`zone`], from a start to an end.
 //! - A [`Repetition`] delays each moment by its part of the [`jitter`] and rounds it up to a slot.
+//! - [`occurrence`] says what comes next when the check for one slot ends, or when somebody has changed it.
 //!
 //! Invariant: a plan neither drifts nor doubles, whatever the clocks of its zone do; each answer takes bounded work.
 //!
@@ -17,12 +18,14 @@ mod steps;
 pub mod cron;
 pub mod every;
 pub mod jitter;
+pub mod occurrence;
 pub mod zone;
 
 pub use changes::{Changes, Remembered};
 pub use cron::Cron;
 pub use error::{LONGEST, RepeatError, check_length};
 pub use every::Every;
+pub use occurrence::{Change, Occurrence};
 pub use plan::{Plan, Rhythm};
 pub use repetition::Repetition;
 pub use zone::{Fixed, Span, Zone};

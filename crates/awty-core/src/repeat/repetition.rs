@@ -2,7 +2,7 @@
 //!
 //! Invariant: a slot is never before its moment, and the order of moments is the order of their slots. Moments may share one.
 //!
-//! Does not: know what is pending.
+//! Does not: know what is pending; [`super::occurrence`] does.
 
 use super::Plan;
 use super::zone::Zone;
