@@ -1,0 +1,62 @@
+//! The zones of the world, as a server would hand them in: asked for one change after the other.
+
+use awty_core::Time;
+use awty_core::repeat::{Remembered, Span, Zone};
+use chrono::{NaiveDateTime, Offset, TimeZone};
+use chrono_tz::Tz;
+
+const SECOND: i64 = 1_000_000;
+/// The library's data do not reach beyond 2100.
+const LAST: i64 = 4_133_980_800;
+
+/// A zone by its name. Its changes are found by looking at each day.
+#[derive(Clone, Copy, Debug)]
+pub struct Real(pub Tz);
+
+impl Real {
+    fn offset(self, second: i64) -> i32 {
+        let t = Time::from_timestamp(second, 0).map_or(NaiveDateTime::MAX, |t| t.naive_utc());
+        self.0.offset_from_utc_datetime(&t).fix().local_minus_utc()
+    }
+
+    /// The second at which the offset has become another than it is at `second`.
+    fn change_after(self, second: i64) -> Option<i64> {
+        let offset = self.offset(second);
+        let mut before = second;
+        while self.offset(before + 86_400) == offset {
+            before += 86_400;
+            if before > LAST {
+                return None;
+            }
+        }
+        let mut after = before + 86_400;
+        while after - before > 1 {
+            let middle = before + (after - before) / 2;
+            if self.offset(middle) == offset { before = middle } else { after = middle }
+        }
+        Some(after)
+    }
+}
+
+impl Zone for Real {
+    fn span_at(&self, t: i64) -> Span {
+        let second = t.div_euclid(SECOND).clamp(-LAST, LAST);
+        Span {
+            offset: self.offset(second),
+            until: self.change_after(second).map_or(i64::MAX, |change| change * SECOND),
+        }
+    }
+}
+
+pub fn tz(name: &str) -> Tz {
+    name.parse().unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// A zone that is asked once for each change.
+pub fn zone(name: &str) -> Remembered<Real> {
+    Remembered::new(Real(tz(name)))
+}
+
+pub fn at(text: &str) -> Time {
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
