@@ -8,6 +8,7 @@
 //!
 //! Does not: hold zone data; PostgreSQL's own is handed in.
 
+mod change;
 mod changes;
 mod civil;
 mod error;
@@ -21,11 +22,12 @@ pub mod jitter;
 pub mod occurrence;
 pub mod zone;
 
+pub use change::Change;
 pub use changes::{Changes, Remembered};
 pub use cron::Cron;
 pub use error::{LONGEST, RepeatError, check_length};
 pub use every::Every;
-pub use occurrence::{Change, Occurrence};
+pub use occurrence::{Occurrence, Passed};
 pub use plan::{Plan, Rhythm};
 pub use repetition::Repetition;
 pub use zone::{Fixed, Span, Zone};

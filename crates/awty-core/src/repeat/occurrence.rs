@@ -7,10 +7,14 @@
 //! `None`, that transaction removes the repetition.
 
 use super::Repetition;
-use super::plan::just_before;
+use super::plan::{earlier, just_before};
 use super::zone::Zone;
+use crate::slot::DAY_SECONDS;
 use crate::{Answer, Check, Limits, Outcome, Time, policy};
 use chrono::TimeDelta;
+
+/// The widest slot.
+const WIDEST: TimeDelta = TimeDelta::seconds(DAY_SECONDS as i64);
 
 /// The pending check of a repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,9 +23,18 @@ pub struct Occurrence {
     pub first: Time,
     /// What the guards look at.
     pub check: Check,
-    /// Up to when slots of the plan are used up, where that is not said by `first`: after [`Occurrence::now`],
-    /// [`Occurrence::replaced_at`] and [`Change::Stays`].
-    pub passed: Option<Time>,
+    /// Which slots of the plan are used up, where `first` does not say it: after [`Occurrence::now`],
+    /// [`Occurrence::replaced_at`], [`Occurrence::followed_at`] and [`super::Change::Stays`].
+    pub passed: Option<Passed>,
+}
+
+/// Which slots of the plan are used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passed {
+    /// Those before this slot: a client has put a check in the place of its occurrence, which had not run.
+    Before(Time),
+    /// Those of moments that, with their delay, come by this time.
+    Through(Time),
 }
 
 /// What to do with an occurrence that a worker has claimed.
@@ -56,18 +69,6 @@ pub enum After {
     },
 }
 
-/// What becomes of the pending occurrence when its plan is replaced by another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// It is due and stays; slots of the new plan up to `passed` are its own.
-    Stays {
-        /// See [`Occurrence::passed`].
-        passed: Option<Time>,
-    },
-    /// Another one takes its place, at this slot; `None`: the repetition is over.
-    Moves(Option<Time>),
-}
-
 impl Occurrence {
     /// An occurrence that nothing has happened to yet.
     pub fn new(slot: Time) -> Self {
@@ -75,14 +76,14 @@ impl Occurrence {
     }
 
     /// Whether it has run.
-    fn has_begun(&self) -> bool {
+    pub(super) fn has_begun(&self) -> bool {
         self.check.check_count > 0 || self.check.attempt > 0
     }
 
-    /// Up to when slots of the plan are used up even if this check never runs.
-    fn used(&self) -> Time {
-        let before = self.passed.unwrap_or(just_before(self.first));
-        if self.has_begun() { before.max(self.first) } else { before }
+    /// Which slots of the plan are used up even if this check never runs, or never again.
+    pub(super) fn used(&self) -> Passed {
+        let own = if self.has_begun() { Passed::Through(self.first) } else { Passed::Before(self.first) };
+        self.passed.unwrap_or(own)
     }
 
     /// `check_now`: it is due at this moment. If its slot is still ahead, it becomes an occurrence of its own, and that slot is
@@ -99,6 +100,11 @@ impl Occurrence {
     pub fn replaced_at(self, slot: Time) -> Self {
         Self { passed: Some(self.used()), ..Self::new(slot) }
     }
+
+    /// `schedule` inside of its own run: it is done, and the plan goes on after the new check's slot.
+    pub fn followed_at(self, slot: Time) -> Self {
+        Self { passed: Some(self.passed.unwrap_or(Passed::Through(self.first))), ..Self::new(slot) }
+    }
 }
 
 impl<Z: Zone> Repetition<Z> {
@@ -110,12 +116,33 @@ impl<Z: Zone> Repetition<Z> {
     /// The slot of the next occurrence when this one ends: the first one of the plan after both its own slot and now, or as far
     /// back from now as `catch_up` says. A slot in the past is due at once.
     pub fn next(&self, occurrence: &Occurrence, now: Time) -> Option<Time> {
-        self.going_on(occurrence, now.checked_sub_signed(self.catch_up).unwrap_or(Time::MIN_UTC))
+        self.going_on(occurrence, earlier(now, self.catch_up))
     }
 
     fn going_on(&self, occurrence: &Occurrence, now: Time) -> Option<Time> {
-        let used = occurrence.passed.map_or(occurrence.first, |passed| passed.max(occurrence.first));
-        self.slot_after(used.max(now))
+        let used = self.used_when_over(occurrence).max(self.width.floor(now));
+        self.moment_delayed_beyond(used).map(|moment| self.slot(moment))
+    }
+
+    /// Up to when moments, with their delay, are used up when this occurrence is over.
+    pub(super) fn used_when_over(&self, occurrence: &Occurrence) -> Time {
+        match occurrence.passed {
+            // Its moment was rounded up to this slot, be slots wider or narrower by now.
+            None => occurrence.first,
+            Some(passed) => self.used_by(passed).max(self.width.floor(occurrence.first)),
+        }
+    }
+
+    pub(super) fn used_by(&self, passed: Passed) -> Time {
+        match passed {
+            Passed::Through(t) => t,
+            Passed::Before(slot) => {
+                let beyond = self.moment_delayed_beyond(slot).map_or(Time::MAX_UTC, just_before);
+                let since = self.furthest_back(slot);
+                // The last moment that can have been rounded up to this slot, and not even that one.
+                self.plan.last(since, beyond).map_or(slot, |moment| just_before(self.delayed(moment)))
+            }
+        }
     }
 
     /// What to do with a claimed occurrence. `able_since` is that of [`policy::before`]. Where `on_missed` is not `run`, it wins
@@ -163,64 +190,9 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// What becomes of the pending occurrence when `new` takes the place of this repetition. A moment whose occurrence is still
-    /// ahead is not lost where `new` has it too, and none that is used up comes again, however the jitter has changed.
-    pub fn replaced_by(&self, new: &Self, occurrence: &Occurrence, now: Time) -> Change {
-        if occurrence.first <= now || occurrence.has_begun() {
-            let used = occurrence.passed.map_or(occurrence.first, |passed| passed.max(occurrence.first));
-            let own = self.last_moment_used(new, used, now).and_then(|moment| new.last_slot_of(moment, now));
-            return Change::Stays { passed: own.filter(|&slot| slot > occurrence.first) };
-        }
-        let used = self.last_moment_used(new, occurrence.used(), now);
-        let first = match (new.moment_of_slot_after(now), used) {
-            (Some(first), Some(used)) if first <= used => new.plan.next(used),
-            (first, _) => first,
-        };
-        let pending = self.moment_of_slot_after(occurrence.used().max(now));
-        match pending.filter(|&pending| new.plan.contains(pending)) {
-            // It was still ahead only because of its delay, and by the new delay it has come.
-            Some(pending) if first.is_none_or(|first| pending < first) => {
-                Change::Moves(Some(new.width.due(new.slot(pending), now)))
-            }
-            _ => Change::Moves(first.map(|first| new.slot(first))),
-        }
-    }
-
-    /// The last moment whose slot is at or before `used`, as far as `new` could bring it again after `now`.
-    fn last_moment_used(&self, new: &Self, used: Time, now: Time) -> Option<Time> {
-        let open = self.moment_of_slot_after(used).map_or(Time::MAX_UTC, just_before);
-        self.plan.last(new.furthest_back(now), open)
-    }
-
-    /// The slot of the last moment up to `moment`, if it may be after `now`.
-    fn last_slot_of(&self, moment: Time, now: Time) -> Option<Time> {
-        self.plan.last(self.furthest_back(now), moment).map(|moment| self.slot(moment))
-    }
-
-    /// No moment up to this has a slot after `now`.
-    fn furthest_back(&self, now: Time) -> Time {
-        let longest = self.delay.checked_add(&self.width.delta());
-        longest.and_then(|longest| now.checked_sub_signed(longest)).unwrap_or(Time::MIN_UTC)
-    }
-
-    /// The slot of an occurrence that was computed with other zone data: where the plan has no slot there any more, the nearest
-    /// one takes its place. What is due, has begun, or is no slot of the plan stays.
-    pub fn with_new_zone_data(&self, occurrence: &Occurrence, now: Time) -> Time {
-        let slot = occurrence.first;
-        if slot <= now || occurrence.has_begun() || occurrence.passed.is_some() {
-            return slot;
-        }
-        let later = self.moment_of_slot_after(just_before(slot));
-        let before = later.map_or(Time::MAX_UTC, just_before);
-        // Clocks are never changed by more than a day, and a bit.
-        let since = slot.checked_sub_signed(self.delay + TimeDelta::days(3)).unwrap_or(Time::MIN_UTC);
-        let earlier = self.plan.last(since, before).map(|moment| self.slot(moment));
-        match (earlier, later.map(|moment| self.slot(moment))) {
-            (Some(earlier), Some(later)) if slot - earlier < later - slot => self.width.due(earlier, now),
-            (_, Some(later)) => later,
-            (Some(earlier), None) => self.width.due(earlier, now),
-            (None, None) => slot,
-        }
+    /// No moment up to this has a slot after `t`, be slots as wide as they may.
+    pub(super) fn furthest_back(&self, t: Time) -> Time {
+        earlier(earlier(t, self.delay), WIDEST)
     }
 }
 

@@ -155,5 +155,10 @@ fn whole(t: Time) -> Time {
 
 /// A microsecond before `t`.
 pub(super) fn just_before(t: Time) -> Time {
-    t.checked_sub_signed(TimeDelta::microseconds(1)).unwrap_or(Time::MIN_UTC)
+    earlier(t, TimeDelta::microseconds(1))
+}
+
+/// `t` - `delta`, or the first moment that there is.
+pub(super) fn earlier(t: Time, delta: TimeDelta) -> Time {
+    t.checked_sub_signed(delta).unwrap_or(Time::MIN_UTC)
 }

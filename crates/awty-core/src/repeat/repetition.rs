@@ -5,6 +5,7 @@
 //! Does not: know what is pending; [`super::occurrence`] does.
 
 use super::Plan;
+use super::plan::{earlier, just_before};
 use super::zone::Zone;
 use crate::{Time, Width, later};
 use chrono::TimeDelta;
@@ -29,7 +30,7 @@ impl<Z: Zone> Repetition<Z> {
     }
 
     /// A moment and its delay, which ends at the next moment.
-    fn delayed(&self, moment: Time) -> Time {
+    pub(super) fn delayed(&self, moment: Time) -> Time {
         let delayed = later(moment, self.delay);
         // Without a delay the next moment need not be looked for.
         if delayed == moment { moment } else { self.plan.next(moment).map_or(delayed, |next| next.min(delayed)) }
@@ -43,15 +44,19 @@ impl<Z: Zone> Repetition<Z> {
     /// The first moment whose slot is after `t`.
     pub(super) fn moment_of_slot_after(&self, t: Time) -> Option<Time> {
         // Rounded up it is after `t` exactly if it is after the boundary before.
-        let boundary = self.width.floor(t);
-        let since = boundary.checked_sub_signed(self.delay).unwrap_or(Time::MIN_UTC);
+        self.moment_delayed_beyond(self.width.floor(t))
+    }
+
+    /// The first moment that comes after `t` with its delay.
+    pub(super) fn moment_delayed_beyond(&self, t: Time) -> Option<Time> {
+        let since = earlier(t, self.delay);
         let first = self.plan.next(since)?;
-        // Of the moments up to the boundary, the last one alone is delayed beyond it: the delay ends at the next moment.
-        if first > boundary { Some(first) } else { self.plan.last(since, boundary) }
+        // Of the moments up to `t`, the last one alone is delayed beyond it: the delay ends at the next moment.
+        if first > t { Some(first) } else { self.plan.last(since, t) }
     }
 
     /// The first slot from `t` on.
     pub fn slot_from(&self, t: Time) -> Option<Time> {
-        self.slot_after(super::plan::just_before(t))
+        self.slot_after(just_before(t))
     }
 }

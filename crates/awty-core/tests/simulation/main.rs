@@ -3,6 +3,7 @@
 //!
 //! `AWTY_SIM_SEED=7 AWTY_SIM_STEPS=100000 cargo test -p awty-core --test simulation` replays one history, as far as wanted.
 
+mod again;
 mod dice;
 mod faults;
 mod ledger;

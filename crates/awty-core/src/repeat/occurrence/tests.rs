@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::OnMissed;
-use crate::repeat::{Changes, Every, Fixed, Plan, Rhythm};
+use crate::repeat::{Change, Changes, Every, Fixed, Plan, Rhythm};
 use crate::testing::{clock, limits, width};
 
 /// Every quarter of an hour, at one-minute slots.
@@ -70,10 +70,35 @@ fn a_clock_that_was_set_back_repeats_no_slot() {
     assert_eq!(quarters().next(&extra, clock("08:05:01")), Some(clock("10:00:00")));
     let extra = ten().now(clock("08:05:00")).now(clock("07:00:00")).replaced_at(clock("06:00:00"));
     assert_eq!(quarters().next(&extra, clock("06:00:01")), Some(clock("10:00:00")));
+    // Nor does one that the job schedules itself.
+    let extra = ten().followed_at(clock("08:05:00"));
+    assert_eq!(quarters().next(&extra, clock("08:05:01")), Some(clock("10:15:00")));
     // What has run is used up, also when it is replaced while it waits to be asked again.
     let begun = Occurrence { check: Check { slot: clock("10:05:00"), check_count: 1, attempt: 0 }, ..ten() };
     let extra = begun.replaced_at(clock("08:05:00"));
     assert_eq!(quarters().next(&extra, clock("08:05:01")), Some(clock("10:15:00")));
+}
+
+#[test]
+fn a_slot_that_grows_repeats_no_moment() {
+    // It was inserted when slots were of a minute; now they are of an hour.
+    let hours = Repetition { width: width(3600), ..quarters() };
+    let quarter_past = Occurrence::new(clock("10:15:00"));
+    assert_eq!(hours.next(&quarter_past, clock("10:15:01")), Some(clock("11:00:00")));
+    let nine = Repetition { width: width(3600), ..by(Rhythm::new(None, Some("5 9 * * *")).unwrap()) };
+    assert_eq!(nine.next(&Occurrence::new(clock("09:05:00")), clock("09:05:01")), Some(tomorrow("10:00:00")));
+}
+
+#[test]
+fn a_slot_that_changes_loses_no_moment_to_check_now() {
+    // Five past nine, in the slot at ten when slots were of an hour.
+    let nine = by(Rhythm::new(None, Some("5 9 * * *")).unwrap());
+    let extra = Occurrence::new(clock("10:00:00")).now(clock("09:01:00"));
+    for seconds in [60, 900, 3600] {
+        let repetition = Repetition { width: width(seconds), ..nine.clone() };
+        let slot = repetition.width.round_up(clock("09:05:00"));
+        assert_eq!(repetition.next(&extra, clock("09:01:01")), Some(slot), "{seconds}");
+    }
 }
 
 #[test]
@@ -219,9 +244,14 @@ fn a_longer_jitter_does_not_double_what_has_ended() {
 fn a_longer_jitter_does_not_double_what_is_due() {
     let pending = Occurrence::new(clock("09:05:00"));
     let change = daily(5).replaced_by(&daily(30), &pending, clock("09:06:00"));
-    assert_eq!(change, Change::Stays { passed: Some(clock("09:30:00")) });
-    let stays = Occurrence { passed: Some(clock("09:30:00")), ..pending };
+    assert_eq!(change, Change::Stays { passed: Some(Passed::Through(clock("09:30:00"))) });
+    let stays = Occurrence { passed: Some(Passed::Through(clock("09:30:00"))), ..pending };
     assert_eq!(daily(30).next(&stays, clock("09:07:00")), Some(tomorrow("09:30:00")));
+    // Nor when that has passed already, and the new plan catches up.
+    let change = daily(5).replaced_by(&daily(30), &pending, clock("10:40:00"));
+    assert_eq!(change, Change::Stays { passed: Some(Passed::Through(clock("09:30:00"))) });
+    let catching_up = Repetition { catch_up: TimeDelta::hours(2), ..daily(30) };
+    assert_eq!(catching_up.next(&stays, clock("10:41:00")), Some(tomorrow("09:30:00")));
 }
 
 #[test]

@@ -1,0 +1,132 @@
+//! The plans that are repeated, and all their moments, found by looking at each minute.
+
+use awty_core::repeat::{Changes, Every, Plan, Repetition, Rhythm};
+use awty_core::{Time, Width};
+use chrono::TimeDelta;
+use std::sync::LazyLock;
+
+/// The moments are known from here on, and for [`DAYS`].
+pub const FIRST: Time = Time::from_timestamp(21_000 * 86_400, 0).unwrap();
+pub const DAYS: i64 = 30;
+
+/// A zone in which nobody would want to live: at which of each 48 hours clocks are set, and how many minutes ahead of UTC.
+const CHANGES: [(i64, i32); 8] = [(0, 0), (5, 60), (11, 0), (17, -30), (26, 60), (33, 120), (37, 60), (44, 75)];
+
+pub struct Shape {
+    plan: Plan<&'static Changes>,
+    moments: Vec<Time>,
+}
+
+/// One of the plans, with a delay, at slots of a width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    pub shape: usize,
+    pub delay: TimeDelta,
+    pub catch_up: TimeDelta,
+}
+
+pub static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
+    let hour = |hours| FIRST + TimeDelta::hours(hours);
+    let seconds = |seconds: i64| Every::Clock(seconds * 1_000_000);
+    vec![
+        every(seconds(45), FIRST + TimeDelta::seconds(7), None),
+        every(seconds(600), FIRST, Some(hour(24 * 6))),
+        every(seconds(5400), FIRST + TimeDelta::microseconds(1), None),
+        cron("*/15 * * * *", |minute| minute % 15 == 0, false),
+        cron("*/20 2,3 * * *", |minute| minute % 20 == 0 && (2..4).contains(&(minute / 60)), false),
+        cron("30 1,2,3 * * *", |minute| minute % 60 == 30 && (1..4).contains(&(minute / 60)), true),
+        cron("0,1,5 0-23 * * *", |minute| [0, 1, 5].contains(&(minute % 60)), true),
+        days(),
+    ]
+});
+
+static ZONE: LazyLock<Changes> = LazyLock::new(|| {
+    let days = (0..DAYS / 2).flat_map(|day| CHANGES.map(|(hours, minutes)| (48 * day + hours, minutes * 60)));
+    Changes::new(0, days.map(|(hours, seconds)| (FIRST + TimeDelta::hours(hours), seconds)).collect())
+});
+
+/// How many minutes local time is ahead, by looking it up.
+fn ahead(minute: i64) -> i64 {
+    let passed = CHANGES.iter().rev().find(|&&(hours, _)| hours <= minute / 60 % 48);
+    passed.map_or(0, |&(_, minutes)| i64::from(minutes))
+}
+
+fn every(every: Every, starts: Time, ends: Option<Time>) -> Shape {
+    let Every::Clock(length) = every else { panic!("clock time") };
+    let last = ends.unwrap_or(FIRST + TimeDelta::days(DAYS));
+    let moments = std::iter::successors(Some(starts), |&t| Some(t + TimeDelta::microseconds(length)));
+    let moments = moments.take_while(|&t| t <= last).collect();
+    Shape { plan: Plan::new(Rhythm::Every(every), &*ZONE, Some(starts), ends), moments }
+}
+
+/// A day's minutes that match are given twice: as text, and as a test of the minute of the day.
+fn cron(text: &str, matches: fn(i64) -> bool, fixed: bool) -> Shape {
+    let rhythm = Rhythm::new(None, Some(text)).unwrap_or_else(|error| panic!("{error}"));
+    Shape { plan: Plan::new(rhythm, &*ZONE, Some(FIRST), None), moments: minutes(matches, fixed) }
+}
+
+fn days() -> Shape {
+    let every = Every::Calendar { months: 0, days: 1 };
+    Shape {
+        plan: Plan::new(Rhythm::Every(every), &*ZONE, Some(FIRST), None),
+        moments: minutes(|minute| minute == 0, true),
+    }
+}
+
+/// Looks at each minute: a fixed time comes when the clock on the wall first shows it or has skipped it, any other whenever the
+/// clock shows it.
+fn minutes(matches: fn(i64) -> bool, fixed: bool) -> Vec<Time> {
+    let mut latest = -1;
+    let mut moments = Vec::new();
+    for minute in 0..DAYS * 1440 {
+        let local = minute + ahead(minute);
+        let new = if fixed { latest + 1..local + 1 } else { local..local + 1 };
+        if new.into_iter().any(|local| matches(local.rem_euclid(1440))) {
+            moments.push(FIRST + TimeDelta::minutes(minute));
+        }
+        latest = latest.max(local);
+    }
+    moments
+}
+
+impl Terms {
+    pub fn repetition(&self, width: Width) -> Repetition<&'static Changes> {
+        let plan = SHAPES[self.shape].plan.clone();
+        Repetition { plan, delay: self.delay, width, catch_up: self.catch_up }
+    }
+
+    fn moments(&self) -> &'static [Time] {
+        &SHAPES[self.shape].moments
+    }
+
+    /// When the moment at this place comes with its delay.
+    fn delayed(&self, index: usize) -> Time {
+        let delayed = self.moments()[index] + self.delay;
+        self.moments().get(index + 1).map_or(delayed, |&next| next.min(delayed))
+    }
+
+    /// Each moment after `gone` with a slot after `now`, and that slot.
+    pub fn open(&self, gone: Time, now: Time, width: Width) -> impl Iterator<Item = (Time, Time)> {
+        let begin = self.moments().partition_point(|&moment| moment <= gone);
+        // A moment of two days and a delay ago has no slot that is still ahead.
+        let recent = now.checked_sub_signed(self.delay + TimeDelta::days(2)).unwrap_or(Time::MIN_UTC);
+        let begin = begin.max(self.moments().partition_point(|&moment| moment <= recent));
+        let slots = (begin..self.moments().len())
+            .map(move |index| (self.moments()[index], width.round_up(self.delayed(index))));
+        slots.skip_while(move |&(_, slot)| slot <= now)
+    }
+
+    /// The last moment that comes, with its delay, by `t`.
+    pub fn last_delayed_by(&self, t: Time) -> Time {
+        let begun = self.moments().partition_point(|&moment| moment <= t);
+        // The delay of the last but one has ended with the last.
+        let index = (0..begun).rev().find(|&index| self.delayed(index) <= t);
+        index.map_or(Time::MIN_UTC, |index| self.moments()[index])
+    }
+
+    /// The moment before this one.
+    pub fn last_before(&self, moment: Time) -> Time {
+        let index = self.moments().partition_point(|&before| before < moment);
+        index.checked_sub(1).map_or(Time::MIN_UTC, |index| self.moments()[index])
+    }
+}
