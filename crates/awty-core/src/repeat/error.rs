@@ -14,6 +14,8 @@ use std::fmt;
 
 /// The longest `jitter` and the longest `catch_up`.
 pub const LONGEST: TimeDelta = TimeDelta::days(366);
+/// The most moments that `occurrences` gives.
+pub const MOST_OCCURRENCES: u16 = 10_000;
 
 /// Why something cannot be repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +49,8 @@ pub enum RepeatError {
         /// Which of them.
         argument: &'static str,
     },
+    /// A `max` that is not between 1 and [`MOST_OCCURRENCES`].
+    Max,
 }
 
 impl fmt::Display for RepeatError {
@@ -69,6 +73,7 @@ impl fmt::Display for RepeatError {
             Self::OutOfRange { argument } => {
                 write!(f, "argument \"{argument}\" must be between 0 and {}", Shown(LONGEST))
             }
+            Self::Max => write!(f, "argument \"max\" must be between 1 and {MOST_OCCURRENCES}"),
         }
     }
 }
@@ -118,6 +123,17 @@ pub fn check_length(argument: &'static str, length: TimeDelta) -> Result<(), Rep
     if (TimeDelta::zero()..=LONGEST).contains(&length) { Ok(()) } else { Err(RepeatError::OutOfRange { argument }) }
 }
 
+/// Whether so many moments may be asked for at once.
+///
+/// # Errors
+/// [`RepeatError::Max`].
+pub fn check_max(max: i64) -> Result<usize, RepeatError> {
+    match u16::try_from(max) {
+        Ok(max @ 1..=MOST_OCCURRENCES) => Ok(usize::from(max)),
+        _ => Err(RepeatError::Max),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,8 +157,8 @@ mod tests {
         let both = error(Some((0, 1, 0)), Some("* * * * *"));
         assert_eq!(both, r#"arguments "every" and "cron" cannot be used together"#);
         assert_eq!(error(None, None), r#"one of the arguments "every" and "cron" is required"#);
-        assert_eq!(error(Some((0, 0, 0)), None), "every must be more than 0");
-        let mixed = "every must be either months and days or hours and smaller, and not both";
+        assert_eq!(error(Some((0, 0, 0)), None), r#"argument "every" must be more than 0"#);
+        let mixed = r#"argument "every" must be either months and days or hours and smaller"#;
         assert_eq!(error(Some((0, 1, 1)), None), mixed);
         let unreadable = r#"cron expression "0 25 * * *" cannot be read: hour 25 is not between 0 and 23"#;
         assert_eq!(error(None, Some("0 25 * * *")), unreadable);
@@ -201,5 +217,9 @@ mod tests {
         let error = check_length("catch_up", TimeDelta::microseconds(-1)).unwrap_err().to_string();
         assert_eq!(error, r#"argument "catch_up" must be between 0 and 366 days"#);
         assert!(check_length("jitter", LONGEST + TimeDelta::microseconds(1)).is_err());
+        assert_eq!((check_max(1), check_max(10_000)), (Ok(1), Ok(10_000)));
+        for max in [0, -1, 10_001, i64::MAX] {
+            assert_eq!(check_max(max).unwrap_err().to_string(), r#"argument "max" must be between 1 and 10000"#);
+        }
     }
 }

@@ -35,8 +35,8 @@ pub enum EveryError {
 impl fmt::Display for EveryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NotPositive => "every must be more than 0",
-            Self::Mixed => "every must be either months and days or hours and smaller, and not both",
+            Self::NotPositive => r#"argument "every" must be more than 0"#,
+            Self::Mixed => r#"argument "every" must be either months and days or hours and smaller"#,
         })
     }
 }

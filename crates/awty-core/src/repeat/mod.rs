@@ -2,7 +2,7 @@
 //!
 //! - A [`Rhythm`] is [`every`] or [`cron`]; a [`Plan`] gives its moments in a [`zone`], from a start to an end.
 //! - A [`Repetition`] delays each moment by its part of the [`jitter`] and rounds it up to a slot.
-//! - [`occurrence`] says what comes next when the check for one slot ends, or when somebody has changed it.
+//! - [`occurrence`] says what comes next when the check for one slot ends; [`Change`], what becomes of it under another plan.
 //!
 //! Invariant: a plan neither drifts nor doubles, whatever the clocks of its zone do; each answer takes bounded work.
 //!
@@ -25,7 +25,7 @@ pub mod zone;
 pub use change::Change;
 pub use changes::{Changes, Remembered};
 pub use cron::Cron;
-pub use error::{LONGEST, RepeatError, check_length};
+pub use error::{LONGEST, MOST_OCCURRENCES, RepeatError, check_length, check_max};
 pub use every::Every;
 pub use occurrence::{Occurrence, Passed};
 pub use plan::{Plan, Rhythm};

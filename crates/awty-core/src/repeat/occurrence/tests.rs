@@ -61,6 +61,7 @@ fn with_catch_up_they_follow_one_after_the_other() {
     assert_eq!(catching_up(30).next(&ten(), clock("12:15:00")), Some(clock("12:00:00")));
 }
 
+/// P11.
 #[test]
 fn a_clock_that_was_set_back_repeats_no_slot() {
     assert_eq!(quarters().next(&ten(), clock("08:00:00")), Some(clock("10:15:00")));
@@ -79,6 +80,7 @@ fn a_clock_that_was_set_back_repeats_no_slot() {
     assert_eq!(quarters().next(&extra, clock("08:05:01")), Some(clock("10:15:00")));
 }
 
+/// P11.
 #[test]
 fn a_slot_that_grows_repeats_no_moment() {
     // It was inserted when slots were of a minute; now they are of an hour.
@@ -233,6 +235,7 @@ fn an_occurrence_that_is_due_stays_when_the_plan_changes() {
     assert_eq!(change, Change::Stays { passed: None });
 }
 
+/// P11.
 #[test]
 fn a_longer_jitter_does_not_double_what_has_ended() {
     // Today's has ended at 09:05, tomorrow's is pending. By the new jitter today's would come at 09:30.
@@ -240,6 +243,7 @@ fn a_longer_jitter_does_not_double_what_has_ended() {
     assert_eq!(change, Change::Moves(Some(tomorrow("09:30:00"))));
 }
 
+/// P11.
 #[test]
 fn a_longer_jitter_does_not_double_what_is_due() {
     let pending = Occurrence::new(clock("09:05:00"));

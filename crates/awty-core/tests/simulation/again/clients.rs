@@ -4,7 +4,7 @@ use super::ledger::Key;
 use super::plans::{SHAPES, Terms};
 use super::{ENTITIES, JOBS, World};
 use awty_core::policy;
-use awty_core::repeat::Occurrence;
+use awty_core::repeat::{Change, Occurrence, Passed};
 use chrono::TimeDelta;
 
 impl World {
@@ -126,6 +126,47 @@ impl World {
             self.terms.remove(&key);
             self.ledger.is_over(key);
             self.ledger.tally.count("cancelled");
+        }
+    }
+
+    /// `repeat` again, with other terms.
+    fn change(&mut self, id: u64, new: Terms) {
+        let row = &self.rows[&id];
+        let (key, occurrence, last, stayed, held) = (row.key, row.occurrence, row.last, row.stayed, row.held);
+        let old = self.terms[&key];
+        match old.repetition(self.width).replaced_by(&new.repetition(self.width), &occurrence, self.now) {
+            Change::Stays { passed } => {
+                self.ledger.tally.count("stayed");
+                if passed.is_some() {
+                    let own = self.used_up(&self.rows[&id]);
+                    self.ledger.gone(key, own);
+                }
+                self.terms.insert(key, new);
+                if let Some(row) = self.rows.get_mut(&id) {
+                    (row.occurrence.passed, row.stayed) = (passed, true);
+                    // Its slot stands for what would be in it by the new plan, too.
+                    let own = new.last_delayed_by(occurrence.first);
+                    row.last = last.map(|last| if old.shape == new.shape { last.max(own) } else { own });
+                    if old.shape != new.shape {
+                        let gone = passed.map(|(Passed::Through(t) | Passed::Before(t))| new.last_delayed_by(t));
+                        self.ledger.forget(key, gone);
+                    }
+                }
+            }
+            Change::Moves(next) => {
+                let pending = last.filter(|_| old.shape == new.shape && !stayed);
+                if old.shape != new.shape {
+                    self.ledger.forget(key, None);
+                }
+                self.ledger.changed(key, &new, self.width, self.now, next, pending);
+                self.ledger.tally.count("moved");
+                self.rows.remove(&id);
+                self.terms.insert(key, new);
+                match next {
+                    Some(slot) => self.insert(key, Occurrence::new(slot), true, held),
+                    None => self.is_over(key),
+                }
+            }
         }
     }
 }

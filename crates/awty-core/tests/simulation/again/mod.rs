@@ -2,13 +2,14 @@
 //! jump. Each step is one commit. What comes next is this crate's decision; the ledger counts moments.
 
 mod clients;
+mod faults;
 mod ledger;
 mod plans;
 mod workers;
 
 use crate::dice::Dice;
 use awty_core::limits::OnMissed;
-use awty_core::repeat::{Change, Changes, Occurrence, Passed, Repetition};
+use awty_core::repeat::{Changes, Occurrence, Repetition};
 use awty_core::{Limits, Outcome, Time, Width};
 use chrono::TimeDelta;
 use ledger::{Key, Ledger, Tally};
@@ -138,89 +139,6 @@ impl World {
         self.rows.insert(self.next_id, row);
         self.next_id += 1;
     }
-
-    fn something_goes_wrong(&mut self) {
-        match self.dice.below(10) {
-            0..3 => {
-                // A worker dies: its run leaves nothing.
-                if let Some(row) = self.rows.values_mut().find(|row| row.run.is_some()) {
-                    row.run = None;
-                    self.ledger.tally.count("killed");
-                }
-            }
-            3..6 => self.clock_jumps(),
-            6 | 7 => self.server_restarts(),
-            _ => {
-                self.width = crate::world::width(self.dice.pick(&WIDTHS));
-                self.jobs.iter_mut().for_each(|job| job.limits.width = self.width);
-                self.ledger.tally.count("slot changed");
-            }
-        }
-    }
-
-    /// By up to two hours, forward or back.
-    fn clock_jumps(&mut self) {
-        let longest = self.dice.pick(&[10_000, 600_000, 7_200_000]);
-        self.now += self.dice.millis(-longest, longest);
-        // The maintainer sees it at once.
-        for job in &mut self.jobs {
-            job.able_since = job.able_since.min(self.now);
-        }
-        for row in self.rows.values_mut() {
-            row.able_since = row.able_since.min(self.now);
-        }
-        self.ledger.tally.count("clock jump");
-    }
-
-    fn server_restarts(&mut self) {
-        let longest = self.dice.pick(&[5_000, 600_000, 14_400_000]);
-        let outage = self.dice.millis(0, longest);
-        self.pass(outage);
-        self.jobs.iter_mut().for_each(|job| job.able_since = self.now);
-        self.rows.values_mut().for_each(|row| row.run = None);
-        self.ledger.tally.count("restart");
-    }
-
-    /// `repeat` again, with other terms.
-    fn change(&mut self, id: u64, new: Terms) {
-        let row = &self.rows[&id];
-        let (key, occurrence, last, stayed, held) = (row.key, row.occurrence, row.last, row.stayed, row.held);
-        let old = self.terms[&key];
-        match old.repetition(self.width).replaced_by(&new.repetition(self.width), &occurrence, self.now) {
-            Change::Stays { passed } => {
-                self.ledger.tally.count("stayed");
-                if passed.is_some() {
-                    let own = self.used_up(&self.rows[&id]);
-                    self.ledger.gone(key, own);
-                }
-                self.terms.insert(key, new);
-                if let Some(row) = self.rows.get_mut(&id) {
-                    (row.occurrence.passed, row.stayed) = (passed, true);
-                    // Its slot stands for what would be in it by the new plan, too.
-                    let own = new.last_delayed_by(occurrence.first);
-                    row.last = last.map(|last| if old.shape == new.shape { last.max(own) } else { own });
-                    if old.shape != new.shape {
-                        let gone = passed.map(|(Passed::Through(t) | Passed::Before(t))| new.last_delayed_by(t));
-                        self.ledger.forget(key, gone);
-                    }
-                }
-            }
-            Change::Moves(next) => {
-                let pending = last.filter(|_| old.shape == new.shape && !stayed);
-                if old.shape != new.shape {
-                    self.ledger.forget(key, None);
-                }
-                self.ledger.changed(key, &new, self.width, self.now, next, pending);
-                self.ledger.tally.count("moved");
-                self.rows.remove(&id);
-                self.terms.insert(key, new);
-                match next {
-                    Some(slot) => self.insert(key, Occurrence::new(slot), true, held),
-                    None => self.is_over(key),
-                }
-            }
-        }
-    }
 }
 
 fn job(number: usize, width: Width, now: Time) -> Job {
@@ -247,6 +165,7 @@ fn play(seed: u64, steps: u64) -> Tally {
     world.ledger.tally
 }
 
+/// P11, and P2.
 #[test]
 fn a_million_steps_book_each_slot_of_a_repetition_once() {
     let steps = crate::from_environment("AWTY_SIM_STEPS").unwrap_or(10_000);
