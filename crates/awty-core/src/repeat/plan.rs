@@ -71,6 +71,17 @@ impl<Z: Zone> Plan<Z> {
     }
 
     /// The first moment after `after`.
+    ///
+    /// ```
+    /// # use awty_core::Time;
+    /// # use awty_core::repeat::{Changes, Plan, Rhythm};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let berlin = Changes::new(3600, vec![("2026-03-29T01:00:00Z".parse()?, 7200)]);
+    /// let nightly = Plan::new(Rhythm::new(None, Some("30 3 * * *"))?, berlin, None, None);
+    /// assert_eq!(nightly.next("2026-03-28T12:00:00Z".parse()?), Some("2026-03-29T01:30:00Z".parse::<Time>()?));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn next(&self, after: Time) -> Option<Time> {
         let next = match self.starts {
             // The start is the anchor, so it is the first moment, even in a fold's second pass.

@@ -170,6 +170,10 @@ fn a_retry_that_would_not_come_before_the_next_occurrence_does_not_come() {
     assert_eq!(failed(quarters(), 4, false), After::End { outcome: Outcome::Failed, next });
     assert_eq!(failed(quarters(), 4, true), After::End { outcome: Outcome::TimedOut, next });
     assert_eq!(failed(quarters(), 8, true), After::End { outcome: Outcome::TimedOut, next });
+    // The retry would be rounded up to the next occurrence's slot.
+    let wait = Limits { retry_after: TimeDelta::seconds(870), ..limits() };
+    let failed_once = quarters().failed(&ten(), &wait, false, clock("10:00:05"));
+    assert_eq!(failed_once, After::End { outcome: Outcome::Failed, next });
     // Every minute and a wait of a minute: the retry is rounded up to a slot of its own.
     let minutes = by(Rhythm::Every(Every::Clock(60_000_000)));
     let next = Some(clock("10:01:00"));
