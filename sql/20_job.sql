@@ -32,6 +32,7 @@ CREATE TABLE awty.job (
     resumed_at      timestamptz,
     registered_by   regrole NOT NULL,
     registered_at   timestamptz NOT NULL,
+    repeats         boolean NOT NULL DEFAULT false,
     CONSTRAINT job_pkey PRIMARY KEY (name),
     CONSTRAINT job_name_is_1_to_63_bytes CHECK (pg_catalog.octet_length(name) BETWEEN 1 AND 63),
     CONSTRAINT job_on_missed_is_known CHECK (on_missed IN ('run', 'next_slot', 'skip')),
@@ -68,3 +69,4 @@ COMMENT ON COLUMN awty.job.paused_note IS 'Why, in the words of awty.pause()';
 COMMENT ON COLUMN awty.job.resumed_at IS 'When it was last resumed; slots before that were missed';
 COMMENT ON COLUMN awty.job.registered_by IS 'Who registered it';
 COMMENT ON COLUMN awty.job.registered_at IS 'When it was registered';
+COMMENT ON COLUMN awty.job.repeats IS 'It has been repeated: its checks may be occurrences';

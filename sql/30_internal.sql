@@ -1,4 +1,4 @@
--- awty, part 5: what awty keeps for itself. Nobody else may read or write these.
+-- awty, part 6: what awty keeps for itself. Nobody else may read or write these.
 
 -- What a pending check has used so far. A row appears when a run did not end its check, and leaves with the check.
 CREATE TABLE awty_internal.check_stat (
@@ -13,6 +13,8 @@ CREATE TABLE awty_internal.check_stat (
     message         text,
     context         text,
     failed_at       timestamptz,
+    used_before     timestamptz,
+    used_through    timestamptz,
     CONSTRAINT check_stat_pkey PRIMARY KEY (check_id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
 
@@ -28,6 +30,8 @@ COMMENT ON COLUMN awty_internal.check_stat.sqlstate IS 'SQLSTATE of the last run
 COMMENT ON COLUMN awty_internal.check_stat.message IS 'Message of that error, cut at 4096 bytes';
 COMMENT ON COLUMN awty_internal.check_stat.context IS 'Where that error was raised, cut at 4096 bytes; NULL: not known';
 COMMENT ON COLUMN awty_internal.check_stat.failed_at IS 'When the last run failed; NULL: it did not';
+COMMENT ON COLUMN awty_internal.check_stat.used_before IS 'Of a repetition: slots of the plan before this one are used up, and not as the first slot says';
+COMMENT ON COLUMN awty_internal.check_stat.used_through IS 'Of a repetition: moments that come by then are used up, and not as the first slot says';
 
 -- Checks that run alone, because the server or a process went down with them.
 CREATE INDEX check_stat_suspects_idx ON awty_internal.check_stat (check_id) WHERE crashes OPERATOR(pg_catalog.>) 0 OR exits OPERATOR(pg_catalog.>) 0;
@@ -143,6 +147,7 @@ SELECT pg_catalog.setval('awty_internal.identity'::pg_catalog.regclass,
 SELECT pg_catalog.pg_extension_config_dump('awty.job', '');
 SELECT pg_catalog.pg_extension_config_dump('awty.future_job', '');
 SELECT pg_catalog.pg_extension_config_dump('awty.future_job_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('awty_internal.repetition', '');
 SELECT pg_catalog.pg_extension_config_dump('awty.future_job_history', '');
 SELECT pg_catalog.pg_extension_config_dump('awty_internal.future_job_history_default', '');
 SELECT pg_catalog.pg_extension_config_dump('awty_internal.check_stat', '');

@@ -1,4 +1,4 @@
--- awty, part 6: the functions that users call. Each checks its arguments and rights itself; none is SECURITY DEFINER,
+-- awty, part 7: the functions that users call. Each checks its arguments and rights itself; none is SECURITY DEFINER,
 -- because each has to know who calls it.
 
 CREATE FUNCTION awty.register(
@@ -123,6 +123,35 @@ CREATE FUNCTION awty.key(VARIADIC "any") RETURNS text
     LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'key_wrapper';
 
 COMMENT ON FUNCTION awty.key("any") IS 'One key of several columns: a JSON array of texts, the same in every session';
+
+CREATE FUNCTION awty.repeat(
+    job text,
+    every interval DEFAULT NULL,
+    cron text DEFAULT NULL,
+    zone text DEFAULT NULL,
+    entity_name text DEFAULT 'job',
+    entity_key text DEFAULT NULL,
+    starts timestamptz DEFAULT NULL,
+    ends timestamptz DEFAULT NULL,
+    jitter interval DEFAULT '0',
+    catch_up interval DEFAULT '0',
+    args jsonb DEFAULT NULL
+) RETURNS timestamptz LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'repeat_wrapper';
+
+COMMENT ON FUNCTION awty.repeat(text, interval, text, text, text, text, timestamptz, timestamptz, interval, interval, jsonb)
+    IS 'Asks a job again and again, at the moments of every or cron in a time zone; returns the next slot; awty.cancel() ends it';
+
+CREATE FUNCTION awty.occurrences(
+    every interval DEFAULT NULL,
+    cron text DEFAULT NULL,
+    zone text DEFAULT NULL,
+    after timestamptz DEFAULT pg_catalog.now(),
+    max integer DEFAULT 10,
+    starts timestamptz DEFAULT NULL
+) RETURNS SETOF timestamptz LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 10 AS 'MODULE_PATHNAME', 'occurrences_wrapper';
+
+COMMENT ON FUNCTION awty.occurrences(interval, text, text, timestamptz, integer, timestamptz)
+    IS 'The next moments of every or cron in a time zone after a time, as awty.repeat() would take them';
 
 CREATE FUNCTION awty.next_slot(t timestamptz, job text DEFAULT NULL) RETURNS timestamptz
     LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'next_slot_wrapper';

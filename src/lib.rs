@@ -4,6 +4,7 @@
 //! - [`api`]: what SQL calls;
 //! - [`store`]: the only SQL text;
 //! - [`pg`]: PostgreSQL's functions, each behind one that Rust may call safely; its README lists every departure from the plain way;
+//! - [`mod@repeat`]: repetitions, which begin their next check when one ends;
 //! - [`shmem`]: what processes tell each other, in shared memory;
 //! - [`launcher`], [`maintainer`], [`worker`]: the processes; [`run`]: one run; [`mod@function`]: what a job calls; [`crash`]: after one;
 //! - [`problem`]: who is told of failures;
@@ -29,6 +30,7 @@ mod launcher;
 mod maintainer;
 mod pg;
 mod problem;
+mod repeat;
 mod run;
 mod settings;
 mod shmem;

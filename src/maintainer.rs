@@ -19,6 +19,7 @@ use crate::pg::text::Text;
 use crate::pg::transaction::{Verdict, transaction};
 use crate::pg::{catalog, clock, process, session, sqlstate, timer, vacuum as pg_vacuum};
 use crate::problem::{self, Problems};
+use crate::repeat::upkeep;
 use crate::settings;
 use crate::shmem::{self, Database, State, Trouble};
 use crate::store::{check_stat, extension, future_job, history, hold, origin, partition};
@@ -62,6 +63,9 @@ fn inspection(database: pg_sys::Oid) {
             log_change(before, found);
             failpoint!("maintainer.inspected");
             if found == State::Ready {
+                if before.is_none_or(|line| line.state == State::Unknown) {
+                    compute_again(database);
+                }
                 let (looks_after, vacuums) = tasks(database);
                 if looks_after {
                     look_after(database);
@@ -162,6 +166,7 @@ fn log_change(before: Option<Database>, found: State) {
 
 /// Looks after the tables.
 fn look_after(database: pg_sys::Oid) {
+    task(database, upkeep::mend);
     for (job, mut problems) in task(database, end_strays).unwrap_or_default() {
         problems.tell(&job);
     }
@@ -170,6 +175,14 @@ fn look_after(database: pg_sys::Oid) {
     }
     figures::stored(database, task(database, figures::store).flatten());
     problem::tell_summaries();
+}
+
+/// PostgreSQL may have read other zone data at this start than at the one before.
+fn compute_again(database: pg_sys::Oid) {
+    let mut after = Some(i64::MIN);
+    while let Some(last) = after {
+        after = task(database, |now| upkeep::compute_again(last, now)).flatten();
+    }
 }
 
 /// Ends checks that can never run: their job was unregistered while they were being committed, or their job's role has

@@ -49,7 +49,7 @@ impl Args {
     }
 
     /// A text of no more than `max` bytes, `None` for NULL. A longer one is refused before it is copied.
-    fn text(&self, index: usize, argument: &'static str, max: usize) -> Result<Option<Text>> {
+    pub fn text(&self, index: usize, argument: &'static str, max: usize) -> Result<Option<Text>> {
         let Some(datum) = self.datum(index) else { return Ok(None) };
         if size(datum) > max {
             return Err(Error::TooLong { argument, max });

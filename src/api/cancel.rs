@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::pg::clock;
 use crate::shmem::wakeup;
 use crate::store::job::Job;
+use crate::store::repetition::{self, Found};
 use crate::store::{future_job, history};
 use awty_core::Outcome;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -26,9 +27,26 @@ fn cancel_checks(args: &Args) -> Result<i64> {
         None => entity.jobs(rights::may_schedule),
     };
     // Only what may be cancelled is locked, so that nobody holds up checks of others.
-    let lock = |job: &Job| future_job::lock_of(entity.name.datum(), entity.key.datum(), &job.name);
-    let ids: Vec<i64> = jobs.iter().filter_map(lock).collect();
+    let ids: Vec<i64> = jobs.iter().filter_map(|job| lock(&entity, job)).collect();
     wakeup::count_ended(ids.len() as u64);
     history::end(&ids, Outcome::Cancelled, clock::now(), None);
     Ok(ids.len() as i64)
+}
+
+/// Locks the check of a job that is pending for an entity, and ends its repetition.
+fn lock(entity: &Entity, job: &Job) -> Option<i64> {
+    let lock = || future_job::lock_of(entity.name.datum(), entity.key.datum(), &job.name);
+    let mut id = lock();
+    if !job.repeats {
+        return id;
+    }
+    // Where the lock had to wait for the end of a run, the next occurrence is pending by now. The last look is for a check that the
+    // maintainer has given a repetition that had none.
+    while id.is_none() && repetition::find(&entity.name, &entity.key, &job.name) == Found::Pending {
+        id = lock();
+    }
+    if repetition::remove_of(&entity.name, &entity.key, &job.name) && id.is_none() {
+        id = lock();
+    }
+    id
 }

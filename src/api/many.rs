@@ -4,16 +4,16 @@
 
 use super::args::{Args, MAX_ARGS, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB};
 use super::rights;
-use super::schedule::{due_after, say_slot};
+use super::schedule::{due_after, say_slot, stand_for};
 use crate::error::{Error, Label, Result};
 use crate::function;
 use crate::pg::array::{self, JSONB, TEXT, TIME};
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
-use crate::store::history;
 use crate::store::job::{self, Job};
 use crate::store::many::{self, NewChecks};
+use crate::store::{future_job, history, repetition};
 use awty_core::{Conflict, OnConflict, Outcome, Time, policy};
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -176,11 +176,13 @@ impl Wanted<'_> {
         };
         let before = many::last_id();
         let (mut left, mut written) = (self.keys.sorted.clone(), 0);
+        let mut stand_for = Vec::new();
         for _ in 0..ROUNDS {
             let inserted = self.insert(&checks, &left);
             wakeup::count_written(inserted);
             written += inserted;
             if inserted == left.len() as u64 {
+                self.stand_for(&stand_for);
                 return Ok(written as i64);
             }
             // Written just now are those of this transaction with a number that was not given before.
@@ -190,8 +192,9 @@ impl Wanted<'_> {
                 is_written[found.place] = true;
             }
             left = without(&left, &is_written);
-            left = self.make_room(&checks, &left)?;
+            left = self.make_room(&checks, &left, &mut stand_for)?;
             if left.is_empty() {
+                self.stand_for(&stand_for);
                 return Ok(written as i64);
             }
         }
@@ -213,22 +216,45 @@ impl Wanted<'_> {
 
     /// Ends the pending checks that are to be replaced. Returns the places whose checks are to be written now: of those, and of those
     /// that are not pending any more.
-    fn make_room(&self, checks: &NewChecks, places: &[usize]) -> Result<Vec<usize>> {
+    fn make_room(
+        &self,
+        checks: &NewChecks,
+        places: &[usize],
+        stand_for: &mut Vec<(usize, repetition::Pending)>,
+    ) -> Result<Vec<usize>> {
+        let mut at = HashMap::new();
         let mut is_kept = vec![false; places.len()];
         let mut replaced = Vec::new();
         for (place, id, slot) in many::lock(checks, self.keys.array(places)) {
             match self.on_conflict.decide(slot, self.slot(places[place])) {
                 Conflict::Keep => is_kept[place] = true,
-                Conflict::Replace => replaced.push(id),
+                Conflict::Replace => {
+                    replaced.push(id);
+                    at.insert(id, places[place]);
+                }
                 Conflict::Refuse => {
                     let (job, entity) = (self.job.name.to_string(), self.label(places[place]));
                     return Err(Error::AlreadyPending { job, entity, id });
                 }
             }
         }
+        if self.job.repeats {
+            let found = repetition::of_checks(&replaced).into_iter();
+            stand_for.extend(found.filter_map(|pending| Some((*at.get(&pending.check)?, pending))));
+        }
         wakeup::count_ended(replaced.len() as u64);
         history::end(&replaced, Outcome::Replaced, self.now, None);
         Ok(without(places, &is_kept))
+    }
+
+    /// The checks that have taken the place of occurrences stand for them.
+    fn stand_for(&self, replaced: &[(usize, repetition::Pending)]) {
+        for (place, pending) in replaced {
+            let check = future_job::lock_of(self.entity_name.datum(), self.keys.texts[*place], &self.job.name);
+            if let Some(check) = check {
+                stand_for(check, pending, self.slot(*place));
+            }
+        }
     }
 
     fn label(&self, place: usize) -> Label {
@@ -250,18 +276,40 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     if let Some(name) = &name {
         rights::schedulable_job(name)?;
     }
-    let mut allowed: HashMap<Text, bool> = HashMap::new();
-    let mut may_cancel = |job: Text| {
-        name.is_some()
-            || *allowed
-                .entry(job)
-                .or_insert_with_key(|job| matches!(job::find(job), Some(Ok(job)) if rights::may_schedule(&job)))
+    // Of each job: may it be cancelled, and is it repeated?
+    let mut jobs: HashMap<Text, (bool, bool)> = HashMap::new();
+    let mut look = |job: Text| {
+        let look = |job: &Text| match job::find(job) {
+            Some(Ok(job)) => (name.is_some() || rights::may_schedule(&job), job.repeats),
+            _ => (name.is_some(), false),
+        };
+        *jobs.entry(job).or_insert_with_key(look)
     };
-    let found = many::of_entities(entity_name.datum(), keys.array(&keys.sorted), name.as_ref());
-    // Only what may be cancelled is locked, so that nobody holds up checks of others.
-    let ids = found.into_iter().filter_map(|(id, job)| may_cancel(job).then_some(id)).collect();
-    let ids = many::lock_in_order(ids);
-    wakeup::count_ended(ids.len() as u64);
-    history::end(&ids, Outcome::Cancelled, clock::now(), None);
-    Ok(ids.len() as i64)
+    let (mut count, mut repeats) = (0, false);
+    for _ in 0..ROUNDS {
+        let found = many::of_entities(entity_name.datum(), keys.array(&keys.sorted), name.as_ref());
+        // Only what may be cancelled is locked, so that nobody holds up checks of others.
+        let mut may_cancel = |job| {
+            let (may, repeated) = look(job);
+            repeats |= may && repeated;
+            may
+        };
+        let ids: Vec<i64> = found.into_iter().filter_map(|(id, job)| may_cancel(job).then_some(id)).collect();
+        if ids.is_empty() {
+            break;
+        }
+        let ids = many::lock_in_order(ids);
+        if repeats {
+            let ended: Vec<i64> = repetition::of_checks(&ids).iter().map(|pending| pending.repetition.id).collect();
+            repetition::remove(&ended);
+        }
+        wakeup::count_ended(ids.len() as u64);
+        history::end(&ids, Outcome::Cancelled, clock::now(), None);
+        count += ids.len() as i64;
+        // Where a lock had to wait for the end of a run, the next occurrence is pending by now.
+        if !repeats {
+            break;
+        }
+    }
+    Ok(count)
 }

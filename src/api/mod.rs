@@ -12,6 +12,8 @@ mod many;
 mod operate;
 mod pending;
 mod register;
+mod repeat;
 pub mod rights;
 mod schedule;
 mod status;
+mod terms;

@@ -8,10 +8,12 @@ use super::entity::Entity;
 use super::rights;
 use crate::error::{self, Error, Result};
 use crate::pg::{catalog, clock};
+use crate::repeat::going_on::{GoingOn, Instead};
 use crate::shmem::{self, wakeup};
 use crate::store::future_job::{self, Pending};
 use crate::store::job::Job;
-use crate::store::{check_stat, history, hold};
+use crate::store::repetition::{self, Found};
+use crate::store::{check_stat, history, hold, repetition_upkeep};
 use awty_core::{Before, Mono, Time, policy};
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -46,13 +48,25 @@ fn ask_now(args: &Args) -> Result<i64> {
         return Err(Error::Held { entity: entity.label(), job: job.name.to_string() });
     }
     let now = clock::now();
-    future_job::put_at(check.id, now);
+    put_now(&check, &job, now);
     wakeup::at_commit(job.role, clock::to_timestamp(now));
     rights::warn_if_nothing_runs();
     if job.paused {
         error::log::notice(format!("job \"{}\" is paused, so its checks wait for awty.resume()", job.name));
     }
     Ok(check.id)
+}
+
+/// An occurrence whose slot is still ahead becomes one of its own, and no slot of its plan is used up.
+fn put_now(check: &Pending, job: &Job, now: Time) {
+    let pending = if job.repeats { repetition::of_checks(&[check.id]).pop() } else { None };
+    match pending.map(|pending| pending.occurrence).filter(|occurrence| occurrence.first > now) {
+        Some(occurrence) => {
+            repetition_upkeep::move_to(check.id, now);
+            repetition::set_passed(check.id, occurrence.now(now).passed);
+        }
+        None => future_job::put_at(check.id, now),
+    }
 }
 
 /// Keeps a check from running. A run under way ends as it would, and what it leaves pending is held then.
@@ -102,16 +116,29 @@ fn release_check(args: &Args) -> Result<()> {
 /// Deals with a check that fell due while it could not run, as a worker would after a pause.
 fn settle(check: &Pending, job: &Job) {
     let now = clock::now();
-    match policy::before(&check.check(), &job.options.limits, now, now) {
-        Before::NotYet | Before::Run => {}
-        Before::Move(slot) => {
+    let by_policy = policy::before(&check.check(), &job.options.limits, now, now);
+    if matches!(by_policy, Before::NotYet | Before::Run) {
+        return;
+    }
+    let mut going_on = GoingOn::of(job, &[check.id]);
+    match going_on.before(check.id, by_policy, now, now) {
+        Instead::Policy(Before::NotYet | Before::Run) => {}
+        Instead::Policy(Before::Move(slot)) => {
             future_job::put_at(check.id, slot);
             wakeup::at_commit(job.role, clock::to_timestamp(slot));
         }
-        Before::End(outcome) => {
+        Instead::Policy(Before::End(outcome)) => {
             wakeup::count_ended(1);
             history::end(&[check.id], outcome, now, None);
         }
+        Instead::Replace => {
+            wakeup::count_ended(1);
+            history::remove(&[check.id]);
+        }
+    }
+    if let Some(slot) = going_on.begin_next(now) {
+        wakeup::count_written(1);
+        wakeup::at_commit(job.role, clock::to_timestamp(slot));
     }
 }
 
@@ -120,8 +147,13 @@ fn peek(entity: &Entity, job: &Job) -> Result<Pending> {
 }
 
 fn lock(entity: &Entity, job: &Job) -> Result<Pending> {
-    future_job::lock_check(entity.name.datum(), entity.key.datum(), &job.name)
-        .ok_or_else(|| entity.missing(Some(&job.name)))
+    let lock = || future_job::lock_check(entity.name.datum(), entity.key.datum(), &job.name);
+    let mut check = lock();
+    // Where the lock had to wait for the end of a run, the next occurrence is pending by now.
+    while check.is_none() && job.repeats && repetition::find(&entity.name, &entity.key, &job.name) == Found::Pending {
+        check = lock();
+    }
+    check.ok_or_else(|| entity.missing(Some(&job.name)))
 }
 
 /// When the run of a check began that is under way.

@@ -8,7 +8,7 @@ use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job, Options};
-use crate::store::{future_job, history, origin};
+use crate::store::{future_job, history, origin, repetition};
 use crate::{function, settings};
 use awty_core::{Limits, Outcome, Width};
 use chrono::TimeDelta;
@@ -47,6 +47,7 @@ fn register_job(args: &Args) -> Result<()> {
     let registered_by = catalog::current_role();
     let set_based = is_set_based(&schema, &function, role, registered_by)?;
     let notify = args.optional_name(12, "notify", MAX_CHANNEL)?;
+    let repeats = false;
     let job = Job {
         name,
         schema,
@@ -58,6 +59,7 @@ fn register_job(args: &Args) -> Result<()> {
         resumed_at: None,
         registered_by,
         notify,
+        repeats,
     };
     if !write(&job, replace)? {
         return Ok(());
@@ -156,19 +158,27 @@ fn is_set_based(schema: &Text, function: &Text, role: pg_sys::Oid, registered_by
 fn unregister_job(args: &Args) -> Result<i64> {
     rights::gate("awty.unregister()")?;
     let name = args.name(0, "job", MAX_JOB)?;
-    match rights::own_job(&name) {
+    let repeats = match rights::own_job(&name) {
         // A job whose row is broken must be possible to get rid of, by a superuser at least.
         // SAFETY: a getter.
-        Err(Error::BrokenJob { .. }) if unsafe { pg_sys::superuser() } => {}
-        own => {
-            own?;
-        }
+        Err(Error::BrokenJob { .. }) if unsafe { pg_sys::superuser() } => true,
+        own => own?.repeats,
+    };
+    let mut count = end_all(&name);
+    if repeats {
+        repetition::remove_job(&name);
+        // The end of a run that was waited for has begun the next occurrence.
+        count += end_all(&name);
     }
-    let ids = future_job::lock_job(&name);
+    job::delete(&name);
+    Ok(count)
+}
+
+fn end_all(job: &Text) -> i64 {
+    let ids = future_job::lock_job(job);
     wakeup::count_ended(ids.len() as u64);
     history::end(&ids, Outcome::Cancelled, clock::now(), None);
-    job::delete(&name);
-    Ok(ids.len() as i64)
+    ids.len() as i64
 }
 
 /// A role may have so many jobs: each inspection and each worker of the role reads all of them.

@@ -7,10 +7,12 @@ use crate::error::{self, Error, Result};
 use crate::function;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
+use crate::repeat::own;
 use crate::shmem::wakeup;
 use crate::store::future_job::{self, NewCheck};
-use crate::store::history;
 use crate::store::job::Job;
+use crate::store::repetition;
+use crate::store::{history, hold};
 use awty_core::limits::Shown;
 use awty_core::policy;
 use awty_core::{Conflict, OnConflict, Outcome, Time};
@@ -126,9 +128,14 @@ pub fn due_after(args: &Args, after: pg_sys::Datum) -> Result<(Time, TimeDelta)>
 
 /// Writes the check, dealing with the one that may be pending already as `on_conflict` says.
 fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConflict, entity: &Entity) -> Result<i64> {
+    // Of the occurrence that it takes the place of.
+    let mut stands_for = None;
     for _ in 0..ROUNDS {
         if let Some(id) = future_job::insert(check, slot) {
             wakeup::count_written(1);
+            if let Some(occurrence) = &stands_for {
+                stand_for(id, occurrence, slot);
+            }
             return Ok(id);
         }
         // Gone by now, or changed: look again.
@@ -136,6 +143,9 @@ fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConf
         match on_conflict.decide(pending.slot, slot) {
             Conflict::Keep => return Ok(pending.id),
             Conflict::Replace => {
+                if job.repeats {
+                    stands_for = repetition::of_checks(&[pending.id]).pop();
+                }
                 wakeup::count_ended(1);
                 history::end(&[pending.id], Outcome::Replaced, now, None);
             }
@@ -149,4 +159,16 @@ fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConf
         }
     }
     Err(Error::Contended { job: job.name.to_string(), entity: entity.label() })
+}
+
+/// A check that takes the place of an occurrence: its repetition goes on after the check's slot, and a hold outlives the occurrence.
+pub fn stand_for(id: i64, pending: &repetition::Pending, slot: Time) {
+    let occurrence = pending.occurrence;
+    let is_own = own::is_own(pending.check);
+    let now = if is_own { occurrence.followed_at(slot) } else { occurrence.replaced_at(slot) };
+    repetition::set_passed(id, now.passed);
+    if pending.held {
+        repetition::hold(id);
+        hold::carry(&[(pending.repetition.id, pending.check)]);
+    }
 }

@@ -8,6 +8,7 @@ use crate::pg::catch::Failure;
 use crate::pg::sqlstate;
 use crate::takes::Takes;
 use awty_core::Time;
+use awty_core::repeat::RepeatError;
 use awty_core::versions::Unserved;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -15,6 +16,7 @@ use pgrx::prelude::PgLogLevel;
 use std::fmt;
 
 pub mod log;
+mod repeat;
 mod words;
 
 /// The name and key of an entity.
@@ -308,6 +310,17 @@ pub enum Error {
     /// An administrator has changed a table of awty's in a way that it cannot work with.
     Altered {
         table: &'static str,
+    },
+    /// It cannot be repeated so, for this job; in a session with this time zone.
+    Repeat {
+        error: RepeatError,
+        job: String,
+        zone: Option<String>,
+    },
+    /// No time zone of that name.
+    UnknownZone {
+        zone: String,
+        hint: String,
     },
     /// A job answered with an infinite time, or one far out of range.
     AnswerOutOfRange {

@@ -412,6 +412,16 @@ impl Error {
                 format!("awty cannot work with {table} as it has been altered"),
                 format!("Drop the rule or trigger on {table} that suppresses awty's statements."),
             ),
+            Error::Repeat { error, job, zone } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                error.to_string(),
+                super::repeat::hint(error, job, zone.as_deref()),
+            ),
+            Error::UnknownZone { zone, hint } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("time zone \"{zone}\" not recognized"),
+                hint,
+            ),
             Error::AnswerOutOfRange { job } => say(
                 Code::ERRCODE_DATETIME_FIELD_OVERFLOW,
                 format!("job \"{job}\" answered with a time that is out of range"),

@@ -36,6 +36,7 @@ pub const STEPS: &[Step] = &[
     step("call.deferred"),
     step("run.called"),
     step("run.row_locked"),
+    step("run.next_begun"),
     step("run.booked"),
     step("commit.before_record"),
     no_error("commit.after_record"),

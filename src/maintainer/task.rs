@@ -17,7 +17,7 @@ use std::ffi::CStr;
 const LOCK_TIMEOUT: &CStr = c"200ms";
 
 /// One thing that the tables need, in a transaction of its own, so that one does not wait for another.
-pub fn task<R>(database: pg_sys::Oid, task: fn(Time) -> R) -> Option<R> {
+pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R> {
     let done = transaction(|| {
         if !relations::lock(Purpose::Write) {
             return Verdict::Rollback(None);

@@ -21,3 +21,4 @@ pub mod timer;
 pub mod transaction;
 pub mod unbound;
 pub mod vacuum;
+pub mod zone;

@@ -24,12 +24,13 @@ const HISTORY: Name = Name(c"awty", c"future_job_history");
 const DEFAULT_PARTITION: Name = Name(c"awty_internal", c"future_job_history_default");
 
 /// All tables and sequences of awty.
-const RELATIONS: [Name; 10] = [
+const RELATIONS: [Name; 11] = [
     FUTURE_JOB,
     Name(c"awty", c"future_job_id_seq"),
     JOB,
     HISTORY,
     DEFAULT_PARTITION,
+    Name(c"awty_internal", c"repetition"),
     Name(c"awty_internal", c"check_stat"),
     Name(c"awty_internal", c"hold"),
     Name(c"awty_internal", c"in_flight"),

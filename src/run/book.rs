@@ -7,6 +7,7 @@
 use super::account::Account;
 use crate::failpoint::failpoint;
 use crate::pg::catch::Failure;
+use crate::repeat::going_on::{GoingOn, Instead};
 use crate::store::check_row::{Locked, Row, Table};
 use crate::store::job::Job;
 use crate::store::record::{Again, End, RunRecord};
@@ -43,12 +44,10 @@ pub fn answers(
     blamed: bool,
     account: &mut Account,
 ) -> Result<(), Conflict> {
-    // Their first runs end them: they are archived together.
-    let mut ended: Vec<(Row, Outcome)> = Vec::new();
+    let mut locked = Vec::new();
     for (row, answer) in answered {
-        let fate = policy::after(&row.check(), &job.options.limits, answer, timing.finished_at);
         match table.lock(&row) {
-            Locked::Same => {}
+            Locked::Same => locked.push((row, answer)),
             // The run has replaced or cancelled its own check, and has thereby answered.
             Locked::Own => {
                 let run = timing.of(&row);
@@ -59,13 +58,19 @@ pub fn answers(
             Locked::Other => return Err(Conflict),
         }
         failpoint!("run.row_locked");
+    }
+    let mut going_on = GoingOn::of(job, &locked.iter().map(|(row, _)| row.id).collect::<Vec<_>>());
+    // Their first runs end them: they are archived together.
+    let mut ended: Vec<(Row, Outcome)> = Vec::new();
+    for (row, answer) in locked {
         let run = timing.of(&row);
+        let fate = going_on.after(row.id, &row.check(), answer, timing.finished_at);
         account.answered(job, &row, &run, fate);
         match fate {
             After::Again(slot) => {
                 future_job::put_again(row.id, &Again { slot, done: 1, attempt: 0, failure: None }, &run);
             }
-            After::End(outcome) if blamed || row.check_count > 0 || row.attempt > 0 => {
+            After::End(outcome) if blamed || row.check_count > 0 || row.attempt > 0 || going_on.is_noted(row.id) => {
                 history::end_run(row.id, job, &run, &End { outcome, done: 1, failure: None });
             }
             After::End(outcome) => {
@@ -77,6 +82,7 @@ pub fn answers(
     if let Some((row, _)) = ended.first() {
         history::archive(&ended, job, &timing.of(row));
     }
+    going_on.begin_next(timing.finished_at);
     Ok(())
 }
 
@@ -95,7 +101,8 @@ pub fn failure(
     }
     failpoint!("failure.row_locked");
     let run = timing.of(row);
-    let fate = policy::failed(&row.check(), &job.options.limits, timed_out, timing.finished_at);
+    let mut going_on = GoingOn::of(job, &[row.id]);
+    let fate = going_on.failed(row.id, &row.check(), timed_out, timing.finished_at);
     account.failed(job, row, &run, failure, fate);
     match fate {
         After::Again(slot) => {
@@ -106,6 +113,7 @@ pub fn failure(
             history::end_run(row.id, job, &run, &End { outcome, done: 0, failure: Some(failure) });
         }
     }
+    going_on.begin_next(timing.finished_at);
     Ok(())
 }
 
@@ -124,10 +132,19 @@ pub fn settle(
             Before::Run => run.push(row),
             Before::NotYet => {}
             Before::Move(_) | Before::End(_) if table.lock(&row) != Locked::Same => return Err(Conflict),
-            Before::Move(slot) => future_job::put_at(row.id, slot),
-            Before::End(outcome) => {
-                account.ended(job, &row, outcome);
-                history::end(&[row.id], outcome, now, None);
+            instead => {
+                let mut going_on = GoingOn::of(job, &[row.id]);
+                match going_on.before(row.id, instead, able_since, now) {
+                    Instead::Policy(Before::Run) => run.push(row),
+                    Instead::Policy(Before::NotYet) => {}
+                    Instead::Policy(Before::Move(slot)) => future_job::put_at(row.id, slot),
+                    Instead::Policy(Before::End(outcome)) => {
+                        account.ended(job, &row, outcome);
+                        history::end(&[row.id], outcome, now, None);
+                    }
+                    Instead::Replace => history::remove(&[row.id]),
+                }
+                going_on.begin_next(now);
             }
         }
     }

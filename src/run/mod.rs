@@ -17,6 +17,7 @@ use crate::function;
 use crate::pg::catch::Failure;
 use crate::pg::transaction::{Verdict, transaction};
 use crate::pg::{clock, session, session_locks, sqlstate, timer};
+use crate::repeat::own;
 use crate::shmem::{self, Run};
 use crate::store::check_row::{Row, Table};
 use crate::store::job::Job;
@@ -149,7 +150,8 @@ impl RunContext<'_> {
         }
         failpoint!("run.settled");
         self.called.set(true);
-        let answers = self.call(&rows, began).map_err(TxnEnd::Failed)?;
+        let own = rows.iter().map(|row| row.id).collect();
+        let answers = own::during(own, || self.call(&rows, began)).map_err(TxnEnd::Failed)?;
         failpoint!("run.called");
         let run_time = clock::delta_of(clock::mono().since(began));
         let timing = Timing { started_at, finished_at: clock::now(), run_time };

@@ -78,6 +78,8 @@ pub struct Database {
     pub dead_rows: DeadRows,
     /// The last check of which awty_internal.check_stat was searched for rows that were left over.
     pub swept: i64,
+    /// The last repetition that was looked after.
+    pub mended: i64,
     /// When the maintainer last looked after its tables; `None`: not since the server started.
     pub looked_after: Option<Mono>,
     /// Has a row of its jobs' figures left shared memory since they were last stored?
@@ -98,6 +100,7 @@ impl Database {
         blamed: 0,
         dead_rows: DeadRows::NONE,
         swept: i64::MIN,
+        mended: i64::MIN,
         looked_after: None,
         jobs_left: false,
         jobs_of: pg_sys::InvalidOid,

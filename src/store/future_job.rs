@@ -75,7 +75,8 @@ statement!(
 statement!(
     select_jobs_of_entity,
     [TEXTOID, TEXTOID],
-    c"SELECT job FROM awty.future_job WHERE entity_name = $1 AND entity_key = $2 ORDER BY job"
+    c"SELECT f.job FROM awty.future_job AS f WHERE f.entity_name = $1 AND f.entity_key = $2
+      UNION ALL SELECT r.job FROM awty_internal.repetition AS r WHERE r.entity_name = $1 AND r.entity_key = $2"
 );
 
 // No index begins with the job of all checks: one has those that are not held, another one the few that are. OFFSET 0 keeps the planner
@@ -233,15 +234,18 @@ pub fn peek(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -
     as_owner(|| select_one(|s| s.query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)))
 }
 
-/// The jobs of which a check is pending for an entity, in order. Locks nothing: some may be none of the caller's business.
+/// The jobs of which a check is pending for an entity, or that repeat for it, in order. Locks nothing: some may be none of the caller's business.
 pub fn jobs_of_entity(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum) -> Vec<Text> {
-    as_owner(|| {
+    let mut jobs: Vec<Text> = as_owner(|| {
         select_jobs_of_entity(|s| {
             s.query(&[Some(entity_name), Some(entity_key)], |rows| {
                 (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
             })
         })
-    })
+    });
+    jobs.sort_unstable();
+    jobs.dedup();
+    jobs
 }
 
 /// Locks the check that is pending for an entity and a job, and returns its id.

@@ -153,8 +153,8 @@ pub fn end(ids: &[i64], outcome: Outcome, now: Time, failure: Option<&Failure>) 
     remove(ids);
 }
 
-/// Takes checks that are archived out of `awty.future_job`, with what they have used.
-fn remove(ids: &[i64]) {
+/// Takes checks that are archived, or that the history does not show, out of `awty.future_job`, with what they have used.
+pub fn remove(ids: &[i64]) {
     future_job::remove(ids);
     check_stat::remove(ids);
 }

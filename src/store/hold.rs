@@ -21,6 +21,18 @@ statement!(
 statement!(delete_one, [INT8OID], c"DELETE FROM awty_internal.hold WHERE check_id = $1 RETURNING held_at");
 
 statement!(
+    carry_all,
+    [INT8ARRAYOID, INT8ARRAYOID],
+    c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note)
+      SELECT f.id, h.held_by, h.held_at, h.note
+      FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (repetition_id, check_id)
+      JOIN awty_internal.hold AS h ON h.check_id = n.check_id
+      JOIN awty_internal.repetition AS r ON r.id = n.repetition_id
+      JOIN awty.future_job AS f ON f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job
+      ON CONFLICT (check_id) DO NOTHING"
+);
+
+statement!(
     select_late,
     [INT8OID],
     c"SELECT f.id FROM awty_internal.hold AS h JOIN awty.future_job AS f ON f.id = h.check_id WHERE NOT f.held LIMIT $1"
@@ -44,6 +56,12 @@ pub fn put(id: i64, by: pg_sys::Oid, now: Time, note: Option<Text>) {
 /// Forgets it; returns since when it was held, if it was.
 pub fn remove(id: i64) -> Option<Time> {
     as_owner(|| delete_one(|s| s.query(&[arg(id)], |rows| rows.first(1).map(from_timestamptz))))
+}
+
+/// Says of the checks that are now pending for repetitions what was said of the ones before them.
+pub fn carry(ended: &[(i64, i64)]) {
+    let (repetitions, checks): (Vec<i64>, Vec<i64>) = ended.iter().copied().unzip();
+    as_owner(|| carry_all(|s| s.execute(&[arg(repetitions), arg(checks)])));
 }
 
 /// Pending checks that were held during a run, which has left them to run again.

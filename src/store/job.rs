@@ -35,6 +35,8 @@ pub struct Job {
     pub registered_by: pg_sys::Oid,
     /// The channel that is told of checks that end with a problem.
     pub notify: Option<Text>,
+    /// Its checks may be occurrences of repetitions.
+    pub repeats: bool,
 }
 
 /// The options of a job, as they stand in the table.
@@ -90,7 +92,7 @@ statement!(
     [TEXTOID],
     c"SELECT name, function_schema, function_name, role::pg_catalog.oid, set_based, slot, timeout, max_checks, max_horizon,
              max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at, registered_by::pg_catalog.oid,
-             notify
+             notify, repeats
       FROM awty.job WHERE name = $1"
 );
 
@@ -99,7 +101,7 @@ statement!(
     [TEXTOID],
     c"SELECT name, function_schema, function_name, role::pg_catalog.oid, set_based, slot, timeout, max_checks, max_horizon,
              max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at, registered_by::pg_catalog.oid,
-             notify
+             notify, repeats
       FROM awty.job WHERE name = $1 FOR UPDATE"
 );
 
@@ -114,7 +116,7 @@ statement!(
     [OIDOID],
     c"SELECT name, function_schema, function_name, role::pg_catalog.oid, set_based, slot, timeout, max_checks, max_horizon,
              max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at, registered_by::pg_catalog.oid,
-             notify
+             notify, repeats
       FROM awty.job WHERE role = $1 ORDER BY name"
 );
 
@@ -183,6 +185,8 @@ statement!(
       WHERE name = $1 AND (paused <> $2 OR paused_note IS DISTINCT FROM $5)"
 );
 
+statement!(update_repeats, [TEXTOID], c"UPDATE awty.job SET repeats = true WHERE name = $1 AND NOT repeats");
+
 statement!(
     update_right,
     [TEXTOID, OIDOID, TEXTOID],
@@ -211,6 +215,7 @@ fn read(rows: &Rows, row: usize) -> Result<Job, (Text, String)> {
             resumed_at: rows.get(row, 16).map(from_timestamptz),
             registered_by: rows.get(row, 17).unwrap_or(pg_sys::InvalidOid),
             notify: rows.get(row, 18),
+            repeats: rows.get(row, 19).unwrap_or(true),
             name: name.clone(),
         })
     })
@@ -380,6 +385,11 @@ pub fn delete(name: &Text) -> bool {
 pub fn set_paused(name: &Text, paused: bool, note: Option<&Text>, by: pg_sys::Oid, now: Time) -> bool {
     let args = [Some(name.datum()), arg(paused), time(now), arg(by), note.map(Text::datum)];
     as_owner(|| update_paused(|s| s.execute(&args))) == 1
+}
+
+/// Notes that a job is repeated; `false` if that is known already.
+pub fn set_repeats(name: &Text) -> bool {
+    waiting_for(name, || update_repeats(|s| s.execute(&[Some(name.datum())]))) == 1
 }
 
 /// Gives a role a right to a job instead of the one that it had; `None`: no right.

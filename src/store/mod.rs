@@ -20,6 +20,8 @@ pub mod origin;
 pub mod partition;
 pub mod prepared;
 pub mod record;
+pub mod repetition;
+pub mod repetition_upkeep;
 pub mod statement;
 pub mod trial;
 

@@ -9,6 +9,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // a program for developers: the panic is the report
 
+mod again;
 mod bulk;
 mod chart;
 mod cron;
@@ -60,6 +61,7 @@ pub const ROWS: &[Row] = &[
     row("churn", size::churn),
     row("memory", size::memory),
     row("cron", cron::cron),
+    row("again", again::again),
     row("entity", many::entity),
     row("roles", many::roles),
     row("fairness", many::fairness),

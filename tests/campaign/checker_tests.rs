@@ -62,6 +62,7 @@ fn truth() -> Evidence {
         early: 0,
         leaks: 0,
         fillers: [7, 7],
+        repeated: Repeated::default(),
         left: Some(Left { stats: Vec::new(), in_flight: 1, workers: 1, origins: 1 }),
         clock_was_set: false,
     }
@@ -74,6 +75,17 @@ fn broken(falsify: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
     let mut promises: Vec<_> = judge(&evidence).into_iter().map(|violation| violation.promise).collect();
     promises.dedup();
     promises
+}
+
+#[test]
+fn a_repetition_has_its_check_and_books_each_slot_once() {
+    assert_eq!(broken(|evidence| evidence.repeated.alone.push("one".into())), ["P11"]);
+    assert_eq!(broken(|evidence| evidence.repeated.doubled.push("two".into())), ["P11"]);
+    let set_back = |evidence: &mut Evidence| {
+        evidence.clock_was_set = true;
+        evidence.repeated.doubled.push("two".into());
+    };
+    assert_eq!(broken(set_back), [""; 0]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! Does not: judge.
 
 use crate::checker::{Effect, Ended, Evidence, Pending, Placed, Told};
+use crate::repeat::{ALONE, DOUBLED, Repeated};
 
 use awty_testkit::postgres::{Client, Error, IsolationLevel, Row};
 
@@ -24,7 +25,14 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
                 (SELECT extract(epoch FROM timeout)::float8 FROM awty.job WHERE name = h.job), message, sqlstate
          FROM awty.future_job_history AS h WHERE entity_name <> 'filler'",
     )?;
-    let placed = rows("SELECT check_id, wanted FROM camp.placed")?;
+    // An occurrence is scheduled by its repetition.
+    let placed = rows(
+        "SELECT check_id, wanted FROM camp.placed
+         UNION ALL SELECT id, NULL FROM awty.future_job WHERE entity_name = 'again' AND id NOT IN (SELECT check_id FROM camp.placed)
+         UNION ALL SELECT id, NULL FROM awty.future_job_history WHERE entity_name = 'again' AND id NOT IN (SELECT check_id FROM camp.placed)",
+    )?;
+    let [alone, doubled] =
+        [ALONE, DOUBLED].map(|sql| rows(sql).map(|found| found.iter().map(|row| row.get(0)).collect()));
     let fillers = rows(
         "SELECT (SELECT coalesce(sum(checks), 0)::bigint FROM camp.bulk),
                 (SELECT count(*) FROM awty.future_job WHERE entity_name = 'filler')",
@@ -47,6 +55,7 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
         leaks: count(2),
         fillers: [0, 1].map(|column| fillers[0].get(column)),
         left: None,
+        repeated: Repeated { alone: alone?, doubled: doubled? },
         clock_was_set,
     })
 }

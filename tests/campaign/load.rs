@@ -7,6 +7,7 @@
 use crate::checker::{Told, Violation};
 use crate::integrity::{LogMark, internal_errors};
 use crate::random::Random;
+use crate::repeat;
 use awty_testkit::Cluster;
 use awty_testkit::postgres::{Client, Config, Error, NoTls};
 use chrono::Utc;
@@ -162,7 +163,8 @@ impl Customer {
 
     fn act(&mut self, client: &mut Client) -> Result<(), Error> {
         match self.random.below(100) {
-            0..55 => self.place(client),
+            0..50 => self.place(client),
+            50..55 => repeat::act(self, client),
             55..75 => self.ship(client),
             75..85 => self.replace(client),
             85..87 => self.change_mind(client),

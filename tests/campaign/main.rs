@@ -20,6 +20,7 @@ mod left;
 mod load;
 mod meddle;
 mod random;
+mod repeat;
 mod report;
 mod set_up;
 mod speed;

@@ -28,6 +28,7 @@ pub fn set_up(cluster: &Cluster) {
                  SELECT awty.register('{role}_watch', 'camp.watch', timeout => '6 s', retry_after => '1 s');
                  SELECT awty.register('{role}_short', 'camp.watch', timeout => '300 ms', retry_after => '1 s');
                  SELECT awty.register('{role}_set', 'camp.watch_all', timeout => '6 s', retry_after => '1 s');
+                 SELECT awty.register('{role}_again', 'camp.watch', timeout => '2 s', retry_after => '1 s');
                  SELECT awty.allow('{role}_watch', '{other}')"
             );
             client.batch_execute(&jobs).unwrap();

@@ -31,6 +31,7 @@ mod plain_jobs;
 mod plans;
 mod prepared;
 mod reload;
+mod repeat;
 mod reraise;
 mod rewrites;
 mod set_based;

@@ -9,7 +9,8 @@ use awty_testkit::postgres::Client;
 use serde_json::Value;
 
 /// Tables that grow with the work.
-const LARGE: &[&str] = &["future_job", "future_job_history", "future_job_history_default", "check_stat", "job"];
+const LARGE: &[&str] =
+    &["future_job", "future_job_history", "future_job_history_default", "check_stat", "job", "repetition"];
 /// Sorts of what may be many rows, and why.
 const SORTED: &[(&str, &str)] = &[
     ("future_job::select_described", "what has just ended without a run, by job"),
@@ -26,6 +27,7 @@ const WHOLE: &[(&str, &str)] = &[
     ("future_job::select_first_per_role", "job_role_idx"),
     ("future_job::select_orphans", "job_pkey"),
     ("future_job::select_roleless", "job_role_idx"),
+    ("repetition::delete_of_job", "repetition_pkey"),
     ("job_stat::select_all", "job_pkey"),      // once after a start
     ("job_stat::select_gone", "job_pkey"),     // once a minute
     ("origin::count_foreign", "job_role_idx"), // EXISTS
@@ -45,6 +47,9 @@ const HOT: &[(&str, &str, &str)] = &[
     ("many::select_all", "future_job", "future_job_one_per_job_and_entity"),
     ("many::lock_all", "future_job", "future_job_one_per_job_and_entity"),
     ("many::select_of_entities", "future_job", "future_job_one_per_job_and_entity"),
+    ("repetition::select_of_checks", "future_job", "future_job_pkey"),
+    ("repetition::select_of_checks", "repetition", "repetition_one_per_job_and_entity"),
+    ("repetition::insert_occurrences", "repetition", "repetition_pkey"),
     ("history::archive_run", "future_job", "future_job_pkey"),
     ("history::archive_run", "check_stat", "check_stat_pkey"),
     ("history::archive_without_run", "future_job", "future_job_pkey"),

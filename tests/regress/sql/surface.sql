@@ -41,7 +41,7 @@ SELECT pg_get_indexdef(i.indexrelid) FROM pg_index AS i JOIN pg_class AS c ON c.
 WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND NOT c.relispartition
     AND i.indrelid::regclass::text !~ '_\d+$' ORDER BY c.relname;
 
--- Who may do what: the owner aside, PUBLIC may read four of them and call what is there to be called.
+-- Who may do what: the owner aside, PUBLIC may read six of them and call what is there to be called.
 SELECT c.relname, c.relkind, g.privilege_type, g.grantee::regrole
 FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS g
 WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND g.grantee <> c.relowner ORDER BY c.relname, g.privilege_type, g.grantee;

@@ -15,30 +15,39 @@ use source::{Source, root};
 const WALLS: &[(&[&str], &[&str], &str)] = &[
     (
         &["pg"],
-        &["error", "shmem", "store", "function", "crash", "api", "run", "worker", "launcher", "maintainer"],
+        &["error", "shmem", "store", "function", "crash", "repeat", "api", "run", "worker", "launcher", "maintainer"],
         "PostgreSQL's functions know nothing of awty",
     ),
     (
         &["shmem"],
-        &["store", "function", "crash", "api", "run", "worker", "launcher", "maintainer"],
+        &["store", "function", "crash", "repeat", "api", "run", "worker", "launcher", "maintainer"],
         "shared memory reads no table and decides nothing",
     ),
     (
         &["error", "version", "settings", "failpoint", "takes"],
-        &["shmem", "store", "function", "crash", "api", "run", "worker", "launcher", "maintainer"],
+        &["shmem", "store", "function", "crash", "repeat", "api", "run", "worker", "launcher", "maintainer"],
         "everybody needs these, so they need nobody",
     ),
     (
         &["store"],
-        &["shmem", "function", "crash", "api", "run", "worker", "launcher", "maintainer"],
+        &["shmem", "function", "crash", "repeat", "api", "run", "worker", "launcher", "maintainer"],
         "the tables know no run",
     ),
-    (&["function", "crash"], &["api", "run", "worker", "launcher", "maintainer"], "they run nothing"),
-    (&["problem"], &["function", "crash", "api", "run", "worker", "launcher", "maintainer"], "failures are told to it"),
+    (&["function", "crash"], &["repeat", "api", "run", "worker", "launcher", "maintainer"], "they run nothing"),
+    (
+        &["repeat"],
+        &["function", "crash", "api", "run", "worker", "launcher", "maintainer"],
+        "what comes next does not depend on who runs it",
+    ),
+    (
+        &["problem"],
+        &["function", "crash", "repeat", "api", "run", "worker", "launcher", "maintainer"],
+        "failures are told to it",
+    ),
     (&["api"], &["crash", "run", "worker", "launcher", "maintainer"], "a client's call knows no run"),
     (
         &["launcher"],
-        &["store", "function", "crash", "api", "run", "worker", "maintainer"],
+        &["store", "function", "crash", "repeat", "api", "run", "worker", "maintainer"],
         "the launcher is in no database and runs nothing",
     ),
     (&["maintainer"], &["api", "run", "worker", "launcher"], "the maintainer runs no checks"),

@@ -1,0 +1,225 @@
+//! `awty.repeat()` and `awty.occurrences()`.
+//!
+//! Invariant (P11): a repetition is written together with its check. Who changes one has the check's row locked.
+//! Does not: end a repetition (see `cancel`).
+
+use super::args::{Args, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB};
+use super::entity::Entity;
+use super::rights;
+use super::terms::{self, Asked};
+use crate::error::{self, Error, Result};
+use crate::function;
+use crate::pg::text::Text;
+use crate::pg::zone::Local;
+use crate::pg::{catalog, clock};
+use crate::repeat;
+use crate::settings;
+use crate::shmem::wakeup;
+use crate::store::job::{self, Job};
+use crate::store::repetition::{self, Found, Pending, Subject, Terms};
+use crate::store::{future_job, history, hold};
+use awty_core::repeat::{Change, Plan, Repetition};
+use awty_core::{Outcome, Time};
+use pgrx::datum::TimestampWithTimeZone;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+
+/// How often a check may be taken from under a call before the call gives up.
+const ROUNDS: u32 = 100;
+
+#[pg_extern(sql = false)]
+fn repeat(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<TimestampWithTimeZone>, ErrorReport> {
+    Ok(repeat_job(&Args::new(fcinfo))?.and_then(to_sql))
+}
+
+#[pg_extern(sql = false)]
+fn occurrences(
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> std::result::Result<SetOfIterator<'static, TimestampWithTimeZone>, ErrorReport> {
+    Ok(SetOfIterator::new(moments(&Args::new(fcinfo))?.into_iter().filter_map(to_sql)))
+}
+
+fn to_sql(time: Time) -> Option<TimestampWithTimeZone> {
+    TimestampWithTimeZone::try_from(clock::to_timestamp(time)).ok()
+}
+
+fn moments(args: &Args) -> Result<Vec<Time>> {
+    let Asked { rhythm, local, .. } = terms::asked(args, 0, "")?;
+    let after = args.time(3, "after")?.ok_or(Error::Null { argument: "after" })?;
+    let max = args.get::<i32>(4).ok_or(Error::Null { argument: "max" })?;
+    let max = awty_core::repeat::check_max(i64::from(max)).map_err(|error| terms::refused(error, ""))?;
+    let plan = Plan::new(rhythm, local, args.time(5, "starts")?, None);
+    // As awty.repeat() would refuse it, but for the slot.
+    if plan.next(after).is_none() {
+        let never = awty_core::repeat::RepeatError::NeverComes(plan.rhythm().to_string());
+        return Err(terms::refused(never, ""));
+    }
+    Ok(plan.moments(after).take(max).collect())
+}
+
+/// One call of `awty.repeat()`.
+struct Call {
+    job: Job,
+    entity: Entity,
+    subject: Subject,
+    terms: Terms,
+    plan: Repetition<Local>,
+    now: Time,
+    /// The job has not been repeated before: a worker may not know by now that its checks may be occurrences.
+    is_first: bool,
+}
+
+fn repeat_job(args: &Args) -> Result<Option<Time>> {
+    rights::gate("awty.repeat()")?;
+    let name = args.name(0, "job", MAX_JOB)?;
+    let label = name.to_string();
+    let Asked { rhythm, local, mut terms } = terms::asked(args, 1, &label)?;
+    let entity = Entity {
+        name: args.name(4, "entity_name", MAX_ENTITY_NAME)?,
+        key: args.optional_name(5, "entity_key", MAX_ENTITY_KEY)?.unwrap_or_else(|| name.clone()),
+    };
+    (terms.starts, terms.ends) = (args.time(6, "starts")?, args.time(7, "ends")?);
+    terms.jitter = terms::length(args, 8, "jitter", &label)?;
+    terms.catch_up = terms::length(args, 9, "catch_up", &label)?;
+    let job_args = args.jsonb(10)?;
+
+    let job = rights::schedulable_job(&name)?;
+    function::of_job(&job)?;
+    let now = clock::now();
+    let (entity_name, entity_key) = (entity.name.to_string(), entity.key.to_string());
+    let plan = repeat::repetition(&terms, rhythm, local, [&label, &entity_name, &entity_key], job.options.limits.width);
+    plan.plan.check(settings::slot(), now).map_err(|error| terms::refused(error, &label))?;
+    let subject = Subject {
+        job: job.name.clone(),
+        entity_name: entity.name.clone(),
+        entity_key: entity.key.clone(),
+        args: job_args,
+        repeated_by: catalog::current_role(),
+        repeated_at: now,
+    };
+    let is_first = job::set_repeats(&job.name);
+    let call = Call { job, entity, subject, terms, plan, now, is_first };
+    let next = call.write()?;
+    if let Some(next) = next {
+        wakeup::at_commit(call.job.role, clock::to_timestamp(next));
+        call.tell(next);
+    }
+    rights::warn_if_nothing_runs();
+    Ok(next)
+}
+
+impl Call {
+    /// Writes the repetition and its check, dealing with what is there already. Returns the next slot.
+    fn write(&self) -> Result<Option<Time>> {
+        for _ in 0..ROUNDS {
+            if let Some(id) = repetition::insert(&self.subject, &self.terms) {
+                return self.begin(id);
+            }
+            match self.pending() {
+                Some(pending) => return Ok(self.change(&pending)),
+                // Its zone is gone, say, and it has no check.
+                None => match self.find() {
+                    Found::Alone(id) if repetition::update(&self.subject, &self.terms) => return self.begin(id),
+                    Found::Alone(_) | Found::Pending | Found::Nothing => {}
+                },
+            }
+        }
+        Err(self.contended())
+    }
+
+    fn contended(&self) -> Error {
+        Error::Contended { job: self.job.name.to_string(), entity: self.entity.label() }
+    }
+
+    fn find(&self) -> Found {
+        repetition::find(&self.entity.name, &self.entity.key, &self.job.name)
+    }
+
+    fn lock_check(&self) -> Option<i64> {
+        future_job::lock_of(self.entity.name.datum(), self.entity.key.datum(), &self.job.name)
+    }
+
+    /// The check that is pending for the repetition, locked; read after it was locked.
+    fn pending(&self) -> Option<Pending> {
+        repetition::of_checks(&[self.lock_check()?]).pop()
+    }
+
+    /// Begins a repetition that has no check. One that a client has scheduled gives way, unless it is due.
+    fn begin(&self, id: i64) -> Result<Option<Time>> {
+        let Some(slot) = self.plan.begin(self.now) else {
+            repetition::remove(&[id]);
+            return Ok(None);
+        };
+        let mut held = None;
+        for _ in 0..ROUNDS {
+            if repetition::schedule(&[(id, slot)], held.is_some(), self.now) > 0 {
+                if let Some(check) = held {
+                    hold::carry(&[(id, check)]);
+                }
+                wakeup::count_written(1);
+                return Ok(Some(slot));
+            }
+            let Some(pending) = self.pending() else { continue };
+            let check = &pending.occurrence.check;
+            let is_due = pending.occurrence.first <= self.now || check.check_count > 0 || check.attempt > 0;
+            if is_due && !self.is_first {
+                return Ok(Some(check.slot));
+            }
+            held = pending.held.then_some(pending.check);
+            end(&pending, self.now);
+        }
+        Err(self.contended())
+    }
+
+    /// `repeat()` again. The same terms change nothing.
+    fn change(&self, pending: &Pending) -> Option<Time> {
+        let (stored, occurrence) = (&pending.repetition, &pending.occurrence);
+        if stored.terms == self.terms && repetition::has_args(stored.id, self.subject.args) {
+            return Some(occurrence.check.slot);
+        }
+        repetition::update(&self.subject, &self.terms);
+        let change = match repeat::of(stored, self.job.options.limits.width) {
+            Some(old) => old.replaced_by(&self.plan, occurrence, self.now),
+            // Its zone is gone.
+            None if occurrence.first <= self.now => Change::Stays { passed: None },
+            None => Change::Moves(self.plan.begin(self.now)),
+        };
+        match change {
+            Change::Stays { passed } => {
+                repetition::set_passed(pending.check, passed);
+                Some(occurrence.check.slot)
+            }
+            Change::Moves(next) => {
+                end(pending, self.now);
+                match next {
+                    Some(slot) => {
+                        repetition::schedule(&[(stored.id, slot)], pending.held, self.now);
+                        if pending.held {
+                            hold::carry(&[(stored.id, pending.check)]);
+                        }
+                        wakeup::count_written(1);
+                    }
+                    None => repetition::remove(&[stored.id]),
+                }
+                next
+            }
+        }
+    }
+
+    /// Says when it comes, and how to be rid of it.
+    fn tell(&self, next: Time) {
+        let when = terms::local_time(&self.terms.zone, next);
+        let quoted = |text: &Text| format!("'{}'", text.to_string().replace('\'', "''"));
+        let mut words = vec![quoted(&self.entity.name), quoted(&self.entity.key)];
+        if self.entity.name.as_bytes() != b"job" {
+            words.push(quoted(&self.job.name));
+        }
+        error::log::notice(format!("next at {when}; awty.cancel({}) ends it", words.join(", ")));
+    }
+}
+
+/// Another check takes its place.
+fn end(pending: &Pending, now: Time) {
+    wakeup::count_ended(1);
+    history::end(&[pending.check], Outcome::Replaced, now, None);
+}

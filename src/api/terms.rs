@@ -1,0 +1,92 @@
+//! Reads the arguments that say when something repeats: `every`, `cron` and `zone`.
+//!
+//! Invariant: a zone is stored as PostgreSQL spells it; where none is given it is UTC, if the answer does not depend on it.
+//! Does not: look at slots (see `awty_core::repeat::Plan::check`).
+
+use super::args::Args;
+use crate::error::{Error, Result};
+use crate::pg::zone::{self, Local};
+use crate::store::repetition::Terms;
+use awty_core::repeat::{RepeatError, Rhythm, Zone, check_length};
+use awty_core::{Time, nearest};
+use chrono::TimeDelta;
+use pgrx::datum::Interval;
+
+/// The longest text that is looked at. What is longer than a cron expression may be is refused by itself.
+const MAX_CRON: usize = 64 * 1024;
+/// The longest name of a zone.
+const MAX_ZONE: usize = 255;
+
+/// What was asked for.
+pub struct Asked {
+    pub rhythm: Rhythm,
+    pub local: Local,
+    pub terms: Terms,
+}
+
+/// A refusal, of a call for that job.
+pub fn refused(error: RepeatError, job: &str) -> Error {
+    Error::Repeat { error, job: job.to_owned(), zone: zone::of_session() }
+}
+
+/// The three arguments from that one on, of a call for that job.
+pub fn asked(args: &Args, first: usize, job: &str) -> Result<Asked> {
+    let every = args.get::<Interval>(first).map(|every| (every.months(), every.days(), every.micros()));
+    let cron = args.text(first + 1, "cron", MAX_CRON)?.map(|cron| cron.to_string());
+    let zone = args.text(first + 2, "zone", MAX_ZONE)?.map(|zone| zone.to_string());
+    let rhythm = Rhythm::new(every, cron.as_deref()).map_err(|error| refused(error, job))?;
+    let zone = match zone {
+        Some(zone) => known(zone)?,
+        None => rhythm.without_zone().map(|()| "UTC".to_owned()).map_err(|error| refused(error, job))?,
+    };
+    let local = zone::find(&zone).ok_or_else(|| unknown(&zone))?;
+    let (jitter, catch_up) = (TimeDelta::zero(), TimeDelta::zero());
+    Ok(Asked { rhythm, local, terms: Terms { every, cron, zone, starts: None, ends: None, jitter, catch_up } })
+}
+
+/// A `jitter` or `catch_up`.
+pub fn length(args: &Args, index: usize, argument: &'static str, job: &str) -> Result<TimeDelta> {
+    let length = args.duration(index, argument)?.ok_or(Error::Null { argument })?;
+    check_length(argument, length).map_err(|error| refused(error, job))?;
+    Ok(length)
+}
+
+/// A time as the clocks of a zone show it.
+pub fn local_time(name: &str, time: Time) -> String {
+    let offset = zone::find(name).map_or(0, |zone| zone.span_at(time.timestamp_micros()).offset);
+    let local = time.naive_utc() + TimeDelta::seconds(i64::from(offset));
+    let format = if local.and_utc().timestamp() % 60 == 0 { "%Y-%m-%d %H:%M" } else { "%Y-%m-%d %H:%M:%S" };
+    format!("{} {name}", local.format(format))
+}
+
+/// The zone as PostgreSQL spells it.
+fn known(name: String) -> Result<String> {
+    zone::canonical(&name).ok_or_else(|| unknown(&name))
+}
+
+fn unknown(name: &str) -> Error {
+    let hint = match shift(name) {
+        Some(hours) => format!("POSIX signs are the other way round: use Etc/GMT{:+}.", -hours),
+        None => {
+            let names = zone::names();
+            match nearest(name, names.iter().map(String::as_str)) {
+                Some(nearest) => format!("zone => '{nearest}'"),
+                None => "SELECT name FROM pg_timezone_names; lists the time zones.".to_owned(),
+            }
+        }
+    };
+    Error::UnknownZone { zone: name.to_owned(), hint }
+}
+
+/// The whole hours that something like `GMT+3`, `UTC+2` or `+02:00` means to who writes it.
+fn shift(name: &str) -> Option<i32> {
+    let at = name.find(['+', '-'])?;
+    let (word, number) = name.split_at(at);
+    let hours = number
+        .trim_end_matches(":00")
+        .strip_suffix("00")
+        .filter(|rest| rest.len() == 3)
+        .unwrap_or(number.trim_end_matches(":00"));
+    let is_word = word.trim().chars().all(|c| c.is_ascii_alphabetic());
+    hours.parse().ok().filter(|hours: &i32| is_word && *hours != 0 && (-14..=12).contains(&-hours))
+}

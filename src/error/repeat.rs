@@ -1,0 +1,43 @@
+//! What is said of something that cannot be repeated.
+//!
+//! Invariant: the messages are those of `awty_core::repeat`; here is what to write instead.
+//! Does not: decide when to refuse.
+
+use awty_core::repeat::RepeatError;
+
+/// The hint to a refusal of a call for that job, in a session with that time zone.
+pub fn hint(error: &RepeatError, job: &str, zone: Option<&str>) -> String {
+    let job = quote(if job.is_empty() { "digest" } else { job });
+    match error {
+        RepeatError::EveryOrCron { .. } => {
+            format!("SELECT awty.repeat({job}, cron => '0 9 * * *', zone => 'Europe/Berlin');")
+        }
+        RepeatError::Unreadable(_) | RepeatError::NeverComes(_) => {
+            "The fields are minute, hour, day of month, month, day of week; six begin with the second.".into()
+        }
+        RepeatError::NeedsZone(_) => match zone {
+            Some(zone) if zone.contains('/') && !zone.starts_with("Etc/") => {
+                format!("zone => {} or zone => 'UTC'", quote(zone))
+            }
+            _ => "zone => 'Europe/Berlin' or zone => 'UTC'".into(),
+        },
+        RepeatError::Every(_) => "Use '1 day' for the same time of day, '24 hours' for real time.".into(),
+        RepeatError::TooClose { closest, slot } => {
+            let seconds = closest.num_seconds().max(1);
+            let day = 86_400;
+            if slot.seconds() > 1 && day % seconds == 0 && closest.subsec_nanos() == 0 {
+                format!("Set awty.slot = '{seconds}s', or use cron => '* * * * *'.")
+            } else {
+                "Use cron => '* * * * *' or a longer distance.".into()
+            }
+        }
+        RepeatError::NoneBeforeEnd(_) | RepeatError::EndsTooEarly => "Use a later \"ends\", or none.".into(),
+        RepeatError::OutOfRange { argument } => format!("{argument} => '10 minutes'"),
+        RepeatError::Max => "max => 10".into(),
+    }
+}
+
+/// As a string constant.
+fn quote(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}

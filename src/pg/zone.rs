@@ -1,0 +1,115 @@
+//! PostgreSQL's own zone data: which time zones there are, and when the offset of each changes.
+//!
+//! Invariant: what it says of a zone is what `AT TIME ZONE` computes with in this process. PostgreSQL reads zone data once per process.
+//! Does not: take abbreviations or POSIX forms; [`canonical`] tells them from names.
+
+use awty_core::repeat::{Remembered, Span, Zone};
+use pgrx::pg_sys;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::{CStr, CString};
+use std::rc::Rc;
+
+/// A zone, with what has been asked about it.
+pub type Local = Rc<Remembered<Data>>;
+
+/// A zone of PostgreSQL's, which keeps it for the life of the process.
+#[derive(Debug)]
+pub struct Data(*mut pg_sys::pg_tz);
+
+const SECOND: i64 = 1_000_000;
+
+impl Zone for Data {
+    fn span_at(&self, t: i64) -> Span {
+        let second: pg_sys::pg_time_t = t.div_euclid(SECOND);
+        let (mut before, mut after, mut boundary) = (0, 0, 0);
+        let (mut before_dst, mut after_dst) = (0, 0);
+        // SAFETY: reads the zone, which is never freed, and writes into locals.
+        let found = unsafe {
+            pg_sys::pg_next_dst_boundary(
+                &second,
+                &mut before,
+                &mut before_dst,
+                &mut boundary,
+                &mut after,
+                &mut after_dst,
+                self.0,
+            )
+        };
+        let until = if found > 0 { boundary.saturating_mul(SECOND) } else { i64::MAX };
+        Span { offset: i32::try_from(before).unwrap_or(0), until }
+    }
+}
+
+/// The zone of that name, as a table has it; `None` if PostgreSQL does not know it any more.
+pub fn find(name: &str) -> Option<Local> {
+    thread_local! {
+        static KNOWN: RefCell<HashMap<String, Local>> = RefCell::default();
+    }
+    if let Some(zone) = KNOWN.with_borrow(|known| known.get(name).cloned()) {
+        return Some(zone);
+    }
+    let c_name = CString::new(name).ok()?;
+    // SAFETY: a lookup by a valid C string, in PostgreSQL's own cache of zones.
+    let zone = unsafe { pg_sys::pg_tzset(c_name.as_ptr()) };
+    // SAFETY: as above. One that counts leap seconds is none that PostgreSQL can use.
+    if zone.is_null() || !unsafe { pg_sys::pg_tz_acceptable(zone) } {
+        return None;
+    }
+    let zone = Rc::new(Remembered::new(Data(zone)));
+    KNOWN.with_borrow_mut(|known| known.insert(name.to_owned(), Rc::clone(&zone)));
+    Some(zone)
+}
+
+/// The name of `pg_timezone_names` that is spelled so, in any case.
+pub fn canonical(name: &str) -> Option<String> {
+    with_names(|names| names.get(&name.to_ascii_lowercase()).cloned())
+}
+
+/// All names.
+pub fn names() -> Vec<String> {
+    with_names(|names| names.values().cloned().collect())
+}
+
+/// The session's time zone, if it has a name.
+pub fn of_session() -> Option<String> {
+    // SAFETY: the zone is set when the process begins, and its name is a C string that lives as long.
+    let name = unsafe {
+        let name = pg_sys::pg_get_timezone_name(pg_sys::session_timezone);
+        if name.is_null() {
+            return None;
+        }
+        CStr::from_ptr(name).to_string_lossy().into_owned()
+    };
+    canonical(&name)
+}
+
+/// The names by themselves in lower case, read once: that takes some 10 ms.
+fn with_names<R>(read: impl FnOnce(&BTreeMap<String, String>) -> R) -> R {
+    thread_local! {
+        static NAMES: RefCell<Option<BTreeMap<String, String>>> = const { RefCell::new(None) };
+    }
+    let names = NAMES.take().unwrap_or_else(enumerate);
+    let result = read(&names);
+    NAMES.set(Some(names));
+    result
+}
+
+fn enumerate() -> BTreeMap<String, String> {
+    let mut names = BTreeMap::new();
+    // SAFETY: what stands behind pg_timezone_names. Each zone is valid until the next one is asked for, and its name is copied. An
+    // ERROR unwinds, and the memory context that the search is in is reset.
+    unsafe {
+        let search = pg_sys::pg_tzenumerate_start();
+        loop {
+            let zone = pg_sys::pg_tzenumerate_next(search);
+            if zone.is_null() {
+                break;
+            }
+            let name = CStr::from_ptr(pg_sys::pg_get_timezone_name(zone)).to_string_lossy().into_owned();
+            names.insert(name.to_ascii_lowercase(), name);
+        }
+        pg_sys::pg_tzenumerate_end(search);
+    }
+    names
+}

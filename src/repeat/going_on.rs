@@ -1,0 +1,143 @@
+//! Ends occurrences and begins the next ones, in one transaction.
+//!
+//! Invariant: the repetitions are read after the rows of their checks are locked. Who changes a repetition has that lock, too, so
+//! what is read here holds until the commit.
+//! Does not: lock or end a check (see `run::book`), or ask anything where the job has no repetition.
+
+use super::{of, say_stopped};
+use crate::failpoint::failpoint;
+use crate::pg::clock;
+use crate::pg::zone::Local;
+use crate::shmem::wakeup;
+use crate::store::hold;
+use crate::store::job::Job;
+use crate::store::repetition::{self, Pending};
+use awty_core::repeat::{Repetition, occurrence};
+use awty_core::{After, Answer, Before, Check, Time, policy};
+use std::collections::HashMap;
+
+/// The repetitions of some checks of a job, and what comes next for them.
+pub struct GoingOn<'a> {
+    job: &'a Job,
+    found: HashMap<i64, (Pending, Option<Repetition<Local>>)>,
+    next: Vec<(i64, Time)>,
+    /// Of those that are held, with the check that has ended.
+    held: Vec<(i64, Time, i64)>,
+    over: Vec<i64>,
+}
+
+/// What to do with a check that is not run now.
+pub enum Instead {
+    /// Nothing: run it after all, or leave it.
+    Policy(Before),
+    /// The next occurrence takes its place, and the history does not show it.
+    Replace,
+}
+
+impl<'a> GoingOn<'a> {
+    /// Finds the repetitions of these checks, whose rows the caller has locked.
+    pub fn of(job: &'a Job, checks: &[i64]) -> Self {
+        let found = if job.repeats && !checks.is_empty() { repetition::of_checks(checks) } else { Vec::new() };
+        let width = job.options.limits.width;
+        let found = found
+            .into_iter()
+            .map(|pending| {
+                let repetition = of(&pending.repetition, width);
+                if repetition.is_none() {
+                    say_stopped(&pending.repetition);
+                }
+                (pending.check, (pending, repetition))
+            })
+            .collect();
+        Self { job, found, next: Vec::new(), held: Vec::new(), over: Vec::new() }
+    }
+
+    /// Does something stand in `awty_internal.check_stat` of this check, although it has not run yet?
+    pub fn is_noted(&self, check: i64) -> bool {
+        self.found.get(&check).is_some_and(|(pending, _)| pending.occurrence.passed.is_some())
+    }
+
+    fn known(&self, check: i64) -> Option<&(Pending, Option<Repetition<Local>>)> {
+        self.found.get(&check)
+    }
+
+    /// The repetition goes on at that slot, or it is over.
+    fn follow(&mut self, check: i64, next: Option<Time>) {
+        if let Some((pending, _)) = self.found.get(&check) {
+            match next {
+                Some(slot) if pending.held => self.held.push((pending.repetition.id, slot, check)),
+                Some(slot) => self.next.push((pending.repetition.id, slot)),
+                None => self.over.push(pending.repetition.id),
+            }
+        }
+    }
+
+    fn fate(&mut self, check: i64, after: occurrence::After) -> After {
+        match after {
+            occurrence::After::Again(slot) => After::Again(slot),
+            occurrence::After::End { outcome, next } => {
+                self.follow(check, next);
+                After::End(outcome)
+            }
+        }
+    }
+
+    /// What becomes of a check instead of a run, which the policy has found to move or to end.
+    pub fn before(&mut self, check: i64, by_policy: Before, able_since: Time, now: Time) -> Instead {
+        let Some((pending, Some(repetition))) = self.known(check) else { return Instead::Policy(by_policy) };
+        match repetition.before(&pending.occurrence, &self.job.options.limits, able_since, now) {
+            occurrence::Before::NotYet => Instead::Policy(Before::NotYet),
+            occurrence::Before::Run => Instead::Policy(Before::Run),
+            occurrence::Before::Replace(slot) => {
+                self.follow(check, Some(slot));
+                Instead::Replace
+            }
+            occurrence::Before::End { outcome, next } => {
+                self.follow(check, next);
+                Instead::Policy(Before::End(outcome))
+            }
+        }
+    }
+
+    /// What becomes of a check that its job has answered.
+    pub fn after(&mut self, id: i64, check: &Check, answer: Answer, now: Time) -> After {
+        let limits = &self.job.options.limits;
+        let Some((pending, Some(repetition))) = self.known(id) else {
+            return policy::after(check, limits, answer, now);
+        };
+        let after = repetition.after(&pending.occurrence, limits, answer, now);
+        self.fate(id, after)
+    }
+
+    /// What becomes of a check whose run has failed.
+    pub fn failed(&mut self, id: i64, check: &Check, timed_out: bool, now: Time) -> After {
+        let limits = &self.job.options.limits;
+        let Some((pending, Some(repetition))) = self.known(id) else {
+            return policy::failed(check, limits, timed_out, now);
+        };
+        let after = repetition.failed(&pending.occurrence, limits, timed_out, now);
+        self.fate(id, after)
+    }
+
+    /// Begins what comes next, and returns the first slot of it. The checks that have ended must be out of `awty.future_job` by now.
+    pub fn begin_next(self, now: Time) -> Option<Time> {
+        if !self.over.is_empty() {
+            repetition::remove(&self.over);
+        }
+        if !self.held.is_empty() {
+            let (next, ended): (Vec<_>, Vec<_>) =
+                self.held.iter().map(|&(id, slot, check)| ((id, slot), (id, check))).unzip();
+            repetition::schedule(&next, true, now);
+            // A hold outlives the occurrence.
+            hold::carry(&ended);
+        }
+        let first = self.next.iter().map(|(_, slot)| *slot).min()?;
+        repetition::schedule(&self.next, false, now);
+        failpoint!("run.next_begun");
+        if first <= now {
+            // The worker may have passed this slot already.
+            wakeup::at_commit(self.job.role, clock::to_timestamp(first));
+        }
+        Some(first)
+    }
+}

@@ -1,0 +1,308 @@
+//! Statements on `awty_internal.repetition`: what repeats, and what is pending for it.
+//!
+//! Lock order: the check's row, then its repetition. A run locks no repetition but one that it ends.
+
+use super::statement::{Arg, Rows, statement};
+use super::{arg, from_timestamptz, interval, time};
+use crate::pg::clock;
+use crate::pg::owner::as_owner;
+use crate::pg::text::Text;
+use awty_core::repeat::{Occurrence, Passed};
+use awty_core::{Check, Time};
+use chrono::TimeDelta;
+use pgrx::datum::{Interval, TimestampWithTimeZone};
+use pgrx::{IntoDatum, pg_sys};
+
+/// What a caller of `awty.repeat()` has said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// Months, days and microseconds.
+    pub every: Option<(i32, i32, i64)>,
+    pub cron: Option<String>,
+    pub zone: String,
+    pub starts: Option<Time>,
+    pub ends: Option<Time>,
+    pub jitter: TimeDelta,
+    pub catch_up: TimeDelta,
+}
+
+/// Of what job and entity a repetition is, and who says so.
+pub struct Subject {
+    pub job: Text,
+    pub entity_name: Text,
+    pub entity_key: Text,
+    pub args: Arg,
+    pub repeated_by: pg_sys::Oid,
+    pub repeated_at: Time,
+}
+
+/// A repetition as it is stored.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    pub id: i64,
+    pub job: String,
+    pub entity_name: String,
+    pub entity_key: String,
+    pub terms: Terms,
+}
+
+/// The check that is pending for a repetition.
+#[derive(Clone, Debug)]
+pub struct Pending {
+    pub check: i64,
+    pub occurrence: Occurrence,
+    pub held: bool,
+    pub repetition: Stored,
+}
+
+/// What there is for a job and entity, at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Found {
+    Nothing,
+    /// A repetition without a check, by its id.
+    Alone(i64),
+    /// With one.
+    Pending,
+}
+
+statement!(
+    select_of_checks,
+    [INT8ARRAYOID],
+    c"SELECT r.id, r.job, r.entity_name, r.entity_key, r.every, r.cron, r.zone, r.starts, r.ends, r.jitter, r.catch_up,
+          f.id, f.first_check_at, f.next_check_at, f.check_count, f.attempt, f.held OR o.check_id IS NOT NULL,
+          u.used_before, u.used_through
+      FROM awty.future_job AS f
+      JOIN awty_internal.repetition AS r
+          ON r.entity_name = f.entity_name AND r.entity_key = f.entity_key AND r.job = f.job
+      LEFT JOIN awty_internal.check_stat AS u ON u.check_id = f.id
+      LEFT JOIN awty_internal.hold AS o ON o.check_id = f.id
+      WHERE f.id = ANY ($1)"
+);
+
+statement!(
+    select_found,
+    [TEXTOID, TEXTOID, TEXTOID],
+    c"SELECT r.id, f.id IS NOT NULL
+      FROM awty_internal.repetition AS r
+      LEFT JOIN awty.future_job AS f
+          ON f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job
+      WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3"
+);
+
+statement!(
+    same_args,
+    [INT8OID, JSONBOID],
+    c"SELECT r.args IS NOT DISTINCT FROM $2 FROM awty_internal.repetition AS r WHERE r.id = $1"
+);
+
+statement!(
+    insert_one,
+    [
+        TEXTOID, TEXTOID, TEXTOID, INTERVALOID, TEXTOID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID,
+        JSONBOID, OIDOID, TIMESTAMPTZOID
+    ],
+    c"INSERT INTO awty_internal.repetition
+          (job, entity_name, entity_key, every, cron, zone, starts, ends, jitter, catch_up, args, repeated_by, repeated_at)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+      ON CONFLICT (entity_name, entity_key, job) DO NOTHING
+      RETURNING id"
+);
+
+statement!(
+    update_one,
+    [
+        TEXTOID, TEXTOID, TEXTOID, INTERVALOID, TEXTOID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID,
+        JSONBOID, OIDOID, TIMESTAMPTZOID
+    ],
+    c"UPDATE awty_internal.repetition SET every = $4, cron = $5, zone = $6, starts = $7, ends = $8, jitter = $9, catch_up = $10,
+          args = $11, repeated_by = $12, repeated_at = $13
+      WHERE job = $1 AND entity_name = $2 AND entity_key = $3"
+);
+
+statement!(delete_some, [INT8ARRAYOID], c"DELETE FROM awty_internal.repetition WHERE id = ANY ($1)");
+
+statement!(
+    delete_one,
+    [TEXTOID, TEXTOID, TEXTOID],
+    c"DELETE FROM awty_internal.repetition WHERE entity_name = $1 AND entity_key = $2 AND job = $3"
+);
+
+// Reads all of them: awty.unregister() is rare, and repetitions are few beside checks. OFFSET 0 keeps the planner from an index that
+// begins with something else.
+statement!(
+    delete_of_job,
+    [TEXTOID],
+    c"DELETE FROM awty_internal.repetition AS d
+      WHERE d.id = ANY (ARRAY(
+          SELECT h.id FROM (SELECT r.id, r.job FROM awty_internal.repetition AS r ORDER BY r.id OFFSET 0) AS h WHERE h.job = $1))"
+);
+
+// Where a check is in the way, it stays, and the repetition goes on after it.
+statement!(
+    insert_occurrences,
+    [INT8ARRAYOID, TIMESTAMPTZARRAYOID, BOOLOID, TIMESTAMPTZOID],
+    c"INSERT INTO awty.future_job
+          (job, entity_name, entity_key, args, first_check_at, next_check_at, held, scheduled_by, scheduled_at)
+      SELECT r.job, r.entity_name, r.entity_key, r.args, n.slot, n.slot, $3, r.repeated_by, $4
+      FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (id, slot)
+      JOIN awty_internal.repetition AS r ON r.id = n.id
+      ON CONFLICT (entity_name, entity_key, job) DO NOTHING"
+);
+
+statement!(
+    upsert_used,
+    [INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID],
+    c"INSERT INTO awty_internal.check_stat AS t (check_id, used_before, used_through) VALUES ($1, $2, $3)
+      ON CONFLICT (check_id) DO UPDATE SET used_before = excluded.used_before, used_through = excluded.used_through"
+);
+
+statement!(
+    clear_used,
+    [INT8OID],
+    c"UPDATE awty_internal.check_stat SET used_before = NULL, used_through = NULL
+      WHERE check_id = $1 AND (used_before IS NOT NULL OR used_through IS NOT NULL)"
+);
+
+statement!(hold_one, [INT8OID], c"UPDATE awty.future_job SET held = true WHERE id = $1");
+
+fn key_args(entity_name: &Text, entity_key: &Text, job: &Text) -> [Arg; 3] {
+    [Some(entity_name.datum()), Some(entity_key.datum()), Some(job.datum())]
+}
+
+fn written(subject: &Subject, terms: &Terms) -> [Arg; 13] {
+    let every = terms.every.and_then(|(months, days, micros)| Interval::new(months, days, micros).ok());
+    [
+        Some(subject.job.datum()),
+        Some(subject.entity_name.datum()),
+        Some(subject.entity_key.datum()),
+        every.and_then(IntoDatum::into_datum),
+        terms.cron.as_deref().map(|cron| Text::from(cron).datum()),
+        Some(Text::from(terms.zone.as_str()).datum()),
+        terms.starts.and_then(time),
+        terms.ends.and_then(time),
+        interval(terms.jitter),
+        interval(terms.catch_up),
+        subject.args,
+        arg(subject.repeated_by),
+        time(subject.repeated_at),
+    ]
+}
+
+/// Reads a repetition from the first eleven columns.
+pub(super) fn stored(rows: &Rows, row: usize) -> Option<Stored> {
+    let text = |column| rows.get::<Text>(row, column).map(|text| text.to_string());
+    let moment = |column| rows.get::<TimestampWithTimeZone>(row, column).map(from_timestamptz);
+    let length = |column| rows.get::<Interval>(row, column).as_ref().and_then(clock::delta).unwrap_or_default();
+    Some(Stored {
+        id: rows.get(row, 1)?,
+        job: text(2)?,
+        entity_name: text(3)?,
+        entity_key: text(4)?,
+        terms: Terms {
+            every: rows.get::<Interval>(row, 5).map(|every| (every.months(), every.days(), every.micros())),
+            cron: text(6),
+            zone: text(7)?,
+            starts: moment(8),
+            ends: moment(9),
+            jitter: length(10),
+            catch_up: length(11),
+        },
+    })
+}
+
+fn pending(rows: &Rows, row: usize) -> Option<Pending> {
+    let moment = |column| rows.get::<TimestampWithTimeZone>(row, column).map(from_timestamptz);
+    let count = |column| rows.get::<i32>(row, column).map(i32::unsigned_abs);
+    let passed = match (moment(18), moment(19)) {
+        (Some(before), _) => Some(Passed::Before(before)),
+        (None, Some(through)) => Some(Passed::Through(through)),
+        (None, None) => None,
+    };
+    let check = Check { slot: moment(14)?, check_count: count(15)?, attempt: count(16)? };
+    Some(Pending {
+        check: rows.get(row, 12)?,
+        occurrence: Occurrence { first: moment(13)?, check, passed },
+        held: rows.get(row, 17)?,
+        repetition: stored(rows, row)?,
+    })
+}
+
+/// Those of these checks that are pending for repetitions.
+pub fn of_checks(checks: &[i64]) -> Vec<Pending> {
+    as_owner(|| {
+        select_of_checks(|s| {
+            s.query(&[arg(checks.to_vec())], |rows| (0..rows.len()).filter_map(|row| pending(rows, row)).collect())
+        })
+    })
+}
+
+/// What there is for a job and entity.
+pub fn find(entity_name: &Text, entity_key: &Text, job: &Text) -> Found {
+    as_owner(|| {
+        select_found(|s| {
+            s.query(&key_args(entity_name, entity_key, job), |rows| match (rows.first(1), rows.first(2)) {
+                (Some(id), Some(false)) => Found::Alone(id),
+                (Some(_), _) => Found::Pending,
+                (None, _) => Found::Nothing,
+            })
+        })
+    })
+}
+
+/// Has a repetition these arguments for its job?
+pub fn has_args(id: i64, args: Arg) -> bool {
+    as_owner(|| same_args(|s| s.query(&[arg(id), args], |rows| rows.first(1)))).unwrap_or(false)
+}
+
+/// Writes a new repetition, and returns its id; `None` if there is one.
+pub fn insert(subject: &Subject, terms: &Terms) -> Option<i64> {
+    as_owner(|| insert_one(|s| s.query(&written(subject, terms), |rows| rows.first(1))))
+}
+
+/// Gives a repetition other terms; `false` if it is gone.
+pub fn update(subject: &Subject, terms: &Terms) -> bool {
+    as_owner(|| update_one(|s| s.execute(&written(subject, terms)))) > 0
+}
+
+/// Removes repetitions.
+pub fn remove(ids: &[i64]) {
+    as_owner(|| delete_some(|s| s.execute(&[arg(ids.to_vec())])));
+}
+
+/// Removes the repetition of a job and entity; `false` if there is none.
+pub fn remove_of(entity_name: &Text, entity_key: &Text, job: &Text) -> bool {
+    as_owner(|| delete_one(|s| s.execute(&key_args(entity_name, entity_key, job)))) > 0
+}
+
+/// Removes the repetitions of a job.
+pub fn remove_job(job: &Text) {
+    as_owner(|| delete_of_job(|s| s.execute(&[Some(job.datum())])));
+}
+
+/// Inserts the next occurrences of repetitions, each by its repetition's id and its slot. Returns how many.
+pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
+    if next.is_empty() {
+        return 0;
+    }
+    let slot = |slot: Time| TimestampWithTimeZone::try_from(clock::to_timestamp(slot)).ok();
+    let (ids, slots): (Vec<i64>, Vec<_>) = next.iter().map(|(id, at)| (*id, slot(*at))).unzip();
+    as_owner(|| insert_occurrences(|s| s.execute(&[arg(ids), slots.into_datum(), arg(held), time(now)])))
+}
+
+/// Notes which slots of its plan are used up, where the pending check's first slot does not say it.
+pub fn set_passed(check: i64, passed: Option<Passed>) {
+    let (before, through) = match passed {
+        None => {
+            as_owner(|| clear_used(|s| s.execute(&[arg(check)])));
+            return;
+        }
+        Some(Passed::Before(t)) => (time(t), None),
+        Some(Passed::Through(t)) => (None, time(t)),
+    };
+    as_owner(|| upsert_used(|s| s.execute(&[arg(check), before, through])));
+}
+
+/// Holds a check that takes the place of a held one.
+pub fn hold(check: i64) {
+    as_owner(|| hold_one(|s| s.execute(&[arg(check)])));
+}

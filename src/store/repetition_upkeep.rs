@@ -1,0 +1,105 @@
+//! Statements by which the maintainer looks after repetitions, piece by piece in the order of their ids.
+
+use super::repetition::{Stored, stored};
+use super::statement::{Rows, statement};
+use super::{arg, time};
+use crate::pg::owner::as_owner;
+use awty_core::Time;
+
+/// What a piece of the repetitions needs.
+pub struct Piece {
+    /// The last id of the piece; `None`: there is nothing after it.
+    pub last: Option<i64>,
+    /// Those without a check.
+    pub alone: Vec<i64>,
+    /// Those whose job or role is gone.
+    pub stray: Vec<i64>,
+}
+
+statement!(
+    select_piece,
+    [INT8OID, INT8OID],
+    c"SELECT CASE WHEN pg_catalog.count(*) = $2 THEN pg_catalog.max(p.id) END,
+          pg_catalog.array_agg(p.id) FILTER (WHERE p.is_stray),
+          pg_catalog.array_agg(p.id) FILTER (WHERE NOT p.is_stray AND NOT EXISTS (
+              SELECT FROM awty.future_job AS f
+              WHERE f.entity_name = p.entity_name AND f.entity_key = p.entity_key AND f.job = p.job))
+      FROM (SELECT r.id, r.entity_name, r.entity_key, r.job, NOT EXISTS (
+                SELECT FROM awty.job AS j JOIN pg_catalog.pg_roles AS o ON o.oid = j.role::pg_catalog.oid WHERE j.name = r.job
+            ) AS is_stray
+            FROM awty_internal.repetition AS r WHERE r.id > $1 ORDER BY r.id LIMIT $2) AS p"
+);
+
+// A client that has one locked is about to change it.
+statement!(
+    lock_some,
+    [INT8ARRAYOID],
+    c"SELECT r.id, r.job, r.entity_name, r.entity_key, r.every, r.cron, r.zone, r.starts, r.ends, r.jitter, r.catch_up
+      FROM awty_internal.repetition AS r WHERE r.id = ANY ($1) ORDER BY r.id FOR UPDATE SKIP LOCKED"
+);
+
+statement!(
+    select_zoned,
+    [INT8OID, INT8OID, TIMESTAMPTZOID],
+    c"SELECT pg_catalog.max(p.id), pg_catalog.array_agg(f.id) FILTER (WHERE f.first_check_at > $3)
+      FROM (SELECT r.id, r.entity_name, r.entity_key, r.job
+            FROM awty_internal.repetition AS r WHERE r.id > $1 AND r.zone <> 'UTC' ORDER BY r.id LIMIT $2) AS p
+      LEFT JOIN awty.future_job AS f ON f.entity_name = p.entity_name AND f.entity_key = p.entity_key AND f.job = p.job"
+);
+
+statement!(
+    lock_checks,
+    [INT8ARRAYOID],
+    c"SELECT id FROM awty.future_job WHERE id = ANY ($1) ORDER BY id FOR UPDATE SKIP LOCKED"
+);
+
+statement!(
+    move_first,
+    [INT8OID, TIMESTAMPTZOID],
+    c"UPDATE awty.future_job SET first_check_at = $2, next_check_at = $2 WHERE id = $1"
+);
+
+fn ids(rows: &Rows, column: i32) -> Vec<i64> {
+    rows.first::<Vec<Option<i64>>>(column).into_iter().flatten().flatten().collect()
+}
+
+/// The next piece after an id.
+pub fn piece(after: i64, size: i64) -> Piece {
+    as_owner(|| {
+        select_piece(|s| {
+            s.query(&[arg(after), arg(size)], |rows| Piece {
+                last: rows.first(1),
+                stray: ids(rows, 2),
+                alone: ids(rows, 3),
+            })
+        })
+    })
+}
+
+/// Locks those repetitions that nobody else has locked.
+pub fn lock(repetitions: &[i64]) -> Vec<Stored> {
+    as_owner(|| {
+        lock_some(|s| {
+            s.query(&[arg(repetitions.to_vec())], |rows| (0..rows.len()).filter_map(|row| stored(rows, row)).collect())
+        })
+    })
+}
+
+/// The last id of the next piece of repetitions with a zone, and their checks whose first slot is after now.
+pub fn zoned(after: i64, size: i64, now: Time) -> (Option<i64>, Vec<i64>) {
+    as_owner(|| select_zoned(|s| s.query(&[arg(after), arg(size), time(now)], |rows| (rows.first(1), ids(rows, 2)))))
+}
+
+/// Locks those checks that nobody else has locked.
+pub fn lock_pending(checks: &[i64]) -> Vec<i64> {
+    as_owner(|| {
+        lock_checks(|s| {
+            s.query(&[arg(checks.to_vec())], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect())
+        })
+    })
+}
+
+/// Moves an occurrence, whose row the caller has locked, to another slot of its plan.
+pub fn move_to(check: i64, slot: Time) {
+    as_owner(|| move_first(|s| s.execute(&[arg(check), time(slot)])));
+}

@@ -1,0 +1,79 @@
+//! Repetitions: what an occurrence costs beside a check that ends, and how soon many of one slot have started.
+//!
+//! An occurrence is a check that ends, and begins the next one in the same transaction.
+
+use crate::options::Options;
+use crate::results::{Outcome, Wanted, readable};
+use crate::shop::{Shop, one};
+use crate::stats::Pairs;
+use crate::work::rates;
+use awty_testkit::poll;
+use chrono::{DateTime, Utc};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// What a slot of occurrences took, in seconds.
+struct Ran {
+    /// From the first start to the last end.
+    seconds: f64,
+    /// From the slot to the last start.
+    last_start: f64,
+}
+
+/// Repeats a job about orders 1 to n, all from one slot on, and ends the repetitions when each has run once.
+fn run_slot(shop: &Shop, n: u32) -> Ran {
+    shop.tidy("postgres");
+    let mut client = shop.client("postgres");
+    client
+        .batch_execute(
+            "SET client_min_messages = warning; SELECT awty.register('again', 'shop.unshipped', run_as => 'shop')",
+        )
+        .unwrap();
+    let lead = 2.0 + f64::from(n) / 1500.0;
+    let sql = "SELECT awty.next_slot(clock_timestamp() + $1 * interval '1 s')";
+    let slot: DateTime<Utc> = one(&mut client, sql, &[&lead]).get(0);
+    let sql = "SELECT count(awty.repeat('again', every => '1 hour', starts => $1, entity_name => 'orders', entity_key => n::text))
+               FROM generate_series(1, $2) AS n";
+    assert_eq!(one(&mut client, sql, &[&slot, &(n as i32)]).get::<_, i64>(0), i64::from(n));
+    client.batch_execute("ANALYZE awty.future_job, awty_internal.repetition").unwrap();
+    assert!(Utc::now() < slot, "{n} repetitions took longer to make than {lead} s");
+    let sql = "SELECT extract(epoch FROM max(finished_at) - min(started_at))::float8,
+                      extract(epoch FROM max(started_at) - $1)::float8, count(*), (SELECT count(*) FROM shop.alert)
+               FROM awty.future_job_history WHERE job = 'again' AND outcome = 'done'";
+    let ran = poll("all occurrences to be in the history", PATIENCE, || {
+        let row = one(&mut client, sql, &[&slot]);
+        let there = row.get::<_, i64>(2);
+        if there == i64::from(n) { Ok(row) } else { Err(format!("{there} of {n}")) }
+    });
+    let row = ran.unwrap_or_else(|message| panic!("{message}"));
+    assert_eq!(row.get::<_, i64>(3), i64::from(n / 10), "alerts");
+    let next: i64 = one(&mut client, "SELECT count(*) FROM awty.future_job WHERE job = 'again'", &[]).get(0);
+    assert_eq!(next, i64::from(n), "the next occurrences");
+    client.batch_execute("SELECT awty.unregister('again')").unwrap();
+    Ran { seconds: row.get(0), last_start: row.get(1) }
+}
+
+pub fn again(options: &Options) -> Outcome {
+    let mut outcome = Outcome::new("again");
+    let n = options.size(10_000, 100_000);
+    let shop = Shop::open(&[("awty.max_workers_per_role", "1")]);
+    let mut last_starts = Vec::new();
+    let times = Pairs::measure(
+        "an occurrence, a check that ends",
+        options.rounds(),
+        || {
+            let ran = run_slot(&shop, n);
+            last_starts.push(ran.last_start);
+            ran.seconds
+        },
+        || shop.run_due("postgres", &["one"], n).seconds,
+    );
+    let detail = rates(n, ["occurrences", "checks"], &times);
+    outcome.ratio(["time of an occurrence", "a check that ends as done"], &times, Wanted::AtMost(1.6), detail);
+    let most = last_starts.iter().copied().fold(0.0, f64::max);
+    let what = format!("last start of {} repetitions in one slot, one worker", readable(f64::from(n)));
+    let wanted = if n >= 100_000 { Wanted::AtMost(10.0) } else { Wanted::Nothing };
+    outcome.value([&what, "the slot's boundary"], most, "s", wanted, format!("{} slots", last_starts.len()));
+    outcome
+}

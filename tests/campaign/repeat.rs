@@ -1,0 +1,93 @@
+//! Clients that repeat, repeat otherwise, schedule, pause and cancel; and P11 by what is read of it.
+//!
+//! Invariant: what repeats is about entities of a name of its own, [`ENTITY`], whose checks nobody else schedules.
+
+use crate::checker::Told;
+use crate::load::Customer;
+use awty_testkit::postgres::{Client, Error};
+use chrono::Utc;
+
+/// What repeats is asked about.
+pub const ENTITY: &str = "again";
+
+/// What is known of the repetitions of a database.
+#[derive(Clone, Debug, Default)]
+pub struct Repeated {
+    /// Repetitions without a check.
+    pub alone: Vec<String>,
+    /// Slots that were booked more than once.
+    pub doubled: Vec<String>,
+}
+
+impl Repeated {
+    /// What breaks P11.
+    pub fn faults(&self, clock_was_set: bool) -> Vec<String> {
+        let alone = self.alone.iter().map(|what| format!("a repetition without a check: {what}"));
+        let doubled = self.doubled.iter().map(|what| format!("a slot was booked twice: {what}"));
+        // A slot comes again where the clock goes back and a repetition is made anew.
+        alone.chain(doubled.filter(|_| !clock_was_set)).collect()
+    }
+}
+
+pub const ALONE: &str = "SELECT left(r::text, 300) FROM awty.repetition AS r WHERE next_check_at IS NULL";
+
+pub const DOUBLED: &str = "SELECT string_agg(left(h::text, 300), ' and ' ORDER BY id) FROM awty.future_job_history AS h
+    WHERE entity_name = 'again' AND outcome NOT IN ('cancelled', 'replaced')
+    GROUP BY job, entity_key, first_check_at HAVING count(*) > 1";
+
+/// One of these at a time.
+pub fn act(customer: &mut Customer, client: &mut Client) -> Result<(), Error> {
+    let job = format!("{}_again", customer.role);
+    let key = format!("{}{}", customer.role, customer.random.below(4));
+    match customer.random.below(10) {
+        0..6 => repeat(customer, client, &job, &key),
+        6 | 7 => cancel(customer, client, &job, &key),
+        8 => {
+            let seconds = customer.soon();
+            let sql =
+                "SELECT awty.schedule($1, $2, $3, at => clock_timestamp() + make_interval(secs => $4), args => $5)";
+            client.execute(sql, &[&ENTITY, &key, &job, &seconds, &errand(customer)]).map(|_| ())
+        }
+        _ => client.batch_execute(&format!("SELECT awty.pause('{job}'); SELECT awty.resume('{job}')")),
+    }
+}
+
+/// What each of its runs does.
+fn errand(customer: &mut Customer) -> serde_json::Value {
+    let act = match customer.random.below(20) {
+        0 | 1 => "error",
+        2 => "own_cancel",
+        3 => "own_replace",
+        4 => "past",
+        5 => "timeout",
+        _ => "ok",
+    };
+    let again = customer.random.below(2);
+    let nap = if customer.random.per_mille(100) { 1.5 } else { 0.0 };
+    serde_json::json!({"act": act, "nap": nap, "again": again, "times": 1 + 98 * customer.random.below(2)})
+}
+
+fn repeat(customer: &mut Customer, client: &mut Client, job: &str, key: &str) -> Result<(), Error> {
+    let when = *customer.random.pick(&[
+        "every => '1 s'",
+        "every => '2 s', catch_up => '20 s'",
+        "every => '3 s', jitter => '2 s'",
+        "cron => '*/2 * * * * *', catch_up => '5 s'",
+        "cron => '* * * * * *', zone => 'Europe/Berlin', jitter => '5 s'",
+        "every => '1 s', ends => clock_timestamp() + interval '5 s'",
+    ]);
+    let sql = format!("SELECT awty.repeat($1, {when}, entity_name => $2, entity_key => $3, args => $4)");
+    let args = errand(customer);
+    match client.execute(&sql, &[&job, &ENTITY, &key, &args]) {
+        // Its end has come meanwhile, by a clock that is set.
+        Err(error) if error.code().is_some_and(|code| code.code() == "22023") => Ok(()),
+        done => done.map(|_| ()),
+    }
+}
+
+fn cancel(customer: &mut Customer, client: &mut Client, job: &str, key: &str) -> Result<(), Error> {
+    let sql = "SELECT awty.cancel($1, $2, $3)::integer, pg_current_xact_id()::text::bigint";
+    let row = client.query_one(sql, &[&ENTITY, &key, &job])?;
+    customer.tell(Told::Cancelled { xid: row.get(1), count: row.get(0), at: Utc::now() });
+    Ok(())
+}

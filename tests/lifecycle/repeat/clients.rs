@@ -1,0 +1,150 @@
+//! What clients do to a repetition: schedule, repeat again, hold.
+
+use super::{await_ends, expect_each_has_its_check, repeat, seconds, slots};
+use crate::shop::{GATE, NOTE, Shop};
+use chrono::{DateTime, Utc};
+
+/// The start of a plan that is some seconds ahead.
+fn ahead(shop: &Shop, by: i64) -> DateTime<Utc> {
+    shop.cluster.value("postgres", &format!("SELECT date_trunc('second', now()) + interval '{by} s'"))
+}
+
+/// An earlier check is an extra run: the plan goes on as if nothing had happened.
+#[test]
+fn an_earlier_check_is_an_extra_run() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    let first = ahead(&shop, 6);
+    repeat(&shop, "1", "note", &format!("every => '1 hour', starts => '{first}'"));
+    shop.schedule("1", "note", "after => '0'");
+    let ends = await_ends(&shop, "1", 3);
+    assert_eq!(ends[0].why(), ("replaced", None));
+    assert!(ends[1].first < first && ends[1].why() == ("done", None), "{ends:?}");
+    assert_eq!((ends[2].first, ends[2].why()), (first, ("done", None)), "{ends:?}");
+    assert_eq!(shop.slot_of("1"), first + seconds(3600));
+    expect_each_has_its_check(&shop);
+}
+
+/// A later check postpones: the slots before it are left out.
+#[test]
+fn a_later_check_postpones() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    let first = ahead(&shop, 2);
+    repeat(&shop, "1", "note", &format!("every => '2 s', starts => '{first}'"));
+    shop.schedule("1", "note", &format!("at => '{}'", first + seconds(5)));
+    let ends = await_ends(&shop, "1", 3);
+    assert_eq!(slots(&ends[..3]), [first, first + seconds(5), first + seconds(6)], "{ends:?}");
+    assert_eq!((ends[0].why(), ends[1].why()), (("replaced", None), ("done", None)), "{ends:?}");
+    expect_each_has_its_check(&shop);
+}
+
+/// A check that is put off again and again keeps its repetition; and one that is kept, too.
+#[test]
+fn every_on_conflict_keeps_the_repetition() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    repeat(&shop, "1", "note", "every => '1 hour', starts => now() + interval '2 hours'");
+    for conflict in ["replace", "keep", "earliest", "latest"] {
+        shop.schedule("1", "note", &format!("after => '90 min', on_conflict => '{conflict}'"));
+        expect_each_has_its_check(&shop);
+    }
+    let refused = shop
+        .client()
+        .batch_execute("SELECT awty.schedule('orders', '1', 'note', after => '0', on_conflict => 'error')");
+    assert_eq!(refused.unwrap_err().code().map(|code| code.code().to_owned()), Some("23505".into()));
+}
+
+/// `repeat()` again: an occurrence that is due stays, also while it runs, and the new plan goes on after it.
+#[test]
+fn another_plan_leaves_what_is_due() {
+    let shop = Shop::open();
+    let gated = format!("BEGIN {GATE} INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END");
+    shop.job("gated", &gated, "");
+    let gate = shop.close_gate();
+    repeat(&shop, "1", "gated", "every => '1 s'");
+    shop.await_at_gate();
+    let id = |shop: &Shop| shop.cluster.value::<i64>("postgres", "SELECT id FROM awty.future_job");
+    let due = id(&shop);
+    repeat(&shop, "1", "gated", "every => '1 s'");
+    repeat(&shop, "1", "gated", "every => '1 hour', starts => now() + interval '2 hours'");
+    assert_eq!(id(&shop), due);
+    drop(gate);
+    let ends = await_ends(&shop, "1", 1);
+    assert_eq!((ends[0].id, ends[0].why(), shop.notes("1")), (due, ("done", None), 1), "{ends:?}");
+    assert!(shop.slot_of("1") > Utc::now() + seconds(7000));
+    expect_each_has_its_check(&shop);
+}
+
+/// A hold outlives the check that a client has replaced.
+#[test]
+fn a_check_that_replaces_a_held_one_is_held() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    repeat(&shop, "1", "note", "every => '1 s', starts => now() + interval '1 hour'");
+    shop.cluster.execute("postgres", &["UPDATE awty.future_job SET held = true"]);
+    shop.schedule("1", "note", "after => '0'");
+    let held: bool = shop.cluster.value("postgres", "SELECT held FROM awty.future_job");
+    assert!(held);
+    repeat(&shop, "1", "note", "every => '2 s', starts => now() + interval '1 hour'");
+    let held: bool = shop.cluster.value("postgres", "SELECT held FROM awty.future_job");
+    assert!(held);
+    shop.run("SELECT awty.release('orders', '1')");
+    await_ends(&shop, "1", 1);
+    expect_each_has_its_check(&shop);
+}
+
+/// P11: two sessions that repeat the same at once leave one repetition with one check.
+#[test]
+fn sessions_that_repeat_at_once_make_one_repetition() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    for round in 0..20 {
+        std::thread::scope(|scope| {
+            for hours in 1..=4 {
+                let shop = &shop;
+                scope.spawn(move || repeat(shop, &round.to_string(), "note", &format!("every => '{hours} hours'")));
+            }
+        });
+    }
+    let counts: String = shop.cluster.value(
+        "postgres",
+        "SELECT (SELECT count(*) FROM awty.repetition) || ' ' || (SELECT count(*) FROM awty.future_job)",
+    );
+    assert_eq!(counts, "20 20");
+    expect_each_has_its_check(&shop);
+}
+
+/// P6: a trigger in a privileged session, and a role that is allowed to schedule the job, repeat as themselves.
+#[test]
+fn a_repetition_is_whose_rights_it_was_made_with() {
+    let shop = Shop::open();
+    shop.job(
+        "whoami",
+        "BEGIN INSERT INTO shop.note VALUES (DEFAULT, j.entity_key, current_user); RETURN NULL; END",
+        "",
+    );
+    shop.cluster.create_user("postgres", "app");
+    shop.run("SELECT awty.allow('whoami', 'app')");
+    shop.cluster
+        .client("postgres", "app")
+        .batch_execute("SELECT awty.repeat('whoami', every => '1 s', entity_name => 'orders', entity_key => 'app')")
+        .unwrap();
+    shop.cluster.execute("postgres", &[
+        "CREATE TABLE public.tenant (id text)",
+        "CREATE FUNCTION public.repeat_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             PERFORM awty.repeat('whoami', every => '1 s', entity_name => 'orders', entity_key => NEW.id); RETURN NEW; END $$",
+        "CREATE TRIGGER t AFTER INSERT ON public.tenant FOR EACH ROW EXECUTE FUNCTION public.repeat_it()",
+        "INSERT INTO public.tenant VALUES ('super')",
+    ]);
+    for key in ["app", "super"] {
+        await_ends(&shop, key, 2);
+    }
+    let who: String = shop.cluster.value("postgres", "SELECT string_agg(DISTINCT what, ' ') FROM shop.note");
+    assert_eq!(who, "shop");
+    let by: String = shop.cluster.value(
+        "postgres",
+        "SELECT string_agg(DISTINCT entity_key || ' by ' || scheduled_by, ', ') FROM awty.future_job_history",
+    );
+    assert!(by.contains("app by app") && by.contains("super by postgres"), "{by}");
+}

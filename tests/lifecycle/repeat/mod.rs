@@ -1,0 +1,51 @@
+//! Repetitions: what happens when, row by row as the contract has it.
+
+mod changes;
+mod clients;
+mod copies;
+mod downtime;
+mod ends;
+mod runs;
+
+use crate::shop::{End, Shop};
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// Repeats a job about an order: `"every => '1 s'"`.
+#[track_caller]
+fn repeat(shop: &Shop, key: &str, job: &str, when: &str) {
+    shop.run(&format!("SELECT awty.repeat('{job}', {when}, entity_name => 'orders', entity_key => '{key}')"));
+}
+
+/// Waits until so many occurrences of an order have ended; returns all, in order.
+#[track_caller]
+fn await_ends(shop: &Shop, key: &str, count: usize) -> Vec<End> {
+    let sql = format!("SELECT count(*) >= {count} FROM awty.future_job_history WHERE entity_key = '{key}'");
+    shop.await_true(&format!("{count} occurrences of {key}"), &sql);
+    shop.ends(key)
+}
+
+/// Ends a repetition.
+fn cancel(shop: &Shop, key: &str) {
+    shop.run(&format!("SELECT awty.cancel('orders', '{key}')"));
+}
+
+fn seconds(count: i64) -> TimeDelta {
+    TimeDelta::seconds(count)
+}
+
+/// Their first slots.
+fn slots(ends: &[End]) -> Vec<DateTime<Utc>> {
+    ends.iter().map(|end| end.first).collect()
+}
+
+/// Does each slot come once, in order?
+fn is_in_order(ends: &[End]) -> bool {
+    slots(ends).windows(2).all(|pair| pair[0] < pair[1])
+}
+
+/// P11: each repetition has its check.
+#[track_caller]
+fn expect_each_has_its_check(shop: &Shop) {
+    let alone = "SELECT coalesce(string_agg(entity_key, ', '), '') FROM awty.repetition WHERE next_check_at IS NULL";
+    assert_eq!(shop.cluster.value::<String>("postgres", alone), "");
+}
