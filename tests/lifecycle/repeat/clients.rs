@@ -94,6 +94,88 @@ fn a_check_that_replaces_a_held_one_is_held() {
     expect_each_has_its_check(&shop);
 }
 
+/// `check_now` on an occurrence whose slot is ahead: an occurrence of its own, and no slot of the plan is used up.
+#[test]
+fn check_now_is_an_occurrence_of_its_own() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    let first = ahead(&shop, 5);
+    repeat(&shop, "1", "note", &format!("every => '1 hour', starts => '{first}'"));
+    let id: i64 = shop.client().query_one("SELECT awty.check_now('orders', '1')", &[]).unwrap().get(0);
+    let ends = await_ends(&shop, "1", 2);
+    assert!(ends[0].id == id && ends[0].first < first && ends[0].slot == ends[0].first, "{ends:?}");
+    assert_eq!((ends[1].first, ends[0].why(), ends[1].why()), (first, ("done", None), ("done", None)), "{ends:?}");
+    assert_eq!(shop.slot_of("1"), first + seconds(3600));
+    expect_each_has_its_check(&shop);
+}
+
+/// A hold outlives the occurrence: a run under way ends as it would, and what comes next is held, by the same person and note.
+#[test]
+fn a_hold_outlives_the_run_under_way() {
+    let shop = Shop::open();
+    shop.job(
+        "gated",
+        &format!("BEGIN {GATE} INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END"),
+        "",
+    );
+    let gate = shop.close_gate();
+    repeat(&shop, "1", "gated", "every => '1 s'");
+    shop.await_at_gate();
+    shop.run("SELECT awty.hold('orders', '1', note => 'invoice open')");
+    drop(gate);
+    let ends = await_ends(&shop, "1", 1);
+    assert_eq!((ends[0].why(), shop.notes("1")), (("done", None), 1), "{ends:?}");
+    let held = "SELECT f.held AND h.note = 'invoice open' AND h.held_by::text = 'shop'
+                FROM awty.future_job AS f JOIN awty_internal.hold AS h ON h.check_id = f.id";
+    assert!(shop.cluster.value::<bool>("postgres", held), "{}", shop.pending("1"));
+    // Over slots that pass, and then it goes on: the one that fell due runs late, once.
+    let slot = shop.slot_of("1");
+    shop.await_time(slot, 2);
+    assert_eq!(shop.notes("1"), 1);
+    shop.run("SELECT awty.release('orders', '1')");
+    let ends = await_ends(&shop, "1", 3);
+    assert_eq!(ends[1].first, slot, "{ends:?}");
+    expect_each_has_its_check(&shop);
+}
+
+/// What fell due while a repetition was held follows `on_missed`, as after a pause.
+#[test]
+fn what_fell_due_while_held_follows_on_missed() {
+    let shop = Shop::open();
+    for policy in ["skip", "next_slot"] {
+        shop.job(policy, NOTE, &format!(", on_missed => '{policy}'"));
+        repeat(&shop, policy, policy, "every => '1 s'");
+        shop.run(&format!("SELECT awty.hold('orders', '{policy}')"));
+    }
+    let slots = ["skip", "next_slot"].map(|policy| shop.slot_of(policy));
+    shop.await_time(slots[1], 3);
+    shop.run("SELECT awty.release('orders', 'skip'), awty.release('orders', 'next_slot')");
+    let skip = await_ends(&shop, "skip", 2);
+    assert_eq!((skip[0].first, skip[0].why()), (slots[0], ("missed", None)), "{skip:?}");
+    assert!(skip[1].why() == ("done", None) && skip[1].first > slots[0] + seconds(2), "{skip:?}");
+    let next = await_ends(&shop, "next_slot", 1);
+    assert!(next[0].why() == ("done", None) && next[0].first > slots[1] + seconds(2), "{next:?}");
+    expect_each_has_its_check(&shop);
+}
+
+/// Many at once: each check that is replaced keeps its repetition, and each that is cancelled ends it.
+#[test]
+fn many_at_once_know_repetitions() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    shop.run("SELECT awty.repeat('note', every => '1 hour', starts => now() + interval '2 hours', entity_name => 'orders', entity_key => t::text) FROM generate_series(1, 5) AS t");
+    shop.run("SELECT awty.schedule_many('orders', '{1,2,6}', 'note', after => '0')");
+    for key in ["1", "2"] {
+        await_ends(&shop, key, 2);
+        assert!(shop.slot_of(key) > Utc::now() + seconds(3600), "the plan goes on");
+    }
+    expect_each_has_its_check(&shop);
+    let cancelled: i64 = shop.client().query_one("SELECT awty.cancel_many('orders', '{1,3,4}')", &[]).unwrap().get(0);
+    let left: i64 = shop.cluster.value("postgres", "SELECT count(*) FROM awty.repetition");
+    assert_eq!((cancelled, left), (3, 2));
+    expect_each_has_its_check(&shop);
+}
+
 /// P11: two sessions that repeat the same at once leave one repetition with one check.
 #[test]
 fn sessions_that_repeat_at_once_make_one_repetition() {
