@@ -86,7 +86,7 @@ fn repeat(customer: &mut Customer, client: &mut Client, job: &str, key: &str) ->
 }
 
 fn cancel(customer: &mut Customer, client: &mut Client, job: &str, key: &str) -> Result<(), Error> {
-    let sql = "SELECT awty.cancel($1, $2, $3)::integer, pg_current_xact_id()::text::bigint";
+    let sql = "SELECT awty.cancel($1, $2, $3), pg_current_xact_id()::text::bigint";
     let row = client.query_one(sql, &[&ENTITY, &key, &job])?;
     customer.tell(Told::Cancelled { xid: row.get(1), count: row.get(0), at: Utc::now() });
     Ok(())
