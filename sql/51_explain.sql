@@ -46,6 +46,15 @@ BEGIN ATOMIC
         SELECT f.next_check_at, f.id, 6, f.job, CASE f.rank WHEN 6 THEN 'next' WHEN 8 THEN 'running' ELSE 'waiting' END,
             pg_catalog.concat_ws('; ', f.why, f.mend)
         FROM pending AS f
+        UNION ALL
+        SELECT o.at, 9223372036854775807, 7, r.job, 'next',
+            pg_catalog.format('repeated %s, %s', coalesce('every ' OPERATOR(pg_catalog.||) r.every::pg_catalog.text,
+                'at ' OPERATOR(pg_catalog.||) r.cron), r.zone)
+        FROM awty.repetition AS r
+        CROSS JOIN LATERAL awty.occurrences(every => r.every, cron => r.cron, zone => r.zone,
+            after => greatest(r.next_check_at, pg_catalog.clock_timestamp()), max => 3, starts => r.starts) AS o (at)
+        WHERE r.entity_name OPERATOR(pg_catalog.=) explain.entity_name AND r.entity_key OPERATOR(pg_catalog.=) explain.entity_key
+            AND r.next_check_at IS NOT NULL AND (r.ends IS NULL OR o.at OPERATOR(pg_catalog.<=) r.ends)
     ) AS e
     ORDER BY e.at, e.id, e.step;
 END;
@@ -121,6 +130,13 @@ BEGIN ATOMIC
     UNION ALL
     SELECT 'warning', 'something keeps checks from running', here.trouble, 'SELECT last_error, last_error_at FROM awty.status; and see the server log'
     FROM here WHERE here.trouble IS NOT NULL
+    UNION ALL
+    SELECT 'warning', pg_catalog.format('the repetition of job "%s" for "%s" "%s" has no check', r.job, r.entity_name, r.entity_key),
+        pg_catalog.format('its time zone "%s" is not known to PostgreSQL any more, or the check is about to be made', r.zone),
+        pg_catalog.format('SELECT awty.repeat(%L, %s, zone => …, entity_name => %L, entity_key => %L);', r.job,
+            coalesce('every => ' OPERATOR(pg_catalog.||) pg_catalog.quote_literal(r.every::pg_catalog.text), 'cron => ' OPERATOR(pg_catalog.||) pg_catalog.quote_literal(r.cron)),
+            r.entity_name, r.entity_key)
+    FROM awty.repetition AS r WHERE r.next_check_at IS NULL
     UNION ALL
     SELECT 'warning', pg_catalog.format('job "%s" fails with the same error again and again', same.job),
         pg_catalog.format('%s times of late: %s: %s', same.n, same.sqlstate, same.message),

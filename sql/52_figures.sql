@@ -150,10 +150,26 @@ BEGIN ATOMIC
         WHERE j.paused IS NOT TRUE
         GROUP BY due.slot, n.job
         UNION ALL
+        -- What repeats, after the occurrences that are pending. Each plan is expanded once, however many entities follow it.
+        SELECT due.slot, g.job, g.checks
+        FROM span
+        CROSS JOIN (
+            SELECT r.job, r.every, r.cron, r.zone, r.starts, r.ends, pg_catalog.max(r.next_check_at) AS after, pg_catalog.count(*) AS checks
+            FROM awty.repetition AS r LEFT JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) r.job
+            WHERE j.paused IS NOT TRUE AND r.next_check_at IS NOT NULL
+            GROUP BY r.job, r.every, r.cron, r.zone, r.starts, r.ends
+        ) AS g
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN forecast.step IS NULL THEN awty.next_slot(o.at, g.job)
+                ELSE pg_catalog.date_bin(forecast.step, awty.next_slot(o.at, g.job), '2000-01-01 00:00:00+00'::pg_catalog.timestamptz) END AS slot
+            FROM awty.occurrences(every => g.every, cron => g.cron, zone => g.zone, after => g.after, max => 1000, starts => g.starts) AS o (at)
+            WHERE o.at OPERATOR(pg_catalog.<=) span.until AND (g.ends IS NULL OR o.at OPERATOR(pg_catalog.<=) g.ends)
+        ) AS due
+        UNION ALL
         -- The arguments are looked at also where nothing is pending.
         SELECT span.until, NULL, 0 FROM span WHERE span.until IS NULL
     )
-    SELECT c.slot, c.job, c.checks FROM counted AS c ORDER BY c.slot, c.job;
+    SELECT c.slot, c.job, pg_catalog.sum(c.checks)::pg_catalog.int8 FROM counted AS c GROUP BY c.slot, c.job ORDER BY c.slot, c.job;
 END;
 
-COMMENT ON FUNCTION awty.forecast(interval, interval) IS 'How many checks are pending by slot, or by step, and job, of those that the caller may see and that are neither held nor paused; more may come, and some may be cancelled';
+COMMENT ON FUNCTION awty.forecast(interval, interval) IS 'How many checks are pending by slot, or by step, and job, of those that the caller may see and that are neither held nor paused; up to 1000 further occurrences of each repetition; more may come, and some may be cancelled';

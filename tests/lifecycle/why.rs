@@ -200,3 +200,22 @@ fn names_are_told_to_those_who_may_read_the_job() {
     shop.run("SELECT awty.allow('secret', 'other', 'read')");
     assert!(why("other").contains("hush"), "{}", why("other"));
 }
+
+/// P11: of what repeats, the next three occurrences are told, the forecast counts them, and a repetition without a check is found.
+#[test]
+fn what_repeats_is_explained_forecast_and_looked_after() {
+    let shop = Shop::open();
+    shop.job("nightly", NOTE, "");
+    shop.run("SELECT awty.repeat('nightly', cron => '30 3 * * *', zone => 'Europe/Berlin')");
+    let next = "SELECT count(*) = 4 AND max(at) - min(at) BETWEEN '2 days 23 hours' AND '3 days 1 hour'
+                FROM awty.explain('job', 'nightly') WHERE event = 'next'";
+    assert!(shop.cluster.value::<bool>("postgres", next));
+    let days = "SELECT sum(checks) = 7 AND count(*) = 7 FROM awty.forecast('7 days')";
+    assert!(shop.cluster.value::<bool>("postgres", days));
+    let mut admin = shop.cluster.superuser("postgres");
+    let mut admin = admin.transaction().unwrap();
+    admin.batch_execute("DELETE FROM awty.future_job").unwrap();
+    let found = admin.query("SELECT finding FROM awty.doctor()", &[]).unwrap();
+    let found: Vec<String> = found.iter().map(|row| row.get(0)).collect();
+    assert_eq!(found, ["the repetition of job \"nightly\" for \"job\" \"nightly\" has no check"]);
+}
