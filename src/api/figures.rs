@@ -7,6 +7,7 @@
 use super::args::Args;
 use crate::error::{Error, Result};
 use crate::pg::relations::{self, JOB_STAT};
+use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::shmem;
 use crate::store::job_stat::{self, COUNTED, Pending};
@@ -38,32 +39,36 @@ fn job_pending() -> TableIterator<
 > {
     let now = clock::now();
     let (failing, held) = (job_stat::failing(), job_stat::held());
-    let jobs: Vec<_> = readable()
+    let jobs: Vec<(Text, bool, Pending)> = readable()
         .into_iter()
         .map(|(job, paused)| {
-            let held = held.get(&job).copied().unwrap_or(0);
-            let Pending { pending, overdue, oldest_overdue, next_slot } = job_stat::pending(&job, now);
-            // What a paused job has not run is not overdue.
-            let (overdue, oldest_overdue) = if paused { (0, None) } else { (overdue, oldest_overdue) };
-            let failing = failing.get(&job).copied().unwrap_or(0);
-            (job.as_bytes().to_vec(), pending + held, overdue, oldest_overdue, failing, held, next_slot)
+            let pending = job_stat::pending(&job, now);
+            (job, paused, pending)
         })
         .collect();
-    TableIterator::new(estimated(jobs))
+    let large = estimate(jobs.iter().map(|(.., counted)| counted.pending));
+    let rows = jobs.into_iter().map(|(job, paused, counted)| {
+        let Pending { pending, overdue, oldest_overdue, next_slot } = counted;
+        let pending = if pending > COUNTED { pending.max(large) } else { pending };
+        // What a paused job has not run is not overdue.
+        let (overdue, oldest_overdue) = if paused { (0, None) } else { (overdue, oldest_overdue) };
+        let [failing, held] = [&failing, &held].map(|numbers| numbers.get(&job).copied().unwrap_or(0));
+        (job.as_bytes().to_vec(), pending + held, overdue, oldest_overdue, failing, held, next_slot)
+    });
+    TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// What was too much to be counted is what the table holds beyond the rest, in equal parts.
-fn estimated<A, B, C, D, E>(mut jobs: Vec<(Vec<u8>, i64, A, B, C, D, E)>) -> Vec<(Vec<u8>, i64, A, B, C, D, E)> {
-    let (large, small): (Vec<i64>, Vec<i64>) = jobs.iter().map(|row| row.1).partition(|pending| *pending > COUNTED);
-    if let Ok(parts @ 1..) = i64::try_from(large.len()) {
-        let each = (job_stat::estimate() - small.iter().sum::<i64>()) / parts;
-        jobs.iter_mut().filter(|row| row.1 > COUNTED).for_each(|row| row.1 = row.1.max(each));
+/// How many checks are pending of each job that has too many to be counted: what the table holds beyond the rest, in equal parts.
+fn estimate(pending: impl Iterator<Item = i64>) -> i64 {
+    let (large, small): (Vec<i64>, Vec<i64>) = pending.partition(|pending| *pending > COUNTED);
+    match i64::try_from(large.len()) {
+        Ok(parts @ 1..) => (job_stat::estimate() - small.iter().sum::<i64>()) / parts,
+        _ => 0,
     }
-    jobs
 }
 
 /// The jobs that the caller may read.
-fn readable() -> Vec<(crate::pg::text::Text, bool)> {
+fn readable() -> Vec<(Text, bool)> {
     let caller = catalog::current_role();
     job_stat::readable(caller, catalog::is_monitor(caller))
 }

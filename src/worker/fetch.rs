@@ -12,7 +12,7 @@
 
 use crate::pg::clock::{self, Timestamp};
 use crate::pg::{catalog, session_locks};
-use crate::settings;
+use crate::settings::{self, LogFailures};
 use crate::shmem::{self, NEVER};
 use crate::store::check_stat::{self, Blame};
 use crate::store::extension;
@@ -367,6 +367,10 @@ fn jobs_of(role: pg_sys::Oid) -> Vec<Job> {
             line.complaint = complaint;
         }
     });
+    if settings::log_failures() != LogFailures::All && !invalid.is_empty() {
+        pgrx::log!("awty: {} jobs of role {} have an invalid row in awty.job", invalid.len(), role.to_u32());
+        return jobs;
+    }
     for (name, message) in invalid {
         let [name, message] =
             [(name.to_string(), 64), (message, 200)].map(|(text, most)| text.chars().take(most).collect::<String>());

@@ -148,7 +148,7 @@ fn default_privileges_open_no_door() {
            AND NOT (a.privilege_type = 'SELECT' AND a.grantee = 0 AND c.relname IN ('job', 'future_job', 'future_job_history',
                     'check_stat', 'status', 'failing', 'running', 'job_status', 'here', 'standing', 'overdue', 'recent', 'stray'))
            AND NOT (a.privilege_type = 'SELECT' AND a.grantee = 'pg_database_owner'::regrole
-                    AND (c.relname IN ('check_stat', 'origin', 'future_job_id_seq') OR c.relname ~ '^future_job_history_'))",
+                    AND (c.relname IN ('check_stat', 'hold', 'origin', 'future_job_id_seq') OR c.relname ~ '^future_job_history_'))",
     );
     assert_eq!(rights.trim(), "");
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM awty.future_job_history"), 0);

@@ -128,9 +128,9 @@ fn a_hint_names_no_foreign_job() {
     assert!(field.refused("mallory", schedule, "42704").hint.contains("geheim_job"));
 }
 
-/// §3: who may schedule a job sees the checks that it scheduled, and no others.
+/// P6: the right to schedule a job includes reading its checks; without it, a role sees those that it has scheduled, and no others.
 #[test]
-fn a_role_that_may_schedule_sees_its_own_checks_only() {
+fn a_role_whose_right_is_taken_back_sees_its_own_checks_only() {
     let field = Field::new();
     field.job("alice", "shared", "BEGIN RETURN NULL; END");
     field.sql(
@@ -139,8 +139,10 @@ fn a_role_that_may_schedule_sees_its_own_checks_only() {
     );
     field.sql("mallory", "SELECT awty.schedule('thing', 'm', 'shared', after => '1 day')");
     let keys = "SELECT string_agg(entity_key, ',' ORDER BY entity_key) FROM awty.future_job";
-    assert_eq!(field.one::<String>("mallory", keys), "m");
+    assert_eq!(field.one::<String>("mallory", keys), "a,m");
     assert_eq!(field.one::<String>("alice", keys), "a,m");
+    field.sql("alice", "SELECT awty.disallow('shared', 'mallory')");
+    assert_eq!(field.one::<String>("mallory", keys), "m");
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM awty.job"), 0);
     assert_eq!(field.cluster.psql(DB, "SELECT count(*) FROM awty.future_job").trim(), "2");
 }
