@@ -8,6 +8,7 @@ use super::schedule::{due_after, say_slot, stand_for};
 use crate::error::{Error, Label, Result};
 use crate::function;
 use crate::pg::array::{self, JSONB, TEXT, TIME};
+use crate::pg::subtransaction::{has_one_snapshot, unless_duplicate};
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
@@ -174,28 +175,28 @@ impl Wanted<'_> {
             scheduled_by: catalog::current_role(),
             scheduled_at: self.now,
         };
-        let before = many::last_id();
         let (mut left, mut written) = (self.keys.sorted.clone(), 0);
         let mut stand_for = Vec::new();
         for _ in 0..ROUNDS {
-            let inserted = self.insert(&checks, &left);
-            wakeup::count_written(inserted);
-            written += inserted;
-            if inserted == left.len() as u64 {
-                self.stand_for(&stand_for);
-                return Ok(written as i64);
+            let mut is_pending = vec![false; left.len()];
+            many::pending(&checks, self.keys.array(&left)).into_iter().for_each(|place| is_pending[place] = true);
+            let fresh = without(&left, &is_pending);
+            if !fresh.is_empty() {
+                if unless_duplicate(|| self.insert(&checks, &fresh)).is_none() {
+                    // Somebody has written one of them meanwhile, which the next round sees.
+                    if has_one_snapshot() {
+                        break;
+                    }
+                    continue;
+                }
+                wakeup::count_written(fresh.len() as u64);
+                written += fresh.len() as i64;
             }
-            // Written just now are those of this transaction with a number that was not given before.
-            let is_own = |found: &many::Found| found.id > before && array::is_current(found.written_by);
-            let mut is_written = vec![false; left.len()];
-            for found in many::pending(&checks, self.keys.array(&left)).iter().filter(|found| is_own(found)) {
-                is_written[found.place] = true;
-            }
-            left = without(&left, &is_written);
-            left = self.make_room(&checks, &left, &mut stand_for)?;
+            is_pending.iter_mut().for_each(|is_pending| *is_pending = !*is_pending);
+            left = self.make_room(&checks, &without(&left, &is_pending), &mut stand_for)?;
             if left.is_empty() {
                 self.stand_for(&stand_for);
-                return Ok(written as i64);
+                return Ok(written);
             }
         }
         Err(Error::Contended {
@@ -204,14 +205,14 @@ impl Wanted<'_> {
         })
     }
 
-    fn insert(&self, checks: &NewChecks, places: &[usize]) -> u64 {
+    fn insert(&self, checks: &NewChecks, places: &[usize]) {
         let slot = |place: &usize| Some(pg_sys::Datum::from(clock::to_timestamp(self.slots[*place])));
         // SAFETY: times, and values of the array of jsonb.
         let slots = (self.slots.len() > 1).then(|| unsafe { array::build(places.iter().map(slot), TIME) });
         let args = self.args.as_ref();
         // SAFETY: as above.
         let args = args.map(|args| unsafe { array::build(places.iter().map(|place| args[*place]), JSONB) });
-        many::insert(checks, self.keys.array(places), slots, args, self.slots[0])
+        many::insert(checks, self.keys.array(places), slots, args, self.slots[0]);
     }
 
     /// Ends the pending checks that are to be replaced. Returns the places whose checks are to be written now: of those, and of those
@@ -222,6 +223,9 @@ impl Wanted<'_> {
         places: &[usize],
         stand_for: &mut Vec<(usize, repetition::Pending)>,
     ) -> Result<Vec<usize>> {
+        if places.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut at = HashMap::new();
         let mut is_kept = vec![false; places.len()];
         let mut replaced = Vec::new();

@@ -73,9 +73,3 @@ pub unsafe fn bytes<'a>(text: pg_sys::Datum) -> &'a [u8] {
     // SAFETY: as the caller says; one that is toasted is fetched into the current memory.
     unsafe { pgrx::varlena_to_byte_slice(pg_sys::pg_detoast_datum_packed(text.cast_mut_ptr())) }
 }
-
-/// Has the current transaction, or a part of it that has not been undone, this number?
-pub fn is_current(transaction: u32) -> bool {
-    // SAFETY: a look at this process's own transaction.
-    unsafe { pg_sys::TransactionIdIsCurrentTransactionId(transaction.into()) }
-}

@@ -1,4 +1,4 @@
-//! A piece of a client's transaction that is always undone.
+//! Pieces of a client's transaction: one that is always undone, and one that is undone where it writes what is there already.
 //!
 //! Invariant: when [`undone`] returns, nothing of the body is left but what it returned, which must not lie in PostgreSQL's memory of the
 //! subtransaction. What the client had before, cursors and settings too, is as it was.
@@ -8,7 +8,7 @@ use super::catch::Failure;
 use super::sqlstate;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::CaughtError;
-use pgrx::prelude::PgTryBuilder;
+use pgrx::prelude::{PgSqlErrorCode, PgTryBuilder};
 use std::panic::AssertUnwindSafe;
 
 /// Runs a body in a subtransaction and rolls that back. An ERROR of the body is returned.
@@ -28,6 +28,37 @@ pub fn undone<R>(body: impl FnOnce() -> R) -> Result<R, Failure> {
         pg_sys::CurrentResourceOwner = resources;
         result
     }
+}
+
+/// Runs a body in a subtransaction, and keeps what it has done. `None`, and all of it undone, if something was there already that
+/// must be there once only. Any other ERROR is passed on.
+pub fn unless_duplicate(body: impl FnOnce()) -> Option<()> {
+    // SAFETY: as above.
+    unsafe {
+        let (memory, resources) = (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner);
+        pg_sys::BeginInternalSubTransaction(std::ptr::null());
+        pg_sys::MemoryContextSwitchTo(memory);
+        let done = PgTryBuilder::new(AssertUnwindSafe(|| {
+            body();
+            Some(())
+        }))
+        .catch_when(PgSqlErrorCode::ERRCODE_UNIQUE_VIOLATION, |_| None)
+        .execute();
+        pg_sys::MemoryContextSwitchTo(memory);
+        match done {
+            Some(()) => pg_sys::ReleaseCurrentSubTransaction(),
+            None => pg_sys::RollbackAndReleaseCurrentSubTransaction(),
+        }
+        pg_sys::MemoryContextSwitchTo(memory);
+        pg_sys::CurrentResourceOwner = resources;
+        done
+    }
+}
+
+/// Does this transaction see nothing that others have committed since it began?
+pub fn has_one_snapshot() -> bool {
+    // SAFETY: a getter.
+    unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }
 }
 
 fn failure(cause: &CaughtError) -> Failure {

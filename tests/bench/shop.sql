@@ -55,6 +55,8 @@ SELECT awty.register('one', 'shop.unshipped');
 SELECT awty.register('set', 'shop.unshipped_set');
 RESET ROLE;
 
+-- It runs a function of the shop's, as a member of it.
+GRANT shop TO other;
 SET ROLE other;
 SELECT awty.register('other', 'shop.unshipped');
 RESET ROLE;
