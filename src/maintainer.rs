@@ -22,7 +22,7 @@ use crate::problem::{self, Problems};
 use crate::repeat::upkeep;
 use crate::settings;
 use crate::shmem::{self, Database, State, Trouble};
-use crate::store::{check_stat, extension, future_job, history, hold, origin, partition};
+use crate::store::{check_stat, extension, history, hold, inspected, origin, partition};
 use awty_core::inspections::AUDIT;
 use awty_core::{Outcome, Time};
 use pgrx::{pg_guard, pg_sys};
@@ -100,7 +100,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
             // Before any worker can start here: what those are about to run must not be taken for left-overs.
             gone = crash::take_up_in_flight(is_first);
             failpoint!("maintainer.in_flight_taken");
-            let first = future_job::first_per_role();
+            let first = inspected::first_per_role();
             shmem::write(|shared| {
                 for (role, due) in first {
                     shared.note_due(here, role, due);
@@ -188,13 +188,13 @@ fn compute_again(database: pg_sys::Oid) {
 /// Ends checks that can never run: their job was unregistered while they were being committed, or their job's role has
 /// been dropped. Returns what the log is to be told of, by job.
 fn end_strays(now: Time) -> Vec<(Text, Problems)> {
-    history::end(&future_job::lock_orphans(STRAYS), Outcome::Cancelled, now, None);
+    history::end(&inspected::lock_orphans(STRAYS), Outcome::Cancelled, now, None);
     let gone = Failure {
         sqlstate: sqlstate::UNDEFINED_OBJECT.into(),
         message: "the job's role no longer exists".into(),
         context: String::new(),
     };
-    let roleless = future_job::lock_roleless(now, STRAYS);
+    let roleless = inspected::lock_roleless(now, STRAYS);
     let problems = problem::ends(&roleless, Outcome::Failed, &gone);
     history::end(&roleless, Outcome::Failed, now, Some(&gone));
     let here = catalog::database();
@@ -216,13 +216,13 @@ fn hold_late(_now: Time) {
     let mono = clock::mono();
     shmem::read(|shared| late.retain(|id| shared.running_since(here, *id, mono).is_none()));
     if !late.is_empty() {
-        hold::apply(future_job::lock_some_of(&late));
+        hold::apply(inspected::lock_some_of(&late));
     }
     hold::remove_orphans(STRAYS);
 }
 
 fn make_partitions(now: Time) {
-    if future_job::any_job() {
+    if inspected::any_job() {
         partition::make(now);
     }
 }

@@ -16,6 +16,7 @@ use pgrx::prelude::PgLogLevel;
 use std::fmt;
 
 pub mod log;
+mod phrase;
 mod repeat;
 mod words;
 

@@ -3,6 +3,7 @@
 //! Invariant: the messages are those of `awty_core::repeat`; here is what to write instead.
 //! Does not: decide when to refuse.
 
+use super::phrase::quote;
 use awty_core::repeat::RepeatError;
 
 /// The hint to a refusal of a call for that job, in a session with that time zone.
@@ -35,9 +36,4 @@ pub fn hint(error: &RepeatError, job: &str, zone: Option<&str>) -> String {
         RepeatError::OutOfRange { argument } => format!("{argument} => '10 minutes'"),
         RepeatError::Max => "max => 10".into(),
     }
-}
-
-/// As a string constant.
-fn quote(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
 }

@@ -4,47 +4,11 @@
 //! Does not: decide when to refuse.
 
 use super::Error;
+use super::phrase::{Words, array, head, ident, quote, say};
 use crate::takes::Takes;
 use crate::version;
 use awty_core::versions::Unserved;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
-
-/// What PostgreSQL reports of an error.
-pub struct Words {
-    pub code: Code,
-    pub message: String,
-    pub detail: Option<String>,
-    pub hint: String,
-}
-
-fn say(code: Code, message: impl Into<String>, hint: impl Into<String>) -> Words {
-    Words { code, message: message.into(), detail: None, hint: hint.into() }
-}
-
-impl Words {
-    fn detail(self, detail: impl Into<String>) -> Self {
-        Self { detail: Some(detail.into()), ..self }
-    }
-}
-
-/// The head of a job function, for hints.
-fn head(function: &str, takes: Takes) -> String {
-    format!("CREATE FUNCTION {function}({}) RETURNS timestamptz{} …", takes.signature(), array(takes == Takes::Set))
-}
-
-fn array(set_based: bool) -> &'static str {
-    if set_based { "[]" } else { "" }
-}
-
-/// As a string constant, for hints.
-fn quote(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
-
-/// As a quoted identifier, for hints.
-fn ident(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
 
 impl Error {
     /// The one list of SQLSTATEs, messages, details and hints.

@@ -92,12 +92,6 @@ statement!(
       FOR UPDATE"
 );
 
-statement!(
-    lock_some,
-    [INT8ARRAYOID],
-    c"SELECT id FROM awty.future_job WHERE id = ANY ($1) ORDER BY id FOR UPDATE SKIP LOCKED"
-);
-
 statement!(set_held_of, [INT8OID, BOOLOID], c"UPDATE awty.future_job SET held = $2 WHERE id = $1");
 
 statement!(
@@ -122,46 +116,6 @@ statement!(
     [TEXTOID, TIMESTAMPTZOID],
     c"SELECT next_check_at FROM awty.future_job
       WHERE job = $1 AND NOT held AND next_check_at > $2 ORDER BY next_check_at LIMIT 1"
-);
-
-statement!(
-    select_first_per_role,
-    [],
-    c"SELECT j.role::pg_catalog.oid, pg_catalog.min(f.next_check_at)
-      FROM awty.job AS j
-      CROSS JOIN LATERAL (
-          SELECT p.next_check_at FROM awty.future_job AS p
-          WHERE p.job = j.name AND NOT p.held ORDER BY p.next_check_at LIMIT 1
-      ) AS f
-      WHERE NOT j.paused GROUP BY j.role"
-);
-
-statement!(select_any_job, [], c"SELECT 1 FROM awty.job LIMIT 1");
-
-// Goes from one job to the next by index: the table may hold millions of checks of few jobs.
-statement!(
-    select_orphans,
-    [INT8OID],
-    c"WITH RECURSIVE n (job) AS (
-          (SELECT f.job FROM awty.future_job AS f WHERE NOT f.held ORDER BY f.job LIMIT 1)
-          UNION ALL
-          SELECT (SELECT f.job FROM awty.future_job AS f WHERE NOT f.held AND f.job > n.job ORDER BY f.job LIMIT 1)
-          FROM n WHERE n.job IS NOT NULL
-      )
-      SELECT o.id FROM n CROSS JOIN LATERAL (
-          SELECT f.id FROM awty.future_job AS f WHERE NOT f.held AND f.job = n.job LIMIT $1
-      ) AS o
-      WHERE NOT EXISTS (SELECT FROM awty.job AS j WHERE j.name = n.job) LIMIT $1"
-);
-
-statement!(
-    select_roleless,
-    [TIMESTAMPTZOID, INT8OID],
-    c"SELECT o.id FROM awty.job AS j CROSS JOIN LATERAL (
-          SELECT f.id FROM awty.future_job AS f
-          WHERE f.job = j.name AND NOT f.held AND f.next_check_at <= $1 ORDER BY f.next_check_at LIMIT $2
-      ) AS o
-      WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid = j.role::pg_catalog.oid) LIMIT $2"
 );
 
 statement!(
@@ -335,46 +289,7 @@ pub fn next_after(job: &Text, after: Timestamp) -> Option<Timestamp> {
     })
 }
 
-/// For each role, the first slot at which a check is pending, due or not.
-pub fn first_per_role() -> Vec<(pg_sys::Oid, Timestamp)> {
-    as_owner(|| {
-        select_first_per_role(|s| {
-            s.query(&[], |rows| {
-                (0..rows.len())
-                    .filter_map(|row| Some((rows.get(row, 1)?, rows.get::<TimestampWithTimeZone>(row, 2)?.into())))
-                    .collect()
-            })
-        })
-    })
-}
-
-/// Is anything registered? Before that, a restore may be about to bring its own tables.
-pub fn any_job() -> bool {
-    as_owner(|| select_any_job(|s| s.query(&[], |rows| rows.len()))) > 0
-}
-
-/// Some of the checks whose job is no longer registered, locked: their client committed after `awty.unregister()` had looked.
-pub fn lock_orphans(limit: i64) -> Vec<i64> {
-    as_owner(|| {
-        let found = select_orphans(|s| s.query(&[arg(limit)], ids));
-        lock_some(|s| s.query(&[arg(found)], ids))
-    })
-}
-
-/// Those of the checks that nobody else has locked, locked.
-pub fn lock_some_of(checks: &[i64]) -> Vec<i64> {
-    as_owner(|| lock_some(|s| s.query(&[arg(checks.to_vec())], ids)))
-}
-
-/// Some of the checks that are due for jobs whose role has been dropped, locked.
-pub fn lock_roleless(now: Time, limit: i64) -> Vec<i64> {
-    as_owner(|| {
-        let found = select_roleless(|s| s.query(&[time(now), arg(limit)], ids));
-        lock_some(|s| s.query(&[arg(found)], ids))
-    })
-}
-
-fn ids(rows: &Rows) -> Vec<i64> {
+pub(super) fn ids(rows: &Rows) -> Vec<i64> {
     (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
 }
 

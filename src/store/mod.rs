@@ -12,6 +12,7 @@ pub mod future_job;
 pub mod history;
 pub mod hold;
 pub mod in_flight;
+pub mod inspected;
 pub mod job;
 pub mod job_changes;
 pub mod job_stat;

@@ -24,9 +24,9 @@ const SORTED: &[(&str, &str)] = &[
 const WHOLE: &[(&str, &str)] = &[
     ("check_stat::select_suspects", "check_stat_suspects_idx"),
     ("future_job::lock_of_job", "future_job_held_idx"),
-    ("future_job::select_first_per_role", "job_role_idx"),
-    ("future_job::select_orphans", "job_pkey"),
-    ("future_job::select_roleless", "job_role_idx"),
+    ("inspected::select_first_per_role", "job_role_idx"),
+    ("inspected::select_orphans", "job_pkey"),
+    ("inspected::select_roleless", "job_role_idx"),
     ("repetition::delete_of_job", "repetition_pkey"),
     ("job_stat::select_all", "job_pkey"),      // once after a start
     ("job_stat::select_gone", "job_pkey"),     // once a minute
@@ -37,7 +37,7 @@ const WHOLE: &[(&str, &str)] = &[
 const HOT: &[(&str, &str, &str)] = &[
     ("future_job::select_due", "future_job", "future_job_due_idx"),
     ("future_job::select_next", "future_job", "future_job_due_idx"),
-    ("future_job::select_first_per_role", "future_job", "future_job_due_idx"),
+    ("inspected::select_first_per_role", "future_job", "future_job_due_idx"),
     ("future_job::lock_one", "future_job", "future_job_one_per_job_and_entity"),
     ("future_job::select_jobs_of_entity", "future_job", "future_job_one_per_job_and_entity"),
     ("future_job::select_by_id", "future_job", "future_job_pkey"),

@@ -24,10 +24,10 @@ pub fn function_for(name: &str, text: &str) -> Option<String> {
     let command = text.trim().trim_end_matches(|c: char| c == ';' || c.is_whitespace());
     let (word, _) = command.split_once(char::is_whitespace)?;
     let is_word = |other: &&str| word.eq_ignore_ascii_case(other);
-    if ATOMIC.iter().any(|other| is_word(&other)) {
+    if ATOMIC.iter().any(is_word) {
         return Some(format!("CREATE FUNCTION {name}() RETURNS void BEGIN ATOMIC {command}; END;"));
     }
-    QUOTED.iter().any(|other| is_word(&other)).then(|| {
+    QUOTED.iter().any(is_word).then(|| {
         let quotes = if command.contains("$$") { "$awty$" } else { "$$" };
         format!("CREATE FUNCTION {name}() RETURNS void LANGUAGE sql AS {quotes} {command} {quotes};")
     })
