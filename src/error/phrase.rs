@@ -45,3 +45,9 @@ pub fn quote(text: &str) -> String {
 pub fn ident(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
+
+/// A call of a function with these texts, for hints.
+pub fn call(function: &str, args: &[&str]) -> String {
+    let args: Vec<String> = args.iter().map(|arg| quote(arg)).collect();
+    format!("SELECT {function}({});", args.join(", "))
+}

@@ -4,7 +4,7 @@
 //! Does not: decide when to refuse.
 
 use super::Error;
-use super::phrase::{Words, array, head, ident, quote, say};
+use super::phrase::{Words, array, call, head, ident, quote, say};
 use crate::takes::Takes;
 use crate::version;
 use awty_core::versions::Unserved;
@@ -157,7 +157,7 @@ impl Error {
                 format!("job \"{job}\" does not exist"),
                 match nearest {
                     Some(nearest) => format!("Did you mean \"{nearest}\"?"),
-                    None => format!("SELECT awty.register({}, 'schema.function');", quote(job)),
+                    None => call("awty.register", &[job, "schema.function"]),
                 },
             ),
             Error::JobExists { job, own: false } => say(
@@ -174,7 +174,7 @@ impl Error {
             Error::NotAllowed { job, role } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
                 format!("permission denied for job \"{job}\""),
-                format!("A member of the job's role can say: SELECT awty.allow({}, {});", quote(job), quote(role)),
+                format!("A member of the job's role can say: {}", call("awty.allow", &[job, role])),
             ),
             Error::NotOwner { job } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
@@ -337,12 +337,7 @@ impl Error {
             Error::ManyChecks { entity, jobs, function } => say(
                 Code::ERRCODE_CARDINALITY_VIOLATION,
                 format!("more than one check is pending for {entity}"),
-                format!(
-                    "SELECT {function}({}, {}, {});",
-                    quote(&entity.name),
-                    quote(&entity.key),
-                    quote(jobs.first().map_or("", String::as_str))
-                ),
+                call(function, &[&entity.name, &entity.key, jobs.first().map_or("", String::as_str)]),
             )
             .detail(format!("The jobs are {}.", jobs.iter().map(|job| ident(job)).collect::<Vec<_>>().join(", "))),
             Error::Running { id, since } => say(
