@@ -95,7 +95,9 @@ impl Problem {
         };
         let (mut message, mut context) = (format!("awty: check {} {what}", self.id), "");
         if names_all {
-            message = format!("awty: check {} of job \"{job}\" for {} {what}", self.id, self.entity);
+            let Label { name, key } = &self.entity;
+            let entity = Label { name: shortened(name), key: shortened(key) };
+            message = format!("awty: check {} of job \"{job}\" for {entity} {what}", self.id);
             if let Some(failure) = &self.failure {
                 message += ": ";
                 message += &failure.message;
@@ -123,6 +125,11 @@ pub fn tell_summaries() {
         );
         report(level, WARNING, &message, "", "");
     }
+}
+
+/// As much of a name as one needs to know it by.
+fn shortened(name: &str) -> String {
+    name.chars().take(200).collect()
 }
 
 /// A number with a comma after each thousand.

@@ -308,7 +308,7 @@ pub fn put_again(id: i64, again_at: &Again, run: &RunRecord) {
                 super::interval(run.lateness()),
                 failure.map(|failure| Text::from(failure.sqlstate.as_str()).datum()),
                 failure.and_then(|failure| super::message(&failure.message)),
-                failure.and_then(|failure| super::message(&failure.context)),
+                failure.and_then(|failure| super::context(&failure.context)),
                 failure.and_then(|_| time(run.finished_at)),
             ])
         })

@@ -2,7 +2,7 @@
 
 use super::record::{End, RunRecord};
 use super::statement::statement;
-use super::{arg, interval, message, time};
+use super::{arg, context, interval, message, time};
 use crate::pg::catch::Failure;
 use crate::pg::owner::as_owner;
 use crate::pg::relations;
@@ -103,7 +103,7 @@ pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
         end.failure.map(|failure| Text::from(failure.sqlstate.as_str()).datum()),
         end.failure.and_then(|failure| message(&failure.message)),
         arg(job.role),
-        end.failure.and_then(|failure| message(&failure.context)),
+        end.failure.and_then(|failure| context(&failure.context)),
     ];
     if is_kept(job, end.outcome) {
         as_owner(|| archive_run(|s| s.execute(&args)));

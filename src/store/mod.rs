@@ -58,9 +58,14 @@ pub fn to_interval(delta: TimeDelta) -> Option<Interval> {
 /// Messages and contexts of errors are cut at so many bytes.
 const MAX_MESSAGE: usize = 4096;
 
-/// A message or context of an error as a parameter; NULL if it is empty.
+/// A message of an error as a parameter.
 pub fn message(text: &str) -> Arg {
-    (!text.is_empty()).then(|| text::message(text, MAX_MESSAGE).datum())
+    Some(text::message(text, MAX_MESSAGE).datum())
+}
+
+/// The context of an error as a parameter; NULL if it is not known.
+pub fn context(text: &str) -> Arg {
+    if text.is_empty() { None } else { message(text) }
 }
 
 /// Anything else as a parameter.

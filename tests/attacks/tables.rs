@@ -3,19 +3,21 @@
 use crate::field::{DB, Field};
 
 const READABLE: [&str; 3] = ["awty.job", "awty.future_job", "awty.future_job_history"];
-const INTERNAL: [&str; 5] = [
+const INTERNAL: [&str; 7] = [
     "awty_internal.future_job_history_default",
     "awty_internal.check_stat",
     "awty_internal.in_flight",
     "awty_internal.job_stat",
     "awty_internal.origin",
+    "awty_internal.hold",
+    "awty_internal.repetition",
 ];
 
 /// The statements that need some right on a table.
 fn statements(table: &str) -> Vec<String> {
     let column = match table {
         "awty.job" => "name",
-        "awty_internal.check_stat" => "check_id",
+        "awty_internal.check_stat" | "awty_internal.hold" => "check_id",
         "awty_internal.in_flight" => "worker",
         "awty_internal.origin" => "identity",
         _ => "job",
@@ -146,9 +148,9 @@ fn default_privileges_open_no_door() {
         "SELECT c.relname, a.grantee::regrole, a.privilege_type FROM pg_class AS c, aclexplode(c.relacl) AS a
          WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND a.grantee <> c.relowner
            AND NOT (a.privilege_type = 'SELECT' AND a.grantee = 0 AND c.relname IN ('job', 'future_job', 'future_job_history',
-                    'check_stat', 'status', 'failing', 'running', 'job_status', 'here', 'standing', 'overdue', 'recent', 'stray'))
+                    'check_stat', 'hold', 'repetition', 'status', 'failing', 'running', 'job_status', 'here', 'standing', 'overdue', 'recent', 'stray'))
            AND NOT (a.privilege_type = 'SELECT' AND a.grantee = 'pg_database_owner'::regrole
-                    AND (c.relname IN ('check_stat', 'hold', 'origin', 'future_job_id_seq') OR c.relname ~ '^future_job_history_'))",
+                    AND (c.relname IN ('check_stat', 'hold', 'repetition', 'origin', 'future_job_id_seq') OR c.relname ~ '^future_job_history_'))",
     );
     assert_eq!(rights.trim(), "");
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM awty.future_job_history"), 0);
