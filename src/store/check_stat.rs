@@ -70,11 +70,12 @@ statement!(
 
 statement!(delete_some, [INT8ARRAYOID], c"DELETE FROM awty_internal.check_stat WHERE check_id = ANY ($1)");
 
-// By key and in pieces: where many checks are asked again and again, the table is large.
+// By key and in pieces: where many checks are asked again and again, the table is large. After a piece that is not full it begins again:
+// where there is always something new, the end would never come.
 statement!(
     select_piece,
     [INT8OID, INT8OID],
-    c"SELECT pg_catalog.max(p.check_id), pg_catalog.array_agg(p.check_id) FILTER (
+    c"SELECT CASE WHEN pg_catalog.count(*) = $2 THEN pg_catalog.max(p.check_id) END, pg_catalog.array_agg(p.check_id) FILTER (
           WHERE NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = p.check_id))
       FROM (SELECT t.check_id FROM awty_internal.check_stat AS t WHERE t.check_id > $1 ORDER BY t.check_id LIMIT $2) AS p"
 );
