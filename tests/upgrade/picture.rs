@@ -18,6 +18,8 @@ const LINES: &str = "
     UNION ALL SELECT 'pending ' || t::text FROM awty.future_job AS t
     UNION ALL SELECT 'ended ' || tableoid::regclass::text || t::text FROM awty.future_job_history AS t
     UNION ALL SELECT 'check_stat ' || t::text FROM awty_internal.check_stat AS t
+    UNION ALL SELECT 'hold ' || t::text FROM awty_internal.hold AS t
+    UNION ALL SELECT 'repetition ' || t::text FROM awty_internal.repetition AS t
     UNION ALL SELECT 'origin ' || t::text FROM awty_internal.origin AS t
     UNION ALL SELECT 'identity ' || last_value::text FROM awty_internal.identity
     UNION ALL SELECT 'ids ' || last_value::text FROM awty.future_job_id_seq

@@ -2,6 +2,7 @@
 
 use super::{await_ends, cancel, expect_each_has_its_check, is_in_order, repeat, seconds, slots};
 use crate::shop::{NOTE, Shop};
+use awty_testkit::Cluster;
 
 /// P11: one occurrence after the other, each with an id and a slot of its own.
 #[test]
@@ -160,4 +161,30 @@ fn a_set_of_occurrences_goes_on_together() {
     );
     assert_eq!(doubled, 0);
     expect_each_has_its_check(&shop);
+}
+
+/// A job without repetitions executes no statement more because others have some.
+#[test]
+fn a_job_without_repetitions_looks_nothing_up() {
+    let cluster = Cluster::builder()
+        .set("shared_preload_libraries", "awty,pg_stat_statements")
+        .set("pg_stat_statements.track", "all")
+        .start();
+    let shop = Shop::on(cluster);
+    shop.cluster.execute("postgres", &["CREATE EXTENSION pg_stat_statements"]);
+    shop.job("plain", NOTE, "");
+    shop.job("other", NOTE, "");
+    repeat(&shop, "other", "other", "every => '1 hour', starts => now() + interval '1 hour'");
+    // What a run looks up.
+    let looks = "SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements
+                 WHERE query LIKE '%used_through%' AND query LIKE '%FROM awty.future_job AS f%JOIN awty_internal.repetition%'";
+    let before: i64 = shop.cluster.value("postgres", looks);
+    for key in 1..=20 {
+        shop.schedule(&key.to_string(), "plain", "after => '0'");
+    }
+    shop.await_true("the runs", "SELECT count(*) = 20 FROM awty.future_job_history WHERE job = 'plain'");
+    assert_eq!(shop.cluster.value::<i64>("postgres", looks), before);
+    repeat(&shop, "mine", "plain", "every => '1 s'");
+    await_ends(&shop, "mine", 2);
+    assert!(shop.cluster.value::<i64>("postgres", looks) > before, "the statement has another text by now");
 }
