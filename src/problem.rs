@@ -97,6 +97,7 @@ impl Problem {
         if names_all {
             let Label { name, key } = &self.entity;
             let entity = Label { name: shortened(name), key: shortened(key) };
+            let job = shortened(&job.to_string());
             message = format!("awty: check {} of job \"{job}\" for {entity} {what}", self.id);
             if let Some(failure) = &self.failure {
                 message += ": ";
