@@ -73,7 +73,7 @@ fn only_the_exact_function_is_registered() {
     for (arguments, result, sqlstate) in [
         ("(j awty.future_job, n int DEFAULT 1)", "timestamptz", "42883"),
         ("(n int)", "timestamptz", "42883"),
-        ("()", "timestamptz", "42883"),
+        ("()", "timestamp", "42P13"),
         ("(j anyelement)", "timestamptz", "42883"),
         ("(j awty.future_job)", "timestamp", "42P13"),
         ("(j awty.future_job)", "SETOF timestamptz", "42P13"),
