@@ -147,17 +147,17 @@ CROSS JOIN LATERAL (
         SELECT 8, pg_catalog.format('it is running since %s in process %s', w.started_at, w.pid), NULL
         FROM awty_internal.worker() AS w WHERE f.id OPERATOR(pg_catalog.=) ANY (w.check_ids)
         UNION ALL
-        SELECT 9, pg_catalog.format('%s checks of its job are due before it, and awty.catch_up_rate lets %s a second run of those that were missed',
-                CASE WHEN before.n OPERATOR(pg_catalog.>) 10000 THEN 'more than 10000' ELSE before.n::pg_catalog.text END, rate.n),
+        SELECT 9, pg_catalog.format('%s checks of its job are due, and awty.catch_up_rate lets %s a second run of those that were missed',
+                CASE WHEN due.n OPERATOR(pg_catalog.>) 10000 THEN 'more than 10000' ELSE due.n::pg_catalog.text END, rate.n),
             'ALTER SYSTEM SET awty.catch_up_rate = 0; SELECT pg_reload_conf();'
         FROM (SELECT pg_catalog.current_setting('awty.catch_up_rate', true)::pg_catalog.int4 AS n) AS rate
         CROSS JOIN LATERAL (
             SELECT pg_catalog.count(*) AS n FROM (
                 SELECT FROM awty.future_job AS b
                 WHERE b.job OPERATOR(pg_catalog.=) f.job AND NOT b.held
-                  AND (b.next_check_at, b.id) OPERATOR(pg_catalog.<) (f.next_check_at, f.id) LIMIT 10001) AS b
-        ) AS before
-        WHERE rate.n OPERATOR(pg_catalog.>) 0 AND before.n OPERATOR(pg_catalog.>) rate.n
+                  AND b.next_check_at OPERATOR(pg_catalog.<=) pg_catalog.clock_timestamp() LIMIT 10001) AS b
+        ) AS due
+        WHERE rate.n OPERATOR(pg_catalog.>) 0 AND due.n OPERATOR(pg_catalog.>) rate.n
         UNION ALL
         SELECT 10, pg_catalog.format('all workers that may run it are busy: %s of %s, %s of them for %s', busy.n,
                 pg_catalog.current_setting('awty.max_workers', true), busy.own, named.role),

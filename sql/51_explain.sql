@@ -92,7 +92,7 @@ BEGIN ATOMIC
     WITH here AS (
         SELECT * FROM awty_internal.here
     ), overdue AS (
-        SELECT o.job, o.paused, o.next_check_at, s.rank, s.why, s.mend, j.slot
+        SELECT o.job, o.paused, o.next_check_at, s.why, s.mend, j.slot, j.paused_at, j.paused_by, j.paused_note
         FROM awty_internal.overdue AS o
         JOIN awty_internal.standing AS s ON s.id OPERATOR(pg_catalog.=) o.id
         JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) o.job
@@ -104,10 +104,13 @@ BEGIN ATOMIC
     SELECT 'error', 'nothing runs in this database', here.why, here.mend
     FROM here WHERE here.why IS NOT NULL AND (EXISTS (SELECT FROM awty.job) OR here.database_held)
     UNION ALL
-    SELECT 'warning', pg_catalog.format('job "%s" is paused while checks are due', o.job), o.why, o.mend
+    SELECT 'warning', pg_catalog.format('job "%s" is paused while checks are due', o.job),
+        pg_catalog.concat('paused', awty_internal.since(o.paused_at, o.paused_by, o.paused_note)),
+        pg_catalog.format('SELECT awty.resume(%L);', o.job)
     FROM overdue AS o WHERE o.paused
     UNION ALL
-    SELECT 'warning', pg_catalog.format('%s checks of job "%s" are held', held.n, held.job), pg_catalog.format('the first is that of "%s" "%s"', held.entity_name, held.entity_key),
+    SELECT 'warning', pg_catalog.format('checks of job "%s" are held', held.job),
+        pg_catalog.format('%s that are due; one of them is of "%s" "%s"', held.n, held.entity_name, held.entity_key),
         pg_catalog.format('SELECT awty.release(entity_name, entity_key, job) FROM awty.future_job WHERE held AND job = %L;', held.job)
     FROM (SELECT f.job, pg_catalog.count(*) AS n, pg_catalog.min(f.entity_name) AS entity_name, pg_catalog.min(f.entity_key) AS entity_key
           FROM awty.future_job AS f

@@ -152,6 +152,39 @@ fn what_passes_by_itself_is_named_too() {
     shop.await_true("no reason to be left", "SELECT why IS NULL FROM awty.status");
 }
 
+/// P9: a role that is gone, one that may not log in (before PostgreSQL 17), and a backlog that is caught up on slowly.
+#[test]
+fn a_role_that_is_gone_and_a_slow_backlog_are_named() {
+    let shop = Shop::on(Cluster::builder().set("awty.catch_up_rate", "1").start());
+    shop.job("one", NOTE, "");
+    let why = |like: &str| {
+        shop.await_true("the reason", &format!("SELECT coalesce(why LIKE '{like}', false) FROM awty.status"));
+    };
+    let switch = |enabled: &str| {
+        shop.cluster.configure(&format!("awty.enabled = {enabled}"));
+        shop.cluster.reload();
+    };
+    switch("off");
+    why("awty.enabled is off;%");
+    shop.run("SELECT awty.schedule('orders', n::text, 'one', after => '0') FROM generate_series(1, 30) AS n");
+    shop.await_time(shop.slot_of("30"), 1);
+    switch("on");
+    why("% checks of its job are due, and awty.catch_up_rate lets 1 a second run of those that were missed;%");
+    switch("off");
+    why("awty.enabled is off;%");
+    let version: i32 = shop.cluster.value("postgres", "SELECT current_setting('server_version_num')::integer");
+    if version < 170_000 {
+        shop.cluster.execute("postgres", &["ALTER ROLE shop NOLOGIN"]);
+        switch("on");
+        why("role \"shop\" has no LOGIN%; ALTER ROLE shop LOGIN;");
+        switch("off");
+    }
+    // As if its role had been dropped: awty's own rows keep nobody from that.
+    shop.cluster.execute("postgres", &["UPDATE awty.job SET role = 4000000000"]);
+    let gone = "SELECT count(*) = 1 FROM awty.doctor() WHERE detail = 'the role does not exist any more'";
+    shop.await_true("the finding", gone);
+}
+
 /// P9: before its time a check is `next`; afterwards, its run and its outcome are told in the order of time.
 #[test]
 fn an_explanation_tells_past_present_and_future() {
