@@ -12,6 +12,12 @@ SELECT name, role FROM awty.job;
 SELECT (SELECT count(*) FROM awty.future_job), (SELECT count(*) FROM awty.future_job_history), (SELECT count(*) FROM awty.failing),
     (SELECT count(*) FROM awty.explain('orders', '1'));
 SELECT pending FROM awty.status;
+-- Looking locks nothing above AccessShare, and writes nothing.
+BEGIN READ ONLY;
+SELECT count(*) >= 0 FROM awty.status, awty.job_status, awty.forecast(), awty.doctor(), awty.explain('orders', '1'), awty.failing, awty.running, awty.repetition;
+SELECT awty.healthy() IS NOT NULL;
+SELECT DISTINCT mode FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'relation';
+COMMIT;
 -- It schedules nothing and changes nothing.
 SELECT test.sqlstate($$SELECT awty.schedule('orders', '1', 'unpaid', after => '0')$$), test.sqlstate($$SELECT awty.pause('unpaid')$$);
 RESET ROLE;
