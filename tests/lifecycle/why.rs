@@ -252,3 +252,24 @@ fn what_repeats_is_explained_forecast_and_looked_after() {
     let found: Vec<String> = found.iter().map(|row| row.get(0)).collect();
     assert_eq!(found, ["the repetition of job \"nightly\" for \"job\" \"nightly\" has no check"]);
 }
+
+/// What is asked of the status reads the same few pages whether a hundred checks are pending or a hundred thousand.
+#[test]
+fn looking_costs_the_same_with_many_pending() {
+    let shop = Shop::open();
+    shop.job("one", NOTE, "");
+    let mut admin = shop.cluster.superuser("postgres");
+    let mut pages = |n: i64| -> i64 {
+        let fill = "INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
+                    SELECT 'one', 'orders', n::text, now() + interval '1 day', now() + interval '1 day', 'shop', now()
+                    FROM generate_series($1::bigint / 1000 + 1, $1) AS n ON CONFLICT DO NOTHING";
+        admin.execute(fill, &[&n]).unwrap();
+        admin.batch_execute("VACUUM (ANALYZE) awty.future_job").unwrap();
+        let plan =
+            admin.query_one("EXPLAIN (ANALYZE, BUFFERS, FORMAT json) SELECT why, lag FROM awty.status", &[]).unwrap();
+        let plan: serde_json::Value = plan.get(0);
+        plan[0]["Plan"]["Shared Hit Blocks"].as_i64().unwrap() + plan[0]["Plan"]["Shared Read Blocks"].as_i64().unwrap()
+    };
+    let (few, many) = (pages(100), pages(100_000));
+    assert!(many < few + 50, "{few} pages with few checks pending, {many} with many");
+}
