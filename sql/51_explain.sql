@@ -5,11 +5,13 @@ RETURNS TABLE (at timestamptz, job text, event text, detail text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
 BEGIN ATOMIC
     WITH past AS (
-        SELECT h.* FROM awty.future_job_history AS h
+        SELECT h.id, h.job, h.scheduled_at, h.scheduled_by, h.first_check_at, h.started_at, h.finished_at, h.run_time, h.lateness, h.attempts,
+            h.outcome, h.sqlstate, h.message
+        FROM awty.future_job_history AS h
         WHERE h.entity_name OPERATOR(pg_catalog.=) explain.entity_name AND h.entity_key OPERATOR(pg_catalog.=) explain.entity_key
         ORDER BY h.finished_at DESC LIMIT 100
     ), pending AS (
-        SELECT f.*, s.rank, s.why, s.mend, u.runs, u.started_at, u.lateness, u.sqlstate, u.message
+        SELECT f.id, f.job, f.scheduled_at, f.scheduled_by, f.first_check_at, f.next_check_at, f.attempt, s.rank, s.why, s.mend, u.runs, u.started_at, u.lateness, u.sqlstate, u.message
         FROM awty.future_job AS f
         JOIN awty_internal.standing AS s ON s.id OPERATOR(pg_catalog.=) f.id
         LEFT JOIN awty_internal.check_stat AS u ON u.check_id OPERATOR(pg_catalog.=) f.id
@@ -74,7 +76,8 @@ COMMENT ON FUNCTION awty.explain(text, anynonarray) IS 'The same for a key of an
 -- The newest ends of the jobs that the caller may read. Bounded, so that it costs the same with a long history.
 CREATE VIEW awty_internal.recent AS
 SELECT h.job, h.outcome, h.sqlstate, h.message, h.run_time, h.attempts, j.timeout
-FROM (SELECT n.* FROM awty.future_job_history AS n ORDER BY n.finished_at DESC LIMIT 10000) AS h
+FROM (SELECT n.job, n.role, n.outcome, n.sqlstate, n.message, n.run_time, n.attempts
+      FROM awty.future_job_history AS n ORDER BY n.finished_at DESC LIMIT 10000) AS h
 JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) h.job AND j.role::pg_catalog.oid OPERATOR(pg_catalog.=) h.role::pg_catalog.oid
 WHERE awty_internal.can_read(j.role, j.readers OPERATOR(pg_catalog.||) j.allowed OPERATOR(pg_catalog.||) j.claimers);
 
