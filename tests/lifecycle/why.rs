@@ -158,17 +158,22 @@ fn a_role_that_is_gone_and_a_slow_backlog_are_named() {
     let shop = Shop::on(Cluster::builder().set("awty.catch_up_rate", "1").start());
     shop.job("one", NOTE, "");
     let why = |like: &str| {
-        shop.await_true("the reason", &format!("SELECT coalesce(why LIKE '{like}', false) FROM awty.status"));
+        shop.cluster.await_that(like, awty_testkit::PATIENCE, || {
+            let sql = format!("SELECT coalesce(why LIKE '{like}', false), s::text FROM awty.status AS s");
+            let row = shop.cluster.superuser("postgres").query_one(&sql, &[]).unwrap();
+            if row.get(0) { Ok(()) } else { Err(row.get(1)) }
+        });
     };
     let switch = |enabled: &str| {
         shop.cluster.configure(&format!("awty.enabled = {enabled}"));
         shop.cluster.reload();
     };
-    switch("off");
-    why("awty.enabled is off;%");
-    shop.run("SELECT awty.schedule('orders', n::text, 'one', after => '0') FROM generate_series(1, 30) AS n");
+    shop.run(
+        "SELECT awty.pause('one');
+         SELECT awty.schedule('orders', n::text, 'one', after => '0') FROM generate_series(1, 30) AS n",
+    );
     shop.await_time(shop.slot_of("30"), 1);
-    switch("on");
+    shop.run("SELECT awty.resume('one')");
     why("% checks of its job are due, and awty.catch_up_rate lets 1 a second run of those that were missed;%");
     switch("off");
     why("awty.enabled is off;%");
