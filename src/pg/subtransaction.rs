@@ -40,18 +40,25 @@ pub fn unless_duplicate(body: impl FnOnce()) -> Option<()> {
         pg_sys::MemoryContextSwitchTo(memory);
         let done = PgTryBuilder::new(AssertUnwindSafe(|| {
             body();
-            Some(())
+            Ok(())
         }))
-        .catch_when(PgSqlErrorCode::ERRCODE_UNIQUE_VIOLATION, |_| None)
+        .catch_when(PgSqlErrorCode::ERRCODE_UNIQUE_VIOLATION, |_| Err(None))
+        .catch_others(|cause| Err(Some(cause)))
+        .catch_rust_panic(|cause| Err(Some(cause)))
         .execute();
         pg_sys::MemoryContextSwitchTo(memory);
         match done {
-            Some(()) => pg_sys::ReleaseCurrentSubTransaction(),
-            None => pg_sys::RollbackAndReleaseCurrentSubTransaction(),
+            Ok(()) => pg_sys::ReleaseCurrentSubTransaction(),
+            Err(_) => pg_sys::RollbackAndReleaseCurrentSubTransaction(),
         }
         pg_sys::MemoryContextSwitchTo(memory);
         pg_sys::CurrentResourceOwner = resources;
-        done
+        // Only now: a subtransaction that is left open would keep the client's session in an aborted transaction.
+        match done {
+            Ok(()) => Some(()),
+            Err(None) => None,
+            Err(Some(cause)) => cause.rethrow(),
+        }
     }
 }
 
