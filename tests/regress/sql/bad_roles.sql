@@ -55,9 +55,11 @@ GRANT CONNECT ON DATABASE :"database" TO PUBLIC;
 
 -- No LOGIN: PostgreSQL before version 17 lets no worker in.
 CREATE ROLE regress_group NOLOGIN;
+SET client_min_messages = warning;
 SELECT CASE WHEN current_setting('server_version_num')::integer >= 170000 THEN 'ok'
     ELSE E'28000: role "regress_group" is not permitted to log in\nHINT: ALTER ROLE "regress_group" LOGIN;' END
     = test.register('regress_group', 'test.anybodys') AS no_login_before_17;
+RESET client_min_messages;
 SELECT count(awty.unregister(name)) >= 0 FROM awty.job;
 
 -- A role with more than ordinary rights lends them to no function that a lesser role may change.
