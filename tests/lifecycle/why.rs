@@ -2,8 +2,8 @@
 //! it is gone when it is mended.
 
 use crate::shop::{GATE, NOTE, Shop};
-use awty_testkit::Cluster;
 use awty_testkit::postgres::Client;
+use awty_testkit::{Cluster, Signal};
 
 const KILL: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'awty worker'";
 
@@ -277,4 +277,18 @@ fn looking_costs_the_same_with_many_pending() {
     };
     let (few, many) = (pages(100), pages(100_000));
     assert!(many < few + 50, "{few} pages with few checks pending, {many} with many");
+}
+
+/// P9: a launcher that does nothing any more is named, and no more once it goes on.
+#[test]
+fn a_launcher_that_gives_no_sign_of_life_is_named() {
+    let shop = Shop::open();
+    shop.job("one", NOTE, "");
+    shop.await_true("a sign of life", "SELECT awty.healthy()");
+    let launcher = shop.cluster.pids("awty launcher")[0];
+    shop.cluster.kill(Signal::STOP, launcher);
+    let silent = "SELECT coalesce(why LIKE 'awty''s launcher has given no sign of life since %', false) AND NOT awty.healthy() FROM awty.status";
+    shop.await_true("the silence", silent);
+    shop.cluster.kill(Signal::CONT, launcher);
+    shop.await_true("the next sign of life", "SELECT why IS NULL AND awty.healthy() FROM awty.status");
 }
