@@ -1,4 +1,4 @@
--- awty, part 6: what awty keeps for itself. Nobody else may read or write these.
+-- awty, part 7: what awty keeps for itself. Nobody else may read or write these.
 
 -- What a pending check has used so far. A row appears when a run did not end its check, and leaves with the check.
 CREATE TABLE awty_internal.check_stat (
@@ -148,6 +148,8 @@ SELECT pg_catalog.pg_extension_config_dump('awty.job', '');
 SELECT pg_catalog.pg_extension_config_dump('awty.future_job', '');
 SELECT pg_catalog.pg_extension_config_dump('awty.future_job_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('awty_internal.repetition', '');
+SELECT pg_catalog.pg_extension_config_dump('awty.rule', '');
+SELECT pg_catalog.pg_extension_config_dump('awty.alert', '');
 SELECT pg_catalog.pg_extension_config_dump('awty.future_job_history', '');
 SELECT pg_catalog.pg_extension_config_dump('awty_internal.future_job_history_default', '');
 SELECT pg_catalog.pg_extension_config_dump('awty_internal.check_stat', '');

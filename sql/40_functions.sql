@@ -1,4 +1,4 @@
--- awty, part 7: the functions that users call. Each checks its arguments and rights itself; none is SECURITY DEFINER,
+-- awty, part 8: the functions that users call. Each checks its arguments and rights itself; none is SECURITY DEFINER,
 -- because each has to know who calls it.
 
 CREATE FUNCTION awty.register(
@@ -152,6 +152,38 @@ CREATE FUNCTION awty.occurrences(
 
 COMMENT ON FUNCTION awty.occurrences(interval, text, text, timestamptz, integer, timestamptz)
     IS 'The next moments of every or cron in a time zone after a time, as awty.repeat() would take them';
+
+CREATE FUNCTION awty.watch(
+    relation regclass,
+    until text,
+    within interval,
+    escalate interval[] DEFAULT '{}',
+    since text DEFAULT NULL,
+    call text DEFAULT NULL,
+    notify text DEFAULT NULL,
+    existing text DEFAULT 'upcoming',
+    rule text DEFAULT NULL,
+    run_as name DEFAULT NULL,
+    replace boolean DEFAULT false
+) RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'watch_wrapper';
+
+COMMENT ON FUNCTION awty.watch(regclass, text, interval, interval[], text, text, text, text, text, name, boolean)
+    IS 'Watches a table: a row for which until is not true within a time, counted from since, gets an alert in awty.alert; returns the name of the rule; for the table''s owner';
+
+CREATE FUNCTION awty.unwatch(rule text) RETURNS bigint
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'unwatch_wrapper';
+
+COMMENT ON FUNCTION awty.unwatch(text) IS 'Ends a rule, clears its open alerts and archives its pending checks as cancelled; returns how many those were; for the table''s owner';
+
+CREATE FUNCTION awty_internal.row_changed() RETURNS trigger
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'row_changed_wrapper';
+
+COMMENT ON FUNCTION awty_internal.row_changed() IS 'Has the checks and alerts of a rule say what the rows of its table say; its triggers call it';
+
+CREATE FUNCTION awty_internal.check_rows(checks awty.future_job[]) RETURNS timestamptz[]
+    LANGUAGE c VOLATILE PARALLEL UNSAFE STRICT AS 'MODULE_PATHNAME', 'check_rows_wrapper';
+
+COMMENT ON FUNCTION awty_internal.check_rows(awty.future_job[]) IS 'The function of the jobs of rules: reads rows and raises the alerts of those that are late';
 
 CREATE FUNCTION awty.next_slot(t timestamptz, job text DEFAULT NULL) RETURNS timestamptz
     LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'next_slot_wrapper';

@@ -1,4 +1,4 @@
--- awty, part 8: why nothing runs. One list, in one order, is behind awty.status, awty.explain() and awty.doctor().
+-- awty, part 9: why nothing runs. One list, in one order, is behind awty.status, awty.explain() and awty.doctor().
 
 -- What shared memory and the catalogs say. Each of these works on a standby, in a read-only transaction, and where the
 -- library was not loaded when the server started.

@@ -1,4 +1,4 @@
--- awty, part 9: looking closer. All of it reads with the caller's rights, and through the row security of what it reads.
+-- awty, part 10: looking closer. All of it reads with the caller's rights, and through the row security of what it reads.
 
 CREATE FUNCTION awty.explain(entity_name text, entity_key text)
 RETURNS TABLE (at timestamptz, job text, event text, detail text)

@@ -1,4 +1,4 @@
--- awty, part 10: what fails, what runs, and how much of it.
+-- awty, part 11: what fails, what runs, and how much of it.
 
 -- Pending checks whose last run failed. Who may see a check may see its error.
 CREATE VIEW awty.failing WITH (security_invoker = true, security_barrier = true) AS

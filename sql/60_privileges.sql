@@ -1,9 +1,9 @@
--- awty, part 11: who may read what. Nobody may write: every change goes through the functions.
+-- awty, part 12: who may read what. Nobody may write: every change goes through the functions.
 --
 -- USAGE on the schema is granted by the administrator: GRANT USAGE ON SCHEMA awty TO app.
 
 REVOKE ALL ON awty.job, awty.future_job, awty.future_job_history, awty_internal.future_job_history_default,
-    awty.repetition, awty_internal.repetition, awty_internal.check_stat, awty_internal.hold, awty_internal.in_flight, awty_internal.origin, awty.status FROM PUBLIC;
+    awty.repetition, awty.rule, awty.alert, awty_internal.repetition, awty_internal.check_stat, awty_internal.hold, awty_internal.in_flight, awty_internal.origin, awty.status FROM PUBLIC;
 REVOKE ALL ON SEQUENCE awty.future_job_id_seq, awty_internal.identity FROM PUBLIC;
 REVOKE ALL ON SCHEMA awty, awty_internal FROM PUBLIC;
 
@@ -30,7 +30,7 @@ BEGIN
 END
 $$;
 
-GRANT SELECT ON awty.job, awty.future_job, awty.future_job_history, awty.repetition, awty.status TO PUBLIC;
+GRANT SELECT ON awty.job, awty.future_job, awty.future_job_history, awty.repetition, awty.rule, awty.alert, awty.status TO PUBLIC;
 -- The view above reads it with the rights of who asks.
 GRANT SELECT ON awty_internal.repetition TO PUBLIC;
 
@@ -38,6 +38,8 @@ ALTER TABLE awty.job ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.future_job ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.future_job_history ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.repetition ENABLE ROW LEVEL SECURITY;
+ALTER TABLE awty.rule ENABLE ROW LEVEL SECURITY;
+ALTER TABLE awty.alert ENABLE ROW LEVEL SECURITY;
 
 -- Policies, or none, on these, too: pg_read_all_data and pg_write_all_data would otherwise pass by those above.
 ALTER TABLE awty_internal.future_job_history_default ENABLE ROW LEVEL SECURITY;
@@ -68,6 +70,20 @@ CREATE POLICY own_repetitions ON awty_internal.repetition FOR SELECT TO PUBLIC U
         WHERE awty_internal.can_read(j.role, j.readers OPERATOR(pg_catalog.||) j.allowed OPERATOR(pg_catalog.||) j.claimers)))
 );
 
+-- A rule and its alerts go with its job.
+CREATE POLICY own_rules ON awty.rule FOR SELECT TO PUBLIC USING (
+    awty_internal.can_become(role)
+    OR rule OPERATOR(pg_catalog.=) ANY (ARRAY(
+        SELECT j.name FROM awty.job AS j
+        WHERE awty_internal.can_read(j.role, j.readers OPERATOR(pg_catalog.||) j.allowed OPERATOR(pg_catalog.||) j.claimers)))
+);
+CREATE POLICY own_alerts ON awty.alert FOR SELECT TO PUBLIC USING (
+    awty_internal.can_become(role)
+    OR (rule, role::pg_catalog.oid) OPERATOR(pg_catalog.=) ANY (
+        SELECT j.name, j.role::pg_catalog.oid FROM awty.job AS j
+        WHERE awty_internal.can_read(j.role, j.readers OPERATOR(pg_catalog.||) j.allowed OPERATOR(pg_catalog.||) j.claimers))
+);
+
 -- The role is part of the question, because another one's job may bear the name by now.
 CREATE POLICY own_history ON awty.future_job_history FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
@@ -89,6 +105,8 @@ CREATE POLICY dumped ON awty_internal.future_job_history_default FOR SELECT TO p
 CREATE POLICY dumped ON awty_internal.check_stat FOR SELECT TO pg_database_owner USING (true);
 CREATE POLICY dumped ON awty_internal.hold FOR SELECT TO pg_database_owner USING (true);
 CREATE POLICY dumped ON awty_internal.origin FOR SELECT TO pg_database_owner USING (true);
+CREATE POLICY dumped ON awty.rule FOR SELECT TO pg_database_owner USING (true);
+CREATE POLICY dumped ON awty.alert FOR SELECT TO pg_database_owner USING (true);
 CREATE POLICY dumped ON awty_internal.repetition FOR SELECT TO pg_database_owner USING (true);
 
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty TO PUBLIC;
@@ -106,6 +124,7 @@ ALTER TABLE awty.job ENABLE ALWAYS TRIGGER job_changed;
 ALTER TABLE awty.job ALTER name SET STATISTICS 0;
 ALTER TABLE awty.future_job ALTER job SET STATISTICS 0, ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0,
     ALTER args SET STATISTICS 0;
+ALTER TABLE awty.alert ALTER rule SET STATISTICS 0, ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0;
 ALTER TABLE awty_internal.repetition ALTER job SET STATISTICS 0, ALTER entity_name SET STATISTICS 0,
     ALTER entity_key SET STATISTICS 0, ALTER args SET STATISTICS 0;
 ALTER TABLE awty.future_job_history ALTER job SET STATISTICS 0, ALTER entity_name SET STATISTICS 0,

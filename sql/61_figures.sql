@@ -1,4 +1,4 @@
--- awty, part 12: who may read what fails, runs and is counted.
+-- awty, part 13: who may read what fails, runs and is counted.
 
 GRANT SELECT ON awty.failing, awty.running, awty.job_status TO PUBLIC;
 

@@ -4,7 +4,7 @@
 //! before runs, because the function, its owner and its rights may change at any time in between.
 //! Does not: call it (see `run`).
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, WatchError};
 use crate::pg::text::Text;
 use crate::pg::{catalog, relations};
 use crate::store::function as store;
@@ -26,7 +26,7 @@ pub struct Function {
 }
 
 /// Reads a name as SQL would: `schema.function`, or `function` in the first schema of the search path that has one.
-pub fn parse(name: &Text) -> Result<(Text, Text)> {
+pub fn parse(name: &Text, arguments: &[pg_sys::Oid]) -> Result<(Text, Text)> {
     let unreadable = || Error::FunctionName { function: name.to_string() };
     let parts = split(name).filter(|parts| parts.iter().all(|part| part.len() > 0)).ok_or_else(unreadable)?;
     // SQL would take a parenthesis as the beginning of the arguments, which are not to be given.
@@ -36,16 +36,20 @@ pub fn parse(name: &Text) -> Result<(Text, Text)> {
     match parts.as_slice() {
         [schema, function] => Ok((schema.clone(), function.clone())),
         [function] => {
-            let forms = [Takes::Check, Takes::Set, Takes::Nothing].map(argument);
             let role = catalog::current_role();
             search_path()
                 .into_iter()
-                .find(|schema| forms.iter().any(|form| store::find(schema, function, *form, role).is_some()))
+                .find(|schema| arguments.iter().any(|form| store::find(schema, function, *form, role).is_some()))
                 .map(|schema| (schema, function.clone()))
                 .ok_or_else(|| Error::FunctionMissing { function: quoted(function), set_based: false })
         }
         _ => Err(unreadable()),
     }
+}
+
+/// The arguments that a job's function can have.
+pub fn of_jobs() -> [pg_sys::Oid; 3] {
+    [Takes::Check, Takes::Set, Takes::Nothing].map(argument)
 }
 
 /// The type of the one argument; none where there is none.
@@ -168,10 +172,18 @@ pub fn resolve(
     if found.returns_set || (found.result != times && found.result != pg_sys::VOIDOID) {
         return Err(Error::WrongResult { function: label, takes });
     }
-    if !found.may_use_schema {
+    // awty's own function, which no role can name.
+    let is_own = set_based.is_some() && schema.as_bytes() == b"awty_internal";
+    if !found.may_use_schema && !is_own {
         return Err(Error::NoUsage { schema: schema.to_string(), role: catalog::role_label(role) });
     }
-    let signature = || format!("{label}({})", takes.signature());
+    trusted(&found, &format!("{label}({})", takes.signature()), role, registered_by)?;
+    Ok(Function { oid: found.oid, takes, answers: found.result != pg_sys::VOIDOID })
+}
+
+/// Refuses a function that would lend the rights of a role to others, or that the role may not execute.
+fn trusted(found: &store::Found, signature: &str, role: pg_sys::Oid, registered_by: pg_sys::Oid) -> Result<()> {
+    let signature = || signature.to_owned();
     if !found.owned_by_superuser && store::is_privileged(role) {
         return Err(Error::Untrusted { function: signature(), role: catalog::role_label(role) });
     }
@@ -183,7 +195,19 @@ pub fn resolve(
     if !found.may_execute {
         return Err(Error::NoExecute { function: signature(), role: catalog::role_label(role) });
     }
-    Ok(Function { oid: found.oid, takes, answers: found.result != pg_sys::VOIDOID })
+    Ok(())
+}
+
+/// The function that a rule calls with its alerts, if `role` may run it for a rule of `watched_by`.
+pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_sys::Oid) -> Result<()> {
+    let label = format!("{}.{}", quoted(schema), quoted(name));
+    let found = store::find(schema, name, relations::alert_type(), role)
+        .filter(|found| found.kind == b'f' && !found.returns_set && found.result == pg_sys::VOIDOID)
+        .ok_or_else(|| WatchError::Call { function: label.clone() })?;
+    if !found.may_use_schema {
+        return Err(Error::NoUsage { schema: schema.to_string(), role: catalog::role_label(role) });
+    }
+    trusted(&found, &format!("{label}(awty.alert)"), role, watched_by)
 }
 
 /// The one function of that name that a job can call. While it is being registered, there must be one only; later, an overload that is

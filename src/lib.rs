@@ -4,7 +4,7 @@
 //! - [`api`]: what SQL calls;
 //! - [`store`]: the only SQL text;
 //! - [`pg`]: PostgreSQL's functions, each behind one that Rust may call safely; its README lists every departure from the plain way;
-//! - [`mod@repeat`]: repetitions, which begin their next check when one ends;
+//! - [`mod@repeat`]: repetitions, which begin their next check when one ends; [`mod@watch`]: rules, which watch tables;
 //! - [`shmem`]: what processes tell each other, in shared memory;
 //! - [`launcher`], [`maintainer`], [`worker`]: the processes; [`run`]: one run; [`mod@function`]: what a job calls; [`crash`]: after one;
 //! - [`problem`]: who is told of failures;
@@ -38,6 +38,7 @@ mod store;
 mod takes;
 mod trying;
 mod version;
+mod watch;
 mod worker;
 
 use pgrx::prelude::*;

@@ -23,6 +23,7 @@ use crate::repeat::upkeep;
 use crate::settings;
 use crate::shmem::{self, Database, State, Trouble};
 use crate::store::{check_stat, extension, history, hold, inspected, origin, partition};
+use crate::watch::upkeep as rules;
 use awty_core::inspections::AUDIT;
 use awty_core::{Outcome, Time};
 use pgrx::{pg_guard, pg_sys};
@@ -167,6 +168,9 @@ fn log_change(before: Option<Database>, found: State) {
 /// Looks after the tables.
 fn look_after(database: pg_sys::Oid) {
     task(database, upkeep::mend);
+    for one in [rules::mend, rules::schedule_sweeps, rules::delete_alerts] {
+        task(database, one);
+    }
     for (job, mut problems) in task(database, end_strays).unwrap_or_default() {
         problems.tell(&job);
     }

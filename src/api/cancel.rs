@@ -9,6 +9,7 @@ use crate::shmem::wakeup;
 use crate::store::job::Job;
 use crate::store::repetition::{self, Found};
 use crate::store::{future_job, history};
+use crate::watch;
 use awty_core::Outcome;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -24,7 +25,8 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     let entity = Entity::of(args)?;
     let jobs = match args.optional_name(2, "job", MAX_JOB)? {
         Some(name) => vec![rights::schedulable_job(&name)?],
-        None => entity.jobs(rights::may_schedule),
+        // Who cancels its own checks does not mean to end a watch of the row.
+        None => entity.jobs(|job| rights::may_schedule(job) && !watch::is_rules(job)),
     };
     // Only what may be cancelled is locked, so that nobody holds up checks of others.
     let ids: Vec<i64> = jobs.iter().filter_map(|job| lock(&entity, job)).collect();

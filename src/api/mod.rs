@@ -17,3 +17,5 @@ pub mod rights;
 mod schedule;
 mod status;
 mod terms;
+mod watch;
+mod watch_triggers;

@@ -6,7 +6,7 @@ use super::rights;
 use crate::error::{Error, Result};
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
-use crate::store::{job, origin};
+use crate::store::{job, origin, rule};
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -70,6 +70,7 @@ fn adopt_database() -> Result<()> {
         return Err(Error::NotDatabaseOwner { database: catalog::database_name() });
     }
     origin::adopt();
+    rule::sweep_all();
     wakeup::inspect_at_commit(true);
     Ok(())
 }

@@ -2,13 +2,14 @@
 
 use super::args::{Args, MAX_COMMAND, MAX_FUNCTION, MAX_JOB};
 use super::rights;
-use crate::error::{self, Error, Result};
+use crate::error::{self, Error, Result, WatchError};
 use crate::function::Takes;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job, Options};
 use crate::store::{future_job, history, origin, repetition};
+use crate::watch;
 use crate::{function, settings};
 use awty_core::{Limits, Outcome, Width};
 use chrono::TimeDelta;
@@ -43,7 +44,7 @@ fn register_job(args: &Args) -> Result<()> {
     let options = options(args, Options { slot: None, limits: Limits::defaults(settings::slot()) }, true)?;
     let role = run_as(args.optional_role(11)?)?;
     let replace = args.get::<bool>(13).unwrap_or(false);
-    let (schema, function) = function::parse(&function)?;
+    let (schema, function) = function::parse(&function, &function::of_jobs())?;
     let registered_by = catalog::current_role();
     let set_based = is_set_based(&schema, &function, role, registered_by)?;
     let notify = args.optional_name(12, "notify", MAX_CHANNEL)?;
@@ -88,6 +89,9 @@ fn write(job: &Job, replace: bool) -> Result<bool> {
     };
     if old.says_the_same(job) {
         return Ok(false);
+    }
+    if watch::is_rules(&old) {
+        return Err(WatchError::IsRule { job: job.name.to_string() }.into());
     }
     if !replace {
         return Err(exists(true));
@@ -136,8 +140,11 @@ fn alter_job(args: &Args) -> Result<()> {
         check_quota(job.role)?;
     }
     let function = function_name(args, &job.name)?;
+    if (role.is_some() || function.is_some()) && watch::is_rules(&job) {
+        return Err(WatchError::IsRule { job: job.name.to_string() }.into());
+    }
     if let Some(function) = &function {
-        (job.schema, job.function) = function::parse(function)?;
+        (job.schema, job.function) = function::parse(function, &function::of_jobs())?;
     }
     if role.is_some() || function.is_some() {
         job.set_based = is_set_based(&job.schema, &job.function, job.role, job.registered_by)?;
@@ -158,7 +165,11 @@ fn is_set_based(schema: &Text, function: &Text, role: pg_sys::Oid, registered_by
 fn unregister_job(args: &Args) -> Result<i64> {
     rights::gate("awty.unregister()")?;
     let name = args.name(0, "job", MAX_JOB)?;
-    let repeats = match rights::own_job(&name) {
+    let own = rights::own_job(&name);
+    if own.as_ref().is_ok_and(watch::is_rules) {
+        return Err(WatchError::IsRule { job: name.to_string() }.into());
+    }
+    let repeats = match own {
         // A job whose row is broken must be possible to get rid of, by a superuser at least.
         // SAFETY: a getter.
         Err(Error::BrokenJob { .. }) if unsafe { pg_sys::superuser() } => true,
@@ -184,7 +195,7 @@ fn end_all(job: &Text) -> i64 {
 /// A role may have so many jobs: each inspection and each worker of the role reads all of them.
 const MAX_JOBS: i64 = 10_000;
 
-fn check_quota(role: pg_sys::Oid) -> Result<()> {
+pub fn check_quota(role: pg_sys::Oid) -> Result<()> {
     if job::count(role, MAX_JOBS) < MAX_JOBS {
         return Ok(());
     }
@@ -192,7 +203,7 @@ fn check_quota(role: pg_sys::Oid) -> Result<()> {
 }
 
 /// Whose rights the job gets: the caller's, or those of a role that the caller may become.
-fn run_as(role: Option<pg_sys::Oid>) -> Result<pg_sys::Oid> {
+pub fn run_as(role: Option<pg_sys::Oid>) -> Result<pg_sys::Oid> {
     let caller = catalog::current_role();
     let role = role.unwrap_or(caller);
     let label = || catalog::role_label(role);

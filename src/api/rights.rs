@@ -71,7 +71,7 @@ pub fn may_schedule(job: &Job) -> bool {
 }
 
 /// May the caller know of this job?
-fn may_read(job: &Job) -> bool {
+pub fn may_read(job: &Job) -> bool {
     has_right(job, true)
 }
 

@@ -18,7 +18,10 @@ use std::fmt;
 pub mod log;
 mod phrase;
 mod repeat;
+mod watch;
 mod words;
+
+pub use watch::WatchError;
 
 /// The name and key of an entity.
 #[derive(Debug)]
@@ -327,6 +330,8 @@ pub enum Error {
     AnswerOutOfRange {
         job: String,
     },
+    /// It cannot be watched so.
+    Watch(WatchError),
     /// A set-based job answered with an array of another length.
     AnswerCount {
         job: String,
@@ -374,6 +379,12 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let words = error.words();
         Self { sqlstate: sqlstate::text(words.code as i32), message: words.message, context: String::new() }
+    }
+}
+
+impl From<WatchError> for Error {
+    fn from(error: WatchError) -> Self {
+        Error::Watch(error)
     }
 }
 

@@ -55,7 +55,7 @@ impl Error {
             Error::NotTrigger { function } => say(
                 Code::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
                 format!("{function} was not called by a trigger"),
-                "PostgreSQL calls it when \"awty.job\" changes.",
+                "Only the triggers that awty has made call it.",
             ),
             Error::Null { argument } => say(
                 Code::ERRCODE_NULL_VALUE_NOT_ALLOWED,
@@ -381,6 +381,7 @@ impl Error {
                 format!("time zone \"{zone}\" not recognized"),
                 hint,
             ),
+            Error::Watch(error) => error.words(),
             Error::AnswerOutOfRange { job } => say(
                 Code::ERRCODE_DATETIME_FIELD_OVERFLOW,
                 format!("job \"{job}\" answered with a time that is out of range"),

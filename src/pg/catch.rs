@@ -26,6 +26,23 @@ pub struct Failure {
 /// `call` must do nothing but call C. An ERROR jumps over its frame, so it must hold nothing that has to be dropped, and must not
 /// panic.
 pub unsafe fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
+    // SAFETY: as the caller says.
+    unsafe { catch_raised(call) }.map_err(|raised| raised.failure)
+}
+
+/// An ERROR with what helps the person who has caused it.
+pub struct Raised {
+    pub failure: Failure,
+    pub hint: String,
+    /// The character of the text that was being read, from 1; 0 if it is not known.
+    pub position: usize,
+}
+
+/// The same as [`catch`], with more of the ERROR.
+///
+/// # Safety
+/// As for [`catch`].
+pub unsafe fn catch_raised<R>(call: impl FnOnce() -> R) -> Result<R, Raised> {
     // SAFETY: plain globals of this process, which has one thread. They are restored on both ways out.
     unsafe {
         let memory = pg_sys::CurrentMemoryContext;
@@ -50,9 +67,10 @@ pub unsafe fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
             message: text((*error).message),
             context: text((*error).context),
         };
+        let (hint, position) = (text((*error).hint), usize::try_from((*error).cursorpos).unwrap_or(0));
         pg_sys::FreeErrorData(error);
         pg_sys::FlushErrorState();
-        Err(failure)
+        Err(Raised { failure, hint, position })
     }
 }
 

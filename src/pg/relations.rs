@@ -18,18 +18,21 @@ pub struct Name(pub &'static CStr, pub &'static CStr);
 
 pub const FUTURE_JOB: Name = Name(c"awty", c"future_job");
 pub const JOB: Name = Name(c"awty", c"job");
+const ALERT: Name = Name(c"awty", c"alert");
 /// Runs and clients do not touch it, so it is not among those that they lock.
 pub const JOB_STAT: Name = Name(c"awty_internal", c"job_stat");
 const HISTORY: Name = Name(c"awty", c"future_job_history");
 const DEFAULT_PARTITION: Name = Name(c"awty_internal", c"future_job_history_default");
 
 /// All tables and sequences of awty.
-const RELATIONS: [Name; 11] = [
+const RELATIONS: [Name; 13] = [
     FUTURE_JOB,
     Name(c"awty", c"future_job_id_seq"),
     JOB,
     HISTORY,
     DEFAULT_PARTITION,
+    Name(c"awty", c"rule"),
+    ALERT,
     Name(c"awty_internal", c"repetition"),
     Name(c"awty_internal", c"check_stat"),
     Name(c"awty_internal", c"hold"),
@@ -126,4 +129,16 @@ pub fn row_type() -> pg_sys::Oid {
 pub fn row_array_type() -> pg_sys::Oid {
     // SAFETY: a catalog lookup in a transaction.
     unsafe { pg_sys::get_array_type(row_type()) }
+}
+
+/// The type of the rows of `awty.alert`, which a rule's function takes.
+pub fn alert_type() -> pg_sys::Oid {
+    // SAFETY: a catalog lookup in a transaction.
+    unsafe { pg_sys::get_rel_type_id(oid(ALERT).unwrap_or(pg_sys::InvalidOid)) }
+}
+
+/// The type of arrays of them.
+pub fn alert_array_type() -> pg_sys::Oid {
+    // SAFETY: a catalog lookup in a transaction.
+    unsafe { pg_sys::get_array_type(alert_type()) }
 }

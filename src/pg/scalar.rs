@@ -35,20 +35,25 @@ pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
             _ => {}
         }
         let nest = pg_sys::NewGUCNestLevel();
-        for (name, setting) in [
-            (c"DateStyle", c"ISO, YMD"),
-            (c"IntervalStyle", c"postgres"),
-            (c"TimeZone", c"UTC"),
-            (c"extra_float_digits", c"1"),
-            (c"bytea_output", c"hex"),
-            (c"lc_monetary", c"C"),
-            (c"search_path", c"pg_catalog, pg_temp"),
-        ] {
-            set_local(name, setting);
-        }
+        pin();
         let text = output(value, base);
         pg_sys::AtEOXact_GUC(true, nest);
         text
+    }
+}
+
+/// Sets how values are written and read as text, and where names are looked up, until the end of the innermost nest level.
+pub fn pin() {
+    for (name, setting) in [
+        (c"DateStyle", c"ISO, YMD"),
+        (c"IntervalStyle", c"postgres"),
+        (c"TimeZone", c"UTC"),
+        (c"extra_float_digits", c"1"),
+        (c"bytea_output", c"hex"),
+        (c"lc_monetary", c"C"),
+        (c"search_path", c"pg_catalog, pg_temp"),
+    ] {
+        set_local(name, setting);
     }
 }
 

@@ -10,6 +10,7 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
 use pgrx::{FromDatum, IntoDatum, pg_sys};
+use std::ffi::{CStr, CString, c_char};
 use std::fmt::{self, Write};
 
 /// A text value, copied out of the server's memory.
@@ -118,4 +119,34 @@ pub fn message(message: &str, max: usize) -> Text {
     let shown: String =
         message[..end].chars().map(|c| if c == '\0' || !(utf8 || c.is_ascii()) { '?' } else { c }).collect();
     Text::from(shown.as_str())
+}
+
+/// A C string in the database's encoding as UTF-8.
+///
+/// # Safety
+/// A valid C string.
+pub unsafe fn utf8(text: *const c_char) -> String {
+    // SAFETY: as the caller says; PostgreSQL returns the string itself or a converted copy, which is copied.
+    unsafe {
+        let length = CStr::from_ptr(text).to_bytes().len() as i32;
+        let converted = pg_sys::pg_server_to_any(text, length, pg_sys::pg_enc::PG_UTF8 as i32);
+        CStr::from_ptr(converted).to_string_lossy().into_owned()
+    }
+}
+
+/// The name of a type for people.
+pub fn type_name(kind: pg_sys::Oid) -> String {
+    // SAFETY: a catalog lookup in a transaction; the name is copied.
+    unsafe { utf8(pg_sys::format_type_be(kind)) }
+}
+
+/// UTF-8 as a C string in the database's encoding.
+pub fn server(text: &str) -> CString {
+    let text = super::catalog::c_name(text.as_bytes());
+    // SAFETY: a valid C string; as above.
+    unsafe {
+        let length = text.to_bytes().len() as i32;
+        let converted = pg_sys::pg_any_to_server(text.as_ptr(), length, pg_sys::pg_enc::PG_UTF8 as i32);
+        CStr::from_ptr(converted).to_owned()
+    }
 }

@@ -31,6 +31,21 @@ mod c {
         pub fn fmgr_info(function: pg_sys::Oid, info: *mut pg_sys::FmgrInfo);
         pub fn AfterTriggerSetState(statement: *mut pg_sys::ConstraintsSetStmt);
         pub fn AfterTriggerFireDeferred();
+        // catalog/partition.h
+        pub fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List;
+        // parser/parser.h, parser/parse_expr.h, utils/ruleutils.h: the same, and what has to be said of where in the text.
+        pub fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) -> *mut pg_sys::List;
+        pub fn transformExpr(
+            state: *mut pg_sys::ParseState,
+            node: *mut pg_sys::Node,
+            kind: pg_sys::ParseExprKind::Type,
+        ) -> *mut pg_sys::Node;
+        pub fn deparse_expression(
+            node: *mut pg_sys::Node,
+            context: *mut pg_sys::List,
+            with_prefix: bool,
+            with_implicit: bool,
+        ) -> *mut c_char;
     }
 }
 
@@ -123,6 +138,46 @@ pub unsafe fn after_trigger_set_state(statement: *mut pg_sys::ConstraintsSetStmt
 pub unsafe fn after_trigger_fire_deferred() {
     // SAFETY: as the caller says.
     unsafe { c::AfterTriggerFireDeferred() };
+}
+
+/// The tables of which a partition is a part, from the nearest on; guarded as pgrx's own wrappers.
+///
+/// # Safety
+/// A partition.
+pub unsafe fn get_partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List {
+    // SAFETY: as the caller says; an ERROR becomes a panic, as by pgrx's own wrappers.
+    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| c::get_partition_ancestors(table)) }
+}
+
+/// Parses SQL. *Raises.*
+///
+/// # Safety
+/// A valid C string.
+pub unsafe fn raw_parser(text: *const c_char, mode: pg_sys::RawParseMode::Type) -> *mut pg_sys::List {
+    // SAFETY: as the caller says.
+    unsafe { c::raw_parser(text, mode) }
+}
+
+/// Looks up what a parsed expression means. *Raises.*
+///
+/// # Safety
+/// What the parser has given, and a state that knows the tables.
+pub unsafe fn transform_expr(
+    state: *mut pg_sys::ParseState,
+    node: *mut pg_sys::Node,
+    kind: pg_sys::ParseExprKind::Type,
+) -> *mut pg_sys::Node {
+    // SAFETY: as the caller says.
+    unsafe { c::transformExpr(state, node, kind) }
+}
+
+/// Writes an expression over the row of a table as SQL, with that name before each column. *Raises.*
+///
+/// # Safety
+/// An expression over that table only.
+pub unsafe fn deparse(node: *mut pg_sys::Node, row: &CStr, relation: pg_sys::Oid) -> *mut c_char {
+    // SAFETY: as the caller says.
+    unsafe { c::deparse_expression(node, pg_sys::deparse_context_for(row.as_ptr(), relation), true, false) }
 }
 
 /// What InvokeFunctionExecuteHook() does: label providers such as sepgsql decide there. *Raises.*

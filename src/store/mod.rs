@@ -4,6 +4,8 @@
 //! rights (`crate::pg::owner::as_owner`), which the functions here take on themselves.
 //! Does not: decide anything, check rights, or commit.
 
+pub mod alert;
+pub mod by_text;
 pub mod check_row;
 pub mod check_stat;
 pub mod extension;
@@ -23,8 +25,12 @@ pub mod prepared;
 pub mod record;
 pub mod repetition;
 pub mod repetition_upkeep;
+pub mod rule;
+pub mod rule_check;
+pub mod rule_objects;
 pub mod statement;
 pub mod trial;
+pub mod watched;
 
 use crate::pg::{clock, text};
 use awty_core::Time;

@@ -82,7 +82,7 @@ impl Statement {
             let plan = self.prepared();
             let code = pg_sys::SPI_execute_plan(plan, values.as_mut_ptr(), nulls.as_ptr(), read_only, 0);
             assert!(code >= 0, "a statement of awty failed with SPI code {code}");
-            let result = read(&Rows { table: pg_sys::SPI_tuptable, processed: pg_sys::SPI_processed });
+            let result = read(&Rows::current());
             pg_sys::SPI_finish();
             result
         }
@@ -146,6 +146,27 @@ pub struct Rows {
 }
 
 impl Rows {
+    /// Those of the statement that SPI has executed last.
+    ///
+    /// # Safety
+    /// SPI must be connected, and stay so while they are read.
+    pub(super) unsafe fn current() -> Self {
+        // SAFETY: as the caller says.
+        unsafe { Self { table: pg_sys::SPI_tuptable, processed: pg_sys::SPI_processed } }
+    }
+
+    /// A column of a row as it is, in SPI's memory; `None` for NULL.
+    pub fn datum(&self, row: usize, column: i32) -> Option<pg_sys::Datum> {
+        assert!(row < self.len(), "row {row} of {} rows", self.len());
+        // SAFETY: the row exists, and the caller names a column of the statement.
+        unsafe {
+            let tuple = *(*self.table).vals.add(row);
+            let mut null = false;
+            let datum = pg_sys::SPI_getbinval(tuple, (*self.table).tupdesc, column, &mut null);
+            (!null).then_some(datum)
+        }
+    }
+
     /// How many rows can be read.
     pub fn len(&self) -> usize {
         // SAFETY: a non-null table is SPI's current one, valid until SPI_finish, which comes after the reader returns.
@@ -169,5 +190,15 @@ impl Rows {
     /// The first row's column, where there is a row and it is not NULL.
     pub fn first<T: FromDatum>(&self, column: i32) -> Option<T> {
         if self.len() == 0 { None } else { self.get(0, column) }
+    }
+}
+
+/// A row that outlives the statement that made it.
+pub struct Kept(pub pg_sys::Datum);
+
+impl FromDatum for Kept {
+    unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _type: pg_sys::Oid) -> Option<Self> {
+        // SAFETY: a composite value, within SPI; copied into the memory of the caller that connected.
+        (!is_null).then(|| Self(unsafe { pg_sys::SPI_datumTransfer(datum, false, -1) }))
     }
 }

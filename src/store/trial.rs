@@ -1,11 +1,11 @@
 //! Statements for trying a check: its row as a job function takes it, without a lock; and one for an entity that has none.
 
-use super::statement::statement;
+use super::statement::{Kept, statement};
 use super::{arg, from_timestamptz, time};
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use awty_core::{Check, Time};
-use pgrx::{FromDatum, pg_sys};
+use pgrx::pg_sys;
 
 statement!(
     select_row,
@@ -32,16 +32,6 @@ pub struct Trial {
     /// The row as the job function takes it.
     pub row: pg_sys::Datum,
     version: Option<Text>,
-}
-
-/// A row that outlives the statement that made it.
-struct Kept(pg_sys::Datum);
-
-impl FromDatum for Kept {
-    unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _type: pg_sys::Oid) -> Option<Self> {
-        // SAFETY: a composite value, within SPI; copied into the memory of whoever connected.
-        (!is_null).then(|| Self(unsafe { pg_sys::SPI_datumTransfer(datum, false, -1) }))
-    }
 }
 
 fn read(rows: &super::statement::Rows) -> Option<Trial> {

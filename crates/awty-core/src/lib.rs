@@ -77,6 +77,7 @@ pub mod repeat;
 pub mod retry;
 pub mod slot;
 pub mod versions;
+pub mod watch;
 pub mod watchdog;
 
 pub use bucket::Bucket;

@@ -39,6 +39,7 @@ const WALLS: &[(&[&str], &[&str], &str)] = &[
         &["function", "crash", "api", "run", "worker", "launcher", "maintainer"],
         "what comes next does not depend on who runs it",
     ),
+    (&["watch"], &["crash", "api", "run", "worker", "launcher", "maintainer"], "a rule's checks are any job's checks"),
     (
         &["problem"],
         &["function", "crash", "repeat", "api", "run", "worker", "launcher", "maintainer"],

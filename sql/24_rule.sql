@@ -1,0 +1,82 @@
+-- awty, part 6: rules, which watch tables, and their alerts.
+
+-- What is watched. One row per rule. Its job has the same name; its predicates are functions beside the table.
+CREATE TABLE awty.rule (
+    rule            text COLLATE "C" NOT NULL,
+    relation        regclass NOT NULL,
+    entity_name     text COLLATE "C" NOT NULL,
+    since           text,
+    until           text NOT NULL,
+    within          interval NOT NULL,
+    escalate        interval[] NOT NULL,
+    call_schema     text COLLATE "C",
+    call_name       text COLLATE "C",
+    notify          text COLLATE "C",
+    existing        text COLLATE "C" NOT NULL,
+    role            regrole NOT NULL,
+    watched_by      regrole NOT NULL,
+    watched_at      timestamptz NOT NULL,
+    walk            text COLLATE "C" NOT NULL,
+    walked_to       text COLLATE "C",
+    swept_at        timestamptz,
+    CONSTRAINT rule_pkey PRIMARY KEY (rule),
+    CONSTRAINT rule_name_is_1_to_63_bytes CHECK (pg_catalog.octet_length(rule) BETWEEN 1 AND 63),
+    CONSTRAINT rule_existing_is_known CHECK (existing IN ('upcoming', 'all', 'none')),
+    CONSTRAINT rule_walk_is_known CHECK (walk IN ('new', 'changed', 'done'))
+);
+
+COMMENT ON TABLE awty.rule IS 'What is watched: one row per rule; awty.watch() writes it, awty.unwatch() ends it';
+COMMENT ON COLUMN awty.rule.rule IS 'Name of the rule and of its job, 1 to 63 bytes';
+COMMENT ON COLUMN awty.rule.relation IS 'The table that is watched';
+COMMENT ON COLUMN awty.rule.entity_name IS 'The entity_name of its checks and alerts: the table''s name as it was at awty.watch()';
+COMMENT ON COLUMN awty.rule.since IS 'When the clock of a row starts, as it was given; NULL: when the row appears';
+COMMENT ON COLUMN awty.rule.until IS 'What must become true of a row, as it was given';
+COMMENT ON COLUMN awty.rule.within IS 'A row is late when that has not become true so long after its clock started';
+COMMENT ON COLUMN awty.rule.escalate IS 'How long after the clock''s start the alert of a row that is still late reaches level 2, 3 and so on';
+COMMENT ON COLUMN awty.rule.call_schema IS 'Schema of the function that is called with the alert at each level; NULL: none';
+COMMENT ON COLUMN awty.rule.call_name IS 'Name of that function';
+COMMENT ON COLUMN awty.rule.notify IS 'Channel that gets the id of the alert at each level; NULL: none';
+COMMENT ON COLUMN awty.rule.existing IS 'Which of the rows that were there at awty.watch() are watched: upcoming, all or none';
+COMMENT ON COLUMN awty.rule.role IS 'Rows are read, and the function is called, as this role';
+COMMENT ON COLUMN awty.rule.watched_by IS 'Who last called awty.watch() for it';
+COMMENT ON COLUMN awty.rule.watched_at IS 'When that was';
+COMMENT ON COLUMN awty.rule.walk IS 'How the rows that were there are walked through: new, changed (the rule has replaced another one), or done';
+COMMENT ON COLUMN awty.rule.walked_to IS 'The key that the walk has come to; NULL: it has not begun';
+COMMENT ON COLUMN awty.rule.swept_at IS 'When its open alerts were last compared with their rows; NULL: not yet';
+
+-- Which rows are or were late. At most one alert of a row is open.
+CREATE TABLE awty.alert (
+    -- Numbers of checks: a sequence of its own would be one more relation to lock.
+    id              bigint NOT NULL DEFAULT pg_catalog.nextval('awty.future_job_id_seq'::pg_catalog.regclass),
+    rule            text COLLATE "C" NOT NULL,
+    entity_name     text COLLATE "C" NOT NULL,
+    entity_key      text COLLATE "C" NOT NULL,
+    level           integer NOT NULL,
+    since           timestamptz NOT NULL,
+    due_at          timestamptz NOT NULL,
+    raised_at       timestamptz NOT NULL,
+    escalated_at    timestamptz,
+    cleared_at      timestamptz,
+    role            regrole NOT NULL,
+    CONSTRAINT alert_pkey PRIMARY KEY (id)
+);
+
+-- One open alert of a row, and all open ones of a rule.
+CREATE UNIQUE INDEX alert_one_is_open_idx ON awty.alert (rule, entity_key) WHERE cleared_at IS NULL;
+-- What became of a row.
+CREATE INDEX alert_entity_idx ON awty.alert (entity_name, entity_key);
+-- Those that are old enough to go.
+CREATE INDEX alert_cleared_idx ON awty.alert (cleared_at) WHERE cleared_at IS NOT NULL;
+
+COMMENT ON TABLE awty.alert IS 'Which rows are late (cleared_at IS NULL) or were: one row for each time; rules raise and clear them';
+COMMENT ON COLUMN awty.alert.id IS 'Number of the alert, which no check has';
+COMMENT ON COLUMN awty.alert.rule IS 'Name of the rule';
+COMMENT ON COLUMN awty.alert.entity_name IS 'The table''s name as it was at awty.watch()';
+COMMENT ON COLUMN awty.alert.entity_key IS 'Primary key of the row as text; of several columns as awty.key() makes it';
+COMMENT ON COLUMN awty.alert.level IS 'How far it has been escalated, from 1';
+COMMENT ON COLUMN awty.alert.since IS 'When the clock of the row started';
+COMMENT ON COLUMN awty.alert.due_at IS 'By when the row should have been there: since + within';
+COMMENT ON COLUMN awty.alert.raised_at IS 'When level 1 was raised';
+COMMENT ON COLUMN awty.alert.escalated_at IS 'When the last higher level was raised; NULL: none was';
+COMMENT ON COLUMN awty.alert.cleared_at IS 'Since when the row is there, or gone, or not late any more; NULL: it is late';
+COMMENT ON COLUMN awty.alert.role IS 'The role of the rule when it was raised';

@@ -1,0 +1,258 @@
+//! `awty.watch()` and `awty.unwatch()`.
+
+use super::args::{Args, MAX_FUNCTION, MAX_JOB};
+use super::register;
+use super::rights;
+use crate::error::{self, Error, Result, WatchError};
+use crate::function;
+use crate::pg::table::{self, Described, KeyColumn, Kind};
+use crate::pg::text::Text;
+use crate::pg::{catalog, clock, relations, scalar, table_lock};
+use crate::shmem::wakeup;
+use crate::store::job::{self, Job, Options};
+use crate::store::rule::{self, Rule, Terms, Walk};
+use crate::store::watched::Source;
+use crate::store::{origin, rule_check, rule_objects};
+use crate::watch::{BACKFILL, FUNCTION, end, expression};
+use awty_core::Limits;
+use awty_core::watch::Levels;
+use chrono::TimeDelta;
+use pgrx::datum::Interval;
+use pgrx::pg_sys;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+
+/// The longest expression.
+const MAX_EXPRESSION: usize = 100_000;
+/// The longest channel of NOTIFY, in bytes.
+const MAX_CHANNEL: usize = 63;
+
+#[pg_extern(sql = false)]
+fn watch(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Text, ErrorReport> {
+    Ok(watch_table(&Args::new(fcinfo))?)
+}
+
+#[pg_extern(sql = false)]
+fn unwatch(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<i64, ErrorReport> {
+    Ok(unwatch_rule(&Args::new(fcinfo))?)
+}
+
+fn watch_table(args: &Args) -> Result<Text> {
+    rights::gate("awty.watch()")?;
+    let table = own_table(args)?;
+    let key = key_of(&table)?;
+    let until = args.text(1, "until", MAX_EXPRESSION)?.ok_or(Error::Null { argument: "until" })?;
+    let since = args.text(4, "since", MAX_EXPRESSION)?;
+    let there = expression::read(&until, "until", &table)?;
+    let starts = since.as_ref().map(|since| expression::read(since, "since", &table)).transpose()?;
+    if since.is_none() && table.kind != Kind::Plain {
+        return Err(WatchError::NeedsSince { relation: table.qualified() }.into());
+    }
+    let name = match args.optional_name(8, "rule", MAX_JOB) {
+        Err(Error::TooLong { max, .. }) => return Err(WatchError::NameTooLong { max }.into()),
+        given => given?,
+    };
+    let name = match name {
+        Some(name) => name,
+        None => Text::from(table.name.as_str()),
+    };
+    let terms = terms(args, until, since, &table)?;
+    let now = clock::now();
+    let entity_name = Text::from(table.name.as_str());
+    let old = rule::find(&name);
+    let replaces = match &old {
+        Some(old) if !may_change(old) => {
+            return Err(WatchError::RuleExists { rule: name.to_string(), own: false }.into());
+        }
+        Some(old) if old.relation == table.oid && old.terms == terms => return Ok(name),
+        Some(old) if old.relation != table.oid || !args.get::<bool>(10).unwrap_or(false) => {
+            return Err(WatchError::RuleExists { rule: name.to_string(), own: true }.into());
+        }
+        Some(_) => true,
+        None => false,
+    };
+    if replaces {
+        rule_objects::drop_all(&name, &table);
+    }
+    write_job(&name, &terms, replaces)?;
+    let walk = match terms.existing.as_bytes() {
+        b"none" => Walk::Done,
+        _ if replaces => Walk::Changed,
+        _ => Walk::New,
+    };
+    let rule = Rule {
+        name: name.clone(),
+        relation: table.oid,
+        entity_name: old.map_or(entity_name, |old| old.entity_name),
+        terms,
+        watched_by: catalog::current_role(),
+        watched_at: now,
+        walk,
+        walked_to: None,
+    };
+    rule::put(&rule);
+    rule_objects::create_functions(&name, &table, &there, starts.as_deref());
+    let source = source(&name, table, key, rule.terms.since.is_some())?;
+    rule_objects::create_triggers(&name, &source);
+    take_in(&rule, &source, now);
+    Ok(name)
+}
+
+/// The table, locked, if the caller may become its owner.
+fn own_table(args: &Args) -> Result<Described> {
+    let oid = args.get::<pg_sys::Oid>(0).ok_or(Error::Null { argument: "relation" })?;
+    let judge = || -> Result<Described> {
+        let table = table::describe(oid)
+            .ok_or_else(|| WatchError::NotATable { relation: oid.to_u32().to_string(), is: "not there" })?;
+        let caller = catalog::current_role();
+        if !catalog::can_become(caller, table.owner) {
+            let owner = catalog::role_label(table.owner);
+            let caller = catalog::role_label(caller);
+            return Err(WatchError::NotTableOwner { relation: table.qualified(), owner, caller }.into());
+        }
+        let is = match table.kind {
+            _ if table.is_system => "one of PostgreSQL's own",
+            _ if table.is_temporary => "temporary",
+            Kind::Other(pg_sys::RELKIND_VIEW) => "a view",
+            Kind::Other(pg_sys::RELKIND_MATVIEW) => "a materialized view",
+            Kind::Other(pg_sys::RELKIND_FOREIGN_TABLE) => "a foreign table",
+            Kind::Other(_) => "no table",
+            Kind::Plain | Kind::Partitioned | Kind::Partition => return Ok(table),
+        };
+        Err(WatchError::NotATable { relation: table.qualified(), is }.into())
+    };
+    // First without the lock, which nobody may take of a table that is none of the caller's business.
+    judge()?;
+    table_lock::against_writes(oid);
+    judge()
+}
+
+fn key_of(table: &Described) -> Result<Vec<KeyColumn>> {
+    let key = table::primary_key(table.oid).ok_or_else(|| WatchError::NoPrimaryKey { relation: table.qualified() })?;
+    for column in &key {
+        scalar::check(column.kind).map_err(|kind| Error::KeyType { argument: "relation", kind })?;
+    }
+    Ok(key)
+}
+
+fn terms(args: &Args, until: Text, since: Option<Text>, table: &Described) -> Result<Terms> {
+    let within = args.duration(2, "within")?.ok_or(Error::Null { argument: "within" })?;
+    let escalate: Vec<TimeDelta> = args
+        .get::<Vec<Option<Interval>>>(3)
+        .unwrap_or_default()
+        .iter()
+        .map(|level| clock::delta(level.as_ref()?))
+        .collect::<Option<_>>()
+        .ok_or(Error::DurationOutOfRange { argument: "escalate" })?;
+    Levels::new(within, &escalate).map_err(WatchError::Levels)?;
+    let role = register::run_as(Some(args.optional_role(9)?.unwrap_or(table.owner)))?;
+    if !table::may_select(table.oid, role) {
+        return Err(WatchError::NoSelect { relation: table.qualified(), role: catalog::role_label(role) }.into());
+    }
+    if table::hides_rows(table.oid, role) {
+        return Err(WatchError::RowSecurity { relation: table.qualified(), role: catalog::role_label(role) }.into());
+    }
+    let call = match args.optional_name(5, "call", MAX_FUNCTION)? {
+        Some(name) => {
+            let (schema, name) = function::parse(&name, &[relations::alert_type()])?;
+            function::of_alerts(&schema, &name, role, catalog::current_role())?;
+            Some((schema, name))
+        }
+        None => None,
+    };
+    const EXISTING: &str = "upcoming, all, none";
+    let existing = args.text(7, "existing", 64)?.ok_or(Error::Null { argument: "existing" })?;
+    if !EXISTING.split(", ").any(|word| word.as_bytes() == existing.as_bytes()) {
+        return Err(Error::Choice { argument: "existing", value: existing.to_string(), choices: EXISTING });
+    }
+    let notify = args.optional_name(6, "notify", MAX_CHANNEL)?;
+    Ok(Terms { since, until, within, escalate, call, notify, existing, role })
+}
+
+/// The rule's job: new, or with another role.
+fn write_job(name: &Text, terms: &Terms, replaces: bool) -> Result<()> {
+    if replaces {
+        let old = rights::job(name)?;
+        if old.role != terms.role {
+            register::check_quota(terms.role)?;
+            job::update(&Job { role: terms.role, ..old });
+        }
+    } else {
+        register::check_quota(terms.role)?;
+        origin::claim_if_new();
+        let mut limits = Limits::defaults(crate::settings::slot());
+        // No level may be lost because a row was asked about often, or because a function is broken for a while.
+        (limits.max_checks, limits.max_attempts) = (0, 0);
+        let job = Job {
+            name: name.clone(),
+            schema: Text::from(FUNCTION.0),
+            function: Text::from(FUNCTION.1),
+            role: terms.role,
+            set_based: true,
+            options: Options { slot: None, limits },
+            paused: false,
+            resumed_at: None,
+            registered_by: catalog::current_role(),
+            notify: None,
+            repeats: false,
+        };
+        if !job::insert(&job, clock::now()) {
+            return Err(WatchError::RuleExists { rule: name.to_string(), own: false }.into());
+        }
+        wakeup::forget_job_at_commit(name.as_bytes());
+    }
+    if terms.role != catalog::current_role() {
+        error::log::notice(format!("job \"{name}\" runs as \"{}\"", catalog::role_label(terms.role)));
+    }
+    wakeup::inspect_at_commit(false);
+    Ok(())
+}
+
+fn source(rule: &Text, table: Described, key: Vec<KeyColumn>, has_since: bool) -> Result<Source> {
+    let function = |suffix| rule_objects::function(rule, suffix, &table).map(|(_, name)| name);
+    let missing = || WatchError::UnknownRule { rule: rule.to_string() };
+    let until = function("").ok_or_else(missing)?;
+    let since = if has_since { Some(function("_since").ok_or_else(missing)?) } else { None };
+    Ok(Source { table, key, until, since })
+}
+
+/// Has the rows that are there walked through.
+fn take_in(rule: &Rule, source: &Source, now: awty_core::Time) {
+    if rule.walk == Walk::Done {
+        return;
+    }
+    rule_check::put_special(&rule.name, BACKFILL, now, rule.terms.role);
+    wakeup::at_commit(rule.terms.role, clock::to_timestamp(now));
+    if rule.terms.existing.as_bytes() == b"upcoming" && crate::watch::has_rows(source, rule.terms.role) {
+        error::log::notice("rows that are late already get no alert; existing => 'all' includes them".into());
+    }
+}
+
+/// May the caller change this rule?
+fn may_change(rule: &Rule) -> bool {
+    let caller = catalog::current_role();
+    match table::describe(rule.relation) {
+        Some(table) => catalog::can_become(caller, table.owner),
+        None => catalog::can_become(caller, rule.terms.role),
+    }
+}
+
+fn unwatch_rule(args: &Args) -> Result<i64> {
+    rights::gate_write("awty.unwatch()")?;
+    let name = args.name(0, "rule", MAX_JOB)?;
+    let rule = rule::find(&name).ok_or_else(|| WatchError::UnknownRule { rule: name.to_string() })?;
+    if !may_change(&rule) {
+        let caller = catalog::current_role();
+        if !rights::job(&name).is_ok_and(|job| rights::may_read(&job)) {
+            return Err(WatchError::UnknownRule { rule: name.to_string() }.into());
+        }
+        let table = table::describe(rule.relation);
+        let (relation, owner) =
+            table.map_or_else(Default::default, |table| (table.qualified(), catalog::role_label(table.owner)));
+        return Err(WatchError::NotTableOwner { relation, owner, caller: catalog::role_label(caller) }.into());
+    }
+    if table::describe(rule.relation).is_some() {
+        table_lock::against_writes(rule.relation);
+    }
+    Ok(end::rule(&rule))
+}

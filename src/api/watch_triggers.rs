@@ -1,0 +1,91 @@
+//! What the triggers and runs of rules call.
+
+use super::args::Args;
+use super::rights;
+use crate::error::{Error, Result, WatchError};
+use crate::pg::relations::{self, Purpose};
+use crate::pg::table;
+use crate::pg::text::Text;
+use crate::pg::trigger::Firing;
+use crate::store::rule_check;
+use crate::watch::written::{self, Refused};
+use crate::watch::{Missing, Watched, judge};
+use pgrx::datum::TimestampWithTimeZone;
+use pgrx::pg_sys;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+use std::cell::Cell;
+
+/// Runs after rows of a watched table were written.
+#[pg_extern(sql = false)]
+fn row_changed(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
+    Ok(fired(fcinfo)?)
+}
+
+/// The function of the jobs of rules.
+#[pg_extern(sql = false)]
+fn check_rows(
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> std::result::Result<Vec<Option<TimestampWithTimeZone>>, ErrorReport> {
+    Ok(check(&Args::new(fcinfo))?)
+}
+
+fn fired(fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
+    let firing = Firing::of(fcinfo).ok_or(Error::NotTrigger { function: "awty_internal.row_changed()" })?;
+    let Some(name) = firing.argument() else { return Ok(()) };
+    relations::lock(Purpose::Write);
+    let watched = match Watched::find(&Text::from(name.as_str())) {
+        Ok(watched) => watched,
+        Err(missing) => return warn_of(missing, name, firing),
+    };
+    if !firing.is_on(watched.rule.relation) {
+        let relation = table::describe(firing.table()).map(|table| table.qualified()).unwrap_or_default();
+        return Err(WatchError::ForeignTrigger { rule: name, relation }.into());
+    }
+    let written = match (firing.is_for_row(), firing.has_new_rows()) {
+        (true, _) => written::changed(&watched, firing),
+        (false, true) => written::inserted(&watched, firing),
+        (false, false) => {
+            written::emptied(&watched);
+            Ok(())
+        }
+    };
+    rights::warn_if_nothing_runs();
+    written.map_err(|refused| match refused {
+        Refused::Changed => WatchError::Changed { rule: name }.into(),
+        Refused::KeyTooLong(max) => {
+            let relation = watched.source.table.qualified();
+            WatchError::KeyTooLong { rule: name, relation, max }.into()
+        }
+    })
+}
+
+/// A write does not fail because the rule of its table was left behind, as by a restore of the table alone.
+fn warn_of(missing: Missing, rule: String, firing: Firing) -> Result<()> {
+    thread_local! {
+        static WARNED: Cell<bool> = const { Cell::new(false) };
+    }
+    if missing == Missing::Rule && !WARNED.replace(true) {
+        let relation = table::describe(firing.table()).map(|table| table.qualified()).unwrap_or_default();
+        Error::from(WatchError::NoRule { rule, relation }).warn();
+    }
+    Ok(())
+}
+
+fn check(args: &Args) -> Result<Vec<Option<TimestampWithTimeZone>>> {
+    rights::gate_write("awty_internal.check_rows()")?;
+    let given = args.datum(0).map(rule_check::given).unwrap_or_default();
+    let Some(first) = given.first() else { return Ok(Vec::new()) };
+    let job = rights::job(&first.job)?;
+    // Who is not of the job's role has no business here.
+    if !rights::owns(&job) || given.iter().any(|check| check.job != first.job) {
+        return Err(Error::NotOwner { job: job.name.to_string() });
+    }
+    let answers = match Watched::find(&first.job) {
+        Ok(watched) => judge::answers(&watched, &given)?,
+        // The table is gone, and the rule will be, too.
+        Err(_) => vec![None; given.len()],
+    };
+    let timestamp = |time| TimestampWithTimeZone::try_from(crate::pg::clock::to_timestamp(time)).ok();
+    Ok(answers.into_iter().map(|answer| answer.and_then(timestamp)).collect())
+}

@@ -1,0 +1,242 @@
+//! What is said of something that cannot be watched.
+//!
+//! Does not: decide when to refuse.
+
+use super::phrase::{Words, call, ident, quote, say};
+use awty_core::watch::{LevelError, MAX_LEVELS};
+use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
+
+/// What `awty.watch()`, `awty.unwatch()` and the triggers of rules refuse.
+#[derive(Debug)]
+pub enum WatchError {
+    /// A view, a foreign table, a temporary table, a table of PostgreSQL's own.
+    NotATable {
+        relation: String,
+        is: &'static str,
+    },
+    NoPrimaryKey {
+        relation: String,
+    },
+    NotTableOwner {
+        relation: String,
+        owner: String,
+        caller: String,
+    },
+    /// PostgreSQL cannot read an expression.
+    Unreadable {
+        argument: &'static str,
+        text: String,
+        sqlstate: i32,
+        message: String,
+        hint: String,
+        position: usize,
+    },
+    /// Not one expression over one row.
+    NotAnExpression {
+        argument: &'static str,
+        what: String,
+    },
+    /// It would give another result without a write.
+    NotStable {
+        argument: &'static str,
+        what: String,
+    },
+    WrongType {
+        argument: &'static str,
+        wanted: &'static str,
+        found: String,
+    },
+    Levels(LevelError),
+    NameTooLong {
+        max: usize,
+    },
+    /// A partitioned table without `since`.
+    NeedsSince {
+        relation: String,
+    },
+    RuleExists {
+        rule: String,
+        own: bool,
+    },
+    /// No function of that name takes an alert.
+    Call {
+        function: String,
+    },
+    /// Policies would hide rows from the role.
+    RowSecurity {
+        relation: String,
+        role: String,
+    },
+    NoSelect {
+        relation: String,
+        role: String,
+    },
+    KeyTooLong {
+        rule: String,
+        relation: String,
+        max: usize,
+    },
+    UnknownRule {
+        rule: String,
+    },
+    /// A job that belongs to a rule.
+    IsRule {
+        job: String,
+    },
+    /// A trigger of a rule on another table.
+    ForeignTrigger {
+        rule: String,
+        relation: String,
+    },
+    /// The triggers of a rule that is not there.
+    NoRule {
+        rule: String,
+        relation: String,
+    },
+    /// Another transaction has changed what is pending for a row.
+    Changed {
+        rule: String,
+    },
+}
+
+impl WatchError {
+    pub(super) fn words(&self) -> Words {
+        match self {
+            WatchError::NotATable { relation, is } => say(
+                Code::ERRCODE_WRONG_OBJECT_TYPE,
+                format!("cannot watch \"{relation}\": it is {is}"),
+                "Watch a table that keeps its rows, plain or partitioned.",
+            ),
+            WatchError::NoPrimaryKey { relation } => say(
+                Code::ERRCODE_UNDEFINED_OBJECT,
+                format!("table \"{relation}\" has no primary key"),
+                format!("ALTER TABLE {relation} ADD PRIMARY KEY (…);"),
+            ),
+            WatchError::NotTableOwner { relation, owner, caller } => say(
+                Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("must be owner of table \"{relation}\""),
+                format!("Call awty.watch() as \"{owner}\", or as a role that may become it; \"{caller}\" may not."),
+            ),
+            WatchError::Unreadable { argument, text, sqlstate, message, hint, position } => {
+                let before = position.saturating_sub(1);
+                let place = if *position > 0 {
+                    let (start, end): (String, String) =
+                        (text.chars().take(before).collect(), text.chars().skip(before).collect());
+                    format!("In \"{argument}\", at character {position}: {start}>>>{end}")
+                } else {
+                    format!("In \"{argument}\": {text}")
+                };
+                let hint = if hint.is_empty() {
+                    "Columns stand without the table's name: status <> 'UNSHIPPED'."
+                } else {
+                    hint
+                };
+                say(Code::from(*sqlstate), message.clone(), hint).detail(place)
+            }
+            WatchError::NotAnExpression { argument, what } => say(
+                Code::ERRCODE_FEATURE_NOT_SUPPORTED,
+                format!("argument \"{argument}\" must be one expression over one row: {what}"),
+                "For conditions over several tables, write a job and schedule it: awty.register() and awty.schedule().",
+            ),
+            WatchError::NotStable { argument, what } => say(
+                Code::ERRCODE_FEATURE_NOT_SUPPORTED,
+                format!("argument \"{argument}\" must not use {what}"),
+                "Use since and within.",
+            )
+            .detail("It would turn true without an UPDATE, and nobody would hear of it."),
+            WatchError::WrongType { argument: "since", wanted, found } => say(
+                Code::ERRCODE_DATATYPE_MISMATCH,
+                format!("argument \"since\" must be of type {wanted}, not {found}"),
+                "since => $$placed_at AT TIME ZONE 'Europe/Berlin'$$",
+            ),
+            WatchError::WrongType { argument, wanted, found } => say(
+                Code::ERRCODE_DATATYPE_MISMATCH,
+                format!("argument \"{argument}\" must be of type {wanted}, not {found}"),
+                format!("{argument} => $$status <> 'UNSHIPPED'$$"),
+            ),
+            WatchError::Levels(LevelError::Within) => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                "argument \"within\" must be positive",
+                "within => '3 hours'",
+            ),
+            WatchError::Levels(LevelError::Escalate(level)) => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("element {level} of argument \"escalate\" must be longer than the level before it"),
+                "Each level counts from since: within => '3 hours', escalate => '{6 hours, 1 day}'",
+            ),
+            WatchError::Levels(LevelError::TooMany) => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("a rule cannot have more than {MAX_LEVELS} levels"),
+                "Use fewer elements in \"escalate\".",
+            ),
+            WatchError::NameTooLong { max } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("argument \"rule\" must not be longer than {max} bytes"),
+                "Use a shorter \"rule\".",
+            ),
+            WatchError::NeedsSince { relation } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("argument \"since\" is required, because table \"{relation}\" is partitioned"),
+                "since => 'placed_at'",
+            )
+            .detail("A row that moves to another partition appears there anew."),
+            WatchError::RuleExists { rule, own: true } => say(
+                Code::ERRCODE_DUPLICATE_OBJECT,
+                format!("rule \"{rule}\" is already there, and says something else"),
+                format!("Use rule => {} for a second one, or replace => true.", quote(&format!("{rule}_2"))),
+            ),
+            WatchError::RuleExists { rule, own: false } => say(
+                Code::ERRCODE_DUPLICATE_OBJECT,
+                format!("a job or rule \"{rule}\" is already there"),
+                format!("Use rule => {}.", quote(&format!("{rule}_2"))),
+            ),
+            WatchError::Call { function } => say(
+                Code::ERRCODE_UNDEFINED_FUNCTION,
+                format!("function {function}(awty.alert) that returns void does not exist"),
+                format!("CREATE FUNCTION {function}(a awty.alert) RETURNS void …"),
+            ),
+            WatchError::RowSecurity { relation, role } => say(
+                Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("policies would hide rows of table \"{relation}\" from role \"{role}\""),
+                "Use run_as => 'app' with the name of a role that sees all rows, such as the table's owner.",
+            ),
+            WatchError::NoSelect { relation, role } => say(
+                Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("permission denied for table {relation} as role \"{role}\""),
+                format!("GRANT SELECT ON {relation} TO {};", ident(role)),
+            ),
+            WatchError::KeyTooLong { rule, relation, max } => say(
+                Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                format!(
+                    "the primary key of a row of table \"{relation}\" is longer than {max} bytes, as rule \"{rule}\" takes it"
+                ),
+                call("awty.unwatch", &[rule]),
+            ),
+            WatchError::UnknownRule { rule } => say(
+                Code::ERRCODE_UNDEFINED_OBJECT,
+                format!("rule \"{rule}\" does not exist"),
+                "SELECT rule, relation FROM awty.rule; lists the rules.",
+            ),
+            WatchError::IsRule { job } => say(
+                Code::ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST,
+                format!("job \"{job}\" belongs to rule \"{job}\""),
+                call("awty.unwatch", &[job]),
+            ),
+            WatchError::ForeignTrigger { rule, relation } => say(
+                Code::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+                format!("rule \"{rule}\" does not watch table \"{relation}\""),
+                "Drop the trigger, and call awty.watch() for this table.",
+            ),
+            WatchError::NoRule { rule, relation } => say(
+                Code::ERRCODE_UNDEFINED_OBJECT,
+                format!("rule \"{rule}\", whose trigger is on table \"{relation}\", does not exist"),
+                "Call awty.watch() again, or drop the trigger.",
+            ),
+            WatchError::Changed { rule } => say(
+                Code::ERRCODE_T_R_SERIALIZATION_FAILURE,
+                format!("could not serialize access: rule \"{rule}\" has gone on with the row meanwhile"),
+                "Try the transaction again.",
+            ),
+        }
+    }
+}

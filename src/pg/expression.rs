@@ -1,0 +1,172 @@
+//! Expressions over the row of a table, read by PostgreSQL's own parser and written down with every name qualified.
+//!
+//! Invariant: nothing of the expression is executed, and no text is put together with other text before it has been parsed.
+//! Does not: say what an expression is for.
+
+use super::catch::{Raised, catch_raised};
+use super::owner::set_local;
+use super::text::{Text, utf8};
+use super::{catalog, unbound};
+use pgrx::pg_sys;
+use std::ffi::{CStr, c_void};
+
+/// What the row is called in the text that comes back.
+pub const ROW: &CStr = c"t";
+
+/// An expression that was read.
+pub struct Expression {
+    /// As SQL, where the row is [`ROW`].
+    pub text: String,
+    /// Its type, without a domain.
+    pub kind: pg_sys::Oid,
+    /// It may give another value each time.
+    pub is_volatile: bool,
+    /// The function or keyword of the clock in it.
+    pub clock: Option<String>,
+}
+
+/// Why a text is not one expression.
+pub enum Unreadable {
+    /// PostgreSQL's own error.
+    Raised(Raised),
+    /// It is none, or more than one, or more than an expression.
+    NotOne,
+    /// Something that an expression over one row cannot have.
+    SetReturning,
+}
+
+/// Reads an expression over the row of a table.
+pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable> {
+    let source = catalog::c_name(text.as_bytes());
+    // SAFETY: a valid C string, and a table that the caller has locked. What is parsed lives in the current memory. What is caught calls
+    // C only.
+    unsafe {
+        let raw = catch_raised(|| unbound::raw_parser(source.as_ptr(), pg_sys::RawParseMode::RAW_PARSE_PLPGSQL_EXPR))
+            .map_err(Unreadable::Raised)?;
+        let raw = only_target(raw).ok_or(Unreadable::NotOne)?;
+        let table = pg_sys::relation_open(relation, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
+        let state = pg_sys::make_parsestate(std::ptr::null_mut());
+        (*state).p_sourcetext = source.as_ptr();
+        let item = pg_sys::addRangeTableEntryForRelation(
+            state,
+            table,
+            pg_sys::AccessShareLock as i32,
+            std::ptr::null_mut(),
+            false,
+            true,
+        );
+        pg_sys::addNSItemToQuery(state, item, false, true, true);
+        const KIND: pg_sys::ParseExprKind::Type = pg_sys::ParseExprKind::EXPR_KIND_CHECK_CONSTRAINT;
+        let node = catch_raised(|| unbound::transform_expr(state, raw, KIND));
+        let read = node.map_err(Unreadable::Raised).and_then(|node| {
+            if pg_sys::expression_returns_set(node) {
+                return Err(Unreadable::SetReturning);
+            }
+            // So that each name outside of pg_catalog is written with its schema.
+            let nest = pg_sys::NewGUCNestLevel();
+            set_local(c"search_path", c"pg_catalog, pg_temp");
+            let written = catch_raised(|| unbound::deparse(node, ROW, relation)).map_err(Unreadable::Raised);
+            pg_sys::AtEOXact_GUC(true, nest);
+            let written = written?;
+            let mut clock: Option<String> = None;
+            find_clock(node, std::ptr::from_mut(&mut clock).cast());
+            Ok(Expression {
+                text: utf8(written),
+                kind: pg_sys::getBaseType(pg_sys::exprType(node)),
+                is_volatile: pg_sys::contain_volatile_functions(node),
+                clock,
+            })
+        });
+        pg_sys::free_parsestate(state);
+        pg_sys::relation_close(table, pg_sys::NoLock as pg_sys::LOCKMODE);
+        read
+    }
+}
+
+/// The expression, if the text is one and nothing besides.
+///
+/// # Safety
+/// What the parser has given for a PL/pgSQL expression.
+unsafe fn only_target(list: *mut pg_sys::List) -> Option<*mut pg_sys::Node> {
+    // SAFETY: the parser gives one statement, a SELECT, with a list of targets.
+    unsafe {
+        let statement = (*first(list)?.cast::<pg_sys::RawStmt>()).stmt.cast::<pg_sys::SelectStmt>();
+        let select = &*statement;
+        let besides = [
+            select.distinctClause,
+            select.fromClause,
+            select.groupClause,
+            select.windowClause,
+            select.sortClause,
+            select.lockingClause,
+        ];
+        let is_alone = besides.iter().all(|list| list.is_null())
+            && [select.whereClause, select.havingClause, select.limitOffset, select.limitCount]
+                .iter()
+                .all(|n| n.is_null());
+        let targets = select.targetList;
+        if !is_alone || targets.is_null() || (*targets).length != 1 {
+            return None;
+        }
+        let target = &*first(targets)?.cast::<pg_sys::ResTarget>();
+        (target.name.is_null() && target.indirection.is_null()).then_some(target.val)
+    }
+}
+
+/// # Safety
+/// Null or a list of pointers.
+unsafe fn first(list: *mut pg_sys::List) -> Option<*mut c_void> {
+    // SAFETY: as the caller says.
+    unsafe { (!list.is_null() && (*list).length > 0).then(|| (*(*list).elements).ptr_value) }
+}
+
+/// Functions that tell the time without an argument that does.
+const CLOCK: [u32; 8] = [
+    pg_sys::F_NOW,
+    pg_sys::F_TRANSACTION_TIMESTAMP,
+    pg_sys::F_STATEMENT_TIMESTAMP,
+    pg_sys::F_CLOCK_TIMESTAMP,
+    pg_sys::F_TIMEOFDAY,
+    pg_sys::F_AGE_TIMESTAMPTZ,
+    pg_sys::F_AGE_TIMESTAMP,
+    pg_sys::F_AGE_XID,
+];
+
+/// Notes the first function of the clock below a node; `true` ends the search.
+///
+/// # Safety
+/// A node or null, and an `Option<String>`.
+unsafe extern "C-unwind" fn find_clock(node: *mut pg_sys::Node, found: *mut c_void) -> bool {
+    if node.is_null() {
+        return false;
+    }
+    // SAFETY: as the caller says; a node is what its tag says.
+    unsafe {
+        let named = match (*node).type_ {
+            pg_sys::NodeTag::T_FuncExpr => {
+                let function = (*node.cast::<pg_sys::FuncExpr>()).funcid;
+                CLOCK.contains(&function.to_u32()).then(|| {
+                    let name = pg_sys::get_func_name(function);
+                    format!("{}()", utf8(name))
+                })
+            }
+            pg_sys::NodeTag::T_SQLValueFunction => {
+                use pg_sys::SQLValueFunctionOp as Op;
+                match (*node.cast::<pg_sys::SQLValueFunction>()).op {
+                    Op::SVFOP_CURRENT_DATE => Some("CURRENT_DATE".into()),
+                    Op::SVFOP_CURRENT_TIME | Op::SVFOP_CURRENT_TIME_N => Some("CURRENT_TIME".into()),
+                    Op::SVFOP_CURRENT_TIMESTAMP | Op::SVFOP_CURRENT_TIMESTAMP_N => Some("CURRENT_TIMESTAMP".into()),
+                    Op::SVFOP_LOCALTIME | Op::SVFOP_LOCALTIME_N => Some("LOCALTIME".into()),
+                    Op::SVFOP_LOCALTIMESTAMP | Op::SVFOP_LOCALTIMESTAMP_N => Some("LOCALTIMESTAMP".into()),
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        if named.is_some() {
+            *found.cast::<Option<String>>() = named;
+            return true;
+        }
+        pg_sys::expression_tree_walker(node, Some(find_clock), found)
+    }
+}

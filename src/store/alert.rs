@@ -1,0 +1,241 @@
+//! Statements on `awty.alert`: which rows of watched tables are or were late.
+//!
+//! Lock order: a check's row, then the alert of its row. A run waits for no client: an alert that a client has locked is left to the
+//! next slot.
+
+use super::statement::{Arg, Kept, Rows, statement};
+use super::{arg, time};
+use crate::pg::clock;
+use crate::pg::owner::as_owner;
+use crate::pg::text::Text;
+use crate::store::rule::Rule;
+use awty_core::Time;
+use pgrx::datum::TimestampWithTimeZone;
+use pgrx::{IntoDatum, pg_sys};
+
+/// An open alert.
+pub struct Open {
+    pub key: Text,
+    pub id: i64,
+    pub level: u32,
+    /// Nobody else has it locked.
+    pub is_free: bool,
+}
+
+/// An alert that is to be raised to a level.
+pub struct Raised<'a> {
+    /// The open one, if there is one.
+    pub id: Option<i64>,
+    pub key: &'a Text,
+    pub level: u32,
+    pub since: Time,
+    pub due_at: Time,
+}
+
+statement!(
+    select_open,
+    [TEXTOID, TEXTARRAYOID],
+    c"SELECT a.entity_key, a.id, a.level, l.id IS NOT NULL
+      FROM pg_catalog.unnest($2) AS k (key)
+      JOIN awty.alert AS a ON a.rule = $1 AND a.entity_key = k.key AND a.cleared_at IS NULL
+      LEFT JOIN LATERAL (
+          SELECT f.id FROM awty.alert AS f WHERE f.id = a.id AND f.cleared_at IS NULL FOR UPDATE SKIP LOCKED
+      ) AS l ON true"
+);
+
+statement!(
+    select_levels,
+    [TEXTOID, TEXTARRAYOID],
+    c"SELECT a.entity_key, a.id, a.level FROM pg_catalog.unnest($2) AS k (key)
+      JOIN awty.alert AS a ON a.rule = $1 AND a.entity_key = k.key AND a.cleared_at IS NULL"
+);
+
+statement!(
+    insert_all,
+    [TEXTOID, TEXTOID, OIDOID, TIMESTAMPTZOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID],
+    c"INSERT INTO awty.alert AS a (rule, entity_name, entity_key, level, since, due_at, raised_at, role)
+      SELECT $1, $2, n.key, 1, n.since, n.due_at, $4, $3
+      FROM ROWS FROM (pg_catalog.unnest($5), pg_catalog.unnest($6), pg_catalog.unnest($7)) AS n (key, since, due_at)
+      ON CONFLICT (rule, entity_key) WHERE cleared_at IS NULL DO NOTHING
+      RETURNING a.entity_key, a.id, a"
+);
+
+statement!(
+    update_level,
+    [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID],
+    c"UPDATE awty.alert AS a SET level = n.level, escalated_at = $3
+      FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (id, level)
+      WHERE a.id = n.id AND a.cleared_at IS NULL
+      RETURNING a.entity_key, a.id, a"
+);
+
+statement!(
+    clear_keys,
+    [TEXTOID, TEXTARRAYOID, TIMESTAMPTZOID],
+    c"UPDATE awty.alert AS a SET cleared_at = $3
+      FROM pg_catalog.unnest($2) AS k (key)
+      WHERE a.rule = $1 AND a.entity_key = k.key AND a.cleared_at IS NULL"
+);
+
+statement!(
+    clear_rule,
+    [TEXTOID, TIMESTAMPTZOID],
+    c"UPDATE awty.alert SET cleared_at = $2 WHERE rule = $1 AND cleared_at IS NULL"
+);
+
+statement!(
+    update_since,
+    [TEXTOID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID],
+    c"UPDATE awty.alert SET since = $3, due_at = $4 WHERE rule = $1 AND entity_key = $2 AND cleared_at IS NULL"
+);
+
+statement!(
+    update_key,
+    [TEXTOID, TEXTOID, TEXTOID],
+    c"UPDATE awty.alert SET entity_key = $3 WHERE rule = $1 AND entity_key = $2 AND cleared_at IS NULL"
+);
+
+statement!(
+    select_open_after,
+    [TEXTOID, TEXTOID, INT8OID],
+    c"SELECT a.entity_key FROM awty.alert AS a
+      WHERE a.rule = $1 AND a.cleared_at IS NULL AND a.entity_key > $2 ORDER BY a.entity_key LIMIT $3"
+);
+
+statement!(
+    select_unseen,
+    [TEXTOID, TEXTOID, TEXTARRAYOID],
+    c"SELECT EXISTS (SELECT FROM awty.alert AS a, pg_catalog.unnest($3) AS k (key)
+                     WHERE a.rule = $1 AND a.entity_key = k.key AND a.cleared_at IS NULL)
+          OR EXISTS (SELECT FROM awty.future_job AS f, pg_catalog.unnest($3) AS k (key)
+                     WHERE f.entity_name = $2 AND f.entity_key = k.key AND f.job = $1)"
+);
+
+statement!(
+    delete_old,
+    [TIMESTAMPTZOID, INT8OID],
+    c"DELETE FROM awty.alert AS d WHERE d.id = ANY (ARRAY(
+          SELECT a.id FROM awty.alert AS a WHERE a.cleared_at IS NOT NULL AND a.cleared_at < $1 ORDER BY a.cleared_at LIMIT $2))"
+);
+
+/// A time, where the first one that there is stands for `-infinity`.
+fn stored(time: Time) -> clock::Timestamp {
+    if time == Time::MIN_UTC { i64::MIN } else { clock::to_timestamp(time) }
+}
+
+fn keys_arg(keys: &[Text]) -> Arg {
+    arg(keys.to_vec())
+}
+
+fn level(rows: &Rows, row: usize) -> Option<u32> {
+    rows.get::<i32>(row, 3).map(i32::unsigned_abs)
+}
+
+/// The open alerts of these rows, those locked that nobody else has locked.
+pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<Open> {
+    let read = |rows: &Rows, row| {
+        Some(Open {
+            key: rows.get(row, 1)?,
+            id: rows.get(row, 2)?,
+            level: level(rows, row)?,
+            is_free: rows.get(row, 4)?,
+        })
+    };
+    as_owner(|| {
+        select_open(|s| {
+            s.query(&[Some(rule.datum()), keys_arg(keys)], |rows| {
+                (0..rows.len()).filter_map(|row| read(rows, row)).collect()
+            })
+        })
+    })
+}
+
+/// The levels of the open alerts of these rows.
+pub fn open_levels(rule: &Text, keys: &[Text]) -> Vec<(Text, u32)> {
+    as_owner(|| {
+        select_levels(|s| {
+            s.query(&[Some(rule.datum()), keys_arg(keys)], |rows| {
+                (0..rows.len()).filter_map(|row| Some((rows.get(row, 1)?, level(rows, row)?))).collect()
+            })
+        })
+    })
+}
+
+/// Raises alerts: new ones of level 1, open ones to a higher level. Returns the keys, ids and rows of those that were raised.
+pub fn raise(rule: &Rule, raised: &[Raised], now: Time) -> Vec<(Text, i64, pg_sys::Datum)> {
+    let moment = |time: Time| TimestampWithTimeZone::try_from(stored(time)).ok();
+    let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
+    let read = |rows: &Rows| {
+        let one = |row| Some((rows.get(row, 1)?, rows.get(row, 2)?, rows.get::<Kept>(row, 3)?.0));
+        (0..rows.len()).filter_map(one).collect::<Vec<_>>()
+    };
+    let mut written = Vec::new();
+    if !first.is_empty() {
+        let keys: Vec<Text> = first.iter().map(|raised| raised.key.clone()).collect();
+        let since: Vec<_> = first.iter().map(|raised| moment(raised.since)).collect();
+        let due_at: Vec<_> = first.iter().map(|raised| moment(raised.due_at)).collect();
+        let args = [
+            Some(rule.name.datum()),
+            Some(rule.entity_name.datum()),
+            arg(rule.terms.role),
+            time(now),
+            arg(keys),
+            since.into_datum(),
+            due_at.into_datum(),
+        ];
+        written.extend(as_owner(|| insert_all(|s| s.query(&args, read))));
+    }
+    if !higher.is_empty() {
+        let ids: Vec<i64> = higher.iter().filter_map(|raised| raised.id).collect();
+        let levels: Vec<i32> = higher.iter().map(|raised| raised.level.cast_signed()).collect();
+        written.extend(as_owner(|| update_level(|s| s.query(&[arg(ids), arg(levels), time(now)], read))));
+    }
+    written
+}
+
+/// Clears the open alerts of rows; returns how many.
+pub fn clear(rule: &Text, keys: &[Text], now: Time) -> u64 {
+    if keys.is_empty() {
+        return 0;
+    }
+    as_owner(|| clear_keys(|s| s.execute(&[Some(rule.datum()), keys_arg(keys), time(now)])))
+}
+
+/// Clears all open alerts of a rule.
+pub fn clear_all(rule: &Text, now: Time) {
+    as_owner(|| clear_rule(|s| s.execute(&[Some(rule.datum()), time(now)])));
+}
+
+/// Notes that the clock of a late row has started at another time.
+pub fn set_since(rule: &Text, key: &Text, since: Time, due_at: Time) {
+    let moment = |time: Time| TimestampWithTimeZone::try_from(stored(time)).ok();
+    let (since, due_at) = (moment(since), moment(due_at));
+    as_owner(|| update_since(|s| s.execute(&[Some(rule.datum()), Some(key.datum()), arg(since), arg(due_at)])));
+}
+
+/// The key of a row is written otherwise now.
+pub fn rename(rule: &Text, from: &Text, to: &Text) {
+    as_owner(|| update_key(|s| s.execute(&[Some(rule.datum()), Some(from.datum()), Some(to.datum())])));
+}
+
+/// The keys of open alerts after a key, in order, so many at a time.
+pub fn open_after(rule: &Text, after: &Text, limit: i64) -> Vec<Text> {
+    as_owner(|| {
+        select_open_after(|s| {
+            s.query(&[Some(rule.datum()), Some(after.datum()), arg(limit)], |rows| {
+                (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
+            })
+        })
+    })
+}
+
+/// Is there an open alert or a check of these rows now, whatever the snapshot of this transaction shows?
+pub fn any_left(rule: &Rule, keys: &[Text]) -> bool {
+    let args = [Some(rule.name.datum()), Some(rule.entity_name.datum()), keys_arg(keys)];
+    as_owner(|| select_unseen(|s| s.query_latest(&args, |rows| rows.first(1)))).unwrap_or(false)
+}
+
+/// Deletes some of the alerts that were cleared before then; returns how many.
+pub fn delete_cleared(then: Time, limit: i64) -> u64 {
+    as_owner(|| delete_old(|s| s.execute(&[time(then), arg(limit)])))
+}

@@ -1,0 +1,138 @@
+//! Statements whose text is made of the names of a user's table. Their plans are kept by that text, and by the role that they run as.
+//!
+//! Invariant: every name in the text is quoted and qualified, and no value is part of it. What PostgreSQL knows of a plan's validity is
+//! all that is relied upon.
+//! Does not: choose whose rights a statement has (see `crate::pg::role`).
+
+use super::statement::{Arg, Rows};
+use crate::pg::owner::set_local;
+use crate::pg::trigger::Firing;
+use crate::pg::{catalog, text};
+use pgrx::pg_sys;
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// More plans than that are forgotten together.
+const MAX_PLANS: usize = 500;
+
+thread_local! {
+    static PLANS: RefCell<HashMap<(pg_sys::Oid, String), pg_sys::SPIPlanPtr>> = RefCell::default();
+}
+
+/// Executes a command that is no query, and is not kept.
+pub fn command(sql: &str) {
+    let source = text::server(sql);
+    // SAFETY: SPI is connected for the duration; a valid C string; an ERROR unwinds, and the abort cleans SPI up.
+    unsafe {
+        pg_sys::SPI_connect();
+        let code = pg_sys::SPI_execute(source.as_ptr(), false, 0);
+        assert!(code >= 0, "a command of awty failed with SPI code {code}");
+        pg_sys::SPI_finish();
+    }
+}
+
+/// Executes a query and hands the rows to `read`; what it returns must not borrow from them. A trigger's tables of rows can be read.
+pub fn query<R>(
+    sql: &str,
+    types: &[pg_sys::Oid],
+    args: &[Arg],
+    firing: Option<Firing>,
+    read: impl FnOnce(&Rows) -> R,
+) -> R {
+    let (mut values, nulls) = parameters(types, args);
+    // SAFETY: SPI is connected for the duration; values and nulls have one entry per parameter; an ERROR unwinds and the abort
+    // cleans SPI up.
+    unsafe {
+        connect(firing);
+        let plan = prepared(sql, types);
+        let code = pg_sys::SPI_execute_plan(plan, values.as_mut_ptr(), nulls.as_ptr(), false, 0);
+        assert!(code >= 0, "a statement of awty failed with SPI code {code}");
+        let result = read(&Rows::current());
+        pg_sys::SPI_finish();
+        result
+    }
+}
+
+/// Executes a query and hands its rows to `read`, so many at a time.
+pub fn query_in_pieces(sql: &str, firing: Firing, piece: i64, mut read: impl FnMut(&Rows)) {
+    // SAFETY: as above; the cursor is closed with what it holds.
+    unsafe {
+        connect(Some(firing));
+        let plan = prepared(sql, &[]);
+        let cursor = pg_sys::SPI_cursor_open(std::ptr::null(), plan, std::ptr::null_mut(), std::ptr::null(), false);
+        loop {
+            pg_sys::SPI_cursor_fetch(cursor, true, piece);
+            let rows = Rows::current();
+            if rows.processed == 0 {
+                break;
+            }
+            let table = pg_sys::SPI_tuptable;
+            read(&rows);
+            pg_sys::SPI_freetuptable(table);
+        }
+        pg_sys::SPI_cursor_close(cursor);
+        pg_sys::SPI_finish();
+    }
+}
+
+fn parameters(types: &[pg_sys::Oid], args: &[Arg]) -> (Vec<pg_sys::Datum>, Vec<std::ffi::c_char>) {
+    assert_eq!(args.len(), types.len(), "wrong number of parameters");
+    let values = args.iter().map(|arg| arg.unwrap_or(pg_sys::Datum::from(0))).collect();
+    let nulls = args.iter().map(|arg| if arg.is_some() { b' ' } else { b'n' } as std::ffi::c_char).collect();
+    (values, nulls)
+}
+
+/// # Safety
+/// `SPI_finish` must follow.
+unsafe fn connect(firing: Option<Firing>) {
+    // SAFETY: as the caller says; the trigger's data live as long as the call.
+    unsafe {
+        pg_sys::SPI_connect();
+        if let Some(firing) = firing {
+            pg_sys::SPI_register_trigger_data(firing.data());
+        }
+    }
+}
+
+/// # Safety
+/// SPI must be connected.
+unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> pg_sys::SPIPlanPtr {
+    let key = (catalog::current_role(), sql.to_owned());
+    let known = PLANS.with_borrow(|plans| plans.get(&key).copied());
+    if let Some(plan) = known
+        // SAFETY: a plan that was kept.
+        && unsafe { pg_sys::SPI_plan_is_valid(plan) }
+    {
+        return plan;
+    }
+    // Until the settings of before are back: rows are found by their keys, however few there are when the plan is made.
+    for (name, value) in
+        [(c"enable_seqscan", c"off"), (c"enable_hashjoin", c"off"), (c"enable_mergejoin", c"off"), (c"jit", c"off")]
+    {
+        set_local(name, value);
+    }
+    if let Some(plan) = known {
+        return plan;
+    }
+    let (source, mut types) = (text::server(sql), types.to_vec());
+    // SAFETY: SPI is connected, says the caller; the types are as many as it is told. A kept plan lives until it is freed.
+    unsafe {
+        let plan = pg_sys::SPI_prepare_cursor(
+            source.as_ptr(),
+            types.len() as i32,
+            types.as_mut_ptr(),
+            pg_sys::CURSOR_OPT_GENERIC_PLAN as i32,
+        );
+        assert!(!plan.is_null(), "a statement of awty cannot be prepared");
+        pg_sys::SPI_keepplan(plan);
+        PLANS.with_borrow_mut(|plans| {
+            if plans.len() >= MAX_PLANS {
+                plans.drain().for_each(|(_, plan)| {
+                    pg_sys::SPI_freeplan(plan);
+                });
+            }
+            plans.insert(key, plan);
+        });
+        plan
+    }
+}

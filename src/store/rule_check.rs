@@ -1,0 +1,156 @@
+//! Statements on the checks of rules: written, moved and found by the keys of rows.
+
+use super::statement::{Rows, statement};
+use super::{arg, from_timestamptz, time};
+use crate::pg::clock;
+use crate::pg::owner::as_owner;
+use crate::pg::text::Text;
+use crate::store::rule::Rule;
+use awty_core::Time;
+use pgrx::datum::TimestampWithTimeZone;
+use pgrx::{IntoDatum, pg_sys};
+
+statement!(
+    put_all,
+    [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, OIDOID, TIMESTAMPTZOID],
+    c"INSERT INTO awty.future_job AS f (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
+      SELECT $1, $2, k.key, k.slot, k.slot, $5, $6
+      FROM (SELECT pg_catalog.unnest($3) AS key, pg_catalog.unnest($4) AS slot) AS k
+      ON CONFLICT (entity_name, entity_key, job) DO UPDATE SET next_check_at = excluded.next_check_at, attempt = 0,
+          scheduled_by = excluded.scheduled_by, scheduled_at = excluded.scheduled_at"
+);
+
+statement!(
+    add_all,
+    [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, OIDOID, TIMESTAMPTZOID],
+    c"INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
+      SELECT $1, $2, k.key, k.slot, k.slot, $5, $6
+      FROM (SELECT pg_catalog.unnest($3) AS key, pg_catalog.unnest($4) AS slot) AS k"
+);
+
+statement!(
+    keep_all,
+    [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, OIDOID, TIMESTAMPTZOID],
+    c"INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
+      SELECT $1, $2, k.key, k.slot, k.slot, $5, $6
+      FROM (SELECT pg_catalog.unnest($3) AS key, pg_catalog.unnest($4) AS slot) AS k
+      ON CONFLICT (entity_name, entity_key, job) DO NOTHING"
+);
+
+statement!(
+    move_all,
+    [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID],
+    c"UPDATE awty.future_job AS f SET next_check_at = k.slot
+      FROM (SELECT pg_catalog.unnest($3) AS key, pg_catalog.unnest($4) AS slot) AS k
+      WHERE f.entity_name = $2 AND f.entity_key = k.key AND f.job = $1 AND f.next_check_at <> k.slot"
+);
+
+statement!(
+    select_pending,
+    [TEXTOID, TEXTOID, TEXTARRAYOID],
+    c"SELECT f.entity_key, f.scheduled_at FROM pg_catalog.unnest($3) AS k (key)
+      JOIN awty.future_job AS f ON f.entity_name = $2 AND f.entity_key = k.key AND f.job = $1"
+);
+
+statement!(
+    lock_all,
+    [TEXTOID, TEXTOID, TEXTARRAYOID],
+    c"SELECT f.id FROM pg_catalog.unnest($3) AS k (key)
+      JOIN awty.future_job AS f ON f.entity_name = $2 AND f.entity_key = k.key AND f.job = $1
+      ORDER BY k.key FOR UPDATE OF f"
+);
+
+statement!(
+    select_rows,
+    [RECORDARRAYOID],
+    c"SELECT c.job, c.entity_name, c.entity_key, c.scheduled_at FROM pg_catalog.unnest($1) WITH ORDINALITY AS c ORDER BY c.ordinality"
+);
+
+/// A check that a run of the rule's job was given.
+pub struct Given {
+    pub job: Text,
+    pub entity_name: Text,
+    pub key: Text,
+    pub scheduled_at: Time,
+}
+
+/// Who schedules, and when.
+#[derive(Clone, Copy)]
+pub struct By {
+    pub role: pg_sys::Oid,
+    pub at: Time,
+}
+
+fn args(rule: &Rule, keys: &[Text], slots: &[Time], by: By) -> [super::statement::Arg; 6] {
+    let slot = |slot: &Time| TimestampWithTimeZone::try_from(clock::to_timestamp(*slot)).ok();
+    [
+        Some(rule.name.datum()),
+        Some(rule.entity_name.datum()),
+        arg(keys.to_vec()),
+        slots.iter().map(slot).collect::<Vec<_>>().into_datum(),
+        arg(by.role),
+        time(by.at),
+    ]
+}
+
+/// Writes checks at their slots. One that is pending moves there.
+pub fn put(rule: &Rule, keys: &[Text], slots: &[Time], by: By) {
+    as_owner(|| put_all(|s| s.execute(&args(rule, keys, slots, by))));
+}
+
+/// Writes checks, of which none must be pending.
+pub fn add(rule: &Rule, keys: &[Text], slots: &[Time], by: By) {
+    as_owner(|| add_all(|s| s.execute(&args(rule, keys, slots, by))));
+}
+
+/// Writes checks where none is pending.
+pub fn keep(rule: &Rule, keys: &[Text], slots: &[Time], by: By) {
+    as_owner(|| keep_all(|s| s.execute(&args(rule, keys, slots, by))));
+}
+
+/// Writes a check of the rule itself, due now, where none is pending.
+pub fn put_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
+    let slot = TimestampWithTimeZone::try_from(clock::to_timestamp(now)).ok();
+    let args = [
+        Some(rule.datum()),
+        Some(Text::from(entity_name).datum()),
+        arg(vec![rule.clone()]),
+        vec![slot].into_datum(),
+        arg(role),
+        time(now),
+    ];
+    as_owner(|| keep_all(|s| s.execute(&args)));
+}
+
+/// Moves those that are pending.
+pub fn move_to(rule: &Rule, keys: &[Text], slots: &[Time], by: By) {
+    as_owner(|| move_all(|s| s.execute(&args(rule, keys, slots, by)[..4])));
+}
+
+/// Those of the keys for which a check is pending, with when it was scheduled.
+pub fn pending(rule: &Rule, keys: &[Text]) -> Vec<(Text, Time)> {
+    let given = [Some(rule.name.datum()), Some(rule.entity_name.datum()), arg(keys.to_vec())];
+    let read = |rows: &Rows, row| Some((rows.get(row, 1)?, from_timestamptz(rows.get(row, 2)?)));
+    as_owner(|| select_pending(|s| s.query(&given, |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect())))
+}
+
+/// Locks the checks that are pending for keys; their ids.
+pub fn lock(rule: &Rule, keys: &[Text]) -> Vec<i64> {
+    let given = [Some(rule.name.datum()), Some(rule.entity_name.datum()), arg(keys.to_vec())];
+    as_owner(|| lock_all(|s| s.query(&given, super::future_job::ids)))
+}
+
+/// The checks in an array of rows of `awty.future_job`, in its order.
+pub fn given(checks: pg_sys::Datum) -> Vec<Given> {
+    let read = |rows: &Rows, row| {
+        Some(Given {
+            job: rows.get(row, 1)?,
+            entity_name: rows.get(row, 2)?,
+            key: rows.get(row, 3)?,
+            scheduled_at: from_timestamptz(rows.get(row, 4)?),
+        })
+    };
+    as_owner(|| {
+        select_rows(|s| s.query(&[Some(checks)], |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect()))
+    })
+}

@@ -1,0 +1,151 @@
+//! Statements on a table that is watched: its rows by their keys, in the order of their keys, and as they have just been inserted.
+//!
+//! Invariant: the caller has taken on the role of the rule. Names come quoted and qualified from PostgreSQL's catalogs.
+//! Does not: write to the table.
+
+use super::by_text;
+use super::statement::{Arg, Rows};
+use crate::pg::clock;
+use crate::pg::table::{Described, KeyColumn, Kind, key_text};
+use crate::pg::text::Text;
+use crate::pg::trigger::Firing;
+use awty_core::Time;
+use awty_core::watch::Found;
+use pgrx::{datum::TimestampWithTimeZone, pg_sys};
+
+/// How the rows of a table are read and judged.
+#[derive(Clone)]
+pub struct Source {
+    pub table: Described,
+    pub key: Vec<KeyColumn>,
+    /// The function that says whether a row is there.
+    pub until: String,
+    /// The one that says when its clock has started.
+    pub since: Option<String>,
+}
+
+/// A row.
+pub struct Seen {
+    pub key: Text,
+    pub state: State,
+}
+
+/// What a row says of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// Its condition holds, or its clock has not started.
+    Settled,
+    Waiting(Time),
+    /// It is not there, and the rule has no `since`.
+    WaitingSinceAppearance,
+}
+
+impl State {
+    /// As the decisions take it, of a row that appeared at that time.
+    pub fn found(self, appeared: Time) -> Found {
+        match self {
+            State::Settled => Found::Settled,
+            State::Waiting(since) => Found::Waiting(since),
+            State::WaitingSinceAppearance => Found::Waiting(appeared),
+        }
+    }
+}
+
+impl Source {
+    /// Of this row of the text: the columns of the key, whether it is there, and since when it is waited for.
+    fn columns(&self, row: &str) -> String {
+        let key: Vec<String> = self.key.iter().map(|column| format!("{row}.{}", column.name)).collect();
+        let since = self.since.as_ref().map_or("NULL::pg_catalog.timestamptz".into(), |f| format!("{f}({row})"));
+        format!("{}, {}({row}), {since}", key.join(", "), self.until)
+    }
+
+    /// The table as FROM has it. What inherits from a plain table is another table.
+    fn from(&self) -> String {
+        let only = if self.table.kind == Kind::Partitioned { "" } else { "ONLY " };
+        format!("{only}{}", self.table.qualified())
+    }
+
+    /// The values of the key's columns, out of a key as text.
+    fn values(&self, key: &str) -> Vec<String> {
+        let part = |(place, column): (usize, &KeyColumn)| match self.key.len() {
+            1 => format!("{key}::{}", column.kind_name),
+            _ => format!("(({key})::pg_catalog.json OPERATOR(pg_catalog.->>) {place})::{}", column.kind_name),
+        };
+        self.key.iter().enumerate().map(part).collect()
+    }
+
+    /// Reads the rows with these keys, each with its key's place. A row that is not there any more is left out.
+    pub fn by_keys(&self, keys: &[Text]) -> Vec<(usize, Seen)> {
+        let equal: Vec<String> = std::iter::zip(&self.key, self.values("k.key"))
+            .map(|(column, value)| format!("t.{} {} {value}", column.name, column.equals))
+            .collect();
+        let sql = format!(
+            "SELECT {}, k.n FROM pg_catalog.unnest($1) WITH ORDINALITY AS k (key, n) JOIN {} AS t ON {}",
+            self.columns("t"),
+            self.from(),
+            equal.join(" AND ")
+        );
+        let place = self.key.len() as i32 + 3;
+        by_text::query(&sql, &[pg_sys::TEXTARRAYOID], &[super::arg(keys.to_vec())], None, |rows| {
+            (0..rows.len())
+                .filter_map(|row| {
+                    Some((usize::try_from(rows.get::<i64>(row, place)? - 1).ok()?, self.seen(rows, row)?))
+                })
+                .collect()
+        })
+    }
+
+    /// Reads rows in the order of their keys, after one of them or from the first.
+    pub fn after(&self, key: Option<&Text>, limit: i64) -> Vec<Seen> {
+        let names: Vec<String> = self.key.iter().map(|column| format!("t.{}", column.name)).collect();
+        let condition = if key.is_some() {
+            let greater = self.key[0].equals.replace(".=)", ".>)");
+            format!("WHERE ROW({}) {greater} ROW({})", names.join(", "), self.values("$2").join(", "))
+        } else {
+            String::new()
+        };
+        let sql = format!(
+            "SELECT {} FROM {} AS t {condition} ORDER BY {} LIMIT $1",
+            self.columns("t"),
+            self.from(),
+            names.join(", ")
+        );
+        let (types, args): (&[pg_sys::Oid], Vec<Arg>) = match key {
+            Some(key) => (&[pg_sys::INT8OID, pg_sys::TEXTOID], vec![super::arg(limit), Some(key.datum())]),
+            None => (&[pg_sys::INT8OID], vec![super::arg(limit)]),
+        };
+        by_text::query(&sql, types, &args, None, |rows| {
+            (0..rows.len()).filter_map(|row| self.seen(rows, row)).collect()
+        })
+    }
+
+    /// Hands the rows that a statement has inserted to `read`, so many at a time.
+    pub fn inserted(&self, firing: Firing, piece: i64, mut read: impl FnMut(Vec<Seen>)) {
+        let sql = format!("SELECT {} FROM {NEW_ROWS} AS t", self.columns("t"));
+        by_text::query_in_pieces(&sql, firing, piece, |rows| {
+            read((0..rows.len()).filter_map(|row| self.seen(rows, row)).collect());
+        });
+    }
+
+    /// Is there any row in the table?
+    pub fn has_rows(&self) -> bool {
+        let sql = format!("SELECT 1 FROM {} AS t LIMIT 1", self.from());
+        by_text::query(&sql, &[], &[], None, |rows| rows.len() > 0)
+    }
+
+    fn seen(&self, rows: &Rows, row: usize) -> Option<Seen> {
+        let width = self.key.len() as i32;
+        let values: Vec<pg_sys::Datum> = (1..=width).map(|column| rows.datum(row, column)).collect::<Option<_>>()?;
+        let is_there = rows.get(row, width + 1).unwrap_or(false);
+        let since = rows.get::<TimestampWithTimeZone>(row, width + 2).map(i64::from);
+        let state = match (is_there, &self.since, since) {
+            (true, ..) | (_, Some(_), None | Some(i64::MAX)) => State::Settled,
+            (_, None, _) => State::WaitingSinceAppearance,
+            (_, Some(_), Some(since)) => State::Waiting(clock::clamped(since)),
+        };
+        Some(Seen { key: key_text(&self.key, &values), state })
+    }
+}
+
+/// The name under which a trigger's new rows are read.
+pub const NEW_ROWS: &str = "awty_new";

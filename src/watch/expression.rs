@@ -1,0 +1,48 @@
+//! Judges the expressions of a rule: whether they can be asked of one row, and give the same answer until the row is written again.
+//!
+//! Does not: execute them.
+
+use crate::error::{Result, WatchError};
+use crate::pg::catch::Raised;
+use crate::pg::expression::{self, Unreadable};
+use crate::pg::sqlstate;
+use crate::pg::table::Described;
+use crate::pg::text::{Text, type_name};
+use pgrx::pg_sys;
+
+/// SQLSTATEs by which PostgreSQL refuses what an expression over one row cannot have: aggregates, window functions, system columns,
+/// parameters, subqueries.
+const NOT_OVER_ONE_ROW: [&str; 5] = ["42803", "42P20", "42P10", "42P02", "0A000"];
+
+/// Reads `until` or `since`; returns it as SQL over a row `t`.
+pub fn read(text: &Text, argument: &'static str, table: &Described) -> Result<String> {
+    let read = expression::read(text, table.oid).map_err(|unreadable| match unreadable {
+        Unreadable::NotOne => WatchError::NotAnExpression { argument, what: "it is none, or more than one".into() },
+        Unreadable::SetReturning => WatchError::NotAnExpression { argument, what: "it gives a set of values".into() },
+        Unreadable::Raised(raised) => refused(raised, argument, text),
+    })?;
+    let (wanted, name) = match argument {
+        "since" => (pg_sys::TIMESTAMPTZOID, "timestamp with time zone"),
+        _ => (pg_sys::BOOLOID, "boolean"),
+    };
+    if read.kind != wanted {
+        return Err(WatchError::WrongType { argument, wanted: name, found: type_name(read.kind) }.into());
+    }
+    if let Some(clock) = read.clock {
+        return Err(WatchError::NotStable { argument, what: clock }.into());
+    }
+    if read.is_volatile {
+        return Err(WatchError::NotStable { argument, what: "volatile functions".into() }.into());
+    }
+    Ok(read.text)
+}
+
+fn refused(raised: Raised, argument: &'static str, text: &Text) -> WatchError {
+    let Raised { failure, hint, position } = raised;
+    if NOT_OVER_ONE_ROW.contains(&failure.sqlstate.as_str()) {
+        let what = failure.message.replace(" in check constraints", "").replace(" in check constraint", "");
+        return WatchError::NotAnExpression { argument, what };
+    }
+    let (sqlstate, message) = (sqlstate::code(&failure.sqlstate), failure.message);
+    WatchError::Unreadable { argument, text: text.to_string(), sqlstate, message, hint, position }
+}

@@ -1,0 +1,109 @@
+//! What a run of a rule's job does: it reads the rows of its checks, and raises the alerts of those that are late.
+//!
+//! Invariant: nothing here waits for a client. An alert that a client has locked is left to the next slot: the client has locked the
+//! check, too, and its commit ends or moves it.
+//! Does not: book anything (see `run::book`); the answers are those of a job function.
+
+use super::{BACKFILL, SWEEP, Watched, sweep, walk};
+use crate::error::Result;
+use crate::function;
+use crate::pg::clock;
+use crate::pg::relations;
+use crate::pg::role::as_role;
+use crate::pg::text::Text;
+use crate::pg::unbound;
+use crate::store::alert::{self, Open, Raised};
+use crate::store::check_row;
+use crate::store::rule_check::Given;
+use crate::store::rule_objects;
+use awty_core::Time;
+use awty_core::watch::{Found, Verdict, judge};
+use std::collections::HashMap;
+
+/// The answers to checks of one rule: when each is to be asked again.
+pub fn answers(watched: &Watched, given: &[Given]) -> Result<Vec<Option<Time>>> {
+    let now = clock::now();
+    let mut answers = vec![None; given.len()];
+    let mut rows = Vec::new();
+    for (place, check) in given.iter().enumerate() {
+        match check.entity_name.as_bytes() {
+            name if name == BACKFILL.as_bytes() => answers[place] = walk::piece(watched, now),
+            name if name == SWEEP.as_bytes() => sweep::all(watched, now),
+            _ => rows.push(place),
+        }
+    }
+    for (place, again) in judged(watched, given, &rows, now)? {
+        answers[place] = again;
+    }
+    Ok(answers)
+}
+
+/// What becomes of the checks at these places.
+fn judged(watched: &Watched, given: &[Given], places: &[usize], now: Time) -> Result<Vec<(usize, Option<Time>)>> {
+    if places.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rule = &watched.rule;
+    let limits = &watched.job.options.limits;
+    let keys: Vec<Text> = places.iter().map(|place| given[*place].key.clone()).collect();
+    let mut states = HashMap::new();
+    for (row, seen) in as_role(watched.job.role, || watched.source.by_keys(&keys)) {
+        states.insert(row, seen.state);
+    }
+    let open: HashMap<Text, Open> =
+        alert::lock_open(&rule.name, &keys).into_iter().map(|open| (open.key.clone(), open)).collect();
+    let later = Some(limits.width.after(now));
+    let (mut answers, mut clear, mut raised) = (Vec::new(), Vec::new(), Vec::new());
+    for (row, place) in places.iter().enumerate() {
+        let key = &keys[row];
+        let found = states.get(&row).map_or(Found::Settled, |state| state.found(given[*place].scheduled_at));
+        let known = open.get(key);
+        if known.is_some_and(|open| !open.is_free) {
+            answers.push((*place, later));
+            continue;
+        }
+        let verdict = judge(found, known.map_or(0, |open| open.level), &watched.levels, limits, now);
+        if matches!(verdict, Verdict::Settled | Verdict::Ahead(_)) && known.is_some() {
+            clear.push(key.clone());
+        }
+        let again = match verdict {
+            Verdict::Settled => None,
+            Verdict::Ahead(slot) => Some(slot),
+            Verdict::Stay(slot) => slot,
+            Verdict::Raise(level, again) => {
+                if let Found::Waiting(since) = found {
+                    let due_at = watched.levels.due(since);
+                    raised.push(Raised { id: known.map(|open| open.id), key, level, since, due_at });
+                }
+                again
+            }
+        };
+        answers.push((*place, again));
+    }
+    alert::clear(&rule.name, &clear, now);
+    raise(watched, &raised, now)?;
+    Ok(answers)
+}
+
+/// Raises alerts, and tells of each.
+fn raise(watched: &Watched, raised: &[Raised], now: Time) -> Result<()> {
+    if raised.is_empty() {
+        return Ok(());
+    }
+    let terms = &watched.rule.terms;
+    let written = alert::raise(&watched.rule, raised, now);
+    if let Some(channel) = &terms.notify {
+        for (_, id, _) in &written {
+            unbound::async_notify(
+                &crate::pg::catalog::c_name(channel.as_bytes()),
+                &crate::pg::text::server(&id.to_string()),
+            );
+        }
+    }
+    if let Some((schema, name)) = &terms.call {
+        function::of_alerts(schema, name, terms.role, watched.rule.watched_by)?;
+        let rows = check_row::array(written.iter().map(|(_, _, row)| *row), relations::alert_type());
+        rule_objects::call_with(schema, name, rows, relations::alert_array_type());
+    }
+    Ok(())
+}

@@ -1,0 +1,41 @@
+//! Compares the open alerts of a rule with their rows, where triggers may have been bypassed.
+//!
+//! Invariant: an alert is cleared only by what its row says now.
+//! Does not: raise anything.
+
+use super::Watched;
+use crate::pg::role::as_role;
+use crate::pg::text::Text;
+use crate::store::{alert, rule};
+use awty_core::Time;
+use awty_core::watch::{Found, Verdict, judge};
+use std::collections::HashMap;
+
+/// Alerts are compared so many at a time.
+const ALERTS: i64 = 5_000;
+
+/// Clears the open alerts whose rows are there, gone, or not late any more.
+pub fn all(watched: &Watched, now: Time) {
+    let name = &watched.rule.name;
+    let mut after = Text::from("");
+    loop {
+        let keys = alert::open_after(name, &after, ALERTS);
+        let Some(last) = keys.last() else { break };
+        after = last.clone();
+        let seen = as_role(watched.job.role, || watched.source.by_keys(&keys));
+        let states: HashMap<usize, _> = seen.into_iter().map(|(place, row)| (place, row.state)).collect();
+        let settled: Vec<Text> = keys
+            .into_iter()
+            .enumerate()
+            .filter(|(place, _)| {
+                let found = states.get(place).map_or(Found::Settled, |state| state.found(Time::MIN_UTC));
+                let verdict = judge(found, 1, &watched.levels, &watched.job.options.limits, now);
+                matches!(verdict, Verdict::Settled | Verdict::Ahead(_))
+            })
+            .map(|(_, key)| key)
+            .collect();
+        let free = alert::lock_open(name, &settled).into_iter().filter(|open| open.is_free);
+        alert::clear(name, &free.map(|open| open.key).collect::<Vec<_>>(), now);
+    }
+    rule::set_swept(name, now);
+}

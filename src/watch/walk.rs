@@ -1,0 +1,91 @@
+//! Takes in the rows that were there before their rule, in pieces, in the order of their keys.
+//!
+//! Invariant: how far the walk has come is written in the transaction of each piece. A row that changes meanwhile is safe: its trigger
+//! writes of it, and its check reads it again.
+//! Does not: lock a row.
+
+use super::Watched;
+use crate::pg::role::as_role;
+use crate::pg::text::Text;
+use crate::pg::{catalog, clock};
+use crate::shmem::wakeup;
+use crate::store::alert;
+use crate::store::rule::{self, Walk};
+use crate::store::rule_check::{self, By};
+use crate::store::watched::Seen;
+use awty_core::Time;
+use awty_core::watch::{self, Found};
+use std::collections::HashMap;
+
+/// Rows are read so many at a time.
+const ROWS: i64 = 5_000;
+
+/// One piece of the walk, of at most half the job's timeout. Returns when to go on; `None` when it is over.
+pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
+    if watched.rule.walk == Walk::Done {
+        return None;
+    }
+    let began = clock::mono();
+    let most = watched.job.options.limits.timeout.to_std().unwrap_or_default() / 2;
+    let mut after = watched.rule.walked_to.clone();
+    loop {
+        let rows = as_role(watched.job.role, || watched.source.after(after.as_ref(), ROWS));
+        let is_last = rows.len() < usize::try_from(ROWS).unwrap_or(usize::MAX);
+        after = rows.last().map(|row| row.key.clone()).or(after);
+        take(watched, rows, now);
+        if is_last {
+            rule::set_walked(&watched.rule.name, Walk::Done, None);
+            return None;
+        }
+        if clock::mono().since(began) >= most {
+            rule::set_walked(&watched.rule.name, watched.rule.walk, after.as_ref());
+            return Some(now);
+        }
+    }
+}
+
+/// Writes the checks of some rows.
+fn take(watched: &Watched, rows: Vec<Seen>, now: Time) {
+    let rule = &watched.rule;
+    let keys: Vec<Text> = rows.iter().map(|row| row.key.clone()).collect();
+    let pending: HashMap<Text, Time> = rule_check::pending(rule, &keys).into_iter().collect();
+    let open: HashMap<Text, u32> = match rule.walk {
+        Walk::Changed => alert::open_levels(&rule.name, &keys).into_iter().collect(),
+        _ => HashMap::new(),
+    };
+    let wants_late = rule.terms.existing.as_bytes() == b"all";
+    let by = By { role: catalog::current_role(), at: now };
+    let (mut new, mut moved) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
+    for row in rows {
+        let since = pending.get(&row.key);
+        let found = row.state.found(since.copied().unwrap_or(now));
+        let level = open.get(&row.key).copied().unwrap_or(0);
+        let Some(slot) = watch::start(found, level, &watched.levels, &watched.job.options.limits, now) else {
+            continue;
+        };
+        if since.is_some() {
+            if rule.walk == Walk::Changed {
+                moved.0.push(row.key);
+                moved.1.push(slot);
+            }
+        } else if wants_late || level > 0 || is_ahead(watched, found, now) {
+            new.0.push(row.key);
+            new.1.push(slot);
+        }
+    }
+    if !new.0.is_empty() {
+        rule_check::keep(rule, &new.0, &new.1, by);
+    }
+    if !moved.0.is_empty() {
+        rule_check::move_to(rule, &moved.0, &moved.1, by);
+    }
+    if let Some(first) = new.1.iter().chain(&moved.1).min() {
+        wakeup::count_written(new.1.len() as u64);
+        wakeup::at_commit(watched.job.role, clock::to_timestamp(*first));
+    }
+}
+
+/// Is level 1 still to come?
+fn is_ahead(watched: &Watched, found: Found, now: Time) -> bool {
+    matches!(found, Found::Waiting(since) if watched.levels.due(since) > now)
+}

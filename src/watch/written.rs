@@ -1,0 +1,152 @@
+//! What becomes of the checks and alerts of rows that have just been written.
+//!
+//! Invariant: a row that was inserted is judged as it was inserted. Any other is read again by its key, so that the order in which rows
+//! are reported does not matter.
+//! Does not: check whose trigger it is (see `api::watch_triggers`).
+
+use super::Watched;
+use crate::pg::role::as_role;
+use crate::pg::subtransaction::{has_one_snapshot, unless_duplicate};
+use crate::pg::table::{self, key_text};
+use crate::pg::text::Text;
+use crate::pg::trigger::{Firing, Version};
+use crate::pg::{catalog, clock};
+use crate::shmem::wakeup;
+use crate::store::rule_check::{self, By};
+use crate::store::watched::{Seen, State};
+use crate::store::{alert, future_job, history};
+use awty_core::watch::{self, Found, Verdict};
+use awty_core::{Outcome, Time};
+use std::collections::HashMap;
+
+/// Rows are taken so many at a time.
+const PIECE: i64 = 10_000;
+/// The longest key of an entity, in bytes.
+const MAX_KEY: usize = 1024;
+
+/// Why a row cannot be watched.
+pub enum Refused {
+    /// The key of a row has more bytes than that.
+    KeyTooLong(usize),
+    /// Another transaction has written of the row what this one cannot see.
+    Changed,
+}
+
+/// The rows of a statement have been inserted.
+pub fn inserted(watched: &Watched, firing: Firing) -> Result<(), Refused> {
+    let by = By { role: catalog::current_role(), at: clock::now() };
+    let mut refused = Ok(());
+    as_role(watched.job.role, || {
+        watched.source.inserted(firing, PIECE, |rows| {
+            if refused.is_ok() {
+                refused = begin(watched, rows, by);
+            }
+        });
+    });
+    refused
+}
+
+fn begin(watched: &Watched, rows: Vec<Seen>, by: By) -> Result<(), Refused> {
+    let (mut keys, mut slots) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
+    for row in rows {
+        let found = row.state.found(by.at);
+        if let Some(slot) = watch::start(found, 0, &watched.levels, &watched.job.options.limits, by.at) {
+            if row.key.len() > MAX_KEY {
+                return Err(Refused::KeyTooLong(MAX_KEY));
+            }
+            keys.push(row.key);
+            slots.push(slot);
+        }
+    }
+    if keys.len() == 1 || unless_duplicate(|| rule_check::add(&watched.rule, &keys, &slots, by)).is_none() {
+        rule_check::put(&watched.rule, &keys, &slots, by);
+    }
+    note(watched, &slots);
+    Ok(())
+}
+
+/// One row has been inserted into a partition, updated or deleted.
+pub fn changed(watched: &Watched, firing: Firing) -> Result<(), Refused> {
+    let Some(key) = table::primary_key(firing.table()) else { return Ok(()) };
+    let numbers: Vec<i32> = key.iter().map(|column| column.number).collect();
+    let text = |version| firing.values(version, &numbers).map(|values| key_text(&key, &values));
+    let mut keys: Vec<Text> = [text(Version::Old), text(Version::New)].into_iter().flatten().collect();
+    keys.dedup();
+    settle(watched, &keys)
+}
+
+/// All rows are gone.
+pub fn emptied(watched: &Watched) {
+    let now = clock::now();
+    let ids = future_job::lock_job(&watched.rule.name);
+    wakeup::count_ended(ids.len() as u64);
+    history::end(&ids, Outcome::Cancelled, now, None);
+    alert::clear_all(&watched.rule.name, now);
+}
+
+/// Has checks and alerts of these rows say what the rows say now.
+fn settle(watched: &Watched, keys: &[Text]) -> Result<(), Refused> {
+    let rule = &watched.rule;
+    let by = By { role: catalog::current_role(), at: clock::now() };
+    if let Some(long) = keys.iter().map(Text::len).find(|length| *length > MAX_KEY) {
+        return Err(Refused::KeyTooLong(long));
+    }
+    // A run under way is undone, or over, from here on.
+    rule_check::lock(rule, keys);
+    let seen = as_role(watched.job.role, || watched.source.by_keys(keys));
+    let states = current(watched, keys, seen);
+    let open: HashMap<Text, u32> =
+        alert::lock_open(&rule.name, keys).into_iter().map(|open| (open.key, open.level)).collect();
+    let (mut over, mut clear) = (Vec::new(), Vec::new());
+    let (mut waiting, mut slots) = (Vec::new(), Vec::new());
+    for key in keys {
+        let found = states.get(key).map_or(Found::Settled, |state| state.found(by.at));
+        let level = open.get(key).copied().unwrap_or(0);
+        let limits = &watched.job.options.limits;
+        if matches!(watch::judge(found, level, &watched.levels, limits, by.at), Verdict::Settled | Verdict::Ahead(_)) {
+            clear.push(key.clone());
+        } else if let Found::Waiting(since) = found {
+            alert::set_since(&rule.name, key, since, watched.levels.due(since));
+        }
+        match watch::start(found, level, &watched.levels, limits, by.at) {
+            Some(slot) => {
+                waiting.push(key.clone());
+                slots.push(slot);
+            }
+            None => over.push(key.clone()),
+        }
+    }
+    if !waiting.is_empty() {
+        rule_check::put(rule, &waiting, &slots, by);
+        note(watched, &slots);
+    }
+    let ended = rule_check::lock(rule, &over);
+    wakeup::count_ended(ended.len() as u64);
+    history::end(&ended, Outcome::Cancelled, by.at, None);
+    alert::clear(&rule.name, &clear, by.at);
+    if has_one_snapshot() && alert::any_left(rule, &over) {
+        return Err(Refused::Changed);
+    }
+    Ok(())
+}
+
+/// The states of rows by the keys as they were given. One whose key is written otherwise by now is gone under the old key, and its
+/// open alert goes along.
+fn current(watched: &Watched, keys: &[Text], seen: Vec<(usize, Seen)>) -> HashMap<Text, State> {
+    let mut states = HashMap::new();
+    for (place, row) in seen {
+        if keys[place] != row.key {
+            alert::rename(&watched.rule.name, &keys[place], &row.key);
+        } else {
+            states.insert(row.key, row.state);
+        }
+    }
+    states
+}
+
+fn note(watched: &Watched, slots: &[Time]) {
+    wakeup::count_written(slots.len() as u64);
+    if let Some(first) = slots.iter().min() {
+        wakeup::at_commit(watched.job.role, clock::to_timestamp(*first));
+    }
+}
