@@ -36,7 +36,7 @@ fn cancel_checks(args: &Args) -> Result<i64> {
 }
 
 /// Locks the check of a job that is pending for an entity, and ends its repetition.
-fn lock(entity: &Entity, job: &Job) -> Option<i64> {
+pub fn lock(entity: &Entity, job: &Job) -> Option<i64> {
     let lock = || future_job::lock_of(entity.name.datum(), entity.key.datum(), &job.name);
     let mut id = lock();
     if !job.repeats {

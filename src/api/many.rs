@@ -1,19 +1,21 @@
 //! `awty.schedule_many()` and `awty.cancel_many()`: checks of many entities in a few statements.
 //!
-//! Invariant: keys are sorted before anything is written or locked. Nothing is written if anything is refused.
+//! Invariant: keys are sorted, and each is written or locked before the next one, so that two calls never wait for each other in a circle.
+//! Nothing is written if anything is refused.
 
 use super::args::{Args, MAX_ARGS, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB};
-use super::rights;
+use super::entity::Entity;
 use super::schedule::{due_after, say_slot, stand_for};
+use super::{cancel, rights};
 use crate::error::{Error, Label, Result};
 use crate::function;
 use crate::pg::array::{self, JSONB, TEXT, TIME};
-use crate::pg::subtransaction::{has_one_snapshot, unless_duplicate};
+use crate::pg::subtransaction::unless_duplicate;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job};
-use crate::store::many::{self, NewChecks};
+use crate::store::many::{self, Found, NewChecks, Said};
 use crate::store::{future_job, history, repetition};
 use awty_core::{Conflict, OnConflict, Outcome, Time, policy};
 use pgrx::pg_sys;
@@ -23,8 +25,6 @@ use std::collections::HashMap;
 
 /// The most keys in one call.
 const MAX_KEYS: usize = 1_000_000;
-/// How often checks may be taken from under a call before the call gives up.
-const ROUNDS: u32 = 100;
 
 #[pg_extern(sql = false)]
 fn schedule_many(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<i64, ErrorReport> {
@@ -79,10 +79,15 @@ impl Keys {
     }
 }
 
-/// A key for an error.
-fn label(text: pg_sys::Datum) -> String {
+/// A key.
+fn text(key: pg_sys::Datum) -> Option<Text> {
     // SAFETY: a text.
-    unsafe { pgrx::FromDatum::from_datum(text, false) }.map(|text: Text| text.to_string()).unwrap_or_default()
+    unsafe { pgrx::FromDatum::from_datum(key, false) }
+}
+
+/// A key for an error.
+fn label(key: pg_sys::Datum) -> String {
+    text(key).map(|text| text.to_string()).unwrap_or_default()
 }
 
 /// What is to be written.
@@ -175,80 +180,69 @@ impl Wanted<'_> {
             scheduled_by: catalog::current_role(),
             scheduled_at: self.now,
         };
-        let (mut left, mut written) = (self.keys.sorted.clone(), 0);
-        let mut stand_for = Vec::new();
-        for _ in 0..ROUNDS {
-            let mut is_pending = vec![false; left.len()];
-            many::pending(&checks, self.keys.array(&left)).into_iter().for_each(|place| is_pending[place] = true);
-            let fresh = without(&left, &is_pending);
-            if !fresh.is_empty() {
-                if unless_duplicate(|| self.insert(&checks, &fresh)).is_none() {
-                    // Somebody has written one of them meanwhile, which the next round sees.
-                    if has_one_snapshot() {
-                        break;
-                    }
-                    continue;
-                }
-                wakeup::count_written(fresh.len() as u64);
-                written += fresh.len() as i64;
-            }
-            is_pending.iter_mut().for_each(|is_pending| *is_pending = !*is_pending);
-            left = self.make_room(&checks, &without(&left, &is_pending), &mut stand_for)?;
-            if left.is_empty() {
-                self.stand_for(&stand_for);
-                return Ok(written);
-            }
+        let places = &self.keys.sorted;
+        // In most calls nothing is pending. ON CONFLICT would take twice as long then.
+        if many::pending(&checks, self.keys.array(places)).is_empty()
+            && unless_duplicate(|| many::insert(&checks, self.said(places))).is_some()
+        {
+            wakeup::count_written(places.len() as u64);
+            return Ok(places.len() as i64);
         }
-        Err(Error::Contended {
-            job: self.job.name.to_string(),
-            entity: self.label(left.first().copied().unwrap_or_default()),
-        })
+        let mut inserted = many::insert_or_lock(&checks, self.said(places));
+        inserted.sort_unstable();
+        let mut stand_for = Vec::new();
+        let replaced = self.make_room(&checks, &inserted, &mut stand_for)?;
+        if !replaced.is_empty() {
+            many::insert(&checks, self.said(&replaced));
+            self.stand_for(&stand_for);
+        }
+        let written = inserted.len() + replaced.len();
+        wakeup::count_written(written as u64);
+        Ok(written as i64)
     }
 
-    fn insert(&self, checks: &NewChecks, places: &[usize]) {
+    fn said(&self, places: &[usize]) -> Said {
         let slot = |place: &usize| Some(pg_sys::Datum::from(clock::to_timestamp(self.slots[*place])));
         // SAFETY: times, and values of the array of jsonb.
         let slots = (self.slots.len() > 1).then(|| unsafe { array::build(places.iter().map(slot), TIME) });
         let args = self.args.as_ref();
         // SAFETY: as above.
         let args = args.map(|args| unsafe { array::build(places.iter().map(|place| args[*place]), JSONB) });
-        many::insert(checks, self.keys.array(places), slots, args, self.slots[0]);
+        Said { keys: self.keys.array(places), slots, args, slot: self.slots[0] }
     }
 
-    /// Ends the pending checks that are to be replaced. Returns the places whose checks are to be written now: of those, and of those
-    /// that are not pending any more.
+    /// Ends those checks that were pending, and are locked by now, if they are to be replaced. Returns the places of the replaced ones.
     fn make_room(
         &self,
         checks: &NewChecks,
-        places: &[usize],
+        inserted: &[i64],
         stand_for: &mut Vec<(usize, repetition::Pending)>,
     ) -> Result<Vec<usize>> {
-        if places.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut at = HashMap::new();
-        let mut is_kept = vec![false; places.len()];
+        let places = &self.keys.sorted;
         let mut replaced = Vec::new();
-        for (place, id, slot) in many::lock(checks, self.keys.array(places)) {
-            match self.on_conflict.decide(slot, self.slot(places[place])) {
-                Conflict::Keep => is_kept[place] = true,
-                Conflict::Replace => {
-                    replaced.push(id);
-                    at.insert(id, places[place]);
-                }
+        for (place, id, slot) in many::pending(checks, self.keys.array(places)) {
+            let place = places[place];
+            if inserted.binary_search(&id).is_ok() {
+                continue;
+            }
+            match self.on_conflict.decide(slot, self.slot(place)) {
+                Conflict::Keep => {}
+                Conflict::Replace => replaced.push((id, place)),
                 Conflict::Refuse => {
-                    let (job, entity) = (self.job.name.to_string(), self.label(places[place]));
+                    let (job, entity) = (self.job.name.to_string(), self.label(place));
                     return Err(Error::AlreadyPending { job, entity, id });
                 }
             }
         }
+        let (ids, places): (Vec<i64>, Vec<usize>) = replaced.iter().copied().unzip();
         if self.job.repeats {
-            let found = repetition::of_checks(&replaced).into_iter();
+            let at: HashMap<i64, usize> = replaced.into_iter().collect();
+            let found = repetition::of_checks(&ids).into_iter();
             stand_for.extend(found.filter_map(|pending| Some((*at.get(&pending.check)?, pending))));
         }
-        wakeup::count_ended(replaced.len() as u64);
-        history::end(&replaced, Outcome::Replaced, self.now, None);
-        Ok(without(places, &is_kept))
+        wakeup::count_ended(ids.len() as u64);
+        history::end(&ids, Outcome::Replaced, self.now, None);
+        Ok(places)
     }
 
     /// The checks that have taken the place of occurrences stand for them.
@@ -266,54 +260,33 @@ impl Wanted<'_> {
     }
 }
 
-/// The places that are not marked.
-fn without(places: &[usize], marked: &[bool]) -> Vec<usize> {
-    places.iter().zip(marked).filter(|(_, marked)| !**marked).map(|(place, _)| *place).collect()
-}
-
 /// Ends the pending checks of entities. Without a job, those of jobs that the caller may not schedule stay, unseen.
 fn cancel_checks(args: &Args) -> Result<i64> {
     rights::gate_write("awty.cancel_many()")?;
     let entity_name = args.name(0, "entity_name", MAX_ENTITY_NAME)?;
     let keys = Keys::of(args)?;
     let name = args.optional_name(2, "job", MAX_JOB)?;
+    let mut jobs: HashMap<Text, Option<Job>> = HashMap::new();
     if let Some(name) = &name {
-        rights::schedulable_job(name)?;
+        jobs.insert(name.clone(), Some(rights::schedulable_job(name)?));
     }
-    // Of each job: may it be cancelled, and is it repeated?
-    let mut jobs: HashMap<Text, (bool, bool)> = HashMap::new();
-    let mut look = |job: Text| {
-        let look = |job: &Text| match job::find(job) {
-            Some(Ok(job)) => (name.is_some() || rights::may_schedule(&job), job.repeats),
-            _ => (name.is_some(), false),
+    let found = many::of_entities(entity_name.datum(), keys.array(&keys.sorted), name.as_ref());
+    for Found { job, .. } in &found {
+        jobs.entry(job.clone()).or_insert_with_key(|job| job::find(job)?.ok().filter(rights::may_schedule));
+    }
+    // Only what may be cancelled is locked, so that nobody holds up checks of others.
+    let found = found.iter().filter_map(|found| Some((found, jobs.get(&found.job)?.as_ref()?)));
+    let ids: Vec<i64> = if jobs.values().flatten().any(|job| job.repeats) {
+        // One by one: where a lock has to wait for the end of a run, the next occurrence comes before the next key.
+        let lock = |(found, job): (&Found, &Job)| {
+            let key = text(keys.texts[keys.sorted[found.place]])?;
+            cancel::lock(&Entity { name: entity_name.clone(), key }, job)
         };
-        *jobs.entry(job).or_insert_with_key(look)
+        found.filter_map(lock).collect()
+    } else {
+        many::lock_in_order(found.filter_map(|(found, _)| found.check).collect())
     };
-    let (mut count, mut repeats) = (0, false);
-    for _ in 0..ROUNDS {
-        let found = many::of_entities(entity_name.datum(), keys.array(&keys.sorted), name.as_ref());
-        // Only what may be cancelled is locked, so that nobody holds up checks of others.
-        let mut may_cancel = |job| {
-            let (may, repeated) = look(job);
-            repeats |= may && repeated;
-            may
-        };
-        let ids: Vec<i64> = found.into_iter().filter_map(|(id, job)| may_cancel(job).then_some(id)).collect();
-        if ids.is_empty() {
-            break;
-        }
-        let ids = many::lock_in_order(ids);
-        if repeats {
-            let ended: Vec<i64> = repetition::of_checks(&ids).iter().map(|pending| pending.repetition.id).collect();
-            repetition::remove(&ended);
-        }
-        wakeup::count_ended(ids.len() as u64);
-        history::end(&ids, Outcome::Cancelled, clock::now(), None);
-        count += ids.len() as i64;
-        // Where a lock had to wait for the end of a run, the next occurrence is pending by now.
-        if !repeats {
-            break;
-        }
-    }
-    Ok(count)
+    wakeup::count_ended(ids.len() as u64);
+    history::end(&ids, Outcome::Cancelled, clock::now(), None);
+    Ok(ids.len() as i64)
 }

@@ -89,7 +89,7 @@ statement!(
                               UNION ALL
                               SELECT h.id FROM (SELECT q.id, q.job FROM awty.future_job AS q WHERE q.held OFFSET 0) AS h
                               WHERE h.job = $1))
-      FOR UPDATE"
+      ORDER BY f.entity_name, f.entity_key FOR UPDATE"
 );
 
 statement!(set_held_of, [INT8OID, BOOLOID], c"UPDATE awty.future_job SET held = $2 WHERE id = $1");

@@ -1,6 +1,7 @@
 //! Statements on many checks of `awty.future_job` at a time, each in the order of the keys that it is given.
 //!
 //! Invariant: rows are written and locked in that order, so that callers whose keys overlap wait for each other and never in a circle.
+//! One statement does both: two steps, one that writes and one that locks, would each begin with the first key again.
 
 use super::statement::{Arg, statement};
 use super::{arg, time};
@@ -20,31 +21,41 @@ statement!(
       FROM (SELECT pg_catalog.unnest($3) AS key, pg_catalog.unnest($4) AS slot, pg_catalog.unnest($5) AS args) AS k"
 );
 
+// PostgreSQL locks the row that is in the way, although the WHERE says that it stays as it is. A column of a unique index makes it the
+// lock of FOR UPDATE.
 statement!(
-    select_all,
-    [TEXTOID, TEXTOID, TEXTARRAYOID],
-    c"SELECT k.n
-      FROM pg_catalog.unnest($3) WITH ORDINALITY AS k (key, n)
-      JOIN awty.future_job AS f ON f.entity_name = $2 AND f.entity_key = k.key AND f.job = $1"
+    insert_or_lock_all,
+    [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
+    c"INSERT INTO awty.future_job AS f
+             (job, entity_name, entity_key, args, first_check_at, next_check_at, scheduled_by, scheduled_at)
+      SELECT $1, $2, k.key, k.args, coalesce(k.slot, $6), coalesce(k.slot, $6), $7, $8
+      FROM (SELECT pg_catalog.unnest($3) AS key, pg_catalog.unnest($4) AS slot, pg_catalog.unnest($5) AS args) AS k
+      ON CONFLICT (entity_name, entity_key, job) DO UPDATE SET job = f.job WHERE false
+      RETURNING f.id"
 );
 
 statement!(
-    lock_all,
+    select_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID],
     c"SELECT k.n, f.id, f.next_check_at
       FROM pg_catalog.unnest($3) WITH ORDINALITY AS k (key, n)
       JOIN awty.future_job AS f ON f.entity_name = $2 AND f.entity_key = k.key AND f.job = $1
-      ORDER BY k.n FOR UPDATE OF f"
+      ORDER BY k.n"
 );
 
 statement!(
     select_of_entities,
     [TEXTOID, TEXTARRAYOID, TEXTOID],
-    c"SELECT f.id, f.job
+    c"SELECT k.n, f.id, f.job
       FROM pg_catalog.unnest($2) WITH ORDINALITY AS k (key, n)
       JOIN awty.future_job AS f ON f.entity_name = $1 AND f.entity_key = k.key
       WHERE $3 IS NULL OR f.job = $3
-      ORDER BY k.n, f.job"
+      UNION ALL
+      SELECT k.n, NULL, r.job
+      FROM pg_catalog.unnest($2) WITH ORDINALITY AS k (key, n)
+      JOIN awty_internal.repetition AS r ON r.entity_name = $1 AND r.entity_key = k.key
+      WHERE $3 IS NULL OR r.job = $3
+      ORDER BY 1, 3, 2"
 );
 
 statement!(
@@ -62,41 +73,48 @@ pub struct NewChecks {
     pub scheduled_at: Time,
 }
 
-/// Writes checks, of which none must be pending. `slots` are NULL where all have the one slot.
-pub fn insert(checks: &NewChecks, keys: pg_sys::Datum, slots: Arg, args: Arg, slot: Time) {
-    let args = [
-        Some(checks.job),
-        Some(checks.entity_name),
-        Some(keys),
-        slots,
-        args,
-        time(slot),
-        arg(checks.scheduled_by),
-        time(checks.scheduled_at),
-    ];
-    as_owner(|| insert_all(|s| s.execute(&args)));
+/// What is said for each key.
+pub struct Said {
+    pub keys: pg_sys::Datum,
+    /// NULL where all have the one slot.
+    pub slots: Arg,
+    pub args: Arg,
+    pub slot: Time,
 }
 
-/// The places, from 0, of those keys for which a check is pending; in no order and without a lock.
-pub fn pending(checks: &NewChecks, keys: pg_sys::Datum) -> Vec<usize> {
-    let place = |rows: &super::statement::Rows, row| usize::try_from(rows.get::<i64>(row, 1)? - 1).ok();
-    as_owner(|| {
-        select_all(|s| {
-            s.query(&[Some(checks.job), Some(checks.entity_name), Some(keys)], |rows| {
-                (0..rows.len()).filter_map(|row| place(rows, row)).collect()
-            })
-        })
-    })
+impl NewChecks {
+    fn with(&self, said: Said) -> [Arg; 8] {
+        [
+            Some(self.job),
+            Some(self.entity_name),
+            Some(said.keys),
+            said.slots,
+            said.args,
+            time(said.slot),
+            arg(self.scheduled_by),
+            time(self.scheduled_at),
+        ]
+    }
 }
 
-/// Locks the checks that are pending for keys, in their order. Returns places, ids and slots.
-pub fn lock(checks: &NewChecks, keys: pg_sys::Datum) -> Vec<(usize, i64, Time)> {
+/// Writes checks, of which none must be pending.
+pub fn insert(checks: &NewChecks, said: Said) {
+    as_owner(|| insert_all(|s| s.execute(&checks.with(said))));
+}
+
+/// Writes those checks that are not pending, and locks those that are. Returns the ids of the former.
+pub fn insert_or_lock(checks: &NewChecks, said: Said) -> Vec<i64> {
+    as_owner(|| insert_or_lock_all(|s| s.query(&checks.with(said), super::future_job::ids)))
+}
+
+/// Places from 0, ids and slots of the checks that are pending for keys, in their order and without a lock.
+pub fn pending(checks: &NewChecks, keys: pg_sys::Datum) -> Vec<(usize, i64, Time)> {
     let read = |rows: &super::statement::Rows, row| {
         let place = usize::try_from(rows.get::<i64>(row, 1)? - 1).ok()?;
         Some((place, rows.get(row, 2)?, super::from_timestamptz(rows.get(row, 3)?)))
     };
     as_owner(|| {
-        lock_all(|s| {
+        select_all(|s| {
             s.query(&[Some(checks.job), Some(checks.entity_name), Some(keys)], |rows| {
                 (0..rows.len()).filter_map(|row| read(rows, row)).collect()
             })
@@ -104,15 +122,31 @@ pub fn lock(checks: &NewChecks, keys: pg_sys::Datum) -> Vec<(usize, i64, Time)> 
     })
 }
 
-/// The checks that are pending for entities, of one job or of all, with their jobs, in the order of the keys.
-pub fn of_entities(entity_name: pg_sys::Datum, keys: pg_sys::Datum, job: Option<&Text>) -> Vec<(i64, Text)> {
-    as_owner(|| {
+/// What there is for one of the keys and a job.
+pub struct Found {
+    /// From 0.
+    pub place: usize,
+    /// The pending check; `None`: there is a repetition alone.
+    pub check: Option<i64>,
+    pub job: Text,
+}
+
+/// What is pending or repeats for entities, of one job or of all; in the order of the keys and jobs, and without a lock.
+pub fn of_entities(entity_name: pg_sys::Datum, keys: pg_sys::Datum, job: Option<&Text>) -> Vec<Found> {
+    let read = |rows: &super::statement::Rows, row| {
+        let place = usize::try_from(rows.get::<i64>(row, 1)? - 1).ok()?;
+        Some(Found { place, check: rows.get(row, 2), job: rows.get(row, 3)? })
+    };
+    let mut found: Vec<Found> = as_owner(|| {
         select_of_entities(|s| {
             s.query(&[Some(entity_name), Some(keys), job.map(Text::datum)], |rows| {
-                (0..rows.len()).filter_map(|row| Some((rows.get(row, 1)?, rows.get(row, 2)?))).collect()
+                (0..rows.len()).filter_map(|row| read(rows, row)).collect()
             })
         })
-    })
+    });
+    // A repetition comes after its check.
+    found.dedup_by(|next, first| next.place == first.place && next.job == first.job);
+    found
 }
 
 /// Locks those of the checks that are still pending, in this order.

@@ -75,7 +75,8 @@ pub fn make(now: Time) {
         let free = |day: &NaiveDate| !strays().is_some_and(|(first, last)| (first..=last).contains(day));
         if missing.contains(&today) && free(&today) {
             // A row that was routed to the default partition while today's is made would violate the former's constraint:
-            // let writers wait before they route.
+            // let writers wait before they route. The default partition, which clients lock first, comes first here, too.
+            run("LOCK TABLE awty_internal.future_job_history_default IN ACCESS EXCLUSIVE MODE");
             run("LOCK TABLE awty.future_job_history IN SHARE ROW EXCLUSIVE MODE");
         }
         missing.into_iter().filter(free).for_each(create);

@@ -23,6 +23,7 @@ mod history;
 mod in_flight;
 mod inspections;
 mod ledger;
+mod many;
 mod missed;
 mod not_preloaded;
 mod one_check;
