@@ -57,11 +57,18 @@ BEGIN ATOMIC
             after => greatest(r.next_check_at, pg_catalog.clock_timestamp()), max => 3, starts => r.starts) AS o (at)
         WHERE r.entity_name OPERATOR(pg_catalog.=) explain.entity_name AND r.entity_key OPERATOR(pg_catalog.=) explain.entity_key
             AND r.next_check_at IS NOT NULL AND (r.ends IS NULL OR o.at OPERATOR(pg_catalog.<=) r.ends)
+        UNION ALL
+        SELECT a.raised_at, a.id, 8, a.rule, 'waiting',
+            pg_catalog.format('late since %s: alert %s of level %s is open%s', a.due_at, a.id, a.level,
+                ', escalated at ' OPERATOR(pg_catalog.||) a.escalated_at::pg_catalog.text)
+        FROM awty.alert AS a
+        WHERE a.entity_name OPERATOR(pg_catalog.=) explain.entity_name AND a.entity_key OPERATOR(pg_catalog.=) explain.entity_key
+            AND a.cleared_at IS NULL
     ) AS e
     ORDER BY e.at, e.id, e.step;
 END;
 
-COMMENT ON FUNCTION awty.explain(text, text) IS 'What became of an entity''s checks, what is pending, and why it does not run: past, now and future in the order of time; at most the last hundred ends';
+COMMENT ON FUNCTION awty.explain(text, text) IS 'What became of an entity''s checks, what is pending, and why it does not run, and its open alerts: past, now and future in the order of time; at most the last hundred ends';
 
 -- For a key of another type than text. Names awty.key(), because callers may name nothing of awty_internal.
 CREATE FUNCTION awty.explain(entity_name text, entity_key anynonarray)
@@ -143,6 +150,18 @@ BEGIN ATOMIC
             coalesce('every => ' OPERATOR(pg_catalog.||) pg_catalog.quote_literal(r.every::pg_catalog.text), 'cron => ' OPERATOR(pg_catalog.||) pg_catalog.quote_literal(r.cron)),
             r.entity_name, r.entity_key)
     FROM awty.repetition AS r WHERE r.next_check_at IS NULL
+    UNION ALL
+    SELECT 'error', pg_catalog.format('rule "%s" watches nothing', lost.rule),
+        CASE WHEN lost.is_there THEN pg_catalog.format('its triggers on table %s are gone or disabled', lost.relation) ELSE 'its table is gone' END,
+        pg_catalog.format(CASE WHEN lost.is_there THEN 'SELECT awty.unwatch(%L); and awty.watch() again, or ALTER TABLE … ENABLE TRIGGER' ELSE 'SELECT awty.unwatch(%L);' END, lost.rule)
+    FROM (SELECT r.rule, r.relation, c.oid IS NOT NULL AS is_there,
+              (SELECT pg_catalog.count(*) FROM pg_catalog.pg_trigger AS t
+               WHERE t.tgrelid OPERATOR(pg_catalog.=) r.relation::pg_catalog.oid AND t.tgenabled OPERATOR(pg_catalog.<>) 'D'
+                   AND t.tgfoid OPERATOR(pg_catalog.=) 'awty_internal.row_changed()'::pg_catalog.regprocedure::pg_catalog.oid
+                   AND pg_catalog.encode(t.tgargs, 'hex') OPERATOR(pg_catalog.=)
+                       pg_catalog.encode(pg_catalog.convert_to(r.rule, pg_catalog.getdatabaseencoding()) OPERATOR(pg_catalog.||) '\x00'::pg_catalog.bytea, 'hex')) AS n
+          FROM awty.rule AS r LEFT JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) r.relation::pg_catalog.oid) AS lost
+    WHERE lost.n OPERATOR(pg_catalog.<) 4
     UNION ALL
     SELECT 'warning', pg_catalog.format('job "%s" fails with the same error again and again', same.job),
         pg_catalog.format('%s times of late: %s: %s', same.n, same.sqlstate, same.message),

@@ -17,6 +17,7 @@ use crate::shmem::wakeup;
 use crate::store::job::{self, Job};
 use crate::store::many::{self, Found, NewChecks, Said};
 use crate::store::{future_job, history, repetition};
+use crate::watch;
 use awty_core::{Conflict, OnConflict, Outcome, Time, policy};
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -272,7 +273,9 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     }
     let found = many::of_entities(entity_name.datum(), keys.array(&keys.sorted), name.as_ref());
     for Found { job, .. } in &found {
-        jobs.entry(job.clone()).or_insert_with_key(|job| job::find(job)?.ok().filter(rights::may_schedule));
+        // Without a job, a watch of the rows goes on.
+        let may = |job: &Job| rights::may_schedule(job) && !watch::is_rules(job);
+        jobs.entry(job.clone()).or_insert_with_key(|job| job::find(job)?.ok().filter(may));
     }
     // Only what may be cancelled is locked, so that nobody holds up checks of others.
     let found = found.iter().filter_map(|found| Some((found, jobs.get(&found.job)?.as_ref()?)));

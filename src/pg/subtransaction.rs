@@ -48,6 +48,12 @@ fn within<R>(is_kept: bool, body: impl FnOnce() -> R) -> Result<R, CaughtError> 
     }
 }
 
+/// Does this transaction see nothing that others have committed since it began?
+pub fn has_one_snapshot() -> bool {
+    // SAFETY: a getter.
+    unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }
+}
+
 fn report(cause: &CaughtError) -> &ErrorReportWithLevel {
     match cause {
         CaughtError::PostgresError(report)

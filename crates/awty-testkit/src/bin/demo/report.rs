@@ -43,7 +43,7 @@ fn verify(cluster: &Cluster) -> bool {
     let sql = text("verify.sql");
     let wrong = client.query(&sql, &[]).unwrap_or_else(|error| panic!("demo/verify.sql: {error:?}"));
     let counts = "SELECT (SELECT count(*) FROM shop.orders), (SELECT count(*) FROM shop.orders WHERE status = 'UNSHIPPED'),
-                         (SELECT count(*) FROM shop.alert WHERE level = 0), (SELECT count(*) FROM shop.alert WHERE level = 1)";
+                         (SELECT count(*) FROM awty.alert), (SELECT count(*) FROM awty.alert WHERE level = 2)";
     let counts = client.query_one(counts, &[]).unwrap_or_else(|error| panic!("{counts}: {error:?}"));
     let n = |column: usize| -> i64 { counts.get(column) };
     println!("{} orders, {} never shipped; {} alerts, {} of them escalated again", n(0), n(1), n(2), n(3));

@@ -17,8 +17,8 @@ const NUMBERS: &str = "
 SELECT s.pending, (extract(epoch FROM s.lag) * 1000)::bigint AS lag, s.workers::bigint AS workers,
        (SELECT count(*) FROM shop.orders) AS placed,
        (SELECT count(*) FROM shop.shipment) AS shipped,
-       (SELECT count(*) FROM shop.alert WHERE level = 0) AS late,
-       (SELECT count(*) FROM shop.alert WHERE level = 1) AS escalated
+       (SELECT count(*) FROM awty.alert) AS late,
+       (SELECT count(*) FROM awty.alert WHERE level = 2) AS escalated
 FROM awty.status s";
 
 /// Runs of each of the last slots. A check's first run was at its first slot; if it had a second one, the history has when.
