@@ -9,13 +9,13 @@ const BY_OUTCOME: &str = "
 SELECT outcome, check_count AS checks, count(*) AS orders,
        round(avg(extract(epoch FROM lateness)) * 1000, 1) AS \"avg lateness (ms)\",
        round(max(extract(epoch FROM lateness)) * 1000, 1) AS \"max lateness (ms)\"
-FROM awty.future_job_history GROUP BY outcome, check_count ORDER BY outcome, check_count";
+FROM awty.future_job_history WHERE entity_name = 'orders' GROUP BY outcome, check_count ORDER BY outcome, check_count";
 
 /// One order of each kind: shipped in time, shipped after the first alert, never shipped.
 const EXAMPLES: &str = "
 SELECT DISTINCT ON (outcome, check_count) entity_key AS \"order\", first_check_at::time(3) AS first_check_at,
        next_check_at::time(3) AS next_check_at, started_at::time(3) AS started_at, lateness, check_count, outcome
-FROM awty.future_job_history ORDER BY outcome, check_count, id";
+FROM awty.future_job_history WHERE entity_name = 'orders' ORDER BY outcome, check_count, id";
 
 /// Prints the end of the demo; true if every order has the alerts that it must have, and no other.
 pub(crate) fn print(cluster: &Cluster) -> bool {
@@ -42,7 +42,8 @@ fn verify(cluster: &Cluster) -> bool {
     let mut client = cluster.client(SHOP, SHOP);
     let sql = text("verify.sql");
     let wrong = client.query(&sql, &[]).unwrap_or_else(|error| panic!("demo/verify.sql: {error:?}"));
-    let counts = "SELECT (SELECT count(*) FROM shop.orders), (SELECT count(*) FROM shop.orders WHERE status = 'UNSHIPPED'),
+    let counts =
+        "SELECT (SELECT count(*) FROM shop.orders), (SELECT count(*) FROM shop.orders WHERE status = 'UNSHIPPED'),
                          (SELECT count(*) FROM awty.alert), (SELECT count(*) FROM awty.alert WHERE level = 2)";
     let counts = client.query_one(counts, &[]).unwrap_or_else(|error| panic!("{counts}: {error:?}"));
     let n = |column: usize| -> i64 { counts.get(column) };
