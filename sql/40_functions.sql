@@ -247,6 +247,16 @@ COMMENT ON FUNCTION awty.adopt() IS 'Says that this restored or cloned database 
 
 -- Behind awty.status: what the processes know about this database. Shows no job, entity or error text.
 -- Drops what awty's processes remember of jobs in each session, after any change of the table.
+CREATE FUNCTION awty.travel(ahead interval, max integer DEFAULT 1000) RETURNS SETOF awty_internal.tried
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'travel_wrapper';
+
+COMMENT ON FUNCTION awty.travel(interval, integer) IS 'For tests, where awty.time_travel is on: moves the clock of this transaction ahead and runs what falls due for the caller''s jobs; the transaction cannot commit any more';
+
+CREATE FUNCTION awty.now() RETURNS timestamptz
+    LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'now_wrapper';
+
+COMMENT ON FUNCTION awty.now() IS 'now(), or the travelled clock in a transaction that has called awty.travel()';
+
 CREATE FUNCTION awty_internal.job_changed() RETURNS trigger
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'job_changed_wrapper';
 

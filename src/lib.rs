@@ -8,7 +8,7 @@
 //! - [`shmem`]: what processes tell each other, in shared memory;
 //! - [`launcher`], [`maintainer`], [`worker`]: the processes; [`run`]: one run; [`mod@function`]: what a job calls; [`crash`]: after one;
 //! - [`problem`]: who is told of failures;
-//! - [`launcher`], [`maintainer`], [`worker`]: the processes; [`run`]: one run; [`trying`]: one that is undone; [`mod@function`]: what a job calls, in one of the forms of [`takes`]; [`crash`]: after one;
+//! - [`launcher`], [`maintainer`], [`worker`]: the processes; [`run`]: one run; [`trying`]: one that is undone; [`mod@travel`]: runs in a client's transaction that cannot commit; [`mod@function`]: what a job calls, in one of the forms of [`takes`]; [`crash`]: after one;
 //! - [`version`], [`settings`], [`error`], [`failpoint`]: what all of them need.
 //!
 //! All decisions about time are in the crate `awty-core`. DESIGN.md tells how the processes work together.
@@ -36,6 +36,7 @@ mod settings;
 mod shmem;
 mod store;
 mod takes;
+mod travel;
 mod trying;
 mod version;
 mod watch;

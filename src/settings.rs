@@ -24,6 +24,7 @@ static HISTORY_RETENTION: GucSetting<i32> = GucSetting::<i32>::new(30 * 24 * 60)
 static MAX_CRASHES: GucSetting<i32> = GucSetting::<i32>::new(5);
 static AUTO_ADOPT: GucSetting<bool> = GucSetting::<bool>::new(false);
 static LOG_FAILURES: GucSetting<LogFailures> = GucSetting::<LogFailures>::new(LogFailures::All);
+static TIME_TRAVEL: GucSetting<bool> = GucSetting::<bool>::new(false);
 static SYNCHRONOUS_COMMIT: GucSetting<bool> = GucSetting::<bool>::new(false);
 
 /// What the server's log says of failures.
@@ -90,6 +91,11 @@ pub fn max_crashes() -> i32 {
 /// Is a restored or cloned database to run its checks without `awty.adopt()` (`awty.auto_adopt`)?
 pub fn auto_adopt() -> bool {
     AUTO_ADOPT.get()
+}
+
+/// May a client move the clock of its transaction ahead (`awty.time_travel`)?
+pub fn time_travel() -> bool {
+    TIME_TRAVEL.get()
 }
 
 /// Is every run to be flushed by itself instead of once a batch (`awty.synchronous_commit`)?
@@ -222,6 +228,12 @@ pub fn register() {
         c"Runs the checks of a restored or cloned database without awty.adopt().",
         c"Leave it off wherever copies of a production database are made.",
         &AUTO_ADOPT,
+    );
+    bool(
+        c"awty.time_travel",
+        c"Lets a client move the clock of its own transaction ahead by awty.travel(), for tests.",
+        c"What is run so is locked until the client's transaction ends, so it has no place on a production server.",
+        &TIME_TRAVEL,
     );
     bool(
         c"awty.synchronous_commit",

@@ -111,7 +111,7 @@ pub fn due_after(args: &Args, after: pg_sys::Datum) -> Result<(Time, TimeDelta)>
     }
     // SAFETY: a plain function of PostgreSQL on a timestamptz and an interval; it minds months and time zones.
     let (start, then): (i64, TimestampWithTimeZone) = unsafe {
-        let start = pg_sys::GetCurrentTransactionStartTimestamp();
+        let start = clock::transaction_start();
         let then = pgrx::direct_function_call(
             pg_sys::timestamptz_pl_interval,
             &[Some(pg_sys::Datum::from(start)), Some(after)],

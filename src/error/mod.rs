@@ -13,28 +13,18 @@ use awty_core::versions::Unserved;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::PgLogLevel;
-use std::fmt;
 
+mod label;
 pub mod log;
 mod phrase;
 mod repeat;
+mod travel;
 mod watch;
 mod words;
 
+pub use label::Label;
+pub use travel::TravelError;
 pub use watch::WatchError;
-
-/// The name and key of an entity.
-#[derive(Debug)]
-pub struct Label {
-    pub name: String,
-    pub key: String,
-}
-
-impl fmt::Display for Label {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "\"{}\" \"{}\"", self.name, self.key)
-    }
-}
 
 /// What awty refuses. What each says is in `words`.
 #[derive(Debug)]
@@ -330,6 +320,8 @@ pub enum Error {
     AnswerOutOfRange {
         job: String,
     },
+    /// It cannot travel, or be committed afterwards.
+    Travel(TravelError),
     /// It cannot be watched so.
     Watch(WatchError),
     /// A set-based job answered with an array of another length.
@@ -385,6 +377,12 @@ impl From<Error> for Failure {
 impl From<WatchError> for Error {
     fn from(error: WatchError) -> Self {
         Error::Watch(error)
+    }
+}
+
+impl From<TravelError> for Error {
+    fn from(error: TravelError) -> Self {
+        Error::Travel(error)
     }
 }
 

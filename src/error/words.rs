@@ -382,6 +382,7 @@ impl Error {
                 hint,
             ),
             Error::Watch(error) => error.words(),
+            Error::Travel(error) => error.words(),
             Error::AnswerOutOfRange { job } => say(
                 Code::ERRCODE_DATETIME_FIELD_OVERFLOW,
                 format!("job \"{job}\" answered with a time that is out of range"),

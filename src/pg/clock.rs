@@ -7,6 +7,7 @@
 use awty_core::{Mono, Time};
 use chrono::{DateTime, TimeDelta};
 use pgrx::pg_sys;
+use std::cell::Cell;
 use std::time::Duration;
 
 /// 2000-01-01 minus 1970-01-01 in microseconds: PostgreSQL counts from the one, chrono from the other.
@@ -15,10 +16,34 @@ const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 /// PostgreSQL's `timestamptz`: microseconds since 2000-01-01 UTC.
 pub type Timestamp = i64;
 
-/// The time now, by the server's clock.
+thread_local! {
+    /// How far this transaction's clock is ahead, in microseconds.
+    static AHEAD: Cell<i64> = const { Cell::new(0) };
+}
+
+/// The time now, by the server's clock, or the travelled one.
 pub fn now() -> Time {
     // SAFETY: reads the clock and nothing else.
-    from_timestamp(unsafe { pg_sys::GetCurrentTimestamp() }).unwrap_or(Time::MIN_UTC)
+    from_timestamp(unsafe { pg_sys::GetCurrentTimestamp() }.saturating_add(AHEAD.get())).unwrap_or(Time::MIN_UTC)
+}
+
+/// When the transaction began; where it has travelled, the travelled clock.
+pub fn transaction_start() -> Timestamp {
+    match AHEAD.get() {
+        // SAFETY: a getter.
+        0 => unsafe { pg_sys::GetCurrentTransactionStartTimestamp() },
+        _ => to_timestamp(now()),
+    }
+}
+
+/// Sets the clock of this session ahead, until it comes back. It goes on from there.
+pub fn travel_to(time: Time) {
+    AHEAD.set(AHEAD.get().saturating_add((time - now()).num_microseconds().unwrap_or(0).max(0)));
+}
+
+/// Sets the clock right again.
+pub fn come_back() {
+    AHEAD.set(0);
 }
 
 /// The monotonic clock, which no one can set.

@@ -16,6 +16,7 @@ pub mod role;
 pub mod scalar;
 pub mod session;
 pub mod session_locks;
+pub mod snapshot;
 pub mod sqlstate;
 pub mod subtransaction;
 pub mod table;

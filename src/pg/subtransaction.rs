@@ -13,13 +13,18 @@ use std::panic::AssertUnwindSafe;
 
 /// Runs a body in a subtransaction and rolls that back. An ERROR of the body is returned.
 pub fn undone<R>(body: impl FnOnce() -> R) -> Result<R, Failure> {
-    within(false, body).map_err(|cause| failure(&cause))
+    within(|_| false, body).map_err(|cause| failure(&cause))
+}
+
+/// Runs a body in a subtransaction, which is undone if the body fails, or says `false`. An ERROR of the body is returned.
+pub fn kept(body: impl FnOnce() -> Result<bool, Failure>) -> Result<bool, Failure> {
+    within(|result| matches!(result, Ok(true)), body).map_err(|cause| failure(&cause))?
 }
 
 /// Runs a body in a subtransaction, and keeps what it has done. `None`, and all of it undone, if something was there already that
 /// must be there once only. Any other ERROR is passed on.
 pub fn unless_duplicate(body: impl FnOnce()) -> Option<()> {
-    match within(true, body) {
+    match within(|()| true, body) {
         Ok(()) => Some(()),
         Err(cause) if report(&cause).sql_error_code() == PgSqlErrorCode::ERRCODE_UNIQUE_VIOLATION => None,
         Err(cause) => cause.rethrow(),
@@ -28,7 +33,7 @@ pub fn unless_duplicate(body: impl FnOnce()) -> Option<()> {
 
 /// Runs a body in a subtransaction, which is undone after an ERROR, and also without one unless it `is_kept`. The subtransaction has ended
 /// when this returns: one that is left open would keep the client's session in an aborted transaction.
-fn within<R>(is_kept: bool, body: impl FnOnce() -> R) -> Result<R, CaughtError> {
+fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Result<R, CaughtError> {
     // SAFETY: a transaction is open. As plpgsql does it for an exception block: memory and resources are the caller's again afterwards.
     unsafe {
         let (memory, resources) = (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner);
@@ -37,7 +42,7 @@ fn within<R>(is_kept: bool, body: impl FnOnce() -> R) -> Result<R, CaughtError> 
         let result =
             PgTryBuilder::new(AssertUnwindSafe(|| Ok(body()))).catch_others(Err).catch_rust_panic(Err).execute();
         pg_sys::MemoryContextSwitchTo(memory);
-        if is_kept && result.is_ok() {
+        if result.as_ref().is_ok_and(is_kept) {
             pg_sys::ReleaseCurrentSubTransaction();
         } else {
             pg_sys::RollbackAndReleaseCurrentSubTransaction();

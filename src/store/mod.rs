@@ -8,6 +8,7 @@ pub mod alert;
 pub mod by_text;
 pub mod check_row;
 pub mod check_stat;
+pub mod due;
 pub mod extension;
 pub mod function;
 pub mod future_job;

@@ -61,7 +61,7 @@ fn expect_true(cluster: &Cluster, pages: &[Page]) {
 /// The first page is read by newcomers, whose server has the default slot.
 #[test]
 fn the_readme_is_true_at_the_default_slot() {
-    let cluster = Cluster::builder().set("awty.slot", "1min").start();
+    let cluster = Cluster::builder().set("awty.slot", "1min").set("awty.time_travel", "on").start();
     cluster.execute("postgres", &["CREATE ROLE app LOGIN"]);
     let readme: Vec<Page> = pages().into_iter().filter(|page| page.name == "README.md").collect();
     assert!(readme.iter().any(|page| !page.blocks.is_empty()), "the README has no SQL");
@@ -71,7 +71,7 @@ fn the_readme_is_true_at_the_default_slot() {
 /// The pages of docs/, at slots of a second.
 #[test]
 fn each_page_of_the_docs_is_true() {
-    let cluster = Cluster::builder().start();
+    let cluster = Cluster::builder().set("awty.time_travel", "on").start();
     cluster.execute("postgres", &["CREATE ROLE app LOGIN"]);
     let docs: Vec<Page> = pages().into_iter().filter(|page| page.name != "README.md").collect();
     expect_true(&cluster, &docs);

@@ -43,6 +43,7 @@ mod slow_disk;
 mod standby;
 mod statements;
 mod statements_of_a_run;
+mod travel;
 mod unreadable;
 mod vacuum;
 mod why;

@@ -19,6 +19,8 @@ const SORTED: &[(&str, &str)] = &[
     ("many::select_all", "by the order of the keys that it is given"),
     ("many::lock_ids", "by the order of the ids that it is given"),
     ("many::select_of_entities", "by the order of the keys that it is given"),
+    ("due::select_first", "one row of each job of a role"),
+    ("rule_check::lock_all", "by the order of the keys that it is given"),
     ("job::select_of_role", "the jobs of a role, at most ten thousand"),
 ];
 /// Indexes that a statement reads from end to end, because there is little in them, or that it leaves at once.

@@ -53,7 +53,7 @@ const WALLS: &[(&[&str], &[&str], &str)] = &[
     ),
     (&["maintainer"], &["api", "run", "worker", "launcher"], "the maintainer runs no checks"),
     (&["run"], &["api", "crash", "worker", "launcher", "maintainer"], "a run does not choose what is run"),
-    (&["trying"], &["crash", "worker", "launcher", "maintainer"], "a trial is a client's call of a run"),
+    (&["trying", "travel"], &["crash", "worker", "launcher", "maintainer"], "a trial is a client's call of a run"),
     (&["worker"], &["api", "launcher", "maintainer"], "a worker is told what to do through shared memory"),
 ];
 

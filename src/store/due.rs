@@ -1,0 +1,91 @@
+//! Statements of `awty.travel()`: what falls due next for a role, and what has become of it.
+
+use super::statement::{Rows, statement};
+use super::{arg, from_timestamptz, time};
+use crate::pg::owner::as_owner;
+use crate::pg::text::Text;
+use awty_core::Time;
+use pgrx::datum::TimestampWithTimeZone;
+use pgrx::pg_sys;
+
+/// A check that is due.
+#[derive(Clone)]
+pub struct Due {
+    pub id: i64,
+    pub job: Text,
+    pub entity_name: Text,
+    pub entity_key: Text,
+    pub slot: Time,
+}
+
+/// What has become of a check: it has ended, or is asked again.
+pub struct End {
+    pub outcome: Option<Text>,
+    pub next_check_at: Option<Time>,
+}
+
+statement!(
+    select_first,
+    [OIDOID, TIMESTAMPTZOID, INT8ARRAYOID],
+    c"SELECT j.name, f.next_check_at
+      FROM awty.job AS j
+      CROSS JOIN LATERAL (
+          SELECT p.next_check_at, p.id FROM awty.future_job AS p
+          WHERE p.job = j.name AND NOT p.held AND p.next_check_at <= $2 AND p.id <> ALL ($3)
+          ORDER BY p.next_check_at, p.id LIMIT 1
+      ) AS f
+      WHERE j.role = $1 AND NOT j.paused
+      ORDER BY f.next_check_at, f.id LIMIT 1"
+);
+
+statement!(
+    select_of_slot,
+    [TEXTOID, TIMESTAMPTZOID, INT8OID, INT8ARRAYOID],
+    c"SELECT f.id, f.job, f.entity_name, f.entity_key, f.next_check_at FROM awty.future_job AS f
+      WHERE f.job = $1 AND NOT f.held AND f.next_check_at = $2 AND f.id <> ALL ($4) ORDER BY f.id LIMIT $3"
+);
+
+statement!(
+    select_end,
+    [INT8OID],
+    c"SELECT (SELECT h.outcome FROM awty.future_job_history AS h WHERE h.id = $1),
+             (SELECT f.next_check_at FROM awty.future_job AS f WHERE f.id = $1)"
+);
+
+/// The job and slot of what falls due first by then, without those checks.
+pub fn first(role: pg_sys::Oid, by: Time, without: &[i64]) -> Option<(Text, Time)> {
+    as_owner(|| {
+        select_first(|s| {
+            s.query(&[arg(role), time(by), arg(without.to_vec())], |rows| {
+                Some((rows.first(1)?, rows.first::<TimestampWithTimeZone>(2).map(from_timestamptz)?))
+            })
+        })
+    })
+}
+
+/// The checks of a job that are due at a slot, so many, without those.
+pub fn of_slot(job: &Text, slot: Time, most: usize, without: &[i64]) -> Vec<Due> {
+    let read = |rows: &Rows, row| {
+        Some(Due {
+            id: rows.get(row, 1)?,
+            job: rows.get(row, 2)?,
+            entity_name: rows.get(row, 3)?,
+            entity_key: rows.get(row, 4)?,
+            slot: from_timestamptz(rows.get(row, 5)?),
+        })
+    };
+    let args = [Some(job.datum()), time(slot), arg(i64::try_from(most).unwrap_or(i64::MAX)), arg(without.to_vec())];
+    as_owner(|| select_of_slot(|s| s.query(&args, |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect())))
+}
+
+/// What has become of a check that was run.
+pub fn end(id: i64) -> End {
+    as_owner(|| {
+        select_end(|s| {
+            s.query(&[arg(id)], |rows| End {
+                outcome: rows.first(1),
+                next_check_at: rows.first::<TimestampWithTimeZone>(2).map(from_timestamptz),
+            })
+        })
+    })
+}

@@ -1,0 +1,221 @@
+//! `awty.travel()` and `awty.now()`: moves the clock of a transaction ahead and runs what falls due on the way, for tests.
+//!
+//! Invariant (P13): a transaction that has travelled cannot commit. No role is switched: only jobs run whose role is all that the session
+//! is. What is run here is booked by [`crate::run::book`], as by a worker.
+//! Does not: run a check that is held, paused, or locked by somebody else.
+
+use crate::api::args::Args;
+use crate::api::rights;
+use crate::error::{self, Error, Result, TravelError};
+use crate::function;
+use crate::pg::catch::Failure;
+use crate::pg::subtransaction::kept;
+use crate::pg::text::Text;
+use crate::pg::{catalog, clock, snapshot, sqlstate, timer};
+use crate::repeat::own;
+use crate::run::account::Account;
+use crate::run::book::{self, Timing};
+use crate::run::call::{Place, ask};
+use crate::settings;
+use crate::store::check_row::{Row, Table};
+use crate::store::due::{self, Due, End};
+use crate::store::job::{self, Job};
+use awty_core::{Answer, KeepHistory, Mono, Time};
+use chrono::TimeDelta;
+use pgrx::datum::TimestampWithTimeZone;
+use pgrx::pg_sys;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+use pgrx::{PgXactCallbackEvent, register_xact_callback};
+use std::cell::Cell;
+
+/// The most runs of one transaction: each holds locks and memory until it is rolled back.
+const MAX_RUNS: u32 = 100_000;
+
+thread_local! {
+    /// How many runs this transaction has had; `None`: it has not travelled.
+    static RUNS: Cell<Option<u32>> = const { Cell::new(None) };
+}
+
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn travel(
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> std::result::Result<
+    TableIterator<
+        'static,
+        (
+            name!(id, i64),
+            name!(job, Text),
+            name!(entity_name, Text),
+            name!(entity_key, Text),
+            name!(slot, Option<TimestampWithTimeZone>),
+            name!(outcome, Option<Text>),
+            name!(next_check_at, Option<TimestampWithTimeZone>),
+            name!(sqlstate, Option<String>),
+            name!(message, Option<String>),
+        ),
+    >,
+    ErrorReport,
+> {
+    let rows = go(&Args::new(fcinfo))?;
+    Ok(TableIterator::new(rows.into_iter().map(|ran| {
+        let Ran { due, end, failure } = ran;
+        let timestamp = |time| TimestampWithTimeZone::try_from(clock::to_timestamp(time)).ok();
+        let (sqlstate, message) = failure.map(|failure| (failure.sqlstate, failure.message)).unzip();
+        let (slot, next) = (timestamp(due.slot), end.next_check_at.and_then(timestamp));
+        (due.id, due.job, due.entity_name, due.entity_key, slot, end.outcome, next, sqlstate, message)
+    })))
+}
+
+/// The time, as jobs and rules have it: `now()`, and in a transaction that has travelled, the travelled clock.
+#[pg_extern(sql = false)]
+fn now(fcinfo: pg_sys::FunctionCallInfo) -> Option<TimestampWithTimeZone> {
+    let _ = Args::new(fcinfo);
+    TimestampWithTimeZone::try_from(clock::transaction_start()).ok()
+}
+
+/// A check that was run.
+struct Ran {
+    due: Due,
+    end: End,
+    failure: Option<Failure>,
+}
+
+fn go(args: &Args) -> Result<Vec<Ran>> {
+    const FUNCTION: &str = "awty.travel()";
+    rights::gate(FUNCTION)?;
+    if !settings::time_travel() {
+        return Err(TravelError::Off.into());
+    }
+    let ahead = args.duration(0, "ahead")?.ok_or(Error::Null { argument: "ahead" })?;
+    let max = args.get::<i32>(1).ok_or(Error::Null { argument: "max" })?;
+    if ahead < TimeDelta::zero() {
+        return Err(Error::Negative { argument: "ahead" });
+    }
+    let max = usize::try_from(max).ok().filter(|max| *max > 0).ok_or(TravelError::NotPositive { argument: "max" })?;
+    let goal = clock::now().checked_add_signed(ahead).ok_or(Error::DurationOutOfRange { argument: "ahead" })?;
+    begin();
+    let (mut ran, mut left) = (Vec::new(), Vec::new());
+    let role = catalog::current_role();
+    while catalog::is_alone(role)
+        && let Some((name, slot)) = due::first(role, goal, &left)
+    {
+        if ran.len() >= max {
+            return Ok(ran);
+        }
+        clock::travel_to(slot.max(clock::now()));
+        let Some(Ok(job)) = job::find(&name) else { break };
+        let most = if job.set_based { settings::batch_size().min(max - ran.len()) } else { 1 };
+        let checks = due::of_slot(&name, slot, most, &left);
+        left.extend(run(&job, checks, &mut ran)?);
+    }
+    clock::travel_to(goal.max(clock::now()));
+    Ok(ran)
+}
+
+/// From here on the transaction cannot commit.
+fn begin() {
+    if RUNS.get().is_some() {
+        return;
+    }
+    RUNS.set(Some(0));
+    for event in [PgXactCallbackEvent::PreCommit, PgXactCallbackEvent::PrePrepare] {
+        register_xact_callback(event, || Error::from(TravelError::Travelled).raise());
+    }
+    register_xact_callback(PgXactCallbackEvent::Abort, || {
+        RUNS.set(None);
+        clock::come_back();
+    });
+}
+
+/// Runs checks of one slot; those of a set that fails in smaller sets, down to one. Returns the numbers of those that were left.
+fn run(job: &Job, checks: Vec<Due>, ran: &mut Vec<Ran>) -> Result<Vec<i64>> {
+    let count = RUNS.get().unwrap_or(0) + 1;
+    if count > MAX_RUNS {
+        return Err(TravelError::TooMany { max: MAX_RUNS }.into());
+    }
+    RUNS.set(Some(count));
+    let (began, started_at) = (clock::mono(), clock::now());
+    // The history tells how a check has ended.
+    let mut kept_job = job.clone();
+    kept_job.options.limits.keep_history = KeepHistory::All;
+    let ids: Vec<i64> = checks.iter().map(|due| due.id).collect();
+    let attempted = kept(|| attempt(&kept_job, &ids, began, started_at));
+    let struck = timer::disarm_cancel();
+    match attempted {
+        Ok(true) => {
+            ran.extend(checks.into_iter().map(|due| Ran { end: due::end(due.id), due, failure: None }));
+            Ok(Vec::new())
+        }
+        _ if checks.len() > 1 => {
+            let mut first = checks;
+            let second = first.split_off(first.len() / 2);
+            let mut left = run(job, first, ran)?;
+            left.extend(run(job, second, ran)?);
+            Ok(left)
+        }
+        Ok(false) => Ok(ids),
+        Err(mut failure) => {
+            let timed_out = failure.sqlstate == sqlstate::QUERY_CANCELED;
+            if timed_out && !struck {
+                // Somebody means the client's statement.
+                error::cancelled(failure.message);
+            }
+            if timed_out {
+                failure.message = crate::run::over_time(job.options.limits.timeout);
+            }
+            let booked = kept(|| book_failure(&kept_job, ids[0], &failure, timed_out, began, started_at));
+            if !booked.unwrap_or(false) {
+                return Ok(ids);
+            }
+            ran.extend(checks.into_iter().map(|due| Ran {
+                end: due::end(due.id),
+                due,
+                failure: Some(failure.clone()),
+            }));
+            Ok(Vec::new())
+        }
+    }
+}
+
+/// One run; `false`, and nothing of it, if somebody else has locked or changed a check.
+fn attempt(job: &Job, ids: &[i64], began: Mono, started_at: Time) -> std::result::Result<bool, Failure> {
+    snapshot::with_new(|| {
+        let Some(table) = Table::open() else { return Ok(false) };
+        let rows: Vec<Row> = ids.iter().filter_map(|id| table.read(*id)).collect();
+        let account = &mut Account::default();
+        let Ok(rows) = book::settle(&table, job, rows, Time::MIN_UTC, started_at, account) else { return Ok(false) };
+        if rows.is_empty() {
+            return Ok(true);
+        }
+        let datums: Vec<pg_sys::Datum> = rows.iter().map(|row| row.datum).collect();
+        let own = rows.iter().map(|row| row.id).collect();
+        let function = function::of_job(job)?;
+        timer::arm_cancel(job.options.limits.timeout.to_std().unwrap_or_default());
+        let answers: Vec<Answer> = own::during(own, || ask(job, function, &datums, Place::Client))?;
+        let timing = timing(began, started_at);
+        Ok(book::answers(&table, job, rows.into_iter().zip(answers), &timing, true, account).is_ok())
+    })
+}
+
+fn book_failure(
+    job: &Job,
+    id: i64,
+    failure: &Failure,
+    timed_out: bool,
+    began: Mono,
+    started_at: Time,
+) -> std::result::Result<bool, Failure> {
+    snapshot::with_new(|| {
+        let Some(table) = Table::open() else { return Ok(false) };
+        let Some(row) = table.read(id) else { return Ok(false) };
+        let account = &mut Account::default();
+        Ok(book::failure(&table, job, &row, failure, timed_out, &timing(began, started_at), account).is_ok())
+    })
+}
+
+fn timing(began: Mono, started_at: Time) -> Timing {
+    let run_time = clock::delta_of(clock::mono().since(began));
+    Timing { started_at, finished_at: clock::now(), run_time }
+}

@@ -1,0 +1,154 @@
+//! `awty.travel()`: what a worker would do, in one transaction that cannot commit (P13).
+
+use crate::shop::{NOTE, Shop};
+use awty_testkit::Cluster;
+use awty_testkit::postgres::Client;
+
+const TRAVELLED: &str = "a transaction that has travelled cannot be committed";
+
+fn shop() -> Shop {
+    Shop::on(Cluster::builder().set("awty.time_travel", "on").set("max_prepared_transactions", "2").start())
+}
+
+fn refusal(shop: &Shop, script: &str) -> String {
+    let error = shop.client().batch_execute(script).unwrap_err();
+    let error = error.as_db_error().unwrap();
+    format!("{}: {}", error.code().code(), error.message())
+}
+
+/// The keys and outcomes of what runs on the way.
+fn runs(client: &mut Client, ahead: &str) -> Vec<(String, Option<String>)> {
+    let sql = format!("SELECT entity_key, outcome FROM awty.travel('{ahead}')");
+    client.query(&sql, &[]).unwrap().iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+/// One for each way in which a transaction can end by a commit.
+#[test]
+fn no_transaction_that_has_travelled_commits() {
+    let shop = shop();
+    shop.run("CREATE PROCEDURE shop.commits() LANGUAGE plpgsql AS $$ BEGIN PERFORM awty.travel('1 h'); COMMIT; END $$");
+    for script in [
+        "SELECT awty.travel('0')",
+        "BEGIN; SELECT awty.travel('1 h'); COMMIT",
+        "BEGIN; SELECT awty.travel('1 h'); COMMIT AND CHAIN",
+        "BEGIN; SELECT awty.travel('1 h'); PREPARE TRANSACTION 'travelled'",
+        "BEGIN; SAVEPOINT s; SELECT awty.travel('1 h'); ROLLBACK TO s; COMMIT",
+        "BEGIN; SAVEPOINT s; SELECT awty.travel('1 h'); RELEASE s; COMMIT",
+        "DO $$ BEGIN PERFORM awty.travel('1 h'); COMMIT; END $$",
+        "CALL shop.commits()",
+    ] {
+        shop.run("DROP TABLE IF EXISTS shop.trace");
+        let script = script.replacen("BEGIN;", "BEGIN; CREATE TABLE shop.trace ();", 1);
+        assert_eq!(refusal(&shop, &script), format!("25000: {TRAVELLED}"), "{script}");
+        let traces: i64 = shop.cluster.value("postgres", "SELECT count(*) FROM pg_class WHERE relname = 'trace'");
+        assert_eq!(traces, 0, "{script}");
+    }
+}
+
+/// After the rollback, time is the server's again, in the same session.
+#[test]
+fn a_month_passes_in_one_transaction() {
+    let shop = shop();
+    shop.run(
+        "CREATE TABLE shop.orders (id bigint PRIMARY KEY, placed_at timestamptz NOT NULL DEFAULT now(), shipped boolean);
+         SELECT awty.watch('shop.orders', since => 'placed_at', until => 'shipped', within => '3 hours', escalate => '{10 days, 30 days}')",
+    );
+    shop.await_true("the walk is over", "SELECT walk = 'done' FROM awty.rule");
+    let mut client = shop.client();
+    client.batch_execute("BEGIN; INSERT INTO shop.orders (id) VALUES (1), (2)").unwrap();
+    assert_eq!(runs(&mut client, "2 hours"), []);
+    assert_eq!(runs(&mut client, "2 hours"), [("1".to_owned(), None), ("2".to_owned(), None)]);
+    client.batch_execute("UPDATE shop.orders SET shipped = true WHERE id = 2").unwrap();
+    assert_eq!(runs(&mut client, "30 days"), [("1".to_owned(), None), ("1".to_owned(), Some("done".to_owned()))]);
+    let sql = "SELECT entity_key, level, cleared_at IS NULL, date_trunc('day', escalated_at - now())::text FROM awty.alert ORDER BY 1";
+    let alerts: Vec<(String, i32, bool, Option<String>)> =
+        client.query(sql, &[]).unwrap().iter().map(|row| (row.get(0), row.get(1), row.get(2), row.get(3))).collect();
+    assert_eq!(alerts, [("1".into(), 3, true, Some("30 days".into())), ("2".into(), 1, false, None)]);
+    let ahead = "SELECT awty.now() - now() >= interval '30 days 4 hours'";
+    assert!(client.query_one(ahead, &[]).unwrap().get::<_, bool>(0));
+    client.batch_execute("ROLLBACK").unwrap();
+    assert!(client.query_one("SELECT awty.now() = now()", &[]).unwrap().get::<_, bool>(0));
+    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.alert"), 0);
+}
+
+/// Each guard, as by a worker; and a failing run is undone alone.
+#[test]
+fn checks_end_as_by_a_worker() {
+    let shop = shop();
+    shop.job(
+        "fails",
+        "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RAISE 'no'; END",
+        ", max_attempts => 2",
+    );
+    shop.job("past", "BEGIN RETURN j.next_check_at; END", "");
+    shop.job("far", "BEGIN RETURN awty.now() + interval '400 days'; END", "");
+    shop.job("often", "BEGIN RETURN awty.now() + interval '1 h'; END", ", max_checks => 3");
+    shop.job("slow", "BEGIN PERFORM pg_sleep(60); END", ", timeout => '100 ms', max_attempts => 1");
+    shop.job("note", NOTE, ", keep_history => 'none'");
+    let mut client = shop.client();
+    client.batch_execute("BEGIN").unwrap();
+    for job in ["fails", "past", "far", "often", "slow", "note"] {
+        client.batch_execute(&format!("SELECT awty.schedule('thing', '{job}', '{job}', after => '1 h')")).unwrap();
+    }
+    let sql = "SELECT job, outcome, sqlstate FROM awty.travel('1 day')";
+    let mut ends: Vec<(String, String, Option<String>)> = client
+        .query(sql, &[])
+        .unwrap()
+        .iter()
+        .filter_map(|row| Some((row.get(0), row.get::<_, Option<String>>(1)?, row.get(2))))
+        .collect();
+    ends.sort();
+    let end = |job: &str, outcome: &str, code: Option<&str>| (job.into(), outcome.into(), code.map(str::to_owned));
+    let expected = [
+        end("fails", "failed", Some("P0001")),
+        end("far", "beyond_horizon", None),
+        end("note", "done", None),
+        end("often", "exhausted", None),
+        end("past", "past", None),
+        end("slow", "timed_out", Some("57014")),
+    ];
+    assert_eq!(ends, expected);
+    let notes: Vec<String> =
+        client.query("SELECT entity_key FROM shop.note", &[]).unwrap().iter().map(|row| row.get(0)).collect();
+    assert_eq!(notes, ["note"], "only what did not fail is there");
+}
+
+/// Held and paused checks stay, as do those of other roles; `max` is where it stops.
+#[test]
+fn only_what_would_run_runs() {
+    let shop = shop();
+    shop.job("note", NOTE, "");
+    shop.job("still", NOTE, "");
+    let mut client = shop.client();
+    client
+        .batch_execute(
+            "BEGIN; SELECT awty.pause('still'); SELECT awty.schedule('thing', '1', 'still', after => '1 h');
+             SELECT awty.schedule('thing', '2', 'note', after => '1 h'); SELECT awty.hold('thing', '2', 'note');
+             SELECT awty.schedule('thing', k::text, 'note', after => '1 h') FROM generate_series(3, 7) AS k",
+        )
+        .unwrap();
+    let mut keys = |max: i32| -> Vec<String> {
+        let sql = format!("SELECT entity_key FROM awty.travel('2 h', max => {max})");
+        client.query(&sql, &[]).unwrap().iter().map(|row| row.get(0)).collect()
+    };
+    assert_eq!(keys(2), ["3", "4"]);
+    assert_eq!(keys(100), ["5", "6", "7"]);
+    client.batch_execute("ROLLBACK; BEGIN").unwrap();
+    let mut admin = shop.cluster.client("postgres", "postgres");
+    admin.batch_execute("BEGIN; SELECT awty.schedule('thing', '1', 'note', after => '1 h')").unwrap();
+    let runs = admin.query("SELECT * FROM awty.travel('2 h')", &[]).unwrap().len();
+    assert_eq!(runs, 0, "a superuser is not the job's role");
+}
+
+#[test]
+fn refusals_name_what_is_wrong() {
+    let shop = shop();
+    assert_eq!(refusal(&shop, "SELECT awty.travel('-1 h')"), "22023: argument \"ahead\" must not be negative");
+    assert_eq!(refusal(&shop, "SELECT awty.travel('1 h', 0)"), "22023: argument \"max\" must be at least 1");
+    assert_eq!(refusal(&shop, "SELECT awty.travel(NULL)"), "22004: argument \"ahead\" must not be null");
+    shop.cluster.configure("awty.time_travel = off");
+    shop.cluster.reload();
+    shop.await_true("the setting is off", "SELECT current_setting('awty.time_travel') = 'off'");
+    let refused = "42501: awty.travel() is switched off on this server";
+    assert_eq!(refusal(&shop, "SELECT awty.travel('1 h')"), refused);
+}
