@@ -96,14 +96,18 @@ CREATE TABLE awty_internal.hold (
     held_by         regrole NOT NULL,
     held_at         timestamptz NOT NULL,
     note            text,
+    repetition_id   bigint,
     CONSTRAINT hold_pkey PRIMARY KEY (check_id)
 );
+
+CREATE INDEX hold_repetition_idx ON awty_internal.hold (repetition_id) WHERE repetition_id IS NOT NULL;
 
 COMMENT ON TABLE awty_internal.hold IS 'Who said that a check stands still; see awty.hold()';
 COMMENT ON COLUMN awty_internal.hold.check_id IS 'Number of the check, as in awty.future_job';
 COMMENT ON COLUMN awty_internal.hold.held_by IS 'Who said so';
 COMMENT ON COLUMN awty_internal.hold.held_at IS 'Since when it is held';
 COMMENT ON COLUMN awty_internal.hold.note IS 'Why, in that role''s words';
+COMMENT ON COLUMN awty_internal.hold.repetition_id IS 'Whose occurrence it was, where its run was under way: the next one may be pending by the commit of awty.hold()';
 
 -- The checks that a worker is about to run, written and flushed before it runs them. A row that is still there after a
 -- crash names the suspects.

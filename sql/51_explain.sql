@@ -1,5 +1,33 @@
 -- awty, part 10: looking closer. All of it reads with the caller's rights, and through the row security of what it reads.
 
+-- As awty.occurrences(), for what is stored: its zone may be gone, and then there are none.
+CREATE FUNCTION awty_internal.coming(every interval, cron text, zone text, after timestamptz, max integer, starts timestamptz)
+    RETURNS SETOF timestamptz LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 10 AS 'MODULE_PATHNAME', 'coming_wrapper';
+
+COMMENT ON FUNCTION awty_internal.coming(interval, text, text, timestamptz, integer, timestamptz) IS 'The next moments of a stored plan; none where PostgreSQL does not know its time zone';
+
+CREATE FUNCTION awty_internal.knows_zone(zone text) RETURNS boolean
+    LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'knows_zone_wrapper';
+
+COMMENT ON FUNCTION awty_internal.knows_zone(text) IS 'Does PostgreSQL know this time zone?';
+
+-- The repetitions that do not go on.
+CREATE VIEW awty_internal.standstill WITH (security_invoker = true) AS
+SELECT r.job, r.entity_name, r.entity_key, r.next_check_at,
+    CASE WHEN known.is_known THEN 'its next check is about to be made'
+        ELSE pg_catalog.format('its time zone "%s" is not known to PostgreSQL any more', r.zone) END AS why,
+    CASE WHEN NOT known.is_known THEN
+        pg_catalog.format('SELECT awty.repeat(%L, %s, zone => …, entity_name => %L, entity_key => %L);', r.job,
+            coalesce('every => ' OPERATOR(pg_catalog.||) pg_catalog.quote_literal(r.every::pg_catalog.text), 'cron => ' OPERATOR(pg_catalog.||) pg_catalog.quote_literal(r.cron)),
+            r.entity_name, r.entity_key) END AS mend
+FROM awty.repetition AS r
+CROSS JOIN LATERAL (
+    SELECT awty_internal.knows_zone(r.zone) AS is_known
+) AS known
+WHERE r.next_check_at IS NULL OR NOT known.is_known;
+
+COMMENT ON VIEW awty_internal.standstill IS 'Repetitions without a check, or whose pending check is the last one, because their time zone is gone; as far as the caller may read them';
+
 CREATE FUNCTION awty.explain(entity_name text, entity_key text)
 RETURNS TABLE (at timestamptz, job text, event text, detail text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE
@@ -53,8 +81,7 @@ BEGIN ATOMIC
             pg_catalog.format('repeated %s, %s', coalesce('every ' OPERATOR(pg_catalog.||) r.every::pg_catalog.text,
                 'at ' OPERATOR(pg_catalog.||) r.cron), r.zone)
         FROM awty.repetition AS r
-        CROSS JOIN LATERAL awty.occurrences(every => r.every, cron => r.cron, zone => r.zone,
-            after => greatest(r.next_check_at, pg_catalog.clock_timestamp()), max => 3, starts => r.starts) AS o (at)
+        CROSS JOIN LATERAL awty_internal.coming(r.every, r.cron, r.zone, greatest(r.next_check_at, pg_catalog.clock_timestamp()), 3, r.starts) AS o (at)
         WHERE r.entity_name OPERATOR(pg_catalog.=) explain.entity_name AND r.entity_key OPERATOR(pg_catalog.=) explain.entity_key
             AND r.next_check_at IS NOT NULL AND (r.ends IS NULL OR o.at OPERATOR(pg_catalog.<=) r.ends)
         UNION ALL
@@ -64,6 +91,10 @@ BEGIN ATOMIC
         FROM awty.alert AS a
         WHERE a.entity_name OPERATOR(pg_catalog.=) explain.entity_name AND a.entity_key OPERATOR(pg_catalog.=) explain.entity_key
             AND a.cleared_at IS NULL
+        UNION ALL
+        SELECT pg_catalog.clock_timestamp(), 9223372036854775807, 6, s.job, 'waiting', pg_catalog.concat_ws('; ', s.why, s.mend)
+        FROM awty_internal.standstill AS s
+        WHERE s.entity_name OPERATOR(pg_catalog.=) explain.entity_name AND s.entity_key OPERATOR(pg_catalog.=) explain.entity_key
     ) AS e
     ORDER BY e.at, e.id, e.step;
 END;
@@ -144,12 +175,10 @@ BEGIN ATOMIC
     SELECT 'warning', 'something keeps checks from running', here.trouble, 'SELECT last_error, last_error_at FROM awty.status; and see the server log'
     FROM here WHERE here.trouble IS NOT NULL
     UNION ALL
-    SELECT 'warning', pg_catalog.format('the repetition of job "%s" for "%s" "%s" has no check', r.job, r.entity_name, r.entity_key),
-        pg_catalog.format('its time zone "%s" is not known to PostgreSQL any more, or the check is about to be made', r.zone),
-        pg_catalog.format('SELECT awty.repeat(%L, %s, zone => …, entity_name => %L, entity_key => %L);', r.job,
-            coalesce('every => ' OPERATOR(pg_catalog.||) pg_catalog.quote_literal(r.every::pg_catalog.text), 'cron => ' OPERATOR(pg_catalog.||) pg_catalog.quote_literal(r.cron)),
-            r.entity_name, r.entity_key)
-    FROM awty.repetition AS r WHERE r.next_check_at IS NULL
+    SELECT 'warning', pg_catalog.format('the repetition of job "%s" for "%s" "%s" %s', s.job, s.entity_name, s.entity_key,
+            CASE WHEN s.next_check_at IS NULL THEN 'has no check' ELSE 'does not go on after its pending check' END),
+        s.why, coalesce(s.mend, 'SELECT * FROM awty.status;')
+    FROM awty_internal.standstill AS s
     UNION ALL
     SELECT 'error', pg_catalog.format('rule "%s" watches nothing', lost.rule),
         CASE WHEN lost.is_there THEN pg_catalog.format('its triggers on table %s are gone or disabled', lost.relation) ELSE 'its table is gone' END,

@@ -154,15 +154,18 @@ BEGIN ATOMIC
         SELECT due.slot, g.job, g.checks
         FROM span
         CROSS JOIN (
-            SELECT r.job, r.every, r.cron, r.zone, r.starts, r.ends, pg_catalog.max(r.next_check_at) AS after, pg_catalog.count(*) AS checks
-            FROM awty.repetition AS r LEFT JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) r.job
-            WHERE j.paused IS NOT TRUE AND r.next_check_at IS NOT NULL
+            SELECT r.job, r.every, r.cron, r.zone, r.starts, r.ends, pg_catalog.max(f.next_check_at) AS after, pg_catalog.count(*) AS checks
+            FROM awty.repetition AS r
+            JOIN awty.future_job AS f ON f.entity_name OPERATOR(pg_catalog.=) r.entity_name
+                AND f.entity_key OPERATOR(pg_catalog.=) r.entity_key AND f.job OPERATOR(pg_catalog.=) r.job
+            LEFT JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) r.job
+            WHERE j.paused IS NOT TRUE AND NOT f.held
             GROUP BY r.job, r.every, r.cron, r.zone, r.starts, r.ends
         ) AS g
         CROSS JOIN LATERAL (
             SELECT CASE WHEN forecast.step IS NULL THEN awty.next_slot(o.at, g.job)
                 ELSE pg_catalog.date_bin(forecast.step, awty.next_slot(o.at, g.job), '2000-01-01 00:00:00+00'::pg_catalog.timestamptz) END AS slot
-            FROM awty.occurrences(every => g.every, cron => g.cron, zone => g.zone, after => g.after, max => 1000, starts => g.starts) AS o (at)
+            FROM awty_internal.coming(g.every, g.cron, g.zone, g.after, 1000, g.starts) AS o (at)
             WHERE o.at OPERATOR(pg_catalog.<=) span.until AND (g.ends IS NULL OR o.at OPERATOR(pg_catalog.<=) g.ends)
         ) AS due
         UNION ALL

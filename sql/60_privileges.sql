@@ -112,7 +112,8 @@ CREATE POLICY dumped ON awty_internal.repetition FOR SELECT TO pg_database_owner
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty TO PUBLIC;
 -- What views, policies and functions read and call, each role needs the right to. Nobody can name it, without USAGE on the schema.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty_internal TO PUBLIC;
-GRANT SELECT ON awty_internal.here, awty_internal.standing, awty_internal.overdue, awty_internal.recent, awty_internal.stray TO PUBLIC;
+GRANT SELECT ON awty_internal.here, awty_internal.standing, awty_internal.overdue, awty_internal.recent, awty_internal.stray,
+    awty_internal.standstill TO PUBLIC;
 REVOKE ALL ON FUNCTION awty_internal.job_changed() FROM PUBLIC;
 
 CREATE TRIGGER job_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON awty.job

@@ -215,6 +215,7 @@ fn end_strays(now: Time) -> Vec<(Text, Problems)> {
 /// Holds the checks that were held during a run which ended at the same time, and forgets holds of checks that are gone.
 fn hold_late(_now: Time) {
     let here = catalog::database();
+    hold::carry_lost(STRAYS);
     let mut late = hold::late(STRAYS);
     // What is being run is not touched: that would undo the run.
     let mono = clock::mono();

@@ -76,7 +76,8 @@ fn hold_check(args: &Args) -> Result<()> {
     let job = entity.one_job(args, "awty.hold")?;
     let note = args.optional_name(3, "note", MAX_NOTE)?;
     let seen = peek(&entity, &job)?;
-    let id = if running_since(seen.id).is_some() {
+    let runs = running_since(seen.id).is_some();
+    let id = if runs {
         // Should the run end before this is committed, an inspection finds what it has left pending.
         wakeup::inspect_at_commit(false);
         seen.id
@@ -85,7 +86,7 @@ fn hold_check(args: &Args) -> Result<()> {
         future_job::set_held(id);
         id
     };
-    hold::put(id, catalog::current_role(), clock::now(), note);
+    hold::put(id, runs, catalog::current_role(), clock::now(), note);
     Ok(())
 }
 
@@ -95,11 +96,12 @@ fn release_check(args: &Args) -> Result<()> {
     let entity = Entity::of(args)?;
     let job = entity.one_job(args, "awty.release")?;
     let seen = peek(&entity, &job)?;
+    let was_lost = job.repeats && hold::remove_lost(&entity.name, &entity.key, &job.name);
     if !seen.held {
-        // It was held during a run that is still going on.
-        return hold::remove(seen.id)
-            .map(|_| ())
-            .ok_or_else(|| Error::NotHeld { entity: entity.label(), job: job.name.to_string() });
+        // It was held during a run that is still going on, or has just ended.
+        let is_held = hold::remove(seen.id).is_some() || was_lost;
+        let not_held = || Error::NotHeld { entity: entity.label(), job: job.name.to_string() };
+        return is_held.then_some(()).ok_or_else(not_held);
     }
     let check = lock(&entity, &job)?;
     future_job::release(check.id);

@@ -39,6 +39,25 @@ fn occurrences(
     Ok(SetOfIterator::new(moments(&Args::new(fcinfo))?.into_iter().filter_map(to_sql)))
 }
 
+/// Of what is stored, which cannot be refused any more.
+#[pg_extern(sql = false)]
+fn coming(fcinfo: pg_sys::FunctionCallInfo) -> SetOfIterator<'static, TimestampWithTimeZone> {
+    let moments = stored_moments(&Args::new(fcinfo)).unwrap_or_default();
+    SetOfIterator::new(moments.into_iter().filter_map(to_sql))
+}
+
+fn stored_moments(args: &Args) -> Option<Vec<Time>> {
+    let (rhythm, zone) = terms::stored(args)?;
+    let plan = Plan::new(rhythm, zone, args.time(5, "starts").ok()?, None);
+    let max = usize::try_from(args.get::<i32>(4)?).ok()?;
+    Some(plan.moments(args.time(3, "after").ok()??).take(max).collect())
+}
+
+#[pg_extern(sql = false)]
+fn knows_zone(fcinfo: pg_sys::FunctionCallInfo) -> Option<bool> {
+    terms::stored_zone(&Args::new(fcinfo), 0).map(|zone| zone.is_some())
+}
+
 fn to_sql(time: Time) -> Option<TimestampWithTimeZone> {
     TimestampWithTimeZone::try_from(clock::to_timestamp(time)).ok()
 }

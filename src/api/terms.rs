@@ -31,7 +31,7 @@ pub fn refused(error: RepeatError, job: &str) -> Error {
 
 /// The three arguments from that one on, of a call for that job.
 pub fn asked(args: &Args, first: usize, job: &str) -> Result<Asked> {
-    let every = args.get::<Interval>(first).map(|every| (every.months(), every.days(), every.micros()));
+    let every = every(args, first);
     let cron = args.text(first + 1, "cron", MAX_CRON)?.map(|cron| cron.to_string());
     let zone = args.text(first + 2, "zone", MAX_ZONE)?.map(|zone| zone.to_string());
     let rhythm = Rhythm::new(every, cron.as_deref()).map_err(|error| refused(error, job))?;
@@ -42,6 +42,24 @@ pub fn asked(args: &Args, first: usize, job: &str) -> Result<Asked> {
     let local = zone::find(&zone).ok_or_else(|| unknown(&zone))?;
     let (jitter, catch_up) = (TimeDelta::zero(), TimeDelta::zero());
     Ok(Asked { rhythm, local, terms: Terms { every, cron, zone, starts: None, ends: None, jitter, catch_up } })
+}
+
+/// Months, days and microseconds.
+fn every(args: &Args, index: usize) -> Option<(i32, i32, i64)> {
+    args.get::<Interval>(index).map(|every| (every.months(), every.days(), every.micros()))
+}
+
+/// The same as they are stored, of a repetition whose zone is known.
+pub fn stored(args: &Args) -> Option<(Rhythm, Local)> {
+    let cron = args.text(1, "cron", MAX_CRON).ok()?.map(|cron| cron.to_string());
+    let rhythm = Rhythm::new(every(args, 0), cron.as_deref()).ok()?;
+    Some((rhythm, stored_zone(args, 2)??))
+}
+
+/// A stored zone, if there is one, and if it is known.
+pub fn stored_zone(args: &Args, index: usize) -> Option<Option<Local>> {
+    let zone = args.text(index, "zone", MAX_ZONE).ok()??;
+    Some(zone::find(&zone.to_string()))
 }
 
 /// A `jitter` or `catch_up`.

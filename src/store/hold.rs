@@ -1,6 +1,7 @@
 //! Statements on `awty_internal.hold`: which checks stand still because somebody said so, since when and why.
 //!
-//! A row may be there for a check whose run is still under way, and for a short while for one that is gone.
+//! A row may be there for a check whose run is still under way, and for a short while for one that is gone. Such a run may book its end
+//! before it can see the row. The row says then of which repetition the check was, so that an inspection holds what is pending for it.
 //!
 //! Invariant: nothing here waits for a client: workers only read the table, and leave rows of checks that are gone to an inspection.
 
@@ -13,12 +14,34 @@ use pgrx::pg_sys;
 
 statement!(
     put_one,
-    [INT8OID, OIDOID, TIMESTAMPTZOID, TEXTOID],
-    c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note) VALUES ($1, $2, $3, $4)
-      ON CONFLICT (check_id) DO UPDATE SET held_by = excluded.held_by, note = excluded.note"
+    [INT8OID, OIDOID, TIMESTAMPTZOID, TEXTOID, BOOLOID],
+    c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note, repetition_id) VALUES ($1, $2, $3, $4, (
+          SELECT r.id FROM awty.future_job AS f JOIN awty_internal.repetition AS r
+              ON r.entity_name = f.entity_name AND r.entity_key = f.entity_key AND r.job = f.job
+          WHERE $5 AND f.id = $1))
+      ON CONFLICT (check_id) DO UPDATE SET held_by = excluded.held_by, note = excluded.note, repetition_id = excluded.repetition_id"
 );
 
 statement!(delete_one, [INT8OID], c"DELETE FROM awty_internal.hold WHERE check_id = $1 RETURNING held_at");
+
+statement!(
+    delete_lost,
+    [TEXTOID, TEXTOID, TEXTOID],
+    c"DELETE FROM awty_internal.hold AS h USING awty_internal.repetition AS r
+      WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3 AND h.repetition_id = r.id AND h.repetition_id IS NOT NULL"
+);
+
+statement!(
+    carry_lost_ones,
+    [INT8OID],
+    c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note, repetition_id)
+      SELECT f.id, h.held_by, h.held_at, h.note, h.repetition_id
+      FROM awty_internal.hold AS h
+      JOIN awty_internal.repetition AS r ON r.id = h.repetition_id
+      JOIN awty.future_job AS f ON f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job
+      WHERE h.repetition_id IS NOT NULL AND f.id <> h.check_id LIMIT $1
+      ON CONFLICT (check_id) DO NOTHING"
+);
 
 statement!(
     carry_all,
@@ -48,9 +71,20 @@ statement!(
           WHERE NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = o.check_id) LIMIT $1 FOR UPDATE SKIP LOCKED)"
 );
 
-/// Notes that a check stands still. One that did already has a new note, and is held since the first.
-pub fn put(id: i64, by: pg_sys::Oid, now: Time, note: Option<Text>) {
-    as_owner(|| put_one(|s| s.execute(&[arg(id), arg(by), time(now), note.map(|note| note.datum())])));
+/// Notes that a check stands still, whose run may be under way. One that did already has a new note, and is held since the first.
+pub fn put(id: i64, runs: bool, by: pg_sys::Oid, now: Time, note: Option<Text>) {
+    as_owner(|| put_one(|s| s.execute(&[arg(id), arg(by), time(now), note.map(|note| note.datum()), arg(runs)])));
+}
+
+/// Forgets what was said of occurrences whose run was under way; `false` if there is nothing.
+pub fn remove_lost(entity_name: &Text, entity_key: &Text, job: &Text) -> bool {
+    as_owner(|| delete_lost(|s| s.execute(&[Some(entity_name.datum()), Some(entity_key.datum()), Some(job.datum())])))
+        > 0
+}
+
+/// Says of pending occurrences what was said of one before them during its run, which could not see it. None is held by that yet.
+pub fn carry_lost(limit: i64) {
+    as_owner(|| carry_lost_ones(|s| s.execute(&[arg(limit)])));
 }
 
 /// Forgets it; returns since when it was held, if it was.

@@ -258,6 +258,49 @@ fn what_repeats_is_explained_forecast_and_looked_after() {
     assert_eq!(found, ["the repetition of job \"nightly\" for \"job\" \"nightly\" has no check"]);
 }
 
+/// P7: a zone that PostgreSQL does not know any more fails nothing that looks. What is pending is told, and that it is the last one.
+#[test]
+fn a_zone_that_is_gone_is_told_and_fails_no_look() {
+    let shop = Shop::open();
+    shop.job("nightly", NOTE, "");
+    for key in ["1", "2"] {
+        shop.run(&format!(
+            "SELECT awty.repeat('nightly', cron => '30 3 * * *', zone => 'Europe/Berlin', entity_name => 'shops', entity_key => '{key}')"
+        ));
+    }
+    let forecast = "SELECT sum(checks)::bigint FROM awty.forecast('7 days')";
+    assert_eq!(shop.cluster.value::<i64>("postgres", forecast), 14);
+    // What is held is not forecast, and neither is what comes after it.
+    shop.run("SELECT awty.hold('shops', '2')");
+    assert_eq!(shop.cluster.value::<i64>("postgres", forecast), 7);
+    shop.run("SELECT awty.release('shops', '2')");
+    let gone = "UPDATE awty_internal.repetition SET zone = 'Atlantis/Capital' WHERE entity_key = '1'";
+    shop.cluster.execute("postgres", &[gone]);
+    assert_eq!(shop.cluster.value::<i64>("postgres", forecast), 8);
+    let events = |client: &mut Client| -> Vec<String> {
+        let rows = client.query("SELECT event FROM awty.explain('shops', '1')", &[]).unwrap();
+        rows.iter().map(|row| row.get(0)).collect()
+    };
+    let findings = |client: &mut Client| -> Vec<String> {
+        let rows = client.query("SELECT concat_ws('; ', finding, detail, hint) FROM awty.doctor()", &[]).unwrap();
+        rows.iter().map(|row| row.get(0)).collect()
+    };
+    let mut client = shop.client();
+    assert_eq!(events(&mut client), ["scheduled", "waiting", "next"]);
+    let unknown = "its time zone \"Atlantis/Capital\" is not known to PostgreSQL any more; \
+                   SELECT awty.repeat('nightly', cron => '30 3 * * *', zone => …, entity_name => 'shops', entity_key => '1');";
+    let of = "the repetition of job \"nightly\" for \"shops\" \"1\"";
+    assert_eq!(findings(&mut client), [format!("{of} does not go on after its pending check; {unknown}")]);
+    // And it stands still after that.
+    shop.cluster.execute("postgres", &["DELETE FROM awty.future_job WHERE entity_key = '1'"]);
+    assert_eq!(findings(&mut client), [format!("{of} has no check; {unknown}")]);
+    assert_eq!(events(&mut client), ["waiting"]);
+    // Those who may not see the job are told nothing.
+    shop.cluster.create_user("postgres", "other");
+    let mut other = shop.cluster.client("postgres", "other");
+    assert!(findings(&mut other).is_empty() && events(&mut other).is_empty());
+}
+
 /// What is asked of the status reads the same few pages whether a hundred checks are pending or a hundred thousand.
 #[test]
 fn looking_costs_the_same_with_many_pending() {

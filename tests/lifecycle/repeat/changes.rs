@@ -52,13 +52,18 @@ fn a_zone_that_is_gone_stops_its_repetition_alone() {
     await_ends(&shop, "gone", ends.len() + 2);
     expect_each_has_its_check(&shop);
     // And it can be cancelled while it stands still, also where only the entity is named.
-    shop.cluster.execute(
-        "postgres",
-        &["UPDATE awty_internal.repetition SET zone = 'Atlantis/Capital' WHERE entity_key = 'gone'"],
-    );
-    shop.await_true("it to stop", "SELECT next_check_at IS NULL FROM awty.repetition WHERE entity_key = 'gone'");
-    shop.run("SELECT awty.cancel('orders', 'gone')");
-    shop.await_true("it to go", "SELECT count(*) = 1 FROM awty.repetition");
+    for call in
+        ["cancel('orders', 'gone')", "cancel_many('orders', '{gone,none}')", "cancel_many('orders', '{gone}', 'note')"]
+    {
+        repeat(&shop, "gone", "note", "every => '1 s', zone => 'Europe/Rome'");
+        shop.cluster.execute(
+            "postgres",
+            &["UPDATE awty_internal.repetition SET zone = 'Atlantis/Capital' WHERE entity_key = 'gone'"],
+        );
+        shop.await_true("it to stop", "SELECT next_check_at IS NULL FROM awty.repetition WHERE entity_key = 'gone'");
+        shop.run(&format!("SELECT awty.{call}"));
+        shop.await_true("it to go", "SELECT count(*) = 1 FROM awty.repetition");
+    }
 }
 
 /// P11: where slots become wider, several moments share one.

@@ -138,6 +138,44 @@ fn a_hold_outlives_the_run_under_way() {
     expect_each_has_its_check(&shop);
 }
 
+/// A hold that its client commits only after the run has ended, which could not see it, holds the occurrence that is pending by then.
+#[test]
+fn a_hold_that_is_committed_after_the_end_of_the_run_holds_the_next_occurrence() {
+    let shop = Shop::open();
+    shop.job("gated", &format!("BEGIN {GATE} RETURN NULL; END"), "");
+    let held = "SELECT bool_and(f.held AND h.note = 'invoice open' AND h.held_by::text = 'shop')
+                FROM awty.future_job AS f LEFT JOIN awty_internal.hold AS h ON h.check_id = f.id";
+    for (key, released) in [("1", false), ("2", true)] {
+        let gate = shop.close_gate();
+        let first = ahead(&shop, 2);
+        repeat(&shop, key, "gated", &format!("every => '1 hour', starts => '{first}'"));
+        shop.await_at_gate();
+        let mut client = shop.client();
+        let hold = format!("BEGIN; SELECT awty.hold('orders', '{key}', note => 'invoice open')");
+        client.batch_execute(&hold).unwrap();
+        drop(gate);
+        let ends = await_ends(&shop, key, 1);
+        assert_eq!((ends[0].why(), shop.slot_of(key)), (("done", None), first + seconds(3600)), "{ends:?}");
+        if released {
+            client.batch_execute(&format!("SELECT awty.release('orders', '{key}')")).unwrap();
+        }
+        client.batch_execute("COMMIT").unwrap();
+        if released {
+            // By the next inspection.
+            shop.run("SELECT awty.pause('gated'), awty.resume('gated')");
+            shop.await_true("the row to go", "SELECT NOT EXISTS (SELECT FROM awty_internal.hold)");
+            assert!(!shop.cluster.value::<bool>("postgres", "SELECT held FROM awty.future_job"));
+        } else {
+            shop.await_true("it to be held", held);
+            shop.run(&format!("SELECT awty.release('orders', '{key}')"));
+            let left = "SELECT count(*) FROM awty_internal.hold";
+            assert_eq!(shop.cluster.value::<i64>("postgres", left), 0, "released for good");
+        }
+        expect_each_has_its_check(&shop);
+        shop.run(&format!("SELECT awty.cancel('orders', '{key}')"));
+    }
+}
+
 /// What fell due while a repetition was held follows `on_missed`, as after a pause.
 #[test]
 fn what_fell_due_while_held_follows_on_missed() {
