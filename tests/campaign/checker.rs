@@ -38,6 +38,7 @@ pub struct Pending {
     pub check_count: i32,
     pub attempt: i32,
     pub first_slot: Time,
+    /// By awty, and not because a client said so.
     pub held: bool,
     pub act: String,
     pub xmin: i64,

@@ -16,7 +16,8 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
         "SELECT check_id, check_count, slot, began, xid, act, bad, own, pg_xact_commit_timestamp(xmin) FROM camp.effect",
     )?;
     let pending = rows(
-        "SELECT id, check_count, attempt, first_check_at, held, xmin::text::bigint, args->>'act' FROM awty.future_job
+        "SELECT id, check_count, attempt, first_check_at, held AND id NOT IN (SELECT check_id FROM awty_internal.hold), xmin::text::bigint,
+                args->>'act' FROM awty.future_job
          WHERE entity_name <> 'filler'",
     )?;
     let ended = rows(

@@ -1,4 +1,4 @@
-//! Clients that repeat, repeat otherwise, schedule, pause and cancel; and P11 by what is read of it.
+//! Clients that repeat, repeat otherwise, schedule, pause, hold, release, ask now and cancel; and P11 by what is read of it.
 //!
 //! Invariant: what repeats is about entities of a name of its own, [`ENTITY`], whose checks nobody else schedules.
 
@@ -39,7 +39,7 @@ pub const DOUBLED: &str = "SELECT string_agg(left(h::text, 300), ' and ' ORDER B
 pub fn act(customer: &mut Customer, client: &mut Client) -> Result<(), Error> {
     let job = format!("{}_again", customer.role);
     let key = format!("{}{}", customer.role, customer.random.below(4));
-    match customer.random.below(10) {
+    match customer.random.below(14) {
         0..6 => repeat(customer, client, &job, &key),
         6 | 7 => cancel(customer, client, &job, &key),
         8 => {
@@ -48,7 +48,20 @@ pub fn act(customer: &mut Customer, client: &mut Client) -> Result<(), Error> {
                 "SELECT awty.schedule($1, $2, $3, at => clock_timestamp() + make_interval(secs => $4), args => $5)";
             client.execute(sql, &[&ENTITY, &key, &job, &seconds, &errand(customer)]).map(|_| ())
         }
-        _ => client.batch_execute(&format!("SELECT awty.pause('{job}'); SELECT awty.resume('{job}')")),
+        9 => client.batch_execute(&format!("SELECT awty.pause('{job}'); SELECT awty.resume('{job}')")),
+        // Nothing is pending, it is held, it is being run, or nobody holds it.
+        10 => unless_refused(
+            &["42704", "55000", "55006"],
+            client.execute("SELECT awty.check_now($1, $2, $3)", &[&ENTITY, &key, &job]),
+        ),
+        11 => unless_refused(
+            &["42704"],
+            client.execute("SELECT awty.hold($1, $2, $3, 'campaign')", &[&ENTITY, &key, &job]),
+        ),
+        _ => unless_refused(
+            &["42704", "55000"],
+            client.execute("SELECT awty.release($1, $2, $3)", &[&ENTITY, &key, &job]),
+        ),
     }
 }
 
@@ -78,9 +91,13 @@ fn repeat(customer: &mut Customer, client: &mut Client, job: &str, key: &str) ->
     ]);
     let sql = format!("SELECT awty.repeat($1, {when}, entity_name => $2, entity_key => $3, args => $4)");
     let args = errand(customer);
-    match client.execute(&sql, &[&job, &ENTITY, &key, &args]) {
-        // Its end has come meanwhile, by a clock that is set.
-        Err(error) if error.code().is_some_and(|code| code.code() == "22023") => Ok(()),
+    // Its end has come meanwhile, by a clock that is set.
+    unless_refused(&["22023"], client.execute(&sql, &[&job, &ENTITY, &key, &args]))
+}
+
+fn unless_refused(codes: &[&str], done: Result<u64, Error>) -> Result<(), Error> {
+    match done {
+        Err(error) if error.code().is_some_and(|code| codes.contains(&code.code())) => Ok(()),
         done => done.map(|_| ()),
     }
 }
