@@ -17,3 +17,6 @@ SELECT awty.register('next', 'camp.watch', on_missed => 'next_slot');
 SELECT awty.register('skip', 'camp.watch', on_missed => 'skip');
 SELECT awty.register('paused', 'camp.watch');
 SELECT awty.pause('paused');
+SELECT awty.register('tick', 'camp.watch');
+SELECT awty.register('nightly', 'camp.watch');
+SELECT awty.register('still', 'camp.watch');

@@ -24,6 +24,11 @@ const CLONE: &str = "clone";
 
 /// Jobs whose checks fall due while the server is down.
 const MISSED: [&str; 3] = ["run", "next", "skip"];
+/// What repeats: every few seconds, far ahead in a time zone, and held. The campaign's checker knows what such checks are asked about.
+const REPEAT: &str = "
+    SELECT awty.repeat(job, every, cron, zone, entity_name => 'again', entity_key => 'upgrade', catch_up => '1 hour', args => '{\"act\": \"ok\", \"nap\": 0, \"again\": 0}')
+    FROM (VALUES ('tick', interval '5 s', NULL, NULL), ('nightly', NULL, '30 3 1 1 *', 'Europe/Berlin'), ('still', '5 s', NULL, NULL)) AS v (job, every, cron, zone);
+    SELECT awty.hold('again', 'upgrade', 'still', note => 'until after the upgrade')";
 /// What an administrator adds to the new server's configuration.
 const PRELOAD: &str = "shared_preload_libraries = 'awty'\nawty.slot = '1s'";
 /// From the last restart until nothing is overdue: what the caller waits for at most.
@@ -114,6 +119,7 @@ fn upgrade(old: &Path, new: &Path, mode: &Mode) {
     println!("{name}: PostgreSQL {from} is {} after {took:.1} s of pg_upgrade", version(&new));
     caught_up(&new);
     goes_on(&new, &before, &expected);
+    repeats(&new);
 
     *shared.server.lock().unwrap() = new.socket_directory().into();
     shared.away.store(false, Ordering::Relaxed);
@@ -156,6 +162,7 @@ fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static
             let sql = "SELECT camp.schedule('special', $1, $1, $2, $3, 'replace')";
             client.execute(sql, &[&job, &due, &args]).unwrap();
         }
+        client.batch_execute(REPEAT).unwrap();
         for (job, state) in states {
             let sql = format!("SELECT {state} FROM awty.future_job WHERE entity_name = 'special' AND job = '{job}'");
             old.await_sql(database, &format!("the special check \"{job}\""), &sql);
@@ -212,7 +219,7 @@ fn not_preloaded(new: &Cluster, before: &[Picture]) {
             "SELECT NOT enabled AND NOT database_held AND why LIKE '%shared_preload_libraries%' FROM awty.status";
         assert!(new.value::<bool>(database, status), "{}", new.psql(database, "SELECT * FROM awty.status"));
         let mut client = new.client(database, ROLES[0]);
-        let refused = client.execute("SELECT awty.schedule('x', 'x', 'run', after => '1 h')", &[]).unwrap_err();
+        let refused = client.execute("SELECT awty.repeat('run', every => '1 hour')", &[]).unwrap_err();
         let refused = refused.as_db_error().unwrap();
         assert_eq!(refused.code().code(), "55000", "{refused:?}");
         assert!(refused.hint().unwrap().contains("shared_preload_libraries = 'awty'"), "{refused:?}");
@@ -288,6 +295,30 @@ fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
             WHERE inhparent = 'awty.future_job_history'::regclass
               AND inhrelid::regclass::text > 'awty_internal.future_job_history_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')";
         assert!(new.value::<bool>(database, ahead), "partitions are made ahead");
+    }
+}
+
+/// P3, P11: each repetition has its one check. The slots of the one that ticks come one after the other, none twice and none left out.
+fn repeats(new: &Cluster) {
+    for database in DATABASES {
+        let ticks = "SELECT count(*) >= 3 FROM awty.future_job_history WHERE job = 'tick' AND first_check_at > pg_postmaster_start_time()";
+        new.await_sql(database, "the repetition to go on", ticks);
+        let state = "SELECT string_agg(concat_ws(' ', job, n, held, why), ', ' ORDER BY job) FROM (
+                SELECT r.job, count(f.id) AS n, bool_or(f.held) AS held, max(h.note) AS why
+                FROM awty_internal.repetition AS r LEFT JOIN awty.future_job AS f USING (entity_name, entity_key, job)
+                LEFT JOIN awty_internal.hold AS h ON h.check_id = f.id
+                WHERE r.entity_key = 'upgrade' GROUP BY r.job) AS s";
+        let expected = "nightly 1 f, still 1 t until after the upgrade, tick 1 f";
+        assert_eq!(new.psql(database, state).trim(), expected, "{database}");
+        let slots = "SELECT count(*) = count(DISTINCT first_check_at) AND bool_and(outcome = 'done')
+                         AND count(*) = extract(epoch FROM max(first_check_at) - min(first_check_at)) / 5 + 1
+                     FROM awty.future_job_history WHERE job = 'tick'";
+        let all = "SELECT string_agg(concat_ws(' ', first_check_at, outcome), E'\n' ORDER BY id) FROM awty.future_job_history WHERE job = 'tick'";
+        assert!(new.value::<bool>(database, slots), "{}", new.psql(database, all));
+        let mut client = new.client(database, ROLES[0]);
+        client.batch_execute("SELECT awty.release('again', 'upgrade', 'still')").unwrap();
+        let goes_on = "SELECT count(*) >= 2 FROM awty.future_job_history WHERE job = 'still' AND outcome = 'done'";
+        new.await_sql(database, "the released repetition to go on", goes_on);
     }
 }
 
