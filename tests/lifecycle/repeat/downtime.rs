@@ -2,7 +2,7 @@
 
 use super::{await_ends, expect_each_has_its_check, is_in_order, repeat, seconds, slots};
 use crate::shop::{End, NOTE, Shop};
-use awty_testkit::Stop;
+use awty_testkit::{Cluster, Stop};
 use chrono::{DateTime, Utc};
 
 const POLICIES: [&str; 3] = ["run", "next_slot", "skip"];
@@ -82,6 +82,50 @@ fn what_passed_while_the_job_was_paused_follows_on_missed_and_catch_up() {
     let able = Utc::now();
     shop.run("SELECT awty.resume(name) FROM awty.job");
     expect_policies(&shop, first, able);
+}
+
+/// P3, P11: the same while awty is disabled.
+#[test]
+fn what_passed_while_awty_was_disabled_follows_on_missed_and_catch_up() {
+    let shop = Shop::open();
+    let switch = |to: &str| {
+        shop.cluster.configure(&format!("awty.enabled = {to}"));
+        shop.cluster.reload();
+        shop.await_true("the setting", &format!("SELECT current_setting('awty.enabled') = '{to}'"));
+    };
+    switch("off");
+    let first = all(&shop);
+    shop.await_time(first, 4);
+    let able = Utc::now();
+    switch("on");
+    expect_policies(&shop, first, able);
+}
+
+/// P7, P11: all slots within `catch_up` run, in order, at `awty.catch_up_rate`.
+#[test]
+fn repetitions_are_caught_up_on_at_the_rate() {
+    let shop = Shop::on(Cluster::builder().set("awty.catch_up_rate", "10").start());
+    shop.job("note", NOTE, "");
+    let first = shop.cluster.value::<DateTime<Utc>>("postgres", "SELECT date_trunc('second', now()) + interval '2 s'");
+    let plan = format!("every => '1 s', starts => '{first}', ends => '{}', catch_up => '1 hour'", first + seconds(8));
+    for key in ["1", "2", "3", "4", "5"] {
+        repeat(&shop, key, "note", &plan);
+    }
+    shop.run("SELECT awty.pause('note')");
+    shop.await_time(first, 9);
+    shop.run("SELECT awty.resume('note')");
+    shop.await_true("their end", "SELECT NOT EXISTS (SELECT FROM awty.repetition)");
+    let expected: Vec<_> = (0..9).map(|n| first + seconds(n)).collect();
+    for key in ["1", "2", "3", "4", "5"] {
+        let ends = shop.ends(key);
+        assert_eq!(slots(&ends), expected, "{ends:?}");
+    }
+    let took: f64 = shop.cluster.value(
+        "postgres",
+        "SELECT extract(epoch FROM max(started_at) - min(started_at))::float8 FROM awty.future_job_history",
+    );
+    // 45 at 10 a second, of which a second's worth may come at once.
+    assert!(took > 3.0, "it took {took} s");
 }
 
 /// P11: what is older than `catch_up` leaves no row.
