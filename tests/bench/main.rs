@@ -18,6 +18,7 @@ mod insert;
 mod late;
 mod machine;
 mod many;
+mod minute;
 mod options;
 mod pending;
 mod progress;
@@ -62,6 +63,7 @@ pub const ROWS: &[Row] = &[
     row("memory", size::memory),
     row("cron", cron::cron),
     row("again", again::again),
+    row("minute", minute::minute),
     row("entity", many::entity),
     row("roles", many::roles),
     row("fairness", many::fairness),
