@@ -245,7 +245,8 @@ fn caught_up(new: &Cluster) {
             "  {database}: first run {first:.2} s after the start, caught up in {:.1} s",
             began.elapsed().as_secs_f64()
         );
-        let ready = "SELECT enabled AND NOT database_held AND why IS NULL AND last_error IS NULL FROM awty.status";
+        // A check of the job "paused" is due.
+        let ready = "SELECT enabled AND NOT database_held AND why LIKE 'job \"paused\" is paused%' AND last_error IS NULL FROM awty.status";
         new.await_sql(database, "the database to be ready", ready);
     }
     let held = new.log_since(0).matches("awty.adopt()").count();
