@@ -44,8 +44,16 @@ fn ended(check: i64, check_count: i32, outcome: &str, xmin: i64) -> Ended {
 /// Check 1 was done at the second time, 2 is pending after one, 3 was cancelled after one, 4 replaced itself and is done, 5 failed.
 fn truth() -> Evidence {
     let own = Effect { own: true, ..effect(4, 0, 104) };
-    let next =
-        Pending { check: 2, check_count: 1, attempt: 0, first_slot: at(0), held: false, act: "ok".into(), xmin: 102 };
+    let next = Pending {
+        check: 2,
+        check_count: 1,
+        attempt: 0,
+        first_slot: at(0),
+        held: false,
+        is_handled: false,
+        act: "ok".into(),
+        xmin: 102,
+    };
     Evidence {
         effects: vec![effect(1, 0, 90), effect(1, 1, 101), effect(2, 0, 102), effect(3, 0, 93), own],
         pending: vec![next],

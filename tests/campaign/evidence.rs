@@ -17,7 +17,7 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
     )?;
     let pending = rows(
         "SELECT id, check_count, attempt, first_check_at, held AND id NOT IN (SELECT check_id FROM awty_internal.hold), xmin::text::bigint,
-                args->>'act' FROM awty.future_job
+                args->>'act', entity_name = 'again' FROM awty.future_job
          WHERE entity_name <> 'filler'",
     )?;
     let ended = rows(
@@ -82,6 +82,7 @@ fn pending(row: &Row) -> Pending {
         attempt: row.get(2),
         first_slot: row.get(3),
         held: row.get(4),
+        is_handled: row.get(7),
         act: row.get(6),
         xmin: row.get(5),
     }
