@@ -141,7 +141,7 @@ impl RunContext<'_> {
         }
         failpoint!("run.locked");
         let table = Table::open().ok_or(TxnEnd::NoExtension)?;
-        let rows: Vec<Row> = candidates.iter().filter_map(|candidate| table.read(candidate.id)).collect();
+        let rows: Vec<Row> = table.read_all(candidates.iter().map(|candidate| candidate.id));
         failpoint!("run.read");
         let account = &mut *self.account.borrow_mut();
         let rows = book::settle(&table, self.job, rows, self.able_since, started_at, account)?;

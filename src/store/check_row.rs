@@ -12,8 +12,9 @@ use crate::pg::clock::{self, Timestamp};
 use crate::pg::relations;
 use crate::pg::text::Text;
 use crate::store::future_job;
+use crate::store::statement::Arg;
 use awty_core::{Answer, Check, Time};
-use pgrx::{FromDatum, pg_sys};
+use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::cell::RefCell;
 use std::collections::HashSet;
 
@@ -35,6 +36,8 @@ pub struct Row {
     pub held: bool,
     /// The row as the job function takes it.
     pub datum: pg_sys::Datum,
+    /// Its columns, which point into it, and which of them are NULL.
+    columns: (Vec<pg_sys::Datum>, Vec<bool>),
 }
 
 /// What was found at the end of a run.
@@ -50,12 +53,17 @@ pub enum Locked {
 
 /// Columns of `awty.future_job`, by number.
 const ID: usize = 1;
+const JOB: usize = 2;
 const ENTITY_NAME: usize = 3;
 const ENTITY_KEY: usize = 4;
+const ARGS: usize = 5;
+const FIRST_CHECK_AT: usize = 6;
 const NEXT_CHECK_AT: usize = 7;
 const CHECK_COUNT: usize = 8;
 const ATTEMPT: usize = 9;
 const HELD: usize = 10;
+const SCHEDULED_BY: usize = 11;
+const SCHEDULED_AT: usize = 12;
 
 impl Table {
     /// Opens the table, if it is there, and takes a snapshot under its lock. Keeps out ALTER, DROP and every rewrite until the transaction
@@ -88,30 +96,50 @@ impl Table {
 
     /// Reads a check by its id, if it is there.
     pub fn read(&self, id: i64) -> Option<Row> {
-        let mut key = pg_sys::ScanKeyData::default();
-        // SAFETY: the relation is open and a snapshot is active. The key compares the one column of the primary key. The datum is
+        self.scan(pg_sys::Datum::from(id), 0).pop()
+    }
+
+    /// Reads those of the checks that are there, in one scan of the primary key.
+    pub fn read_all(&self, ids: impl ExactSizeIterator<Item = i64>) -> Vec<Row> {
+        // A search through the whole table knows no arrays.
+        // SAFETY: a setting of this session.
+        let has_index = self.key != pg_sys::InvalidOid && !unsafe { pg_sys::IgnoreSystemIndexes };
+        if ids.len() < 2 || !has_index {
+            return ids.filter_map(|id| self.read(id)).collect();
+        }
+        let array = ids.collect::<Vec<_>>().into_datum();
+        array.map_or_else(Vec::new, |ids| self.scan(ids, pg_sys::SK_SEARCHARRAY as i32))
+    }
+
+    /// Reads the rows whose id is the key, or, with `SK_SEARCHARRAY`, in the key.
+    fn scan(&self, key: pg_sys::Datum, flags: i32) -> Vec<Row> {
+        let mut id = pg_sys::ScanKeyData::default();
+        let mut rows = Vec::new();
+        // SAFETY: the relation is open and a snapshot is active. The key compares the one column of the primary key. Each datum is
         // a copy in the transaction's memory, with what was toasted brought in.
         unsafe {
             pg_sys::ScanKeyInit(
-                &mut key,
+                &mut id,
                 ID as i16,
                 pg_sys::BTEqualStrategyNumber as u16,
                 pg_sys::Oid::from(pg_sys::F_INT8EQ),
-                pg_sys::Datum::from(id),
+                key,
             );
+            id.sk_flags |= flags;
             // Without a primary key, which an administrator may have dropped, the table is searched from end to end.
             let has_key = self.key != pg_sys::InvalidOid;
             let snapshot = pg_sys::GetActiveSnapshot();
-            let scan = pg_sys::systable_beginscan(self.relation, self.key, has_key, snapshot, 1, &mut key);
-            let tuple = pg_sys::systable_getnext(scan);
-            let row = (!tuple.is_null()).then(|| self.decode(tuple));
-            pg_sys::systable_endscan(scan);
-            let row = row?;
-            if row.is_none() {
-                say_invalid(id);
+            let scan = pg_sys::systable_beginscan(self.relation, self.key, has_key, snapshot, 1, &mut id);
+            loop {
+                let tuple = pg_sys::systable_getnext(scan);
+                if tuple.is_null() {
+                    break;
+                }
+                rows.extend(self.decode(tuple));
             }
-            row
+            pg_sys::systable_endscan(scan);
         }
+        rows
     }
 
     /// # Safety
@@ -119,20 +147,47 @@ impl Table {
     unsafe fn decode(&self, tuple: pg_sys::HeapTuple) -> Option<Row> {
         // SAFETY: as the caller says. There is room for all columns.
         unsafe {
-            let columns = self.columns();
-            let count = (*columns).natts as usize;
-            let (mut values, mut nulls) = (vec![pg_sys::Datum::from(0); count], vec![true; count]);
-            pg_sys::heap_deform_tuple(tuple, columns, values.as_mut_ptr(), nulls.as_mut_ptr());
-            let (value, null) = (|column: usize| values[column - 1], |column: usize| nulls[column - 1]);
+            let datum = pg_sys::heap_copy_tuple_as_datum(tuple, self.columns());
+            let columns = self.columns_of(datum);
+            let at = |column: usize| (!columns.1[column - 1]).then_some(columns.0[column - 1]);
+            let number = |column: usize| at(column).map(|datum| datum.value());
+            let id = number(ID)? as i64;
+            let (Some(slot), Some(check_count), Some(attempt), Some(held)) =
+                (number(NEXT_CHECK_AT), number(CHECK_COUNT), number(ATTEMPT), at(HELD))
+            else {
+                say_invalid(id);
+                return None;
+            };
             Some(Row {
-                id: i64::from_datum(value(ID), null(ID))?,
+                id,
                 tid: (*tuple).t_self,
-                slot: clock::clamped(i64::from_datum(value(NEXT_CHECK_AT), null(NEXT_CHECK_AT))?),
-                check_count: i32::from_datum(value(CHECK_COUNT), null(CHECK_COUNT))?,
-                attempt: i32::from_datum(value(ATTEMPT), null(ATTEMPT))?,
-                held: bool::from_datum(value(HELD), null(HELD))?,
-                datum: pg_sys::heap_copy_tuple_as_datum(tuple, columns),
+                slot: clock::clamped(slot as Timestamp),
+                check_count: check_count as i32,
+                attempt: attempt as i32,
+                held: bool::from_datum(held, false)?,
+                datum,
+                columns,
             })
+        }
+    }
+
+    /// The columns of a row.
+    ///
+    /// # Safety
+    /// The datum must be a row of this table, flat.
+    unsafe fn columns_of(&self, datum: pg_sys::Datum) -> (Vec<pg_sys::Datum>, Vec<bool>) {
+        // SAFETY: as the caller says. There is room for all columns.
+        unsafe {
+            let count = (*self.columns()).natts as usize;
+            let (mut values, mut nulls) = (vec![pg_sys::Datum::from(0); count], vec![true; count]);
+            let header = datum.cast_mut_ptr::<pg_sys::HeapTupleHeaderData>();
+            let mut tuple = pg_sys::HeapTupleData {
+                t_len: pgrx::varsize_any(header.cast()) as u32,
+                t_data: header,
+                ..Default::default()
+            };
+            pg_sys::heap_deform_tuple(&mut tuple, self.columns(), values.as_mut_ptr(), nulls.as_mut_ptr());
+            (values, nulls)
         }
     }
 
@@ -201,13 +256,32 @@ impl Row {
     }
 
     fn text(&self, column: usize) -> String {
-        let mut null = true;
-        // SAFETY: the datum is a row of the table, flat and in the transaction's memory; the column is a text.
-        let text = unsafe {
-            let datum = pg_sys::GetAttributeByNum(self.datum.cast_mut_ptr(), column as i16, &mut null);
-            Text::from_datum(datum, null)
-        };
+        // SAFETY: the column is a text, and in the transaction's memory.
+        let text = self.column(column).and_then(|datum| unsafe { Text::from_datum(datum, false) });
         text.map(|text| text.to_string()).unwrap_or_default()
+    }
+
+    /// A column, by its number, as a parameter.
+    fn column(&self, column: usize) -> Arg {
+        let (values, nulls) = &self.columns;
+        (!nulls[column - 1]).then_some(values[column - 1])
+    }
+
+    /// The entity's name and key, and the job.
+    pub fn subject(&self) -> [Arg; 3] {
+        [ENTITY_NAME, ENTITY_KEY, JOB].map(|column| self.column(column))
+    }
+
+    /// The first slot.
+    pub fn first(&self) -> Time {
+        self.column(FIRST_CHECK_AT).map_or(self.slot, |first| clock::clamped(first.value() as Timestamp))
+    }
+
+    /// What the history shows of a check as it was scheduled: number, job, entity's name and key, arguments, first and next slot, who
+    /// scheduled it and when.
+    pub fn scheduled(&self) -> [Arg; 9] {
+        [ID, JOB, ENTITY_NAME, ENTITY_KEY, ARGS, FIRST_CHECK_AT, NEXT_CHECK_AT, SCHEDULED_BY, SCHEDULED_AT]
+            .map(|column| self.column(column))
     }
 
     /// What the guards look at.

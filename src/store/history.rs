@@ -38,7 +38,33 @@ statement!(
       WHERE f.id = $1"
 );
 
-// The common case: the first run of these checks ends them, so nothing stands in check_stat. The caller has deleted their rows.
+// The common case: the first run of a check ends it, so nothing stands in check_stat. The caller has deleted its row.
+statement!(
+    archive_one,
+    [
+        INT8OID,
+        TEXTOID,
+        TEXTOID,
+        TEXTOID,
+        JSONBOID,
+        TIMESTAMPTZOID,
+        TIMESTAMPTZOID,
+        REGROLEOID,
+        TIMESTAMPTZOID,
+        TIMESTAMPTZOID,
+        TIMESTAMPTZOID,
+        INTERVALOID,
+        INTERVALOID,
+        INT4OID,
+        TEXTOID,
+        REGROLEOID
+    ],
+    c"INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, args, first_check_at, next_check_at,
+          scheduled_by, scheduled_at, started_at, finished_at, run_time, lateness, check_count, attempts, outcome, role)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 1, $15, $16)"
+);
+
+// The same for checks that had their run together.
 statement!(
     archive_all,
     [RECORDARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, TEXTOID, OIDOID],
@@ -118,16 +144,24 @@ pub fn archive(checks: &[(Row, Outcome)], job: &Job, run: &RunRecord) {
         let outcome = *outcome;
         let (same, others): (Vec<_>, Vec<_>) = left.into_iter().partition(|(_, other)| *other == outcome);
         left = others;
-        let rows = same.into_iter().map(|(row, _)| row.datum);
-        let args = [
-            Some(check_row::array(rows, relations::row_type())),
+        let times = [
             time(run.started_at),
             time(run.finished_at.max(run.started_at)),
             interval(run.run_time),
             interval(run.lateness()),
-            Some(Text::from(outcome.as_str()).datum()),
-            arg(job.role),
         ];
+        let word = Some(Text::from(outcome.as_str()).datum());
+        if let [(row, _)] = same[..] {
+            let mut args = row.scheduled().to_vec();
+            args.extend(times);
+            args.extend([arg(row.check_count.saturating_add(1)), word, arg(job.role)]);
+            as_owner(|| archive_one(|s| s.execute(&args)));
+            continue;
+        }
+        let rows = same.into_iter().map(|(row, _)| row.datum);
+        let mut args = vec![Some(check_row::array(rows, relations::row_type()))];
+        args.extend(times);
+        args.extend([word, arg(job.role)]);
         as_owner(|| archive_all(|s| s.execute(&args)));
     }
 }
