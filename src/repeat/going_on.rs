@@ -9,6 +9,7 @@ use crate::failpoint::failpoint;
 use crate::pg::clock;
 use crate::pg::zone::Local;
 use crate::shmem::wakeup;
+use crate::store::check_row::Row;
 use crate::store::hold;
 use crate::store::job::Job;
 use crate::store::repetition::{self, Pending};
@@ -38,6 +39,18 @@ impl<'a> GoingOn<'a> {
     /// Finds the repetitions of these checks, whose rows the caller has locked.
     pub fn of(job: &'a Job, checks: &[i64]) -> Self {
         let found = if job.repeats && !checks.is_empty() { repetition::of_checks(checks) } else { Vec::new() };
+        Self::with(job, found)
+    }
+
+    /// The same for checks whose rows the caller has read, and locked since.
+    pub fn of_rows(job: &'a Job, rows: &[&Row]) -> Self {
+        match rows {
+            [row] if job.repeats => Self::with(job, repetition::of_row(row).into_iter().collect()),
+            _ => Self::of(job, &rows.iter().map(|row| row.id).collect::<Vec<_>>()),
+        }
+    }
+
+    fn with(job: &'a Job, found: Vec<Pending>) -> Self {
         let width = job.options.limits.width;
         let found = found
             .into_iter()

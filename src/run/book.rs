@@ -59,7 +59,7 @@ pub fn answers(
         }
         failpoint!("run.row_locked");
     }
-    let mut going_on = GoingOn::of(job, &locked.iter().map(|(row, _)| row.id).collect::<Vec<_>>());
+    let mut going_on = GoingOn::of_rows(job, &locked.iter().map(|(row, _)| row).collect::<Vec<_>>());
     // Their first runs end them: they are archived together.
     let mut ended: Vec<(Row, Outcome)> = Vec::new();
     for (row, answer) in locked {
@@ -101,7 +101,7 @@ pub fn failure(
     }
     failpoint!("failure.row_locked");
     let run = timing.of(row);
-    let mut going_on = GoingOn::of(job, &[row.id]);
+    let mut going_on = GoingOn::of_rows(job, &[row]);
     let fate = going_on.failed(row.id, &row.check(), timed_out, timing.finished_at);
     account.failed(job, row, &run, failure, fate);
     match fate {
@@ -133,7 +133,7 @@ pub fn settle(
             Before::NotYet => {}
             Before::Move(_) | Before::End(_) if table.lock(&row) != Locked::Same => return Err(Conflict),
             instead => {
-                let mut going_on = GoingOn::of(job, &[row.id]);
+                let mut going_on = GoingOn::of_rows(job, &[&row]);
                 match going_on.before(row.id, instead, able_since, now) {
                     Instead::Policy(Before::Run) => run.push(row),
                     Instead::Policy(Before::NotYet) => {}

@@ -2,6 +2,7 @@
 //!
 //! Lock order: the check's row, then its repetition. A run locks no repetition but one that it ends.
 
+use super::check_row::Row;
 use super::statement::{Arg, Rows, statement};
 use super::{arg, from_timestamptz, interval, time};
 use crate::pg::clock;
@@ -79,6 +80,18 @@ statement!(
       WHERE f.id = ANY ($1)"
 );
 
+// The same for a check whose row is known.
+statement!(
+    select_of_row,
+    [TEXTOID, TEXTOID, TEXTOID, INT8OID],
+    c"SELECT r.id, r.job, r.entity_name, r.entity_key, r.every, r.cron, r.zone, r.starts, r.ends, r.jitter, r.catch_up,
+          o.check_id IS NOT NULL, u.used_before, u.used_through
+      FROM awty_internal.repetition AS r
+      LEFT JOIN awty_internal.check_stat AS u ON u.check_id = $4
+      LEFT JOIN awty_internal.hold AS o ON o.check_id = $4
+      WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3"
+);
+
 statement!(
     select_found,
     [TEXTOID, TEXTOID, TEXTOID],
@@ -150,6 +163,16 @@ statement!(
 );
 
 statement!(
+    insert_occurrence,
+    [INT8OID, TIMESTAMPTZOID, BOOLOID, TIMESTAMPTZOID],
+    c"INSERT INTO awty.future_job
+          (job, entity_name, entity_key, args, first_check_at, next_check_at, held, scheduled_by, scheduled_at)
+      SELECT r.job, r.entity_name, r.entity_key, r.args, $2, $2, $3, r.repeated_by, $4
+      FROM awty_internal.repetition AS r WHERE r.id = $1
+      ON CONFLICT (entity_name, entity_key, job) DO NOTHING"
+);
+
+statement!(
     upsert_used,
     [INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID],
     c"INSERT INTO awty_internal.check_stat AS t (check_id, used_before, used_through) VALUES ($1, $2, $3)
@@ -210,14 +233,14 @@ pub(super) fn stored(rows: &Rows, row: usize) -> Option<Stored> {
     })
 }
 
+fn passed(before: Option<Time>, through: Option<Time>) -> Option<Passed> {
+    before.map(Passed::Before).or(through.map(Passed::Through))
+}
+
 fn pending(rows: &Rows, row: usize) -> Option<Pending> {
     let moment = |column| rows.get::<TimestampWithTimeZone>(row, column).map(from_timestamptz);
     let count = |column| rows.get::<i32>(row, column).map(i32::unsigned_abs);
-    let passed = match (moment(18), moment(19)) {
-        (Some(before), _) => Some(Passed::Before(before)),
-        (None, Some(through)) => Some(Passed::Through(through)),
-        (None, None) => None,
-    };
+    let passed = passed(moment(18), moment(19));
     let check = Check { slot: moment(14)?, check_count: count(15)?, attempt: count(16)? };
     Some(Pending {
         check: rows.get(row, 12)?,
@@ -232,6 +255,26 @@ pub fn of_checks(checks: &[i64]) -> Vec<Pending> {
     as_owner(|| {
         select_of_checks(|s| {
             s.query(&[arg(checks.to_vec())], |rows| (0..rows.len()).filter_map(|row| pending(rows, row)).collect())
+        })
+    })
+}
+
+/// The same of a check whose row the caller has read and locked.
+pub fn of_row(check: &Row) -> Option<Pending> {
+    let [entity_name, entity_key, job] = check.subject();
+    let args = [entity_name, entity_key, job, arg(check.id)];
+    as_owner(|| {
+        select_of_row(|s| {
+            s.query(&args, |rows| {
+                let moment = |column| rows.first::<TimestampWithTimeZone>(column).map(from_timestamptz);
+                let passed = passed(moment(13), moment(14));
+                Some(Pending {
+                    check: check.id,
+                    occurrence: Occurrence { first: check.first(), check: check.check(), passed },
+                    held: check.held || rows.first(12)?,
+                    repetition: stored(rows, 0)?,
+                })
+            })
         })
     })
 }
@@ -283,6 +326,9 @@ pub fn remove_job(job: &Text) {
 pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     if next.is_empty() {
         return 0;
+    }
+    if let [(id, slot)] = *next {
+        return as_owner(|| insert_occurrence(|s| s.execute(&[arg(id), time(slot), arg(held), time(now)])));
     }
     let slot = |slot: Time| TimestampWithTimeZone::try_from(clock::to_timestamp(slot)).ok();
     let (ids, slots): (Vec<i64>, Vec<_>) = next.iter().map(|(id, at)| (*id, slot(*at))).unzip();

@@ -177,7 +177,7 @@ fn a_job_without_repetitions_looks_nothing_up() {
     repeat(&shop, "other", "other", "every => '1 hour', starts => now() + interval '1 hour'");
     // What a run looks up.
     let looks = "SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements
-                 WHERE query LIKE '%used_through%' AND query LIKE '%FROM awty.future_job AS f%JOIN awty_internal.repetition%'";
+                 WHERE query LIKE '%used_through%' AND query LIKE '%awty_internal.repetition AS r%LEFT JOIN awty_internal.check_stat%'";
     let before: i64 = shop.cluster.value("postgres", looks);
     for key in 1..=20 {
         shop.schedule(&key.to_string(), "plain", "after => '0'");
