@@ -33,6 +33,12 @@ unsafe extern "C" fn terminated(signal: c_int, info: *mut libc::siginfo_t, _cont
     }
 }
 
+/// Lets the C library keep a little of the memory that is freed. Else it gives the end of the heap back to the kernel whenever 128 kB
+/// of it are free, and takes it again for the next statement. What its own default does once a larger piece has been freed.
+pub fn keep_freed_memory() {
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(1024 * 1024)));
+}
+
 /// What one worker is told when it starts; copied through `bgw_extra`.
 #[derive(Clone, Copy)]
 #[repr(C)]

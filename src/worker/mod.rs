@@ -47,6 +47,7 @@ pub extern "C-unwind" fn awty_worker_main(_argument: pg_sys::Datum) {
     timer::register();
     session::override_settings();
     session::set_commit_mode();
+    process::keep_freed_memory();
     require_role(assignment.role);
     #[cfg(feature = "failpoints")]
     crate::failpoint::watch_commits();
