@@ -34,12 +34,15 @@ statement!(
       RETURNING f.id"
 );
 
+// Key by key, as OFFSET 0 says. Else a plan that was made while the planner knew little of the table compares each key with each check.
 statement!(
     select_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID],
     c"SELECT k.n, f.id, f.next_check_at
       FROM pg_catalog.unnest($3) WITH ORDINALITY AS k (key, n)
-      JOIN awty.future_job AS f ON f.entity_name = $2 AND f.entity_key = k.key AND f.job = $1
+      CROSS JOIN LATERAL (
+          SELECT g.id, g.next_check_at FROM awty.future_job AS g
+          WHERE g.entity_name = $2 AND g.entity_key = k.key AND g.job = $1 OFFSET 0) AS f
       ORDER BY k.n"
 );
 
@@ -48,13 +51,15 @@ statement!(
     [TEXTOID, TEXTARRAYOID, TEXTOID],
     c"SELECT k.n, f.id, f.job
       FROM pg_catalog.unnest($2) WITH ORDINALITY AS k (key, n)
-      JOIN awty.future_job AS f ON f.entity_name = $1 AND f.entity_key = k.key
-      WHERE $3 IS NULL OR f.job = $3
+      CROSS JOIN LATERAL (
+          SELECT g.id, g.job FROM awty.future_job AS g
+          WHERE g.entity_name = $1 AND g.entity_key = k.key AND ($3 IS NULL OR g.job = $3) OFFSET 0) AS f
       UNION ALL
       SELECT k.n, NULL, r.job
       FROM pg_catalog.unnest($2) WITH ORDINALITY AS k (key, n)
-      JOIN awty_internal.repetition AS r ON r.entity_name = $1 AND r.entity_key = k.key
-      WHERE $3 IS NULL OR r.job = $3
+      CROSS JOIN LATERAL (
+          SELECT g.job FROM awty_internal.repetition AS g
+          WHERE g.entity_name = $1 AND g.entity_key = k.key AND ($3 IS NULL OR g.job = $3) OFFSET 0) AS r
       ORDER BY 1, 3, 2"
 );
 
