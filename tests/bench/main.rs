@@ -89,14 +89,15 @@ fn main() -> ExitCode {
 fn run(options: &Options) -> Result<(), String> {
     // What a try measures means nothing: it is kept apart, and the page in docs/ stays.
     let root = checkout().canonicalize().map_err(|error| error.to_string())?;
+    let run = machine::describe(options);
     let (kept, place) = match (options.is_try(), options.full) {
         (true, _) => ("target/bench/try", report::TEN_MINUTES),
         (false, true) => ("target/bench/full", report::LARGE),
+        (false, false) if run.server.starts_with("PostgreSQL 17") => ("target/bench/17", report::ON_17),
         (false, false) => ("target/bench", report::TEN_MINUTES),
     };
     let kept = root.join(kept);
     std::fs::create_dir_all(&kept).map_err(|error| format!("{}: {error}", kept.display()))?;
-    let run = machine::describe(options);
     say(&format!("{}; {}; sizes: {}", run.machine, run.server, run.sizes));
     let (mut measured, mut failed) = (Vec::new(), Vec::new());
     for row in ROWS.iter().filter(|row| options.wants(row.name)) {

@@ -18,6 +18,12 @@ pub struct Place {
 
 pub const TEN_MINUTES: Place =
     Place { begin: "<!-- results: begin; written by make bench -->", end: "<!-- results: end -->", suffix: "" };
+/// The same sizes on PostgreSQL 17, beside those on Debian's version.
+pub const ON_17: Place = Place {
+    begin: "<!-- PostgreSQL 17: begin; written by scripts/in-folder 17 make bench -->",
+    end: "<!-- PostgreSQL 17: end -->",
+    suffix: "-17",
+};
 pub const LARGE: Place = Place {
     begin: "<!-- large sizes: begin; written by make bench-full -->",
     end: "<!-- large sizes: end -->",
