@@ -60,7 +60,7 @@ pub fn roles(options: &Options) -> Outcome {
     let names: Vec<String> = (1..=roles).map(|number| format!("role_{number}")).collect();
     for name in &names {
         let register = format!(
-            "CREATE ROLE {name} LOGIN; GRANT USAGE ON SCHEMA awty TO {name};
+            "CREATE ROLE {name} LOGIN; GRANT USAGE ON SCHEMA awty TO {name}; GRANT shop TO {name};
              SET ROLE {name}; SELECT awty.register('{name}', 'shop.unshipped'); RESET ROLE"
         );
         shop.cluster.execute("postgres", &[&register]);
