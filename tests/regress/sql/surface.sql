@@ -44,7 +44,7 @@ WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND NOT c.re
 -- Who may do what: the owner aside, PUBLIC may read six of them and call what is there to be called.
 SELECT c.relname, c.relkind, g.privilege_type, g.grantee::regrole
 FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS g
-WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND g.grantee <> c.relowner ORDER BY c.relname, g.privilege_type, g.grantee;
+WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND g.grantee <> c.relowner ORDER BY c.relname, c.relkind, g.privilege_type, g.grantee;
 SELECT 'not owned by the extension''s owner', c.oid::regclass FROM pg_class AS c, pg_extension AS e
 WHERE e.extname = 'awty' AND c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND c.relowner <> e.extowner;
 SELECT 'row security is off', c.oid::regclass FROM pg_class AS c
