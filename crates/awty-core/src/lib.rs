@@ -9,6 +9,7 @@
 //! - [`occupancy`] says who may be at a worker's place.
 //! - [`inspections`] says when each database is looked at.
 //! - [`quarantine`] lets checks that may have crashed the server run one at a time.
+//! - [`lease`] is the right of a worker outside to one check for a while.
 //! - [`watchdog`] says when a run is cancelled and when it is terminated.
 //! - [`dead_rows`] says when what has been finished is vacuumed away.
 //! - [`figures`] are what the runs of a job come to, [`job_table`] keeps those of many jobs.
@@ -63,6 +64,7 @@ pub mod figures;
 pub mod inspections;
 pub mod job_table;
 pub mod lateness;
+pub mod lease;
 pub mod limits;
 pub mod log_rate;
 pub mod nearest;
@@ -83,12 +85,13 @@ pub mod watchdog;
 pub use bucket::Bucket;
 pub use dead_rows::DeadRows;
 pub use label::UnknownLabel;
+pub use lease::Lease;
 pub use limits::{Conflict, KeepHistory, LimitError, Limits, OnConflict, OnMissed};
 pub use log_rate::Passed;
 pub use nearest::nearest;
 pub use outcome::Outcome;
 pub use plan::{Caps, Mono, Plan, Role};
-pub use policy::{After, Answer, Before, Check, TooFar};
+pub use policy::{After, Answer, Before, Check, Failed, TooFar};
 pub use quarantine::Quarantine;
 pub use slot::{Width, WidthError};
 

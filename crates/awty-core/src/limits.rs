@@ -147,6 +147,15 @@ impl Limits {
             None => Ok(()),
         }
     }
+
+    /// Whether a duration that is an option is within its range.
+    pub(crate) fn check_time(
+        option: &'static str,
+        value: TimeDelta,
+        range: &RangeInclusive<TimeDelta>,
+    ) -> Result<(), LimitError> {
+        within(option, value, range, Bounds::Time)
+    }
 }
 
 fn within<T: PartialOrd + Copy>(

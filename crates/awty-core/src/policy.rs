@@ -45,6 +45,41 @@ pub enum Answer {
     Again(Time),
 }
 
+/// How a run failed, and what its report asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Failed {
+    /// By its time limit, and not by an error.
+    pub timed_out: bool,
+    /// There is to be no further attempt.
+    pub is_final: bool,
+    /// When the next attempt is wanted, instead of after the usual wait.
+    pub retry_at: Option<Time>,
+    /// The usual wait is so many thousandths longer; less than 0: shorter.
+    pub spread: i32,
+}
+
+impl From<bool> for Failed {
+    /// A run that failed by its time limit, or by an error.
+    fn from(timed_out: bool) -> Self {
+        Self { timed_out, ..Self::default() }
+    }
+}
+
+impl Failed {
+    /// The time that is asked for, as far ahead as it counts: up to `max_lateness`, else up to a day.
+    pub(crate) fn wanted(&self, limits: &Limits, now: Time) -> Option<Time> {
+        self.retry_at.map(|t| t.min(later(now, limits.max_lateness.unwrap_or(FURTHEST_RETRY))))
+    }
+
+    /// The outcome of a check that this failure ends.
+    pub(crate) fn outcome(&self) -> Outcome {
+        if self.timed_out { Outcome::TimedOut } else { Outcome::Failed }
+    }
+}
+
+/// A report of a failure puts the next attempt no further ahead than this, unless the job has a `max_lateness`.
+const FURTHEST_RETRY: TimeDelta = TimeDelta::days(1);
+
 /// What becomes of a check after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
@@ -136,15 +171,23 @@ pub fn after(check: &Check, limits: &Limits, answer: Answer, now: Time) -> After
     After::Again(limits.width.due(t, now))
 }
 
-/// What becomes of a check whose run failed: by its time limit if `timed_out`, by an error otherwise.
-pub fn failed(check: &Check, limits: &Limits, timed_out: bool, now: Time) -> After {
+/// What becomes of a check whose run failed. `true` stands for a run that failed by its time limit, `false` for one by an error.
+pub fn failed(check: &Check, limits: &Limits, how: impl Into<Failed>, now: Time) -> After {
+    let how = how.into();
     let failures = check.attempt.saturating_add(1);
-    if is_reached(limits.max_attempts, failures) {
-        return After::End(if timed_out { Outcome::TimedOut } else { Outcome::Failed });
+    if how.is_final || is_reached(limits.max_attempts, failures) {
+        return After::End(how.outcome());
     }
-    let retry = limits.width.due(later(now, backoff(limits.retry_after, failures)), now);
+    let usual = || later(now, spread(backoff(limits.retry_after, failures), how.spread));
+    let retry = limits.width.due(how.wanted(limits, now).unwrap_or_else(usual), now);
     // The clock may have been set back during the run.
     After::Again(retry.max(limits.width.after(check.slot)))
+}
+
+/// A wait that is so many thousandths longer.
+fn spread(wait: TimeDelta, thousandths: i32) -> TimeDelta {
+    let more = (wait / 1000).checked_mul(thousandths).unwrap_or_default();
+    wait.checked_add(&more).unwrap_or(wait)
 }
 
 /// Are so many enough? 0 sets no limit.
@@ -248,6 +291,29 @@ mod tests {
         assert_eq!(fail(1, true), After::Again(clock("10:03:00")));
         assert_eq!(fail(2, false), After::End(Outcome::Failed));
         assert_eq!(fail(2, true), After::End(Outcome::TimedOut));
+    }
+
+    #[test]
+    fn a_report_may_say_when_to_try_again_or_never() {
+        let (now, second) = (clock("10:00:05"), TimeDelta::seconds(1));
+        let fail = |limits: &Limits, how: Failed| failed(&check(), limits, how, now);
+        let at = |t| Failed { retry_at: Some(t), ..Failed::default() };
+        assert_eq!(fail(&limits(), Failed { is_final: true, ..at(now) }), After::End(Outcome::Failed));
+        assert_eq!(fail(&limits(), at(clock("12:00:00") + second)), After::Again(clock("12:01:00")));
+        // A past time means the next slot, and one that is too far ahead as far as it counts.
+        assert_eq!(fail(&limits(), at(Time::MIN_UTC)), After::Again(clock("10:01:00")));
+        assert_eq!(fail(&limits(), at(Time::MAX_UTC)), After::Again(limits().width.round_up(now + FURTHEST_RETRY)));
+        let late = Limits { max_lateness: Some(TimeDelta::hours(1)), ..limits() };
+        assert_eq!(fail(&late, at(Time::MAX_UTC)), After::Again(clock("11:01:00")));
+    }
+
+    #[test]
+    fn waits_are_spread_so_that_not_all_come_at_once() {
+        let limits = Limits { retry_after: TimeDelta::minutes(10), ..limits() };
+        let fail = |spread| failed(&check(), &limits, Failed { spread, ..Failed::default() }, clock("10:00:00"));
+        assert_eq!(fail(-200), After::Again(clock("10:08:00")));
+        assert_eq!(fail(0), After::Again(clock("10:10:00")));
+        assert_eq!(fail(200), After::Again(clock("10:12:00")));
     }
 
     #[test]

@@ -9,6 +9,7 @@
 use super::Repetition;
 use super::plan::{earlier, just_before};
 use super::zone::Zone;
+use crate::policy::Failed;
 use crate::slot::DAY_SECONDS;
 use crate::{Answer, Check, Limits, Outcome, Time, policy};
 use chrono::TimeDelta;
@@ -179,13 +180,18 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// What becomes of an occurrence whose run failed. A retry that would not come before the next occurrence does not come.
-    pub fn failed(&self, occurrence: &Occurrence, limits: &Limits, timed_out: bool, now: Time) -> After {
-        let next = self.next(occurrence, now);
-        match policy::failed(&occurrence.check, limits, timed_out, now) {
+    /// What becomes of an occurrence whose run failed. A retry that would not come before the next occurrence does not come. Where the
+    /// failure is final and says when to try again, the next occurrence does not come before.
+    pub fn failed(&self, occurrence: &Occurrence, limits: &Limits, how: impl Into<Failed>, now: Time) -> After {
+        let how = how.into();
+        let since = earlier(now, self.catch_up);
+        let next = match how.wanted(limits, now).filter(|_| how.is_final) {
+            Some(t) => self.going_on(occurrence, since.max(just_before(t))),
+            None => self.going_on(occurrence, since),
+        };
+        match policy::failed(&occurrence.check, limits, how, now) {
             policy::After::Again(slot) if next.is_none_or(|next| slot < next) => After::Again(slot),
-            policy::After::Again(_) if timed_out => After::End { outcome: Outcome::TimedOut, next },
-            policy::After::Again(_) => After::End { outcome: Outcome::Failed, next },
+            policy::After::Again(_) => After::End { outcome: how.outcome(), next },
             policy::After::End(outcome) => After::End { outcome, next },
         }
     }

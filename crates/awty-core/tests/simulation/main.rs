@@ -7,6 +7,7 @@ mod again;
 mod dice;
 mod faults;
 mod ledger;
+mod outside;
 mod scheduler;
 mod table;
 mod world;

@@ -1,0 +1,68 @@
+//! The key of one piece of work: the same in every lease of it, and of no other.
+//!
+//! Invariant: RFC 4648 base32 of the first 130 bits of a SHA-256, so 26 characters of `A–Z2–7`.
+//!
+//! Does not: know what the database's identity is.
+
+use crate::Time;
+use sha2::{Digest, Sha256};
+
+const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+const LENGTH: usize = 26;
+
+/// A database, as far as keys are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// The random number of its installation.
+    pub identity: i64,
+    /// Its OID.
+    pub database: u32,
+}
+
+/// The key of a check when it is asked about for the time after `check_count` times.
+pub fn key(home: Home, check: i64, scheduled_at: Time, check_count: u32) -> String {
+    let mut hash = Sha256::new();
+    hash.update(home.identity.to_be_bytes());
+    hash.update(home.database.to_be_bytes());
+    hash.update(check.to_be_bytes());
+    hash.update(scheduled_at.timestamp_micros().to_be_bytes());
+    hash.update(check_count.to_be_bytes());
+    base32(&hash.finalize())
+}
+
+/// Five bits a character.
+fn base32(bytes: &[u8]) -> String {
+    let bit = |n: usize| (bytes[n / 8] >> (7 - n % 8)) & 1;
+    let letter = |n: usize| (0..5).fold(0, |value, k| value << 1 | bit(n * 5 + k));
+    (0..LENGTH).map(|n| char::from(ALPHABET[usize::from(letter(n))])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::clock;
+
+    const HOME: Home = Home { identity: 1, database: 5 };
+
+    #[test]
+    fn base32_is_that_of_the_rfc() {
+        // BASE32("foobar") = "MZXW6YTBOI======"
+        assert!(base32(b"foobar+++++++++++").starts_with("MZXW6YTBOI"));
+    }
+
+    #[test]
+    fn each_part_makes_another_key() {
+        let (t, key_of) = (clock("10:00:00"), key(HOME, 7, clock("10:00:00"), 0));
+        assert_eq!(key_of, key(HOME, 7, t, 0));
+        assert_eq!(key_of.len(), LENGTH);
+        assert!(key_of.bytes().all(|letter| ALPHABET.contains(&letter)));
+        let others = [
+            key(Home { identity: 2, ..HOME }, 7, t, 0),
+            key(Home { database: 6, ..HOME }, 7, t, 0),
+            key(HOME, 8, t, 0),
+            key(HOME, 7, t + chrono::TimeDelta::microseconds(1), 0),
+            key(HOME, 7, t, 1),
+        ];
+        assert!(others.iter().all(|other| *other != key_of));
+    }
+}
