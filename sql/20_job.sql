@@ -8,8 +8,8 @@
 -- What is registered. One row per job.
 CREATE TABLE awty.job (
     name            text COLLATE "C" NOT NULL,
-    function_schema text COLLATE "C" NOT NULL,
-    function_name   text COLLATE "C" NOT NULL,
+    function_schema text COLLATE "C",
+    function_name   text COLLATE "C",
     role            regrole NOT NULL,
     set_based       boolean NOT NULL,
     slot            interval,
@@ -33,10 +33,16 @@ CREATE TABLE awty.job (
     registered_by   regrole NOT NULL,
     registered_at   timestamptz NOT NULL,
     repeats         boolean NOT NULL DEFAULT false,
+    heartbeat       interval,
+    delivery        text COLLATE "C" NOT NULL DEFAULT 'at_least_once',
+    keep_attempts   text COLLATE "C" NOT NULL DEFAULT 'all',
     CONSTRAINT job_pkey PRIMARY KEY (name),
     CONSTRAINT job_name_is_1_to_63_bytes CHECK (pg_catalog.octet_length(name) BETWEEN 1 AND 63),
     CONSTRAINT job_on_missed_is_known CHECK (on_missed IN ('run', 'next_slot', 'skip')),
     CONSTRAINT job_keep_history_is_known CHECK (keep_history IN ('all', 'ran', 'problems', 'none')),
+    CONSTRAINT job_delivery_is_known CHECK (delivery IN ('at_least_once', 'at_most_once')),
+    CONSTRAINT job_keep_attempts_is_known CHECK (keep_attempts IN ('all', 'problems', 'none')),
+    CONSTRAINT job_function_has_a_schema CHECK ((function_schema IS NULL) OPERATOR(pg_catalog.=) (function_name IS NULL)),
     CONSTRAINT job_notify_is_1_to_63_bytes CHECK (pg_catalog.octet_length(notify) BETWEEN 1 AND 63)
 );
 
@@ -45,8 +51,8 @@ CREATE INDEX job_role_idx ON awty.job (role);
 
 COMMENT ON TABLE awty.job IS 'What is registered: one row per job; awty.register() and awty.alter() write it';
 COMMENT ON COLUMN awty.job.name IS 'Name of the job, 1 to 63 bytes';
-COMMENT ON COLUMN awty.job.function_schema IS 'Schema of its function';
-COMMENT ON COLUMN awty.job.function_name IS 'Name of its function; looked up again, with its exact signature, at each run';
+COMMENT ON COLUMN awty.job.function_schema IS 'Schema of its function; NULL: it has none, and workers outside claim its checks';
+COMMENT ON COLUMN awty.job.function_name IS 'Name of its function; looked up again, with its exact signature, at each run; NULL: none';
 COMMENT ON COLUMN awty.job.role IS 'Runs as this role, with its rights and no more';
 COMMENT ON COLUMN awty.job.set_based IS 'The function takes an array of checks and answers with an array of times';
 COMMENT ON COLUMN awty.job.slot IS 'A coarser slot for this job, a multiple of awty.slot; NULL: awty.slot';
@@ -70,3 +76,6 @@ COMMENT ON COLUMN awty.job.resumed_at IS 'When it was last resumed; slots before
 COMMENT ON COLUMN awty.job.registered_by IS 'Who registered it';
 COMMENT ON COLUMN awty.job.registered_at IS 'When it was registered';
 COMMENT ON COLUMN awty.job.repeats IS 'It has been repeated: its checks may be occurrences';
+COMMENT ON COLUMN awty.job.heartbeat IS 'A lease without a sign of life for so long, 1 s to 1 day, expires; NULL: it lasts until its timeout';
+COMMENT ON COLUMN awty.job.delivery IS 'How often a check may be handed out to workers outside: at_least_once or at_most_once';
+COMMENT ON COLUMN awty.job.keep_attempts IS 'Which ended leases awty.attempt keeps: all, problems or none';

@@ -3,7 +3,7 @@
 
 CREATE FUNCTION awty.register(
     job text,
-    function text,
+    function text DEFAULT NULL,
     slot interval DEFAULT NULL,
     timeout interval DEFAULT '30 seconds',
     max_checks integer DEFAULT 5,
@@ -15,11 +15,14 @@ CREATE FUNCTION awty.register(
     keep_history text DEFAULT 'all',
     run_as name DEFAULT NULL,
     notify text DEFAULT NULL,
+    heartbeat interval DEFAULT NULL,
+    delivery text DEFAULT 'at_least_once',
+    keep_attempts text DEFAULT 'all',
     replace boolean DEFAULT false
 ) RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'register_wrapper';
 
-COMMENT ON FUNCTION awty.register(text, text, interval, interval, integer, interval, integer, interval, text, interval, text, name, text, boolean)
-    IS 'Registers a job by its function: f(), f(awty.future_job) or, for sets, f(awty.future_job[]); it returns void or timestamptz (timestamptz[]): void and NULL mean done, a time means check again then';
+COMMENT ON FUNCTION awty.register(text, text, interval, interval, integer, interval, integer, interval, text, interval, text, name, text, interval, text, text, boolean)
+    IS 'Registers a job, without a function for workers outside, or by its function: f(), f(awty.future_job) or, for sets, f(awty.future_job[]); it returns void or timestamptz (timestamptz[]): void and NULL mean done, a time means check again then';
 
 CREATE FUNCTION awty.alter(
     job text,
@@ -35,10 +38,13 @@ CREATE FUNCTION awty.alter(
     keep_history text DEFAULT NULL,
     run_as name DEFAULT NULL,
     notify text DEFAULT NULL,
+    heartbeat interval DEFAULT NULL,
+    delivery text DEFAULT NULL,
+    keep_attempts text DEFAULT NULL,
     reset text[] DEFAULT '{}'
 ) RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'alter_wrapper';
 
-COMMENT ON FUNCTION awty.alter(text, text, interval, interval, integer, interval, integer, interval, text, interval, text, name, text, text[])
+COMMENT ON FUNCTION awty.alter(text, text, interval, interval, integer, interval, integer, interval, text, interval, text, name, text, interval, text, text, text[])
     IS 'Changes options of a job: those given, and those named in reset back to their defaults; for members of its role';
 
 CREATE FUNCTION awty.unregister(job text) RETURNS bigint

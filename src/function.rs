@@ -92,6 +92,11 @@ fn search_path() -> Vec<Text> {
     store::schema_names(oids[..(length.max(0) as usize).min(oids.len())].to_vec())
 }
 
+/// Can checks of a job be scheduled: may its role run its function, if it has one?
+pub fn check(job: &Job) -> Result<()> {
+    if job.is_outside() { Ok(()) } else { of_job(job).map(|_| ()) }
+}
+
 /// The function of a job that has been registered, if its role may run it. The answer is kept until something changes in
 /// the catalogs that it was read from.
 pub fn of_job(job: &Job) -> Result<Function> {

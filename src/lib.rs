@@ -9,6 +9,7 @@
 //! - [`launcher`], [`maintainer`], [`worker`]: the processes; [`run`]: one run; [`mod@function`]: what a job calls; [`crash`]: after one;
 //! - [`problem`]: who is told of failures;
 //! - [`launcher`], [`maintainer`], [`worker`]: the processes; [`run`]: one run; [`trying`]: one that is undone; [`mod@travel`]: runs in a client's transaction that cannot commit; [`mod@function`]: what a job calls, in one of the forms of [`takes`]; [`crash`]: after one;
+//! - [`outside`]: workers outside, which take checks by lease;
 //! - [`version`], [`settings`], [`error`], [`failpoint`]: what all of them need.
 //!
 //! All decisions about time are in the crate `awty-core`. DESIGN.md tells how the processes work together.
@@ -28,6 +29,7 @@ mod failpoint;
 mod function;
 mod launcher;
 mod maintainer;
+mod outside;
 mod pg;
 mod problem;
 mod repeat;

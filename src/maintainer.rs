@@ -13,6 +13,7 @@ use self::task::{task, trouble};
 use crate::crash;
 use crate::error::{self, Error};
 use crate::failpoint::failpoint;
+use crate::outside::expire;
 use crate::pg::catch::Failure;
 use crate::pg::relations::{self, Purpose};
 use crate::pg::text::Text;
@@ -22,7 +23,8 @@ use crate::problem::{self, Problems};
 use crate::repeat::upkeep;
 use crate::settings;
 use crate::shmem::{self, Database, State, Trouble};
-use crate::store::{check_stat, extension, history, hold, inspected, origin, partition};
+use crate::store::partition::{self, Parted};
+use crate::store::{check_stat, extension, history, hold, inspected, origin};
 use crate::watch::upkeep as rules;
 use awty_core::inspections::AUDIT;
 use awty_core::{Outcome, Time};
@@ -174,7 +176,7 @@ fn look_after(database: pg_sys::Oid) {
     for (job, mut problems) in task(database, end_strays).unwrap_or_default() {
         problems.tell(&job);
     }
-    for one in [hold_late, make_partitions, drop_partitions] {
+    for one in [hold_late, expire::sweep, make_partitions, drop_partitions] {
         task(database, one);
     }
     figures::stored(database, task(database, figures::store).flatten());
@@ -228,13 +230,18 @@ fn hold_late(_now: Time) {
 
 fn make_partitions(now: Time) {
     if inspected::any_job() {
-        partition::make(now);
+        partition::make(Parted::History, now);
+        partition::make(Parted::Attempts, now);
     }
 }
 
 fn drop_partitions(now: Time) {
-    if let Some(than) = settings::history_retention().and_then(|retention| now.checked_sub_signed(retention)) {
-        partition::drop_older(than);
+    for (parted, retention) in
+        [(Parted::History, settings::history_retention()), (Parted::Attempts, settings::attempt_retention())]
+    {
+        if let Some(than) = retention.and_then(|retention| now.checked_sub_signed(retention)) {
+            partition::drop_older(parted, than);
+        }
     }
 }
 

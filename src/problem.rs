@@ -54,6 +54,11 @@ impl Problems {
         }
     }
 
+    /// How many they are.
+    pub fn count(&self) -> Passed {
+        self.count
+    }
+
     /// Tells the log of them, if it may be told now. Called after the commit.
     pub fn tell(&mut self, job: &Text) {
         let Some(problem) = self.first.take() else { return };

@@ -21,6 +21,7 @@ static WORKERS_PER_ROLE: GucSetting<i32> = GucSetting::<i32>::new(2);
 static BATCH_SIZE: GucSetting<i32> = GucSetting::<i32>::new(500);
 static CATCH_UP_RATE: GucSetting<i32> = GucSetting::<i32>::new(0);
 static HISTORY_RETENTION: GucSetting<i32> = GucSetting::<i32>::new(30 * 24 * 60);
+static ATTEMPT_RETENTION: GucSetting<i32> = GucSetting::<i32>::new(24 * 60);
 static MAX_CRASHES: GucSetting<i32> = GucSetting::<i32>::new(5);
 static AUTO_ADOPT: GucSetting<bool> = GucSetting::<bool>::new(false);
 static LOG_FAILURES: GucSetting<LogFailures> = GucSetting::<LogFailures>::new(LogFailures::All);
@@ -79,7 +80,16 @@ pub fn catch_up_rate() -> u32 {
 
 /// How long finished checks are kept (`awty.history_retention`), `None` for ever.
 pub fn history_retention() -> Option<TimeDelta> {
-    let minutes = i64::from(HISTORY_RETENTION.get());
+    retention(&HISTORY_RETENTION)
+}
+
+/// How long ended leases are kept (`awty.attempt_retention`), `None` for ever.
+pub fn attempt_retention() -> Option<TimeDelta> {
+    retention(&ATTEMPT_RETENTION)
+}
+
+fn retention(setting: &GucSetting<i32>) -> Option<TimeDelta> {
+    let minutes = i64::from(setting.get());
     (minutes > 0).then(|| TimeDelta::minutes(minutes))
 }
 
@@ -210,6 +220,15 @@ pub fn register() {
         c"Sets how long finished checks are kept; 0 keeps them for ever.",
         c"The history is dropped in whole days, once the last hour of a day is older than this.",
         &HISTORY_RETENTION,
+        0,
+        i32::MAX,
+        GucFlags::UNIT_MIN,
+    );
+    int(
+        c"awty.attempt_retention",
+        c"Sets how long ended leases of workers outside are kept; 0 keeps them for ever.",
+        c"They are dropped in whole days, once the last hour of a day is older than this.",
+        &ATTEMPT_RETENTION,
         0,
         i32::MAX,
         GucFlags::UNIT_MIN,

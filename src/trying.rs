@@ -7,7 +7,7 @@
 use crate::api::args::{Args, MAX_JOB};
 use crate::api::entity::Entity;
 use crate::api::rights;
-use crate::error::{self, Error, Result};
+use crate::error::{self, Error, LeaseError, Result};
 use crate::function;
 use crate::pg::catch::Failure;
 use crate::pg::subtransaction::undone;
@@ -63,6 +63,9 @@ fn try_check(args: &Args) -> Result<Row> {
     rights::gate_write("awty.dry_run()")?;
     let entity = Entity::of(args)?;
     let job = rights::visible_job(&args.name(2, "job", MAX_JOB)?)?;
+    if job.is_outside() {
+        return Err(LeaseError::NoFunction { job: job.name.to_string() }.into());
+    }
     if !catalog::is_alone(job.role) {
         return Err(Error::OtherRole { job: job.name.to_string(), role: catalog::role_label(job.role) });
     }

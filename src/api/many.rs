@@ -112,7 +112,7 @@ fn schedule_checks(args: &Args) -> Result<i64> {
         .choice(6, "on_conflict", "replace, keep, earliest, latest, error")?
         .ok_or(Error::Null { argument: "on_conflict" })?;
     let job = rights::schedulable_job(&name)?;
-    function::of_job(&job)?;
+    function::check(&job)?;
     if keys.texts.is_empty() {
         return Ok(0);
     }
@@ -130,7 +130,7 @@ fn schedule_checks(args: &Args) -> Result<i64> {
     let earliest = slots.iter().min().copied().unwrap_or(now);
     let wanted = Wanted { job: &job, entity_name: &entity_name, keys, slots, args: job_args, on_conflict, now };
     let written = wanted.write()?;
-    wakeup::at_commit(job.role, clock::to_timestamp(earliest));
+    wakeup::at_commit(job.runner(), clock::to_timestamp(earliest));
     rights::warn_if_nothing_runs();
     if after.is_some_and(|after| policy::is_surprising(after, earliest, now)) {
         say_slot(&job, earliest);

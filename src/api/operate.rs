@@ -6,7 +6,7 @@ use super::rights;
 use crate::error::{Error, Result};
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
-use crate::store::{job, origin, rule};
+use crate::store::{job, origin, right, rule};
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -52,14 +52,14 @@ fn allow_role(args: &Args) -> Result<()> {
     let job = rights::own_job(&args.name(0, "job", MAX_JOB)?)?;
     let role = args.role(1, "role")?;
     let right = args.choice(2, "right", "read, schedule, claim")?.ok_or(Error::Null { argument: "right" })?;
-    job::set_right(&job.name, role, Some(right));
+    right::set_right(&job.name, role, Some(right));
     Ok(())
 }
 
 fn disallow_role(args: &Args) -> Result<()> {
     rights::gate("awty.disallow()")?;
     let job = rights::own_job(&args.name(0, "job", MAX_JOB)?)?;
-    job::set_right(&job.name, args.role(1, "role")?, None);
+    right::set_right(&job.name, args.role(1, "role")?, None);
     Ok(())
 }
 

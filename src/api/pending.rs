@@ -6,14 +6,14 @@
 use super::args::{Args, MAX_NOTE};
 use super::entity::Entity;
 use super::rights;
-use crate::error::{self, Error, Result};
+use crate::error::{self, Error, LeaseError, Result};
 use crate::pg::{catalog, clock};
 use crate::repeat::going_on::{GoingOn, Instead};
 use crate::shmem::{self, wakeup};
 use crate::store::future_job::{self, Pending};
 use crate::store::job::Job;
 use crate::store::repetition::{self, Found};
-use crate::store::{check_stat, history, hold, repetition_upkeep};
+use crate::store::{check_stat, history, hold, lease, repetition_upkeep};
 use awty_core::{Before, Mono, Time, policy};
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -43,13 +43,18 @@ fn ask_now(args: &Args) -> Result<i64> {
     if let Some(began) = running_since(seen.id) {
         return Err(Error::Running { id: seen.id, since: since(began) });
     }
+    if job.is_outside()
+        && let Some(until) = lease::until(seen.id, clock::now())
+    {
+        return Err(LeaseError::Leased { id: seen.id, until }.into());
+    }
     let check = lock(&entity, &job)?;
     if check.held {
         return Err(Error::Held { entity: entity.label(), job: job.name.to_string() });
     }
     let now = clock::now();
     put_now(&check, &job, now);
-    wakeup::at_commit(job.role, clock::to_timestamp(now));
+    wakeup::at_commit(job.runner(), clock::to_timestamp(now));
     rights::warn_if_nothing_runs();
     if job.paused {
         error::log::notice(format!("job \"{}\" is paused, so its checks wait for awty.resume()", job.name));
@@ -111,7 +116,7 @@ fn release_check(args: &Args) -> Result<()> {
     {
         settle(&check, &job);
     }
-    wakeup::at_commit(job.role, clock::to_timestamp(check.slot));
+    wakeup::at_commit(job.runner(), clock::to_timestamp(check.slot));
     Ok(())
 }
 
@@ -127,7 +132,7 @@ fn settle(check: &Pending, job: &Job) {
         Instead::Policy(Before::NotYet | Before::Run) => {}
         Instead::Policy(Before::Move(slot)) => {
             future_job::put_at(check.id, slot);
-            wakeup::at_commit(job.role, clock::to_timestamp(slot));
+            wakeup::at_commit(job.runner(), clock::to_timestamp(slot));
         }
         Instead::Policy(Before::End(outcome)) => {
             wakeup::count_ended(1);
@@ -140,7 +145,7 @@ fn settle(check: &Pending, job: &Job) {
     }
     if let Some(slot) = going_on.begin_next(now) {
         wakeup::count_written(1);
-        wakeup::at_commit(job.role, clock::to_timestamp(slot));
+        wakeup::at_commit(job.runner(), clock::to_timestamp(slot));
     }
 }
 

@@ -2,15 +2,16 @@
 
 use super::args::{Args, MAX_COMMAND, MAX_FUNCTION, MAX_JOB};
 use super::rights;
-use crate::error::{self, Error, Result, WatchError};
+use crate::error::{self, Error, LeaseError, Result, WatchError};
 use crate::function::Takes;
 use crate::pg::text::Text;
-use crate::pg::{catalog, clock};
+use crate::pg::{catalog, claim_lock, clock, relations};
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job, Options};
-use crate::store::{future_job, history, origin, repetition};
+use crate::store::{future_job, history, lease, origin, repetition};
 use crate::watch;
 use crate::{function, settings};
+use awty_core::lease::Terms;
 use awty_core::{Limits, Outcome, Width};
 use chrono::TimeDelta;
 use pgrx::pg_sys;
@@ -18,6 +19,8 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
 const ON_MISSED: &str = "run, next_slot, skip";
+const DELIVERY: &str = "at_least_once, at_most_once";
+const KEEP_ATTEMPTS: &str = "all, problems, none";
 const KEEP_HISTORY: &str = "all, ran, problems, none";
 /// The longest channel of NOTIFY, in bytes.
 const MAX_CHANNEL: usize = 63;
@@ -40,13 +43,21 @@ fn unregister(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<i64, Erro
 fn register_job(args: &Args) -> Result<()> {
     rights::gate("awty.register()")?;
     let name = args.name(0, "job", MAX_JOB)?;
-    let function = function_name(args, &name)?.ok_or(Error::Null { argument: "function" })?;
-    let options = options(args, Options { slot: None, limits: Limits::defaults(settings::slot()) }, true)?;
-    let role = run_as(args.optional_role(11)?)?;
-    let replace = args.get::<bool>(13).unwrap_or(false);
-    let (schema, function) = function::parse(&function, &function::of_jobs())?;
+    let function = function_name(args, &name)?;
+    let defaults = Options { slot: None, limits: Limits::defaults(settings::slot()), terms: Terms::DEFAULTS };
+    let options = options(args, defaults, true)?;
+    let role = run_as(args.optional_role(11)?, function.is_some())?;
+    let replace = args.get::<bool>(16).unwrap_or(false);
     let registered_by = catalog::current_role();
-    let set_based = is_set_based(&schema, &function, role, registered_by)?;
+    let (schema, function, set_based) = match function {
+        Some(function) => {
+            refuse_terms(&options.terms)?;
+            let (schema, function) = function::parse(&function, &function::of_jobs())?;
+            let set_based = is_set_based(&schema, &function, role, registered_by)?;
+            (schema, function, set_based)
+        }
+        None => (Text::from(""), Text::from(""), false),
+    };
     let notify = args.optional_name(12, "notify", MAX_CHANNEL)?;
     let repeats = false;
     let job = Job {
@@ -66,7 +77,37 @@ fn register_job(args: &Args) -> Result<()> {
         return Ok(());
     }
     say_role(&job);
+    if job.is_outside() {
+        error::log::notice(format!("job \"{}\" has no function: workers outside claim its checks", job.name));
+    }
     wakeup::inspect_at_commit(false);
+    Ok(())
+}
+
+/// Refuses what only workers outside could heed.
+fn refuse_terms(terms: &Terms) -> Result<()> {
+    let Terms { heartbeat, delivery, keep_attempts } = Terms::DEFAULTS;
+    for (is_default, option) in [
+        (terms.heartbeat == heartbeat, "heartbeat"),
+        (terms.delivery == delivery, "delivery"),
+        (terms.keep_attempts == keep_attempts, "keep_attempts"),
+    ] {
+        if !is_default {
+            return Err(LeaseError::OnlyOutside { option }.into());
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a function for a job while workers outside have checks of it: two could be at the same one.
+fn refuse_while_leased(job: &Job) -> Result<()> {
+    if let Some(leases) = relations::oid(relations::LEASE) {
+        // A claim that is under way is waited for; the next one sees what is committed here.
+        claim_lock::take(leases, claim_lock::number(job.name.as_bytes()));
+    }
+    if lease::any_live(&job.name, clock::now()) {
+        return Err(LeaseError::InUse { job: job.name.to_string() }.into());
+    }
     Ok(())
 }
 
@@ -99,6 +140,9 @@ fn write(job: &Job, replace: bool) -> Result<bool> {
     if old.role != job.role {
         check_quota(job.role)?;
     }
+    if old.is_outside() && !job.is_outside() {
+        refuse_while_leased(&old)?;
+    }
     job::update(job);
     Ok(true)
 }
@@ -125,7 +169,11 @@ fn say_role(job: &Job) {
 fn alter_job(args: &Args) -> Result<()> {
     rights::gate("awty.alter()")?;
     let mut job = rights::own_job(&args.name(0, "job", MAX_JOB)?)?;
-    for option in args.get::<Vec<Option<String>>>(13).unwrap_or_default().into_iter().flatten() {
+    let function = function_name(args, &job.name)?;
+    if function.is_some() && job.is_outside() {
+        refuse_while_leased(&job)?;
+    }
+    for option in args.get::<Vec<Option<String>>>(16).unwrap_or_default().into_iter().flatten() {
         if option == "notify" {
             job.notify = None;
         } else {
@@ -136,17 +184,19 @@ fn alter_job(args: &Args) -> Result<()> {
     job.notify = args.optional_name(12, "notify", MAX_CHANNEL)?.or(job.notify);
     let role = args.optional_role(11)?;
     if let Some(role) = role {
-        job.role = run_as(Some(role))?;
+        job.role = run_as(Some(role), function.is_some() || !job.is_outside())?;
         check_quota(job.role)?;
     }
-    let function = function_name(args, &job.name)?;
     if (role.is_some() || function.is_some()) && watch::is_rules(&job) {
         return Err(WatchError::IsRule { job: job.name.to_string() }.into());
     }
     if let Some(function) = &function {
         (job.schema, job.function) = function::parse(function, &function::of_jobs())?;
     }
-    if role.is_some() || function.is_some() {
+    if !job.is_outside() {
+        refuse_terms(&job.options.terms)?;
+    }
+    if (role.is_some() || function.is_some()) && !job.is_outside() {
         job.set_based = is_set_based(&job.schema, &job.function, job.role, job.registered_by)?;
     }
     job::update(&job);
@@ -202,14 +252,17 @@ pub fn check_quota(role: pg_sys::Oid) -> Result<()> {
     Err(Error::TooManyJobs { role: catalog::role_label(role), max: MAX_JOBS })
 }
 
-/// Whose rights the job gets: the caller's, or those of a role that the caller may become.
-pub fn run_as(role: Option<pg_sys::Oid>) -> Result<pg_sys::Oid> {
+/// Whose rights the job gets: the caller's, or those of a role that the caller may become. A job that `connects` needs a role that can.
+pub fn run_as(role: Option<pg_sys::Oid>, connects: bool) -> Result<pg_sys::Oid> {
     let caller = catalog::current_role();
     let role = role.unwrap_or(caller);
     let label = || catalog::role_label(role);
     if !catalog::can_become(caller, role) {
         let privileged = catalog::is_privileged(role);
         return Err(Error::NotMember { role: label(), caller: catalog::role_label(caller), privileged });
+    }
+    if !connects {
+        return Ok(role);
     }
     catalog::can_connect(catalog::database(), role).map_err(|why| match why {
         catalog::CannotConnect::Gone => Error::UnknownRole { role: label() },
@@ -263,6 +316,19 @@ fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> {
         None => required("keep_history")?,
     }
     limits.check().map_err(|error| Error::Option { message: error.to_string() })?;
+    let terms = &mut options.terms;
+    if let Some(heartbeat) = args.duration(13, "heartbeat")? {
+        terms.heartbeat = Some(heartbeat);
+    }
+    match args.choice(14, "delivery", DELIVERY)? {
+        Some(delivery) => terms.delivery = delivery,
+        None => required("delivery")?,
+    }
+    match args.choice(15, "keep_attempts", KEEP_ATTEMPTS)? {
+        Some(keep_attempts) => terms.keep_attempts = keep_attempts,
+        None => required("keep_attempts")?,
+    }
+    terms.check().map_err(|error| Error::Option { message: error.to_string() })?;
     Ok(options)
 }
 
@@ -300,6 +366,9 @@ fn reset(options: &mut Options, option: String) -> Result<()> {
         "on_missed" => limits.on_missed = defaults.on_missed,
         "max_lateness" => limits.max_lateness = defaults.max_lateness,
         "keep_history" => limits.keep_history = defaults.keep_history,
+        "heartbeat" => options.terms.heartbeat = Terms::DEFAULTS.heartbeat,
+        "delivery" => options.terms.delivery = Terms::DEFAULTS.delivery,
+        "keep_attempts" => options.terms.keep_attempts = Terms::DEFAULTS.keep_attempts,
         _ => return Err(Error::UnknownOption { option }),
     }
     Ok(())

@@ -103,7 +103,7 @@ fn repeat_job(args: &Args) -> Result<Option<Time>> {
     let job_args = args.jsonb(10)?;
 
     let job = rights::schedulable_job(&name)?;
-    function::of_job(&job)?;
+    function::check(&job)?;
     let now = clock::now();
     let (entity_name, entity_key) = (entity.name.to_string(), entity.key.to_string());
     let plan = repeat::repetition(&terms, rhythm, local, [&label, &entity_name, &entity_key], job.options.limits.width);
@@ -120,7 +120,7 @@ fn repeat_job(args: &Args) -> Result<Option<Time>> {
     let call = Call { job, entity, subject, terms, plan, now, is_first };
     let next = call.write()?;
     if let Some(next) = next {
-        wakeup::at_commit(call.job.role, clock::to_timestamp(next));
+        wakeup::at_commit(call.job.runner(), clock::to_timestamp(next));
         call.tell(next);
     }
     rights::warn_if_nothing_runs();

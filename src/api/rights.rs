@@ -3,12 +3,13 @@
 //! Invariant: the caller is the role whose rights the call runs with (`GetUserId()`), so that a SECURITY DEFINER function
 //! schedules as its owner. Names of jobs are only suggested to those who may know of them.
 
-use crate::error::{self, Error, Result};
+use crate::error::{self, Error, LeaseError, Result};
 use crate::pg::catalog;
 use crate::pg::relations::{self, Purpose};
 use crate::pg::text::Text;
 use crate::shmem::{self, State};
 use crate::store::job::{self, Job};
+use crate::store::right::{self, Right};
 use crate::store::{extension, origin};
 use awty_core::nearest;
 use pgrx::pg_sys;
@@ -25,6 +26,18 @@ pub fn gate(function: &'static str) -> Result<()> {
 /// Refuses where nothing may be written, and keeps DROP EXTENSION out of what follows. What an application writes must not fail because
 /// the library is not loaded.
 pub fn gate_write(function: &'static str) -> Result<()> {
+    gate_for(function, Purpose::Write)
+}
+
+/// The gate for what a worker outside says.
+pub fn gate_lease(function: &'static str) -> Result<()> {
+    if !shmem::is_present() {
+        return Err(Error::NotPreloaded);
+    }
+    gate_for(function, Purpose::Lease)
+}
+
+fn gate_for(function: &'static str, purpose: Purpose) -> Result<()> {
     // SAFETY: plain getters.
     unsafe {
         if pg_sys::RecoveryInProgress() {
@@ -38,7 +51,7 @@ pub fn gate_write(function: &'static str) -> Result<()> {
         }
     }
     // Without the extension, the next statement says what is missing.
-    relations::lock(Purpose::Write);
+    relations::lock(purpose);
     Ok(())
 }
 
@@ -52,7 +65,7 @@ fn known(name: &Text, found: Option<std::result::Result<Job, String>>) -> Result
         Some(Ok(job)) => Ok(job),
         Some(Err(message)) => Err(Error::BrokenJob { job: name.to_string(), message }),
         None => {
-            let known = job::names_for(catalog::current_role());
+            let known = right::names_for(catalog::current_role());
             let wanted = name.to_string();
             let nearest = nearest(&wanted, known.iter().map(String::as_str)).map(str::to_owned);
             Err(Error::UnknownJob { job: wanted, nearest })
@@ -67,19 +80,24 @@ pub fn owns(job: &Job) -> bool {
 
 /// May the caller schedule checks of this job?
 pub fn may_schedule(job: &Job) -> bool {
-    has_right(job, false)
+    has_right(job, Right::Schedule)
+}
+
+/// May the caller claim checks of this job, and answer its leases?
+pub fn may_claim(job: &Job) -> bool {
+    has_right(job, Right::Claim)
 }
 
 /// May the caller know of this job?
 pub fn may_read(job: &Job) -> bool {
-    has_right(job, true)
+    has_right(job, Right::Read)
 }
 
-fn has_right(job: &Job, to_read: bool) -> bool {
+fn has_right(job: &Job, right: Right) -> bool {
     let caller = catalog::current_role();
     caller == job.role
         || catalog::can_become(caller, job.role)
-        || job::granted(&job.name, to_read).into_iter().any(|role| catalog::can_become(caller, role))
+        || right::granted(&job.name, right).into_iter().any(|role| catalog::can_become(caller, role))
 }
 
 /// The job of that name, if the caller is a member of its role; locked first, and judged as it is then.
@@ -101,6 +119,19 @@ pub fn schedulable_job(name: &Text) -> Result<Job> {
         return Ok(job);
     }
     Err(Error::NotAllowed { job: job.name.to_string(), role: catalog::role_label(catalog::current_role()) })
+}
+
+/// The job of that name, if the caller may claim checks of it, and if they can be claimed.
+pub fn claimable_job(name: &Text) -> Result<Job> {
+    let job = job(name)?;
+    if !may_claim(&job) {
+        let role = catalog::role_label(catalog::current_role());
+        return Err(LeaseError::NotClaimer { job: job.name.to_string(), role }.into());
+    }
+    if !job.is_outside() {
+        return Err(LeaseError::HasFunction { job: job.name.to_string() }.into());
+    }
+    Ok(job)
 }
 
 thread_local! {

@@ -56,7 +56,7 @@ fn schedule_check(args: &Args) -> Result<i64> {
         .ok_or(Error::Null { argument: "on_conflict" })?;
 
     let job = rights::schedulable_job(&name)?;
-    function::of_job(&job)?;
+    function::check(&job)?;
     let now = clock::now();
     let slot = policy::schedule(time, &job.options.limits, now).map_err(|too_far| Error::TooFar {
         job: job.name.to_string(),
@@ -72,7 +72,7 @@ fn schedule_check(args: &Args) -> Result<i64> {
         scheduled_at: now,
     };
     let id = write(&check, &job, slot, now, on_conflict, &entity)?;
-    wakeup::at_commit(job.role, clock::to_timestamp(slot));
+    wakeup::at_commit(job.runner(), clock::to_timestamp(slot));
     rights::warn_if_nothing_runs();
     if after.is_some_and(|after| policy::is_surprising(after, slot, now)) {
         say_slot(&job, slot);

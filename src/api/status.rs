@@ -129,7 +129,7 @@ fn job_trouble(args: &Args) -> Result<Option<Vec<String>>> {
         Some(Err(message)) => return Ok(Some(pair(&Error::BrokenJob { job: name.to_string(), message }))),
         Some(Ok(job)) => job,
     };
-    Ok(function::of_job(&job).err().map(|error| pair(&error)))
+    Ok(function::check(&job).err().map(|error| pair(&error)))
 }
 
 /// `awty.healthy()` is not asked to be more exact than that: the launcher looks around once a second.

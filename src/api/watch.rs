@@ -145,7 +145,7 @@ fn terms(args: &Args, until: Text, since: Option<Text>, table: &Described) -> Re
         .collect::<Option<_>>()
         .ok_or(Error::DurationOutOfRange { argument: "escalate" })?;
     Levels::new(within, &escalate).map_err(WatchError::Levels)?;
-    let role = register::run_as(Some(args.optional_role(9)?.unwrap_or(table.owner)))?;
+    let role = register::run_as(Some(args.optional_role(9)?.unwrap_or(table.owner)), true)?;
     if !table::may_select(table.oid, role) {
         return Err(WatchError::NoSelect { relation: table.qualified(), role: catalog::role_label(role) }.into());
     }
@@ -189,7 +189,7 @@ fn write_job(name: &Text, terms: &Terms, replaces: bool) -> Result<()> {
             function: Text::from(FUNCTION.1),
             role: terms.role,
             set_based: true,
-            options: Options { slot: None, limits },
+            options: Options { slot: None, limits, terms: awty_core::lease::Terms::DEFAULTS },
             paused: false,
             resumed_at: None,
             registered_by: catalog::current_role(),
@@ -222,7 +222,7 @@ fn take_in(rule: &Rule, source: &Source, now: awty_core::Time) {
         return;
     }
     rule_check::put_special(&rule.name, BACKFILL, now, rule.terms.role);
-    wakeup::at_commit(rule.terms.role, clock::to_timestamp(now));
+    wakeup::at_commit(Some(rule.terms.role), clock::to_timestamp(now));
     if rule.terms.existing.as_bytes() == b"upcoming" && crate::watch::has_rows(source, rule.terms.role) {
         error::log::notice("rows that are late already get no alert; existing => 'all' includes them".into());
     }

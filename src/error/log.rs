@@ -6,6 +6,7 @@
 use super::{Code, ErrorReport};
 use crate::pg::catalog::CannotConnect;
 use crate::pg::catch::Failure;
+use crate::pg::report::report;
 use crate::settings::{self, LogFailures};
 use pgrx::prelude::PgLogLevel;
 use std::cell::RefCell;
@@ -89,6 +90,12 @@ pub fn cannot_connect(role: &str, database: u32, why: CannotConnect) {
     )
     .set_hint("The checks stay pending, and run when it can connect again.")
     .report(PgLogLevel::WARNING);
+}
+
+/// Tells a worker outside, and the server log, that one of many answers could not be booked.
+pub fn not_booked(lease: i64, failure: &Failure) {
+    let message = format!("lease {lease} could not be answered: {}", failure.message);
+    report(PgLogLevel::WARNING, &failure.sqlstate, &message, "", "");
 }
 
 /// An error as the log may show it.

@@ -15,6 +15,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::PgLogLevel;
 
 mod label;
+mod lease;
 pub mod log;
 mod phrase;
 mod repeat;
@@ -23,6 +24,7 @@ mod watch;
 mod words;
 
 pub use label::Label;
+pub use lease::LeaseError;
 pub use travel::TravelError;
 pub use watch::WatchError;
 
@@ -330,6 +332,8 @@ pub enum Error {
         checks: usize,
         answers: usize,
     },
+    /// What concerns workers outside.
+    Lease(LeaseError),
 }
 
 impl Error {

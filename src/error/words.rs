@@ -201,7 +201,7 @@ impl Error {
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("option \"{option}\" does not exist or has no default"),
                 "The options are slot, timeout, max_checks, max_horizon, max_attempts, retry_after, on_missed, max_lateness, \
-                 keep_history and notify.",
+                 keep_history, notify, heartbeat, delivery and keep_attempts.",
             ),
             Error::Command { job, command, create, function } => say(
                 Code::ERRCODE_INVALID_NAME,
@@ -393,6 +393,7 @@ impl Error {
                 format!("job \"{job}\" gave {answers} answers to {checks} checks"),
                 "Answer one time, or NULL, for each check, in the order of the checks.",
             ),
+            Error::Lease(error) => error.words(),
         }
     }
 }

@@ -6,6 +6,7 @@
 pub mod array;
 pub mod catalog;
 pub mod catch;
+pub mod claim_lock;
 pub mod clock;
 pub mod expression;
 pub mod owner;
@@ -13,6 +14,7 @@ pub mod process;
 pub mod relations;
 pub mod report;
 pub mod role;
+pub mod rows;
 pub mod scalar;
 pub mod session;
 pub mod session_locks;

@@ -9,7 +9,7 @@
 
 use super::catalog;
 use pgrx::pg_sys;
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::ffi::CStr;
 
 /// A table or sequence by its schema and name.
@@ -24,8 +24,10 @@ pub const JOB_STAT: Name = Name(c"awty_internal", c"job_stat");
 const HISTORY: Name = Name(c"awty", c"future_job_history");
 const DEFAULT_PARTITION: Name = Name(c"awty_internal", c"future_job_history_default");
 
-/// All tables and sequences of awty.
-const RELATIONS: [Name; 13] = [
+pub const LEASE: Name = Name(c"awty_internal", c"lease");
+
+/// All tables and sequences of awty, the last three for workers outside only.
+const RELATIONS: [Name; 16] = [
     FUTURE_JOB,
     Name(c"awty", c"future_job_id_seq"),
     JOB,
@@ -39,8 +41,12 @@ const RELATIONS: [Name; 13] = [
     Name(c"awty_internal", c"in_flight"),
     Name(c"awty_internal", c"origin"),
     Name(c"awty_internal", c"identity"),
+    LEASE,
+    Name(c"awty_internal", c"attempt"),
+    Name(c"awty_internal", c"attempt_default"),
 ];
-type Oids = [pg_sys::Oid; RELATIONS.len()];
+/// So many of them are for everybody.
+const COMMON: usize = 13;
 
 /// A lock on a relation, by its OID.
 pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
@@ -59,11 +65,19 @@ pub enum Purpose {
     Write,
     /// To run checks, which end in the history.
     Run,
+    /// To write what a worker outside says, also of leases.
+    Lease,
+}
+
+impl Purpose {
+    fn names(self) -> &'static [Name] {
+        if self == Purpose::Lease { &RELATIONS } else { &RELATIONS[..COMMON] }
+    }
 }
 
 thread_local! {
     /// The relations as they were last found. Another extension has others.
-    static KNOWN: Cell<Option<Oids>> = const { Cell::new(None) };
+    static KNOWN: RefCell<Vec<pg_sys::Oid>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The OID of one of awty's relations, or `None` when it is not there.
@@ -79,18 +93,22 @@ pub fn lock(purpose: Purpose) -> bool {
 
 /// The same; returns the locks.
 pub fn lock_all(purpose: Purpose) -> Option<Vec<Lock>> {
+    let names = purpose.names();
     loop {
-        let oids = KNOWN.get().or_else(find)?;
-        let locks = with_modes(oids, purpose);
+        let known = KNOWN.with_borrow(|known| known.get(..names.len()).map(<[_]>::to_vec));
+        let oids = known.or_else(|| find(names))?;
+        let locks = with_modes(&oids, purpose);
         // SAFETY: locks on OIDs, whether or not anything has them, in an open transaction, released at its end or here.
         // Taking one takes in what has changed in the catalogs.
         unsafe {
             let had = locks.iter().take_while(|(oid, mode)| pg_sys::ConditionalLockRelationOid(*oid, *mode)).count();
-            if had == locks.len() && find() == Some(oids) {
-                KNOWN.set(Some(oids));
+            if had == locks.len() && find(names).as_ref() == Some(&oids) {
+                if KNOWN.with_borrow(|known| !known.starts_with(&oids)) {
+                    KNOWN.set(oids);
+                }
                 return Some(locks);
             }
-            KNOWN.set(None);
+            KNOWN.take();
             locks[..had].iter().for_each(|(oid, mode)| pg_sys::UnlockRelationOid(*oid, *mode));
             if let Some((busy, mode)) = locks.get(had) {
                 pg_sys::LockRelationOid(*busy, *mode);
@@ -100,23 +118,23 @@ pub fn lock_all(purpose: Purpose) -> Option<Vec<Lock>> {
     }
 }
 
-fn with_modes(oids: Oids, purpose: Purpose) -> Vec<Lock> {
+fn with_modes(oids: &[pg_sys::Oid], purpose: Purpose) -> Vec<Lock> {
     let mode = |name| {
         let is_written = match purpose {
             Purpose::Read => false,
-            Purpose::Write => name != HISTORY && name != DEFAULT_PARTITION,
+            Purpose::Write | Purpose::Lease => name != HISTORY && name != DEFAULT_PARTITION,
             Purpose::Run => name != DEFAULT_PARTITION,
         };
         if is_written { WRITE } else { READ }
     };
-    oids.into_iter().zip(RELATIONS).map(|(oid, name)| (oid, mode(name))).collect()
+    oids.iter().copied().zip(RELATIONS).map(|(oid, name)| (oid, mode(name))).collect()
 }
 
-/// Where the extension's relations are; `None` without the extension.
-fn find() -> Option<Oids> {
+/// Where these of the extension's relations are; `None` without the extension.
+fn find(names: &[Name]) -> Option<Vec<pg_sys::Oid>> {
     catalog::extension()?;
     oid(FUTURE_JOB)?;
-    Some(RELATIONS.map(|name| oid(name).unwrap_or(pg_sys::InvalidOid)))
+    Some(names.iter().map(|name| oid(*name).unwrap_or(pg_sys::InvalidOid)).collect())
 }
 
 /// The type of the rows of `awty.future_job`, which job functions take.

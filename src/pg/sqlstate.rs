@@ -2,6 +2,8 @@
 
 /// The run was cancelled: by its timeout, the watchdog or `pg_cancel_backend()`.
 pub const QUERY_CANCELED: &str = "57014";
+/// A worker outside gave no sign of life.
+pub const CONNECTION_FAILURE: &str = "08006";
 /// An error that claims to be a success is archived as this.
 const RAISE_EXCEPTION: &str = "P0001";
 /// Checks whose job's role is gone are archived with this.

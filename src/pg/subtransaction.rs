@@ -21,6 +21,26 @@ pub fn kept(body: impl FnOnce() -> Result<bool, Failure>) -> Result<bool, Failur
     within(|result| matches!(result, Ok(true)), body).map_err(|cause| failure(&cause))?
 }
 
+/// Runs a body in a subtransaction, and keeps what it has done; after an ERROR of the body, which is returned, nothing of it.
+pub fn kept_whole<R>(body: impl FnOnce() -> R) -> Result<R, Caught> {
+    within(true, body).map_err(Caught)
+}
+
+/// An ERROR that was caught.
+pub struct Caught(CaughtError);
+
+impl Caught {
+    /// What it says.
+    pub fn failure(&self) -> Failure {
+        failure(&self.0)
+    }
+
+    /// Raises it again.
+    pub fn rethrow(self) -> ! {
+        self.0.rethrow()
+    }
+}
+
 /// Runs a body in a subtransaction, and keeps what it has done. `None`, and all of it undone, if something was there already that
 /// must be there once only. Any other ERROR is passed on.
 pub fn unless_duplicate(body: impl FnOnce()) -> Option<()> {

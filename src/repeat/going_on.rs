@@ -14,7 +14,7 @@ use crate::store::hold;
 use crate::store::job::Job;
 use crate::store::repetition::{self, Pending};
 use awty_core::repeat::{Repetition, occurrence};
-use awty_core::{After, Answer, Before, Check, Time, policy};
+use awty_core::{After, Answer, Before, Check, Failed, Time, policy};
 use std::collections::HashMap;
 
 /// The repetitions of some checks of a job, and what comes next for them.
@@ -25,6 +25,8 @@ pub struct GoingOn<'a> {
     /// Of those that are held, with the check that has ended.
     held: Vec<(i64, Time, i64)>,
     over: Vec<i64>,
+    /// Checks whose next occurrence comes, and whether that is held.
+    begun: Vec<(i64, bool)>,
 }
 
 /// What to do with a check that is not run now.
@@ -62,12 +64,17 @@ impl<'a> GoingOn<'a> {
                 (pending.check, (pending, repetition))
             })
             .collect();
-        Self { job, found, next: Vec::new(), held: Vec::new(), over: Vec::new() }
+        Self { job, found, next: Vec::new(), held: Vec::new(), over: Vec::new(), begun: Vec::new() }
     }
 
     /// Does something stand in `awty_internal.check_stat` of this check, although it has not run yet?
     pub fn is_noted(&self, check: i64) -> bool {
         self.found.get(&check).is_some_and(|(pending, _)| pending.occurrence.passed.is_some())
+    }
+
+    /// Does an occurrence follow this check, which has ended, and is it held?
+    pub fn next_of(&self, check: i64) -> Option<bool> {
+        self.begun.iter().find(|(ended, _)| *ended == check).map(|(_, held)| *held)
     }
 
     fn known(&self, check: i64) -> Option<&(Pending, Option<Repetition<Local>>)> {
@@ -77,6 +84,9 @@ impl<'a> GoingOn<'a> {
     /// The repetition goes on at that slot, or it is over.
     fn follow(&mut self, check: i64, next: Option<Time>) {
         if let Some((pending, _)) = self.found.get(&check) {
+            if next.is_some() {
+                self.begun.push((check, pending.held));
+            }
             match next {
                 Some(slot) if pending.held => self.held.push((pending.repetition.id, slot, check)),
                 Some(slot) => self.next.push((pending.repetition.id, slot)),
@@ -123,12 +133,12 @@ impl<'a> GoingOn<'a> {
     }
 
     /// What becomes of a check whose run has failed.
-    pub fn failed(&mut self, id: i64, check: &Check, timed_out: bool, now: Time) -> After {
+    pub fn failed(&mut self, id: i64, check: &Check, how: Failed, now: Time) -> After {
         let limits = &self.job.options.limits;
         let Some((pending, Some(repetition))) = self.known(id) else {
-            return policy::failed(check, limits, timed_out, now);
+            return policy::failed(check, limits, how, now);
         };
-        let after = repetition.failed(&pending.occurrence, limits, timed_out, now);
+        let after = repetition.failed(&pending.occurrence, limits, how, now);
         self.fate(id, after)
     }
 
@@ -149,7 +159,7 @@ impl<'a> GoingOn<'a> {
         failpoint!("run.next_begun");
         if first <= now {
             // The worker may have passed this slot already.
-            wakeup::at_commit(self.job.role, clock::to_timestamp(first));
+            wakeup::at_commit(self.job.runner(), clock::to_timestamp(first));
         }
         Some(first)
     }

@@ -35,12 +35,12 @@ pub fn mend(now: Time) {
 
 fn begin_again(alone: &[i64], now: Time) {
     for stored in repetition_upkeep::lock(alone) {
-        let Some(Ok(Job { role, options, .. })) = job::find(&Text::from(stored.job.as_str())) else { continue };
+        let Some(Ok(job @ Job { options, .. })) = job::find(&Text::from(stored.job.as_str())) else { continue };
         let Some(plan) = of(&stored, options.limits.width) else { continue };
         match plan.begin(now) {
             Some(slot) => {
                 repetition::schedule(&[(stored.id, slot)], false, now);
-                wakeup::at_commit(role, clock::to_timestamp(slot));
+                wakeup::at_commit(job.runner(), clock::to_timestamp(slot));
             }
             None => repetition::remove(&[stored.id]),
         }
@@ -55,12 +55,12 @@ pub fn compute_again(after: i64, now: Time) -> Option<i64> {
     }
     for pending in repetition::of_checks(&repetition_upkeep::lock_pending(&checks)) {
         let stored = &pending.repetition;
-        let Some(Ok(Job { role, options, .. })) = job::find(&Text::from(stored.job.as_str())) else { continue };
+        let Some(Ok(job @ Job { options, .. })) = job::find(&Text::from(stored.job.as_str())) else { continue };
         let Some(plan) = of(stored, options.limits.width) else { continue };
         let slot = plan.with_new_zone_data(&pending.occurrence, now);
         if slot != pending.occurrence.first {
             repetition_upkeep::move_to(pending.check, slot);
-            wakeup::at_commit(role, clock::to_timestamp(slot));
+            wakeup::at_commit(job.runner(), clock::to_timestamp(slot));
         }
     }
     last

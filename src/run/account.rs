@@ -6,7 +6,7 @@
 use crate::pg::catch::Failure;
 use crate::pg::text::Text;
 use crate::problem::{self, Problem, Problems, notify};
-use crate::shmem::SharedState;
+use crate::shmem::{SharedState, wakeup};
 use crate::store::check_row::Row;
 use crate::store::job::Job;
 use crate::store::record::RunRecord;
@@ -19,15 +19,52 @@ use std::cell::RefCell;
 pub struct Account {
     figures: Figures,
     problems: Problems,
+    /// What became of each check, where somebody wants to know.
+    became: Option<Vec<(i64, Became)>>,
+}
+
+/// What an answer has made of a check.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Became {
+    /// It is pending at a later slot.
+    Pending,
+    /// It has ended, and the next occurrence is pending or held.
+    Next {
+        held: bool,
+    },
+    Ended,
 }
 
 impl Default for Account {
     fn default() -> Self {
-        Self { figures: Figures::NONE, problems: Problems::default() }
+        Self { figures: Figures::NONE, problems: Problems::default(), became: None }
     }
 }
 
 impl Account {
+    /// One that says what became of each check.
+    pub fn by_check() -> Self {
+        Self { became: Some(Vec::new()), ..Self::default() }
+    }
+
+    /// A check goes on or ends; `next`: whether its next occurrence is held, if there is one.
+    pub fn settled(&mut self, check: i64, fate: After, next: Option<bool>) {
+        if let Some(became) = &mut self.became {
+            let this = match (fate, next) {
+                (After::Again(_), _) => Became::Pending,
+                (After::End(_), Some(held)) => Became::Next { held },
+                (After::End(_), None) => Became::Ended,
+            };
+            became.push((check, this));
+        }
+    }
+
+    /// The transaction is a client's, or goes on: it is counted, and told in a summary, when it commits. Returns what became of each check.
+    pub fn at_commit(self, job: &Text) -> Vec<(i64, Became)> {
+        wakeup::count_runs_at_commit(job.as_bytes(), self.figures, self.problems.count());
+        self.became.unwrap_or_default()
+    }
+
     /// A check has run.
     pub fn ran(&mut self, run: &RunRecord, fate: Fate) {
         let RunRecord { started_at, finished_at, .. } = *run;

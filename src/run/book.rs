@@ -13,7 +13,7 @@ use crate::store::job::Job;
 use crate::store::record::{Again, End, RunRecord};
 use crate::store::{future_job, history};
 use awty_core::figures::Fate;
-use awty_core::{After, Answer, Before, Outcome, Time, policy};
+use awty_core::{After, Answer, Before, Failed, Outcome, Time, policy};
 use chrono::TimeDelta;
 
 /// When the run was, which its checks may have shared.
@@ -66,6 +66,7 @@ pub fn answers(
         let run = timing.of(&row);
         let fate = going_on.after(row.id, &row.check(), answer, timing.finished_at);
         account.answered(job, &row, &run, fate);
+        account.settled(row.id, fate, going_on.next_of(row.id));
         match fate {
             After::Again(slot) => {
                 future_job::put_again(row.id, &Again { slot, done: 1, attempt: 0, failure: None }, &run);
@@ -92,7 +93,7 @@ pub fn failure(
     job: &Job,
     row: &Row,
     failure: &Failure,
-    timed_out: bool,
+    how: Failed,
     timing: &Timing,
     account: &mut Account,
 ) -> Result<(), Conflict> {
@@ -102,8 +103,9 @@ pub fn failure(
     failpoint!("failure.row_locked");
     let run = timing.of(row);
     let mut going_on = GoingOn::of_rows(job, &[row]);
-    let fate = going_on.failed(row.id, &row.check(), timed_out, timing.finished_at);
+    let fate = going_on.failed(row.id, &row.check(), how, timing.finished_at);
     account.failed(job, row, &run, failure, fate);
+    account.settled(row.id, fate, going_on.next_of(row.id));
     match fate {
         After::Again(slot) => {
             let again = Again { slot, done: 0, attempt: row.attempt.saturating_add(1), failure: Some(failure) };

@@ -191,7 +191,7 @@ impl RunContext<'_> {
             let Some(row) = table.read(candidate.id) else { return Verdict::Rollback(Ran::Booked) };
             let timing = Timing { started_at, finished_at: clock::now(), run_time };
             let account = &mut *self.account.borrow_mut();
-            if book::failure(&table, self.job, &row, failure, timed_out, &timing, account).is_err() {
+            if book::failure(&table, self.job, &row, failure, timed_out.into(), &timing, account).is_err() {
                 return Verdict::Rollback(Ran::Locked);
             }
             account.took(run_time);

@@ -56,6 +56,41 @@ impl SharedState {
         }
     }
 
+    /// The same of the work of leases, with what failed of it.
+    pub fn count_leases(
+        &mut self,
+        database: pg_sys::Oid,
+        job: &[u8],
+        figures: &Figures,
+        failed: Passed,
+        (now, mono): (Time, Mono),
+    ) {
+        if figures.runs > 0 {
+            self.count_runs(database, job, figures, figures.last_run_at.unwrap_or(now));
+        }
+        if failed.events > 0
+            && let Some(row) = self.job_row(database, job, now)
+        {
+            row.log.leave(failed, mono);
+        }
+    }
+
+    /// A worker outside has asked for checks of a job, and perhaps has got some.
+    pub fn note_claim(&mut self, database: pg_sys::Oid, job: &[u8], served: bool, now: Time) {
+        if let Some(row) = self.job_row(database, job, now) {
+            row.claimed_at = Some(now);
+            if served {
+                row.served_at = Some(now);
+            }
+        }
+    }
+
+    /// When a worker outside last asked for checks of a job, and when it last got some.
+    pub fn claims_of(&self, database: pg_sys::Oid, job: &[u8]) -> (Option<Time>, Option<Time>) {
+        let row = self.jobs.of(database.to_u32()).find(|row| row.name() == job);
+        row.map_or((None, None), |row| (row.claimed_at, row.served_at))
+    }
+
     /// Have the figures of a database been read back from that table?
     pub fn has_figures_of(&self, database: pg_sys::Oid, table: pg_sys::Oid) -> bool {
         self.database(database).is_some_and(|line| line.jobs_of == table)

@@ -6,8 +6,10 @@
 //! Does not: follow savepoints (a hint of a rolled-back one finds nothing).
 
 use crate::pg::catalog;
-use crate::pg::clock::Timestamp;
+use crate::pg::clock::{self, Timestamp};
 use crate::shmem;
+use awty_core::Passed;
+use awty_core::figures::Figures;
 use pgrx::{PgXactCallbackEvent, pg_sys};
 use std::cell::RefCell;
 
@@ -21,6 +23,8 @@ struct Pending {
     written: u64,
     /// Jobs whose figures are to be forgotten.
     forgotten: Vec<Vec<u8>>,
+    /// What the work of leases has come to, by job.
+    counted: Vec<(Vec<u8>, Figures, Passed)>,
     /// Checks ended, which are dead rows if it is committed.
     ended: u64,
 }
@@ -29,8 +33,9 @@ thread_local! {
     static PENDING: RefCell<Pending> = RefCell::default();
 }
 
-/// When this transaction commits: there is work for a role at a slot.
-pub fn at_commit(role: pg_sys::Oid, due: Timestamp) {
+/// When this transaction commits: there is work for a role at a slot. `None` stands for workers outside, who are told nothing.
+pub fn at_commit(role: Option<pg_sys::Oid>, due: Timestamp) {
+    let Some(role) = role else { return };
     note(|pending| match pending.due.iter_mut().find(|(other, _)| *other == role) {
         Some((_, earliest)) => *earliest = due.min(*earliest),
         None => pending.due.push((role, due)),
@@ -45,6 +50,13 @@ pub fn count_written(checks: u64) {
 /// Checks have been ended.
 pub fn count_ended(checks: u64) {
     note(|pending| pending.ended += checks);
+}
+
+/// When this transaction commits: the work of leases of that job has come to this. The log is told of what failed when the minute is over.
+pub fn count_runs_at_commit(job: &[u8], figures: Figures, failed: Passed) {
+    if figures.runs > 0 || failed.events > 0 {
+        note(|pending| pending.counted.push((job.to_vec(), figures, failed)));
+    }
 }
 
 /// When this transaction commits: the figures of that job are those of one that is gone.
@@ -86,6 +98,14 @@ fn tell() {
     }
     if !pending.forgotten.is_empty() {
         shmem::write(|shared| pending.forgotten.iter().for_each(|job| shared.forget_job(database, job)));
+    }
+    if !pending.counted.is_empty() {
+        let (now, mono) = (clock::now(), clock::mono());
+        shmem::write(|shared| {
+            for (job, figures, failed) in &pending.counted {
+                shared.count_leases(database, job, figures, *failed, (now, mono));
+            }
+        });
     }
     shmem::count_dead_rows(database, pending.ended);
 }

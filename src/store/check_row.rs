@@ -24,6 +24,8 @@ pub struct Table {
     key: pg_sys::Oid,
     /// A row is fetched into it.
     slot: *mut pg_sys::TupleTableSlot,
+    /// Has it a snapshot of its own on top of the others?
+    is_latest: bool,
 }
 
 /// A check as it stands.
@@ -69,17 +71,7 @@ impl Table {
     /// Opens the table, if it is there, and takes a snapshot under its lock. Keeps out ALTER, DROP and every rewrite until the transaction
     /// ends.
     pub fn open() -> Option<Self> {
-        let oid = relations::oid(relations::FUTURE_JOB)?;
-        const MODE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
-        // SAFETY: a table that exists; the lock is kept until the transaction ends.
-        let table = unsafe {
-            let relation = pg_sys::table_open(oid, MODE);
-            #[cfg(not(feature = "pg18"))]
-            let key = pg_sys::RelationGetPrimaryKeyIndex(relation);
-            #[cfg(feature = "pg18")]
-            let key = pg_sys::RelationGetPrimaryKeyIndex(relation, false);
-            Self { relation, key, slot: pg_sys::table_slot_create(relation, std::ptr::null_mut()) }
-        };
+        let table = Self::open_as_it_is()?;
         // SAFETY: the snapshot of `transaction`, which is on top. To one that is older than the lock, a table that ALTER has rewritten
         // meanwhile looks empty.
         unsafe {
@@ -87,6 +79,30 @@ impl Table {
             pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
         }
         Some(table)
+    }
+
+    /// The same in the transaction of a client, which has snapshots of its own. What is read is what is committed now.
+    pub fn open_latest() -> Option<Self> {
+        let mut table = Self::open_as_it_is()?;
+        table.is_latest = true;
+        // SAFETY: popped when the table is dropped, or by the abort.
+        unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot()) };
+        Some(table)
+    }
+
+    fn open_as_it_is() -> Option<Self> {
+        let oid = relations::oid(relations::FUTURE_JOB)?;
+        const MODE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
+        // SAFETY: a table that exists; the lock is kept until the transaction ends.
+        unsafe {
+            let relation = pg_sys::table_open(oid, MODE);
+            #[cfg(not(feature = "pg18"))]
+            let key = pg_sys::RelationGetPrimaryKeyIndex(relation);
+            #[cfg(feature = "pg18")]
+            let key = pg_sys::RelationGetPrimaryKeyIndex(relation, false);
+            let slot = pg_sys::table_slot_create(relation, std::ptr::null_mut());
+            Some(Self { relation, key, slot, is_latest: false })
+        }
     }
 
     fn columns(&self) -> pg_sys::TupleDesc {
@@ -191,8 +207,28 @@ impl Table {
         }
     }
 
+    /// Reads a check by its id and locks it, once nobody else has it locked. For a table that was opened by [`Table::open_latest`].
+    pub fn lock_waiting(&self, id: i64) -> Option<Row> {
+        loop {
+            let row = self.read(id)?;
+            match self.lock_as(&row, pg_sys::LockWaitPolicy::LockWaitBlock) {
+                Locked::Same => return Some(row),
+                Locked::Own => return None,
+                // SAFETY: the snapshot that is popped is this table's own.
+                Locked::Other => unsafe {
+                    pg_sys::PopActiveSnapshot();
+                    pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot());
+                },
+            }
+        }
+    }
+
     /// Locks the version of a row that was read, if that is possible at once.
     pub fn lock(&self, row: &Row) -> Locked {
+        self.lock_as(row, pg_sys::LockWaitPolicy::LockWaitSkip)
+    }
+
+    fn lock_as(&self, row: &Row, policy: pg_sys::LockWaitPolicy::Type) -> Locked {
         let mut tid = row.tid;
         let mut failure = pg_sys::TM_FailureData::default();
         // SAFETY: the row was read in this transaction (see the file's invariant); the slot is one of this table.
@@ -204,7 +240,7 @@ impl Table {
                 self.slot,
                 pg_sys::GetCurrentCommandId(false),
                 pg_sys::LockTupleMode::LockTupleExclusive,
-                pg_sys::LockWaitPolicy::LockWaitSkip,
+                policy,
                 0,
                 &mut failure,
             );
@@ -242,6 +278,9 @@ impl Drop for Table {
         if !std::thread::panicking() {
             // SAFETY: as above.
             unsafe {
+                if self.is_latest {
+                    pg_sys::PopActiveSnapshot();
+                }
                 pg_sys::ExecDropSingleTupleTableSlot(self.slot);
                 pg_sys::table_close(self.relation, pg_sys::NoLock as pg_sys::LOCKMODE);
             }

@@ -27,7 +27,7 @@ statement!(
           SELECT p.next_check_at FROM awty.future_job AS p
           WHERE p.job = j.name AND NOT p.held ORDER BY p.next_check_at LIMIT 1
       ) AS f
-      WHERE NOT j.paused GROUP BY j.role"
+      WHERE NOT j.paused AND j.function_name IS NOT NULL GROUP BY j.role"
 );
 
 statement!(select_any_job, [], c"SELECT 1 FROM awty.job LIMIT 1");

@@ -4,10 +4,11 @@ use super::job_changes;
 use super::statement::{Rows, statement};
 use super::{arg, from_timestamptz, time};
 use crate::error::Error;
+use crate::pg::clock;
 use crate::pg::owner::{self, as_owner};
 use crate::pg::text::Text;
-use crate::pg::{catalog, clock};
 use crate::settings;
+use awty_core::lease::Terms;
 use awty_core::{Limits, Time, Width};
 use chrono::TimeDelta;
 use pgrx::datum::Interval;
@@ -25,6 +26,7 @@ const PATIENCE: (&CStr, i32) = (c"5s", 5_000);
 #[derive(Clone)]
 pub struct Job {
     pub name: Text,
+    /// Empty, as its function's name, where workers outside claim its checks.
     pub schema: Text,
     pub function: Text,
     pub role: pg_sys::Oid,
@@ -45,38 +47,21 @@ pub struct Options {
     pub slot: Option<TimeDelta>,
     /// The others; its width is that of the job's slot under today's `awty.slot`.
     pub limits: Limits,
-}
-
-/// What a role that is no member of a job's role may do with the job. Each includes `Read`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Right {
-    Read,
-    /// Schedule, cancel, run now, hold and release its checks.
-    Schedule,
-    /// Take its checks as a worker outside.
-    Claim,
-}
-
-impl Right {
-    /// As SQL names it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Right::Read => "read",
-            Right::Schedule => "schedule",
-            Right::Claim => "claim",
-        }
-    }
-}
-
-impl std::str::FromStr for Right {
-    type Err = ();
-
-    fn from_str(word: &str) -> Result<Self, ()> {
-        [Right::Read, Right::Schedule, Right::Claim].into_iter().find(|right| right.word() == word).ok_or(())
-    }
+    /// Those that only workers outside know.
+    pub terms: Terms,
 }
 
 impl Job {
+    /// Has it no function, so that workers outside claim its checks?
+    pub fn is_outside(&self) -> bool {
+        self.function.len() == 0
+    }
+
+    /// The role whose workers run its checks; `None` where no worker of awty does.
+    pub fn runner(&self) -> Option<pg_sys::Oid> {
+        (!self.is_outside()).then_some(self.role)
+    }
+
     /// Does it say the same as that one: function, role and options?
     pub fn says_the_same(&self, other: &Job) -> bool {
         let words = |job: &Job| {
@@ -92,7 +77,7 @@ statement!(
     [TEXTOID],
     c"SELECT name, function_schema, function_name, role::pg_catalog.oid, set_based, slot, timeout, max_checks, max_horizon,
              max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at, registered_by::pg_catalog.oid,
-             notify, repeats
+             notify, repeats, heartbeat, delivery, keep_attempts
       FROM awty.job WHERE name = $1"
 );
 
@@ -101,7 +86,7 @@ statement!(
     [TEXTOID],
     c"SELECT name, function_schema, function_name, role::pg_catalog.oid, set_based, slot, timeout, max_checks, max_horizon,
              max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at, registered_by::pg_catalog.oid,
-             notify, repeats
+             notify, repeats, heartbeat, delivery, keep_attempts
       FROM awty.job WHERE name = $1 FOR UPDATE"
 );
 
@@ -116,36 +101,20 @@ statement!(
     [OIDOID],
     c"SELECT name, function_schema, function_name, role::pg_catalog.oid, set_based, slot, timeout, max_checks, max_horizon,
              max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at, registered_by::pg_catalog.oid,
-             notify, repeats
-      FROM awty.job WHERE role = $1 ORDER BY name"
-);
-
-statement!(
-    select_granted,
-    [TEXTOID, BOOLOID],
-    c"SELECT a.role::pg_catalog.oid
-      FROM awty.job AS j, pg_catalog.unnest(j.allowed || CASE WHEN $2 THEN j.readers || j.claimers END) AS a (role) WHERE j.name = $1"
-);
-
-statement!(
-    select_names,
-    [OIDOID, TEXTOID],
-    c"SELECT j.name FROM awty.job AS j
-      WHERE pg_catalog.pg_has_role($1, j.role, $2)
-         OR EXISTS (SELECT FROM pg_catalog.unnest(j.readers || j.allowed || j.claimers) AS a (role)
-                    WHERE pg_catalog.pg_has_role($1, a.role, $2))
-      ORDER BY j.name LIMIT 10000"
+             notify, repeats, heartbeat, delivery, keep_attempts
+      FROM awty.job WHERE role = $1 AND function_name IS NOT NULL ORDER BY name"
 );
 
 statement!(
     insert_one,
     [
         TEXTOID, TEXTOID, TEXTOID, OIDOID, BOOLOID, INTERVALOID, INTERVALOID, INT4OID, INTERVALOID, INT4OID,
-        INTERVALOID, TEXTOID, INTERVALOID, TEXTOID, TEXTOID, OIDOID, TIMESTAMPTZOID
+        INTERVALOID, TEXTOID, INTERVALOID, TEXTOID, TEXTOID, INTERVALOID, TEXTOID, TEXTOID, OIDOID, TIMESTAMPTZOID
     ],
     c"INSERT INTO awty.job (name, function_schema, function_name, role, set_based, slot, timeout, max_checks, max_horizon,
-             max_attempts, retry_after, on_missed, max_lateness, keep_history, notify, registered_by, registered_at)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+             max_attempts, retry_after, on_missed, max_lateness, keep_history, notify, heartbeat, delivery, keep_attempts,
+             registered_by, registered_at)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
       ON CONFLICT (name) DO NOTHING"
 );
 
@@ -167,11 +136,15 @@ statement!(
         INTERVALOID,
         TEXTOID,
         TEXTOID,
+        INTERVALOID,
+        TEXTOID,
+        TEXTOID,
         OIDOID
     ],
     c"UPDATE awty.job SET function_schema = $2, function_name = $3, role = $4, set_based = $5, slot = $6, timeout = $7,
              max_checks = $8, max_horizon = $9, max_attempts = $10, retry_after = $11, on_missed = $12,
-             max_lateness = $13, keep_history = $14, notify = $15, registered_by = $16
+             max_lateness = $13, keep_history = $14, notify = $15, heartbeat = $16, delivery = $17, keep_attempts = $18,
+             registered_by = $19
       WHERE name = $1"
 );
 
@@ -187,27 +160,14 @@ statement!(
 
 statement!(update_repeats, [TEXTOID], c"UPDATE awty.job SET repeats = true WHERE name = $1 AND NOT repeats");
 
-statement!(
-    update_right,
-    [TEXTOID, OIDOID, TEXTOID],
-    c"UPDATE awty.job AS j SET readers = n.readers, allowed = n.allowed, claimers = n.claimers
-      FROM awty.job AS o CROSS JOIN LATERAL (
-          SELECT pg_catalog.array_remove(o.readers, $2::pg_catalog.regrole) || CASE $3 WHEN 'read' THEN ARRAY[$2::pg_catalog.regrole] END,
-                 pg_catalog.array_remove(o.allowed, $2::pg_catalog.regrole) || CASE $3 WHEN 'schedule' THEN ARRAY[$2::pg_catalog.regrole] END,
-                 pg_catalog.array_remove(o.claimers, $2::pg_catalog.regrole) || CASE $3 WHEN 'claim' THEN ARRAY[$2::pg_catalog.regrole] END
-      ) AS n (readers, allowed, claimers)
-      WHERE j.name = $1 AND o.name = $1
-        AND (j.readers, j.allowed, j.claimers) IS DISTINCT FROM (n.readers, n.allowed, n.claimers)"
-);
-
 /// Reads a row of the columns above. What cannot be understood comes back as a sentence.
 fn read(rows: &Rows, row: usize) -> Result<Job, (Text, String)> {
     let name: Text = rows.get(row, 1).unwrap_or_else(|| Text::from(""));
     read_options(rows, row).map_err(|message| (name.clone(), message)).and_then(|options| {
-        let text = |column| rows.get::<Text>(row, column).ok_or((name.clone(), String::from("A name is missing.")));
+        let text = |column| rows.get::<Text>(row, column).unwrap_or_else(|| Text::from(""));
         Ok(Job {
-            schema: text(2)?,
-            function: text(3)?,
+            schema: text(2),
+            function: text(3),
             role: rows.get(row, 4).unwrap_or(pg_sys::InvalidOid),
             set_based: rows.get(row, 5).unwrap_or(false),
             options,
@@ -238,7 +198,13 @@ fn read_options(rows: &Rows, row: usize) -> Result<Options, String> {
         keep_history: word(14).parse().map_err(|error| format!("{error}"))?,
     };
     limits.check().map_err(|error| error.to_string())?;
-    Ok(Options { slot, limits })
+    let terms = Terms {
+        heartbeat: delta(20),
+        delivery: word(21).parse().map_err(|error| format!("{error}"))?,
+        keep_attempts: word(22).parse().map_err(|error| format!("{error}"))?,
+    };
+    terms.check().map_err(|error| error.to_string())?;
+    Ok(Options { slot, limits, terms })
 }
 
 /// The width that a job's slot comes to under today's `awty.slot`.
@@ -314,31 +280,9 @@ pub fn count(role: pg_sys::Oid, limit: i64) -> i64 {
     as_owner(|| count_of_role(|s| s.query_latest(&[arg(role), arg(limit)], |rows| rows.first(1)))).unwrap_or(0)
 }
 
-/// All jobs of a role; those whose rows are broken by name, with what is wrong.
+/// All jobs of a role that its workers run; those whose rows are broken by name, with what is wrong.
 pub fn of_role(role: pg_sys::Oid) -> Vec<Result<Job, (Text, String)>> {
     as_owner(|| select_of_role(|s| s.query(&[arg(role)], |rows| (0..rows.len()).map(|row| read(rows, row)).collect())))
-}
-
-/// The roles that may schedule a job besides members of its own; with `readers`, those also that may only read or claim it.
-pub fn granted(name: &Text, readers: bool) -> Vec<pg_sys::Oid> {
-    as_owner(|| {
-        select_granted(|s| {
-            s.query_latest(&[Some(name.datum()), arg(readers)], |rows| {
-                (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
-            })
-        })
-    })
-}
-
-/// The names of the jobs that a role may know of.
-pub fn names_for(role: pg_sys::Oid) -> Vec<String> {
-    as_owner(|| {
-        select_names(|s| {
-            s.query(&[arg(role), arg(catalog::BECOME)], |rows| {
-                (0..rows.len()).filter_map(|row| rows.get::<Text>(row, 1)).map(|name| name.to_string()).collect()
-            })
-        })
-    })
 }
 
 /// Writes a new job; `false` if one of that name is there.
@@ -355,12 +299,14 @@ pub fn update(job: &Job) -> bool {
     as_owner(|| update_one(|s| s.execute(&args))) == 1
 }
 
-fn row(job: &Job) -> [super::statement::Arg; 15] {
-    let limits = &job.options.limits;
+fn row(job: &Job) -> [super::statement::Arg; 18] {
+    let Options { limits, terms, .. } = &job.options;
+    let function = |text: &Text| (!job.is_outside()).then(|| text.datum());
+    let word = |word: &str| Some(Text::from(word).datum());
     [
         Some(job.name.datum()),
-        Some(job.schema.datum()),
-        Some(job.function.datum()),
+        function(&job.schema),
+        function(&job.function),
         arg(job.role),
         arg(job.set_based),
         job.options.slot.and_then(super::interval),
@@ -369,10 +315,13 @@ fn row(job: &Job) -> [super::statement::Arg; 15] {
         super::interval(limits.max_horizon),
         arg(limits.max_attempts.cast_signed()),
         super::interval(limits.retry_after),
-        Some(Text::from(limits.on_missed.as_str()).datum()),
+        word(limits.on_missed.as_str()),
         limits.max_lateness.and_then(super::interval),
-        Some(Text::from(limits.keep_history.as_str()).datum()),
+        word(limits.keep_history.as_str()),
         job.notify.as_ref().map(Text::datum),
+        terms.heartbeat.and_then(super::interval),
+        word(terms.delivery.as_str()),
+        word(terms.keep_attempts.as_str()),
     ]
 }
 
@@ -390,10 +339,4 @@ pub fn set_paused(name: &Text, paused: bool, note: Option<&Text>, by: pg_sys::Oi
 /// Notes that a job is repeated; `false` if that is known already.
 pub fn set_repeats(name: &Text) -> bool {
     waiting_for(name, || update_repeats(|s| s.execute(&[Some(name.datum())]))) == 1
-}
-
-/// Gives a role a right to a job instead of the one that it had; `None`: no right.
-pub fn set_right(name: &Text, role: pg_sys::Oid, right: Option<Right>) {
-    let right = right.map(|right| Text::from(right.word()).datum());
-    as_owner(|| update_right(|s| s.execute(&[Some(name.datum()), arg(role), right])));
 }

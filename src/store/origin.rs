@@ -32,6 +32,13 @@ statement!(
       WHERE NOT EXISTS (SELECT FROM awty_internal.origin) ON CONFLICT (identity) DO NOTHING"
 );
 
+statement!(select_identity, [], c"SELECT i.last_value FROM awty_internal.identity AS i");
+
+/// The number of this installation, which a dump does not carry.
+pub fn identity() -> i64 {
+    as_owner(|| select_identity(|s| s.query_latest(&[], |rows| rows.first(1)))).unwrap_or(0)
+}
+
 /// Are there rows of another database, so that nothing may run before `awty.adopt()`?
 pub fn is_foreign() -> bool {
     as_owner(|| count_foreign(|s| s.query(&[arg(catalog::database())], |rows| rows.first::<i64>(1)))).unwrap_or(0) > 0

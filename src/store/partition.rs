@@ -1,10 +1,10 @@
-//! The daily partitions of `awty.future_job_history`: made ahead of time, dropped when they are too old.
+//! The daily partitions of `awty.future_job_history` and `awty_internal.attempt`: made ahead of time, dropped when they are too old.
 //!
 //! Invariant: history leaves by whole days, never row by row; nothing that a client does waits for a lock taken here for
 //! longer than the caller's `lock_timeout`.
 //! Does not: run when the database holds no job yet, so that a restore finds the names free.
 
-use super::statement::statement;
+use super::statement::{Rows, statement};
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use awty_core::Time;
@@ -14,19 +14,56 @@ use std::ffi::CString;
 
 /// So many days of partitions are there beforehand.
 const AHEAD: i64 = 7;
-const PREFIX: &str = "future_job_history_";
+
+/// A table that has daily partitions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Parted {
+    History,
+    Attempts,
+}
+
+impl Parted {
+    fn table(self) -> &'static str {
+        match self {
+            Self::History => "awty.future_job_history",
+            Self::Attempts => "awty_internal.attempt",
+        }
+    }
+
+    /// The names of its partitions begin so.
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::History => "future_job_history_",
+            Self::Attempts => "attempt_",
+        }
+    }
+
+    /// Columns that EXPLAIN must not tell of.
+    fn hidden(self) -> &'static [&'static str] {
+        match self {
+            Self::History => &["job", "entity_name", "entity_key", "args", "message", "context"],
+            Self::Attempts => &["job", "entity_name", "entity_key", "key", "worker", "message", "result"],
+        }
+    }
+}
 
 statement!(
     select_partitions,
-    [],
+    [TEXTOID],
     c"SELECT c.relname::pg_catalog.text FROM pg_catalog.pg_inherits AS i JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
-      WHERE i.inhparent = 'awty.future_job_history'::pg_catalog.regclass ORDER BY c.relname"
+      WHERE i.inhparent = $1::pg_catalog.regclass::pg_catalog.oid ORDER BY c.relname"
 );
 
 statement!(
     default_range,
     [],
     c"SELECT pg_catalog.min(finished_at), pg_catalog.max(finished_at) FROM awty_internal.future_job_history_default"
+);
+
+statement!(
+    attempt_range,
+    [],
+    c"SELECT pg_catalog.min(ended_at), pg_catalog.max(ended_at) FROM awty_internal.attempt_default"
 );
 
 statement!(
@@ -38,22 +75,25 @@ statement!(
         AND a.grantee <> c.relowner"
 );
 
-fn name_of(day: NaiveDate) -> String {
-    format!("{PREFIX}{}", day.format("%Y%m%d"))
-}
+impl Parted {
+    fn name_of(self, day: NaiveDate) -> String {
+        format!("{}{}", self.prefix(), day.format("%Y%m%d"))
+    }
 
-fn day_of(name: &str) -> Option<NaiveDate> {
-    NaiveDate::parse_from_str(name.strip_prefix(PREFIX)?, "%Y%m%d").ok()
+    fn day_of(self, name: &str) -> Option<NaiveDate> {
+        NaiveDate::parse_from_str(name.strip_prefix(self.prefix())?, "%Y%m%d").ok()
+    }
 }
 
 /// The days that have a partition.
-fn present() -> Vec<NaiveDate> {
+fn present(parted: Parted) -> Vec<NaiveDate> {
+    let table = Some(Text::from(parted.table()).datum());
     as_owner(|| {
         select_partitions(|s| {
-            s.query(&[], |rows| {
+            s.query(&[table], |rows| {
                 (0..rows.len())
                     .filter_map(|row| rows.get::<Text>(row, 1))
-                    .filter_map(|name| day_of(&name.to_string()))
+                    .filter_map(|name| parted.day_of(&name.to_string()))
                     .collect()
             })
         })
@@ -61,8 +101,8 @@ fn present() -> Vec<NaiveDate> {
 }
 
 /// Makes the partitions of today and the coming days. Looks first, and changes nothing where there is nothing to change.
-pub fn make(now: Time) {
-    let (today, present) = (now.date_naive(), present());
+pub fn make(parted: Parted, now: Time) {
+    let (today, present) = (now.date_naive(), present(parted));
     let missing: Vec<NaiveDate> = (0..=AHEAD)
         .filter_map(|days| today.checked_add_signed(TimeDelta::days(days)))
         .filter(|day| !present.contains(day))
@@ -72,52 +112,55 @@ pub fn make(now: Time) {
     }
     as_owner(|| {
         // A day of which rows are in the default partition keeps them there: they could not be moved without DELETE.
-        let free = |day: &NaiveDate| !strays().is_some_and(|(first, last)| (first..=last).contains(day));
+        let free = |day: &NaiveDate| !strays(parted).is_some_and(|(first, last)| (first..=last).contains(day));
         if missing.contains(&today) && free(&today) {
             // A row that was routed to the default partition while today's is made would violate the former's constraint:
             // let writers wait before they route. The default partition, which clients lock first, comes first here, too.
-            run("LOCK TABLE awty_internal.future_job_history_default IN ACCESS EXCLUSIVE MODE");
-            run("LOCK TABLE awty.future_job_history IN SHARE ROW EXCLUSIVE MODE");
+            run(&format!("LOCK TABLE awty_internal.{}default IN ACCESS EXCLUSIVE MODE", parted.prefix()));
+            run(&format!("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE", parted.table()));
         }
-        missing.into_iter().filter(free).for_each(create);
+        missing.into_iter().filter(free).for_each(|day| create(parted, day));
     });
 }
 
 /// Drops the partitions of the days that were over before that time, and with them what found none, by its last day. Looks
 /// first, and changes nothing where there is nothing to change.
-pub fn drop_older(than: Time) {
+pub fn drop_older(parted: Parted, than: Time) {
     let is_old = |day: &NaiveDate| *day < than.date_naive();
-    let old: Vec<NaiveDate> = present().into_iter().filter(is_old).collect();
+    let old: Vec<NaiveDate> = present(parted).into_iter().filter(is_old).collect();
     if old.is_empty() {
         return;
     }
     as_owner(|| {
         for day in old {
-            run(&format!("DROP TABLE awty_internal.{}", name_of(day)));
+            run(&format!("DROP TABLE awty_internal.{}", parted.name_of(day)));
         }
-        if strays().is_some_and(|(_, last)| is_old(&last)) {
-            run("TRUNCATE TABLE awty_internal.future_job_history_default");
+        if strays(parted).is_some_and(|(_, last)| is_old(&last)) {
+            run(&format!("TRUNCATE TABLE awty_internal.{}default", parted.prefix()));
         }
     });
 }
 
 /// The first and last day of rows that found no partition, if there are any.
-fn strays() -> Option<(NaiveDate, NaiveDate)> {
-    default_range(|s| {
-        s.query(&[], |rows| {
-            let day = |column| rows.first(column).map(|at| super::from_timestamptz(at).date_naive());
-            day(1).zip(day(2))
-        })
-    })
+fn strays(parted: Parted) -> Option<(NaiveDate, NaiveDate)> {
+    let range = |rows: &Rows| {
+        let day = |column| rows.first(column).map(|at| super::from_timestamptz(at).date_naive());
+        day(1).zip(day(2))
+    };
+    match parted {
+        Parted::History => default_range(|s| s.query(&[], range)),
+        Parted::Attempts => attempt_range(|s| s.query(&[], range)),
+    }
 }
 
 /// Makes a table beside the others and then attaches it: that way, unlike with CREATE TABLE … PARTITION OF, nobody who
 /// reads or writes the history has to wait.
-fn create(day: NaiveDate) {
+fn create(parted: Parted, day: NaiveDate) {
     let Some(next) = day.succ_opt() else { return };
-    let name = name_of(day);
+    let (name, table) = (parted.name_of(day), parted.table());
     run(&format!(
-        "CREATE TABLE awty_internal.{name} (LIKE awty_internal.future_job_history_default INCLUDING INDEXES)"
+        "CREATE TABLE awty_internal.{name} (LIKE awty_internal.{}default INCLUDING INDEXES)",
+        parted.prefix()
     ));
     run(&format!("REVOKE ALL ON awty_internal.{name} FROM PUBLIC"));
     // As in the install script: what ALTER DEFAULT PRIVILEGES has given away, and those who may read or write all data.
@@ -129,11 +172,10 @@ fn create(day: NaiveDate) {
     run(&format!("GRANT SELECT ON awty_internal.{name} TO pg_database_owner"));
     run(&format!("CREATE POLICY dumped ON awty_internal.{name} FOR SELECT TO pg_database_owner USING (true)"));
     // As in the install script: EXPLAIN must not tell of names and keys.
-    let hidden = ["job", "entity_name", "entity_key", "args", "message", "context"]
-        .map(|column| format!("ALTER {column} SET STATISTICS 0"));
+    let hidden: Vec<String> = parted.hidden().iter().map(|column| format!("ALTER {column} SET STATISTICS 0")).collect();
     run(&format!("ALTER TABLE awty_internal.{name} {}", hidden.join(", ")));
     run(&format!(
-        "ALTER TABLE awty.future_job_history ATTACH PARTITION awty_internal.{name} \
+        "ALTER TABLE {table} ATTACH PARTITION awty_internal.{name} \
          FOR VALUES FROM ('{day} 00:00:00+00') TO ('{next} 00:00:00+00')"
     ));
 }

@@ -138,6 +138,15 @@ fn known_type(oid: pg_sys::Oid) -> pg_sys::Oid {
     if oid == CHECKS { relations::row_array_type() } else { oid }
 }
 
+/// A value of any type, where it lies.
+struct Raw(pg_sys::Datum);
+
+impl FromDatum for Raw {
+    unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _type: pg_sys::Oid) -> Option<Self> {
+        (!is_null).then_some(Self(datum))
+    }
+}
+
 /// What a statement gave.
 pub struct Rows {
     table: *mut pg_sys::SPITupleTable,
@@ -185,6 +194,11 @@ impl Rows {
             let datum = pg_sys::SPI_getbinval(tuple, (*self.table).tupdesc, column, &mut null);
             T::from_datum(datum, null)
         }
+    }
+
+    /// A column as it came, which lies in SPI's memory.
+    pub fn raw(&self, row: usize, column: i32) -> Option<pg_sys::Datum> {
+        self.get::<Raw>(row, column).map(|Raw(datum)| datum)
     }
 
     /// The first row's column, where there is a row and it is not NULL.

@@ -36,7 +36,7 @@ pub fn schedule_sweeps(now: Time) {
     for name in rule::to_sweep(then) {
         let Some(Ok(job)) = job::find(&name) else { continue };
         rule_check::put_special(&name, SWEEP, now, job.role);
-        wakeup::at_commit(job.role, clock::to_timestamp(now));
+        wakeup::at_commit(job.runner(), clock::to_timestamp(now));
     }
 }
 

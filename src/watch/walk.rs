@@ -81,7 +81,7 @@ fn take(watched: &Watched, rows: Vec<Seen>, now: Time) {
     }
     if let Some(first) = new.1.iter().chain(&moved.1).min() {
         wakeup::count_written(new.1.len() as u64);
-        wakeup::at_commit(watched.job.role, clock::to_timestamp(*first));
+        wakeup::at_commit(watched.job.runner(), clock::to_timestamp(*first));
     }
 }
 

@@ -147,6 +147,6 @@ fn current(watched: &Watched, keys: &[Text], seen: Vec<(usize, Seen)>) -> HashMa
 fn note(watched: &Watched, slots: &[Time]) {
     wakeup::count_written(slots.len() as u64);
     if let Some(first) = slots.iter().min() {
-        wakeup::at_commit(watched.job.role, clock::to_timestamp(*first));
+        wakeup::at_commit(watched.job.runner(), clock::to_timestamp(*first));
     }
 }

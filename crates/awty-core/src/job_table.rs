@@ -29,6 +29,10 @@ pub struct JobRow {
     pub is_new: bool,
     /// What the log has been told of it.
     pub log: LogRate,
+    /// When a worker outside last asked for checks of it.
+    pub claimed_at: Option<Time>,
+    /// When one last got some.
+    pub served_at: Option<Time>,
 }
 
 impl JobRow {
@@ -40,6 +44,8 @@ impl JobRow {
         since: Time::UNIX_EPOCH,
         is_new: false,
         log: LogRate::QUIET,
+        claimed_at: None,
+        served_at: None,
     };
 
     /// The job's name; empty for the other jobs.

@@ -57,6 +57,12 @@ impl LogRate {
         Some(told)
     }
 
+    /// So much has failed where nobody can write an entry: it is left to the summary.
+    pub fn leave(&mut self, failed: Passed, now: Mono) {
+        self.began.get_or_insert(now);
+        self.pass(failed);
+    }
+
     /// What was passed over, if it is time to tell.
     pub fn summary(&mut self, now: Mono) -> Option<Passed> {
         if !self.may_tell(now) {
@@ -119,6 +125,15 @@ mod tests {
         let entries = (0..60).filter(|second| rate.note(ONE, after_ms(second * 1000)).is_some()).count();
         assert_eq!(entries, 10);
         assert_eq!(rate.note(ONE, after_ms(60_000)), Some(Passed { events: 50, ends: 0 }));
+    }
+
+    #[test]
+    fn what_is_left_is_told_when_the_minute_is_over() {
+        let mut rate = LogRate::QUIET;
+        rate.leave(ONE, after_ms(0));
+        rate.leave(ONE, after_ms(30_000));
+        assert_eq!(rate.summary(after_ms(59_000)), None);
+        assert_eq!(rate.summary(after_ms(60_000)), Some(Passed { events: 2, ends: 0 }));
     }
 
     #[test]

@@ -88,9 +88,12 @@ impl Arrows {
         way.iter().map(|&number| self.sources[number].file.as_str()).collect::<Vec<_>>().join(" → ")
     }
 
-    /// How a module of the first level comes to know another.
+    /// How a module of the first level comes to know another, or a module within one.
     pub fn chain(&self, from: &str, to: &str) -> Option<String> {
-        let is_in = |number: usize, room: &str| self.sources[number].room().as_deref() == Some(room);
+        let is_in = |number: usize, room: &str| {
+            let module = &self.sources[number].module;
+            room.split("::").enumerate().all(|(level, name)| module.get(level).is_some_and(|own| own == name))
+        };
         let starts = (0..self.sources.len()).filter(|&number| is_in(number, from));
         self.way(starts, |number| is_in(number, to)).map(|way| self.written(&way))
     }

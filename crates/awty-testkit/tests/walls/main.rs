@@ -51,7 +51,8 @@ const WALLS: &[(&[&str], &[&str], &str)] = &[
         &["store", "function", "crash", "repeat", "api", "run", "worker", "maintainer"],
         "the launcher is in no database and runs nothing",
     ),
-    (&["maintainer"], &["api", "run", "worker", "launcher"], "the maintainer runs no checks"),
+    (&["maintainer"], &["api", "run::call", "worker", "launcher"], "the maintainer runs no checks"),
+    (&["outside"], &["run::call", "worker", "launcher", "maintainer"], "what runs elsewhere is not run here"),
     (&["run"], &["api", "crash", "worker", "launcher", "maintainer"], "a run does not choose what is run"),
     (&["trying", "travel"], &["crash", "worker", "launcher", "maintainer"], "a trial is a client's call of a run"),
     (&["worker"], &["api", "launcher", "maintainer"], "a worker is told what to do through shared memory"),
@@ -89,7 +90,10 @@ fn every_module_has_its_wall() {
     let mut walled: Vec<&str> = WALLS.iter().flat_map(|(rooms, ..)| rooms.iter().copied()).collect();
     walled.sort_unstable();
     assert_eq!(rooms, walled);
-    let unknown = WALLS.iter().flat_map(|(_, never, _)| never.iter()).find(|room| !walled.contains(room));
+    let unknown = WALLS
+        .iter()
+        .flat_map(|(_, never, _)| never.iter())
+        .find(|room| !walled.contains(&room.split("::").next().unwrap()));
     assert_eq!(unknown, None);
 }
 

@@ -1,0 +1,219 @@
+-- awty, part 6a: leases, by which workers outside take checks.
+
+-- What awty.claim() returns: the lease, the columns of awty.future_job, and the terms of the lease.
+CREATE TYPE awty.leased AS (
+    lease           bigint,
+    id              bigint,
+    job             text COLLATE "C",
+    entity_name     text COLLATE "C",
+    entity_key      text COLLATE "C",
+    args            jsonb,
+    first_check_at  timestamptz,
+    next_check_at   timestamptz,
+    check_count     integer,
+    attempt         integer,
+    held            boolean,
+    scheduled_by    regrole,
+    scheduled_at    timestamptz,
+    key             text COLLATE "C",
+    leased_at       timestamptz,
+    expires_at      timestamptz,
+    deadline        timestamptz
+);
+
+COMMENT ON TYPE awty.leased IS 'A check that was claimed: the lease, the columns of awty.future_job, where attempt is the failures in a row and one more, and the terms of the lease';
+COMMENT ON COLUMN awty.leased.lease IS 'Number of the lease, drawn at random';
+COMMENT ON COLUMN awty.leased.id IS 'Number of the check';
+COMMENT ON COLUMN awty.leased.job IS 'Name of its job';
+COMMENT ON COLUMN awty.leased.entity_name IS 'What is asked about';
+COMMENT ON COLUMN awty.leased.entity_key IS 'Which one';
+COMMENT ON COLUMN awty.leased.args IS 'Passed through to the worker';
+COMMENT ON COLUMN awty.leased.first_check_at IS 'The first slot';
+COMMENT ON COLUMN awty.leased.next_check_at IS 'The slot at which the check was due';
+COMMENT ON COLUMN awty.leased.check_count IS 'Checks done before this one';
+COMMENT ON COLUMN awty.leased.attempt IS 'Failures in a row, and one more';
+COMMENT ON COLUMN awty.leased.held IS 'Never true of a check that is handed out';
+COMMENT ON COLUMN awty.leased.scheduled_by IS 'Who scheduled it';
+COMMENT ON COLUMN awty.leased.scheduled_at IS 'When it was scheduled';
+COMMENT ON COLUMN awty.leased.key IS 'The same in each lease of this piece of work, and in no other';
+COMMENT ON COLUMN awty.leased.leased_at IS 'When it was claimed';
+COMMENT ON COLUMN awty.leased.expires_at IS 'Until then nobody else gets the check; a heartbeat moves it';
+COMMENT ON COLUMN awty.leased.deadline IS 'From then on the lease is void; nothing moves it';
+
+-- Who works on what. One row per check at most. The row of a lease that nobody answers stays until the next claim or the maintainer
+-- comes by. A number is drawn at random: one that was lost in a crash of the server never stands for another lease.
+CREATE TABLE awty_internal.lease (
+    lease           bigint NOT NULL,
+    id              bigint NOT NULL,
+    job             text COLLATE "C" NOT NULL,
+    entity_name     text COLLATE "C" NOT NULL,
+    entity_key      text COLLATE "C" NOT NULL,
+    first_check_at  timestamptz NOT NULL,
+    next_check_at   timestamptz NOT NULL,
+    check_count     integer NOT NULL,
+    attempt         integer NOT NULL,
+    scheduled_by    regrole NOT NULL,
+    scheduled_at    timestamptz NOT NULL,
+    key             text COLLATE "C" NOT NULL,
+    leased_at       timestamptz NOT NULL,
+    expires_at      timestamptz NOT NULL,
+    deadline        timestamptz NOT NULL,
+    worker          text COLLATE "C" NOT NULL,
+    role            regrole NOT NULL,
+    CONSTRAINT lease_pkey PRIMARY KEY (lease),
+    CONSTRAINT lease_one_per_check UNIQUE (id)
+) WITH (
+    autovacuum_vacuum_scale_factor = 0.01,
+    autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0
+);
+
+-- What expires next, job by job.
+CREATE INDEX lease_expiry_idx ON awty_internal.lease (job, expires_at);
+
+COMMENT ON TABLE awty_internal.lease IS 'What stands behind awty.lease';
+COMMENT ON COLUMN awty_internal.lease.lease IS 'As in awty.lease';
+COMMENT ON COLUMN awty_internal.lease.id IS 'As in awty.lease';
+COMMENT ON COLUMN awty_internal.lease.job IS 'As in awty.lease';
+COMMENT ON COLUMN awty_internal.lease.entity_name IS 'As in awty.lease';
+COMMENT ON COLUMN awty_internal.lease.entity_key IS 'As in awty.lease';
+COMMENT ON COLUMN awty_internal.lease.first_check_at IS 'As in awty.lease';
+COMMENT ON COLUMN awty_internal.lease.next_check_at IS 'As in awty.lease';
+COMMENT ON COLUMN awty_internal.lease.check_count IS 'As in awty.lease';
+COMMENT ON COLUMN awty_internal.lease.attempt IS 'As in awty.lease';
+COMMENT ON COLUMN awty_internal.lease.scheduled_by IS 'As in awty.lease';
+COMMENT ON COLUMN awty_internal.lease.scheduled_at IS 'As in awty.lease';
+COMMENT ON COLUMN awty_internal.lease.key IS 'As in awty.lease';
+COMMENT ON COLUMN awty_internal.lease.leased_at IS 'As in awty.lease';
+COMMENT ON COLUMN awty_internal.lease.expires_at IS 'As in awty.lease';
+COMMENT ON COLUMN awty_internal.lease.deadline IS 'As in awty.lease';
+COMMENT ON COLUMN awty_internal.lease.worker IS 'As in awty.lease';
+COMMENT ON COLUMN awty_internal.lease.role IS 'Role of the job when it was claimed';
+
+-- Those whose checks are pending. What is not known before its end is NULL.
+CREATE VIEW awty.lease WITH (security_invoker = true, security_barrier = true) AS
+SELECT l.lease, l.id, l.job, l.entity_name, l.entity_key, l.first_check_at,
+       l.next_check_at, l.check_count, l.attempt, f.held, l.scheduled_by, l.scheduled_at,
+       l.key, l.leased_at, l.expires_at, l.deadline, l.worker, NULL::pg_catalog.timestamptz AS ended_at,
+       l.leased_at OPERATOR(pg_catalog.-) l.next_check_at AS lateness, NULL::pg_catalog.bool AS ok, NULL::pg_catalog.text COLLATE "C" AS sqlstate, NULL::pg_catalog.text AS message, NULL::pg_catalog.jsonb AS result
+FROM awty_internal.lease AS l
+JOIN awty.future_job AS f ON f.id OPERATOR(pg_catalog.=) l.id;
+
+COMMENT ON VIEW awty.lease IS 'Which worker outside works on which check';
+COMMENT ON COLUMN awty.lease.lease IS 'Number of the lease, drawn at random';
+COMMENT ON COLUMN awty.lease.id IS 'Number of the check';
+COMMENT ON COLUMN awty.lease.job IS 'Name of its job';
+COMMENT ON COLUMN awty.lease.entity_name IS 'What is asked about';
+COMMENT ON COLUMN awty.lease.entity_key IS 'Which one';
+COMMENT ON COLUMN awty.lease.first_check_at IS 'The first slot';
+COMMENT ON COLUMN awty.lease.next_check_at IS 'The slot at which the check was due';
+COMMENT ON COLUMN awty.lease.check_count IS 'Checks done before this one';
+COMMENT ON COLUMN awty.lease.attempt IS 'Failures in a row, and one more';
+COMMENT ON COLUMN awty.lease.held IS 'What is pending after this lease stands still';
+COMMENT ON COLUMN awty.lease.scheduled_by IS 'Who scheduled it';
+COMMENT ON COLUMN awty.lease.scheduled_at IS 'When it was scheduled';
+COMMENT ON COLUMN awty.lease.key IS 'The same in each lease of this piece of work, and in no other';
+COMMENT ON COLUMN awty.lease.leased_at IS 'When it was claimed';
+COMMENT ON COLUMN awty.lease.expires_at IS 'Until then nobody else gets the check; a heartbeat moves it';
+COMMENT ON COLUMN awty.lease.deadline IS 'From then on the lease is void; nothing moves it';
+COMMENT ON COLUMN awty.lease.worker IS 'Who claimed it, in the words of awty.claim()';
+COMMENT ON COLUMN awty.lease.ended_at IS 'Not known before its end: always NULL';
+COMMENT ON COLUMN awty.lease.lateness IS 'When it was claimed minus its slot';
+COMMENT ON COLUMN awty.lease.ok IS 'Not known before its end: always NULL';
+COMMENT ON COLUMN awty.lease.sqlstate IS 'Not known before its end: always NULL';
+COMMENT ON COLUMN awty.lease.message IS 'Not known before its end: always NULL';
+COMMENT ON COLUMN awty.lease.result IS 'Not known before its end: always NULL';
+
+-- What became of leases. Daily partitions, as of the history.
+CREATE TABLE awty_internal.attempt (
+    lease           bigint NOT NULL,
+    id              bigint NOT NULL,
+    job             text COLLATE "C" NOT NULL,
+    entity_name     text COLLATE "C" NOT NULL,
+    entity_key      text COLLATE "C" NOT NULL,
+    first_check_at  timestamptz NOT NULL,
+    next_check_at   timestamptz NOT NULL,
+    check_count     integer NOT NULL,
+    attempt         integer NOT NULL,
+    held            boolean NOT NULL,
+    scheduled_by    regrole NOT NULL,
+    scheduled_at    timestamptz NOT NULL,
+    key             text COLLATE "C" NOT NULL,
+    leased_at       timestamptz NOT NULL,
+    expires_at      timestamptz NOT NULL,
+    deadline        timestamptz NOT NULL,
+    worker          text COLLATE "C" NOT NULL,
+    ended_at        timestamptz NOT NULL,
+    lateness        interval NOT NULL,
+    ok              boolean NOT NULL,
+    sqlstate        text COLLATE "C",
+    message         text,
+    result          jsonb,
+    role            regrole
+) PARTITION BY RANGE (ended_at);
+
+-- Takes what no daily partition is there for. Each partition has its indexes, as in the history.
+CREATE TABLE awty_internal.attempt_default PARTITION OF awty_internal.attempt DEFAULT;
+CREATE INDEX attempt_default_id_idx ON awty_internal.attempt_default (id);
+CREATE INDEX attempt_default_newest_idx ON awty_internal.attempt_default (ended_at);
+
+COMMENT ON TABLE awty_internal.attempt IS 'What stands behind awty.attempt';
+COMMENT ON TABLE awty_internal.attempt_default IS 'Attempts of days that have no partition of their own';
+COMMENT ON COLUMN awty_internal.attempt.lease IS 'As in awty.attempt';
+COMMENT ON COLUMN awty_internal.attempt.id IS 'As in awty.attempt';
+COMMENT ON COLUMN awty_internal.attempt.job IS 'As in awty.attempt';
+COMMENT ON COLUMN awty_internal.attempt.entity_name IS 'As in awty.attempt';
+COMMENT ON COLUMN awty_internal.attempt.entity_key IS 'As in awty.attempt';
+COMMENT ON COLUMN awty_internal.attempt.first_check_at IS 'As in awty.attempt';
+COMMENT ON COLUMN awty_internal.attempt.next_check_at IS 'As in awty.attempt';
+COMMENT ON COLUMN awty_internal.attempt.check_count IS 'As in awty.attempt';
+COMMENT ON COLUMN awty_internal.attempt.attempt IS 'As in awty.attempt';
+COMMENT ON COLUMN awty_internal.attempt.held IS 'As in awty.attempt';
+COMMENT ON COLUMN awty_internal.attempt.scheduled_by IS 'As in awty.attempt';
+COMMENT ON COLUMN awty_internal.attempt.scheduled_at IS 'As in awty.attempt';
+COMMENT ON COLUMN awty_internal.attempt.key IS 'As in awty.attempt';
+COMMENT ON COLUMN awty_internal.attempt.leased_at IS 'As in awty.attempt';
+COMMENT ON COLUMN awty_internal.attempt.expires_at IS 'As in awty.attempt';
+COMMENT ON COLUMN awty_internal.attempt.deadline IS 'As in awty.attempt';
+COMMENT ON COLUMN awty_internal.attempt.worker IS 'As in awty.attempt';
+COMMENT ON COLUMN awty_internal.attempt.ended_at IS 'As in awty.attempt';
+COMMENT ON COLUMN awty_internal.attempt.lateness IS 'As in awty.attempt';
+COMMENT ON COLUMN awty_internal.attempt.ok IS 'As in awty.attempt';
+COMMENT ON COLUMN awty_internal.attempt.sqlstate IS 'As in awty.attempt';
+COMMENT ON COLUMN awty_internal.attempt.message IS 'As in awty.attempt';
+COMMENT ON COLUMN awty_internal.attempt.result IS 'As in awty.attempt';
+COMMENT ON COLUMN awty_internal.attempt.role IS 'Role of the job, which may read this row also when the job is gone';
+
+CREATE VIEW awty.attempt WITH (security_invoker = true, security_barrier = true) AS
+SELECT a.lease, a.id, a.job, a.entity_name, a.entity_key, a.first_check_at, a.next_check_at, a.check_count,
+       a.attempt, a.held, a.scheduled_by, a.scheduled_at, a.key, a.leased_at, a.expires_at, a.deadline,
+       a.worker, a.ended_at, a.lateness, a.ok, a.sqlstate, a.message, a.result
+FROM awty_internal.attempt AS a;
+
+COMMENT ON VIEW awty.attempt IS 'What became of leases, one row for each that ended, as far as keep_attempts of its job asks for it; kept for awty.attempt_retention';
+COMMENT ON COLUMN awty.attempt.lease IS 'Number of the lease, drawn at random';
+COMMENT ON COLUMN awty.attempt.id IS 'Number of the check';
+COMMENT ON COLUMN awty.attempt.job IS 'Name of its job';
+COMMENT ON COLUMN awty.attempt.entity_name IS 'What is asked about';
+COMMENT ON COLUMN awty.attempt.entity_key IS 'Which one';
+COMMENT ON COLUMN awty.attempt.first_check_at IS 'The first slot';
+COMMENT ON COLUMN awty.attempt.next_check_at IS 'The slot at which the check was due';
+COMMENT ON COLUMN awty.attempt.check_count IS 'Checks done before this one';
+COMMENT ON COLUMN awty.attempt.attempt IS 'Failures in a row, and one more';
+COMMENT ON COLUMN awty.attempt.held IS 'The check stands still after this lease';
+COMMENT ON COLUMN awty.attempt.scheduled_by IS 'Who scheduled it';
+COMMENT ON COLUMN awty.attempt.scheduled_at IS 'When it was scheduled';
+COMMENT ON COLUMN awty.attempt.key IS 'The same in each lease of this piece of work, and in no other';
+COMMENT ON COLUMN awty.attempt.leased_at IS 'When it was claimed';
+COMMENT ON COLUMN awty.attempt.expires_at IS 'Until then nobody else gets the check; a heartbeat moves it';
+COMMENT ON COLUMN awty.attempt.deadline IS 'From then on the lease is void; nothing moves it';
+COMMENT ON COLUMN awty.attempt.worker IS 'Who claimed it, in the words of awty.claim()';
+COMMENT ON COLUMN awty.attempt.ended_at IS 'When the lease ended';
+COMMENT ON COLUMN awty.attempt.lateness IS 'When it was claimed minus its slot';
+COMMENT ON COLUMN awty.attempt.ok IS 'It was completed';
+COMMENT ON COLUMN awty.attempt.sqlstate IS 'SQLSTATE of the failure';
+COMMENT ON COLUMN awty.attempt.message IS 'Message of the failure, cut at 4096 bytes';
+COMMENT ON COLUMN awty.attempt.result IS 'What the worker reported';
+
+SELECT pg_catalog.pg_extension_config_dump('awty_internal.attempt', '');
+SELECT pg_catalog.pg_extension_config_dump('awty_internal.attempt_default', '');

@@ -1,0 +1,115 @@
+//! What is refused to workers outside, and about their jobs.
+//!
+//! Invariant: as in `words`, each has a hint.
+//! Does not: decide when to refuse.
+
+use super::Error;
+use super::phrase::{Words, call, quote, say};
+use awty_core::Time;
+use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
+use pgrx::pg_sys::panic::ErrorReport;
+
+#[derive(Debug)]
+pub enum LeaseError {
+    /// The caller may not claim checks of this job.
+    NotClaimer { job: String, role: String },
+    /// The job has a function.
+    HasFunction { job: String },
+    /// The job has none.
+    NoFunction { job: String },
+    /// An option that means nothing to a job with a function.
+    OnlyOutside { option: &'static str },
+    /// More or fewer checks than one claim takes.
+    Max { most: i32 },
+    /// An array of another length than the leases, or of more dimensions than one.
+    Unequal { argument: &'static str },
+    /// More leases than one call takes.
+    TooMany { max: usize },
+    /// Not five digits or capital letters.
+    SqlState { value: String },
+    /// A worker has the check.
+    Leased { id: i64, until: Time },
+    /// The job is to get or lose its function while workers have checks of it.
+    InUse { job: String },
+    /// Another transaction has written the lease since this one took its snapshot.
+    Concurrent,
+}
+
+impl From<LeaseError> for Error {
+    fn from(error: LeaseError) -> Self {
+        Error::Lease(error)
+    }
+}
+
+impl From<LeaseError> for ErrorReport {
+    fn from(error: LeaseError) -> Self {
+        Error::Lease(error).into()
+    }
+}
+
+impl LeaseError {
+    pub(super) fn words(&self) -> Words {
+        match self {
+            LeaseError::NotClaimer { job, role } => say(
+                Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("permission denied to claim checks of job \"{job}\""),
+                format!("A member of the job's role can say: {}", call("awty.allow", &[job, role, "claim"])),
+            ),
+            LeaseError::HasFunction { job } => say(
+                Code::ERRCODE_WRONG_OBJECT_TYPE,
+                format!("job \"{job}\" has a function, so its checks cannot be claimed"),
+                format!("{} registers a job without one.", call("awty.register", &["mail"])),
+            ),
+            LeaseError::NoFunction { job } => say(
+                Code::ERRCODE_WRONG_OBJECT_TYPE,
+                format!("job \"{job}\" has no function that could be tried"),
+                format!("SELECT * FROM awty.claim(ARRAY[{}], 'by hand'); gives a check to a worker.", quote(job)),
+            ),
+            LeaseError::OnlyOutside { option } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("option \"{option}\" is for jobs without a function"),
+                format!("Leave \"{option}\" out, or the function."),
+            ),
+            LeaseError::Max { most } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("argument \"max\" must be between 1 and {most}"),
+                "max => 100",
+            ),
+            LeaseError::Unequal { argument: "leases" } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                "argument \"leases\" must have one dimension",
+                "Use array_agg(lease), which makes an array of rows.",
+            ),
+            LeaseError::Unequal { argument } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("argument \"{argument}\" must have one element for each lease"),
+                format!("Give \"{argument}\" as many elements as \"leases\", or NULL for none."),
+            ),
+            LeaseError::TooMany { max } => say(
+                Code::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                format!("argument \"leases\" must not have more than {max} elements"),
+                "Answer in several calls.",
+            ),
+            LeaseError::SqlState { value } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("invalid SQLSTATE code \"{value}\""),
+                "Use five digits or capital letters, such as 38000, and not one that means success.",
+            ),
+            LeaseError::Leased { id, until } => say(
+                Code::ERRCODE_OBJECT_IN_USE,
+                format!("check {id} is leased until {}", until.format("%Y-%m-%d %H:%M:%S%.3f%:z")),
+                format!("SELECT worker, leased_at, deadline FROM awty.lease WHERE id = {id};"),
+            ),
+            LeaseError::InUse { job } => say(
+                Code::ERRCODE_OBJECT_IN_USE,
+                format!("job \"{job}\" cannot get a function while workers have checks of it"),
+                format!("{} and wait until awty.lease has none of it.", call("awty.pause", &[job])),
+            ),
+            LeaseError::Concurrent => say(
+                Code::ERRCODE_T_R_SERIALIZATION_FAILURE,
+                "could not answer a lease that is newer than this transaction's snapshot",
+                "Try the transaction again.",
+            ),
+        }
+    }
+}

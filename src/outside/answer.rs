@@ -1,0 +1,304 @@
+//! What a worker says of its leases: `awty.complete()`, `awty.fail()`, and the same for many.
+//!
+//! Invariant (P1, P14): an answer, its history and what comes next are one commit, that of the caller. A lease that is void changes nothing.
+//! Lock order: the check's row, which is waited for, then its lease. Whoever has the lease locked waits for no check.
+//! Does not: decide what becomes of a check.
+
+use super::arrays::{each, leases};
+use super::beat::live;
+use crate::api::args::Args;
+use crate::api::rights;
+use crate::error::{self, Error, LeaseError, Result};
+use crate::failpoint::failpoint;
+use crate::pg::array::{BOOL, JSONB, TEXT, TIME};
+use crate::pg::catch::Failure;
+use crate::pg::clock;
+use crate::pg::subtransaction::{has_one_snapshot, kept_whole};
+use crate::pg::text::{self, Text};
+use crate::run::account::{Account, Became};
+use crate::run::book::{self, Timing};
+use crate::shmem::wakeup;
+use crate::store::check_row::{Row, Table, answer};
+use crate::store::job::Job;
+use crate::store::lease::{self, End, Given};
+use awty_core::{Answer, Failed, Time};
+use chrono::TimeDelta;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+use pgrx::{FromDatum, pg_sys};
+use std::collections::{HashMap, HashSet};
+
+/// What is reported is cut at so many bytes.
+const MAX_MESSAGE: usize = 4096;
+/// The largest `result`.
+const MAX_RESULT: usize = 1024 * 1024;
+/// An error of the worker's own, as PostgreSQL calls it.
+const EXTERNAL: &str = "38000";
+
+#[pg_extern(sql = false)]
+fn complete(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<&'static str, ErrorReport> {
+    Ok(one(&Args::new(fcinfo), "awty.complete()", completion)?)
+}
+
+#[pg_extern(sql = false)]
+fn fail(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<&'static str, ErrorReport> {
+    Ok(one(&Args::new(fcinfo), "awty.fail()", failure)?)
+}
+
+#[pg_extern(sql = false)]
+fn complete_many(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Vec<&'static str>, ErrorReport> {
+    Ok(many(&Args::new(fcinfo), "awty.complete_many()", completions)?)
+}
+
+#[pg_extern(sql = false)]
+fn fail_many(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Vec<&'static str>, ErrorReport> {
+    Ok(many(&Args::new(fcinfo), "awty.fail_many()", failures)?)
+}
+
+/// What came of one lease.
+#[derive(Clone)]
+enum Said {
+    Done(Answer),
+    Failed { failure: Failure, retry_at: Option<Time>, is_final: bool, untouched: bool },
+}
+
+#[derive(Clone)]
+struct Report {
+    number: i64,
+    said: Said,
+    result: Option<pg_sys::Datum>,
+}
+
+fn one(args: &Args, function: &'static str, read: fn(&Args, i64) -> Result<Report>) -> Result<&'static str> {
+    rights::gate_lease(function)?;
+    let number = args.get::<i64>(0).ok_or(Error::Null { argument: "lease" })?;
+    let report = read(args, number)?;
+    Ok(take(&[report]).pop().unwrap_or(VOID))
+}
+
+fn completion(args: &Args, number: i64) -> Result<Report> {
+    Ok(Report { number, said: Said::Done(again(args.datum(1))), result: result(args.datum(2))? })
+}
+
+fn again(datum: Option<pg_sys::Datum>) -> Answer {
+    answer(datum.map(|datum| datum.value() as i64))
+}
+
+/// One that is not too large. What is cut off of a jsonb would be none.
+fn result(datum: Option<pg_sys::Datum>) -> Result<Option<pg_sys::Datum>> {
+    if datum.is_some_and(|datum| crate::api::args::size(datum) > MAX_RESULT) {
+        return Err(Error::TooLong { argument: "result", max: MAX_RESULT });
+    }
+    Ok(datum)
+}
+
+fn failure(args: &Args, number: i64) -> Result<Report> {
+    let flag = |index| args.datum(index);
+    failed(number, [1, 2, 3, 4, 5, 7].map(flag))
+}
+
+/// The message, the SQLSTATE, `retry_at`, `final`, `untouched` and the result, as they came.
+fn failed(
+    number: i64,
+    [message, code, at, is_final, untouched, result_of]: [Option<pg_sys::Datum>; 6],
+) -> Result<Report> {
+    // SAFETY: values of these types, as the functions are declared.
+    let text = |datum: Option<pg_sys::Datum>| datum.and_then(|datum| unsafe { Text::from_datum(datum, false) });
+    let message = text(message).ok_or(Error::Null { argument: "message" })?;
+    let code = text(code).map_or(EXTERNAL.to_owned(), |code| code.to_string());
+    let is_code = code.len() == 5 && code.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
+    if !is_code || code.starts_with("00") {
+        return Err(LeaseError::SqlState { value: code.chars().take(20).collect() }.into());
+    }
+    let flag = |datum: Option<pg_sys::Datum>| datum.is_some_and(|datum| datum.value() != 0);
+    let retry_at = at.map(|datum| clock::clamped(datum.value() as i64));
+    let failure = Failure { sqlstate: code, message: message.to_string(), context: String::new() };
+    let said = Said::Failed { failure, retry_at, is_final: flag(is_final), untouched: flag(untouched) };
+    Ok(Report { number, said, result: result(result_of)? })
+}
+
+/// Reports of many leases; an error in one of them is kept for it.
+type Reports = Vec<Result<Report>>;
+
+fn completions(args: &Args) -> Result<(usize, Reports)> {
+    let numbers = leases(args)?;
+    let agains = each(args, 1, TIME, "agains", numbers.len())?;
+    let results = each(args, 2, JSONB, "results", numbers.len())?;
+    let read = |place: usize, number| {
+        Ok(Report { number, said: Said::Done(again(agains[place])), result: result(results[place])? })
+    };
+    Ok((numbers.len(), by_place(&numbers, read)))
+}
+
+fn failures(args: &Args) -> Result<(usize, Reports)> {
+    let numbers = leases(args)?;
+    let count = numbers.len();
+    if args.datum(1).is_none() && count > 0 {
+        return Err(Error::Null { argument: "messages" });
+    }
+    let columns = [
+        each(args, 1, TEXT, "messages", count)?,
+        each(args, 2, TEXT, "sqlstates", count)?,
+        each(args, 3, TIME, "retry_ats", count)?,
+        each(args, 4, BOOL, "finals", count)?,
+        each(args, 5, BOOL, "untoucheds", count)?,
+        each(args, 7, JSONB, "results", count)?,
+    ];
+    each(args, 6, BOOL, "target_downs", count)?;
+    let read = |place: usize, number| failed(number, [0, 1, 2, 3, 4, 5].map(|column: usize| columns[column][place]));
+    Ok((count, by_place(&numbers, read)))
+}
+
+/// NULL is no lease.
+fn by_place(numbers: &[Option<i64>], read: impl Fn(usize, i64) -> Result<Report>) -> Reports {
+    let all = numbers.iter().enumerate();
+    all.map(|(place, number)| read(place, number.ok_or(Error::Null { argument: "leases" })?)).collect()
+}
+
+/// Books all of it at once, or, where something raises an error, one after the other, so that this stops no other.
+fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, Reports)>) -> Result<Vec<&'static str>> {
+    rights::gate_lease(function)?;
+    let (count, reports) = read(args)?;
+    let mut answers = vec![VOID; count];
+    let mut good = Vec::new();
+    for (place, report) in reports.into_iter().enumerate() {
+        match report {
+            Ok(report) => good.push((place, report)),
+            Err(error) => error.warn(),
+        }
+    }
+    let all: Vec<Report> = good.iter().map(|(_, report)| report.clone()).collect();
+    match kept_whole(|| take(&all)) {
+        Ok(taken) => good.iter().zip(taken).for_each(|((place, _), answer)| answers[*place] = answer),
+        Err(caught) if is_everybodys(&caught.failure()) => caught.rethrow(),
+        Err(_) => {
+            for (place, report) in good {
+                match kept_whole(|| take(std::slice::from_ref(&report))) {
+                    Ok(mut taken) => answers[place] = taken.pop().unwrap_or(VOID),
+                    Err(caught) if is_everybodys(&caught.failure()) => caught.rethrow(),
+                    Err(caught) => error::log::not_booked(report.number, &caught.failure()),
+                }
+            }
+        }
+    }
+    Ok(answers)
+}
+
+/// Is it about the whole statement, and not about one lease: cancelled, a conflict of transactions, or no room?
+fn is_everybodys(trouble: &Failure) -> bool {
+    ["40", "53", "57", "25"].iter().any(|class| trouble.sqlstate.starts_with(class))
+}
+
+const VOID: &str = "void";
+
+/// A lease, its job, its check, and what is said of it.
+struct Taken<'a> {
+    given: Given,
+    job: Job,
+    row: Row,
+    report: &'a Report,
+}
+
+/// Books reports. Returns what became of each.
+fn take(reports: &[Report]) -> Vec<&'static str> {
+    let now = clock::now();
+    let numbers: Vec<i64> = reports.iter().map(|report| report.number).collect();
+    let mut answers: HashMap<i64, &'static str> = HashMap::new();
+    let Some(table) = Table::open_latest() else { return vec![VOID; reports.len()] };
+    // Of two reports of one lease the first counts.
+    let mut first: HashMap<i64, &Report> = HashMap::new();
+    for report in reports {
+        first.entry(report.number).or_insert(report);
+    }
+    let mut live = live(&numbers, now);
+    live.sort_unstable_by_key(|(given, _)| given.id);
+    let (mut taken, mut ends) = (Vec::new(), Vec::new());
+    for (given, job) in live {
+        let report = first[&given.number];
+        ends.push(end(&given, &job, report));
+        // Waits for a client that is about to cancel it.
+        if let Some(row) = table.lock_waiting(given.id) {
+            taken.push(Taken { given, job, row, report });
+        }
+    }
+    failpoint!("answer.locked");
+    let ended: HashSet<i64> =
+        if ends.is_empty() { HashSet::new() } else { lease::end(&ends, now).into_iter().collect() };
+    if has_one_snapshot() && taken.iter().any(|taken| !ended.contains(&taken.given.number)) {
+        Error::from(LeaseError::Concurrent).raise();
+    }
+    // Somebody else has claimed it meanwhile, or has answered.
+    taken.retain(|taken| ended.contains(&taken.given.number));
+    let of_check: HashMap<i64, i64> = taken.iter().map(|taken| (taken.row.id, taken.given.number)).collect();
+    let mut waiting = Vec::new();
+    for (check, became, is_answer) in book(&table, taken, now) {
+        let answer = match became {
+            Became::Pending => {
+                waiting.push(check);
+                if is_answer { "again" } else { "retry" }
+            }
+            Became::Next { held: true } => "held",
+            Became::Next { held: false } => "next",
+            Became::Ended => "ended",
+        };
+        answers.insert(of_check[&check], answer);
+    }
+    if !waiting.is_empty() {
+        answers.extend(lease::held(&waiting).iter().map(|check| (of_check[check], "held")));
+    }
+    failpoint!("answer.booked");
+    numbers.iter().map(|number| answers.remove(number).unwrap_or(VOID)).collect()
+}
+
+fn end(given: &Given, job: &Job, report: &Report) -> End {
+    let failure = match &report.said {
+        Said::Done(_) => None,
+        Said::Failed { failure, .. } => Some(failure),
+    };
+    End {
+        number: given.number,
+        kept: job.options.terms.keep_attempts.keeps(failure.is_none()),
+        ok: failure.is_none(),
+        sqlstate: failure.map(|failure| Text::from(failure.sqlstate.as_str())),
+        message: failure.map(|failure| text::message(&failure.message, MAX_MESSAGE)),
+        result: report.result,
+    }
+}
+
+/// Books what is taken: answers together, as far as they have their times in common, and failures one by one. Returns what became of each
+/// check, and whether that was by an answer.
+fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, Became, bool)> {
+    let noted: HashSet<i64> =
+        lease::noted(&taken.iter().map(|taken| taken.row.id).collect::<Vec<_>>()).into_iter().collect();
+    let mut groups: HashMap<(Text, Time, Time, bool), (Job, Vec<(Row, Answer)>)> = HashMap::new();
+    let mut became = Vec::new();
+    wakeup::count_ended(taken.len() as u64);
+    for Taken { given, job, row, report } in taken {
+        match &report.said {
+            Said::Done(answer) => {
+                let key = (job.name.clone(), given.lease.leased_at, row.slot, noted.contains(&row.id));
+                groups.entry(key).or_insert_with(|| (job, Vec::new())).1.push((row, *answer));
+            }
+            Said::Failed { failure, retry_at, is_final, untouched } => {
+                let how: Failed =
+                    job.options.terms.reported(*retry_at, *is_final, *untouched, given.number.unsigned_abs());
+                let mut account = Account::by_check();
+                let timing = timing(given.lease.leased_at, now);
+                // The row is locked here: there is no conflict.
+                let _ = book::failure(table, &job, &row, failure, how, &timing, &mut account);
+                became.extend(account.at_commit(&job.name).into_iter().map(|(check, became)| (check, became, false)));
+            }
+        }
+    }
+    for ((_, leased_at, _, noted), (job, answered)) in groups {
+        let mut account = Account::by_check();
+        let _ = book::answers(table, &job, answered.into_iter(), &timing(leased_at, now), noted, &mut account);
+        account.took((now - leased_at).max(TimeDelta::zero()));
+        became.extend(account.at_commit(&job.name).into_iter().map(|(check, became)| (check, became, true)));
+    }
+    became
+}
+
+fn timing(leased_at: Time, now: Time) -> Timing {
+    Timing { started_at: leased_at, finished_at: now, run_time: (now - leased_at).max(TimeDelta::zero()) }
+}

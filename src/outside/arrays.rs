@@ -1,0 +1,63 @@
+//! The arrays that workers pass: one element for each lease.
+//!
+//! Invariant: what has another length than the leases is refused before anything happens. A NULL array is NULL for each.
+
+use crate::api::args::{Args, MAX_JOB};
+use crate::api::rights;
+use crate::error::{Error, LeaseError, Result};
+use crate::pg::array::{self, Element, INT8, TEXT};
+use crate::pg::text::Text;
+use crate::store::job::Job;
+use pgrx::{FromDatum, pg_sys};
+
+/// The most leases in one call.
+const MAX_LEASES: usize = 100_000;
+/// The most jobs in one call.
+const MAX_JOBS: usize = 10_000;
+
+type Elements = Vec<Option<pg_sys::Datum>>;
+
+fn elements(datum: pg_sys::Datum, element: Element, argument: &'static str) -> Result<Elements> {
+    // SAFETY: each call here names the type that the argument is declared with.
+    Ok(unsafe { array::elements(datum, element) }.ok_or(LeaseError::Unequal { argument })?)
+}
+
+/// The numbers of leases; NULL, as `array_agg()` makes it of no rows, is none.
+pub fn leases(args: &Args) -> Result<Vec<Option<i64>>> {
+    let Some(datum) = args.datum(0) else { return Ok(Vec::new()) };
+    let numbers = elements(datum, INT8, "leases")?;
+    if numbers.len() > MAX_LEASES {
+        return Err(LeaseError::TooMany { max: MAX_LEASES }.into());
+    }
+    Ok(numbers.into_iter().map(|number| number.map(|number| number.value() as i64)).collect())
+}
+
+/// One value for each lease.
+pub fn each(args: &Args, index: usize, element: Element, argument: &'static str, leases: usize) -> Result<Elements> {
+    let Some(datum) = args.datum(index) else { return Ok(vec![None; leases]) };
+    let values = elements(datum, element, argument)?;
+    if values.len() != leases {
+        return Err(LeaseError::Unequal { argument }.into());
+    }
+    Ok(values)
+}
+
+/// The jobs that the first argument names, each once, if the caller may claim their checks.
+pub fn jobs(args: &Args) -> Result<Vec<Job>> {
+    const ARGUMENT: &str = "jobs";
+    let names = elements(args.datum(0).ok_or(Error::Null { argument: ARGUMENT })?, TEXT, ARGUMENT)?;
+    if names.len() > MAX_JOBS {
+        return Err(Error::TooLong { argument: ARGUMENT, max: MAX_JOBS });
+    }
+    let mut jobs = Vec::with_capacity(names.len());
+    for name in names {
+        // SAFETY: an element of an array of texts.
+        let name = unsafe { Text::from_datum(name.ok_or(Error::Null { argument: ARGUMENT })?, false) };
+        let name =
+            name.filter(|name| name.len() <= MAX_JOB).ok_or(Error::TooLong { argument: ARGUMENT, max: MAX_JOB })?;
+        jobs.push(rights::claimable_job(&name)?);
+    }
+    jobs.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    jobs.dedup_by(|one, other| one.name == other.name);
+    Ok(jobs)
+}

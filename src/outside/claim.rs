@@ -1,0 +1,229 @@
+//! `awty.claim()`: hands out what is due.
+//!
+//! Invariant (P14): what is due is read by a snapshot that is newer than the lock on the job's claims, and nothing is handed out
+//! that somebody has a live lease of. (P2): and nothing before its slot.
+//! Does not: wait for a client that has a check locked, or write where nothing is due.
+
+use super::{arrays, expire};
+use crate::api::args::Args;
+use crate::api::rights;
+use crate::error::{Error, LeaseError, Result};
+use crate::failpoint::failpoint;
+use crate::pg::rows::Sink;
+use crate::pg::text::Text;
+use crate::pg::{catalog, claim_lock, clock, relations};
+use crate::run::account::Account;
+use crate::run::book;
+use crate::settings;
+use crate::shmem::{self, State, wakeup};
+use crate::store::check_row::Table;
+use crate::store::job::{self, Job};
+use crate::store::lease::{self, Due, New};
+use crate::store::origin;
+use awty_core::lease::Delivery;
+use awty_core::lease::key::{Home, key};
+use awty_core::lease::order::{Waiting, shares};
+use awty_core::{Before, Lease, Time, policy};
+use pgrx::pg_sys;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+use std::collections::HashSet;
+
+/// The most checks of one claim.
+const MOST: i32 = 1000;
+/// The longest name of a worker, in bytes.
+const MAX_WORKER: usize = 255;
+/// So often a claim looks again where what was due had to be ended instead, at so many checks.
+const ROUNDS: usize = 10;
+const AT_LEAST: usize = 500;
+
+#[pg_extern(sql = false)]
+fn claim(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
+    Ok(claim_checks(&Args::new(fcinfo), fcinfo)?)
+}
+
+fn claim_checks(args: &Args, fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
+    rights::gate_lease("awty.claim()")?;
+    let jobs = arrays::jobs(args)?;
+    let worker = args.name(1, "worker", MAX_WORKER)?;
+    let max = args.get::<i32>(2).ok_or(Error::Null { argument: "max" })?;
+    if !(1..=MOST).contains(&max) {
+        return Err(LeaseError::Max { most: MOST }.into());
+    }
+    let sink = Sink::begin(fcinfo);
+    let here = catalog::database();
+    let mut served = HashSet::new();
+    if let Some(able_since) = able_since(here) {
+        let now = clock::now();
+        let due = jobs.iter().filter(|job| !job.paused && lease::ahead(&job.name, now).is_due).collect();
+        let claim = Claim { here, able_since, worker: &worker, max: max.unsigned_abs() as usize };
+        let turns: Vec<Turn> = lock(due).into_iter().filter_map(|job| claim.choose(job)).collect();
+        for (turn, ids) in claim.pick(turns) {
+            served.insert(turn.job.name.clone());
+            claim.give(&turn.job, ids, &sink);
+        }
+    }
+    let now = clock::now();
+    shmem::write(|shared| {
+        for job in &jobs {
+            shared.note_claim(here, job.name.as_bytes(), served.contains(&job.name), now);
+        }
+    });
+    Ok(())
+}
+
+/// Since when checks of this database can be claimed; `None` if they cannot.
+fn able_since(here: pg_sys::Oid) -> Option<Time> {
+    let ready = shmem::read(|shared| {
+        shared.database(here).filter(|line| line.state == State::Ready).map(|line| line.able_since)
+    });
+    ready.filter(|_| settings::enabled()).map(clock::clamped)
+}
+
+/// Takes the locks on the claims of these jobs, always in the same order. Returns the jobs as they are then.
+fn lock(jobs: Vec<&Job>) -> Vec<Job> {
+    let Some(leases) = relations::oid(relations::LEASE) else { return Vec::new() };
+    let mut numbers: Vec<u32> = jobs.iter().map(|job| claim_lock::number(job.name.as_bytes())).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers.into_iter().for_each(|number| claim_lock::take(leases, number));
+    failpoint!("claim.locked");
+    let now = jobs.into_iter().filter_map(|job| job::find(&job.name)?.ok());
+    now.filter(|job| job.is_outside() && !job.paused).collect()
+}
+
+struct Claim<'a> {
+    here: pg_sys::Oid,
+    able_since: Time,
+    worker: &'a Text,
+    max: usize,
+}
+
+/// What is due of one job.
+struct Turn {
+    job: Job,
+    due: Vec<Due>,
+}
+
+impl Claim<'_> {
+    /// What could be handed out of a job. What its guards end or move instead is settled on the way.
+    fn choose(&self, job: Job) -> Option<Turn> {
+        let now = clock::now();
+        let over = lease::overdue_of(&job.name, now, expire::PIECE);
+        if !over.is_empty() {
+            expire::book(&job, &over, now);
+        }
+        let able_since = job.resumed_at.map_or(self.able_since, |resumed| resumed.max(self.able_since));
+        let running = self.running();
+        let (mut due, mut limit, mut stuck) = (Vec::new(), self.max, 0);
+        for _ in 0..ROUNDS {
+            let now = clock::now();
+            let found = lease::due(&job.name, now, limit + stuck);
+            let is_all = found.len() < limit + stuck;
+            let runs = |due: &Due| policy::before(&due.check, &job.options.limits, able_since, now) == Before::Run;
+            let others: Vec<i64>;
+            (due, others) = split(found, runs);
+            due.retain(|due| !running.contains(&due.id));
+            if others.is_empty() {
+                break;
+            }
+            stuck = settle(&job, &others, able_since, now);
+            if is_all && stuck == others.len() {
+                break;
+            }
+            limit = limit.max(AT_LEAST);
+        }
+        due.truncate(self.max);
+        (!due.is_empty()).then_some(Turn { job, due })
+    }
+
+    /// What workers of awty are about to run here, or run: the job had a function until a moment ago.
+    fn running(&self) -> HashSet<i64> {
+        shmem::read(|shared| {
+            let here = shared.workers.iter().filter(|entry| entry.database == self.here);
+            here.flat_map(|entry| entry.claims().iter().copied()).collect()
+        })
+    }
+
+    /// Divides the claim among roles; within a role the oldest comes first.
+    fn pick(&self, turns: Vec<Turn>) -> Vec<(Turn, Vec<Due>)> {
+        let mut roles: Vec<pg_sys::Oid> = turns.iter().map(|turn| turn.job.role).collect();
+        roles.sort_unstable_by_key(|role| role.to_u32());
+        roles.dedup();
+        let mut waiting = Vec::new();
+        let mut oldest: Vec<Vec<(Time, i64)>> = Vec::new();
+        for role in &roles {
+            let of_role = || turns.iter().filter(|turn| turn.job.role == *role);
+            let served_at = shmem::read(|shared| {
+                of_role().filter_map(|turn| shared.claims_of(self.here, turn.job.name.as_bytes()).1).max()
+            });
+            let mut due: Vec<(Time, i64)> =
+                of_role().flat_map(|turn| turn.due.iter().map(|due| (due.check.slot, due.id))).collect();
+            due.sort_unstable();
+            waiting.push(Waiting { served_at, due: due.len() });
+            oldest.push(due);
+        }
+        let shares = shares(&waiting, self.max);
+        let chosen: HashSet<i64> = shares
+            .into_iter()
+            .zip(oldest)
+            .flat_map(|(share, due)| due.into_iter().take(share))
+            .map(|(_, id)| id)
+            .collect();
+        let turns = turns.into_iter().map(|mut turn| {
+            let due = std::mem::take(&mut turn.due).into_iter().filter(|due| chosen.contains(&due.id)).collect();
+            (turn, due)
+        });
+        turns.filter(|(_, due): &(Turn, Vec<Due>)| !due.is_empty()).collect()
+    }
+
+    /// Hands these checks of a job out.
+    fn give(&self, job: &Job, mut due: Vec<Due>, sink: &Sink) {
+        let expired: Vec<i64> = due.iter().filter_map(|due| due.expired).collect();
+        if !expired.is_empty() {
+            // A crash is counted against each, which may hold it; what somebody has locked is left.
+            let ended: HashSet<i64> = expire::book(job, &lease::lock(&expired), clock::now()).into_iter().collect();
+            due.retain(|due| due.expired.is_none_or(|number| ended.contains(&number)));
+        }
+        let home = Home { identity: origin::identity(), database: self.here.to_u32() };
+        let key_of = |due: &Due| key(home, due.id, due.scheduled_at, due.check.check_count);
+        let terms = &job.options.terms;
+        if terms.delivery == Delivery::AtMostOnce {
+            claim_lock::flush_at_commit();
+        }
+        let new = New {
+            job: &job.name,
+            worker: self.worker,
+            role: job.role,
+            lease: Lease::begin(clock::now(), job.options.limits.timeout, terms.heartbeat),
+            numbers: due.iter().map(|_| claim_lock::lease_number()).collect(),
+            ids: due.iter().map(|due| due.id).collect(),
+            keys: due.iter().map(key_of).collect(),
+        };
+        lease::give(new, |row| sink.put(&row));
+        failpoint!("claim.given");
+    }
+}
+
+/// Those that run, and the ids of the others.
+fn split(found: Vec<Due>, runs: impl Fn(&Due) -> bool) -> (Vec<Due>, Vec<i64>) {
+    let (due, others): (Vec<Due>, Vec<Due>) = found.into_iter().partition(runs);
+    (due, others.into_iter().map(|due| due.id).collect())
+}
+
+/// Ends or moves checks as the guards say, as a worker of awty would. Returns how many are locked by somebody else.
+fn settle(job: &Job, checks: &[i64], able_since: Time, now: Time) -> usize {
+    let Some(table) = Table::open_latest() else { return checks.len() };
+    let mut account = Account::default();
+    let mut stuck = 0;
+    for check in checks {
+        let Some(row) = table.read(*check) else { continue };
+        if book::settle(&table, job, vec![row], able_since, now, &mut account).is_err() {
+            stuck += 1;
+        } else {
+            wakeup::count_ended(1);
+        }
+    }
+    account.at_commit(&job.name);
+    stuck
+}

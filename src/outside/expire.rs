@@ -1,0 +1,104 @@
+//! Leases that were never answered: a crash of the worker, or a failure.
+//!
+//! Invariant: such a lease is locked, and nobody waits for its check: what a client has locked is left for the next time. So a claim or
+//! the maintainer is part of no deadlock.
+//! Does not: look for leases that a claim wants, or decide what one comes to.
+
+use crate::crash;
+use crate::pg::catch::Failure;
+use crate::pg::text::Text;
+use crate::run::account::Account;
+use crate::run::book::{self, Timing};
+use crate::shmem::wakeup;
+use crate::store::check_row::{Locked, Table};
+use crate::store::check_stat::Blame;
+use crate::store::job::{self, Job};
+use crate::store::lease::{self, End, Given};
+use awty_core::Time;
+use awty_core::lease::{State, Unanswered};
+use chrono::TimeDelta;
+
+/// So many are dealt with at a time.
+pub const PIECE: i64 = 1000;
+
+/// Books all that is past its deadline, as far as one inspection goes.
+pub fn sweep(now: Time) {
+    let mut over = lease::overdue(now, PIECE);
+    if over.is_empty() {
+        return;
+    }
+    over.sort_unstable_by(|one, other| one.job.cmp(&other.job));
+    for of_job in over.chunk_by(|one, other| one.job == other.job) {
+        match job::find(&of_job[0].job) {
+            Some(Ok(job)) => drop(book(&job, of_job, now)),
+            // Its checks are gone, or will be.
+            _ => drop(lease::end(&of_job.iter().map(|given| ended(given, false, None)).collect::<Vec<_>>(), now)),
+        }
+    }
+}
+
+fn ended(given: &Given, kept: bool, failure: Option<&Failure>) -> End {
+    End {
+        number: given.number,
+        kept,
+        ok: false,
+        sqlstate: failure.map(|failure| Text::from(failure.sqlstate.as_str())),
+        message: failure.map(|failure| Text::from(failure.message.as_str())),
+        result: None,
+    }
+}
+
+/// Books leases of a job that are locked here and over. Returns those that are ended by that.
+pub fn book(job: &Job, over: &[Given], now: Time) -> Vec<i64> {
+    let mut done = Vec::new();
+    let Some(table) = Table::open_latest() else { return done };
+    let kept = job.options.terms.keep_attempts.keeps(false);
+    let mut account = Account::default();
+    for given in over {
+        let Some(row) = table.read(given.id) else {
+            done.extend(lease::end(&[ended(given, kept, None)], now));
+            continue;
+        };
+        let unanswered = given.lease.unanswered(job.options.terms.delivery, now);
+        if unanswered == Unanswered::Wait || table.lock(&row) != Locked::Same {
+            continue;
+        }
+        let failure = failure(given, job, now);
+        done.extend(lease::end(&[ended(given, kept, Some(&failure))], now));
+        match unanswered {
+            Unanswered::Wait => {}
+            Unanswered::Crash => {
+                crash::blame(&[given.id], Blame::Exit, true);
+            }
+            Unanswered::Failure(how) => {
+                let started_at = given.lease.leased_at;
+                let run_time = (now - started_at).max(TimeDelta::zero());
+                let timing = Timing { started_at, finished_at: now, run_time };
+                // It is locked here: there is no conflict.
+                let _ = book::failure(&table, job, &row, &failure, how, &timing, &mut account);
+                wakeup::count_ended(1);
+            }
+        }
+    }
+    account.at_commit(&job.name);
+    done
+}
+
+/// What is said of it.
+fn failure(given: &Given, job: &Job, now: Time) -> Failure {
+    let (sqlstate, message) = match (given.lease.state(now), job.options.terms.heartbeat) {
+        (State::Expired | State::Lost, Some(heartbeat)) => {
+            (LOST, format!("no heartbeat came for {} s", heartbeat.as_seconds_f64()))
+        }
+        _ => {
+            let timeout = (given.lease.deadline - given.lease.leased_at).as_seconds_f64();
+            (TIMED_OUT, format!("no answer came within the timeout of {timeout} s"))
+        }
+    };
+    Failure { sqlstate: sqlstate.into(), message, context: String::new() }
+}
+
+/// As of a run that was cancelled for its time.
+const TIMED_OUT: &str = crate::pg::sqlstate::QUERY_CANCELED;
+/// As of a connection that was lost.
+const LOST: &str = crate::pg::sqlstate::CONNECTION_FAILURE;

@@ -1,0 +1,339 @@
+//! Statements on `awty_internal.lease` and `awty_internal.attempt`: who works on what, and what became of it.
+//!
+//! Invariant: what is due and who has it is read by a snapshot that is newer than the caller's lock on the job's claims: by one that is
+//! older, a check would be handed out twice. Where that fails, the unique key on the check refuses the second lease.
+//! Lock order: the check's row, then its lease. Who comes from the lease does not wait for the check.
+
+use super::statement::{Arg, Rows, statement};
+use super::{arg, from_timestamptz, time};
+use crate::pg::array::{self, BOOL, TEXT};
+use crate::pg::owner::as_owner;
+use crate::pg::text::Text;
+use awty_core::lease::Ahead;
+use awty_core::{Check, Lease, Time};
+use pgrx::pg_sys;
+
+statement!(
+    select_due,
+    [TEXTOID, TIMESTAMPTZOID, INT8OID],
+    c"SELECT f.id, f.next_check_at, f.check_count, f.attempt, f.scheduled_at, l.lease
+      FROM awty.future_job AS f
+      LEFT JOIN LATERAL (SELECT x.lease, x.expires_at FROM awty_internal.lease AS x WHERE x.id = f.id OFFSET 0) AS l ON true
+      WHERE f.job = $1 AND NOT f.held AND f.next_check_at <= $2 AND (l.expires_at IS NULL OR l.expires_at <= $2)
+      ORDER BY f.next_check_at, f.id LIMIT $3"
+);
+
+statement!(
+    select_ahead,
+    [TEXTOID, TIMESTAMPTZOID],
+    c"SELECT (SELECT true FROM awty.future_job AS f
+              LEFT JOIN LATERAL (SELECT x.expires_at FROM awty_internal.lease AS x WHERE x.id = f.id OFFSET 0) AS l ON true
+              WHERE f.job = $1 AND NOT f.held AND f.next_check_at <= $2 AND (l.expires_at IS NULL OR l.expires_at <= $2)
+              ORDER BY f.next_check_at LIMIT 1),
+             (SELECT f.next_check_at FROM awty.future_job AS f
+              WHERE f.job = $1 AND NOT f.held AND f.next_check_at > $2 ORDER BY f.next_check_at LIMIT 1),
+             (SELECT l.expires_at FROM awty_internal.lease AS l
+              WHERE l.job = $1 AND l.expires_at > $2 ORDER BY l.expires_at LIMIT 1)"
+);
+
+statement!(
+    select_given,
+    [INT8ARRAYOID],
+    c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline
+      FROM awty_internal.lease AS l WHERE l.lease = ANY ($1)"
+);
+
+// SKIP LOCKED, because its answer may just be booked.
+statement!(
+    lock_given,
+    [INT8ARRAYOID],
+    c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline
+      FROM awty_internal.lease AS l WHERE l.lease = ANY ($1) FOR UPDATE SKIP LOCKED"
+);
+
+statement!(
+    lock_overdue_of,
+    [TEXTOID, TIMESTAMPTZOID, INT8OID],
+    c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline
+      FROM awty_internal.lease AS l WHERE l.job = $1 AND l.expires_at <= $2 AND l.deadline <= $2
+      ORDER BY l.expires_at LIMIT $3 FOR UPDATE SKIP LOCKED"
+);
+
+// From end to end: the table is as large as what is being worked on, and the maintainer asks once a minute.
+statement!(
+    lock_overdue,
+    [TIMESTAMPTZOID, INT8OID],
+    c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline
+      FROM awty_internal.lease AS l WHERE l.deadline <= $1 ORDER BY l.lease LIMIT $2 FOR UPDATE SKIP LOCKED"
+);
+
+statement!(
+    insert_all,
+    [
+        INT8ARRAYOID, INT8ARRAYOID, TEXTARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID, OIDOID, TEXTOID
+    ],
+    c"WITH given AS (
+          INSERT INTO awty_internal.lease (lease, id, job, entity_name, entity_key, first_check_at, next_check_at, check_count,
+              attempt, scheduled_by, scheduled_at, key, leased_at, expires_at, deadline, worker, role)
+          SELECT g.lease, f.id, f.job, f.entity_name, f.entity_key, f.first_check_at, f.next_check_at, f.check_count,
+              f.attempt + 1, f.scheduled_by, f.scheduled_at, g.key, $4, $5, $6, $7, $8
+          FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3)) AS g (lease, id, key)
+          JOIN awty.future_job AS f ON f.id = g.id
+          WHERE NOT f.held AND f.next_check_at <= $4 AND f.job = $9
+          RETURNING lease, id, key
+      )
+      SELECT n.lease, f.id, f.job, f.entity_name, f.entity_key, f.args, f.first_check_at, f.next_check_at, f.check_count,
+          f.attempt + 1, f.held, f.scheduled_by, f.scheduled_at, n.key, $4, $5, $6
+      FROM given AS n JOIN awty.future_job AS f ON f.id = n.id ORDER BY f.next_check_at, f.id"
+);
+
+// Of a check that is gone, the attempt says so.
+statement!(
+    end_all,
+    [INT8ARRAYOID, BOOLARRAYOID, BOOLARRAYOID, TEXTARRAYOID, TEXTARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, TEXTOID],
+    c"WITH gone AS (
+          DELETE FROM awty_internal.lease AS l
+          USING ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3), pg_catalog.unnest($4),
+              pg_catalog.unnest($5), pg_catalog.unnest($6)) AS g (lease, kept, ok, sqlstate, message, result)
+          WHERE l.lease = g.lease
+          RETURNING l.lease, l.id, l.job, l.entity_name, l.entity_key, l.first_check_at, l.next_check_at, l.check_count, l.attempt,
+              l.scheduled_by, l.scheduled_at, l.key, l.leased_at, l.expires_at, l.deadline, l.worker, l.role, g.kept, g.ok, g.sqlstate,
+              g.message, g.result
+      ), noted AS (
+          INSERT INTO awty_internal.attempt (lease, id, job, entity_name, entity_key, first_check_at, next_check_at, check_count,
+              attempt, held, scheduled_by, scheduled_at, key, leased_at, expires_at, deadline, worker, ended_at, lateness, ok,
+              sqlstate, message, result, role)
+          SELECT n.lease, n.id, n.job, n.entity_name, n.entity_key, n.first_check_at, n.next_check_at, n.check_count, n.attempt,
+              coalesce(f.held, false), n.scheduled_by, n.scheduled_at, n.key, n.leased_at, n.expires_at, n.deadline, n.worker,
+              greatest($7, n.leased_at), n.leased_at - n.next_check_at, n.ok AND f.id IS NOT NULL,
+              CASE WHEN f.id IS NOT NULL THEN n.sqlstate END, CASE WHEN f.id IS NOT NULL THEN n.message ELSE $8 END, n.result,
+              n.role
+          FROM gone AS n LEFT JOIN awty.future_job AS f ON f.id = n.id WHERE n.kept
+      )
+      SELECT lease FROM gone"
+);
+
+statement!(
+    extend_all,
+    [INT8ARRAYOID, TIMESTAMPTZARRAYOID],
+    c"UPDATE awty_internal.lease AS l SET expires_at = greatest(l.expires_at, g.until)
+      FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS g (lease, until)
+      WHERE l.lease = g.lease RETURNING l.lease"
+);
+
+statement!(
+    give_back,
+    [INT8ARRAYOID],
+    c"WITH gone AS (DELETE FROM awty_internal.lease AS l WHERE l.lease = ANY ($1) RETURNING l.id)
+      SELECT n.id FROM gone AS n JOIN awty.future_job AS f ON f.id = n.id"
+);
+
+statement!(
+    select_until,
+    [INT8OID, TIMESTAMPTZOID],
+    c"SELECT l.expires_at FROM awty_internal.lease AS l WHERE l.id = $1 AND l.expires_at > $2"
+);
+
+statement!(
+    select_live,
+    [TEXTOID, TIMESTAMPTZOID],
+    c"SELECT 1 FROM awty_internal.lease AS l JOIN awty.future_job AS f ON f.id = l.id
+      WHERE l.job = $1 AND l.expires_at > $2 LIMIT 1"
+);
+
+statement!(select_pending, [INT8ARRAYOID], c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1)");
+
+statement!(select_held, [INT8ARRAYOID], c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1) AND f.held");
+
+statement!(
+    select_noted,
+    [INT8ARRAYOID],
+    c"SELECT t.check_id FROM awty_internal.check_stat AS t WHERE t.check_id = ANY ($1)"
+);
+
+/// A check that can be handed out.
+pub struct Due {
+    pub id: i64,
+    pub check: Check,
+    pub scheduled_at: Time,
+    /// A lease of it that has expired.
+    pub expired: Option<i64>,
+}
+
+/// A lease as it stands.
+#[derive(Clone)]
+pub struct Given {
+    pub number: i64,
+    pub id: i64,
+    pub job: Text,
+    pub lease: Lease,
+}
+
+/// The checks of a job that are due and that nobody has a live lease of, the oldest first.
+pub fn due(job: &Text, now: Time, limit: usize) -> Vec<Due> {
+    let read = |rows: &Rows, row| {
+        let count = |column| rows.get::<i32>(row, column).map(i32::unsigned_abs);
+        let slot = from_timestamptz(rows.get(row, 2)?);
+        Some(Due {
+            id: rows.get(row, 1)?,
+            check: Check { slot, check_count: count(3)?, attempt: count(4)? },
+            scheduled_at: from_timestamptz(rows.get(row, 5)?),
+            expired: rows.get(row, 6),
+        })
+    };
+    let args = [Some(job.datum()), time(now), arg(limit as i64)];
+    as_owner(|| {
+        select_due(|s| s.query_latest(&args, |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect()))
+    })
+}
+
+/// What the workers of a job may expect.
+pub fn ahead(job: &Text, now: Time) -> Ahead {
+    as_owner(|| {
+        select_ahead(|s| {
+            s.query_latest(&[Some(job.datum()), time(now)], |rows| Ahead {
+                is_due: rows.first(1).unwrap_or(false),
+                slot: rows.first(2).map(from_timestamptz),
+                expiry: rows.first(3).map(from_timestamptz),
+            })
+        })
+    })
+}
+
+fn givens(rows: &Rows) -> Vec<Given> {
+    let read = |row| {
+        let at = |column| rows.get(row, column).map(from_timestamptz);
+        let lease = Lease { leased_at: at(4)?, expires_at: at(5)?, deadline: at(6)? };
+        Some(Given { number: rows.get(row, 1)?, id: rows.get(row, 2)?, job: rows.get(row, 3)?, lease })
+    };
+    (0..rows.len()).filter_map(read).collect()
+}
+
+fn ids(rows: &Rows) -> Vec<i64> {
+    (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
+}
+
+/// The leases of those numbers that are there, be their checks or not.
+pub fn given(numbers: &[i64]) -> Vec<Given> {
+    as_owner(|| select_given(|s| s.query_latest(&[arg(numbers.to_vec())], givens)))
+}
+
+/// The same, locked, without those that somebody else has locked.
+pub fn lock(numbers: &[i64]) -> Vec<Given> {
+    as_owner(|| lock_given(|s| s.query(&[arg(numbers.to_vec())], givens)))
+}
+
+/// Some of the leases of a job that are past their deadlines, locked.
+pub fn overdue_of(job: &Text, now: Time, limit: i64) -> Vec<Given> {
+    as_owner(|| lock_overdue_of(|s| s.query(&[Some(job.datum()), time(now), arg(limit)], givens)))
+}
+
+/// Some of those of all jobs, locked.
+pub fn overdue(now: Time, limit: i64) -> Vec<Given> {
+    as_owner(|| lock_overdue(|s| s.query(&[time(now), arg(limit)], givens)))
+}
+
+/// What is given to one worker of one job at a moment.
+pub struct New<'a> {
+    pub job: &'a Text,
+    pub worker: &'a Text,
+    pub role: pg_sys::Oid,
+    pub lease: Lease,
+    /// The numbers of the leases, the checks and their keys.
+    pub numbers: Vec<i64>,
+    pub ids: Vec<i64>,
+    pub keys: Vec<String>,
+}
+
+/// Writes leases, and hands the columns of `awty.leased` to `take`. What is not pending any more, or held, gets none.
+pub fn give(new: New, mut take: impl FnMut(Vec<Arg>)) {
+    let Lease { leased_at, expires_at, deadline } = new.lease;
+    let args = [
+        arg(new.numbers),
+        arg(new.ids),
+        arg(new.keys),
+        time(leased_at),
+        time(expires_at),
+        time(deadline),
+        Some(new.worker.datum()),
+        arg(new.role),
+        Some(new.job.datum()),
+    ];
+    as_owner(|| {
+        insert_all(|s| {
+            s.query(&args, |rows| {
+                (0..rows.len()).for_each(|row| take((1..=17).map(|column| rows.raw(row, column)).collect()));
+            })
+        })
+    });
+}
+
+/// How a lease ends.
+pub struct End {
+    pub number: i64,
+    /// Does `awty.attempt` keep it?
+    pub kept: bool,
+    pub ok: bool,
+    pub sqlstate: Option<Text>,
+    pub message: Option<Text>,
+    pub result: Arg,
+}
+
+/// Ends leases. Returns those that were still there.
+pub fn end(ends: &[End], now: Time) -> Vec<i64> {
+    let text = |text: &Option<Text>| text.as_ref().map(Text::datum);
+    let bools = |of: fn(&End) -> bool| ends.iter().map(|end| Some(pg_sys::Datum::from(of(end)))).collect::<Vec<_>>();
+    // SAFETY: booleans, texts, and values of type jsonb.
+    let args = unsafe {
+        [
+            arg(ends.iter().map(|end| end.number).collect::<Vec<i64>>()),
+            Some(array::build(bools(|end| end.kept).into_iter(), BOOL)),
+            Some(array::build(bools(|end| end.ok).into_iter(), BOOL)),
+            Some(array::build(ends.iter().map(|end| text(&end.sqlstate)), TEXT)),
+            Some(array::build(ends.iter().map(|end| text(&end.message)), TEXT)),
+            Some(array::build(ends.iter().map(|end| end.result), array::JSONB)),
+            time(now),
+            Some(Text::from("the check was cancelled or replaced").datum()),
+        ]
+    };
+    as_owner(|| end_all(|s| s.query(&args, ids)))
+}
+
+/// Extends leases. Returns those that were still there.
+pub fn extend(until: &[(i64, Time)]) -> Vec<i64> {
+    let times = until.iter().map(|(_, until)| time(*until));
+    // SAFETY: times.
+    let times = unsafe { array::build(times, array::TIME) };
+    let numbers: Vec<i64> = until.iter().map(|(number, _)| *number).collect();
+    as_owner(|| extend_all(|s| s.query(&[arg(numbers), Some(times)], ids)))
+}
+
+/// Takes leases away as if they had never been. Returns the checks of those that were still there.
+pub fn requeue(numbers: &[i64]) -> Vec<i64> {
+    as_owner(|| give_back(|s| s.query(&[arg(numbers.to_vec())], ids)))
+}
+
+/// Until when somebody has a live lease of a check.
+pub fn until(id: i64, now: Time) -> Option<Time> {
+    as_owner(|| select_until(|s| s.query_latest(&[arg(id), time(now)], |rows| rows.first(1).map(from_timestamptz))))
+}
+
+/// Has a job a live lease?
+pub fn any_live(job: &Text, now: Time) -> bool {
+    as_owner(|| select_live(|s| s.query_latest(&[Some(job.datum()), time(now)], |rows| rows.len()))) > 0
+}
+
+/// Those of the checks that are pending now.
+pub fn pending(checks: &[i64]) -> Vec<i64> {
+    as_owner(|| select_pending(|s| s.query_latest(&[arg(checks.to_vec())], ids)))
+}
+
+/// Those of the checks that are held, as this transaction has left them.
+pub fn held(checks: &[i64]) -> Vec<i64> {
+    as_owner(|| select_held(|s| s.query(&[arg(checks.to_vec())], ids)))
+}
+
+/// Those of the checks that something is noted of in `awty_internal.check_stat`.
+pub fn noted(checks: &[i64]) -> Vec<i64> {
+    as_owner(|| select_noted(|s| s.query(&[arg(checks.to_vec())], ids)))
+}
