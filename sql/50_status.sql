@@ -126,7 +126,7 @@ CROSS JOIN LATERAL (
                 WHEN 'gone' THEN pg_catalog.format('SELECT awty.alter(%s, run_as => …);', named.quoted_job)
                 WHEN 'no login' THEN pg_catalog.format('ALTER ROLE %s LOGIN;', named.quoted_role)
                 ELSE pg_catalog.format('GRANT CONNECT ON DATABASE %I TO %s;', pg_catalog.current_database(), named.quoted_role) END
-        FROM (SELECT awty_internal.cannot_connect(j.role) AS why) AS unable WHERE unable.why IS NOT NULL
+        FROM (SELECT awty_internal.cannot_connect(j.role) AS why) AS unable WHERE unable.why IS NOT NULL AND j.function_name IS NOT NULL
         UNION ALL
         SELECT 5, CASE WHEN named.is_known THEN unable.why[1] ELSE 'the function of a job cannot be called' END,
             CASE WHEN named.is_known THEN unable.why[2] END
@@ -147,6 +147,11 @@ CROSS JOIN LATERAL (
         SELECT 8, pg_catalog.format('it is running since %s in process %s', w.started_at, w.pid), NULL
         FROM awty_internal.worker() AS w WHERE f.id OPERATOR(pg_catalog.=) ANY (w.check_ids)
         UNION ALL
+        SELECT 8, pg_catalog.format('it is leased since %s to %s until %s', l.leased_at,
+                CASE WHEN named.is_known THEN pg_catalog.quote_ident(l.worker) ELSE 'a worker' END, l.expires_at), NULL
+        FROM awty_internal.lease AS l
+        WHERE l.id OPERATOR(pg_catalog.=) f.id AND l.expires_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()
+        UNION ALL
         SELECT 9, pg_catalog.format('%s checks of its job are due, and awty.catch_up_rate lets %s a second run of those that were missed',
                 CASE WHEN due.n OPERATOR(pg_catalog.>) 10000 THEN 'more than 10000' ELSE due.n::pg_catalog.text END, rate.n),
             'ALTER SYSTEM SET awty.catch_up_rate = 0; SELECT pg_reload_conf();'
@@ -157,7 +162,15 @@ CROSS JOIN LATERAL (
                 WHERE b.job OPERATOR(pg_catalog.=) f.job AND NOT b.held
                   AND b.next_check_at OPERATOR(pg_catalog.<=) pg_catalog.statement_timestamp() LIMIT 10001) AS b
         ) AS due
-        WHERE rate.n OPERATOR(pg_catalog.>) 0 AND due.n OPERATOR(pg_catalog.>) rate.n
+        WHERE rate.n OPERATOR(pg_catalog.>) 0 AND due.n OPERATOR(pg_catalog.>) rate.n AND j.function_name IS NOT NULL
+        UNION ALL
+        -- One that works may be silent for the timeout.
+        SELECT 10, pg_catalog.concat('no worker outside has claimed checks of ', named.job,
+                coalesce(' since ' OPERATOR(pg_catalog.||) pg_catalog.date_trunc('second', last.claim)::pg_catalog.text, ' since the server started')),
+            'start a worker that calls awty.claim()'
+        FROM (SELECT awty_internal.last_claim(f.job) AS claim) AS last
+        WHERE j.function_name IS NULL AND j.name IS NOT NULL
+          AND (last.claim OPERATOR(pg_catalog.+) '10 seconds'::pg_catalog.interval OPERATOR(pg_catalog.+) j.timeout OPERATOR(pg_catalog.>=) pg_catalog.clock_timestamp()) IS NOT TRUE
         UNION ALL
         SELECT 10, pg_catalog.format('all workers that may run it are busy: %s of %s, %s of them for %s', busy.n,
                 pg_catalog.current_setting('awty.max_workers', true), busy.own, named.role),
@@ -165,12 +178,14 @@ CROSS JOIN LATERAL (
         FROM (SELECT pg_catalog.count(*) AS n,
                      pg_catalog.count(*) FILTER (WHERE w.role OPERATOR(pg_catalog.=) j.role::pg_catalog.oid) AS own
               FROM awty_internal.worker() AS w WHERE w.is_busy) AS busy
-        WHERE busy.own OPERATOR(pg_catalog.>=) pg_catalog.current_setting('awty.max_workers_per_role', true)::pg_catalog.int4
-            OR busy.n OPERATOR(pg_catalog.>=) pg_catalog.current_setting('awty.max_workers', true)::pg_catalog.int4
+        WHERE j.function_name IS NOT NULL
+          AND (busy.own OPERATOR(pg_catalog.>=) pg_catalog.current_setting('awty.max_workers_per_role', true)::pg_catalog.int4
+            OR busy.n OPERATOR(pg_catalog.>=) pg_catalog.current_setting('awty.max_workers', true)::pg_catalog.int4)
         UNION ALL
-        SELECT 11, here.trouble, NULL WHERE here.trouble IS NOT NULL
+        SELECT 11, here.trouble, NULL WHERE here.trouble IS NOT NULL AND j.function_name IS NOT NULL
         UNION ALL
-        SELECT 12, 'it is due, and a worker is about to run it', NULL
+        SELECT 12, CASE WHEN j.function_name IS NULL THEN 'it is due, and waits for a worker outside'
+            ELSE 'it is due, and a worker is about to run it' END, NULL
     ) AS list ORDER BY list.rank LIMIT 1
 ) AS first;
 
@@ -183,6 +198,10 @@ FROM awty.job AS j
 CROSS JOIN LATERAL (
     SELECT f.id, f.next_check_at FROM awty.future_job AS f
     WHERE f.job OPERATOR(pg_catalog.=) j.name AND NOT f.held
+      -- What a worker outside works on is not late any more.
+      AND (j.function_name IS NOT NULL OR NOT EXISTS (
+          SELECT FROM awty_internal.lease AS l
+          WHERE l.id OPERATOR(pg_catalog.=) f.id AND l.expires_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()))
     ORDER BY f.next_check_at, f.id LIMIT 1
 ) AS first
 -- Out here, because no index is searched by a time that goes on meanwhile.

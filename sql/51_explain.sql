@@ -77,6 +77,12 @@ BEGIN ATOMIC
             pg_catalog.concat_ws('; ', f.why, f.mend)
         FROM pending AS f
         UNION ALL
+        SELECT a.at, a.id, 2, a.job, 'leased', pg_catalog.concat('to ', a.worker, ', attempt ', a.attempt, CASE WHEN a.ok THEN ', completed' ELSE ', failed' END,
+            ' at ', a.ended_at, ': ' OPERATOR(pg_catalog.||) a.sqlstate, ': ' OPERATOR(pg_catalog.||) a.message)
+        FROM (SELECT t.leased_at AS at, t.id, t.job, t.worker, t.attempt, t.ok, t.ended_at, t.sqlstate, t.message FROM awty.attempt AS t
+              WHERE t.id OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT p.id FROM past AS p UNION ALL SELECT f.id FROM pending AS f))
+              ORDER BY t.ended_at DESC LIMIT 100) AS a
+        UNION ALL
         SELECT o.at, 9223372036854775807, 7, r.job, 'next',
             pg_catalog.format('repeated %s, %s', coalesce('every ' OPERATOR(pg_catalog.||) r.every::pg_catalog.text,
                 'at ' OPERATOR(pg_catalog.||) r.cron), r.zone)
@@ -133,12 +139,12 @@ BEGIN ATOMIC
     WITH here AS (
         SELECT * FROM awty_internal.here
     ), overdue AS (
-        SELECT o.job, o.paused, o.next_check_at, s.why, s.mend, j.slot, j.paused_at, j.paused_by, j.paused_note
+        SELECT o.job, o.paused, o.next_check_at, s.rank, s.why, s.mend, j.slot, j.paused_at, j.paused_by, j.paused_note, j.function_name
         FROM awty_internal.overdue AS o
         JOIN awty_internal.standing AS s ON s.id OPERATOR(pg_catalog.=) o.id
         JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) o.job
     ), unable AS (
-        SELECT j.name AS job, awty_internal.cannot_connect(j.role) AS connect, awty_internal.cannot_call(j.name) AS call,
+        SELECT j.name AS job, CASE WHEN j.function_name IS NOT NULL THEN awty_internal.cannot_connect(j.role) END AS connect, awty_internal.cannot_call(j.name) AS call,
             pg_catalog.pg_get_userbyid(j.role) AS role
         FROM awty.job AS j ORDER BY j.name LIMIT 1000
     )
@@ -166,6 +172,11 @@ BEGIN ATOMIC
     UNION ALL
     SELECT 'error', pg_catalog.format('the function of job "%s" cannot be called', u.job), u.call[1], u.call[2]
     FROM unable AS u WHERE u.call IS NOT NULL AND u.connect IS NULL
+    UNION ALL
+    SELECT 'warning', pg_catalog.format('no worker outside claims checks of job "%s"', o.job),
+        pg_catalog.format('%s; the oldest has been due since %s', o.why, o.next_check_at),
+        pg_catalog.format('SELECT * FROM awty.claim(ARRAY[%L], ''by hand'');', o.job)
+    FROM overdue AS o WHERE NOT o.paused AND o.function_name IS NULL AND o.rank OPERATOR(pg_catalog.=) 10
     UNION ALL
     SELECT 'warning', pg_catalog.format('checks of job "%s" are more than ten slots late', o.job),
         pg_catalog.format('the oldest has been due since %s; %s', o.next_check_at, o.why), coalesce(o.mend, 'SELECT * FROM awty.status;')

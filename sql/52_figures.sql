@@ -35,10 +35,15 @@ LEFT JOIN LATERAL (
 ) AS f ON true
 WHERE w.started_at IS NOT NULL
   AND (f.id IS NOT NULL OR awty_internal.can_become(w.role::pg_catalog.regrole)
-       OR pg_catalog.pg_has_role('pg_monitor', 'USAGE'));
+       OR pg_catalog.pg_has_role('pg_monitor', 'USAGE'))
+UNION ALL
+SELECT NULL, j.role, l.job, l.entity_name, l.entity_key, l.id, l.next_check_at, l.leased_at,
+       pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) l.leased_at, l.deadline OPERATOR(pg_catalog.-) l.leased_at, 1
+FROM awty.lease AS l LEFT JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) l.job
+WHERE l.deadline OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp();
 
 COMMENT ON VIEW awty.running IS 'Runs under way in this database';
-COMMENT ON COLUMN awty.running.pid IS 'Process that runs it';
+COMMENT ON COLUMN awty.running.pid IS 'Process that runs it; NULL: a worker outside, see awty.lease';
 COMMENT ON COLUMN awty.running.role IS 'Role that it runs as';
 COMMENT ON COLUMN awty.running.job IS 'Name of the job; NULL for who may not see the check';
 COMMENT ON COLUMN awty.running.entity_name IS 'What is asked about; of a set, its first check that the caller may see';
@@ -73,7 +78,7 @@ SELECT j.name AS job, j.role, j.paused, j.paused_note,
        coalesce(p.held, 0) AS held, p.next_slot,
        coalesce(c.runs, 0) AS runs, coalesce(c.done, 0) AS done, coalesce(c.failed, 0) AS failed, coalesce(c.timed_out, 0) AS timed_out,
        coalesce(c.retries, 0) AS retries, coalesce(c.other, 0) AS other, coalesce(c.run_time, '0') AS run_time, c.max_run_time,
-       c.last_run_at, c.last_outcome, c.last_success_at, c.last_failure_at, NULL::pg_catalog.timestamptz AS last_claim_at,
+       c.last_run_at, c.last_outcome, c.last_success_at, c.last_failure_at, awty_internal.last_claim(j.name) AS last_claim_at,
        coalesce(c.late_10ms, 0) AS late_10ms, coalesce(c.late_100ms, 0) AS late_100ms, coalesce(c.late_1s, 0) AS late_1s,
        coalesce(c.late_10s, 0) AS late_10s, coalesce(c.late_1min, 0) AS late_1min, coalesce(c.later, 0) AS later, c.stats_since
 FROM awty.job AS j
@@ -109,7 +114,7 @@ COMMENT ON COLUMN awty.job_status.last_run_at IS 'Start of the last run';
 COMMENT ON COLUMN awty.job_status.last_outcome IS 'Outcome of the check that was last ended by a run';
 COMMENT ON COLUMN awty.job_status.last_success_at IS 'End of the last run that did not fail';
 COMMENT ON COLUMN awty.job_status.last_failure_at IS 'End of the last run that failed or ended its check with a problem';
-COMMENT ON COLUMN awty.job_status.last_claim_at IS 'When a worker outside last asked for a check of it; NULL: never';
+COMMENT ON COLUMN awty.job_status.last_claim_at IS 'When a worker outside last asked for checks of it; NULL: not since the server started, or it has a function';
 COMMENT ON COLUMN awty.job_status.late_10ms IS 'Runs that started up to 10 ms after their slot';
 COMMENT ON COLUMN awty.job_status.late_100ms IS 'Later, up to 100 ms';
 COMMENT ON COLUMN awty.job_status.late_1s IS 'Later, up to 1 s';
