@@ -27,6 +27,7 @@ mod many;
 mod missed;
 mod not_preloaded;
 mod one_check;
+mod outside;
 mod own_check;
 mod plain_jobs;
 mod plans;

@@ -1,0 +1,119 @@
+//! What comes of answers and failures.
+
+use super::{await_claim, claim, claim_one, say, shop_with};
+
+/// P1: effects and the end of the check commit together or not at all.
+#[test]
+fn an_answer_is_part_of_the_workers_transaction() {
+    let shop = shop_with("", 1);
+    let mut client = shop.client();
+    let one = claim_one(&shop);
+    for end in ["ROLLBACK", "COMMIT"] {
+        client.batch_execute("BEGIN; INSERT INTO shop.note (entity_key) VALUES ('1')").unwrap();
+        assert_eq!(say(&mut client, "complete($1, result => '{\"a\": 1}')", one.lease), "ended");
+        client.batch_execute(end).unwrap();
+    }
+    assert_eq!(say(&mut client, "complete($1)", one.lease), "void");
+    assert_eq!((shop.notes("1"), shop.end_of("1").why()), (1, ("done", None)));
+    let attempt =
+        "SELECT ok AND result = '{\"a\": 1}' AND worker = 'tester' AND ended_at >= leased_at AND lateness >= '0'
+                   AND sqlstate IS NULL FROM awty.attempt";
+    assert!(shop.cluster.value::<bool>("postgres", attempt));
+}
+
+/// A failed lease is tried again with the same key, and counted; the last attempt ends the check.
+#[test]
+fn failures_are_retried_with_the_same_key_and_counted() {
+    let shop = shop_with(", max_attempts => 2, retry_after => '1 ms'", 1);
+    let mut client = shop.client();
+    let first = claim_one(&shop);
+    assert_eq!(say(&mut client, "fail($1, 'no', '40P01')", first.lease), "retry");
+    let failing = "SELECT message = 'no' AND sqlstate = '40P01' AND attempt = 1 FROM awty.failing";
+    assert!(shop.cluster.value::<bool>("postgres", failing));
+    let second = claim_one(&shop);
+    assert_eq!((second.attempt, &second.key), (2, &first.key));
+    assert_ne!(second.lease, first.lease);
+    assert_eq!(say(&mut client, "fail($1, 'no again')", second.lease), "ended");
+    let end = shop.end_of("1");
+    assert_eq!((end.why(), end.message.as_deref(), end.attempts), (("failed", Some("38000")), Some("no again"), 2));
+    let figures = "SELECT runs = 2 AND failed = 1 AND retries = 1 AND last_claim_at IS NOT NULL FROM awty.job_status";
+    shop.await_true("the figures", figures);
+}
+
+/// After `again` it is another piece of work, with another key; a past time ends the check.
+#[test]
+fn asking_again_gives_another_key() {
+    let shop = shop_with("", 1);
+    let mut client = shop.client();
+    let first = claim_one(&shop);
+    assert_eq!(say(&mut client, "complete($1, again => clock_timestamp() + interval '1 ms')", first.lease), "again");
+    let second = claim_one(&shop);
+    assert_ne!(second.key, first.key);
+    assert_eq!(say(&mut client, "complete($1, again => '2000-01-01')", second.lease), "ended");
+    assert_eq!(shop.end_of("1").why(), ("past", None));
+}
+
+/// P11: an occurrence that is answered, or fails for good, is followed by the next one; a hold outlives it.
+#[test]
+fn repetitions_go_on() {
+    let shop = shop_with("", 0);
+    shop.run("SELECT awty.repeat('mail', every => '1 s', jitter => '0')");
+    let mut client = shop.client();
+    let first = claim_one(&shop);
+    assert_eq!(say(&mut client, "complete($1)", first.lease), "next");
+    let second = claim_one(&shop);
+    assert_ne!(second.key, first.key);
+    assert_eq!(
+        say(&mut client, "fail($1, 'gone', final => true, retry_at => now() + interval '1 h')", second.lease),
+        "next"
+    );
+    shop.await_true(
+        "the plan to go on in an hour",
+        "SELECT next_check_at > now() + interval '59 min' FROM awty.future_job",
+    );
+    shop.run("SELECT awty.check_now('job', 'mail')");
+    let third = claim_one(&shop);
+    shop.run("SELECT awty.hold('job', 'mail')");
+    assert_eq!(say(&mut client, "complete($1)", third.lease), "held");
+    assert!(claim(&mut client, 1).is_empty());
+}
+
+/// In one call some leases are answered, and others are not: each has its own answer, in the order of the input.
+#[test]
+fn many_answers_are_one_transaction_and_each_its_own() {
+    let shop = shop_with(", keep_attempts => 'problems'", 4);
+    let mut client = shop.client();
+    let leased: Vec<i64> = await_claim(&shop, 10).into_iter().map(|one| one.lease).collect();
+    assert_eq!(leased.len(), 4);
+    let asked = vec![leased[2], 1, leased[0], leased[2]];
+    let answers = |client: &mut awty_testkit::postgres::Client, call: &str, leases: &Vec<i64>| -> Vec<String> {
+        client.query_one(&format!("SELECT awty.{call}"), &[leases]).unwrap().get(0)
+    };
+    assert_eq!(answers(&mut client, "complete_many($1)", &asked), ["ended", "void", "ended", "void"]);
+    // The second one has no such SQLSTATE.
+    let rest = vec![leased[1], leased[3]];
+    let call = "fail_many($1, '{a, b}', '{38001, nonsense}')";
+    assert_eq!(answers(&mut client, call, &rest), ["retry", "void"]);
+    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.lease"), 1);
+    let attempts: String = shop.cluster.psql("postgres", "SELECT string_agg(message, ',') FROM awty.attempt");
+    assert_eq!(attempts.trim(), "a");
+}
+
+/// A trigger of an administrator that refuses one row stops no other answer.
+#[test]
+fn an_error_in_one_answer_stops_no_other() {
+    let shop = shop_with("", 3);
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN IF OLD.entity_key = '2' THEN RAISE 'not that one'; END IF; RETURN OLD; END $$",
+            "CREATE TRIGGER refuse BEFORE DELETE ON awty.future_job FOR EACH ROW EXECUTE FUNCTION public.refuse()",
+        ],
+    );
+    let mut client = shop.client();
+    let leased: Vec<i64> = await_claim(&shop, 10).into_iter().map(|one| one.lease).collect();
+    let answers: Vec<String> = client.query_one("SELECT awty.complete_many($1)", &[&leased]).unwrap().get(0);
+    assert_eq!(answers, ["ended", "void", "ended"]);
+    assert_eq!(shop.cluster.value::<String>("postgres", "SELECT entity_key::text FROM awty.lease"), "2");
+}

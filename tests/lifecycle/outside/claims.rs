@@ -1,0 +1,130 @@
+//! Who gets what.
+
+use super::{claim, claim_one, register, say, shop_with};
+use crate::shop::Shop;
+use std::collections::HashSet;
+use std::sync::Mutex;
+
+/// P14: eight workers that take, give back, abort and answer at the same time: each check is leased to one at a time, and done once.
+#[test]
+fn eight_claimers_hand_out_each_check_once() {
+    let shop = shop_with("", 400);
+    let (held, done) = (Mutex::new(HashSet::new()), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for worker in 0..8 {
+            let (shop, held, done) = (&shop, &held, &done);
+            scope.spawn(move || {
+                let mut client = shop.client();
+                for turn in 0.. {
+                    // Now and then a claim is aborted, and its checks are somebody else's.
+                    let aborts = (turn + worker) % 5 == 0;
+                    client.batch_execute("BEGIN").unwrap();
+                    let leased = claim(&mut client, 1 + worker);
+                    client.batch_execute(if aborts { "ROLLBACK" } else { "COMMIT" }).unwrap();
+                    if aborts {
+                        continue;
+                    }
+                    if leased.is_empty() {
+                        break;
+                    }
+                    for one in &leased {
+                        assert!(held.lock().unwrap().insert(one.entity_key.clone()), "{one:?} is somebody else's");
+                    }
+                    for one in leased {
+                        assert!(held.lock().unwrap().remove(&one.entity_key));
+                        if turn % 3 == 0 {
+                            let given_back = client.query_one("SELECT awty.requeue($1)", &[&vec![one.lease]]).unwrap();
+                            assert_eq!(given_back.get::<_, i64>(0), 1);
+                        } else {
+                            assert_eq!(say(&mut client, "complete($1)", one.lease), "ended");
+                            done.lock().unwrap().push(one.key);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    // What was given back last may be left.
+    let mut client = shop.client();
+    for one in claim(&mut client, 1000) {
+        assert_eq!(say(&mut client, "complete($1)", one.lease), "ended");
+        done.lock().unwrap().push(one.key);
+    }
+    let done = done.into_inner().unwrap();
+    assert_eq!((done.len(), done.iter().collect::<HashSet<_>>().len()), (400, 400));
+    let ends = "SELECT count(*)::text || outcome || sum(attempts) FROM awty.future_job_history GROUP BY outcome";
+    assert_eq!(shop.cluster.psql("postgres", ends).trim(), "400done400");
+    assert!(shop.cluster.pids("awty worker").is_empty(), "the launcher has started a worker for it");
+}
+
+/// One role's backlog puts off another's single check by at most one claim.
+#[test]
+fn a_backlog_puts_off_a_single_check_by_one_claim() {
+    let shop = shop_with(", retry_after => '1 h'", 300);
+    shop.cluster.create_user("postgres", "other");
+    let mut other = shop.cluster.client("postgres", "other");
+    other.batch_execute("SELECT awty.register('post'), awty.allow('post', 'shop', 'claim')").unwrap();
+    other.batch_execute("SELECT awty.schedule('orders', 'single', 'post', after => '0')").unwrap();
+    shop.await_true(
+        "the single check to be due",
+        "SELECT count(*) = 301 FROM awty.future_job WHERE next_check_at < now()",
+    );
+    let mut client = shop.client();
+    for max in [1, 1] {
+        client.execute("SELECT FROM awty.claim('{mail, post}', 'both', $1)", &[&max]).unwrap();
+    }
+    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.lease WHERE entity_key = 'single'"), 1);
+}
+
+/// A worker that has nothing to do writes nothing, and what it is told to wait is over when something is due.
+#[test]
+fn an_idle_worker_writes_nothing_and_is_told_how_long() {
+    let shop = Shop::open();
+    register(&shop, "", 0);
+    shop.run("SELECT awty.schedule('orders', '1', 'mail', after => '1 h')");
+    let mut client = shop.client();
+    claim(&mut client, 10);
+    let lsn = "SELECT (pg_current_wal_insert_lsn() - '0/0')::int8";
+    shop.cluster.execute("postgres", &["CHECKPOINT"]);
+    let wait: f64 =
+        client.query_one("SELECT extract(epoch FROM awty.next_claim_in('{mail}'))::float8", &[]).unwrap().get(0);
+    assert!(wait > 0.0 && wait <= 1.0, "{wait} s, in slots of a second");
+    let writes = || {
+        let before: i64 = shop.cluster.value("postgres", lsn);
+        let mut client = shop.client();
+        for _ in 0..50 {
+            assert!(claim(&mut client, 10).is_empty());
+            client.execute("SELECT awty.next_claim_in('{mail}')", &[]).unwrap();
+        }
+        shop.cluster.value::<i64>("postgres", lsn) - before
+    };
+    // Others may write meanwhile: in one of many tries nobody does.
+    assert!((0..10).any(|_| writes() == 0), "idle claims write");
+    shop.run("SELECT awty.check_now('orders', '1')");
+    let wait: f64 =
+        client.query_one("SELECT extract(epoch FROM awty.next_claim_in('{mail}'))::float8", &[]).unwrap().get(0);
+    assert!(wait == 0.0, "{wait} s, though something is due");
+    assert_eq!(claim_one(&shop).entity_key, "1");
+}
+
+/// P2, P6: nothing is handed out before its slot, while its job is paused, or to a role without the right.
+#[test]
+fn nothing_is_handed_out_early_paused_or_to_strangers() {
+    let shop = shop_with("", 1);
+    let mut client = shop.client();
+    shop.run("SELECT awty.schedule('orders', 'later', 'mail', after => '1 h'), awty.pause('mail')");
+    assert!(claim(&mut client, 10).is_empty());
+    shop.run("SELECT awty.resume('mail')");
+    shop.cluster.create_user("postgres", "eve");
+    let mut eve = shop.cluster.client("postgres", "eve");
+    let refused = eve.batch_execute("SELECT awty.claim('{mail}', 'eve')").unwrap_err();
+    assert_eq!(refused.code().map(|code| code.code().to_owned()).as_deref(), Some("42501"));
+    let leased = claim(&mut client, 10);
+    assert_eq!(leased.iter().map(|one| one.entity_key.as_str()).collect::<Vec<_>>(), ["1"]);
+    assert_eq!(say(&mut eve, "complete($1)", leased[0].lease), "void");
+    assert_eq!(eve.query_one("SELECT count(*) FROM awty.lease", &[]).unwrap().get::<_, i64>(0), 0);
+    shop.run("SELECT awty.allow('mail', 'eve', 'claim')");
+    assert_eq!(eve.query_one("SELECT count(*) FROM awty.lease", &[]).unwrap().get::<_, i64>(0), 1);
+    assert_eq!(say(&mut eve, "complete($1)", leased[0].lease), "ended");
+    assert_eq!(eve.query_one("SELECT count(*) FROM awty.attempt WHERE ok", &[]).unwrap().get::<_, i64>(0), 1);
+}

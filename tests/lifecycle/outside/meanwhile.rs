@@ -1,0 +1,91 @@
+//! What clients and operators do while workers outside are at work.
+
+use super::{claim, claim_one, say, shop_with};
+use awty_testkit::postgres::error::SqlState;
+
+/// P4: who cancels, replaces or unregisters waits for no worker, whose answer is void then.
+#[test]
+fn what_is_cancelled_or_replaced_meanwhile_is_void() {
+    let shop = shop_with("", 3);
+    let mut client = shop.client();
+    let mut leased = claim(&mut client, 3);
+    leased.sort_by_key(|one| one.entity_key.clone());
+    client.batch_execute("SET statement_timeout = '20 s'").unwrap();
+    client
+        .batch_execute("SELECT awty.cancel('orders', '1'); SELECT awty.schedule('orders', '2', 'mail', after => '1 h')")
+        .unwrap();
+    let all: Vec<i64> = leased.iter().map(|one| one.lease).collect();
+    let void: Vec<i64> = client.query_one("SELECT awty.heartbeat($1)", &[&all]).unwrap().get(0);
+    assert_eq!(void, all[..2]);
+    assert_eq!(say(&mut client, "complete($1)", all[0]), "void");
+    client.batch_execute("SELECT awty.unregister('mail')").unwrap();
+    assert_eq!(say(&mut client, "complete($1)", all[1]), "void");
+    assert_eq!(say(&mut client, "fail($1, 'late')", all[2]), "void");
+    let ends = "SELECT string_agg(outcome, ',' ORDER BY id) FROM awty.future_job_history";
+    assert_eq!(shop.cluster.psql("postgres", ends).trim(), "cancelled,replaced,cancelled,cancelled");
+}
+
+/// A cancel waits for the commit of an answer, which then has ended the check.
+#[test]
+fn a_cancel_waits_for_the_commit_of_an_answer() {
+    let shop = shop_with("", 1);
+    let one = claim_one(&shop);
+    let mut worker = shop.client();
+    worker.batch_execute("BEGIN").unwrap();
+    assert_eq!(say(&mut worker, "complete($1)", one.lease), "ended");
+    std::thread::scope(|scope| {
+        let cancel =
+            scope.spawn(|| shop.client().query_one("SELECT awty.cancel('orders', '1')", &[]).unwrap().get::<_, i64>(0));
+        shop.await_true(
+            "the cancel to wait",
+            "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid')",
+        );
+        worker.batch_execute("COMMIT").unwrap();
+        assert_eq!(cancel.join().unwrap(), 0);
+    });
+    assert_eq!(shop.end_of("1").why(), ("done", None));
+}
+
+/// A lease goes on where its check is held or its job paused; nobody can ask for its check now, or give the job a function.
+#[test]
+fn a_hold_or_a_pause_lets_a_lease_go_on() {
+    let shop = shop_with(", retry_after => '1 ms'", 1);
+    shop.run("CREATE FUNCTION shop.f() RETURNS void LANGUAGE sql AS ''");
+    let one = claim_one(&shop);
+    let mut client = shop.client();
+    for refused in [
+        "check_now('orders', '1')",
+        "alter('mail', function => 'shop.f')",
+        "register('mail', 'shop.f', replace => true)",
+    ] {
+        let error = client.batch_execute(&format!("SELECT awty.{refused}")).unwrap_err();
+        assert_eq!(error.code(), Some(&SqlState::OBJECT_IN_USE), "{refused}: {error:?}");
+    }
+    shop.run("SELECT awty.hold('orders', '1'), awty.pause('mail')");
+    assert_eq!(say(&mut client, "fail($1, 'no')", one.lease), "held");
+    shop.run("SELECT awty.release('orders', '1'), awty.resume('mail')");
+    assert_eq!(say(&mut client, "complete($1)", claim_one(&shop).lease), "ended");
+    shop.run("SELECT awty.alter('mail', function => 'shop.f')");
+    let refused = client.batch_execute("SELECT awty.claim('{mail}', 'x')").unwrap_err();
+    assert_eq!(refused.code(), Some(&SqlState::WRONG_OBJECT_TYPE));
+    shop.schedule("2", "mail", "after => '0'");
+    assert_eq!(shop.end_of("2").why(), ("done", None));
+}
+
+/// P10: DROP EXTENSION waits for a claim that is not committed, and for nothing else; then there is nothing to answer.
+#[test]
+fn the_extension_can_be_dropped_under_leases() {
+    let shop = shop_with("", 2);
+    let mut client = shop.client();
+    let one = claim(&mut client, 1).remove(0);
+    client.batch_execute("BEGIN").unwrap();
+    assert_eq!(claim(&mut client, 1).len(), 1);
+    std::thread::scope(|scope| {
+        let drop = scope.spawn(|| shop.cluster.execute("postgres", &["DROP EXTENSION awty"]));
+        shop.await_true("DROP EXTENSION to wait", "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)");
+        assert_eq!(say(&mut client, "complete($1)", one.lease), "ended");
+        client.batch_execute("COMMIT").unwrap();
+        drop.join().unwrap();
+    });
+    assert!(client.query_one("SELECT awty.complete($1)", &[&one.lease]).is_err());
+}

@@ -1,0 +1,74 @@
+//! Workers outside: they take checks by lease, die, are late, and lose nothing (P14).
+
+mod answers;
+mod claims;
+mod crashes;
+mod meanwhile;
+mod seen;
+
+use crate::shop::Shop;
+use awty_testkit::postgres::Client;
+
+/// A check that was claimed.
+#[derive(Debug, Clone)]
+struct Leased {
+    lease: i64,
+    entity_key: String,
+    attempt: i32,
+    key: String,
+}
+
+/// A shop with the job `mail`, which has no function, and so many checks of it that are due at once.
+fn shop_with(options: &str, checks: i32) -> Shop {
+    let shop = Shop::open();
+    register(&shop, options, checks);
+    shop
+}
+
+fn register(shop: &Shop, options: &str, checks: i32) {
+    shop.run(&format!("SELECT awty.register('mail'{options})"));
+    shop.run(&format!(
+        "SELECT awty.schedule('orders', n::text, 'mail', after => '0') FROM generate_series(1, {checks}) AS n"
+    ));
+    if checks > 0 {
+        shop.await_true("the checks to be claimable", &format!("SELECT {DUE} = {checks}"));
+    }
+}
+
+/// How many checks could be claimed, were they asked for.
+const DUE: &str = "(SELECT count(*) FROM awty.future_job WHERE next_check_at <= clock_timestamp())";
+
+fn claim(client: &mut Client, max: i32) -> Vec<Leased> {
+    let sql = "SELECT lease, entity_key, attempt, key FROM awty.claim('{mail}', 'tester', $1)";
+    let rows = client.query(sql, &[&max]).unwrap();
+    let leased = |row: &awty_testkit::postgres::Row| Leased {
+        lease: row.get(0),
+        entity_key: row.get(1),
+        attempt: row.get(2),
+        key: row.get(3),
+    };
+    rows.iter().map(leased).collect()
+}
+
+/// Claims until there is something.
+#[track_caller]
+fn await_claim(shop: &Shop, max: i32) -> Vec<Leased> {
+    let patience = std::time::Duration::from_secs(60);
+    shop.cluster.await_that("something to claim", patience, || {
+        let mut client = shop.cluster.try_client("postgres", "shop").map_err(|error| error.to_string())?;
+        let leased = claim(&mut client, max);
+        if leased.is_empty() { Err("nothing".into()) } else { Ok(leased) }
+    })
+}
+
+/// Waits for the one check, and claims it.
+#[track_caller]
+fn claim_one(shop: &Shop) -> Leased {
+    await_claim(shop, 1).remove(0)
+}
+
+/// Calls a function that answers with a word: `"complete($1)"`.
+#[track_caller]
+fn say(client: &mut Client, call: &str, lease: i64) -> String {
+    client.query_one(&format!("SELECT awty.{call}"), &[&lease]).unwrap_or_else(|e| panic!("{call}: {e:?}")).get(0)
+}

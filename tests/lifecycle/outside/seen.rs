@@ -1,0 +1,26 @@
+//! What is seen of leases, and of workers that do not come.
+
+use super::{claim_one, say, shop_with};
+
+#[test]
+fn explain_status_and_doctor_tell_of_leases_and_of_workers_that_do_not_come() {
+    let shop = shop_with("", 1);
+    let why = "SELECT why LIKE 'no worker outside has claimed checks of job \"mail\" since the server started%' FROM awty.status";
+    shop.await_true("the status to say that nobody claims", why);
+    let finding =
+        "SELECT count(*) = 1 FROM awty.doctor() WHERE finding = 'no worker outside claims checks of job \"mail\"'";
+    assert!(shop.cluster.value::<bool>("postgres", finding));
+    let one = claim_one(&shop);
+    let running = "SELECT detail LIKE 'it is leased since % to tester until %' FROM awty.explain('orders', '1') WHERE event = 'running'";
+    assert!(shop.cluster.value::<bool>("postgres", running));
+    let seen = "SELECT count(*) = 1 FROM awty.running WHERE job = 'mail' AND pid IS NULL AND timeout = '30 s' AND role = 'shop'::regrole";
+    assert!(shop.cluster.value::<bool>("postgres", seen));
+    let well = "SELECT why IS NULL AND lag = '0' FROM awty.status";
+    assert!(shop.cluster.value::<bool>("postgres", well));
+    assert!(
+        shop.cluster.value::<bool>("postgres", "SELECT last_claim_at > now() - interval '1 min' FROM awty.job_status")
+    );
+    assert_eq!(say(&mut shop.client(), "fail($1, 'broken', final => true)", one.lease), "ended");
+    let told = "SELECT string_agg(event, ',') FROM awty.explain('orders', '1')";
+    assert_eq!(shop.cluster.psql("postgres", told).trim(), "scheduled,ran,leased,failed");
+}
