@@ -152,9 +152,11 @@ CREATE TABLE awty_internal.attempt (
     role            regrole
 ) PARTITION BY RANGE (ended_at);
 
--- Takes what no daily partition is there for. Each partition has its indexes, as in the history.
-CREATE TABLE awty_internal.attempt_default PARTITION OF awty_internal.attempt DEFAULT;
-CREATE INDEX attempt_default_id_idx ON awty_internal.attempt_default (id);
+-- Takes what no daily partition is there for. Each partition has its keys, as in the history.
+CREATE TABLE awty_internal.attempt_default PARTITION OF awty_internal.attempt (
+    CONSTRAINT attempt_default_pkey PRIMARY KEY (id, lease)
+) DEFAULT;
+
 CREATE INDEX attempt_default_newest_idx ON awty_internal.attempt_default (ended_at);
 
 COMMENT ON TABLE awty_internal.attempt IS 'What stands behind awty.attempt';

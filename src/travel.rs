@@ -211,7 +211,7 @@ fn book_failure(
         let Some(table) = Table::open() else { return Ok(false) };
         let Some(row) = table.read(id) else { return Ok(false) };
         let account = &mut Account::default();
-        Ok(book::failure(&table, job, &row, failure, timed_out, &timing(began, started_at), account).is_ok())
+        Ok(book::failure(&table, job, &row, failure, timed_out.into(), &timing(began, started_at), account).is_ok())
     })
 }
 

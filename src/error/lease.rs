@@ -75,10 +75,10 @@ impl LeaseError {
                 format!("argument \"max\" must be between 1 and {most}"),
                 "max => 100",
             ),
-            LeaseError::Unequal { argument: "leases" } => say(
+            LeaseError::Unequal { argument: argument @ ("leases" | "jobs") } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
-                "argument \"leases\" must have one dimension",
-                "Use array_agg(lease), which makes an array of rows.",
+                format!("argument \"{argument}\" must have one dimension"),
+                "Use array_agg(), which makes an array of rows.",
             ),
             LeaseError::Unequal { argument } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,

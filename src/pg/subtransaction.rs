@@ -23,7 +23,7 @@ pub fn kept(body: impl FnOnce() -> Result<bool, Failure>) -> Result<bool, Failur
 
 /// Runs a body in a subtransaction, and keeps what it has done; after an ERROR of the body, which is returned, nothing of it.
 pub fn kept_whole<R>(body: impl FnOnce() -> R) -> Result<R, Caught> {
-    within(true, body).map_err(Caught)
+    within(|_| true, body).map_err(Caught)
 }
 
 /// An ERROR that was caught.

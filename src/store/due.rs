@@ -34,7 +34,7 @@ statement!(
           WHERE p.job = j.name AND NOT p.held AND p.next_check_at <= $2 AND p.id <> ALL ($3)
           ORDER BY p.next_check_at, p.id LIMIT 1
       ) AS f
-      WHERE j.role = $1 AND NOT j.paused
+      WHERE j.role = $1 AND NOT j.paused AND j.function_name IS NOT NULL
       ORDER BY f.next_check_at, f.id LIMIT 1"
 );
 

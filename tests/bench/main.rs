@@ -20,6 +20,7 @@ mod machine;
 mod many;
 mod minute;
 mod options;
+mod outside;
 mod pending;
 mod progress;
 mod report;
@@ -67,6 +68,7 @@ pub const ROWS: &[Row] = &[
     row("entity", many::entity),
     row("roles", many::roles),
     row("fairness", many::fairness),
+    row("outside", outside::outside),
 ];
 
 fn main() -> ExitCode {

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
 mod page;
+mod workers;
 
 use awty_testkit::Cluster;
 use page::{Block, Page, pages};

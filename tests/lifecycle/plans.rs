@@ -64,6 +64,12 @@ const HOT: &[(&str, &str, &str)] = &[
     ("check_stat::select_suspects", "check_stat", "check_stat_suspects_idx"),
     ("check_stat::hold_worst", "future_job", "future_job_pkey"),
     ("job::select_one", "job", "job_pkey"),
+    ("lease::select_due", "future_job", "future_job_due_idx"),
+    ("lease::select_due", "lease", "lease_one_per_check"),
+    ("lease::select_ahead", "future_job", "future_job_due_idx"),
+    ("lease::select_given", "lease", "lease_pkey"),
+    ("lease::end_all", "lease", "lease_pkey"),
+    ("lease::insert_all", "future_job", "future_job_pkey"),
     ("in_flight::upsert", "in_flight", "in_flight_pkey"),
 ];
 

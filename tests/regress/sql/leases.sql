@@ -55,7 +55,7 @@ SELECT test.raises(call) FROM unnest(ARRAY[
     $$SELECT awty.fail(NULL, 'x')$$,
     $$SELECT awty.fail(1, NULL)$$,
     $$SELECT awty.fail(1, 'x', '3800')$$,
-    $$SELECT awty.fail(1, 'x', '3800é')$$,
+    $$SELECT awty.fail(1, 'x', '3800!')$$,
     $$SELECT awty.fail(1, 'x', '00000')$$,
     $$SELECT awty.fail(1, 'x', result => to_jsonb(repeat('x', 1048577)))$$,
     $$SELECT awty.complete_many('{1,2}', ARRAY[now()])$$,

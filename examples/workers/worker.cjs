@@ -1,0 +1,23 @@
+// A worker outside in Node: npm install pg; PGHOST, PGDATABASE, PGUSER say where. If it ends with an error, start it again.
+const { Client } = require("pg");
+const sleep = (seconds) => new Promise((done) => setTimeout(done, seconds * 1000));
+
+async function sendMail(entityKey, args, key) { // must return within the job's timeout; key is the same each time this mail is tried
+  await sleep(args.seconds ?? 0);
+  if (!args.to) throw new Error("no address");
+  console.log(`mail ${key} about ${entityKey} to ${args.to}`);
+}
+
+(async () => {
+  const db = new Client();
+  await db.connect();
+  for (;;) {
+    const { rows } = await db.query("SELECT * FROM awty.claim('{mail}', $1)", [`mail-${process.pid}`]);
+    for (const l of rows) {
+      try { await db.query("SELECT awty.complete($1, $2)", [l.lease, await sendMail(l.entity_key, l.args, l.key)]); } // a Date: ask again then
+      catch (e) { await db.query("SELECT awty.fail($1, $2)", [l.lease, String(e)]); }
+    }
+    const wait = "SELECT extract(epoch FROM awty.next_claim_in('{mail}'))::float8 AS seconds";
+    if (!rows.length) await sleep((await db.query(wait)).rows[0].seconds);
+  }
+})();

@@ -1,0 +1,73 @@
+//! Workers outside: claims and answers in batches, beside plain SQL that does the same bookkeeping, and beside a queue that does none.
+
+use crate::options::Options;
+use crate::results::{Outcome, Wanted};
+use crate::shop::{Shop, one};
+use crate::stats::Pairs;
+use crate::work::{rates, speeds};
+use awty_testkit::postgres::Client;
+use std::time::Instant;
+
+/// So many at a time.
+const BATCH: i32 = 500;
+const FILL: &str = "SELECT count(*) FROM (SELECT awty.schedule_many('orders', array_agg(n::text), 'mail', after => '0') FROM generate_series(1, $1) AS n) AS s";
+const FILL_PLAIN: &str = "WITH put AS (INSERT INTO plain.pending (id, job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
+    OVERRIDING SYSTEM VALUE SELECT n, 'mail', 'orders', n::text, now(), now(), 'postgres'::regrole, now() FROM generate_series(1, $1) AS n RETURNING 1)
+    SELECT count(*) FROM put";
+const FILL_QUEUE: &str = "WITH put AS (INSERT INTO plain.queue SELECT n, n::text, NULL, now() FROM generate_series(1, $1) AS n RETURNING 1) SELECT count(*) FROM put";
+
+/// Claims and answers until nothing is left; the time.
+fn drain(client: &mut Client, claim: &str, complete: &str, n: u32) -> f64 {
+    let began = Instant::now();
+    let mut done = 0;
+    while done < n as usize {
+        let leases: Vec<i64> = client.query(claim, &[&BATCH]).unwrap().iter().map(|row| row.get(0)).collect();
+        assert!(!leases.is_empty(), "{done} of {n} were handed out");
+        client.execute(complete, &[&leases]).unwrap();
+        done += leases.len();
+    }
+    began.elapsed().as_secs_f64()
+}
+
+pub fn outside(options: &Options) -> Outcome {
+    let mut outcome = Outcome::new("outside");
+    let n = options.size(10_000, 100_000);
+    let shop = Shop::open(&[]);
+    let mut client = shop.cluster.superuser("postgres");
+    client.batch_execute(include_str!("outside.sql")).unwrap();
+    client.batch_execute("SELECT awty.register('mail'); SET synchronous_commit = off").unwrap();
+    let client = std::cell::RefCell::new(client);
+    let awty = || {
+        let client = &mut *client.borrow_mut();
+        one(client, FILL, &[&(n as i32)]);
+        client.batch_execute("VACUUM awty.future_job, awty_internal.lease; SELECT pg_sleep(2)").unwrap();
+        drain(client, "SELECT lease FROM awty.claim('{mail}', 'bench', $1)", "SELECT awty.complete_many($1)", n)
+    };
+    let plain = || {
+        let client = &mut *client.borrow_mut();
+        one(client, FILL_PLAIN, &[&(n as i32)]);
+        client.batch_execute("VACUUM plain.pending, plain.lease; ANALYZE plain.pending").unwrap();
+        let seconds = drain(client, "SELECT lease FROM plain.claim($1)", "SELECT plain.complete($1)", n);
+        client.batch_execute("TRUNCATE plain.history, plain.attempt").unwrap();
+        seconds
+    };
+    let times = Pairs::measure("claim 500 + complete 500, plain SQL", options.rounds(), awty, plain);
+    let detail = rates(n, ["awty", "plain SQL"], &times);
+    let what = ["workers outside: claim 500 + complete 500, one connection", "plain SQL with the same bookkeeping"];
+    outcome.ratio(what, &speeds(times), Wanted::AtLeast(0.6), detail);
+    let queue = || {
+        let client = &mut *client.borrow_mut();
+        one(client, FILL_QUEUE, &[&(n as i32)]);
+        client.batch_execute("VACUUM ANALYZE plain.queue").unwrap();
+        let claim = "SELECT id FROM plain.queue WHERE due <= now() ORDER BY due, id LIMIT $1 FOR UPDATE SKIP LOCKED";
+        client.batch_execute("BEGIN").unwrap();
+        let seconds = drain(client, claim, "DELETE FROM plain.queue WHERE id = ANY ($1)", n);
+        client.batch_execute("COMMIT").unwrap();
+        seconds
+    };
+    let times = Pairs::measure("the same, FOR UPDATE SKIP LOCKED", options.rounds(), awty, queue);
+    let detail = rates(n, ["awty", "the queue"], &times);
+    let what = ["for comparison: the same", "a table and FOR UPDATE SKIP LOCKED, without leases, history or keys"];
+    outcome.ratio(what, &speeds(times), Wanted::Nothing, detail);
+    outcome
+}

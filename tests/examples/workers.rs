@@ -1,0 +1,91 @@
+//! The workers of examples/workers, as they stand: each claims, fails, tries again, dies and is replaced.
+
+use awty_testkit::{Cluster, Signal};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Ends with the test.
+struct Worker(Child);
+
+impl Worker {
+    fn start(cluster: &Cluster, command: &dyn Fn() -> Command) -> Self {
+        let mut command = command();
+        command.env("PGHOST", cluster.socket_directory()).env("PGPORT", Cluster::PORT.to_string());
+        command.env("PGDATABASE", "postgres").env("PGUSER", "app").stdout(Stdio::null());
+        Self(command.spawn().unwrap())
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn try_worker(command: &dyn Fn() -> Command) {
+    let cluster = Cluster::builder().start();
+    cluster.create_extension("postgres");
+    cluster.create_user("postgres", "app");
+    let app = |script: &str| cluster.client("postgres", "app").batch_execute(script).unwrap();
+    app("SELECT awty.register('mail', max_attempts => 2, retry_after => '1 ms', timeout => '3 s');
+         SELECT awty.schedule('mail', 'good', 'mail', after => '0', args => '{\"to\": \"a@example.com\"}');
+         SELECT awty.schedule('mail', 'bad', 'mail', after => '0', args => '{}')");
+    let worker = Worker::start(&cluster, command);
+    let ended = "SELECT count(*) = 2 AND bool_and(CASE entity_key WHEN 'good' THEN outcome = 'done' AND attempts = 1
+                     ELSE outcome = 'failed' AND attempts = 2 END) FROM awty.future_job_history";
+    cluster.await_sql("postgres", "the good one to be done, and the bad one to have failed twice", ended);
+    app(
+        "SELECT awty.schedule('mail', 'slow', 'mail', after => '0', args => '{\"to\": \"b@example.com\", \"seconds\": 1}')",
+    );
+    cluster.await_sql("postgres", "the worker to be at work", "SELECT count(*) = 1 FROM awty.lease");
+    cluster.kill(Signal::KILL, i32::try_from(worker.0.id()).unwrap());
+    drop(worker);
+    let _next = Worker::start(&cluster, command);
+    let done = "SELECT count(*) = 1 FROM awty.future_job_history WHERE entity_key = 'slow' AND outcome = 'done' AND attempts = 2";
+    cluster.await_sql("postgres", "another worker to take its place", done);
+    let keys = "SELECT count(DISTINCT key) = 1 AND count(*) = 2 FROM awty.attempt WHERE entity_key = 'slow'";
+    assert!(cluster.value::<bool>("postgres", keys));
+}
+
+/// Says which tool is not there, once: the test then proves nothing.
+fn is_there(what: &str, found: bool) -> bool {
+    if !found {
+        eprintln!("skipped: {what} is not installed");
+    }
+    found
+}
+
+#[test]
+fn a_worker_in_python() {
+    let python = root().join("target/venv/bin/python");
+    let has = Command::new(&python).args(["-c", "import psycopg"]).stderr(Stdio::null()).status();
+    if is_there("psycopg", has.is_ok_and(|status| status.success())) {
+        try_worker(&|| {
+            let mut command = Command::new(&python);
+            command.arg(root().join("examples/workers/worker.py"));
+            command
+        });
+    }
+}
+
+#[test]
+fn a_worker_in_node() {
+    let modules = root().join("target/bench/npm/node_modules");
+    if is_there("pg for Node", modules.join("pg").is_dir()) {
+        try_worker(&|| {
+            let mut command = Command::new("node");
+            command.arg(root().join("examples/workers/worker.cjs")).env("NODE_PATH", &modules);
+            command
+        });
+    }
+}
+
+#[test]
+fn a_worker_with_psql() {
+    try_worker(&|| Command::new(root().join("examples/workers/worker.sh")));
+}
