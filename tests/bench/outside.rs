@@ -40,13 +40,14 @@ pub fn outside(options: &Options) -> Outcome {
     let awty = || {
         let client = &mut *client.borrow_mut();
         one(client, FILL, &[&(n as i32)]);
-        client.batch_execute("VACUUM awty.future_job, awty_internal.lease; SELECT pg_sleep(2)").unwrap();
+        client.batch_execute("VACUUM awty.future_job, awty_internal.lease").unwrap();
+        client.batch_execute("SELECT pg_sleep(2)").unwrap();
         drain(client, "SELECT lease FROM awty.claim('{mail}', 'bench', $1)", "SELECT awty.complete_many($1)", n)
     };
     let plain = || {
         let client = &mut *client.borrow_mut();
         one(client, FILL_PLAIN, &[&(n as i32)]);
-        client.batch_execute("VACUUM plain.pending, plain.lease; ANALYZE plain.pending").unwrap();
+        client.batch_execute("VACUUM ANALYZE plain.pending, plain.lease").unwrap();
         let seconds = drain(client, "SELECT lease FROM plain.claim($1)", "SELECT plain.complete($1)", n);
         client.batch_execute("TRUNCATE plain.history, plain.attempt").unwrap();
         seconds
@@ -59,7 +60,7 @@ pub fn outside(options: &Options) -> Outcome {
         let client = &mut *client.borrow_mut();
         one(client, FILL_QUEUE, &[&(n as i32)]);
         client.batch_execute("VACUUM ANALYZE plain.queue").unwrap();
-        let claim = "SELECT id FROM plain.queue WHERE due <= now() ORDER BY due, id LIMIT $1 FOR UPDATE SKIP LOCKED";
+        let claim = "SELECT id FROM plain.queue WHERE due <= now() ORDER BY due, id LIMIT $1::int FOR UPDATE SKIP LOCKED";
         client.batch_execute("BEGIN").unwrap();
         let seconds = drain(client, claim, "DELETE FROM plain.queue WHERE id = ANY ($1)", n);
         client.batch_execute("COMMIT").unwrap();

@@ -7,7 +7,7 @@ SELECT awty.register('unpaid', 'shop.unpaid');
 
 -- NULL and empty, argument by argument.
 SELECT call, test.raises('SELECT awty.' || call) FROM unnest(ARRAY[
-    $$register(NULL, 'shop.unpaid')$$, $$register('', 'shop.unpaid')$$, $$register('new', NULL)$$, $$register('new', '')$$,
+    $$register(NULL, 'shop.unpaid')$$, $$register('', 'shop.unpaid')$$, $$register('new', '')$$,
     $$alter(NULL)$$, $$alter('')$$, $$unregister(NULL)$$, $$unregister('')$$, $$pause(NULL)$$, $$pause('')$$, $$resume(NULL)$$,
     $$allow(NULL, 'regress_app')$$, $$allow('unpaid', NULL)$$, $$allow('unpaid', '')$$, $$disallow('', 'regress_app')$$,
     $$disallow('unpaid', NULL)$$, $$release(NULL, '1')$$,
