@@ -3,11 +3,9 @@
 //! Invariant: as in `words`, each has a hint.
 //! Does not: decide when to refuse.
 
-use super::Error;
 use super::phrase::{Words, call, quote, say};
 use awty_core::Time;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
-use pgrx::pg_sys::panic::ErrorReport;
 
 #[derive(Debug)]
 pub enum LeaseError {
@@ -33,18 +31,6 @@ pub enum LeaseError {
     InUse { job: String },
     /// Another transaction has written the lease since this one took its snapshot.
     Concurrent,
-}
-
-impl From<LeaseError> for Error {
-    fn from(error: LeaseError) -> Self {
-        Error::Lease(error)
-    }
-}
-
-impl From<LeaseError> for ErrorReport {
-    fn from(error: LeaseError) -> Self {
-        Error::Lease(error).into()
-    }
 }
 
 impl LeaseError {

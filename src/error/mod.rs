@@ -378,6 +378,12 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<LeaseError> for Error {
+    fn from(error: LeaseError) -> Self {
+        Error::Lease(error)
+    }
+}
+
 impl From<WatchError> for Error {
     fn from(error: WatchError) -> Self {
         Error::Watch(error)

@@ -60,7 +60,8 @@ pub fn outside(options: &Options) -> Outcome {
         let client = &mut *client.borrow_mut();
         one(client, FILL_QUEUE, &[&(n as i32)]);
         client.batch_execute("VACUUM ANALYZE plain.queue").unwrap();
-        let claim = "SELECT id FROM plain.queue WHERE due <= now() ORDER BY due, id LIMIT $1::int FOR UPDATE SKIP LOCKED";
+        let claim =
+            "SELECT id FROM plain.queue WHERE due <= now() ORDER BY due, id LIMIT $1::int FOR UPDATE SKIP LOCKED";
         client.batch_execute("BEGIN").unwrap();
         let seconds = drain(client, claim, "DELETE FROM plain.queue WHERE id = ANY ($1)", n);
         client.batch_execute("COMMIT").unwrap();
