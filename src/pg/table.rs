@@ -109,11 +109,8 @@ pub fn primary_key(oid: pg_sys::Oid) -> Option<Vec<KeyColumn>> {
         if table.is_null() {
             return None;
         }
-        #[cfg(not(feature = "pg18"))]
-        let key = pg_sys::RelationGetPrimaryKeyIndex(table);
-        #[cfg(feature = "pg18")]
-        let key = pg_sys::RelationGetPrimaryKeyIndex(table, false);
-        let columns = (key != pg_sys::InvalidOid).then(|| {
+        let key = primary_index(table);
+        let columns = key.map(|key| {
             let index = pg_sys::index_open(key, MODE);
             let is_btree = (*(*index).rd_rel).relam == pg_sys::BTREE_AM_OID;
             let columns = is_btree.then(|| columns(table, index));
@@ -122,6 +119,30 @@ pub fn primary_key(oid: pg_sys::Oid) -> Option<Vec<KeyColumn>> {
         });
         pg_sys::relation_close(table, MODE);
         columns.flatten()
+    }
+}
+
+/// A deferrable one, too, which PostgreSQL does not call the table's primary index.
+///
+/// # Safety
+/// An open table.
+unsafe fn primary_index(table: pg_sys::Relation) -> Option<pg_sys::Oid> {
+    // SAFETY: PostgreSQL's list of the table's indexes, in whose tuples the fixed part is always there; each is released.
+    unsafe {
+        let list = pg_sys::RelationGetIndexList(table);
+        if list.is_null() {
+            return None;
+        }
+        (0..(*list).length as usize).map(|place| (*(*list).elements.add(place)).oid_value).find(|index| {
+            let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::INDEXRELID as i32, pg_sys::Datum::from(*index));
+            if tuple.is_null() {
+                return false;
+            }
+            let form = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_index>();
+            let is_primary = form.indisprimary && form.indisvalid;
+            pg_sys::ReleaseSysCache(tuple);
+            is_primary
+        })
     }
 }
 
@@ -147,12 +168,22 @@ unsafe fn columns(table: pg_sys::Relation, index: pg_sys::Relation) -> Vec<KeyCo
                     number,
                     name: quoted(&utf8(name)),
                     kind,
-                    kind_name: utf8(pg_sys::format_type_be_qualified(kind)),
+                    kind_name: kind_name(kind),
                     equals: operator(equals),
                 }
             })
             .collect()
     }
+}
+
+/// A type with its schema, of any length: `character` alone would be one of a single character.
+///
+/// # Safety
+/// Called in a transaction.
+unsafe fn kind_name(kind: pg_sys::Oid) -> String {
+    let flags = pg_sys::FORMAT_TYPE_FORCE_QUALIFY | pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN;
+    // SAFETY: a catalog lookup; the name is copied.
+    unsafe { utf8(pg_sys::format_type_extended(kind, -1, flags as u16)) }
 }
 
 /// # Safety
