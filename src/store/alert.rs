@@ -1,7 +1,7 @@
 //! Statements on `awty.alert`: which rows of watched tables are or were late.
 //!
-//! Lock order: a check's row, then the alert of its row. A run waits for no client: an alert that a client has locked is left to the
-//! next slot.
+//! Lock order: a check's row, then the alert of its row. A run waits for no client, and no client for a run: it locks alerts when all
+//! functions of users' have been called, and leaves those alone that a client has locked. Such a client has locked the check, too.
 
 use super::statement::{Arg, Kept, Rows, statement};
 use super::{arg, time};
@@ -18,8 +18,6 @@ pub struct Open {
     pub key: Text,
     pub id: i64,
     pub level: u32,
-    /// Nobody else has it locked.
-    pub is_free: bool,
 }
 
 /// An alert that is to be raised to a level.
@@ -44,6 +42,15 @@ statement!(
 );
 
 statement!(
+    select_raised,
+    [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID],
+    c"SELECT a.entity_key, a.id,
+             pg_catalog.jsonb_populate_record(a, pg_catalog.jsonb_build_object('level', n.level, 'escalated_at', $3))
+      FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (id, level)
+      JOIN awty.alert AS a ON a.id = n.id AND a.cleared_at IS NULL"
+);
+
+statement!(
     select_levels,
     [TEXTOID, TEXTARRAYOID],
     c"SELECT a.entity_key, a.id, a.level FROM pg_catalog.unnest($2) AS k (key)
@@ -65,8 +72,8 @@ statement!(
     [INT8ARRAYOID, INT4ARRAYOID, TIMESTAMPTZOID],
     c"UPDATE awty.alert AS a SET level = n.level, escalated_at = $3
       FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS n (id, level)
-      WHERE a.id = n.id AND a.cleared_at IS NULL
-      RETURNING a.entity_key, a.id, a"
+      WHERE a.id = n.id AND a.id = ANY (ARRAY(
+          SELECT f.id FROM awty.alert AS f WHERE f.id = ANY ($1) AND f.cleared_at IS NULL FOR UPDATE SKIP LOCKED))"
 );
 
 statement!(
@@ -104,8 +111,8 @@ statement!(
 
 statement!(
     select_unseen,
-    [TEXTOID, TEXTOID, TEXTARRAYOID],
-    c"SELECT EXISTS (SELECT FROM awty.alert AS a, pg_catalog.unnest($3) AS k (key)
+    [TEXTOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID],
+    c"SELECT EXISTS (SELECT FROM awty.alert AS a, pg_catalog.unnest($4) AS k (key)
                      WHERE a.rule = $1 AND a.entity_key = k.key AND a.cleared_at IS NULL)
           OR EXISTS (SELECT FROM awty.future_job AS f, pg_catalog.unnest($3) AS k (key)
                      WHERE f.entity_name = $2 AND f.entity_key = k.key AND f.job = $1)"
@@ -127,20 +134,13 @@ fn keys_arg(keys: &[Text]) -> Arg {
     arg(keys.to_vec())
 }
 
-fn level(rows: &Rows, row: usize) -> Option<u32> {
-    rows.get::<i32>(row, 3).map(i32::unsigned_abs)
+fn read_open(rows: &Rows, row: usize) -> Option<Open> {
+    Some(Open { key: rows.get(row, 1)?, id: rows.get(row, 2)?, level: rows.get::<i32>(row, 3)?.unsigned_abs() })
 }
 
-/// The open alerts of these rows, those locked that nobody else has locked.
-pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<Open> {
-    let read = |rows: &Rows, row| {
-        Some(Open {
-            key: rows.get(row, 1)?,
-            id: rows.get(row, 2)?,
-            level: level(rows, row)?,
-            is_free: rows.get(row, 4)?,
-        })
-    };
+/// The open alerts of these rows, those locked that nobody else has locked; and whether that is so.
+pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<(Open, bool)> {
+    let read = |rows: &Rows, row| Some((read_open(rows, row)?, rows.get(row, 4)?));
     as_owner(|| {
         select_open(|s| {
             s.query(&[Some(rule.datum()), keys_arg(keys)], |rows| {
@@ -150,18 +150,18 @@ pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<Open> {
     })
 }
 
-/// The levels of the open alerts of these rows.
-pub fn open_levels(rule: &Text, keys: &[Text]) -> Vec<(Text, u32)> {
+/// The open alerts of these rows.
+pub fn open(rule: &Text, keys: &[Text]) -> Vec<Open> {
     as_owner(|| {
         select_levels(|s| {
             s.query(&[Some(rule.datum()), keys_arg(keys)], |rows| {
-                (0..rows.len()).filter_map(|row| Some((rows.get(row, 1)?, level(rows, row)?))).collect()
+                (0..rows.len()).filter_map(|row| read_open(rows, row)).collect()
             })
         })
     })
 }
 
-/// Raises alerts: new ones of level 1, open ones to a higher level. Returns the keys, ids and rows of those that were raised.
+/// Writes new alerts of level 1. Returns the keys, ids and rows of all that are raised, open ones as [`escalate`] is going to write them.
 pub fn raise(rule: &Rule, raised: &[Raised], now: Time) -> Vec<(Text, i64, pg_sys::Datum)> {
     let moment = |time: Time| TimestampWithTimeZone::try_from(stored(time)).ok();
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
@@ -186,11 +186,23 @@ pub fn raise(rule: &Rule, raised: &[Raised], now: Time) -> Vec<(Text, i64, pg_sy
         written.extend(as_owner(|| insert_all(|s| s.query(&args, read))));
     }
     if !higher.is_empty() {
-        let ids: Vec<i64> = higher.iter().filter_map(|raised| raised.id).collect();
-        let levels: Vec<i32> = higher.iter().map(|raised| raised.level.cast_signed()).collect();
-        written.extend(as_owner(|| update_level(|s| s.query(&[arg(ids), arg(levels), time(now)], read))));
+        written.extend(as_owner(|| select_raised(|s| s.query(&levels(higher.into_iter(), now), read))));
     }
     written
+}
+
+/// Raises open alerts to a higher level.
+pub fn escalate(raised: &[Raised], now: Time) {
+    let mut higher = raised.iter().filter(|raised| raised.id.is_some()).peekable();
+    if higher.peek().is_some() {
+        as_owner(|| update_level(|s| s.execute(&levels(higher, now))));
+    }
+}
+
+fn levels<'a>(raised: impl Iterator<Item = &'a Raised<'a>>, now: Time) -> [Arg; 3] {
+    let (ids, levels): (Vec<i64>, Vec<i32>) =
+        raised.filter_map(|raised| Some((raised.id?, raised.level.cast_signed()))).unzip();
+    [arg(ids), arg(levels), time(now)]
 }
 
 /// Clears the open alerts of rows; returns how many.
@@ -199,6 +211,15 @@ pub fn clear(rule: &Text, keys: &[Text], now: Time) -> u64 {
         return 0;
     }
     as_owner(|| clear_keys(|s| s.execute(&[Some(rule.datum()), keys_arg(keys), time(now)])))
+}
+
+/// Clears those open alerts of rows that nobody else has locked.
+pub fn clear_free(rule: &Text, keys: &[Text], now: Time) {
+    if keys.is_empty() {
+        return;
+    }
+    let free = lock_open(rule, keys).into_iter().filter(|(_, is_free)| *is_free);
+    clear(rule, &free.map(|(open, _)| open.key).collect::<Vec<_>>(), now);
 }
 
 /// Clears all open alerts of a rule.
@@ -229,9 +250,9 @@ pub fn open_after(rule: &Text, after: &Text, limit: i64) -> Vec<Text> {
     })
 }
 
-/// Is there an open alert or a check of these rows now, whatever the snapshot of this transaction shows?
-pub fn any_left(rule: &Rule, keys: &[Text]) -> bool {
-    let args = [Some(rule.name.datum()), Some(rule.entity_name.datum()), keys_arg(keys)];
+/// Is there a check of a row that is `over` or an open alert of one to `clear` now, whatever the snapshot of this transaction shows?
+pub fn any_left(rule: &Rule, over: &[Text], clear: &[Text]) -> bool {
+    let args = [Some(rule.name.datum()), Some(rule.entity_name.datum()), keys_arg(over), keys_arg(clear)];
     as_owner(|| select_unseen(|s| s.query_latest(&args, |rows| rows.first(1)))).unwrap_or(false)
 }
 

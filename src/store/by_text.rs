@@ -31,6 +31,28 @@ pub fn command(sql: &str) {
     }
 }
 
+/// Executes a query that calls a user's function, under the settings that there are: its plan is not kept.
+pub fn call(sql: &str, types: &[pg_sys::Oid], args: &[Arg]) {
+    let (source, mut types) = (text::server(sql), types.to_vec());
+    let (mut values, nulls) = parameters(&types, args);
+    // SAFETY: as above; values and nulls have one entry per parameter.
+    unsafe {
+        pg_sys::SPI_connect();
+        let count = types.len() as i32;
+        let code = pg_sys::SPI_execute_with_args(
+            source.as_ptr(),
+            count,
+            types.as_mut_ptr(),
+            values.as_mut_ptr(),
+            nulls.as_ptr(),
+            false,
+            0,
+        );
+        assert!(code >= 0, "a statement of awty failed with SPI code {code}");
+        pg_sys::SPI_finish();
+    }
+}
+
 /// Executes a query and hands the rows to `read`; what it returns must not borrow from them. A trigger's tables of rows can be read.
 pub fn query<R>(
     sql: &str,

@@ -4,10 +4,10 @@
 //! DROP TABLE takes both along.
 //! Does not: decide what they are for (see `crate::watch`).
 
-use super::by_text::{command, query};
+use super::by_text::{call, command, query};
 use super::statement::statement;
 use super::watched::{NEW_ROWS, Source};
-use crate::pg::owner::as_owner;
+use crate::pg::owner::{as_owner, set_local};
 use crate::pg::role::as_role;
 use crate::pg::table::{self, Described, Kind, quoted};
 use crate::pg::text::Text;
@@ -76,12 +76,12 @@ pub fn create_triggers(rule: &Text, source: &Source) {
     let on = table.qualified();
     let row = |row: &str| key.iter().map(|column| format!("{row}.{}", column.name)).collect::<Vec<_>>().join(", ");
     let mut changes = vec![
-        format!("({until}(OLD) IS TRUE) OPERATOR(pg_catalog.<>) ({until}(NEW) IS TRUE)"),
+        format!("({until}(OLD.*) IS TRUE) OPERATOR(pg_catalog.<>) ({until}(NEW.*) IS TRUE)"),
         // As a function: the operator between two rows would be read as one between their columns.
         format!("pg_catalog.record_image_ne(ROW({}), ROW({}))", row("OLD"), row("NEW")),
     ];
     if let Some(since) = since {
-        changes.push(format!("{until}(NEW) IS NOT TRUE AND {since}(OLD) IS DISTINCT FROM {since}(NEW)"));
+        changes.push(format!("{until}(NEW.*) IS NOT TRUE AND {since}(OLD.*) IS DISTINCT FROM {since}(NEW.*)"));
     }
     // An INSERT into a partition fires no statement trigger of the table that is watched.
     let inserted = match table.kind {
@@ -92,7 +92,7 @@ pub fn create_triggers(rule: &Text, source: &Source) {
     for (suffix, event, how) in [
         ("_insert", "INSERT", inserted),
         ("_update", "UPDATE", format!("FOR EACH ROW WHEN ({})", changes.join(" OR "))),
-        ("_delete", "DELETE", format!("FOR EACH ROW WHEN ({until}(OLD) IS NOT TRUE)")),
+        ("_delete", "DELETE", format!("FOR EACH ROW WHEN ({until}(OLD.*) IS NOT TRUE)")),
         ("_truncate", "TRUNCATE", "FOR EACH STATEMENT".into()),
     ] {
         let name = quoted(&named(rule, suffix));
@@ -128,9 +128,14 @@ fn has_trigger(table: &Described, name: &str) -> bool {
     query(SQL, &[pg_sys::OIDOID, pg_sys::TEXTOID], &args, None, |rows| rows.len() > 0)
 }
 
-/// Calls a function with each of these alerts, as the role that the session is.
+/// Calls a function with each of these alerts, as the role that the session is. A policy that would hide rows is an error.
 pub fn call_with(schema: &Text, name: &Text, alerts: pg_sys::Datum, array_type: pg_sys::Oid) {
     let function = format!("{}.{}", quoted(&schema.to_string()), quoted(&name.to_string()));
     let sql = format!("SELECT {function}(a) FROM pg_catalog.unnest($1) AS a");
-    query(&sql, &[array_type], &[Some(alerts)], None, |_| ());
+    // SAFETY: the level is closed below, or by the abort.
+    let nest = unsafe { pg_sys::NewGUCNestLevel() };
+    set_local(c"row_security", c"off");
+    call(&sql, &[array_type], &[Some(alerts)]);
+    // SAFETY: the level that was opened above.
+    unsafe { pg_sys::AtEOXact_GUC(true, nest) };
 }

@@ -52,11 +52,11 @@ impl State {
 }
 
 impl Source {
-    /// Of this row of the text: the columns of the key, whether it is there, and since when it is waited for.
+    /// Of this row of the text (`.*`, because a column may have the same name): the columns of the key, whether it is there, and since when it is waited for.
     fn columns(&self, row: &str) -> String {
         let key: Vec<String> = self.key.iter().map(|column| format!("{row}.{}", column.name)).collect();
-        let since = self.since.as_ref().map_or("NULL::pg_catalog.timestamptz".into(), |f| format!("{f}({row})"));
-        format!("{}, {}({row}), {since}", key.join(", "), self.until)
+        let since = self.since.as_ref().map_or("NULL::pg_catalog.timestamptz".into(), |f| format!("{f}({row}.*)"));
+        format!("{}, {}({row}.*), {since}", key.join(", "), self.until)
     }
 
     /// The table as FROM has it. What inherits from a plain table is another table.

@@ -1,7 +1,7 @@
 //! What a run of a rule's job does: it reads the rows of its checks, and raises the alerts of those that are late.
 //!
-//! Invariant: nothing here waits for a client. An alert that a client has locked is left to the next slot: the client has locked the
-//! check, too, and its commit ends or moves it.
+//! Invariant: nothing here waits for a client, and no client for a function that is called here: open alerts are locked after that.
+//! Who has changed a row meanwhile has its check locked, so that what is done here is undone.
 //! Does not: book anything (see `run::book`); the answers are those of a job function.
 
 use super::{BACKFILL, SWEEP, Watched, sweep, walk};
@@ -51,17 +51,12 @@ fn judged(watched: &Watched, given: &[Given], places: &[usize], now: Time) -> Re
         states.insert(row, seen.state);
     }
     let open: HashMap<Text, Open> =
-        alert::lock_open(&rule.name, &keys).into_iter().map(|open| (open.key.clone(), open)).collect();
-    let later = Some(limits.width.after(now));
+        alert::open(&rule.name, &keys).into_iter().map(|open| (open.key.clone(), open)).collect();
     let (mut answers, mut clear, mut raised) = (Vec::new(), Vec::new(), Vec::new());
     for (row, place) in places.iter().enumerate() {
         let key = &keys[row];
         let found = states.get(&row).map_or(Found::Settled, |state| state.found(given[*place].scheduled_at));
         let known = open.get(key);
-        if known.is_some_and(|open| !open.is_free) {
-            answers.push((*place, later));
-            continue;
-        }
         let verdict = judge(found, known.map_or(0, |open| open.level), &watched.levels, limits, now);
         if matches!(verdict, Verdict::Settled | Verdict::Ahead(_)) && known.is_some() {
             clear.push(key.clone());
@@ -80,12 +75,13 @@ fn judged(watched: &Watched, given: &[Given], places: &[usize], now: Time) -> Re
         };
         answers.push((*place, again));
     }
-    alert::clear(&rule.name, &clear, now);
     raise(watched, &raised, now)?;
+    alert::escalate(&raised, now);
+    alert::clear_free(&rule.name, &clear, now);
     Ok(answers)
 }
 
-/// Raises alerts, and tells of each.
+/// Writes new alerts, and tells of each that is raised.
 fn raise(watched: &Watched, raised: &[Raised], now: Time) -> Result<()> {
     if raised.is_empty() {
         return Ok(());

@@ -34,8 +34,7 @@ pub fn all(watched: &Watched, now: Time) {
             })
             .map(|(_, key)| key)
             .collect();
-        let free = alert::lock_open(name, &settled).into_iter().filter(|open| open.is_free);
-        alert::clear(name, &free.map(|open| open.key).collect::<Vec<_>>(), now);
+        alert::clear_free(name, &settled, now);
     }
     rule::set_swept(name, now);
 }

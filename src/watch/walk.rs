@@ -50,7 +50,7 @@ fn take(watched: &Watched, rows: Vec<Seen>, now: Time) {
     let keys: Vec<Text> = rows.iter().map(|row| row.key.clone()).collect();
     let pending: HashMap<Text, Time> = rule_check::pending(rule, &keys).into_iter().collect();
     let open: HashMap<Text, u32> = match rule.walk {
-        Walk::Changed => alert::open_levels(&rule.name, &keys).into_iter().collect(),
+        Walk::Changed => alert::open(&rule.name, &keys).into_iter().map(|open| (open.key, open.level)).collect(),
         _ => HashMap::new(),
     };
     let wants_late = rule.terms.existing.as_bytes() == b"all";

@@ -88,15 +88,12 @@ pub fn emptied(watched: &Watched) {
 fn settle(watched: &Watched, keys: &[Text]) -> Result<(), Refused> {
     let rule = &watched.rule;
     let by = By { role: catalog::current_role(), at: clock::now() };
-    if let Some(long) = keys.iter().map(Text::len).find(|length| *length > MAX_KEY) {
-        return Err(Refused::KeyTooLong(long));
-    }
     // A run under way is undone, or over, from here on.
     rule_check::lock(rule, keys);
     let seen = as_role(watched.job.role, || watched.source.by_keys(keys));
     let states = current(watched, keys, seen);
     let open: HashMap<Text, u32> =
-        alert::lock_open(&rule.name, keys).into_iter().map(|open| (open.key, open.level)).collect();
+        alert::lock_open(&rule.name, keys).into_iter().map(|(open, _)| (open.key, open.level)).collect();
     let (mut over, mut clear) = (Vec::new(), Vec::new());
     let (mut waiting, mut slots) = (Vec::new(), Vec::new());
     for key in keys {
@@ -109,6 +106,7 @@ fn settle(watched: &Watched, keys: &[Text]) -> Result<(), Refused> {
             alert::set_since(&rule.name, key, since, watched.levels.due(since));
         }
         match watch::start(found, level, &watched.levels, limits, by.at) {
+            Some(_) if key.len() > MAX_KEY => return Err(Refused::KeyTooLong(MAX_KEY)),
             Some(slot) => {
                 waiting.push(key.clone());
                 slots.push(slot);
@@ -124,7 +122,7 @@ fn settle(watched: &Watched, keys: &[Text]) -> Result<(), Refused> {
     wakeup::count_ended(ended.len() as u64);
     history::end(&ended, Outcome::Cancelled, by.at, None);
     alert::clear(&rule.name, &clear, by.at);
-    if has_one_snapshot() && alert::any_left(rule, &over) {
+    if has_one_snapshot() && alert::any_left(rule, &over, &clear) {
         return Err(Refused::Changed);
     }
     Ok(())
