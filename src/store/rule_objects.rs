@@ -31,13 +31,18 @@ fn named(rule: &Text, suffix: &str) -> String {
 /// The function of a rule, with its OID: `suffix` is empty for the one that says whether a row is there, or `_since`.
 pub fn function(rule: &Text, suffix: &str, table: &Described) -> Option<(pg_sys::Oid, String)> {
     let mut found = table::functions(&named(rule, suffix), table.row_type);
-    if found.len() > 1 {
-        // Somebody else has one of that name, too.
+    if found.len() != 1 || found[0].1 != table.owner {
+        // Somebody else has one of that name, too, or the table another owner. The one that the rule's trigger calls is the rule's.
         let oids: Vec<pg_sys::Oid> = found.iter().map(|(oid, ..)| *oid).collect();
         let trigger = Text::from(named(rule, "_update").as_str());
         let args = [super::arg(table.oid), Some(trigger.datum()), super::arg(oids)];
         let used: Option<pg_sys::Oid> = as_owner(|| select_used(|s| s.query(&args, |rows| rows.first(1))));
-        found.retain(|(oid, ..)| Some(*oid) == used);
+        // Before there is a trigger, the one that has just been made.
+        let made = format!("{}.{}", quoted(&table.schema), quoted(&named(rule, suffix)));
+        found.retain(|(oid, owner, name)| match used {
+            Some(used) => *oid == used,
+            None => *owner == table.owner && *name == made,
+        });
     }
     found.into_iter().next().map(|(oid, _, name)| (oid, name))
 }

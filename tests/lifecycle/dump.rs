@@ -28,13 +28,13 @@ fn enable(cluster: &Cluster) {
     cluster.reload();
 }
 
-fn dump(cluster: &Cluster, options: &[&str]) -> Vec<u8> {
+pub fn dump(cluster: &Cluster, options: &[&str]) -> Vec<u8> {
     let output = cluster.tool("pg_dump").args(options).args(["-d", "postgres"]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     output.stdout
 }
 
-fn restore(cluster: &Cluster, database: &str, script: &[u8]) {
+pub fn restore(cluster: &Cluster, database: &str, script: &[u8]) {
     let mut psql = cluster.tool("psql");
     psql.args(["-Xq", "-v", "ON_ERROR_STOP=1", "-d", database]).stdin(Stdio::piped()).stdout(Stdio::null());
     let mut child = psql.stderr(Stdio::piped()).spawn().unwrap();

@@ -47,4 +47,5 @@ mod statements_of_a_run;
 mod travel;
 mod unreadable;
 mod vacuum;
+mod watch;
 mod why;

@@ -1,0 +1,82 @@
+//! `call` and `notify`: what is told of an alert, in the commit that raises it.
+
+use super::{LATE, await_state, state, watch, watched};
+use crate::shop::{GATE, Shop};
+use awty_testkit::postgres::fallible_iterator::FallibleIterator;
+use std::time::Duration;
+
+const TELL: &str = "CREATE TABLE shop.told (alert bigint, key text, level integer, who name, path text, security text);
+    CREATE TABLE shop.bad (key text);
+    CREATE FUNCTION shop.tell(a awty.alert) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+        INSERT INTO shop.told VALUES (a.id, a.entity_key, a.level, current_user, current_setting('search_path'), current_setting('row_security'));
+        IF EXISTS (SELECT FROM shop.bad WHERE key = a.entity_key) THEN RAISE EXCEPTION 'cannot tell of %', a.entity_key; END IF;
+    END $$";
+
+/// A failing `call` undoes its own row alone, and is tried again until it succeeds.
+#[test]
+fn a_failing_call_is_undone_alone_and_tried_again() {
+    let shop = watched("");
+    shop.run(TELL);
+    watch(&shop, "call => 'shop.tell', notify => 'late orders', replace => true");
+    shop.run("SELECT awty.alter('orders', retry_after => '1 s')");
+    let mut listener = shop.client();
+    listener.batch_execute("LISTEN \"late orders\"").unwrap();
+    shop.run(&format!("INSERT INTO shop.bad VALUES (2); INSERT INTO shop.orders SELECT n, {LATE} FROM generate_series(1, 4) AS n"));
+    await_state(&shop, "late 1:1 3:1 4:1; pending 2");
+    shop.await_true("it to be tried again", "SELECT attempt > 2 FROM awty.future_job WHERE entity_key = '2'");
+    let failing: String = shop.cluster.value("postgres", "SELECT message FROM awty.failing");
+    assert!(failing.contains("cannot tell of 2"), "{failing}");
+    shop.run("TRUNCATE shop.bad");
+    await_state(&shop, "late 1:1 2:1 3:1 4:1; pending -");
+    let told: String = shop.cluster.value(
+        "postgres",
+        "SELECT string_agg(concat_ws(' ', t.key, t.level, t.who, t.security), ', ' ORDER BY t.key)
+         FROM shop.told AS t JOIN awty.alert AS a ON a.id = t.alert AND a.entity_key = t.key",
+    );
+    assert_eq!(told, "1 1 shop off, 2 1 shop off, 3 1 shop off, 4 1 shop off");
+    let mut ids = Vec::new();
+    let mut notes = listener.notifications();
+    let mut timed = notes.timeout_iter(Duration::from_secs(2));
+    while let Some(note) = timed.next().unwrap() {
+        ids.push(note.payload().parse::<i64>().unwrap());
+    }
+    ids.sort_unstable();
+    let alerts: Vec<i64> = shop.client().query("SELECT id FROM awty.alert ORDER BY id", &[]).unwrap().iter().map(|row| row.get(0)).collect();
+    assert_eq!(ids, alerts);
+}
+
+fn gated(escalate: &str) -> Shop {
+    let shop = watched("");
+    shop.run(&format!("CREATE FUNCTION shop.tell(a awty.alert) RETURNS void LANGUAGE plpgsql AS $$ BEGIN IF a.level = {} THEN {GATE} END IF; END $$",
+        if escalate.is_empty() { 1 } else { 2 }));
+    watch(&shop, &format!("call => 'shop.tell', replace => true{escalate}"));
+    shop
+}
+
+/// P4, P12: a client that ships while the alert is being raised waits for nothing, and the alert never was.
+#[test]
+fn an_update_that_commits_while_the_alert_is_raised_undoes_it() {
+    let shop = gated("");
+    let gate = shop.close_gate();
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
+    shop.await_at_gate();
+    shop.run("SET lock_timeout = '5 s'; UPDATE shop.orders SET status = 'SHIPPED'");
+    drop(gate);
+    shop.await_workers_gone();
+    assert_eq!(state(&shop), "late -; pending -");
+    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.alert"), 0);
+}
+
+/// The same while a higher level is being raised.
+#[test]
+fn an_update_that_commits_while_a_level_is_raised_undoes_it() {
+    let shop = gated(", escalate => '{200 min}'");
+    let gate = shop.close_gate();
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
+    shop.await_at_gate();
+    shop.run("SET lock_timeout = '5 s'; UPDATE shop.orders SET status = 'SHIPPED'");
+    drop(gate);
+    shop.await_workers_gone();
+    assert_eq!(state(&shop), "late -; pending -");
+    assert_eq!(shop.cluster.value::<i32>("postgres", "SELECT level FROM awty.alert"), 1);
+}

@@ -1,0 +1,55 @@
+//! Rules in a dump, in a restored database, and on a server without the library.
+
+use super::{LATE, await_state, await_state_in, state, state_in, watched};
+use crate::dump::{dump, restore};
+
+const PICTURE: &str = "SELECT concat_ws(E'\\n', (SELECT string_agg((to_jsonb(r) - 'swept_at')::text, ' ') FROM awty.rule AS r),
+    (SELECT string_agg(a::text, ' ' ORDER BY id) FROM awty.alert AS a),
+    (SELECT string_agg(pg_get_triggerdef(oid), ' ' ORDER BY tgname) FROM pg_trigger WHERE tgname LIKE 'awty%'))";
+
+/// A dump carries all of a rule. Triggers schedule while the copy is held, and after `adopt` a sweep and the checks come.
+#[test]
+fn a_restored_rule_goes_on_once_it_is_adopted() {
+    let shop = watched("escalate => '{1 day}'");
+    shop.run(&format!("INSERT INTO shop.orders SELECT n, {LATE} FROM generate_series(1, 3) AS n"));
+    await_state(&shop, "late 1:1 2:1 3:1; pending 1 2 3");
+    shop.await_workers_gone();
+    let script = dump(&shop.cluster, &[]);
+    shop.cluster.execute("postgres", &["CREATE DATABASE copy"]);
+    restore(&shop.cluster, "copy", &script);
+    let [here, there] = ["postgres", "copy"].map(|database| shop.cluster.value::<String>(database, PICTURE));
+    assert_eq!(here, there);
+    let mut client = shop.cluster.client("copy", "shop");
+    client
+        .batch_execute(&format!("INSERT INTO shop.orders VALUES (4, {LATE}); UPDATE shop.orders SET status = 'SHIPPED' WHERE id = 1"))
+        .unwrap();
+    assert_eq!(state_in(&shop, "copy", ), "late 2:1 3:1; pending 2 3 4");
+    shop.cluster.execute("copy", &["SET session_replication_role = replica; DELETE FROM shop.orders WHERE id = 2"]);
+    shop.cluster.execute("copy", &["SELECT awty.adopt()"]);
+    await_state_in(&shop, "copy", "late 3:1 4:1; pending 2 3 4");
+    // A dump does not say that the functions go with the table; an inspection does.
+    client.batch_execute("DROP TABLE shop.orders").unwrap();
+    assert_eq!(state(&shop), "late 1:1 2:1 3:1; pending 1 2 3");
+}
+
+/// Without the library the write works, with one WARNING; what it has written is judged once the library is there.
+#[test]
+fn writes_are_watched_without_the_library() {
+    let mut shop = watched("");
+    shop.run(&format!("INSERT INTO shop.orders SELECT n, {LATE} FROM generate_series(1, 2) AS n"));
+    await_state(&shop, "late 1:1 2:1; pending -");
+    shop.cluster.configure("shared_preload_libraries = ''");
+    shop.cluster.restart();
+    let script = format!("INSERT INTO shop.orders VALUES (3, {LATE}); INSERT INTO shop.orders VALUES (4, now());
+        UPDATE shop.orders SET status = 'SHIPPED' WHERE id IN (1, 4); DELETE FROM shop.orders WHERE id = 2");
+    let mut psql = shop.cluster.tool("psql");
+    let output = psql.args(["-XAtq", "-U", "shop", "-d", "postgres", "-v", "ON_ERROR_STOP=1", "-c", &script]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.matches("WARNING:").count() == 1, "{said}");
+    assert_eq!(state(&shop), "late -; pending 3");
+    let refused = super::refusal(&shop, "shop", "SELECT awty.watch('shop.orders', rule => 'x', since => 'placed_at', until => 'true', within => '1 s')");
+    assert_eq!(refused.0, "55000");
+    shop.cluster.configure("shared_preload_libraries = 'awty'");
+    shop.cluster.restart();
+    await_state(&shop, "late 3:1; pending -");
+}

@@ -1,0 +1,126 @@
+//! Levels, silence, and rules that change.
+
+use super::{LATE, await_state, await_walked, expect, refusal, state, watch, watched};
+use chrono::{DateTime, Utc};
+
+/// Overdue levels come one at each slot; after the last one the check is done, and the alert stays until the row is there.
+#[test]
+fn overdue_levels_come_one_at_a_slot() {
+    let shop = watched("escalate => '{200 min, 230 min}'");
+    shop.run(
+        "CREATE TABLE shop.told (id bigint, level integer, due_at timestamptz, escalated_at timestamptz, at timestamptz);
+         CREATE FUNCTION shop.tell(a awty.alert) RETURNS void LANGUAGE sql AS
+             $$ INSERT INTO shop.told VALUES (a.id, a.level, a.due_at, a.escalated_at, now()) $$",
+    );
+    watch(&shop, "escalate => '{200 min, 230 min}', call => 'shop.tell', replace => true");
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
+    await_state(&shop, "late 1:3; pending -");
+    let mut client = shop.client();
+    let told = client.query("SELECT id, level, at, escalated_at = at FROM shop.told ORDER BY level", &[]).unwrap();
+    let levels: Vec<i32> = told.iter().map(|row| row.get(1)).collect();
+    assert_eq!(levels, [1, 2, 3]);
+    let slots: Vec<DateTime<Utc>> = told.iter().map(|row| row.get(2)).collect();
+    assert!(slots.windows(2).all(|pair| pair[0].timestamp() < pair[1].timestamp()), "{slots:?}");
+    let one: bool = shop.cluster.value(
+        "postgres",
+        "SELECT count(DISTINCT id) = 1 AND bool_and(due_at = (SELECT placed_at + interval '3 hours' FROM shop.orders))
+            AND bool_and((level = 1) = (escalated_at IS NULL)) FROM shop.told",
+    );
+    assert!(one);
+    let ends = shop.ends("1");
+    assert_eq!((ends.len(), ends[0].why(), ends[0].check_count), (1, ("done", None), 3), "{ends:?}");
+}
+
+/// A level is asked for when it is due, and never before.
+#[test]
+fn a_level_comes_when_it_is_due() {
+    let shop = watched("escalate => '{4 hours 3 s}'");
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
+    await_state(&shop, "late 1:1; pending 1");
+    let slot: bool = shop.cluster.value("postgres", "SELECT next_check_at = awty.next_slot(placed_at + interval '4 hours 3 s') FROM awty.future_job, shop.orders");
+    assert!(slot);
+    await_state(&shop, "late 1:2; pending -");
+    let early: bool = shop.cluster.value("postgres", "SELECT escalated_at < since + interval '4 hours 3 s' FROM awty.alert");
+    assert!(!early);
+}
+
+/// Asked before its time, a row that is not late yet is asked again when it is due.
+#[test]
+fn a_check_that_is_asked_early_raises_nothing() {
+    let shop = watched("");
+    shop.run("INSERT INTO shop.orders (id) VALUES (1)");
+    let slot = shop.slot_of("1");
+    shop.run("SELECT awty.check_now('orders', 1)");
+    shop.await_true("it to be asked", "SELECT check_count = 1 FROM awty.future_job WHERE entity_key = '1'");
+    assert_eq!((shop.slot_of("1"), state(&shop)), (slot, "late -; pending 1".into()));
+}
+
+/// `cancel` with the rule's name silences a row until it changes; without a job it leaves the rule alone.
+#[test]
+fn a_row_is_silent_until_it_changes() {
+    let shop = watched("escalate => '{1 day}'");
+    shop.run(&format!("INSERT INTO shop.orders SELECT n, {LATE} FROM generate_series(1, 4) AS n"));
+    await_state(&shop, "late 1:1 2:1 3:1 4:1; pending 1 2 3 4");
+    let all = "late 1:1 2:1 3:1 4:1";
+    expect(&shop, "SELECT awty.cancel('orders', 1); SELECT awty.cancel_many('orders', '{2,3}')", &format!("{all}; pending 1 2 3 4"));
+    expect(&shop, "SELECT awty.cancel('orders', 1, 'orders'); SELECT awty.cancel_many('orders', '{2,3}', 'orders')", &format!("{all}; pending 4"));
+    expect(&shop, "UPDATE shop.orders SET note = 'x', placed_at = placed_at, status = status", &format!("{all}; pending 4"));
+    expect(&shop, "UPDATE shop.orders SET placed_at = placed_at - interval '1 min' WHERE id = 1", &format!("{all}; pending 1 4"));
+    expect(&shop, "UPDATE shop.orders SET status = 'SHIPPED' WHERE id = 2", "late 1:1 3:1 4:1; pending 1 4");
+    shop.run("UPDATE shop.orders SET status = 'UNSHIPPED' WHERE id = 2");
+    await_state(&shop, "late 1:1 2:1 3:1 4:1; pending 1 2 4");
+    shop.run("UPDATE shop.orders SET id = 30 WHERE id = 3");
+    await_state(&shop, "late 1:1 2:1 30:1 4:1; pending 1 2 30 4");
+}
+
+/// The same `watch` changes nothing; another one is refused, or replaces and keeps alerts and levels.
+#[test]
+fn a_changed_rule_keeps_its_alerts() {
+    let shop = watched("escalate => '{210 min}'");
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE}), (2, now()), (3, now() - interval '2 hours'), (4, now() - interval '2 hours')"));
+    await_state(&shop, "late 1:2; pending 2 3 4");
+    let before: String = shop.cluster.value("postgres", "SELECT xmin::text FROM awty.rule");
+    watch(&shop, "escalate => '{210 min}'");
+    assert_eq!(shop.cluster.value::<String>("postgres", "SELECT xmin::text FROM awty.rule"), before);
+    let other = |within: &str, more: &str| format!(
+        "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '{within}'{more})"
+    );
+    assert_eq!(refusal(&shop, "shop", &other("1 hour", "")).0, "42710");
+    let id: i64 = shop.cluster.value("postgres", "SELECT id FROM awty.alert");
+    shop.run("SELECT awty.cancel('orders', 4, 'orders')");
+    shop.run(&other("1 hour", ", escalate => '{210 min, 5 hours}', existing => 'all', replace => true"));
+    await_state(&shop, "late 1:2 3:1 4:1; pending 1 2 3 4");
+    await_walked(&shop);
+    let moved: bool = shop.cluster.value(
+        "postgres",
+        "SELECT bool_and(f.next_check_at = awty.next_slot(o.placed_at + CASE o.id WHEN 1 THEN interval '5 hours' WHEN 2 THEN '1 hour' ELSE '210 min' END))
+         FROM shop.orders AS o JOIN awty.future_job AS f ON f.entity_key = o.id::text",
+    );
+    assert!(moved, "{:?}", shop.cluster.psql("postgres", "TABLE awty.future_job"));
+    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT id FROM awty.alert WHERE entity_key = '1'"), id);
+    // Not late any more by the rule as it is now: the sweep that follows clears it.
+    shop.run(&other("5 hours", ", replace => true"));
+    await_state(&shop, "late -; pending 1 2 3 4");
+    // The condition itself, and the function with it.
+    shop.run("SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status = 'PAID'$$, within => '3 hours', existing => 'all', replace => true)");
+    await_state(&shop, "late 1:1; pending 2 3 4");
+    expect(&shop, "UPDATE shop.orders SET status = 'SHIPPED' WHERE id < 3", "late 1:1; pending 2 3 4");
+    expect(&shop, "UPDATE shop.orders SET status = 'PAID' WHERE id < 3", "late -; pending 3 4");
+}
+
+/// Two rules on one table know nothing of each other.
+#[test]
+fn two_rules_watch_one_table() {
+    let shop = watched("");
+    shop.run("SELECT awty.watch('shop.orders', rule => 'noted', until => 'note IS NOT NULL', since => 'placed_at', within => '1 hour')");
+    await_walked(&shop);
+    shop.run("INSERT INTO shop.orders VALUES (1, now() - interval '2 hours')");
+    await_state(&shop, "late 1:1; pending 1");
+    expect(&shop, "UPDATE shop.orders SET note = ''", "late -; pending 1");
+    expect(&shop, "SELECT awty.unwatch('orders')", "late -; pending -");
+    shop.run("UPDATE shop.orders SET note = NULL");
+    await_state(&shop, "late 1:1; pending -");
+    assert_eq!(refusal(&shop, "shop", "SELECT awty.unregister('noted')").0, "2BP01");
+    assert_eq!(refusal(&shop, "shop", "SELECT awty.unwatch('orders')").0, "42704");
+    expect(&shop, "SELECT awty.unwatch('noted')", "late -; pending -");
+}

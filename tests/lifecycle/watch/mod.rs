@@ -1,0 +1,94 @@
+//! Watching: what becomes of checks and alerts, row by row as the contract has it.
+
+mod calls;
+mod copies;
+mod keys;
+mod levels;
+mod oracle;
+mod partitions;
+mod races;
+mod rights;
+mod sweeps;
+mod tables;
+mod walks;
+mod writes;
+
+use crate::shop::Shop;
+
+const ORDERS: &str = "CREATE TABLE shop.orders (id bigint PRIMARY KEY, placed_at timestamptz DEFAULT now(),
+    status text NOT NULL DEFAULT 'UNSHIPPED', note text)";
+/// When a late order was placed.
+const LATE: &str = "now() - interval '4 hours'";
+
+/// A shop whose orders are watched; more arguments of `awty.watch()`: `"escalate => '{6 hours}'"`.
+fn watched(more: &str) -> Shop {
+    let shop = Shop::open();
+    shop.run(ORDERS);
+    watch(&shop, more);
+    shop
+}
+
+/// Watches the orders.
+#[track_caller]
+fn watch(shop: &Shop, more: &str) {
+    let comma = if more.is_empty() { "" } else { ", " };
+    shop.run(&format!(
+        "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours'{comma}{more})"
+    ));
+    // A row that changes while it is walked through keeps a check, which finds it there.
+    await_walked(shop);
+}
+
+/// Open alerts with their levels, and pending checks of rows: `late 1:2 2:1; pending 1 3`.
+fn state(shop: &Shop) -> String {
+    state_in(shop, "postgres")
+}
+
+fn state_in(shop: &Shop, database: &str) -> String {
+    shop.cluster.value(
+        database,
+        "SELECT 'late ' || coalesce((SELECT string_agg(entity_key || ':' || level, ' ' ORDER BY entity_key)
+                            FROM awty.alert WHERE cleared_at IS NULL), '-')
+            || '; pending ' || coalesce((SELECT string_agg(entity_key, ' ' ORDER BY entity_key)
+                            FROM awty.future_job WHERE entity_name NOT LIKE 'awty.%'), '-')",
+    )
+}
+
+/// Waits for a state.
+#[track_caller]
+fn await_state(shop: &Shop, wanted: &str) {
+    await_state_in(shop, "postgres", wanted);
+}
+
+#[track_caller]
+fn await_state_in(shop: &Shop, database: &str, wanted: &str) {
+    shop.cluster.await_that(wanted, awty_testkit::PATIENCE, || match state_in(shop, database) {
+        state if state == wanted => Ok(()),
+        state => Err(state),
+    });
+}
+
+/// Runs a script as the shop, and expects that state at once.
+#[track_caller]
+fn expect(shop: &Shop, script: &str, wanted: &str) {
+    shop.run(script);
+    assert_eq!(state(shop), wanted, "after {script}");
+}
+
+/// The SQLSTATE and message of a script that is refused.
+#[track_caller]
+fn refusal(shop: &Shop, role: &str, script: &str) -> (String, String) {
+    match shop.cluster.client("postgres", role).batch_execute(script) {
+        Ok(()) => panic!("not refused: {script}"),
+        Err(error) => {
+            let db = error.as_db_error().unwrap();
+            (db.code().code().to_owned(), format!("{} {}", db.message(), db.detail().unwrap_or_default()))
+        }
+    }
+}
+
+/// Waits until no walk and no sweep is pending.
+#[track_caller]
+fn await_walked(shop: &Shop) {
+    shop.await_true("the walk to end", "SELECT NOT EXISTS (SELECT FROM awty.future_job WHERE entity_name LIKE 'awty.%')");
+}

@@ -1,0 +1,73 @@
+//! Partitioned tables.
+
+use super::{LATE, await_state, expect, refusal};
+use crate::shop::Shop;
+
+/// Rows are watched however they come into a partition; what moves to another one goes on.
+#[test]
+fn rows_of_partitions_are_watched() {
+    let shop = Shop::open();
+    shop.run(
+        "CREATE TABLE shop.orders (id bigint, region text, at timestamptz, there boolean NOT NULL DEFAULT false, PRIMARY KEY (region, id)) PARTITION BY LIST (region);
+         CREATE TABLE shop.north PARTITION OF shop.orders FOR VALUES IN ('n');
+         CREATE TABLE shop.south (gone text, there boolean NOT NULL DEFAULT false, at timestamptz, region text NOT NULL, id bigint NOT NULL, PRIMARY KEY (region, id));
+         ALTER TABLE shop.south DROP gone;
+         ALTER TABLE shop.orders ATTACH PARTITION shop.south FOR VALUES IN ('s')",
+    );
+    let without = "SELECT awty.watch('shop.orders', until => 'there', within => '3 hours')";
+    assert_eq!(refusal(&shop, "shop", without).0, "22023");
+    shop.run("SELECT awty.watch('shop.orders', until => 'there', since => 'at', within => '3 hours')");
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, 'n', {LATE}, false), (2, 's', now(), false), (3, 's', {LATE}, true)"));
+    await_state(&shop, r#"late ["n", "1"]:1; pending ["s", "2"]"#);
+    // Straight into a partition, and into one that comes later, with partitions of its own.
+    shop.run(&format!("INSERT INTO shop.south (id, region, at) VALUES (4, 's', {LATE})"));
+    shop.run(&format!("CREATE TABLE shop.east PARTITION OF shop.orders FOR VALUES IN ('e') PARTITION BY RANGE (id);
+              CREATE TABLE shop.east_1 PARTITION OF shop.east DEFAULT; INSERT INTO shop.east VALUES (5, 'e', {LATE})"));
+    await_state(&shop, r#"late ["e", "5"]:1 ["n", "1"]:1 ["s", "4"]:1; pending ["s", "2"]"#);
+    // A row that moves has another key.
+    shop.run("UPDATE shop.orders SET region = 's' WHERE id = 1; UPDATE shop.orders SET region = 'n' WHERE id = 2");
+    await_state(&shop, r#"late ["e", "5"]:1 ["s", "1"]:1 ["s", "4"]:1; pending ["n", "2"]"#);
+    expect(&shop, "UPDATE shop.south SET there = true WHERE id = 4", r#"late ["e", "5"]:1 ["s", "1"]:1; pending ["n", "2"]"#);
+    expect(&shop, "UPDATE shop.orders SET there = true, region = 'n' WHERE id = 1", r#"late ["e", "5"]:1; pending ["n", "2"]"#);
+    expect(&shop, "DELETE FROM shop.orders WHERE id = 5", r#"late -; pending ["n", "2"]"#);
+    // The walk and the sweep read all partitions.
+    shop.run("SELECT awty.watch('shop.orders', until => 'there', since => 'at', within => '2 hours', existing => 'all', replace => true)");
+    super::await_walked(&shop);
+    shop.run("SELECT awty.unwatch('orders')");
+    let left: i64 = shop.cluster.value("postgres", "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'awty%'");
+    assert_eq!(left, 0);
+    expect(&shop, "INSERT INTO shop.orders VALUES (9, 'n', now())", "late -; pending -");
+}
+
+/// One partition is watched alone, and TRUNCATE of one partition clears what was in it.
+#[test]
+fn one_partition_can_be_watched_alone() {
+    let shop = Shop::open();
+    shop.run(
+        "CREATE TABLE shop.orders (id bigint PRIMARY KEY, at timestamptz, there boolean NOT NULL DEFAULT false) PARTITION BY RANGE (id);
+         CREATE TABLE shop.low PARTITION OF shop.orders FOR VALUES FROM (0) TO (100);
+         CREATE TABLE shop.high PARTITION OF shop.orders FOR VALUES FROM (100) TO (200);
+         SELECT awty.watch('shop.high', until => 'there', since => 'at', within => '3 hours')",
+    );
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE}), (101, {LATE}), (102, now())"));
+    await_state(&shop, "late 101:1; pending 102");
+    expect(&shop, "UPDATE shop.orders SET id = id - 100 WHERE id = 102", "late 101:1; pending -");
+    expect(&shop, "TRUNCATE shop.low", "late 101:1; pending -");
+    expect(&shop, "TRUNCATE shop.orders", "late -; pending -");
+}
+
+/// P12: TRUNCATE of one partition, and of all, by the parent.
+#[test]
+fn truncate_of_a_partition_clears_its_rows_alone() {
+    let shop = Shop::open();
+    shop.run(
+        "CREATE TABLE shop.orders (id bigint PRIMARY KEY, at timestamptz, there boolean NOT NULL DEFAULT false) PARTITION BY RANGE (id);
+         CREATE TABLE shop.low PARTITION OF shop.orders FOR VALUES FROM (0) TO (100);
+         CREATE TABLE shop.high PARTITION OF shop.orders FOR VALUES FROM (100) TO (200);
+         SELECT awty.watch('shop.orders', until => 'there', since => 'at', within => '3 hours')",
+    );
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE}), (2, now()), (101, {LATE}), (102, now())"));
+    await_state(&shop, "late 1:1 101:1; pending 102 2");
+    shop.run("TRUNCATE shop.orders");
+    await_state(&shop, "late -; pending -");
+}

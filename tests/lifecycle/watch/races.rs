@@ -1,0 +1,78 @@
+//! P12: writers beside runs.
+
+use super::{LATE, await_state, refusal, state, watched};
+
+/// An UPDATE that is open when the row becomes late: what it comes to is what counts.
+#[test]
+fn an_update_that_is_open_when_the_row_becomes_late_decides() {
+    let shop = watched("");
+    for (id, end) in [(1, "COMMIT"), (2, "ROLLBACK")] {
+        shop.run(&format!("INSERT INTO shop.orders VALUES ({id}, now() - interval '3 hours' + interval '2 s')"));
+        let slot = shop.slot_of(&id.to_string());
+        let mut client = shop.client();
+        client.batch_execute(&format!("BEGIN; UPDATE shop.orders SET status = 'SHIPPED' WHERE id = {id}")).unwrap();
+        shop.await_time(slot, 2);
+        assert_eq!(state(&shop), format!("late -; pending {id}"));
+        client.batch_execute(end).unwrap();
+        await_state(&shop, if id == 1 { "late -; pending -" } else { "late 2:1; pending -" });
+    }
+    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.alert"), 1);
+}
+
+/// A transaction with one snapshot that does not see the alert cannot leave it open: it fails, and succeeds when it is tried again.
+#[test]
+fn a_writer_with_one_snapshot_leaves_no_alert_open() {
+    for level in ["REPEATABLE READ", "SERIALIZABLE"] {
+        let shop = watched("");
+        for (key, write) in [
+            (1, "UPDATE shop.orders SET status = 'SHIPPED'"),
+            (2, "DELETE FROM shop.orders"),
+            (3, "UPDATE shop.orders SET placed_at = now()"),
+            (4, "UPDATE shop.orders SET placed_at = NULL"),
+        ] {
+            shop.run(&format!("INSERT INTO shop.orders VALUES ({key}, now() - interval '3 hours' + interval '1 s')"));
+            let mut client = shop.client();
+            client.batch_execute(&format!("BEGIN ISOLATION LEVEL {level}; SELECT count(*) FROM shop.orders")).unwrap();
+            await_state(&shop, &format!("late {key}:1; pending -"));
+            let failed = client.batch_execute(&format!("{write} WHERE id = {key}; COMMIT")).unwrap_err();
+            assert_eq!(failed.code().map(|code| code.code()), Some("40001"), "{level} {write}: {failed:?}");
+            client.batch_execute("ROLLBACK").unwrap();
+            assert_eq!(state(&shop), format!("late {key}:1; pending -"));
+            client.batch_execute(&format!("BEGIN ISOLATION LEVEL {level}; {write} WHERE id = {key}; COMMIT")).unwrap();
+            let pending = if key == 3 { "3" } else { "-" };
+            assert_eq!(state(&shop), format!("late -; pending {pending}"));
+            shop.run("DELETE FROM shop.orders");
+        }
+    }
+}
+
+/// The same where the snapshot is older than the check, too, which the walk has written.
+#[test]
+fn a_writer_with_one_snapshot_sees_what_the_walk_has_written() {
+    let shop = crate::shop::Shop::open();
+    shop.run(super::ORDERS);
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
+    shop.run("SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours', existing => 'none')");
+    let mut client = shop.client();
+    client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM shop.orders").unwrap();
+    shop.run("SELECT awty.schedule('orders', '1', 'orders', after => '0')");
+    await_state(&shop, "late 1:1; pending -");
+    let failed = client.batch_execute("UPDATE shop.orders SET placed_at = now(); COMMIT").unwrap_err();
+    assert_eq!(failed.code().map(|code| code.code()), Some("40001"), "{failed:?}");
+    assert_eq!(refusal(&shop, "shop", "BEGIN; UPDATE shop.orders SET placed_at = now(); SELECT 1 / 0").0, "22012");
+    assert_eq!(state(&shop), "late 1:1; pending -");
+}
+
+/// PREPARE TRANSACTION keeps what was cleared for its COMMIT PREPARED.
+#[test]
+fn a_prepared_write_decides_when_it_is_committed() {
+    let shop = crate::shop::Shop::on(awty_testkit::Cluster::builder().set("max_prepared_transactions", "2").start());
+    shop.run(super::ORDERS);
+    super::watch(&shop, "");
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
+    await_state(&shop, "late 1:1; pending -");
+    shop.run("BEGIN; UPDATE shop.orders SET status = 'SHIPPED'; PREPARE TRANSACTION 'p'");
+    assert_eq!(state(&shop), "late 1:1; pending -");
+    shop.run("COMMIT PREPARED 'p'");
+    assert_eq!(state(&shop), "late -; pending -");
+}

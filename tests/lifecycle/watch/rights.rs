@@ -1,0 +1,115 @@
+//! P6: roles that distrust each other around a watched table.
+
+use super::{LATE, await_state, await_walked, expect, refusal, state, watched};
+use crate::shop::Shop;
+
+fn with_mallory(more: &str) -> Shop {
+    let shop = watched(more);
+    shop.cluster.execute("postgres", &["CREATE ROLE mallory LOGIN", "CREATE SCHEMA mallory AUTHORIZATION mallory"]);
+    shop.run("GRANT USAGE ON SCHEMA shop TO mallory; GRANT SELECT, INSERT, UPDATE, DELETE ON shop.orders TO mallory");
+    shop
+}
+
+fn as_mallory(shop: &Shop, script: &str) {
+    if let Err(error) = shop.cluster.client("postgres", "mallory").batch_execute(script) {
+        panic!("{script}: {error:?}");
+    }
+}
+
+/// A writer needs no right on schema awty, and its search path and operators change nothing.
+#[test]
+fn a_hostile_writer_is_watched_like_any_other() {
+    let shop = with_mallory("");
+    as_mallory(&shop, &format!(
+        "CREATE FUNCTION mallory.no(text, text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'as %', current_user; END $$;
+         CREATE OPERATOR mallory.<> (LEFTARG = text, RIGHTARG = text, FUNCTION = mallory.no);
+         CREATE OPERATOR mallory.= (LEFTARG = text, RIGHTARG = text, FUNCTION = mallory.no);
+         CREATE FUNCTION mallory.unnest(anyarray) RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'as %', current_user; END $$;
+         SET search_path = mallory, pg_catalog; SET DateStyle = 'German';
+         INSERT INTO shop.orders VALUES (1, {LATE}), (2, now());
+         UPDATE shop.orders SET status = 'SHIPPED' WHERE id = 2"
+    ));
+    await_state(&shop, "late 1:1; pending -");
+    as_mallory(&shop, "SET search_path = mallory, pg_catalog; SET row_security = on; UPDATE shop.orders SET status = 'SHIPPED'");
+    assert_eq!(state(&shop), "late -; pending -");
+    assert_eq!(refusal(&shop, "mallory", "SELECT count(*) FROM awty.alert").0, "42501");
+}
+
+/// A function of the same name by somebody else, before `watch` and after it, is never called, and stops nobody.
+#[test]
+fn a_function_of_the_same_name_is_not_called() {
+    let shop = with_mallory("");
+    shop.run("SELECT awty.unwatch('orders')");
+    as_mallory(&shop, "CREATE FUNCTION mallory.awty_orders(t shop.orders) RETURNS boolean LANGUAGE sql AS $$ SELECT true $$;
+                       CREATE FUNCTION mallory.awty_orders_since(t shop.orders) RETURNS timestamptz LANGUAGE sql AS $$ SELECT now() $$;
+                       GRANT USAGE ON SCHEMA mallory TO PUBLIC");
+    super::watch(&shop, "escalate => '{1 day}'");
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE}, DEFAULT), (2, {LATE}, 'SHIPPED')"));
+    await_state(&shop, "late 1:1; pending 1");
+    expect(&shop, "UPDATE shop.orders SET status = 'SHIPPED'", "late -; pending -");
+    // The rule's own functions go, with its triggers: nobody else's takes their place.
+    shop.run("UPDATE shop.orders SET status = 'UNSHIPPED' WHERE id = 1");
+    await_state(&shop, "late 1:1; pending 1");
+    shop.run("DROP FUNCTION shop.awty_orders(shop.orders) CASCADE");
+    as_mallory(&shop, "CREATE OR REPLACE FUNCTION mallory.awty_orders(t shop.orders) RETURNS boolean LANGUAGE sql AS $$ SELECT set_config('awty.x', current_user, false) IS NULL OR 1 / 0 = 1 $$");
+    shop.run("SELECT awty.check_now('orders', 1, 'orders')");
+    shop.await_true("it to end", "SELECT NOT EXISTS (SELECT FROM awty.future_job WHERE entity_key = '1')");
+    assert_eq!(shop.ends("1").last().map(|end| end.outcome.as_str()), Some("done"));
+    shop.run("SELECT awty.unwatch('orders')");
+    let left: i64 = shop.cluster.value("postgres", "SELECT count(*) FROM pg_proc WHERE proname LIKE 'awty\\_orders%'");
+    assert_eq!(left, 2, "mallory's own");
+}
+
+/// A trigger of a rule does nothing on another table, and only awty makes one.
+#[test]
+fn a_copied_trigger_is_useless() {
+    let shop = with_mallory("");
+    as_mallory(&shop, "CREATE TABLE mallory.t (id bigint PRIMARY KEY)");
+    let trigger = "CREATE TRIGGER t AFTER INSERT ON mallory.t FOR EACH ROW EXECUTE FUNCTION awty_internal.row_changed('orders')";
+    assert_eq!(refusal(&shop, "mallory", trigger).0, "42501");
+    assert_eq!(refusal(&shop, "shop", &trigger.replace("mallory.t", "shop.note")).0, "42501");
+    shop.cluster.execute("postgres", &[trigger]);
+    let (code, text) = refusal(&shop, "mallory", "INSERT INTO mallory.t VALUES (1)");
+    assert!(code == "39P01" && text.contains("orders"), "{code} {text}");
+    assert_eq!(refusal(&shop, "mallory", "SELECT awty_internal.row_changed()").0.len(), 5);
+    assert_eq!(state(&shop), "late -; pending -");
+}
+
+/// A forged call of the rule's own function raises nothing for who is not of its role.
+#[test]
+fn a_forged_call_raises_nothing() {
+    let shop = with_mallory("");
+    shop.cluster.execute("postgres", &["GRANT USAGE ON SCHEMA awty, awty_internal TO mallory"]);
+    shop.run("INSERT INTO shop.orders (id) VALUES (1)");
+    let forged = "SELECT awty_internal.check_rows(ARRAY[jsonb_populate_record(NULL::awty.future_job,
+        '{\"job\": \"orders\", \"entity_name\": \"orders\", \"entity_key\": \"1\", \"scheduled_at\": \"2000-01-01\"}')])";
+    assert_eq!(refusal(&shop, "mallory", forged).0, "42501");
+    assert_eq!(state(&shop), "late -; pending 1");
+    assert_eq!(refusal(&shop, "mallory", "SELECT awty.unwatch('orders')").0, "42704");
+    assert_eq!(refusal(&shop, "mallory", "SELECT awty.watch('shop.orders', until => 'true', within => '1 s')").0, "42501");
+}
+
+/// `run_as` from whom policies hide rows is refused; rows that they hide later are an error and not silence.
+#[test]
+fn policies_hide_no_row_in_silence() {
+    let shop = Shop::open();
+    shop.run(super::ORDERS);
+    shop.cluster.execute("postgres", &["CREATE ROLE app LOGIN", "GRANT app TO shop", "GRANT USAGE ON SCHEMA awty TO app", "GRANT USAGE ON SCHEMA shop TO app"]);
+    shop.run("GRANT SELECT ON shop.orders TO app; ALTER TABLE shop.orders ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON shop.orders USING (note = current_user)");
+    let watch = "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours', run_as => 'app')";
+    let (code, text) = refusal(&shop, "shop", watch);
+    assert!(code == "42501" && text.contains("policies"), "{code} {text}");
+    shop.run(&format!("ALTER TABLE shop.orders DISABLE ROW LEVEL SECURITY; {watch}"));
+    await_walked(&shop);
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
+    await_state(&shop, "late 1:1; pending -");
+    shop.run("SELECT awty.alter('orders', retry_after => '1 s'); INSERT INTO shop.orders VALUES (2, now() - interval '3 hours' + interval '2 s'); ALTER TABLE shop.orders ENABLE ROW LEVEL SECURITY");
+    shop.await_true("it to fail", "SELECT count(*) = 1 FROM awty.failing WHERE entity_key = '2' AND sqlstate = '42501'");
+    assert_eq!(refusal(&shop, "shop", "UPDATE shop.orders SET status = 'SHIPPED' WHERE id = 1").0, "42501");
+    shop.run("ALTER TABLE shop.orders DISABLE ROW LEVEL SECURITY");
+    await_state(&shop, "late 1:1 2:1; pending -");
+    // The owner is not subject to them.
+    shop.run("SELECT awty.unwatch('orders'); ALTER TABLE shop.orders ENABLE ROW LEVEL SECURITY");
+    super::watch(&shop, "existing => 'all'");
+    await_state(&shop, "late 1:1 2:1; pending -");
+}

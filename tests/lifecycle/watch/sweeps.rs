@@ -1,0 +1,52 @@
+//! What nobody has told awty of: triggers that were bypassed, and rows that a policy or a restore has changed.
+
+use super::{LATE, await_state, await_walked, state, watch, watched};
+
+const BYPASS: &str = "SET session_replication_role = replica;
+    UPDATE shop.orders SET status = 'SHIPPED' WHERE id = 1; DELETE FROM shop.orders WHERE id = 2;
+    UPDATE shop.orders SET placed_at = now() WHERE id = 3; UPDATE shop.orders SET placed_at = NULL WHERE id = 4";
+
+/// Rows that were written behind awty's back are seen by the next sweep: once a day, after `adopt`, and after a changed rule.
+#[test]
+fn a_sweep_clears_what_triggers_have_missed() {
+    let shop = watched("");
+    shop.run(&format!("INSERT INTO shop.orders SELECT n, {LATE} FROM generate_series(1, 5) AS n"));
+    await_state(&shop, "late 1:1 2:1 3:1 4:1 5:1; pending -");
+    // The first inspection of a rule with open alerts sweeps; the next is a day later.
+    shop.job("wake", crate::shop::NOTE, "");
+    shop.await_true("the first sweep", "SELECT swept_at IS NOT NULL FROM awty.rule");
+    await_walked(&shop);
+    shop.cluster.execute("postgres", &[&format!("{BYPASS}; RESET session_replication_role")]);
+    assert_eq!(state(&shop), "late 1:1 2:1 3:1 4:1 5:1; pending -");
+    shop.cluster.execute("postgres", &["UPDATE awty.rule SET swept_at = swept_at - interval '1 day'"]);
+    shop.job("wake_again", crate::shop::NOTE, "");
+    await_state(&shop, "late 5:1; pending -");
+    let history: i64 = shop.cluster.value("postgres", "SELECT count(*) FROM awty.future_job_history WHERE entity_name = 'awty.sweep' AND outcome <> 'done'");
+    assert_eq!(history, 0);
+}
+
+/// A disabled trigger is like one that was bypassed; a changed rule is followed by a sweep.
+#[test]
+fn a_changed_rule_is_followed_by_a_sweep() {
+    let shop = watched("");
+    shop.run(&format!("INSERT INTO shop.orders SELECT n, {LATE} FROM generate_series(1, 2) AS n"));
+    await_state(&shop, "late 1:1 2:1; pending -");
+    shop.run("ALTER TABLE shop.orders DISABLE TRIGGER awty_orders_update; UPDATE shop.orders SET status = 'SHIPPED' WHERE id = 1; ALTER TABLE shop.orders ENABLE TRIGGER awty_orders_update");
+    watch(&shop, "escalate => '{1 day}', replace => true");
+    await_state(&shop, "late 2:1; pending 2");
+}
+
+/// Cleared alerts leave after the retention of the history; open ones stay.
+#[test]
+fn old_alerts_leave() {
+    let shop = watched("");
+    shop.run(&format!("INSERT INTO shop.orders SELECT n, {LATE} FROM generate_series(1, 3) AS n"));
+    await_state(&shop, "late 1:1 2:1 3:1; pending -");
+    shop.run("DELETE FROM shop.orders WHERE id < 3");
+    shop.cluster.execute("postgres", &[
+        "UPDATE awty.alert SET cleared_at = now() - interval '400 days' WHERE entity_key = '1'",
+        "UPDATE awty.alert SET raised_at = now() - interval '400 days' WHERE entity_key = '3'",
+    ]);
+    shop.job("wake", crate::shop::NOTE, "");
+    shop.await_true("the old one to go", "SELECT array_agg(entity_key ORDER BY entity_key) = '{2,3}' FROM awty.alert");
+}

@@ -1,0 +1,90 @@
+//! Rows that were there before their rule.
+
+use super::{LATE, ORDERS, await_state, await_walked, refusal, state, watch};
+use crate::shop::Shop;
+use awty_testkit::Signal;
+
+fn filled() -> Shop {
+    let shop = Shop::open();
+    shop.run(ORDERS);
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, now(), DEFAULT), (2, {LATE}, DEFAULT), (3, {LATE}, 'SHIPPED'), (4, NULL, DEFAULT)"));
+    shop
+}
+
+/// `upcoming`, `all`, `none`.
+#[test]
+fn existing_says_which_rows_are_taken_in() {
+    for (existing, wanted) in [("upcoming", "late -; pending 1"), ("all", "late 2:1; pending 1"), ("none", "late -; pending -")] {
+        let shop = filled();
+        watch(&shop, &format!("existing => '{existing}'"));
+        await_state(&shop, wanted);
+        shop.run(&format!("INSERT INTO shop.orders VALUES (5, {LATE})"));
+        await_state(&shop, &wanted.replace("late -", "late 5:1").replace("2:1", "2:1 5:1"));
+        assert_eq!(shop.cluster.value::<String>("postgres", "SELECT walk FROM awty.rule"), "done");
+    }
+}
+
+/// `watch` waits for who writes to it but not for who reads.
+#[test]
+fn watch_waits_for_writers_only() {
+    let shop = filled();
+    let mut reader = shop.client();
+    reader.batch_execute("BEGIN; SELECT count(*) FROM shop.orders").unwrap();
+    watch(&shop, "");
+    // To drop a trigger, PostgreSQL locks out readers, too.
+    reader.batch_execute("COMMIT").unwrap();
+    shop.run("SELECT awty.unwatch('orders')");
+    let mut writer = shop.client();
+    writer.batch_execute("BEGIN; UPDATE shop.orders SET note = 'x'").unwrap();
+    let watched = "SET lock_timeout = '100 ms'; SELECT awty.watch('shop.orders', since => 'placed_at', until => 'false', within => '1 hour')";
+    assert_eq!(refusal(&shop, "shop", watched).0, "55P03");
+    assert_eq!(state(&shop), "late -; pending -");
+}
+
+/// P1, P12: a walk whose worker is killed in the middle loses nothing and takes nothing twice, while rows change.
+#[test]
+fn a_walk_goes_on_after_its_worker_is_killed() {
+    const ROWS: i64 = 50_000;
+    let shop = Shop::on(awty_testkit::Cluster::builder().set("awty.catch_up_rate", "0").start());
+    shop.run(ORDERS);
+    shop.run(&format!("INSERT INTO shop.orders SELECT n, now() - n % 2 * interval '1 hour', CASE n % 10 WHEN 0 THEN 'SHIPPED' ELSE 'UNSHIPPED' END FROM generate_series(1, {ROWS}) AS n"));
+    let taken = "SELECT count(*) FROM awty.future_job WHERE entity_name = 'orders'";
+    // A piece takes half the timeout, and each row takes its time, so that there are many pieces.
+    shop.run("CREATE FUNCTION shop.slow(id bigint) RETURNS boolean STABLE LANGUAGE plpgsql AS $$ BEGIN IF id % 4 = 0 THEN PERFORM pg_sleep(0.0001); END IF; RETURN true; END $$;
+        BEGIN; SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED' AND shop.slow(id) OR NOT shop.slow(id)$$, within => '3 hours'); SELECT awty.alter('orders', timeout => '2 s', retry_after => '1 s'); COMMIT");
+    shop.await_true("the walk to be in the middle", "SELECT walked_to IS NOT NULL FROM awty.rule");
+    let worker = shop.cluster.pids("awty worker")[0];
+    shop.cluster.kill(Signal::KILL, worker);
+    shop.cluster.await_log(&["all server processes terminated; reinitializing"], 0);
+    let connected = || shop.cluster.try_client("postgres", "shop").map(|_| ()).map_err(|error| error.to_string());
+    shop.cluster.await_that("the server to be back", awty_testkit::PATIENCE, connected);
+    shop.run("DELETE FROM shop.orders WHERE id % 1000 = 1; UPDATE shop.orders SET status = 'SHIPPED' WHERE id % 1000 = 2; UPDATE shop.orders SET status = 'UNSHIPPED' WHERE id % 1000 = 10");
+    let walk = "SELECT concat_ws(' ', r.walk, r.walked_to, f) FROM awty.rule AS r LEFT JOIN awty.future_job AS f ON f.entity_name = 'awty.backfill'";
+    shop.cluster.await_that("the walk to end", awty_testkit::PATIENCE, || match shop.cluster.value::<String>("postgres", walk) {
+        walk if walk.starts_with("done") => Ok(()),
+        walk => Err(walk),
+    });
+    let missing = "SELECT count(*) FROM shop.orders AS o LEFT JOIN awty.future_job AS f ON f.entity_key = o.id::text AND f.entity_name = 'orders'
+        WHERE o.status = 'UNSHIPPED' AND f.next_check_at IS DISTINCT FROM awty.next_slot(o.placed_at + interval '3 hours')";
+    assert_eq!(shop.cluster.value::<i64>("postgres", missing), 0);
+    // One more for each row that changed while its piece was read, at most.
+    let more: i64 = shop.cluster.value("postgres", &format!("SELECT ({taken}) - (SELECT count(*) FROM shop.orders WHERE status = 'UNSHIPPED')"));
+    assert!((0..=100).contains(&more), "{more}");
+}
+
+/// Rows that change while they are walked through end up right.
+#[test]
+fn rows_that_change_during_the_walk_end_up_right() {
+    let shop = Shop::on(awty_testkit::Cluster::builder().set("awty.catch_up_rate", "0").start());
+    shop.run(ORDERS);
+    shop.run(&format!("INSERT INTO shop.orders SELECT n, {LATE} FROM generate_series(1, 5000) AS n"));
+    shop.run("SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours', existing => 'all')");
+    for key in (1..5000).step_by(50) {
+        shop.run(&format!("UPDATE shop.orders SET status = 'SHIPPED' WHERE id = {key}; DELETE FROM shop.orders WHERE id = {key} + 1; UPDATE shop.orders SET id = -id WHERE id = {key} + 2"));
+    }
+    await_walked(&shop);
+    shop.await_true("all to be judged", "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
+    let wrong = "SELECT count(*) FROM shop.orders AS o FULL JOIN (SELECT * FROM awty.alert WHERE cleared_at IS NULL) AS a ON a.entity_key = o.id::text
+        WHERE (a.id IS NOT NULL) <> (o.id IS NOT NULL AND o.status = 'UNSHIPPED')";
+    assert_eq!(shop.cluster.value::<i64>("postgres", wrong), 0);
+}
