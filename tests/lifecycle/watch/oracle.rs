@@ -27,7 +27,7 @@ const WRONG: &str = "SELECT coalesce(string_agg(concat_ws(' ', a.entity_key, a.l
 /// Rows that have been late, and left alone, for so many seconds, and have no alert.
 const MISSED: &str = "SELECT coalesce(string_agg(concat_ws(' ', o, (SELECT f FROM awty.future_job AS f WHERE f.entity_key = o.id::text)), E'\\n'), '')
     FROM shop.orders AS o LEFT JOIN awty.alert AS a ON a.entity_key = o.id::text AND a.cleared_at IS NULL
-    WHERE o.status = 'UNSHIPPED' AND greatest(o.placed_at + interval '2 s', o.touched) + make_interval(secs => $1) < now() AND a.id IS NULL";
+    WHERE o.status = 'UNSHIPPED' AND o.placed_at IS NOT NULL AND greatest(o.placed_at + interval '2 s', o.touched) + make_interval(secs => $1) < now() AND a.id IS NULL";
 
 /// A row's numbers by turns, the same for the same seed.
 struct Random(u64);

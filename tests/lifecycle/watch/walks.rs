@@ -50,8 +50,8 @@ fn a_walk_goes_on_after_its_worker_is_killed() {
     shop.run(&format!("INSERT INTO shop.orders SELECT n, now() - n % 2 * interval '1 hour', CASE n % 10 WHEN 0 THEN 'SHIPPED' ELSE 'UNSHIPPED' END FROM generate_series(1, {ROWS}) AS n"));
     let taken = "SELECT count(*) FROM awty.future_job WHERE entity_name = 'orders'";
     // A piece takes half the timeout, and each row takes its time, so that there are many pieces.
-    shop.run("CREATE FUNCTION shop.slow(id bigint) RETURNS boolean STABLE LANGUAGE plpgsql AS $$ BEGIN IF id % 4 = 0 THEN PERFORM pg_sleep(0.0001); END IF; RETURN true; END $$;
-        BEGIN; SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED' AND shop.slow(id) OR NOT shop.slow(id)$$, within => '3 hours'); SELECT awty.alter('orders', timeout => '2 s', retry_after => '1 s'); COMMIT");
+    shop.run("CREATE FUNCTION shop.slow(id bigint) RETURNS boolean STABLE LANGUAGE plpgsql AS $$ BEGIN IF id % 2 = 0 THEN PERFORM pg_sleep(0.0001); END IF; RETURN true; END $$;
+        BEGIN; SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED' AND shop.slow(id) OR NOT shop.slow(id)$$, within => '3 hours'); SELECT awty.alter('orders', timeout => '4 s', retry_after => '1 s'); COMMIT");
     shop.await_true("the walk to be in the middle", "SELECT walked_to IS NOT NULL FROM awty.rule");
     let worker = shop.cluster.pids("awty worker")[0];
     shop.cluster.kill(Signal::KILL, worker);
@@ -60,7 +60,7 @@ fn a_walk_goes_on_after_its_worker_is_killed() {
     shop.cluster.await_that("the server to be back", awty_testkit::PATIENCE, connected);
     shop.run("DELETE FROM shop.orders WHERE id % 1000 = 1; UPDATE shop.orders SET status = 'SHIPPED' WHERE id % 1000 = 2; UPDATE shop.orders SET status = 'UNSHIPPED' WHERE id % 1000 = 10");
     let walk = "SELECT concat_ws(' ', r.walk, r.walked_to, f) FROM awty.rule AS r LEFT JOIN awty.future_job AS f ON f.entity_name = 'awty.backfill'";
-    shop.cluster.await_that("the walk to end", awty_testkit::PATIENCE, || match shop.cluster.value::<String>("postgres", walk) {
+    shop.cluster.await_that("the walk to end", 4 * awty_testkit::PATIENCE, || match shop.cluster.value::<String>("postgres", walk) {
         walk if walk.starts_with("done") => Ok(()),
         walk => Err(walk),
     });
