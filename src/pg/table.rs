@@ -134,7 +134,8 @@ unsafe fn primary_index(table: pg_sys::Relation) -> Option<pg_sys::Oid> {
             return None;
         }
         (0..(*list).length as usize).map(|place| (*(*list).elements.add(place)).oid_value).find(|index| {
-            let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::INDEXRELID as i32, pg_sys::Datum::from(*index));
+            let tuple =
+                pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::INDEXRELID as i32, pg_sys::Datum::from(*index));
             if tuple.is_null() {
                 return false;
             }

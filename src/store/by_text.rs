@@ -85,12 +85,14 @@ pub fn query_in_pieces(sql: &str, firing: Firing, piece: i64, mut read: impl FnM
         loop {
             pg_sys::SPI_cursor_fetch(cursor, true, piece);
             let rows = Rows::current();
-            if rows.processed == 0 {
+            let (table, is_last) = (pg_sys::SPI_tuptable, rows.processed < piece.unsigned_abs());
+            if rows.processed > 0 {
+                read(&rows);
+            }
+            pg_sys::SPI_freetuptable(table);
+            if is_last {
                 break;
             }
-            let table = pg_sys::SPI_tuptable;
-            read(&rows);
-            pg_sys::SPI_freetuptable(table);
         }
         pg_sys::SPI_cursor_close(cursor);
         pg_sys::SPI_finish();

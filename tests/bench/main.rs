@@ -29,6 +29,7 @@ mod rivals;
 mod shop;
 mod size;
 mod stats;
+mod watch;
 mod work;
 
 use awty_testkit::checkout;
@@ -56,6 +57,7 @@ pub const ROWS: &[Row] = &[
     row("rivals", rivals::rivals),
     row("insert", insert::insert),
     row("bulk", bulk::bulk),
+    row("watch", watch::watch),
     row("pending", pending::pending),
     row("snapshot", pending::snapshot),
     row("late", late::late),

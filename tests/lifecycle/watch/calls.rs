@@ -21,7 +21,9 @@ fn a_failing_call_is_undone_alone_and_tried_again() {
     shop.run("SELECT awty.alter('orders', retry_after => '1 s')");
     let mut listener = shop.client();
     listener.batch_execute("LISTEN \"late orders\"").unwrap();
-    shop.run(&format!("INSERT INTO shop.bad VALUES (2); INSERT INTO shop.orders SELECT n, {LATE} FROM generate_series(1, 4) AS n"));
+    shop.run(&format!(
+        "INSERT INTO shop.bad VALUES (2); INSERT INTO shop.orders SELECT n, {LATE} FROM generate_series(1, 4) AS n"
+    ));
     await_state(&shop, "late 1:1 3:1 4:1; pending 2");
     shop.await_true("it to be tried again", "SELECT attempt > 2 FROM awty.future_job WHERE entity_key = '2'");
     let failing: String = shop.cluster.value("postgres", "SELECT message FROM awty.failing");
@@ -41,7 +43,13 @@ fn a_failing_call_is_undone_alone_and_tried_again() {
         ids.push(note.payload().parse::<i64>().unwrap());
     }
     ids.sort_unstable();
-    let alerts: Vec<i64> = shop.client().query("SELECT id FROM awty.alert ORDER BY id", &[]).unwrap().iter().map(|row| row.get(0)).collect();
+    let alerts: Vec<i64> = shop
+        .client()
+        .query("SELECT id FROM awty.alert ORDER BY id", &[])
+        .unwrap()
+        .iter()
+        .map(|row| row.get(0))
+        .collect();
     assert_eq!(ids, alerts);
 }
 

@@ -3,7 +3,8 @@
 use super::{LATE, await_state, await_state_in, state, state_in, watched};
 use crate::dump::{dump, restore};
 
-const PICTURE: &str = "SELECT concat_ws(E'\\n', (SELECT string_agg((to_jsonb(r) - 'swept_at')::text, ' ') FROM awty.rule AS r),
+const PICTURE: &str =
+    "SELECT concat_ws(E'\\n', (SELECT string_agg((to_jsonb(r) - 'swept_at')::text, ' ') FROM awty.rule AS r),
     (SELECT string_agg(a::text, ' ' ORDER BY id) FROM awty.alert AS a),
     (SELECT string_agg(pg_get_triggerdef(oid), ' ' ORDER BY tgname) FROM pg_trigger WHERE tgname LIKE 'awty%'))";
 
@@ -21,9 +22,11 @@ fn a_restored_rule_goes_on_once_it_is_adopted() {
     assert_eq!(here, there);
     let mut client = shop.cluster.client("copy", "shop");
     client
-        .batch_execute(&format!("INSERT INTO shop.orders VALUES (4, {LATE}); UPDATE shop.orders SET status = 'SHIPPED' WHERE id = 1"))
+        .batch_execute(&format!(
+            "INSERT INTO shop.orders VALUES (4, {LATE}); UPDATE shop.orders SET status = 'SHIPPED' WHERE id = 1"
+        ))
         .unwrap();
-    assert_eq!(state_in(&shop, "copy", ), "late 2:1 3:1; pending 2 3 4");
+    assert_eq!(state_in(&shop, "copy",), "late 2:1 3:1; pending 2 3 4");
     shop.cluster.execute("copy", &["SET session_replication_role = replica; DELETE FROM shop.orders WHERE id = 2"]);
     shop.cluster.execute("copy", &["SELECT awty.adopt()"]);
     await_state_in(&shop, "copy", "late 3:1 4:1; pending 2 3 4");
@@ -40,14 +43,21 @@ fn writes_are_watched_without_the_library() {
     await_state(&shop, "late 1:1 2:1; pending -");
     shop.cluster.configure("shared_preload_libraries = ''");
     shop.cluster.restart();
-    let script = format!("INSERT INTO shop.orders VALUES (3, {LATE}); INSERT INTO shop.orders VALUES (4, now());
-        UPDATE shop.orders SET status = 'SHIPPED' WHERE id IN (1, 4); DELETE FROM shop.orders WHERE id = 2");
+    let script = format!(
+        "INSERT INTO shop.orders VALUES (3, {LATE}); INSERT INTO shop.orders VALUES (4, now());
+        UPDATE shop.orders SET status = 'SHIPPED' WHERE id IN (1, 4); DELETE FROM shop.orders WHERE id = 2"
+    );
     let mut psql = shop.cluster.tool("psql");
-    let output = psql.args(["-XAtq", "-U", "shop", "-d", "postgres", "-v", "ON_ERROR_STOP=1", "-c", &script]).output().unwrap();
+    let output =
+        psql.args(["-XAtq", "-U", "shop", "-d", "postgres", "-v", "ON_ERROR_STOP=1", "-c", &script]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success() && said.matches("WARNING:").count() == 1, "{said}");
     assert_eq!(state(&shop), "late -; pending 3");
-    let refused = super::refusal(&shop, "shop", "SELECT awty.watch('shop.orders', rule => 'x', since => 'placed_at', until => 'true', within => '1 s')");
+    let refused = super::refusal(
+        &shop,
+        "shop",
+        "SELECT awty.watch('shop.orders', rule => 'x', since => 'placed_at', until => 'true', within => '1 s')",
+    );
     assert_eq!(refused.0, "55000");
     shop.cluster.configure("shared_preload_libraries = 'awty'");
     shop.cluster.restart();

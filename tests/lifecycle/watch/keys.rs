@@ -12,8 +12,10 @@ const ODD: &str = "SET DateStyle = 'German, DMY'; SET IntervalStyle = 'sql_stand
 #[test]
 fn keys_of_any_type_are_found_from_any_session() {
     let shop = Shop::open();
-    shop.run("CREATE TYPE shop.colour AS ENUM ('red', 'dark blue'); CREATE DOMAIN shop.code AS char(4) CHECK (VALUE <> '');
-              CREATE COLLATION shop.caseless (provider = icu, locale = 'und-u-ks-level2', deterministic = false)");
+    shop.run(
+        "CREATE TYPE shop.colour AS ENUM ('red', 'dark blue'); CREATE DOMAIN shop.code AS char(4) CHECK (VALUE <> '');
+              CREATE COLLATION shop.caseless (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
+    );
     let kinds = [
         ("date", "'2026-03-04'"),
         ("timestamptz", "'2026-03-04 05:06:07.000001+01'"),
@@ -46,7 +48,9 @@ fn keys_of_any_type_are_found_from_any_session() {
         ("tsvector", "'a:1 b'"),
     ];
     for (number, (kind, _)) in kinds.iter().enumerate() {
-        for (name, columns, key) in [("one", format!("k {kind}"), "k"), ("two", format!("n integer, k {kind}, m text"), "m, k, n")] {
+        for (name, columns, key) in
+            [("one", format!("k {kind}"), "k"), ("two", format!("n integer, k {kind}, m text"), "m, k, n")]
+        {
             let prepared = format!(
                 "CREATE TABLE shop.{name}_{number} ({columns}, at timestamptz NOT NULL, there boolean NOT NULL DEFAULT false, PRIMARY KEY ({key}));
                  SELECT awty.watch('shop.{name}_{number}', since => 'at', until => 'there', within => '3 hours', escalate => '{{1 day}}')"
@@ -66,16 +70,31 @@ fn keys_of_any_type_are_found_from_any_session() {
     ))));
     let all = kinds.len() as i64 * 2;
     shop.await_true("all to be late", &format!("SELECT count(*) = {all} FROM awty.alert WHERE cleared_at IS NULL"));
-    let wrong = "SELECT coalesce(string_agg(a.entity_key, ' '), '-') FROM awty.alert AS a LEFT JOIN awty.future_job AS f
+    let wrong =
+        "SELECT coalesce(string_agg(a.entity_key, ' '), '-') FROM awty.alert AS a LEFT JOIN awty.future_job AS f
                  ON (f.entity_name, f.entity_key, f.job) = (a.entity_name, a.entity_key, a.rule) WHERE f.id IS NULL";
     assert_eq!(shop.cluster.value::<String>("postgres", wrong), "-", "each has its check of level 2");
     // Found again by a sweep and by a walk, and by the writes of a session with other settings.
-    shop.cluster.execute("postgres", &["UPDATE awty.rule SET swept_at = NULL", "SELECT awty.adopt()", "SELECT awty.register('wake', 'awty_internal.check_rows') WHERE false"]);
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "UPDATE awty.rule SET swept_at = NULL",
+            "SELECT awty.adopt()",
+            "SELECT awty.register('wake', 'awty_internal.check_rows') WHERE false",
+        ],
+    );
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.alert WHERE cleared_at IS NULL"), all);
-    shop.run(&each(&|number, _| format!("UPDATE shop.one_{number} SET there = true; UPDATE shop.two_{number} SET there = true;")));
+    shop.run(&each(&|number, _| {
+        format!("UPDATE shop.one_{number} SET there = true; UPDATE shop.two_{number} SET there = true;")
+    }));
     assert_eq!(state(&shop), "late -; pending -");
-    shop.run(&each(&|number, _| format!("UPDATE shop.one_{number} SET there = false; UPDATE shop.two_{number} SET there = false;")));
-    shop.run(&format!("{ODD} {}", each(&|number, _| format!("DELETE FROM shop.one_{number}; DELETE FROM shop.two_{number};"))));
+    shop.run(&each(&|number, _| {
+        format!("UPDATE shop.one_{number} SET there = false; UPDATE shop.two_{number} SET there = false;")
+    }));
+    shop.run(&format!(
+        "{ODD} {}",
+        each(&|number, _| format!("DELETE FROM shop.one_{number}; DELETE FROM shop.two_{number};"))
+    ));
     assert_eq!(state(&shop), "late -; pending -");
 }
 
@@ -93,21 +112,35 @@ fn equal_keys_that_are_written_otherwise_are_one() {
     let count: i64 = shop.cluster.value("postgres", "SELECT count(*) FROM awty.alert");
     assert_eq!(count, 1);
     expect(&shop, "DELETE FROM shop.item WHERE k = 1", "late -; pending 2.00");
-    expect(&shop, "INSERT INTO shop.item VALUES (2.000) ON CONFLICT (k) DO UPDATE SET there = true", "late -; pending -");
+    expect(
+        &shop,
+        "INSERT INTO shop.item VALUES (2.000) ON CONFLICT (k) DO UPDATE SET there = true",
+        "late -; pending -",
+    );
 }
 
 /// Names that need quotes, everywhere.
 #[test]
 fn quoted_names_are_watched() {
     let shop = Shop::open();
-    shop.cluster.execute("postgres", &["CREATE ROLE \"Odd role\" LOGIN", "GRANT \"Odd role\" TO shop", "CREATE SCHEMA \"Sch\"\"ema\" AUTHORIZATION shop"]);
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "CREATE ROLE \"Odd role\" LOGIN",
+            "GRANT \"Odd role\" TO shop",
+            "CREATE SCHEMA \"Sch\"\"ema\" AUTHORIZATION shop",
+        ],
+    );
     shop.run(&format!(
         "CREATE TABLE \"Sch\"\"ema\".\"Ta ble'\" (\"K 1\" text, \"select\" text, \"At\" timestamptz DEFAULT {LATE}, \"t\" text, PRIMARY KEY (\"select\", \"K 1\"));
          SELECT awty.watch('\"Sch\"\"ema\".\"Ta ble''\"', since => '\"At\"', until => 't IS NOT NULL', within => '3 hours', rule => 'It''s \"a\" rule');
          INSERT INTO \"Sch\"\"ema\".\"Ta ble'\" (\"K 1\", \"select\") VALUES ('a\"b', '[1]')"
     ));
     await_state(&shop, r#"late ["[1]", "a\"b"]:1; pending -"#);
-    let key: bool = shop.cluster.value("postgres", r#"SELECT entity_key = awty.key('[1]'::text, 'a"b'::text) AND entity_name = 'Ta ble''' FROM awty.alert"#);
+    let key: bool = shop.cluster.value(
+        "postgres",
+        r#"SELECT entity_key = awty.key('[1]'::text, 'a"b'::text) AND entity_name = 'Ta ble''' FROM awty.alert"#,
+    );
     assert!(key);
     expect(&shop, "UPDATE \"Sch\"\"ema\".\"Ta ble'\" SET t = ''", "late -; pending -");
     shop.run("SELECT awty.unwatch('It''s \"a\" rule')");

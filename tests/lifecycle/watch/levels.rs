@@ -37,10 +37,14 @@ fn a_level_comes_when_it_is_due() {
     let shop = watched("escalate => '{4 hours 3 s}'");
     shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
     await_state(&shop, "late 1:1; pending 1");
-    let slot: bool = shop.cluster.value("postgres", "SELECT next_check_at = awty.next_slot(placed_at + interval '4 hours 3 s') FROM awty.future_job, shop.orders");
+    let slot: bool = shop.cluster.value(
+        "postgres",
+        "SELECT next_check_at = awty.next_slot(placed_at + interval '4 hours 3 s') FROM awty.future_job, shop.orders",
+    );
     assert!(slot);
     await_state(&shop, "late 1:2; pending -");
-    let early: bool = shop.cluster.value("postgres", "SELECT escalated_at < since + interval '4 hours 3 s' FROM awty.alert");
+    let early: bool =
+        shop.cluster.value("postgres", "SELECT escalated_at < since + interval '4 hours 3 s' FROM awty.alert");
     assert!(!early);
 }
 
@@ -62,10 +66,26 @@ fn a_row_is_silent_until_it_changes() {
     shop.run(&format!("INSERT INTO shop.orders SELECT n, {LATE} FROM generate_series(1, 4) AS n"));
     await_state(&shop, "late 1:1 2:1 3:1 4:1; pending 1 2 3 4");
     let all = "late 1:1 2:1 3:1 4:1";
-    expect(&shop, "SELECT awty.cancel('orders', 1); SELECT awty.cancel_many('orders', '{2,3}')", &format!("{all}; pending 1 2 3 4"));
-    expect(&shop, "SELECT awty.cancel('orders', 1, 'orders'); SELECT awty.cancel_many('orders', '{2,3}', 'orders')", &format!("{all}; pending 4"));
-    expect(&shop, "UPDATE shop.orders SET note = 'x', placed_at = placed_at, status = status", &format!("{all}; pending 4"));
-    expect(&shop, "UPDATE shop.orders SET placed_at = placed_at - interval '1 min' WHERE id = 1", &format!("{all}; pending 1 4"));
+    expect(
+        &shop,
+        "SELECT awty.cancel('orders', 1); SELECT awty.cancel_many('orders', '{2,3}')",
+        &format!("{all}; pending 1 2 3 4"),
+    );
+    expect(
+        &shop,
+        "SELECT awty.cancel('orders', 1, 'orders'); SELECT awty.cancel_many('orders', '{2,3}', 'orders')",
+        &format!("{all}; pending 4"),
+    );
+    expect(
+        &shop,
+        "UPDATE shop.orders SET note = 'x', placed_at = placed_at, status = status",
+        &format!("{all}; pending 4"),
+    );
+    expect(
+        &shop,
+        "UPDATE shop.orders SET placed_at = placed_at - interval '1 min' WHERE id = 1",
+        &format!("{all}; pending 1 4"),
+    );
     expect(&shop, "UPDATE shop.orders SET status = 'SHIPPED' WHERE id = 2", "late 1:1 3:1 4:1; pending 1 4");
     shop.run("UPDATE shop.orders SET status = 'UNSHIPPED' WHERE id = 2");
     await_state(&shop, "late 1:1 2:1 3:1 4:1; pending 1 2 4");
@@ -82,9 +102,11 @@ fn a_changed_rule_keeps_its_alerts() {
     let before: String = shop.cluster.value("postgres", "SELECT xmin::text FROM awty.rule");
     watch(&shop, "escalate => '{210 min}'");
     assert_eq!(shop.cluster.value::<String>("postgres", "SELECT xmin::text FROM awty.rule"), before);
-    let other = |within: &str, more: &str| format!(
-        "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '{within}'{more})"
-    );
+    let other = |within: &str, more: &str| {
+        format!(
+            "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '{within}'{more})"
+        )
+    };
     assert_eq!(refusal(&shop, "shop", &other("1 hour", "")).0, "42710");
     let id: i64 = shop.cluster.value("postgres", "SELECT id FROM awty.alert");
     shop.run("SELECT awty.cancel('orders', 4, 'orders')");

@@ -90,5 +90,8 @@ fn refusal(shop: &Shop, role: &str, script: &str) -> (String, String) {
 /// Waits until no walk and no sweep is pending.
 #[track_caller]
 fn await_walked(shop: &Shop) {
-    shop.await_true("the walk to end", "SELECT NOT EXISTS (SELECT FROM awty.future_job WHERE entity_name LIKE 'awty.%')");
+    shop.await_true(
+        "the walk to end",
+        "SELECT NOT EXISTS (SELECT FROM awty.future_job WHERE entity_name LIKE 'awty.%')",
+    );
 }

@@ -44,7 +44,9 @@ fn write(random: &mut Random) -> String {
     let back = random.below(8000);
     let since = format!("clock_timestamp() - interval '{back} ms' + interval '4 s'");
     match random.below(100) {
-        0..25 => format!("INSERT INTO shop.orders SELECT {key}, {since}, 'UNSHIPPED' WHERE NOT EXISTS (SELECT FROM shop.orders WHERE id = {key})"),
+        0..25 => format!(
+            "INSERT INTO shop.orders SELECT {key}, {since}, 'UNSHIPPED' WHERE NOT EXISTS (SELECT FROM shop.orders WHERE id = {key})"
+        ),
         25..45 => format!("UPDATE shop.orders SET status = 'SHIPPED', touched = clock_timestamp() WHERE id = {key}"),
         45..60 => format!("UPDATE shop.orders SET status = 'UNSHIPPED', touched = clock_timestamp() WHERE id = {key}"),
         60..75 => format!("UPDATE shop.orders SET placed_at = {since}, touched = clock_timestamp() WHERE id = {key}"),
@@ -53,9 +55,13 @@ fn write(random: &mut Random) -> String {
         88..92 => format!("UPDATE shop.orders SET note = '{back}' WHERE id = {key}"),
         92..96 => {
             let other = (key + 1) % KEYS;
-            format!("UPDATE shop.orders SET id = {key} + {other} - id, touched = clock_timestamp() WHERE id IN ({key}, {other})")
+            format!(
+                "UPDATE shop.orders SET id = {key} + {other} - id, touched = clock_timestamp() WHERE id IN ({key}, {other})"
+            )
         }
-        96..99 => format!("UPDATE shop.orders SET status = CASE status WHEN 'SHIPPED' THEN 'UNSHIPPED' ELSE 'SHIPPED' END, touched = clock_timestamp() WHERE id % 10 = {key} % 10"),
+        96..99 => format!(
+            "UPDATE shop.orders SET status = CASE status WHEN 'SHIPPED' THEN 'UNSHIPPED' ELSE 'SHIPPED' END, touched = clock_timestamp() WHERE id % 10 = {key} % 10"
+        ),
         _ if random.below(5) == 0 => "TRUNCATE shop.orders".into(),
         _ => "DELETE FROM shop.orders WHERE status = 'SHIPPED'".into(),
     }
@@ -120,10 +126,14 @@ fn no_snapshot_shows_an_alert_too_many_or_too_few() {
     });
     let raised: i64 = shop.cluster.value("postgres", "SELECT count(*) FROM awty.alert");
     let commits = commits.into_inner();
-    assert!(raised > 20 && commits > 100 && looks > 20, "{raised} alerts, {commits} commits, {looks} looks: too little was tried");
+    assert!(
+        raised > 20 && commits > 100 && looks > 20,
+        "{raised} alerts, {commits} commits, {looks} looks: too little was tried"
+    );
     let mut client = shop.cluster.superuser("postgres");
     shop.cluster.await_that("every late row to have its alert", PATIENCE, || {
-        let late = "SELECT EXISTS (SELECT FROM shop.orders WHERE status = 'UNSHIPPED' AND placed_at + interval '2 s' > now())";
+        let late =
+            "SELECT EXISTS (SELECT FROM shop.orders WHERE status = 'UNSHIPPED' AND placed_at + interval '2 s' > now())";
         let missed: String = client.query_one(MISSED, &[&0.0]).unwrap().get(0);
         match client.query_one(late, &[]).unwrap().get::<_, bool>(0) {
             false if missed.is_empty() => Ok(()),

@@ -17,18 +17,30 @@ fn rows_of_partitions_are_watched() {
     let without = "SELECT awty.watch('shop.orders', until => 'there', within => '3 hours')";
     assert_eq!(refusal(&shop, "shop", without).0, "22023");
     shop.run("SELECT awty.watch('shop.orders', until => 'there', since => 'at', within => '3 hours')");
-    shop.run(&format!("INSERT INTO shop.orders VALUES (1, 'n', {LATE}, false), (2, 's', now(), false), (3, 's', {LATE}, true)"));
+    shop.run(&format!(
+        "INSERT INTO shop.orders VALUES (1, 'n', {LATE}, false), (2, 's', now(), false), (3, 's', {LATE}, true)"
+    ));
     await_state(&shop, r#"late ["n", "1"]:1; pending ["s", "2"]"#);
     // Straight into a partition, and into one that comes later, with partitions of its own.
     shop.run(&format!("INSERT INTO shop.south (id, region, at) VALUES (4, 's', {LATE})"));
-    shop.run(&format!("CREATE TABLE shop.east PARTITION OF shop.orders FOR VALUES IN ('e') PARTITION BY RANGE (id);
-              CREATE TABLE shop.east_1 PARTITION OF shop.east DEFAULT; INSERT INTO shop.east VALUES (5, 'e', {LATE})"));
+    shop.run(&format!(
+        "CREATE TABLE shop.east PARTITION OF shop.orders FOR VALUES IN ('e') PARTITION BY RANGE (id);
+              CREATE TABLE shop.east_1 PARTITION OF shop.east DEFAULT; INSERT INTO shop.east VALUES (5, 'e', {LATE})"
+    ));
     await_state(&shop, r#"late ["e", "5"]:1 ["n", "1"]:1 ["s", "4"]:1; pending ["s", "2"]"#);
     // A row that moves has another key.
     shop.run("UPDATE shop.orders SET region = 's' WHERE id = 1; UPDATE shop.orders SET region = 'n' WHERE id = 2");
     await_state(&shop, r#"late ["e", "5"]:1 ["s", "1"]:1 ["s", "4"]:1; pending ["n", "2"]"#);
-    expect(&shop, "UPDATE shop.south SET there = true WHERE id = 4", r#"late ["e", "5"]:1 ["s", "1"]:1; pending ["n", "2"]"#);
-    expect(&shop, "UPDATE shop.orders SET there = true, region = 'n' WHERE id = 1", r#"late ["e", "5"]:1; pending ["n", "2"]"#);
+    expect(
+        &shop,
+        "UPDATE shop.south SET there = true WHERE id = 4",
+        r#"late ["e", "5"]:1 ["s", "1"]:1; pending ["n", "2"]"#,
+    );
+    expect(
+        &shop,
+        "UPDATE shop.orders SET there = true, region = 'n' WHERE id = 1",
+        r#"late ["e", "5"]:1; pending ["n", "2"]"#,
+    );
     expect(&shop, "DELETE FROM shop.orders WHERE id = 5", r#"late -; pending ["n", "2"]"#);
     // The walk and the sweep read all partitions.
     shop.run("SELECT awty.watch('shop.orders', until => 'there', since => 'at', within => '2 hours', existing => 'all', replace => true)");

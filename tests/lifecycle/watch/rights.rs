@@ -30,7 +30,10 @@ fn a_hostile_writer_is_watched_like_any_other() {
          UPDATE shop.orders SET status = 'SHIPPED' WHERE id = 2"
     ));
     await_state(&shop, "late 1:1; pending -");
-    as_mallory(&shop, "SET search_path = mallory, pg_catalog; SET row_security = on; UPDATE shop.orders SET status = 'SHIPPED'");
+    as_mallory(
+        &shop,
+        "SET search_path = mallory, pg_catalog; SET row_security = on; UPDATE shop.orders SET status = 'SHIPPED'",
+    );
     assert_eq!(state(&shop), "late -; pending -");
     assert_eq!(refusal(&shop, "mallory", "SELECT count(*) FROM awty.alert").0, "42501");
 }
@@ -51,7 +54,10 @@ fn a_function_of_the_same_name_is_not_called() {
     shop.run("UPDATE shop.orders SET status = 'UNSHIPPED' WHERE id = 1");
     await_state(&shop, "late 1:1; pending 1");
     shop.run("DROP FUNCTION shop.awty_orders(shop.orders) CASCADE");
-    as_mallory(&shop, "CREATE OR REPLACE FUNCTION mallory.awty_orders(t shop.orders) RETURNS boolean LANGUAGE sql AS $$ SELECT set_config('awty.x', current_user, false) IS NULL OR 1 / 0 = 1 $$");
+    as_mallory(
+        &shop,
+        "CREATE OR REPLACE FUNCTION mallory.awty_orders(t shop.orders) RETURNS boolean LANGUAGE sql AS $$ SELECT set_config('awty.x', current_user, false) IS NULL OR 1 / 0 = 1 $$",
+    );
     shop.run("SELECT awty.check_now('orders', 1, 'orders')");
     shop.await_true("it to end", "SELECT NOT EXISTS (SELECT FROM awty.future_job WHERE entity_key = '1')");
     assert_eq!(shop.ends("1").last().map(|end| end.outcome.as_str()), Some("done"));
@@ -65,7 +71,8 @@ fn a_function_of_the_same_name_is_not_called() {
 fn a_copied_trigger_is_useless() {
     let shop = with_mallory("");
     as_mallory(&shop, "CREATE TABLE mallory.t (id bigint PRIMARY KEY)");
-    let trigger = "CREATE TRIGGER t AFTER INSERT ON mallory.t FOR EACH ROW EXECUTE FUNCTION awty_internal.row_changed('orders')";
+    let trigger =
+        "CREATE TRIGGER t AFTER INSERT ON mallory.t FOR EACH ROW EXECUTE FUNCTION awty_internal.row_changed('orders')";
     assert_eq!(refusal(&shop, "mallory", trigger).0, "42501");
     assert_eq!(refusal(&shop, "shop", &trigger.replace("mallory.t", "shop.note")).0, "42501");
     shop.cluster.execute("postgres", &[trigger]);
@@ -86,7 +93,10 @@ fn a_forged_call_raises_nothing() {
     assert_eq!(refusal(&shop, "mallory", forged).0, "42501");
     assert_eq!(state(&shop), "late -; pending 1");
     assert_eq!(refusal(&shop, "mallory", "SELECT awty.unwatch('orders')").0, "42704");
-    assert_eq!(refusal(&shop, "mallory", "SELECT awty.watch('shop.orders', until => 'true', within => '1 s')").0, "42501");
+    assert_eq!(
+        refusal(&shop, "mallory", "SELECT awty.watch('shop.orders', until => 'true', within => '1 s')").0,
+        "42501"
+    );
 }
 
 /// `run_as` from whom policies hide rows is refused; rows that they hide later are an error and not silence.
@@ -94,7 +104,15 @@ fn a_forged_call_raises_nothing() {
 fn policies_hide_no_row_in_silence() {
     let shop = Shop::open();
     shop.run(super::ORDERS);
-    shop.cluster.execute("postgres", &["CREATE ROLE app LOGIN", "GRANT app TO shop", "GRANT USAGE ON SCHEMA awty TO app", "GRANT USAGE ON SCHEMA shop TO app"]);
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "CREATE ROLE app LOGIN",
+            "GRANT app TO shop",
+            "GRANT USAGE ON SCHEMA awty TO app",
+            "GRANT USAGE ON SCHEMA shop TO app",
+        ],
+    );
     shop.run("GRANT SELECT ON shop.orders TO app; ALTER TABLE shop.orders ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON shop.orders USING (note = current_user)");
     let watch = "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours', run_as => 'app')";
     let (code, text) = refusal(&shop, "shop", watch);
@@ -104,7 +122,10 @@ fn policies_hide_no_row_in_silence() {
     shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
     await_state(&shop, "late 1:1; pending -");
     shop.run("SELECT awty.alter('orders', retry_after => '1 s'); INSERT INTO shop.orders VALUES (2, now() - interval '3 hours' + interval '2 s'); ALTER TABLE shop.orders ENABLE ROW LEVEL SECURITY");
-    shop.await_true("it to fail", "SELECT count(*) = 1 FROM awty.failing WHERE entity_key = '2' AND sqlstate = '42501'");
+    shop.await_true(
+        "it to fail",
+        "SELECT count(*) = 1 FROM awty.failing WHERE entity_key = '2' AND sqlstate = '42501'",
+    );
     assert_eq!(refusal(&shop, "shop", "UPDATE shop.orders SET status = 'SHIPPED' WHERE id = 1").0, "42501");
     shop.run("ALTER TABLE shop.orders DISABLE ROW LEVEL SECURITY");
     await_state(&shop, "late 1:1 2:1; pending -");

@@ -21,7 +21,10 @@ fn a_sweep_clears_what_triggers_have_missed() {
     shop.cluster.execute("postgres", &["UPDATE awty.rule SET swept_at = swept_at - interval '1 day'"]);
     shop.job("wake_again", crate::shop::NOTE, "");
     await_state(&shop, "late 5:1; pending -");
-    let history: i64 = shop.cluster.value("postgres", "SELECT count(*) FROM awty.future_job_history WHERE entity_name = 'awty.sweep' AND outcome <> 'done'");
+    let history: i64 = shop.cluster.value(
+        "postgres",
+        "SELECT count(*) FROM awty.future_job_history WHERE entity_name = 'awty.sweep' AND outcome <> 'done'",
+    );
     assert_eq!(history, 0);
 }
 
@@ -43,10 +46,13 @@ fn old_alerts_leave() {
     shop.run(&format!("INSERT INTO shop.orders SELECT n, {LATE} FROM generate_series(1, 3) AS n"));
     await_state(&shop, "late 1:1 2:1 3:1; pending -");
     shop.run("DELETE FROM shop.orders WHERE id < 3");
-    shop.cluster.execute("postgres", &[
-        "UPDATE awty.alert SET cleared_at = now() - interval '400 days' WHERE entity_key = '1'",
-        "UPDATE awty.alert SET raised_at = now() - interval '400 days' WHERE entity_key = '3'",
-    ]);
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "UPDATE awty.alert SET cleared_at = now() - interval '400 days' WHERE entity_key = '1'",
+            "UPDATE awty.alert SET raised_at = now() - interval '400 days' WHERE entity_key = '3'",
+        ],
+    );
     shop.job("wake", crate::shop::NOTE, "");
     shop.await_true("the old one to go", "SELECT array_agg(entity_key ORDER BY entity_key) = '{2,3}' FROM awty.alert");
 }

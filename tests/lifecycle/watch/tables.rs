@@ -25,7 +25,11 @@ fn a_watch_goes_on_after_renames() {
     await_state(&shop, "late 1:1 2:1; pending 1 2");
     expect(&shop, "UPDATE laden.\"Bestellung\" SET stand = 'x' WHERE nr = 1", "late 2:1; pending 2");
     shop.cluster.execute("postgres", &["CREATE SCHEMA other AUTHORIZATION shop"]);
-    expect(&shop, "ALTER TABLE laden.\"Bestellung\" SET SCHEMA other; INSERT INTO other.\"Bestellung\" VALUES (3)", "late 2:1; pending 2 3");
+    expect(
+        &shop,
+        "ALTER TABLE laden.\"Bestellung\" SET SCHEMA other; INSERT INTO other.\"Bestellung\" VALUES (3)",
+        "late 2:1; pending 2 3",
+    );
     let names: i64 = shop.cluster.value("postgres", "SELECT count(*) FROM awty.alert WHERE entity_name = 'orders'");
     assert_eq!(names, 2);
     expect(&shop, "SELECT awty.unwatch('orders')", "late -; pending -");
@@ -45,7 +49,11 @@ fn columns_in_use_cannot_be_dropped_or_altered() {
         let (found, text) = refusal(&shop, "shop", sql);
         assert!(found == code && text.contains("awty_orders"), "{sql}: {found} {text}");
     }
-    expect(&shop, "ALTER TABLE shop.orders DROP note, ADD extra text, ALTER extra SET DEFAULT 'x'; INSERT INTO shop.orders (id) VALUES (1)", "late -; pending 1");
+    expect(
+        &shop,
+        "ALTER TABLE shop.orders DROP note, ADD extra text, ALTER extra SET DEFAULT 'x'; INSERT INTO shop.orders (id) VALUES (1)",
+        "late -; pending 1",
+    );
     expect(&shop, "UPDATE shop.orders SET status = 'SHIPPED'", "late -; pending -");
 }
 
@@ -57,7 +65,10 @@ fn a_dropped_table_ends_its_rule() {
     await_state(&shop, "late 1:1; pending 1 2");
     shop.run("DROP TABLE shop.orders");
     shop.job("wake", crate::shop::NOTE, "");
-    shop.await_true("the rule to end", "SELECT NOT EXISTS (SELECT FROM awty.rule) AND NOT EXISTS (SELECT FROM awty.job WHERE name = 'orders')");
+    shop.await_true(
+        "the rule to end",
+        "SELECT NOT EXISTS (SELECT FROM awty.rule) AND NOT EXISTS (SELECT FROM awty.job WHERE name = 'orders')",
+    );
     assert_eq!(state(&shop), "late -; pending -");
     shop.run(ORDERS);
     super::watch(&shop, "");
@@ -107,12 +118,21 @@ fn nothing_is_left_of_a_watch() {
         assert_eq!(shop.cluster.value::<String>("postgres", objects), count, "after {arguments}");
     }
     shop.job("taken", crate::shop::NOTE, "");
-    assert_eq!(refusal(&shop, "shop", &format!("SELECT awty.watch('shop.orders', rule => 'taken', {until})")).0, "42710");
+    assert_eq!(
+        refusal(&shop, "shop", &format!("SELECT awty.watch('shop.orders', rule => 'taken', {until})")).0,
+        "42710"
+    );
     shop.run("SELECT awty.unregister('taken'); DROP FUNCTION shop.taken");
     let long = "ä".repeat(31);
     shop.run(&format!("SELECT awty.watch('shop.orders', rule => '{long}', since => 'placed_at', {until}); SELECT awty.watch('shop.orders', rule => '{long}x', since => 'placed_at', {until});
         INSERT INTO shop.orders VALUES (1, {LATE})"));
     await_state(&shop, "late 1:1 1:1; pending -");
-    expect(&shop, &format!("SELECT awty.unwatch('{long}'), awty.unwatch('{long}x'); SELECT awty.watch('shop.orders', since => 'placed_at', {until}); SELECT awty.unwatch('orders')"), "late -; pending -");
+    expect(
+        &shop,
+        &format!(
+            "SELECT awty.unwatch('{long}'), awty.unwatch('{long}x'); SELECT awty.watch('shop.orders', since => 'placed_at', {until}); SELECT awty.unwatch('orders')"
+        ),
+        "late -; pending -",
+    );
     assert_eq!(dump(&shop), before);
 }

@@ -14,7 +14,9 @@ fn filled() -> Shop {
 /// `upcoming`, `all`, `none`.
 #[test]
 fn existing_says_which_rows_are_taken_in() {
-    for (existing, wanted) in [("upcoming", "late -; pending 1"), ("all", "late 2:1; pending 1"), ("none", "late -; pending -")] {
+    for (existing, wanted) in
+        [("upcoming", "late -; pending 1"), ("all", "late 2:1; pending 1"), ("none", "late -; pending -")]
+    {
         let shop = filled();
         watch(&shop, &format!("existing => '{existing}'"));
         await_state(&shop, wanted);
@@ -60,15 +62,20 @@ fn a_walk_goes_on_after_its_worker_is_killed() {
     shop.cluster.await_that("the server to be back", awty_testkit::PATIENCE, connected);
     shop.run("DELETE FROM shop.orders WHERE id % 1000 = 1; UPDATE shop.orders SET status = 'SHIPPED' WHERE id % 1000 = 2; UPDATE shop.orders SET status = 'UNSHIPPED' WHERE id % 1000 = 10");
     let walk = "SELECT concat_ws(' ', r.walk, r.walked_to, f) FROM awty.rule AS r LEFT JOIN awty.future_job AS f ON f.entity_name = 'awty.backfill'";
-    shop.cluster.await_that("the walk to end", 4 * awty_testkit::PATIENCE, || match shop.cluster.value::<String>("postgres", walk) {
-        walk if walk.starts_with("done") => Ok(()),
-        walk => Err(walk),
+    shop.cluster.await_that("the walk to end", 4 * awty_testkit::PATIENCE, || {
+        match shop.cluster.value::<String>("postgres", walk) {
+            walk if walk.starts_with("done") => Ok(()),
+            walk => Err(walk),
+        }
     });
     let missing = "SELECT count(*) FROM shop.orders AS o LEFT JOIN awty.future_job AS f ON f.entity_key = o.id::text AND f.entity_name = 'orders'
         WHERE o.status = 'UNSHIPPED' AND f.next_check_at IS DISTINCT FROM awty.next_slot(o.placed_at + interval '3 hours')";
     assert_eq!(shop.cluster.value::<i64>("postgres", missing), 0);
     // One more for each row that changed while its piece was read, at most.
-    let more: i64 = shop.cluster.value("postgres", &format!("SELECT ({taken}) - (SELECT count(*) FROM shop.orders WHERE status = 'UNSHIPPED')"));
+    let more: i64 = shop.cluster.value(
+        "postgres",
+        &format!("SELECT ({taken}) - (SELECT count(*) FROM shop.orders WHERE status = 'UNSHIPPED')"),
+    );
     assert!((0..=100).contains(&more), "{more}");
 }
 

@@ -30,7 +30,11 @@ fn every_kind_of_insert_is_watched() {
         "late -; pending 1 6 8",
     );
     expect(&shop, "INSERT INTO shop.orders (id) VALUES (8) ON CONFLICT DO NOTHING", "late -; pending 1 6 8");
-    expect(&shop, "WITH gone AS (DELETE FROM shop.orders WHERE id = 8 RETURNING *) INSERT INTO shop.orders SELECT 9, placed_at FROM gone", "late -; pending 1 6 9");
+    expect(
+        &shop,
+        "WITH gone AS (DELETE FROM shop.orders WHERE id = 8 RETURNING *) INSERT INTO shop.orders SELECT 9, placed_at FROM gone",
+        "late -; pending 1 6 9",
+    );
     shop.run(&format!("INSERT INTO shop.orders VALUES (10, {LATE}), (11, '-infinity')"));
     await_state(&shop, "late 10:1 11:1; pending 1 6 9");
     let slots: bool = shop.cluster.value(
@@ -63,7 +67,11 @@ fn an_alert_is_cleared_in_the_transaction_of_the_write() {
         client.batch_execute("ROLLBACK").unwrap();
         assert_eq!(state(&shop), "late 1:1 2:1 3:1; pending 1 2 3");
     }
-    expect(&shop, "BEGIN; SAVEPOINT s; DELETE FROM shop.orders; ROLLBACK TO s; UPDATE shop.orders SET note = 'x'; COMMIT", "late 1:1 2:1 3:1; pending 1 2 3");
+    expect(
+        &shop,
+        "BEGIN; SAVEPOINT s; DELETE FROM shop.orders; ROLLBACK TO s; UPDATE shop.orders SET note = 'x'; COMMIT",
+        "late 1:1 2:1 3:1; pending 1 2 3",
+    );
     expect(&shop, "UPDATE shop.orders SET status = 'SHIPPED' WHERE id = 1", "late 2:1 3:1; pending 2 3");
     expect(&shop, "DELETE FROM shop.orders WHERE id = 2", "late 3:1; pending 3");
     // Back again: level by level from since.
@@ -113,7 +121,11 @@ fn another_since_moves_the_check() {
     expect(&shop, "UPDATE shop.orders SET placed_at = NULL WHERE id = 3", "late 4:1; pending 1 2 4");
     expect(&shop, "UPDATE shop.orders SET placed_at = 'infinity' WHERE id = 1", "late 4:1; pending 2 4");
     // Still late: the same alert, with its new time.
-    expect(&shop, "UPDATE shop.orders SET placed_at = placed_at - interval '1 hour' WHERE id = 4", "late 4:1; pending 2 4");
+    expect(
+        &shop,
+        "UPDATE shop.orders SET placed_at = placed_at - interval '1 hour' WHERE id = 4",
+        "late 4:1; pending 2 4",
+    );
     let follows: bool = shop.cluster.value(
         "postgres",
         "SELECT a.since = o.placed_at AND a.due_at = o.placed_at + interval '3 hours' FROM awty.alert AS a
@@ -130,11 +142,17 @@ fn a_row_is_watched_under_its_new_key() {
     let shop = Shop::open();
     shop.run(&ORDERS.replace("PRIMARY KEY", "PRIMARY KEY DEFERRABLE"));
     super::watch(&shop, "escalate => '{1 day}'");
-    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE}, DEFAULT), (2, now(), DEFAULT), (3, {LATE}, 'SHIPPED')"));
+    shop.run(&format!(
+        "INSERT INTO shop.orders VALUES (1, {LATE}, DEFAULT), (2, now(), DEFAULT), (3, {LATE}, 'SHIPPED')"
+    ));
     await_state(&shop, "late 1:1; pending 1 2");
     shop.run("UPDATE shop.orders SET id = 10 WHERE id = 1");
     await_state(&shop, "late 10:1; pending 10 2");
-    expect(&shop, "UPDATE shop.orders SET id = CASE id WHEN 2 THEN 3 ELSE 2 END WHERE id IN (2, 3)", "late 10:1; pending 10 3");
+    expect(
+        &shop,
+        "UPDATE shop.orders SET id = CASE id WHEN 2 THEN 3 ELSE 2 END WHERE id IN (2, 3)",
+        "late 10:1; pending 10 3",
+    );
     shop.run("UPDATE shop.orders SET id = CASE id WHEN 3 THEN 10 ELSE 3 END WHERE id IN (10, 3)");
     await_state(&shop, "late 3:1; pending 10 3");
     shop.run("BEGIN; SET CONSTRAINTS ALL DEFERRED; UPDATE shop.orders SET id = 10 WHERE id = 3; UPDATE shop.orders SET id = 3 WHERE id = 10 AND placed_at > now() - interval '1 hour'; COMMIT");

@@ -1,0 +1,166 @@
+//! What a watch costs: who writes, and who raises the alerts.
+
+use crate::options::Options;
+use crate::results::{Outcome, Wanted, readable};
+use crate::shop::{Shop, one};
+use crate::stats::{Pairs, median};
+use std::time::Instant;
+
+/// Two tables of orders, one that is watched, one with a trigger that does a plain INSERT … ON CONFLICT into a table with the
+/// columns, constraints and indexes of awty.future_job; and tables like those of alerts and of the history.
+const SET_UP: &str = "
+SET ROLE shop;
+CREATE TABLE shop.watched (LIKE shop.orders INCLUDING ALL);
+CREATE TABLE shop.unwatched (LIKE shop.orders INCLUDING ALL);
+CREATE TABLE shop.bare (LIKE shop.orders INCLUDING ALL);
+SELECT awty.watch('shop.watched', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours');
+RESET ROLE;
+CREATE TABLE shop.plain (LIKE awty.future_job INCLUDING ALL);
+CREATE TABLE shop.plain_alert (LIKE awty.alert INCLUDING ALL);
+CREATE TABLE shop.plain_history (LIKE awty.future_job_history INCLUDING ALL);
+GRANT ALL ON shop.plain, shop.plain_alert, shop.plain_history TO shop;
+GRANT USAGE ON SEQUENCE awty.future_job_id_seq TO shop;
+SET ROLE shop;
+CREATE FUNCTION shop.note() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO shop.plain AS p (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
+    VALUES ('one', 'orders', NEW.id::text, NEW.placed_at + interval '3 hours', NEW.placed_at + interval '3 hours', 'shop'::regrole, now())
+    ON CONFLICT (entity_name, entity_key, job)
+    DO UPDATE SET first_check_at = excluded.first_check_at, next_check_at = excluded.next_check_at;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER watch AFTER INSERT ON shop.unwatched FOR EACH ROW EXECUTE FUNCTION shop.note();
+RESET ROLE;
+CREATE PROCEDURE shop.one_by_one(orders regclass, n integer, each boolean) LANGUAGE plpgsql AS $$
+BEGIN
+    IF orders = 'shop.watched'::regclass THEN
+        FOR i IN 1..n LOOP
+            INSERT INTO shop.watched VALUES (i, 'UNSHIPPED', now(), 'somebody');
+            IF each THEN COMMIT; END IF;
+        END LOOP;
+    ELSE
+        FOR i IN 1..n LOOP
+            INSERT INTO shop.unwatched VALUES (i, 'UNSHIPPED', now(), 'somebody');
+            IF each THEN COMMIT; END IF;
+        END LOOP;
+    END IF;
+END $$";
+
+const CHECKS: &str = "SELECT (SELECT count(*) FROM awty.future_job WHERE entity_name NOT LIKE 'awty.%') + (SELECT count(*) FROM shop.plain)";
+
+/// How long a script takes as the shop, on empty tables; so many checks must be there afterwards.
+fn timed(shop: &Shop, n: u32, script: &str) -> f64 {
+    let empty = "TRUNCATE shop.watched, shop.unwatched, shop.bare, shop.plain, shop.plain_alert, shop.plain_history, awty.future_job, awty.alert, awty.future_job_history";
+    shop.cluster.execute("postgres", &[empty, "CHECKPOINT"]);
+    let mut client = shop.cluster.client("postgres", "shop");
+    let began = Instant::now();
+    client.batch_execute(script).unwrap();
+    let seconds = began.elapsed().as_secs_f64();
+    let written = one(&mut shop.client("postgres"), CHECKS, &[]).get::<_, i64>(0);
+    assert_eq!(written, i64::from(n), "checks written by {script}");
+    seconds
+}
+
+fn orders(table: &str, n: u32, placed_at: &str) -> String {
+    format!("INSERT INTO {table} SELECT i, 'UNSHIPPED', {placed_at}, 'somebody' FROM generate_series(1, {n}) AS i;")
+}
+
+fn each(seconds: &[f64], n: u32) -> String {
+    readable(median(seconds) / f64::from(n) * 1e6)
+}
+
+pub fn watch(options: &Options) -> Outcome {
+    let mut outcome = Outcome::new("watch");
+    let shop = Shop::open(&[]);
+    shop.cluster.execute("postgres", &[SET_UP]);
+    shop.cluster.await_sql("postgres", "the walk to end", "SELECT walk = 'done' FROM awty.rule");
+    let ways = [
+        ("INSERT into watched orders, each a transaction", options.size(1_000, 20_000), true),
+        ("INSERT into watched orders, one by one in one transaction", options.size(20_000, 100_000), false),
+    ];
+    for (what, n, commits) in ways {
+        let call = |table: &str| format!("CALL shop.one_by_one('{table}', {n}, {commits})");
+        let pairs = Pairs::measure(
+            what,
+            options.rounds(),
+            || timed(&shop, n, &call("shop.watched")),
+            || timed(&shop, n, &call("shop.unwatched")),
+        );
+        let detail = format!(
+            "awty {} µs, plain {} µs; {} orders",
+            each(&pairs.ours, n),
+            each(&pairs.theirs, n),
+            readable(n.into())
+        );
+        outcome.ratio([what, "the plain trigger of the row insert"], &pairs, Wanted::AtMost(1.2), detail);
+    }
+    bulk(&mut outcome, &shop, options);
+    late(&mut outcome, &shop, options);
+    outcome
+}
+
+/// Many rows in one statement, against two: the rows, and their checks.
+fn bulk(outcome: &mut Outcome, shop: &Shop, options: &Options) {
+    let n = options.size(100_000, 1_000_000);
+    let ours = orders("shop.watched", n, "now()");
+    let theirs = format!(
+        "BEGIN; {} INSERT INTO shop.plain (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
+         SELECT 'one', 'orders', id::text, placed_at + interval '3 hours', placed_at + interval '3 hours', 'shop'::regrole, now() FROM shop.bare; COMMIT",
+        orders("shop.bare", n, "now()")
+    );
+    let what = "INSERT … SELECT into watched orders";
+    let pairs = Pairs::measure(what, options.rounds(), || timed(shop, n, &ours), || timed(shop, n, &theirs));
+    let detail =
+        format!("awty {} µs, plain {} µs; {} orders", each(&pairs.ours, n), each(&pairs.theirs, n), readable(n.into()));
+    outcome.ratio(
+        [what, "the same without a watch, and one INSERT … SELECT of the checks"],
+        &pairs,
+        Wanted::AtMost(1.15),
+        detail,
+    );
+}
+
+/// From the first start to the last end of checks whose rows are late, against one statement that reads the rows, writes alerts and
+/// history, and deletes what was pending.
+fn late(outcome: &mut Outcome, shop: &Shop, options: &Options) {
+    let n = options.size(100_000, 100_000);
+    let past = "now() - interval '4 hours'";
+    let by_hand = "
+        WITH due AS (DELETE FROM shop.plain RETURNING *),
+        late AS (SELECT d.*, o.placed_at FROM due AS d JOIN shop.bare AS o ON o.id = d.entity_key::bigint WHERE o.status = 'UNSHIPPED'),
+        raised AS (INSERT INTO shop.plain_alert (rule, entity_name, entity_key, level, since, due_at, raised_at, role)
+            SELECT job, entity_name, entity_key, 1, placed_at, placed_at + interval '3 hours', now(), scheduled_by FROM late)
+        INSERT INTO shop.plain_history (id, job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at,
+            started_at, finished_at, run_time, lateness, check_count, attempts, outcome, role)
+        SELECT id, job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at, now(), now(), '0', '0', 1, 1, 'done', scheduled_by FROM due";
+    let ours = || {
+        // Due in one slot, when all are there.
+        timed(shop, n, &orders("shop.watched", n, "now() - interval '3 hours' + interval '10 s'"));
+        shop.cluster.execute("postgres", &["VACUUM ANALYZE shop.watched, awty.future_job", "CHECKPOINT"]);
+        shop.cluster.await_sql("postgres", "all to be late", &format!("SELECT count(*) = {n} FROM awty.alert"));
+        shop.cluster.await_sql(
+            "postgres",
+            "all to be booked",
+            &format!("SELECT count(*) = {n} FROM awty.future_job_history WHERE job = 'watched'"),
+        );
+        shop.cluster.value("postgres", "SELECT extract(epoch FROM max(finished_at) - min(started_at))::float8 FROM awty.future_job_history WHERE job = 'watched'")
+    };
+    let theirs = || {
+        let fill = format!(
+            "{} INSERT INTO shop.plain (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
+             SELECT 'one', 'orders', id::text, placed_at + interval '3 hours', placed_at + interval '3 hours', 'shop'::regrole, now() FROM shop.bare",
+            orders("shop.bare", n, past)
+        );
+        timed(shop, n, &fill);
+        shop.cluster.execute("postgres", &["VACUUM ANALYZE shop.plain, shop.bare", "CHECKPOINT"]);
+        let mut client = shop.cluster.client("postgres", "shop");
+        let began = Instant::now();
+        client.batch_execute(by_hand).unwrap();
+        began.elapsed().as_secs_f64()
+    };
+    let what = "late rows, from the first start to the last end";
+    let pairs = Pairs::measure(what, options.rounds(), ours, theirs);
+    let detail =
+        format!("awty {} µs, by hand {} µs; {} rows", each(&pairs.ours, n), each(&pairs.theirs, n), readable(n.into()));
+    outcome.ratio([what, "one set statement by hand"], &pairs, Wanted::AtMost(1.3), detail);
+}
