@@ -2,6 +2,8 @@
 //!
 //! Lock order: a check's row, then the alert of its row. A run waits for no client, and no client for a run: it locks alerts when all
 //! functions of users' have been called, and leaves those alone that a client has locked. Such a client has locked the check, too.
+//!
+//! LATERAL with LIMIT: however few alerts there are when a statement is planned, each key is looked up by the index.
 
 use super::statement::{Arg, Kept, Rows, statement};
 use super::{arg, time};
@@ -35,7 +37,10 @@ statement!(
     [TEXTOID, TEXTARRAYOID],
     c"SELECT a.entity_key, a.id, a.level, l.id IS NOT NULL
       FROM pg_catalog.unnest($2) AS k (key)
-      JOIN awty.alert AS a ON a.rule = $1 AND a.entity_key = k.key AND a.cleared_at IS NULL
+      CROSS JOIN LATERAL (
+          SELECT o.id, o.entity_key, o.level FROM awty.alert AS o
+          WHERE o.rule = $1 AND o.entity_key = k.key AND o.cleared_at IS NULL LIMIT 1
+      ) AS a
       LEFT JOIN LATERAL (
           SELECT f.id FROM awty.alert AS f WHERE f.id = a.id AND f.cleared_at IS NULL FOR UPDATE SKIP LOCKED
       ) AS l ON true"
@@ -54,7 +59,10 @@ statement!(
     select_levels,
     [TEXTOID, TEXTARRAYOID],
     c"SELECT a.entity_key, a.id, a.level FROM pg_catalog.unnest($2) AS k (key)
-      JOIN awty.alert AS a ON a.rule = $1 AND a.entity_key = k.key AND a.cleared_at IS NULL"
+      CROSS JOIN LATERAL (
+          SELECT o.id, o.entity_key, o.level FROM awty.alert AS o
+          WHERE o.rule = $1 AND o.entity_key = k.key AND o.cleared_at IS NULL LIMIT 1
+      ) AS a"
 );
 
 statement!(
@@ -80,8 +88,11 @@ statement!(
     clear_keys,
     [TEXTOID, TEXTARRAYOID, TIMESTAMPTZOID],
     c"UPDATE awty.alert AS a SET cleared_at = $3
-      FROM pg_catalog.unnest($2) AS k (key)
-      WHERE a.rule = $1 AND a.entity_key = k.key AND a.cleared_at IS NULL"
+      WHERE a.cleared_at IS NULL AND a.id = ANY (ARRAY(
+          SELECT f.id FROM pg_catalog.unnest($2) AS k (key)
+          CROSS JOIN LATERAL (
+              SELECT o.id FROM awty.alert AS o WHERE o.rule = $1 AND o.entity_key = k.key AND o.cleared_at IS NULL LIMIT 1
+          ) AS f))"
 );
 
 statement!(

@@ -49,15 +49,20 @@ statement!(
     select_pending,
     [TEXTOID, TEXTOID, TEXTARRAYOID],
     c"SELECT f.entity_key, f.scheduled_at FROM pg_catalog.unnest($3) AS k (key)
-      JOIN awty.future_job AS f ON f.entity_name = $2 AND f.entity_key = k.key AND f.job = $1"
+      CROSS JOIN LATERAL (
+          SELECT p.entity_key, p.scheduled_at FROM awty.future_job AS p
+          WHERE p.entity_name = $2 AND p.entity_key = k.key AND p.job = $1 LIMIT 1
+      ) AS f"
 );
 
 statement!(
     lock_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID],
-    c"SELECT f.id FROM pg_catalog.unnest($3) AS k (key)
-      JOIN awty.future_job AS f ON f.entity_name = $2 AND f.entity_key = k.key AND f.job = $1
-      ORDER BY k.key FOR UPDATE OF f"
+    c"SELECT f.id FROM (SELECT u.key FROM pg_catalog.unnest($3) AS u (key) ORDER BY u.key) AS k
+      CROSS JOIN LATERAL (
+          SELECT p.id FROM awty.future_job AS p
+          WHERE p.entity_name = $2 AND p.entity_key = k.key AND p.job = $1 LIMIT 1 FOR UPDATE
+      ) AS f"
 );
 
 statement!(
