@@ -14,6 +14,7 @@ use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::PgLogLevel;
 
+mod cancel;
 mod label;
 mod lease;
 pub mod log;
@@ -23,10 +24,9 @@ mod travel;
 mod watch;
 mod words;
 
-pub use label::Label;
-pub use lease::LeaseError;
 pub use travel::TravelError;
 pub use watch::WatchError;
+pub use {cancel::cancelled, label::Label, lease::LeaseError};
 
 /// What awty refuses. What each says is in `words`.
 #[derive(Debug)]
@@ -110,7 +110,6 @@ pub enum Error {
     NotPositive {
         argument: &'static str,
     },
-    /// A step of months, whose length differs.
     StepOfMonths,
     /// More steps than a forecast may have.
     TooManySteps {
@@ -363,12 +362,6 @@ impl Error {
         self.report().report(PgLogLevel::ERROR);
         unreachable!("an ERROR does not return")
     }
-}
-
-/// Passes on that somebody has cancelled the client's statement.
-pub fn cancelled(message: String) -> ! {
-    ErrorReport::new(Code::ERRCODE_QUERY_CANCELED, message, "awty").report(PgLogLevel::ERROR);
-    unreachable!("an ERROR does not return")
 }
 
 impl From<Error> for Failure {
