@@ -265,12 +265,15 @@ fn end(given: &Given, job: &Job, report: &Report) -> End {
     }
 }
 
+/// What answers have in common that are booked together: the job, when they were leased, their slot, and whether anything is noted of them.
+type Shared = (Text, Time, Time, bool);
+
 /// Books what is taken: answers together, as far as they have their times in common, and failures one by one. Returns what became of each
 /// check, and whether that was by an answer.
 fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, Became, bool)> {
     let noted: HashSet<i64> =
         lease::noted(&taken.iter().map(|taken| taken.row.id).collect::<Vec<_>>()).into_iter().collect();
-    let mut groups: HashMap<(Text, Time, Time, bool), (Job, Vec<(Row, Answer)>)> = HashMap::new();
+    let mut groups: HashMap<Shared, (Job, Vec<(Row, Answer)>)> = HashMap::new();
     let mut became = Vec::new();
     wakeup::count_ended(taken.len() as u64);
     for Taken { given, job, row, report } in taken {

@@ -163,21 +163,20 @@ statement!(update_repeats, [TEXTOID], c"UPDATE awty.job SET repeats = true WHERE
 /// Reads a row of the columns above. What cannot be understood comes back as a sentence.
 fn read(rows: &Rows, row: usize) -> Result<Job, (Text, String)> {
     let name: Text = rows.get(row, 1).unwrap_or_else(|| Text::from(""));
-    read_options(rows, row).map_err(|message| (name.clone(), message)).and_then(|options| {
-        let text = |column| rows.get::<Text>(row, column).unwrap_or_else(|| Text::from(""));
-        Ok(Job {
-            schema: text(2),
-            function: text(3),
-            role: rows.get(row, 4).unwrap_or(pg_sys::InvalidOid),
-            set_based: rows.get(row, 5).unwrap_or(false),
-            options,
-            paused: rows.get(row, 15).unwrap_or(false),
-            resumed_at: rows.get(row, 16).map(from_timestamptz),
-            registered_by: rows.get(row, 17).unwrap_or(pg_sys::InvalidOid),
-            notify: rows.get(row, 18),
-            repeats: rows.get(row, 19).unwrap_or(true),
-            name: name.clone(),
-        })
+    let options = read_options(rows, row).map_err(|message| (name.clone(), message))?;
+    let text = |column| rows.get::<Text>(row, column).unwrap_or_else(|| Text::from(""));
+    Ok(Job {
+        schema: text(2),
+        function: text(3),
+        role: rows.get(row, 4).unwrap_or(pg_sys::InvalidOid),
+        set_based: rows.get(row, 5).unwrap_or(false),
+        options,
+        paused: rows.get(row, 15).unwrap_or(false),
+        resumed_at: rows.get(row, 16).map(from_timestamptz),
+        registered_by: rows.get(row, 17).unwrap_or(pg_sys::InvalidOid),
+        notify: rows.get(row, 18),
+        repeats: rows.get(row, 19).unwrap_or(true),
+        name,
     })
 }
 
