@@ -78,7 +78,7 @@ statement!(
           SELECT g.lease, f.id, f.job, f.entity_name, f.entity_key, f.first_check_at, f.next_check_at, f.check_count,
               f.attempt + 1, f.scheduled_by, f.scheduled_at, g.key, $4, $5, $6, $7, $8
           FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3)) AS g (lease, id, key)
-          JOIN awty.future_job AS f ON f.id = g.id
+          CROSS JOIN LATERAL (SELECT p.* FROM awty.future_job AS p WHERE p.id = g.id OFFSET 0) AS f
           WHERE NOT f.held AND f.next_check_at <= $4 AND f.job = $9
           RETURNING lease, id, key
       )

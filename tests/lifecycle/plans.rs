@@ -22,6 +22,7 @@ const SORTED: &[(&str, &str)] = &[
     ("due::select_first", "one row of each job of a role"),
     ("rule_check::lock_all", "by the order of the keys that it is given"),
     ("job::select_of_role", "the jobs of a role, at most ten thousand"),
+    ("lease::insert_all", "what is handed out, at most a thousand"),
 ];
 /// Indexes that a statement reads from end to end, because there is little in them, or that it leaves at once.
 const WHOLE: &[(&str, &str)] = &[
