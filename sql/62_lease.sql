@@ -23,7 +23,7 @@ CREATE POLICY own_attempts ON awty_internal.attempt FOR SELECT TO PUBLIC USING (
         WHERE awty_internal.can_read(j.role, j.readers OPERATOR(pg_catalog.||) j.allowed OPERATOR(pg_catalog.||) j.claimers))
 );
 
--- The database's owner may dump attempts. Leases are not dumped: where a dump is restored, the checks are handed out anew.
+-- The database's owner may dump attempts. Leases are not dumped: where a dump is restored, the checks are handed out again.
 GRANT SELECT ON awty_internal.attempt_default TO pg_database_owner;
 CREATE POLICY dumped ON awty_internal.attempt FOR SELECT TO pg_database_owner USING (true);
 CREATE POLICY dumped ON awty_internal.attempt_default FOR SELECT TO pg_database_owner USING (true);

@@ -91,7 +91,7 @@ fn label(key: pg_sys::Datum) -> String {
     text(key).map(|text| text.to_string()).unwrap_or_default()
 }
 
-/// What is to be written.
+/// The checks that a call asks for.
 struct Wanted<'a> {
     job: &'a Job,
     entity_name: &'a Text,

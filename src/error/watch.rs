@@ -179,7 +179,7 @@ impl WatchError {
                 format!("argument \"since\" is required, because table \"{relation}\" is partitioned"),
                 "since => 'placed_at'",
             )
-            .detail("A row that moves to another partition appears there anew."),
+            .detail("PostgreSQL deletes a row that moves to another partition, and inserts it there."),
             WatchError::RuleExists { rule, own: true } => say(
                 Code::ERRCODE_DUPLICATE_OBJECT,
                 format!("rule \"{rule}\" is already there, and says something else"),

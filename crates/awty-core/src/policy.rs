@@ -50,7 +50,7 @@ pub enum Answer {
 pub struct Failed {
     /// By its time limit, and not by an error.
     pub timed_out: bool,
-    /// There is to be no further attempt.
+    /// No further attempt follows.
     pub is_final: bool,
     /// When the next attempt is wanted, instead of after the usual wait.
     pub retry_at: Option<Time>,

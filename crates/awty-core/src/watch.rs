@@ -101,7 +101,7 @@ pub fn judge(found: Found, open: u32, levels: &Levels, limits: &Limits, now: Tim
     }
 }
 
-/// When a row is to be asked about that has just been written, or `None` if never.
+/// When the check of a row comes that has just been written, or `None` if never.
 pub fn start(found: Found, open: u32, levels: &Levels, limits: &Limits, now: Time) -> Option<Time> {
     match judge(found, open, levels, limits, now) {
         Verdict::Settled => None,

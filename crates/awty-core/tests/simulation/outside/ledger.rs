@@ -129,7 +129,7 @@ impl Ledger {
     /// What was committed and not flushed is undone: a lease may be gone, and an end.
     pub fn goes_back(&mut self, server: &Server) {
         self.pending = server.rows.keys().copied().collect();
-        // Numbers are given anew, and so are keys.
+        // Numbers and keys are new.
         let lost = server.last_id + 1;
         self.ended.split_off(&lost);
         for check in &self.pending {

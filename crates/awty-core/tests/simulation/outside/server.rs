@@ -124,7 +124,7 @@ impl Server {
         ledger.ended(id, outcome);
     }
 
-    /// Books what was never answered: all leases that are past their deadlines, or what is to be handed out once more.
+    /// Books what was never answered: all leases that are past their deadlines, or what is handed out once more.
     pub fn book_overdue(&mut self, wanted: Option<i64>, ledger: &mut Ledger) {
         let over: Vec<i64> = match wanted {
             Some(id) => vec![id],
