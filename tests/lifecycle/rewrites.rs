@@ -39,11 +39,14 @@ fn between_two_runs(shop: &Shop, name: &str, statements: &str) {
     schedule_turn(shop, name);
     shop.await_at_gate();
     let mut admin = shop.cluster.superuser("postgres");
+    let pid: i32 = admin.query_one("SELECT pg_catalog.pg_backend_pid()", &[]).unwrap().get(0);
     let text = statements.to_owned();
     let at_work = std::thread::spawn(move || admin.batch_execute(&text));
-    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype IN ('relation', 'virtualxid') AND NOT granted)";
+    let waits = format!(
+        "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = {pid} AND locktype IN ('relation', 'virtualxid') AND NOT granted)"
+    );
     shop.cluster.await_that("the statement to wait for the run, or to be done", PATIENCE, || {
-        if at_work.is_finished() || shop.cluster.value("postgres", waits) { Ok(()) } else { Err(statements.into()) }
+        if at_work.is_finished() || shop.cluster.value("postgres", &waits) { Ok(()) } else { Err(statements.into()) }
     });
     drop(gate);
     at_work.join().unwrap().unwrap_or_else(|error| panic!("{statements}: {error:?}"));
