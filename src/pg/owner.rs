@@ -11,21 +11,28 @@ use std::ffi::CStr;
 
 /// Runs `body` as the owner of awty's tables.
 pub fn as_owner<R>(body: impl FnOnce() -> R) -> R {
-    let owner = catalog::owner();
+    as_user(catalog::owner(), pg_sys::SECURITY_LOCAL_USERID_CHANGE, || {
+        set_local(c"search_path", c"pg_catalog, pg_temp");
+        // SAFETY: a setting of this session. Any other value than the default would have awty's statements planned at each execution.
+        if unsafe { pg_sys::plan_cache_mode } != pg_sys::PlanCacheMode::PLAN_CACHE_MODE_AUTO as i32 {
+            set_local(c"plan_cache_mode", c"auto");
+        }
+        body()
+    })
+}
+
+/// Runs `body` with the identity of a role, under these flags of PostgreSQL's security context. What `body` sets by [`set_local`] is
+/// undone with it.
+pub(super) fn as_user<R>(role: pg_sys::Oid, flags: u32, body: impl FnOnce() -> R) -> R {
     let mut user = pg_sys::InvalidOid;
     let mut context = 0;
     // SAFETY: plain getters and setters of this process's identity; what was there is restored below, or by the abort.
     let nest = unsafe {
         pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
         let nest = pg_sys::NewGUCNestLevel();
-        pg_sys::SetUserIdAndSecContext(owner, context | pg_sys::SECURITY_LOCAL_USERID_CHANGE as i32);
+        pg_sys::SetUserIdAndSecContext(role, context | flags as i32);
         nest
     };
-    set_local(c"search_path", c"pg_catalog, pg_temp");
-    // SAFETY: a setting of this session. Any other value than the default would have awty's statements planned at each execution.
-    if unsafe { pg_sys::plan_cache_mode } != pg_sys::PlanCacheMode::PLAN_CACHE_MODE_AUTO as i32 {
-        set_local(c"plan_cache_mode", c"auto");
-    }
     let result = body();
     // SAFETY: `nest` is the level opened above, and `user` and `context` are what was there.
     unsafe {
