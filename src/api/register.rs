@@ -8,11 +8,11 @@ use crate::pg::text::Text;
 use crate::pg::{catalog, claim_lock, clock, relations};
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job, Options};
-use crate::store::{future_job, history, lease, origin, repetition};
+use crate::store::{lease, origin, repetition};
 use crate::watch;
 use crate::{function, settings};
 use awty_core::lease::Terms;
-use awty_core::{Limits, Outcome, Width};
+use awty_core::{Limits, Width};
 use chrono::TimeDelta;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -225,21 +225,14 @@ fn unregister_job(args: &Args) -> Result<i64> {
         Err(Error::BrokenJob { .. }) if unsafe { pg_sys::superuser() } => true,
         own => own?.repeats,
     };
-    let mut count = end_all(&name);
+    let mut count = watch::end::checks(&name);
     if repeats {
         repetition::remove_job(&name);
         // The end of a run that was waited for has begun the next occurrence.
-        count += end_all(&name);
+        count += watch::end::checks(&name);
     }
     job::delete(&name);
     Ok(count)
-}
-
-fn end_all(job: &Text) -> i64 {
-    let ids = future_job::lock_job(job);
-    wakeup::count_ended(ids.len() as u64);
-    history::end(&ids, Outcome::Cancelled, clock::now(), None);
-    ids.len() as i64
 }
 
 /// A role may have so many jobs: each inspection and each worker of the role reads all of them.

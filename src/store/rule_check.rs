@@ -7,7 +7,6 @@ use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use crate::store::rule::Rule;
 use awty_core::Time;
-use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{IntoDatum, pg_sys};
 
 statement!(
@@ -87,7 +86,7 @@ pub struct By {
 }
 
 fn args(rule: &Rule, keys: &[Text], slots: &[Time], by: By) -> [super::statement::Arg; 6] {
-    let slot = |slot: &Time| TimestampWithTimeZone::try_from(clock::to_timestamp(*slot)).ok();
+    let slot = |slot: &Time| clock::to_timestamptz(*slot);
     [
         Some(rule.name.datum()),
         Some(rule.entity_name.datum()),
@@ -115,7 +114,7 @@ pub fn keep(rule: &Rule, keys: &[Text], slots: &[Time], by: By) {
 
 /// Writes a check of the rule itself, due now, where none is pending.
 pub fn put_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
-    let slot = TimestampWithTimeZone::try_from(clock::to_timestamp(now)).ok();
+    let slot = clock::to_timestamptz(now);
     let args = [
         Some(rule.datum()),
         Some(Text::from(entity_name).datum()),
@@ -141,6 +140,9 @@ pub fn pending(rule: &Rule, keys: &[Text]) -> Vec<(Text, Time)> {
 
 /// Locks the checks that are pending for keys; their ids.
 pub fn lock(rule: &Rule, keys: &[Text]) -> Vec<i64> {
+    if keys.is_empty() {
+        return Vec::new();
+    }
     let given = [Some(rule.name.datum()), Some(rule.entity_name.datum()), arg(keys.to_vec())];
     as_owner(|| lock_all(|s| s.query(&given, super::future_job::ids)))
 }

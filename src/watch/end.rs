@@ -1,4 +1,4 @@
-//! Ends a rule.
+//! Ends a rule, and all checks of a job.
 //!
 //! Invariant: nothing of the rule is left but its alerts, which are cleared, and its history.
 //! Does not: check who may do so.
@@ -16,12 +16,17 @@ pub fn rule(rule: &Rule) -> i64 {
         rule_objects::drop_all(&rule.name, &table);
     }
     let name: &Text = &rule.name;
-    let now = clock::now();
-    let ids = future_job::lock_job(name);
-    wakeup::count_ended(ids.len() as u64);
-    history::end(&ids, Outcome::Cancelled, now, None);
-    alert::clear_all(name, now);
+    let count = checks(name);
+    alert::clear_all(name, clock::now());
     job::delete(name);
     rule::remove(name);
+    count
+}
+
+/// Ends all pending checks of a job as cancelled; returns how many.
+pub fn checks(job: &Text) -> i64 {
+    let ids = future_job::lock_job(job);
+    wakeup::count_ended(ids.len() as u64);
+    history::end(&ids, Outcome::Cancelled, clock::now(), None);
     ids.len() as i64
 }

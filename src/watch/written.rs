@@ -4,7 +4,7 @@
 //! are reported does not matter.
 //! Does not: check whose trigger it is (see `api::watch_triggers`).
 
-use super::Watched;
+use super::{Watched, end};
 use crate::pg::role::as_role;
 use crate::pg::subtransaction::{has_one_snapshot, unless_duplicate};
 use crate::pg::table::{self, key_text};
@@ -14,7 +14,7 @@ use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
 use crate::store::rule_check::{self, By};
 use crate::store::watched::{Seen, State};
-use crate::store::{alert, future_job, history};
+use crate::store::{alert, history};
 use awty_core::watch::{self, Found, Verdict};
 use awty_core::{Outcome, Time};
 use std::collections::HashMap;
@@ -58,6 +58,9 @@ fn begin(watched: &Watched, rows: Vec<Seen>, by: By) -> Result<(), Refused> {
             slots.push(slot);
         }
     }
+    if keys.is_empty() {
+        return Ok(());
+    }
     if keys.len() == 1 || unless_duplicate(|| rule_check::add(&watched.rule, &keys, &slots, by)).is_none() {
         rule_check::put(&watched.rule, &keys, &slots, by);
     }
@@ -77,11 +80,8 @@ pub fn changed(watched: &Watched, firing: Firing) -> Result<(), Refused> {
 
 /// All rows are gone.
 pub fn emptied(watched: &Watched) {
-    let now = clock::now();
-    let ids = future_job::lock_job(&watched.rule.name);
-    wakeup::count_ended(ids.len() as u64);
-    history::end(&ids, Outcome::Cancelled, now, None);
-    alert::clear_all(&watched.rule.name, now);
+    end::checks(&watched.rule.name);
+    alert::clear_all(&watched.rule.name, clock::now());
 }
 
 /// Has checks and alerts of these rows say what the rows say now.
