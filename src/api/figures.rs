@@ -151,7 +151,7 @@ fn counted() -> Vec<shmem::Counted> {
 }
 
 fn at(time: Option<Time>) -> Timestamptz {
-    time.and_then(|time| TimestampWithTimeZone::try_from(clock::to_timestamp(time)).ok())
+    time.and_then(|time| clock::to_timestamptz(time))
 }
 
 /// More steps would be more than anybody reads.

@@ -59,7 +59,7 @@ fn knows_zone(fcinfo: pg_sys::FunctionCallInfo) -> Option<bool> {
 }
 
 fn to_sql(time: Time) -> Option<TimestampWithTimeZone> {
-    TimestampWithTimeZone::try_from(clock::to_timestamp(time)).ok()
+    clock::to_timestamptz(time)
 }
 
 fn moments(args: &Args) -> Result<Vec<Time>> {

@@ -42,7 +42,7 @@ fn next_slot(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<Tim
         Some(name) => rights::visible_job(&name)?.options.limits.width,
         None => crate::settings::slot(),
     };
-    Ok(TimestampWithTimeZone::try_from(clock::to_timestamp(width.due(time, clock::now()))).ok())
+    Ok(clock::to_timestamptz(width.due(time, clock::now())))
 }
 
 fn schedule_check(args: &Args) -> Result<i64> {

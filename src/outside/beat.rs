@@ -44,7 +44,7 @@ fn last_claim(fcinfo: pg_sys::FunctionCallInfo) -> Option<TimestampWithTimeZone>
     let job = Args::new(fcinfo).get::<Text>(0).filter(|_| shmem::is_present())?;
     let here = catalog::database();
     let at = shmem::read(|shared| shared.claims_of(here, job.as_bytes()).0)?;
-    TimestampWithTimeZone::try_from(clock::to_timestamp(at)).ok()
+    clock::to_timestamptz(at)
 }
 
 /// The leases of these numbers that an answer of the caller would count for, with their jobs.

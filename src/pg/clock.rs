@@ -6,6 +6,7 @@
 
 use awty_core::{Mono, Time};
 use chrono::{DateTime, TimeDelta};
+use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 use std::cell::Cell;
 use std::time::Duration;
@@ -70,6 +71,11 @@ pub fn clamped(timestamp: Timestamp) -> Time {
 /// A time as PostgreSQL stores it.
 pub fn to_timestamp(time: Time) -> Timestamp {
     time.timestamp_micros().saturating_sub(POSTGRES_EPOCH)
+}
+
+/// A time as pgrx hands it to SQL.
+pub fn to_timestamptz(time: Time) -> Option<TimestampWithTimeZone> {
+    TimestampWithTimeZone::try_from(to_timestamp(time)).ok()
 }
 
 /// How long until then; zero when it has passed.

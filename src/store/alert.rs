@@ -136,9 +136,10 @@ statement!(
           SELECT a.id FROM awty.alert AS a WHERE a.cleared_at IS NOT NULL AND a.cleared_at < $1 ORDER BY a.cleared_at LIMIT $2))"
 );
 
-/// A time, where the first one that there is stands for `-infinity`.
-fn stored(time: Time) -> clock::Timestamp {
-    if time == Time::MIN_UTC { i64::MIN } else { clock::to_timestamp(time) }
+/// A time as it is stored, where the first one that there is stands for `-infinity`.
+fn moment(time: Time) -> Option<TimestampWithTimeZone> {
+    let stored = if time == Time::MIN_UTC { i64::MIN } else { clock::to_timestamp(time) };
+    TimestampWithTimeZone::try_from(stored).ok()
 }
 
 fn keys_arg(keys: &[Text]) -> Arg {
@@ -174,7 +175,6 @@ pub fn open(rule: &Text, keys: &[Text]) -> Vec<Open> {
 
 /// Writes new alerts of level 1. Returns the keys, ids and rows of all that are raised, open ones as [`escalate`] is going to write them.
 pub fn raise(rule: &Rule, raised: &[Raised], now: Time) -> Vec<(Text, i64, pg_sys::Datum)> {
-    let moment = |time: Time| TimestampWithTimeZone::try_from(stored(time)).ok();
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
     let read = |rows: &Rows| {
         let one = |row| Some((rows.get(row, 1)?, rows.get(row, 2)?, rows.get::<Kept>(row, 3)?.0));
@@ -240,7 +240,6 @@ pub fn clear_all(rule: &Text, now: Time) {
 
 /// Notes that the clock of a late row has started at another time.
 pub fn set_since(rule: &Text, key: &Text, since: Time, due_at: Time) {
-    let moment = |time: Time| TimestampWithTimeZone::try_from(stored(time)).ok();
     let (since, due_at) = (moment(since), moment(due_at));
     as_owner(|| update_since(|s| s.execute(&[Some(rule.datum()), Some(key.datum()), arg(since), arg(due_at)])));
 }
