@@ -61,7 +61,7 @@ fn travel(
     let rows = go(&Args::new(fcinfo))?;
     Ok(TableIterator::new(rows.into_iter().map(|ran| {
         let Ran { due, end, failure } = ran;
-        let timestamp = |time| clock::to_timestamptz(time);
+        let timestamp = clock::to_timestamptz;
         let (sqlstate, message) = failure.map(|failure| (failure.sqlstate, failure.message)).unzip();
         let (slot, next) = (timestamp(due.slot), end.next_check_at.and_then(timestamp));
         (due.id, due.job, due.entity_name, due.entity_key, slot, end.outcome, next, sqlstate, message)

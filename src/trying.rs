@@ -82,7 +82,7 @@ fn try_check(args: &Args) -> Result<Row> {
         Before::End(outcome) => (After::End(outcome), None),
         Before::Run | Before::Move(_) | Before::NotYet => run(&job, &trial, &check),
     };
-    let timestamp = |time| clock::to_timestamptz(time);
+    let timestamp = clock::to_timestamptz;
     let (outcome, next) = match fate {
         After::End(outcome) => (Some(outcome.as_str()), None),
         After::Again(slot) => (None, timestamp(slot)),

@@ -151,7 +151,7 @@ fn counted() -> Vec<shmem::Counted> {
 }
 
 fn at(time: Option<Time>) -> Timestamptz {
-    time.and_then(|time| clock::to_timestamptz(time))
+    time.and_then(clock::to_timestamptz)
 }
 
 /// More steps would be more than anybody reads.

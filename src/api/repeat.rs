@@ -29,21 +29,21 @@ const ROUNDS: u32 = 100;
 
 #[pg_extern(sql = false)]
 fn repeat(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<TimestampWithTimeZone>, ErrorReport> {
-    Ok(repeat_job(&Args::new(fcinfo))?.and_then(to_sql))
+    Ok(repeat_job(&Args::new(fcinfo))?.and_then(clock::to_timestamptz))
 }
 
 #[pg_extern(sql = false)]
 fn occurrences(
     fcinfo: pg_sys::FunctionCallInfo,
 ) -> std::result::Result<SetOfIterator<'static, TimestampWithTimeZone>, ErrorReport> {
-    Ok(SetOfIterator::new(moments(&Args::new(fcinfo))?.into_iter().filter_map(to_sql)))
+    Ok(SetOfIterator::new(moments(&Args::new(fcinfo))?.into_iter().filter_map(clock::to_timestamptz)))
 }
 
 /// Of what is stored, which cannot be refused any more.
 #[pg_extern(sql = false)]
 fn coming(fcinfo: pg_sys::FunctionCallInfo) -> SetOfIterator<'static, TimestampWithTimeZone> {
     let moments = stored_moments(&Args::new(fcinfo)).unwrap_or_default();
-    SetOfIterator::new(moments.into_iter().filter_map(to_sql))
+    SetOfIterator::new(moments.into_iter().filter_map(clock::to_timestamptz))
 }
 
 fn stored_moments(args: &Args) -> Option<Vec<Time>> {
@@ -56,10 +56,6 @@ fn stored_moments(args: &Args) -> Option<Vec<Time>> {
 #[pg_extern(sql = false)]
 fn knows_zone(fcinfo: pg_sys::FunctionCallInfo) -> Option<bool> {
     terms::stored_zone(&Args::new(fcinfo), 0).map(|zone| zone.is_some())
-}
-
-fn to_sql(time: Time) -> Option<TimestampWithTimeZone> {
-    clock::to_timestamptz(time)
 }
 
 fn moments(args: &Args) -> Result<Vec<Time>> {

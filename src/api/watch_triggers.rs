@@ -86,6 +86,6 @@ fn check(args: &Args) -> Result<Vec<Option<TimestampWithTimeZone>>> {
         // The table is gone, and the rule will be, too.
         Err(_) => vec![None; given.len()],
     };
-    let timestamp = |time| crate::pg::clock::to_timestamptz(time);
+    let timestamp = crate::pg::clock::to_timestamptz;
     Ok(answers.into_iter().map(|answer| answer.and_then(timestamp)).collect())
 }

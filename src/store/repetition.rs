@@ -330,8 +330,7 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     if let [(id, slot)] = *next {
         return as_owner(|| insert_occurrence(|s| s.execute(&[arg(id), time(slot), arg(held), time(now)])));
     }
-    let slot = |slot: Time| clock::to_timestamptz(slot);
-    let (ids, slots): (Vec<i64>, Vec<_>) = next.iter().map(|(id, at)| (*id, slot(*at))).unzip();
+    let (ids, slots): (Vec<i64>, Vec<_>) = next.iter().map(|(id, at)| (*id, clock::to_timestamptz(*at))).unzip();
     as_owner(|| insert_occurrences(|s| s.execute(&[arg(ids), slots.into_datum(), arg(held), time(now)])))
 }
 
