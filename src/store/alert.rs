@@ -123,10 +123,11 @@ statement!(
 statement!(
     select_unseen,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TEXTARRAYOID],
-    c"SELECT EXISTS (SELECT FROM awty.alert AS a, pg_catalog.unnest($4) AS k (key)
-                     WHERE a.rule = $1 AND a.entity_key = k.key AND a.cleared_at IS NULL)
-          OR EXISTS (SELECT FROM awty.future_job AS f, pg_catalog.unnest($3) AS k (key)
-                     WHERE f.entity_name = $2 AND f.entity_key = k.key AND f.job = $1)"
+    c"SELECT EXISTS (SELECT FROM pg_catalog.unnest($4) AS k (key) CROSS JOIN LATERAL (
+                         SELECT FROM awty.alert AS a WHERE a.rule = $1 AND a.entity_key = k.key AND a.cleared_at IS NULL OFFSET 0) AS a)
+          OR EXISTS (SELECT FROM pg_catalog.unnest($3) AS k (key) CROSS JOIN LATERAL (
+                         SELECT FROM awty.future_job AS f
+                         WHERE f.entity_name = $2 AND f.entity_key = k.key AND f.job = $1 OFFSET 0) AS f)"
 );
 
 statement!(

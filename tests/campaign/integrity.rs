@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn an_internal_error_is_told_whoever_met_it() {
+    fn an_internal_error_is_told_in_whatever_session() {
         for said in [
             "client backend XX000 alice@one ERROR:  page 39 of relation \"future_job\" should be empty but is not",
             "autovacuum worker XX001 ERROR:  found xmin 7 from before relfrozenxid 9",

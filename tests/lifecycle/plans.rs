@@ -169,6 +169,9 @@ impl<'a> Plan<'a> {
                     if !condition.contains(&leading) {
                         faults.push(format!("reads all of {index} for {condition}"));
                     }
+                    if index.ends_with("one_per_job_and_entity") && !condition.contains("entity_key") {
+                        faults.push(format!("reads all entities of a kind in {index} for {condition}"));
+                    }
                 }
                 (Some(index), None) if !is_bounded && !WHOLE.contains(&(self.statement, index.as_str())) => {
                     faults.push(format!("reads all of {index}"));

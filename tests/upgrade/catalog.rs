@@ -120,7 +120,7 @@ fn whatever_an_upgrade_script_forgets_is_seen() {
     }
 }
 
-/// Of the rules in CONTRIBUTING.md the one that no picture shows: whoever keeps checks in a table of their own can update.
+/// Of the rules in CONTRIBUTING.md the one that no picture shows: an installation whose checks lie in a table of their own can update.
 #[test]
 fn a_column_of_checks_in_a_users_table_does_not_forbid_an_update() {
     let (cluster, scripts) = server();
