@@ -6,7 +6,7 @@
 
 use crate::error::{Error, Result, WatchError};
 use crate::pg::text::Text;
-use crate::pg::{catalog, relations};
+use crate::pg::{catalog, relations, table};
 use crate::store::function as store;
 use crate::store::job::Job;
 pub use crate::takes::Takes;
@@ -79,9 +79,7 @@ fn split(name: &Text) -> Option<Vec<Text>> {
 
 /// A name as SQL would write it: in quotes only where it needs them.
 pub fn quoted(name: &Text) -> String {
-    let name = catalog::c_name(name.as_bytes());
-    // SAFETY: PostgreSQL returns the name itself or an allocated copy; both live until the string has been made.
-    unsafe { std::ffi::CStr::from_ptr(pg_sys::quote_identifier(name.as_ptr())) }.to_string_lossy().into_owned()
+    table::quoted(&name.to_string())
 }
 
 /// The schemas that the caller's unqualified names are looked up in.

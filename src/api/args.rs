@@ -6,6 +6,7 @@
 use crate::error::{Error, Result};
 use crate::pg::text::Text;
 use crate::pg::{clock, scalar};
+pub use crate::store::future_job::MAX_ENTITY_KEY;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
 use std::str::FromStr;
@@ -14,8 +15,6 @@ use std::str::FromStr;
 pub const MAX_JOB: usize = 63;
 /// The longest name of an entity: a table's, with its schema and quotes.
 pub const MAX_ENTITY_NAME: usize = 255;
-/// The longest key of an entity, so that it fits into an index.
-pub const MAX_ENTITY_KEY: usize = 1024;
 /// The longest note that a person gives.
 pub const MAX_NOTE: usize = 1024;
 /// The largest `args` of a check.

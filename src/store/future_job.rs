@@ -11,6 +11,9 @@ use awty_core::{Check, Time};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 
+/// The longest key of an entity in bytes, so that it fits into an index.
+pub const MAX_ENTITY_KEY: usize = 1024;
+
 /// A check to be written.
 pub struct NewCheck {
     pub job: pg_sys::Datum,

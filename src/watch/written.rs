@@ -12,6 +12,7 @@ use crate::pg::text::Text;
 use crate::pg::trigger::{Firing, Version};
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
+use crate::store::future_job::MAX_ENTITY_KEY;
 use crate::store::rule_check::{self, By};
 use crate::store::watched::{Seen, State};
 use crate::store::{alert, history};
@@ -21,8 +22,6 @@ use std::collections::HashMap;
 
 /// Rows are taken so many at a time.
 const PIECE: i64 = 10_000;
-/// The longest key of an entity, in bytes.
-const MAX_KEY: usize = 1024;
 
 /// Why a row cannot be watched.
 pub enum Refused {
@@ -51,8 +50,8 @@ fn begin(watched: &Watched, rows: Vec<Seen>, by: By) -> Result<(), Refused> {
     for row in rows {
         let found = row.state.found(by.at);
         if let Some(slot) = watch::start(found, 0, &watched.levels, &watched.job.options.limits, by.at) {
-            if row.key.len() > MAX_KEY {
-                return Err(Refused::KeyTooLong(MAX_KEY));
+            if row.key.len() > MAX_ENTITY_KEY {
+                return Err(Refused::KeyTooLong(MAX_ENTITY_KEY));
             }
             keys.push(row.key);
             slots.push(slot);
@@ -106,7 +105,7 @@ fn settle(watched: &Watched, keys: &[Text]) -> Result<(), Refused> {
             alert::set_since(&rule.name, key, since, watched.levels.due(since));
         }
         match watch::start(found, level, &watched.levels, limits, by.at) {
-            Some(_) if key.len() > MAX_KEY => return Err(Refused::KeyTooLong(MAX_KEY)),
+            Some(_) if key.len() > MAX_ENTITY_KEY => return Err(Refused::KeyTooLong(MAX_ENTITY_KEY)),
             Some(slot) => {
                 waiting.push(key.clone());
                 slots.push(slot);
