@@ -254,5 +254,5 @@ fn unwatch_rule(args: &Args) -> Result<i64> {
     if table::describe(rule.relation).is_some() {
         table_lock::against_writes(rule.relation);
     }
-    Ok(end::rule(&rule))
+    end::rule(&rule).map_err(|_| WatchError::Changed { rule: name.to_string() }.into())
 }

@@ -45,10 +45,7 @@ fn fired(fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     let written = match (firing.is_for_row(), firing.has_new_rows()) {
         (true, _) => written::changed(&watched, firing),
         (false, true) => written::inserted(&watched, firing),
-        (false, false) => {
-            written::emptied(&watched);
-            Ok(())
-        }
+        (false, false) => written::emptied(&watched),
     };
     rights::warn_if_nothing_runs();
     written.map_err(|refused| match refused {

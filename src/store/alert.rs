@@ -131,6 +131,12 @@ statement!(
 );
 
 statement!(
+    select_any_open,
+    [TEXTOID],
+    c"SELECT EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = $1 AND a.cleared_at IS NULL)"
+);
+
+statement!(
     delete_old,
     [TIMESTAMPTZOID, INT8OID],
     c"DELETE FROM awty.alert AS d WHERE d.id = ANY (ARRAY(
@@ -265,6 +271,11 @@ pub fn open_after(rule: &Text, after: &Text, limit: i64) -> Vec<Text> {
 pub fn any_left(rule: &Rule, over: &[Text], clear: &[Text]) -> bool {
     let args = [Some(rule.name.datum()), Some(rule.entity_name.datum()), keys_arg(over), keys_arg(clear)];
     as_owner(|| select_unseen(|s| s.query_latest(&args, |rows| rows.first(1)))).unwrap_or(false)
+}
+
+/// Has a rule an open alert now, whatever the snapshot of this transaction shows?
+pub fn is_any_open(rule: &Text) -> bool {
+    as_owner(|| select_any_open(|s| s.query_latest(&[Some(rule.datum())], |rows| rows.first(1)))).unwrap_or(false)
 }
 
 /// Deletes some of the alerts that were cleared before then; returns how many.

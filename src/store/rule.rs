@@ -136,9 +136,11 @@ fn read(rows: &Rows) -> Option<Rule> {
     })
 }
 
-/// The rule of that name.
+/// The rule of that name as it is now: a row that is written under an older snapshot is watched, too.
 pub fn find(name: &Text) -> Option<Rule> {
-    as_owner(|| select_one(|s| s.query(&[Some(name.datum())], |rows| if rows.len() > 0 { read(rows) } else { None })))
+    as_owner(|| {
+        select_one(|s| s.query_latest(&[Some(name.datum())], |rows| if rows.len() > 0 { read(rows) } else { None }))
+    })
 }
 
 /// Writes a rule, in the place of one of that name.

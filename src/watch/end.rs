@@ -3,6 +3,8 @@
 //! Invariant: nothing of the rule is left but its alerts, which are cleared, and its history.
 //! Does not: check who may do so.
 
+use super::written::Refused;
+use crate::pg::subtransaction::has_one_snapshot;
 use crate::pg::text::Text;
 use crate::pg::{clock, table};
 use crate::shmem::wakeup;
@@ -11,16 +13,22 @@ use crate::store::{alert, future_job, history, job, rule_objects};
 use awty_core::Outcome;
 
 /// Ends a rule; returns how many checks were pending.
-pub fn rule(rule: &Rule) -> i64 {
+pub fn rule(rule: &Rule) -> Result<i64, Refused> {
     if let Some(table) = table::describe(rule.relation) {
         rule_objects::drop_all(&rule.name, &table);
     }
     let name: &Text = &rule.name;
     let count = checks(name);
-    alert::clear_all(name, clock::now());
+    alerts(name)?;
     job::delete(name);
     rule::remove(name);
-    count
+    Ok(count)
+}
+
+/// Clears all open alerts of a rule, or refuses to where one is not seen.
+pub fn alerts(rule: &Text) -> Result<(), Refused> {
+    alert::clear_all(rule, clock::now());
+    if has_one_snapshot() && alert::is_any_open(rule) { Err(Refused::Changed) } else { Ok(()) }
 }
 
 /// Ends all pending checks of a job as cancelled; returns how many.

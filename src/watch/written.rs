@@ -78,9 +78,9 @@ pub fn changed(watched: &Watched, firing: Firing) -> Result<(), Refused> {
 }
 
 /// All rows are gone.
-pub fn emptied(watched: &Watched) {
+pub fn emptied(watched: &Watched) -> Result<(), Refused> {
     end::checks(&watched.rule.name);
-    alert::clear_all(&watched.rule.name, clock::now());
+    end::alerts(&watched.rule.name)
 }
 
 /// Has checks and alerts of these rows say what the rows say now.

@@ -63,6 +63,46 @@ fn a_writer_with_one_snapshot_sees_what_the_walk_has_written() {
     assert_eq!(state(&shop), "late 1:1; pending -");
 }
 
+/// A snapshot that is older than the rule, or than its change, leaves no row unwatched: the rule is the one that is there now.
+#[test]
+fn a_writer_with_one_snapshot_knows_the_rule_that_is_there_now() {
+    let shop = crate::shop::Shop::open();
+    shop.run(super::ORDERS);
+    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM awty.rule";
+    let watch = |within: &str| {
+        shop.run(&format!(
+            "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '{within}', replace => true)"
+        ));
+        super::await_walked(&shop);
+    };
+    let mut client = shop.client();
+    client.batch_execute(begin).unwrap();
+    watch("1 day");
+    client.batch_execute(&format!("INSERT INTO shop.orders VALUES (1, {LATE}); COMMIT")).unwrap();
+    assert_eq!(state(&shop), "late -; pending 1");
+    client.batch_execute(begin).unwrap();
+    watch("3 hours");
+    client.batch_execute(&format!("INSERT INTO shop.orders VALUES (2, {LATE}); COMMIT")).unwrap();
+    await_state(&shop, "late 1:1 2:1; pending -");
+}
+
+/// The same for what ends all alerts of a rule.
+#[test]
+fn no_alert_outlives_its_table_or_rule_for_want_of_a_snapshot() {
+    let shop = watched("");
+    let mut client = shop.client();
+    for end in ["TRUNCATE shop.orders", "SELECT awty.unwatch('orders')"] {
+        client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM awty.alert").unwrap();
+        shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
+        await_state(&shop, "late 1:1; pending -");
+        let failed = client.batch_execute(&format!("{end}; COMMIT")).unwrap_err();
+        assert_eq!(failed.code().map(|code| code.code()), Some("40001"), "{end}: {failed:?}");
+        client.batch_execute("ROLLBACK").unwrap();
+        assert_eq!(state(&shop), "late 1:1; pending -");
+        super::expect(&shop, end, "late -; pending -");
+    }
+}
+
 /// PREPARE TRANSACTION keeps what was cleared for its COMMIT PREPARED.
 #[test]
 fn a_prepared_write_decides_when_it_is_committed() {
