@@ -7,6 +7,7 @@
 use crate::faults::MAX_CRASHES;
 use crate::left::Left;
 use crate::repeat::Repeated;
+use crate::watched::Watched;
 use chrono::{DateTime, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -100,6 +101,8 @@ pub struct Evidence {
     pub fillers: [i64; 2],
     /// What repeats.
     pub repeated: Repeated,
+    /// What is watched.
+    pub watched: Watched,
     /// What awty's own tables have when all is quiet; none while work goes on.
     pub left: Option<Left>,
     /// The server's clock was set meanwhile: times of two transactions cannot be compared.
@@ -171,6 +174,7 @@ pub fn judge(evidence: &Evidence) -> Vec<Violation> {
         general("P3", 0, format!("{expected} filler checks should be pending, and {found} are"));
     }
     evidence.repeated.faults(evidence.clock_was_set).into_iter().for_each(|what| general("P11", 0, what));
+    evidence.watched.faults().into_iter().for_each(|what| general("P12", 0, what));
     evidence.left.iter().flat_map(Left::too_much).for_each(|what| general("tidiness", 0, what));
     judge_clients(evidence, &stories, &mut general);
     violations

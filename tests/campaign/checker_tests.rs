@@ -71,6 +71,7 @@ fn truth() -> Evidence {
         leaks: 0,
         fillers: [7, 7],
         repeated: Repeated::default(),
+        watched: Watched::default(),
         left: Some(Left { stats: Vec::new(), in_flight: 1, workers: 1, origins: 1 }),
         clock_was_set: false,
     }
@@ -94,6 +95,12 @@ fn a_repetition_has_its_check_and_books_each_slot_once() {
         evidence.repeated.doubled.push("two".into());
     };
     assert_eq!(broken(set_back), [""; 0]);
+}
+
+#[test]
+fn an_alert_too_many_or_too_few_is_seen() {
+    assert_eq!(broken(|evidence| evidence.watched.wrong.push("one".into())), ["P12"]);
+    assert_eq!(broken(|evidence| evidence.watched.missed.push("two".into())), ["P12"]);
 }
 
 #[test]

@@ -1,14 +1,18 @@
-//! Reads what the checker looks at: one database, in one snapshot.
+//! Reads what the checker looks at: one database, in one snapshot, but for what is watched.
 //!
 //! Does not: judge.
 
 use crate::checker::{Effect, Ended, Evidence, Pending, Placed, Told};
 use crate::repeat::{ALONE, DOUBLED, Repeated};
+use crate::watched::{MISSED, WRONG, Watched};
 
 use awty_testkit::postgres::{Client, Error, IsolationLevel, Row};
 
 /// `told` must have been copied before.
 pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result<Evidence, Error> {
+    // By statements of their own: TRUNCATE shows in older snapshots, too.
+    let first = |found: Vec<Row>| found.iter().map(|row| row.get(0)).collect();
+    let (wrong, missed) = (first(client.query(WRONG, &[&clock_was_set])?), first(client.query(MISSED, &[])?));
     let mut snapshot =
         client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true).start()?;
     let mut rows = |sql: &str| snapshot.query(sql, &[]);
@@ -18,13 +22,13 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
     let pending = rows(
         "SELECT id, check_count, attempt, first_check_at, held AND id NOT IN (SELECT check_id FROM awty_internal.hold), xmin::text::bigint,
                 args->>'act', entity_name = 'again' FROM awty.future_job
-         WHERE entity_name <> 'filler'",
+         WHERE entity_name <> 'filler' AND job <> 'parcel'",
     )?;
     let ended = rows(
         "SELECT id, check_count, first_check_at, next_check_at, started_at, outcome, xmin::text::bigint,
                 pg_xact_commit_timestamp(xmin), extract(epoch FROM run_time)::float8, attempts,
                 (SELECT extract(epoch FROM timeout)::float8 FROM awty.job WHERE name = h.job), message, sqlstate
-         FROM awty.future_job_history AS h WHERE entity_name <> 'filler'",
+         FROM awty.future_job_history AS h WHERE entity_name <> 'filler' AND job <> 'parcel'",
     )?;
     // An occurrence is scheduled by its repetition.
     let placed = rows(
@@ -56,6 +60,7 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
         leaks: count(2),
         fillers: [0, 1].map(|column| fillers[0].get(column)),
         left: None,
+        watched: Watched { wrong, missed },
         repeated: Repeated { alone: alone?, doubled: doubled? },
         clock_was_set,
     })

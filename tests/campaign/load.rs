@@ -347,7 +347,7 @@ impl Customer {
 }
 
 /// Is that what a client has to expect of a server that is stopped, has crashed, whose disk fails, or whose clock is set?
-fn is_of_a_fault(error: &Error) -> bool {
+pub fn is_of_a_fault(error: &Error) -> bool {
     let broken = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
     // 22008: the clock was set back, by years, after the client had read it.
     let expected = ["57P", "08", "53100", "58030", "22008"];

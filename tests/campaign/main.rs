@@ -28,6 +28,7 @@ mod sqlsmith;
 #[path = "../upgrade/mod.rs"]
 mod upgrade;
 mod watch;
+mod watched;
 
 use awty_testkit::postgres::{Client, Error};
 use awty_testkit::{Cluster, PATIENCE, checkout, poll};
@@ -142,6 +143,7 @@ impl Campaign {
         let shared = Shared::new(cluster.socket_directory());
         let mut threads = shared.start(seed);
         threads.push(watch::start(&shared));
+        threads.extend(watched::start(&shared, seed, movable_clock));
         let mut random = Random::new(seed, 0);
         let mut first = true;
         println!("round {round}, seed {seed}{}", if movable_clock { ", with a clock that is set" } else { "" });
@@ -268,6 +270,7 @@ fn count_in(client: &mut Client, report: &mut Report) -> Result<(), Error> {
     let row = client.query_one("SELECT count(*), current_setting('server_version') FROM camp.effect", &[])?;
     report.effects += row.get::<_, i64>(0) as u64;
     report.server = row.get(1);
+    report.alerts += client.query_one("SELECT count(*) FROM awty.alert", &[])?.get::<_, i64>(0) as u64;
     // The mean of a check's runs, all of which took too long; by the monotonic clock.
     let sql = "SELECT extract(epoch FROM run_time / attempts - j.timeout)::float8
                FROM awty.future_job_history AS h JOIN awty.job AS j ON j.name = h.job

@@ -28,6 +28,8 @@ pub struct Report {
     timed: BTreeMap<&'static str, Vec<f64>>,
     pub outcomes: BTreeMap<String, u64>,
     pub effects: u64,
+    /// Of the watched tables.
+    pub alerts: u64,
     pub actions: u64,
     pub unknown: u64,
     pub rounds: u64,
@@ -104,14 +106,14 @@ impl Report {
 
     fn summary(&self, run: &Run) -> String {
         let Run { seed, minutes, commit } = run;
-        let Report { rounds, effects, actions, unknown, server, .. } = self;
+        let Report { rounds, effects, alerts, actions, unknown, server, .. } = self;
         let ended: u64 = self.outcomes.values().sum();
         let outcomes: Vec<String> = self.outcomes.iter().map(|(outcome, count)| format!("{outcome} {count}")).collect();
         let mut text = format!(
             "First run: from when the server takes connections again to the first run of what is due, in the database where \
              that takes longest. All done: until all is done that is due then. Each: median / 99 % / most.\n\n\
              - awty {commit}, PostgreSQL {server}, seed {seed}, {rounds} rounds, {minutes:.1} minutes\n\
-             - {ended} checks ended ({}), {effects} effects of runs\n\
+             - {ended} checks ended ({}), {effects} effects of runs, {alerts} alerts of watched rows\n\
              - {actions} transactions of clients; of {unknown} a fault kept the answer\n",
             outcomes.join(", ")
         );

@@ -1,6 +1,7 @@
 //! Makes what the campaign works with: databases, roles and jobs.
 
 use crate::load::{DATABASES, ERIN, ROLES};
+use crate::watched::FRANK;
 use awty_testkit::Cluster;
 
 /// The jobs of the role that has no clients. What is cancelled of the fillers leaves nothing, what is cancelled of those kept, a row
@@ -13,12 +14,12 @@ const OF_ERIN: &str = "
 
 /// Makes the databases, roles and jobs.
 pub fn set_up(cluster: &Cluster) {
-    for role in ROLES.into_iter().chain([ERIN]) {
+    for role in ROLES.into_iter().chain([ERIN, FRANK]) {
         cluster.execute("postgres", &[&format!("CREATE ROLE {role} LOGIN")]);
     }
     for database in DATABASES {
         cluster.execute("postgres", &[&format!("CREATE DATABASE {database}")]);
-        cluster.execute(database, &[include_str!("schema.sql"), include_str!("bulk.sql")]);
+        cluster.execute(database, &[include_str!("schema.sql"), include_str!("bulk.sql"), include_str!("watched.sql")]);
         cluster.execute(database, &[&format!("GRANT USAGE ON SCHEMA awty TO {}, {ERIN}", ROLES.join(", "))]);
         for (number, role) in ROLES.into_iter().enumerate() {
             let other = ROLES[(number + ROLES.len() - 1) % ROLES.len()];
