@@ -64,13 +64,25 @@ pub fn create_functions(rule: &Text, table: &Described, until: &str, since: Opti
     go_with_table(rule, table);
 }
 
+statement!(
+    has_dependency,
+    [OIDOID, OIDOID],
+    c"SELECT EXISTS (SELECT FROM pg_catalog.pg_depend AS d
+                     WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = $1
+                         AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = $2 AND d.deptype = 'a')"
+);
+
 /// Has PostgreSQL drop the functions together with the table. A dump does not carry that along.
 pub fn go_with_table(rule: &Text, table: &Described) {
     for (function, _) in ["", "_since"].iter().filter_map(|suffix| function(rule, suffix, table)) {
+        let recorded = [super::arg(function), super::arg(table.oid)];
+        if as_owner(|| has_dependency(|s| s.query(&recorded, |rows| rows.first(1)))).unwrap_or(false) {
+            continue;
+        }
         let address = |class, object| pg_sys::ObjectAddress { classId: class, objectId: object, objectSubId: 0 };
         let function = address(pg_sys::ProcedureRelationId, function);
         let relation = address(pg_sys::RelationRelationId, table.oid);
-        // SAFETY: two objects that exist, in a transaction. To be recorded twice does no harm.
+        // SAFETY: two objects that exist, in a transaction.
         unsafe { pg_sys::recordDependencyOn(&function, &relation, pg_sys::DependencyType::DEPENDENCY_AUTO) };
     }
 }

@@ -39,6 +39,19 @@ fn a_changed_rule_is_followed_by_a_sweep() {
     await_state(&shop, "late 2:1; pending 2");
 }
 
+/// An inspection leaves the catalog as it is: what goes with the table is recorded once.
+#[test]
+fn an_inspection_records_nothing_twice() {
+    let shop = watched("");
+    let recorded = "SELECT count(*) FROM pg_depend WHERE refobjid = 'shop.orders'::regclass AND classid = 'pg_proc'::regclass AND deptype = 'a'";
+    assert_eq!(shop.cluster.value::<i64>("postgres", recorded), 2);
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
+    await_state(&shop, "late 1:1; pending -");
+    shop.job("wake", crate::shop::NOTE, "");
+    shop.await_true("the first sweep", "SELECT swept_at IS NOT NULL FROM awty.rule");
+    assert_eq!(shop.cluster.value::<i64>("postgres", recorded), 2);
+}
+
 /// Cleared alerts leave after the retention of the history; open ones stay.
 #[test]
 fn old_alerts_leave() {
