@@ -7,6 +7,7 @@ mod levels;
 mod oracle;
 mod partitions;
 mod races;
+mod refusals;
 mod rights;
 mod sweeps;
 mod tables;

@@ -3,7 +3,7 @@
 use super::{LATE, ORDERS, await_state, expect, refusal, state, watched};
 use crate::shop::Shop;
 
-fn dump(shop: &Shop) -> String {
+pub fn dump(shop: &Shop) -> String {
     let output = shop.cluster.tool("pg_dump").args(["--schema-only", "-n", "shop", "-d", "postgres"]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
@@ -75,54 +75,13 @@ fn a_dropped_table_ends_its_rule() {
     expect(&shop, "INSERT INTO shop.orders (id) VALUES (1)", "late -; pending 1");
 }
 
-/// What `unwatch` leaves is what was there before `watch`, and a refused `watch` leaves nothing.
+/// What `unwatch` leaves is what was there before `watch`.
 #[test]
 fn nothing_is_left_of_a_watch() {
     let shop = Shop::open();
     shop.run(ORDERS);
-    shop.run("CREATE VIEW shop.v AS TABLE shop.orders; CREATE TABLE shop.keyless (a integer); CREATE FUNCTION shop.tell(a integer) RETURNS void LANGUAGE sql AS ''");
     let before = dump(&shop);
-    let objects = "SELECT concat_ws(' ', (SELECT count(*) FROM pg_proc), (SELECT count(*) FROM pg_trigger), (SELECT count(*) FROM pg_depend WHERE deptype = 'a'),
-         (SELECT count(*) FROM awty.rule), (SELECT count(*) FROM awty.job), (SELECT count(*) FROM awty.future_job))";
-    let count: String = shop.cluster.value("postgres", objects);
     let until = "until => $$status <> 'UNSHIPPED'$$, within => '3 hours'";
-    for (arguments, code) in [
-        (format!("'shop.v', {until}"), "42809"),
-        ("'pg_class', until => 'true', within => '1 s'".into(), "42501"),
-        ("'shop.keyless', until => 'true', within => '1 s'".into(), "42704"),
-        ("'shop.orders', until => 'status', within => '1 s'".into(), "42804"),
-        (format!("'shop.orders', since => 'id', {until}"), "42804"),
-        ("'shop.orders', until => '(SELECT true)', within => '1 s'".into(), "0A000"),
-        ("'shop.orders', until => 'count(*) > 1', within => '1 s'".into(), "0A000"),
-        ("'shop.orders', until => 'row_number() OVER () > 1', within => '1 s'".into(), "0A000"),
-        ("'shop.orders', until => 'generate_series(1, 2) > 1', within => '1 s'".into(), "0A000"),
-        ("'shop.orders', until => '$1', within => '1 s'".into(), "0A000"),
-        ("'shop.orders', until => 'xmin IS NULL', within => '1 s'".into(), "0A000"),
-        ("'shop.orders', until => 'random() > 0.5', within => '1 s'".into(), "0A000"),
-        ("'shop.orders', until => 'placed_at < now()', within => '1 s'".into(), "0A000"),
-        ("'shop.orders', until => 'placed_at < CURRENT_DATE', within => '1 s'".into(), "0A000"),
-        ("'shop.orders', until => $$age(placed_at) > '1 day'$$, within => '1 s'".into(), "0A000"),
-        ("'shop.orders', until => 'true; DROP TABLE shop.orders', within => '1 s'".into(), "42601"),
-        ("'shop.orders', until => 'true FROM shop.orders', within => '1 s'".into(), "0A000"),
-        ("'shop.orders', until => 'status <', within => '1 s'".into(), "42601"),
-        ("'shop.orders', until => 'statos IS NULL', within => '1 s'".into(), "42703"),
-        ("'shop.orders', until => 'true', within => '0'".into(), "22023"),
-        (format!("'shop.orders', escalate => '{{3 hours}}', {until}"), "22023"),
-        (format!("'shop.orders', rule => repeat('x', 64), {until}"), "22023"),
-        (format!("'shop.orders', call => 'shop.tell', {until}"), "42883"),
-        (format!("'shop.orders', existing => 'some', {until}"), "22023"),
-        (format!("'shop.orders', run_as => 'postgres', {until}"), "42501"),
-    ] {
-        let (found, text) = refusal(&shop, "shop", &format!("SELECT awty.watch({arguments})"));
-        assert_eq!(found, code, "{arguments}: {text}");
-        assert_eq!(shop.cluster.value::<String>("postgres", objects), count, "after {arguments}");
-    }
-    shop.job("taken", crate::shop::NOTE, "");
-    assert_eq!(
-        refusal(&shop, "shop", &format!("SELECT awty.watch('shop.orders', rule => 'taken', {until})")).0,
-        "42710"
-    );
-    shop.run("SELECT awty.unregister('taken'); DROP FUNCTION shop.taken");
     let long = "ä".repeat(31);
     shop.run(&format!("SELECT awty.watch('shop.orders', rule => '{long}', since => 'placed_at', {until}); SELECT awty.watch('shop.orders', rule => '{long}x', since => 'placed_at', {until});
         INSERT INTO shop.orders VALUES (1, {LATE})"));

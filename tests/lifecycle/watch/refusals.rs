@@ -1,0 +1,136 @@
+//! What cannot be watched: SQLSTATE, place and hint of each refusal, and nothing is left behind.
+
+use super::{ORDERS, tables};
+use crate::shop::{NOTE, Shop};
+
+const FURNITURE: &str = "CREATE VIEW shop.v AS TABLE shop.orders; CREATE TABLE shop.keyless (a integer);
+    CREATE TABLE shop.events (id bigint PRIMARY KEY, at timestamptz) PARTITION BY RANGE (id);
+    CREATE TABLE shop.secret (id bigint PRIMARY KEY, status text); ALTER TABLE shop.secret ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+    CREATE FUNCTION shop.tell(a integer) RETURNS void LANGUAGE sql AS ''";
+const FOREIGN: &str = "CREATE EXTENSION file_fdw; CREATE SERVER files FOREIGN DATA WRAPPER file_fdw; CREATE TABLE public.others (id bigint PRIMARY KEY);
+    CREATE FOREIGN TABLE shop.f (id bigint) SERVER files OPTIONS (filename '/dev/null'); ALTER FOREIGN TABLE shop.f OWNER TO shop";
+
+/// All that `watch` could leave.
+const OBJECTS: &str = "SELECT concat_ws(' ', (SELECT count(*) FROM pg_proc), (SELECT count(*) FROM pg_trigger), (SELECT count(*) FROM pg_depend WHERE classid = 'pg_proc'::regclass AND deptype = 'a'),
+     (SELECT count(*) FROM awty.rule), (SELECT count(*) FROM awty.job), (SELECT count(*) FROM awty.future_job))";
+
+const SEVERAL_TABLES: &str = "write a job and schedule it: awty.register() and awty.schedule()";
+const CLOCK: &str = "Use since and within.";
+const COLUMNS: &str = "Columns stand without the table's name";
+const UNTIL: &str = "until => $$status <> 'UNSHIPPED'$$";
+
+/// Arguments, SQLSTATE, a part of message and detail, a part of the hint.
+const REFUSED: &[[&str; 4]] = &[
+    ["'shop.v', until => 'true', within => '1 s'", "42809", "shop.v", "Watch a table"],
+    ["'shop.f', until => 'true', within => '1 s'", "42809", "a foreign table", "Watch a table"],
+    ["'pg_class', until => 'true', within => '1 s'", "42501", "pg_class", "as \"postgres\""],
+    ["'public.others', until => 'true', within => '1 s'", "42501", "must be owner", "as \"postgres\""],
+    [
+        "'shop.keyless', until => 'true', within => '1 s'",
+        "42704",
+        "no primary key",
+        "ALTER TABLE shop.keyless ADD PRIMARY KEY",
+    ],
+    ["'shop.orders', until => 'status', within => '1 s'", "42804", "boolean", UNTIL],
+    [
+        "'shop.orders', since => 'id', until => 'true', within => '1 s'",
+        "42804",
+        "\"since\"",
+        "placed_at AT TIME ZONE 'Europe/Berlin'",
+    ],
+    ["'shop.orders', until => '(SELECT true)', within => '1 s'", "0A000", "\"until\"", SEVERAL_TABLES],
+    ["'shop.orders', until => 'count(*) > 1', within => '1 s'", "0A000", "aggregate", SEVERAL_TABLES],
+    ["'shop.orders', until => 'row_number() OVER () > 1', within => '1 s'", "0A000", "window", SEVERAL_TABLES],
+    ["'shop.orders', until => 'generate_series(1, 2) > 1', within => '1 s'", "0A000", "set", SEVERAL_TABLES],
+    ["'shop.orders', until => '$1', within => '1 s'", "0A000", "$1", SEVERAL_TABLES],
+    ["'shop.orders', until => 'xmin IS NULL', within => '1 s'", "0A000", "xmin", SEVERAL_TABLES],
+    ["'shop.orders', until => 'true FROM shop.orders', within => '1 s'", "0A000", "\"until\"", SEVERAL_TABLES],
+    ["'shop.orders', until => 'random() > 0.5', within => '1 s'", "0A000", "volatile", CLOCK],
+    ["'shop.orders', until => 'placed_at < now()', within => '1 s'", "0A000", "now()", CLOCK],
+    ["'shop.orders', until => 'placed_at < CURRENT_DATE', within => '1 s'", "0A000", "CURRENT_DATE", CLOCK],
+    ["'shop.orders', until => $$age(placed_at) > '1 day'$$, within => '1 s'", "0A000", "age", CLOCK],
+    ["'shop.orders', since => 'clock_timestamp()', until => 'true', within => '1 s'", "0A000", "\"since\"", CLOCK],
+    [
+        "'shop.orders', until => 'true; DROP TABLE shop.orders', within => '1 s'",
+        "42601",
+        "at character 5: true>>>; DROP",
+        COLUMNS,
+    ],
+    [
+        "'shop.orders', until => 'status <', within => '1 s'",
+        "42601",
+        "In \"until\", at character 9: status <>>>",
+        COLUMNS,
+    ],
+    [
+        "'shop.orders', until => 'NOT statos IS NULL', within => '1 s'",
+        "42703",
+        "at character 5: NOT >>>statos",
+        "orders.status",
+    ],
+    [
+        "'shop.orders', since => 'placed', until => 'true', within => '1 s'",
+        "42703",
+        "In \"since\", at character 1: >>>placed",
+        COLUMNS,
+    ],
+    ["'shop.orders', until => 'true', within => '0'", "22023", "within", "within => '3 hours'"],
+    [
+        "'shop.orders', until => 'true', within => '3 hours', escalate => '{6 hours, 5 hours}'",
+        "22023",
+        "element 2",
+        "escalate => '{6 hours, 1 day}'",
+    ],
+    ["'shop.orders', until => 'true', within => '1 s', rule => repeat('x', 64)", "22023", "63 bytes", "shorter"],
+    ["'shop.events', until => 'true', within => '1 s'", "22023", "partitioned", "since => 'placed_at'"],
+    ["'shop.orders', until => 'true', within => '1 s', existing => 'some'", "22023", "existing", "upcoming"],
+    [
+        "'shop.orders', until => 'true', within => '1 s', call => 'shop.tell'",
+        "42883",
+        "shop.tell",
+        "CREATE FUNCTION shop.tell(a awty.alert) RETURNS void",
+    ],
+    ["'shop.orders', until => 'true', within => '1 s', run_as => 'postgres'", "42501", "postgres", "run_as"],
+    ["'shop.secret', until => 'true', within => '1 s'", "42501", "policies", "run_as => 'app'"],
+    ["'shop.orders', until => 'true', within => '1 s', rule => 'taken'", "42710", "taken", "rule => 'taken_2'"],
+    [
+        "'shop.orders', until => 'false', within => '1 s', rule => 'mine'",
+        "42710",
+        "mine",
+        "rule => 'mine_2' for a second one, or replace => true",
+    ],
+];
+
+#[track_caller]
+fn refused(shop: &Shop, script: &str, [code, text, hint]: [&str; 3]) {
+    let error = shop.client().batch_execute(script).expect_err(script);
+    let told = error.as_db_error().unwrap();
+    // The detail of a library with debug information ends in where it was raised.
+    let said = format!("{} {}", told.message(), told.detail().unwrap_or_default());
+    let found = (told.code().code(), said.contains(text), told.hint().unwrap_or_default().contains(hint));
+    let said: String = said.chars().take(300).collect();
+    assert_eq!(found, (code, true, true), "{script}: {said}; hint: {:?}", told.hint());
+}
+
+#[test]
+fn each_refusal_says_where_and_what_to_write_and_leaves_nothing() {
+    let shop = Shop::open();
+    shop.run(ORDERS);
+    shop.run(FURNITURE);
+    shop.cluster.execute("postgres", &[FOREIGN]);
+    shop.job("taken", NOTE, "");
+    shop.run("SELECT awty.watch('shop.orders', until => 'true', within => '1 s', rule => 'mine', existing => 'none')");
+    let (before, count) = (tables::dump(&shop), shop.cluster.value::<String>("postgres", OBJECTS));
+    for [arguments, code, text, hint] in REFUSED {
+        refused(&shop, &format!("SELECT awty.watch({arguments})"), [code, text, hint]);
+        assert_eq!(shop.cluster.value::<String>("postgres", OBJECTS), count, "after {arguments}");
+    }
+    refused(&shop, "SELECT awty.unwatch('none')", ["42704", "none", "SELECT rule, relation FROM awty.rule"]);
+    refused(&shop, "SELECT awty.unregister('mine')", ["2BP01", "mine", "awty.unwatch('mine')"]);
+    refused(
+        &shop,
+        "CREATE TEMP TABLE t (id bigint PRIMARY KEY); SELECT awty.watch('t', until => 'true', within => '1 s')",
+        ["42809", "temporary", "Watch a table"],
+    );
+    assert_eq!(tables::dump(&shop), before);
+}
