@@ -29,6 +29,7 @@ mod rivals;
 mod shop;
 mod size;
 mod stats;
+mod walk;
 mod watch;
 mod work;
 
@@ -58,6 +59,7 @@ pub const ROWS: &[Row] = &[
     row("insert", insert::insert),
     row("bulk", bulk::bulk),
     row("watch", watch::watch),
+    row("walk", walk::walk),
     row("pending", pending::pending),
     row("snapshot", pending::snapshot),
     row("late", late::late),
