@@ -92,7 +92,7 @@ pub fn walk(options: &Options) -> Outcome {
     shop.cluster.execute(
         "postgres",
         &[
-            "SET ROLE shop; CREATE TABLE shop.full (LIKE shop.orders INCLUDING ALL)",
+            "SET ROLE shop; CREATE TABLE shop.full (LIKE shop.orders INCLUDING ALL); RESET ROLE",
             &format!(
                 "INSERT INTO shop.full SELECT n, CASE n % 10 WHEN 0 THEN 'SHIPPED' ELSE 'UNSHIPPED' END, now() - n % 3600 * interval '1 s', \
                  'somebody' FROM generate_series(1, {rows}) AS n"
