@@ -3,7 +3,6 @@
 //! Invariant: nothing of the rule is left but its alerts, which are cleared, and its history.
 //! Does not: check who may do so.
 
-use super::written::Refused;
 use crate::pg::subtransaction::has_one_snapshot;
 use crate::pg::text::Text;
 use crate::pg::{clock, table};
@@ -12,8 +11,11 @@ use crate::store::rule::{self, Rule};
 use crate::store::{alert, future_job, history, job, rule_objects};
 use awty_core::Outcome;
 
+/// This transaction does not see an alert that is open.
+pub struct Unseen;
+
 /// Ends a rule; returns how many checks were pending.
-pub fn rule(rule: &Rule) -> Result<i64, Refused> {
+pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
     if let Some(table) = table::describe(rule.relation) {
         rule_objects::drop_all(&rule.name, &table);
     }
@@ -26,9 +28,9 @@ pub fn rule(rule: &Rule) -> Result<i64, Refused> {
 }
 
 /// Clears all open alerts of a rule, or refuses to where one is not seen.
-pub fn alerts(rule: &Text) -> Result<(), Refused> {
+pub fn alerts(rule: &Text) -> Result<(), Unseen> {
     alert::clear_all(rule, clock::now());
-    if has_one_snapshot() && alert::is_any_open(rule) { Err(Refused::Changed) } else { Ok(()) }
+    if has_one_snapshot() && alert::is_any_open(rule) { Err(Unseen) } else { Ok(()) }
 }
 
 /// Ends all pending checks of a job as cancelled; returns how many.

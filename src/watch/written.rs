@@ -80,7 +80,7 @@ pub fn changed(watched: &Watched, firing: Firing) -> Result<(), Refused> {
 /// All rows are gone.
 pub fn emptied(watched: &Watched) -> Result<(), Refused> {
     end::checks(&watched.rule.name);
-    end::alerts(&watched.rule.name)
+    end::alerts(&watched.rule.name).map_err(|_| Refused::Changed)
 }
 
 /// Has checks and alerts of these rows say what the rows say now.

@@ -72,7 +72,7 @@ const REFUSED: &[[&str; 4]] = &[
         "'shop.orders', since => 'placed', until => 'true', within => '1 s'",
         "42703",
         "In \"since\", at character 1: >>>placed",
-        COLUMNS,
+        "orders.placed_at",
     ],
     ["'shop.orders', until => 'true', within => '0'", "22023", "within", "within => '3 hours'"],
     [
