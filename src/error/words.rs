@@ -301,7 +301,7 @@ impl Error {
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
                 format!("must be able to SET ROLE \"{role}\""),
                 match privileged {
-                    true => format!("Let the job run as \"{caller}\", and grant that role what the function needs."),
+                    true => format!("Use run_as => {}, and grant that role what the function needs.", quote(caller)),
                     false => format!("GRANT {} TO {};", ident(role), ident(caller)),
                 },
             ),

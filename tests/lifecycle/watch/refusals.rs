@@ -90,7 +90,7 @@ const REFUSED: &[[&str; 4]] = &[
         "shop.tell",
         "CREATE FUNCTION shop.tell(a awty.alert) RETURNS void",
     ],
-    ["'shop.orders', until => 'true', within => '1 s', run_as => 'postgres'", "42501", "postgres", "run_as"],
+    ["'shop.orders', until => 'true', within => '1 s', run_as => 'postgres'", "42501", "postgres", "run_as => 'shop'"],
     ["'shop.secret', until => 'true', within => '1 s'", "42501", "policies", "run_as => 'app'"],
     ["'shop.orders', until => 'true', within => '1 s', rule => 'taken'", "42710", "taken", "rule => 'taken_2'"],
     [
