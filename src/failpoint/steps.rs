@@ -53,6 +53,10 @@ pub const STEPS: &[Step] = &[
     step("worker.leaving"),
     step("in_flight.cleared"),
     step("worker.left"),
+    step("claim.locked"),
+    step("claim.given"),
+    step("answer.locked"),
+    step("answer.booked"),
 ];
 
 const fn step(name: &'static str) -> Step {

@@ -1,10 +1,11 @@
-//! The checker: are P1 to P4 kept, and parts of P6 to P8, by the rows that were read? Are awty's own tables whole and tidy?
+//! The checker: are P1 to P4 kept, P11, P14, and parts of P6 to P8, by the rows that were read? Are awty's own tables whole and tidy?
 //!
 //! Invariant: pure. What it is given was read in one snapshot, and the clients' log was copied before that snapshot was taken, so
 //! runs may go on meanwhile: whatever was committed is either in it as a whole or not at all.
 //! Does not: know how long anything may take; see `faults::recover`.
 
 use crate::faults::MAX_CRASHES;
+use crate::ledger::{self, Work};
 use crate::left::Left;
 use crate::repeat::Repeated;
 use crate::watched::Watched;
@@ -99,6 +100,8 @@ pub struct Evidence {
     pub leaks: i64,
     /// Filler checks (see `bulk.sql`): how many there should be, and how many there are.
     pub fillers: [i64; 2],
+    /// What workers outside have noted.
+    pub ledger: Vec<Work>,
     /// What repeats.
     pub repeated: Repeated,
     /// What is watched.
@@ -175,6 +178,9 @@ pub fn judge(evidence: &Evidence) -> Vec<Violation> {
     }
     evidence.repeated.faults(evidence.clock_was_set).into_iter().for_each(|what| general("P11", 0, what));
     evidence.watched.faults().into_iter().for_each(|what| general("P12", 0, what));
+    for (check, what) in ledger::faults(&evidence.ledger, evidence.clock_was_set) {
+        general("P14", check, what);
+    }
     evidence.left.iter().flat_map(Left::too_much).for_each(|what| general("tidiness", 0, what));
     judge_clients(evidence, &stories, &mut general);
     violations

@@ -70,9 +70,10 @@ fn truth() -> Evidence {
         early: 0,
         leaks: 0,
         fillers: [7, 7],
+        ledger: Vec::new(),
         repeated: Repeated::default(),
         watched: Watched::default(),
-        left: Some(Left { stats: Vec::new(), in_flight: 1, workers: 1, origins: 1 }),
+        left: Some(Left { stats: Vec::new(), in_flight: 1, workers: 1, origins: 1, leases: 0 }),
         clock_was_set: false,
     }
 }
@@ -205,6 +206,7 @@ fn rows_that_are_left_over_in_awtys_own_tables_are_seen() {
     assert_eq!(left(|left| left.stats.push(1)), ["tidiness"]);
     assert_eq!(left(|left| left.workers = 0), ["tidiness"]);
     assert_eq!(left(|left| left.origins = 2), ["tidiness"]);
+    assert_eq!(left(|left| left.leases = 1), ["tidiness"]);
     assert_eq!(left(|left| left.in_flight = 0), [""; 0]);
     assert_eq!(broken(|e| e.left = None), [""; 0]);
 }

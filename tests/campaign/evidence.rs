@@ -3,6 +3,8 @@
 //! Does not: judge.
 
 use crate::checker::{Effect, Ended, Evidence, Pending, Placed, Told};
+use crate::faults::MAX_CRASHES;
+use crate::outside::IS_OUTSIDE;
 use crate::repeat::{ALONE, DOUBLED, Repeated};
 use crate::watched::{MISSED, WRONG, Watched};
 
@@ -19,15 +21,18 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
     let effects = rows(
         "SELECT check_id, check_count, slot, began, xid, act, bad, own, pg_xact_commit_timestamp(xmin) FROM camp.effect",
     )?;
-    let pending = rows(
-        "SELECT id, check_count, attempt, first_check_at, held AND id NOT IN (SELECT check_id FROM awty_internal.hold), xmin::text::bigint,
-                args->>'act', entity_name = 'again' FROM awty.future_job
+    // Workers outside die often: what they have died of so often may be held.
+    let pending = rows(&format!(
+        "SELECT id, check_count, attempt, first_check_at,
+                held AND id NOT IN (SELECT check_id FROM awty_internal.hold)
+                    AND NOT ({IS_OUTSIDE} AND (SELECT count(*) FROM awty.attempt AS a WHERE a.id = f.id AND sqlstate = '08006') >= {MAX_CRASHES}),
+                xmin::text::bigint, args->>'act', entity_name = 'again' FROM awty.future_job AS f
          WHERE entity_name <> 'filler' AND job <> 'parcel'",
-    )?;
+    ))?;
     let ended = rows(
         "SELECT id, check_count, first_check_at, next_check_at, started_at, outcome, xmin::text::bigint,
                 pg_xact_commit_timestamp(xmin), extract(epoch FROM run_time)::float8, attempts,
-                (SELECT extract(epoch FROM timeout)::float8 FROM awty.job WHERE name = h.job), message, sqlstate
+                (SELECT extract(epoch FROM timeout)::float8 FROM awty.job WHERE name = h.job AND function IS NOT NULL), message, sqlstate
          FROM awty.future_job_history AS h WHERE entity_name <> 'filler' AND job <> 'parcel'",
     )?;
     // An occurrence is scheduled by its repetition.
@@ -61,6 +66,7 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
         fillers: [0, 1].map(|column| fillers[0].get(column)),
         left: None,
         watched: Watched { wrong, missed },
+        ledger: Vec::new(),
         repeated: Repeated { alone: alone?, doubled: doubled? },
         clock_was_set,
     })

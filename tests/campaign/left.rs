@@ -9,6 +9,7 @@ use awty_testkit::postgres::{Client, Error};
 pub const CHECK_STAT: &str = "awty_internal.check_stat";
 pub const IN_FLIGHT: &str = "awty_internal.in_flight";
 pub const ORIGIN: &str = "awty_internal.origin";
+pub const LEASE: &str = "awty_internal.lease";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
@@ -19,6 +20,8 @@ pub struct Left {
     pub workers: i64,
     /// Rows of `awty_internal.origin`.
     pub origins: i64,
+    /// Rows of `awty_internal.lease` that are past their deadline.
+    pub leases: i64,
 }
 
 impl Left {
@@ -28,10 +31,17 @@ impl Left {
                     (SELECT count(*) FROM {IN_FLIGHT}),
                     (SELECT count(*) FROM pg_stat_activity
                      WHERE backend_type = 'awty worker' AND datname = current_database()),
-                    (SELECT count(*) FROM {ORIGIN})"
+                    (SELECT count(*) FROM {ORIGIN}),
+                    (SELECT count(*) FROM {LEASE} WHERE deadline <= clock_timestamp())"
         );
         let row = client.query_one(&sql, &[])?;
-        Ok(Self { stats: row.get(0), in_flight: row.get(1), workers: row.get(2), origins: row.get(3) })
+        Ok(Self {
+            stats: row.get(0),
+            in_flight: row.get(1),
+            workers: row.get(2),
+            origins: row.get(3),
+            leases: row.get(4),
+        })
     }
 
     /// What should not be there.
@@ -48,6 +58,9 @@ impl Left {
         }
         if self.origins > 1 {
             what.push(format!("{ORIGIN} has {} rows", self.origins));
+        }
+        if self.leases > 0 {
+            what.push(format!("{LEASE} has {} rows of leases that are over", self.leases));
         }
         what
     }

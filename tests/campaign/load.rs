@@ -6,6 +6,8 @@
 
 use crate::checker::{Told, Violation};
 use crate::integrity::{LogMark, internal_errors};
+use crate::ledger::Work;
+use crate::outside;
 use crate::random::Random;
 use crate::repeat;
 use awty_testkit::Cluster;
@@ -33,6 +35,13 @@ pub struct Shared {
     /// Clients leave, and come back when they may.
     pub away: AtomicBool,
     pub over: AtomicBool,
+    /// Nothing is left for workers outside either.
+    pub closed: AtomicBool,
+    /// Of the workers outside, by database.
+    pub ledger: [Mutex<Vec<Work>>; DATABASES.len()],
+    /// How often a standby has taken over that lacks what clients were told.
+    pub epoch: AtomicU64,
+    pub outside: outside::Counts,
     /// How many clients have a connection.
     pub present: AtomicU64,
     pub actions: AtomicU64,
@@ -54,6 +63,10 @@ impl Shared {
             server: Mutex::new(server.into()),
             away: AtomicBool::new(false),
             over: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            ledger: Default::default(),
+            epoch: AtomicU64::new(0),
+            outside: outside::Counts::default(),
             present: AtomicU64::new(0),
             actions: AtomicU64::new(0),
             unknown: AtomicU64::new(0),
@@ -212,6 +225,8 @@ impl Customer {
             339..349 => ("watch", "nudge"),
             349..500 => ("set", "ok"),
             500..550 => ("short", "ok"),
+            550..650 => ("out", "ok"),
+            650..700 => ("once", "ok"),
             _ => ("watch", "ok"),
         };
         // Some are so long that a second worker comes to help.

@@ -1,5 +1,5 @@
 //! The campaign: works awty hard, breaks what it runs on, and looks for promises that were not kept: P1 to P4, that no check is held
-//! for what another did (P7), that no run outlives its timeout (P8). How soon all is well again is measured (P5, P10).
+//! for what another did (P7), that no run outlives its timeout (P8), P11, P14. How soon all is well again is measured (P5, P10).
 //!
 //! `campaign MINUTES SEED [FAULT …]`. The time is cut into rounds, each with a cluster of its own and a seed of its own. In a
 //! round, clients place, ship and replace orders in several databases; faults come in an order that the seed decides; after each, all that
@@ -16,9 +16,11 @@ mod checker;
 mod evidence;
 mod faults;
 mod integrity;
+mod ledger;
 mod left;
 mod load;
 mod meddle;
+mod outside;
 mod random;
 mod repeat;
 mod report;
@@ -144,6 +146,7 @@ impl Campaign {
         let mut threads = shared.start(seed);
         threads.push(watch::start(&shared));
         threads.extend(watched::start(&shared, seed, movable_clock));
+        let workers = outside::start(&shared, seed);
         let mut random = Random::new(seed, 0);
         let mut first = true;
         println!("round {round}, seed {seed}{}", if movable_clock { ", with a clock that is set" } else { "" });
@@ -172,6 +175,12 @@ impl Campaign {
             shared.saw("P3", what);
         }
         let waited = since.elapsed().as_secs_f64();
+        if let Err(what) = outside::finish(&shared) {
+            shared.saw("P14", what);
+        }
+        shared.closed.store(true, Ordering::Relaxed);
+        workers.into_iter().for_each(|worker| worker.join().unwrap());
+        println!("{}", shared.outside.line());
         let left = faults::tidy(&shared);
         for what in DATABASES.iter().flat_map(|database| integrity::verify(&shared, database)) {
             shared.saw("integrity", what);
@@ -229,6 +238,7 @@ impl Campaign {
             };
             evidence.left = left.as_ref().and_then(|left| left[number].clone());
             evidence.struck = shared.struck[number].lock().unwrap().clone();
+            evidence.ledger = shared.ledger[number].lock().unwrap().clone();
             for violation in judge(&evidence) {
                 self.report.violated(fault, &place, &violation);
             }
@@ -274,7 +284,7 @@ fn count_in(client: &mut Client, report: &mut Report) -> Result<(), Error> {
     // The mean of a check's runs, all of which took too long; by the monotonic clock.
     let sql = "SELECT extract(epoch FROM run_time / attempts - j.timeout)::float8
                FROM awty.future_job_history AS h JOIN awty.job AS j ON j.name = h.job
-               WHERE outcome = 'timed_out' AND check_count = 0 AND attempts = j.max_attempts";
+               WHERE outcome = 'timed_out' AND check_count = 0 AND attempts = j.max_attempts AND j.function IS NOT NULL";
     let over = "a run over its timeout was gone, after that";
     client.query(sql, &[])?.iter().for_each(|row| report.timed(over, row.get(0)));
     Ok(())

@@ -1,6 +1,7 @@
 //! Makes what the campaign works with: databases, roles and jobs.
 
 use crate::load::{DATABASES, ERIN, ROLES};
+use crate::outside::{self, MAILER};
 use crate::watched::FRANK;
 use awty_testkit::Cluster;
 
@@ -14,13 +15,13 @@ const OF_ERIN: &str = "
 
 /// Makes the databases, roles and jobs.
 pub fn set_up(cluster: &Cluster) {
-    for role in ROLES.into_iter().chain([ERIN, FRANK]) {
+    for role in ROLES.into_iter().chain([ERIN, FRANK, MAILER]) {
         cluster.execute("postgres", &[&format!("CREATE ROLE {role} LOGIN")]);
     }
     for database in DATABASES {
         cluster.execute("postgres", &[&format!("CREATE DATABASE {database}")]);
         cluster.execute(database, &[include_str!("schema.sql"), include_str!("bulk.sql"), include_str!("watched.sql")]);
-        cluster.execute(database, &[&format!("GRANT USAGE ON SCHEMA awty TO {}, {ERIN}", ROLES.join(", "))]);
+        cluster.execute(database, &[&format!("GRANT USAGE ON SCHEMA awty TO {}, {ERIN}, {MAILER}", ROLES.join(", "))]);
         for (number, role) in ROLES.into_iter().enumerate() {
             let other = ROLES[(number + ROLES.len() - 1) % ROLES.len()];
             let mut client = cluster.client(database, role);
@@ -33,6 +34,7 @@ pub fn set_up(cluster: &Cluster) {
                  SELECT awty.allow('{role}_watch', '{other}')"
             );
             client.batch_execute(&jobs).unwrap();
+            client.batch_execute(&outside::jobs(role, number)).unwrap();
         }
         cluster.client(database, ERIN).batch_execute(OF_ERIN).unwrap();
     }

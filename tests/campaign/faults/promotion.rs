@@ -68,6 +68,7 @@ pub fn promote_behind(cluster: &mut Cluster, shared: &Shared, random: &mut Rando
     } else {
         shared.saw("P3", format!("the standby cannot be read: {left:?}, {replayed:?}, {forgotten:?}"));
     }
+    shared.epoch.fetch_add(1, Ordering::Relaxed);
     standby.promote();
     take_over(cluster, standby, shared);
     shared.away.store(false, Ordering::Relaxed);
