@@ -22,7 +22,6 @@ pub struct Effect {
     pub slot: Time,
     pub began: Time,
     pub xid: i64,
-    #[allow(dead_code)] // shown with the row
     pub act: String,
     /// The run that wrote it was going to fail.
     pub bad: bool,
@@ -31,6 +30,13 @@ pub struct Effect {
     pub own: bool,
     /// When the server committed it.
     pub committed: Option<Time>,
+}
+
+impl Effect {
+    /// Of a worker outside, which wrote it in the transaction of its answer.
+    fn is_outside(&self) -> bool {
+        self.act == "outside"
+    }
 }
 
 /// A row of `awty.future_job`.
@@ -301,9 +307,17 @@ impl Story<'_> {
 
     /// P1: effect, history and next time are of one transaction.
     fn judge_transactions(&self, report: &mut impl FnMut(&'static str, String)) {
+        let effect_of = |check_count: i32| self.effects.iter().find(|effect| effect.check_count == check_count);
+        // An answer of many is a part of its transaction, whose number is another: the time of the commit is the same.
         let xid_of = |check_count: i32| {
-            self.effects.iter().find(|effect| effect.check_count == check_count).map(|effect| as_xmin(effect.xid))
+            effect_of(check_count).filter(|effect| !effect.is_outside()).map(|effect| as_xmin(effect.xid))
         };
+        for row in self.ended.iter().filter(|row| BY_SUCCESS.contains(&row.outcome.as_str())) {
+            let effect = effect_of(row.check_count - 1).filter(|effect| effect.is_outside());
+            if effect.is_some_and(|effect| effect.committed != row.committed) {
+                report("P1", "the effect of a worker outside and the history are of two transactions".into());
+            }
+        }
         for row in
             self.pending.iter().filter(|row| row.check_count > 0 && row.attempt == 0 && !row.held && !row.is_handled)
         {

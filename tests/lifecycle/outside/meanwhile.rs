@@ -89,3 +89,35 @@ fn the_extension_can_be_dropped_under_leases() {
     });
     assert!(client.query_one("SELECT awty.complete($1)", &[&one.lease]).is_err());
 }
+
+/// A lease keeps the terms that it was given by; what comes of it is judged by those of the moment.
+#[test]
+fn an_alter_moves_no_lease() {
+    let shop = shop_with(", timeout => '10 min'", 2);
+    let leased = super::await_claim(&shop, 2);
+    let mut client = shop.client();
+    let terms = "SELECT string_agg(concat(leased_at, expires_at, deadline), ',' ORDER BY id) FROM awty.lease";
+    let before = shop.cluster.psql("postgres", terms);
+    shop.run(
+        "SELECT awty.alter('mail', timeout => '1 s', heartbeat => '1 s', max_attempts => 2, retry_after => '1 ms')",
+    );
+    shop.run("SELECT awty.pause('mail')");
+    let all: Vec<i64> = leased.iter().map(|one| one.lease).collect();
+    let void: Vec<i64> = client.query_one("SELECT awty.heartbeat($1)", &[&all]).unwrap().get(0);
+    assert_eq!((void.len(), shop.cluster.psql("postgres", terms)), (0, before));
+    assert_eq!(say(&mut client, "fail($1, 'no')", all[0]), "retry");
+    shop.run("SELECT awty.resume('mail')");
+    let again = claim_one(&shop);
+    assert!(
+        shop.cluster.value::<bool>(
+            "postgres",
+            "SELECT deadline = leased_at + interval '1 s' FROM awty.lease WHERE attempt = 2"
+        )
+    );
+    shop.run("SELECT awty.alter('mail', timeout => '10 min', reset => '{heartbeat}', delivery => 'at_most_once')");
+    // Its time was short. Be it in time or not, that was the last attempt.
+    say(&mut client, "fail($1, 'no')", again.lease);
+    claim(&mut client, 1);
+    assert_eq!(shop.end_of(&again.entity_key).attempts, 2);
+    assert_eq!(say(&mut client, "fail($1, 'no')", all[1]), "ended");
+}

@@ -3,8 +3,10 @@
 mod answers;
 mod claims;
 mod crashes;
+mod cut;
 mod meanwhile;
 mod seen;
+mod wire;
 
 use crate::shop::Shop;
 use awty_testkit::postgres::Client;
