@@ -14,8 +14,10 @@ async function sendMail(entityKey, args, key) { // must return within the job's 
   for (;;) {
     const { rows } = await db.query("SELECT * FROM awty.claim('{mail}', $1)", [`mail-${process.pid}`]);
     for (const l of rows) {
-      try { await db.query("SELECT awty.complete($1, $2)", [l.lease, await sendMail(l.entity_key, l.args, l.key)]); } // a Date: ask again then
-      catch (e) { await db.query("SELECT awty.fail($1, $2)", [l.lease, String(e)]); }
+      let again; // nothing: done; a Date: ask again then
+      try { again = await sendMail(l.entity_key, l.args, l.key); }
+      catch (e) { await db.query("SELECT awty.fail($1, $2)", [l.lease, String(e)]); continue; }
+      await db.query("SELECT awty.complete($1, $2)", [l.lease, again]);
     }
     const wait = "SELECT extract(epoch FROM awty.next_claim_in('{mail}'))::float8 AS seconds";
     if (!rows.length) await sleep((await db.query(wait)).rows[0].seconds);

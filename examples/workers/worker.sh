@@ -8,8 +8,8 @@ send_mail() { # must return within the job's timeout; the key is the same each t
 }
 
 while true; do
-    lease=$(sql -v me="mail-$$" -F '|' <<<"SELECT lease, key, entity_key, args ->> 'to', coalesce(args ->> 'seconds', '0') FROM awty.claim('{mail}', :'me')")
-    IFS='|' read -r number key about to seconds <<<"$lease"
+    lease=$(sql -v me="mail-$$" -F $'\037' <<<"SELECT lease, key, entity_key, args ->> 'to', coalesce(args ->> 'seconds', '0') FROM awty.claim('{mail}', :'me')")
+    IFS=$'\037' read -r number key about to seconds <<<"$lease"
     if [[ -z $lease ]]; then sleep "$(sql <<<"SELECT extract(epoch FROM awty.next_claim_in('{mail}'))")"
     elif send_mail "$key" "$about" "$to" "$seconds"; then sql -v lease="$number" <<<"SELECT awty.complete(:lease)" >/dev/null
     else sql -v lease="$number" <<<"SELECT awty.fail(:lease, 'could not be sent')" >/dev/null; fi

@@ -2,6 +2,7 @@
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted};
+use crate::rivals::hand_out;
 use crate::shop::{Shop, one};
 use crate::stats::Pairs;
 use crate::work::{rates, speeds};
@@ -71,5 +72,16 @@ pub fn outside(options: &Options) -> Outcome {
     let detail = rates(n, ["awty", "the queue"], &times);
     let what = ["for comparison: the same", "a table and FOR UPDATE SKIP LOCKED, without leases, history or keys"];
     outcome.ratio(what, &speeds(times), Wanted::Nothing, detail);
+    match hand_out(&shop, 1_000) {
+        Err(error) => outcome.note(format!("graphile-worker is missing here and was not measured: {error}")),
+        Ok((_, version)) => {
+            let graphile = || hand_out(&shop, n).unwrap_or_else(|error| panic!("graphile-worker: {error}")).0;
+            let times = Pairs::measure("the same, graphile-worker", options.rounds(), awty, graphile);
+            let detail = rates(n, ["awty", "graphile-worker"], &times);
+            let against =
+                format!("graphile-worker {version}, 24 at once, 1000 fetched at a time, whose task is nothing");
+            outcome.ratio(["for comparison: the same", &against], &speeds(times), Wanted::Nothing, detail);
+        }
+    }
     outcome
 }

@@ -53,22 +53,26 @@ fn version(name: &str) -> Result<String, String> {
 impl Rival {
     /// Seconds for so many jobs.
     fn run(&self, shop: &Shop, n: u32, [at_once, fetched]: [u32; 2], commit: &str) -> Result<f64, String> {
-        shop.cluster.execute("postgres", &[self.forget, "TRUNCATE shop.alert"]);
+        shop.cluster.execute("postgres", &["TRUNCATE shop.alert"]);
+        let seconds = self.work(shop, n, [at_once, fetched], commit, "SELECT shop.look_at($1, 0)")?;
+        let alerts: i64 = shop.cluster.value("postgres", "SELECT count(*) FROM shop.alert");
+        if alerts == i64::from(n / 10) { Ok(seconds) } else { Err(format!("{alerts} alerts instead of {}", n / 10)) }
+    }
+
+    /// Seconds for so many jobs, each of which is this statement, or nothing at all.
+    fn work(&self, shop: &Shop, n: u32, [at_once, fetched]: [u32; 2], commit: &str, each: &str) -> Result<f64, String> {
+        shop.cluster.execute("postgres", &[self.forget]);
         let mut node = Command::new("node");
         node.current_dir(packages())
             .arg(format!("{}.mjs", self.name))
-            .args([n, at_once, fetched].map(|n| n.to_string()));
+            .args([n, at_once, fetched].map(|n| n.to_string()))
+            .arg(each);
         node.envs(shop.cluster.environment()).env("PGDATABASE", "postgres");
         node.env("PGOPTIONS", format!("-c synchronous_commit={commit}"));
         let output = node.output().map_err(|error| format!("node: {error}"))?;
         let printed = String::from_utf8_lossy(&output.stdout).into_owned();
         let seconds = printed.lines().last().and_then(|line| line.parse().ok());
-        let alerts: i64 = shop.cluster.value("postgres", "SELECT count(*) FROM shop.alert");
-        match seconds {
-            Some(seconds) if alerts == i64::from(n / 10) => Ok(seconds),
-            Some(_) => Err(format!("{alerts} alerts instead of {}", n / 10)),
-            None => Err(String::from_utf8_lossy(&output.stderr).lines().take(20).collect::<Vec<_>>().join("\n")),
-        }
+        seconds.ok_or_else(|| String::from_utf8_lossy(&output.stderr).lines().take(20).collect::<Vec<_>>().join("\n"))
     }
 
     /// The settings with which it is fastest, by one try each.
@@ -109,6 +113,13 @@ impl Rival {
         }
         Ok(())
     }
+}
+
+/// Seconds in which graphile-worker hands so many jobs out whose work is nothing, and takes them as done; and which version.
+pub fn hand_out(shop: &Shop, n: u32) -> Result<(f64, String), String> {
+    let graphile = &RIVALS[0];
+    let version = version(graphile.name)?;
+    Ok((graphile.work(shop, n, [24, 1000], "off", "")?, version))
 }
 
 pub fn rivals(options: &Options) -> Outcome {
