@@ -72,22 +72,6 @@ CREATE TABLE awty_internal.lease (
 CREATE INDEX lease_expiry_idx ON awty_internal.lease (job, expires_at);
 
 COMMENT ON TABLE awty_internal.lease IS 'What stands behind awty.lease';
-COMMENT ON COLUMN awty_internal.lease.lease IS 'As in awty.lease';
-COMMENT ON COLUMN awty_internal.lease.id IS 'As in awty.lease';
-COMMENT ON COLUMN awty_internal.lease.job IS 'As in awty.lease';
-COMMENT ON COLUMN awty_internal.lease.entity_name IS 'As in awty.lease';
-COMMENT ON COLUMN awty_internal.lease.entity_key IS 'As in awty.lease';
-COMMENT ON COLUMN awty_internal.lease.first_check_at IS 'As in awty.lease';
-COMMENT ON COLUMN awty_internal.lease.next_check_at IS 'As in awty.lease';
-COMMENT ON COLUMN awty_internal.lease.check_count IS 'As in awty.lease';
-COMMENT ON COLUMN awty_internal.lease.attempt IS 'As in awty.lease';
-COMMENT ON COLUMN awty_internal.lease.scheduled_by IS 'As in awty.lease';
-COMMENT ON COLUMN awty_internal.lease.scheduled_at IS 'As in awty.lease';
-COMMENT ON COLUMN awty_internal.lease.key IS 'As in awty.lease';
-COMMENT ON COLUMN awty_internal.lease.leased_at IS 'As in awty.lease';
-COMMENT ON COLUMN awty_internal.lease.expires_at IS 'As in awty.lease';
-COMMENT ON COLUMN awty_internal.lease.deadline IS 'As in awty.lease';
-COMMENT ON COLUMN awty_internal.lease.worker IS 'As in awty.lease';
 COMMENT ON COLUMN awty_internal.lease.role IS 'Role of the job when it was claimed';
 
 -- Those whose checks are pending. What is not known before its end is NULL.
@@ -100,22 +84,7 @@ FROM awty_internal.lease AS l
 JOIN awty.future_job AS f ON f.id OPERATOR(pg_catalog.=) l.id;
 
 COMMENT ON VIEW awty.lease IS 'Which worker outside works on which check';
-COMMENT ON COLUMN awty.lease.lease IS 'Number of the lease, drawn at random';
-COMMENT ON COLUMN awty.lease.id IS 'Number of the check';
-COMMENT ON COLUMN awty.lease.job IS 'Name of its job';
-COMMENT ON COLUMN awty.lease.entity_name IS 'What is asked about';
-COMMENT ON COLUMN awty.lease.entity_key IS 'Which one';
-COMMENT ON COLUMN awty.lease.first_check_at IS 'The first slot';
-COMMENT ON COLUMN awty.lease.next_check_at IS 'The slot at which the check was due';
-COMMENT ON COLUMN awty.lease.check_count IS 'Checks done before this one';
-COMMENT ON COLUMN awty.lease.attempt IS 'Failures in a row, and one more';
 COMMENT ON COLUMN awty.lease.held IS 'What is pending after this lease stands still';
-COMMENT ON COLUMN awty.lease.scheduled_by IS 'Who scheduled it';
-COMMENT ON COLUMN awty.lease.scheduled_at IS 'When it was scheduled';
-COMMENT ON COLUMN awty.lease.key IS 'The same in each lease of this piece of work, and in no other';
-COMMENT ON COLUMN awty.lease.leased_at IS 'When it was claimed';
-COMMENT ON COLUMN awty.lease.expires_at IS 'Until then nobody else gets the check; a heartbeat moves it';
-COMMENT ON COLUMN awty.lease.deadline IS 'From then on the lease is void; nothing moves it';
 COMMENT ON COLUMN awty.lease.worker IS 'Who claimed it, in the words of awty.claim()';
 COMMENT ON COLUMN awty.lease.ended_at IS 'Not known before its end: always NULL';
 COMMENT ON COLUMN awty.lease.lateness IS 'When it was claimed minus its slot';
@@ -161,29 +130,6 @@ CREATE INDEX attempt_default_newest_idx ON awty_internal.attempt_default (ended_
 
 COMMENT ON TABLE awty_internal.attempt IS 'What stands behind awty.attempt';
 COMMENT ON TABLE awty_internal.attempt_default IS 'Attempts of days that have no partition of their own';
-COMMENT ON COLUMN awty_internal.attempt.lease IS 'As in awty.attempt';
-COMMENT ON COLUMN awty_internal.attempt.id IS 'As in awty.attempt';
-COMMENT ON COLUMN awty_internal.attempt.job IS 'As in awty.attempt';
-COMMENT ON COLUMN awty_internal.attempt.entity_name IS 'As in awty.attempt';
-COMMENT ON COLUMN awty_internal.attempt.entity_key IS 'As in awty.attempt';
-COMMENT ON COLUMN awty_internal.attempt.first_check_at IS 'As in awty.attempt';
-COMMENT ON COLUMN awty_internal.attempt.next_check_at IS 'As in awty.attempt';
-COMMENT ON COLUMN awty_internal.attempt.check_count IS 'As in awty.attempt';
-COMMENT ON COLUMN awty_internal.attempt.attempt IS 'As in awty.attempt';
-COMMENT ON COLUMN awty_internal.attempt.held IS 'As in awty.attempt';
-COMMENT ON COLUMN awty_internal.attempt.scheduled_by IS 'As in awty.attempt';
-COMMENT ON COLUMN awty_internal.attempt.scheduled_at IS 'As in awty.attempt';
-COMMENT ON COLUMN awty_internal.attempt.key IS 'As in awty.attempt';
-COMMENT ON COLUMN awty_internal.attempt.leased_at IS 'As in awty.attempt';
-COMMENT ON COLUMN awty_internal.attempt.expires_at IS 'As in awty.attempt';
-COMMENT ON COLUMN awty_internal.attempt.deadline IS 'As in awty.attempt';
-COMMENT ON COLUMN awty_internal.attempt.worker IS 'As in awty.attempt';
-COMMENT ON COLUMN awty_internal.attempt.ended_at IS 'As in awty.attempt';
-COMMENT ON COLUMN awty_internal.attempt.lateness IS 'As in awty.attempt';
-COMMENT ON COLUMN awty_internal.attempt.ok IS 'As in awty.attempt';
-COMMENT ON COLUMN awty_internal.attempt.sqlstate IS 'As in awty.attempt';
-COMMENT ON COLUMN awty_internal.attempt.message IS 'As in awty.attempt';
-COMMENT ON COLUMN awty_internal.attempt.result IS 'As in awty.attempt';
 COMMENT ON COLUMN awty_internal.attempt.role IS 'Role of the job, which may read this row also when the job is gone';
 
 CREATE VIEW awty.attempt WITH (security_invoker = true, security_barrier = true) AS
@@ -193,29 +139,36 @@ SELECT a.lease, a.id, a.job, a.entity_name, a.entity_key, a.first_check_at, a.ne
 FROM awty_internal.attempt AS a;
 
 COMMENT ON VIEW awty.attempt IS 'What became of leases, one row for each that ended, as far as keep_attempts of its job asks for it; kept for awty.attempt_retention';
-COMMENT ON COLUMN awty.attempt.lease IS 'Number of the lease, drawn at random';
-COMMENT ON COLUMN awty.attempt.id IS 'Number of the check';
-COMMENT ON COLUMN awty.attempt.job IS 'Name of its job';
-COMMENT ON COLUMN awty.attempt.entity_name IS 'What is asked about';
-COMMENT ON COLUMN awty.attempt.entity_key IS 'Which one';
-COMMENT ON COLUMN awty.attempt.first_check_at IS 'The first slot';
-COMMENT ON COLUMN awty.attempt.next_check_at IS 'The slot at which the check was due';
-COMMENT ON COLUMN awty.attempt.check_count IS 'Checks done before this one';
-COMMENT ON COLUMN awty.attempt.attempt IS 'Failures in a row, and one more';
 COMMENT ON COLUMN awty.attempt.held IS 'The check stands still after this lease';
-COMMENT ON COLUMN awty.attempt.scheduled_by IS 'Who scheduled it';
-COMMENT ON COLUMN awty.attempt.scheduled_at IS 'When it was scheduled';
-COMMENT ON COLUMN awty.attempt.key IS 'The same in each lease of this piece of work, and in no other';
-COMMENT ON COLUMN awty.attempt.leased_at IS 'When it was claimed';
-COMMENT ON COLUMN awty.attempt.expires_at IS 'Until then nobody else gets the check; a heartbeat moves it';
-COMMENT ON COLUMN awty.attempt.deadline IS 'From then on the lease is void; nothing moves it';
-COMMENT ON COLUMN awty.attempt.worker IS 'Who claimed it, in the words of awty.claim()';
 COMMENT ON COLUMN awty.attempt.ended_at IS 'When the lease ended';
-COMMENT ON COLUMN awty.attempt.lateness IS 'When it was claimed minus its slot';
 COMMENT ON COLUMN awty.attempt.ok IS 'It was completed';
 COMMENT ON COLUMN awty.attempt.sqlstate IS 'SQLSTATE of the failure';
 COMMENT ON COLUMN awty.attempt.message IS 'Message of the failure, cut at 4096 bytes';
 COMMENT ON COLUMN awty.attempt.result IS 'What the worker reported';
+
+-- The other columns are those of the type, of the view of leases, or of the view behind which a table stands.
+DO $$
+DECLARE
+    command text;
+BEGIN
+    FOR command IN
+        SELECT pg_catalog.format('COMMENT ON COLUMN %s.%I IS %L', c.oid::pg_catalog.regclass, a.attname,
+            CASE WHEN c.relkind OPERATOR(pg_catalog.=) 'v'::"char"
+                THEN coalesce(pg_catalog.col_description(t.attrelid, t.attnum), pg_catalog.col_description(v.attrelid, v.attnum))
+                ELSE 'As in awty.' OPERATOR(pg_catalog.||) c.relname::pg_catalog.text END)
+        FROM pg_catalog.pg_class AS c
+        JOIN pg_catalog.pg_attribute AS a ON a.attrelid OPERATOR(pg_catalog.=) c.oid AND a.attnum OPERATOR(pg_catalog.>) 0
+        LEFT JOIN pg_catalog.pg_attribute AS t
+            ON t.attrelid OPERATOR(pg_catalog.=) 'awty.leased'::pg_catalog.regclass AND t.attname OPERATOR(pg_catalog.=) a.attname
+        LEFT JOIN pg_catalog.pg_attribute AS v
+            ON v.attrelid OPERATOR(pg_catalog.=) 'awty.lease'::pg_catalog.regclass AND v.attname OPERATOR(pg_catalog.=) a.attname
+        WHERE c.oid OPERATOR(pg_catalog.=) ANY ('{awty.lease,awty.attempt,awty_internal.lease,awty_internal.attempt}'::pg_catalog.regclass[])
+          AND pg_catalog.col_description(a.attrelid, a.attnum) IS NULL
+    LOOP
+        EXECUTE command;
+    END LOOP;
+END
+$$;
 
 SELECT pg_catalog.pg_extension_config_dump('awty_internal.attempt', '');
 SELECT pg_catalog.pg_extension_config_dump('awty_internal.attempt_default', '');

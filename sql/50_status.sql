@@ -35,12 +35,13 @@ CREATE FUNCTION awty_internal.can_become(role regrole) RETURNS boolean
 
 COMMENT ON FUNCTION awty_internal.can_become(regrole) IS 'May the current user SET ROLE to that role?';
 
-CREATE FUNCTION awty_internal.can_read(role regrole, others regrole[]) RETURNS boolean
+CREATE FUNCTION awty_internal.can_read(job awty.job) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN awty_internal.can_become(role)
-        OR EXISTS (SELECT FROM pg_catalog.unnest(others) AS o (role) WHERE awty_internal.can_become(o.role));
+    RETURN awty_internal.can_become((job).role)
+        OR EXISTS (SELECT FROM pg_catalog.unnest((job).readers OPERATOR(pg_catalog.||) (job).allowed OPERATOR(pg_catalog.||) (job).claimers) AS o (role)
+                   WHERE awty_internal.can_become(o.role));
 
-COMMENT ON FUNCTION awty_internal.can_read(regrole, regrole[]) IS 'May the current user read the checks of a job of that role, to which those others were given rights?';
+COMMENT ON FUNCTION awty_internal.can_read(awty.job) IS 'May the current user read the checks of that job, as its role or by a right?';
 
 CREATE FUNCTION awty_internal.since(since timestamptz, by regrole, note text) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
@@ -100,7 +101,7 @@ CROSS JOIN LATERAL (
         CASE WHEN r.is_known THEN pg_catalog.quote_literal(f.job) ELSE '…' END AS quoted_job,
         CASE WHEN r.is_known THEN pg_catalog.format('role "%s"', pg_catalog.pg_get_userbyid(j.role)) ELSE 'the role of a job' END AS role,
         CASE WHEN r.is_known THEN pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(j.role)) ELSE '…' END AS quoted_role
-    FROM (SELECT awty_internal.can_read(j.role, j.readers OPERATOR(pg_catalog.||) j.allowed OPERATOR(pg_catalog.||) j.claimers)
+    FROM (SELECT awty_internal.can_read(j)
               OR pg_catalog.pg_has_role('pg_monitor', 'MEMBER') AS is_known) AS r
 ) AS named
 CROSS JOIN LATERAL (

@@ -50,8 +50,7 @@ ALTER TABLE awty_internal.origin ENABLE ROW LEVEL SECURITY;
 
 -- A role that may become a job's role or was given a right by awty.allow() reads the job; a monitoring role reads all jobs.
 CREATE POLICY own_jobs ON awty.job FOR SELECT TO PUBLIC USING (
-    awty_internal.can_become(role)
-    OR awty_internal.can_read(role, readers OPERATOR(pg_catalog.||) allowed OPERATOR(pg_catalog.||) claimers)
+    awty_internal.can_read(job)
 );
 CREATE POLICY monitored ON awty.job FOR SELECT TO pg_monitor USING (true);
 
@@ -60,14 +59,14 @@ CREATE POLICY own_checks ON awty.future_job FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR job OPERATOR(pg_catalog.=) ANY (ARRAY(
         SELECT j.name FROM awty.job AS j
-        WHERE awty_internal.can_read(j.role, j.readers OPERATOR(pg_catalog.||) j.allowed OPERATOR(pg_catalog.||) j.claimers)))
+        WHERE awty_internal.can_read(j)))
 );
 
 CREATE POLICY own_repetitions ON awty_internal.repetition FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(repeated_by)
     OR job OPERATOR(pg_catalog.=) ANY (ARRAY(
         SELECT j.name FROM awty.job AS j
-        WHERE awty_internal.can_read(j.role, j.readers OPERATOR(pg_catalog.||) j.allowed OPERATOR(pg_catalog.||) j.claimers)))
+        WHERE awty_internal.can_read(j)))
 );
 
 -- A rule and its alerts go with its job.
@@ -75,13 +74,13 @@ CREATE POLICY own_rules ON awty.rule FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(role)
     OR rule OPERATOR(pg_catalog.=) ANY (ARRAY(
         SELECT j.name FROM awty.job AS j
-        WHERE awty_internal.can_read(j.role, j.readers OPERATOR(pg_catalog.||) j.allowed OPERATOR(pg_catalog.||) j.claimers)))
+        WHERE awty_internal.can_read(j)))
 );
 CREATE POLICY own_alerts ON awty.alert FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(role)
     OR (rule, role::pg_catalog.oid) OPERATOR(pg_catalog.=) ANY (
         SELECT j.name, j.role::pg_catalog.oid FROM awty.job AS j
-        WHERE awty_internal.can_read(j.role, j.readers OPERATOR(pg_catalog.||) j.allowed OPERATOR(pg_catalog.||) j.claimers))
+        WHERE awty_internal.can_read(j))
 );
 
 -- The role is part of the question, because another one's job may bear the name by now.
@@ -90,7 +89,7 @@ CREATE POLICY own_history ON awty.future_job_history FOR SELECT TO PUBLIC USING 
     OR awty_internal.can_become(role)
     OR (job, role::pg_catalog.oid) OPERATOR(pg_catalog.=) ANY (
         SELECT j.name, j.role::pg_catalog.oid FROM awty.job AS j
-        WHERE awty_internal.can_read(j.role, j.readers OPERATOR(pg_catalog.||) j.allowed OPERATOR(pg_catalog.||) j.claimers))
+        WHERE awty_internal.can_read(j))
 );
 
 -- The database's owner may dump it, with pg_dump --enable-row-security.
