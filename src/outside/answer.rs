@@ -1,7 +1,7 @@
 //! What a worker says of its leases: `awty.complete()`, `awty.fail()`, and the same for many.
 //!
 //! Invariant (P1, P14): an answer, its history and what comes next are one commit, that of the caller. A lease that is void changes nothing.
-//! Lock order: the check's row, which is waited for, then its lease. Whoever has the lease locked waits for no check.
+//! Lock order: the check's row, which is waited for, then its lease. A session that has the lease locked waits for no check.
 //! Does not: decide what becomes of a check.
 
 use super::arrays::{each, leases};
@@ -215,9 +215,10 @@ fn take(reports: &[Report]) -> Vec<&'static str> {
     let (mut taken, mut ends) = (Vec::new(), Vec::new());
     for (given, job) in live {
         let report = first[&given.number];
-        ends.push(end(&given, &job, report));
         // Waits for a client that is about to cancel it.
-        if let Some(row) = table.lock_waiting(given.id) {
+        let row = table.lock_waiting(given.id);
+        ends.push(end(&given, &job, report, row.as_ref().map(|row| row.held)));
+        if let Some(row) = row {
             taken.push(Taken { given, job, row, report });
         }
     }
@@ -250,7 +251,7 @@ fn take(reports: &[Report]) -> Vec<&'static str> {
     numbers.iter().map(|number| answers.remove(number).unwrap_or(VOID)).collect()
 }
 
-fn end(given: &Given, job: &Job, report: &Report) -> End {
+fn end(given: &Given, job: &Job, report: &Report, held: Option<bool>) -> End {
     let failure = match &report.said {
         Said::Done(_) => None,
         Said::Failed { failure, .. } => Some(failure),
@@ -262,6 +263,7 @@ fn end(given: &Given, job: &Job, report: &Report) -> End {
         sqlstate: failure.map(|failure| Text::from(failure.sqlstate.as_str())),
         message: failure.map(|failure| text::message(&failure.message, MAX_MESSAGE)),
         result: report.result,
+        held,
     }
 }
 

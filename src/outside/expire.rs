@@ -32,12 +32,12 @@ pub fn sweep(now: Time) {
         match job::find(&of_job[0].job) {
             Some(Ok(job)) => drop(book(&job, of_job, now)),
             // Its checks are gone, or will be.
-            _ => drop(lease::end(&of_job.iter().map(|given| ended(given, false, None)).collect::<Vec<_>>(), now)),
+            _ => drop(lease::end(&of_job.iter().map(|given| ended(given, false, None, None)).collect::<Vec<_>>(), now)),
         }
     }
 }
 
-fn ended(given: &Given, kept: bool, failure: Option<&Failure>) -> End {
+fn ended(given: &Given, kept: bool, failure: Option<&Failure>, held: Option<bool>) -> End {
     End {
         number: given.number,
         kept,
@@ -45,6 +45,7 @@ fn ended(given: &Given, kept: bool, failure: Option<&Failure>) -> End {
         sqlstate: failure.map(|failure| Text::from(failure.sqlstate.as_str())),
         message: failure.map(|failure| Text::from(failure.message.as_str())),
         result: None,
+        held,
     }
 }
 
@@ -56,7 +57,7 @@ pub fn book(job: &Job, over: &[Given], now: Time) -> Vec<i64> {
     let mut account = Account::default();
     for given in over {
         let Some(row) = table.read(given.id) else {
-            done.extend(lease::end(&[ended(given, kept, None)], now));
+            done.extend(lease::end(&[ended(given, kept, None, None)], now));
             continue;
         };
         let unanswered = given.lease.unanswered(job.options.terms.delivery, now);
@@ -64,12 +65,14 @@ pub fn book(job: &Job, over: &[Given], now: Time) -> Vec<i64> {
             continue;
         }
         let failure = failure(given, job, now);
-        done.extend(lease::end(&[ended(given, kept, Some(&failure))], now));
+        let mut held = row.held;
+        if unanswered == Unanswered::Crash {
+            crash::blame(&[given.id], Blame::Exit, true);
+            held = !lease::held(&[given.id]).is_empty();
+        }
+        done.extend(lease::end(&[ended(given, kept, Some(&failure), Some(held))], now));
         match unanswered {
-            Unanswered::Wait => {}
-            Unanswered::Crash => {
-                crash::blame(&[given.id], Blame::Exit, true);
-            }
+            Unanswered::Wait | Unanswered::Crash => {}
             Unanswered::Failure(how) => {
                 let started_at = given.lease.leased_at;
                 let run_time = (now - started_at).max(TimeDelta::zero());

@@ -72,43 +72,48 @@ statement!(
     [
         INT8ARRAYOID, INT8ARRAYOID, TEXTARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID, OIDOID, TEXTOID
     ],
-    c"WITH given AS (
-          INSERT INTO awty_internal.lease (lease, id, job, entity_name, entity_key, first_check_at, next_check_at, check_count,
-              attempt, scheduled_by, scheduled_at, key, leased_at, expires_at, deadline, worker, role)
-          SELECT g.lease, f.id, f.job, f.entity_name, f.entity_key, f.first_check_at, f.next_check_at, f.check_count,
-              f.attempt + 1, f.scheduled_by, f.scheduled_at, g.key, $4, $5, $6, $7, $8
+    c"WITH chosen AS MATERIALIZED (
+          SELECT g.lease, g.key, f.*
           FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3)) AS g (lease, id, key)
           CROSS JOIN LATERAL (SELECT p.* FROM awty.future_job AS p WHERE p.id = g.id OFFSET 0) AS f
           WHERE NOT f.held AND f.next_check_at <= $4 AND f.job = $9
-          RETURNING lease, id, key
+      ), given AS (
+          INSERT INTO awty_internal.lease (lease, id, job, entity_name, entity_key, first_check_at, next_check_at, check_count,
+              attempt, scheduled_by, scheduled_at, key, leased_at, expires_at, deadline, worker, role)
+          SELECT f.lease, f.id, f.job, f.entity_name, f.entity_key, f.first_check_at, f.next_check_at, f.check_count,
+              f.attempt + 1, f.scheduled_by, f.scheduled_at, f.key, $4, $5, $6, $7, $8
+          FROM chosen AS f
       )
-      SELECT n.lease, f.id, f.job, f.entity_name, f.entity_key, f.args, f.first_check_at, f.next_check_at, f.check_count,
-          f.attempt + 1, f.held, f.scheduled_by, f.scheduled_at, n.key, $4, $5, $6
-      FROM given AS n JOIN awty.future_job AS f ON f.id = n.id ORDER BY f.next_check_at, f.id"
+      SELECT f.lease, f.id, f.job, f.entity_name, f.entity_key, f.args, f.first_check_at, f.next_check_at, f.check_count,
+          f.attempt + 1, f.held, f.scheduled_by, f.scheduled_at, f.key, $4, $5, $6
+      FROM chosen AS f ORDER BY f.next_check_at, f.id"
 );
 
 // Of a check that is gone, the attempt says so.
 statement!(
     end_all,
-    [INT8ARRAYOID, BOOLARRAYOID, BOOLARRAYOID, TEXTARRAYOID, TEXTARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, TEXTOID],
+    [
+        INT8ARRAYOID, BOOLARRAYOID, BOOLARRAYOID, TEXTARRAYOID, TEXTARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, TEXTOID, BOOLARRAYOID
+    ],
     c"WITH gone AS (
           DELETE FROM awty_internal.lease AS l
           USING ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3), pg_catalog.unnest($4),
-              pg_catalog.unnest($5), pg_catalog.unnest($6)) AS g (lease, kept, ok, sqlstate, message, result)
+              pg_catalog.unnest($5), pg_catalog.unnest($6), pg_catalog.unnest($9))
+              AS g (lease, kept, ok, sqlstate, message, result, held)
           WHERE l.lease = g.lease
           RETURNING l.lease, l.id, l.job, l.entity_name, l.entity_key, l.first_check_at, l.next_check_at, l.check_count, l.attempt,
               l.scheduled_by, l.scheduled_at, l.key, l.leased_at, l.expires_at, l.deadline, l.worker, l.role, g.kept, g.ok, g.sqlstate,
-              g.message, g.result
+              g.message, g.result, g.held
       ), noted AS (
           INSERT INTO awty_internal.attempt (lease, id, job, entity_name, entity_key, first_check_at, next_check_at, check_count,
               attempt, held, scheduled_by, scheduled_at, key, leased_at, expires_at, deadline, worker, ended_at, lateness, ok,
               sqlstate, message, result, role)
           SELECT n.lease, n.id, n.job, n.entity_name, n.entity_key, n.first_check_at, n.next_check_at, n.check_count, n.attempt,
-              coalesce(f.held, false), n.scheduled_by, n.scheduled_at, n.key, n.leased_at, n.expires_at, n.deadline, n.worker,
-              greatest($7, n.leased_at), n.leased_at - n.next_check_at, n.ok AND f.id IS NOT NULL,
-              CASE WHEN f.id IS NOT NULL THEN n.sqlstate END, CASE WHEN f.id IS NOT NULL THEN n.message ELSE $8 END, n.result,
+              coalesce(n.held, false), n.scheduled_by, n.scheduled_at, n.key, n.leased_at, n.expires_at, n.deadline, n.worker,
+              greatest($7, n.leased_at), n.leased_at - n.next_check_at, n.ok AND n.held IS NOT NULL,
+              CASE WHEN n.held IS NOT NULL THEN n.sqlstate END, CASE WHEN n.held IS NOT NULL THEN n.message ELSE $8 END, n.result,
               n.role
-          FROM gone AS n LEFT JOIN awty.future_job AS f ON f.id = n.id WHERE n.kept
+          FROM gone AS n WHERE n.kept
       )
       SELECT lease FROM gone"
 );
@@ -277,23 +282,26 @@ pub struct End {
     pub sqlstate: Option<Text>,
     pub message: Option<Text>,
     pub result: Arg,
+    /// Does the check stand still afterwards? `None`: it is gone.
+    pub held: Option<bool>,
 }
 
 /// Ends leases. Returns those that were still there.
 pub fn end(ends: &[End], now: Time) -> Vec<i64> {
     let text = |text: &Option<Text>| text.as_ref().map(Text::datum);
-    let bools = |of: fn(&End) -> bool| ends.iter().map(|end| Some(pg_sys::Datum::from(of(end)))).collect::<Vec<_>>();
+    let bools = |of: fn(&End) -> Option<bool>| ends.iter().map(move |end| of(end).map(pg_sys::Datum::from));
     // SAFETY: booleans, texts, and values of type jsonb.
     let args = unsafe {
         [
             arg(ends.iter().map(|end| end.number).collect::<Vec<i64>>()),
-            Some(array::build(bools(|end| end.kept).into_iter(), BOOL)),
-            Some(array::build(bools(|end| end.ok).into_iter(), BOOL)),
+            Some(array::build(bools(|end| Some(end.kept)), BOOL)),
+            Some(array::build(bools(|end| Some(end.ok)), BOOL)),
             Some(array::build(ends.iter().map(|end| text(&end.sqlstate)), TEXT)),
             Some(array::build(ends.iter().map(|end| text(&end.message)), TEXT)),
             Some(array::build(ends.iter().map(|end| end.result), array::JSONB)),
             time(now),
             Some(Text::from("the check was cancelled or replaced").datum()),
+            Some(array::build(bools(|end| end.held), BOOL)),
         ]
     };
     as_owner(|| end_all(|s| s.query(&args, ids)))

@@ -23,7 +23,7 @@ fn a_worker_that_dies_is_replaced_until_its_check_is_held() {
         if held { Ok(()) } else { Err("not yet".to_owned()) }
     });
     assert_eq!(say(&mut client, "complete($1)", second.lease), "void");
-    let attempts = "SELECT count(*) = 2 AND bool_and(NOT ok AND sqlstate = '08006') FROM awty.attempt";
+    let attempts = "SELECT count(*) = 2 AND bool_and(NOT ok AND sqlstate = '08006') AND array_agg(held ORDER BY ended_at) = '{f, t}' FROM awty.attempt";
     assert!(shop.cluster.value::<bool>("postgres", attempts));
     shop.run("SELECT awty.release('orders', '1')");
     assert_eq!(say(&mut client, "complete($1)", claim_one(&shop).lease), "ended");
@@ -67,7 +67,7 @@ fn the_maintainer_books_what_nobody_claims() {
     assert_eq!(shop.end_of("1").why(), ("timed_out", Some("57014")));
 }
 
-/// What may go out once only does not go out again, whoever has died.
+/// What may go out once only does not go out again, not after a death either.
 #[test]
 fn at_most_once_goes_out_once() {
     let shop = shop_with(", delivery => 'at_most_once', heartbeat => '1 s'", 3);

@@ -39,7 +39,7 @@ fn a_silent_worker_holds_up_only_the_check_that_it_has_answered() {
     assert_eq!(say(&mut client, "complete($1)", again.lease), "ended");
 }
 
-/// P1: the network is cut while an answer is committed. Whoever asks again is told that it is booked, and the effect is there once.
+/// P1: the network is cut while an answer is committed. Another call is told that it is booked, and the effect is there once.
 #[test]
 fn an_answer_whose_commit_is_not_heard_of_is_booked_once() {
     let shop = shop_with("", 1);
