@@ -73,7 +73,8 @@ statement!(
         INT8ARRAYOID, INT8ARRAYOID, TEXTARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TIMESTAMPTZOID, TEXTOID, OIDOID, TEXTOID
     ],
     c"WITH chosen AS MATERIALIZED (
-          SELECT g.lease, g.key, f.*
+          SELECT g.lease, g.key, f.id, f.job, f.entity_name, f.entity_key, f.args, f.first_check_at, f.next_check_at, f.check_count,
+              f.attempt, f.held, f.scheduled_by, f.scheduled_at
           FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3)) AS g (lease, id, key)
           CROSS JOIN LATERAL (SELECT p.* FROM awty.future_job AS p WHERE p.id = g.id OFFSET 0) AS f
           WHERE NOT f.held AND f.next_check_at <= $4 AND f.job = $9
