@@ -102,16 +102,20 @@ fn release_check(args: &Args) -> Result<()> {
     let job = entity.one_job(args, "awty.release")?;
     let seen = peek(&entity, &job)?;
     let was_lost = job.repeats && hold::remove_lost(&entity.name, &entity.key, &job.name);
+    let mut held_at = None;
     if !seen.held {
-        // It was held during a run that is still going on, or has just ended.
-        let is_held = hold::remove(seen.id).is_some() || was_lost;
-        let not_held = || Error::NotHeld { entity: entity.label(), job: job.name.to_string() };
-        return is_held.then_some(()).ok_or_else(not_held);
+        // It was held during a run that is still going on, or has just ended. Where this had to wait for the end of the run, what
+        // the run has left pending is held.
+        held_at = hold::remove(seen.id);
+        if !peek(&entity, &job).is_ok_and(|check| check.held) {
+            let not_held = || Error::NotHeld { entity: entity.label(), job: job.name.to_string() };
+            return (held_at.is_some() || was_lost).then_some(()).ok_or_else(not_held);
+        }
     }
     let check = lock(&entity, &job)?;
     future_job::release(check.id);
     check_stat::absolve(check.id);
-    if let Some(held_at) = hold::remove(check.id)
+    if let Some(held_at) = hold::remove(check.id).or(held_at)
         && held_at <= check.slot
     {
         settle(&check, &job);

@@ -138,7 +138,7 @@ statement!(
     ],
     c"WITH moved AS (
           UPDATE awty.future_job SET next_check_at = $2, check_count = check_count + $3, attempt = $4,
-              held = EXISTS (SELECT FROM awty_internal.hold AS h WHERE h.check_id = $1)
+              held = EXISTS (SELECT FROM awty_internal.hold AS h WHERE h.check_id = $1 FOR KEY SHARE SKIP LOCKED)
           WHERE id = $1 RETURNING id
       )
       INSERT INTO awty_internal.check_stat AS t

@@ -31,6 +31,8 @@ statement!(
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3 AND h.repetition_id = r.id AND h.repetition_id IS NOT NULL"
 );
 
+// What a client is releasing at this moment is left to it, here and below. Such a client waits for what is found here, and then looks
+// again.
 statement!(
     carry_lost_ones,
     [INT8OID],
@@ -39,7 +41,7 @@ statement!(
       FROM awty_internal.hold AS h
       JOIN awty_internal.repetition AS r ON r.id = h.repetition_id
       JOIN awty.future_job AS f ON f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job
-      WHERE h.repetition_id IS NOT NULL AND f.id <> h.check_id LIMIT $1
+      WHERE h.repetition_id IS NOT NULL AND f.id <> h.check_id LIMIT $1 FOR KEY SHARE OF h SKIP LOCKED
       ON CONFLICT (check_id) DO NOTHING"
 );
 
@@ -58,7 +60,16 @@ statement!(
 statement!(
     select_late,
     [INT8OID],
-    c"SELECT f.id FROM awty_internal.hold AS h JOIN awty.future_job AS f ON f.id = h.check_id WHERE NOT f.held LIMIT $1"
+    c"SELECT f.id FROM awty_internal.hold AS h JOIN awty.future_job AS f ON f.id = h.check_id WHERE NOT f.held LIMIT $1
+      FOR KEY SHARE OF h SKIP LOCKED"
+);
+
+// One that a client is releasing at this moment is left out: if the client rolls back, an inspection finds it. One that is found here
+// keeps such a client waiting for the end of this transaction; then it looks again what is pending.
+statement!(
+    lock_in_force,
+    [INT8ARRAYOID],
+    c"SELECT h.check_id FROM awty_internal.hold AS h WHERE h.check_id = ANY ($1) FOR KEY SHARE SKIP LOCKED"
 );
 
 statement!(set_held, [INT8ARRAYOID], c"UPDATE awty.future_job SET held = true WHERE id = ANY ($1)");
@@ -90,6 +101,15 @@ pub fn carry_lost(limit: i64) {
 /// Forgets it; returns since when it was held, if it was.
 pub fn remove(id: i64) -> Option<Time> {
     as_owner(|| delete_one(|s| s.query(&[arg(id)], |rows| rows.first(1).map(from_timestamptz))))
+}
+
+/// Those of these checks that are held, or are from the end of their run on.
+pub fn in_force(ids: &[i64]) -> Vec<i64> {
+    as_owner(|| {
+        lock_in_force(|s| {
+            s.query(&[arg(ids.to_vec())], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect())
+        })
+    })
 }
 
 /// Says of the checks that are now pending for repetitions what was said of the ones before them.

@@ -5,6 +5,7 @@ mod clients;
 mod copies;
 mod downtime;
 mod ends;
+mod releases;
 mod runs;
 
 use crate::shop::{End, Shop};
