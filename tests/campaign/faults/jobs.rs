@@ -10,7 +10,7 @@ use std::time::Duration;
 pub fn pause_and_resume(shared: &Shared, random: &mut Random) -> bool {
     let (database, role) = (*random.pick(&DATABASES), *random.pick(&ROLES));
     let Ok(mut client) = shared.connect(database, role) else { return false };
-    let jobs = ["watch", "set", "out", "once"].map(|job| format!("{role}_{job}"));
+    let jobs = ["watch", "set", "again", "out", "once"].map(|job| format!("{role}_{job}"));
     let pause = |client: &mut Client, verb| {
         jobs.iter().try_for_each(|job| client.batch_execute(&format!("SELECT awty.{verb}('{job}')")))
     };

@@ -182,7 +182,9 @@ fn what_fell_due_while_held_follows_on_missed() {
     let shop = Shop::open();
     for policy in ["skip", "next_slot"] {
         shop.job(policy, NOTE, &format!(", on_missed => '{policy}'"));
-        repeat(&shop, policy, policy, "every => '1 s'");
+        // Held before its first slot.
+        let first = ahead(&shop, 5);
+        repeat(&shop, policy, policy, &format!("every => '1 s', starts => '{first}'"));
         shop.run(&format!("SELECT awty.hold('orders', '{policy}')"));
     }
     let slots = ["skip", "next_slot"].map(|policy| shop.slot_of(policy));

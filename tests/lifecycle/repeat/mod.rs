@@ -1,5 +1,6 @@
 //! Repetitions: what happens when, row by row as the contract has it.
 
+mod asked_now;
 mod changes;
 mod clients;
 mod copies;

@@ -1,0 +1,43 @@
+//! `awty.check_now()` on a repetition: what becomes of the plan.
+
+use super::{await_ends, expect_each_has_its_check, repeat, seconds};
+use crate::shop::{GATE, Shop};
+use chrono::{DateTime, Utc};
+
+fn ahead(shop: &Shop, by: i64) -> DateTime<Utc> {
+    shop.cluster.value("postgres", &format!("SELECT date_trunc('second', now()) + interval '{by} s'"))
+}
+
+/// An occurrence that was due already is moved and stays that of its slot: it waited for its retry.
+#[test]
+fn an_occurrence_that_was_due_is_moved_alone() {
+    let shop = Shop::open();
+    shop.job("bad", "BEGIN RAISE 'no'; END", ", retry_after => '1 hour', max_attempts => 2");
+    let first = ahead(&shop, 2);
+    repeat(&shop, "1", "bad", &format!("every => '3 hours', starts => '{first}'"));
+    shop.await_true("its first failure", "SELECT attempt = 1 FROM awty.future_job");
+    shop.run("SELECT awty.check_now('orders', '1')");
+    let ends = await_ends(&shop, "1", 1);
+    assert_eq!((ends[0].first, ends[0].attempts), (first, 2), "{ends:?}");
+    assert_eq!(ends[0].why(), ("failed", Some("P0001")), "{ends:?}");
+    assert_eq!(shop.slot_of("1"), first + seconds(3 * 3600));
+    expect_each_has_its_check(&shop);
+}
+
+/// Where the run still lasts at the next planned slot, that slot is left out.
+#[test]
+fn a_slot_that_comes_during_its_run_is_left_out() {
+    let shop = Shop::open();
+    shop.job("gated", &format!("BEGIN {GATE} RETURN NULL; END"), "");
+    let gate = shop.close_gate();
+    let first = ahead(&shop, 8);
+    repeat(&shop, "1", "gated", &format!("every => '1 hour', starts => '{first}'"));
+    shop.run("SELECT awty.check_now('orders', '1')");
+    shop.await_at_gate();
+    shop.await_time(first, 1);
+    drop(gate);
+    let ends = await_ends(&shop, "1", 1);
+    assert!(ends[0].first < first && ends[0].why() == ("done", None), "{ends:?}");
+    assert_eq!(shop.slot_of("1"), first + seconds(3600));
+    expect_each_has_its_check(&shop);
+}
