@@ -266,4 +266,4 @@ COMMENT ON FUNCTION awty.now() IS 'now(), or the travelled clock in a transactio
 CREATE FUNCTION awty_internal.job_changed() RETURNS trigger
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'job_changed_wrapper';
 
-COMMENT ON FUNCTION awty_internal.job_changed() IS 'Tells every session that awty.job has changed; the trigger on that table calls it';
+COMMENT ON FUNCTION awty_internal.job_changed() IS 'Tells every session that awty.job or awty.rule has changed; the triggers on these tables call it';

@@ -117,8 +117,11 @@ REVOKE ALL ON FUNCTION awty_internal.job_changed() FROM PUBLIC;
 
 CREATE TRIGGER job_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON awty.job
     FOR EACH STATEMENT EXECUTE FUNCTION awty_internal.job_changed();
+CREATE TRIGGER rule_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON awty.rule
+    FOR EACH STATEMENT EXECUTE FUNCTION awty_internal.job_changed();
 -- Also where session_replication_role is replica.
 ALTER TABLE awty.job ENABLE ALWAYS TRIGGER job_changed;
+ALTER TABLE awty.rule ENABLE ALWAYS TRIGGER rule_changed;
 
 -- EXPLAIN estimates by the statistics of a table, whatever rows it may show: there are none on names and keys.
 ALTER TABLE awty.job ALTER name SET STATISTICS 0;

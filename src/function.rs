@@ -6,15 +6,13 @@
 
 use crate::error::{Error, Result, WatchError};
 use crate::pg::text::Text;
-use crate::pg::{catalog, relations, table};
+use crate::pg::{catalog, changes, relations, table};
 use crate::store::function as store;
 use crate::store::job::Job;
 pub use crate::takes::Takes;
 use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::Once;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A function that may be called for a job.
 #[derive(Clone, Copy, Debug)]
@@ -101,7 +99,6 @@ pub fn of_job(job: &Job) -> Result<Function> {
     thread_local! {
         static KNOWN: RefCell<HashMap<Key, (u64, Function)>> = RefCell::default();
     }
-    watch_catalogs();
     let key = Key {
         schema: job.schema.clone(),
         name: job.function.clone(),
@@ -109,7 +106,7 @@ pub fn of_job(job: &Job) -> Result<Function> {
         registered_by: job.registered_by,
         set_based: job.set_based,
     };
-    let epoch = EPOCH.load(Ordering::Relaxed);
+    let epoch = changes::of_functions();
     if let Some((then, function)) = KNOWN.with_borrow(|known| known.get(&key).copied())
         && then == epoch
     {
@@ -128,30 +125,6 @@ struct Key {
     role: pg_sys::Oid,
     registered_by: pg_sys::Oid,
     set_based: bool,
-}
-
-/// Raised by each change of a function, a role, a membership or a schema, in this database or of the server.
-static EPOCH: AtomicU64 = AtomicU64::new(0);
-
-fn watch_catalogs() {
-    static WATCHING: Once = Once::new();
-    WATCHING.call_once(|| {
-        for cache in [
-            pg_sys::SysCacheIdentifier::PROCOID,
-            pg_sys::SysCacheIdentifier::AUTHOID,
-            pg_sys::SysCacheIdentifier::AUTHMEMROLEMEM,
-            pg_sys::SysCacheIdentifier::NAMESPACEOID,
-        ] {
-            // SAFETY: the callback only counts, and the library that it is in is never unloaded.
-            unsafe { pg_sys::CacheRegisterSyscacheCallback(cache as i32, Some(changed), pg_sys::Datum::from(0)) };
-        }
-    });
-}
-
-/// # Safety
-/// Called by PostgreSQL, whenever an invalidation arrives.
-unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, _cache: i32, _hash: u32) {
-    EPOCH.fetch_add(1, Ordering::Relaxed);
 }
 
 /// The function of that name, if `role` may run it as a job that `registered_by` has registered. `set_based` says whether the job was

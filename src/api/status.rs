@@ -152,7 +152,7 @@ fn pair(error: &Error) -> Vec<String> {
     vec![message, hint]
 }
 
-/// Runs after each statement that changes `awty.job`, of awty's or anybody's.
+/// Runs after each statement that changes `awty.job` or `awty.rule`, of awty's or anybody's.
 #[pg_extern(sql = false)]
 fn job_changed(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
     // SAFETY: PostgreSQL's own call information, whose context is a TriggerData if a trigger calls.

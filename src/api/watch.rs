@@ -209,11 +209,11 @@ fn write_job(name: &Text, terms: &Terms, replaces: bool) -> Result<()> {
 }
 
 fn source(rule: &Text, table: Described, key: Vec<KeyColumn>, has_since: bool) -> Result<Source> {
-    let function = |suffix| rule_objects::function(rule, suffix, &table).map(|(_, name)| name);
+    let function = |suffix| rule_objects::function(rule, suffix, &table);
     let missing = || WatchError::UnknownRule { rule: rule.to_string() };
     let until = function("").ok_or_else(missing)?;
     let since = if has_since { Some(function("_since").ok_or_else(missing)?) } else { None };
-    Ok(Source { table, key, until, since })
+    Ok(Source::new(table, key, until, since))
 }
 
 /// Has the rows that are there walked through.

@@ -170,3 +170,60 @@ unsafe extern "C-unwind" fn find_clock(node: *mut pg_sys::Node, found: *mut c_vo
         pg_sys::expression_tree_walker(node, Some(find_clock), found)
     }
 }
+
+/// May what a function says depend on settings? Not where it is a SQL function made of PostgreSQL's own immutable functions only.
+pub fn depends_on_settings(function: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog lookup in a transaction; the tuple is released after its column, which PostgreSQL's own parser has written, is
+    // read.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::PROCOID as i32, pg_sys::Datum::from(function));
+        if tuple.is_null() {
+            return true;
+        }
+        let mut is_null = false;
+        let body = pg_sys::SysCacheGetAttr(
+            pg_sys::SysCacheIdentifier::PROCOID as i32,
+            tuple,
+            pg_sys::Anum_pg_proc_prosqlbody as i16,
+            &mut is_null,
+        );
+        let depends = is_null
+            || is_of_settings(
+                pg_sys::stringToNode(pg_sys::text_to_cstring(body.cast_mut_ptr())).cast(),
+                std::ptr::null_mut(),
+            );
+        pg_sys::ReleaseSysCache(tuple);
+        depends
+    }
+}
+
+/// # Safety
+/// A node or null.
+unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mut c_void) -> bool {
+    if node.is_null() {
+        return false;
+    }
+    // SAFETY: as the caller says; a node is what its tag says.
+    unsafe {
+        match (*node).type_ {
+            // Functions that write a value as text are called immutable, and many go by settings. A domain may ask anything.
+            pg_sys::NodeTag::T_CoerceViaIO
+            | pg_sys::NodeTag::T_CoerceToDomain
+            | pg_sys::NodeTag::T_SQLValueFunction
+            | pg_sys::NodeTag::T_XmlExpr => true,
+            pg_sys::NodeTag::T_Query => pg_sys::query_tree_walker(node.cast(), Some(is_of_settings), nothing, 0),
+            _ => {
+                pg_sys::check_functions_in_node(node, Some(is_foreign_or_mutable), nothing)
+                    || pg_sys::expression_tree_walker(node, Some(is_of_settings), nothing)
+            }
+        }
+    }
+}
+
+/// # Safety
+/// Called in a transaction.
+unsafe extern "C-unwind" fn is_foreign_or_mutable(function: pg_sys::Oid, _nothing: *mut c_void) -> bool {
+    // SAFETY: a catalog lookup.
+    function.to_u32() >= pg_sys::FirstNormalObjectId
+        || unsafe { pg_sys::func_volatile(function) } as u8 != pg_sys::PROVOLATILE_IMMUTABLE
+}

@@ -6,6 +6,7 @@
 pub mod array;
 pub mod catalog;
 pub mod catch;
+pub mod changes;
 pub mod claim_lock;
 pub mod clock;
 pub mod expression;

@@ -5,20 +5,47 @@
 //! found in `pg_catalog`. An ERROR inside leaves by aborting the (sub)transaction, which restores user and settings.
 //! Does not: hold SQL (see `store`), or decide who may do what.
 
-use crate::pg::catalog;
+use super::{catalog, changes};
 use pgrx::pg_sys;
+use std::cell::Cell;
 use std::ffi::CStr;
+
+/// Where awty's names are looked up.
+const SEARCH_PATH: &CStr = c"pg_catalog, pg_temp";
 
 /// Runs `body` as the owner of awty's tables.
 pub fn as_owner<R>(body: impl FnOnce() -> R) -> R {
-    as_user(catalog::owner(), pg_sys::SECURITY_LOCAL_USERID_CHANGE, || {
-        set_local(c"search_path", c"pg_catalog, pg_temp");
+    as_user(owner(), pg_sys::SECURITY_LOCAL_USERID_CHANGE, || {
+        pin_search_path();
         // SAFETY: a setting of this session. Any other value than the default would have awty's statements planned at each execution.
         if unsafe { pg_sys::plan_cache_mode } != pg_sys::PlanCacheMode::PLAN_CACHE_MODE_AUTO as i32 {
             set_local(c"plan_cache_mode", c"auto");
         }
         body()
     })
+}
+
+/// The owner of awty's tables, as it was found when a relation has last changed.
+fn owner() -> pg_sys::Oid {
+    thread_local! {
+        static KNOWN: Cell<(u64, pg_sys::Oid)> = const { Cell::new((0, pg_sys::InvalidOid)) };
+    }
+    let changes = changes::of_relations();
+    let (then, known) = KNOWN.get();
+    if then == changes && known != pg_sys::InvalidOid {
+        return known;
+    }
+    let owner = catalog::owner();
+    KNOWN.set((changes, owner));
+    owner
+}
+
+/// Has names looked up in PostgreSQL's own schema until the end of the innermost nest level, if that is not so already.
+pub(super) fn pin_search_path() {
+    // SAFETY: a setting of this session, which is never null.
+    if unsafe { CStr::from_ptr(pg_sys::namespace_search_path) } != SEARCH_PATH {
+        set_local(c"search_path", SEARCH_PATH);
+    }
 }
 
 /// Runs `body` with the identity of a role, under these flags of PostgreSQL's security context. What `body` sets by [`set_local`] is

@@ -7,9 +7,9 @@
 //! order DROP EXTENSION takes its own.
 //! Does not: look at versions or rows, or keep a lock beyond its transaction (see `session_locks`).
 
-use super::catalog;
+use super::{catalog, changes, subtransaction};
 use pgrx::pg_sys;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::CStr;
 
 /// A table or sequence by its schema and name.
@@ -79,8 +79,18 @@ impl Purpose {
 }
 
 thread_local! {
-    /// The relations as they were last found. Another extension has others.
-    static KNOWN: RefCell<Vec<pg_sys::Oid>> = const { RefCell::new(Vec::new()) };
+    /// The relations as they were last found, and the count of changes then. Another extension has others.
+    static KNOWN: RefCell<(u64, Vec<pg_sys::Oid>)> = const { RefCell::new((0, Vec::new())) };
+    /// Where the locks were last taken.
+    static TAKEN: Cell<Option<Taken>> = const { Cell::new(None) };
+}
+
+/// Locks are there until their (sub)transaction ends, and on the right relations while none has changed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Taken {
+    transaction: (u32, u32),
+    purpose: Purpose,
+    changes: u64,
 }
 
 /// The OID of one of awty's relations, or `None` when it is not there.
@@ -91,24 +101,27 @@ pub fn oid(name: Name) -> Option<pg_sys::Oid> {
 /// The first locks of a transaction on awty's rows: they keep DROP EXTENSION out until it ends. Locks that the transaction has already
 /// are had again at once. `false` if the extension is gone, so that there is nothing to do.
 pub fn lock(purpose: Purpose) -> bool {
-    lock_all(purpose).is_some()
+    let here = Taken { transaction: subtransaction::number(), purpose, changes: changes::of_relations() };
+    if TAKEN.get() == Some(here) {
+        return true;
+    }
+    let is_there = lock_all(purpose).is_some();
+    TAKEN.set(is_there.then(|| Taken { changes: changes::of_relations(), ..here }));
+    is_there
 }
 
 /// The same; returns the locks.
 pub fn lock_all(purpose: Purpose) -> Option<Vec<Lock>> {
     let names = purpose.names();
     loop {
-        let known = KNOWN.with_borrow(|known| known.get(..names.len()).map(<[_]>::to_vec));
+        let known = KNOWN.with_borrow(|known| known.1.get(..names.len()).map(<[_]>::to_vec));
         let oids = known.or_else(|| find(names))?;
         let locks = with_modes(&oids, purpose);
         // SAFETY: locks on OIDs, whether or not anything has them, in an open transaction, released at its end or here.
         // Taking one takes in what has changed in the catalogs.
         unsafe {
             let had = locks.iter().take_while(|(oid, mode)| pg_sys::ConditionalLockRelationOid(*oid, *mode)).count();
-            if had == locks.len() && find(names).as_ref() == Some(&oids) {
-                if KNOWN.with_borrow(|known| !known.starts_with(&oids)) {
-                    KNOWN.set(oids);
-                }
+            if had == locks.len() && are_still(names, &oids) {
                 return Some(locks);
             }
             KNOWN.take();
@@ -119,6 +132,19 @@ pub fn lock_all(purpose: Purpose) -> Option<Vec<Lock>> {
             }
         }
     }
+}
+
+/// Are the relations of these names still these?
+fn are_still(names: &[Name], oids: &[pg_sys::Oid]) -> bool {
+    let changes = changes::of_relations();
+    if KNOWN.with_borrow(|(then, known)| *then == changes && known.starts_with(oids)) {
+        return true;
+    }
+    let are = find(names).is_some_and(|found| found == oids);
+    if are {
+        KNOWN.set((changes, oids.to_vec()));
+    }
+    are
 }
 
 fn with_modes(oids: &[pg_sys::Oid], purpose: Purpose) -> Vec<Lock> {

@@ -3,7 +3,7 @@
 //! Invariant: the same value gives the same text under any settings of any session.
 //! Does not: read arrays and rows, whose text nobody would write by hand.
 
-use super::owner::set_local;
+use super::owner::{pin_search_path, set_local};
 use super::text::Text;
 use pgrx::pg_sys;
 use std::ffi::CStr;
@@ -51,10 +51,10 @@ pub fn pin() {
         (c"extra_float_digits", c"1"),
         (c"bytea_output", c"hex"),
         (c"lc_monetary", c"C"),
-        (c"search_path", c"pg_catalog, pg_temp"),
     ] {
         set_local(name, setting);
     }
+    pin_search_path();
 }
 
 /// # Safety

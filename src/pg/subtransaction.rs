@@ -11,6 +11,18 @@ use pgrx::pg_sys::panic::{CaughtError, ErrorReportWithLevel};
 use pgrx::prelude::{PgSqlErrorCode, PgTryBuilder};
 use std::panic::AssertUnwindSafe;
 
+/// The number of the transaction in this session, and of the subtransaction in that.
+pub fn number() -> (u32, u32) {
+    // SAFETY: getters; a session has its entry.
+    unsafe {
+        #[cfg(any(feature = "pg15", feature = "pg16"))]
+        let transaction = (*pg_sys::MyProc).lxid;
+        #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+        let transaction = (*pg_sys::MyProc).vxid.lxid;
+        (transaction, pg_sys::GetCurrentSubTransactionId())
+    }
+}
+
 /// Runs a body in a subtransaction and rolls that back. An ERROR of the body is returned.
 pub fn undone<R>(body: impl FnOnce() -> R) -> Result<R, Failure> {
     within(|_| false, body).map_err(|cause| failure(&cause))

@@ -18,10 +18,22 @@ pub struct KeyColumn {
     /// In quotes where it needs them.
     pub name: String,
     pub kind: pg_sys::Oid,
-    /// The type with its schema.
-    pub kind_name: String,
+    /// The operator by which the index compares.
+    equals: pg_sys::Oid,
+}
+
+impl KeyColumn {
+    /// The type with its schema, of any length: `character` alone would be one of a single character.
+    pub fn kind_name(&self) -> String {
+        let flags = pg_sys::FORMAT_TYPE_FORCE_QUALIFY | pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN;
+        // SAFETY: a catalog lookup in a transaction; the name is copied.
+        unsafe { utf8(pg_sys::format_type_extended(self.kind, -1, flags as u16)) }
+    }
+
     /// `OPERATOR(schema.=)`, by which the index compares.
-    pub equals: String,
+    pub fn equals(&self) -> String {
+        operator(self.equals)
+    }
 }
 
 /// Of what kind a table is.
@@ -165,32 +177,14 @@ unsafe fn columns(table: pg_sys::Relation, index: pg_sys::Relation) -> Vec<KeyCo
                 let (family, input) = (*(*index).rd_opfamily.add(place), *(*index).rd_opcintype.add(place));
                 let equals = pg_sys::get_opfamily_member(family, input, input, pg_sys::BTEqualStrategyNumber as i16);
                 let name = pg_sys::get_attname((*table).rd_id, number as i16, false);
-                KeyColumn {
-                    number,
-                    name: quoted(&utf8(name)),
-                    kind,
-                    kind_name: kind_name(kind),
-                    equals: operator(equals),
-                }
+                KeyColumn { number, name: quoted(&utf8(name)), kind, equals }
             })
             .collect()
     }
 }
 
-/// A type with its schema, of any length: `character` alone would be one of a single character.
-///
-/// # Safety
-/// Called in a transaction.
-unsafe fn kind_name(kind: pg_sys::Oid) -> String {
-    let flags = pg_sys::FORMAT_TYPE_FORCE_QUALIFY | pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN;
-    // SAFETY: a catalog lookup; the name is copied.
-    unsafe { utf8(pg_sys::format_type_extended(kind, -1, flags as u16)) }
-}
-
-/// # Safety
-/// Called in a transaction.
-unsafe fn operator(oid: pg_sys::Oid) -> String {
-    // SAFETY: a catalog lookup; the tuple is released after its fields are copied.
+fn operator(oid: pg_sys::Oid) -> String {
+    // SAFETY: a catalog lookup in a transaction; the tuple is released after its fields are copied.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::OPEROID as i32, pg_sys::Datum::from(oid));
         if tuple.is_null() {

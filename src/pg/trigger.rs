@@ -76,6 +76,15 @@ impl Firing {
         unsafe { !(*self.0).tg_newtable.is_null() }
     }
 
+    /// How many.
+    pub fn new_rows(self) -> i64 {
+        // SAFETY: PostgreSQL's table of them, or null.
+        unsafe {
+            let rows = (*self.0).tg_newtable;
+            if rows.is_null() { 0 } else { pg_sys::tuplestore_tuple_count(rows) }
+        }
+    }
+
     /// The values of columns, by their numbers in the table on which it fires, of a row; none where one is NULL.
     pub fn values(self, version: Version, numbers: &[i32]) -> Option<Vec<pg_sys::Datum>> {
         // SAFETY: a row trigger has the rows that its event says, of the relation's own columns.

@@ -15,13 +15,13 @@ use crate::error;
 use crate::failpoint::failpoint;
 use crate::function;
 use crate::pg::catch::Failure;
+use crate::pg::changes;
 use crate::pg::transaction::{Verdict, transaction};
 use crate::pg::{clock, session, session_locks, sqlstate, timer};
 use crate::repeat::own;
 use crate::shmem::{self, Run};
 use crate::store::check_row::{Row, Table};
 use crate::store::job::Job;
-use crate::store::job_changes;
 use crate::store::record::Candidate;
 use awty_core::{Answer, Mono, Time};
 use chrono::TimeDelta;
@@ -136,7 +136,7 @@ impl RunContext<'_> {
         if !session_locks::hold() {
             return Err(TxnEnd::NoExtension);
         }
-        if job_changes::epoch() != self.epoch {
+        if changes::of_jobs() != self.epoch {
             return Err(TxnEnd::Stale);
         }
         failpoint!("run.locked");

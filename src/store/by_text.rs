@@ -16,7 +16,7 @@ use std::collections::HashMap;
 const MAX_PLANS: usize = 500;
 
 thread_local! {
-    static PLANS: RefCell<HashMap<(pg_sys::Oid, String), pg_sys::SPIPlanPtr>> = RefCell::default();
+    static PLANS: RefCell<HashMap<pg_sys::Oid, HashMap<String, pg_sys::SPIPlanPtr>>> = RefCell::default();
 }
 
 /// Executes a command that is no query, and is not kept.
@@ -121,8 +121,8 @@ unsafe fn connect(firing: Option<Firing>) {
 /// # Safety
 /// SPI must be connected.
 unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> pg_sys::SPIPlanPtr {
-    let key = (catalog::current_role(), sql.to_owned());
-    let known = PLANS.with_borrow(|plans| plans.get(&key).copied());
+    let role = catalog::current_role();
+    let known = PLANS.with_borrow(|plans| plans.get(&role)?.get(sql).copied());
     if let Some(plan) = known
         // SAFETY: a plan that was kept.
         && unsafe { pg_sys::SPI_plan_is_valid(plan) }
@@ -150,12 +150,12 @@ unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> pg_sys::SPIPlanPtr {
         assert!(!plan.is_null(), "a statement of awty cannot be prepared");
         pg_sys::SPI_keepplan(plan);
         PLANS.with_borrow_mut(|plans| {
-            if plans.len() >= MAX_PLANS {
-                plans.drain().for_each(|(_, plan)| {
+            if plans.values().map(HashMap::len).sum::<usize>() >= MAX_PLANS {
+                plans.drain().flat_map(|(_, plans)| plans).for_each(|(_, plan)| {
                     pg_sys::SPI_freeplan(plan);
                 });
             }
-            plans.insert(key, plan);
+            plans.entry(role).or_default().insert(sql.to_owned(), plan);
         });
         plan
     }

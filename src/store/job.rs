@@ -1,12 +1,11 @@
 //! Statements on `awty.job`: what is registered.
 
-use super::job_changes;
 use super::statement::{Rows, statement};
 use super::{arg, from_timestamptz, time};
 use crate::error::Error;
-use crate::pg::clock;
 use crate::pg::owner::{self, as_owner};
 use crate::pg::text::Text;
+use crate::pg::{changes, clock};
 use crate::settings;
 use awty_core::lease::Terms;
 use awty_core::{Limits, Time, Width};
@@ -217,9 +216,8 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
     thread_local! {
         static KNOWN: RefCell<HashMap<Text, (u64, Job)>> = RefCell::default();
     }
-    // SAFETY: takes in what other sessions have changed; a transaction is open.
-    unsafe { pg_sys::AcceptInvalidationMessages() };
-    let epoch = job_changes::epoch();
+    changes::listen();
+    let epoch = changes::of_jobs();
     if let Some((then, mut job)) = KNOWN.with_borrow(|known| known.get(name).cloned())
         && then == epoch
     {

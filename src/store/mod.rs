@@ -17,7 +17,6 @@ pub mod hold;
 pub mod in_flight;
 pub mod inspected;
 pub mod job;
-pub mod job_changes;
 pub mod job_stat;
 pub mod keyed_row;
 pub mod lease;

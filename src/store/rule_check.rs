@@ -28,6 +28,14 @@ statement!(
 );
 
 statement!(
+    insert_one,
+    [TEXTOID, TEXTOID, TEXTOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
+    c"INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
+      VALUES ($1, $2, $3, $4, $4, $5, $6)
+      ON CONFLICT (entity_name, entity_key, job) DO NOTHING"
+);
+
+statement!(
     keep_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, OIDOID, TIMESTAMPTZOID],
     c"INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
@@ -111,6 +119,19 @@ pub fn put(rule: &Rule, keys: &[Text], slots: &[Time], by: By) {
 /// Writes checks, of which none must be pending.
 pub fn add(rule: &Rule, keys: &[Text], slots: &[Time], by: By) {
     as_owner(|| add_all(|s| s.execute(&args(rule, keys, slots, by))));
+}
+
+/// Writes a check, if none is pending.
+pub fn add_one(rule: &Rule, key: &Text, slot: Time, by: By) -> bool {
+    let args = [
+        Some(rule.name.datum()),
+        Some(rule.entity_name.datum()),
+        Some(key.datum()),
+        arg(clock::to_timestamptz(slot)),
+        arg(by.role),
+        time(by.at),
+    ];
+    as_owner(|| insert_one(|s| s.execute(&args))) == 1
 }
 
 /// Writes checks where none is pending.

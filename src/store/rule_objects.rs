@@ -89,7 +89,7 @@ pub fn go_with_table(rule: &Text, table: &Described) {
 
 /// Puts the triggers of a rule on its table.
 pub fn create_triggers(rule: &Text, source: &Source) {
-    let Source { table, key, until, since } = source;
+    let Source { table, key, until, since, .. } = source;
     let on = table.qualified();
     let row = |row: &str| key.iter().map(|column| format!("{row}.{}", column.name)).collect::<Vec<_>>().join(", ");
     let mut changes = vec![

@@ -6,6 +6,7 @@
 use super::by_text;
 use super::statement::{Arg, Rows};
 use crate::pg::clock;
+use crate::pg::expression;
 use crate::pg::table::{Described, KeyColumn, Kind, key_text};
 use crate::pg::text::Text;
 use crate::pg::trigger::Firing;
@@ -22,6 +23,10 @@ pub struct Source {
     pub until: String,
     /// The one that says when its clock has started.
     pub since: Option<String>,
+    /// May settings of the session change what they say?
+    pub by_settings: bool,
+    /// How the rows that a statement has inserted are read.
+    new_rows: String,
 }
 
 /// A row.
@@ -52,6 +57,21 @@ impl State {
 }
 
 impl Source {
+    /// Of a table that is watched by these functions.
+    pub fn new(
+        table: Described,
+        key: Vec<KeyColumn>,
+        until: (pg_sys::Oid, String),
+        since: Option<(pg_sys::Oid, String)>,
+    ) -> Self {
+        let functions = std::iter::once(until.0).chain(since.as_ref().map(|(oid, _)| *oid));
+        let by_settings = functions.into_iter().any(expression::depends_on_settings);
+        let (until, since) = (until.1, since.map(|(_, name)| name));
+        let mut source = Self { table, key, until, since, by_settings, new_rows: String::new() };
+        source.new_rows = format!("SELECT {} FROM {NEW_ROWS} AS t", source.columns("t"));
+        source
+    }
+
     /// Of this row of the text (`.*`, because a column may have the same name): the columns of the key, whether it is there, and since when it is waited for.
     fn columns(&self, row: &str) -> String {
         let key: Vec<String> = self.key.iter().map(|column| format!("{row}.{}", column.name)).collect();
@@ -68,8 +88,8 @@ impl Source {
     /// The values of the key's columns, out of a key as text.
     fn values(&self, key: &str) -> Vec<String> {
         let part = |(place, column): (usize, &KeyColumn)| match self.key.len() {
-            1 => format!("{key}::{}", column.kind_name),
-            _ => format!("(({key})::pg_catalog.json OPERATOR(pg_catalog.->>) {place})::{}", column.kind_name),
+            1 => format!("{key}::{}", column.kind_name()),
+            _ => format!("(({key})::pg_catalog.json OPERATOR(pg_catalog.->>) {place})::{}", column.kind_name()),
         };
         self.key.iter().enumerate().map(part).collect()
     }
@@ -77,7 +97,7 @@ impl Source {
     /// Reads the rows with these keys, each with its key's place. A row that is not there any more is left out.
     pub fn by_keys(&self, keys: &[Text]) -> Vec<(usize, Seen)> {
         let equal: Vec<String> = std::iter::zip(&self.key, self.values("k.key"))
-            .map(|(column, value)| format!("t.{} {} {value}", column.name, column.equals))
+            .map(|(column, value)| format!("t.{} {} {value}", column.name, column.equals()))
             .collect();
         let sql = format!(
             "SELECT {}, k.n FROM pg_catalog.unnest($1) WITH ORDINALITY AS k (key, n) JOIN {} AS t ON {}",
@@ -99,7 +119,7 @@ impl Source {
     pub fn after(&self, key: Option<&Text>, limit: i64) -> Vec<Seen> {
         let names: Vec<String> = self.key.iter().map(|column| format!("t.{}", column.name)).collect();
         let condition = if key.is_some() {
-            let greater = self.key[0].equals.replace(".=)", ".>)");
+            let greater = self.key[0].equals().replace(".=)", ".>)");
             format!("WHERE ROW({}) {greater} ROW({})", names.join(", "), self.values("$2").join(", "))
         } else {
             String::new()
@@ -121,10 +141,12 @@ impl Source {
 
     /// Hands the rows that a statement has inserted to `read`, so many at a time.
     pub fn inserted(&self, firing: Firing, piece: i64, mut read: impl FnMut(Vec<Seen>)) {
-        let sql = format!("SELECT {} FROM {NEW_ROWS} AS t", self.columns("t"));
-        by_text::query_in_pieces(&sql, firing, piece, |rows| {
-            read((0..rows.len()).filter_map(|row| self.seen(rows, row)).collect());
-        });
+        let all = |rows: &Rows| (0..rows.len()).filter_map(|row| self.seen(rows, row)).collect();
+        if firing.new_rows() <= piece {
+            read(by_text::query(&self.new_rows, &[], &[], Some(firing), all));
+        } else {
+            by_text::query_in_pieces(&self.new_rows, firing, piece, |rows| read(all(rows)));
+        }
     }
 
     /// Is there any row in the table?

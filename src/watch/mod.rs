@@ -18,6 +18,7 @@ pub mod upkeep;
 pub mod walk;
 pub mod written;
 
+use crate::pg::changes;
 use crate::pg::role::as_role;
 use crate::pg::table::{self, Described, Kind};
 use crate::pg::text::Text;
@@ -27,6 +28,9 @@ use crate::store::rule_objects;
 use crate::store::watched::Source;
 use awty_core::watch::Levels;
 use pgrx::pg_sys;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
 
 /// The schema and name of the function of the jobs of rules.
 pub const FUNCTION: (&str, &str) = ("awty_internal", "check_rows");
@@ -35,12 +39,18 @@ pub const BACKFILL: &str = "awty.backfill";
 /// The `entity_name` of the check that compares open alerts with their rows.
 pub const SWEEP: &str = "awty.sweep";
 
+thread_local! {
+    /// The rules that this session has met, each with the counts of changes when it was read.
+    static KNOWN: RefCell<HashMap<Text, ([u64; 3], Watched)>> = RefCell::default();
+}
+
 /// A rule whose table is there.
+#[derive(Clone)]
 pub struct Watched {
-    pub rule: Rule,
+    pub rule: Rc<Rule>,
     pub job: Job,
-    pub source: Source,
-    pub levels: Levels,
+    pub source: Rc<Source>,
+    pub levels: Rc<Levels>,
 }
 
 /// Why a rule watches nothing.
@@ -53,12 +63,22 @@ pub enum Missing {
 }
 
 impl Watched {
-    /// The rule of that name.
+    /// The rule of that name. One that was found is remembered until something changes in the catalogs, or in what is registered.
     pub fn find(name: &Text) -> Result<Self, Missing> {
-        let rule = rule::find(name).ok_or(Missing::Rule)?;
+        // This listens, too.
         let Some(Ok(job)) = job::find(name) else { return Err(Missing::Rule) };
+        let now = [changes::of_rules(), changes::of_relations(), changes::of_functions()];
+        if let Some((rule, source, levels)) = KNOWN.with_borrow(|known| {
+            let (then, Watched { rule, source, levels, .. }) = known.get(name)?;
+            (*then == now).then(|| (Rc::clone(rule), Rc::clone(source), Rc::clone(levels)))
+        }) {
+            return Ok(Self { rule, job, source, levels });
+        }
+        let rule = rule::find(name).ok_or(Missing::Rule)?;
         let table = table::describe(rule.relation).ok_or(Missing::Table)?;
-        Self::of(rule, job, table).ok_or(Missing::Table)
+        let found = Self::of(rule, job, table).ok_or(Missing::Table)?;
+        KNOWN.with_borrow_mut(|known| known.insert(name.clone(), (now, found.clone())));
+        Ok(found)
     }
 
     fn of(rule: Rule, job: Job, table: Described) -> Option<Self> {
@@ -66,13 +86,14 @@ impl Watched {
             return None;
         }
         let key = table::primary_key(table.oid)?;
-        let (_, until) = rule_objects::function(&rule.name, "", &table)?;
+        let until = rule_objects::function(&rule.name, "", &table)?;
         let since = match rule.terms.since {
-            Some(_) => Some(rule_objects::function(&rule.name, "_since", &table)?.1),
+            Some(_) => Some(rule_objects::function(&rule.name, "_since", &table)?),
             None => None,
         };
         let levels = rule.levels()?;
-        Some(Self { rule, job, source: Source { table, key, until, since }, levels })
+        let (rule, source) = (Rc::new(rule), Rc::new(Source::new(table, key, until, since)));
+        Some(Self { rule, job, source, levels: Rc::new(levels) })
     }
 }
 

@@ -5,7 +5,7 @@
 //! Does not: check whose trigger it is (see `api::watch_triggers`).
 
 use super::{Watched, end};
-use crate::pg::role::as_role;
+use crate::pg::role::{as_role, as_role_of};
 use crate::pg::subtransaction::{has_one_snapshot, unless_duplicate};
 use crate::pg::table::{self, key_text};
 use crate::pg::text::Text;
@@ -35,7 +35,7 @@ pub enum Refused {
 pub fn inserted(watched: &Watched, firing: Firing) -> Result<(), Refused> {
     let by = By { role: catalog::current_role(), at: clock::now() };
     let mut refused = Ok(());
-    as_role(watched.job.role, || {
+    as_role_of(watched.job.role, watched.source.by_settings, || {
         watched.source.inserted(firing, PIECE, |rows| {
             if refused.is_ok() {
                 refused = begin(watched, rows, by);
@@ -60,7 +60,11 @@ fn begin(watched: &Watched, rows: Vec<Seen>, by: By) -> Result<(), Refused> {
     if keys.is_empty() {
         return Ok(());
     }
-    if keys.len() == 1 || unless_duplicate(|| rule_check::add(&watched.rule, &keys, &slots, by)).is_none() {
+    let is_new = match (keys.as_slice(), slots.as_slice()) {
+        ([key], [slot]) => rule_check::add_one(&watched.rule, key, *slot, by),
+        _ => unless_duplicate(|| rule_check::add(&watched.rule, &keys, &slots, by)).is_some(),
+    };
+    if !is_new {
         rule_check::put(&watched.rule, &keys, &slots, by);
     }
     note(watched, &slots);

@@ -10,6 +10,7 @@
 //! Invariant: no check is handed out twice in one pass, except those that could not be run and are due to be tried again.
 //! Does not: claim anything; another worker may hand out the same check, and one of them will find it claimed or gone.
 
+use crate::pg::changes;
 use crate::pg::clock::{self, Timestamp};
 use crate::pg::{catalog, session_locks};
 use crate::settings::{self, LogFailures};
@@ -18,7 +19,6 @@ use crate::store::check_stat::{self, Blame};
 use crate::store::extension;
 use crate::store::future_job;
 use crate::store::job::{self, Job};
-use crate::store::job_changes;
 use crate::store::prepared;
 use crate::store::record::{Candidate, Cursor};
 use crate::worker::entry::MyWorker;
@@ -150,7 +150,7 @@ impl Fetcher {
             self.suspects = check_stat::suspects(self.role).into_iter().enumerate().map(rank).collect();
             self.read_at = Some(self.blamed);
         }
-        self.epoch = job_changes::epoch();
+        self.epoch = changes::of_jobs();
         let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().filter(|job| !job.paused).map(Rc::new).collect();
         // Asked before what is due is read: one that is committed in between comes with the next look.
         let is_announced = prepared::any_young();
@@ -309,7 +309,7 @@ impl Fetcher {
 
     /// Finds pending checks by their ids.
     pub fn locate(&mut self, ids: &[i64]) -> Vec<Task> {
-        self.epoch = job_changes::epoch();
+        self.epoch = changes::of_jobs();
         let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().map(Rc::new).collect();
         future_job::locate(ids)
             .into_iter()

@@ -8,6 +8,7 @@ mod oracle;
 mod partitions;
 mod races;
 mod refusals;
+mod remembered;
 mod rights;
 mod sweeps;
 mod tables;

@@ -1,0 +1,122 @@
+//! A session that has written to a watched table goes by the rule as it is, whatever has become of it and of the table since.
+
+use super::{ORDERS, await_walked, state, watch, watched};
+use crate::shop::Shop;
+use awty_testkit::postgres::Client;
+
+/// Of the check of a row: how many hours after it was placed, and under which name of the entity.
+fn due(shop: &Shop, key: &str) -> String {
+    shop.cluster.value(
+        "postgres",
+        &format!(
+            "SELECT coalesce((SELECT round(extract(epoch FROM next_check_at - now()) / 3600) || ' ' || job FROM awty.future_job
+             WHERE entity_key = '{key}'), '-')"
+        ),
+    )
+}
+
+/// A client that has met the rule already.
+fn client(shop: &Shop) -> Client {
+    let mut client = shop.cluster.client("postgres", "shop");
+    client.batch_execute("INSERT INTO shop.orders (id) VALUES (1)").unwrap();
+    assert_eq!(due(shop, "1"), "3 orders");
+    client
+}
+
+#[track_caller]
+fn insert(client: &mut Client, script: &str) {
+    client.batch_execute(script).unwrap_or_else(|error| panic!("{script}: {error}"));
+}
+
+/// Another session changes the rule, the table and its key.
+#[test]
+fn what_another_session_changes() {
+    let shop = watched("");
+    let mut client = client(&shop);
+    let again = "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '5 hours', replace => true)";
+    shop.run(again);
+    await_walked(&shop);
+    insert(&mut client, "INSERT INTO shop.orders (id) VALUES (2)");
+    assert_eq!(due(&shop, "2"), "5 orders", "after replace");
+    shop.cluster.execute("postgres", &["UPDATE awty.rule SET within = '7 hours'"]);
+    insert(&mut client, "INSERT INTO shop.orders (id) VALUES (3)");
+    assert_eq!(due(&shop, "3"), "7 orders", "after an administrator's UPDATE");
+    shop.run("ALTER TABLE shop.orders RENAME id TO nr; ALTER TABLE shop.orders RENAME TO bought");
+    insert(&mut client, "INSERT INTO shop.bought (nr) VALUES (4); UPDATE shop.bought SET status = 'x' WHERE nr = 3");
+    assert_eq!(state(&shop), "late -; pending 1 2 4", "after renames");
+    shop.cluster.execute("postgres", &["ALTER SCHEMA shop RENAME TO laden"]);
+    insert(&mut client, "INSERT INTO laden.bought (nr) VALUES (5); UPDATE laden.bought SET status = 'x' WHERE nr = 4");
+    assert_eq!(state(&shop), "late -; pending 1 2 5", "after the schema's rename");
+    shop.run("ALTER TABLE laden.bought DROP CONSTRAINT orders_pkey, ADD PRIMARY KEY (nr, status)");
+    insert(&mut client, "INSERT INTO laden.bought (nr) VALUES (6)");
+    assert_eq!(state(&shop), "late -; pending 1 2 5 [\"6\", \"UNSHIPPED\"]", "after another key");
+    shop.run("SELECT awty.unwatch('orders')");
+    insert(&mut client, "INSERT INTO laden.bought (nr) VALUES (7)");
+    assert_eq!(state(&shop), "late -; pending -", "after unwatch");
+}
+
+/// What a transaction that is undone has changed, and what it has remembered.
+#[test]
+fn what_is_undone() {
+    let shop = watched("");
+    let mut client = client(&shop);
+    let again = "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '5 hours', replace => true)";
+    insert(
+        &mut client,
+        &format!(
+            "BEGIN; SAVEPOINT s; {again}; INSERT INTO shop.orders (id) VALUES (2); ROLLBACK TO s; INSERT INTO shop.orders (id) VALUES (3)"
+        ),
+    );
+    insert(&mut client, "COMMIT");
+    assert_eq!(due(&shop, "3"), "3 orders", "after a savepoint");
+    insert(&mut client, &format!("BEGIN; {again}; INSERT INTO shop.orders (id) VALUES (4)"));
+    insert(&mut client, "ROLLBACK; INSERT INTO shop.orders (id) VALUES (5)");
+    assert_eq!(due(&shop, "5"), "3 orders", "after a transaction");
+    insert(&mut client, &format!("BEGIN; {again}; INSERT INTO shop.orders (id) VALUES (6); COMMIT"));
+    assert_eq!(due(&shop, "6"), "5 orders", "of the transaction's own");
+}
+
+/// The extension goes and comes again, and with it the rule.
+#[test]
+fn what_was_dropped_and_made_again() {
+    let shop = watched("");
+    let mut client = client(&shop);
+    shop.cluster.execute("postgres", &["DROP EXTENSION awty CASCADE", "DROP TABLE shop.orders"]);
+    shop.cluster.create_extension("postgres");
+    shop.cluster.execute(
+        "postgres",
+        &["GRANT USAGE ON SCHEMA awty TO shop", "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty TO shop"],
+    );
+    shop.run(ORDERS);
+    watch(&shop, "");
+    insert(&mut client, "INSERT INTO shop.orders (id) VALUES (2)");
+    assert_eq!(state(&shop), "late -; pending 2");
+}
+
+/// A trigger that is there is not silent because the transaction is older than its rule.
+#[test]
+fn a_transaction_that_is_older_than_the_rule() {
+    let shop = Shop::open();
+    shop.run(ORDERS);
+    let mut client = shop.cluster.client("postgres", "shop");
+    insert(&mut client, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM shop.orders");
+    watch(&shop, "");
+    insert(&mut client, "INSERT INTO shop.orders (id) VALUES (1); COMMIT");
+    assert_eq!(state(&shop), "late -; pending 1");
+}
+
+/// What a setting of the writer's would change in a condition is read as ever.
+#[test]
+fn settings_that_a_condition_goes_by() {
+    let shop = Shop::open();
+    shop.run("CREATE TABLE shop.paid (id bigint PRIMARY KEY, day date, sum float8)");
+    shop.run("SELECT awty.watch('shop.paid', until => $$day::text = '2026-01-31' AND sum::text = '0.1'$$, within => '3 hours')");
+    await_walked(&shop);
+    let mut client = shop.cluster.client("postgres", "shop");
+    insert(
+        &mut client,
+        "SET DateStyle = 'German'; SET extra_float_digits = -8; INSERT INTO shop.paid VALUES (1, '2026-01-31', 0.1)",
+    );
+    insert(&mut client, "INSERT INTO shop.paid VALUES (2, '2026-01-31', 0.1000000001)");
+    assert_eq!(state(&shop), "late -; pending 2");
+}
