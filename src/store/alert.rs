@@ -9,6 +9,7 @@ use super::statement::{Arg, Kept, Rows, statement};
 use super::{arg, time};
 use crate::pg::clock;
 use crate::pg::owner::as_owner;
+use crate::pg::subtransaction::unless_duplicate;
 use crate::pg::text::Text;
 use crate::store::rule::Rule;
 use awty_core::Time;
@@ -73,6 +74,14 @@ statement!(
       FROM ROWS FROM (pg_catalog.unnest($5), pg_catalog.unnest($6), pg_catalog.unnest($7)) AS n (key, since, due_at)
       ON CONFLICT (rule, entity_key) WHERE cleared_at IS NULL DO NOTHING
       RETURNING a.entity_key, a.id, a"
+);
+
+statement!(
+    add_all,
+    [TEXTOID, TEXTOID, OIDOID, TIMESTAMPTZOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, TIMESTAMPTZARRAYOID],
+    c"INSERT INTO awty.alert (rule, entity_name, entity_key, level, since, due_at, raised_at, role)
+      SELECT $1, $2, n.key, 1, n.since, n.due_at, $4, $3
+      FROM (SELECT pg_catalog.unnest($5) AS key, pg_catalog.unnest($6) AS since, pg_catalog.unnest($7) AS due_at) AS n"
 );
 
 statement!(
@@ -180,8 +189,9 @@ pub fn open(rule: &Text, keys: &[Text]) -> Vec<Open> {
     })
 }
 
-/// Writes new alerts of level 1. Returns the keys, ids and rows of all that are raised, open ones as [`escalate`] is going to write them.
-pub fn raise(rule: &Rule, raised: &[Raised], now: Time) -> Vec<(Text, i64, pg_sys::Datum)> {
+/// Writes new alerts of level 1. Returns the keys, ids and rows of all that are raised, open ones as [`escalate`] is going to write them;
+/// of none if nobody is to be told.
+pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Text, i64, pg_sys::Datum)> {
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
     let read = |rows: &Rows| {
         let one = |row| Some((rows.get(row, 1)?, rows.get(row, 2)?, rows.get::<Kept>(row, 3)?.0));
@@ -201,9 +211,15 @@ pub fn raise(rule: &Rule, raised: &[Raised], now: Time) -> Vec<(Text, i64, pg_sy
             since.into_datum(),
             due_at.into_datum(),
         ];
-        written.extend(as_owner(|| insert_all(|s| s.query(&args, read))));
+        // None is open, as far as the run has seen.
+        let add = || {
+            as_owner(|| add_all(|s| s.execute(&args)));
+        };
+        if tells || unless_duplicate(add).is_none() {
+            written.extend(as_owner(|| insert_all(|s| s.query(&args, read))));
+        }
     }
-    if !higher.is_empty() {
+    if tells && !higher.is_empty() {
         written.extend(as_owner(|| select_raised(|s| s.query(&levels(higher.into_iter(), now), read))));
     }
     written

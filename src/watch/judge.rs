@@ -87,7 +87,8 @@ fn raise(watched: &Watched, raised: &[Raised], now: Time) -> Result<()> {
         return Ok(());
     }
     let terms = &watched.rule.terms;
-    let written = alert::raise(&watched.rule, raised, now);
+    let tells = terms.notify.is_some() || terms.call.is_some();
+    let written = alert::raise(&watched.rule, raised, now, tells);
     if let Some(channel) = &terms.notify {
         for (_, id, _) in &written {
             unbound::async_notify(
