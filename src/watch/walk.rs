@@ -19,6 +19,8 @@ use std::collections::HashMap;
 
 /// Rows are read so many at a time.
 const ROWS: i64 = 5_000;
+/// At first, because nobody knows yet how long `until` takes; then twice as many each time, while that is quick.
+const FIRST_ROWS: i64 = 100;
 
 /// One piece of the walk, of at most half the job's timeout. Returns when to go on; `None` when it is over.
 pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
@@ -28,9 +30,11 @@ pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     let began = clock::mono();
     let most = watched.job.options.limits.timeout.to_std().unwrap_or_default() / 2;
     let mut after = watched.rule.walked_to.clone();
+    let mut limit = FIRST_ROWS;
     loop {
-        let rows = as_role(watched.job.role, || watched.source.after(after.as_ref(), ROWS));
-        let is_last = rows.len() < usize::try_from(ROWS).unwrap_or(usize::MAX);
+        let read = clock::mono();
+        let rows = as_role(watched.job.role, || watched.source.after(after.as_ref(), limit));
+        let is_last = rows.len() < usize::try_from(limit).unwrap_or(usize::MAX);
         after = rows.last().map(|row| row.key.clone()).or(after);
         take(watched, rows, now);
         if is_last {
@@ -41,6 +45,11 @@ pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
             rule::set_walked(&watched.rule.name, watched.rule.walk, after.as_ref());
             return Some(now);
         }
+        limit = match clock::mono().since(read) {
+            time if time < most / 8 => (limit * 2).min(ROWS),
+            time if time > most / 4 => (limit / 2).max(1),
+            _ => limit,
+        };
     }
 }
 

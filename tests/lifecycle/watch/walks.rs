@@ -43,6 +43,23 @@ fn watch_waits_for_writers_only() {
     assert_eq!(state(&shop), "late -; pending -");
 }
 
+/// However long `until` takes of a row, a piece ends before its timeout, and the walk goes on.
+#[test]
+fn a_walk_over_slow_rows_comes_to_its_end() {
+    let shop = Shop::open();
+    shop.run(ORDERS);
+    shop.run("INSERT INTO shop.orders SELECT n FROM generate_series(1, 2500) AS n;
+        CREATE FUNCTION shop.slow(id bigint) RETURNS boolean STABLE LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.002); RETURN false; END $$;
+        BEGIN; SELECT awty.watch('shop.orders', since => 'placed_at', until => 'shop.slow(id)', within => '3 hours'); SELECT awty.alter('orders', timeout => '3 s', retry_after => '1 s'); COMMIT");
+    shop.cluster.await_that("the walk to end", 4 * awty_testkit::PATIENCE, || {
+        let walk: String =
+            shop.cluster.value("postgres", "SELECT concat_ws(' ', walk, 'at', walked_to) FROM awty.rule");
+        if walk.starts_with("done") { Ok(()) } else { Err(walk) }
+    });
+    let taken = "SELECT count(*) FROM awty.future_job WHERE entity_name = 'orders'";
+    assert_eq!(shop.cluster.value::<i64>("postgres", taken), 2500);
+}
+
 /// P1, P12: a walk whose worker is killed in the middle loses nothing and takes nothing twice, while rows change.
 #[test]
 fn a_walk_goes_on_after_its_worker_is_killed() {
