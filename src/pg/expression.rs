@@ -223,7 +223,10 @@ unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mu
 /// # Safety
 /// Called in a transaction.
 unsafe extern "C-unwind" fn is_foreign_or_mutable(function: pg_sys::Oid, _nothing: *mut c_void) -> bool {
-    // SAFETY: a catalog lookup.
+    // SAFETY: catalog lookups.
+    let (volatility, result) = unsafe { (pg_sys::func_volatile(function), pg_sys::get_func_rettype(function)) };
+    // float8out() and the like, called by name, are casts to text, too.
     function.to_u32() >= pg_sys::FirstNormalObjectId
-        || unsafe { pg_sys::func_volatile(function) } as u8 != pg_sys::PROVOLATILE_IMMUTABLE
+        || volatility as u8 != pg_sys::PROVOLATILE_IMMUTABLE
+        || result == pg_sys::CSTRINGOID
 }
