@@ -60,9 +60,8 @@ impl Watched {
 pub fn start(shared: &Arc<Shared>, seed: u64, movable_clock: bool) -> Vec<JoinHandle<()>> {
     let mut threads = Vec::new();
     for (number, database) in DATABASES.into_iter().enumerate() {
-        for place in 0..=WRITERS {
+        for (place, role) in ROLES.into_iter().take(WRITERS).chain([FRANK]).enumerate() {
             let random = Random::new(seed, 2001 + (number * (WRITERS + 1) + place) as u64);
-            let role = if place == WRITERS { FRANK } else { ROLES[place] };
             let visitor = Visitor { shared: Arc::clone(shared), database, role, random, movable_clock };
             threads.push(std::thread::spawn(move || visitor.work()));
         }
