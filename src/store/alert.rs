@@ -247,13 +247,15 @@ pub fn clear(rule: &Text, keys: &[Text], now: Time) -> u64 {
     as_owner(|| clear_keys(|s| s.execute(&[Some(rule.datum()), keys_arg(keys), time(now)])))
 }
 
-/// Clears those open alerts of rows that nobody else has locked.
-pub fn clear_free(rule: &Text, keys: &[Text], now: Time) {
+/// Clears those open alerts of rows that nobody else has locked; returns the keys of the others.
+pub fn clear_free(rule: &Text, keys: &[Text], now: Time) -> Vec<Text> {
     if keys.is_empty() {
-        return;
+        return Vec::new();
     }
-    let free = lock_open(rule, keys).into_iter().filter(|(_, is_free)| *is_free);
-    clear(rule, &free.map(|(open, _)| open.key).collect::<Vec<_>>(), now);
+    let (free, others): (Vec<_>, Vec<_>) = lock_open(rule, keys).into_iter().partition(|(_, is_free)| *is_free);
+    let keys_of = |found: Vec<(Open, bool)>| -> Vec<Text> { found.into_iter().map(|(open, _)| open.key).collect() };
+    clear(rule, &keys_of(free), now);
+    keys_of(others)
 }
 
 /// Clears all open alerts of a rule.

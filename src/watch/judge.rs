@@ -28,7 +28,7 @@ pub fn answers(watched: &Watched, given: &[Given]) -> Result<Vec<Option<Time>>> 
     for (place, check) in given.iter().enumerate() {
         match check.entity_name.as_bytes() {
             name if name == BACKFILL.as_bytes() => answers[place] = walk::piece(watched, now),
-            name if name == SWEEP.as_bytes() => sweep::all(watched, now),
+            name if name == SWEEP.as_bytes() => answers[place] = sweep::all(watched, now),
             _ => rows.push(place),
         }
     }
@@ -77,7 +77,13 @@ fn judged(watched: &Watched, given: &[Given], places: &[usize], now: Time) -> Re
     }
     raise(watched, &raised, now)?;
     alert::escalate(&raised, now);
-    alert::clear_free(&rule.name, &clear, now);
+    // Who has an alert locked may leave it open: its row is looked at again.
+    let left = alert::clear_free(&rule.name, &clear, now);
+    for (place, again) in &mut answers {
+        if left.contains(&given[*place].key) {
+            *again = Some(now);
+        }
+    }
     Ok(answers)
 }
 

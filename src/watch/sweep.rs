@@ -14,9 +14,11 @@ use std::collections::HashMap;
 /// Alerts are compared so many at a time.
 const ALERTS: i64 = 5_000;
 
-/// Clears the open alerts whose rows are there, gone, or not late any more.
-pub fn all(watched: &Watched, now: Time) {
+/// Clears the open alerts whose rows are there, gone, or not late any more. Returns when to sweep again, where somebody has one locked:
+/// who that is may leave it open.
+pub fn all(watched: &Watched, now: Time) -> Option<Time> {
     let name = &watched.rule.name;
+    let mut is_over = true;
     let mut after = Text::from("");
     loop {
         let keys = alert::open_after(name, &after, ALERTS);
@@ -34,7 +36,11 @@ pub fn all(watched: &Watched, now: Time) {
             })
             .map(|(_, key)| key)
             .collect();
-        alert::clear_free(name, &settled, now);
+        is_over &= alert::clear_free(name, &settled, now).is_empty();
+    }
+    if !is_over {
+        return Some(now);
     }
     rule::set_swept(name, now);
+    None
 }

@@ -39,6 +39,26 @@ fn a_changed_rule_is_followed_by_a_sweep() {
     await_state(&shop, "late 2:1; pending 2");
 }
 
+/// P12: an alert that somebody has locked while a sweep comes by is looked at again; who that is may undo what they did.
+#[test]
+fn a_sweep_comes_back_for_an_alert_that_is_locked() {
+    let shop = watched("");
+    shop.run(&format!("INSERT INTO shop.orders SELECT n, {LATE} FROM generate_series(1, 2) AS n"));
+    await_state(&shop, "late 1:1 2:1; pending -");
+    shop.cluster.execute("postgres", &[BYPASS]);
+    let mut other = shop.cluster.superuser("postgres");
+    other.batch_execute("BEGIN; SELECT FROM awty.alert WHERE entity_key = '1' FOR UPDATE").unwrap();
+    shop.run(
+        "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours', escalate => '{1 day}', replace => true)",
+    );
+    let came = "SELECT check_count > 0 FROM awty.future_job WHERE entity_name = 'awty.sweep'";
+    shop.await_true("the sweep to come by", came);
+    let open = "SELECT string_agg(entity_key, ' ') FROM awty.alert WHERE cleared_at IS NULL";
+    assert_eq!(shop.cluster.value::<String>("postgres", open), "1");
+    other.batch_execute("ROLLBACK").unwrap();
+    await_state(&shop, "late -; pending -");
+}
+
 /// An inspection leaves the catalog as it is: what goes with the table is recorded once.
 #[test]
 fn an_inspection_records_nothing_twice() {
