@@ -3,10 +3,12 @@
 //! Invariant: no run finds anything of the one before it: no lock, cursor, prepared statement, temporary table or setting.
 //! Does not: reset what a procedural language keeps in its interpreter; a process serves one role only.
 
+use super::catch::Failure;
 use super::transaction::{Verdict, transaction};
 use super::unbound;
 use crate::settings;
 use pgrx::pg_sys;
+use std::cell::Cell;
 use std::ffi::CStr;
 
 /// Sets for the session what a role's own settings must not decide.
@@ -64,10 +66,15 @@ fn set_or_reset(name: &CStr, value: Option<&CStr>) {
     }
 }
 
+thread_local! {
+    static IS_CLEAN: Cell<bool> = const { Cell::new(true) };
+}
+
 /// Drops what a run has left in the session, in a transaction of its own: what DISCARD ALL drops, but for settings, which the run's
-/// transaction has undone, and LISTEN, which is refused. Should it fail, the rest is dropped when the process ends.
+/// transaction has undone, and LISTEN, which is refused. Dropping a temporary table writes to the catalogs, and may fail: see
+/// [`is_clean`].
 pub fn clean() {
-    let _ = transaction(|| {
+    let done = transaction(|| {
         // SAFETY: in a transaction; each does nothing where there is nothing.
         unsafe {
             pg_sys::PortalHashTableDeleteAll();
@@ -78,4 +85,18 @@ pub fn clean() {
         unbound::reset_sequence_caches();
         Verdict::Commit(())
     });
+    if let Err(Failure { sqlstate, message, .. }) = &done {
+        pgrx::log!(
+            "awty: what a run has left in its session could not be dropped, and is tried again: {message} ({sqlstate})"
+        );
+    }
+    IS_CLEAN.set(done.is_ok());
+}
+
+/// Is nothing left of earlier runs? What could not be dropped after one is tried again here, before the next.
+pub fn is_clean() -> bool {
+    if !IS_CLEAN.get() {
+        clean();
+    }
+    IS_CLEAN.get()
 }

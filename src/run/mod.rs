@@ -79,6 +79,10 @@ impl RunContext<'_> {
     /// Runs these checks of one slot: together if the job is set-based, and in smaller sets after a failure, down to one,
     /// so that one bad row fails alone.
     pub fn run(&self, candidates: &[Candidate]) -> Ran {
+        if !session::is_clean() {
+            // What keeps it from that may pass as a lock does.
+            return Ran::Locked;
+        }
         let began = clock::mono();
         let started_at = clock::now();
         self.called.set(false);

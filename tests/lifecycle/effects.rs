@@ -1,8 +1,8 @@
 //! Effects: what a run does is its role's, is there if and only if its history is, and reaches no other run.
 
-use crate::shop::{NOTE, Shop};
-use awty_testkit::PATIENCE;
+use crate::shop::{GATE, NOTE, Shop};
 use awty_testkit::postgres::fallible_iterator::FallibleIterator;
+use awty_testkit::{Cluster, PATIENCE};
 
 /// P1: a deferred violation is an error of the run: archived, and everything undone.
 #[test]
@@ -95,6 +95,37 @@ fn nothing_of_a_run_reaches_the_next() {
     let notes: Vec<&str> = notes.lines().collect();
     assert_eq!(notes[0].trim(), notes[1].trim(), "not the same process, or something was left");
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), 0);
+}
+
+/// P6: what could not be dropped after a run is dropped before the next one, which waits for that.
+#[test]
+fn what_could_not_be_dropped_reaches_no_run() {
+    let shop = Shop::on(Cluster::builder().set("awty.max_workers_per_role", "1").start());
+    let messy = format!(
+        "BEGIN
+            INSERT INTO shop.note (entity_key, what)
+            VALUES (j.entity_key, concat_ws(' ', pg_backend_pid(), to_regclass('pg_temp.leftover')::text));
+            IF j.entity_key = '1' THEN CREATE TEMPORARY TABLE leftover (a integer); {GATE} END IF;
+            RETURN NULL; END"
+    );
+    shop.job("messy", &messy, "");
+    let gate = shop.close_gate();
+    shop.run("SELECT awty.schedule('orders', n::text, 'messy', after => '1 s') FROM generate_series(1, 2) AS n");
+    shop.await_at_gate();
+    let worker = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'awty worker'";
+    let pid: i32 = shop.cluster.value("postgres", worker);
+    // Each drop of a table writes here. It waits, and is cancelled.
+    let mut admin = shop.cluster.superuser("postgres");
+    admin.batch_execute("BEGIN; LOCK TABLE pg_depend IN SHARE MODE").unwrap();
+    drop(gate);
+    for what in ["the drop after the run to wait", "the drop before the next run to wait"] {
+        shop.await_true(what, &format!("SELECT EXISTS (SELECT FROM pg_locks WHERE pid = {pid} AND NOT granted)"));
+        assert!(shop.cluster.value::<bool>("postgres", &format!("SELECT pg_cancel_backend({pid})")));
+    }
+    admin.batch_execute("ROLLBACK").unwrap();
+    shop.await_all_ended();
+    let notes = shop.cluster.psql("postgres", "SELECT what FROM shop.note ORDER BY n");
+    assert!(!notes.contains("leftover"), "{notes}");
 }
 
 /// P9: what a run cannot do fails with PostgreSQL's own SQLSTATE, and the worker goes on.
