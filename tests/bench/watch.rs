@@ -142,9 +142,9 @@ fn late(outcome: &mut Outcome, shop: &Shop, options: &Options) {
         shop.cluster.await_sql(
             "postgres",
             "all to be booked",
-            &format!("SELECT count(*) = {n} FROM awty.future_job_history WHERE job = 'watched'"),
+            &format!("SELECT count(*) = {n} FROM awty.future_job_history WHERE job = 'watched' AND entity_name NOT LIKE 'awty.%'"),
         );
-        shop.cluster.value("postgres", "SELECT extract(epoch FROM max(finished_at) - min(started_at))::float8 FROM awty.future_job_history WHERE job = 'watched'")
+        shop.cluster.value("postgres", "SELECT extract(epoch FROM max(finished_at) - min(started_at))::float8 FROM awty.future_job_history WHERE job = 'watched' AND entity_name NOT LIKE 'awty.%'")
     };
     let theirs = || {
         let fill = format!(
