@@ -20,7 +20,7 @@ CREATE TABLE camp.effect (
 );
 
 -- Every check that was scheduled, in the transaction that scheduled it. wanted: not before that; NULL where an earlier
--- check may have been kept.
+-- check may have been kept, and for checks that clients ask for at once by awty.check_now().
 CREATE TABLE camp.placed (check_id bigint NOT NULL, wanted timestamptz);
 
 CREATE TABLE camp.orders (
@@ -73,7 +73,7 @@ DECLARE
     due timestamptz := clock_timestamp() + make_interval(secs => due);
     id bigint := awty.schedule(entity, key, job, at => due, args => args, on_conflict => conflict);
 BEGIN
-    INSERT INTO camp.placed VALUES (id, CASE conflict WHEN 'replace' THEN due END);
+    INSERT INTO camp.placed VALUES (id, CASE WHEN conflict = 'replace' AND entity <> 'again' THEN due END);
     RETURN id;
 END $$;
 
