@@ -110,7 +110,7 @@ fn set_up(shared: &Shared) -> Result<(), Error> {
     Ok(())
 }
 
-/// One session of one role: so many calls, then the same again, then some of them many times.
+/// One session of one role: so many calls, then the same again. Then two calls, many times each.
 fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
     let (database, role) = (DATABASES[0].0, *random.pick(&CALLERS));
     let mut witness = connect(shared, database, "postgres")?;
@@ -143,7 +143,7 @@ fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
         shared.saw("P7", format!("a session of {role} has {memory:?} bytes after the same {CALLS} calls each"));
     }
     for _ in 0..2 {
-        repeat(shared, &mut client, pid, role, &functions, random)?;
+        repeat(shared, role, &functions, random)?;
     }
     Ok(())
 }
@@ -166,29 +166,26 @@ fn hear(shared: &Shared, role: &str, call: &str, answer: &str) {
     }
 }
 
-/// One call many times, each undone: what each leaves behind adds up.
-fn repeat(
-    shared: &Shared,
-    client: &mut Client,
-    pid: i32,
-    role: &str,
-    functions: &[Function],
-    random: &mut Random,
-) -> Result<(), Error> {
+/// One call many times, each undone: what each leaves behind adds up. In a session of its own: what leaks would first fill the
+/// holes that other calls have left in the process's heap.
+fn repeat(shared: &Shared, role: &str, functions: &[Function], random: &mut Random) -> Result<(), Error> {
     let call = loop {
         let call = call::call(functions, random);
         if !["repeat", "generate_series", "array_fill", "EXPLAIN"].iter().any(|word| call.contains(word)) {
             break call;
         }
     };
+    let mut client = connect(shared, DATABASES[0].0, role)?;
+    let pid: i32 = places::value(&mut client, "SELECT pg_backend_pid()")?.parse().unwrap_or(0);
     let mut memory = [0; 2];
     for turn in 0..3 {
-        let answer = places::ask(client, &format!("SELECT garbage.many_times($garbage${call}$garbage$, {REPEATED})"))?;
+        let answer =
+            places::ask(&mut client, &format!("SELECT garbage.many_times($garbage${call}$garbage$, {REPEATED})"))?;
         DRUMMED.fetch_add(REPEATED, Ordering::Relaxed);
         if !answer.is_empty() {
             hear(shared, role, &call, &answer);
         }
-        let now = [in_contexts(client)?, resident(pid)];
+        let now = [in_contexts(&mut client)?, resident(pid)];
         if turn == 2 && (now[0] > memory[0] + GROWTH || now[1] > memory[1] + GROWTH) {
             let what =
                 format!("contexts and process had {memory:?} bytes, {now:?} after {REPEATED} times more: {call}");
