@@ -24,9 +24,6 @@ pub const JOB_STAT: Name = Name(c"awty_internal", c"job_stat");
 const HISTORY: Name = Name(c"awty", c"future_job_history");
 const DEFAULT_PARTITION: Name = Name(c"awty_internal", c"future_job_history_default");
 
-pub const REPETITION: Name = Name(c"awty_internal", c"repetition");
-pub const CHECK_STAT: Name = Name(c"awty_internal", c"check_stat");
-pub const HOLD: Name = Name(c"awty_internal", c"hold");
 pub const LEASE: Name = Name(c"awty_internal", c"lease");
 
 /// All tables and sequences of awty, the last three for workers outside only.
@@ -38,9 +35,9 @@ const RELATIONS: [Name; 16] = [
     DEFAULT_PARTITION,
     Name(c"awty", c"rule"),
     ALERT,
-    REPETITION,
-    CHECK_STAT,
-    HOLD,
+    Name(c"awty_internal", c"repetition"),
+    Name(c"awty_internal", c"check_stat"),
+    Name(c"awty_internal", c"hold"),
     Name(c"awty_internal", c"in_flight"),
     Name(c"awty_internal", c"origin"),
     Name(c"awty_internal", c"identity"),

@@ -121,12 +121,6 @@ pub fn message(message: &str, max: usize) -> Text {
     Text::from(shown.as_str())
 }
 
-/// A value of a type of any length, such as text or jsonb, whole and in the current memory context.
-pub fn copy_of_varlena(datum: pg_sys::Datum) -> pg_sys::Datum {
-    // SAFETY: such a value, in memory.
-    unsafe { pg_sys::Datum::from(pg_sys::pg_detoast_datum_copy(datum.cast_mut_ptr())) }
-}
-
 /// A C string in the database's encoding as UTF-8.
 ///
 /// # Safety

@@ -12,8 +12,7 @@ use crate::shmem::wakeup;
 use crate::store::check_row::Row;
 use crate::store::hold;
 use crate::store::job::Job;
-use crate::store::repetition::{self, Pattern, Pending};
-use crate::store::repetition_row;
+use crate::store::repetition::{self, Pending};
 use awty_core::repeat::{Repetition, occurrence};
 use awty_core::{After, Answer, Before, Check, Failed, Time, policy};
 use std::collections::HashMap;
@@ -48,7 +47,7 @@ impl<'a> GoingOn<'a> {
     /// The same for checks whose rows the caller has read, and locked since.
     pub fn of_rows(job: &'a Job, rows: &[&Row]) -> Self {
         match rows {
-            [row] if job.repeats => Self::with(job, repetition_row::of_row(row).into_iter().collect()),
+            [row] if job.repeats => Self::with(job, repetition::of_row(row).into_iter().collect()),
             _ => Self::of(job, &rows.iter().map(|row| row.id).collect::<Vec<_>>()),
         }
     }
@@ -143,11 +142,6 @@ impl<'a> GoingOn<'a> {
         self.fate(id, after)
     }
 
-    /// What a single check's next occurrence is written from, where its row was at hand.
-    fn pattern(&self) -> Option<Pattern> {
-        if self.found.len() == 1 { self.found.values().find_map(|(pending, _)| pending.pattern) } else { None }
-    }
-
     /// Begins what comes next, and returns the first slot of it. The checks that have ended must be out of `awty.future_job` by now.
     pub fn begin_next(self, now: Time) -> Option<Time> {
         if !self.over.is_empty() {
@@ -161,10 +155,7 @@ impl<'a> GoingOn<'a> {
             hold::carry(&ended);
         }
         let first = self.next.iter().map(|(_, slot)| *slot).min()?;
-        match self.pattern() {
-            Some(pattern) => repetition_row::schedule_after(pattern, first, now),
-            None => _ = repetition::schedule(&self.next, false, now),
-        }
+        repetition::schedule(&self.next, false, now);
         failpoint!("run.next_begun");
         if first <= now {
             // The worker may have passed this slot already.

@@ -2,17 +2,18 @@
 //!
 //! Lock order: the check's row, then its repetition. A run locks no repetition but one that it ends.
 
+use super::check_row::Row;
 use super::hold;
 use super::statement::{Arg, Rows, statement};
 use super::{arg, from_timestamptz, interval, time};
-use crate::pg::clock::{self, Timestamp};
+use crate::pg::clock;
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use awty_core::repeat::{Occurrence, Passed};
 use awty_core::{Check, Time};
 use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
-use pgrx::{FromDatum, IntoDatum, pg_sys};
+use pgrx::{IntoDatum, pg_sys};
 
 /// What a caller of `awty.repeat()` has said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,17 +55,6 @@ pub struct Pending {
     pub occurrence: Occurrence,
     pub held: bool,
     pub repetition: Stored,
-    /// What the next occurrence is written from, where the check's row was at hand.
-    pub pattern: Option<Pattern>,
-}
-
-/// What all checks of a repetition have in common, as values for a statement of this transaction.
-#[derive(Clone, Copy, Debug)]
-pub struct Pattern {
-    /// The entity's name and key, and the job.
-    pub(super) subject: [Arg; 3],
-    pub(super) args: Arg,
-    pub(super) repeated_by: Arg,
 }
 
 /// What there is for a job and entity, at one moment.
@@ -88,6 +78,18 @@ statement!(
       LEFT JOIN awty_internal.check_stat AS u ON u.check_id = f.id
       LEFT JOIN awty_internal.hold AS o ON o.check_id = f.id
       WHERE f.id = ANY ($1)"
+);
+
+// The same for a check whose row is known.
+statement!(
+    select_of_row,
+    [TEXTOID, TEXTOID, TEXTOID, INT8OID],
+    c"SELECT r.id, r.job, r.entity_name, r.entity_key, r.every, r.cron, r.zone, r.starts, r.ends, r.jitter, r.catch_up,
+          u.used_before, u.used_through, o.check_id IS NOT NULL
+      FROM awty_internal.repetition AS r
+      LEFT JOIN awty_internal.check_stat AS u ON u.check_id = $4
+      LEFT JOIN awty_internal.hold AS o ON o.check_id = $4
+      WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3"
 );
 
 statement!(
@@ -211,21 +213,16 @@ fn written(subject: &Subject, terms: &Terms) -> [Arg; 13] {
 
 /// Reads a repetition from the first eleven columns.
 pub(super) fn stored(rows: &Rows, row: usize) -> Option<Stored> {
-    stored_in(|column| rows.datum(row, column))
-}
-
-/// The same from the columns of its row, by number.
-pub(super) fn stored_in(column: impl Fn(i32) -> Option<pg_sys::Datum>) -> Option<Stored> {
-    let text = |number| value::<Text>(column(number)).map(|text| text.to_string());
-    let moment = |number| column(number).map(moment_of);
-    let length = |number| value::<Interval>(column(number)).as_ref().and_then(clock::delta).unwrap_or_default();
+    let text = |column| rows.get::<Text>(row, column).map(|text| text.to_string());
+    let moment = |column| rows.get::<TimestampWithTimeZone>(row, column).map(from_timestamptz);
+    let length = |column| rows.get::<Interval>(row, column).as_ref().and_then(clock::delta).unwrap_or_default();
     Some(Stored {
-        id: value(column(1))?,
+        id: rows.get(row, 1)?,
         job: text(2)?,
         entity_name: text(3)?,
         entity_key: text(4)?,
         terms: Terms {
-            every: value::<Interval>(column(5)).map(|every| (every.months(), every.days(), every.micros())),
+            every: rows.get::<Interval>(row, 5).map(|every| (every.months(), every.days(), every.micros())),
             cron: text(6),
             zone: text(7)?,
             starts: moment(8),
@@ -236,18 +233,7 @@ pub(super) fn stored_in(column: impl Fn(i32) -> Option<pg_sys::Datum>) -> Option
     })
 }
 
-/// A column of the type that the caller says.
-fn value<T: FromDatum>(datum: Arg) -> Option<T> {
-    // SAFETY: the columns that are read here have these types, and the row is in memory.
-    datum.and_then(|datum| unsafe { T::from_datum(datum, false) })
-}
-
-/// A column that is a timestamptz.
-pub(super) fn moment_of(datum: pg_sys::Datum) -> Time {
-    clock::clamped(datum.value() as Timestamp)
-}
-
-pub(super) fn passed(before: Option<Time>, through: Option<Time>) -> Option<Passed> {
+fn passed(before: Option<Time>, through: Option<Time>) -> Option<Passed> {
     before.map(Passed::Before).or(through.map(Passed::Through))
 }
 
@@ -261,26 +247,50 @@ fn pending(rows: &Rows, row: usize) -> Option<Pending> {
         occurrence: Occurrence { first: moment(13)?, check, passed },
         held: rows.get(row, 17)?,
         repetition: stored(rows, row)?,
-        pattern: None,
     })
 }
 
 /// Those of these checks that are pending for repetitions.
 pub fn of_checks(checks: &[i64]) -> Vec<Pending> {
-    let (mut all, noted): (Vec<Pending>, Vec<i64>) = as_owner(|| {
+    let found = as_owner(|| {
         select_of_checks(|s| {
-            s.query(&[arg(checks.to_vec())], |rows| {
-                let is_noted = |row: &usize| rows.get(*row, 20) == Some(true);
-                let noted = (0..rows.len()).filter(is_noted).filter_map(|row| rows.get(row, 12)).collect();
-                ((0..rows.len()).filter_map(|row| pending(rows, row)).collect(), noted)
+            let read = |rows: &Rows, row| Some((pending(rows, row)?, rows.get(row, 20)?));
+            s.query(&[arg(checks.to_vec())], |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect())
+        })
+    });
+    with_holds(found)
+}
+
+/// The same of a check whose row the caller has read and locked.
+pub fn of_row(check: &Row) -> Option<Pending> {
+    let [entity_name, entity_key, job] = check.subject();
+    let args = [entity_name, entity_key, job, arg(check.id)];
+    let found = as_owner(|| {
+        select_of_row(|s| {
+            s.query(&args, |rows| {
+                let moment = |column| rows.first::<TimestampWithTimeZone>(column).map(from_timestamptz);
+                let occurrence =
+                    Occurrence { first: check.first(), check: check.check(), passed: passed(moment(12), moment(13)) };
+                let is_noted = rows.first(14)?;
+                Some((
+                    Pending { check: check.id, occurrence, held: check.held, repetition: stored(rows, 0)? },
+                    is_noted,
+                ))
             })
         })
     });
-    if !noted.is_empty() {
-        let held = hold::in_force(&noted);
-        all.iter_mut().for_each(|pending| pending.held |= held.contains(&pending.check));
-    }
-    all
+    with_holds(found.into_iter().collect()).pop()
+}
+
+/// Adds what holds that are noted make of checks, each with whether there is one.
+fn with_holds(found: Vec<(Pending, bool)>) -> Vec<Pending> {
+    let noted: Vec<i64> = found.iter().filter(|(_, is_noted)| *is_noted).map(|(pending, _)| pending.check).collect();
+    let in_force = if noted.is_empty() { Vec::new() } else { hold::in_force(&noted) };
+    let held = |mut pending: Pending| {
+        pending.held |= in_force.contains(&pending.check);
+        pending
+    };
+    found.into_iter().map(|(pending, _)| held(pending)).collect()
 }
 
 /// What there is for a job and entity.

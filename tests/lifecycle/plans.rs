@@ -53,6 +53,7 @@ const HOT: &[(&str, &str, &str)] = &[
     ("many::select_of_entities", "repetition", "repetition_one_per_job_and_entity"),
     ("repetition::select_of_checks", "future_job", "future_job_pkey"),
     ("repetition::select_of_checks", "repetition", "repetition_one_per_job_and_entity"),
+    ("repetition::select_of_row", "repetition", "repetition_one_per_job_and_entity"),
     ("hold::lock_in_force", "hold", "hold_pkey"),
     ("repetition::insert_occurrences", "repetition", "repetition_pkey"),
     ("repetition::insert_occurrence", "repetition", "repetition_pkey"),
