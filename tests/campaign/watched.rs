@@ -24,13 +24,14 @@ const PACE: Duration = Duration::from_millis(80);
 const LOOK: Duration = Duration::from_millis(250);
 const CHANGE: u64 = 10;
 
-/// An open alert whose row is gone, there, not late or another's; and two of a row. Where a rule has changed, its sweep clears. $1: the
-/// clock was set.
+/// An open alert whose row is gone, there, not late or another's; and two of a row. What is there by the new terms of a rule that has
+/// changed is cleared by a check that its walk writes, or by its sweep. $1: the clock was set.
 pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*), 500)
     FROM (SELECT a.*, count(*) OVER (PARTITION BY a.entity_key) AS open FROM awty.alert AS a WHERE a.cleared_at IS NULL) AS a
     LEFT JOIN camp.parcel AS p ON p.id::text = a.entity_key LEFT JOIN camp.terms AS t ON true
     WHERE a.open > 1 OR t.within IS NULL OR p.id IS NULL OR p.since IS DISTINCT FROM a.since OR (a.due_at > clock_timestamp() AND NOT $1)
-        OR (p.state = ANY (t.there) AND NOT EXISTS (SELECT FROM awty.future_job WHERE job = 'parcel' AND entity_name = 'awty.sweep'))";
+        OR (p.state = ANY (t.there) AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel') AND NOT EXISTS (SELECT FROM awty.future_job
+            WHERE job = 'parcel' AND (entity_name = 'awty.sweep' OR entity_key = a.entity_key)))";
 
 /// A row that waits without an alert, and without a check in time: three slots of the longest after it is due, or after its check was
 /// written. A check that has failed comes later. While the rule's walk goes on, rows that were there before it are still to come.
