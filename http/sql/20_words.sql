@@ -1,0 +1,91 @@
+-- awty_http, part 2: URIs, names and rights.
+
+-- One spelling for each URI. What has several spellings and is not in the plain one is refused, so that no URI is there twice.
+CREATE FUNCTION awty_http_internal.place(INOUT uri text, OUT entity_name text, OUT entity_key text)
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    parts text[] := regexp_match(place.uri, '^(https?)://([^/?#\\]*)([^#]*)(#.*)?$', 'i');
+    host text;
+    port text;
+    trouble text;
+BEGIN
+    IF place.uri IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = '22004', MESSAGE = 'argument "uri" must not be NULL',
+            HINT = 'uri => ''https://api.example.com/tick''';
+    END IF;
+    IF parts IS NULL THEN
+        trouble := 'it does not begin with http:// or https://';
+    ELSIF parts[4] IS NOT NULL THEN
+        trouble := 'it has a fragment; write it without what comes from # on';
+    ELSIF strpos(parts[2], '@') > 0 THEN
+        trouble := 'it has a user name or password; send them in a header';
+    ELSIF place.uri ~ '[^\x21-\x7e]' THEN
+        trouble := 'it has a space or a character outside ASCII; write the host in punycode and percent-encode the rest';
+    ELSIF strpos(place.uri, chr(92)) > 0 THEN
+        trouble := 'it has a backslash; percent-encode it';
+    ELSIF split_part(parts[3], '?', 1) ~* '/(\.|%2e){1,2}(/|$)' THEN
+        trouble := 'its path has a segment of dots; write it without';
+    ELSE
+        host := lower((regexp_match(parts[2], '^(\[[0-9a-f:.]+\]|[^:\[\]]+)(:[0-9]*)?$', 'i'))[1]);
+        port := ltrim(coalesce((regexp_match(parts[2], ':([0-9]*)$'))[1], ''), '0');
+        IF host IS NULL THEN
+            trouble := 'its host or port cannot be read';
+        ELSIF length(port) > 5 OR port <> '' AND port::integer > 65535 THEN
+            trouble := 'its port is above 65535';
+        END IF;
+    END IF;
+    IF trouble IS NOT NULL THEN
+        RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = format('invalid URI "%s"', left(place.uri, 200)),
+            DETAIL = 'The reason: ' || trouble || '.', HINT = 'Write it as ''https://api.example.com/tick?from=awty''.';
+    END IF;
+    IF (lower(parts[1]), port) IN (('http', '80'), ('https', '443')) THEN
+        port := '';
+    END IF;
+    entity_name := lower(parts[1]) || '://' || host || CASE WHEN port <> '' THEN ':' || port ELSE '' END;
+    entity_key := CASE WHEN parts[3] ~ '^/' THEN parts[3] ELSE '/' || parts[3] END;
+    IF octet_length(entity_name) > 255 OR octet_length(entity_key) > 1024 THEN
+        RAISE EXCEPTION USING ERRCODE = '54000', MESSAGE = format('URI "%s…" is too long', left(place.uri, 200)),
+            HINT = 'Scheme, host and port have at most 255 bytes, path and query at most 1024.';
+    END IF;
+    uri := entity_name || entity_key;
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.place(text) IS 'The one spelling of a URI, its origin and its path with the query';
+
+-- Two jobs may have the same URI: the job is part of the hash.
+CREATE FUNCTION awty_http_internal.id(job text, uri text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT SET search_path = pg_catalog, pg_temp AS $$
+    SELECT 's_' || left(translate(encode(sha256(convert_to(job || chr(10) || uri, 'UTF8')), 'base64'), '+/', '-_'), 22)
+$$;
+COMMENT ON FUNCTION awty_http_internal.id(text, text) IS 'The id of a schedule: the same job and URI have the same one for ever';
+
+-- By the rights that awty.allow() gives, and those of members of the job's role. Read with the rights of who asks.
+CREATE FUNCTION awty_http_internal.may_schedule(job text) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN EXISTS (SELECT FROM awty.job AS j
+        WHERE j.name OPERATOR(pg_catalog.=) may_schedule.job AND awty_internal.can_read(j.role, j.allowed));
+COMMENT ON FUNCTION awty_http_internal.may_schedule(text) IS 'May the current user schedule checks of that job?';
+
+CREATE FUNCTION awty_http_internal.may_claim(job text) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN EXISTS (SELECT FROM awty.job AS j
+        WHERE j.name OPERATOR(pg_catalog.=) may_claim.job AND awty_internal.can_read(j.role, j.claimers));
+COMMENT ON FUNCTION awty_http_internal.may_claim(text) IS 'May the current user claim checks of that job?';
+
+-- Its own one, if it is a tenant.
+CREATE FUNCTION awty_http_internal.job() RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN coalesce(
+        (SELECT j.name FROM awty.job AS j
+         WHERE j.name OPERATOR(pg_catalog.=) ('http.' OPERATOR(pg_catalog.||) (CURRENT_USER)::pg_catalog.text)
+           AND pg_catalog.pg_get_userbyid(j.role::pg_catalog.oid) OPERATOR(pg_catalog.=) CURRENT_USER),
+        'http');
+COMMENT ON FUNCTION awty_http_internal.job() IS 'The job of the current user''s calls: http.<role> of a tenant, else http';
+
+CREATE FUNCTION awty_http_internal.refuse(sqlstate text, message text, hint text) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = sqlstate, MESSAGE = message, HINT = hint;
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.refuse(text, text, text) IS 'Raises an error';

@@ -1,0 +1,313 @@
+-- awty_http, part 4: schedules.
+
+-- Of a definition, what is its own: without what awty_http keeps of it besides.
+CREATE FUNCTION awty_http_internal.definition(endpoint awty_http.endpoint) RETURNS jsonb
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT to_jsonb(endpoint) - '{version,failing_since,verdict,verdict_at,verdict_note,paused_note,role,created_by,created_at,changed_at,deleted_at}'::text[]
+        - CASE WHEN endpoint.after IS NULL THEN '' ELSE 'at' END
+$$;
+COMMENT ON FUNCTION awty_http_internal.definition(awty_http.endpoint) IS 'What a schedule says, without its state';
+
+-- The part of it that says when.
+CREATE FUNCTION awty_http_internal.plan(endpoint awty_http.endpoint) RETURNS jsonb
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT jsonb_build_array(endpoint.every, endpoint.cron, endpoint.zone, endpoint.starts, endpoint.ends, endpoint.jitter,
+        endpoint.catch_up, endpoint.after, CASE WHEN endpoint.after IS NULL THEN endpoint.at END)
+$$;
+COMMENT ON FUNCTION awty_http_internal.plan(awty_http.endpoint) IS 'The part of a schedule that says when';
+
+CREATE FUNCTION awty_http_internal.is_pending(endpoint awty_http.endpoint) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM awty.future_job AS f
+        WHERE f.entity_name = endpoint.entity_name AND f.entity_key = endpoint.entity_key AND f.job = endpoint.job)
+$$;
+COMMENT ON FUNCTION awty_http_internal.is_pending(awty_http.endpoint) IS 'Is a check of this endpoint pending or held?';
+
+-- Lets its checks stand still or go on, as the row says. What awty or an endpoint has held is released by a person, too.
+CREATE FUNCTION awty_http_internal.hold_or_release(endpoint awty_http.endpoint) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    is_held boolean := (SELECT f.held FROM awty.future_job AS f
+        WHERE f.entity_name = endpoint.entity_name AND f.entity_key = endpoint.entity_key AND f.job = endpoint.job);
+BEGIN
+    IF endpoint.paused AND NOT is_held THEN
+        PERFORM awty.hold(endpoint.entity_name, endpoint.entity_key, endpoint.job, endpoint.paused_note);
+    ELSIF NOT endpoint.paused AND is_held THEN
+        PERFORM awty.release(endpoint.entity_name, endpoint.entity_key, endpoint.job);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.hold_or_release(awty_http.endpoint) IS 'Lets the check of an endpoint stand still or go on';
+
+-- Asks awty for the calls of a row.
+CREATE FUNCTION awty_http_internal.plan_calls(endpoint awty_http.endpoint, repeated_before boolean) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
+DECLARE
+    repeats boolean := endpoint.every IS NOT NULL OR endpoint.cron IS NOT NULL;
+BEGIN
+    -- One kind does not replace the other.
+    IF repeats <> repeated_before THEN
+        PERFORM awty.cancel(endpoint.entity_name, endpoint.entity_key, endpoint.job);
+    END IF;
+    IF repeats THEN
+        PERFORM awty.repeat(endpoint.job, endpoint.every, endpoint.cron, endpoint.zone, endpoint.entity_name, endpoint.entity_key,
+            endpoint.starts, endpoint.ends, endpoint.jitter, endpoint.catch_up);
+    ELSE
+        PERFORM awty.schedule(endpoint.entity_name, endpoint.entity_key, endpoint.job, at => endpoint.at);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.plan_calls(awty_http.endpoint, boolean) IS 'Asks awty for the calls of an endpoint';
+
+-- Each field as it is wanted, or one refusal that says which.
+CREATE FUNCTION awty_http_internal.check_fields(endpoint awty_http.endpoint, retries jsonb, is_at boolean) RETURNS awty_http.endpoint
+    LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    unknown text;
+    slot interval := current_setting('awty.slot')::interval;
+    whole double precision;
+    trouble text;
+    hint text;
+BEGIN
+    IF num_nonnulls(endpoint.every, endpoint.cron, endpoint.after, nullif(is_at, false)) <> 1 THEN
+        PERFORM awty_http_internal.refuse('22023', 'exactly one of "every", "cron", "at" and "after" must be given',
+            format('SELECT awty_http.schedule(%L, every => ''15 min'');', endpoint.uri));
+    END IF;
+    IF jsonb_typeof(coalesce(retries, '{}')) <> 'object' THEN
+        PERFORM awty_http_internal.refuse('22023', '"retries" must be an object',
+            'retries => ''{"max_attempts": 3, "first_delay": "10 s", "max_delay": "10 min"}''');
+    END IF;
+    SELECT k INTO unknown FROM jsonb_object_keys(coalesce(retries, '{}')) AS k
+    WHERE k <> ALL ('{max_attempts,first_delay,max_delay}'::text[]) ORDER BY k LIMIT 1;
+    IF unknown IS NOT NULL THEN
+        PERFORM awty_http_internal.refuse('22023', format('"retries" has no field "%s"', unknown),
+            'retries => ''{"max_attempts": 3, "first_delay": "10 s", "max_delay": "10 min"}''');
+    END IF;
+    endpoint.max_attempts := coalesce((retries ->> 'max_attempts')::integer, 3);
+    endpoint.first_delay := coalesce((retries ->> 'first_delay')::interval, '10 s');
+    endpoint.max_delay := coalesce((retries ->> 'max_delay')::interval, greatest('10 min', endpoint.first_delay));
+    -- Months and days are judged by awty.repeat(); what is shorter is rounded up to slots.
+    IF endpoint.every > '0' AND date_part('day', endpoint.every) = 0 AND date_part('month', endpoint.every) = 0 AND date_part('year', endpoint.every) = 0 THEN
+        whole := ceil(round((extract(epoch FROM endpoint.every) / extract(epoch FROM slot))::numeric, 9));
+        IF endpoint.every <> slot * whole THEN
+            endpoint.rounded_from := endpoint.every;
+            endpoint.every := slot * whole;
+        END IF;
+    END IF;
+    endpoint.jitter := coalesce(endpoint.jitter, least(endpoint.every, '1 min'), '0');
+    SELECT w.field || w.what, w.hint INTO trouble, hint FROM (VALUES
+        (endpoint.method = ANY ('{GET,HEAD,POST,PUT,PATCH,DELETE}'::text[]), '"method"', ' is not known',
+            'Use GET, HEAD, POST, PUT, PATCH or DELETE.'),
+        (jsonb_typeof(endpoint.headers) = 'object' AND NOT jsonb_path_exists(endpoint.headers, '$.* ? (@.type() <> "string")'), '"headers"',
+            ' must be an object of texts', 'headers => ''{"X-From": "shop"}'''),
+        (num_nonnulls(endpoint.body, endpoint.body_text, endpoint.body_base64) <= 1, 'a body',
+            ' can be given once only', 'Use one of "body", "body_text" and "body_base64".'),
+        (octet_length(coalesce(endpoint.body::text, endpoint.body_text, '')) <= 262144 AND
+            octet_length(coalesce(endpoint.body_base64, '')) <= 360000 AND (octet_length(decode(endpoint.body_base64, 'base64')) <= 262144) IS NOT FALSE,
+            'the body', ' is larger than 256 KiB', 'Send where the content is, and let the endpoint fetch it.'),
+        (endpoint.timeout BETWEEN '100 ms' AND '15 min', '"timeout"', ' must be between 100 ms and 15 min', 'timeout => ''30 s'''),
+        (endpoint.connect_timeout BETWEEN '100 ms' AND '15 min', '"connect_timeout"', ' must be between 100 ms and 15 min',
+            'connect_timeout => ''5 s'''),
+        (endpoint.max_attempts BETWEEN 1 AND 1000, '"max_attempts"', ' must be between 1 and 1000', 'retries => ''{"max_attempts": 3}'''),
+        (endpoint.first_delay BETWEEN '1 s' AND endpoint.max_delay AND endpoint.max_delay <= '1 day', '"first_delay" and "max_delay"',
+            ' must be between 1 s and 1 day, the shorter one first', 'retries => ''{"first_delay": "10 s", "max_delay": "10 min"}'''),
+        (endpoint.max_lateness > '0', '"max_lateness"', ' must be greater than 0', 'max_lateness => ''1 min'''),
+        (endpoint.success ~ '^[1-5][0-9][0-9](-[1-5][0-9][0-9])?(,[1-5][0-9][0-9](-[1-5][0-9][0-9])?){0,19}$', '"success"',
+            ' must be a list of statuses', 'success => ''200-299,404'''),
+        (cardinality(endpoint.labels) <= 20 AND octet_length(endpoint.labels::text) <= 2048, '"labels"',
+            ' can be 20 at most, of 2 KiB together', 'labels => ''{billing, nightly}'''),
+        (octet_length(endpoint.description) <= 1024, '"description"', ' is longer than 1 KiB', 'Write the rest where the endpoint is described.')
+    ) AS w (is_good, field, what, hint) WHERE w.is_good IS FALSE LIMIT 1;
+    IF FOUND THEN
+        PERFORM awty_http_internal.refuse(CASE WHEN trouble ~ 'larger|longer' THEN '54000' ELSE '22023' END, trouble, hint);
+    END IF;
+    RETURN endpoint;
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.check_fields(awty_http.endpoint, jsonb, boolean) IS 'Fills what follows from other fields of a schedule, and refuses what does not fit together';
+
+CREATE FUNCTION awty_http.schedule(
+    uri text,
+    every interval DEFAULT NULL,
+    cron text DEFAULT NULL,
+    zone text DEFAULT NULL,
+    at timestamptz DEFAULT NULL,
+    after interval DEFAULT NULL,
+    starts timestamptz DEFAULT NULL,
+    ends timestamptz DEFAULT NULL,
+    jitter interval DEFAULT NULL,
+    catch_up interval DEFAULT '0',
+    method text DEFAULT 'POST',
+    headers jsonb DEFAULT NULL,
+    body jsonb DEFAULT NULL,
+    body_text text DEFAULT NULL,
+    body_base64 text DEFAULT NULL,
+    timeout interval DEFAULT NULL,
+    connect_timeout interval DEFAULT NULL,
+    retries jsonb DEFAULT NULL,
+    max_lateness interval DEFAULT NULL,
+    success text DEFAULT '200-299',
+    sign boolean DEFAULT true,
+    keep_response boolean DEFAULT false,
+    labels text[] DEFAULT '{}',
+    description text DEFAULT NULL,
+    paused boolean DEFAULT false,
+    "replace" boolean DEFAULT true
+) RETURNS text LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    place record := awty_http_internal.place(schedule.uri);
+    old awty_http.endpoint;
+    new awty_http.endpoint;
+    is_planned boolean;
+BEGIN
+    new.job := awty_http_internal.job();
+    new.uri := place.uri;
+    new.entity_name := place.entity_name;
+    new.entity_key := place.entity_key;
+    new.id := awty_http_internal.id(new.job, new.uri);
+    new.every := schedule.every;
+    new.cron := schedule.cron;
+    new.zone := schedule.zone;
+    new.at := coalesce(schedule.at, CASE WHEN schedule.after IS NOT NULL THEN now() + schedule.after END);
+    new.after := schedule.after;
+    new.starts := schedule.starts;
+    new.ends := schedule.ends;
+    new.jitter := schedule.jitter;
+    new.catch_up := coalesce(schedule.catch_up, '0');
+    new.method := upper(coalesce(schedule.method, 'POST'));
+    new.headers := coalesce(schedule.headers, '{}');
+    new.body := schedule.body;
+    new.body_text := schedule.body_text;
+    new.body_base64 := schedule.body_base64;
+    new.timeout := schedule.timeout;
+    new.connect_timeout := schedule.connect_timeout;
+    new.max_lateness := schedule.max_lateness;
+    new.success := coalesce(schedule.success, '200-299');
+    new.sign := coalesce(schedule.sign, true);
+    new.keep_response := coalesce(schedule.keep_response, false);
+    new.labels := coalesce(schedule.labels, '{}');
+    new.description := schedule.description;
+    new.paused := coalesce(schedule.paused, false);
+    new := awty_http_internal.check_fields(new, schedule.retries, schedule.at IS NOT NULL);
+    new.version := 1;
+    new.created_at := now();
+    new.changed_at := now();
+    new.created_by := (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user);
+    new.role := (SELECT j.role FROM awty.job AS j WHERE j.name = new.job);
+    IF new.role IS NULL OR NOT awty_http_internal.may_schedule(new.job) THEN
+        PERFORM awty_http_internal.refuse('42501', format('permission denied for schedules of job "%s"', new.job),
+            format('SELECT awty.allow(%L, %L);', new.job, current_user));
+    END IF;
+    INSERT INTO awty_http.endpoint SELECT (new).* ON CONFLICT DO NOTHING;
+    IF FOUND THEN
+        PERFORM awty_http_internal.plan_calls(new, NULL);
+        PERFORM awty_http_internal.hold_or_release(new);
+        RETURN new.id;
+    END IF;
+    SELECT e.* INTO old FROM awty_http.endpoint AS e WHERE e.id = new.id FOR UPDATE;
+    is_planned := old.deleted_at IS NULL AND awty_http_internal.is_pending(old);
+    IF old.deleted_at IS NULL AND awty_http_internal.definition(new) = awty_http_internal.definition(old)
+       AND (is_planned OR old.after IS NULL) THEN
+        RETURN old.id;
+    END IF;
+    IF old.deleted_at IS NULL AND NOT coalesce(schedule."replace", true) THEN
+        PERFORM awty_http_internal.refuse('42710', format('"%s" is scheduled already, in another way', new.uri),
+            format('SELECT awty_http.schedule(%L, …, "replace" => true);', new.uri));
+    END IF;
+    -- The old moment stays where only the rest has changed.
+    IF is_planned AND awty_http_internal.plan(new) = awty_http_internal.plan(old) THEN
+        new.at := old.at;
+    ELSE
+        is_planned := false;
+    END IF;
+    new.version := old.version + 1;
+    new.failing_since := CASE WHEN old.deleted_at IS NULL THEN old.failing_since END;
+    IF old.deleted_at IS NULL THEN
+        new.created_at := old.created_at;
+        new.created_by := old.created_by;
+        new.role := old.role;
+    END IF;
+    DELETE FROM awty_http.endpoint AS e WHERE e.id = old.id;
+    INSERT INTO awty_http.endpoint SELECT (new).*;
+    IF NOT is_planned THEN
+        PERFORM awty_http_internal.plan_calls(new, CASE WHEN awty_http_internal.is_pending(old)
+            THEN old.every IS NOT NULL OR old.cron IS NOT NULL END);
+    END IF;
+    IF new.paused <> old.paused OR NOT is_planned THEN
+        PERFORM awty_http_internal.hold_or_release(new);
+    END IF;
+    RETURN new.id;
+END
+$$;
+
+COMMENT ON FUNCTION awty_http.schedule(text, interval, text, text, timestamptz, interval, timestamptz, timestamptz, interval, interval,
+    text, jsonb, jsonb, text, text, interval, interval, jsonb, interval, text, boolean, boolean, text[], text, boolean, boolean)
+    IS 'Has a URI called again and again, or once; the same definition again changes nothing, another one replaces it; returns the id of the schedule';
+
+CREATE FUNCTION awty_http.unschedule(uri text) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    place record := awty_http_internal.place(unschedule.uri);
+    the_job text := awty_http_internal.job();
+BEGIN
+    UPDATE awty_http.endpoint AS e SET deleted_at = now(), failing_since = NULL, paused = false, paused_note = NULL
+    WHERE e.id = awty_http_internal.id(the_job, place.uri) AND e.deleted_at IS NULL;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    PERFORM awty.cancel(place.entity_name, place.entity_key, the_job);
+    RETURN true;
+END
+$$;
+
+COMMENT ON FUNCTION awty_http.unschedule(text) IS 'Ends the schedule of a URI, whose history stays; returns whether there was one';
+
+-- What the gateway calls for a person.
+CREATE FUNCTION awty_http_internal.pause(id text, note text DEFAULT NULL) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    endpoint awty_http.endpoint;
+BEGIN
+    UPDATE awty_http.endpoint AS e SET paused = true, paused_note = pause.note, version = e.version + 1, changed_at = now()
+    WHERE e.id = pause.id AND e.deleted_at IS NULL AND NOT e.paused RETURNING e.* INTO endpoint;
+    IF FOUND THEN
+        PERFORM awty_http_internal.hold_or_release(endpoint);
+        RETURN true;
+    END IF;
+    RETURN EXISTS (SELECT FROM awty_http.endpoint AS e WHERE e.id = pause.id AND e.deleted_at IS NULL);
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.pause(text, text) IS 'Lets a schedule stand still, with a note that says why; returns whether it is there';
+
+CREATE FUNCTION awty_http_internal.resume(id text) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    endpoint awty_http.endpoint;
+BEGIN
+    UPDATE awty_http.endpoint AS e
+    SET paused = false, paused_note = NULL, verdict = NULL, verdict_at = NULL, verdict_note = NULL,
+        version = e.version + e.paused::integer, changed_at = CASE WHEN e.paused THEN now() ELSE e.changed_at END
+    WHERE e.id = resume.id AND e.deleted_at IS NULL RETURNING e.* INTO endpoint;
+    IF FOUND THEN
+        PERFORM awty_http_internal.hold_or_release(endpoint);
+        RETURN true;
+    END IF;
+    RETURN false;
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.resume(text) IS 'Lets a schedule go on that a person, an endpoint or awty has held; returns whether it is there';
+
+-- What the gateway writes with the answer of a call. The right to claim is enough.
+CREATE FUNCTION awty_http_internal.asked(id text, verdict text, note text) RETURNS void
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE awty_http.endpoint AS e SET verdict = asked.verdict, verdict_at = clock_timestamp(), verdict_note = left(asked.note, 250)
+    WHERE e.id = asked.id AND e.deleted_at IS NULL
+$$;
+COMMENT ON FUNCTION awty_http_internal.asked(text, text, text) IS 'An endpoint has answered that it is gone (hold) or wants no more calls (stop); for roles that may claim';
+
+CREATE FUNCTION awty_http_internal.answered(id text, ok boolean, at timestamptz) RETURNS void
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE awty_http.endpoint AS e SET failing_since = CASE WHEN NOT answered.ok THEN answered.at END
+    WHERE e.id = answered.id AND e.deleted_at IS NULL AND (e.failing_since IS NOT NULL) = answered.ok
+$$;
+COMMENT ON FUNCTION awty_http_internal.answered(text, boolean, timestamptz) IS 'A call went well or not: writes failing_since where that changes it; for roles that may claim';

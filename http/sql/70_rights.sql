@@ -1,0 +1,92 @@
+-- awty_http, part 7: who may read and write what.
+--
+-- USAGE on schema awty_http is granted by the administrator, as on awty: GRANT USAGE ON SCHEMA awty, awty_http TO app.
+
+REVOKE ALL ON awty_http.endpoint, awty_http.token, awty_http.stat, awty_http_internal.sent FROM PUBLIC;
+REVOKE ALL ON SEQUENCE awty_http.token_id_seq FROM PUBLIC;
+REVOKE ALL ON SCHEMA awty_http, awty_http_internal FROM PUBLIC;
+
+-- ALTER DEFAULT PRIVILEGES may have given rights to other roles by now.
+DO $$
+DECLARE
+    command text;
+BEGIN
+    FOR command IN
+        SELECT pg_catalog.format('REVOKE ALL ON TABLE %s FROM %s', c.oid::pg_catalog.regclass,
+            CASE WHEN a.grantee OPERATOR(pg_catalog.=) 0 THEN 'PUBLIC' ELSE a.grantee::pg_catalog.regrole::pg_catalog.text END)
+        FROM pg_catalog.pg_class AS c CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) AS a
+        WHERE c.relnamespace OPERATOR(pg_catalog.=) ANY ('{awty_http,awty_http_internal}'::pg_catalog.regnamespace[])
+          AND a.grantee OPERATOR(pg_catalog.<>) c.relowner
+        UNION
+        SELECT pg_catalog.format('REVOKE ALL ON SCHEMA %I FROM %s', n.nspname,
+            CASE WHEN a.grantee OPERATOR(pg_catalog.=) 0 THEN 'PUBLIC' ELSE a.grantee::pg_catalog.regrole::pg_catalog.text END)
+        FROM pg_catalog.pg_namespace AS n CROSS JOIN LATERAL pg_catalog.aclexplode(n.nspacl) AS a
+        WHERE n.nspname OPERATOR(pg_catalog.=) ANY ('{awty_http,awty_http_internal}') AND a.grantee OPERATOR(pg_catalog.<>) n.nspowner
+    LOOP
+        EXECUTE command;
+    END LOOP;
+END
+$$;
+
+-- Functions are called with the rights of the caller, who needs to find what they are made of.
+GRANT USAGE ON SCHEMA awty_http_internal TO PUBLIC;
+GRANT SELECT, INSERT, UPDATE, DELETE ON awty_http.endpoint TO PUBLIC;
+GRANT SELECT ON awty_http.stat TO PUBLIC;
+-- Without the hash.
+GRANT SELECT (id, role, scope, expires_at, created_by, created_at, last_used_at), INSERT (hash, role, scope, expires_at, created_by), DELETE
+    ON awty_http.token TO PUBLIC;
+GRANT SELECT, INSERT, UPDATE (check_id) ON awty_http_internal.sent TO PUBLIC;
+REVOKE ALL ON FUNCTION awty_http_internal.roll_up(timestamptz), awty_http_internal.roll_up(),
+    awty_http_internal.endpoint_asks(), awty_http_internal.endpoint_changes() FROM PUBLIC;
+
+ALTER TABLE awty_http.endpoint ENABLE ROW LEVEL SECURITY;
+ALTER TABLE awty_http.stat ENABLE ROW LEVEL SECURITY;
+ALTER TABLE awty_http.token ENABLE ROW LEVEL SECURITY;
+ALTER TABLE awty_http_internal.sent ENABLE ROW LEVEL SECURITY;
+
+-- As the checks of awty.
+CREATE POLICY own ON awty_http.endpoint FOR SELECT TO PUBLIC USING (
+    awty_internal.can_become(created_by) OR awty_internal.can_become(role)
+    OR (job, role::pg_catalog.oid) OPERATOR(pg_catalog.=) ANY (
+        SELECT j.name, j.role::pg_catalog.oid FROM awty.job AS j
+        WHERE awty_internal.can_read(j.role, j.readers OPERATOR(pg_catalog.||) j.allowed OPERATOR(pg_catalog.||) j.claimers)));
+CREATE POLICY scheduled ON awty_http.endpoint FOR INSERT TO PUBLIC
+    WITH CHECK (awty_http_internal.may_schedule(job));
+CREATE POLICY unscheduled ON awty_http.endpoint FOR DELETE TO PUBLIC
+    USING (awty_http_internal.may_schedule(job));
+-- The trigger says which columns.
+CREATE POLICY changed ON awty_http.endpoint FOR UPDATE TO PUBLIC
+    USING (awty_http_internal.may_schedule(job) OR awty_http_internal.may_claim(job));
+
+CREATE POLICY own ON awty_http.stat FOR SELECT TO PUBLIC USING (
+    EXISTS (SELECT FROM awty_http.endpoint AS e WHERE e.id OPERATOR(pg_catalog.=) stat.id));
+
+CREATE POLICY own ON awty_http.token TO PUBLIC USING (awty_internal.can_become(role)) WITH CHECK (awty_internal.can_become(role));
+
+CREATE POLICY own ON awty_http_internal.sent TO PUBLIC
+    USING (awty_http_internal.may_schedule(job)) WITH CHECK (awty_http_internal.may_schedule(job));
+
+-- The database's owner may dump it, with pg_dump --enable-row-security.
+GRANT USAGE ON SCHEMA awty_http TO pg_database_owner;
+GRANT SELECT ON awty_http.token TO pg_database_owner;
+GRANT SELECT ON SEQUENCE awty_http.token_id_seq TO pg_database_owner;
+CREATE POLICY dumped ON awty_http.endpoint FOR SELECT TO pg_database_owner USING (true);
+CREATE POLICY dumped ON awty_http.stat FOR SELECT TO pg_database_owner USING (true);
+CREATE POLICY dumped ON awty_http.token FOR SELECT TO pg_database_owner USING (true);
+CREATE POLICY dumped ON awty_http_internal.sent FOR SELECT TO pg_database_owner USING (true);
+
+SELECT pg_catalog.pg_extension_config_dump('awty_http.endpoint', '');
+SELECT pg_catalog.pg_extension_config_dump('awty_http.token', '');
+SELECT pg_catalog.pg_extension_config_dump('awty_http.token_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('awty_http.stat', '');
+SELECT pg_catalog.pg_extension_config_dump('awty_http_internal.sent', '');
+
+-- EXPLAIN estimates by the statistics of a table, whatever rows it may show.
+ALTER TABLE awty_http.endpoint ALTER id SET STATISTICS 0, ALTER job SET STATISTICS 0, ALTER uri SET STATISTICS 0,
+    ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0, ALTER headers SET STATISTICS 0, ALTER body SET STATISTICS 0,
+    ALTER body_text SET STATISTICS 0, ALTER body_base64 SET STATISTICS 0, ALTER labels SET STATISTICS 0,
+    ALTER description SET STATISTICS 0, ALTER verdict_note SET STATISTICS 0, ALTER paused_note SET STATISTICS 0;
+ALTER TABLE awty_http.stat ALTER id SET STATISTICS 0;
+ALTER TABLE awty_http.token ALTER hash SET STATISTICS 0;
+ALTER TABLE awty_http_internal.sent ALTER key SET STATISTICS 0, ALTER content SET STATISTICS 0, ALTER entity_name SET STATISTICS 0,
+    ALTER entity_key SET STATISTICS 0;

@@ -1,0 +1,25 @@
+-- awty_http, part 8: its jobs.
+
+-- The job of all who have none of their own, and the one that counts. Again it changes nothing.
+CREATE FUNCTION awty_http_internal.set_up() RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
+BEGIN
+    PERFORM awty_http_internal.register('http', current_user);
+    PERFORM awty.register('awty_http.roll_up', 'awty_http_internal.roll_up', timeout => '10 min', keep_history => 'problems',
+        max_checks => 0);
+    PERFORM awty.repeat('awty_http.roll_up', every => '1 hour');
+END
+$$;
+REVOKE ALL ON FUNCTION awty_http_internal.set_up() FROM PUBLIC;
+COMMENT ON FUNCTION awty_http_internal.set_up() IS 'Registers the jobs of awty_http';
+
+-- A restored dump brings the jobs along as rows of awty.job, and they would be there twice. pg_dump begins each script by setting xmloption
+-- to its default, which nobody else does.
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_settings AS s
+                   WHERE s.name OPERATOR(pg_catalog.=) 'xmloption' AND s.source OPERATOR(pg_catalog.=) 'session') THEN
+        PERFORM awty_http_internal.set_up();
+    END IF;
+END
+$$;
