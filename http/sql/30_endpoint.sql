@@ -50,7 +50,7 @@ CREATE TABLE awty_http.endpoint (
     CONSTRAINT endpoint_one_per_uri UNIQUE (entity_name, entity_key, job),
     CONSTRAINT endpoint_id_is_that_of_its_uri CHECK (id OPERATOR(pg_catalog.=) awty_http_internal.id(job, uri)),
     CONSTRAINT endpoint_uri_is_origin_and_path CHECK (uri OPERATOR(pg_catalog.=) (entity_name OPERATOR(pg_catalog.||) entity_key)),
-    CONSTRAINT endpoint_method_is_known CHECK (method IN ('GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE')),
+    CONSTRAINT endpoint_method_is_known CHECK (method OPERATOR(pg_catalog.=) ANY ('{GET,HEAD,POST,PUT,PATCH,DELETE}')),
     CONSTRAINT endpoint_headers_are_texts CHECK (
         pg_catalog.jsonb_typeof(headers) OPERATOR(pg_catalog.=) 'object'
         AND NOT pg_catalog.jsonb_path_exists(headers, '$.* ? (@.type() <> "string")')),
@@ -58,17 +58,17 @@ CREATE TABLE awty_http.endpoint (
     CONSTRAINT endpoint_body_is_256_kib CHECK (
         pg_catalog.octet_length(coalesce(body::pg_catalog.text, body_text, pg_catalog.decode(body_base64, 'base64')::pg_catalog.text, ''))
             OPERATOR(pg_catalog.<=) (CASE WHEN body_base64 IS NULL THEN 262144 ELSE 524290 END)),
-    CONSTRAINT endpoint_timeout_is_100_ms_to_15_min CHECK (timeout BETWEEN '100 ms' AND '15 min'),
-    CONSTRAINT endpoint_connect_timeout_is_100_ms_to_15_min CHECK (connect_timeout BETWEEN '100 ms' AND '15 min'),
-    CONSTRAINT endpoint_max_attempts_is_1_to_1000 CHECK (max_attempts BETWEEN 1 AND 1000),
-    CONSTRAINT endpoint_delays_are_1_s_to_1_day CHECK (first_delay BETWEEN '1 s' AND max_delay AND max_delay OPERATOR(pg_catalog.<=) '1 day'),
+    CONSTRAINT endpoint_timeout_is_100_ms_to_15_min CHECK (timeout OPERATOR(pg_catalog.>=) '100 ms' AND timeout OPERATOR(pg_catalog.<=) '15 min'),
+    CONSTRAINT endpoint_connect_timeout_is_100_ms_to_15_min CHECK (connect_timeout OPERATOR(pg_catalog.>=) '100 ms' AND connect_timeout OPERATOR(pg_catalog.<=) '15 min'),
+    CONSTRAINT endpoint_max_attempts_is_1_to_1000 CHECK (max_attempts OPERATOR(pg_catalog.>=) 1 AND max_attempts OPERATOR(pg_catalog.<=) 1000),
+    CONSTRAINT endpoint_delays_are_1_s_to_1_day CHECK (first_delay OPERATOR(pg_catalog.>=) '1 s' AND first_delay OPERATOR(pg_catalog.<=) max_delay AND max_delay OPERATOR(pg_catalog.<=) '1 day'),
     CONSTRAINT endpoint_max_lateness_is_positive CHECK (max_lateness OPERATOR(pg_catalog.>) '0'),
     CONSTRAINT endpoint_success_is_a_list_of_statuses CHECK (
         success OPERATOR(pg_catalog.~) '^[1-5][0-9][0-9](-[1-5][0-9][0-9])?(,[1-5][0-9][0-9](-[1-5][0-9][0-9])?){0,19}$'),
     CONSTRAINT endpoint_has_at_most_20_labels CHECK (
         pg_catalog.cardinality(labels) OPERATOR(pg_catalog.<=) 20 AND pg_catalog.octet_length(labels::pg_catalog.text) OPERATOR(pg_catalog.<=) 2048),
     CONSTRAINT endpoint_description_is_1_kib CHECK (pg_catalog.octet_length(description) OPERATOR(pg_catalog.<=) 1024),
-    CONSTRAINT endpoint_verdict_is_known CHECK (verdict IN ('hold', 'stop'))
+    CONSTRAINT endpoint_verdict_is_known CHECK (verdict OPERATOR(pg_catalog.=) ANY ('{hold,stop}'))
 );
 
 CREATE INDEX endpoint_failing_idx ON awty_http.endpoint (failing_since, id) WHERE failing_since IS NOT NULL;
@@ -159,7 +159,7 @@ $$;
 COMMENT ON FUNCTION awty_http_internal.endpoint_asks() IS 'Does what an endpoint has asked for: holds or ends its schedule';
 
 CREATE TRIGGER endpoint_asks AFTER UPDATE OF verdict ON awty_http.endpoint
-    FOR EACH ROW WHEN (NEW.verdict IS NOT NULL AND NEW.verdict_at IS DISTINCT FROM OLD.verdict_at)
+    FOR EACH ROW WHEN (NEW.verdict IS NOT NULL)
     EXECUTE FUNCTION awty_http_internal.endpoint_asks();
 
 -- What sends with a key have been: a key is remembered while the call is pending, and then as long as awty.attempt keeps it.

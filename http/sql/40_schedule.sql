@@ -63,15 +63,16 @@ COMMENT ON FUNCTION awty_http_internal.plan_calls(awty_http.endpoint, boolean) I
 CREATE FUNCTION awty_http_internal.check_fields(endpoint awty_http.endpoint, retries jsonb, is_at boolean) RETURNS awty_http.endpoint
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    fields awty_http.endpoint := endpoint;
     unknown text;
     slot interval := current_setting('awty.slot')::interval;
     whole double precision;
     trouble text;
     hint text;
 BEGIN
-    IF num_nonnulls(endpoint.every, endpoint.cron, endpoint.after, nullif(is_at, false)) <> 1 THEN
+    IF num_nonnulls(fields.every, fields.cron, fields.after, nullif(is_at, false)) <> 1 THEN
         PERFORM awty_http_internal.refuse('22023', 'exactly one of "every", "cron", "at" and "after" must be given',
-            format('SELECT awty_http.schedule(%L, every => ''15 min'');', endpoint.uri));
+            format('SELECT awty_http.schedule(%L, every => ''15 min'');', fields.uri));
     END IF;
     IF jsonb_typeof(coalesce(retries, '{}')) <> 'object' THEN
         PERFORM awty_http_internal.refuse('22023', '"retries" must be an object',
@@ -83,45 +84,45 @@ BEGIN
         PERFORM awty_http_internal.refuse('22023', format('"retries" has no field "%s"', unknown),
             'retries => ''{"max_attempts": 3, "first_delay": "10 s", "max_delay": "10 min"}''');
     END IF;
-    endpoint.max_attempts := coalesce((retries ->> 'max_attempts')::integer, 3);
-    endpoint.first_delay := coalesce((retries ->> 'first_delay')::interval, '10 s');
-    endpoint.max_delay := coalesce((retries ->> 'max_delay')::interval, greatest('10 min', endpoint.first_delay));
+    fields.max_attempts := coalesce((retries ->> 'max_attempts')::integer, 3);
+    fields.first_delay := coalesce((retries ->> 'first_delay')::interval, '10 s');
+    fields.max_delay := coalesce((retries ->> 'max_delay')::interval, greatest('10 min', fields.first_delay));
     -- Months and days are judged by awty.repeat(); what is shorter is rounded up to slots.
-    IF endpoint.every > '0' AND date_part('day', endpoint.every) = 0 AND date_part('month', endpoint.every) = 0 AND date_part('year', endpoint.every) = 0 THEN
-        whole := ceil(round((extract(epoch FROM endpoint.every) / extract(epoch FROM slot))::numeric, 9));
-        IF endpoint.every <> slot * whole THEN
-            endpoint.rounded_from := endpoint.every;
-            endpoint.every := slot * whole;
+    IF fields.every > '0' AND date_part('day', fields.every) = 0 AND date_part('month', fields.every) = 0 AND date_part('year', fields.every) = 0 THEN
+        whole := ceil(round((extract(epoch FROM fields.every) / extract(epoch FROM slot))::numeric, 9));
+        IF fields.every <> slot * whole THEN
+            fields.rounded_from := fields.every;
+            fields.every := slot * whole;
         END IF;
     END IF;
-    endpoint.jitter := coalesce(endpoint.jitter, least(endpoint.every, '1 min'), '0');
+    fields.jitter := coalesce(fields.jitter, least(fields.every, '1 min'), '0');
     SELECT w.field || w.what, w.hint INTO trouble, hint FROM (VALUES
-        (endpoint.method = ANY ('{GET,HEAD,POST,PUT,PATCH,DELETE}'::text[]), '"method"', ' is not known',
+        (fields.method = ANY ('{GET,HEAD,POST,PUT,PATCH,DELETE}'::text[]), '"method"', ' is not known',
             'Use GET, HEAD, POST, PUT, PATCH or DELETE.'),
-        (jsonb_typeof(endpoint.headers) = 'object' AND NOT jsonb_path_exists(endpoint.headers, '$.* ? (@.type() <> "string")'), '"headers"',
+        (jsonb_typeof(fields.headers) = 'object' AND NOT jsonb_path_exists(fields.headers, '$.* ? (@.type() <> "string")'), '"headers"',
             ' must be an object of texts', 'headers => ''{"X-From": "shop"}'''),
-        (num_nonnulls(endpoint.body, endpoint.body_text, endpoint.body_base64) <= 1, 'a body',
+        (num_nonnulls(fields.body, fields.body_text, fields.body_base64) <= 1, 'a body',
             ' can be given once only', 'Use one of "body", "body_text" and "body_base64".'),
-        (octet_length(coalesce(endpoint.body::text, endpoint.body_text, '')) <= 262144 AND
-            octet_length(coalesce(endpoint.body_base64, '')) <= 360000 AND (octet_length(decode(endpoint.body_base64, 'base64')) <= 262144) IS NOT FALSE,
+        (octet_length(coalesce(fields.body::text, fields.body_text, '')) <= 262144 AND
+            octet_length(coalesce(fields.body_base64, '')) <= 360000 AND (octet_length(decode(fields.body_base64, 'base64')) <= 262144) IS NOT FALSE,
             'the body', ' is larger than 256 KiB', 'Send where the content is, and let the endpoint fetch it.'),
-        (endpoint.timeout BETWEEN '100 ms' AND '15 min', '"timeout"', ' must be between 100 ms and 15 min', 'timeout => ''30 s'''),
-        (endpoint.connect_timeout BETWEEN '100 ms' AND '15 min', '"connect_timeout"', ' must be between 100 ms and 15 min',
+        (fields.timeout BETWEEN '100 ms' AND '15 min', '"timeout"', ' must be between 100 ms and 15 min', 'timeout => ''30 s'''),
+        (fields.connect_timeout BETWEEN '100 ms' AND '15 min', '"connect_timeout"', ' must be between 100 ms and 15 min',
             'connect_timeout => ''5 s'''),
-        (endpoint.max_attempts BETWEEN 1 AND 1000, '"max_attempts"', ' must be between 1 and 1000', 'retries => ''{"max_attempts": 3}'''),
-        (endpoint.first_delay BETWEEN '1 s' AND endpoint.max_delay AND endpoint.max_delay <= '1 day', '"first_delay" and "max_delay"',
+        (fields.max_attempts BETWEEN 1 AND 1000, '"max_attempts"', ' must be between 1 and 1000', 'retries => ''{"max_attempts": 3}'''),
+        (fields.first_delay BETWEEN '1 s' AND fields.max_delay AND fields.max_delay <= '1 day', '"first_delay" and "max_delay"',
             ' must be between 1 s and 1 day, the shorter one first', 'retries => ''{"first_delay": "10 s", "max_delay": "10 min"}'''),
-        (endpoint.max_lateness > '0', '"max_lateness"', ' must be greater than 0', 'max_lateness => ''1 min'''),
-        (endpoint.success ~ '^[1-5][0-9][0-9](-[1-5][0-9][0-9])?(,[1-5][0-9][0-9](-[1-5][0-9][0-9])?){0,19}$', '"success"',
+        (fields.max_lateness > '0', '"max_lateness"', ' must be greater than 0', 'max_lateness => ''1 min'''),
+        (fields.success ~ '^[1-5][0-9][0-9](-[1-5][0-9][0-9])?(,[1-5][0-9][0-9](-[1-5][0-9][0-9])?){0,19}$', '"success"',
             ' must be a list of statuses', 'success => ''200-299,404'''),
-        (cardinality(endpoint.labels) <= 20 AND octet_length(endpoint.labels::text) <= 2048, '"labels"',
+        (cardinality(fields.labels) <= 20 AND octet_length(fields.labels::text) <= 2048, '"labels"',
             ' can be 20 at most, of 2 KiB together', 'labels => ''{billing, nightly}'''),
-        (octet_length(endpoint.description) <= 1024, '"description"', ' is longer than 1 KiB', 'Write the rest where the endpoint is described.')
+        (octet_length(fields.description) <= 1024, '"description"', ' is longer than 1 KiB', 'Write the rest where the endpoint is described.')
     ) AS w (is_good, field, what, hint) WHERE w.is_good IS FALSE LIMIT 1;
     IF FOUND THEN
         PERFORM awty_http_internal.refuse(CASE WHEN trouble ~ 'larger|longer' THEN '54000' ELSE '22023' END, trouble, hint);
     END IF;
-    RETURN endpoint;
+    RETURN fields;
 END
 $$;
 COMMENT ON FUNCTION awty_http_internal.check_fields(awty_http.endpoint, jsonb, boolean) IS 'Fills what follows from other fields of a schedule, and refuses what does not fit together';

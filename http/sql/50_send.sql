@@ -102,7 +102,7 @@ CREATE TABLE awty_http.token (
     CONSTRAINT token_pkey PRIMARY KEY (id),
     CONSTRAINT token_hash_is_one_of_a_kind UNIQUE (hash),
     CONSTRAINT token_hash_is_a_sha_256 CHECK (pg_catalog.octet_length(hash) OPERATOR(pg_catalog.=) 32),
-    CONSTRAINT token_scope_is_known CHECK (scope IN ('read', 'write', 'admin'))
+    CONSTRAINT token_scope_is_known CHECK (scope OPERATOR(pg_catalog.=) ANY ('{read,write,admin}'))
 );
 
 COMMENT ON TABLE awty_http.token IS 'Tokens of the HTTP API; the tokens themselves are nowhere';

@@ -18,7 +18,7 @@ CREATE TABLE awty_http.stat (
     duration_max    interval,
     duration_steps  bigint[] NOT NULL,
     CONSTRAINT stat_pkey PRIMARY KEY (id, width, bucket),
-    CONSTRAINT stat_width_is_an_hour_or_a_day CHECK (width IN ('1 hour', '24 hours'))
+    CONSTRAINT stat_width_is_an_hour_or_a_day CHECK (width OPERATOR(pg_catalog.=) ANY ('{1 hour,24 hours}'::pg_catalog.interval[]))
 );
 
 CREATE INDEX stat_age_idx ON awty_http.stat (width, bucket);
