@@ -4,8 +4,11 @@
 //!
 //! Does not: know who has a lease, or look for checks.
 
+pub mod breaker;
 pub mod key;
 pub mod order;
+pub mod target;
+pub mod tokens;
 
 use crate::label::labels;
 use crate::limits::{LimitError, Limits};

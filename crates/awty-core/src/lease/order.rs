@@ -3,7 +3,9 @@
 //! Invariant: no role gets two checks while another one waits for its first; the role that has waited longest comes first. So one
 //! role's backlog puts off another's single check by at most one claim.
 //!
-//! Does not: look at checks. Within a role the oldest comes first.
+//! The same goes for the targets of a job, in the order of their names from where the claim before has stopped.
+//!
+//! Does not: look at checks. Within a target the oldest comes first.
 
 use crate::Time;
 
@@ -20,19 +22,25 @@ pub struct Waiting {
 pub fn shares(waiting: &[Waiting], max: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..waiting.len()).collect();
     order.sort_by_key(|role| waiting[*role].served_at);
-    let (mut shares, mut left) = (vec![0; waiting.len()], max);
+    let in_turn = in_turn(&order.iter().map(|role| waiting[*role].due).collect::<Vec<_>>(), max);
+    let mut shares = vec![0; waiting.len()];
+    order.into_iter().zip(in_turn).for_each(|(role, share)| shares[role] = share);
+    shares
+}
+
+/// The same of what comes in a fixed order, such as the targets of a job: one each, again and again.
+pub fn in_turn(due: &[usize], max: usize) -> Vec<usize> {
+    let (mut shares, mut left) = (vec![0; due.len()], max);
     loop {
-        let mut any = false;
-        for role in &order {
-            if left > 0 && shares[*role] < waiting[*role].due {
-                shares[*role] += 1;
-                left -= 1;
-                any = true;
-            }
-        }
-        if !any {
+        let wanting: Vec<usize> = (0..due.len()).filter(|place| shares[*place] < due[*place]).take(left).collect();
+        if wanting.is_empty() {
             return shares;
         }
+        // As many rounds at once as nobody drops out of.
+        let least = wanting.iter().map(|place| due[*place] - shares[*place]).min().unwrap_or(1);
+        let rounds = least.min(left / wanting.len()).max(1);
+        left -= rounds * wanting.len();
+        wanting.into_iter().for_each(|place| shares[place] += rounds);
     }
 }
 
@@ -40,6 +48,7 @@ pub fn shares(waiting: &[Waiting], max: usize) -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::testing::clock;
+    use proptest::prelude::*;
 
     #[test]
     fn a_backlog_puts_off_a_single_check_by_at_most_one_claim() {
@@ -50,5 +59,21 @@ mod tests {
         assert_eq!(shares(&[waiting(late, 100_000), waiting(None, 1)], 500), [499, 1]);
         assert_eq!(shares(&[waiting(early, 3), waiting(early, 2)], 10), [3, 2]);
         assert_eq!(shares(&[], 10), [0_usize; 0]);
+    }
+    proptest! {
+        /// One each in their order, again and again, as long as there is room.
+        #[test]
+        fn shares_are_those_of_dealing_one_by_one(due in prop::collection::vec(0_usize..40, 0..20), max in 0_usize..300) {
+            let (mut dealt, mut left) = (vec![0; due.len()], max);
+            while left > 0 && dealt != due {
+                for place in 0..due.len() {
+                    if left > 0 && dealt[place] < due[place] {
+                        dealt[place] += 1;
+                        left -= 1;
+                    }
+                }
+            }
+            prop_assert_eq!(in_turn(&due, max), dealt);
+        }
     }
 }

@@ -1,0 +1,140 @@
+//! What a target allows: the entity name of the checks of a job without a function, with its limits, its block and its breaker.
+//!
+//! Invariant: never more leases at a time than `concurrency`, nothing while it is blocked or open, one at a time while it is half open.
+//!
+//! Does not: count leases, or know what else is due.
+
+use super::breaker::{self, Breaker};
+use super::tokens::{Pace, Tokens};
+use crate::Time;
+use std::ops::RangeInclusive;
+
+/// `concurrency` and `burst`.
+pub const COUNTS: RangeInclusive<i32> = 1..=1_000_000;
+/// `rate`, per second.
+pub const RATES: RangeInclusive<f64> = 0.000_1..=1_000_000.0;
+
+/// A target as it stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Target {
+    /// Leases at a time.
+    pub concurrency: Option<u32>,
+    /// Calls per second.
+    pub pace: Option<Pace>,
+    /// None until then.
+    pub blocked_until: Option<Time>,
+    /// Live leases.
+    pub in_flight: u32,
+    /// What is left of the pace's tokens.
+    pub tokens: Option<Tokens>,
+    /// Its failures of late.
+    pub breaker: Option<Breaker>,
+}
+
+/// Where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It can be called.
+    Ready,
+    /// A person, or the target itself, has blocked it until then.
+    Blocked(Time),
+    /// Its breaker is open until then.
+    Open(Time),
+    /// Its breaker lets one call at a time through.
+    HalfOpen,
+    /// As many leases as it takes; or, with a time, calls came as fast as they may, and the next one may begin then.
+    Full(Option<Time>),
+}
+
+impl Standing {
+    /// As `awty.target` shows it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Blocked(_) => "blocked",
+            Self::Open(_) => "open",
+            Self::HalfOpen => "half_open",
+            Self::Full(_) => "full",
+        }
+    }
+
+    /// When that is over, as far as it is known.
+    pub fn until(self) -> Option<Time> {
+        match self {
+            Self::Blocked(until) | Self::Open(until) => Some(until),
+            Self::Full(until) => until,
+            Self::Ready | Self::HalfOpen => None,
+        }
+    }
+}
+
+impl Target {
+    /// How many more leases it may have now.
+    pub fn allows(&self, now: Time) -> usize {
+        let most = self.concurrency.map_or(usize::MAX, |most| most.saturating_sub(self.in_flight) as usize);
+        let tokens = self.pace.map_or(usize::MAX, |pace| pace.grants(pace.level(self.tokens, now)));
+        match self.standing(now) {
+            Standing::Ready => most.min(tokens),
+            Standing::HalfOpen => 1_usize.saturating_sub(self.in_flight as usize).min(tokens),
+            _ => 0,
+        }
+    }
+
+    /// Where it stands, the gravest first.
+    pub fn standing(&self, now: Time) -> Standing {
+        if let Some(until) = self.blocked_until.filter(|until| now < *until) {
+            return Standing::Blocked(until);
+        }
+        let is_half_open = match self.breaker.map(|breaker| breaker.state(now)) {
+            Some(breaker::State::Open(until)) => return Standing::Open(until),
+            state => state == Some(breaker::State::HalfOpen),
+        };
+        if self.concurrency.is_some_and(|most| self.in_flight >= most) {
+            return Standing::Full(None);
+        }
+        match self.pace.map(|pace| (pace, pace.level(self.tokens, now))) {
+            Some((pace, level)) if pace.grants(level) == 0 => Standing::Full(Some(pace.next_at(level, now))),
+            _ if is_half_open => Standing::HalfOpen,
+            _ => Standing::Ready,
+        }
+    }
+
+    /// The tokens after so many leases were given; `None` if it has no rate.
+    pub fn take(&self, leases: usize, now: Time) -> Option<(Tokens, Time)> {
+        let pace = self.pace?;
+        let left = pace.level(self.tokens, now) - leases as f64;
+        Some((Tokens { left, at: now }, pace.full_at(left, now)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::clock;
+    use chrono::TimeDelta;
+
+    #[test]
+    fn each_limit_counts_and_the_gravest_is_named() {
+        let now = clock("10:00:00");
+        let free = Target::default();
+        assert_eq!((free.allows(now), free.standing(now)), (usize::MAX, Standing::Ready));
+        let some = Target { concurrency: Some(10), in_flight: 4, ..free };
+        assert_eq!(some.allows(now), 6);
+        let full = Target { in_flight: 12, ..some };
+        assert_eq!((full.allows(now), full.standing(now)), (0, Standing::Full(None)));
+        let slow = Target { pace: Some(Pace::new(2.0, None)), ..some };
+        assert_eq!(slow.allows(now), 2);
+        let (tokens, full_at) = slow.take(2, now).unwrap();
+        let spent = Target { tokens: Some(tokens), ..slow };
+        assert_eq!((spent.allows(now), full_at), (0, clock("10:00:01")));
+        assert_eq!(spent.standing(now), Standing::Full(Some(clock("10:00:00.5"))));
+        let breaker = Breaker { failures: 10, since: now, opened_at: Some(now), opens: 1 };
+        let open = Target { breaker: Some(breaker), ..spent };
+        assert_eq!(open.standing(now), Standing::Open(clock("10:00:30")));
+        let half = clock("10:00:30");
+        assert_eq!((open.allows(half), Target { in_flight: 0, ..open }.allows(half)), (0, 1));
+        let blocked = Target { blocked_until: Some(clock("10:01:00")), ..open };
+        assert_eq!(blocked.standing(now), Standing::Blocked(clock("10:01:00")));
+        assert_eq!(blocked.standing(now + TimeDelta::minutes(2)), Standing::HalfOpen);
+    }
+}

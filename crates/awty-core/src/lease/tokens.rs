@@ -1,0 +1,128 @@
+//! A target's token bucket: how many calls may begin now, at so many per second.
+//!
+//! Invariant: over any stretch of time by a clock that is not set back, no more are granted than the rate brings, and one burst on top. A
+//! clock that is set back keeps nobody waiting for longer than [`FORGET`].
+//!
+//! Does not: know who takes a token; what is left is kept in a row that all workers share.
+
+use crate::{Time, later};
+use chrono::TimeDelta;
+
+/// What was worked out so far ahead of now is forgotten: the clock was set back.
+const FORGET: TimeDelta = TimeDelta::minutes(1);
+/// What is missing of a token because numbers have an end.
+const NEARLY: f64 = 1e-6;
+
+/// How fast calls may begin.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    per_s: f64,
+    burst: f64,
+}
+
+/// Tokens that are left, and when that was worked out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tokens {
+    /// So many, and a part of one.
+    pub left: f64,
+    /// At that moment.
+    pub at: Time,
+}
+
+impl Pace {
+    /// So many per second; `burst` at once, by default what a second brings, and at least one.
+    pub fn new(per_s: f64, burst: Option<u32>) -> Self {
+        Self { per_s: per_s.max(1e-9), burst: burst.map_or(per_s, f64::from).max(1.0) }
+    }
+
+    /// What is there now. A bucket that nobody has taken from is full.
+    pub fn level(&self, tokens: Option<Tokens>, now: Time) -> f64 {
+        match tokens {
+            Some(tokens) if tokens.at - now <= FORGET => {
+                (tokens.left + seconds(now - tokens.at).max(0.0) * self.per_s).clamp(0.0, self.burst)
+            }
+            _ => self.burst,
+        }
+    }
+
+    /// How many calls a level is good for.
+    pub fn grants(&self, level: f64) -> usize {
+        (level + NEARLY).floor() as usize
+    }
+
+    /// When there is a token again.
+    pub fn next_at(&self, level: f64, now: Time) -> Time {
+        later(now, time((1.0 - level).max(0.0) / self.per_s))
+    }
+
+    /// When the bucket is full, and nothing has to be known of it any more.
+    pub fn full_at(&self, level: f64, now: Time) -> Time {
+        later(now, time((self.burst - level).max(0.0) / self.per_s))
+    }
+}
+
+fn seconds(time: TimeDelta) -> f64 {
+    time.as_seconds_f64()
+}
+
+/// Rounded up to a microsecond; what is longer than a year is a year.
+fn time(seconds: f64) -> TimeDelta {
+    TimeDelta::microseconds((seconds.min(366.0 * 86_400.0) * 1e6).ceil() as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::clock;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_full_bucket_grants_one_burst_and_then_the_rate() {
+        let (pace, now) = (Pace::new(10.0, Some(3)), clock("10:00:00"));
+        assert_eq!(pace.grants(pace.level(None, now)), 3);
+        let empty = Some(Tokens { left: 0.0, at: now });
+        assert_eq!(pace.grants(pace.level(empty, clock("10:00:00.099"))), 0);
+        assert_eq!(pace.grants(pace.level(empty, clock("10:00:00.1"))), 1);
+        assert_eq!(pace.next_at(0.0, now), clock("10:00:00.1"));
+        assert_eq!(pace.full_at(0.0, now), clock("10:00:00.3"));
+        assert_eq!(pace.grants(pace.level(empty, clock("11:00:00"))), 3);
+    }
+
+    #[test]
+    fn without_a_burst_it_is_what_a_second_brings_and_at_least_one() {
+        assert_eq!(Pace::new(10.0, None), Pace::new(10.0, Some(10)));
+        assert_eq!(Pace::new(0.1, None), Pace::new(0.1, Some(1)));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_stops_nobody_for_long() {
+        let pace = Pace::new(1.0, None);
+        let empty = Some(Tokens { left: 0.0, at: clock("10:00:00") });
+        assert_eq!(pace.grants(pace.level(empty, clock("09:59:30"))), 0);
+        assert_eq!(pace.grants(pace.level(empty, clock("09:58:59"))), 1);
+    }
+
+    proptest! {
+        /// However it is asked, no more are granted than the rate brings and one burst, and a token comes when it was promised.
+        #[test]
+        fn no_more_than_the_rate(rate in 0.01_f64..500.0, burst in 1_u32..50, gaps in prop::collection::vec(0_i64..5_000_000, 1..60)) {
+            let pace = Pace::new(rate, Some(burst));
+            let (begin, mut now) = (clock("10:00:00"), clock("10:00:00"));
+            let (mut tokens, mut granted) = (None, 0_usize);
+            for gap in gaps {
+                now += TimeDelta::microseconds(gap);
+                let level = pace.level(tokens, now);
+                let take = pace.grants(level);
+                if take == 0 {
+                    let then = pace.next_at(level, now);
+                    prop_assert_eq!(pace.grants(pace.level(tokens, then)), 1);
+                } else {
+                    tokens = Some(Tokens { left: level - take as f64, at: now });
+                }
+                granted += take;
+                let most = f64::from(burst) + seconds(now - begin) * rate;
+                prop_assert!(granted as f64 <= most + 0.001 * (granted as f64 + 1.0), "{} of {}", granted, most);
+            }
+        }
+    }
+}
