@@ -10,6 +10,7 @@ mod ledger;
 mod outside;
 mod scheduler;
 mod table;
+mod targets;
 mod world;
 
 use awty_core::Outcome;
