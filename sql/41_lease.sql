@@ -63,3 +63,26 @@ CREATE FUNCTION awty_internal.last_claim(job text) RETURNS timestamptz
     LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'last_claim_wrapper';
 
 COMMENT ON FUNCTION awty_internal.last_claim(text) IS 'When a worker outside last asked for checks of that job; NULL: not since the server started';
+
+CREATE FUNCTION awty.alter_target(
+    job text,
+    target text DEFAULT NULL,
+    concurrency integer DEFAULT NULL,
+    rate numeric DEFAULT NULL,
+    burst integer DEFAULT NULL,
+    blocked_until timestamptz DEFAULT NULL,
+    note text DEFAULT NULL,
+    reset text[] DEFAULT '{}'
+) RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'alter_target_wrapper';
+
+COMMENT ON FUNCTION awty.alter_target(text, text, integer, numeric, integer, timestamptz, text, text[])
+    IS 'Limits a target of a job without a function, or all of them, or blocks it until a time; -infinity unblocks; for members of the job''s role';
+
+CREATE FUNCTION awty_internal.target_standing(
+    concurrency integer, in_flight bigint, rate double precision, burst integer, blocked_until timestamptz,
+    tokens double precision, at timestamptz, failures integer, since timestamptz, opened_at timestamptz, opens integer,
+    OUT state text, OUT until timestamptz
+) RETURNS SETOF record ROWS 1 LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'target_standing_wrapper';
+
+COMMENT ON FUNCTION awty_internal.target_standing(integer, bigint, double precision, integer, timestamptz, double precision, timestamptz,
+    integer, timestamptz, timestamptz, integer) IS 'What claims make of a target, and until when';

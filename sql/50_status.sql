@@ -165,6 +165,18 @@ CROSS JOIN LATERAL (
         ) AS due
         WHERE rate.n OPERATOR(pg_catalog.>) 0 AND due.n OPERATOR(pg_catalog.>) rate.n AND j.function_name IS NOT NULL
         UNION ALL
+        SELECT 9, CASE WHEN named.is_known THEN pg_catalog.format('its target is %s', coalesce(t.why, t.state)) ELSE 'its target takes no calls now' END,
+            CASE WHEN t.state OPERATOR(pg_catalog.=) ANY ('{blocked,open}') AND named.is_known
+                THEN pg_catalog.format('SELECT awty.alter_target(%s, %L, blocked_until => ''-infinity'');', named.quoted_job, f.entity_name) END
+        FROM awty.target AS t
+        WHERE t.job OPERATOR(pg_catalog.=) f.job AND t.target OPERATOR(pg_catalog.=) f.entity_name AND t.state OPERATOR(pg_catalog.<>) 'ready'
+          AND j.function_name IS NULL
+        UNION ALL
+        SELECT 9, CASE WHEN named.is_known THEN pg_catalog.format('all targets of its job are %s', t.why) ELSE 'its target takes no calls now' END,
+            CASE WHEN named.is_known THEN pg_catalog.format('SELECT awty.alter_target(%s, blocked_until => ''-infinity'');', named.quoted_job) END
+        FROM awty.target AS t
+        WHERE t.job OPERATOR(pg_catalog.=) f.job AND t.target IS NULL AND t.state OPERATOR(pg_catalog.=) 'blocked' AND j.function_name IS NULL
+        UNION ALL
         -- One that works may be silent for the timeout.
         SELECT 10, pg_catalog.concat('no worker outside has claimed checks of ', named.job,
                 coalesce(' since ' OPERATOR(pg_catalog.||) pg_catalog.date_trunc('second', last.claim)::pg_catalog.text, ' since the server started')),

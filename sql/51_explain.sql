@@ -178,6 +178,12 @@ BEGIN ATOMIC
         pg_catalog.format('SELECT * FROM awty.claim(ARRAY[%L], ''by hand'');', o.job)
     FROM overdue AS o WHERE NOT o.paused AND o.function_name IS NULL AND o.rank OPERATOR(pg_catalog.=) 10
     UNION ALL
+    SELECT 'warning', pg_catalog.format('%s of job "%s" %s', CASE WHEN t.target IS NULL THEN 'every target' ELSE pg_catalog.format('target "%s"', t.target) END,
+            t.job, CASE t.state WHEN 'blocked' THEN 'is blocked' ELSE 'has failed too often' END),
+        t.why, CASE WHEN t.target IS NULL THEN pg_catalog.format('SELECT awty.alter_target(%L, blocked_until => ''-infinity'');', t.job)
+            ELSE pg_catalog.format('SELECT awty.alter_target(%L, %L, blocked_until => ''-infinity'');', t.job, t.target) END
+    FROM (SELECT * FROM awty.target AS b WHERE b.state OPERATOR(pg_catalog.=) ANY ('{blocked,open}') ORDER BY b.job, b.target LIMIT 20) AS t
+    UNION ALL
     SELECT 'warning', pg_catalog.format('checks of job "%s" are more than ten slots late', o.job),
         pg_catalog.format('the oldest has been due since %s; %s', o.next_check_at, o.why), coalesce(o.mend, 'SELECT * FROM awty.status;')
     FROM overdue AS o CROSS JOIN here

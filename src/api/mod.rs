@@ -16,6 +16,7 @@ mod repeat;
 pub mod rights;
 mod schedule;
 mod status;
+mod target;
 mod terms;
 mod watch;
 mod watch_triggers;

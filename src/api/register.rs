@@ -8,7 +8,7 @@ use crate::pg::text::Text;
 use crate::pg::{catalog, claim_lock, clock, relations};
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job, Options};
-use crate::store::{lease, origin, repetition};
+use crate::store::{lease, origin, repetition, target};
 use crate::watch;
 use crate::{function, settings};
 use awty_core::lease::Terms;
@@ -213,7 +213,8 @@ fn is_set_based(schema: &Text, function: &Text, role: pg_sys::Oid, registered_by
 }
 
 fn unregister_job(args: &Args) -> Result<i64> {
-    rights::gate("awty.unregister()")?;
+    // Also of leases and targets.
+    rights::gate_lease("awty.unregister()")?;
     let name = args.name(0, "job", MAX_JOB)?;
     let own = rights::own_job(&name);
     if own.as_ref().is_ok_and(watch::is_rules) {
@@ -232,6 +233,7 @@ fn unregister_job(args: &Args) -> Result<i64> {
         count += watch::end::checks(&name);
     }
     job::delete(&name);
+    target::forget_job(&name);
     Ok(count)
 }
 

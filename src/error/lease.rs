@@ -29,6 +29,10 @@ pub enum LeaseError {
     Leased { id: i64, until: Time },
     /// The job is to get or lose its function while workers have checks of it.
     InUse { job: String },
+    /// A limit of a target that is none.
+    Limit { option: &'static str, least: String, most: String },
+    /// Not one of the limits of a target.
+    UnknownLimit { limit: String, limits: &'static [&'static str] },
     /// Another transaction has written the lease since this one took its snapshot.
     Concurrent,
 }
@@ -90,6 +94,16 @@ impl LeaseError {
                 Code::ERRCODE_OBJECT_IN_USE,
                 format!("job \"{job}\" cannot get a function while workers have checks of it"),
                 format!("{} and wait until awty.lease has none of it.", call("awty.pause", &[job])),
+            ),
+            LeaseError::Limit { option, least, most } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("limit \"{option}\" must be between {least} and {most}"),
+                format!("reset => '{{{option}}}' lifts it; blocked_until => 'infinity' lets nothing through."),
+            ),
+            LeaseError::UnknownLimit { limit, limits } => say(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("a target has no limit \"{limit}\""),
+                format!("The limits are {}.", limits.join(", ")),
             ),
             LeaseError::Concurrent => say(
                 Code::ERRCODE_T_R_SERIALIZATION_FAILURE,

@@ -6,6 +6,7 @@
 
 use super::arrays::{each, leases};
 use super::beat::live;
+use super::target;
 use crate::api::args::Args;
 use crate::api::rights;
 use crate::error::{self, Error, LeaseError, Result};
@@ -59,7 +60,7 @@ fn fail_many(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Vec<&'stat
 #[derive(Clone)]
 enum Said {
     Done(Answer),
-    Failed { failure: Failure, retry_at: Option<Time>, is_final: bool, untouched: bool },
+    Failed { failure: Failure, retry_at: Option<Time>, is_final: bool, untouched: bool, target_down: bool },
 }
 
 #[derive(Clone)]
@@ -94,13 +95,13 @@ fn result(datum: Option<pg_sys::Datum>) -> Result<Option<pg_sys::Datum>> {
 
 fn failure(args: &Args, number: i64) -> Result<Report> {
     let flag = |index| args.datum(index);
-    failed(number, [1, 2, 3, 4, 5, 7].map(flag))
+    failed(number, [1, 2, 3, 4, 5, 6, 7].map(flag))
 }
 
-/// The message, the SQLSTATE, `retry_at`, `final`, `untouched` and the result, as they came.
+/// The message, the SQLSTATE, `retry_at`, `final`, `untouched`, `target_down` and the result, as they came.
 fn failed(
     number: i64,
-    [message, code, at, is_final, untouched, result_of]: [Option<pg_sys::Datum>; 6],
+    [message, code, at, is_final, untouched, target_down, result_of]: [Option<pg_sys::Datum>; 7],
 ) -> Result<Report> {
     // SAFETY: values of these types, as the functions are declared.
     let text = |datum: Option<pg_sys::Datum>| datum.and_then(|datum| unsafe { Text::from_datum(datum, false) });
@@ -113,7 +114,8 @@ fn failed(
     let flag = |datum: Option<pg_sys::Datum>| datum.is_some_and(|datum| datum.value() != 0);
     let retry_at = at.map(|datum| clock::clamped(datum.value() as i64));
     let failure = Failure { sqlstate: code, message: message.to_string(), context: String::new() };
-    let said = Said::Failed { failure, retry_at, is_final: flag(is_final), untouched: flag(untouched) };
+    let (is_final, untouched, target_down) = (flag(is_final), flag(untouched), flag(target_down));
+    let said = Said::Failed { failure, retry_at, is_final, untouched, target_down };
     Ok(Report { number, said, result: result(result_of)? })
 }
 
@@ -142,10 +144,10 @@ fn failures(args: &Args) -> Result<(usize, Reports)> {
         each(args, 3, TIME, "retry_ats", count)?,
         each(args, 4, BOOL, "finals", count)?,
         each(args, 5, BOOL, "untoucheds", count)?,
+        each(args, 6, BOOL, "target_downs", count)?,
         each(args, 7, JSONB, "results", count)?,
     ];
-    each(args, 6, BOOL, "target_downs", count)?;
-    let read = |place: usize, number| failed(number, [0, 1, 2, 3, 4, 5].map(|column: usize| columns[column][place]));
+    let read = |place: usize, number| failed(number, [0, 1, 2, 3, 4, 5, 6].map(|column: usize| columns[column][place]));
     Ok((count, by_place(&numbers, read)))
 }
 
@@ -199,6 +201,23 @@ struct Taken<'a> {
     report: &'a Report,
 }
 
+impl Taken<'_> {
+    fn key(&self) -> (Text, Text) {
+        (self.job.name.clone(), self.given.target.clone())
+    }
+}
+
+impl Report {
+    /// What it says of the target; `None` where nothing has left the worker. Any other answer shows that the target is there.
+    fn says(&self) -> Option<target::Said> {
+        match &self.said {
+            Said::Failed { failure, target_down: true, .. } => Some(target::Said::Down(failure.message.clone())),
+            Said::Failed { untouched: true, .. } => None,
+            Said::Failed { .. } | Said::Done(_) => Some(target::Said::Answered),
+        }
+    }
+}
+
 /// Books reports. Returns what became of each.
 fn take(reports: &[Report]) -> Vec<&'static str> {
     let now = clock::now();
@@ -230,6 +249,7 @@ fn take(reports: &[Report]) -> Vec<&'static str> {
     }
     // Somebody else has claimed it meanwhile, or has answered.
     taken.retain(|taken| ended.contains(&taken.given.number));
+    let heard: Vec<_> = taken.iter().filter_map(|taken| Some((taken.key(), taken.report.says()?))).collect();
     let of_check: HashMap<i64, i64> = taken.iter().map(|taken| (taken.row.id, taken.given.number)).collect();
     let mut waiting = Vec::new();
     for (check, became, is_answer) in book(&table, taken, now) {
@@ -247,6 +267,7 @@ fn take(reports: &[Report]) -> Vec<&'static str> {
     if !waiting.is_empty() {
         answers.extend(lease::held(&waiting).iter().map(|check| (of_check[check], "held")));
     }
+    target::heard(heard, now);
     failpoint!("answer.booked");
     numbers.iter().map(|number| answers.remove(number).unwrap_or(VOID)).collect()
 }
@@ -284,7 +305,7 @@ fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, Became, bool)>
                 let key = (job.name.clone(), given.lease.leased_at, row.slot, noted.contains(&row.id));
                 groups.entry(key).or_insert_with(|| (job, Vec::new())).1.push((row, *answer));
             }
-            Said::Failed { failure, retry_at, is_final, untouched } => {
+            Said::Failed { failure, retry_at, is_final, untouched, .. } => {
                 let how: Failed =
                     job.options.terms.reported(*retry_at, *is_final, *untouched, given.number.unsigned_abs());
                 let mut account = Account::by_check();

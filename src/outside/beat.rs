@@ -3,7 +3,7 @@
 //!
 //! Does not: count anything against a check.
 
-use super::arrays;
+use super::{arrays, target};
 use crate::api::args::Args;
 use crate::api::rights;
 use crate::error::Result;
@@ -12,6 +12,7 @@ use crate::pg::clock;
 use crate::pg::text::Text;
 use crate::settings;
 use crate::shmem::{self, State};
+use crate::store;
 use crate::store::job::{self, Job};
 use crate::store::lease::{self, Given};
 use crate::store::to_interval;
@@ -22,6 +23,9 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::collections::{HashMap, HashSet};
+
+/// So many of the oldest checks are looked at for one that can be handed out, before all targets are.
+const LOOK: usize = 100;
 
 #[pg_extern(sql = false)]
 fn heartbeat(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Vec<Option<i64>>, ErrorReport> {
@@ -104,7 +108,15 @@ fn next_claim(args: &Args) -> Result<Option<Interval>> {
     let mut first = Ahead::default();
     // A job that is paused, or a database that is held, has nothing to wait for.
     for job in jobs.iter().filter(|job| is_open && !job.paused) {
-        let ahead = lease::ahead(&job.name, now);
+        let mut ahead = lease::ahead(&job.name, now);
+        if ahead.is_due && store::target::any(&job.name) {
+            // Perhaps only of targets that cannot be called now.
+            let oldest = lease::due(&job.name, now, LOOK);
+            let is_all = oldest.len() < LOOK;
+            let chosen = target::choose(here, &job.name, oldest, is_all, 1, now);
+            ahead.is_due = !chosen.due.is_empty();
+            ahead.expiry = ahead.expiry.into_iter().chain(chosen.until).min();
+        }
         let earlier = |one: Option<Time>, other: Option<Time>| one.into_iter().chain(other).min();
         first.is_due |= ahead.is_due;
         first.slot = earlier(first.slot, ahead.slot);

@@ -4,6 +4,7 @@
 //! that somebody has a live lease of. (P2): and nothing before its slot.
 //! Does not: wait for a client that has a check locked, or write where nothing is due.
 
+use super::target::{self, Chosen};
 use super::{arrays, expire};
 use crate::api::args::Args;
 use crate::api::rights;
@@ -58,9 +59,9 @@ fn claim_checks(args: &Args, fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
         let due = jobs.iter().filter(|job| !job.paused && lease::ahead(&job.name, now).is_due).collect();
         let claim = Claim { here, able_since, worker: &worker, max: max.unsigned_abs() as usize };
         let turns: Vec<Turn> = lock(due).into_iter().filter_map(|job| claim.choose(job)).collect();
-        for (turn, ids) in claim.pick(turns) {
+        for (turn, due) in claim.pick(turns) {
             served.insert(turn.job.name.clone());
-            claim.give(&turn.job, ids, &sink);
+            claim.give(&turn, due, &sink);
         }
     }
     let now = clock::now();
@@ -102,8 +103,11 @@ struct Claim<'a> {
 /// What is due of one job.
 struct Turn {
     job: Job,
-    due: Vec<Due>,
+    chosen: Chosen,
 }
+
+/// A check and its turn.
+type InTurn = (Due, (usize, usize));
 
 impl Claim<'_> {
     /// What could be handed out of a job. What its guards end or move instead is settled on the way.
@@ -115,14 +119,13 @@ impl Claim<'_> {
         }
         let able_since = job.resumed_at.map_or(self.able_since, |resumed| resumed.max(self.able_since));
         let running = self.running();
-        let (mut due, mut limit, mut stuck) = (Vec::new(), self.max, 0);
+        let (mut due, mut limit, mut stuck, mut is_all) = (Vec::new(), self.max, 0, false);
         for _ in 0..ROUNDS {
             let now = clock::now();
             let found = lease::due(&job.name, now, limit + stuck);
-            let is_all = found.len() < limit + stuck;
-            let runs = |due: &Due| policy::before(&due.check, &job.options.limits, able_since, now) == Before::Run;
+            is_all = found.len() < limit + stuck;
             let others: Vec<i64>;
-            (due, others) = split(found, runs);
+            (due, others) = split(found, |due| runs(&job, due, able_since, now));
             due.retain(|due| !running.contains(&due.id));
             if others.is_empty() {
                 break;
@@ -133,8 +136,22 @@ impl Claim<'_> {
             }
             limit = limit.max(AT_LEAST);
         }
-        due.truncate(self.max);
-        (!due.is_empty()).then_some(Turn { job, due })
+        let now = clock::now();
+        let mut chosen = target::choose(self.here, &job.name, due, is_all, self.max, now);
+        // Of what is due beyond the oldest, the guards have not judged anything yet.
+        let (due, others): (Vec<InTurn>, Vec<InTurn>) =
+            chosen.due.into_iter().partition(|(due, _)| runs(&job, due, able_since, now));
+        chosen.due = due.into_iter().filter(|(due, _)| !running.contains(&due.id)).collect();
+        if !others.is_empty() {
+            settle(&job, &others.iter().map(|(due, _)| due.id).collect::<Vec<_>>(), able_since, now);
+        }
+        if chosen.due.is_empty() {
+            if let Some(name) = &chosen.walked_to {
+                shmem::write(|shared| shared.note_target(self.here, job.name.as_bytes(), name.as_bytes(), now));
+            }
+            return None;
+        }
+        Some(Turn { job, chosen })
     }
 
     /// What workers of awty are about to run here, or run: the job had a function until a moment ago.
@@ -145,40 +162,44 @@ impl Claim<'_> {
         })
     }
 
-    /// Divides the claim among roles; within a role the oldest comes first.
-    fn pick(&self, turns: Vec<Turn>) -> Vec<(Turn, Vec<Due>)> {
+    /// Divides the claim among roles; within a role among targets, one each, again and again.
+    fn pick(&self, turns: Vec<Turn>) -> Vec<(Turn, Vec<InTurn>)> {
         let mut roles: Vec<pg_sys::Oid> = turns.iter().map(|turn| turn.job.role).collect();
         roles.sort_unstable_by_key(|role| role.to_u32());
         roles.dedup();
         let mut waiting = Vec::new();
-        let mut oldest: Vec<Vec<(Time, i64)>> = Vec::new();
+        let mut in_order: Vec<Vec<((usize, usize), Time, i64)>> = Vec::new();
         for role in &roles {
             let of_role = || turns.iter().filter(|turn| turn.job.role == *role);
             let served_at = shmem::read(|shared| {
                 of_role().filter_map(|turn| shared.claims_of(self.here, turn.job.name.as_bytes()).1).max()
             });
-            let mut due: Vec<(Time, i64)> =
-                of_role().flat_map(|turn| turn.due.iter().map(|due| (due.check.slot, due.id))).collect();
+            let all = of_role().flat_map(|turn| &turn.chosen.due);
+            let mut due: Vec<_> = all.map(|(due, turn)| (*turn, due.check.slot, due.id)).collect();
             due.sort_unstable();
             waiting.push(Waiting { served_at, due: due.len() });
-            oldest.push(due);
+            in_order.push(due);
         }
         let shares = shares(&waiting, self.max);
         let chosen: HashSet<i64> = shares
             .into_iter()
-            .zip(oldest)
+            .zip(in_order)
             .flat_map(|(share, due)| due.into_iter().take(share))
-            .map(|(_, id)| id)
+            .map(|(_, _, id)| id)
             .collect();
         let turns = turns.into_iter().map(|mut turn| {
-            let due = std::mem::take(&mut turn.due).into_iter().filter(|due| chosen.contains(&due.id)).collect();
+            let all = std::mem::take(&mut turn.chosen.due).into_iter();
+            let due = all.filter(|(due, _)| chosen.contains(&due.id)).collect();
             (turn, due)
         });
-        turns.filter(|(_, due): &(Turn, Vec<Due>)| !due.is_empty()).collect()
+        turns.filter(|(_, due): &(Turn, Vec<InTurn>)| !due.is_empty()).collect()
     }
 
     /// Hands these checks of a job out.
-    fn give(&self, job: &Job, mut due: Vec<Due>, sink: &Sink) {
+    fn give(&self, Turn { job, chosen }: &Turn, due: Vec<InTurn>, sink: &Sink) {
+        let turns: Vec<(Text, (usize, usize))> = due.iter().map(|(due, turn)| (due.target.clone(), *turn)).collect();
+        let mut due: Vec<Due> = due.into_iter().map(|(due, _)| due).collect();
+        target::given(self.here, job, &chosen.targets, &turns, clock::now());
         let expired: Vec<i64> = due.iter().filter_map(|due| due.expired).collect();
         if !expired.is_empty() {
             // A crash is counted against each, which may hold it; what somebody has locked is left.
@@ -203,6 +224,11 @@ impl Claim<'_> {
         lease::give(new, |row| sink.put(&row));
         failpoint!("claim.given");
     }
+}
+
+/// Do the guards let it run now?
+fn runs(job: &Job, due: &Due, able_since: Time, now: Time) -> bool {
+    policy::before(&due.check, &job.options.limits, able_since, now) == Before::Run
 }
 
 /// Those that run, and the ids of the others.

@@ -14,6 +14,7 @@ use crate::store::check_row::{Locked, Table};
 use crate::store::check_stat::Blame;
 use crate::store::job::{self, Job};
 use crate::store::lease::{self, End, Given};
+use crate::store::target;
 use awty_core::Time;
 use awty_core::lease::{State, Unanswered};
 use chrono::TimeDelta;
@@ -23,6 +24,7 @@ pub const PIECE: i64 = 1000;
 
 /// Books all that is past its deadline, as far as one inspection goes.
 pub fn sweep(now: Time) {
+    target::forget(now);
     let mut over = lease::overdue(now, PIECE);
     if over.is_empty() {
         return;

@@ -20,6 +20,24 @@ pub fn take(leases: pg_sys::Oid, number: u32) {
     }
 }
 
+/// The number that stands for a target of a job.
+pub fn target_number(job: &[u8], target: &[u8]) -> u32 {
+    number(&[job, b"\0", target].concat())
+}
+
+/// Takes the lock on what is known of a target, if no other transaction has it.
+pub fn try_take(breakers: pg_sys::Oid, number: u32) -> bool {
+    // SAFETY: as above; of another class, so that it is not the lock on a job's claims.
+    unsafe {
+        pg_sys::ConditionalLockDatabaseObject(
+            breakers,
+            pg_sys::Oid::from(number),
+            0,
+            pg_sys::ExclusiveLock as pg_sys::LOCKMODE,
+        )
+    }
+}
+
 /// A number that no other lease has, as far as chance goes: 53 bits, which every language has a number for.
 pub fn lease_number() -> i64 {
     let mut bytes = [0_u8; 8];

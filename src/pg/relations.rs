@@ -26,8 +26,10 @@ const DEFAULT_PARTITION: Name = Name(c"awty_internal", c"future_job_history_defa
 
 pub const LEASE: Name = Name(c"awty_internal", c"lease");
 
-/// All tables and sequences of awty, the last three for workers outside only.
-const RELATIONS: [Name; 16] = [
+pub const BREAKER: Name = Name(c"awty_internal", c"breaker");
+
+/// All tables and sequences of awty, the last six for workers outside only.
+const RELATIONS: [Name; 19] = [
     FUTURE_JOB,
     Name(c"awty", c"future_job_id_seq"),
     JOB,
@@ -44,6 +46,9 @@ const RELATIONS: [Name; 16] = [
     LEASE,
     Name(c"awty_internal", c"attempt"),
     Name(c"awty_internal", c"attempt_default"),
+    Name(c"awty_internal", c"target"),
+    Name(c"awty_internal", c"bucket"),
+    BREAKER,
 ];
 /// So many of them are for everybody.
 const COMMON: usize = 13;

@@ -5,7 +5,7 @@
 
 use super::SharedState;
 use awty_core::figures::Figures;
-use awty_core::job_table::JobRow;
+use awty_core::job_table::{JobRow, TargetName};
 use awty_core::{Mono, Passed, Time};
 use pgrx::pg_sys;
 use std::collections::HashSet;
@@ -82,6 +82,19 @@ impl SharedState {
             if served {
                 row.served_at = Some(now);
             }
+        }
+    }
+
+    /// The target that the claims of a job have stopped at; empty: none.
+    pub fn target_of(&self, database: pg_sys::Oid, job: &[u8]) -> Vec<u8> {
+        let row = self.jobs.of(database.to_u32()).find(|row| row.name() == job);
+        row.map_or_else(Vec::new, |row| row.target.as_bytes().to_vec())
+    }
+
+    /// A claim has stopped there.
+    pub fn note_target(&mut self, database: pg_sys::Oid, job: &[u8], target: &[u8], now: Time) {
+        if let Some(row) = self.job_row(database, job, now) {
+            row.target = TargetName::new(target);
         }
     }
 

@@ -16,7 +16,7 @@ use pgrx::pg_sys;
 statement!(
     select_due,
     [TEXTOID, TIMESTAMPTZOID, INT8OID],
-    c"SELECT f.id, f.next_check_at, f.check_count, f.attempt, f.scheduled_at, l.lease
+    c"SELECT f.id, f.next_check_at, f.check_count, f.attempt, f.scheduled_at, l.lease, f.entity_name
       FROM awty.future_job AS f
       LEFT JOIN LATERAL (SELECT x.lease, x.expires_at FROM awty_internal.lease AS x WHERE x.id = f.id OFFSET 0) AS l ON true
       WHERE f.job = $1 AND NOT f.held AND f.next_check_at <= $2 AND (l.expires_at IS NULL OR l.expires_at <= $2)
@@ -39,7 +39,7 @@ statement!(
 statement!(
     select_given,
     [INT8ARRAYOID],
-    c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline
+    c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline, l.entity_name
       FROM awty_internal.lease AS l WHERE l.lease = ANY ($1)"
 );
 
@@ -47,14 +47,14 @@ statement!(
 statement!(
     lock_given,
     [INT8ARRAYOID],
-    c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline
+    c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline, l.entity_name
       FROM awty_internal.lease AS l WHERE l.lease = ANY ($1) FOR UPDATE SKIP LOCKED"
 );
 
 statement!(
     lock_overdue_of,
     [TEXTOID, TIMESTAMPTZOID, INT8OID],
-    c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline
+    c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline, l.entity_name
       FROM awty_internal.lease AS l WHERE l.job = $1 AND l.expires_at <= $2 AND l.deadline <= $2
       ORDER BY l.expires_at LIMIT $3 FOR UPDATE SKIP LOCKED"
 );
@@ -63,7 +63,7 @@ statement!(
 statement!(
     lock_overdue,
     [TIMESTAMPTZOID, INT8OID],
-    c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline
+    c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline, l.entity_name
       FROM awty_internal.lease AS l WHERE l.deadline <= $1 ORDER BY l.lease LIMIT $2 FOR UPDATE SKIP LOCKED"
 );
 
@@ -164,6 +164,8 @@ pub struct Due {
     pub scheduled_at: Time,
     /// A lease of it that has expired.
     pub expired: Option<i64>,
+    /// Its entity name.
+    pub target: Text,
 }
 
 /// A lease as it stands.
@@ -173,11 +175,19 @@ pub struct Given {
     pub id: i64,
     pub job: Text,
     pub lease: Lease,
+    /// The entity name of its check.
+    pub target: Text,
 }
 
 /// The checks of a job that are due and that nobody has a live lease of, the oldest first.
 pub fn due(job: &Text, now: Time, limit: usize) -> Vec<Due> {
-    let read = |rows: &Rows, row| {
+    let args = [Some(job.datum()), time(now), arg(limit as i64)];
+    as_owner(|| select_due(|s| s.query_latest(&args, dues)))
+}
+
+/// The columns of `select_due`, as other statements give them, too.
+pub(super) fn dues(rows: &Rows) -> Vec<Due> {
+    let read = |row| {
         let count = |column| rows.get::<i32>(row, column).map(i32::unsigned_abs);
         let slot = from_timestamptz(rows.get(row, 2)?);
         Some(Due {
@@ -185,12 +195,10 @@ pub fn due(job: &Text, now: Time, limit: usize) -> Vec<Due> {
             check: Check { slot, check_count: count(3)?, attempt: count(4)? },
             scheduled_at: from_timestamptz(rows.get(row, 5)?),
             expired: rows.get(row, 6),
+            target: rows.get(row, 7)?,
         })
     };
-    let args = [Some(job.datum()), time(now), arg(limit as i64)];
-    as_owner(|| {
-        select_due(|s| s.query_latest(&args, |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect()))
-    })
+    (0..rows.len()).filter_map(read).collect()
 }
 
 /// What the workers of a job may expect.
@@ -210,7 +218,13 @@ fn givens(rows: &Rows) -> Vec<Given> {
     let read = |row| {
         let at = |column| rows.get(row, column).map(from_timestamptz);
         let lease = Lease { leased_at: at(4)?, expires_at: at(5)?, deadline: at(6)? };
-        Some(Given { number: rows.get(row, 1)?, id: rows.get(row, 2)?, job: rows.get(row, 3)?, lease })
+        Some(Given {
+            number: rows.get(row, 1)?,
+            id: rows.get(row, 2)?,
+            job: rows.get(row, 3)?,
+            lease,
+            target: rows.get(row, 7)?,
+        })
     };
     (0..rows.len()).filter_map(read).collect()
 }

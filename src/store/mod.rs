@@ -31,6 +31,7 @@ pub mod rule;
 pub mod rule_check;
 pub mod rule_objects;
 pub mod statement;
+pub mod target;
 pub mod trial;
 pub mod watched;
 

@@ -23,6 +23,7 @@ const SORTED: &[(&str, &str)] = &[
     ("rule_check::lock_all", "by the order of the keys that it is given"),
     ("job::select_of_role", "the jobs of a role, at most ten thousand"),
     ("lease::insert_all", "what is handed out, at most a thousand"),
+    ("target::walk_targets", "the targets that were walked to, in that order"),
 ];
 /// Indexes that a statement reads from end to end, because there is little in them, or that it leaves at once.
 const WHOLE: &[(&str, &str)] = &[
@@ -71,6 +72,13 @@ const HOT: &[(&str, &str, &str)] = &[
     ("lease::select_ahead", "future_job", "future_job_due_idx"),
     ("lease::select_given", "lease", "lease_pkey"),
     ("lease::end_all", "lease", "lease_pkey"),
+    ("target::walk_targets", "future_job", "future_job_target_idx"),
+    ("target::select_due_of", "future_job", "future_job_target_idx"),
+    ("target::select_these", "lease", "lease_target_idx"),
+    ("target::select_these", "target", "target_pkey"),
+    ("target::select_these", "bucket", "bucket_pkey"),
+    ("target::select_these", "breaker", "breaker_pkey"),
+    ("target::select_breakers", "breaker", "breaker_pkey"),
     ("lease::insert_all", "future_job", "future_job_pkey"),
     ("in_flight::upsert", "in_flight", "in_flight_pkey"),
 ];

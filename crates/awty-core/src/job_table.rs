@@ -33,6 +33,35 @@ pub struct JobRow {
     pub claimed_at: Option<Time>,
     /// When one last got some.
     pub served_at: Option<Time>,
+    /// The target that a claim has stopped at.
+    pub target: TargetName,
+}
+
+/// The longest name of a target, in bytes.
+pub const TARGET: usize = 255;
+
+/// The name of a target, or none.
+#[derive(Clone, Copy, Debug)]
+pub struct TargetName {
+    len: u8,
+    bytes: [u8; TARGET],
+}
+
+impl TargetName {
+    const NONE: Self = Self { len: 0, bytes: [0; TARGET] };
+
+    /// One of so many bytes at most.
+    pub fn new(name: &[u8]) -> Self {
+        let mut copy = Self::NONE;
+        let len = name.len().min(TARGET);
+        copy.bytes[..len].copy_from_slice(&name[..len]);
+        Self { len: len as u8, ..copy }
+    }
+
+    /// The name; empty for none.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
 }
 
 impl JobRow {
@@ -46,6 +75,7 @@ impl JobRow {
         log: LogRate::QUIET,
         claimed_at: None,
         served_at: None,
+        target: TargetName::NONE,
     };
 
     /// The job's name; empty for the other jobs.

@@ -6,6 +6,7 @@ mod crashes;
 mod cut;
 mod meanwhile;
 mod seen;
+mod targets;
 mod wire;
 
 use crate::shop::Shop;

@@ -1,0 +1,93 @@
+//! `awty.alter_target()`: limits and blocks of targets; and how a target stands, for `awty.target`.
+//!
+//! Does not: decide what a target allows (see `awty_core::lease::target`).
+
+use super::args::{Args, MAX_ENTITY_NAME, MAX_JOB, MAX_NOTE};
+use super::rights;
+use crate::error::{Error, LeaseError, Result};
+use crate::pg::text::Text;
+use crate::pg::{catalog, clock};
+use crate::store::target::{self, Wanted};
+use awty_core::lease::breaker::Breaker;
+use awty_core::lease::target::{COUNTS, RATES, Target};
+use awty_core::lease::tokens::{Pace, Tokens};
+use pgrx::datum::TimestampWithTimeZone;
+use pgrx::pg_sys;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+
+/// What `reset` can name.
+const LIMITS: [&str; 5] = ["concurrency", "rate", "burst", "blocked_until", "note"];
+
+#[pg_extern(sql = false)]
+fn alter_target(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
+    Ok(alter(&Args::new(fcinfo))?)
+}
+
+/// The word for how a target stands, and until when, as far as that is known.
+#[pg_extern(sql = false)]
+fn target_standing(
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> TableIterator<'static, (name!(state, &'static str), name!(until, Option<TimestampWithTimeZone>))> {
+    let args = Args::new(fcinfo);
+    let count = |index| args.get::<i32>(index).map(i32::unsigned_abs);
+    let at = |index| args.get::<TimestampWithTimeZone>(index).map(crate::store::from_timestamptz);
+    let breaker = || Some(Breaker { failures: count(7)?, since: at(8)?, opened_at: at(9), opens: count(10)? });
+    let target = Target {
+        concurrency: count(0),
+        in_flight: args.get::<i64>(1).map_or(0, |count| u32::try_from(count).unwrap_or(u32::MAX)),
+        pace: args.get::<f64>(2).map(|rate| Pace::new(rate, count(3))),
+        blocked_until: at(4),
+        tokens: args.get::<f64>(5).zip(at(6)).map(|(left, at)| Tokens { left, at }),
+        breaker: breaker(),
+    };
+    let standing = target.standing(clock::now());
+    // An infinite block as it was given.
+    let until = standing.until().and_then(|until| match args.get::<TimestampWithTimeZone>(4) {
+        Some(blocked) if crate::store::from_timestamptz(blocked) == until => Some(blocked),
+        _ => clock::to_timestamptz(until),
+    });
+    TableIterator::once((standing.word(), until))
+}
+
+fn alter(args: &Args) -> Result<()> {
+    rights::gate_lease("awty.alter_target()")?;
+    let job = rights::own_job(&args.name(0, "job", MAX_JOB)?)?;
+    if !job.is_outside() {
+        return Err(LeaseError::HasFunction { job: job.name.to_string() }.into());
+    }
+    let of = args.optional_name(1, "target", MAX_ENTITY_NAME)?;
+    let concurrency = count(args, 2, "concurrency")?;
+    let rate = args.get::<AnyNumeric>(3).map(f64::try_from);
+    if rate.is_some_and(|rate| !rate.is_ok_and(|rate| RATES.contains(&rate))) {
+        return Err(out_of_range("rate", RATES.start(), RATES.end()));
+    }
+    let burst = count(args, 4, "burst")?;
+    let until = args.get::<TimestampWithTimeZone>(5).map(clock::Timestamp::from);
+    let note = args.text(6, "note", MAX_NOTE)?;
+    let mut reset = Vec::new();
+    for limit in args.get::<Vec<Option<String>>>(7).unwrap_or_default().into_iter().flatten() {
+        if !LIMITS.contains(&limit.as_str()) {
+            return Err(LeaseError::UnknownLimit { limit, limits: &LIMITS }.into());
+        }
+        reset.push(Text::from(limit.as_str()));
+    }
+    let unblock = until == Some(clock::Timestamp::MIN) || reset.contains(&Text::from("blocked_until"));
+    let blocked_until = until.filter(|until| *until != clock::Timestamp::MIN);
+    let wanted = Wanted { concurrency, rate: args.datum(3), burst, blocked_until, note, reset, unblock };
+    let of = of.unwrap_or_else(|| Text::from(""));
+    target::alter(&job.name, &of, &wanted, catalog::current_role(), clock::now());
+    Ok(())
+}
+
+fn count(args: &Args, index: usize, option: &'static str) -> Result<Option<i32>> {
+    let count = args.get::<i32>(index);
+    match count {
+        Some(count) if !COUNTS.contains(&count) => Err(out_of_range(option, COUNTS.start(), COUNTS.end())),
+        count => Ok(count),
+    }
+}
+
+fn out_of_range(option: &'static str, least: &impl ToString, most: &impl ToString) -> Error {
+    LeaseError::Limit { option, least: least.to_string(), most: most.to_string() }.into()
+}

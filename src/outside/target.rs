@@ -1,0 +1,232 @@
+//! Targets: which checks a claim may hand out, in which order, and what answers say of a target.
+//!
+//! What is due is read in the order of its slots first, as many checks as a claim may have. Only if there may be more than that, or if some
+//! of it cannot be handed out, claims go from target to target by an index. So a target that cannot be called, however much of it is due,
+//! costs a claim no more than one that can.
+//!
+//! Invariant: under the lock on the job's claims, no target gets more than it allows. Nobody waits here for another transaction.
+//! Does not: decide what a target allows (see `awty_core::lease::target`).
+
+use crate::pg::text::Text;
+use crate::pg::{claim_lock, relations, subtransaction};
+use crate::shmem;
+use crate::store::job::Job;
+use crate::store::lease::Due;
+use crate::store::target::{self, Key};
+use awty_core::Time;
+use awty_core::lease::breaker::Breaker;
+use awty_core::lease::order::in_turn;
+use awty_core::lease::target::Target;
+use pgrx::pg_sys;
+use std::collections::{BTreeMap, HashMap};
+
+/// A claim looks at so many targets at most. The next one goes on where it has stopped.
+const STEPS: usize = 5000;
+
+/// Checks that may be handed out, and their turns.
+#[derive(Default)]
+pub struct Chosen {
+    /// Each with its turn: its place within its target, and the place of the target.
+    pub due: Vec<(Due, (usize, usize))>,
+    /// What the targets allow, by their names; empty where nothing is known of any.
+    pub targets: HashMap<Text, Target>,
+    /// When a target that allows nothing now will, as far as it is known.
+    pub until: Option<Time>,
+    /// Where the walk has ended without anything.
+    pub walked_to: Option<Text>,
+}
+
+/// Chooses up to `max` checks of a job out of the oldest that are due, and of what may be due besides.
+pub fn choose(here: pg_sys::Oid, job: &Text, oldest: Vec<Due>, is_all: bool, max: usize, now: Time) -> Chosen {
+    let is_known = target::any(job);
+    if is_all && !is_known {
+        let due = oldest.into_iter().enumerate().map(|(place, due)| (due, (place, 0))).collect();
+        return Chosen { due, ..Chosen::default() };
+    }
+    let mut chosen = Chosen::default();
+    let mut found: BTreeMap<Text, BTreeMap<(Time, i64), Due>> = BTreeMap::new();
+    for due in oldest {
+        found.entry(due.target.clone()).or_default().insert((due.check.slot, due.id), due);
+    }
+    let mut allowed: BTreeMap<Text, usize> = BTreeMap::new();
+    let names: Vec<Text> = found.keys().cloned().collect();
+    chosen.look(job, is_known, names, now, &mut allowed);
+    let cursor = Text::from(shmem::read(|shared| shared.target_of(here, job.as_bytes())));
+    if !is_all {
+        chosen.walk(job, is_known, &cursor, max, now, &mut allowed);
+        fetch(job, &allowed, max, now, &mut found);
+    }
+    // From where the last claim has stopped, and round.
+    let (first, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(|(name, _)| *name > cursor);
+    let in_order: Vec<(Text, BTreeMap<_, Due>)> = first.into_iter().chain(rest).collect();
+    let counts: Vec<usize> =
+        in_order.iter().map(|(name, due)| due.len().min(allowed.get(name).copied().unwrap_or(0))).collect();
+    let shares = in_turn(&counts, max);
+    for (place, ((_, due), share)) in in_order.into_iter().zip(shares).enumerate() {
+        let in_turn = due.into_values().take(share).enumerate();
+        chosen.due.extend(in_turn.map(|(round, due)| (due, (round, place))));
+    }
+    chosen
+}
+
+impl Chosen {
+    /// Looks at targets, and notes what those allow that allow anything.
+    fn look(
+        &mut self,
+        job: &Text,
+        is_known: bool,
+        names: Vec<Text>,
+        now: Time,
+        allowed: &mut BTreeMap<Text, usize>,
+    ) -> usize {
+        if !is_known || names.is_empty() {
+            let count = names.len();
+            allowed.extend(names.into_iter().map(|name| (name, usize::MAX)));
+            return count;
+        }
+        let mut good = 0;
+        for (name, target) in target::read(job, &names, now) {
+            match target.allows(now) {
+                0 => self.until = self.until.into_iter().chain(target.standing(now).until()).min(),
+                most => {
+                    good += 1;
+                    allowed.insert(name.clone(), most);
+                }
+            }
+            self.targets.insert(name, target);
+        }
+        good
+    }
+
+    /// Goes from target to target until enough of them have something to hand out, once round at most.
+    fn walk(
+        &mut self,
+        job: &Text,
+        is_known: bool,
+        cursor: &Text,
+        max: usize,
+        now: Time,
+        allowed: &mut BTreeMap<Text, usize>,
+    ) {
+        let (mut at, mut has_turned, mut steps, mut good) = (cursor.clone(), cursor.len() == 0, 0, 0);
+        while good < max && steps < STEPS {
+            let seen = target::walk(job, &at, now, STEPS - steps, max - good);
+            let is_end = seen.iter().filter(|(_, is_due)| *is_due).count() < max - good && seen.len() < STEPS - steps;
+            steps += seen.len().max(1);
+            let last = seen.last().map(|(name, _)| name.clone());
+            let names = seen.into_iter().filter(|(name, is_due)| *is_due && !self.targets.contains_key(name));
+            let names: Vec<Text> = names.map(|(name, _)| name).filter(|name| !allowed.contains_key(name)).collect();
+            good += self.look(job, is_known, names, now, allowed);
+            if let Some(last) = last {
+                self.walked_to = Some(last.clone());
+                at = last;
+            }
+            if is_end {
+                if has_turned {
+                    break;
+                }
+                has_turned = true;
+                at = Text::from("");
+            }
+        }
+    }
+}
+
+/// Reads what is due of the targets that allow something: of each as many as it may take for `max`.
+fn fetch(
+    job: &Text,
+    allowed: &BTreeMap<Text, usize>,
+    max: usize,
+    now: Time,
+    found: &mut BTreeMap<Text, BTreeMap<(Time, i64), Due>>,
+) {
+    if allowed.is_empty() {
+        return;
+    }
+    let each = max.div_ceil(allowed.len()) + 1;
+    let mut asked: Vec<(Text, usize)> = allowed.iter().map(|(name, most)| (name.clone(), each.min(*most))).collect();
+    // Where some have less than their part, others may have more.
+    for _ in 0..2 {
+        let mut counts: HashMap<Text, usize> = HashMap::new();
+        for due in target::due_of(job, &asked, now) {
+            *counts.entry(due.target.clone()).or_default() += 1;
+            found.entry(due.target.clone()).or_default().insert((due.check.slot, due.id), due);
+        }
+        let total: usize = found.iter().map(|(name, due)| due.len().min(allowed.get(name).copied().unwrap_or(0))).sum();
+        asked.retain(|(name, most)| counts.get(name) == Some(most) && allowed[name] > *most);
+        if total >= max || asked.is_empty() {
+            return;
+        }
+        asked.iter_mut().for_each(|(name, most)| *most = max.min(allowed[name]));
+    }
+}
+
+/// Notes that leases were given: what is left of rates, and where the next claim begins.
+pub fn given(
+    here: pg_sys::Oid,
+    job: &Job,
+    targets: &HashMap<Text, Target>,
+    given: &[(Text, (usize, usize))],
+    now: Time,
+) {
+    let mut counts: BTreeMap<&Text, usize> = BTreeMap::new();
+    given.iter().for_each(|(name, _)| *counts.entry(name).or_default() += 1);
+    let taken: Vec<_> = counts
+        .into_iter()
+        .filter_map(|(name, count)| {
+            let (tokens, full_at) = targets.get(name)?.take(count, now)?;
+            Some((name.clone(), tokens, full_at))
+        })
+        .collect();
+    if !taken.is_empty() {
+        target::take_tokens(&job.name, &taken, now);
+    }
+    // The last one of the last round.
+    if let Some((name, _)) = given.iter().max_by_key(|(_, turn)| *turn) {
+        shmem::write(|shared| shared.note_target(here, job.name.as_bytes(), name.as_bytes(), now));
+    }
+}
+
+/// What an answer says of a target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// It is there.
+    Answered,
+    /// It is down, with this message.
+    Down(String),
+}
+
+/// Takes in what answers say of targets. One that somebody else is writing is left out, and so is a transaction that cannot see what others
+/// have written.
+pub fn heard(said: Vec<(Key, Said)>, now: Time) {
+    let mut keys: Vec<Key> = said.iter().map(|(key, _)| key.clone()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    if keys.is_empty() || subtransaction::has_one_snapshot() {
+        return;
+    }
+    let is_down = |key: &Key| said.iter().any(|(of, said)| of == key && matches!(said, Said::Down(_)));
+    let before: HashMap<Key, Breaker> = target::breakers(&keys).into_iter().collect();
+    keys.retain(|key| is_down(key) || before.contains_key(key));
+    let Some(class) = relations::oid(relations::BREAKER).filter(|_| !keys.is_empty()) else { return };
+    keys.retain(|(job, of)| claim_lock::try_take(class, claim_lock::target_number(job.as_bytes(), of.as_bytes())));
+    let mut now_known: HashMap<Key, Breaker> = target::breakers(&keys).into_iter().collect();
+    for key in keys {
+        let before = now_known.remove(&key);
+        let (mut breaker, mut last, mut has_changed) = (before, "", false);
+        for (_, said) in said.iter().filter(|(of, _)| *of == key) {
+            match (said, breaker) {
+                (Said::Down(message), _) => {
+                    if let Some(after) = Breaker::after_failure(breaker, now) {
+                        (breaker, last, has_changed) = (Some(after), message.as_str(), true);
+                    }
+                }
+                (Said::Answered, Some(one)) if one.ends_with_answer(now) => (breaker, has_changed) = (None, true),
+                (Said::Answered, _) => {}
+            }
+        }
+        if has_changed && (before.is_some() || breaker.is_some()) {
+            target::set_breaker(&key, breaker.map(|breaker| (breaker, last)));
+        }
+    }
+}

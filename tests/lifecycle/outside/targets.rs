@@ -1,0 +1,217 @@
+//! Targets: limits, blocks, the breaker, and whose turn it is.
+
+use super::{register, say};
+use crate::shop::Shop;
+use awty_testkit::postgres::Client;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// The job `mail`, with so many checks of each target, all due.
+fn shop_with(options: &str, targets: &[(&str, i32)]) -> Shop {
+    let shop = Shop::open();
+    register(&shop, options, 0);
+    for (target, checks) in targets {
+        add(&shop, target, *checks);
+    }
+    shop
+}
+
+fn add(shop: &Shop, target: &str, checks: i32) {
+    shop.run(&format!(
+        "SELECT awty.schedule_many('{target}', array_agg(n::text), 'mail', after => '0') FROM generate_series(1, {checks}) AS n"
+    ));
+    let due = format!(
+        "SELECT count(*) = {checks} FROM awty.future_job WHERE entity_name = '{target}' AND next_check_at <= clock_timestamp()"
+    );
+    shop.await_true("the checks to be due", &due);
+}
+
+/// How many checks of each target a claim hands out, and the leases.
+fn claimed(client: &mut Client, max: i32) -> (BTreeMap<String, usize>, Vec<i64>) {
+    let rows = client.query("SELECT entity_name, lease FROM awty.claim('{mail}', 'tester', $1)", &[&max]).unwrap();
+    let mut counts = BTreeMap::new();
+    rows.iter().for_each(|row| *counts.entry(row.get(0)).or_default() += 1);
+    (counts, rows.iter().map(|row| row.get(1)).collect())
+}
+
+fn counts(counts: &[(&str, usize)]) -> BTreeMap<String, usize> {
+    counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+}
+
+fn state(shop: &Shop, target: &str) -> String {
+    let sql = format!("SELECT state || coalesce(': ' || why, '') FROM awty.target WHERE target = '{target}'");
+    shop.cluster.psql("postgres", &sql).trim().to_owned()
+}
+
+#[test]
+fn no_target_gets_more_leases_than_its_concurrency() {
+    let shop = shop_with("", &[("a", 20), ("b", 20)]);
+    shop.run("SELECT awty.alter_target('mail', concurrency => 3), awty.alter_target('mail', 'b', concurrency => 5)");
+    let mut client = shop.client();
+    let (given, leases) = claimed(&mut client, 100);
+    assert_eq!(given, counts(&[("a", 3), ("b", 5)]));
+    assert!(state(&shop, "a").starts_with("full: 3 leases at a time"), "{}", state(&shop, "a"));
+    assert!(claimed(&mut client, 100).1.is_empty());
+    assert_eq!(say(&mut client, "complete($1)", leases[0]), "ended");
+    assert_eq!(claimed(&mut client, 100).1.len(), 1);
+    shop.run("SELECT awty.alter_target('mail', reset => '{concurrency}'), awty.alter_target('mail', 'b', reset => '{concurrency}')");
+    assert_eq!(claimed(&mut client, 100).1.len(), 31);
+    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty_internal.target"), 0);
+}
+
+#[test]
+fn a_rate_lets_a_burst_through_and_then_so_many_a_second() {
+    let shop = shop_with("", &[("a", 200)]);
+    shop.run("SELECT awty.alter_target('mail', 'a', rate => 20, burst => 5)");
+    let mut client = shop.client();
+    let began = Instant::now();
+    let mut given = claimed(&mut client, 100).1.len();
+    assert_eq!(given, 5);
+    while given < 30 {
+        given += claimed(&mut client, 100).1.len();
+        let most = 5.0 + began.elapsed().as_secs_f64() * 20.0;
+        assert!(given as f64 <= most + 1.0, "{given} after {:?}", began.elapsed());
+    }
+    assert!(claimed(&mut client, 100).1.len() <= 5);
+    shop.await_true(
+        "a wait that ends with the next token",
+        "SELECT awty.next_claim_in('{mail}') BETWEEN '0' AND '0.06 s'",
+    );
+}
+
+#[test]
+fn a_blocked_target_waits_and_says_why_and_the_others_go_on() {
+    let shop = shop_with(", max_attempts => 1", &[("a", 5), ("b", 5)]);
+    shop.run("SELECT awty.alter_target('mail', 'a', blocked_until => 'infinity', note => 'mail server moves')");
+    let mut client = shop.client();
+    assert_eq!(claimed(&mut client, 100).0, counts(&[("b", 5)]));
+    assert!(claimed(&mut client, 100).1.is_empty());
+    let wait = "SELECT awty.next_claim_in('{mail}') > '0'";
+    assert!(shop.cluster.value::<bool>("postgres", wait), "a worker would ask without an end");
+    let why = "SELECT string_agg(detail, '; ') FROM awty.explain('a', '1')";
+    let told = shop.cluster.psql("postgres", why);
+    assert!(told.contains("its target is blocked until infinity") && told.contains("mail server moves"), "{told}");
+    let found = shop.cluster.psql("postgres", "SELECT finding, hint FROM awty.doctor()");
+    assert!(found.contains("target \"a\" of job \"mail\" is blocked"), "{found}");
+    shop.run("SELECT awty.alter_target('mail', 'a', blocked_until => '-infinity')");
+    assert_eq!(claimed(&mut client, 100).0, counts(&[("a", 5)]));
+    shop.run("SELECT awty.alter_target('mail', blocked_until => now() + '1 h')");
+    add(&shop, "c", 1);
+    assert!(claimed(&mut client, 100).1.is_empty(), "all targets are blocked");
+}
+
+#[test]
+fn targets_take_turns_whoever_has_more_to_do() {
+    let shop = shop_with("", &[("many", 300), ("few", 3), ("one", 1)]);
+    let mut client = shop.client();
+    assert_eq!(claimed(&mut client, 10).0, counts(&[("few", 3), ("many", 6), ("one", 1)]));
+    add(&shop, "late", 2);
+    // One at a time, they go round.
+    let turns: Vec<String> = (0..4).map(|_| claimed(&mut client, 1).0.into_keys().next().unwrap()).collect();
+    assert!(turns.iter().any(|turn| turn == "late"), "{turns:?}");
+}
+
+/// Ten failures in a row over ten seconds open it; then one lease at a time, and an answer closes it.
+#[test]
+fn a_target_that_is_down_is_left_alone_and_tried_again() {
+    let shop = shop_with(", max_attempts => 0, retry_after => '1 ms'", &[("a", 30)]);
+    let mut client = shop.client();
+    let leases = claimed(&mut client, 12).1;
+    for lease in &leases[..11] {
+        assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", *lease), "retry");
+    }
+    assert_eq!(state(&shop, "a"), "ready", "it has failed for a moment only");
+    shop.cluster.execute("postgres", &["UPDATE awty_internal.breaker SET since = since - interval '11 s'"]);
+    assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", leases[11]), "retry");
+    let told = state(&shop, "a");
+    assert!(told.starts_with("open: 12 failures in a row") && told.contains("connection refused"), "{told}");
+    assert!(claimed(&mut client, 10).1.is_empty());
+    shop.cluster.execute("postgres", &["UPDATE awty_internal.breaker SET opened_at = opened_at - interval '31 s'"]);
+    let tried = claimed(&mut client, 10).1;
+    assert_eq!(tried.len(), 1, "half open, one at a time");
+    assert!(claimed(&mut client, 10).1.is_empty());
+    assert_eq!(say(&mut client, "fail($1, 'timeout', target_down => true)", tried[0]), "retry");
+    let doubled = "SELECT blocked_until > clock_timestamp() + interval '45 s' FROM awty.target";
+    assert!(shop.cluster.value::<bool>("postgres", doubled));
+    shop.cluster.execute("postgres", &["UPDATE awty_internal.breaker SET opened_at = opened_at - interval '61 s'"]);
+    let tried = claimed(&mut client, 10).1;
+    assert_eq!(say(&mut client, "complete($1)", tried[0]), "ended");
+    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty_internal.breaker"), 0);
+    assert!(claimed(&mut client, 10).1.len() > 1);
+}
+
+/// Nobody waits for a transaction that has reported a failure of the same target.
+#[test]
+fn a_report_that_is_not_committed_stops_no_other() {
+    let shop = shop_with(", max_attempts => 0", &[("a", 4)]);
+    let mut client = shop.client();
+    let leases = claimed(&mut client, 3).1;
+    let mut open = shop.client();
+    open.batch_execute("BEGIN").unwrap();
+    say(&mut open, "fail($1, 'down', target_down => true)", leases[0]);
+    client.batch_execute("SET statement_timeout = '30 s'").unwrap();
+    assert_eq!(say(&mut client, "fail($1, 'down', target_down => true)", leases[1]), "retry");
+    assert_eq!(say(&mut client, "complete($1)", leases[2]), "ended");
+    assert_eq!(claimed(&mut client, 1).1.len(), 1);
+    open.batch_execute("COMMIT").unwrap();
+}
+
+/// Trap 2: what cannot be handed out costs a claim nothing, however much of it is due.
+#[test]
+fn a_hundred_thousand_due_checks_of_a_blocked_target_cost_a_claim_nothing() {
+    let shop = shop_with("", &[("blocked", 100_000), ("free", 2000)]);
+    shop.run("SELECT awty.alter_target('mail', 'blocked', blocked_until => 'infinity')");
+    shop.cluster.execute("postgres", &["VACUUM ANALYZE awty.future_job"]);
+    let mut client = shop.client();
+    let mut median = |what: &str| {
+        let mut times: Vec<f64> = (0..15)
+            .map(|_| {
+                let began = Instant::now();
+                assert_eq!(claimed(&mut client, 20).0, counts(&[("free", 20)]), "{what}");
+                began.elapsed().as_secs_f64()
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        times[7]
+    };
+    let with = median("beside the blocked one");
+    shop.cluster
+        .execute("postgres", &["DELETE FROM awty.future_job WHERE entity_name = 'blocked'", "VACUUM awty.future_job"]);
+    let without = median("without");
+    // To read past them would take a hundred times as long.
+    assert!(with < 10.0 * without + 0.01, "{with} s, and {without} s without them");
+}
+
+#[test]
+fn limits_are_refused_by_name_and_to_strangers() {
+    let shop = shop_with("", &[]);
+    let mut client = shop.client();
+    let mut refused = |arguments: &str| {
+        let error = client.batch_execute(&format!("SELECT awty.alter_target({arguments})")).unwrap_err();
+        let error = error.as_db_error().unwrap().clone();
+        assert!(error.hint().is_some(), "{error:?}");
+        error.code().code().to_owned()
+    };
+    for arguments in [
+        "'mail', concurrency => 0",
+        "'mail', rate => 0",
+        "'mail', rate => 'NaN'",
+        "'mail', burst => 0",
+        "'mail', reset => '{pace}'",
+    ] {
+        assert_eq!(refused(arguments), "22023", "{arguments}");
+    }
+    assert_eq!(refused("'mial', concurrency => 1"), "42704");
+    shop.job("inside", "BEGIN RETURN NULL; END", "");
+    assert_eq!(refused("'inside', concurrency => 1"), "42809");
+    shop.cluster.create_user("postgres", "eve");
+    let mut eve = shop.cluster.client("postgres", "eve");
+    shop.run("SELECT awty.alter_target('mail', 'a', concurrency => 1), awty.allow('mail', 'eve', 'claim')");
+    let error = eve.batch_execute("SELECT awty.alter_target('mail', 'a', concurrency => 9)").unwrap_err();
+    assert_eq!(error.code().unwrap().code(), "42501");
+    assert_eq!(eve.query("SELECT FROM awty.target", &[]).unwrap().len(), 1, "who may claim may read");
+    shop.run("SELECT awty.disallow('mail', 'eve')");
+    assert!(eve.query("SELECT FROM awty.target", &[]).unwrap().is_empty());
+    shop.run("SELECT awty.unregister('mail')");
+    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty_internal.target"), 0);
+}
