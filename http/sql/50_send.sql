@@ -73,6 +73,8 @@ CREATE FUNCTION awty_http_internal.register(job text, role name) RETURNS void
 BEGIN
     PERFORM awty.register(register.job, run_as => register.role, max_attempts => 0, timeout => '15 min', heartbeat => '15 s',
         keep_history => 'problems', max_checks => 0, retry_after => '10 s');
+    PERFORM awty.alter_target(register.job, concurrency => 10)
+    WHERE NOT EXISTS (SELECT FROM awty.target AS t WHERE t.job = register.job);
 END
 $$;
 COMMENT ON FUNCTION awty_http_internal.register(text, name) IS 'Registers a job of calls';

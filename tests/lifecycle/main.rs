@@ -20,6 +20,7 @@ mod figures;
 mod foreign_settings;
 mod guards;
 mod history;
+mod http;
 mod in_flight;
 mod inspections;
 mod ledger;

@@ -1,0 +1,67 @@
+//! The extension awty_http: what it keeps of endpoints, sends and tokens, and who may see it.
+
+mod copies;
+mod refusals;
+mod schedules;
+mod sends;
+mod stat;
+mod tenants;
+
+use awty_testkit::Cluster;
+use awty_testkit::postgres::Client;
+
+/// A cluster with awty_http, the tenants `app` and `other`, and a role `gateway` that may claim for both.
+struct Http {
+    cluster: Cluster,
+}
+
+impl Http {
+    fn open() -> Self {
+        let cluster = Cluster::builder().start();
+        cluster.create_extension("postgres");
+        for role in ["app", "other", "gateway"] {
+            cluster.create_user("postgres", role);
+        }
+        cluster.execute(
+            "postgres",
+            &[
+                "CREATE EXTENSION awty_http",
+                "GRANT USAGE ON SCHEMA awty_http TO app, other, gateway",
+                "SELECT awty_http.add_tenant('app'), awty_http.add_tenant('other')",
+                "SELECT awty.allow('http.app', 'gateway', 'claim'), awty.allow('http.other', 'gateway', 'claim')",
+            ],
+        );
+        Self { cluster }
+    }
+
+    fn client(&self, role: &str) -> Client {
+        self.cluster.client("postgres", role)
+    }
+
+    /// Of a query as that role: its one value as text.
+    #[track_caller]
+    fn ask(&self, role: &str, sql: &str) -> String {
+        let sql = format!("SELECT coalesce(x::text, '') FROM ({sql}) AS q (x)");
+        let rows = self.client(role).query(&sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        rows.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Claims all that is due for `app`, once something is.
+    #[track_caller]
+    fn claim(&self) -> Vec<i64> {
+        let mut client = self.client("gateway");
+        self.cluster.await_that("a call to claim", awty_testkit::PATIENCE, || {
+            let rows = client.query("SELECT lease FROM awty.claim('{http.app}', 'gateway', 100)", &[]).unwrap();
+            if rows.is_empty() { Err("nothing".into()) } else { Ok(rows.iter().map(|row| row.get(0)).collect()) }
+        })
+    }
+}
+
+/// The SQLSTATE of a refusal, which has a hint.
+#[track_caller]
+fn refused(client: &mut Client, sql: &str) -> String {
+    let error = client.batch_execute(sql).expect_err(sql);
+    let error = error.as_db_error().unwrap();
+    assert!(error.hint().is_some(), "{sql}: {error:?}");
+    error.code().code().to_owned()
+}

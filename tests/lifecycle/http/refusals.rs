@@ -1,0 +1,84 @@
+//! What is refused, each with its SQLSTATE and a hint.
+
+use super::{Http, refused};
+
+#[test]
+fn each_refusal_has_its_sqlstate_and_a_hint() {
+    let http = Http::open();
+    let mut app = http.client("app");
+    let uris = [
+        "ftp://x/",
+        "x",
+        "http://u:p@x/",
+        "http://x/#a",
+        "http://x/a b",
+        "http://x/ä",
+        "http://x/../a",
+        "http://x/%2E%2e/a",
+        "http://x:99999/",
+        "http:///a",
+        "http://x\\y/",
+    ];
+    for uri in uris {
+        assert_eq!(refused(&mut app, &format!("SELECT awty_http.schedule('{uri}', '1 h')")), "22023", "{uri}");
+    }
+    let long = format!("http://x/{}", "a".repeat(1100));
+    assert_eq!(refused(&mut app, &format!("SELECT awty_http.schedule('{long}', '1 h')")), "54000");
+    assert_eq!(refused(&mut app, "SELECT awty_http.schedule(NULL, '1 h')"), "22004");
+    let fields = [
+        "",
+        "every => '1 h', after => '1 h'",
+        "every => '0'",
+        "every => '1 h', method => 'TRACE'",
+        "every => '1 h', headers => '[]'",
+        "every => '1 h', headers => '{\"a\": 1}'",
+        "every => '1 h', body => '1', body_text => '2'",
+        "every => '1 h', timeout => '16 min'",
+        "every => '1 h', connect_timeout => '1 ms'",
+        "every => '1 h', retries => '[]'",
+        "every => '1 h', retries => '{\"x\": 1}'",
+        "every => '1 h', retries => '{\"max_attempts\": 0}'",
+        "every => '1 h', retries => '{\"first_delay\": \"2 days\"}'",
+        "every => '1 h', max_lateness => '0'",
+        "every => '1 h', success => 'ok'",
+        "every => '1 h', labels => array_fill('a'::text, '{21}')",
+        "cron => '0 25 * * *', zone => 'UTC'",
+        "cron => '0 9 * * *'",
+    ];
+    for field in fields {
+        let comma = if field.is_empty() { "" } else { ", " };
+        assert_eq!(
+            refused(&mut app, &format!("SELECT awty_http.schedule('http://x/'{comma}{field})")),
+            "22023",
+            "{field}"
+        );
+    }
+    let large = "SELECT awty_http.schedule('http://x/', '1 h', body_text => repeat('a', 300000))";
+    assert_eq!(refused(&mut app, large), "54000");
+    app.batch_execute("SELECT awty_http.schedule('http://x/', '1 h')").unwrap();
+    assert_eq!(refused(&mut app, "SELECT awty_http.schedule('http://x/', '2 h', \"replace\" => false)"), "42710");
+    let sends = [
+        ("'http://x/', at => now(), after => '1 s'", "22023"),
+        ("'http://x/', method => 'x'", "22023"),
+        ("'http://x/', headers => '1'", "22023"),
+        ("'http://x/', key => ''", "22023"),
+        ("'http://x/', to_jsonb(repeat('a', 300000))", "54000"),
+        ("'x'", "22023"),
+    ];
+    for (send, code) in sends {
+        assert_eq!(refused(&mut app, &format!("SELECT awty_http.send({send})")), code, "{send}");
+    }
+    let tokens = [
+        ("'nobody', 'read', '1 d'", "42704"),
+        ("'other', 'read', '1 d'", "42501"),
+        ("'app', 'all', '1 d'", "22023"),
+        ("'app', 'read', '0'", "22023"),
+    ];
+    for (token, code) in tokens {
+        assert_eq!(refused(&mut app, &format!("SELECT awty_http.create_token({token})")), code, "{token}");
+    }
+    assert_eq!(refused(&mut app, "SELECT awty_http.drop_token(42)"), "42704");
+    assert_eq!(refused(&mut app, "SELECT awty_http.add_tenant('other')"), "42501");
+    let mut gateway = http.client("gateway");
+    assert_eq!(refused(&mut gateway, "SELECT awty_http.schedule('http://x/', '1 h')"), "42501");
+}
