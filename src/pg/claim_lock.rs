@@ -20,9 +20,9 @@ pub fn take(leases: pg_sys::Oid, number: u32) {
     }
 }
 
-/// The number that stands for a target of a job.
+/// The number that stands for a target of a job. There are few of them, because each takes a place among the server's locks.
 pub fn target_number(job: &[u8], target: &[u8]) -> u32 {
-    number(&[job, b"\0", target].concat())
+    number(&[job, b"\0", target].concat()) % 256
 }
 
 /// Takes the lock on what is known of a target, if no other transaction has it.
