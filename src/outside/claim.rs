@@ -106,6 +106,9 @@ struct Turn {
     chosen: Chosen,
 }
 
+/// Where a check comes in its role: its turn, its slot and its number.
+type Place = ((usize, usize), Time, i64);
+
 /// A check and its turn.
 type InTurn = (Due, (usize, usize));
 
@@ -168,14 +171,14 @@ impl Claim<'_> {
         roles.sort_unstable_by_key(|role| role.to_u32());
         roles.dedup();
         let mut waiting = Vec::new();
-        let mut in_order: Vec<Vec<((usize, usize), Time, i64)>> = Vec::new();
+        let mut in_order: Vec<Vec<Place>> = Vec::new();
         for role in &roles {
             let of_role = || turns.iter().filter(|turn| turn.job.role == *role);
             let served_at = shmem::read(|shared| {
                 of_role().filter_map(|turn| shared.claims_of(self.here, turn.job.name.as_bytes()).1).max()
             });
             let all = of_role().flat_map(|turn| &turn.chosen.due);
-            let mut due: Vec<_> = all.map(|(due, turn)| (*turn, due.check.slot, due.id)).collect();
+            let mut due: Vec<Place> = all.map(|(due, turn)| (*turn, due.check.slot, due.id)).collect();
             due.sort_unstable();
             waiting.push(Waiting { served_at, due: due.len() });
             in_order.push(due);
