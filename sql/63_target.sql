@@ -13,17 +13,17 @@ ALTER TABLE awty_internal.breaker ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own_targets ON awty_internal.target FOR SELECT TO PUBLIC USING (
     job OPERATOR(pg_catalog.=) ANY (ARRAY(
         SELECT j.name FROM awty.job AS j
-        WHERE awty_internal.can_read(j.role, j.readers OPERATOR(pg_catalog.||) j.allowed OPERATOR(pg_catalog.||) j.claimers)))
+        WHERE awty_internal.can_read(j)))
 );
 CREATE POLICY own_targets ON awty_internal.bucket FOR SELECT TO PUBLIC USING (
     job OPERATOR(pg_catalog.=) ANY (ARRAY(
         SELECT j.name FROM awty.job AS j
-        WHERE awty_internal.can_read(j.role, j.readers OPERATOR(pg_catalog.||) j.allowed OPERATOR(pg_catalog.||) j.claimers)))
+        WHERE awty_internal.can_read(j)))
 );
 CREATE POLICY own_targets ON awty_internal.breaker FOR SELECT TO PUBLIC USING (
     job OPERATOR(pg_catalog.=) ANY (ARRAY(
         SELECT j.name FROM awty.job AS j
-        WHERE awty_internal.can_read(j.role, j.readers OPERATOR(pg_catalog.||) j.allowed OPERATOR(pg_catalog.||) j.claimers)))
+        WHERE awty_internal.can_read(j)))
 );
 
 -- The database's owner may dump what people want of targets.

@@ -63,13 +63,15 @@ COMMENT ON FUNCTION awty_http_internal.id(text, text) IS 'The id of a schedule: 
 CREATE FUNCTION awty_http_internal.may_schedule(job text) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN EXISTS (SELECT FROM awty.job AS j
-        WHERE j.name OPERATOR(pg_catalog.=) may_schedule.job AND awty_internal.can_read(j.role, j.allowed));
+        WHERE j.name OPERATOR(pg_catalog.=) may_schedule.job AND (awty_internal.can_become(j.role)
+            OR EXISTS (SELECT FROM pg_catalog.unnest(j.allowed) AS a (role) WHERE awty_internal.can_become(a.role))));
 COMMENT ON FUNCTION awty_http_internal.may_schedule(text) IS 'May the current user schedule checks of that job?';
 
 CREATE FUNCTION awty_http_internal.may_claim(job text) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN EXISTS (SELECT FROM awty.job AS j
-        WHERE j.name OPERATOR(pg_catalog.=) may_claim.job AND awty_internal.can_read(j.role, j.claimers));
+        WHERE j.name OPERATOR(pg_catalog.=) may_claim.job AND (awty_internal.can_become(j.role)
+            OR EXISTS (SELECT FROM pg_catalog.unnest(j.claimers) AS a (role) WHERE awty_internal.can_become(a.role))));
 COMMENT ON FUNCTION awty_http_internal.may_claim(text) IS 'May the current user claim checks of that job?';
 
 -- Its own one, if it is a tenant.

@@ -49,7 +49,7 @@ CREATE POLICY own ON awty_http.endpoint FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(created_by) OR awty_internal.can_become(role)
     OR (job, role::pg_catalog.oid) OPERATOR(pg_catalog.=) ANY (
         SELECT j.name, j.role::pg_catalog.oid FROM awty.job AS j
-        WHERE awty_internal.can_read(j.role, j.readers OPERATOR(pg_catalog.||) j.allowed OPERATOR(pg_catalog.||) j.claimers)));
+        WHERE awty_internal.can_read(j)));
 CREATE POLICY scheduled ON awty_http.endpoint FOR INSERT TO PUBLIC
     WITH CHECK (awty_http_internal.may_schedule(job));
 CREATE POLICY unscheduled ON awty_http.endpoint FOR DELETE TO PUBLIC
