@@ -1,0 +1,158 @@
+//! A lease becomes a request.
+//!
+//! Invariant: the headers by which a receiver tells duplicates and forgeries are the gateway's alone.
+//!
+//! Does not: read a clock or a file; the time and the secrets are arguments.
+
+use super::definition::{Definition, Method};
+use super::sign::signature;
+use crate::duration::Length;
+use crate::net::call::Call;
+use crate::uri::{Endpoint, signing_key};
+use bytes::Bytes;
+use chrono::{DateTime, SecondsFormat, Utc};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::json;
+
+/// What a lease says of its call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Piece {
+    /// The job.
+    pub job: String,
+    /// The target.
+    pub entity_name: String,
+    /// Path and query, and of a send `#` and its key.
+    pub entity_key: String,
+    /// Failures in a row and one more.
+    pub attempt: u32,
+    /// Checks of this occurrence before.
+    pub check_count: i32,
+    /// The slot of the occurrence.
+    pub first_check_at: DateTime<Utc>,
+    /// The slot of this attempt.
+    pub next_check_at: DateTime<Utc>,
+    /// The same in every attempt.
+    pub key: String,
+}
+
+/// What the gateway adds.
+pub struct Terms<'a> {
+    /// From which signing keys are derived.
+    pub master_key: &'a [u8],
+    /// Of a call whose definition names none.
+    pub timeout: Length,
+    /// Now.
+    pub now: DateTime<Utc>,
+    /// Looks up `{{secret:NAME}}`.
+    pub secret: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// Headers of the gateway, or of the connection. A name that ends with `-` is the start of a name.
+const RESERVED: &[&str] = &[
+    "webhook-",
+    "idempotency-key",
+    "awty-",
+    "user-agent",
+    "content-type",
+    "host",
+    "connection",
+    "keep-alive",
+    "content-length",
+    "transfer-encoding",
+    "te",
+    "trailer",
+    "upgrade",
+    "expect",
+    "proxy-",
+];
+
+/// A header name that a user may set.
+pub fn user_header(name: &str) -> Result<HeaderName, String> {
+    let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("{name:?} is no header name"))?;
+    let reserved = |reserved: &&&str| match reserved.strip_suffix('-') {
+        Some(_) => parsed.as_str().starts_with(**reserved),
+        None => parsed.as_str() == **reserved,
+    };
+    match RESERVED.iter().find(reserved) {
+        Some(_) => Err(format!("the header {name} is set by the gateway; leave it out")),
+        None => Ok(parsed),
+    }
+}
+
+/// Puts secrets in the place of `{{secret:NAME}}`.
+fn filled(value: &str, secret: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+    let (mut out, mut rest) = (String::new(), value);
+    while let Some((before, after)) = rest.split_once("{{secret:") {
+        let (name, after) = after.split_once("}}").ok_or("{{secret: has no end; write {{secret:NAME}}")?;
+        out.push_str(before);
+        out.push_str(&secret(name).ok_or_else(|| format!("the secret {name:?} is not in the credentials folder"))?);
+        rest = after;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// The request of this attempt; a refusal says why there is none.
+pub fn request(piece: &Piece, definition: &Definition, terms: &Terms<'_>) -> Result<Call, String> {
+    let endpoint = Endpoint::of_lease(&piece.entity_name, &piece.entity_key).map_err(|why| format!("the URI {why}"))?;
+    let id = endpoint.id(&piece.job);
+    let mut headers = HeaderMap::new();
+    for (name, text) in &definition.headers {
+        let value = filled(text, terms.secret)?;
+        let mut value = HeaderValue::from_str(&value)
+            .map_err(|_| format!("the header {name} has a value that HTTP does not take"))?;
+        value.set_sensitive(true);
+        headers.insert(user_header(name)?, value);
+    }
+    let bodyless = matches!(definition.method, Method::Get | Method::Head);
+    let payload = match definition.payload()? {
+        Some((body, kind)) => Some((body, kind)),
+        None if bodyless => None,
+        None => Some((own_body(piece, &id), "application/json")),
+    };
+    let body = payload.as_ref().map_or_else(Bytes::new, |(body, _)| body.clone());
+    let mut set = |name: &'static str, value: &str| match HeaderValue::from_str(value) {
+        Ok(value) => drop(headers.insert(HeaderName::from_static(name), value)),
+        Err(_) => tracing::error!(header = name, "a header of the gateway's own does not fit"),
+    };
+    if let Some((_, kind)) = &payload {
+        set("content-type", kind);
+    }
+    let lateness = (terms.now - piece.next_check_at).num_milliseconds().max(0);
+    set("user-agent", concat!("awty-gateway/", env!("CARGO_PKG_VERSION")));
+    set("webhook-id", &piece.key);
+    set("idempotency-key", &format!("\"{}\"", piece.key));
+    set("webhook-timestamp", &terms.now.timestamp().to_string());
+    set("awty-schedule", &id);
+    set("awty-slot", &time(piece.first_check_at));
+    set("awty-attempt", &format!("{}/{}", piece.attempt, definition.retries.max_attempts));
+    set("awty-count", &piece.check_count.to_string());
+    set("awty-lateness", &format!("{}.{:03}", lateness / 1_000, lateness % 1_000));
+    if definition.sign {
+        let key = signing_key(terms.master_key, &piece.job, &id);
+        set("webhook-signature", &signature(&key, &piece.key, terms.now.timestamp(), &body));
+    }
+    Ok(Call {
+        endpoint,
+        method: definition.method.hyper(),
+        headers,
+        body,
+        timeout: definition.timeout.unwrap_or(terms.timeout).std(),
+        connect_timeout: definition.connect_timeout().std(),
+    })
+}
+
+/// What is sent where the user gives nothing.
+fn own_body(piece: &Piece, id: &str) -> Bytes {
+    let body = json!({"schedule": id, "slot": time(piece.first_check_at), "attempt": piece.attempt, "key": piece.key});
+    Bytes::from(body.to_string())
+}
+
+/// RFC 3339 in UTC.
+pub fn time(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
+}
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

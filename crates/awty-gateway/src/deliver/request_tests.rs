@@ -1,0 +1,102 @@
+use super::*;
+use serde_json::Value;
+
+fn at(millis: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp_millis(1_800_000_000_000 + millis).unwrap()
+}
+
+fn piece() -> Piece {
+    Piece {
+        job: "http".into(),
+        entity_name: "https://api.example.com".into(),
+        entity_key: "/a?b=c#order-7".into(),
+        attempt: 2,
+        check_count: 4,
+        first_check_at: at(0),
+        next_check_at: at(10_000),
+        key: "AH7G4PIARY62WCUKHQ3NY6X7S6".into(),
+    }
+}
+
+fn made(args: Value) -> Result<Call, String> {
+    let definition = Definition::of_args(Some(&args))?;
+    let secret = |name: &str| (name == "TOKEN").then(|| "t0p".to_owned());
+    let terms = Terms { master_key: b"master", timeout: Length::seconds(30), now: at(10_250), secret: &secret };
+    request(&piece(), &definition, &terms)
+}
+
+fn header<'a>(call: &'a Call, name: &str) -> &'a str {
+    call.headers.get(name).map_or("", |value| value.to_str().unwrap())
+}
+
+#[test]
+fn a_receiver_can_tell_duplicates_and_how_late_it_is() {
+    let call = made(json!({"retries": {"max_attempts": 5}})).unwrap();
+    assert_eq!(call.endpoint.as_str(), "https://api.example.com/a?b=c");
+    let expected = [
+        ("webhook-id", "AH7G4PIARY62WCUKHQ3NY6X7S6"),
+        ("idempotency-key", "\"AH7G4PIARY62WCUKHQ3NY6X7S6\""),
+        ("webhook-timestamp", "1800000010"),
+        ("awty-schedule", &call.endpoint.id("http")),
+        ("awty-slot", "2027-01-15T08:00:00Z"),
+        ("awty-attempt", "2/5"),
+        ("awty-count", "4"),
+        ("awty-lateness", "0.250"),
+        ("content-type", "application/json"),
+    ];
+    for (name, value) in expected {
+        assert_eq!(header(&call, name), value, "{name}");
+    }
+    assert!(header(&call, "user-agent").starts_with("awty-gateway/"));
+}
+
+#[test]
+fn the_signature_is_over_what_is_sent() {
+    let call = made(json!({"body": {"a": 1}})).unwrap();
+    let key = signing_key(b"master", "http", &call.endpoint.id("http"));
+    let expected = signature(&key, header(&call, "webhook-id"), 1_800_000_010, b"{\"a\":1}");
+    assert_eq!(header(&call, "webhook-signature"), expected);
+    assert_eq!(header(&made(json!({"sign": false})).unwrap(), "webhook-signature"), "");
+}
+
+#[test]
+fn without_a_body_a_small_json_is_sent_and_with_get_none() {
+    let body: Value = serde_json::from_slice(&made(json!({})).unwrap().body).unwrap();
+    assert_eq!((&body["attempt"], &body["slot"]), (&json!(2), &json!("2027-01-15T08:00:00Z")));
+    for method in ["GET", "HEAD"] {
+        let call = made(json!({"method": method})).unwrap();
+        assert!(call.body.is_empty() && header(&call, "content-type").is_empty(), "{method}");
+    }
+    assert_eq!(made(json!({"body_text": ""})).unwrap().body.len(), 0);
+}
+
+#[test]
+fn secrets_are_filled_in_and_are_sensitive() {
+    let call = made(json!({"headers": {"Authorization": "Bearer {{secret:TOKEN}}!"}})).unwrap();
+    assert_eq!(header(&call, "authorization"), "Bearer t0p!");
+    assert!(!format!("{:?}", call.headers).contains("t0p"));
+    assert!(made(json!({"headers": {"X": "{{secret:OTHER}}"}})).unwrap_err().contains("OTHER"));
+    assert!(made(json!({"headers": {"X": "{{secret:TOKEN"}})).unwrap_err().contains("no end"));
+}
+
+#[test]
+fn what_is_the_gateways_own_is_refused() {
+    for name in RESERVED {
+        let name = name.strip_suffix('-').map_or((*name).to_owned(), |start| format!("{start}-Anything"));
+        assert!(user_header(&name).is_err(), "{name}");
+        assert!(user_header(&name.to_uppercase()).is_err(), "{name}");
+    }
+    for name in ["a b", "", "a\r\nb", "ä"] {
+        assert!(user_header(name).is_err(), "{name:?}");
+    }
+    assert!(user_header("X-Webhook").is_ok());
+    assert!(made(json!({"headers": {"X": "a\r\nEvil: b"}})).unwrap_err().contains("does not take"));
+}
+
+#[test]
+fn timeouts_have_their_defaults_and_caps() {
+    let call = made(json!({})).unwrap();
+    assert_eq!((call.timeout.as_secs(), call.connect_timeout.as_secs()), (30, 5));
+    let call = made(json!({"timeout": "2 min", "connect_timeout": "1 min"})).unwrap();
+    assert_eq!((call.timeout.as_secs(), call.connect_timeout.as_secs()), (120, 5));
+}

@@ -1,0 +1,143 @@
+//! What came of a call becomes an answer for the lease. Pure: the time and the dice are arguments.
+//!
+//! Invariant: a call is repeated only where repeating can help; what has not left the gateway is `untouched`.
+
+use super::definition::Definition;
+use super::request::Piece;
+use super::retry;
+use crate::duration::{self, Length};
+use crate::net::call::{Answer, Report};
+use crate::net::fault::{Failure, Fault};
+use chrono::{DateTime, Utc};
+use hyper::StatusCode;
+
+/// Characters of a text from outside that go into a message.
+const LONGEST_NOTE: usize = 200;
+
+/// What becomes of the check.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// It is done, or asked again.
+    Done {
+        /// Ask again then.
+        again: Option<DateTime<Utc>>,
+        /// The endpoint wants no more calls, and says why.
+        stop: Option<String>,
+        /// What the endpoint said and cannot be read.
+        note: Option<String>,
+    },
+    /// It failed.
+    Failed(Failed),
+}
+
+/// How it failed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Failed {
+    /// For people.
+    pub message: String,
+    /// The short name of what went wrong.
+    pub fault: &'static str,
+    /// The next attempt; none: the end of this occurrence.
+    pub retry_at: Option<DateTime<Utc>>,
+    /// Nothing had left the gateway.
+    pub untouched: bool,
+    /// It counts for the breaker.
+    pub target_down: bool,
+    /// Until then the target wants no calls.
+    pub block_until: Option<DateTime<Utc>>,
+    /// The endpoint says that it is gone for good.
+    pub gone: bool,
+}
+
+/// A call that is later than `max_lateness` is not made.
+pub fn dropped(piece: &Piece, definition: &Definition, now: DateTime<Utc>) -> Option<Verdict> {
+    let late = now - piece.next_check_at;
+    (late > definition.max_lateness?.delta()).then(|| {
+        let message = format!("dropped: {} s late", late.num_seconds());
+        Verdict::Failed(Failed { message, fault: "dropped", untouched: true, ..Failed::default() })
+    })
+}
+
+/// The verdict of a call. `spread` lies between -1 and 1.
+pub fn verdict(piece: &Piece, definition: &Definition, report: &Report, now: DateTime<Utc>, spread: f64) -> Verdict {
+    let retry = |asked| retry::next(&definition.retries, piece.attempt, now, asked, spread);
+    match &report.outcome {
+        Ok(answer) if definition.success.contains(answer.status) => done(answer, now),
+        Ok(answer) => Verdict::Failed(refused(answer, now, &retry)),
+        Err(failure) => Verdict::Failed(unanswered(failure, report.sent, &retry)),
+    }
+}
+
+fn done(answer: &Answer, now: DateTime<Utc>) -> Verdict {
+    let stop = header(answer, "awty-stop");
+    let (again, note) = match header(answer, "awty-again").map(|text| (again(&text, now), text)) {
+        Some((Some(at), _)) => (Some(at), None),
+        Some((None, text)) => (None, Some(format!("Awty-Again is neither a duration nor a time: {text}"))),
+        None => (None, None),
+    };
+    Verdict::Done { again, stop, note }
+}
+
+/// `5 min`, or a time.
+fn again(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let length = duration::parse(text).ok().and_then(|length: Length| now.checked_add_signed(length.delta()));
+    length.or_else(|| DateTime::parse_from_rfc3339(text).ok().map(|at| at.to_utc()))
+}
+
+type Retry<'a> = dyn Fn(Option<DateTime<Utc>>) -> Option<DateTime<Utc>> + 'a;
+
+fn refused(answer: &Answer, now: DateTime<Utc>, retry: &Retry<'_>) -> Failed {
+    let status = answer.status;
+    let reason = StatusCode::from_u16(status).ok().and_then(|code| code.canonical_reason()).unwrap_or("unknown");
+    let mut failed = Failed { message: format!("{status} {reason}"), fault: "status", ..Failed::default() };
+    match status {
+        300..400 => {
+            failed.fault = "redirect";
+            if let Some(to) = header(answer, "location") {
+                failed.message.push_str(&format!(": not followed to {to}"));
+            }
+        }
+        408 | 425 | 429 | 500 | 502..=504 | 507 => {
+            let asked = header(answer, "retry-after").and_then(|text| retry::asked(&text, now));
+            failed.retry_at = retry(asked);
+            failed.block_until = asked.filter(|_| matches!(status, 429 | 503));
+            failed.target_down = matches!(status, 502..=504);
+        }
+        410 => failed.gone = true,
+        _ => {}
+    }
+    failed
+}
+
+fn unanswered(failure: &Failure, sent: bool, retry: &Retry<'_>) -> Failed {
+    let is_final = failure.fault == Fault::BlockedAddress;
+    let how = match (failure.fault, sent) {
+        (Fault::Timeout, true) => " (sent, no answer)",
+        (_, false) => " (not sent)",
+        _ => "",
+    };
+    Failed {
+        message: format!("{}{how}", cut(&failure.to_string())),
+        fault: failure.fault.name(),
+        retry_at: if is_final { None } else { retry(None) },
+        untouched: !sent,
+        target_down: failure.fault.is_target_down(),
+        ..Failed::default()
+    }
+}
+
+/// A header as text without control characters, cut.
+fn header(answer: &Answer, name: &str) -> Option<String> {
+    let value = answer.headers.get(name)?;
+    let text = cut(&String::from_utf8_lossy(value.as_bytes()));
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// Text from outside, harmless in a message.
+fn cut(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST_NOTE).collect()
+}
+
+#[cfg(test)]
+#[path = "verdict_tests.rs"]
+mod tests;

@@ -1,0 +1,7 @@
+//! Calls HTTP endpoints when awty says that it is time.
+pub mod clock;
+pub mod deliver;
+pub mod duration;
+pub mod net;
+pub mod sqlstate;
+pub mod uri;

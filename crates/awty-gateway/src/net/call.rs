@@ -1,0 +1,270 @@
+//! One HTTP call: its connection, its answer, how long each phase took.
+//!
+//! Invariant: no call lasts longer than its timeout, and none keeps more than [`BODY`] bytes of an answer. `sent` is false only if
+//! no byte of the request has left.
+//!
+//! Does not: follow redirects, try again, or know why it is made.
+
+use super::connect::{Place, connect};
+use super::counted::Count;
+use super::fault::{Failure, Fault};
+use super::guard::Guard;
+use super::pool::{Key, Pool, Ready};
+use super::resolve::Resolver;
+use crate::uri::Endpoint;
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper::header::{HOST, HeaderMap, HeaderValue};
+use hyper::{Method, Request, Response};
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+
+/// Bytes of an answer that are read.
+pub const BODY: usize = 64 * 1024;
+/// Bytes of the head of an answer.
+const HEAD: usize = 64 * 1024;
+/// How long a connection may take to be ready for the next call.
+const SETTLE: Duration = Duration::from_secs(1);
+
+/// What to call.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Where to.
+    pub endpoint: Endpoint,
+    /// GET, POST and so on.
+    pub method: Method,
+    /// All but Host and the lengths.
+    pub headers: HeaderMap,
+    /// What is sent.
+    pub body: Bytes,
+    /// From the first look at the name to the end of the answer.
+    pub timeout: Duration,
+    /// For TCP and TLS.
+    pub connect_timeout: Duration,
+}
+
+/// How long what took.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Phases {
+    /// To look up the name.
+    pub name: Option<Duration>,
+    /// To connect.
+    pub connect: Option<Duration>,
+    /// To speak TLS.
+    pub tls: Option<Duration>,
+    /// From the request to the head of the answer.
+    pub first_byte: Option<Duration>,
+    /// The whole.
+    pub total: Duration,
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Its status.
+    pub status: u16,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// As much of it as was read.
+    pub body: Bytes,
+}
+
+/// What came of a call.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The address that was called.
+    pub address: Option<SocketAddr>,
+    /// Whether a byte of the request may have left.
+    pub sent: bool,
+    /// How long what took.
+    pub phases: Phases,
+    /// The answer, or why there is none.
+    pub outcome: Result<Answer, Failure>,
+}
+
+/// How far a call has come; it outlives the call that is cut short.
+#[derive(Default)]
+struct Progress {
+    address: Option<SocketAddr>,
+    written: Option<(Count, u64)>,
+    phases: Phases,
+}
+
+/// Makes calls.
+pub struct Caller {
+    guard: RwLock<Arc<Guard>>,
+    resolver: Resolver,
+    tls: Arc<ClientConfig>,
+    pool: Arc<Pool>,
+}
+
+impl Caller {
+    /// One for the whole program.
+    pub fn new(guard: Guard, resolver: Resolver, tls: ClientConfig) -> Self {
+        Caller { guard: RwLock::new(Arc::new(guard)), resolver, tls: Arc::new(tls), pool: Arc::default() }
+    }
+
+    /// Which addresses may be called.
+    pub fn guard(&self) -> Arc<Guard> {
+        self.guard.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Another rule from now on, for example because the database has moved.
+    pub fn set_guard(&self, guard: Guard) {
+        *self.guard.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(guard);
+    }
+
+    /// Closes connections that have rested for too long.
+    pub fn sweep(&self) {
+        self.pool.sweep();
+    }
+
+    /// Makes one call.
+    pub async fn call(&self, call: &Call) -> Report {
+        let (start, mut progress) = (Instant::now(), Progress::default());
+        let outcome = timeout(call.timeout, self.attempt(call, &mut progress)).await;
+        let too_long = |_| Err(Failure::new(Fault::Timeout, format!("no whole answer within {:?}", call.timeout)));
+        let outcome = outcome.unwrap_or_else(too_long);
+        progress.phases.total = start.elapsed();
+        let sent = progress.written.is_some_and(|(count, before)| count.load(Ordering::Relaxed) > before);
+        Report { address: progress.address, sent, phases: progress.phases, outcome }
+    }
+
+    async fn attempt(&self, call: &Call, progress: &mut Progress) -> Result<Answer, Failure> {
+        let (start, guard) = (Instant::now(), self.guard());
+        let addresses = self.resolver.judged(&call.endpoint, &guard).await?;
+        progress.phases.name = Some(start.elapsed());
+        let mut request = request(call)?;
+        if let Some((key, ready)) = self.resting(call, &addresses) {
+            progress.address = Some(key.address);
+            match self.exchange(key, ready, request, progress).await? {
+                Exchanged::Answer(answer) => return Ok(answer),
+                Exchanged::NotSent(same) => request = same,
+            }
+        }
+        let (key, ready) = self.fresh(call, &addresses, &guard, progress).await?;
+        match self.exchange(key, ready, request, progress).await? {
+            Exchanged::Answer(answer) => Ok(answer),
+            Exchanged::NotSent(_) => {
+                Err(Failure::new(Fault::Closed, "the connection was closed before the request left"))
+            }
+        }
+    }
+
+    fn resting(&self, call: &Call, addresses: &[SocketAddr]) -> Option<(Key, Ready)> {
+        addresses.iter().map(|address| key(call, *address)).find_map(|key| Some((key.clone(), self.pool.take(&key)?)))
+    }
+
+    async fn fresh(
+        &self,
+        call: &Call,
+        to: &[SocketAddr],
+        guard: &Guard,
+        seen: &mut Progress,
+    ) -> Result<(Key, Ready), Failure> {
+        let host = call.endpoint.url().host_str().unwrap_or_default();
+        let tls = (call.endpoint.url().scheme() == "https").then_some((&self.tls, host));
+        let deadline = Instant::now() + call.connect_timeout;
+        let connected = connect(&Place { tls, addresses: to }, guard, deadline).await?;
+        seen.address = Some(connected.address);
+        (seen.phases.connect, seen.phases.tls) = (Some(connected.connect), connected.tls);
+        let mut builder = http1::Builder::new();
+        builder.max_buf_size(HEAD).max_header_size(HEAD);
+        let shaken = builder.handshake(TokioIo::new(connected.stream)).await;
+        let (sender, connection) = shaken.map_err(|error| Failure::new(Fault::Protocol, error))?;
+        tokio::spawn(connection); // ends with its sender, or with the peer
+        let ready = Ready { sender, count: connected.count, born: Instant::now() };
+        Ok((key(call, connected.address), ready))
+    }
+
+    async fn exchange(
+        &self,
+        key: Key,
+        mut ready: Ready,
+        request: Request<Full<Bytes>>,
+        progress: &mut Progress,
+    ) -> Result<Exchanged, Failure> {
+        let start = Instant::now();
+        progress.written = Some((ready.count.clone(), ready.count.load(Ordering::Relaxed)));
+        let response = match ready.sender.try_send_request(request).await {
+            Ok(response) => response,
+            Err(mut error) => match error.take_message() {
+                Some(request) => return Ok(Exchanged::NotSent(request)),
+                None => return Err(failure(error.error())),
+            },
+        };
+        progress.phases.first_byte = Some(start.elapsed());
+        let (answer, whole) = read(response).await?;
+        if whole {
+            self.keep(key, ready);
+        }
+        Ok(Exchanged::Answer(answer))
+    }
+
+    /// Keeps a connection once it is ready for the next request.
+    fn keep(&self, key: Key, mut ready: Ready) {
+        let pool = self.pool.clone();
+        tokio::spawn(async move {
+            if matches!(timeout(SETTLE, ready.sender.ready()).await, Ok(Ok(()))) {
+                pool.put(key, ready);
+            }
+        });
+    }
+}
+
+enum Exchanged {
+    Answer(Answer),
+    /// The connection was closed before a byte was written.
+    NotSent(Request<Full<Bytes>>),
+}
+
+fn key(call: &Call, address: SocketAddr) -> Key {
+    let url = call.endpoint.url();
+    Key { tls: url.scheme() == "https", host: url.host_str().unwrap_or_default().to_owned(), address }
+}
+
+fn request(call: &Call) -> Result<Request<Full<Bytes>>, Failure> {
+    let url = call.endpoint.url();
+    let host = &url[url::Position::BeforeHost..url::Position::AfterPort];
+    let unfit = |error: &dyn std::fmt::Display| Failure::new(Fault::Request, error);
+    let host = HeaderValue::from_str(host).map_err(|error| unfit(&error))?;
+    let built = Request::builder()
+        .method(call.method.clone())
+        .uri(call.endpoint.entity_key())
+        .body(Full::new(call.body.clone()));
+    let mut request = built.map_err(|error| unfit(&error))?;
+    *request.headers_mut() = call.headers.clone();
+    request.headers_mut().insert(HOST, host);
+    Ok(request)
+}
+
+/// Reads an answer up to [`BODY`]; tells whether that was the whole.
+async fn read(response: Response<Incoming>) -> Result<(Answer, bool), Failure> {
+    let (head, mut incoming) = response.into_parts();
+    let (mut body, mut whole) = (BytesMut::new(), true);
+    while let Some(frame) = incoming.frame().await {
+        let frame = frame.map_err(|error| failure(&error))?;
+        if let Some(data) = frame.data_ref() {
+            let room = BODY - body.len();
+            body.extend_from_slice(&data[..data.len().min(room)]);
+            if data.len() >= room {
+                whole = false;
+                break;
+            }
+        }
+    }
+    Ok((Answer { status: head.status.as_u16(), headers: head.headers, body: body.freeze() }, whole))
+}
+
+fn failure(error: &hyper::Error) -> Failure {
+    let fault = if error.is_parse() { Fault::Protocol } else { Fault::Closed };
+    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+    Failure::new(fault, format!("{error}{cause}"))
+}

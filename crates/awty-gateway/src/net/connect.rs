@@ -1,0 +1,76 @@
+//! Connects to exactly the address that was judged.
+//!
+//! Invariant: the peer of a connection that comes out is the judged address.
+
+use super::counted::{Count, Counted, Stream};
+use super::fault::{Failure, Fault};
+use super::guard::Guard;
+use super::tls;
+use rustls::ClientConfig;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout_at};
+
+/// A fresh connection, and how long it took.
+pub struct Connected {
+    /// For HTTP.
+    pub stream: Counted,
+    /// Of `stream`.
+    pub count: Count,
+    /// The peer.
+    pub address: SocketAddr,
+    /// TCP.
+    pub connect: Duration,
+    /// TLS, if it is spoken.
+    pub tls: Option<Duration>,
+}
+
+/// Where to.
+pub struct Place<'a> {
+    /// The name for TLS; none: plain HTTP.
+    pub tls: Option<(&'a Arc<ClientConfig>, &'a str)>,
+    /// Judged addresses, to be tried in this order.
+    pub addresses: &'a [SocketAddr],
+}
+
+/// Tries one address after the other until the deadline; each gets its share of the time.
+pub async fn connect(place: &Place<'_>, guard: &Guard, deadline: Instant) -> Result<Connected, Failure> {
+    let mut last = Failure::new(Fault::Name, "the name has no address");
+    for (index, address) in place.addresses.iter().enumerate() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let shares = u32::try_from(place.addresses.len() - index).unwrap_or(u32::MAX);
+        let until = Instant::now() + left / shares;
+        match timeout_at(until, one(place, guard, *address)).await {
+            Ok(Ok(connected)) => return Ok(connected),
+            Ok(Err(failure)) => last = failure,
+            Err(_) => last = Failure::new(Fault::Connect, format!("{address} did not answer in time")),
+        }
+    }
+    Err(last)
+}
+
+async fn one(place: &Place<'_>, guard: &Guard, judged: SocketAddr) -> Result<Connected, Failure> {
+    let start = Instant::now();
+    let failed = |error: std::io::Error| Failure::new(Fault::Connect, format!("{judged}: {error}"));
+    let tcp = TcpStream::connect(judged).await.map_err(failed)?;
+    let (peer, local) = (tcp.peer_addr().map_err(failed)?, tcp.local_addr().map_err(failed)?);
+    if !guard.is_as_judged(judged, peer, local) {
+        return Err(Failure::new(
+            Fault::BlockedAddress,
+            format!("{peer} is not what was judged, or is the gateway itself"),
+        ));
+    }
+    tcp.set_nodelay(true).map_err(failed)?;
+    let connect = start.elapsed();
+    let count = Count::default();
+    let Some((config, host)) = place.tls else {
+        let stream = Counted { stream: Stream::Plain(tcp), count: count.clone() };
+        return Ok(Connected { stream, count, address: peer, connect, tls: None });
+    };
+    let start = Instant::now();
+    let stream = Box::new(tls::handshake(config, host, tcp).await?);
+    let stream = Counted { stream: Stream::Tls(stream), count: count.clone() };
+    Ok(Connected { stream, count, address: peer, connect, tls: Some(start.elapsed()) })
+}

@@ -1,0 +1,120 @@
+//! Which addresses the gateway may call.
+//!
+//! Invariant: an address is judged, never a text; what no rule allows is refused. Neither `allow_networks` nor
+//! `allow_localhost` opens the gateway's own listeners or the database.
+//!
+//! Does not: resolve names or connect.
+
+use super::registry::{IPV4, IPV6, Row};
+use ipnet::IpNet;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::LazyLock;
+
+/// A network that is opened, for one origin or for all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allowed {
+    /// `https://intern.example.com`; none: for every origin.
+    pub origin: Option<String>,
+    /// Its addresses.
+    pub network: IpNet,
+}
+
+/// What a configuration allows and what is the gateway's own.
+#[derive(Clone, Debug, Default)]
+pub struct Guard {
+    /// Private networks that are opened.
+    pub allowed: Vec<Allowed>,
+    /// Loopback is opened; only while the gateway listens on loopback.
+    pub allow_localhost: bool,
+    /// The gateway's listeners and the database's addresses.
+    pub own: Vec<SocketAddr>,
+}
+
+/// Why an address is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Not 80, 443 or from 1024 on.
+    Port(u16),
+    /// In a registry of what cannot be reached.
+    Special(IpAddr, &'static str),
+    /// The gateway itself, or its database.
+    Own(SocketAddr),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Port(port) => write!(f, "port {port} is not allowed; 80, 443 and 1024 and above are"),
+            Refusal::Special(address, name) => write!(f, "{address} is not reachable from everywhere: {name}"),
+            Refusal::Own(address) => write!(f, "{address} belongs to the gateway or to its database"),
+        }
+    }
+}
+
+/// A registry, the longest prefixes first.
+fn parsed(rows: &[Row]) -> Vec<(IpNet, bool, &'static str)> {
+    let mut all: Vec<_> =
+        rows.iter().filter_map(|(net, ok, name)| Some((net.parse::<IpNet>().ok()?, *ok, *name))).collect();
+    all.sort_by_key(|(net, ..)| std::cmp::Reverse(net.prefix_len()));
+    all
+}
+
+static REGISTRY_4: LazyLock<Vec<(IpNet, bool, &'static str)>> = LazyLock::new(|| parsed(IPV4));
+static REGISTRY_6: LazyLock<Vec<(IpNet, bool, &'static str)>> = LazyLock::new(|| parsed(IPV6));
+
+/// The name of the registered block that makes an address unreachable. The address is canonical.
+fn special(address: IpAddr) -> Option<&'static str> {
+    let registry = if address.is_ipv4() { &REGISTRY_4 } else { &REGISTRY_6 };
+    let row = registry.iter().find(|(net, ..)| net.contains(&address));
+    row.and_then(|(_, reachable, name)| (!reachable).then_some(*name))
+}
+
+impl Guard {
+    /// Judges one address of an endpoint; gives it in canonical form.
+    pub fn judge(&self, origin: &str, address: IpAddr, port: u16) -> Result<SocketAddr, Refusal> {
+        let address = address.to_canonical();
+        let socket = SocketAddr::new(address, port);
+        if !matches!(port, 80 | 443 | 1024..) {
+            return Err(Refusal::Port(port));
+        }
+        if self.is_own(socket) {
+            return Err(Refusal::Own(socket));
+        }
+        match special(address) {
+            Some(name) if !self.opens(origin, address) => Err(Refusal::Special(address, name)),
+            _ => Ok(socket),
+        }
+    }
+
+    /// Judges where a connection came to, once it is there: `peer` must be what was judged, and no listener of this machine that is
+    /// the gateway's. A listener on all addresses is seen by both ends being the same machine's address.
+    pub fn is_as_judged(&self, judged: SocketAddr, peer: SocketAddr, local: SocketAddr) -> bool {
+        let peer = canonical(peer);
+        let same_machine = peer.ip() == canonical(local).ip();
+        let on_all = |own: &&SocketAddr| own.ip().is_unspecified() && own.port() == peer.port();
+        peer == judged && !self.is_own(peer) && !(same_machine && self.own.iter().any(|own| on_all(&own)))
+    }
+
+    fn is_own(&self, socket: SocketAddr) -> bool {
+        self.own.iter().map(|own| canonical(*own)).any(|own| {
+            let all_here = own.ip().is_unspecified() && socket.ip().is_loopback();
+            own.port() == socket.port() && (own.ip() == socket.ip() || all_here)
+        })
+    }
+
+    fn opens(&self, origin: &str, address: IpAddr) -> bool {
+        let for_it = |allowed: &&Allowed| allowed.origin.as_deref().is_none_or(|only| only == origin);
+        self.allow_localhost && address.is_loopback()
+            || self.allowed.iter().filter(for_it).any(|allowed| allowed.network.contains(&address))
+    }
+}
+
+/// With an IPv4 address where one was mapped.
+fn canonical(socket: SocketAddr) -> SocketAddr {
+    SocketAddr::new(socket.ip().to_canonical(), socket.port())
+}
+
+#[cfg(test)]
+#[path = "guard_tests.rs"]
+mod tests;

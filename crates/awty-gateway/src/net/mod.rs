@@ -1,0 +1,13 @@
+//! How the gateway reaches an endpoint: which addresses it may, how names become addresses, how it connects, TLS.
+//!
+//! Does not: know the database.
+
+pub mod call;
+pub mod connect;
+pub mod counted;
+pub mod fault;
+pub mod guard;
+pub mod pool;
+pub mod registry;
+pub mod resolve;
+pub mod tls;

@@ -1,0 +1,164 @@
+//! URIs of endpoints: one spelling for each, its id, its signing key.
+//!
+//! Invariant: the same URI has the same id for ever; normalising twice changes nothing.
+//!
+//! Does not: judge addresses; [`crate::net::guard`] does.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+use url::Url;
+
+/// Bytes of path and query: they are a key in an index.
+const LONGEST_PATH: usize = 1_024;
+/// Bytes of a URI as it was given.
+const LONGEST_TEXT: usize = 4_096;
+/// Characters of an id after `s_`.
+const ID_LENGTH: usize = 22;
+
+/// The URI of an endpoint in its one spelling.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    url: Url,
+}
+
+impl Endpoint {
+    /// Reads and normalises; a refusal says what is wrong.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if text.len() > LONGEST_TEXT {
+            return Err(format!("is longer than {LONGEST_TEXT} bytes"));
+        }
+        if text.chars().any(char::is_control) {
+            return Err("has a control character; percent-encode it".into());
+        }
+        let url = Url::parse(text).map_err(|error| format!("is malformed: {error}"))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(format!("has the scheme {}; write http or https", url.scheme()));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("has a user or password; put them into a header with {{secret:NAME}}".into());
+        }
+        if url.fragment().is_some() {
+            return Err("has a fragment, which is never sent; leave out what begins with #".into());
+        }
+        let endpoint = Endpoint { url };
+        if endpoint.entity_key().len() > LONGEST_PATH {
+            return Err(format!("has more than {LONGEST_PATH} bytes of path and query"));
+        }
+        Ok(endpoint)
+    }
+
+    /// Of a lease: the target is its `entity_name`, path and query its `entity_key`, up to the `#` of a send.
+    pub fn of_lease(entity_name: &str, entity_key: &str) -> Result<Self, String> {
+        let path = entity_key.split_once('#').map_or(entity_key, |(path, _)| path);
+        Self::parse(&format!("{entity_name}{path}"))
+    }
+
+    /// Its one spelling.
+    pub fn as_str(&self) -> &str {
+        self.url.as_str()
+    }
+
+    /// Scheme, host and port: the target.
+    pub fn entity_name(&self) -> String {
+        self.url.origin().ascii_serialization()
+    }
+
+    /// Path and query.
+    pub fn entity_key(&self) -> &str {
+        &self.url[url::Position::BeforePath..url::Position::AfterQuery]
+    }
+
+    /// The parsed parts.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// `s_` and 22 characters.
+    pub fn id(&self, job: &str) -> String {
+        let digest = Sha256::new().chain_update(job).chain_update([0]).chain_update(self.as_str()).finalize();
+        let mut id = URL_SAFE_NO_PAD.encode(digest);
+        id.truncate(ID_LENGTH);
+        format!("s_{id}")
+    }
+}
+
+/// HMAC-SHA256(master key, job ‖ id): each schedule has a key of its own, and none is stored.
+pub fn signing_key(master: &[u8], job: &str, id: &str) -> [u8; 32] {
+    let mut mac = hmac(master);
+    for part in [job.as_bytes(), &[0], id.as_bytes()] {
+        mac.update(part);
+    }
+    mac.finalize().into_bytes().into()
+}
+
+/// HMAC takes keys of any length.
+pub(crate) fn hmac(key: &[u8]) -> Hmac<Sha256> {
+    match Hmac::<Sha256>::new_from_slice(key) {
+        Ok(mac) => mac,
+        Err(_) => unreachable!("HMAC takes keys of any length"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn spelled(text: &str) -> String {
+        Endpoint::parse(text).unwrap().as_str().to_owned()
+    }
+
+    #[test]
+    fn a_uri_has_one_spelling() {
+        assert_eq!(spelled("HTTPS://API.Example.COM:443/a/../b?x=1"), "https://api.example.com/b?x=1");
+        assert_eq!(spelled("http://example.com:80"), "http://example.com/");
+        assert_eq!(spelled("http://bücher.example/ü"), "http://xn--bcher-kva.example/%C3%BC");
+        assert_eq!(spelled("http://0x7f.1/"), "http://127.0.0.1/");
+    }
+
+    #[test]
+    fn what_is_no_endpoint_is_refused() {
+        let refused = |text: &str| Endpoint::parse(text).unwrap_err();
+        assert!(refused("ftp://example.com/").contains("scheme"));
+        assert!(refused("https://u:p@example.com/").contains("password"));
+        assert!(refused("https://example.com/#x").contains("fragment"));
+        assert!(refused("https:///").contains("malformed"));
+        assert!(refused("example.com/a").contains("malformed"));
+        assert!(refused("http://exa mple.com/").contains("malformed"));
+        assert!(refused("http://example.com/\n").contains("control"));
+        assert!(refused(&format!("http://example.com/{}", "a".repeat(1_024))).contains("1024"));
+        assert!(refused(&"a".repeat(1_000_000)).contains("longer"));
+    }
+
+    #[test]
+    fn target_and_path_make_the_entity_and_a_send_key_is_cut_off() {
+        let endpoint = Endpoint::parse("https://api.example.com:8443/a?b=c").unwrap();
+        assert_eq!(
+            (endpoint.entity_name().as_str(), endpoint.entity_key()),
+            ("https://api.example.com:8443", "/a?b=c")
+        );
+        let leased = Endpoint::of_lease("https://api.example.com:8443", "/a?b=c#order-7").unwrap();
+        assert_eq!(leased, endpoint);
+    }
+
+    #[test]
+    fn an_id_depends_on_job_and_uri_alone() {
+        let id = |job, uri| Endpoint::parse(uri).unwrap().id(job);
+        assert_eq!(id("http", "https://example.com/"), id("http", "https://EXAMPLE.com:443"));
+        assert_ne!(id("http", "https://example.com/"), id("http.app", "https://example.com/"));
+        assert_eq!(id("http", "https://example.com/").len(), 2 + ID_LENGTH);
+        assert_ne!(signing_key(b"m", "http", "s_1"), signing_key(b"m", "https", "_1"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_upsets_it(text in "(https?:)?[/\\\\]{0,3}[a-z0-9@:.\\[\\]%#?é ]{0,30}") {
+            if let Ok(endpoint) = Endpoint::parse(&text) {
+                prop_assert_eq!(&Endpoint::parse(endpoint.as_str()).unwrap(), &endpoint);
+                prop_assert_eq!(Endpoint::of_lease(&endpoint.entity_name(), endpoint.entity_key()).unwrap(), endpoint);
+            }
+        }
+    }
+}
