@@ -1,5 +1,6 @@
 //! Calls HTTP endpoints when awty says that it is time.
 pub mod clock;
+pub mod config;
 pub mod deliver;
 pub mod duration;
 pub mod net;

@@ -1,0 +1,73 @@
+//! Names that can be said: the host's and a bird's.
+
+use rand::seq::IndexedRandom;
+
+const BIRDS: &[&str] = &[
+    "avocet",
+    "bittern",
+    "bunting",
+    "chough",
+    "coot",
+    "crane",
+    "curlew",
+    "dipper",
+    "dotterel",
+    "dunlin",
+    "eider",
+    "finch",
+    "gannet",
+    "godwit",
+    "grebe",
+    "harrier",
+    "heron",
+    "hobby",
+    "hoopoe",
+    "ibis",
+    "jackdaw",
+    "kestrel",
+    "kite",
+    "knot",
+    "lapwing",
+    "linnet",
+    "martin",
+    "merlin",
+    "nightjar",
+    "oriole",
+    "osprey",
+    "ouzel",
+    "petrel",
+    "pipit",
+    "plover",
+    "puffin",
+    "quail",
+    "rail",
+    "raven",
+    "redstart",
+    "robin",
+    "ruff",
+    "sanderling",
+    "shrike",
+    "siskin",
+    "skua",
+    "snipe",
+    "stilt",
+    "swift",
+    "teal",
+    "tern",
+    "turnstone",
+    "twite",
+    "wagtail",
+    "warbler",
+    "wheatear",
+    "whimbrel",
+    "wigeon",
+    "wren",
+    "wryneck",
+];
+
+/// Of a gateway that got no name.
+pub fn name(host: &str) -> String {
+    let short = host.split('.').next().filter(|short| !short.is_empty()).unwrap_or("gateway");
+    let bird = BIRDS.choose(&mut rand::rng()).unwrap_or(&"wren");
+    format!("{short}-{bird}")
+}

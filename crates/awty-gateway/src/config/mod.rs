@@ -1,0 +1,119 @@
+//! What the gateway is told: flags before environment before one file, and where each value came from.
+//!
+//! Invariant: what is not known is refused; nothing is read twice, so a change needs a restart.
+
+mod bird;
+mod settings;
+mod values;
+
+pub use settings::{SETTINGS, Setting};
+pub use values::Config;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The command line.
+    Flag,
+    /// The environment.
+    Variable(&'static str),
+    /// The file.
+    File(PathBuf),
+    /// Nobody said anything.
+    Default,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Flag => f.write_str("flag"),
+            Source::Variable(name) => write!(f, "environment, {name}"),
+            Source::File(path) => write!(f, "{}", path.display()),
+            Source::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// The values of all settings as text, with their sources.
+pub type Texts = BTreeMap<&'static str, (String, Source)>;
+
+/// Where values are looked up.
+pub struct Places<'a> {
+    /// What the command line says.
+    pub flags: &'a dyn Fn(&str) -> Option<String>,
+    /// What the environment says.
+    pub variables: &'a dyn Fn(&str) -> Option<String>,
+    /// The file and what is in it.
+    pub file: Option<(&'a Path, &'a str)>,
+}
+
+/// The text of each setting that has one.
+pub fn texts(places: &Places<'_>) -> Result<Texts, String> {
+    let file = places.file.map(|(path, content)| read_file(path, content)).transpose()?.unwrap_or_default();
+    let mut texts = Texts::new();
+    for setting in SETTINGS {
+        let flag = || (places.flags)(setting.name).map(|text| (text, Source::Flag));
+        let variable = || {
+            let said = |name: &&'static str| {
+                (places.variables)(name).filter(|text| !text.is_empty()).map(|text| (*name, text))
+            };
+            let (name, text) = setting.variables.iter().find_map(said)?;
+            let text = if name == "PORT" { format!("0.0.0.0:{text}") } else { text };
+            Some((text, Source::Variable(name)))
+        };
+        let in_file = || Some((file.get(setting.name)?.clone(), Source::File(places.file?.0.to_owned())));
+        let default = || Some((setting.default?.to_owned(), Source::Default));
+        if let Some(found) = flag().or_else(variable).or_else(in_file).or_else(default) {
+            texts.insert(setting.name, found);
+        }
+    }
+    Ok(texts)
+}
+
+/// The file's values as text; lists with commas.
+fn read_file(path: &Path, content: &str) -> Result<BTreeMap<String, String>, String> {
+    let problem = |why: String| format!("{}: {why}", path.display());
+    let table: toml::Table = content.parse().map_err(|error: toml::de::Error| problem(error.to_string()))?;
+    let mut values = BTreeMap::new();
+    for (name, value) in table {
+        if !SETTINGS.iter().any(|setting| setting.name == name) {
+            let known: Vec<_> = SETTINGS.iter().map(|setting| setting.name).collect();
+            return Err(problem(format!("{name} is no setting; there are {}", known.join(", "))));
+        }
+        let text = match value {
+            toml::Value::String(text) => text,
+            toml::Value::Integer(number) => number.to_string(),
+            toml::Value::Boolean(is) => is.to_string(),
+            toml::Value::Array(all) if all.iter().all(toml::Value::is_str) => {
+                all.iter().filter_map(toml::Value::as_str).collect::<Vec<_>>().join(",")
+            }
+            _ => return Err(problem(format!("{name} is a text, a number, true, false, or a list of texts"))),
+        };
+        values.insert(name, text);
+    }
+    Ok(values)
+}
+
+/// What `awty-gateway config` prints. Passwords are left out.
+pub fn show(texts: &Texts) -> String {
+    let mut out = String::new();
+    for setting in SETTINGS {
+        let line = match texts.get(setting.name) {
+            Some((text, source)) if setting.name == "database" => {
+                format!("database = \"{}\"  # {source}", values::masked(text))
+            }
+            Some((text, source)) => format!("{} = \"{text}\"  # {source}", setting.name),
+            None => format!("# {} is not set", setting.name),
+        };
+        out.push_str(&line);
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,60 @@
+//! The settings there are. Flags, variables, the file and the help come from this one table.
+
+/// One setting.
+#[derive(Debug)]
+pub struct Setting {
+    /// In the file; as a flag it has `-` instead of `_`.
+    pub name: &'static str,
+    /// In the environment; the first that is set counts.
+    pub variables: &'static [&'static str],
+    /// If nobody says anything.
+    pub default: Option<&'static str>,
+    /// A switch, without a value on the command line.
+    pub switch: bool,
+    /// For `--help`.
+    pub help: &'static str,
+}
+
+const fn setting(
+    name: &'static str,
+    variables: &'static [&'static str],
+    default: Option<&'static str>,
+    help: &'static str,
+) -> Setting {
+    Setting { name, variables, default, switch: false, help }
+}
+
+const fn switch(name: &'static str, variables: &'static [&'static str], help: &'static str) -> Setting {
+    Setting { name, variables, default: Some("false"), switch: true, help }
+}
+
+/// All of them.
+pub const SETTINGS: &[Setting] = &[
+    setting("database", &["AWTY_DATABASE", "DATABASE_URL"], None, "The database: postgresql://gateway@host/name"),
+    setting("listen", &["AWTY_LISTEN", "PORT"], Some("127.0.0.1:8470"), "Where to listen"),
+    setting("name", &["AWTY_NAME"], None, "Its name in awty.lease; by default the host's and a bird's"),
+    setting(
+        "credentials",
+        &["AWTY_CREDENTIALS", "CREDENTIALS_DIRECTORY"],
+        None,
+        "The folder with master-key and the secrets",
+    ),
+    setting("timeout", &["AWTY_TIMEOUT"], Some("30 s"), "Of a call whose schedule names none, 100 ms to 15 min"),
+    setting("max_in_flight", &["AWTY_MAX_IN_FLIGHT"], Some("2000"), "Calls at once, 1 to 1000000"),
+    setting(
+        "allow_networks",
+        &["AWTY_ALLOW_NETWORKS"],
+        Some(""),
+        "Networks to open: 10.1.0.0/16, or https://one.example=10.1.0.0/16; with commas",
+    ),
+    setting("extra_roots", &["AWTY_EXTRA_ROOTS"], Some(""), "Files with certificates to trust, with commas"),
+    setting("drain", &["AWTY_DRAIN"], Some("25 s"), "How long calls may go on after SIGTERM"),
+    switch("allow_localhost", &["AWTY_ALLOW_LOCALHOST"], "Call this machine; only while listening on loopback"),
+    switch(
+        "behind_proxy",
+        &["AWTY_BEHIND_PROXY"],
+        "A proxy in front speaks TLS; needed to listen elsewhere than on loopback",
+    ),
+    setting("log", &["AWTY_LOG"], Some("text"), "text or json"),
+    setting("log_level", &["AWTY_LOG_LEVEL"], Some("info"), "error, warn, info, debug"),
+];

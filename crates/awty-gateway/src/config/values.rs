@@ -1,0 +1,133 @@
+//! The settings as values, checked.
+
+use super::{Texts, bird};
+use crate::duration::{self, Length};
+use crate::net::guard::Allowed;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use url::Url;
+
+/// What the gateway runs with.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// How to reach the database.
+    pub database: tokio_postgres::Config,
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// In awty.lease.
+    pub name: String,
+    /// Where secrets lie.
+    pub credentials: PathBuf,
+    /// Of a call whose schedule names none.
+    pub timeout: Length,
+    /// Calls at once.
+    pub max_in_flight: usize,
+    /// Private networks that may be called.
+    pub allow_networks: Vec<Allowed>,
+    /// Certificates to trust.
+    pub extra_roots: Vec<PathBuf>,
+    /// For calls after SIGTERM.
+    pub drain: Length,
+    /// Loopback may be called.
+    pub allow_localhost: bool,
+    /// Logs as JSON.
+    pub log_json: bool,
+    /// Which logs.
+    pub log_level: tracing::Level,
+}
+
+impl Config {
+    /// Reads the texts; a refusal names its setting and what to write.
+    pub fn read(texts: &Texts, host: &str) -> Result<Self, String> {
+        let text = |name: &str| texts.get(name).map(|(text, _)| text.trim()).filter(|text| !text.is_empty());
+        let need =
+            |name: &str| text(name).ok_or_else(|| format!("{name} is not set; write --{name} or {}", variable(name)));
+        let length = |name: &str| duration::parse(need(name)?).map_err(|why| format!("{name}: {why}"));
+        let list = |name: &str| text(name).unwrap_or_default().split(',').map(str::trim).filter(|one| !one.is_empty());
+        let is = |name: &str| match text(name) {
+            Some("true" | "1" | "yes" | "on") => Ok(true),
+            Some("false" | "0" | "no" | "off") | None => Ok(false),
+            Some(other) => Err(format!("{name} is {other}; write true or false")),
+        };
+        let listen: SocketAddr =
+            need("listen")?.parse().map_err(|_| "listen is an address and a port: 127.0.0.1:8470".to_owned())?;
+        let (allow_localhost, behind_proxy) = (is("allow_localhost")?, is("behind_proxy")?);
+        if !listen.ip().is_loopback() && !behind_proxy {
+            return Err(format!(
+                "{listen} is reached from outside; put a proxy that speaks TLS in front and say behind_proxy"
+            ));
+        }
+        if !listen.ip().is_loopback() && allow_localhost {
+            return Err(format!("allow_localhost works only while listening on loopback, not on {listen}"));
+        }
+        let database = need("database")?.parse();
+        let timeout = length("timeout")?;
+        if !(Length::millis(100)..=Length::seconds(900)).contains(&timeout) {
+            return Err(format!("timeout is {timeout}; write 100ms to 15m"));
+        }
+        let name = text("name").map_or_else(|| bird::name(host), str::to_owned);
+        if name.len() > 63 || name.chars().any(char::is_control) {
+            return Err("name has up to 63 bytes and no control characters".into());
+        }
+        let max_in_flight = need("max_in_flight")?.parse().ok().filter(|max| (1..=1_000_000).contains(max));
+        Ok(Config {
+            database: database.map_err(|error: tokio_postgres::Error| format!("database: {error}"))?,
+            listen,
+            name,
+            credentials: need("credentials")?.into(),
+            timeout,
+            max_in_flight: max_in_flight.ok_or("max_in_flight lies between 1 and 1000000")?,
+            allow_networks: list("allow_networks").map(allowed).collect::<Result<_, _>>()?,
+            extra_roots: list("extra_roots").map(PathBuf::from).collect(),
+            drain: length("drain")?,
+            allow_localhost,
+            log_json: match need("log")? {
+                "json" => true,
+                "text" => false,
+                other => return Err(format!("log is {other}; write text or json")),
+            },
+            log_level: need("log_level")?.parse().map_err(|_| "log_level is error, warn, info or debug".to_owned())?,
+        })
+    }
+}
+
+fn variable(name: &str) -> &'static str {
+    let setting = super::SETTINGS.iter().find(|setting| setting.name == name);
+    setting.and_then(|setting| setting.variables.first()).copied().unwrap_or_default()
+}
+
+/// `10.1.0.0/16`, or `https://one.example=10.1.0.0/16`.
+fn allowed(text: &str) -> Result<Allowed, String> {
+    let (origin, network) = match text.rsplit_once('=') {
+        Some((origin, network)) => (Some(origin), network),
+        None => (None, text),
+    };
+    let network = network.parse().map_err(|_| format!("allow_networks: {network} is no network; write 10.1.0.0/16"))?;
+    let spelled = |origin: &str| {
+        let url = Url::parse(origin).map_err(|error| format!("allow_networks: {origin}: {error}"))?;
+        Ok::<_, String>(url.origin().ascii_serialization())
+    };
+    Ok(Allowed { origin: origin.map(spelled).transpose()?, network })
+}
+
+/// A database URL without its password.
+pub fn masked(text: &str) -> String {
+    match Url::parse(text) {
+        Ok(mut url) => {
+            if url.password().is_some() && url.set_password(Some("•••")).is_err() {
+                return "•••".into();
+            }
+            let hidden = |pair: (std::borrow::Cow<'_, str>, std::borrow::Cow<'_, str>)| match &*pair.0 {
+                "password" => ("password".to_owned(), "•••".to_owned()),
+                _ => (pair.0.into_owned(), pair.1.into_owned()),
+            };
+            if url.query().is_some() {
+                let pairs: Vec<_> = url.query_pairs().map(hidden).collect();
+                url.query_pairs_mut().clear().extend_pairs(pairs);
+            }
+            url.into()
+        }
+        Err(_) if text.contains("password") => "•••".into(),
+        Err(_) => text.to_owned(),
+    }
+}
