@@ -1,8 +1,15 @@
-//! Calls HTTP endpoints when awty says that it is time.
+//! Calls HTTP endpoints when awty says that it is time. README.md says where things are.
+
 pub mod clock;
 pub mod config;
+pub mod db;
 pub mod deliver;
 pub mod duration;
+pub mod health;
+pub mod lease;
+pub mod metrics;
 pub mod net;
+pub mod secrets;
+pub mod serve;
 pub mod sqlstate;
 pub mod uri;

@@ -1,1 +1,98 @@
-fn main() {}
+//! `awty-gateway`: calls HTTP endpoints when awty says that it is time.
+
+use awty_gateway::config::{self, Config, Places, SETTINGS, Texts};
+use awty_gateway::{secrets, serve};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tokio::signal::unix::{SignalKind, signal};
+
+fn command() -> Command {
+    let flags = || {
+        let file = Arg::new("config").long("config").env("AWTY_CONFIG").help("The TOML file with settings");
+        let flag = |setting: &'static config::Setting| {
+            let long: &'static str = setting.name.replace('_', "-").leak(); // once, for as long as the program lives
+            let arg = Arg::new(setting.name).long(long).help(setting.help);
+            if setting.switch { arg.num_args(0..=1).default_missing_value("true") } else { arg }.action(ArgAction::Set)
+        };
+        std::iter::once(file).chain(SETTINGS.iter().map(flag))
+    };
+    Command::new("awty-gateway")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Calls HTTP endpoints when awty says that it is time")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(Command::new("serve").about("Claim, call, answer, until SIGTERM").args(flags()))
+        .subcommand(Command::new("config").about("Print each setting and where it comes from").args(flags()))
+        .subcommand(Command::new("init").about("Make the master key, if there is none").args(flags()))
+}
+
+fn texts(matches: &ArgMatches) -> Result<Texts, String> {
+    let path = matches.get_one::<String>("config").map(PathBuf::from);
+    let content = path.as_ref().map(std::fs::read_to_string).transpose();
+    let content = content.map_err(|error| format!("{}: {error}", path.clone().unwrap_or_default().display()))?;
+    config::texts(&Places {
+        flags: &|name| matches.get_one::<String>(name).cloned(),
+        variables: &|name| std::env::var(name).ok(),
+        file: path.as_deref().zip(content.as_deref()),
+    })
+}
+
+fn logs(config: &Config) {
+    let builder = tracing_subscriber::fmt().with_max_level(config.log_level).with_writer(std::io::stderr);
+    if config.log_json { builder.json().init() } else { builder.init() }
+}
+
+fn host() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
+}
+
+fn run() -> Result<(), String> {
+    let matches = command().get_matches();
+    let Some((name, matches)) = matches.subcommand() else { return Ok(()) };
+    let texts = texts(matches)?;
+    match name {
+        "config" => print!("{}", config::show(&texts)),
+        "init" => {
+            let folder = texts.get("credentials").ok_or("credentials is not set; write --credentials FOLDER")?;
+            let path = PathBuf::from(&folder.0);
+            let made = secrets::init(&path)?;
+            println!("{} {}", if made { "made" } else { "there already:" }, path.join(secrets::MASTER_KEY).display());
+        }
+        _ => {
+            let config = Config::read(&texts, &host())?;
+            logs(&config);
+            let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
+            runtime.block_on(until_told(config))?;
+            // Calls that are left are cut.
+            runtime.shutdown_background();
+        }
+    }
+    Ok(())
+}
+
+async fn until_told(config: Config) -> Result<(), String> {
+    let listen = |kind| signal(kind).map_err(|error| error.to_string());
+    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+    let told = tokio::sync::Notify::new();
+    let signals = async {
+        loop {
+            tokio::select! { _ = terminate.recv() => {} _ = interrupt.recv() => {} }
+            told.notify_one();
+        }
+    };
+    tokio::select! {
+        done = serve::serve(config, told.notified(), told.notified()) => done,
+        () = signals => Ok(()),
+    }
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("awty-gateway: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -77,11 +77,16 @@ impl Endpoint {
 
     /// `s_` and 22 characters.
     pub fn id(&self, job: &str) -> String {
-        let digest = Sha256::new().chain_update(job).chain_update([0]).chain_update(self.as_str()).finalize();
-        let mut id = URL_SAFE_NO_PAD.encode(digest);
-        id.truncate(ID_LENGTH);
-        format!("s_{id}")
+        id(job, self.as_str())
     }
+}
+
+/// Of a job and a URI in its one spelling; awty_http works it out alike.
+pub fn id(job: &str, uri: &str) -> String {
+    let digest = Sha256::new().chain_update(job).chain_update("\n").chain_update(uri).finalize();
+    let mut id = URL_SAFE_NO_PAD.encode(digest);
+    id.truncate(ID_LENGTH);
+    format!("s_{id}")
 }
 
 /// HMAC-SHA256(master key, job ‖ id): each schedule has a key of its own, and none is stored.

@@ -5,6 +5,7 @@
 pub mod definition;
 pub mod range;
 pub mod request;
+pub mod result;
 pub mod retry;
 pub mod sign;
 pub mod verdict;

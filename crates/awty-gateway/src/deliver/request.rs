@@ -44,7 +44,7 @@ pub struct Terms<'a> {
     /// Now.
     pub now: DateTime<Utc>,
     /// Looks up `{{secret:NAME}}`.
-    pub secret: &'a dyn Fn(&str) -> Option<String>,
+    pub secret: &'a (dyn Fn(&str) -> Option<String> + Sync),
 }
 
 /// Headers of the gateway, or of the connection. A name that ends with `-` is the start of a name.
@@ -95,7 +95,8 @@ fn filled(value: &str, secret: &dyn Fn(&str) -> Option<String>) -> Result<String
 /// The request of this attempt; a refusal says why there is none.
 pub fn request(piece: &Piece, definition: &Definition, terms: &Terms<'_>) -> Result<Call, String> {
     let endpoint = Endpoint::of_lease(&piece.entity_name, &piece.entity_key).map_err(|why| format!("the URI {why}"))?;
-    let id = endpoint.id(&piece.job);
+    let path = piece.entity_key.split('#').next().unwrap_or_default();
+    let id = crate::uri::id(&piece.job, &format!("{}{path}", piece.entity_name));
     let mut headers = HeaderMap::new();
     for (name, text) in &definition.headers {
         let value = filled(text, terms.secret)?;

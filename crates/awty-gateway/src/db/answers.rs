@@ -1,0 +1,136 @@
+//! Answers of leases, many at once, with what awty_http keeps of them.
+//!
+//! Invariant: an answer and what follows from it, such as the end of a schedule, commit together.
+
+use super::{Db, Trouble};
+use chrono::{DateTime, Utc};
+use deadpool_postgres::{Object, Transaction};
+use serde_json::Value;
+use tokio_postgres::Error;
+
+/// What is booked of one call.
+#[derive(Clone, Debug)]
+pub struct Booking {
+    /// The lease.
+    pub lease: i64,
+    /// Its answer.
+    pub answer: Answer,
+    /// For awty.attempt.
+    pub result: Value,
+    /// What changes for its endpoint.
+    pub changes: Option<Changes>,
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// Done, or asked again.
+    Complete {
+        /// When.
+        again: Option<DateTime<Utc>>,
+    },
+    /// Failed.
+    Fail(Failure),
+}
+
+/// What `awty.fail` takes.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// For people.
+    pub message: String,
+    /// The next attempt; none: none.
+    pub retry_at: Option<DateTime<Utc>>,
+    /// Nothing had left.
+    pub untouched: bool,
+    /// Counts for the breaker.
+    pub target_down: bool,
+}
+
+/// What an answer changes for its endpoint.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changes {
+    /// Which.
+    pub id: String,
+    /// It began or ceased to fail at that time.
+    pub failing: Option<(bool, DateTime<Utc>)>,
+    /// `hold` or `stop`, and why.
+    pub asked: Option<(&'static str, String)>,
+}
+
+const UNFLUSHED: &str = "SELECT pg_catalog.set_config('synchronous_commit', 'off', true)";
+const COMPLETE: &str = "SELECT awty.complete_many($1, $2, $3)";
+const FAIL: &str = "SELECT awty.fail_many($1, $2, NULL, $3, $4, $5, $6, $7)";
+const ANSWERED: &str = "SELECT awty_http_internal.answered($1, $2, $3)";
+const ASKED: &str = "SELECT awty_http_internal.asked($1, $2, $3)";
+
+impl Db {
+    /// Books calls in one transaction; gives what became of each check, in awty's words.
+    pub async fn book(&self, bookings: &[Booking]) -> Result<Vec<(i64, String)>, Trouble> {
+        self.on(async |client: &mut Object| {
+            let transaction = client.transaction().await?;
+            transaction.query_one(UNFLUSHED, &[]).await?;
+            // A hold comes before the answer, so that what follows is held; an end comes after it.
+            ask(&transaction, bookings, "hold").await?;
+            let mut words = complete(&transaction, bookings).await?;
+            words.extend(fail(&transaction, bookings).await?);
+            ask(&transaction, bookings, "stop").await?;
+            for changes in bookings.iter().filter_map(|booking| booking.changes.as_ref()) {
+                if let Some((failing, at)) = changes.failing {
+                    transaction.query_one(ANSWERED, &[&changes.id, &!failing, &at]).await?;
+                }
+            }
+            transaction.commit().await?;
+            Ok(words)
+        })
+        .await
+    }
+}
+
+async fn ask(transaction: &Transaction<'_>, bookings: &[Booking], what: &str) -> Result<(), Error> {
+    for changes in bookings.iter().filter_map(|booking| booking.changes.as_ref()) {
+        if let Some((asked, why)) = changes.asked.as_ref().filter(|(asked, _)| *asked == what) {
+            transaction.query_one(ASKED, &[&changes.id, asked, why]).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn complete(transaction: &Transaction<'_>, bookings: &[Booking]) -> Result<Vec<(i64, String)>, Error> {
+    let (mut leases, mut agains, mut results) = (Vec::new(), Vec::new(), Vec::new());
+    for booking in bookings {
+        if let Answer::Complete { again } = &booking.answer {
+            leases.push(booking.lease);
+            agains.push(*again);
+            results.push(&booking.result);
+        }
+    }
+    if leases.is_empty() {
+        return Ok(Vec::new());
+    }
+    let statement = transaction.prepare_cached(COMPLETE).await?;
+    let words: Vec<String> = transaction.query_one(&statement, &[&leases, &agains, &results]).await?.try_get(0)?;
+    Ok(leases.into_iter().zip(words).collect())
+}
+
+async fn fail(transaction: &Transaction<'_>, bookings: &[Booking]) -> Result<Vec<(i64, String)>, Error> {
+    let failed = |booking: &'_ Booking| match &booking.answer {
+        Answer::Fail(failure) => Some((booking.lease, failure.clone(), booking.result.clone())),
+        Answer::Complete { .. } => None,
+    };
+    let all: Vec<_> = bookings.iter().filter_map(failed).collect();
+    if all.is_empty() {
+        return Ok(Vec::new());
+    }
+    let leases: Vec<i64> = all.iter().map(|(lease, ..)| *lease).collect();
+    let messages: Vec<&str> = all.iter().map(|(_, failure, _)| failure.message.as_str()).collect();
+    let retries: Vec<_> = all.iter().map(|(_, failure, _)| failure.retry_at).collect();
+    let finals: Vec<bool> = retries.iter().map(Option::is_none).collect();
+    let untouched: Vec<bool> = all.iter().map(|(_, failure, _)| failure.untouched).collect();
+    let down: Vec<bool> = all.iter().map(|(_, failure, _)| failure.target_down).collect();
+    let results: Vec<&Value> = all.iter().map(|(.., result)| result).collect();
+    let statement = transaction.prepare_cached(FAIL).await?;
+    let row = transaction
+        .query_one(&statement, &[&leases, &messages, &retries, &finals, &untouched, &down, &results])
+        .await?;
+    Ok(leases.into_iter().zip(row.try_get::<_, Vec<String>>(0)?).collect())
+}

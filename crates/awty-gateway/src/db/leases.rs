@@ -1,0 +1,165 @@
+//! Claims, heartbeats, and what gives leases back.
+//!
+//! Invariant: commits of leases are not flushed, by a setting of their own transaction; what is lost in a crash of the server is
+//! handed out again with the same key. Checks of an `at_most_once` job are flushed by awty all the same.
+
+use super::{Db, Trouble};
+use crate::deliver::request::Piece;
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_postgres::Row;
+
+/// A check that was claimed.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    /// Its number.
+    pub lease: i64,
+    /// What is to be called.
+    pub piece: Piece,
+    /// How.
+    pub args: Option<Value>,
+    /// Of a schedule: its row in awty_http.
+    pub endpoint: Option<Endpoint>,
+    leased_at: DateTime<Utc>,
+    seen: Instant,
+}
+
+/// What awty_http knows of a schedule besides its definition.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// Its id.
+    pub id: String,
+    /// Its last call failed.
+    pub failing: bool,
+    /// It is not to be called any more.
+    pub deleted: bool,
+}
+
+impl Lease {
+    /// Now by the server's clock: this machine's may be wrong.
+    pub fn now(&self) -> DateTime<Utc> {
+        self.leased_at + TimeDelta::from_std(self.seen.elapsed()).unwrap_or(TimeDelta::MAX)
+    }
+
+    /// How long it has waited here.
+    pub fn age(&self) -> Duration {
+        self.seen.elapsed()
+    }
+}
+
+const CLAIM: &str =
+    "SELECT l.lease, l.job, l.entity_name, l.entity_key, l.args, l.attempt, l.check_count, l.first_check_at,
+    l.next_check_at, l.key, l.leased_at
+    FROM pg_catalog.set_config('synchronous_commit', 'off', true) AS s (setting),
+    LATERAL awty.claim($1, $2, CASE WHEN s.setting IS NOT NULL THEN $3::int END) AS l";
+const NEXT: &str = "SELECT EXTRACT(epoch FROM awty.next_claim_in($1))::float8";
+const HEARTBEAT: &str = "SELECT awty.heartbeat($1)
+    FROM pg_catalog.set_config('synchronous_commit', 'off', true) AS s (setting)";
+const REQUEUE: &str = "SELECT awty.requeue($1)";
+/// As the fields of a schedule in the API; a duration in milliseconds.
+const ENDPOINTS: &str = "SELECT e.job, e.entity_name, e.entity_key, e.id, e.failing_since IS NOT NULL, e.deleted_at IS NOT NULL,
+    pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object(
+        'method', e.method, 'headers', e.headers, 'body_text', e.body_text, 'body_base64', e.body_base64,
+        'timeout', (EXTRACT(epoch FROM e.timeout) * 1000)::bigint || ' ms',
+        'connect_timeout', (EXTRACT(epoch FROM e.connect_timeout) * 1000)::bigint || ' ms',
+        'max_lateness', greatest((EXTRACT(epoch FROM e.max_lateness) * 1000)::bigint, 1) || ' ms',
+        'retries', pg_catalog.jsonb_build_object('max_attempts', e.max_attempts,
+            'first_delay', (EXTRACT(epoch FROM e.first_delay) * 1000)::bigint || ' ms',
+            'max_delay', (EXTRACT(epoch FROM e.max_delay) * 1000)::bigint || ' ms'),
+        'success', e.success, 'sign', e.sign, 'keep_response', e.keep_response)) AS definition, e.body
+    FROM awty_http.endpoint AS e WHERE (e.entity_name, e.entity_key, e.job) IN
+        (SELECT u.n, u.k, u.j FROM ROWS FROM (unnest($1::text[]), unnest($2::text[]), unnest($3::text[])) AS u (n, k, j))";
+
+fn lease(row: &Row, seen: Instant) -> Result<Lease, tokio_postgres::Error> {
+    let piece = Piece {
+        job: row.try_get(1)?,
+        entity_name: row.try_get(2)?,
+        entity_key: row.try_get(3)?,
+        attempt: u32::try_from(row.try_get::<_, i32>(5)?).unwrap_or(1),
+        check_count: row.try_get(6)?,
+        first_check_at: row.try_get(7)?,
+        next_check_at: row.try_get(8)?,
+        key: row.try_get(9)?,
+    };
+    Ok(Lease {
+        lease: row.try_get(0)?,
+        piece,
+        args: row.try_get(4)?,
+        endpoint: None,
+        leased_at: row.try_get(10)?,
+        seen,
+    })
+}
+
+impl Db {
+    /// Leases up to `max` checks.
+    pub async fn claim(&self, jobs: &[String], worker: &str, max: i32) -> Result<Vec<Lease>, Trouble> {
+        self.on(async |client| {
+            let claim = client.prepare_cached(CLAIM).await?;
+            let rows = client.query(&claim, &[&jobs, &worker, &max]).await?;
+            let seen = Instant::now();
+            rows.iter().map(|row| lease(row, seen)).collect()
+        })
+        .await
+    }
+
+    /// How long there will be nothing.
+    pub async fn next_claim_in(&self, jobs: &[String]) -> Result<Duration, Trouble> {
+        self.on(async |client| {
+            let next = client.prepare_cached(NEXT).await?;
+            let seconds: f64 = client.query_one(&next, &[&jobs]).await?.try_get(0)?;
+            Ok(Duration::try_from_secs_f64(seconds).unwrap_or_default())
+        })
+        .await
+    }
+
+    /// Extends leases; gives those that are void.
+    pub async fn heartbeat(&self, leases: &[i64]) -> Result<Vec<i64>, Trouble> {
+        self.on(async |client| {
+            let beat = client.prepare_cached(HEARTBEAT).await?;
+            client.query_one(&beat, &[&leases]).await?.try_get(0)
+        })
+        .await
+    }
+
+    /// Gives back what has not begun.
+    pub async fn requeue(&self, leases: &[i64]) -> Result<i64, Trouble> {
+        self.on(async |client| client.query_one(REQUEUE, &[&leases]).await?.try_get(0)).await
+    }
+
+    /// Adds to the leases what awty_http knows of their endpoints. It is asked after the claim, so it is no older than that.
+    pub async fn add_endpoints(&self, leases: &mut [Lease]) -> Result<(), Trouble> {
+        let column =
+            |of: fn(&Piece) -> &String| leases.iter().map(|lease| of(&lease.piece).clone()).collect::<Vec<_>>();
+        let (names, keys) = (column(|piece| &piece.entity_name), column(|piece| &piece.entity_key));
+        let jobs = column(|piece| &piece.job);
+        let rows = self
+            .on(async |client| {
+                let endpoints = client.prepare_cached(ENDPOINTS).await?;
+                client.query(&endpoints, &[&names, &keys, &jobs]).await
+            })
+            .await?;
+        let mut found = HashMap::new();
+        for row in &rows {
+            found.insert(
+                (row.try_get::<_, String>(0)?, row.try_get::<_, String>(1)?, row.try_get::<_, String>(2)?),
+                row,
+            );
+        }
+        for lease in leases {
+            let piece = &lease.piece;
+            let key = (piece.job.clone(), piece.entity_name.clone(), piece.entity_key.clone());
+            let Some(row) = found.get(&key) else { continue };
+            let mut definition: Value = row.try_get(6)?;
+            if let (Some(body), Some(fields)) = (row.try_get::<_, Option<Value>>(7)?, definition.as_object_mut()) {
+                fields.insert("body".into(), body);
+            }
+            lease.args = Some(definition);
+            lease.endpoint = Some(Endpoint { id: row.try_get(3)?, failing: row.try_get(4)?, deleted: row.try_get(5)? });
+        }
+        Ok(())
+    }
+}

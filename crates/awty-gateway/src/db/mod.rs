@@ -1,0 +1,133 @@
+//! The database: a few connections, and every statement of the gateway.
+//!
+//! Invariant: only SELECT from views and calls of functions. No session keeps a state, so a pooler in transaction mode may sit between.
+
+mod answers;
+mod leases;
+mod state;
+
+pub use answers::{Answer, Booking, Changes, Failure};
+pub use leases::{Endpoint, Lease};
+pub use state::{Figures, Job, Standing};
+
+use crate::net::tls;
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod};
+use rustls::RootCertStore;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio_postgres::config::Host;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// For one statement; what takes longer loses its connection.
+const PATIENCE: Duration = Duration::from_secs(30);
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Connections to one database.
+#[derive(Clone)]
+pub struct Db {
+    pool: Pool,
+    config: tokio_postgres::Config,
+}
+
+/// Why a statement did not come through.
+#[derive(Debug)]
+pub enum Trouble {
+    /// There is no connection, or the statement took too long.
+    Away(String),
+    /// The database refused.
+    Refused {
+        /// Its SQLSTATE.
+        sqlstate: String,
+        /// Its message.
+        message: String,
+    },
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Trouble::Away(why) => write!(f, "the database is away: {why}"),
+            Trouble::Refused { sqlstate, message } => write!(f, "{sqlstate}: {message}"),
+        }
+    }
+}
+
+impl From<tokio_postgres::Error> for Trouble {
+    fn from(error: tokio_postgres::Error) -> Self {
+        match error.as_db_error() {
+            Some(refused) => {
+                let hint = refused.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+                Trouble::Refused {
+                    sqlstate: refused.code().code().into(),
+                    message: format!("{}{hint}", refused.message()),
+                }
+            }
+            None => {
+                let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+                Trouble::Away(format!("{error}{cause}"))
+            }
+        }
+    }
+}
+
+impl Db {
+    /// Connections are made when they are needed, up to `size`.
+    pub fn new(
+        mut config: tokio_postgres::Config,
+        name: &str,
+        size: usize,
+        roots: RootCertStore,
+    ) -> Result<Self, String> {
+        config.connect_timeout(CONNECT).application_name(format!("awty-gateway {name}"));
+        let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = Manager::from_config(config.clone(), MakeRustlsConnect::new(tls::config(roots)?), manager);
+        let pool = Pool::builder(manager).max_size(size).build().map_err(|error| error.to_string())?;
+        Ok(Db { pool, config })
+    }
+
+    async fn client(&self) -> Result<Object, Trouble> {
+        let got = tokio::time::timeout(PATIENCE, self.pool.get()).await;
+        match got.map_err(|_| Trouble::Away("no connection is free".into()))? {
+            Ok(client) => Ok(client),
+            Err(deadpool_postgres::PoolError::Backend(error)) => Err(error.into()),
+            Err(error) => Err(Trouble::Away(error.to_string())),
+        }
+    }
+
+    /// Runs something on one connection. A connection whose statement does not end is given up.
+    async fn on<T>(
+        &self,
+        work: impl AsyncFnOnce(&mut Object) -> Result<T, tokio_postgres::Error>,
+    ) -> Result<T, Trouble> {
+        let mut client = self.client().await?;
+        match tokio::time::timeout(PATIENCE, work(&mut client)).await {
+            Ok(done) => Ok(done?),
+            Err(_) => {
+                drop(Object::take(client));
+                Err(Trouble::Away(format!("a statement took longer than {PATIENCE:?}")))
+            }
+        }
+    }
+
+    /// Connections that are there, and those among them at rest.
+    pub fn connections(&self) -> (usize, usize) {
+        let status = self.pool.status();
+        (status.size, status.available)
+    }
+
+    /// Where the database is, for the guard. Sockets of this machine have no address.
+    pub async fn addresses(&self) -> Vec<SocketAddr> {
+        let ports = self.config.get_ports();
+        let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);
+        let mut found = Vec::new();
+        for (index, address) in self.config.get_hostaddrs().iter().enumerate() {
+            found.push(SocketAddr::new(*address, port(index)));
+        }
+        for (index, host) in self.config.get_hosts().iter().enumerate() {
+            if let Host::Tcp(name) = host {
+                found.extend(tokio::net::lookup_host((name.as_str(), port(index))).await.into_iter().flatten());
+            }
+        }
+        found
+    }
+}

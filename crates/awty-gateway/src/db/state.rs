@@ -1,0 +1,105 @@
+//! What the gateway asks before it works: who it is, whether the database is fit, which jobs it may claim.
+
+use super::{Db, Trouble};
+use chrono::{DateTime, Utc};
+use std::time::Duration;
+
+/// The database's side of readiness.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// A superuser, or above row security.
+    pub too_mighty: bool,
+    /// Of the extension; none: it is not there.
+    pub version: Option<String>,
+    /// A standby.
+    pub standby: bool,
+    /// The extension awty_http is there.
+    pub has_http: bool,
+}
+
+/// A job that may be claimed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Its name.
+    pub name: String,
+    /// How often its leases have to be extended.
+    pub heartbeat: Option<Duration>,
+}
+
+/// Bounded figures of the jobs, for /metrics.
+#[derive(Clone, Debug)]
+pub struct Figures {
+    /// The job.
+    pub job: String,
+    /// Checks that are pending, due, failing and held.
+    pub pending: i64,
+    /// Due.
+    pub overdue: i64,
+    /// Failed at least once in a row.
+    pub failing: i64,
+    /// Standing still.
+    pub held: i64,
+    /// Since when the oldest is due.
+    pub oldest: Option<DateTime<Utc>>,
+}
+
+const STANDING: &str = "SELECT r.rolsuper OR r.rolbypassrls,
+    (SELECT e.extversion FROM pg_catalog.pg_extension AS e WHERE e.extname = 'awty'), pg_catalog.pg_is_in_recovery(),
+    EXISTS (SELECT FROM pg_catalog.pg_extension AS e WHERE e.extname = 'awty_http')
+    FROM pg_catalog.pg_roles AS r WHERE r.rolname = CURRENT_USER";
+
+/// By membership, or by awty.allow(…, 'claim').
+const JOBS: &str = "SELECT j.name, EXTRACT(epoch FROM j.heartbeat)::float8 FROM awty.job AS j
+    WHERE j.function_name IS NULL AND (j.name = 'http' OR j.name ^@ 'http.')
+      AND (pg_catalog.pg_has_role(j.role::oid, 'MEMBER')
+        OR EXISTS (SELECT FROM pg_catalog.unnest(j.claimers) AS c WHERE pg_catalog.pg_has_role(c::oid, 'MEMBER')))
+    ORDER BY j.name";
+
+/// The largest by what is due; a job has three series, so there is a bound.
+const FIGURES: &str =
+    "SELECT s.job, s.pending, s.overdue, s.failing, s.held, s.oldest_overdue FROM awty.job_status AS s
+    WHERE s.job = ANY ($1) ORDER BY s.overdue DESC, s.job LIMIT 100";
+
+impl Db {
+    /// Who we are, and what is there.
+    pub async fn standing(&self) -> Result<Standing, Trouble> {
+        self.on(async |client| {
+            let row = client.query_one(STANDING, &[]).await?;
+            let (too_mighty, version) = (row.try_get(0)?, row.try_get(1)?);
+            Ok(Standing { too_mighty, version, standby: row.try_get(2)?, has_http: row.try_get(3)? })
+        })
+        .await
+    }
+
+    /// The jobs to claim.
+    pub async fn jobs(&self) -> Result<Vec<Job>, Trouble> {
+        self.on(async |client| {
+            let rows = client.query(JOBS, &[]).await?;
+            let job = |row: &tokio_postgres::Row| {
+                let beat: Option<f64> = row.try_get(1)?;
+                Ok(Job { name: row.try_get(0)?, heartbeat: beat.map(Duration::from_secs_f64) })
+            };
+            rows.iter().map(job).collect()
+        })
+        .await
+    }
+
+    /// What their checks are up to.
+    pub async fn figures(&self, jobs: &[String]) -> Result<Vec<Figures>, Trouble> {
+        self.on(async |client| {
+            let rows = client.query(FIGURES, &[&jobs]).await?;
+            let figures = |row: &tokio_postgres::Row| {
+                Ok(Figures {
+                    job: row.try_get(0)?,
+                    pending: row.try_get(1)?,
+                    overdue: row.try_get(2)?,
+                    failing: row.try_get(3)?,
+                    held: row.try_get(4)?,
+                    oldest: row.try_get(5)?,
+                })
+            };
+            rows.iter().map(figures).collect()
+        })
+        .await
+    }
+}

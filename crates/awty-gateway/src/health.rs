@@ -1,0 +1,125 @@
+//! `/livez`, `/readyz` and `/metrics`.
+//!
+//! Invariant: none of them waits for the database but `/metrics`, which leaves out what it does not get.
+
+use crate::lease::Worker;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::json;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The claim loop waits for at most a slot or 5 s, and a claim for no longer than a statement may take.
+const LONGEST_TURN: Duration = Duration::from_secs(45);
+
+/// What load balancers and Prometheus ask.
+pub fn router(worker: Arc<Worker>) -> Router {
+    Router::new()
+        .route("/livez", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics))
+        .with_state(worker)
+}
+
+/// Why it is not ready; nothing: it is.
+pub fn reasons(worker: &Worker) -> Vec<String> {
+    let view = worker.view();
+    let mut reasons = Vec::new();
+    if *worker.stopping.borrow() {
+        reasons.push("it is stopping".to_owned());
+    }
+    reasons.extend(view.trouble);
+    match view.standing {
+        Some(standing) => {
+            if standing.standby {
+                reasons.push("the database is a standby; it takes no claims until it is promoted".into());
+            }
+            match standing.version {
+                Some(version) if fits(&version) => {}
+                Some(version) => {
+                    reasons.push(format!("awty {version} is older than this gateway; ALTER EXTENSION awty UPDATE;"))
+                }
+                None => reasons.push("the extension awty is not there; CREATE EXTENSION awty;".into()),
+            }
+            if view.jobs.is_empty() {
+                reasons.push(
+                    "there is no job http that it may claim; SELECT awty.allow('http', '<its role>', 'claim');".into(),
+                );
+            }
+        }
+        None => reasons.push("the database has not answered yet".into()),
+    }
+    // While all places are taken there is no turn, and nothing is wrong.
+    let full = worker.places.available_permits() == 0;
+    if !full && view.last_turn.is_none_or(|at| at.elapsed() > LONGEST_TURN) {
+        reasons.push("nothing has been claimed for a while".into());
+    }
+    reasons
+}
+
+/// A newer extension is fine, an older one is not.
+fn fits(version: &str) -> bool {
+    let number = |text: &str| -> Option<(u32, u32)> {
+        let (major, minor) = text.split_once('.')?;
+        Some((major.parse().ok()?, minor.split('.').next()?.parse().ok()?))
+    };
+    number(version) >= number(env!("CARGO_PKG_VERSION"))
+}
+
+async fn ready(State(worker): State<Arc<Worker>>) -> Response {
+    let reasons = reasons(&worker);
+    let status = if reasons.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(json!({"ready": reasons.is_empty(), "name": worker.name, "reasons": reasons}))).into_response()
+}
+
+async fn metrics(State(worker): State<Arc<Worker>>) -> Response {
+    let mut text = worker.metrics.text(worker.in_flight());
+    let own = text.rfind("# EOF").unwrap_or(text.len());
+    text.truncate(own);
+    let (all, resting) = worker.db.connections();
+    text.push_str("# TYPE awty_gateway_db_connections gauge\n");
+    let states = [("busy", all.saturating_sub(resting)), ("idle", resting)];
+    for (state, count) in states {
+        let _ = writeln!(text, "awty_gateway_db_connections{{state=\"{state}\"}} {count}"); // a String takes it
+    }
+    let jobs: Vec<String> = worker.view().jobs.into_iter().map(|job| job.name).collect();
+    if let Ok(Ok(figures)) = tokio::time::timeout(Duration::from_secs(5), worker.db.figures(&jobs)).await {
+        let now = crate::clock::now();
+        let lag = |figures: &crate::db::Figures| figures.oldest.map_or(0.0, |at| (now - at).as_seconds_f64().max(0.0));
+        type Row = (&'static str, fn(&crate::db::Figures) -> i64);
+        let rows: [Row; 4] = [
+            ("awty_pending", |figures| figures.pending),
+            ("awty_overdue", |figures| figures.overdue),
+            ("awty_schedules_failing", |figures| figures.failing),
+            ("awty_held", |figures| figures.held),
+        ];
+        for (name, of) in rows {
+            let _ = writeln!(text, "# TYPE {name} gauge");
+            for one in &figures {
+                let _ = writeln!(text, "{name}{{job={:?}}} {}", one.job, of(one));
+            }
+        }
+        text.push_str("# TYPE awty_lag_seconds gauge\n");
+        for one in &figures {
+            let _ = writeln!(text, "awty_lag_seconds{{job={:?}}} {}", one.job, lag(one));
+        }
+    }
+    text.push_str("# EOF\n");
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fits;
+
+    #[test]
+    fn an_older_extension_does_not_fit() {
+        assert!(fits("0.1") && fits("0.2") && fits("1.0") && fits("0.10"));
+        assert!(!fits("0.0") && !fits("") && !fits("x"));
+    }
+}

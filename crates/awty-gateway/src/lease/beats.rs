@@ -1,0 +1,69 @@
+//! Heartbeats of what is in flight.
+//!
+//! Invariant: a call whose lease is void is given up, and its place is free again.
+
+use super::Worker;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// Where no job says anything shorter.
+const USUAL: Duration = Duration::from_secs(5);
+/// Leases that are extended by one statement.
+const MANY: usize = 10_000;
+
+/// Beats until the program ends. With nothing in flight nothing is said.
+pub async fn beat(worker: Arc<Worker>) {
+    loop {
+        sleep(worker.rhythm()).await;
+        let leases: Vec<i64> = worker.locked_leases().keys().copied().collect();
+        for some in leases.chunks(MANY) {
+            match worker.db.heartbeat(some).await {
+                Ok(void) => worker.give_up(&void),
+                Err(trouble) => worker.in_trouble(&trouble),
+            }
+        }
+    }
+}
+
+impl Worker {
+    /// A third of the shortest heartbeat, so that two may be lost.
+    fn rhythm(&self) -> Duration {
+        let shortest = self.view().jobs.iter().filter_map(|job| job.heartbeat).min();
+        shortest.map_or(USUAL, |shortest| (shortest / 3).clamp(Duration::from_millis(200), USUAL))
+    }
+
+    fn give_up(&self, void: &[i64]) {
+        let mut leases = self.locked_leases();
+        for number in void {
+            if let Some(in_flight) = leases.remove(number) {
+                self.metrics.lease("void");
+                if let Some(task) = in_flight.task {
+                    task.abort();
+                }
+            }
+        }
+    }
+
+    /// Those that no task has begun; they are given back when the program stops.
+    pub async fn give_back_unbegun(&self) {
+        let unbegun: Vec<i64> = {
+            let mut leases = self.locked_leases();
+            let numbers: Vec<i64> = leases
+                .iter()
+                .filter(|(_, one)| !one.begun.load(Ordering::Relaxed))
+                .map(|(number, _)| *number)
+                .collect();
+            for number in &numbers {
+                if let Some(task) = leases.remove(number).and_then(|one| one.task) {
+                    task.abort();
+                }
+            }
+            numbers
+        };
+        if !unbegun.is_empty() {
+            self.give_back(&unbegun).await;
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The loop that claims.
+//!
+//! Invariant: an idle turn is two statements, and comes when awty says that there may be something.
+
+use super::deliver::deliver;
+use super::{InFlight, Worker};
+use crate::db::{Job, Lease, Trouble};
+use crate::sqlstate::{self, Kind};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, sleep};
+
+/// The largest claim that awty takes.
+const LARGEST: usize = 1_000;
+/// The jobs are looked at again so often.
+const REFRESH: Duration = Duration::from_secs(30);
+/// Pauses after trouble double between these.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
+
+/// Claims until it is told to stop.
+pub async fn claim(worker: Arc<Worker>) {
+    let mut stopping = worker.stopping.clone();
+    let mut pause = PAUSES.0;
+    let mut refreshed: Option<Instant> = None;
+    while !worker.is_stopping() {
+        if refreshed.is_none_or(|at| at.elapsed() >= REFRESH) {
+            refreshed = worker.refresh().await.then(Instant::now);
+        }
+        let wait = match if refreshed.is_some() { worker.turn().await } else { Ok(pause) } {
+            Ok(wait) => {
+                pause = if refreshed.is_some() { PAUSES.0 } else { (pause * 2).min(PAUSES.1) };
+                wait
+            }
+            Err(trouble) => {
+                worker.in_trouble(&trouble);
+                refreshed = None;
+                pause = (pause * 2).min(PAUSES.1);
+                pause
+            }
+        };
+        tokio::select! {
+            () = sleep(wait) => {}
+            _ = stopping.wait_for(|stopping| *stopping) => {}
+        }
+    }
+}
+
+impl Worker {
+    /// One claim; gives how long to wait for the next.
+    async fn turn(self: &Arc<Self>) -> Result<Duration, Trouble> {
+        let jobs: Vec<String> = self.view().jobs.into_iter().map(|job| job.name).collect();
+        if jobs.is_empty() {
+            self.came_through();
+            return Ok(Duration::from_secs(5));
+        }
+        // Until a place is free, nothing is asked for.
+        let Ok(first) = self.places.clone().acquire_owned().await else { return Ok(PAUSES.1) };
+        let mut permits = vec![first];
+        while permits.len() < LARGEST {
+            let Ok(permit) = self.places.clone().try_acquire_owned() else { break };
+            permits.push(permit);
+        }
+        let asked = i32::try_from(permits.len()).unwrap_or(1);
+        let start = Instant::now();
+        let leases = self.db.claim(&jobs, &self.name, asked).await?;
+        self.metrics.claim(start.elapsed(), leases.len());
+        self.came_through();
+        let (count, full) = (leases.len(), leases.len() >= permits.len());
+        if count > 0 {
+            self.begin(leases, permits).await;
+        } else {
+            drop(permits);
+        }
+        if full { Ok(Duration::ZERO) } else { self.db.next_claim_in(&jobs).await }
+    }
+
+    /// Starts a task for each lease; what comes too late to begin is given back.
+    async fn begin(self: &Arc<Self>, mut leases: Vec<Lease>, permits: Vec<OwnedSemaphorePermit>) {
+        let numbers: Vec<i64> = leases.iter().map(|lease| lease.lease).collect();
+        let has_http = self.view().standing.is_some_and(|standing| standing.has_http);
+        let known = if has_http { self.db.add_endpoints(&mut leases).await } else { Ok(()) };
+        if self.is_stopping() || known.is_err() {
+            if let Err(trouble) = known {
+                self.in_trouble(&trouble);
+            }
+            // If this is lost as well, the leases run out.
+            self.give_back(&numbers).await;
+            return;
+        }
+        for (lease, permit) in leases.into_iter().zip(permits) {
+            let (number, begun) = (lease.lease, Arc::default());
+            self.locked_leases().insert(number, InFlight { task: None, begun: Arc::clone(&begun) });
+            let task = tokio::spawn(deliver(self.clone(), lease, permit, begun));
+            if let Some(in_flight) = self.locked_leases().get_mut(&number) {
+                in_flight.task = Some(task.abort_handle());
+            }
+        }
+    }
+
+    /// Gives leases back whose work has not begun.
+    pub(super) async fn give_back(&self, leases: &[i64]) {
+        match self.db.requeue(leases).await {
+            Ok(count) => tracing::info!(count, "given back"),
+            Err(trouble) => tracing::warn!(%trouble, count = leases.len(), "cannot give leases back; they run out"),
+        }
+    }
+
+    /// Looks again who we are, what there is, and which jobs may be claimed.
+    async fn refresh(&self) -> bool {
+        let looked = async {
+            let standing = self.db.standing().await?;
+            let jobs = if standing.version.is_some() { self.db.jobs().await? } else { Vec::new() };
+            Ok::<_, Trouble>((standing, self.claimable(jobs).await?))
+        };
+        let (standing, jobs) = match looked.await {
+            Ok(found) => found,
+            Err(trouble) => {
+                self.in_trouble(&trouble);
+                return false;
+            }
+        };
+        let own = [self.caller.guard().own.clone(), self.db.addresses().await].concat();
+        let mut guard = (*self.caller.guard()).clone();
+        guard.own = own;
+        guard.own.sort();
+        guard.own.dedup();
+        self.caller.set_guard(guard);
+        self.caller.sweep();
+        let mut view = self.locked_view();
+        if view.jobs != jobs {
+            let names: Vec<_> = jobs.iter().map(|job| job.name.as_str()).collect();
+            tracing::info!(jobs = names.join(", "), "these jobs are claimed");
+        }
+        (view.jobs, view.standing) = (jobs, Some(standing));
+        true
+    }
+
+    /// Those that awty lets us claim: a membership may come without the right to become the role.
+    async fn claimable(&self, jobs: Vec<Job>) -> Result<Vec<Job>, Trouble> {
+        let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
+        if names.is_empty() || self.db.next_claim_in(&names).await.is_ok() {
+            return Ok(jobs);
+        }
+        let mut good = Vec::new();
+        for job in jobs {
+            match self.db.next_claim_in(std::slice::from_ref(&job.name)).await {
+                Ok(_) => good.push(job),
+                Err(Trouble::Refused { sqlstate, message })
+                    if !matches!(sqlstate::kind(&sqlstate), Kind::Away | Kind::Standby) =>
+                {
+                    tracing::warn!(job = job.name, sqlstate, message, "this job cannot be claimed");
+                }
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        Ok(good)
+    }
+
+    fn came_through(&self) {
+        let mut view = self.locked_view();
+        if view.trouble.take().is_some() {
+            tracing::info!("the database answers again");
+        }
+        view.last_turn = Some(Instant::now());
+    }
+
+    pub(super) fn in_trouble(&self, trouble: &Trouble) {
+        let (mut view, text) = (self.locked_view(), trouble.to_string());
+        // A change of state is worth a line, each try is not.
+        if view.trouble.as_ref() != Some(&text) {
+            tracing::warn!(%trouble, "cannot claim");
+        }
+        view.trouble = Some(text);
+    }
+}

@@ -1,0 +1,123 @@
+//! One lease: its call, and what is booked of it.
+
+use super::Worker;
+use crate::db::{Answer, Booking, Changes, Failure, Lease};
+use crate::deliver::definition::Definition;
+use crate::deliver::request::{Terms, request};
+use crate::deliver::result::{Said, of_call, of_none};
+use crate::deliver::retry;
+use crate::deliver::verdict::{Failed, Verdict, dropped, verdict};
+use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+
+/// A secret is no longer than this.
+const LONGEST_SECRET: usize = 8 * 1024;
+
+/// Makes the call of a lease and hands its booking on, with the place.
+pub(super) async fn deliver(worker: Arc<Worker>, lease: Lease, permit: OwnedSemaphorePermit, begun: Arc<AtomicBool>) {
+    begun.store(true, Ordering::Relaxed);
+    let (queue, now) = (lease.age(), lease.now());
+    let lateness = seconds(now - lease.piece.next_check_at);
+    let (verdict, result, duration) = work(&worker, &lease, queue, lateness).await;
+    worker.metrics.delivery(&verdict, result.get("status").and_then(Value::as_u64), duration, lateness);
+    log(&lease, &verdict, &result);
+    let booking = booking(&lease, verdict, result);
+    worker.locked_leases().remove(&lease.lease);
+    // The receiver lives as long as the worker.
+    let _ = worker.answers.send((booking, permit));
+}
+
+async fn work(worker: &Worker, lease: &Lease, queue: Duration, lateness: f64) -> (Verdict, Value, Duration) {
+    let not_made = |failed: Failed| {
+        let result = of_none(lateness, failed.fault);
+        (Verdict::Failed(failed), result, Duration::ZERO)
+    };
+    let untouched = |fault, message| Failed { fault, message, untouched: true, ..Failed::default() };
+    if lease.endpoint.as_ref().is_some_and(|endpoint| endpoint.deleted) {
+        return not_made(untouched("deleted", "the schedule was deleted".into()));
+    }
+    let definition = match Definition::of_args(lease.args.as_ref()) {
+        Ok(definition) => definition,
+        Err(why) => return not_made(untouched("request", format!("request: {why}"))),
+    };
+    let now = lease.now();
+    if let Some(Verdict::Failed(failed)) = dropped(&lease.piece, &definition, now) {
+        return not_made(failed);
+    }
+    let spread = rand::random_range(-1.0..=1.0);
+    let secret = |name: &str| worker.secret(name);
+    let terms = Terms { master_key: &worker.master_key, timeout: worker.timeout, now, secret: &secret };
+    let call = match request(&lease.piece, &definition, &terms) {
+        Ok(call) => call,
+        Err(why) => {
+            // A secret may come, so it is tried again.
+            let retry_at = retry::next(&definition.retries, lease.piece.attempt, now, None, spread);
+            return not_made(Failed { retry_at, ..untouched("request", format!("request: {why}")) });
+        }
+    };
+    let report = worker.caller.call(&call).await;
+    let verdict = verdict(&lease.piece, &definition, &report, lease.now(), spread);
+    let (fault, note) = match &verdict {
+        Verdict::Done { note, .. } => (None, note.as_deref()),
+        Verdict::Failed(failed) => (Some(failed.fault), None),
+    };
+    let keep_body = definition.keep_response || fault.is_some();
+    let result = of_call(&report, &Said { lateness, queue, fault, keep_body, note });
+    if fault == Some("blocked-address") {
+        worker.metrics.blocked();
+    }
+    (verdict, result, report.phases.total)
+}
+
+fn booking(lease: &Lease, verdict: Verdict, result: Value) -> Booking {
+    let (answer, asked, failing) = match verdict {
+        Verdict::Done { again, stop, .. } => (Answer::Complete { again }, stop.map(|why| ("stop", why)), Some(false)),
+        Verdict::Failed(failed) => {
+            let asked = failed.gone.then(|| ("hold", "the endpoint says it is gone".to_owned()));
+            let failing = (failed.fault != "dropped").then_some(true);
+            let Failed { message, retry_at, untouched, target_down, .. } = failed;
+            (Answer::Fail(Failure { message, retry_at, untouched, target_down }), asked, failing)
+        }
+    };
+    let changes = lease.endpoint.as_ref().map(|endpoint| {
+        let failing = failing.filter(|failing| *failing != endpoint.failing).map(|failing| (failing, lease.now()));
+        Changes { id: endpoint.id.clone(), failing, asked }
+    });
+    let changes = changes.filter(|changes| changes.failing.is_some() || changes.asked.is_some());
+    Booking { lease: lease.lease, answer, result, changes }
+}
+
+fn log(lease: &Lease, verdict: &Verdict, result: &Value) {
+    let (piece, id) = (&lease.piece, lease.endpoint.as_ref().map_or("-", |endpoint| &endpoint.id));
+    let phases = result.get("phases").map(Value::to_string).unwrap_or_default();
+    match verdict {
+        Verdict::Done { .. } => {
+            tracing::debug!(schedule = id, slot = %piece.first_check_at, attempt = piece.attempt, phases, "delivered");
+        }
+        Verdict::Failed(failed) => {
+            let (fault, again) = (failed.fault, failed.retry_at.is_some());
+            tracing::info!(schedule = id, job = piece.job, target = piece.entity_name, slot = %piece.first_check_at,
+                attempt = piece.attempt, fault, again, phases, "failed");
+        }
+    }
+}
+
+fn seconds(length: chrono::TimeDelta) -> f64 {
+    length.as_seconds_f64()
+}
+
+impl Worker {
+    /// A file in the credentials folder, without its last line's end.
+    fn secret(&self, name: &str) -> Option<String> {
+        let plain =
+            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+        if !plain || name == crate::secrets::MASTER_KEY {
+            return None;
+        }
+        let text = std::fs::read_to_string(self.credentials.join(name)).ok()?;
+        Some(text.trim_end_matches(['\r', '\n']).to_owned()).filter(|text| text.len() <= LONGEST_SECRET)
+    }
+}

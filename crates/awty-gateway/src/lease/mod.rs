@@ -1,0 +1,138 @@
+//! The worker: claims what is due, has it called, beats, books answers.
+//!
+//! Invariant: no more is claimed than there are free places, and a place is free again only once the answer is booked. So nothing
+//! here grows while the database is away.
+
+mod answers;
+mod beats;
+mod claims;
+mod deliver;
+
+pub use answers::book;
+pub use beats::beat;
+pub use claims::claim;
+
+use crate::db::{Booking, Db, Job, Standing};
+use crate::duration::Length;
+use crate::metrics::Metrics;
+use crate::net::call::Caller;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::task::AbortHandle;
+
+/// What a worker works with.
+pub struct Worker {
+    /// For claims and heartbeats, and for answers.
+    pub db: Db,
+    /// Makes the calls.
+    pub caller: Caller,
+    /// Counts.
+    pub metrics: Arc<Metrics>,
+    /// Its name in awty.lease.
+    pub name: String,
+    /// From which signing keys are derived.
+    pub master_key: Vec<u8>,
+    /// Where secrets lie.
+    pub credentials: PathBuf,
+    /// Of a call whose schedule names none.
+    pub timeout: Length,
+    /// Free places.
+    pub places: Arc<Semaphore>,
+    /// How many places there are.
+    pub max_in_flight: usize,
+    /// True once no more is to be claimed.
+    pub stopping: watch::Receiver<bool>,
+    answers: mpsc::UnboundedSender<Answered>,
+    leases: Mutex<HashMap<i64, InFlight>>,
+    view: Mutex<View>,
+}
+
+/// A booking, and the place that it frees.
+pub type Answered = (Booking, OwnedSemaphorePermit);
+
+/// A lease that is worked on.
+struct InFlight {
+    task: Option<AbortHandle>,
+    begun: Arc<AtomicBool>,
+}
+
+/// What the worker knows of the database, for readiness and metrics.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    /// What was found when it was last asked.
+    pub standing: Option<Standing>,
+    /// The jobs that are claimed.
+    pub jobs: Vec<Job>,
+    /// Why the last turn failed.
+    pub trouble: Option<String>,
+    /// When the last turn came through.
+    pub last_turn: Option<tokio::time::Instant>,
+}
+
+/// What is configured of a worker.
+pub struct Terms {
+    /// Its name.
+    pub name: String,
+    /// The key of keys.
+    pub master_key: Vec<u8>,
+    /// Where secrets lie.
+    pub credentials: PathBuf,
+    /// Of a call.
+    pub timeout: Length,
+    /// Calls at once.
+    pub max_in_flight: usize,
+}
+
+impl Worker {
+    /// A worker, and where its answers arrive.
+    pub fn new(
+        db: Db,
+        caller: Caller,
+        metrics: Arc<Metrics>,
+        terms: Terms,
+        stopping: watch::Receiver<bool>,
+    ) -> (Arc<Self>, mpsc::UnboundedReceiver<Answered>) {
+        let (answers, booked) = mpsc::unbounded_channel(); // bounded by the places that its messages hold
+        let worker = Worker {
+            db,
+            caller,
+            metrics,
+            name: terms.name,
+            master_key: terms.master_key,
+            credentials: terms.credentials,
+            timeout: terms.timeout,
+            places: Arc::new(Semaphore::new(terms.max_in_flight)),
+            max_in_flight: terms.max_in_flight,
+            stopping,
+            answers,
+            leases: Mutex::default(),
+            view: Mutex::default(),
+        };
+        (Arc::new(worker), booked)
+    }
+
+    /// What is known of the database.
+    pub fn view(&self) -> View {
+        self.locked_view().clone()
+    }
+
+    /// Calls that are made, or whose answers are not booked yet.
+    pub fn in_flight(&self) -> usize {
+        self.max_in_flight - self.places.available_permits()
+    }
+
+    fn locked_view(&self) -> MutexGuard<'_, View> {
+        self.view.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn locked_leases(&self) -> MutexGuard<'_, HashMap<i64, InFlight>> {
+        self.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+}

@@ -1,0 +1,150 @@
+//! What is counted, for Prometheus.
+//!
+//! Invariant: no URI, entity or token is a label, so the number of series has a bound.
+
+use crate::deliver::verdict::Verdict;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use std::time::Duration;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Delivery {
+    outcome: &'static str,
+    status_class: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Lease {
+    result: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Build {
+    version: &'static str,
+}
+
+/// The gateway's counters; what the database knows is asked for by each scrape.
+pub struct Metrics {
+    registry: Registry,
+    deliveries: Family<Delivery, Counter>,
+    leases: Family<Lease, Counter>,
+    retries: Counter,
+    blocked: Counter,
+    implausible: Counter,
+    delivery_seconds: Histogram,
+    lateness_seconds: Histogram,
+    claim_seconds: Histogram,
+    in_flight: Gauge,
+    last_claim: Gauge,
+}
+
+/// From a millisecond to a quarter of an hour.
+const STEPS: [f64; 13] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 900.0];
+
+fn outcome(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Done { .. } => "ok",
+        Verdict::Failed(failed) if failed.fault == "dropped" => "dropped",
+        Verdict::Failed(_) => "failed",
+    }
+}
+
+fn class(status: Option<u64>) -> &'static str {
+    match status {
+        Some(200..300) => "2xx",
+        Some(300..400) => "3xx",
+        Some(400..500) => "4xx",
+        Some(500..600) => "5xx",
+        Some(_) => "other",
+        None => "none",
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("awty_gateway");
+        let histogram = || Histogram::new(STEPS);
+        let metrics = Metrics {
+            deliveries: Family::default(),
+            leases: Family::default(),
+            retries: Counter::default(),
+            blocked: Counter::default(),
+            implausible: Counter::default(),
+            delivery_seconds: histogram(),
+            lateness_seconds: histogram(),
+            claim_seconds: histogram(),
+            in_flight: Gauge::default(),
+            last_claim: Gauge::default(),
+            registry: Registry::default(),
+        };
+        registry.register("deliveries", "Calls that ended", metrics.deliveries.clone());
+        registry.register("leases", "What became of leases, in awty's words", metrics.leases.clone());
+        registry.register("retries", "Calls that failed and are made again", metrics.retries.clone());
+        registry.register("blocked_addresses", "Calls to addresses that are not allowed", metrics.blocked.clone());
+        registry.register("implausible_values", "Values that no clock explains", metrics.implausible.clone());
+        registry.register("delivery_duration_seconds", "How long calls took", metrics.delivery_seconds.clone());
+        registry.register("lateness_seconds", "Start of a call minus its slot", metrics.lateness_seconds.clone());
+        registry.register("claim_duration_seconds", "How long claims took", metrics.claim_seconds.clone());
+        registry.register("in_flight", "Calls now, and answers that are not booked yet", metrics.in_flight.clone());
+        registry.register(
+            "last_claim_timestamp_seconds",
+            "When the last claim came through",
+            metrics.last_claim.clone(),
+        );
+        let build = Family::<Build, Gauge>::default();
+        build.get_or_create(&Build { version: env!("CARGO_PKG_VERSION") }).set(1);
+        registry.register("build_info", "The version of this gateway", build);
+        Metrics { registry, ..metrics }
+    }
+}
+
+impl Metrics {
+    /// A claim came through.
+    pub fn claim(&self, took: Duration, leases: usize) {
+        self.claim_seconds.observe(took.as_secs_f64());
+        self.last_claim.set(crate::clock::now().timestamp());
+        if leases > 0 {
+            let result = Lease { result: "claimed".into() };
+            self.leases.get_or_create(&result).inc_by(leases as u64);
+        }
+    }
+
+    /// What became of a lease: one of awty's six words, or `refused`.
+    pub fn lease(&self, word: &str) {
+        self.leases.get_or_create(&Lease { result: word.into() }).inc();
+    }
+
+    /// A call ended.
+    pub fn delivery(&self, verdict: &Verdict, status: Option<u64>, took: Duration, lateness: f64) {
+        let labels = Delivery { outcome: outcome(verdict), status_class: class(status) };
+        self.deliveries.get_or_create(&labels).inc();
+        self.delivery_seconds.observe(took.as_secs_f64());
+        if (0.0..366.0 * 86_400.0).contains(&lateness) {
+            self.lateness_seconds.observe(lateness);
+        } else {
+            self.implausible.inc();
+        }
+        if matches!(verdict, Verdict::Failed(failed) if failed.retry_at.is_some()) {
+            self.retries.inc();
+        }
+    }
+
+    /// An address was refused.
+    pub fn blocked(&self) {
+        self.blocked.inc();
+    }
+
+    /// All of it, as text.
+    pub fn text(&self, in_flight: usize) -> String {
+        self.in_flight.set(i64::try_from(in_flight).unwrap_or(i64::MAX));
+        let mut text = String::new();
+        match prometheus_client::encoding::text::encode(&mut text, &self.registry) {
+            Ok(()) => text,
+            Err(_) => String::new(), // a String takes whatever is written
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The whole program: start, work, stop.
+//!
+//! Invariant: SIGTERM ends it with what has begun, up to `drain`; a second one ends it at once. What is left runs out and is
+//! called again with its key.
+
+use crate::config::Config;
+use crate::db::Db;
+use crate::lease::{Terms, Worker, beat, book, claim};
+use crate::metrics::Metrics;
+use crate::net::call::Caller;
+use crate::net::guard::Guard;
+use crate::net::resolve::Resolver;
+use crate::net::tls;
+use crate::{health, secrets};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+/// Claims and heartbeats, answers, and what is asked for by people and machines.
+const CONNECTIONS: usize = 3;
+
+/// Runs until `stop` says so for the first time, drains, and ends; or at once when `now` does.
+pub async fn serve(
+    config: Config,
+    stop: impl Future<Output = ()>,
+    now: impl Future<Output = ()>,
+) -> Result<(), String> {
+    let master_key = secrets::read(&config.credentials)?;
+    let roots = tls::roots(&config.extra_roots)?;
+    let db = Db::new(config.database, &config.name, CONNECTIONS, roots.clone())?;
+    let listener = TcpListener::bind(config.listen)
+        .await
+        .map_err(|error| format!("cannot listen on {}: {error}", config.listen))?;
+    let here = listener.local_addr().map_err(|error| error.to_string())?;
+    match db.standing().await {
+        Ok(standing) if standing.too_mighty => {
+            return Err(
+                "the gateway's role is above row security; give it a role that is neither superuser nor BYPASSRLS"
+                    .into(),
+            );
+        }
+        Ok(_) => {}
+        Err(trouble) => tracing::warn!(%trouble, "starting without the database"),
+    }
+    let own = [vec![here], db.addresses().await].concat();
+    let guard = Guard { allowed: config.allow_networks, allow_localhost: config.allow_localhost, own };
+    let caller = Caller::new(guard, Resolver::of_system()?, tls::config(roots)?);
+    let terms = Terms {
+        name: config.name.clone(),
+        master_key,
+        credentials: config.credentials,
+        timeout: config.timeout,
+        max_in_flight: config.max_in_flight,
+    };
+    let (stopper, stopping) = watch::channel(false);
+    let (worker, answers) = Worker::new(db, caller, Arc::new(Metrics::default()), terms, stopping);
+    let claims = tokio::spawn(claim(worker.clone()));
+    tokio::spawn(beat(worker.clone()));
+    tokio::spawn(book(worker.clone(), answers));
+    tokio::spawn(axum::serve(listener, health::router(worker.clone())).into_future());
+    tracing::info!(name = config.name, listen = %here, "started");
+    stop.await;
+    tracing::info!(in_flight = worker.in_flight(), "stopping");
+    let _ = stopper.send(true); // the worker has a receiver
+    let drained = async {
+        let until = Instant::now() + config.drain.std();
+        let _ = tokio::time::timeout_at(until, claims).await; // a claim that is on its way comes back first
+        worker.give_back_unbegun().await;
+        while worker.in_flight() > 0 && Instant::now() < until {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::select! {
+        () = drained => {}
+        () = now => tracing::warn!("stopped at once"),
+    }
+    tracing::info!(left = worker.in_flight(), "stopped");
+    Ok(())
+}
