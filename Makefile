@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := all
-.PHONY: all setup install uninstall installcheck dist help demo demo-stop test matrix campaign bench bench-full fmt lint freeze clean
+.PHONY: all setup install uninstall installcheck dist help gateway demo demo-stop test matrix campaign bench bench-full fmt lint freeze clean
 
 ifdef PG_CONFIG
 export PG_CONFIG
@@ -41,6 +41,9 @@ help: ## list these commands
 
 demo: ## a shop with late orders on a throwaway cluster, about a minute
 	@scripts/demo
+
+gateway: ## build the program awty-gateway, target/release/awty-gateway (docs/gateway.md)
+	@cargo build --release --locked -p awty-gateway
 
 demo-stop: ## stop and remove the demo's cluster
 	@scripts/demo stop

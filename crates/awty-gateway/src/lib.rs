@@ -1,5 +1,6 @@
 //! Calls HTTP endpoints when awty says that it is time. README.md says where things are.
 
+pub mod api;
 pub mod clock;
 pub mod config;
 pub mod db;
@@ -9,6 +10,7 @@ pub mod health;
 pub mod lease;
 pub mod metrics;
 pub mod net;
+pub mod notify;
 pub mod secrets;
 pub mod serve;
 pub mod sqlstate;

@@ -1,11 +1,16 @@
 //! `awty-gateway`: calls HTTP endpoints when awty says that it is time.
 
 use awty_gateway::config::{self, Config, Places, SETTINGS, Texts};
+use awty_gateway::db::Db;
+use awty_gateway::net::tls;
 use awty_gateway::{secrets, serve};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 fn command() -> Command {
     let flags = || {
@@ -24,6 +29,16 @@ fn command() -> Command {
         .arg_required_else_help(true)
         .subcommand(Command::new("serve").about("Claim, call, answer, until SIGTERM").args(flags()))
         .subcommand(Command::new("config").about("Print each setting and where it comes from").args(flags()))
+        .subcommand(
+            Command::new("token").about("Tokens of the API").subcommand_required(true).subcommand(
+                Command::new("create")
+                    .about("Make a token, which is shown this once only")
+                    .args(flags())
+                    .arg(Arg::new("role").long("role").required(true).help("With whose rights its requests run"))
+                    .arg(Arg::new("scope").long("scope").default_value("read").help("read, write or admin"))
+                    .arg(Arg::new("expires").long("expires").default_value("90 days").help("How long it is good")),
+            ),
+        )
         .subcommand(Command::new("init").about("Make the master key, if there is none").args(flags()))
 }
 
@@ -38,9 +53,16 @@ fn texts(matches: &ArgMatches) -> Result<Texts, String> {
     })
 }
 
+/// Of this program only: a library's logs have statements with their values.
 fn logs(config: &Config) {
-    let builder = tracing_subscriber::fmt().with_max_level(config.log_level).with_writer(std::io::stderr);
-    if config.log_json { builder.json().init() } else { builder.init() }
+    let own = tracing_subscriber::filter::Targets::new().with_target("awty_gateway", config.log_level);
+    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let registry = tracing_subscriber::registry();
+    if config.log_json {
+        registry.with(layer.json().with_filter(own)).init();
+    } else {
+        registry.with(layer.with_filter(own)).init();
+    }
 }
 
 fn host() -> String {
@@ -49,7 +71,10 @@ fn host() -> String {
 
 fn run() -> Result<(), String> {
     let matches = command().get_matches();
-    let Some((name, matches)) = matches.subcommand() else { return Ok(()) };
+    let Some((name, mut matches)) = matches.subcommand() else { return Ok(()) };
+    if let Some((_, create)) = matches.subcommand() {
+        matches = create;
+    }
     let texts = texts(matches)?;
     match name {
         "config" => print!("{}", config::show(&texts)),
@@ -59,16 +84,30 @@ fn run() -> Result<(), String> {
             let made = secrets::init(&path)?;
             println!("{} {}", if made { "made" } else { "there already:" }, path.join(secrets::MASTER_KEY).display());
         }
+        "token" => println!("{}", runtime()?.block_on(create_token(matches, &texts))?),
         _ => {
             let config = Config::read(&texts, &host())?;
             logs(&config);
-            let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
+            let runtime = runtime()?;
             runtime.block_on(until_told(config))?;
             // Calls that are left are cut.
             runtime.shutdown_background();
         }
     }
     Ok(())
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, String> {
+    tokio::runtime::Runtime::new().map_err(|error| error.to_string())
+}
+
+async fn create_token(matches: &ArgMatches, texts: &Texts) -> Result<String, String> {
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
+    let (url, _) = texts.get("database").ok_or("database is not set; write --database URL")?;
+    let config = url.parse().map_err(|error: tokio_postgres::Error| format!("database: {error}"))?;
+    let db = Db::new(config, "token", 1, tls::roots(&[])?)?;
+    let made = db.create_token(text("role"), text("scope"), text("expires")).await;
+    made.map_err(|trouble| trouble.to_string())
 }
 
 async fn until_told(config: Config) -> Result<(), String> {

@@ -3,6 +3,7 @@
 //! Invariant: SIGTERM ends it with what has begun, up to `drain`; a second one ends it at once. What is left runs out and is
 //! called again with its key.
 
+use crate::api::Api;
 use crate::config::Config;
 use crate::db::Db;
 use crate::lease::{Terms, Worker, beat, book, claim};
@@ -11,7 +12,8 @@ use crate::net::call::Caller;
 use crate::net::guard::Guard;
 use crate::net::resolve::Resolver;
 use crate::net::tls;
-use crate::{health, secrets};
+use crate::notify::notify;
+use crate::{api, health, secrets};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +49,7 @@ pub async fn serve(
     }
     let own = [vec![here], db.addresses().await].concat();
     let guard = Guard { allowed: config.allow_networks, allow_localhost: config.allow_localhost, own };
+    let api = Api::new(db.clone(), guard.clone(), master_key.clone(), config.min_period, config.max_period);
     let caller = Caller::new(guard, Resolver::of_system()?, tls::config(roots)?);
     let terms = Terms {
         name: config.name.clone(),
@@ -60,9 +63,12 @@ pub async fn serve(
     let claims = tokio::spawn(claim(worker.clone()));
     tokio::spawn(beat(worker.clone()));
     tokio::spawn(book(worker.clone(), answers));
-    tokio::spawn(axum::serve(listener, health::router(worker.clone())).into_future());
+    let router = api::router(api).merge(health::router(worker.clone()));
+    tokio::spawn(axum::serve(listener, router).into_future());
     tracing::info!(name = config.name, listen = %here, "started");
+    notify("READY=1");
     stop.await;
+    notify("STOPPING=1");
     tracing::info!(in_flight = worker.in_flight(), "stopping");
     let _ = stopper.send(true); // the worker has a receiver
     let drained = async {

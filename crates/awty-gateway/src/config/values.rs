@@ -18,6 +18,10 @@ pub struct Config {
     pub name: String,
     /// Where secrets lie.
     pub credentials: PathBuf,
+    /// The shortest period; none: a slot.
+    pub min_period: Option<Length>,
+    /// The longest period.
+    pub max_period: Length,
     /// Of a call whose schedule names none.
     pub timeout: Length,
     /// Calls at once.
@@ -75,6 +79,8 @@ impl Config {
             listen,
             name,
             credentials: need("credentials")?.into(),
+            min_period: text("min_period").map(|_| length("min_period")).transpose()?,
+            max_period: length("max_period")?,
             timeout,
             max_in_flight: max_in_flight.ok_or("max_in_flight lies between 1 and 1000000")?,
             allow_networks: list("allow_networks").map(allowed).collect::<Result<_, _>>()?,

@@ -65,7 +65,8 @@ const ENDPOINTS: &str = "SELECT e.job, e.entity_name, e.entity_key, e.id, e.fail
         'method', e.method, 'headers', e.headers, 'body_text', e.body_text, 'body_base64', e.body_base64,
         'timeout', (EXTRACT(epoch FROM e.timeout) * 1000)::bigint || ' ms',
         'connect_timeout', (EXTRACT(epoch FROM e.connect_timeout) * 1000)::bigint || ' ms',
-        'max_lateness', greatest((EXTRACT(epoch FROM e.max_lateness) * 1000)::bigint, 1) || ' ms',
+        'max_lateness', CASE WHEN e.max_lateness IS NOT NULL
+            THEN greatest((EXTRACT(epoch FROM e.max_lateness) * 1000)::bigint, 1) || ' ms' END,
         'retries', pg_catalog.jsonb_build_object('max_attempts', e.max_attempts,
             'first_delay', (EXTRACT(epoch FROM e.first_delay) * 1000)::bigint || ' ms',
             'max_delay', (EXTRACT(epoch FROM e.max_delay) * 1000)::bigint || ' ms'),

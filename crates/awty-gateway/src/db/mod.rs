@@ -4,10 +4,13 @@
 
 mod answers;
 mod leases;
+mod requests;
+pub mod schedules;
 mod state;
 
 pub use answers::{Answer, Booking, Changes, Failure};
 pub use leases::{Endpoint, Lease};
+pub use requests::{Request, Token};
 pub use state::{Figures, Job, Standing};
 
 use crate::net::tls;

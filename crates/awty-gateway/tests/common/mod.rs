@@ -98,6 +98,10 @@ fn behave(mut stream: &TcpStream, path: &str, times: usize) -> std::io::Result<b
         "header" => answer(stream, words[1], &format!("{}: {}\r\n", words[2], words[3].replace('_', " ")), "")?,
         "flaky" => answer(stream, if times == 0 { "503" } else { "200" }, "", "")?,
         "hang" => drop(std::io::copy(&mut stream, &mut std::io::sink())?),
+        "slow" => {
+            (0..15).for_each(|_| pause());
+            answer(stream, "200", "", "")?;
+        }
         "close" => return Ok(false),
         "reset" => {
             let linger = Some(std::time::Duration::ZERO);
