@@ -167,9 +167,6 @@ fn each_refusal_has_its_status_and_its_name() {
     assert_eq!(reader.ask("POST", "/v1/schedules", "{}").problem(), "not-permitted");
     shop.cluster.execute("postgres", &["UPDATE awty_http.token SET expires_at = now() - interval '1 s'"]);
     assert_eq!(client.get("/v1/schedules").problem(), "token-expired");
-    let token = shop.token("app", "read");
-    let slowed = (0..3_000).map(|_| with(&token)).find(|answer| answer.status != 200);
-    assert_eq!(slowed.map(|answer| (answer.status, answer.problem())), Some((429, "rate-limited".to_owned())));
 }
 
 #[test]

@@ -3,9 +3,10 @@
 
 mod common;
 
-use awty_gateway::net::call::{BODY, Call, Caller, Report};
+use awty_gateway::net::call::Caller;
 use awty_gateway::net::fault::Fault;
 use awty_gateway::net::guard::Guard;
+use awty_gateway::net::report::{BODY, Call, Report};
 use awty_gateway::net::resolve::Resolver;
 use awty_gateway::net::tls;
 use awty_gateway::uri::Endpoint;

@@ -75,3 +75,16 @@ impl FromRequestParts<Arc<Api>> for Asker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_token_has_a_pace_of_its_own() {
+        let limits = Limits::default();
+        let passed = (0..1_000).filter(|_| limits.0.check_key(&1).is_ok()).count();
+        assert!((100..1_000).contains(&passed), "{passed}");
+        assert!(limits.0.check_key(&2).is_ok());
+    }
+}

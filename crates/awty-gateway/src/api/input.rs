@@ -212,51 +212,5 @@ fn labels(reader: &mut Reader, wanted: &mut Wanted) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    const PERIODS: Periods = Periods { min: Length::seconds(1), max: Length::seconds(366 * 86_400) };
-
-    fn read(value: Value) -> Result<Wanted, String> {
-        let Value::Object(fields) = value else { panic!() };
-        wanted(fields, None, PERIODS).map_err(|refusal| match refusal {
-            Refusal::Fields(faults) => {
-                faults.iter().map(|fault| format!("{} {}", fault.pointer, fault.reason)).collect::<Vec<_>>().join("; ")
-            }
-            Refusal::Uri(fault) | Refusal::Period(fault) => format!("{} {}", fault.pointer, fault.reason),
-        })
-    }
-
-    #[test]
-    fn a_schedule_becomes_arguments() {
-        let found = read(json!({"uri": "HTTPS://a.example", "every": "1h 30m", "retries": {"first_delay": "5 s"}, "sign": null, "body": null})).unwrap();
-        assert_eq!((found.uri.as_str(), found.every.as_deref()), ("https://a.example/", Some("5400000 milliseconds")));
-        assert_eq!(
-            (found.retries, found.sign, found.body),
-            (Some(json!({"first_delay": "5000 milliseconds"})), None, Some(Value::Null))
-        );
-    }
-
-    #[test]
-    fn each_fault_is_named() {
-        let refused = |value| read(value).unwrap_err();
-        assert!(refused(json!({"every": "10 s"})).starts_with("/uri is missing"));
-        assert!(refused(json!({"uri": "x", "every": "10 s"})).starts_with("/uri is malformed"));
-        assert!(
-            refused(json!({"uri": "http://a/", "every": 10_000}))
-                .contains("/every 10000 of what? write 10 s or 10000 ms")
-        );
-        assert!(refused(json!({"uri": "http://a/", "every": "100 ms"})).contains("/every is 100ms; write 1s to"));
-        assert!(refused(json!({"uri": "http://a/"})).contains("exactly one"));
-        assert!(refused(json!({"uri": "http://a/", "every": "1 s", "cron": "* * * * *"})).contains("exactly one"));
-        let both = refused(
-            json!({"uri": "http://a/", "every": "1 s", "tiemout": 1, "retries": {"max_attempts": 0, "x": 1}, "headers": {"Host": "x"}}),
-        );
-        for part in
-            ["/tiemout is no field", "/retries/max_attempts lies", "/retries/x is no", "/headers the header Host"]
-        {
-            assert!(both.contains(part), "{part}: {both}");
-        }
-    }
-}
+#[path = "input_tests.rs"]
+mod tests;

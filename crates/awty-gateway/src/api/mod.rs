@@ -4,8 +4,10 @@
 
 mod auth;
 mod input;
+mod list;
 mod naptime;
 mod problem;
+mod rules;
 mod schedules;
 mod show;
 
@@ -51,7 +53,7 @@ pub fn router(api: Arc<Api>) -> Router {
     Router::new()
         .route(
             "/v1/schedules",
-            get(schedules::list).post(schedules::create).put(schedules::put).delete(schedules::delete_by_uri),
+            get(list::list).post(schedules::create).put(schedules::put).delete(schedules::delete_by_uri),
         )
         .route("/v1/schedules/{id}", id)
         .route("/v1/schedules/{id}/run", post(schedules::run))

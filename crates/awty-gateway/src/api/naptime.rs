@@ -5,7 +5,7 @@
 use super::Api;
 use super::auth::Asker;
 use super::problem::{Fault, Problem};
-use super::schedules::{Change, Write, change, spelled, there, write};
+use super::rules::{Change, Write, change, spelled, there, write};
 use super::show;
 use crate::db::schedules::{self as db, Row};
 use crate::duration::{self, Length};

@@ -7,7 +7,7 @@
 use super::definition::{Definition, Method};
 use super::sign::signature;
 use crate::duration::Length;
-use crate::net::call::Call;
+use crate::net::report::Call;
 use crate::uri::{Endpoint, signing_key};
 use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat, Utc};

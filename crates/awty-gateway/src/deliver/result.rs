@@ -3,7 +3,7 @@
 //! Invariant: what an endpoint has said is text without control characters, at most [`KEPT`] bytes of its body, and no header but
 //! the new place of a redirect.
 
-use crate::net::call::{Phases, Report};
+use crate::net::report::{Phases, Report};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -87,8 +87,8 @@ fn escaped(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::call::Answer;
     use crate::net::fault::{Failure, Fault};
+    use crate::net::report::Answer;
     use bytes::Bytes;
     use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 

@@ -6,8 +6,8 @@ use super::definition::Definition;
 use super::request::Piece;
 use super::retry;
 use crate::duration::{self, Length};
-use crate::net::call::{Answer, Report};
 use crate::net::fault::{Failure, Fault};
+use crate::net::report::{Answer, Report};
 use chrono::{DateTime, Utc};
 use hyper::StatusCode;
 

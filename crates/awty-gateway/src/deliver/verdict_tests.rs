@@ -1,5 +1,5 @@
 use super::*;
-use crate::net::call::Phases;
+use crate::net::report::Phases;
 use bytes::Bytes;
 use chrono::TimeDelta;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};

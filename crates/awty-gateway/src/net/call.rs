@@ -10,14 +10,14 @@ use super::counted::Count;
 use super::fault::{Failure, Fault};
 use super::guard::Guard;
 use super::pool::{Key, Pool, Ready};
+use super::report::{Answer, BODY, Call, Phases, Report};
 use super::resolve::Resolver;
-use crate::uri::Endpoint;
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
-use hyper::header::{HOST, HeaderMap, HeaderValue};
-use hyper::{Method, Request, Response};
+use hyper::header::{HOST, HeaderValue};
+use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use std::net::SocketAddr;
@@ -26,68 +26,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// Bytes of an answer that are read.
-pub const BODY: usize = 64 * 1024;
 /// Bytes of the head of an answer.
 const HEAD: usize = 64 * 1024;
 /// How long a connection may take to be ready for the next call.
 const SETTLE: Duration = Duration::from_secs(1);
-
-/// What to call.
-#[derive(Clone, Debug)]
-pub struct Call {
-    /// Where to.
-    pub endpoint: Endpoint,
-    /// GET, POST and so on.
-    pub method: Method,
-    /// All but Host and the lengths.
-    pub headers: HeaderMap,
-    /// What is sent.
-    pub body: Bytes,
-    /// From the first look at the name to the end of the answer.
-    pub timeout: Duration,
-    /// For TCP and TLS.
-    pub connect_timeout: Duration,
-}
-
-/// How long what took.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Phases {
-    /// To look up the name.
-    pub name: Option<Duration>,
-    /// To connect.
-    pub connect: Option<Duration>,
-    /// To speak TLS.
-    pub tls: Option<Duration>,
-    /// From the request to the head of the answer.
-    pub first_byte: Option<Duration>,
-    /// The whole.
-    pub total: Duration,
-}
-
-/// An answer.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    /// Its status.
-    pub status: u16,
-    /// Its headers.
-    pub headers: HeaderMap,
-    /// As much of it as was read.
-    pub body: Bytes,
-}
-
-/// What came of a call.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// The address that was called.
-    pub address: Option<SocketAddr>,
-    /// Whether a byte of the request may have left.
-    pub sent: bool,
-    /// How long what took.
-    pub phases: Phases,
-    /// The answer, or why there is none.
-    pub outcome: Result<Answer, Failure>,
-}
 
 /// How far a call has come; it outlives the call that is cut short.
 #[derive(Default)]

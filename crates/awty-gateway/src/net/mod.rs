@@ -9,5 +9,6 @@ pub mod fault;
 pub mod guard;
 pub mod pool;
 pub mod registry;
+pub mod report;
 pub mod resolve;
 pub mod tls;

@@ -105,6 +105,29 @@ fn no_file_has_more_than_400_lines() {
     assert!(long.is_empty(), "split by idea: {}", long.join(", "));
 }
 
+/// The gateway is read in smaller pieces.
+#[test]
+fn no_file_of_the_gateway_has_250_lines() {
+    let long: Vec<String> =
+        Source::all("crates/awty-gateway").iter().filter(|source| source.lines >= 250).map(|s| s.file.clone()).collect();
+    assert!(long.is_empty(), "split by idea: {}", long.join(", "));
+}
+
+/// What decides and what calls knows no database; statements stand in `db` only.
+#[test]
+fn only_db_knows_the_database_of_the_gateway() {
+    let mut found = Vec::new();
+    for source in Source::all("crates/awty-gateway/src").iter().filter(|source| !source.file.contains("/src/db/")) {
+        let knows = |path: &&Vec<String>| {
+            let is_pure = ["/deliver/", "/net/"].iter().any(|room| source.file.contains(room));
+            is_pure && path.first().is_some_and(|first| first == "tokio_postgres" || first == "deadpool_postgres")
+                || is_pure && path.starts_with(&["crate".into(), "db".into()])
+        };
+        found.extend(source.paths().filter(knows).map(|path| format!("{}: {}", source.file, path.join("::"))));
+    }
+    assert!(found.is_empty(), "they know the database:\n{}", found.join("\n"));
+}
+
 /// One module has all statements, so that each is prepared, qualified and run as the owner. VACUUM, which SPI does not know, is in `pg`.
 #[test]
 fn sql_stands_in_store_only() {
