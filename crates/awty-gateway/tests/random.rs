@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use shop::Shop;
 use std::collections::BTreeMap;
 
-const REQUESTS: usize = 1_000;
+const REQUESTS: usize = 10_000;
 const CLIENTS: u64 = 20;
 
 fn text(random: &mut StdRng) -> String {

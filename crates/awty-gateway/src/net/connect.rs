@@ -44,6 +44,8 @@ pub async fn connect(place: &Place<'_>, guard: &Guard, deadline: Instant) -> Res
         let until = Instant::now() + left / shares;
         match timeout_at(until, one(place, guard, *address)).await {
             Ok(Ok(connected)) => return Ok(connected),
+            // What came further says more: a bad certificate is no refused connection.
+            _ if !matches!(last.fault, Fault::Name | Fault::Connect) => {}
             Ok(Err(failure)) => last = failure,
             Err(_) => last = Failure::new(Fault::Connect, format!("{address} did not answer in time")),
         }

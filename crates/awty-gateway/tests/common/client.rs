@@ -1,4 +1,5 @@
 //! A client of the API: one request on a connection of its own.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used)] // each test uses a part of it; the panic is the report
 
 use serde_json::Value;
 use std::io::{Read, Write};
