@@ -74,6 +74,7 @@ fn an_endpoint_is_scheduled_over_http_called_changed_and_deleted() {
         "{}",
         paused.text
     );
+    assert_eq!(client.ask("POST", &format!("{place}/run"), "").problem(), "precondition-failed");
     assert_eq!(client.ask("POST", &format!("{place}/resume"), "").json()["state"], json!("active"));
     let old = made.header("etag");
     assert_eq!(client.ask_with("DELETE", &place, "", &format!("If-Match: {old}\r\n")).status, 412);

@@ -146,6 +146,10 @@ pub(super) async fn change(
     if !show::matches(headers, Some(&row)) {
         return Err(Problem::new("precondition-failed", "It has changed since."));
     }
+    let still = ["paused", "held"].iter().any(|state| row.fields.get("state").is_some_and(|found| found == state));
+    if still && matches!(change, Change::Run) {
+        return Err(Problem::new("precondition-failed", "It stands still; resume it first."));
+    }
     match change {
         Change::End => db::unschedule(&request, id).await?,
         Change::Run => db::run(&request, id).await?,
