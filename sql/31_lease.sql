@@ -128,6 +128,9 @@ CREATE TABLE awty_internal.attempt_default PARTITION OF awty_internal.attempt (
 
 CREATE INDEX attempt_default_newest_idx ON awty_internal.attempt_default (ended_at);
 
+-- For the last attempts of one entity.
+CREATE INDEX attempt_default_entity_idx ON awty_internal.attempt_default (entity_name, entity_key, ended_at);
+
 COMMENT ON TABLE awty_internal.attempt IS 'What stands behind awty.attempt';
 COMMENT ON TABLE awty_internal.attempt_default IS 'Attempts of days that have no partition of their own';
 COMMENT ON COLUMN awty_internal.attempt.role IS 'Role of the job, which may read this row also when the job is gone';

@@ -78,6 +78,13 @@ CREATE FUNCTION awty.alter_target(
 COMMENT ON FUNCTION awty.alter_target(text, text, integer, numeric, integer, timestamptz, text, text[])
     IS 'Limits a target of a job without a function, or all of them, or blocks it until a time; -infinity unblocks; for members of the job''s role';
 
+-- What a target asks of its workers, at most an hour. No other block is shortened.
+CREATE FUNCTION awty_internal.block_for_now(job text, target text, until timestamptz, note text) RETURNS boolean
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'block_for_now_wrapper';
+
+COMMENT ON FUNCTION awty_internal.block_for_now(text, text, timestamptz, text)
+    IS 'Blocks a target until a time, an hour from now at most, unless it is blocked for longer; returns whether it did; for roles that may claim';
+
 CREATE FUNCTION awty_internal.target_standing(
     concurrency integer, in_flight bigint, rate double precision, burst integer, blocked_until timestamptz,
     tokens double precision, at timestamptz, failures integer, since timestamptz, opened_at timestamptz, opens integer,

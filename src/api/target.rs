@@ -6,11 +6,12 @@ use super::args::{Args, MAX_ENTITY_NAME, MAX_JOB, MAX_NOTE};
 use super::rights;
 use crate::error::{Error, LeaseError, Result};
 use crate::pg::text::Text;
-use crate::pg::{catalog, clock};
+use crate::pg::{catalog, claim_lock, clock, relations, subtransaction};
 use crate::store::target::{self, Wanted};
 use awty_core::lease::breaker::Breaker;
 use awty_core::lease::target::{COUNTS, RATES, Target};
 use awty_core::lease::tokens::{Pace, Tokens};
+use chrono::TimeDelta;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -18,6 +19,9 @@ use pgrx::prelude::*;
 
 /// What `reset` can name.
 const LIMITS: [&str; 5] = ["concurrency", "rate", "burst", "blocked_until", "note"];
+
+/// A target that asks not to be called is left alone for so long at most.
+const ASKED: TimeDelta = TimeDelta::hours(1);
 
 #[pg_extern(sql = false)]
 fn alter_target(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
@@ -50,6 +54,28 @@ fn target_standing(
     TableIterator::once((standing.word(), until))
 }
 
+/// What a target itself has asked for. The right to claim is enough, so it is for a while only.
+#[pg_extern(sql = false)]
+fn block_for_now(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, ErrorReport> {
+    Ok(block(&Args::new(fcinfo))?)
+}
+
+fn block(args: &Args) -> Result<bool> {
+    rights::gate_lease("awty_internal.block_for_now()")?;
+    let job = rights::claimable_job(&args.name(0, "job", MAX_JOB)?)?;
+    let of = args.name(1, "target", MAX_ENTITY_NAME)?;
+    let until = args.get::<TimestampWithTimeZone>(2).ok_or(Error::Null { argument: "until" })?;
+    let note = args.text(3, "note", MAX_NOTE)?;
+    let now = clock::now();
+    let until = crate::store::from_timestamptz(until).min(now + ASKED);
+    if until <= now || subtransaction::has_one_snapshot() {
+        return Ok(false);
+    }
+    let lock = |class| claim_lock::try_take(class, claim_lock::target_number(job.name.as_bytes(), of.as_bytes()));
+    Ok(relations::oid(relations::BREAKER).is_some_and(lock)
+        && target::block(&job.name, &of, until, note.as_ref(), catalog::current_role(), now))
+}
+
 fn alter(args: &Args) -> Result<()> {
     rights::gate_lease("awty.alter_target()")?;
     let job = rights::own_job(&args.name(0, "job", MAX_JOB)?)?;
@@ -76,6 +102,10 @@ fn alter(args: &Args) -> Result<()> {
     let blocked_until = until.filter(|until| *until != clock::Timestamp::MIN);
     let wanted = Wanted { concurrency, rate: args.datum(3), burst, blocked_until, note, reset, unblock };
     let of = of.unwrap_or_else(|| Text::from(""));
+    // Who reports a failure, or a wish to be left alone, does not wait for this.
+    if let Some(class) = relations::oid(relations::BREAKER) {
+        claim_lock::take(class, claim_lock::target_number(job.name.as_bytes(), of.as_bytes()));
+    }
     target::alter(&job.name, &of, &wanted, catalog::current_role(), clock::now());
     Ok(())
 }

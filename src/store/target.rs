@@ -108,6 +108,27 @@ statement!(
 );
 
 statement!(
+    select_target,
+    [TEXTOID, TEXTOID],
+    c"SELECT 1 FROM awty_internal.target AS t WHERE t.job = $1 AND t.target = $2"
+);
+
+statement!(
+    lock_target,
+    [TEXTOID, TEXTOID],
+    c"SELECT 1 FROM awty_internal.target AS t WHERE t.job = $1 AND t.target = $2 FOR UPDATE SKIP LOCKED"
+);
+
+statement!(
+    block_target,
+    [TEXTOID, TEXTOID, TIMESTAMPTZOID, TIMESTAMPTZOID, OIDOID, TEXTOID],
+    c"INSERT INTO awty_internal.target AS t (job, target, blocked_until, blocked_at, blocked_by, note) VALUES ($1, $2, $3, $4, $5, $6)
+      ON CONFLICT ON CONSTRAINT target_pkey DO UPDATE SET blocked_until = $3, blocked_at = $4, blocked_by = $5::pg_catalog.regrole, note = $6
+      WHERE t.blocked_until IS NULL OR t.blocked_until < $3
+      RETURNING true"
+);
+
+statement!(
     delete_empty,
     [TEXTOID],
     c"DELETE FROM awty_internal.target AS t
@@ -125,6 +146,17 @@ statement!(
     [TEXTOID],
     c"WITH limits AS (DELETE FROM awty_internal.target AS t WHERE t.job = $1), buckets AS (DELETE FROM awty_internal.bucket AS b WHERE b.job = $1)
       DELETE FROM awty_internal.breaker AS k WHERE k.job = $1"
+);
+
+// A block that is long over, where nothing else is wanted of the target.
+statement!(
+    delete_unblocked,
+    [TIMESTAMPTZOID],
+    c"DELETE FROM awty_internal.target AS t USING (
+          SELECT x.job, x.target FROM awty_internal.target AS x
+          WHERE x.blocked_until < $1 - '1 day'::pg_catalog.interval AND pg_catalog.num_nonnulls(x.concurrency, x.rate, x.burst) = 0
+          ORDER BY x.job, x.target LIMIT 10000 FOR UPDATE SKIP LOCKED
+      ) AS g WHERE t.job = g.job AND t.target = g.target"
 );
 
 // From one target to the next by the index, however many checks each has.
@@ -274,6 +306,7 @@ pub fn forget(now: Time) {
     as_owner(|| {
         delete_full(|s| s.execute(&[time(now)]));
         delete_forgotten(|s| s.execute(&[time(now)]));
+        delete_unblocked(|s| s.execute(&[time(now)]));
     });
 }
 
@@ -316,4 +349,14 @@ pub fn alter(job: &Text, target: &Text, wanted: &Wanted, by: pg_sys::Oid, now: T
             close_breakers(|s| s.execute(&[Some(job.datum()), Some(target.datum())]));
         }
     });
+}
+
+/// Blocks a target until then, unless it is blocked for longer, or somebody else is writing it. The caller has the lock on the target.
+pub fn block(job: &Text, target: &Text, until: Time, note: Option<&Text>, by: pg_sys::Oid, now: Time) -> bool {
+    let key = [Some(job.datum()), Some(target.datum())];
+    let args = [Some(job.datum()), Some(target.datum()), time(until), time(now), arg(by), note.map(Text::datum)];
+    as_owner(|| {
+        let is_free = select_target(|s| s.query_latest(&key, Rows::len)) == lock_target(|s| s.query(&key, Rows::len));
+        is_free && block_target(|s| s.query(&args, Rows::len)) > 0
+    })
 }
