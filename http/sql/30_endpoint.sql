@@ -126,7 +126,10 @@ CREATE FUNCTION awty_http_internal.endpoint_changes() RETURNS trigger
 DECLARE
     of_answers CONSTANT text[] := '{failing_since,verdict,verdict_at,verdict_note}';
 BEGIN
-    IF (NEW.id, NEW.job, NEW.uri, NEW.role, NEW.created_by) IS DISTINCT FROM (OLD.id, OLD.job, OLD.uri, OLD.role, OLD.created_by) THEN
+    -- Both may read it: the job's role as it is now, and who schedules it anew.
+    IF (NEW.id, NEW.job, NEW.uri) IS DISTINCT FROM (OLD.id, OLD.job, OLD.uri)
+       OR NEW.role IS DISTINCT FROM OLD.role AND NOT EXISTS (SELECT FROM awty.job AS j WHERE j.name = NEW.job AND j.role = NEW.role)
+       OR NEW.created_by IS DISTINCT FROM OLD.created_by AND (OLD.deleted_at IS NULL OR pg_get_userbyid(NEW.created_by) <> current_user) THEN
         PERFORM awty_http_internal.refuse('42501', 'the URI, job and creator of a schedule do not change',
             'SELECT awty_http.schedule(…); with the other URI.');
     END IF;

@@ -226,10 +226,17 @@ BEGIN
     IF old.deleted_at IS NULL THEN
         new.created_at := old.created_at;
         new.created_by := old.created_by;
-        new.role := old.role;
     END IF;
-    DELETE FROM awty_http.endpoint AS e WHERE e.id = old.id;
-    INSERT INTO awty_http.endpoint SELECT (new).*;
+    UPDATE awty_http.endpoint AS e
+    SET (version, every, rounded_from, cron, zone, at, after, starts, ends, jitter, catch_up, method, headers, body, body_text, body_base64,
+        timeout, connect_timeout, max_attempts, first_delay, max_delay, max_lateness, success, sign, keep_response, labels, description,
+        paused, paused_note, failing_since, verdict, verdict_at, verdict_note, role, created_by, created_at, changed_at, deleted_at)
+        = ROW (new.version, new.every, new.rounded_from, new.cron, new.zone, new.at, new.after, new.starts, new.ends, new.jitter,
+        new.catch_up, new.method, new.headers, new.body, new.body_text, new.body_base64, new.timeout, new.connect_timeout,
+        new.max_attempts, new.first_delay, new.max_delay, new.max_lateness, new.success, new.sign, new.keep_response, new.labels,
+        new.description, new.paused, new.paused_note, new.failing_since, new.verdict, new.verdict_at, new.verdict_note, new.role,
+        new.created_by, new.created_at, new.changed_at, new.deleted_at)
+    WHERE e.id = old.id;
     IF NOT is_planned THEN
         PERFORM awty_http_internal.plan_calls(new, CASE WHEN awty_http_internal.is_pending(old)
             THEN old.every IS NOT NULL OR old.cron IS NOT NULL END);
@@ -263,7 +270,13 @@ $$;
 
 COMMENT ON FUNCTION awty_http.unschedule(text) IS 'Ends the schedule of a URI, whose history stays; returns whether there was one';
 
--- What the gateway calls for a person.
+-- What the gateway calls for a person. A change that begins with this is made to the version that it returns.
+CREATE FUNCTION awty_http_internal.lock(id text) RETURNS bigint
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT e.version FROM awty_http.endpoint AS e WHERE e.id = lock.id AND e.deleted_at IS NULL FOR UPDATE
+$$;
+COMMENT ON FUNCTION awty_http_internal.lock(text) IS 'The version of a schedule, which nobody else changes before this transaction ends; NULL: it is not there; for roles that may schedule';
+
 CREATE FUNCTION awty_http_internal.pause(id text, note text DEFAULT NULL) RETURNS boolean
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

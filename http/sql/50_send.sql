@@ -178,7 +178,8 @@ BEGIN
                   WHERE u.hash = token_of.hash AND u.last_used_at IS DISTINCT FROM date_trunc('minute', now())
                     AND NOT pg_is_in_recovery() AND NOT current_setting('transaction_read_only')::boolean
                   FOR UPDATE SKIP LOCKED);
-    RETURN QUERY SELECT t.id, pg_get_userbyid(t.role), t.scope::text, t.expires_at FROM awty_http.token AS t WHERE t.hash = token_of.hash;
+    RETURN QUERY SELECT t.id, pg_get_userbyid(t.role), t.scope::text, t.expires_at FROM awty_http.token AS t
+        WHERE t.hash = token_of.hash AND EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = t.role);
 END
 $$;
 COMMENT ON FUNCTION awty_http_internal.token_of(bytea) IS 'Whose token has that SHA-256, and what it is good for; notes that it was used';

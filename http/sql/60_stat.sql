@@ -75,46 +75,58 @@ COMMENT ON AGGREGATE awty_http_internal.all_steps(bigint[]) IS 'Sum of histogram
 
 -- A number of seconds that a gateway has reported; NULL where it is none.
 CREATE FUNCTION awty_http_internal.seconds(value jsonb) RETURNS interval
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN jsonb_typeof(value) = 'number' AND abs(value::numeric) < 1e9 THEN make_interval(secs => value::double precision) END
-$$;
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN pg_catalog.jsonb_typeof(value) OPERATOR(pg_catalog.=) 'number' THEN
+        CASE WHEN pg_catalog.abs(value::pg_catalog.numeric) OPERATOR(pg_catalog.<) 1e9
+            THEN pg_catalog.make_interval(secs => value::pg_catalog.float8) END END;
 COMMENT ON FUNCTION awty_http_internal.seconds(jsonb) IS 'A JSON number of seconds as an interval';
 
--- The calls of schedules that ended in a stretch of time, cleaned. In its results a gateway reports "lateness" and "duration" in seconds;
--- where it does not, the lease says so.
+-- What an attempt says of a call, cleaned. In its results a gateway reports "lateness" and "duration" in seconds; where it does not, the
+-- lease says so. Each query takes this in as its own part.
+CREATE FUNCTION awty_http_internal.cleaned(ok boolean, message text, result jsonb, lateness interval, took interval, every interval)
+    RETURNS TABLE (dropped boolean, caught_up boolean, implausible integer, lateness interval, duration interval)
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 1
+BEGIN ATOMIC
+    SELECT c.dropped, c.caught_up,
+        CASE WHEN c.dropped THEN 0 ELSE (c.lateness IS NULL)::pg_catalog.int4 OPERATOR(pg_catalog.+) (c.duration IS NULL)::pg_catalog.int4 END,
+        CASE WHEN NOT c.dropped AND NOT c.caught_up THEN c.lateness END,
+        CASE WHEN NOT c.dropped THEN c.duration END
+    FROM (
+        SELECT NOT cleaned.ok AND coalesce(cleaned.message, '') OPERATOR(pg_catalog.^@) 'dropped: ' AS dropped,
+            said.lateness OPERATOR(pg_catalog.>) greatest('10 s', cleaned.every)
+                AND said.lateness OPERATOR(pg_catalog.<=) '366 days' AS caught_up,
+            CASE WHEN said.lateness OPERATOR(pg_catalog.>=) '0' AND said.lateness OPERATOR(pg_catalog.<=) '366 days' THEN said.lateness END AS lateness,
+            CASE WHEN said.duration OPERATOR(pg_catalog.>=) '0' AND said.duration OPERATOR(pg_catalog.<=) '1 day' THEN said.duration END AS duration
+        FROM (
+            SELECT coalesce(awty_http_internal.seconds(cleaned.result OPERATOR(pg_catalog.->) 'lateness'), cleaned.lateness) AS lateness,
+                coalesce(awty_http_internal.seconds(cleaned.result OPERATOR(pg_catalog.->) 'duration'), cleaned.took) AS duration
+        ) AS said
+    ) AS c;
+END;
+COMMENT ON FUNCTION awty_http_internal.cleaned(boolean, text, jsonb, interval, interval, interval) IS 'What an attempt says of a call, without what no clock can explain';
+
+-- The calls of all schedules that ended in a stretch of time.
 CREATE FUNCTION awty_http_internal.calls(since timestamptz, until timestamptz,
     OUT id text, OUT ended_at timestamptz, OUT ok boolean, OUT dropped boolean, OUT caught_up boolean, OUT implausible integer,
     OUT lateness interval, OUT duration interval)
     RETURNS SETOF record LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT e.id, a.ended_at, a.ok, c.dropped, c.caught_up,
-           (NOT c.dropped AND c.lateness IS NULL)::integer + (NOT c.dropped AND c.duration IS NULL)::integer,
-           CASE WHEN NOT c.dropped AND NOT c.caught_up THEN c.lateness END,
-           CASE WHEN NOT c.dropped THEN c.duration END
+    SELECT e.id, a.ended_at, a.ok, c.dropped, c.caught_up, c.implausible, c.lateness, c.duration
     FROM awty.attempt AS a
     JOIN awty_http.endpoint AS e ON e.entity_name = a.entity_name AND e.entity_key = a.entity_key AND e.job = a.job
-    CROSS JOIN LATERAL (
-        SELECT coalesce(awty_http_internal.seconds(a.result -> 'lateness'), a.lateness) AS lateness,
-               coalesce(awty_http_internal.seconds(a.result -> 'duration'), a.ended_at - a.leased_at) AS duration
-    ) AS said
-    CROSS JOIN LATERAL (
-        SELECT NOT a.ok AND coalesce(a.message, '') LIKE 'dropped: %' AS dropped,
-               said.lateness BETWEEN '0' AND '366 days' AND said.lateness > greatest('10 s', e.every) AS caught_up,
-               CASE WHEN said.lateness BETWEEN '0' AND '366 days' THEN said.lateness END AS lateness,
-               CASE WHEN said.duration BETWEEN '0' AND '1 day' THEN said.duration END AS duration
-    ) AS c
+    CROSS JOIN LATERAL awty_http_internal.cleaned(a.ok, a.message, a.result, a.lateness, a.ended_at - a.leased_at, e.every) AS c
     WHERE a.ended_at >= calls.since AND a.ended_at < calls.until
 $$;
 COMMENT ON FUNCTION awty_http_internal.calls(timestamptz, timestamptz) IS 'The calls of schedules that ended in a stretch of time, with implausible values left out';
 
--- Overwrites whole buckets, so that it may run twice. An hour is counted as long as awty.attempt has all of it; hours that stood still for
--- longer are gaps.
+-- Overwrites whole buckets, so that it may run twice. An hour is counted as long as awty.attempt has all of it, which forgets whole days in
+-- UTC; hours that stood still for longer are gaps.
 CREATE FUNCTION awty_http_internal.roll_up(at timestamptz) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' AS $$
 DECLARE
-    kept CONSTANT interval := current_setting('awty.attempt_retention')::interval;
+    kept CONSTANT interval := nullif(current_setting('awty.attempt_retention')::interval, '0'); -- NULL: for ever
     until CONSTANT timestamptz := date_trunc('hour', roll_up.at);
     last CONSTANT timestamptz := (SELECT s.bucket FROM awty_http.stat AS s WHERE s.width = '1 hour' ORDER BY s.bucket DESC LIMIT 1);
-    since timestamptz := date_trunc('hour', roll_up.at - kept) + '1 hour';
+    since timestamptz := coalesce(date_trunc('day', roll_up.at - kept), '-infinity');
 BEGIN
     -- What ended in an hour may have been committed after it.
     since := greatest(since, last - '2 hours'::interval);
@@ -145,7 +157,7 @@ BEGIN
     DELETE FROM awty_http.endpoint AS e
     WHERE e.deleted_at < roll_up.at - '90 days'::interval AND NOT EXISTS (SELECT FROM awty_http.stat AS s WHERE s.id = e.id);
     DELETE FROM awty_http_internal.sent AS s
-    WHERE greatest(s.due_at, s.sent_at) < roll_up.at - kept - '1 hour'::interval
+    WHERE greatest(s.due_at, s.sent_at) < roll_up.at - coalesce(kept, '0') - '1 hour'::interval
       AND NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = s.check_id)
       -- It may have been tried for longer than that.
       AND NOT EXISTS (SELECT FROM awty.attempt AS a WHERE a.id = s.check_id);

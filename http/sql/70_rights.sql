@@ -3,6 +3,7 @@
 -- USAGE on schema awty_http is granted by the administrator, as on awty: GRANT USAGE ON SCHEMA awty, awty_http TO app.
 
 REVOKE ALL ON awty_http.endpoint, awty_http.token, awty_http.stat, awty_http_internal.sent FROM PUBLIC;
+REVOKE ALL ON awty_http_internal.schedule_status, awty_http_internal.send_status, awty_http_internal.problem FROM PUBLIC;
 REVOKE ALL ON SEQUENCE awty_http.token_id_seq FROM PUBLIC;
 REVOKE ALL ON SCHEMA awty_http, awty_http_internal FROM PUBLIC;
 
@@ -30,8 +31,8 @@ $$;
 
 -- Functions are called with the rights of the caller, who needs to find what they are made of.
 GRANT USAGE ON SCHEMA awty_http_internal TO PUBLIC;
-GRANT SELECT, INSERT, UPDATE, DELETE ON awty_http.endpoint TO PUBLIC;
-GRANT SELECT ON awty_http.stat TO PUBLIC;
+GRANT SELECT, INSERT, UPDATE ON awty_http.endpoint TO PUBLIC;
+GRANT SELECT ON awty_http.stat, awty_http_internal.schedule_status, awty_http_internal.send_status, awty_http_internal.problem TO PUBLIC;
 -- Without the hash.
 GRANT SELECT (id, role, scope, expires_at, created_by, created_at, last_used_at), INSERT (hash, role, scope, expires_at, created_by), DELETE
     ON awty_http.token TO PUBLIC;
@@ -52,8 +53,6 @@ CREATE POLICY own ON awty_http.endpoint FOR SELECT TO PUBLIC USING (
         WHERE awty_internal.can_read(j)));
 CREATE POLICY scheduled ON awty_http.endpoint FOR INSERT TO PUBLIC
     WITH CHECK (awty_http_internal.may_schedule(job));
-CREATE POLICY unscheduled ON awty_http.endpoint FOR DELETE TO PUBLIC
-    USING (awty_http_internal.may_schedule(job));
 -- The trigger says which columns.
 CREATE POLICY changed ON awty_http.endpoint FOR UPDATE TO PUBLIC
     USING (awty_http_internal.may_schedule(job) OR awty_http_internal.may_claim(job));

@@ -3,9 +3,11 @@
 mod copies;
 mod refusals;
 mod schedules;
+mod seen;
 mod sends;
 mod stat;
 mod tenants;
+mod waits;
 
 use awty_testkit::Cluster;
 use awty_testkit::postgres::Client;

@@ -101,3 +101,47 @@ fn an_endpoint_that_is_gone_is_held_and_one_that_has_enough_is_ended() {
         "stop true"
     );
 }
+
+/// Two transactions that schedule one URI: the second waits, and its definition is the last.
+#[test]
+fn two_transactions_that_schedule_one_uri_come_one_after_the_other() {
+    let http = Http::open();
+    for before in [0, 1] {
+        let uri = format!("{URI}&n={before}");
+        let schedule = |every: &str| format!("SELECT awty_http.schedule('{uri}', '{every}', jitter => '0')");
+        if before == 1 {
+            http.ask("app", &schedule("1 h"));
+        }
+        let mut first = http.client("app");
+        first.batch_execute(&format!("BEGIN; {}", schedule("2 h"))).unwrap();
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| http.ask("app", &schedule("3 h")));
+            let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)";
+            http.cluster.await_sql("postgres", "the second to wait", waits);
+            first.batch_execute("COMMIT").unwrap();
+            second.join().unwrap();
+        });
+        let found = format!("SELECT every || ' ' || version FROM awty_http.endpoint WHERE uri = '{uri}'");
+        assert_eq!(http.ask("app", &found), format!("03:00:00 {}", before + 2));
+    }
+}
+
+/// A change of a version that somebody else has changed meanwhile is not made.
+#[test]
+fn a_version_that_was_looked_up_stays_until_the_transaction_ends() {
+    let http = Http::open();
+    let schedule = |every: &str| format!("SELECT awty_http.schedule('{URI}', '{every}')");
+    let id = http.ask("app", &schedule("1 h"));
+    let mut first = http.client("app");
+    first.batch_execute(&format!("BEGIN; SELECT awty_http_internal.lock('{id}'); {}", schedule("2 h"))).unwrap();
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| http.ask("app", &format!("SELECT awty_http_internal.lock('{id}')")));
+        let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)";
+        http.cluster.await_sql("postgres", "the second to wait", waits);
+        first.batch_execute("COMMIT").unwrap();
+        assert_eq!(second.join().unwrap(), "2");
+    });
+    assert_eq!(http.ask("other", &format!("SELECT awty_http_internal.lock('{id}')")), "");
+    http.ask("app", &format!("SELECT awty_http.unschedule('{URI}')"));
+    assert_eq!(http.ask("app", &format!("SELECT awty_http_internal.lock('{id}')")), "");
+}

@@ -26,9 +26,13 @@ fn tenants_do_not_see_one_another() {
     assert_eq!(http.ask("gateway", "SELECT count(*) FROM awty_http.endpoint"), "2");
     let mut gateway = http.client("gateway");
     assert_eq!(refused(&mut gateway, "UPDATE awty_http.endpoint SET method = 'GET'"), "42501");
-    let deleted = gateway.execute("DELETE FROM awty_http.endpoint", &[]).unwrap();
-    assert_eq!(deleted, 0);
+    for role in ["gateway", "app"] {
+        let deleted = http.client(role).execute("DELETE FROM awty_http.endpoint", &[]);
+        assert_eq!(deleted.unwrap_err().code().unwrap().code(), "42501", "{role}");
+    }
     let mut app = http.client("app");
+    assert_eq!(refused(&mut app, "UPDATE awty_http.endpoint SET created_by = 'other'"), "42501");
+    assert_eq!(refused(&mut app, "UPDATE awty_http.endpoint SET role = 'other'"), "42501");
     let foreign = "INSERT INTO awty_http.endpoint (id, job, uri, entity_name, entity_key, role, created_by)
         VALUES (awty_http_internal.id('http.other', 'http://x/'), 'http.other', 'http://x/', 'http://x', '/', 'app', 'app')";
     assert_eq!(app.batch_execute(foreign).unwrap_err().code().unwrap().code(), "42501");
