@@ -29,6 +29,7 @@ mod rivals;
 mod shop;
 mod size;
 mod stats;
+mod targets;
 mod walk;
 mod watch;
 mod work;
@@ -73,6 +74,7 @@ pub const ROWS: &[Row] = &[
     row("roles", many::roles),
     row("fairness", many::fairness),
     row("outside", outside::outside),
+    row("targets", targets::targets),
 ];
 
 fn main() -> ExitCode {

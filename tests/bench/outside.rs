@@ -1,10 +1,10 @@
 //! Workers outside: claims and answers in batches, beside plain SQL that does the same bookkeeping, and beside a queue that does none.
 
 use crate::options::Options;
-use crate::results::{Outcome, Wanted, readable};
+use crate::results::{Outcome, Wanted};
 use crate::rivals::hand_out;
 use crate::shop::{Shop, one};
-use crate::stats::{Pairs, median};
+use crate::stats::Pairs;
 use crate::work::{rates, speeds};
 use awty_testkit::postgres::Client;
 use std::time::Instant;
@@ -83,39 +83,5 @@ pub fn outside(options: &Options) -> Outcome {
             outcome.ratio(["for comparison: the same", &against], &speeds(times), Wanted::Nothing, detail);
         }
     }
-    blocked(&mut outcome, &shop, options);
     outcome
-}
-
-/// Claims of 20 of one target, beside another target that is blocked and has everything else that is due, and without that one.
-fn blocked(outcome: &mut Outcome, shop: &Shop, options: &Options) {
-    let n = options.size(100_000, 100_000) as i32;
-    let mut client = shop.cluster.superuser("postgres");
-    client.batch_execute("SELECT awty.alter_target('mail', 'blocked', blocked_until => 'infinity')").unwrap();
-    let fill = "SELECT count(*) FROM (SELECT awty.schedule_many($2, array_agg(n::text), 'mail', after => '0') FROM generate_series(1, $1) AS n) AS s";
-    let client = std::cell::RefCell::new(client);
-    let claims = |blocked: i32| {
-        let client = &mut *client.borrow_mut();
-        client.batch_execute("TRUNCATE awty.future_job, awty_internal.lease").unwrap();
-        for (target, checks) in [("blocked", blocked), ("free", 1000)].into_iter().filter(|(_, checks)| *checks > 0) {
-            one(client, fill, &[&checks, &target]);
-        }
-        client.batch_execute("VACUUM ANALYZE awty.future_job; SELECT pg_sleep(2)").unwrap();
-        let began = Instant::now();
-        for _ in 0..40 {
-            let claimed = client.query("SELECT FROM awty.claim('{mail}', 'bench', 20)", &[]).unwrap();
-            assert_eq!(claimed.len(), 20);
-        }
-        began.elapsed().as_secs_f64() / 40.0
-    };
-    let times = Pairs::measure("claims beside a blocked target", options.rounds(), || claims(n), || claims(0));
-    let each = |seconds: &[f64]| readable(median(seconds) * 1e3);
-    let detail = format!(
-        "{} ms against {} ms a claim of 20; {} due",
-        each(&times.ours),
-        each(&times.theirs),
-        readable(f64::from(n))
-    );
-    let what = ["workers outside: a claim beside a blocked target with everything due", "the same without that target"];
-    outcome.ratio(what, &times, Wanted::AtMost(2.0), detail);
 }
