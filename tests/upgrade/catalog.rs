@@ -2,7 +2,7 @@
 //!
 //! Invariant: whatever one statement of an upgrade script does, the picture shows, or the script fails without it.
 
-use crate::made_up::{self, HERE, NEXT, UPGRADE};
+use crate::made_up::{self, AWTY, Extension, HERE, HTTP, NEXT};
 use awty_testkit::Cluster;
 use awty_testkit::postgres::{Client, Error};
 use std::collections::BTreeSet;
@@ -27,28 +27,38 @@ fn server() -> (Cluster, PathBuf) {
     (cluster, scripts)
 }
 
-/// What the catalog shows after these statements, which are then undone.
-fn picture(client: &mut Client, statements: &[&str]) -> Result<Picture, Error> {
+/// As a script of pg_dump does, so that awty_http registers no jobs: awty does not work here.
+const NO_JOBS: &str = "SET LOCAL xmloption = content";
+
+/// What the catalog shows of an extension after these statements, which are then undone.
+fn picture(client: &mut Client, of: &Extension, statements: &[&str]) -> Result<Picture, Error> {
     let mut transaction = client.transaction()?;
     for statement in statements {
         transaction.batch_execute(statement)?;
     }
-    Ok(transaction.query(include_str!("catalog.sql"), &[])?.iter().map(|row| row.get(0)).collect())
+    Ok(transaction.query(include_str!("catalog.sql"), &[&of.name])?.iter().map(|row| row.get(0)).collect())
 }
 
-fn installed(client: &mut Client) -> Picture {
-    picture(client, &["CREATE EXTENSION awty"]).unwrap()
+fn installed(client: &mut Client, of: &Extension) -> Picture {
+    picture(client, of, &[NO_JOBS, "CREATE EXTENSION awty_http CASCADE"]).unwrap()
 }
 
-fn updated(client: &mut Client, from: &str, to: &str) -> Result<Picture, Error> {
-    let create = format!("CREATE EXTENSION awty VERSION '{from}'");
-    picture(client, &[&create, &format!("ALTER EXTENSION awty UPDATE TO '{to}'")])
+/// Both extensions are there when the first is updated.
+fn updated(client: &mut Client, of: &Extension, from: &str, to: &str) -> Result<Picture, Error> {
+    let create = |name: &str| format!("CREATE EXTENSION {name} VERSION '{from}'");
+    let update = |name: &str| format!("ALTER EXTENSION {name} UPDATE TO '{to}'");
+    let mut statements = vec![NO_JOBS.to_owned(), create("awty"), create("awty_http"), update(of.name)];
+    if of.name == HTTP.name && to == NEXT {
+        statements.insert(3, update("awty"));
+    }
+    picture(client, of, &statements.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// The versions that can be installed, but for the made-up one.
-fn released(scripts: &Path) -> Vec<String> {
+fn released(scripts: &Path, of: &Extension) -> Vec<String> {
     let files = std::fs::read_dir(scripts).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
-    let versions = files.filter_map(|file| Some(file.strip_prefix("awty--")?.strip_suffix(".sql")?.to_owned()));
+    let prefix = format!("{}--", of.name);
+    let versions = files.filter_map(|file| Some(file.strip_prefix(&prefix)?.strip_suffix(".sql")?.to_owned()));
     versions.filter(|version| !version.contains("--") && version != NEXT).collect()
 }
 
@@ -71,22 +81,25 @@ fn statements(script: &str) -> Vec<String> {
 fn an_updated_database_equals_an_installed_one() {
     let (cluster, scripts) = server();
     let mut client = cluster.superuser("postgres");
-    let installed = installed(&mut client);
-    let released = released(&scripts);
-    assert!(released.iter().any(|version| version == HERE), "{released:?}");
-    for version in released {
-        let updated = updated(&mut client, &version, NEXT).unwrap();
-        let missing: Vec<&String> = installed.difference(&updated).collect();
-        let too_much: Vec<&String> = updated.difference(&installed).collect();
-        assert!(
-            missing.is_empty() && too_much.is_empty(),
-            "from {version}, there is not {missing:#?}, but {too_much:#?}"
-        );
+    for extension in [AWTY, HTTP] {
+        let installed = installed(&mut client, &extension);
+        let released = released(&scripts, &extension);
+        assert!(released.iter().any(|version| version == HERE), "{released:?}");
+        for version in released {
+            let updated = updated(&mut client, &extension, &version, NEXT).unwrap();
+            let missing: Vec<&String> = installed.difference(&updated).collect();
+            let too_much: Vec<&String> = updated.difference(&installed).collect();
+            assert!(
+                missing.is_empty() && too_much.is_empty(),
+                "{} from {version}: there is not {missing:#?}, but {too_much:#?}",
+                extension.name
+            );
+        }
+        let kinds: BTreeSet<&str> = installed.iter().map(|line| line.split(':').next().unwrap()).collect();
+        let expected = "column comment constraint dumped extension function index initial privileges member policy relation row type \
+                        schema sequence trigger view";
+        assert_eq!(kinds.into_iter().collect::<Vec<_>>().join(" "), expected, "the kinds of lines");
     }
-    let kinds: BTreeSet<&str> = installed.iter().map(|line| line.split(':').next().unwrap()).collect();
-    let expected = "column comment constraint dumped extension function index initial privileges member policy relation row type \
-                    schema sequence trigger view";
-    assert_eq!(kinds.into_iter().collect::<Vec<_>>().join(" "), expected, "the kinds of lines");
 }
 
 /// The proof of the proof: an upgrade script that forgets one of its statements, whichever, makes another picture or fails.
@@ -94,22 +107,7 @@ fn an_updated_database_equals_an_installed_one() {
 fn whatever_an_upgrade_script_forgets_is_seen() {
     let (cluster, scripts) = server();
     let mut client = cluster.superuser("postgres");
-    let expected = installed(&mut client);
-    let statements = statements(UPGRADE);
-    let (mut unseen, mut missed) = (Vec::new(), Picture::new());
-    // The first only sets the search path.
-    for (number, forgotten) in statements.iter().enumerate().skip(1) {
-        let version = format!("without{number}");
-        let script: String = statements.iter().filter(|statement| *statement != forgotten).cloned().collect();
-        std::fs::write(scripts.join(format!("awty--{HERE}--{version}.sql")), script).unwrap();
-        match updated(&mut client, HERE, &version) {
-            Ok(picture) if picture == expected => unseen.push(forgotten),
-            Ok(picture) => missed.extend(expected.difference(&picture).cloned()),
-            Err(error) => assert!(error.as_db_error().is_some(), "{error:?}"),
-        }
-    }
-    assert!(statements.len() > 25, "{statements:#?}");
-    assert!(unseen.is_empty(), "nobody sees that the script forgets {unseen:#?}");
+    let missed = forgotten(&mut client, &scripts, &AWTY, 25);
     for line in [
         "comment: function awty.waiting(text) How many checks of a job wait",
         "dumped: awty.label",
@@ -118,6 +116,28 @@ fn whatever_an_upgrade_script_forgets_is_seen() {
     ] {
         assert!(missed.contains(line), "{line:?} is not among {missed:#?}");
     }
+    forgotten(&mut client, &scripts, &HTTP, 7);
+}
+
+/// Leaves out each of the statements in turn, of which there are more than so many. What the pictures lack then.
+fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) -> Picture {
+    let expected = installed(client, of);
+    let statements = statements(of.upgrade);
+    let (mut unseen, mut missed) = (Vec::new(), Picture::new());
+    // The first only sets the search path.
+    for (number, forgotten) in statements.iter().enumerate().skip(1) {
+        let version = format!("without{number}");
+        let script: String = statements.iter().filter(|statement| *statement != forgotten).cloned().collect();
+        std::fs::write(scripts.join(format!("{}--{HERE}--{version}.sql", of.name)), script).unwrap();
+        match updated(client, of, HERE, &version) {
+            Ok(picture) if picture == expected => unseen.push(forgotten),
+            Ok(picture) => missed.extend(expected.difference(&picture).cloned()),
+            Err(error) => assert!(error.as_db_error().is_some(), "{error:?}"),
+        }
+    }
+    assert!(statements.len() > least, "{statements:#?}");
+    assert!(unseen.is_empty(), "nobody sees that the script of {} forgets {unseen:#?}", of.name);
+    missed
 }
 
 /// Of the rules in CONTRIBUTING.md the one that no picture shows: an installation whose checks lie in a table of their own can update.
@@ -125,13 +145,17 @@ fn whatever_an_upgrade_script_forgets_is_seen() {
 fn a_column_of_checks_in_a_users_table_does_not_forbid_an_update() {
     let (cluster, scripts) = server();
     let mut client = cluster.superuser("postgres");
-    let script = UPGRADE.replace("ADD COLUMN priority integer;", "ADD COLUMN priority integer DEFAULT 0;");
-    assert_ne!(script, UPGRADE);
+    let script = AWTY.upgrade.replace("ADD COLUMN priority integer;", "ADD COLUMN priority integer DEFAULT 0;");
+    assert_ne!(script, AWTY.upgrade);
     std::fs::write(scripts.join(format!("awty--{HERE}--default.sql")), script).unwrap();
     let create = format!("CREATE EXTENSION awty VERSION '{HERE}'");
     let mut update = |version: &str| {
         let update = format!("ALTER EXTENSION awty UPDATE TO '{version}'");
-        picture(&mut client, &[&create, "CREATE TABLE kept (c awty.future_job, several awty.future_job[])", &update])
+        picture(
+            &mut client,
+            &AWTY,
+            &[&create, "CREATE TABLE kept (c awty.future_job, several awty.future_job[])", &update],
+        )
     };
     update(NEXT).unwrap();
     assert_eq!(update("default").unwrap_err().code().unwrap().code(), "0A000");

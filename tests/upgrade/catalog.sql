@@ -1,7 +1,7 @@
--- The picture of an installed awty: all that the catalog has of it, one line each, without OIDs. What is right in one version of
+-- The picture of an installed extension, awty or awty_http: all that the catalog has of it, one line each, without OIDs. What is right in one version of
 -- PostgreSQL may read differently in another, so only pictures of one server are compared.
 WITH ext AS (
-    SELECT * FROM pg_extension WHERE extname = 'awty'
+    SELECT * FROM pg_extension WHERE extname = $1
 ), member AS (
     SELECT d.classid, d.objid FROM pg_depend AS d, ext
     WHERE d.refclassid = 'pg_extension'::regclass AND d.refobjid = ext.oid AND d.deptype = 'e'
@@ -61,7 +61,9 @@ SELECT line FROM (
          WHERE d.classid = 'pg_class'::regclass AND d.objid = rel.oid AND d.deptype IN ('a', 'i')))
     FROM pg_sequence AS s JOIN rel ON rel.oid = s.seqrelid
     UNION ALL
-    SELECT concat_ws(' ', 'function:', pg_get_functiondef(p.oid), p.proowner::regrole, 'support', p.prosupport::regproc,
+    SELECT concat_ws(' ', 'function:',
+        CASE WHEN p.prokind <> 'a' THEN pg_get_functiondef(p.oid)
+            ELSE (SELECT concat_ws(' ', p.oid::regprocedure, p.proparallel, to_jsonb(a) - 'aggfnoid') FROM pg_aggregate AS a WHERE a.aggfnoid = p.oid) END, p.proowner::regrole, 'support', p.prosupport::regproc,
         'acl', (SELECT array_agg(a::text ORDER BY a::text) FROM unnest(p.proacl) AS a))
     FROM pg_proc AS p JOIN member AS m ON m.classid = 'pg_proc'::regclass AND m.objid = p.oid
     UNION ALL

@@ -1,6 +1,6 @@
 //! What was released stays as it was.
 
-use crate::made_up::{HERE, NEXT, change, copy, last_line, script};
+use crate::made_up::{AWTY, Extension, HERE, HTTP, change, copy, last_line, script};
 use std::fs;
 use std::path::Path;
 use std::process::Output;
@@ -22,37 +22,48 @@ fn a_released_script_stays_as_it_is() {
     let copy = copy("frozen");
     let check = || script(&copy, "freeze", &["--check"], &[]);
     last_line(&check());
-    let released = copy.join(format!("sql/released/awty--{HERE}.sql"));
-    if !released.exists() {
+    let released =
+        |extension: &Extension| copy.join(format!("{}/released/{}--{HERE}.sql", extension.folder, extension.name));
+    if !released(&AWTY).exists() {
         last_line(&freeze(&copy));
     }
     last_line(&check());
     refused(&freeze(&copy), "is released");
 
-    // A released script changes.
-    let text = fs::read_to_string(&released).unwrap();
-    fs::write(&released, format!("{text}\n")).unwrap();
-    refused(&check(), &format!("released/awty--{HERE}.sql"));
-    fs::write(&released, text).unwrap();
-    last_line(&check());
+    for extension in [AWTY, HTTP] {
+        // A released script changes.
+        let released = released(&extension);
+        let text = fs::read_to_string(&released).unwrap();
+        fs::write(&released, format!("{text}\n")).unwrap();
+        refused(&check(), &format!("released/{}--{HERE}.sql", extension.name));
+        fs::write(&released, text).unwrap();
+        last_line(&check());
 
-    // The SQL changes, and the version does not.
-    let sql = copy.join("sql/40_functions.sql");
-    let text = fs::read_to_string(&sql).unwrap();
-    fs::write(&sql, format!("{text}SELECT 1;\n")).unwrap();
-    refused(&check(), "needs another version");
-    fs::write(&sql, text).unwrap();
+        // The SQL changes, and the version does not.
+        let sql = copy.join(extension.folder).join(extension.file);
+        let text = fs::read_to_string(&sql).unwrap();
+        fs::write(&sql, format!("{text}SELECT 1;\n")).unwrap();
+        refused(&check(), "needs another version");
+        fs::write(&sql, text).unwrap();
+    }
 
     // The next version, without an upgrade script and with one, which then stays as it is, too.
     change(&copy);
     last_line(&check());
-    let upgrade = copy.join(format!("sql/awty--{HERE}--{NEXT}.sql"));
-    let text = fs::read_to_string(&upgrade).unwrap();
-    fs::remove_file(&upgrade).unwrap();
-    refused(&freeze(&copy), "no upgrade script");
-    fs::write(&upgrade, &text).unwrap();
+    let upgrades = [AWTY, HTTP].map(|extension| extension.upgrade_in(&copy));
+    for upgrade in &upgrades {
+        let text = fs::read_to_string(upgrade).unwrap();
+        fs::remove_file(upgrade).unwrap();
+        refused(&freeze(&copy), "no upgrade script");
+        fs::write(upgrade, &text).unwrap();
+    }
     last_line(&freeze(&copy));
     last_line(&check());
-    fs::write(&upgrade, text + "SELECT 1;\n").unwrap();
-    refused(&check(), &format!("awty--{HERE}--{NEXT}.sql"));
+    for upgrade in &upgrades {
+        let text = fs::read_to_string(upgrade).unwrap();
+        fs::write(upgrade, format!("{text}SELECT 1;\n")).unwrap();
+        refused(&check(), upgrade.file_name().unwrap().to_str().unwrap());
+        fs::write(upgrade, &text).unwrap();
+    }
+    last_line(&check());
 }

@@ -1,5 +1,6 @@
 //! A copy of the checkout in which the next version is made: this one is frozen by `scripts/freeze`, the SQL gets a column, a constraint,
-//! indexes, a table with a sequence, a function and one that differs, and `awty--0.1--0.2.sql` is the upgrade script.
+//! indexes, a table with a sequence, a function and one that differs, and `awty--0.1--0.2.sql` is the upgrade script. That of awty_http
+//! gets a column, an index, a function and one that differs.
 //!
 //! Invariant: what the made-up version has is written twice, here and in the upgrade script, as for a real one.
 //! Does not: touch the checkout, or the staged PostgreSQL of other tests.
@@ -14,12 +15,44 @@ use std::sync::{Mutex, OnceLock};
 pub const HERE: &str = "0.1";
 /// The made-up one; `src/version.rs` serves it with the feature `next-version`.
 pub const NEXT: &str = "0.2";
-pub const UPGRADE: &str = include_str!("awty--0.1--0.2.sql");
+
+/// One of the extensions that an installation brings.
+pub struct Extension {
+    pub name: &'static str,
+    /// Where its SQL is.
+    pub folder: &'static str,
+    /// The upgrade script to the made-up version.
+    pub upgrade: &'static str,
+    /// One of its files.
+    pub file: &'static str,
+}
+
+pub const AWTY: Extension =
+    Extension { name: "awty", folder: "sql", upgrade: include_str!("awty--0.1--0.2.sql"), file: "40_functions.sql" };
+pub const HTTP: Extension = Extension {
+    name: "awty_http",
+    folder: "http/sql",
+    upgrade: include_str!("awty_http--0.1--0.2.sql"),
+    file: "40_schedule.sql",
+};
+
+impl Extension {
+    /// Its upgrade script in a copy of the checkout.
+    pub fn upgrade_in(&self, copy: &Path) -> PathBuf {
+        copy.join(format!("{}/{}--{HERE}--{NEXT}.sql", self.folder, self.name))
+    }
+}
 
 /// What is changed in a file, as it stands and as it is in the next version.
 const CHANGES: &[(&str, &str, &str)] = &[
     ("Cargo.toml", "version = \"0.1.", "version = \"0.2."),
     ("awty.control", "default_version = '0.1'", "default_version = '0.2'"),
+    ("http/awty_http.control", "default_version = '0.1'", "default_version = '0.2'"),
+    (
+        "http/sql/62_calls.sql",
+        "FUNCTION awty_http_internal.counted_until(id text) RETURNS timestamptz\n    LANGUAGE sql STABLE",
+        "FUNCTION awty_http_internal.counted_until(id text) RETURNS timestamptz\n    LANGUAGE sql VOLATILE",
+    ),
     (
         "sql/21_future_job.sql",
         "scheduled_at    timestamptz NOT NULL,\n",
@@ -42,6 +75,16 @@ const CHANGES: &[(&str, &str, &str)] = &[
 
 /// What is added to the install script, in files of its own.
 const ADDITIONS: &[(&str, &str)] = &[
+    (
+        "http/sql/35_team.sql",
+        "ALTER TABLE awty_http.endpoint ADD COLUMN team text COLLATE \"C\", ADD CONSTRAINT endpoint_team_is_not_empty CHECK (team <> '');
+         COMMENT ON COLUMN awty_http.endpoint.team IS 'Whose it is';
+         ALTER TABLE awty_http.endpoint ALTER team SET STATISTICS 0;
+         CREATE INDEX endpoint_team_idx ON awty_http.endpoint (team) WHERE deleted_at IS NULL;
+         CREATE FUNCTION awty_http.teams() RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+             AS 'SELECT DISTINCT e.team FROM awty_http.endpoint AS e';
+         COMMENT ON FUNCTION awty_http.teams() IS 'Who has schedules';\n",
+    ),
     (
         "sql/25_label.sql",
         "COMMENT ON COLUMN awty.future_job.priority IS 'Which comes first';
@@ -105,7 +148,7 @@ pub fn directory_for(name: &str) -> PathBuf {
 pub fn copy(name: &str) -> PathBuf {
     let copy = directory_for(name);
     let mut cp = Command::new("cp");
-    cp.current_dir(checkout()).args(["-a", "awty.control", "Cargo.toml", "sql", "scripts"]).arg(&copy);
+    cp.current_dir(checkout()).args(["-a", "awty.control", "Cargo.toml", "sql", "http", "scripts"]).arg(&copy);
     assert!(cp.status().unwrap().success());
     copy
 }
@@ -121,7 +164,7 @@ pub fn change(copy: &Path) {
     for (file, text) in ADDITIONS {
         fs::write(copy.join(file), text).unwrap();
     }
-    fs::write(copy.join(format!("sql/awty--{HERE}--{NEXT}.sql")), UPGRADE).unwrap();
+    [AWTY, HTTP].iter().for_each(|extension| fs::write(extension.upgrade_in(copy), extension.upgrade).unwrap());
 }
 
 /// The library of this checkout.

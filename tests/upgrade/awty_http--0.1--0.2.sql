@@ -1,0 +1,21 @@
+-- The made-up upgrade script of awty_http, as the one of awty beside it.
+
+\echo Use "ALTER EXTENSION awty_http UPDATE" to load this file. \quit
+
+SET LOCAL search_path = pg_catalog, pg_temp;
+
+ALTER TABLE awty_http.endpoint ADD COLUMN team text COLLATE "C";
+ALTER TABLE awty_http.endpoint ADD CONSTRAINT endpoint_team_is_not_empty CHECK (team <> '');
+COMMENT ON COLUMN awty_http.endpoint.team IS 'Whose it is';
+ALTER TABLE awty_http.endpoint ALTER team SET STATISTICS 0;
+CREATE INDEX endpoint_team_idx ON awty_http.endpoint (team) WHERE deleted_at IS NULL;
+
+CREATE FUNCTION awty_http.teams() RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+    AS 'SELECT DISTINCT e.team FROM awty_http.endpoint AS e';
+COMMENT ON FUNCTION awty_http.teams() IS 'Who has schedules';
+
+-- One that was there: its rights and its comment stay.
+CREATE OR REPLACE FUNCTION awty_http_internal.counted_until(id text) RETURNS timestamptz
+    LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(max(s.bucket) + '1 hour'::interval, '-infinity') FROM awty_http.stat AS s WHERE s.id = counted_until.id AND s.width = '1 hour'
+$$;
