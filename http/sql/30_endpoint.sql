@@ -72,6 +72,7 @@ CREATE TABLE awty_http.endpoint (
 );
 
 CREATE INDEX endpoint_failing_idx ON awty_http.endpoint (failing_since, id) WHERE failing_since IS NOT NULL;
+CREATE INDEX endpoint_origin_idx ON awty_http.endpoint (entity_name, id);
 CREATE INDEX endpoint_labels_idx ON awty_http.endpoint USING gin (labels) WHERE deleted_at IS NULL;
 CREATE INDEX endpoint_deleted_idx ON awty_http.endpoint (deleted_at) WHERE deleted_at IS NOT NULL;
 

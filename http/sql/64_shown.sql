@@ -1,12 +1,19 @@
 -- awty_http, part 6b: how schedules, sends and targets stand, and calling again. All of it reads with the rights of who asks.
 
--- What is cheap to know of many. A function of one schedule knows more: awty_http_internal.counts() and so on.
+-- Told apart, so that the view can be a part of other queries: what the time changes stays out of its columns.
+CREATE FUNCTION awty_http_internal.why_held(id bigint) RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN (SELECT s.why FROM awty_internal.standing AS s WHERE s.id OPERATOR(pg_catalog.=) why_held.id);
+COMMENT ON FUNCTION awty_http_internal.why_held(bigint) IS 'Why a check does not run now';
+
+-- What is cheap to know of many, beside all columns of the endpoint, so that a list takes no join. A function of one schedule knows more:
+-- awty_http_internal.counts() and so on.
 CREATE VIEW awty_http_internal.schedule_status WITH (security_invoker = true) AS
-SELECT e.id, e.job,
+SELECT e.*,
     CASE WHEN e.deleted_at IS NOT NULL THEN 'ended' WHEN e.paused THEN 'paused' WHEN f.held THEN 'held' WHEN f.id IS NULL THEN 'ended'
         WHEN target.state OPERATOR(pg_catalog.=) ANY ('{blocked,open}') THEN 'blocked' ELSE 'active' END AS state,
     CASE WHEN e.deleted_at IS NOT NULL THEN NULL WHEN e.paused THEN e.paused_note
-        WHEN f.held THEN coalesce(e.verdict_note, (SELECT s.why FROM awty_internal.standing AS s WHERE s.id OPERATOR(pg_catalog.=) f.id))
+        WHEN f.held THEN coalesce(e.verdict_note, awty_http_internal.why_held(f.id))
         WHEN f.id IS NULL THEN e.verdict_note
         WHEN target.state OPERATOR(pg_catalog.=) 'blocked' THEN pg_catalog.concat('its target is blocked until ', target.until, ': ' OPERATOR(pg_catalog.||) block.note)
         WHEN target.state OPERATOR(pg_catalog.=) 'open'
@@ -14,7 +21,7 @@ SELECT e.id, e.job,
     END AS why,
     f.id AS check_id,
     CASE WHEN NOT f.held THEN f.next_check_at END AS next_slot,
-    EXISTS (SELECT FROM awty.lease AS l WHERE l.id OPERATOR(pg_catalog.=) f.id AND l.expires_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()) AS in_flight
+    EXISTS (SELECT FROM awty.lease AS l WHERE l.id OPERATOR(pg_catalog.=) f.id AND l.expires_at OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp()) AS in_flight
 FROM awty_http.endpoint AS e
 LEFT JOIN LATERAL (
     SELECT p.id, p.held, p.next_check_at FROM awty.future_job AS p
@@ -41,12 +48,12 @@ SELECT s.key, s.job, s.check_id, s.entity_name, s.entity_key,
     pg_catalog.concat(s.entity_name, pg_catalog.split_part(s.entity_key, '#', 1)) AS uri,
     s.sent_by, s.sent_at, s.due_at,
     CASE WHEN f.held THEN 'held'
-        WHEN f.id IS NOT NULL AND EXISTS (SELECT FROM awty.lease AS l WHERE l.id OPERATOR(pg_catalog.=) f.id AND l.expires_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()) THEN 'in_flight'
+        WHEN f.id IS NOT NULL AND EXISTS (SELECT FROM awty.lease AS l WHERE l.id OPERATOR(pg_catalog.=) f.id AND l.expires_at OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp()) THEN 'in_flight'
         WHEN f.id IS NOT NULL THEN 'pending'
         WHEN last.ok THEN 'done'
         WHEN ended.outcome IS NOT NULL THEN ended.outcome
         WHEN last.ended_at IS NULL AND kept.kept OPERATOR(pg_catalog.>) '0'
-            AND greatest(s.due_at, s.sent_at) OPERATOR(pg_catalog.<) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) kept.kept) THEN 'forgotten'
+            AND greatest(s.due_at, s.sent_at) OPERATOR(pg_catalog.<) (pg_catalog.statement_timestamp() OPERATOR(pg_catalog.-) kept.kept) THEN 'forgotten'
         ELSE 'cancelled' END AS state,
     CASE WHEN NOT f.held THEN f.next_check_at END AS next_slot,
     ended.finished_at,

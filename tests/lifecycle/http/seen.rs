@@ -200,3 +200,43 @@ fn what_failed_is_called_again_now() {
     let mut app = http.client("app");
     assert_eq!(refused(&mut app, &retry(&past)), "42704");
 }
+
+/// How many blocks and rows of awty and awty_http a query of a tenant reads.
+fn read_by(http: &Http, sql: &str) -> i64 {
+    let read = "SELECT sum(pg_stat_get_xact_blocks_fetched(oid) + pg_stat_get_xact_tuples_returned(oid))::bigint
+        FROM pg_class WHERE relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname LIKE 'awty%')";
+    let mut app = http.client("app");
+    app.batch_execute("BEGIN").unwrap();
+    let before: i64 = app.query_one(read, &[]).unwrap().get(0);
+    assert_eq!(app.query(sql, &[]).unwrap().len(), 20, "{sql}");
+    app.query_one(read, &[]).unwrap().get::<_, i64>(0) - before
+}
+
+/// A page costs the same however many schedules there are, and however often they were called.
+#[test]
+fn a_page_of_a_long_list_costs_no_more_than_one_of_a_short_list() {
+    let http = Http::open();
+    let list = "SELECT e.*, c.* FROM awty_http_internal.schedule_status AS e CROSS JOIN LATERAL awty_http_internal.counts(e.id) AS c";
+    let mut pages = ["WHERE e.id > ''", "WHERE e.entity_name = 'https://h1.example.com'"]
+        .map(|which| format!("{list} {which} ORDER BY e.id LIMIT 20"))
+        .to_vec();
+    let first = "awty_http_internal.id('http.app', 'https://h1.example.com/1')";
+    pages.push(format!("SELECT * FROM awty_http_internal.attempts({first}, max => 20)"));
+    let read = |from: i32, to: i32| {
+        let schedule = format!(
+            "SELECT count(awty_http.schedule('https://h' || CASE WHEN n <= 30 THEN 1 ELSE n END || '.example.com/' || n, '1 h')) FROM generate_series({from}, {to}) AS n"
+        );
+        http.ask("app", &schedule);
+        let called = format!(
+            "INSERT INTO awty_internal.attempt SELECT (random() * 1e15)::bigint, n, 'http.app', 'https://h1.example.com', '/' || n, now(), now(),
+                 0, 1, false, 'app', now(), 'key', now(), now(), now(), 'g', now(), '0', true, NULL, NULL, NULL, 'app'
+             FROM generate_series({from}, {to}) AS n, generate_series(1, 20)"
+        );
+        http.cluster.execute("postgres", &[&called, "ANALYZE"]);
+        pages.iter().map(|sql| read_by(&http, sql)).collect::<Vec<_>>()
+    };
+    let (short, long) = (read(1, 300), read(301, 4000));
+    for (sql, (short, long)) in pages.iter().zip(short.into_iter().zip(long)) {
+        assert!(long < 2 * short, "{long} blocks and rows, {short} of the short list: {sql}");
+    }
+}
