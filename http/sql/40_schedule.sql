@@ -95,7 +95,8 @@ BEGIN
             fields.every := slot * whole;
         END IF;
     END IF;
-    fields.jitter := coalesce(fields.jitter, least(fields.every, '1 min'), '0');
+    -- The smaller one of nothing and a minute is a minute.
+    fields.jitter := coalesce(fields.jitter, CASE WHEN fields.every IS NOT NULL THEN least(fields.every, '1 min') END, '0');
     SELECT w.field || w.what, w.hint INTO trouble, hint FROM (VALUES
         (fields.method = ANY ('{GET,HEAD,POST,PUT,PATCH,DELETE}'::text[]), '"method"', ' is not known',
             'Use GET, HEAD, POST, PUT, PATCH or DELETE.'),
