@@ -49,7 +49,14 @@ pub async fn serve(
     }
     let own = [vec![here], db.addresses().await].concat();
     let guard = Guard { allowed: config.allow_networks, allow_localhost: config.allow_localhost, own };
-    let api = Api::new(db.clone(), guard.clone(), master_key.clone(), config.min_period, config.max_period);
+    let terms = api::Terms {
+        name: config.name.clone(),
+        master_key: master_key.clone(),
+        min_period: config.min_period,
+        max_period: config.max_period,
+        timeout: config.timeout,
+    };
+    let api = Api::new(db.clone(), guard.clone(), terms);
     let caller = Caller::new(guard, Resolver::of_system()?, tls::config(roots)?);
     let terms = Terms {
         name: config.name.clone(),

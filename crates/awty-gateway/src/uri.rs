@@ -27,12 +27,13 @@ impl Endpoint {
     /// Reads and normalises; a refusal says what is wrong.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.len() > LONGEST_TEXT {
-            return Err(format!("is longer than {LONGEST_TEXT} bytes"));
+            return Err(format!("is too long; write at most {LONGEST_TEXT} bytes"));
         }
         if text.chars().any(char::is_control) {
             return Err("has a control character; percent-encode it".into());
         }
-        let url = Url::parse(text).map_err(|error| format!("is malformed: {error}"))?;
+        let url = Url::parse(text)
+            .map_err(|error| format!("is malformed ({error}); write for example https://api.example.com/tick"))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(format!("has the scheme {}; write http or https", url.scheme()));
         }
@@ -44,7 +45,7 @@ impl Endpoint {
         }
         let endpoint = Endpoint { url };
         if endpoint.entity_key().len() > LONGEST_PATH {
-            return Err(format!("has more than {LONGEST_PATH} bytes of path and query"));
+            return Err(format!("has too long a path and query; write at most {LONGEST_PATH} bytes"));
         }
         Ok(endpoint)
     }
@@ -134,7 +135,7 @@ mod tests {
         assert!(refused("http://exa mple.com/").contains("malformed"));
         assert!(refused("http://example.com/\n").contains("control"));
         assert!(refused(&format!("http://example.com/{}", "a".repeat(1_024))).contains("1024"));
-        assert!(refused(&"a".repeat(1_000_000)).contains("longer"));
+        assert!(refused(&"a".repeat(1_000_000)).contains("too long"));
     }
 
     #[test]

@@ -2,90 +2,64 @@
 
 use super::Api;
 use super::auth::Asker;
-use super::problem::{Fault, Problem};
-use super::rules::{Answer, read, there};
+use super::page::{self, Page};
+use super::problem::Problem;
+use super::rules::{Answer, read, spelled_only, there};
 use super::show;
 use crate::db::schedules::{self as db, Filter};
-use crate::uri::Endpoint;
-use axum::Json;
-use axum::extract::{Query, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::response::IntoResponse;
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
-use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// What a list is asked for.
-#[derive(Deserialize)]
+#[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct Asked {
+    /// One schedule, by its URI; nothing else can be asked beside it.
     pub(super) uri: Option<String>,
+    /// active, paused, held, blocked or ended.
     state: Option<String>,
+    /// Scheme, host and port.
     origin: Option<String>,
+    /// One of its labels.
     label: Option<String>,
+    /// A part of the URI.
     q: Option<String>,
+    /// Whether its last call failed.
     failing: Option<bool>,
+    /// At most so many, 1 to 500; by default 50.
     limit: Option<i64>,
+    /// The cursor of the page before.
     after: Option<String>,
 }
 
-/// The query of a request, or why it cannot be read.
-pub type Listed = Result<Query<Asked>, axum::extract::rejection::QueryRejection>;
-
-/// The query, read.
-pub(super) fn asked(query: Listed) -> Result<Asked, Problem> {
-    query.map(|Query(asked)| asked).map_err(|error| Problem::new("invalid-field", error.body_text()))
-}
-
-/// `GET`
-pub async fn list(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, query: Listed) -> Answer {
-    let asked = asked(query)?;
+/// Schedules, in pages, or one by its URI.
+#[utoipa::path(get, path = "/v1/schedules", tag = "schedules", params(Asked),
+    responses((status = 200, body = super::shape::Schedules), (status = "default", body = super::shape::Problem)))]
+pub async fn list(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, query: page::Asked<Asked>) -> Answer {
+    let asked = page::asked(query)?;
     if let Some(uri) = &asked.uri {
         let id = id_of(&api, &asker, uri).await?;
         return Ok(show::answer(&there(read(&api, &asker, &id).await?)?, StatusCode::OK, &headers));
     }
-    let limit = asked.limit.unwrap_or(50);
-    if !(1..=500).contains(&limit) {
-        return Err(Problem::new("invalid-field", "limit lies between 1 and 500"));
-    }
-    let after = asked
-        .after
-        .as_deref()
-        .map(|cursor| URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|id| String::from_utf8(id).ok()));
-    let Some(after) = after.unwrap_or(Some(String::new())) else {
-        return Err(Problem::new("invalid-field", "after is the cursor of a page before; leave it out to begin"));
-    };
-    let Asked { state, origin, label, q, failing, .. } = asked;
+    let Asked { state, origin, label, q, failing, limit, after, .. } = asked;
+    let page = Page::of(limit, after.as_deref(), 1)?;
     let filter = Filter { state, origin, label, q, failing };
     let request = api.db.begin(asker.role()).await?;
-    let mut rows = db::list(&request, &after, &filter, limit + 1).await?;
+    let rows = db::list(&request, page.after(0).unwrap_or_default(), &filter, page.rows()).await?;
     request.commit().await?;
-    let more = i64::try_from(rows.len()).unwrap_or(i64::MAX) > limit;
-    rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-    let items: Vec<Value> = rows.iter().map(show::fields).collect();
-    let mut response = Json(json!({"items": items})).into_response();
-    if let Some(last) = rows.last().filter(|_| more) {
-        let cursor = URL_SAFE_NO_PAD.encode(&last.id);
-        let mut query = url::form_urlencoded::Serializer::new(String::new());
-        let texts = [("state", &filter.state), ("origin", &filter.origin), ("label", &filter.label), ("q", &filter.q)];
-        for (name, text) in texts {
-            query.extend_pairs(text.iter().map(|text| (name, text)));
-        }
-        query.extend_pairs(filter.failing.iter().map(|failing| ("failing", failing.to_string())));
-        let query = query.append_pair("limit", &limit.to_string()).append_pair("after", &cursor).finish();
-        if let Ok(link) = HeaderValue::from_str(&format!("</v1/schedules?{query}>; rel=\"next\"")) {
-            response.headers_mut().insert(header::LINK, link);
-        }
-    }
-    Ok(response)
+    let rows = rows.iter().map(|row| (show::fields(row), vec![row.id.clone()])).collect();
+    let Filter { state, origin, label, q, failing } = filter;
+    let query = [("state", state), ("origin", origin), ("label", label), ("q", q)];
+    let failing = ("failing", failing.map(|failing| failing.to_string()));
+    Ok(page.answer("/v1/schedules", &[&query[..], &[failing]].concat(), rows, &headers))
 }
 
 /// The id of a URI for the asker's role.
 pub(super) async fn id_of(api: &Api, asker: &Asker, uri: &str) -> Result<String, Problem> {
-    let endpoint = Endpoint::parse(uri)
-        .map_err(|reason| Problem::fields("malformed-uri", &[Fault { pointer: "/uri".into(), reason }]))?;
+    let endpoint = spelled_only(uri)?;
     let request = api.db.begin(asker.role()).await?;
     let id = db::id_of(&request, endpoint.as_str()).await?;
     request.commit().await?;

@@ -6,6 +6,7 @@ use super::Api;
 use super::auth::Asker;
 use super::problem::{Fault, Problem};
 use super::rules::{Change, Write, change, spelled, there, write};
+use super::shape;
 use super::show;
 use crate::db::schedules::{self as db, Row};
 use crate::duration::{self, Length};
@@ -38,7 +39,9 @@ async fn exact(api: &Api, asker: &Asker, uri: &str, period: &str) -> Result<Row,
     if same { Ok(row) } else { Err(Problem::new("not-found", "The URI is scheduled with another period.")) }
 }
 
-/// `GET`
+/// The schedule with that period.
+#[utoipa::path(get, path = "/naptime/{uri}/{period}", tag = "naptime", params(("uri" = String, Path), ("period" = String, Path)),
+    responses((status = 200, body = shape::Schedule), (status = 304), (status = "default", body = shape::Problem)))]
 pub async fn show(
     State(api): State<Arc<Api>>,
     asker: Asker,
@@ -48,28 +51,43 @@ pub async fn show(
     Ok(show::answer(&exact(&api, &asker, &uri, &period).await?, StatusCode::OK, &headers))
 }
 
-/// `PUT`
+/// Schedules the URI; another period is 409.
+#[utoipa::path(put, path = "/naptime/{uri}/{period}", tag = "naptime", params(("uri" = String, Path), ("period" = String, Path)),
+    responses((status = 200, body = shape::Schedule), (status = 201, body = shape::Schedule), (status = "default", body = shape::Problem)))]
 pub async fn put(
     State(api): State<Arc<Api>>,
     asker: Asker,
     headers: HeaderMap,
     Path((uri, period)): Path<(String, String)>,
 ) -> Answer {
+    asker.may("write")?;
     let (row, same) = find(&api, &asker, &uri, &period).await?;
-    match row.filter(|row| !row.deleted) {
-        Some(row) if same => Ok(show::answer(&row, StatusCode::OK, &HeaderMap::new())),
-        Some(row) => {
+    let row = match row.filter(|row| !row.deleted) {
+        Some(row) => (row, same),
+        None => {
+            let fields = Map::from_iter([("every".to_owned(), Value::from(period.clone()))]);
+            match write(&api, &asker, &headers, fields, Some(uri.clone()), Write::Create).await {
+                // Another request was faster, with this period or with another.
+                Err(problem) if problem.is("uri-already-scheduled") => match find(&api, &asker, &uri, &period).await? {
+                    (Some(row), same) if !row.deleted => (row, same),
+                    _ => return Err(problem),
+                },
+                answer => return answer,
+            }
+        }
+    };
+    match row {
+        (row, true) => Ok(show::answer(&row, StatusCode::OK, &HeaderMap::new())),
+        (row, false) => {
             let problem = Problem::new("uri-already-scheduled", "The URI is scheduled with another period.");
             Err(problem.with("existing", format!("/v1/schedules/{}", row.id)))
-        }
-        None => {
-            let fields = Map::from_iter([("every".to_owned(), Value::from(period))]);
-            write(&api, &asker, &headers, fields, Some(uri), Write::Put).await
         }
     }
 }
 
-/// `DELETE`
+/// Ends the schedule with that period.
+#[utoipa::path(delete, path = "/naptime/{uri}/{period}", tag = "naptime", params(("uri" = String, Path), ("period" = String, Path)),
+    responses((status = 204), (status = "default", body = shape::Problem)))]
 pub async fn delete(
     State(api): State<Arc<Api>>,
     asker: Asker,

@@ -2,6 +2,7 @@
 //!
 //! Invariant: what went wrong inside is a number in the log, never a text of the database's in the answer.
 
+use super::problems::find;
 use crate::db::Trouble;
 use crate::sqlstate::{Kind, kind};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -22,40 +23,31 @@ pub struct Problem {
 pub struct Fault {
     /// JSON pointer.
     pub pointer: String,
-    /// What is wrong, and what to write instead.
+    /// What is wrong, and after a semicolon what to write instead.
     pub reason: String,
 }
 
-/// Names, their statuses and titles; each is a page.
-pub const PROBLEMS: &[(&str, u16, &str)] = &[
-    ("malformed-json", 400, "The body is no JSON object"),
-    ("invalid-field", 422, "Fields do not fit"),
-    ("malformed-uri", 422, "The URI cannot be called"),
-    ("address-not-allowed", 422, "The address is not allowed"),
-    ("uri-already-scheduled", 409, "The URI is scheduled already"),
-    ("already-running", 409, "It runs already"),
-    ("period-out-of-range", 422, "The period is too short or too long"),
-    ("too-large", 413, "The request is too large"),
-    ("unsupported-media-type", 415, "The body has to be application/json"),
-    ("method-not-allowed", 405, "The resource does not know this method"),
-    ("not-found", 404, "There is nothing here"),
-    ("deleted", 410, "It was deleted"),
-    ("precondition-failed", 412, "It has changed since"),
-    ("token-missing", 401, "A token is needed"),
-    ("token-expired", 401, "The token has expired"),
-    ("not-permitted", 403, "The token does not permit this"),
-    ("rate-limited", 429, "Too many requests"),
-    ("database-away", 503, "The database does not answer"),
-    ("read-only-standby", 503, "The database is a standby"),
-    ("timed-out", 504, "The database took too long"),
-    ("internal", 500, "Something went wrong inside"),
-];
+impl Fault {
+    fn json(&self) -> Value {
+        let (reason, remedy) = match (self.reason.split_once("; "), self.reason.split_once("? ")) {
+            (Some((reason, remedy)), _) => (reason.to_owned(), Some(remedy)),
+            (None, Some((question, remedy))) => (format!("{question}?"), Some(remedy)),
+            (None, None) => (self.reason.clone(), None),
+        };
+        json!({"pointer": self.pointer, "reason": reason, "remedy": remedy})
+    }
+}
 
 impl Problem {
     /// A problem of that name.
     pub fn new(name: &'static str, detail: impl Into<String>) -> Self {
-        let status = PROBLEMS.iter().find(|(known, ..)| *known == name).map_or(500, |(_, status, _)| *status);
+        let status = find(name).map_or(500, |known| known.status);
         Problem { status, name, detail: detail.into(), more: Map::new() }
+    }
+
+    /// It has that name.
+    pub fn is(&self, name: &str) -> bool {
+        self.name == name
     }
 
     /// With a member of its own.
@@ -66,21 +58,26 @@ impl Problem {
 
     /// Fields that do not fit.
     pub fn fields(name: &'static str, faults: &[Fault]) -> Self {
-        let all: Vec<Value> =
-            faults.iter().map(|fault| json!({"pointer": fault.pointer, "reason": fault.reason})).collect();
+        let all: Vec<Value> = faults.iter().map(Fault::json).collect();
         let first = faults.first().map(|fault| format!("{} {}", fault.pointer.trim_start_matches('/'), fault.reason));
         Problem::new(name, first.unwrap_or_default()).with("errors", all)
     }
 }
 
+/// The field that a message of the database begins with.
+fn pointer(message: &str) -> String {
+    let field = message.strip_prefix('"').and_then(|rest| rest.split('"').next());
+    field.filter(|field| !field.contains(['/', '~'])).map(|field| format!("/{field}")).unwrap_or_default()
+}
+
 impl From<Trouble> for Problem {
     fn from(trouble: Trouble) -> Self {
-        let (sqlstate, message) = match trouble {
+        let (sqlstate, message, hint) = match trouble {
             Trouble::Away(why) => {
                 tracing::warn!(why, "a request found no database");
                 return Problem::new("database-away", "The database does not answer; try again.");
             }
-            Trouble::Refused { sqlstate, message } => (sqlstate, message),
+            Trouble::Refused { sqlstate, message, hint } => (sqlstate, message, hint),
         };
         let name = match kind(&sqlstate) {
             Kind::NotPermitted => "not-permitted",
@@ -88,8 +85,13 @@ impl From<Trouble> for Problem {
             Kind::Conflict if sqlstate == "55006" => "already-running",
             Kind::Conflict => "uri-already-scheduled",
             Kind::TooLarge => "too-large",
-            Kind::Invalid => "invalid-field",
+            Kind::Invalid => {
+                let fault = json!({"pointer": pointer(&message), "reason": message, "remedy": hint});
+                return Problem::new("invalid-field", message).with("errors", json!([fault]));
+            }
             Kind::Standby => "read-only-standby",
+            // The one message of awty's own that has a name here.
+            Kind::Away if message.contains("does not serve") => "version-mismatch",
             Kind::Away | Kind::Again => "database-away",
             Kind::TimedOut => "timed-out",
             Kind::Internal => {
@@ -98,13 +100,13 @@ impl From<Trouble> for Problem {
                 return Problem::new("internal", format!("Look for {number} in the gateway's log."));
             }
         };
-        Problem::new(name, message)
+        Problem::new(name, hint.map_or(message.clone(), |hint| format!("{message} ({hint})")))
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let title = PROBLEMS.iter().find(|(known, ..)| *known == self.name).map_or("", |(.., title)| *title);
+        let title = find(self.name).map_or("", |known| known.title);
         let mut body = json!({"type": format!("/problems/{}", self.name), "title": title, "status": self.status, "detail": self.detail});
         if let Some(body) = body.as_object_mut() {
             body.extend(self.more);

@@ -2,10 +2,13 @@
 
 use super::Api;
 use super::auth::Asker;
+use super::fields::Fields;
 use super::input::{Periods, Refusal, wanted};
 use super::problem::{Fault, Problem};
 use super::show;
-use crate::db::schedules::{self as db, Row, Wanted};
+use crate::db::Request;
+use crate::db::changes::{self, Wanted};
+use crate::db::schedules::{self as db, Row};
 use crate::duration::Length;
 use crate::uri::Endpoint;
 use axum::body::Bytes;
@@ -33,10 +36,24 @@ pub(super) fn object(headers: &HeaderMap, body: Body) -> Result<Map<String, Valu
     }
 }
 
+/// The fields of a body, which may be left out.
+pub(super) fn fields(headers: &HeaderMap, body: Body) -> Result<Fields, Problem> {
+    let empty = body.as_ref().is_ok_and(Bytes::is_empty);
+    Ok(Fields::of(if empty { Map::new() } else { object(headers, body)? }))
+}
+
+fn fault(reason: String) -> [Fault; 1] {
+    [Fault { pointer: "/uri".into(), reason }]
+}
+
+/// One spelling of a URI.
+pub(super) fn spelled_only(text: &str) -> Result<Endpoint, Problem> {
+    Endpoint::parse(text).map_err(|why| Problem::fields("malformed-uri", &fault(why)))
+}
+
 /// One spelling of a URI, whose literal address may be called.
 pub(super) fn spelled(api: &Api, text: &str) -> Result<Endpoint, Problem> {
-    let fault = |reason| [Fault { pointer: "/uri".into(), reason }];
-    let endpoint = Endpoint::parse(text).map_err(|why| Problem::fields("malformed-uri", &fault(why)))?;
+    let endpoint = spelled_only(text)?;
     let address = match endpoint.url().host() {
         Some(url::Host::Ipv4(address)) => Some(address.into()),
         Some(url::Host::Ipv6(address)) => Some(address.into()),
@@ -54,12 +71,27 @@ pub(super) fn spelled(api: &Api, text: &str) -> Result<Endpoint, Problem> {
 pub(super) fn there(row: Option<Row>) -> Result<Row, Problem> {
     match row {
         Some(row) if row.deleted => {
-            let attempts = format!("/v1/schedules/{}/attempts", row.id);
-            Err(Problem::new("deleted", "The schedule was deleted.").with("history", attempts))
+            let uri = row.fields.get("uri").and_then(Value::as_str).unwrap_or_default();
+            Err(Problem::new("deleted", "The schedule was deleted.").with("history", history(uri)))
         }
         Some(row) => Ok(row),
         None => Err(Problem::new("not-found", "There is no such schedule, or it is not this role's to see.")),
     }
+}
+
+/// Where the history of a URI is.
+pub(super) fn history(uri: &str) -> String {
+    let uri: String = url::form_urlencoded::byte_serialize(uri.as_bytes()).collect();
+    format!("/v1/history?uri={uri}")
+}
+
+/// The refusal of what belongs to another job.
+pub(super) fn not_own() -> Problem {
+    Problem::new("not-permitted", "The schedule belongs to a job whose schedules this role may not change.")
+}
+
+fn changed() -> Problem {
+    Problem::new("precondition-failed", "It has changed since.")
 }
 
 /// Which conditions a write has.
@@ -71,6 +103,18 @@ pub(super) enum Write {
     Put,
     /// There must be one.
     Replace,
+}
+
+/// A schedule that nobody else changes until the request is over, and whether this role may change it.
+async fn judged(request: &Request, id: &str) -> Result<(Option<Row>, bool), Problem> {
+    let mine = changes::lock(request, id).await?;
+    let row = db::one(request, id).await?;
+    if mine || row.as_ref().is_none_or(|row| row.deleted) {
+        return Ok((row, mine));
+    }
+    // It may have come since.
+    let mine = changes::lock(request, id).await?;
+    Ok((db::one(request, id).await?, mine))
 }
 
 /// Makes or replaces a schedule.
@@ -85,7 +129,7 @@ pub(super) async fn write(
     asker.may("write")?;
     let request = api.db.begin(asker.role()).await?;
     let slot = db::slot(&request).await?;
-    let periods = Periods { min: api.min_period.unwrap_or(Length::millis(slot)), max: api.max_period };
+    let periods = Periods { min: api.terms.min_period.unwrap_or(Length::millis(slot)), max: api.terms.max_period };
     let wanted: Wanted = wanted(fields, uri, periods).map_err(|refusal| match refusal {
         Refusal::Fields(faults) => Problem::fields("invalid-field", &faults),
         Refusal::Uri(fault) => Problem::fields("malformed-uri", &[fault]),
@@ -94,21 +138,28 @@ pub(super) async fn write(
     spelled(api, &wanted.uri)?;
     let create_only = how == Write::Create || headers.get(header::IF_NONE_MATCH).is_some_and(|value| value == "*");
     let id = db::id_of(&request, &wanted.uri).await?;
-    let before = db::one(&request, &id).await?.filter(|row| !row.deleted);
-    if before.is_some() && how == Write::Create {
-        let problem = Problem::new("uri-already-scheduled", "The URI is scheduled already.");
-        return Err(problem.with("existing", format!("/v1/schedules/{id}")));
+    let (before, mine) = judged(&request, &id).await?;
+    let before = before.filter(|row| !row.deleted);
+    let there_already = || match how {
+        Write::Create => Problem::new("uri-already-scheduled", "The URI is scheduled already.")
+            .with("existing", format!("/v1/schedules/{id}")),
+        _ => Problem::new("precondition-failed", "It is there already."),
+    };
+    match &before {
+        Some(_) if create_only => return Err(there_already()),
+        Some(_) if !mine => return Err(not_own()),
+        None if how == Write::Replace => return Err(changed()),
+        row if !show::matches(headers, row.as_ref()) => return Err(changed()),
+        _ => {}
     }
-    if before.is_some() && create_only {
-        return Err(Problem::new("precondition-failed", "It is there already."));
-    }
-    if !show::matches(headers, before.as_ref()) {
-        return Err(Problem::new("precondition-failed", "It has changed since."));
-    }
-    db::schedule(&request, &wanted).await?;
+    let made = changes::schedule(&request, &wanted, !create_only).await;
+    made.map_err(|trouble| if trouble.is("42710") { there_already() } else { trouble.into() })?;
     let row = there(db::one(&request, &id).await?)?;
+    if create_only && !row.new {
+        return Err(there_already()); // another request was faster
+    }
     request.commit().await?;
-    let status = if before.is_some() { StatusCode::OK } else { StatusCode::CREATED };
+    let status = if row.new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(show::answer(&row, status, &HeaderMap::new()))
 }
 
@@ -142,21 +193,41 @@ pub(super) async fn change(
 ) -> Result<Option<Row>, Problem> {
     asker.may("write")?;
     let request = api.db.begin(asker.role()).await?;
-    let row = there(db::one(&request, id).await?)?;
-    if !show::matches(headers, Some(&row)) {
-        return Err(Problem::new("precondition-failed", "It has changed since."));
+    let (row, mine) = judged(&request, id).await?;
+    let row = there(row)?;
+    if !mine || matches!(change, Change::End) && !row.own {
+        return Err(not_own());
     }
-    let still = ["paused", "held"].iter().any(|state| row.fields.get("state").is_some_and(|found| found == state));
-    if still && matches!(change, Change::Run) {
-        return Err(Problem::new("precondition-failed", "It stands still; resume it first."));
+    if !show::matches(headers, Some(&row)) {
+        return Err(changed());
     }
     match change {
-        Change::End => db::unschedule(&request, id).await?,
-        Change::Run => db::run(&request, id).await?,
-        Change::Pause(note) => db::pause(&request, id, note.as_deref()).await?,
-        Change::Resume => db::resume(&request, id).await?,
+        Change::End => changes::unschedule(&request, id).await?,
+        Change::Run => {
+            runs(&request).await?;
+            match row.fields.get("state").and_then(Value::as_str) {
+                Some("paused" | "held") => return Err(still()),
+                Some("ended") => return Err(Problem::new("precondition-failed", "It has ended; PUT it again.")),
+                _ => changes::run(&request, id).await?,
+            }
+        }
+        Change::Pause(note) => changes::pause(&request, id, note.as_deref()).await?,
+        Change::Resume => changes::resume(&request, id).await?,
     }
     let row = db::one(&request, id).await?;
     request.commit().await?;
     Ok(row)
+}
+
+/// What stands still cannot be called.
+pub(super) fn still() -> Problem {
+    Problem::new("precondition-failed", "It stands still; resume it first.")
+}
+
+/// Refuses to promise a call now while the whole database is held.
+pub(super) async fn runs(request: &Request) -> Result<(), Problem> {
+    if changes::held(request).await? {
+        return Err(Problem::new("held-until-adopted", "The database is held; in it: SELECT awty.adopt();"));
+    }
+    Ok(())
 }

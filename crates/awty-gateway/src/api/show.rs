@@ -6,7 +6,7 @@ use crate::db::schedules::Row;
 use crate::duration::Length;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 const LENGTHS: &[&str] = &[
@@ -38,8 +38,40 @@ pub fn fields(row: &Row) -> Value {
                 }
             }
         }
+        object.insert("last".into(), row.last.as_ref().map_or(Value::Null, last));
     }
     fields
+}
+
+/// The short form of a call.
+pub fn last(attempt: &Value) -> Value {
+    let said = |name: &str| attempt.pointer(&format!("/result/{name}")).cloned().unwrap_or_default();
+    json!({"slot": attempt["slot"], "at": attempt["at"], "attempt": attempt["attempt"], "status": said("status"),
+        "fault": said("fault"), "duration": seconds(&said("duration")), "lateness": seconds(&said("lateness"))})
+}
+
+/// A call with all that is known of it.
+pub fn call(attempt: &Value) -> Value {
+    let (mut all, said) = (last(attempt), |name: &str| attempt.pointer(&format!("/result/{name}")).cloned());
+    if let Some(all) = all.as_object_mut() {
+        for name in ["ended_at", "ok", "message", "key", "worker"] {
+            all.insert(name.into(), attempt[name].clone());
+        }
+        for name in ["sent", "address", "location", "note", "body"] {
+            all.insert(name.into(), said(name).unwrap_or_default());
+        }
+        let phases = said("phases").and_then(|phases| phases.as_object().cloned()).unwrap_or_default();
+        let phases: Map<String, Value> = phases.iter().map(|(name, length)| (name.clone(), seconds(length))).collect();
+        all.insert("phases".into(), phases.into());
+    }
+    all
+}
+
+/// A number of seconds as a length; null is null.
+pub fn seconds(number: &Value) -> Value {
+    #[allow(clippy::cast_possible_truncation)] // what is larger than a number of milliseconds can be is no length
+    let millis = |seconds: f64| Length::millis((seconds * 1_000.0).round() as i64).to_string();
+    number.as_f64().map_or(Value::Null, |seconds| millis(seconds).into())
 }
 
 fn lengths(object: &mut Map<String, Value>) {
@@ -51,25 +83,32 @@ fn lengths(object: &mut Map<String, Value>) {
 }
 
 /// Strong: the version, and a hash of the answer.
-fn etag(row: &Row, body: &str) -> String {
-    let digest = Sha256::digest(body);
-    let hash: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    format!("\"{}-{hash}\"", row.version)
+fn etag(version: &str, body: &str) -> String {
+    format!("\"{version}-{}\"", hash(body))
+}
+
+/// The first half of a SHA-256's beginning, in hexadecimal.
+pub fn hash(text: &str) -> String {
+    Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Does `If-Match` name this version? What is not asked is so.
-pub fn matches(headers: &HeaderMap, row: Option<&Row>) -> bool {
-    let Some(wanted) = headers.get(header::IF_MATCH).and_then(|value| value.to_str().ok()) else { return true };
-    let Some(row) = row else { return false };
-    let version =
-        |tag: &str| tag.trim().trim_matches('"').split('-').next().and_then(|version| version.parse::<i64>().ok());
-    wanted.split(',').any(|tag| tag.trim() == "*" || version(tag) == Some(row.version))
+pub fn fits(headers: &HeaderMap, version: Option<&str>) -> bool {
+    let Some(wanted) = headers.get(header::IF_MATCH) else { return true };
+    let (Ok(wanted), Some(version)) = (wanted.to_str(), version) else { return false };
+    let of = |tag: &str| tag.trim().trim_matches('"').split('-').next().is_some_and(|found| found == version);
+    wanted.split(',').any(|tag| tag.trim() == "*" || of(tag))
 }
 
-/// A schedule as an answer; 304 if the client has it.
-pub fn answer(row: &Row, status: StatusCode, asked: &HeaderMap) -> Response {
-    let body = fields(row).to_string();
-    let tag = etag(row, &body);
+/// The same of a schedule.
+pub fn matches(headers: &HeaderMap, row: Option<&Row>) -> bool {
+    fits(headers, row.map(|row| row.version.to_string()).as_deref())
+}
+
+/// A JSON answer with its tag; 304 if the client has it.
+pub fn tagged(version: &str, value: &Value, status: StatusCode, asked: &HeaderMap) -> Response {
+    let body = value.to_string();
+    let tag = etag(version, &body);
     let known = asked.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
     let same = status == StatusCode::OK && known.is_some_and(|known| known.split(',').any(|one| one.trim() == tag));
     let mut response = if same { StatusCode::NOT_MODIFIED.into_response() } else { (status, body).into_response() };
@@ -78,22 +117,30 @@ pub fn answer(row: &Row, status: StatusCode, asked: &HeaderMap) -> Response {
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         headers.insert(header::ETAG, tag);
     }
-    if status == StatusCode::CREATED
-        && let Ok(place) = HeaderValue::from_str(&format!("/v1/schedules/{}", row.id))
-    {
-        headers.insert(header::LOCATION, place);
+    response
+}
+
+/// With its place.
+pub fn at(mut response: Response, place: &str) -> Response {
+    if let Ok(place) = HeaderValue::from_str(place) {
+        response.headers_mut().insert(header::LOCATION, place);
     }
     response
+}
+
+/// A schedule as an answer.
+pub fn answer(row: &Row, status: StatusCode, asked: &HeaderMap) -> Response {
+    let response = tagged(&row.version.to_string(), &fields(row), status, asked);
+    if status == StatusCode::CREATED { at(response, &format!("/v1/schedules/{}", row.id)) } else { response }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn row() -> Row {
         let fields = json!({"every": 5_400_000, "headers": {"X-Api-Key": "s3cret", "X-A": "b"}, "retries": {"first_delay": 10_000}});
-        Row { id: "s_1".into(), version: 7, deleted: false, fields }
+        Row { id: "s_1".into(), version: 7, deleted: false, own: true, new: false, fields, last: None }
     }
 
     fn asked(name: header::HeaderName, value: &str) -> HeaderMap {
@@ -102,8 +149,7 @@ mod tests {
 
     #[test]
     fn lengths_have_one_form_and_secrets_none() {
-        let expected =
-            json!({"every": "1h 30m", "headers": {"X-Api-Key": "•••", "X-A": "b"}, "retries": {"first_delay": "10s"}});
+        let expected = json!({"every": "1h 30m", "headers": {"X-Api-Key": "•••", "X-A": "b"}, "retries": {"first_delay": "10s"}, "last": null});
         assert_eq!(fields(&row()), expected);
     }
 

@@ -3,6 +3,8 @@
 //! Invariant: only SELECT from views and calls of functions. No session keeps a state, so a pooler in transaction mode may sit between.
 
 mod answers;
+pub mod calls;
+pub mod changes;
 mod leases;
 mod requests;
 pub mod schedules;
@@ -43,14 +45,24 @@ pub enum Trouble {
         sqlstate: String,
         /// Its message.
         message: String,
+        /// What can be done.
+        hint: Option<String>,
     },
+}
+
+impl Trouble {
+    /// The database refused with that SQLSTATE.
+    pub fn is(&self, wanted: &str) -> bool {
+        matches!(self, Trouble::Refused { sqlstate, .. } if sqlstate == wanted)
+    }
 }
 
 impl std::fmt::Display for Trouble {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Trouble::Away(why) => write!(f, "the database is away: {why}"),
-            Trouble::Refused { sqlstate, message } => write!(f, "{sqlstate}: {message}"),
+            Trouble::Refused { sqlstate, message, hint: None } => write!(f, "{sqlstate}: {message}"),
+            Trouble::Refused { sqlstate, message, hint: Some(hint) } => write!(f, "{sqlstate}: {message} ({hint})"),
         }
     }
 }
@@ -58,12 +70,16 @@ impl std::fmt::Display for Trouble {
 impl From<tokio_postgres::Error> for Trouble {
     fn from(error: tokio_postgres::Error) -> Self {
         match error.as_db_error() {
-            Some(refused) => {
-                let hint = refused.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-                Trouble::Refused {
-                    sqlstate: refused.code().code().into(),
-                    message: format!("{}{hint}", refused.message()),
-                }
+            Some(refused) => Trouble::Refused {
+                sqlstate: refused.code().code().into(),
+                message: refused.message().into(),
+                hint: refused.hint().map(str::to_owned),
+            },
+            // A statement whose arguments do not fit is our mistake, and no database that is away.
+            None if std::error::Error::source(&error)
+                .is_some_and(|cause| cause.is::<tokio_postgres::types::WrongType>()) =>
+            {
+                Trouble::Refused { sqlstate: "XX000".into(), message: error.to_string(), hint: None }
             }
             None => {
                 let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();

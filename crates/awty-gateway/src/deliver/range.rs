@@ -34,7 +34,7 @@ impl FromStr for Ranges {
         };
         let ranges: Option<Vec<_>> = text.split(',').take(MOST + 1).map(range).collect();
         let ranges = ranges.filter(|ranges| ranges.len() <= MOST);
-        ranges.map(Ranges).ok_or_else(|| "success is a status or several: write 200-299 or 200,202".into())
+        ranges.map(Ranges).ok_or_else(|| "success is no list of statuses; write 200-299 or 200,202".into())
     }
 }
 

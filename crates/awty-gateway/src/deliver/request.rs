@@ -68,7 +68,8 @@ const RESERVED: &[&str] = &[
 
 /// A header name that a user may set.
 pub fn user_header(name: &str) -> Result<HeaderName, String> {
-    let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("{name:?} is no header name"))?;
+    let parsed = HeaderName::from_bytes(name.as_bytes())
+        .map_err(|_| format!("{name:?} is no header name; write for example X-From"))?;
     let reserved = |reserved: &&&str| match reserved.strip_suffix('-') {
         Some(_) => parsed.as_str().starts_with(**reserved),
         None => parsed.as_str() == **reserved,

@@ -44,7 +44,7 @@ impl Worker {
                     words.iter().for_each(|(_, word)| self.metrics.lease(word));
                     return Ok(());
                 }
-                Err(Trouble::Refused { sqlstate, message })
+                Err(Trouble::Refused { sqlstate, message, .. })
                     if !matches!(kind(&sqlstate), Kind::Away | Kind::Standby | Kind::Again | Kind::TimedOut) =>
                 {
                     return Err(format!("{sqlstate}: {message}"));

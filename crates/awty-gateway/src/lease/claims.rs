@@ -146,7 +146,7 @@ impl Worker {
         for job in jobs {
             match self.db.next_claim_in(std::slice::from_ref(&job.name)).await {
                 Ok(_) => good.push(job),
-                Err(Trouble::Refused { sqlstate, message })
+                Err(Trouble::Refused { sqlstate, message, .. })
                     if !matches!(sqlstate::kind(&sqlstate), Kind::Away | Kind::Standby) =>
                 {
                     tracing::warn!(job = job.name, sqlstate, message, "this job cannot be claimed");

@@ -46,8 +46,12 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refusal::Port(port) => write!(f, "port {port} is not allowed; 80, 443 and 1024 and above are"),
-            Refusal::Special(address, name) => write!(f, "{address} is not reachable from everywhere: {name}"),
-            Refusal::Own(address) => write!(f, "{address} belongs to the gateway or to its database"),
+            Refusal::Special(address, name) => {
+                write!(f, "{address} is not reachable from everywhere ({name}); the setting allow_networks can open it")
+            }
+            Refusal::Own(address) => {
+                write!(f, "{address} belongs to the gateway or to its database; write another address")
+            }
         }
     }
 }

@@ -21,20 +21,25 @@ pub struct Seen {
 pub struct Receiver {
     pub address: SocketAddr,
     pub connections: Arc<AtomicUsize>,
+    open: Arc<AtomicUsize>,
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
 impl Receiver {
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let receiver =
-            Receiver { address: listener.local_addr().unwrap(), connections: Arc::default(), seen: Arc::default() };
+        let address = listener.local_addr().unwrap();
+        let receiver = Receiver { address, connections: Arc::default(), open: Arc::default(), seen: Arc::default() };
         let this = receiver.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 this.connections.fetch_add(1, Ordering::Relaxed);
                 let this = this.clone();
-                std::thread::spawn(move || drop(this.serve(stream)));
+                std::thread::spawn(move || {
+                    this.open.fetch_add(1, Ordering::Relaxed);
+                    drop(this.serve(stream));
+                    this.open.fetch_sub(1, Ordering::Relaxed);
+                });
             }
         });
         receiver
@@ -46,6 +51,11 @@ impl Receiver {
 
     pub fn uri(&self, path: &str) -> String {
         format!("{}{path}", self.origin())
+    }
+
+    /// Connections that are open.
+    pub fn open(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
     }
 
     /// What was asked of a path, in order.

@@ -82,6 +82,13 @@ impl Shop {
         String::from_utf8_lossy(&made.stdout).trim().to_owned()
     }
 
+    /// A gateway without flags.
+    pub fn gateway_by_environment(&self, variables: &[(&str, &str)]) -> Gateway {
+        let mut command = Command::new(BINARY);
+        command.arg("serve").envs(variables.iter().copied()).env("AWTY_CREDENTIALS", &self.credentials);
+        Gateway::spawn(command)
+    }
+
     pub fn gateway_with(&self, role: &str, flags: &[&str]) -> Gateway {
         Gateway::start(&self.url(role), &self.credentials, "other", flags)
     }
@@ -116,6 +123,10 @@ impl Gateway {
             "debug",
         ]);
         command.args(["--database", url, "--name", name, "--credentials"]).arg(credentials).args(flags);
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let (log, lines) = (Arc::<Mutex<Vec<String>>>::default(), BufReader::new(child.stderr.take().unwrap()).lines());
         let kept = log.clone();
@@ -125,6 +136,18 @@ impl Gateway {
 
     pub fn log(&self) -> String {
         self.log.lock().unwrap().join("\n")
+    }
+
+    /// How many threads it has.
+    pub fn threads(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().count()
+    }
+
+    /// Bytes of memory that it has.
+    pub fn memory(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1_024
     }
 
     /// Where it listens, as its log says.
@@ -140,7 +163,13 @@ impl Gateway {
     /// The status and the body of a GET.
     #[track_caller]
     pub fn get(&self, path: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(self.address()).unwrap();
+        self.get_at(&self.address(), path)
+    }
+
+    /// The same at an address that its log does not say.
+    #[track_caller]
+    pub fn get_at(&self, address: &str, path: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(address).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();

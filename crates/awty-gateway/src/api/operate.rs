@@ -1,0 +1,191 @@
+//! What is done to a schedule and asked of it: `/v1/schedules/{id}/…`.
+
+use super::Api;
+use super::auth::Asker;
+use super::page::{self, Page};
+use super::problem::Problem;
+use super::rules::{Answer, Body, Change, change, there};
+use super::shape;
+use super::show;
+use crate::db::Request;
+use crate::db::{calls, schedules as db};
+use crate::deliver::sign;
+use crate::duration;
+use crate::uri::signing_key;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::IntoResponse;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Calls it now; the plan goes on after that.
+#[utoipa::path(post, path = "/v1/schedules/{id}/run", tag = "schedules", params(("id" = String, Path)),
+    responses((status = 202, body = shape::Schedule), (status = "default", body = shape::Problem)))]
+pub async fn run(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, Path(id): Path<String>) -> Answer {
+    let row = change(&api, &asker, &headers, &id, Change::Run).await?;
+    Ok(show::answer(&there(row)?, StatusCode::ACCEPTED, &headers))
+}
+
+/// Lets it stand still, with a note that says why.
+#[utoipa::path(post, path = "/v1/schedules/{id}/pause", tag = "schedules", params(("id" = String, Path)),
+    request_body(content = Option<shape::Note>, description = "Why, in words"),
+    responses((status = 200, body = shape::Schedule), (status = "default", body = shape::Problem)))]
+pub async fn pause(
+    State(api): State<Arc<Api>>,
+    asker: Asker,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+    body: Body,
+) -> Answer {
+    let mut fields = super::rules::fields(&headers, body)?;
+    let note = fields.text("note");
+    fields.done()?;
+    let row = change(&api, &asker, &headers, &id, Change::Pause(note)).await?;
+    Ok(show::answer(&there(row)?, StatusCode::OK, &HeaderMap::new()))
+}
+
+/// Lets it go on.
+#[utoipa::path(post, path = "/v1/schedules/{id}/resume", tag = "schedules", params(("id" = String, Path)),
+    responses((status = 200, body = shape::Schedule), (status = "default", body = shape::Problem)))]
+pub async fn resume(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, Path(id): Path<String>) -> Answer {
+    let row = change(&api, &asker, &headers, &id, Change::Resume).await?;
+    Ok(show::answer(&there(row)?, StatusCode::OK, &HeaderMap::new()))
+}
+
+/// Which part of a list.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Part {
+    /// At most so many, 1 to 500; by default 50.
+    limit: Option<i64>,
+    /// The cursor of the page before.
+    after: Option<String>,
+}
+
+impl Part {
+    /// Of a list whose key has so many parts.
+    pub(super) fn page(&self, parts: usize) -> Result<Page, Problem> {
+        Page::of(self.limit, self.after.as_deref(), parts)
+    }
+}
+
+/// A request about a schedule that is there, or was.
+async fn known(api: &Api, asker: &Asker, id: &str) -> Result<Request, Problem> {
+    let request = api.db.begin(asker.role()).await?;
+    if db::job(&request, id).await?.is_none() {
+        there(None)?;
+    }
+    Ok(request)
+}
+
+/// Its calls, newest first, as long as they are kept; also of what was deleted.
+#[utoipa::path(get, path = "/v1/schedules/{id}/attempts", tag = "schedules", params(("id" = String, Path), Part),
+    responses((status = 200, body = shape::Attempts), (status = "default", body = shape::Problem)))]
+pub async fn attempts(
+    State(api): State<Arc<Api>>,
+    asker: Asker,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+    query: page::Asked<Part>,
+) -> Answer {
+    let page = page::asked(query)?.page(2)?;
+    let request = known(&api, &asker, &id).await?;
+    let rows = calls::attempts(&request, &id, page.after(0), page.number_after(1)?, page.rows()).await?;
+    request.commit().await?;
+    let rows = rows.into_iter().map(|(row, key)| (show::call(&row), key)).collect();
+    Ok(page.answer(&format!("/v1/schedules/{id}/attempts"), &[], rows, &headers))
+}
+
+/// How many of the next calls.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Count {
+    /// 1 to 100; by default 10.
+    count: Option<i32>,
+}
+
+/// When it is called next; nothing while it stands still.
+#[utoipa::path(get, path = "/v1/schedules/{id}/next", tag = "schedules", params(("id" = String, Path), Count),
+    responses((status = 200, body = shape::Times), (status = "default", body = shape::Problem)))]
+pub async fn next(
+    State(api): State<Arc<Api>>,
+    asker: Asker,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+    query: page::Asked<Count>,
+) -> Answer {
+    let count = page::asked(query)?.count.unwrap_or(10);
+    if !(1..=100).contains(&count) {
+        return Err(Problem::new("invalid-field", "count lies between 1 and 100"));
+    }
+    let request = api.db.begin(asker.role()).await?;
+    there(db::one(&request, &id).await?)?;
+    let items = calls::next(&request, &id, count).await?;
+    request.commit().await?;
+    Ok(show::tagged("0", &json!({"items": items}), StatusCode::OK, &headers))
+}
+
+/// Which statistics.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Span {
+    /// 1s, 10s, 1m, 10m, 1h, 6h or 1d; by default 1m.
+    bucket: Option<String>,
+    /// From then on; by default 60 buckets before its end.
+    from: Option<String>,
+    /// Until then; by default now.
+    to: Option<String>,
+}
+
+/// What its calls came to, bucket by bucket; a bucket without a call is left out. Also of what was deleted.
+#[utoipa::path(get, path = "/v1/schedules/{id}/stats", tag = "schedules", params(("id" = String, Path), Span),
+    responses((status = 200, body = shape::Stats), (status = "default", body = shape::Problem)))]
+pub async fn stats(
+    State(api): State<Arc<Api>>,
+    asker: Asker,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+    query: page::Asked<Span>,
+) -> Answer {
+    let Span { bucket, from, to } = page::asked(query)?;
+    let bucket = bucket.as_deref().unwrap_or("1m");
+    let width = duration::parse(bucket).map_err(|why| Problem::new("invalid-field", format!("bucket {why}")))?;
+    let to = super::time::of("to", to)?.unwrap_or_else(crate::clock::now);
+    let before = || to.checked_sub_signed(width.delta().checked_mul(60)?);
+    let from = super::time::of("from", from)?.or_else(before);
+    let from = from.ok_or_else(|| Problem::new("invalid-field", "from is too far away"))?;
+    let request = known(&api, &asker, &id).await?;
+    let (from, to) = (from.to_rfc3339(), to.to_rfc3339());
+    let rows = calls::stats(&request, &id, &super::fields::interval(width), &from, &to).await?;
+    request.commit().await?;
+    let items: Vec<Value> = rows.iter().map(point).collect();
+    Ok(show::tagged("0", &json!({"bucket": width.to_string(), "items": items}), StatusCode::OK, &headers))
+}
+
+fn point(row: &Value) -> Value {
+    let lengths = |what: &str| {
+        let of = |name: &str| show::seconds(&row[format!("{what}_{name}")]);
+        json!({"p50": of("p50"), "p95": of("p95"), "max": of("max")})
+    };
+    json!({"at": row["bucket"], "count": row["count"], "ok": row["ok"], "dropped": row["dropped"], "caught_up": row["caught_up"],
+        "implausible": row["implausible"], "lateness": lengths("lateness"), "duration": lengths("duration")})
+}
+
+/// The key of its signatures.
+#[utoipa::path(get, path = "/v1/schedules/{id}/secret", tag = "schedules", params(("id" = String, Path)),
+    responses((status = 200, body = shape::Secret), (status = "default", body = shape::Problem)))]
+pub async fn secret(State(api): State<Arc<Api>>, asker: Asker, Path(id): Path<String>) -> Answer {
+    asker.may("write")?;
+    let request = api.db.begin(asker.role()).await?;
+    let (row, job) = (db::one(&request, &id).await?, db::job(&request, &id).await?);
+    request.commit().await?;
+    there(row)?;
+    let key = signing_key(&api.terms.master_key, &job.unwrap_or_default(), &id);
+    let private = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    Ok((private, Json(json!({"secret": sign::secret(&key)}))).into_response())
+}

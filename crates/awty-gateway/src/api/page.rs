@@ -1,0 +1,135 @@
+//! Lists in pages: `limit`, a cursor, a link to the next page.
+//!
+//! Invariant: a cursor is the place in an index, so a page costs the same wherever it lies, and what comes or goes meanwhile moves no other item.
+
+use super::problem::Problem;
+use super::show;
+use crate::db::calls::Item;
+use axum::extract::Query;
+use axum::extract::rejection::QueryRejection;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Map, Value, json};
+
+/// The query of a request, or why it cannot be read.
+pub(super) type Asked<T> = Result<Query<T>, QueryRejection>;
+
+/// The query, read.
+pub(super) fn asked<T>(query: Asked<T>) -> Result<T, Problem> {
+    query.map(|Query(asked)| asked).map_err(|error| Problem::new("invalid-field", error.body_text()))
+}
+
+/// Which part of a list is wanted.
+pub(super) struct Page {
+    limit: usize,
+    after: Vec<String>,
+}
+
+impl Page {
+    /// `limit` and `after` as they were asked; the key of this list has so many parts.
+    pub fn of(limit: Option<i64>, after: Option<&str>, parts: usize) -> Result<Self, Problem> {
+        let limit = limit.unwrap_or(50);
+        if !(1..=500).contains(&limit) {
+            return Err(Problem::new("invalid-field", "limit lies between 1 and 500"));
+        }
+        let read = |cursor: &str| -> Option<Vec<String>> {
+            let key: Vec<String> = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
+            Some(key).filter(|key| key.len() == parts && !key.iter().any(|part| part.contains('\0')))
+        };
+        let after = after.map_or(Some(Vec::new()), read);
+        let after = after.ok_or_else(|| {
+            Problem::new("invalid-field", "after is the cursor of a page before; leave it out to begin")
+        })?;
+        Ok(Page { limit: usize::try_from(limit).unwrap_or(usize::MAX), after })
+    }
+
+    /// How many rows to ask for: one more shows that there are more.
+    pub fn rows(&self) -> i64 {
+        i64::try_from(self.limit).unwrap_or(i64::MAX).saturating_add(1)
+    }
+
+    /// A part of the key after which the page begins.
+    pub fn after(&self, part: usize) -> Option<&str> {
+        self.after.get(part).map(String::as_str)
+    }
+
+    /// A part of the key that is a whole number.
+    pub fn number_after(&self, part: usize) -> Result<Option<i64>, Problem> {
+        let number =
+            |text: &str| text.parse().map_err(|_| Problem::new("invalid-field", "after is no cursor of this list"));
+        self.after(part).map(number).transpose()
+    }
+
+    /// Rows with their keys as a page; what was asked comes back in the link.
+    pub fn answer(
+        self,
+        path: &str,
+        query: &[(&str, Option<String>)],
+        rows: Vec<Item>,
+        headers: &HeaderMap,
+    ) -> Response {
+        self.answer_with(path, query, rows, Map::new(), headers)
+    }
+
+    /// With more than the items.
+    pub fn answer_with(
+        self,
+        path: &str,
+        query: &[(&str, Option<String>)],
+        mut rows: Vec<Item>,
+        mut all: Map<String, Value>,
+        headers: &HeaderMap,
+    ) -> Response {
+        let more = rows.len() > self.limit;
+        rows.truncate(self.limit);
+        let next = rows.last().filter(|_| more).map(|(_, key)| URL_SAFE_NO_PAD.encode(json!(key).to_string()));
+        let items: Vec<Value> = rows.into_iter().map(|(item, _)| item).collect();
+        all.insert("items".into(), items.into());
+        let mut response = show::tagged("0", &all.into(), StatusCode::OK, headers);
+        if let Some(cursor) = next {
+            let mut said = url::form_urlencoded::Serializer::new(String::new());
+            said.extend_pairs(query.iter().filter_map(|(name, text)| Some((name, text.as_ref()?))));
+            let said = said.append_pair("limit", &self.limit.to_string()).append_pair("after", &cursor).finish();
+            if let Ok(link) = HeaderValue::from_str(&format!("<{path}?{said}>; rel=\"next\"")) {
+                response.headers_mut().insert(header::LINK, link);
+            }
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(keys: &[&str]) -> Vec<(Value, Vec<String>)> {
+        keys.iter().map(|key| (json!(key), vec![(*key).to_owned()])).collect()
+    }
+
+    #[test]
+    fn a_link_leads_to_the_next_page_and_the_last_has_none() {
+        let first = Page::of(Some(2), None, 1).unwrap();
+        assert_eq!((first.rows(), first.after(0)), (3, None));
+        let answer =
+            first.answer("/v1/x", &[("q", Some("a b".into())), ("r", None)], rows(&["1", "2", "3"]), &HeaderMap::new());
+        let link = answer.headers()[header::LINK].to_str().unwrap().to_owned();
+        let after = link.strip_prefix("</v1/x?q=a+b&limit=2&after=").unwrap().strip_suffix(">; rel=\"next\"").unwrap();
+        let second = Page::of(Some(2), Some(after), 1).unwrap();
+        assert_eq!(second.after(0), Some("2"));
+        assert!(!second.answer("/v1/x", &[], rows(&["3"]), &HeaderMap::new()).headers().contains_key(header::LINK));
+    }
+
+    #[test]
+    fn what_is_no_cursor_is_refused() {
+        let of_two = URL_SAFE_NO_PAD.encode("[\"a\",\"b\"]");
+        let zero = URL_SAFE_NO_PAD.encode("[\"\\u0000\"]");
+        for after in ["*", "", &of_two, &zero] {
+            assert!(Page::of(None, Some(after), 1).is_err(), "{after}");
+        }
+        assert!(Page::of(Some(0), None, 1).is_err() && Page::of(Some(501), None, 1).is_err());
+        let word = Page::of(None, Some(&URL_SAFE_NO_PAD.encode("[\"a\"]")), 1).unwrap();
+        assert!(word.number_after(0).is_err());
+    }
+}

@@ -1,0 +1,159 @@
+//! The names of problems, and a page for each. Pure.
+
+use super::problem::Problem;
+use axum::extract::Path;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+
+/// A kind of problem.
+pub struct Known {
+    /// The end of its address.
+    pub name: &'static str,
+    /// Of the answer.
+    pub status: u16,
+    /// What it says of every such answer.
+    pub title: &'static str,
+    /// What to do about it.
+    pub remedy: &'static str,
+}
+
+const fn known(name: &'static str, status: u16, title: &'static str, remedy: &'static str) -> Known {
+    Known { name, status, title, remedy }
+}
+
+/// All of them.
+pub const PROBLEMS: &[Known] = &[
+    known(
+        "malformed-json",
+        400,
+        "The body is no JSON object",
+        "Send one JSON object; the detail says where it ends to be one.",
+    ),
+    known(
+        "invalid-field",
+        422,
+        "Fields do not fit",
+        "Each of the errors names a field, what is wrong and what to write instead.",
+    ),
+    known(
+        "malformed-uri",
+        422,
+        "The URI cannot be called",
+        "Write scheme, host and path, such as https://api.example.com/tick; no user, no fragment.",
+    ),
+    known(
+        "address-not-allowed",
+        422,
+        "The address is not allowed",
+        "Use an address that everybody can reach, or have the gateway's setting allow_networks open that network.",
+    ),
+    known(
+        "uri-already-scheduled",
+        409,
+        "The URI is scheduled already",
+        "A URI has one schedule: PUT replaces it, and \"existing\" says where it is.",
+    ),
+    known("already-running", 409, "It runs already", "Ask again when the call is over."),
+    known(
+        "key-reused",
+        409,
+        "The key was used for another call",
+        "Use a new Idempotency-Key for each call, and the same one only to repeat it.",
+    ),
+    known(
+        "period-out-of-range",
+        422,
+        "The period is too short or too long",
+        "GET /v1/status says from where to where: min_period and max_period.",
+    ),
+    known("too-large", 413, "The request is too large", "Send where the content is, and let the endpoint fetch it."),
+    known("unsupported-media-type", 415, "The body has to be application/json", "Send Content-Type: application/json."),
+    known(
+        "method-not-allowed",
+        405,
+        "The resource does not know this method",
+        "The header Allow names the methods that it knows.",
+    ),
+    known("not-found", 404, "There is nothing here", "It never was, or the token's role may not see it."),
+    known("deleted", 410, "It was deleted", "\"history\" says where to see what became of it; PUT makes it again."),
+    known(
+        "precondition-failed",
+        412,
+        "It is not as the request wants it",
+        "GET it again, and repeat the request with its new ETag.",
+    ),
+    known(
+        "token-missing",
+        401,
+        "A token is needed",
+        "Send Authorization: Bearer awty_…; awty-gateway token create makes a token.",
+    ),
+    known("token-expired", 401, "The token has expired", "Make a new one: awty-gateway token create."),
+    known(
+        "not-permitted",
+        403,
+        "The token does not permit this",
+        "Use a token of a wider scope, or of a role with the right.",
+    ),
+    known("rate-limited", 429, "Too many requests", "Wait as long as Retry-After says."),
+    known("database-away", 503, "The database does not answer", "Try again; calls that are due wait."),
+    known(
+        "read-only-standby",
+        503,
+        "The database is a standby",
+        "Ask the gateway of the primary server, or wait until this one is promoted.",
+    ),
+    known(
+        "held-until-adopted",
+        503,
+        "The database is held until it is adopted",
+        "In the database: SELECT awty.adopt();",
+    ),
+    known(
+        "version-mismatch",
+        503,
+        "The extension and its library do not fit",
+        "In the database: ALTER EXTENSION awty UPDATE; or restart the server.",
+    ),
+    known("timed-out", 504, "The database took too long", "Ask for less, or try again."),
+    known("internal", 500, "Something went wrong inside", "The detail has a number; the gateway's log says more."),
+];
+
+/// The problem of that name.
+pub fn find(name: &str) -> Option<&'static Known> {
+    PROBLEMS.iter().find(|known| known.name == name)
+}
+
+/// What a problem means, as a page.
+#[utoipa::path(get, path = "/problems/{name}", tag = "problems", security(()),
+    params(("name" = String, Path, description = "The end of a problem's type")),
+    responses((status = 200, description = "A page in words", content_type = "text/html", body = String), (status = 404, body = super::shape::Problem)))]
+pub async fn page(Path(name): Path<String>) -> Response {
+    let Some(Known { name, status, title, remedy }) = find(&name) else {
+        return Problem::new("not-found", "There is no such problem.").into_response();
+    };
+    let html = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{title}</title>\n<h1>{title}</h1>\n<p>The answer had the status {status} and the type <code>/problems/{name}</code>.</p>\n<p>{remedy}</p>\n</html>\n"
+    );
+    let headers = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, "default-src 'none'"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    (headers, html).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_problem_says_what_to_do() {
+        for one in PROBLEMS {
+            assert!(one.remedy.ends_with(['.', ';']) && !one.title.ends_with('.'), "{}", one.name);
+            assert!((400..600).contains(&one.status), "{}", one.name);
+            assert_eq!(PROBLEMS.iter().filter(|other| other.name == one.name).count(), 1, "{}", one.name);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What is around schedules: history, slots, status, targets, tokens, problems.
+
+use super::{Counts, Last, Length};
+use chrono::{DateTime, Utc};
+use utoipa::ToSchema;
+
+/// A call that ended otherwise than well.
+#[derive(ToSchema)]
+pub struct Past {
+    id: i64,
+    uri: String,
+    /// The schedule that it is of.
+    schedule: Option<String>,
+    /// Of a send: its key.
+    key: Option<String>,
+    slot: DateTime<Utc>,
+    finished_at: DateTime<Utc>,
+    attempts: i32,
+    outcome: String,
+    message: Option<String>,
+}
+
+/// The schedule of a URI, and where its calls are.
+#[derive(ToSchema)]
+pub struct About {
+    id: String,
+    uri: String,
+    state: String,
+    created_at: DateTime<Utc>,
+    deleted_at: Option<DateTime<Utc>>,
+    counts: Counts,
+    last: Option<Last>,
+    attempts: String,
+    stats: String,
+}
+
+#[derive(ToSchema)]
+pub struct History {
+    /// Where a URI is asked.
+    schedule: Option<About>,
+    items: Vec<Past>,
+}
+
+#[derive(ToSchema)]
+pub struct Retried {
+    uri: String,
+    schedule: Option<String>,
+    key: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct Slot {
+    slot: DateTime<Utc>,
+    job: String,
+    checks: i64,
+}
+
+#[derive(ToSchema)]
+pub struct Slots {
+    items: Vec<Slot>,
+}
+
+#[derive(ToSchema)]
+pub struct Database {
+    name: String,
+    enabled: Option<bool>,
+    /// Nothing is called until it is adopted.
+    held: Option<bool>,
+    why: Option<String>,
+    last_slot_run: Option<DateTime<Utc>>,
+    lag: Option<Length>,
+    oldest_overdue: Option<DateTime<Utc>>,
+    /// Exact up to 100,000, above that an estimate.
+    pending: i64,
+    held_checks: i64,
+    last_error: Option<String>,
+    last_error_at: Option<DateTime<Utc>>,
+    version: Option<String>,
+    library: Option<String>,
+}
+
+/// This gateway.
+#[derive(ToSchema)]
+pub struct Gateway {
+    name: String,
+    version: String,
+}
+
+/// A gateway that is calling something now.
+#[derive(ToSchema)]
+pub struct Busy {
+    name: String,
+    in_flight: i64,
+    last_claim_at: DateTime<Utc>,
+}
+
+/// Of awty.doctor().
+#[derive(ToSchema)]
+pub struct Finding {
+    level: String,
+    finding: String,
+    detail: Option<String>,
+    hint: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct Status {
+    database: Database,
+    gateway: Gateway,
+    gateways: Vec<Busy>,
+    findings: Vec<Finding>,
+    slot: Length,
+    min_period: Length,
+    max_period: Length,
+    timeout: Length,
+}
+
+#[derive(ToSchema)]
+pub struct LimitsWanted {
+    /// Calls at a time.
+    concurrency: Option<i32>,
+    /// Calls a second.
+    rate: Option<f64>,
+    /// Calls at once, within the rate.
+    burst: Option<i32>,
+}
+
+#[derive(ToSchema)]
+pub struct Target {
+    /// None: what is for all.
+    origin: Option<String>,
+    concurrency: Option<i32>,
+    rate: Option<f64>,
+    burst: Option<i32>,
+    in_flight: i64,
+    /// ready, full, half_open, open or blocked.
+    state: String,
+    /// A time, or infinity.
+    blocked_until: Option<String>,
+    why: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct Targets {
+    items: Vec<Target>,
+}
+
+#[derive(ToSchema)]
+pub struct Block {
+    /// A time or a length; none: until further notice.
+    blocked_until: Option<String>,
+    note: Option<String>,
+}
+
+#[derive(ToSchema)]
+pub struct TokenWanted {
+    /// By default that of the asking token.
+    role: Option<String>,
+    /// read, write or admin.
+    scope: String,
+    /// By default 90 days.
+    expires: Option<Length>,
+}
+
+#[derive(ToSchema)]
+pub struct Token {
+    id: i64,
+    role: String,
+    scope: String,
+    expires_at: DateTime<Utc>,
+    created_by: String,
+    created_at: DateTime<Utc>,
+    last_used_at: Option<DateTime<Utc>>,
+}
+
+#[derive(ToSchema)]
+pub struct Tokens {
+    items: Vec<Token>,
+}
+
+#[derive(ToSchema)]
+pub struct NewToken {
+    #[serde(flatten)]
+    kept: Token,
+    /// Shown this once only.
+    token: String,
+}
+
+/// One field that does not fit.
+#[derive(ToSchema)]
+pub struct FieldError {
+    /// JSON pointer.
+    pointer: String,
+    reason: String,
+    remedy: Option<String>,
+}
+
+/// A problem as in RFC 9457.
+#[derive(ToSchema)]
+pub struct Problem {
+    r#type: String,
+    title: String,
+    status: u16,
+    detail: String,
+    errors: Option<Vec<FieldError>>,
+    /// Where the schedule is that stands in the way.
+    existing: Option<String>,
+    /// Where to see what became of what was deleted.
+    history: Option<String>,
+}

@@ -1,0 +1,27 @@
+//! Moments in a query. Pure.
+
+use super::problem::Problem;
+use chrono::{DateTime, Utc};
+
+/// A moment, if one is said.
+pub fn of(name: &str, text: Option<String>) -> Result<Option<DateTime<Utc>>, Problem> {
+    // A plus sign in a query is a space.
+    let read = |text: String| DateTime::parse_from_rfc3339(&text.replace(' ', "+"));
+    let read = text.map(read).transpose();
+    let refused =
+        |_| Problem::new("invalid-field", format!("{name} is no time; write for example 2027-01-15T08:00:00Z"));
+    Ok(read.map_err(refused)?.map(|time| time.to_utc()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_read_with_its_zone() {
+        let noon = Some("2027-01-15T12:00:00Z".parse().unwrap());
+        assert_eq!(of("to", Some("2027-01-15T13:00:00 01:00".into())).unwrap(), noon);
+        assert_eq!(of("to", None).unwrap(), None);
+        assert!(of("to", Some("yesterday".into())).is_err());
+    }
+}

@@ -1,0 +1,65 @@
+//! Calls that were made, and those that are planned.
+
+use super::schedules::attempt;
+use super::{Request, Trouble};
+use serde_json::Value;
+
+/// An item of a list, and its place in it.
+pub type Item = (Value, Vec<String>);
+
+const ATTEMPTS: &str = concat!(
+    "SELECT ",
+    attempt!(),
+    ", a.ended_at::text, a.lease::text
+    FROM awty_http_internal.attempts($1, coalesce($2::text::timestamptz, 'infinity'), coalesce($3::bigint, 0), $4) AS a"
+);
+const NEXT: &str = "SELECT pg_catalog.to_jsonb(n) FROM awty_http_internal.next_calls($1, $2) AS n";
+const STATS: &str = "SELECT pg_catalog.to_jsonb(s) || pg_catalog.jsonb_build_object(
+        'lateness_p50', EXTRACT(epoch FROM s.lateness_p50), 'lateness_p95', EXTRACT(epoch FROM s.lateness_p95),
+        'lateness_max', EXTRACT(epoch FROM s.lateness_max), 'duration_p50', EXTRACT(epoch FROM s.duration_p50),
+        'duration_p95', EXTRACT(epoch FROM s.duration_p95), 'duration_max', EXTRACT(epoch FROM s.duration_max))
+    FROM awty_http_internal.stats($1, $2::text::interval, $3::text::timestamptz, $4::text::timestamptz) AS s";
+const SLOTS: &str =
+    "SELECT pg_catalog.jsonb_build_object('slot', f.slot, 'job', f.job, 'checks', f.checks), f.slot::text, f.job
+    FROM awty.forecast($2::text::timestamptz - pg_catalog.clock_timestamp()) AS f
+    WHERE f.slot >= $1::text::timestamptz AND f.slot < $2::text::timestamptz
+      AND (f.slot, f.job) > (coalesce($3::text::timestamptz, '-infinity'), coalesce($4, ''))
+    ORDER BY f.slot, f.job LIMIT $5";
+
+pub(super) fn item(row: &tokio_postgres::Row) -> Result<Item, Trouble> {
+    let key = (1..row.len()).map(|part| row.try_get::<_, String>(part));
+    Ok((row.try_get(0)?, key.collect::<Result<_, _>>()?))
+}
+
+/// The calls of a schedule, newest first.
+pub async fn attempts(
+    request: &Request,
+    id: &str,
+    before: Option<&str>,
+    lease: Option<i64>,
+    limit: i64,
+) -> Result<Vec<Item>, Trouble> {
+    let limit = i32::try_from(limit).unwrap_or(i32::MAX);
+    request.rows(ATTEMPTS, &[&id, &before, &lease, &limit]).await?.iter().map(item).collect()
+}
+
+/// When it is called next.
+pub async fn next(request: &Request, id: &str, count: i32) -> Result<Vec<Value>, Trouble> {
+    request.rows(NEXT, &[&id, &count]).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}
+
+/// What its calls came to, bucket by bucket; lengths in seconds.
+pub async fn stats(request: &Request, id: &str, width: &str, from: &str, to: &str) -> Result<Vec<Value>, Trouble> {
+    request.rows(STATS, &[&id, &width, &from, &to]).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
+}
+
+/// What is due in a stretch of time, slot by slot and job by job.
+pub async fn slots(
+    request: &Request,
+    from: &str,
+    to: &str,
+    after: (Option<&str>, Option<&str>),
+    limit: i64,
+) -> Result<Vec<Item>, Trouble> {
+    request.rows(SLOTS, &[&from, &to, &after.0, &after.1, &limit]).await?.iter().map(item).collect()
+}
