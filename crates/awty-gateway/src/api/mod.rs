@@ -4,6 +4,7 @@
 
 mod auth;
 mod fields;
+mod history;
 mod input;
 mod list;
 mod naptime;
@@ -14,6 +15,7 @@ mod problem;
 mod problems;
 mod rules;
 mod schedules;
+mod sends;
 mod shape;
 mod show;
 mod time;
@@ -77,6 +79,10 @@ fn resources() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(operate::stats))
         .routes(routes!(operate::next))
         .routes(routes!(operate::secret))
+        .routes(routes!(sends::create))
+        .routes(routes!(sends::show, sends::delete))
+        .routes(routes!(history::list))
+        .routes(routes!(history::retry))
         .routes(routes!(problems::page))
         .routes(routes!(naptime::show, naptime::put, naptime::delete))
 }

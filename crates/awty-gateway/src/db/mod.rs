@@ -5,9 +5,11 @@
 mod answers;
 pub mod calls;
 pub mod changes;
+pub mod history;
 mod leases;
 mod requests;
 pub mod schedules;
+pub mod sends;
 mod state;
 
 pub use answers::{Answer, Booking, Changes, Failure};

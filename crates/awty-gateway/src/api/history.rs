@@ -1,0 +1,84 @@
+//! `/v1/history`: calls that ended otherwise than well, and calling them again.
+
+use super::Api;
+use super::auth::Asker;
+use super::page::{self, Page};
+use super::problem::Problem;
+use super::rules::{Answer, history as place, runs, spelled_only, still};
+use super::shape;
+use super::show;
+use crate::db::{history as db, schedules};
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// What a history is asked for.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Asked {
+    /// Of one URI, with its sends; also of a deleted schedule.
+    uri: Option<String>,
+    /// At most so many, 1 to 500; by default 50.
+    limit: Option<i64>,
+    /// The cursor of the page before.
+    after: Option<String>,
+}
+
+/// Calls that ended otherwise than well, newest first. Of one URI, with its schedule, deleted or not.
+#[utoipa::path(get, path = "/v1/history", tag = "history", params(Asked),
+    responses((status = 200, body = shape::History), (status = "default", body = shape::Problem)))]
+pub async fn list(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, query: page::Asked<Asked>) -> Answer {
+    let Asked { uri, limit, after } = page::asked(query)?;
+    let page = Page::of(limit, after.as_deref(), 2)?;
+    let endpoint = uri.as_deref().map(spelled_only).transpose()?;
+    let request = api.db.begin(asker.role()).await?;
+    let mut more = Map::new();
+    let name = endpoint.as_ref().map(|endpoint| endpoint.entity_name());
+    let of = endpoint.as_ref().zip(name.as_deref()).map(|(endpoint, name)| (name, endpoint.entity_key()));
+    if let Some(endpoint) = &endpoint {
+        let id = schedules::id_of(&request, endpoint.as_str()).await?;
+        let row = schedules::one(&request, &id).await?;
+        more.insert("schedule".into(), row.map_or(Value::Null, |row| about(&row)));
+    }
+    let rows = db::list(&request, of, page.after(0), page.number_after(1)?, page.rows()).await?;
+    request.commit().await?;
+    Ok(page.answer_with("/v1/history", &[("uri", uri)], rows, more, &headers))
+}
+
+/// The schedule of a URI, and where its calls are.
+fn about(row: &schedules::Row) -> Value {
+    let place = format!("/v1/schedules/{}", row.id);
+    let get = |name: &str| row.fields.get(name).cloned().unwrap_or_default();
+    json!({"id": row.id, "uri": get("uri"), "state": get("state"), "created_at": get("created_at"), "deleted_at": get("deleted_at"),
+        "counts": get("counts"), "last": row.last.as_ref().map_or(Value::Null, show::last),
+        "attempts": format!("{place}/attempts"), "stats": format!("{place}/stats")})
+}
+
+/// The call again, now.
+#[utoipa::path(post, path = "/v1/history/{id}/retry", tag = "history", params(("id" = i64, Path)),
+    responses((status = 202, body = shape::Retried), (status = "default", body = shape::Problem)))]
+pub async fn retry(State(api): State<Arc<Api>>, asker: Asker, Path(id): Path<String>) -> Answer {
+    asker.may("write")?;
+    let none = || Problem::new("not-found", "There is no such call in the history, or it is not this role's to see.");
+    let id: i64 = id.parse().map_err(|_| none())?;
+    let request = api.db.begin(asker.role()).await?;
+    let call = db::one(&request, id).await?.ok_or_else(none)?;
+    runs(&request).await?;
+    let text = |name: &str| call.get(name).and_then(Value::as_str).map(str::to_owned);
+    db::retry(&request, id).await.map_err(|trouble| match trouble {
+        trouble if trouble.is("55000") => still(),
+        trouble if trouble.is("42704") => Problem::new("deleted", "The schedule was deleted.")
+            .with("history", place(&text("uri").unwrap_or_default())),
+        trouble => trouble.into(),
+    })?;
+    request.commit().await?;
+    let next = match (text("schedule"), text("key")) {
+        (Some(id), _) => format!("/v1/schedules/{id}"),
+        (None, key) => format!("/v1/sends/{}", key.unwrap_or_default()),
+    };
+    let answer = json!({"uri": call["uri"], "schedule": call["schedule"], "key": call["key"]});
+    Ok(show::at(show::tagged("0", &answer, StatusCode::ACCEPTED, &HeaderMap::new()), &next))
+}

@@ -1,0 +1,130 @@
+//! `/v1/sends`: single calls, each with a key.
+//!
+//! Invariant: the same key with the same content is sent once; with other content it is a conflict.
+
+use super::Api;
+use super::auth::Asker;
+use super::fields::Fields;
+use super::problem::Problem;
+use super::rules::{Answer, Body, history, object, spelled};
+use super::shape;
+use super::show;
+use crate::db::sends::{self as db, Row, Wanted};
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A key that a client has not said.
+fn random() -> String {
+    format!("{:032x}", rand::random::<u128>())
+}
+
+/// The key of a request: a text in quotes, or as it stands.
+fn key(headers: &HeaderMap) -> Result<String, Problem> {
+    let Some(value) = headers.get("idempotency-key") else { return Ok(random()) };
+    let text = value.to_str().unwrap_or_default().trim();
+    let inner = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    let key = inner.map_or(text.to_owned(), |inner| inner.replace("\\\"", "\"").replace("\\\\", "\\"));
+    if (1..=255).contains(&key.len()) {
+        return Ok(key);
+    }
+    Err(Problem::new("invalid-field", "Idempotency-Key has 1 to 255 visible characters of ASCII"))
+}
+
+fn wanted(fields: Fields, key: String) -> Result<Wanted, Problem> {
+    let mut fields = fields;
+    let wanted = Wanted {
+        uri: fields.text("uri").unwrap_or_default(),
+        key,
+        body: fields.left.remove("body"),
+        at: fields.time("at"),
+        after: fields.interval("after"),
+        headers: fields.headers(),
+        method: fields.text("method"),
+    };
+    if wanted.uri.is_empty() && fields.faults.is_empty() {
+        fields.fault("uri", "is missing; write for example https://api.example.com/paid");
+    }
+    fields.done()?;
+    Ok(wanted)
+}
+
+/// Has a URI called once.
+#[utoipa::path(post, path = "/v1/sends", tag = "sends", request_body = shape::SendWanted,
+    params(("Idempotency-Key" = Option<String>, Header, description = "With the same key it is sent once; by default a random one")),
+    responses((status = 200, description = "Sent before", body = shape::Send), (status = 201, body = shape::Send), (status = "default", body = shape::Problem)))]
+pub async fn create(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, body: Body) -> Answer {
+    asker.may("write")?;
+    let mut wanted = wanted(Fields::of(object(&headers, body)?), key(&headers)?)?;
+    wanted.uri = spelled(&api, &wanted.uri)?.as_str().to_owned();
+    let request = api.db.begin(asker.role()).await?;
+    db::send(&request, &wanted).await.map_err(|trouble| {
+        if trouble.is("42710") {
+            return Problem::new("key-reused", "The key was used for another call; use a new one.");
+        }
+        trouble.into()
+    })?;
+    let row = there(db::one(&request, &wanted.key).await?)?;
+    request.commit().await?;
+    let status = if row.new { StatusCode::CREATED } else { StatusCode::OK };
+    let place = url::form_urlencoded::byte_serialize(wanted.key.as_bytes()).collect::<String>().replace('+', "%20");
+    Ok(show::at(show::tagged("0", &fields(&row), status, &HeaderMap::new()), &format!("/v1/sends/{place}")))
+}
+
+fn fields(row: &Row) -> Value {
+    let mut fields = row.fields.clone();
+    if let Some(fields) = fields.as_object_mut() {
+        fields.insert("last".into(), row.last.as_ref().map_or(Value::Null, show::last));
+    }
+    fields
+}
+
+fn there(row: Option<Row>) -> Result<Row, Problem> {
+    row.ok_or_else(|| Problem::new("not-found", "Nothing was sent with that key, or it is forgotten."))
+}
+
+/// What became of a send.
+#[utoipa::path(get, path = "/v1/sends/{key}", tag = "sends", params(("key" = String, Path)),
+    responses((status = 200, body = shape::Send), (status = 304), (status = "default", body = shape::Problem)))]
+pub async fn show(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, Path(key): Path<String>) -> Answer {
+    let request = api.db.begin(asker.role()).await?;
+    let row = there(db::one(&request, &key).await?)?;
+    request.commit().await?;
+    Ok(show::tagged("0", &fields(&row), StatusCode::OK, &headers))
+}
+
+/// Cancels what has not been sent. The key stays used.
+#[utoipa::path(delete, path = "/v1/sends/{key}", tag = "sends", params(("key" = String, Path)),
+    responses((status = 204), (status = 410, description = "It is over", body = shape::Problem), (status = "default", body = shape::Problem)))]
+pub async fn delete(State(api): State<Arc<Api>>, asker: Asker, Path(key): Path<String>) -> Answer {
+    asker.may("write")?;
+    let request = api.db.begin(asker.role()).await?;
+    let row = there(db::one(&request, &key).await?)?;
+    if row.over || !db::cancel(&request, &key).await? {
+        let uri = row.fields.get("uri").and_then(Value::as_str).unwrap_or_default();
+        return Err(Problem::new("deleted", "It is over, or was cancelled.").with("history", history(uri)));
+    }
+    request.commit().await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::HeaderValue;
+
+    #[test]
+    fn a_key_is_read_with_or_without_quotes() {
+        let of = |text: &'static str| {
+            let value = HeaderValue::from_static(text);
+            key(&HeaderMap::from_iter([(axum::http::HeaderName::from_static("idempotency-key"), value)]))
+        };
+        assert_eq!(of("order-7").unwrap(), "order-7");
+        assert_eq!(of("\"order-7\"").unwrap(), "order-7");
+        assert_eq!(of("\"a \\\"b\\\" \\\\\"").unwrap(), "a \"b\" \\");
+        assert!(of("").is_err() && of("\"\"").is_err());
+        assert_ne!(key(&HeaderMap::new()).unwrap(), key(&HeaderMap::new()).unwrap());
+    }
+}

@@ -1,0 +1,47 @@
+//! Calls that ended otherwise than well, and calling them again.
+
+use super::calls::{Item, item};
+use super::{Request, Trouble};
+use serde_json::Value;
+
+macro_rules! problems {
+    () => {
+        "SELECT pg_catalog.jsonb_build_object('id', p.id, 'uri', p.uri, 'schedule', p.schedule, 'key', CASE WHEN p.schedule IS NULL
+                THEN pg_catalog.substr(p.entity_key, pg_catalog.strpos(p.entity_key, '#') + 1) END,
+            'slot', p.first_check_at, 'finished_at', p.finished_at, 'attempts', p.attempts, 'outcome', p.outcome, 'message', p.message),
+            p.finished_at::text, p.id::text
+        FROM awty_http_internal.problem AS p "
+    };
+}
+
+/// A URI's sends have # and a key after its path.
+const LIST: &str = concat!(
+    problems!(),
+    "WHERE ($1::text IS NULL OR p.entity_name = $1) AND ($2::text IS NULL OR p.entity_key = $2 OR p.entity_key ^@ ($2 || '#'))
+      AND (p.finished_at, p.id) < (coalesce($3::text::timestamptz, 'infinity'), coalesce($4::bigint, 0))
+    ORDER BY p.finished_at DESC, p.id DESC LIMIT $5"
+);
+const ONE: &str = concat!(problems!(), "WHERE p.id = $1 ORDER BY p.finished_at DESC LIMIT 1");
+const RETRY: &str = "SELECT awty_http_internal.retry($1)";
+
+/// Newest first, of one URI or of all.
+pub async fn list(
+    request: &Request,
+    of: Option<(&str, &str)>,
+    before: Option<&str>,
+    id: Option<i64>,
+    limit: i64,
+) -> Result<Vec<Item>, Trouble> {
+    let (name, key) = (of.map(|of| of.0), of.map(|of| of.1));
+    request.rows(LIST, &[&name, &key, &before, &id, &limit]).await?.iter().map(item).collect()
+}
+
+/// One of them.
+pub async fn one(request: &Request, id: i64) -> Result<Option<Value>, Trouble> {
+    Ok(request.maybe(ONE, &[&id]).await?.map(|row| row.try_get(0)).transpose()?)
+}
+
+/// Calls it again, now.
+pub async fn retry(request: &Request, id: i64) -> Result<(), Trouble> {
+    request.maybe(RETRY, &[&id]).await.map(drop)
+}

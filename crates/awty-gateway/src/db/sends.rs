@@ -1,0 +1,60 @@
+//! Single calls with a key.
+
+use super::{Request, Trouble};
+use serde_json::Value;
+
+/// The arguments of awty_http.send.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)] // the names of the API's fields
+pub struct Wanted {
+    pub uri: String,
+    pub key: String,
+    pub body: Option<Value>,
+    pub at: Option<String>,
+    pub after: Option<String>,
+    pub headers: Option<Value>,
+    pub method: Option<String>,
+}
+
+/// A send as the database tells it.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// All fields.
+    pub fields: Value,
+    /// The last call, as awty.attempt has it.
+    pub last: Option<Value>,
+    /// This transaction has made it.
+    pub new: bool,
+    /// It is over, or was cancelled.
+    pub over: bool,
+}
+
+const SEND: &str =
+    "SELECT awty_http.send($1, $2, $3, $4::text::timestamptz, $5::text::interval, $6, coalesce($7, 'POST'))";
+const ONE: &str = "SELECT pg_catalog.jsonb_build_object('key', s.key, 'uri', s.uri, 'state', s.state, 'next_slot', s.next_slot,
+        'due_at', s.due_at, 'sent_by', s.sent_by::text, 'sent_at', s.sent_at),
+    CASE WHEN s.ended_at IS NOT NULL THEN pg_catalog.jsonb_build_object('slot', s.due_at, 'at', s.leased_at, 'ended_at', s.ended_at,
+        'attempt', s.attempt, 'ok', s.ok, 'message', s.message, 'result', s.result) END,
+    s.sent_at = pg_catalog.now(), s.state <> ALL ('{pending,in_flight,held}')
+    FROM awty_http_internal.send_status AS s WHERE s.job = awty_http_internal.job() AND s.key = $1";
+const CANCEL: &str = "SELECT awty_http_internal.cancel_send($1)";
+
+/// Sends, if nothing was sent with that key.
+pub async fn send(request: &Request, w: &Wanted) -> Result<(), Trouble> {
+    request.maybe(SEND, &[&w.uri, &w.body, &w.key, &w.at, &w.after, &w.headers, &w.method]).await.map(drop)
+}
+
+/// What became of a key.
+pub async fn one(request: &Request, key: &str) -> Result<Option<Row>, Trouble> {
+    let row = request.maybe(ONE, &[&key]).await?;
+    let read = |row: tokio_postgres::Row| {
+        Ok(Row { fields: row.try_get(0)?, last: row.try_get(1)?, new: row.try_get(2)?, over: row.try_get(3)? })
+    };
+    row.map(read).transpose()
+}
+
+/// Cancels; whether it was pending.
+pub async fn cancel(request: &Request, key: &str) -> Result<bool, Trouble> {
+    let row = request.maybe(CANCEL, &[&key]).await?;
+    Ok(row.map(|row| row.try_get::<_, Option<bool>>(0)).transpose()?.flatten().unwrap_or(false))
+}
