@@ -18,6 +18,7 @@ mod schedules;
 mod sends;
 mod shape;
 mod show;
+mod status;
 mod time;
 
 use crate::db::Db;
@@ -83,6 +84,8 @@ fn resources() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(sends::show, sends::delete))
         .routes(routes!(history::list))
         .routes(routes!(history::retry))
+        .routes(routes!(status::slots))
+        .routes(routes!(status::status))
         .routes(routes!(problems::page))
         .routes(routes!(naptime::show, naptime::put, naptime::delete))
 }

@@ -11,6 +11,7 @@ mod requests;
 pub mod schedules;
 pub mod sends;
 mod state;
+pub mod status;
 
 pub use answers::{Answer, Booking, Changes, Failure};
 pub use leases::{Endpoint, Lease};

@@ -1,0 +1,71 @@
+//! `/v1/slots` and `/v1/status`: what is due, and how all stands.
+
+use super::Api;
+use super::auth::Asker;
+use super::page::{self, Page};
+use super::problem::Problem;
+use super::rules::Answer;
+use super::shape;
+use super::show;
+use crate::db::{calls, schedules, status as db};
+use crate::duration::Length;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// A look ahead is no longer than this.
+const LONGEST: TimeDelta = TimeDelta::days(31);
+
+/// Which slots.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Asked {
+    /// From then on; by default what is due now, too.
+    from: Option<String>,
+    /// Until then, 31 days ahead at most; by default an hour from now.
+    to: Option<String>,
+    /// At most so many, 1 to 500; by default 50.
+    limit: Option<i64>,
+    /// The cursor of the page before.
+    after: Option<String>,
+}
+
+/// How many checks are due, slot by slot and job by job.
+#[utoipa::path(get, path = "/v1/slots", tag = "status", params(Asked),
+    responses((status = 200, body = shape::Slots), (status = "default", body = shape::Problem)))]
+pub async fn slots(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, query: page::Asked<Asked>) -> Answer {
+    let Asked { from, to, limit, after } = page::asked(query)?;
+    let page = Page::of(limit, after.as_deref(), 2)?;
+    let now = crate::clock::now();
+    let first = super::time::of("from", from)?.unwrap_or(DateTime::<Utc>::UNIX_EPOCH);
+    let last = super::time::of("to", to)?.unwrap_or_else(|| first.max(now) + TimeDelta::hours(1));
+    if last <= now.max(first) || last > now + LONGEST {
+        return Err(Problem::new("invalid-field", "to lies after now and from, and at most 31 days ahead"));
+    }
+    let request = api.db.begin(asker.role()).await?;
+    let (first, last) = (first.to_rfc3339(), last.to_rfc3339());
+    let rows = calls::slots(&request, &first, &last, (page.after(0), page.after(1)), page.rows()).await?;
+    request.commit().await?;
+    Ok(page.answer("/v1/slots", &[("from", Some(first)), ("to", Some(last))], rows, &headers))
+}
+
+/// The database, the gateways, what is wrong, and the terms of this gateway.
+#[utoipa::path(get, path = "/v1/status", tag = "status",
+    responses((status = 200, body = shape::Status), (status = 304), (status = "default", body = shape::Problem)))]
+pub async fn status(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap) -> Answer {
+    let request = api.db.begin(asker.role()).await?;
+    let slot = Length::millis(schedules::slot(&request).await?);
+    let (mut database, gateways, findings) = db::status(&request).await?;
+    request.commit().await?;
+    if let Some(lag) = database.get_mut("lag") {
+        *lag = lag.as_i64().map_or(Value::Null, |lag| Length::millis(lag).to_string().into());
+    }
+    let own = json!({"name": api.terms.name, "version": env!("CARGO_PKG_VERSION")});
+    let status = json!({"database": database, "gateway": own, "gateways": gateways, "findings": findings, "slot": slot,
+        "min_period": api.terms.min_period.unwrap_or(slot), "max_period": api.terms.max_period, "timeout": api.terms.timeout});
+    Ok(show::tagged("0", &status, StatusCode::OK, &headers))
+}

@@ -1,0 +1,30 @@
+//! How the database stands, for a role.
+
+use super::schedules::ms;
+use super::{Request, Trouble};
+use serde_json::Value;
+
+const STATUS: &str = concat!(
+    "SELECT pg_catalog.jsonb_build_object('name', s.database, 'enabled', s.enabled, 'held', s.database_held, 'why', s.why,
+        'last_slot_run', s.last_slot_run, 'lag', ", ms!("s.lag"), ", 'oldest_overdue', s.oldest_overdue, 'pending', s.pending,
+        'held_checks', s.held_checks, 'last_error', s.last_error, 'last_error_at', s.last_error_at, 'version', s.version,
+        'library', s.library)
+    FROM awty.status AS s"
+);
+/// Those that work on something now.
+const GATEWAYS: &str = "SELECT pg_catalog.jsonb_build_object('name', l.worker, 'in_flight', pg_catalog.count(*),
+        'last_claim_at', pg_catalog.max(l.leased_at))
+    FROM awty.lease AS l WHERE (l.job = 'http' OR l.job ^@ 'http.') AND l.expires_at > pg_catalog.clock_timestamp()
+    GROUP BY l.worker ORDER BY l.worker LIMIT 100";
+const FINDINGS: &str =
+    "SELECT pg_catalog.jsonb_build_object('level', d.level, 'finding', d.finding, 'detail', d.detail, 'hint', d.hint)
+    FROM awty.doctor() AS d";
+
+/// The database, the gateways seen in its leases, the findings of awty.doctor().
+pub async fn status(request: &Request) -> Result<(Value, Vec<Value>, Vec<Value>), Trouble> {
+    let all = async |sql| -> Result<Vec<Value>, Trouble> {
+        request.rows(sql, &[]).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
+    };
+    let database = all(STATUS).await?.pop().unwrap_or_default();
+    Ok((database, all(GATEWAYS).await?, all(FINDINGS).await?))
+}
