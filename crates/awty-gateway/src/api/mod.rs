@@ -19,7 +19,9 @@ mod sends;
 mod shape;
 mod show;
 mod status;
+mod targets;
 mod time;
+mod tokens;
 
 use crate::db::Db;
 use crate::duration::Length;
@@ -86,6 +88,12 @@ fn resources() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(history::retry))
         .routes(routes!(status::slots))
         .routes(routes!(status::status))
+        .routes(routes!(targets::list))
+        .routes(routes!(targets::show, targets::put))
+        .routes(routes!(targets::block))
+        .routes(routes!(targets::unblock))
+        .routes(routes!(tokens::list, tokens::create))
+        .routes(routes!(tokens::show, tokens::delete))
         .routes(routes!(problems::page))
         .routes(routes!(naptime::show, naptime::put, naptime::delete))
 }

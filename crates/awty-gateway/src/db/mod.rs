@@ -12,6 +12,8 @@ pub mod schedules;
 pub mod sends;
 mod state;
 pub mod status;
+pub mod targets;
+pub mod tokens;
 
 pub use answers::{Answer, Booking, Changes, Failure};
 pub use leases::{Endpoint, Lease};

@@ -1,0 +1,163 @@
+//! `/v1/targets`: limits and blocks of origins. They belong to a job, so a role sees and changes those of its own.
+
+use super::Api;
+use super::auth::Asker;
+use super::fields::{Fields, interval};
+use super::operate::Part;
+use super::page;
+use super::problem::{Fault, Problem};
+use super::rules::{self, Answer, Body, object};
+use super::shape;
+use super::show;
+use crate::db::targets::{self as db, Limits};
+use crate::duration;
+use crate::uri::Endpoint;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Targets that something is known of, in the order of their names; the one without an origin is for all.
+#[utoipa::path(get, path = "/v1/targets", tag = "targets", params(Part),
+    responses((status = 200, body = shape::Targets), (status = "default", body = shape::Problem)))]
+pub async fn list(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, query: page::Asked<Part>) -> Answer {
+    let page = page::asked(query)?.page(1)?;
+    let request = api.db.begin(asker.role()).await?;
+    let rows = db::list(&request, page.after(0), page.rows()).await?;
+    request.commit().await?;
+    Ok(page.answer("/v1/targets", &[], rows, &headers))
+}
+
+/// Scheme, host and port, in their one spelling.
+fn origin(text: &str) -> Result<String, Problem> {
+    let refused = |reason| Problem::fields("malformed-uri", &[Fault { pointer: "/origin".into(), reason }]);
+    let endpoint = Endpoint::parse(text).map_err(refused)?;
+    if endpoint.entity_key() != "/" {
+        return Err(refused("has a path; write scheme, host and port only, such as https://api.example.com".into()));
+    }
+    Ok(endpoint.entity_name())
+}
+
+/// What a write is judged by: the limits.
+fn version(target: &Value) -> String {
+    show::hash(&["concurrency", "rate", "burst"].map(|name| target[name].to_string()).join(" "))
+}
+
+fn answer(target: &Value, headers: &HeaderMap) -> Response {
+    show::tagged(&version(target), target, StatusCode::OK, headers)
+}
+
+fn there(target: Option<Value>) -> Result<Value, Problem> {
+    target.ok_or_else(|| Problem::new("not-found", "Nothing is known of that origin, or it is not this role's to see."))
+}
+
+/// One target.
+#[utoipa::path(get, path = "/v1/targets/{origin}", tag = "targets", params(("origin" = String, Path, description = "Encoded, such as https%3A%2F%2Fapi.example.com")),
+    responses((status = 200, body = shape::Target), (status = 304), (status = "default", body = shape::Problem)))]
+pub async fn show(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, Path(name): Path<String>) -> Answer {
+    let request = api.db.begin(asker.role()).await?;
+    let target = there(db::one(&request, &origin(&name)?).await?)?;
+    request.commit().await?;
+    Ok(answer(&target, &headers))
+}
+
+fn limits(mut fields: Fields) -> Result<Limits, Problem> {
+    let whole = |number: Option<i64>| number.and_then(|number| i32::try_from(number).ok());
+    let limits = Limits {
+        concurrency: whole(fields.whole("concurrency", 1..=1_000_000)),
+        burst: whole(fields.whole("burst", 1..=1_000_000)),
+        rate: fields
+            .take("rate")
+            .map(|rate| rate.as_f64().filter(|rate| (0.001..=1e6).contains(rate)).unwrap_or(f64::NAN)),
+    };
+    if limits.rate.is_some_and(f64::is_nan) {
+        fields.fault("rate", "is out of range; write 0.001 to 1000000 calls a second");
+    }
+    fields.done()?;
+    Ok(limits)
+}
+
+/// Sets the limits; what is left out has no limit of its own.
+#[utoipa::path(put, path = "/v1/targets/{origin}", tag = "targets", params(("origin" = String, Path)), request_body = shape::LimitsWanted,
+    responses((status = 200, body = shape::Target), (status = "default", body = shape::Problem)))]
+pub async fn put(
+    State(api): State<Arc<Api>>,
+    asker: Asker,
+    headers: HeaderMap,
+    Path(name): Path<String>,
+    body: Body,
+) -> Answer {
+    asker.may("admin")?;
+    let (origin, limits) = (origin(&name)?, limits(Fields::of(object(&headers, body)?))?);
+    let request = api.db.begin(asker.role()).await?;
+    let before = db::one(&request, &origin).await?;
+    if !show::fits(&headers, before.as_ref().map(version).as_deref()) {
+        return Err(Problem::new("precondition-failed", "It has changed since."));
+    }
+    db::limit(&request, &origin, limits).await?;
+    // Without a limit and a schedule, nothing is known of it any more.
+    let target = db::one(&request, &origin).await?;
+    request.commit().await?;
+    Ok(answer(&there(target.or(before))?, &HeaderMap::new()))
+}
+
+async fn set(
+    api: &Api,
+    asker: &Asker,
+    name: &str,
+    until: Option<&str>,
+    length: Option<&str>,
+    note: Option<&str>,
+) -> Answer {
+    let origin = origin(name)?;
+    let request = api.db.begin(asker.role()).await?;
+    db::block(&request, &origin, until, length, note).await?;
+    let target = there(db::one(&request, &origin).await?)?;
+    request.commit().await?;
+    Ok(answer(&target, &HeaderMap::new()))
+}
+
+/// No calls until a time, or for a while; by default until further notice.
+#[utoipa::path(post, path = "/v1/targets/{origin}/block", tag = "targets", params(("origin" = String, Path)),
+    request_body(content = Option<shape::Block>, description = "Until when, and why"),
+    responses((status = 200, body = shape::Target), (status = "default", body = shape::Problem)))]
+pub async fn block(
+    State(api): State<Arc<Api>>,
+    asker: Asker,
+    headers: HeaderMap,
+    Path(name): Path<String>,
+    body: Body,
+) -> Answer {
+    asker.may("admin")?;
+    let mut fields = rules::fields(&headers, body)?;
+    let note = fields.text("note");
+    let text = fields.text("blocked_until");
+    let (mut until, mut length) = (Some("infinity".to_owned()), None);
+    if let Some(text) = text.filter(|text| text != "infinity") {
+        match chrono::DateTime::parse_from_rfc3339(&text) {
+            Ok(time) => until = Some(time.to_rfc3339()),
+            Err(_) => match duration::parse(&text) {
+                Ok(found) => (until, length) = (None, Some(interval(found))),
+                Err(_) => fields
+                    .fault("blocked_until", "is neither a time nor a length; write 2027-01-15T08:00:00Z or 10 min"),
+            },
+        }
+    }
+    fields.done()?;
+    set(&api, &asker, &name, until.as_deref(), length.as_deref(), note.as_deref()).await
+}
+
+/// Calls go on, and the breaker is closed.
+#[utoipa::path(post, path = "/v1/targets/{origin}/unblock", tag = "targets", params(("origin" = String, Path)),
+    responses((status = 200, body = shape::Target), (status = "default", body = shape::Problem)))]
+pub async fn unblock(State(api): State<Arc<Api>>, asker: Asker, Path(name): Path<String>) -> Answer {
+    asker.may("admin")?;
+    // What nothing is known of is not blocked.
+    let request = api.db.begin(asker.role()).await?;
+    let known = there(db::one(&request, &origin(&name)?).await?)?;
+    db::block(&request, &origin(&name)?, Some("-infinity"), None, None).await?;
+    let target = db::one(&request, &origin(&name)?).await?.unwrap_or(known);
+    request.commit().await?;
+    Ok(answer(&target, &HeaderMap::new()))
+}

@@ -1,0 +1,89 @@
+//! `/v1/tokens`: those of the roles that the asker's role is a member of.
+//!
+//! Invariant: a token is shown once, when it is made.
+
+use super::Api;
+use super::auth::Asker;
+use super::fields::{Fields, interval};
+use super::operate::Part;
+use super::page;
+use super::problem::Problem;
+use super::rules::{Answer, Body, object};
+use super::shape;
+use super::show;
+use crate::db::tokens as db;
+use crate::duration::Length;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::IntoResponse;
+use std::sync::Arc;
+
+/// How long a token is good if nobody says.
+const GOOD: Length = Length::seconds(90 * 86_400);
+
+/// Tokens, without what they are; scope admin.
+#[utoipa::path(get, path = "/v1/tokens", tag = "tokens", params(Part),
+    responses((status = 200, body = shape::Tokens), (status = "default", body = shape::Problem)))]
+pub async fn list(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, query: page::Asked<Part>) -> Answer {
+    asker.may("admin")?;
+    let page = page::asked(query)?.page(1)?;
+    let request = api.db.begin(asker.role()).await?;
+    let rows = db::list(&request, page.number_after(0)?, page.rows()).await?;
+    request.commit().await?;
+    Ok(page.answer("/v1/tokens", &[], rows, &headers))
+}
+
+/// Makes a token, which is shown this once only; scope admin.
+#[utoipa::path(post, path = "/v1/tokens", tag = "tokens", request_body = shape::TokenWanted,
+    responses((status = 201, body = shape::NewToken), (status = "default", body = shape::Problem)))]
+pub async fn create(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, body: Body) -> Answer {
+    asker.may("admin")?;
+    let mut fields = Fields::of(object(&headers, body)?);
+    let (role, scope) = (fields.text("role"), fields.text("scope").unwrap_or_default());
+    if !["read", "write", "admin"].contains(&scope.as_str()) {
+        fields.fault("scope", "is not known; write read, write or admin");
+    }
+    let expires = fields.length("expires").unwrap_or(GOOD);
+    fields.done()?;
+    let request = api.db.begin(asker.role()).await?;
+    let (token, mut kept) = db::create(&request, role.as_deref(), &scope, &interval(expires)).await?;
+    request.commit().await?;
+    let place = format!("/v1/tokens/{}", kept["id"]);
+    if let Some(kept) = kept.as_object_mut() {
+        kept.insert("token".into(), token.into());
+    }
+    let mut response = show::at(show::tagged("0", &kept, StatusCode::CREATED, &HeaderMap::new()), &place);
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+fn missing() -> Problem {
+    Problem::new("not-found", "There is no such token, or it is not this role's to see.")
+}
+
+/// The number of a token.
+fn number(id: &str) -> Result<i64, Problem> {
+    id.parse().map_err(|_| missing())
+}
+
+/// What is kept of a token; scope admin.
+#[utoipa::path(get, path = "/v1/tokens/{id}", tag = "tokens", params(("id" = i64, Path)),
+    responses((status = 200, body = shape::Token), (status = 304), (status = "default", body = shape::Problem)))]
+pub async fn show(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, Path(id): Path<String>) -> Answer {
+    asker.may("admin")?;
+    let request = api.db.begin(asker.role()).await?;
+    let token = db::one(&request, number(&id)?).await?.ok_or_else(missing)?;
+    request.commit().await?;
+    Ok(show::tagged("0", &token, StatusCode::OK, &headers))
+}
+
+/// Makes a token worthless; scope admin.
+#[utoipa::path(delete, path = "/v1/tokens/{id}", tag = "tokens", params(("id" = i64, Path)),
+    responses((status = 204), (status = "default", body = shape::Problem)))]
+pub async fn delete(State(api): State<Arc<Api>>, asker: Asker, Path(id): Path<String>) -> Answer {
+    asker.may("admin")?;
+    let request = api.db.begin(asker.role()).await?;
+    db::delete(&request, number(&id)?).await?;
+    request.commit().await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
