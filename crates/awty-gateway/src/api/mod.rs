@@ -94,6 +94,7 @@ fn resources() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(targets::unblock))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::show, tokens::delete))
+        .routes(routes!(openapi::document))
         .routes(routes!(problems::page))
         .routes(routes!(naptime::show, naptime::put, naptime::delete))
 }
