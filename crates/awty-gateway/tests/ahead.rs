@@ -110,12 +110,7 @@ fn statistics_say_what_calls_came_to() {
 fn slots_and_status_show_what_is_due_and_how_all_stands() {
     let (shop, gateway, client) = open();
     for number in 0..3 {
-        let at = format!(
-            "{}",
-            (chrono::DateTime::<chrono::Utc>::from(std::time::SystemTime::now())
-                + chrono::TimeDelta::minutes(20 + number / 2))
-            .to_rfc3339()
-        );
+        let at = (awty_gateway::clock::now() + chrono::TimeDelta::minutes(20 + number / 2)).to_rfc3339();
         scheduled(&client, &json!({"uri": format!("http://a.example/{number}"), "at": at}));
     }
     let slots = client.get("/v1/slots").json()["items"].as_array().unwrap().clone();

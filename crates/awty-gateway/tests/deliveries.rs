@@ -83,7 +83,10 @@ fn an_endpoint_stops_its_calls_asks_again_or_is_gone() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
     let _gateway = shop.gateway("one");
     for path in ["/header/200/Awty-Stop/it_was_paid", "/header/410/X/y", "/header/200/Awty-Again/1_s"] {
-        shop.app(&format!("SELECT awty_http.schedule('{}', every => '1 h', starts => now() + '30 min')", receiver.uri(path)));
+        shop.app(&format!(
+            "SELECT awty_http.schedule('{}', every => '1 h', starts => now() + '30 min')",
+            receiver.uri(path)
+        ));
         shop.app(&format!("SELECT awty.check_now('{}', '{path}', 'http')", receiver.origin()));
     }
     let checks = |key: &str| {
