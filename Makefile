@@ -39,13 +39,13 @@ help: ## list these commands
 	@echo "  PG_CONFIG=/path/to/pg_config   another PostgreSQL (15 to 18) than Debian's 15"
 	@echo "  make test ONLY=core,regress    some of the tests only (names: scripts/test --list)"
 
-demo: ## a shop with late orders on a throwaway cluster, about a minute
+demo: ## a shop with late orders and a gateway with endpoints that misbehave, about two minutes
 	@scripts/demo
 
 gateway: ## build the program awty-gateway, target/release/awty-gateway (docs/gateway.md)
 	@cargo build --release --locked -p awty-gateway
 
-demo-stop: ## stop and remove the demo's cluster
+demo-stop: ## stop and remove the demo's cluster and gateway
 	@scripts/demo stop
 
 test: ## every test there is

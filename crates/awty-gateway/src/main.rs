@@ -56,7 +56,8 @@ fn texts(matches: &ArgMatches) -> Result<Texts, String> {
 /// Of this program only: a library's logs have statements with their values.
 fn logs(config: &Config) {
     let own = tracing_subscriber::filter::Targets::new().with_target("awty_gateway", config.log_level);
-    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    let layer = tracing_subscriber::fmt::layer().with_ansi(colours).with_writer(std::io::stderr);
     let registry = tracing_subscriber::registry();
     if config.log_json {
         registry.with(layer.json().with_filter(own)).init();

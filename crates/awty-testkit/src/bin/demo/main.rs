@@ -1,8 +1,10 @@
-//! The demo: a shop with late orders, on a throwaway cluster that stays for a look around.
+//! The demo: a shop with late orders, and a gateway with endpoints that misbehave, on a throwaway cluster that stays for a look around.
 //!
 //! Everything it prints is queried. Exit status 0 only if each order that did not ship in time has its alerts and no other
 //! has. Does not: build or stage; `scripts/demo` does, and stops the cluster later.
 
+mod gateway;
+mod receiver;
 mod report;
 mod shop;
 mod view;
@@ -20,10 +22,20 @@ use crate::view::View;
 const DRAIN: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {
-    let Some(directory) = std::env::args_os().nth(1) else {
+    let mut arguments = std::env::args().skip(1);
+    let Some(directory) = arguments.next() else {
         eprintln!("usage: demo DIRECTORY (run it by `make demo`)");
         return ExitCode::from(2);
     };
+    if let (Some("endpoints"), Some(address)) = (arguments.next().as_deref(), arguments.next()) {
+        return match receiver::serve(&address) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{address}: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     println!("== start PostgreSQL with awty, slots of one second, and open a shop");
     let mut shop = Shop::open(Path::new(&directory));
 
@@ -53,5 +65,11 @@ fn main() -> ExitCode {
     }
 
     let right = report::print(&shop.cluster);
-    if right && drained.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    println!("\n== the gateway calls three endpoints: one is well, one misbehaves now and then, one is not there");
+    let shown = gateway::show(&shop.cluster);
+    if let Err(message) = &shown {
+        eprintln!("{message}");
+    }
+    report::print_end(&shop.cluster);
+    if right && shown.is_ok() && drained.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

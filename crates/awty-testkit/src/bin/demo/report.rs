@@ -17,7 +17,7 @@ SELECT DISTINCT ON (outcome, check_count) entity_key AS \"order\", first_check_a
        next_check_at::time(3) AS next_check_at, started_at::time(3) AS started_at, lateness, check_count, outcome
 FROM awty.future_job_history WHERE entity_name = 'orders' ORDER BY outcome, check_count, id";
 
-/// Prints the end of the demo; true if every order has the alerts that it must have, and no other.
+/// Prints what became of the orders; true if every order has the alerts that it must have, and no other.
 pub(crate) fn print(cluster: &Cluster) -> bool {
     println!("== the history, by outcome");
     table(cluster, BY_OUTCOME);
@@ -25,13 +25,18 @@ pub(crate) fn print(cluster: &Cluster) -> bool {
     table(cluster, EXAMPLES);
 
     println!("== is it right?");
-    let right = verify(cluster);
-    let host = cluster.socket_directory().display();
-    println!("\nThe cluster is still there:\n  psql -h {host} -U {SHOP} {SHOP}\nStop and remove it:\n  make demo-stop");
-    right
+    verify(cluster)
 }
 
-fn table(cluster: &Cluster, sql: &str) {
+/// Prints how to go on, and how to end it.
+pub(crate) fn print_end(cluster: &Cluster) {
+    let host = cluster.socket_directory().display();
+    println!(
+        "\nThe cluster is still there:\n  psql -h {host} -U {SHOP} {SHOP}\nStop and remove all of it:\n  make demo-stop"
+    );
+}
+
+pub(crate) fn table(cluster: &Cluster, sql: &str) {
     let status = cluster.tool("psql").args(["-X", "-P", "pager=off", "-U", SHOP, "-d", SHOP, "-c", sql]).status();
     if !status.is_ok_and(|status| status.success()) {
         println!("(psql failed)");
