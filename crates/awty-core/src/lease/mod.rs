@@ -81,9 +81,12 @@ impl Terms {
         self.heartbeat.map_or(Ok(()), |heartbeat| Limits::check_time("heartbeat", heartbeat, &HEARTBEAT))
     }
 
-    /// What a reported failure asks for. `chance` is any number, by which waits are spread.
+    /// What a reported failure asks for. `chance` is any number, by which waits are spread. A retry that must not be puts off no
+    /// occurrence after it.
     pub fn reported(&self, retry_at: Option<Time>, is_final: bool, untouched: bool, chance: u64) -> Failed {
-        let is_final = is_final || self.delivery == Delivery::AtMostOnce && !untouched;
+        let is_once = self.delivery == Delivery::AtMostOnce && !untouched;
+        let retry_at = retry_at.filter(|_| is_final || !is_once);
+        let is_final = is_final || is_once;
         Failed { timed_out: false, is_final, retry_at, spread: spread(chance) }
     }
 }
