@@ -42,6 +42,9 @@ impl Worker {
             match self.db.book(bookings).await {
                 Ok(words) => {
                     words.iter().for_each(|(_, word)| self.metrics.lease(word));
+                    if words.iter().any(|(_, word)| word == "next") {
+                        self.followed.notify_one();
+                    }
                     return Ok(());
                 }
                 Err(Trouble::Refused { sqlstate, message, .. })

@@ -15,6 +15,8 @@ use tokio::time::{Instant, sleep};
 const LARGEST: usize = 1_000;
 /// The jobs are looked at again so often.
 const REFRESH: Duration = Duration::from_secs(30);
+/// Occurrences that were left behind follow one another as fast as this, and not once a slot only.
+const FOLLOW: Duration = Duration::from_millis(100);
 /// Pauses after trouble double between these.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
 
@@ -41,12 +43,19 @@ pub async fn claim(worker: Arc<Worker>) {
         };
         tokio::select! {
             () = sleep(wait) => {}
+            () = worker.follow() => {}
             _ = stopping.wait_for(|stopping| *stopping) => {}
         }
     }
 }
 
 impl Worker {
+    /// Ends a moment after an occurrence was booked that has a successor.
+    async fn follow(&self) {
+        self.followed.notified().await;
+        sleep(FOLLOW).await;
+    }
+
     /// One claim; gives how long to wait for the next.
     async fn turn(self: &Arc<Self>) -> Result<Duration, Trouble> {
         let jobs: Vec<String> = self.view().jobs.into_iter().map(|job| job.name).collect();

@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
 
 /// What a worker works with.
@@ -48,6 +48,8 @@ pub struct Worker {
     answers: mpsc::UnboundedSender<Answered>,
     leases: Mutex<HashMap<i64, InFlight>>,
     view: Mutex<View>,
+    /// An occurrence was booked whose successor may be due already.
+    followed: Notify,
 }
 
 /// A booking, and the place that it frees.
@@ -110,6 +112,7 @@ impl Worker {
             answers,
             leases: Mutex::default(),
             view: Mutex::default(),
+            followed: Notify::new(),
         };
         (Arc::new(worker), booked)
     }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -23,17 +23,29 @@ pub struct Receiver {
     pub connections: Arc<AtomicUsize>,
     open: Arc<AtomicUsize>,
     seen: Arc<Mutex<Vec<Seen>>>,
+    reached_at: Arc<Mutex<Vec<IpAddr>>>,
 }
 
 impl Receiver {
     pub fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::start_on("127.0.0.1")
+    }
+
+    pub fn start_on(host: &str) -> Self {
+        let listener = TcpListener::bind((host, 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let receiver = Receiver { address, connections: Arc::default(), open: Arc::default(), seen: Arc::default() };
+        let receiver = Receiver {
+            address,
+            connections: Arc::default(),
+            open: Arc::default(),
+            seen: Arc::default(),
+            reached_at: Arc::default(),
+        };
         let this = receiver.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 this.connections.fetch_add(1, Ordering::Relaxed);
+                this.reached_at.lock().unwrap().extend(stream.local_addr().map(|address| address.ip()));
                 let this = this.clone();
                 std::thread::spawn(move || {
                     this.open.fetch_add(1, Ordering::Relaxed);
@@ -56,6 +68,11 @@ impl Receiver {
     /// Connections that are open.
     pub fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
+    }
+
+    /// At which of this machine's addresses it was reached.
+    pub fn reached_at(&self) -> Vec<IpAddr> {
+        self.reached_at.lock().unwrap().clone()
     }
 
     /// What was asked of a path, in order.

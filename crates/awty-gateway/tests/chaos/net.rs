@@ -1,0 +1,107 @@
+//! A network of its own for each gateway: a namespace, and a cable to this machine that can be pulled.
+//!
+//! Invariant: what was made is removed when the value is dropped; what a killed test left behind is removed by the next.
+//! Does not: exist where the test does not run as root. The gateways are then on this machine, and no cable is pulled.
+
+use std::process::Command;
+
+/// Namespaces are named so, with the process id and a number.
+const NAME: &str = "awty-chaos-";
+
+/// This machine's address that is reached by all cables, and the cables.
+pub struct Nets {
+    pub home: String,
+    pub all: String,
+    pub nets: Vec<Net>,
+}
+
+/// One namespace, and this machine's end of its cable.
+pub struct Net {
+    name: String,
+    cable: String,
+}
+
+/// Runs `ip` and gives what it prints.
+fn ip(arguments: &str) -> Result<String, String> {
+    let run = Command::new("ip").args(arguments.split(' ')).output();
+    let run = run.map_err(|error| format!("ip is missing: {error}; apt-get install iproute2"))?;
+    match run.status.success() {
+        true => Ok(String::from_utf8_lossy(&run.stdout).into_owned()),
+        false => Err(format!("ip {arguments}: {}", String::from_utf8_lossy(&run.stderr).trim())),
+    }
+}
+
+fn must(arguments: &str) {
+    ip(arguments).unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// Is this root, who may make networks?
+pub fn is_possible() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n")
+}
+
+/// Removes those whose process is gone.
+fn sweep() {
+    let all = ip("netns list").unwrap_or_default();
+    for name in all.lines().filter_map(|line| line.split(' ').next()).filter(|name| name.starts_with(NAME)) {
+        let pid = name.trim_start_matches(NAME).split('-').next().unwrap_or_default();
+        if !std::path::Path::new("/proc").join(pid).exists() {
+            drop(ip(&format!("netns del {name}")));
+        }
+    }
+}
+
+impl Nets {
+    pub fn new(count: usize) -> Self {
+        sweep();
+        let pid = std::process::id();
+        let prefix = format!("10.213.{}", pid % 250);
+        let home = format!("{prefix}.254");
+        // It may be there, left by a test that was killed.
+        drop(ip(&format!("addr add {home}/32 dev lo")));
+        let nets = (0..count).map(|number| Net::new(pid, number, &prefix)).collect();
+        Nets { home, all: format!("{prefix}.0/24"), nets }
+    }
+}
+
+impl Drop for Nets {
+    fn drop(&mut self) {
+        drop(ip(&format!("addr del {}/32 dev lo", self.home)));
+    }
+}
+
+impl Net {
+    fn new(pid: u32, number: usize, prefix: &str) -> Self {
+        let cable = |end: &str| format!("ac{}{end}{number}", pid % 1_000_000);
+        let (near, far) = (format!("{prefix}.{}", 4 * number + 1), format!("{prefix}.{}", 4 * number + 2));
+        let net = Net { name: format!("{NAME}{pid}-{number}"), cable: cable("n") };
+        let (name, near_end, far_end) = (&net.name, &net.cable, cable("f"));
+        must(&format!("netns add {name}"));
+        must(&format!("link add {near_end} type veth peer name {far_end} netns {name}"));
+        must(&format!("addr add {near}/30 dev {near_end}"));
+        must(&format!("link set {near_end} up"));
+        must(&format!("-n {name} addr add {far}/30 dev {far_end}"));
+        must(&format!("-n {name} link set {far_end} up"));
+        must(&format!("-n {name} link set lo up"));
+        must(&format!("-n {name} route add default via {near}"));
+        net
+    }
+
+    /// Pulls the cable, or puts it back. Whoever sends meanwhile hears nothing.
+    pub fn connect(&self, connected: bool) {
+        must(&format!("link set {} {}", self.cable, if connected { "up" } else { "down" }));
+    }
+
+    /// A command that runs in there.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.name, program]);
+        command
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        drop(ip(&format!("netns del {}", self.name)));
+    }
+}
