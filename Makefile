@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := all
-.PHONY: all setup install uninstall installcheck dist help gateway demo demo-stop test matrix campaign bench bench-full fmt lint freeze clean
+.PHONY: all setup install uninstall installcheck dist help gateway gateway-chaos demo demo-stop test matrix campaign bench bench-full fmt lint freeze clean
 
 ifdef PG_CONFIG
 export PG_CONFIG
@@ -34,7 +34,7 @@ dist: ## the last commit as awty-VERSION.zip, for PGXN
 	@scripts/dist
 
 help: ## list these commands
-	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name what; do printf '  make %-12s %s\n' "$$name" "$$what"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | while IFS='|' read -r name what; do printf '  make %-14s %s\n' "$$name" "$$what"; done
 	@echo
 	@echo "  PG_CONFIG=/path/to/pg_config   another PostgreSQL (15 to 18) than Debian's 15"
 	@echo "  make test ONLY=core,regress    some of the tests only (names: scripts/test --list)"
@@ -44,6 +44,9 @@ demo: ## a shop with late orders and a gateway with endpoints that misbehave, ab
 
 gateway: ## build the program awty-gateway, target/release/awty-gateway (docs/gateway.md)
 	@cargo build --release --locked -p awty-gateway
+
+gateway-chaos: ## kill gateways, server and network, and look whether a call was lost or doubled (KILLS=100 SEED=1; root for networks)
+	@scripts/gateway-chaos "$(or $(KILLS),100)" "$(or $(SEED),1)"
 
 demo-stop: ## stop and remove the demo's cluster and gateway
 	@scripts/demo stop

@@ -70,6 +70,11 @@ impl Shop {
         Gateway::start(&self.url("gateway"), &self.credentials, name, &[])
     }
 
+    /// The same, with another way to the database.
+    pub fn gateway_at(&self, url: &str, name: &str) -> Gateway {
+        Gateway::start(url, &self.credentials, name, &[])
+    }
+
     /// A token, made by the program as the role itself.
     #[track_caller]
     pub fn token(&self, role: &str, scope: &str) -> String {
@@ -175,6 +180,14 @@ impl Gateway {
         stream.read_to_string(&mut text).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+
+    /// KiB of memory that it holds.
+    #[track_caller]
+    pub fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
     pub fn signal(&self, name: &str) {
