@@ -48,6 +48,7 @@ CREATE TABLE awty_http.endpoint (
     deleted_at      timestamptz,
     CONSTRAINT endpoint_pkey PRIMARY KEY (id),
     CONSTRAINT endpoint_one_per_uri UNIQUE (entity_name, entity_key, job),
+    CONSTRAINT endpoint_job_is_one_of_calls CHECK (job OPERATOR(pg_catalog.=) 'http' OR job OPERATOR(pg_catalog.^@) 'http.'),
     CONSTRAINT endpoint_id_is_that_of_its_uri CHECK (id OPERATOR(pg_catalog.=) awty_http_internal.id(job, uri)),
     CONSTRAINT endpoint_uri_is_origin_and_path CHECK (uri OPERATOR(pg_catalog.=) (entity_name OPERATOR(pg_catalog.||) entity_key)),
     CONSTRAINT endpoint_method_is_known CHECK (method OPERATOR(pg_catalog.=) ANY ('{GET,HEAD,POST,PUT,PATCH,DELETE}')),

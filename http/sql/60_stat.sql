@@ -23,8 +23,8 @@ CREATE TABLE awty_http.stat (
 
 CREATE INDEX stat_age_idx ON awty_http.stat (width, bucket);
 
-COMMENT ON TABLE awty_http.stat IS 'What the calls of each endpoint came to, by hour for 90 days and by day in UTC for 5 years';
-COMMENT ON COLUMN awty_http.stat.id IS 'The endpoint';
+COMMENT ON TABLE awty_http.stat IS 'What the calls of each endpoint, and those of all schedules of each job, came to, by hour for 90 days and by day in UTC for 5 years';
+COMMENT ON COLUMN awty_http.stat.id IS 'The endpoint, or the job';
 COMMENT ON COLUMN awty_http.stat.width IS 'Length of the bucket: 1 hour or 24 hours';
 COMMENT ON COLUMN awty_http.stat.bucket IS 'Begin of the bucket: calls that ended in it are counted';
 COMMENT ON COLUMN awty_http.stat.count IS 'Calls, also those that were dropped';
@@ -107,10 +107,10 @@ COMMENT ON FUNCTION awty_http_internal.cleaned(boolean, text, jsonb, interval, i
 
 -- The calls of all schedules that ended in a stretch of time.
 CREATE FUNCTION awty_http_internal.calls(since timestamptz, until timestamptz,
-    OUT id text, OUT ended_at timestamptz, OUT ok boolean, OUT dropped boolean, OUT caught_up boolean, OUT implausible integer,
+    OUT id text, OUT job text, OUT ended_at timestamptz, OUT ok boolean, OUT dropped boolean, OUT caught_up boolean, OUT implausible integer,
     OUT lateness interval, OUT duration interval)
     RETURNS SETOF record LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT e.id, a.ended_at, a.ok, c.dropped, c.caught_up, c.implausible, c.lateness, c.duration
+    SELECT e.id, e.job, a.ended_at, a.ok, c.dropped, c.caught_up, c.implausible, c.lateness, c.duration
     FROM awty.attempt AS a
     JOIN awty_http.endpoint AS e ON e.entity_name = a.entity_name AND e.entity_key = a.entity_key AND e.job = a.job
     CROSS JOIN LATERAL awty_http_internal.cleaned(a.ok, a.message, a.result, a.lateness, a.ended_at - a.leased_at, e.every) AS c
@@ -131,11 +131,12 @@ BEGIN
     -- What ended in an hour may have been committed after it.
     since := greatest(since, last - '2 hours'::interval);
     INSERT INTO awty_http.stat AS s
-    SELECT c.id, '1 hour', date_trunc('hour', c.ended_at), count(*), count(*) FILTER (WHERE c.ok), count(*) FILTER (WHERE c.dropped),
+    SELECT coalesce(c.id, c.job), '1 hour', date_trunc('hour', c.ended_at), count(*), count(*) FILTER (WHERE c.ok), count(*) FILTER (WHERE c.dropped),
            count(*) FILTER (WHERE c.caught_up), sum(c.implausible),
            coalesce(sum(c.lateness), '0'), min(c.lateness), max(c.lateness), awty_http_internal.steps(c.lateness),
            coalesce(sum(c.duration), '0'), min(c.duration), max(c.duration), awty_http_internal.steps(c.duration)
-    FROM awty_http_internal.calls(since, until) AS c GROUP BY c.id, date_trunc('hour', c.ended_at)
+    FROM awty_http_internal.calls(since, until) AS c
+    GROUP BY GROUPING SETS ((c.id, date_trunc('hour', c.ended_at)), (c.job, date_trunc('hour', c.ended_at)))
     ON CONFLICT ON CONSTRAINT stat_pkey DO UPDATE SET (count, ok, dropped, caught_up, implausible, lateness_sum, lateness_min,
         lateness_max, lateness_steps, duration_sum, duration_min, duration_max, duration_steps)
         = ROW (excluded.count, excluded.ok, excluded.dropped, excluded.caught_up, excluded.implausible, excluded.lateness_sum,

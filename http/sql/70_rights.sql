@@ -58,7 +58,8 @@ CREATE POLICY changed ON awty_http.endpoint FOR UPDATE TO PUBLIC
     USING (awty_http_internal.may_schedule(job) OR awty_http_internal.may_claim(job));
 
 CREATE POLICY own ON awty_http.stat FOR SELECT TO PUBLIC USING (
-    EXISTS (SELECT FROM awty_http.endpoint AS e WHERE e.id OPERATOR(pg_catalog.=) stat.id));
+    EXISTS (SELECT FROM awty_http.endpoint AS e WHERE e.id OPERATOR(pg_catalog.=) stat.id)
+    OR EXISTS (SELECT FROM awty.job AS j WHERE j.name OPERATOR(pg_catalog.=) stat.id AND awty_internal.can_read(j)));
 
 CREATE POLICY own ON awty_http.token TO PUBLIC USING (awty_internal.can_become(role)) WITH CHECK (awty_internal.can_become(role));
 

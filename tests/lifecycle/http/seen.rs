@@ -53,6 +53,12 @@ fn buckets_of_every_width_have_the_same_calls_before_and_after_they_are_rolled_u
     http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now() + interval '1 h')"]);
     assert_eq!(["1 h", "6 h", "1 day"].map(sums).to_vec(), wide);
     assert_eq!(http.ask("app", &format!("SELECT awty_http_internal.counts('{id}')")), "(4,1,1)");
+    // And those of all schedules of the job, up to the last full hour.
+    let of_all = |role: &str| {
+        let day = "SELECT sum(count) FROM awty_http_internal.stats('http.app', '1 day', now() - interval '2 days', now() + interval '1 day')";
+        http.ask(role, day)
+    };
+    assert_eq!((of_all("app"), of_all("other")), ("6".into(), String::new()));
     // Nobody else has anything.
     assert_eq!(http.ask("other", &format!("SELECT awty_http_internal.counts('{id}')")), "(0,0,0)");
     let foreign =

@@ -19,7 +19,7 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
     }
     let roll_up = "SELECT awty_http_internal.roll_up(now() + interval '1 hour')";
     http.cluster.execute("postgres", &[roll_up]);
-    let hours = "FROM awty_http.stat WHERE width = '24 hours'";
+    let hours = "FROM awty_http.stat WHERE width = '24 hours' AND id LIKE 's\\_%'";
     assert_eq!(
         http.ask(
             "app",
@@ -39,7 +39,7 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
     // Hours go after 90 days, days after five years, and then the endpoint that was unscheduled.
     http.ask("app", "SELECT awty_http.unschedule('https://a.example.com/x')");
     http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now() + interval '100 days')"]);
-    assert_eq!(http.ask("app", "SELECT string_agg(width::text, ' ') FROM awty_http.stat"), "24:00:00");
+    assert_eq!(http.ask("app", "SELECT string_agg(DISTINCT width::text, ' ') FROM awty_http.stat"), "24:00:00");
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.endpoint"), "1");
     http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now() + interval '2000 days')"]);
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.stat"), "0");

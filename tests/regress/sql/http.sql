@@ -33,7 +33,7 @@ SELECT test.raises(call) FROM unnest(ARRAY[
     $$SELECT awty_http.create_token('regress_shop', 'all', '1 day')$$,
     $$SELECT awty_http.drop_token(0)$$,
     $$SELECT awty_http_internal.retry(0)$$]) AS call;
-SELECT uri, state FROM awty_http.endpoint JOIN awty_http_internal.schedule_status USING (id);
+SELECT uri, state FROM awty_http_internal.schedule_status;
 SELECT key, state, uri FROM awty_http_internal.send_status;
 SELECT awty_http_internal.cancel_send('order-1'), awty_http.unschedule('https://api.example.com/tick');
 RESET ROLE;

@@ -52,8 +52,8 @@ impl World {
     fn new(seed: u64) -> Self {
         let line = |place: usize| Line {
             target: Target {
-                concurrency: (place % 2 == 0).then_some(2),
-                pace: (place % 3 == 0).then(|| Pace::new(RATE, Some(BURST))),
+                concurrency: place.is_multiple_of(2).then_some(2),
+                pace: place.is_multiple_of(3).then(|| Pace::new(RATE, Some(BURST))),
                 ..Target::default()
             },
             ..Line::default()
@@ -128,7 +128,7 @@ impl World {
                 .iter()
                 .zip(&in_turn)
                 .filter(|(_, count)| **count == *in_turn.iter().max().unwrap_or(&0))
-                .last()
+                .next_back()
                 && share > 0
             {
                 self.cursor[role] = *place;
