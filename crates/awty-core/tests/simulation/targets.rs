@@ -124,11 +124,8 @@ impl World {
             let in_turn = in_turn(&due(role), share);
             let mut given = [0; TARGETS];
             order[role].iter().zip(&in_turn).for_each(|(place, count)| given[*place] = *count);
-            if let Some((place, _)) = order[role]
-                .iter()
-                .zip(&in_turn)
-                .filter(|(_, count)| **count == *in_turn.iter().max().unwrap_or(&0))
-                .next_back()
+            if let Some((place, _)) =
+                order[role].iter().zip(&in_turn).rfind(|(_, count)| **count == *in_turn.iter().max().unwrap_or(&0))
                 && share > 0
             {
                 self.cursor[role] = *place;
