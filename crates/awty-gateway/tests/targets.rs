@@ -91,6 +91,28 @@ fn a_target_is_limited_blocked_and_unblocked_by_its_tenant() {
 }
 
 #[test]
+fn a_target_that_asks_to_wait_is_left_alone_until_then() {
+    let (shop, gateway, _client) = open();
+    let receiver = Receiver::start();
+    let tenant = people::client(&shop, &gateway, "tenant", "admin");
+    let busy = json!({"uri": receiver.uri("/header/503/Retry-After/1000"), "after": "1 ms"}).to_string();
+    assert_eq!(tenant.ask("POST", "/v1/schedules", &busy).status, 201);
+    let place = format!("/v1/targets/{}", encoded(&receiver.origin()));
+    let blocked = until_answer(&tenant, &place, |target| target["state"] == json!("blocked")).json();
+    assert!(blocked["why"].as_str().unwrap().contains("503"), "{blocked}");
+    let other = json!({"uri": receiver.uri("/ok"), "every": "1 s"}).to_string();
+    let schedule = tenant.ask("POST", "/v1/schedules", &other).header("location");
+    assert_eq!(tenant.get(&schedule).json()["state"], json!("blocked"));
+    shop.await_text(
+        "SELECT next_check_at < now() - interval '1 s' FROM awty.future_job WHERE entity_key = '/ok'",
+        "true",
+    );
+    assert_eq!(receiver.seen("/ok").len(), 0);
+    assert_eq!(tenant.ask("POST", &format!("{place}/unblock"), "").status, 200);
+    until_answer(&tenant, &schedule, |schedule| schedule["counts"]["ok"] != json!(0));
+}
+
+#[test]
 fn a_token_is_shown_once_and_can_be_dropped() {
     let (shop, gateway, writer) = open();
     for (method, path) in

@@ -6,6 +6,7 @@ use super::{Db, Trouble};
 use chrono::{DateTime, Utc};
 use deadpool_postgres::{Object, Transaction};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use tokio_postgres::Error;
 
 /// What is booked of one call.
@@ -19,6 +20,21 @@ pub struct Booking {
     pub result: Value,
     /// What changes for its endpoint.
     pub changes: Option<Changes>,
+    /// Its target wants no calls until then.
+    pub wait: Option<Wait>,
+}
+
+/// What a target has asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// Its job.
+    pub job: String,
+    /// Scheme, host and port.
+    pub target: String,
+    /// No calls before.
+    pub until: DateTime<Utc>,
+    /// What it answered.
+    pub note: String,
 }
 
 /// An answer.
@@ -61,6 +77,7 @@ const UNFLUSHED: &str = "SELECT pg_catalog.set_config('synchronous_commit', 'off
 const COMPLETE: &str = "SELECT awty.complete_many($1, $2, $3)";
 const FAIL: &str = "SELECT awty.fail_many($1, $2, NULL, $3, $4, $5, $6, $7)";
 const ANSWERED: &str = "SELECT awty_http_internal.answered($1, $2, $3)";
+const WAIT: &str = "SELECT awty_http_internal.asked_to_wait($1, $2, $3, $4)";
 const ASKED: &str = "SELECT awty_http_internal.asked($1, $2, $3)";
 
 impl Db {
@@ -79,11 +96,26 @@ impl Db {
                     transaction.query_one(ANSWERED, &[&changes.id, &!failing, &at]).await?;
                 }
             }
+            for Wait { job, target, until, note } in waits(bookings) {
+                transaction.query_one(WAIT, &[job, target, until, note]).await?;
+            }
             transaction.commit().await?;
             Ok(words)
         })
         .await
     }
+}
+
+/// The longest of each target, always in the same order.
+fn waits(bookings: &[Booking]) -> impl Iterator<Item = &Wait> {
+    let mut all = BTreeMap::<(&str, &str), &Wait>::new();
+    for wait in bookings.iter().filter_map(|booking| booking.wait.as_ref()) {
+        let longest = all.entry((&wait.job, &wait.target)).or_insert(wait);
+        if longest.until < wait.until {
+            *longest = wait;
+        }
+    }
+    all.into_values()
 }
 
 async fn ask(transaction: &Transaction<'_>, bookings: &[Booking], what: &str) -> Result<(), Error> {

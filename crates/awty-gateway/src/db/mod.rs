@@ -15,7 +15,7 @@ pub mod status;
 pub mod targets;
 pub mod tokens;
 
-pub use answers::{Answer, Booking, Changes, Failure};
+pub use answers::{Answer, Booking, Changes, Failure, Wait};
 pub use leases::{Endpoint, Lease};
 pub use requests::{Request, Token};
 pub use state::{Figures, Job, Standing};

@@ -1,7 +1,7 @@
 //! One lease: its call, and what is booked of it.
 
 use super::Worker;
-use crate::db::{Answer, Booking, Changes, Failure, Lease};
+use crate::db::{Answer, Booking, Changes, Failure, Lease, Wait};
 use crate::deliver::definition::Definition;
 use crate::deliver::request::{Terms, request};
 use crate::deliver::result::{Said, of_call, of_none};
@@ -73,12 +73,19 @@ async fn work(worker: &Worker, lease: &Lease, queue: Duration, lateness: f64) ->
 }
 
 fn booking(lease: &Lease, verdict: Verdict, result: Value) -> Booking {
+    let mut wait = None;
     let (answer, asked, failing) = match verdict {
         Verdict::Done { again, stop, .. } => (Answer::Complete { again }, stop.map(|why| ("stop", why)), Some(false)),
         Verdict::Failed(failed) => {
             let asked = failed.gone.then(|| ("hold", "the endpoint says it is gone".to_owned()));
             let failing = (failed.fault != "dropped").then_some(true);
-            let Failed { message, retry_at, untouched, target_down, .. } = failed;
+            let Failed { message, retry_at, untouched, target_down, block_until, .. } = failed;
+            wait = block_until.map(|until| Wait {
+                job: lease.piece.job.clone(),
+                target: lease.piece.entity_name.clone(),
+                until,
+                note: message.clone(),
+            });
             (Answer::Fail(Failure { message, retry_at, untouched, target_down }), asked, failing)
         }
     };
@@ -87,7 +94,7 @@ fn booking(lease: &Lease, verdict: Verdict, result: Value) -> Booking {
         Changes { id: endpoint.id.clone(), failing, asked }
     });
     let changes = changes.filter(|changes| changes.failing.is_some() || changes.asked.is_some());
-    Booking { lease: lease.lease, answer, result, changes }
+    Booking { lease: lease.lease, answer, result, changes, wait }
 }
 
 fn log(lease: &Lease, verdict: &Verdict, result: &Value) {
