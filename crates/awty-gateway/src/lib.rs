@@ -8,6 +8,7 @@ pub mod deliver;
 pub mod duration;
 pub mod health;
 pub mod lease;
+pub mod listen;
 pub mod metrics;
 pub mod net;
 pub mod notify;

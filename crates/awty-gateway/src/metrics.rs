@@ -23,6 +23,13 @@ struct Lease {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Asked {
+    route: String,
+    method: &'static str,
+    status: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Build {
     version: &'static str,
 }
@@ -38,6 +45,8 @@ pub struct Metrics {
     delivery_seconds: Histogram,
     lateness_seconds: Histogram,
     claim_seconds: Histogram,
+    requests: Family<Asked, Counter>,
+    request_seconds: Histogram,
     in_flight: Gauge,
     last_claim: Gauge,
 }
@@ -77,6 +86,8 @@ impl Default for Metrics {
             delivery_seconds: histogram(),
             lateness_seconds: histogram(),
             claim_seconds: histogram(),
+            requests: Family::default(),
+            request_seconds: histogram(),
             in_flight: Gauge::default(),
             last_claim: Gauge::default(),
             registry: Registry::default(),
@@ -89,6 +100,8 @@ impl Default for Metrics {
         registry.register("delivery_duration_seconds", "How long calls took", metrics.delivery_seconds.clone());
         registry.register("lateness_seconds", "Start of a call minus its slot", metrics.lateness_seconds.clone());
         registry.register("claim_duration_seconds", "How long claims took", metrics.claim_seconds.clone());
+        registry.register("http_requests", "Requests of the API", metrics.requests.clone());
+        registry.register("http_request_duration_seconds", "How long they took", metrics.request_seconds.clone());
         registry.register("in_flight", "Calls now, and answers that are not booked yet", metrics.in_flight.clone());
         registry.register(
             "last_claim_timestamp_seconds",
@@ -136,6 +149,14 @@ impl Metrics {
     /// An address was refused.
     pub fn blocked(&self) {
         self.blocked.inc();
+    }
+
+    /// A request of the API was answered. The route is a pattern, so the number of series has a bound.
+    pub fn request(&self, route: &str, method: &str, status: u16, took: Duration) {
+        let known = ["GET", "PUT", "POST", "DELETE", "HEAD", "PATCH", "OPTIONS"];
+        let method = known.into_iter().find(|known| *known == method).unwrap_or("other");
+        self.requests.get_or_create(&Asked { route: route.to_owned(), method, status }).inc();
+        self.request_seconds.observe(took.as_secs_f64());
     }
 
     /// All of it, as text.

@@ -7,6 +7,7 @@ use crate::api::Api;
 use crate::config::Config;
 use crate::db::Db;
 use crate::lease::{Terms, Worker, beat, book, claim};
+use crate::listen::listen;
 use crate::metrics::Metrics;
 use crate::net::call::Caller;
 use crate::net::guard::Guard;
@@ -56,7 +57,8 @@ pub async fn serve(
         max_period: config.max_period,
         timeout: config.timeout,
     };
-    let api = Api::new(db.clone(), guard.clone(), terms);
+    let metrics = Arc::new(Metrics::default());
+    let api = Api::new(db.clone(), guard.clone(), metrics.clone(), terms);
     let caller = Caller::new(guard, Resolver::of_system()?, tls::config(roots)?);
     let terms = Terms {
         name: config.name.clone(),
@@ -66,12 +68,12 @@ pub async fn serve(
         max_in_flight: config.max_in_flight,
     };
     let (stopper, stopping) = watch::channel(false);
-    let (worker, answers) = Worker::new(db, caller, Arc::new(Metrics::default()), terms, stopping);
+    let (worker, answers) = Worker::new(db, caller, metrics, terms, stopping);
     let claims = tokio::spawn(claim(worker.clone()));
     tokio::spawn(beat(worker.clone()));
     tokio::spawn(book(worker.clone(), answers));
     let router = api::router(api).merge(health::router(worker.clone()));
-    tokio::spawn(axum::serve(listener, router).into_future());
+    tokio::spawn(listen(listener, router));
     tracing::info!(name = config.name, listen = %here, "started");
     notify("READY=1");
     stop.await;

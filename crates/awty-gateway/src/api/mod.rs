@@ -2,6 +2,7 @@
 //!
 //! Invariant: each request is one transaction with the rights of its token's role; GET changes nothing but the token's last use.
 
+mod around;
 mod auth;
 mod fields;
 mod history;
@@ -25,21 +26,19 @@ mod tokens;
 
 use crate::db::Db;
 use crate::duration::Length;
+use crate::metrics::Metrics;
 use crate::net::guard::Guard;
 use auth::Limits;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
 use problem::Problem;
 use std::sync::Arc;
-use std::time::Duration;
-use tower_http::timeout::TimeoutLayer;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Of a request's body.
 const LARGEST_BODY: usize = 512 * 1024;
-/// A request is complete and answered within this.
-const LONGEST_REQUEST: Duration = Duration::from_secs(10);
 
 /// What is configured of the API.
 pub struct Terms {
@@ -60,13 +59,14 @@ pub struct Api {
     db: Db,
     limits: Limits,
     guard: Guard,
+    metrics: Arc<Metrics>,
     terms: Terms,
 }
 
 impl Api {
     /// For the whole program.
-    pub fn new(db: Db, guard: Guard, terms: Terms) -> Arc<Self> {
-        Arc::new(Api { db, limits: Limits::default(), guard, terms })
+    pub fn new(db: Db, guard: Guard, metrics: Arc<Metrics>, terms: Terms) -> Arc<Self> {
+        Arc::new(Api { db, limits: Limits::default(), guard, metrics, terms })
     }
 }
 
@@ -107,7 +107,7 @@ pub fn router(api: Arc<Api>) -> Router {
         .method_not_allowed_fallback(async || {
             Problem::new("method-not-allowed", "The resource does not know this method.")
         })
-        .layer(DefaultBodyLimit::max(LARGEST_BODY))
-        .layer(TimeoutLayer::with_status_code(axum::http::StatusCode::GATEWAY_TIMEOUT, LONGEST_REQUEST))
+        .layer(DefaultBodyLimit::disable()) // the layer around has the limit
+        .layer(from_fn_with_state(api.clone(), around::around))
         .with_state(api)
 }

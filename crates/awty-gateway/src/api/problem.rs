@@ -2,6 +2,7 @@
 //!
 //! Invariant: what went wrong inside is a number in the log, never a text of the database's in the answer.
 
+use super::around::Again;
 use super::problems::find;
 use crate::db::Trouble;
 use crate::sqlstate::{Kind, kind};
@@ -15,6 +16,7 @@ pub struct Problem {
     status: u16,
     name: &'static str,
     detail: String,
+    again: bool,
     more: Map<String, Value>,
 }
 
@@ -42,7 +44,7 @@ impl Problem {
     /// A problem of that name.
     pub fn new(name: &'static str, detail: impl Into<String>) -> Self {
         let status = find(name).map_or(500, |known| known.status);
-        Problem { status, name, detail: detail.into(), more: Map::new() }
+        Problem { status, name, detail: detail.into(), again: false, more: Map::new() }
     }
 
     /// It has that name.
@@ -92,7 +94,8 @@ impl From<Trouble> for Problem {
             Kind::Standby => "read-only-standby",
             // The one message of awty's own that has a name here.
             Kind::Away if message.contains("does not serve") => "version-mismatch",
-            Kind::Away | Kind::Again => "database-away",
+            Kind::Away => "database-away",
+            Kind::Again => return Problem { again: true, ..Problem::new("database-away", message) },
             Kind::TimedOut => "timed-out",
             Kind::Internal => {
                 let number = format!("{:016x}", rand::random::<u64>());
@@ -113,6 +116,9 @@ impl IntoResponse for Problem {
         }
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, body.to_string()).into_response();
+        if self.again {
+            response.extensions_mut().insert(Again);
+        }
         let mut set = |name, value| drop(response.headers_mut().insert(name, HeaderValue::from_static(value)));
         set(header::CONTENT_TYPE, "application/problem+json");
         match self.status {

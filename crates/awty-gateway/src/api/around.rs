@@ -1,0 +1,70 @@
+//! What is around every request: its time, its count, another try where the database asks for one, a problem for what has none.
+//!
+//! Invariant: whatever refuses a request, the refusal is a problem.
+
+use super::problem::Problem;
+use super::{Api, LARGEST_BODY};
+use axum::body::{Body, to_bytes};
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A request is complete and answered within this.
+const LONGEST: Duration = Duration::from_secs(10);
+/// How often a request is tried that lost to another one.
+const TRIES: usize = 3;
+
+/// The database has asked to try it again.
+#[derive(Clone, Copy)]
+pub struct Again;
+
+/// Around all resources.
+pub async fn around(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
+    let begun = Instant::now();
+    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let method = request.method().clone();
+    let answer = tokio::time::timeout(LONGEST, tried(request, next)).await;
+    let late = |_| Problem::new("timed-out", "The request took longer than 10 s.").into_response();
+    let response = refused(answer.unwrap_or_else(late));
+    let route = route.as_deref().unwrap_or("other");
+    api.metrics.request(route, method.as_str(), response.status().as_u16(), begun.elapsed());
+    response
+}
+
+async fn tried(request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let Ok(bytes) = to_bytes(body, LARGEST_BODY).await else {
+        return Problem::new("too-large", "A body has at most 512 KiB.").into_response();
+    };
+    let mut tries = 1;
+    loop {
+        let response = next.clone().run(Request::from_parts(parts.clone(), Body::from(bytes.clone()))).await;
+        if tries == TRIES || response.extensions().get::<Again>().is_none() {
+            return response;
+        }
+        tries += 1;
+    }
+}
+
+/// A refusal that is no problem yet.
+fn refused(response: Response) -> Response {
+    let is_problem =
+        response.headers().get(header::CONTENT_TYPE) == Some(&HeaderValue::from_static("application/problem+json"));
+    match response.status() {
+        _ if is_problem => response,
+        StatusCode::BAD_REQUEST => Problem::new("not-found", "The address is no text in UTF-8.").into_response(),
+        status if status.is_client_error() || status.is_server_error() => {
+            tracing::error!(%status, "a refusal without a name");
+            Problem::new("internal", "The refusal has no name.").into_response()
+        }
+        _ => response,
+    }
+}
+
+#[cfg(test)]
+#[path = "around_tests.rs"]
+mod tests;

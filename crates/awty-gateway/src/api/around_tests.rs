@@ -1,0 +1,71 @@
+use super::super::{Api, Terms};
+use super::*;
+use crate::db::Db;
+use crate::duration::Length;
+use crate::metrics::Metrics;
+use crate::net::guard::Guard;
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use axum::routing::any;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// An API without a database, around one handler.
+async fn asked<F, R>(handler: F) -> (String, String)
+where
+    F: Fn() -> R + Clone + Send + Sync + 'static,
+    R: Future<Output = Response> + Send + 'static,
+{
+    let nowhere = "postgresql://nobody@127.0.0.1:1/none".parse().unwrap();
+    let db = Db::new(nowhere, "t", 1, rustls::RootCertStore::empty()).unwrap();
+    let guard = Guard { allowed: Vec::new(), allow_localhost: false, own: Vec::new() };
+    let terms = Terms {
+        name: "t".into(),
+        master_key: Vec::new(),
+        min_period: None,
+        max_period: Length::seconds(1),
+        timeout: Length::seconds(1),
+    };
+    let metrics = Arc::new(Metrics::default());
+    let api = Api::new(db, guard, metrics.clone(), terms);
+    let router = Router::new().route("/x/{id}", any(handler)).layer(from_fn_with_state(api, around));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = tokio::spawn(crate::listen::listen(listener, router));
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    stream
+        .write_all(b"POST /x/1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\nab")
+        .await
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    server.abort();
+    (answer, metrics.text(0))
+}
+
+#[tokio::test]
+async fn what_lost_to_another_request_is_tried_three_times() {
+    for (losses, status, expected) in [(0, "200", 1), (2, "200", 3), (3, "503", 3)] {
+        let tries = Arc::new(AtomicUsize::new(0));
+        let count = tries.clone();
+        let (answer, metrics) = asked(move || {
+            let lost = count.fetch_add(1, Ordering::Relaxed) < losses;
+            let trouble =
+                crate::db::Trouble::Refused { sqlstate: "40P01".into(), message: "deadlock".into(), hint: None };
+            async move { if lost { Problem::from(trouble).into_response() } else { "done".into_response() } }
+        })
+        .await;
+        assert_eq!((answer.split(' ').nth(1), tries.load(Ordering::Relaxed)), (Some(status), expected), "{answer}");
+        let series =
+            format!("awty_gateway_http_requests_total{{route=\"/x/{{id}}\",method=\"POST\",status=\"{status}\"}} 1");
+        assert!(metrics.contains(&series), "{metrics}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_without_a_name_gets_one() {
+    for (status, name) in [(StatusCode::BAD_REQUEST, "not-found"), (StatusCode::IM_A_TEAPOT, "internal")] {
+        let (answer, _) = asked(move || async move { status.into_response() }).await;
+        assert!(answer.contains(&format!("/problems/{name}")), "{answer}");
+    }
+}
