@@ -2,6 +2,7 @@
 //!
 //! Invariant: none of them waits for the database but `/metrics`, which leaves out what it does not get.
 
+use crate::db::Figures;
 use crate::lease::Worker;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -87,30 +88,47 @@ async fn metrics(State(worker): State<Arc<Worker>>) -> Response {
         let _ = writeln!(text, "awty_gateway_db_connections{{state=\"{state}\"}} {count}"); // a String takes it
     }
     let jobs: Vec<String> = worker.view().jobs.into_iter().map(|job| job.name).collect();
-    if let Ok(Ok(figures)) = tokio::time::timeout(Duration::from_secs(5), worker.db.figures(&jobs)).await {
-        let now = crate::clock::now();
-        let lag = |figures: &crate::db::Figures| figures.oldest.map_or(0.0, |at| (now - at).as_seconds_f64().max(0.0));
-        type Row = (&'static str, fn(&crate::db::Figures) -> i64);
-        let rows: [Row; 4] = [
-            ("awty_pending", |figures| figures.pending),
-            ("awty_overdue", |figures| figures.overdue),
-            ("awty_schedules_failing", |figures| figures.failing),
-            ("awty_held", |figures| figures.held),
-        ];
-        for (name, of) in rows {
-            let _ = writeln!(text, "# TYPE {name} gauge");
-            for one in &figures {
-                let _ = writeln!(text, "{name}{{job={:?}}} {}", one.job, of(one));
-            }
-        }
-        text.push_str("# TYPE awty_lag_seconds gauge\n");
-        for one in &figures {
-            let _ = writeln!(text, "awty_lag_seconds{{job={:?}}} {}", one.job, lag(one));
+    let asked =
+        async { Ok::<_, crate::db::Trouble>((worker.db.figures(&jobs).await?, worker.db.target_states(&jobs).await?)) };
+    if let Ok(Ok((figures, states))) = tokio::time::timeout(Duration::from_secs(5), asked).await {
+        write_figures(&mut text, &figures);
+        text.push_str("# TYPE awty_targets gauge\n");
+        for (state, count) in states {
+            let _ = writeln!(text, "awty_targets{{state={state:?}}} {count}");
         }
     }
     text.push_str("# EOF\n");
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], text).into_response()
+}
+
+/// What the checks of the jobs are up to.
+fn write_figures(text: &mut String, figures: &[Figures]) {
+    let now = crate::clock::now();
+    let lag = |figures: &Figures| figures.oldest.map_or(0.0, |at| (now - at).as_seconds_f64().max(0.0));
+    type Row = (&'static str, fn(&Figures) -> i64);
+    let rows: [Row; 4] = [
+        ("awty_pending", |figures| figures.pending),
+        ("awty_overdue", |figures| figures.overdue),
+        ("awty_schedules_failing", |figures| figures.failing),
+        ("awty_held", |figures| figures.held),
+    ];
+    for (name, of) in rows {
+        let _ = writeln!(text, "# TYPE {name} gauge");
+        for one in figures {
+            let _ = writeln!(text, "{name}{{job={:?}}} {}", one.job, of(one));
+        }
+    }
+    text.push_str("# TYPE awty_lag_seconds gauge\n");
+    for one in figures {
+        let _ = writeln!(text, "awty_lag_seconds{{job={:?}}} {}", one.job, lag(one));
+    }
+    text.push_str("# TYPE awty_outcomes counter\n");
+    for one in figures {
+        for (outcome, count) in ["done", "failed", "timed_out", "other"].into_iter().zip(one.ends) {
+            let _ = writeln!(text, "awty_outcomes_total{{job={:?},outcome=\"{outcome}\"}} {count}", one.job);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -108,8 +108,16 @@ fn a_target_that_asks_to_wait_is_left_alone_until_then() {
         "true",
     );
     assert_eq!(receiver.seen("/ok").len(), 0);
+    let metrics = gateway.get("/metrics").1;
+    assert!(metrics.contains("awty_targets{state=\"blocked\"} 1\n"), "{metrics}");
     assert_eq!(tenant.ask("POST", &format!("{place}/unblock"), "").status, 200);
     until_answer(&tenant, &schedule, |schedule| schedule["counts"]["ok"] != json!(0));
+    shop::until("the outcome in the metrics", || {
+        let metrics = gateway.get("/metrics").1;
+        let of = |line: &&str| line.starts_with("awty_outcomes_total{job=\"http.tenant\",outcome=\"done\"}");
+        let line = metrics.lines().find(of).unwrap_or_default().to_owned();
+        if line.is_empty() || line.ends_with(" 0") { Err(metrics) } else { Ok(()) }
+    });
 }
 
 #[test]

@@ -41,6 +41,8 @@ pub struct Figures {
     pub held: i64,
     /// Since when the oldest is due.
     pub oldest: Option<DateTime<Utc>>,
+    /// Ends that were counted: done, failed, timed out, otherwise.
+    pub ends: [i64; 4],
 }
 
 const STANDING: &str = "SELECT r.rolsuper OR r.rolbypassrls,
@@ -57,8 +59,14 @@ const JOBS: &str = "SELECT j.name, EXTRACT(epoch FROM j.heartbeat)::float8 FROM 
 
 /// The largest by what is due; a job has three series, so there is a bound.
 const FIGURES: &str =
-    "SELECT s.job, s.pending, s.overdue, s.failing, s.held, s.oldest_overdue FROM awty.job_status AS s
+    "SELECT s.job, s.pending, s.overdue, s.failing, s.held, s.oldest_overdue, s.done, s.failed, s.timed_out, s.other
+    FROM awty.job_status AS s
     WHERE s.job = ANY ($1) ORDER BY s.overdue DESC, s.job LIMIT 100";
+
+/// Those that something is known of; more than so many are not counted.
+const TARGETS: &str = "SELECT s.state, pg_catalog.count(*) FROM (
+        SELECT t.state FROM awty.target AS t WHERE t.job = ANY ($1) AND t.target IS NOT NULL LIMIT 10000) AS s
+    GROUP BY s.state ORDER BY s.state";
 
 impl Db {
     /// Who we are, and what is there.
@@ -96,9 +104,19 @@ impl Db {
                     failing: row.try_get(3)?,
                     held: row.try_get(4)?,
                     oldest: row.try_get(5)?,
+                    ends: [row.try_get(6)?, row.try_get(7)?, row.try_get(8)?, row.try_get(9)?],
                 })
             };
             rows.iter().map(figures).collect()
+        })
+        .await
+    }
+
+    /// How many targets are in which state.
+    pub async fn target_states(&self, jobs: &[String]) -> Result<Vec<(String, i64)>, Trouble> {
+        self.on(async |client| {
+            let rows = client.query(TARGETS, &[&jobs]).await?;
+            rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
         })
         .await
     }
