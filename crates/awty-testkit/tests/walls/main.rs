@@ -132,6 +132,21 @@ fn delivery_and_network_of_the_gateway_know_no_database() {
     assert!(found.is_empty(), "they know the database:\n{}", found.join("\n"));
 }
 
+/// One folder has all statements of the gateway. They read and call functions; whatever is written, awty's functions write.
+#[test]
+fn sql_of_the_gateway_stands_in_db_and_writes_nothing_itself() {
+    let mut found = Vec::new();
+    for source in Source::all("crates/awty-gateway/src") {
+        let text = std::fs::read_to_string(root().join(&source.file)).unwrap();
+        let words: &[&str] = match source.file.contains("/db/") {
+            true => &["INSERT ", "UPDATE ", "DELETE ", "MERGE ", "TRUNCATE ", " awty_internal."],
+            false => &["\"SELECT ", "\"WITH ", "INSERT INTO", "DELETE FROM"],
+        };
+        found.extend(words.iter().filter(|word| text.contains(*word)).map(|word| format!("{}: {word}", source.file)));
+    }
+    assert!(found.is_empty(), "SQL in the wrong place:\n{}", found.join("\n"));
+}
+
 /// One module has all statements, so that each is prepared, qualified and run as the owner. VACUUM, which SPI does not know, is in `pg`.
 #[test]
 fn sql_stands_in_store_only() {
