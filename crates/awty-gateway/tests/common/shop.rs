@@ -148,13 +148,6 @@ impl Gateway {
         std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().count()
     }
 
-    /// Bytes of memory that it has.
-    pub fn memory(&self) -> usize {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1_024
-    }
-
     /// Where it listens, as its log says.
     #[track_caller]
     pub fn address(&self) -> String {
