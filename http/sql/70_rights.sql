@@ -37,6 +37,7 @@ GRANT SELECT ON awty_http.stat, awty_http_internal.schedule_status, awty_http_in
 GRANT SELECT (id, role, scope, expires_at, created_by, created_at, last_used_at), INSERT (hash, role, scope, expires_at, created_by), DELETE
     ON awty_http.token TO PUBLIC;
 GRANT SELECT, INSERT, UPDATE (check_id) ON awty_http_internal.sent TO PUBLIC;
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty_http, awty_http_internal TO PUBLIC;
 REVOKE ALL ON FUNCTION awty_http_internal.roll_up(timestamptz), awty_http_internal.roll_up(),
     awty_http_internal.endpoint_asks(), awty_http_internal.endpoint_changes() FROM PUBLIC;
 

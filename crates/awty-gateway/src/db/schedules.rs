@@ -72,17 +72,17 @@ macro_rules! schedules {
                 'retries', pg_catalog.jsonb_build_object('max_attempts', e.max_attempts, 'first_delay', ", ms!("e.first_delay"), ",
                     'max_delay', ", ms!("e.max_delay"), "),
                 'success', e.success, 'sign', e.sign, 'keep_response', e.keep_response, 'labels', e.labels,
-                'description', e.description, 'paused', e.paused, 'state', t.state, 'why', t.why, 'next_slot', t.next_slot,
-                'in_flight', t.in_flight, 'failing_since', e.failing_since, 'rounded_from', ", ms!("e.rounded_from"), ",
+                'description', e.description, 'paused', e.paused, 'state', e.state, 'why', e.why, 'next_slot', e.next_slot,
+                'in_flight', e.in_flight, 'failing_since', e.failing_since, 'rounded_from', ", ms!("e.rounded_from"), ",
                 'created_by', e.created_by::text, 'created_at', e.created_at, 'deleted_at', e.deleted_at) AS fields
-            FROM awty_http.endpoint AS e JOIN awty_http_internal.schedule_status AS t ON t.id = e.id ", $which, ") AS s ORDER BY s.id"
+            FROM awty_http_internal.schedule_status AS e ", $which, ") AS s ORDER BY s.id"
         )
     };
 }
 
 const ONE: &str = schedules!("WHERE e.id = $1");
 const LIST: &str = schedules!(
-    "WHERE e.deleted_at IS NULL AND e.id > $1 AND ($2::text IS NULL OR t.state = $2) AND ($3::text IS NULL OR e.entity_name = $3)
+    "WHERE e.deleted_at IS NULL AND e.id > $1 AND ($2::text IS NULL OR e.state = $2) AND ($3::text IS NULL OR e.entity_name = $3)
     AND ($4::text IS NULL OR e.labels @> ARRAY[$4]) AND ($5::text IS NULL OR pg_catalog.strpos(e.uri, $5) > 0)
     AND ($6::boolean IS NULL OR (e.failing_since IS NOT NULL) = $6) ORDER BY e.id LIMIT $7"
 );
