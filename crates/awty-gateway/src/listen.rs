@@ -1,4 +1,4 @@
-//! Connections of clients.
+//! Connections of clients, plain or with TLS.
 //!
 //! Invariant: their number is bounded, and so is what one of them takes before its request is there.
 
@@ -6,21 +6,40 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
 
 /// Connections at once; more wait.
 const MOST: usize = 1_000;
 /// Bytes of a request's head.
 const LARGEST_HEAD: usize = 16 * 1024;
-/// For a request's head, from the end of the one before.
+/// For the hello of TLS, and for a request's head, from the end of the one before.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
 
+/// What the gateway shows of itself, from two PEM files. TLS is 1.2 or later.
+pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {
+    let problem = |file: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let chain = CertificateDer::pem_file_iter(certificate).map_err(|error| problem(certificate, &error))?;
+    let chain = chain.collect::<Result<Vec<_>, _>>().map_err(|error| problem(certificate, &error))?;
+    let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| problem(key, &error))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let versions = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let versions = versions.map_err(|error| format!("TLS cannot start: {error}"))?;
+    let config = versions.with_no_client_auth().with_single_cert(chain, secret);
+    Ok(TlsAcceptor::from(Arc::new(config.map_err(|error| problem(certificate, &error))?)))
+}
+
 /// Answers requests until the program ends.
-pub async fn listen(listener: TcpListener, router: Router) {
+pub async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router) {
     let places = Arc::new(Semaphore::new(MOST));
     while let Ok(place) = places.clone().acquire_owned().await {
         let stream = match listener.accept().await {
@@ -32,13 +51,24 @@ pub async fn listen(listener: TcpListener, router: Router) {
                 continue;
             }
         };
-        let service = TowerToHyperService::new(router.clone());
+        let (tls, router) = (tls.clone(), router.clone());
         tokio::spawn(async move {
-            let mut server = http1::Builder::new();
-            server.timer(TokioTimer::new()).header_read_timeout(LONGEST_HEAD).max_buf_size(LARGEST_HEAD);
-            // How it ended is the client's matter.
-            let _ = server.serve_connection(TokioIo::new(stream), service).await;
+            match tls {
+                None => requests(stream, router).await,
+                Some(tls) => {
+                    if let Ok(Ok(stream)) = timeout(LONGEST_HEAD, tls.accept(stream)).await {
+                        requests(stream, router).await;
+                    }
+                }
+            }
             drop(place);
         });
     }
+}
+
+async fn requests(stream: impl AsyncRead + AsyncWrite + Unpin + Send, router: Router) {
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(LONGEST_HEAD).max_buf_size(LARGEST_HEAD);
+    // How it ended is the client's matter.
+    let _ = server.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)).await;
 }

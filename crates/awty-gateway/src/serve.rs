@@ -7,14 +7,13 @@ use crate::api::Api;
 use crate::config::Config;
 use crate::db::Db;
 use crate::lease::{Terms, Worker, beat, book, claim};
-use crate::listen::listen;
 use crate::metrics::Metrics;
 use crate::net::call::Caller;
 use crate::net::guard::Guard;
 use crate::net::resolve::Resolver;
 use crate::net::tls;
 use crate::notify::notify;
-use crate::{api, health, secrets};
+use crate::{api, health, listen, secrets};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +33,7 @@ pub async fn serve(
     let master_key = secrets::read(&config.credentials)?;
     let roots = tls::roots(&config.extra_roots)?;
     let db = Db::new(config.database, &config.name, CONNECTIONS, roots.clone())?;
+    let listen_tls = config.listen_tls.as_ref().map(|(certificate, key)| listen::tls(certificate, key)).transpose()?;
     let listener = TcpListener::bind(config.listen)
         .await
         .map_err(|error| format!("cannot listen on {}: {error}", config.listen))?;
@@ -73,7 +73,7 @@ pub async fn serve(
     tokio::spawn(beat(worker.clone()));
     tokio::spawn(book(worker.clone(), answers));
     let router = api::router(api).merge(health::router(worker.clone()));
-    tokio::spawn(listen(listener, router));
+    tokio::spawn(listen::listen(listener, listen_tls, router));
     tracing::info!(name = config.name, listen = %here, "started");
     notify("READY=1");
     stop.await;

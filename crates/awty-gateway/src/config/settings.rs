@@ -50,6 +50,13 @@ pub const SETTINGS: &[Setting] = &[
         "Networks to open: 10.1.0.0/16, or https://one.example=10.1.0.0/16; with commas",
     ),
     setting("extra_roots", &["AWTY_EXTRA_ROOTS"], Some(""), "Files with certificates to trust, with commas"),
+    setting(
+        "tls_certificate",
+        &["AWTY_TLS_CERTIFICATE"],
+        None,
+        "The file with the certificate to listen with, and its chain",
+    ),
+    setting("tls_key", &["AWTY_TLS_KEY"], None, "The file with its key"),
     setting("drain", &["AWTY_DRAIN"], Some("25 s"), "How long calls may go on after SIGTERM"),
     switch("allow_localhost", &["AWTY_ALLOW_LOCALHOST"], "Call this machine; only while listening on loopback"),
     switch(

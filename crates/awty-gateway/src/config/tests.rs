@@ -49,6 +49,8 @@ fn a_refusal_names_the_setting_and_what_to_write() {
     assert!(refused(&[("timeout", "1 h")]).contains("15m"));
     assert!(refused(&[("max_in_flight", "0")]).contains("max_in_flight"));
     assert!(refused(&[("listen", "0.0.0.0:8470")]).contains("behind_proxy"));
+    assert!(refused(&[("listen", "0.0.0.0:8470"), ("tls_key", "/k")]).contains("tls_certificate"));
+    assert!(read(&[("listen", "0.0.0.0:8470"), ("tls_key", "/k"), ("tls_certificate", "/c")], NEEDED, "").is_ok());
     assert!(
         refused(&[("listen", "0.0.0.0:80"), ("behind_proxy", "true"), ("allow_localhost", "true")])
             .contains("loopback")

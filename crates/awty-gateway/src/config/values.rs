@@ -30,6 +30,8 @@ pub struct Config {
     pub allow_networks: Vec<Allowed>,
     /// Certificates to trust.
     pub extra_roots: Vec<PathBuf>,
+    /// The certificate to listen with, and its key; none: plain HTTP.
+    pub listen_tls: Option<(PathBuf, PathBuf)>,
     /// For calls after SIGTERM.
     pub drain: Length,
     /// Loopback may be called.
@@ -56,9 +58,15 @@ impl Config {
         let listen: SocketAddr =
             need("listen")?.parse().map_err(|_| "listen is an address and a port: 127.0.0.1:8470".to_owned())?;
         let (allow_localhost, behind_proxy) = (is("allow_localhost")?, is("behind_proxy")?);
-        if !listen.ip().is_loopback() && !behind_proxy {
+        let listen_tls = match (text("tls_certificate"), text("tls_key")) {
+            (Some(certificate), Some(key)) => Some((PathBuf::from(certificate), PathBuf::from(key))),
+            (None, None) => None,
+            _ => return Err("tls_certificate and tls_key belong together; write both".into()),
+        };
+        if !listen.ip().is_loopback() && !behind_proxy && listen_tls.is_none() {
             return Err(format!(
-                "{listen} is reached from outside; put a proxy that speaks TLS in front and say behind_proxy"
+                "{listen} is reached from outside; write tls_certificate and tls_key, or put a proxy that speaks TLS in front \
+                 and say behind_proxy"
             ));
         }
         if !listen.ip().is_loopback() && allow_localhost {
@@ -85,6 +93,7 @@ impl Config {
             max_in_flight: max_in_flight.ok_or("max_in_flight lies between 1 and 1000000")?,
             allow_networks: list("allow_networks").map(allowed).collect::<Result<_, _>>()?,
             extra_roots: list("extra_roots").map(PathBuf::from).collect(),
+            listen_tls,
             drain: length("drain")?,
             allow_localhost,
             log_json: match need("log")? {

@@ -116,17 +116,12 @@ pub struct Gateway {
 impl Gateway {
     fn start(url: &str, credentials: &std::path::Path, name: &str, flags: &[&str]) -> Self {
         let mut command = Command::new(BINARY);
-        command.args([
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--allow-localhost",
-            "true",
-            "--log",
-            "json",
-            "--log-level",
-            "debug",
-        ]);
+        command.args(["serve", "--log", "json", "--log-level", "debug"]);
+        for (flag, value) in [("--listen", "127.0.0.1:0"), ("--allow-localhost", "true")] {
+            if !flags.contains(&flag) {
+                command.args([flag, value]);
+            }
+        }
         command.args(["--database", url, "--name", name, "--credentials"]).arg(credentials).args(flags);
         Self::spawn(command)
     }
