@@ -1,0 +1,188 @@
+//! An hour of schedules once a minute: how late calls are, what grows, and whether one was lost or doubled.
+
+use crate::chart::Chart;
+use crate::page::Page;
+use crate::place::{Place, pass};
+use crate::receiver::Arrival;
+use crate::{Options, percentile};
+use awty_testkit::postgres::Client;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Targets, of which each allows ten calls at once.
+const TARGETS: usize = 100;
+/// Samples of a run, and the fewest seconds of one.
+const SAMPLES: u32 = 360;
+const SHORTEST: u32 = 5;
+const MINUTE: i64 = 60_000_000;
+
+struct Sample {
+    minutes: f64,
+    calls: usize,
+    p50: f64,
+    p99: f64,
+    most: f64,
+    memory: f64,
+    database: f64,
+    wal: f64,
+    overdue: f64,
+}
+
+const SIZES: &str = "SELECT pg_database_size(current_database())::float8 / 1048576,
+    pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 / 1048576, (SELECT overdue FROM awty.job_status WHERE job = 'http')::float8";
+
+fn sample(place: &Place, client: &mut Client, minutes: f64, arrivals: &[Arrival]) -> Sample {
+    let mut lateness: Vec<f64> = arrivals.iter().map(|arrival| arrival.lateness).collect();
+    lateness.sort_by(f64::total_cmp);
+    let sizes = client.query_one(SIZES, &[]).unwrap();
+    Sample {
+        minutes,
+        calls: arrivals.len(),
+        p50: percentile(&lateness, 50.0),
+        p99: percentile(&lateness, 99.0),
+        most: percentile(&lateness, 100.0),
+        memory: place.memory() as f64 / 1024.0,
+        database: sizes.get(0),
+        wal: sizes.get(1),
+        overdue: sizes.get(2),
+    }
+}
+
+/// What is missing or double, by the ledger.
+fn findings(arrivals: &[Arrival], schedules: u32) -> Vec<String> {
+    let mut slots: BTreeMap<u32, BTreeMap<i64, (u64, u32)>> = BTreeMap::new();
+    let mut found = Vec::new();
+    for arrival in arrivals {
+        let known = slots.entry(arrival.schedule).or_default().entry(arrival.slot).or_insert((arrival.key, 0));
+        known.1 += 1;
+        if known.0 != arrival.key {
+            found.push(format!("schedule {} has two keys for one slot", arrival.schedule));
+        }
+    }
+    if slots.len() != schedules as usize {
+        found.push(format!("{} of {schedules} schedules were called", slots.len()));
+    }
+    for (schedule, slots) in &slots {
+        let times: Vec<i64> = slots.keys().copied().collect();
+        let gaps = times.windows(2).filter(|pair| pair[1] - pair[0] != MINUTE).count();
+        let twice = slots.values().filter(|(_, times)| *times > 1).count();
+        if gaps + twice > 0 {
+            found.push(format!("schedule {schedule}: {gaps} gaps, {twice} slots called twice"));
+        }
+    }
+    found
+}
+
+pub fn soak(options: &Options) -> Result<(), String> {
+    let mut place = Place::open();
+    let origins: Vec<String> = (0..TARGETS).map(|_| place.receiver.listen(false)).collect();
+    println!("{} schedules are made", options.schedules);
+    place.schedule(&origins, "/", options.schedules, "1 min");
+    let mut client = place.cluster.superuser("postgres");
+    let before: f64 = client.query_one(SIZES, &[]).unwrap().get(1);
+    place.start_gateway();
+    let step = f64::from((options.minutes * 60 / SAMPLES).max(SHORTEST));
+    let (began, mut seen, mut samples) = (Instant::now(), 0, Vec::new());
+    // What fell due while schedules were made is called in the first minute, which is not measured.
+    let end = f64::from(options.minutes + 1);
+    while began.elapsed().as_secs_f64() / 60.0 < end {
+        pass(step);
+        let arrivals = place.receiver.since(seen);
+        seen += arrivals.len();
+        let minutes = began.elapsed().as_secs_f64() / 60.0 - 1.0;
+        if minutes > 0.0 {
+            let sample = sample(&place, &mut client, minutes, &arrivals);
+            let Sample { calls, p50, p99, most, memory, overdue, .. } = &sample;
+            println!(
+                "{minutes:>5.1} min: {calls} calls, lateness {p50:.3} {p99:.3} {most:.3} s, {memory:.1} MiB, {overdue} overdue"
+            );
+            samples.push(sample);
+        }
+    }
+    place.end_gateway();
+    let arrivals = place.receiver.since(0);
+    let found = findings(&arrivals, options.schedules);
+    page(options, &samples, &arrivals, before, found.len()).write(options)?;
+    if found.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("{} findings: {}", found.len(), found[..found.len().min(10)].join("; ")))
+    }
+}
+
+fn page(options: &Options, samples: &[Sample], arrivals: &[Arrival], wal_before: f64, found: usize) -> Page {
+    let line = |of: fn(&Sample) -> f64| samples.iter().map(|one| (one.minutes, of(one))).collect::<Vec<_>>();
+    let span = |of: fn(&Sample) -> f64| {
+        let (first, last) = (samples.first().map_or(f64::NAN, of), samples.last().map_or(f64::NAN, of));
+        format!("{first:.1} MiB at first, {last:.1} MiB at last")
+    };
+    let worst = |of: fn(&Sample) -> f64| samples.iter().map(of).fold(f64::NAN, f64::max);
+    let wal = samples.last().map_or(f64::NAN, |last| last.wal) - wal_before;
+    Page {
+        name: "soak",
+        title: "Soak: schedules once a minute",
+        what: format!(
+            "{} schedules, each once a minute with the jitter that they have by default, over {TARGETS} targets on the same machine, \
+             called by one gateway for {} minutes. The receiver stamps arrivals; lateness is arrival minus slot.",
+            options.schedules, options.minutes
+        ),
+        figures: vec![
+            ("calls that arrived", arrivals.len().to_string()),
+            ("schedules with a gap, or with a slot that was called twice", found.to_string()),
+            ("worst p50 of lateness in a sample", format!("{:.3} s", worst(|one| one.p50))),
+            ("worst p99 of lateness in a sample", format!("{:.3} s", worst(|one| one.p99))),
+            ("latest call", format!("{:.3} s", worst(|one| one.most))),
+            ("calls before their slot", arrivals.iter().filter(|one| one.lateness < 0.0).count().to_string()),
+            ("memory of the gateway (RSS)", span(|one| one.memory)),
+            ("size of the database", span(|one| one.database)),
+            ("WAL a call", format!("{:.0} bytes", wal * 1_048_576.0 / arrivals.len() as f64)),
+        ],
+        charts: vec![
+            Chart {
+                name: "soak-lateness",
+                title: "Lateness of calls".into(),
+                unit: "seconds",
+                lines: vec![
+                    ("p50", line(|one| one.p50)),
+                    ("p99", line(|one| one.p99)),
+                    ("latest", line(|one| one.most)),
+                ],
+            },
+            Chart {
+                name: "soak-memory",
+                title: "Memory of the gateway".into(),
+                unit: "MiB (RSS)",
+                lines: vec![("gateway", line(|one| one.memory))],
+            },
+            Chart {
+                name: "soak-sizes",
+                title: "What grows".into(),
+                unit: "MiB",
+                lines: vec![
+                    ("database", line(|one| one.database)),
+                    ("WAL written", samples.iter().map(|one| (one.minutes, one.wal - wal_before)).collect()),
+                ],
+            },
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrival(schedule: u32, minute: i64, key: u64) -> Arrival {
+        Arrival { schedule, slot: minute * MINUTE + 7, key, lateness: 0.1 }
+    }
+
+    #[test]
+    fn the_ledger_tells_gaps_doubles_and_keys() {
+        let good = vec![arrival(1, 1, 11), arrival(2, 1, 21), arrival(1, 2, 12), arrival(2, 2, 22)];
+        assert_eq!(findings(&good, 2), Vec::<String>::new());
+        let with = |more: Arrival| findings(&[good.clone(), vec![more]].concat(), 2).join(";");
+        assert!(with(arrival(1, 4, 13)).contains("1 gaps"));
+        assert!(with(arrival(1, 2, 12)).contains("1 slots called twice"));
+        assert!(with(arrival(1, 2, 99)).contains("two keys"));
+        assert!(findings(&good, 3).join(";").contains("2 of 3"));
+    }
+}
