@@ -47,7 +47,7 @@ impl Place {
     /// Schedules numbers up to `count`, in turn over the origins; all begin within the next period.
     pub fn schedule(&self, origins: &[String], path: &str, count: u32, every: &str) {
         let sql =
-            "SELECT count(awty_http.schedule($1[n % cardinality($1) + 1] || $2 || n, every => $5::text::interval))
+            "SELECT count(awty_http.schedule(($1::text[])[n % cardinality($1) + 1] || $2::text || n, every => $5::text::interval))
             FROM generate_series($3::int, $4::int) AS n";
         let mut app = self.app();
         let last = i32::try_from(count).unwrap();
