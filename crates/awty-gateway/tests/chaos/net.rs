@@ -1,7 +1,7 @@
 //! A network of its own for each gateway: a namespace, and a cable to this machine that can be pulled.
 //!
 //! Invariant: what was made is removed when the value is dropped; what a killed test left behind is removed by the next.
-//! Does not: exist where the test does not run as root. The gateways are then on this machine, and no cable is pulled.
+//! Does not: exist where networks cannot be made, as without root or `ip`. The gateways are then on this machine, and no cable is pulled.
 
 use std::process::Command;
 
@@ -35,11 +35,6 @@ fn must(arguments: &str) {
     ip(arguments).unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// Is this root, who may make networks?
-pub fn is_possible() -> bool {
-    Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n")
-}
-
 /// Removes those whose process is gone.
 fn sweep() {
     let all = ip("netns list").unwrap_or_default();
@@ -52,15 +47,16 @@ fn sweep() {
 }
 
 impl Nets {
-    pub fn new(count: usize) -> Self {
+    /// Fails with the reason where networks cannot be made.
+    pub fn new(count: usize) -> Result<Self, String> {
         sweep();
         let pid = std::process::id();
         let prefix = format!("10.213.{}", pid % 250);
         let home = format!("{prefix}.254");
+        let nets = (0..count).map(|number| Net::new(pid, number, &prefix)).collect::<Result<_, _>>()?;
         // It may be there, left by a test that was killed.
         drop(ip(&format!("addr add {home}/32 dev lo")));
-        let nets = (0..count).map(|number| Net::new(pid, number, &prefix)).collect();
-        Nets { home, all: format!("{prefix}.0/24"), nets }
+        Ok(Nets { home, all: format!("{prefix}.0/24"), nets })
     }
 }
 
@@ -71,23 +67,23 @@ impl Drop for Nets {
 }
 
 impl Net {
-    fn new(pid: u32, number: usize, prefix: &str) -> Self {
+    fn new(pid: u32, number: usize, prefix: &str) -> Result<Self, String> {
         let cable = |end: &str| format!("ac{}{end}{number}", pid % 1_000_000);
         let (near, far) = (format!("{prefix}.{}", 4 * number + 1), format!("{prefix}.{}", 4 * number + 2));
         let net = Net { name: format!("{NAME}{pid}-{number}"), cable: cable("n") };
         let (name, near_end, far_end) = (&net.name, &net.cable, cable("f"));
-        must(&format!("netns add {name}"));
-        must(&format!("link add {near_end} type veth peer name {far_end} netns {name}"));
-        must(&format!("addr add {near}/30 dev {near_end}"));
-        must(&format!("link set {near_end} up"));
-        must(&format!("-n {name} addr add {far}/30 dev {far_end}"));
-        must(&format!("-n {name} link set {far_end} up"));
-        must(&format!("-n {name} link set lo up"));
-        must(&format!("-n {name} route add default via {near}"));
-        net
+        ip(&format!("netns add {name}"))?;
+        ip(&format!("link add {near_end} type veth peer name {far_end} netns {name}"))?;
+        ip(&format!("addr add {near}/30 dev {near_end}"))?;
+        ip(&format!("link set {near_end} up"))?;
+        ip(&format!("-n {name} addr add {far}/30 dev {far_end}"))?;
+        ip(&format!("-n {name} link set {far_end} up"))?;
+        ip(&format!("-n {name} link set lo up"))?;
+        ip(&format!("-n {name} route add default via {near}"))?;
+        Ok(net)
     }
 
-    /// Pulls the cable, or puts it back. Whoever sends meanwhile hears nothing.
+    /// Pulls the cable, or puts it back. What is sent meanwhile is lost without a word.
     pub fn connect(&self, connected: bool) {
         must(&format!("link set {} {}", self.cable, if connected { "up" } else { "down" }));
     }

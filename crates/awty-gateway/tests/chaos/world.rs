@@ -1,7 +1,7 @@
 //! The database, two gateways, their networks, and the ledger.
 
 use crate::ledger::Ledger;
-use crate::net::{self, Nets};
+use crate::net::Nets;
 use awty_testkit::{Cluster, PATIENCE, Signal, poll};
 use std::fs::File;
 use std::io::Write;
@@ -28,16 +28,15 @@ pub struct World {
 
 impl World {
     pub fn new(seed: u64) -> Self {
-        let nets = net::is_possible().then(|| Nets::new(GATEWAYS));
+        let nets = Nets::new(GATEWAYS);
         let (home, all) = match &nets {
-            Some(nets) => (nets.home.clone(), nets.all.clone()),
-            None => {
-                println!(
-                    "this is not root, which networks take: gateways and the server are killed, no cable is pulled"
-                );
+            Ok(nets) => (nets.home.clone(), nets.all.clone()),
+            Err(why) => {
+                println!("no networks can be made, so no cable is pulled; gateways and the server are killed: {why}");
                 ("127.0.0.1".into(), "127.0.0.1/32".into())
             }
         };
+        let nets = nets.ok();
         let builder = Cluster::builder().set("awty.max_crashes", "1000");
         let mut cluster = if nets.is_some() { builder.set("listen_addresses", &home) } else { builder }.create();
         let file = File::options().append(true).open(cluster.data().join("pg_hba.conf"));
