@@ -9,8 +9,7 @@ COMMENT ON FUNCTION awty_http_internal.why_held(bigint) IS 'Why a check does not
 -- What is cheap to know of many, beside all columns of the endpoint, so that a list takes no join. A function of one schedule knows more:
 -- awty_http_internal.counts() and so on.
 CREATE VIEW awty_http_internal.schedule_status WITH (security_invoker = true) AS
-SELECT e.*,
-    CASE WHEN e.deleted_at IS NOT NULL THEN 'ended' WHEN e.paused THEN 'paused' WHEN f.held THEN 'held' WHEN f.id IS NULL THEN 'ended'
+SELECT CASE WHEN e.deleted_at IS NOT NULL THEN 'ended' WHEN e.paused THEN 'paused' WHEN f.held THEN 'held' WHEN f.id IS NULL THEN 'ended'
         WHEN target.state OPERATOR(pg_catalog.=) ANY ('{blocked,open}') THEN 'blocked' ELSE 'active' END AS state,
     CASE WHEN e.deleted_at IS NOT NULL THEN NULL WHEN e.paused THEN e.paused_note
         WHEN f.held THEN coalesce(e.verdict_note, awty_http_internal.why_held(f.id))
@@ -21,7 +20,9 @@ SELECT e.*,
     END AS why,
     f.id AS check_id,
     CASE WHEN NOT f.held THEN f.next_check_at END AS next_slot,
-    EXISTS (SELECT FROM awty.lease AS l WHERE l.id OPERATOR(pg_catalog.=) f.id AND l.expires_at OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp()) AS in_flight
+    EXISTS (SELECT FROM awty.lease AS l WHERE l.id OPERATOR(pg_catalog.=) f.id AND l.expires_at OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp()) AS in_flight,
+    -- Last, where columns of later versions can be added.
+    e.*
 FROM awty_http.endpoint AS e
 LEFT JOIN LATERAL (
     SELECT p.id, p.held, p.next_check_at FROM awty.future_job AS p

@@ -13,6 +13,7 @@ CREATE INDEX endpoint_team_idx ON awty_http.endpoint (team) WHERE deleted_at IS 
 CREATE FUNCTION awty_http.teams() RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
     AS 'SELECT DISTINCT e.team FROM awty_http.endpoint AS e';
 COMMENT ON FUNCTION awty_http.teams() IS 'Who has schedules';
+GRANT EXECUTE ON FUNCTION awty_http.teams() TO PUBLIC;
 
 -- One that was there: its rights and its comment stay.
 CREATE OR REPLACE FUNCTION awty_http_internal.counted_until(id text) RETURNS timestamptz

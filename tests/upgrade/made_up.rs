@@ -76,7 +76,7 @@ const CHANGES: &[(&str, &str, &str)] = &[
 /// What is added to the install script, in files of its own.
 const ADDITIONS: &[(&str, &str)] = &[
     (
-        "http/sql/35_team.sql",
+        "http/sql/66_team.sql",
         "ALTER TABLE awty_http.endpoint ADD COLUMN team text COLLATE \"C\", ADD CONSTRAINT endpoint_team_is_not_empty CHECK (team <> '');
          COMMENT ON COLUMN awty_http.endpoint.team IS 'Whose it is';
          ALTER TABLE awty_http.endpoint ALTER team SET STATISTICS 0;
