@@ -84,7 +84,7 @@ const ONE: &str = schedules!("WHERE e.id = $1");
 const LIST: &str = schedules!(
     "WHERE e.deleted_at IS NULL AND e.id > $1 AND ($2::text IS NULL OR e.state = $2) AND ($3::text IS NULL OR e.entity_name = $3)
     AND ($4::text IS NULL OR e.labels @> ARRAY[$4]) AND ($5::text IS NULL OR pg_catalog.strpos(e.uri, $5) > 0)
-    AND ($6::boolean IS NULL OR (e.failing_since IS NOT NULL) = $6) ORDER BY e.id LIMIT $7"
+    AND ($6::boolean IS NULL OR $6 AND e.failing_since IS NOT NULL OR NOT $6 AND e.failing_since IS NULL) ORDER BY e.id LIMIT $7"
 );
 /// The same job as awty_http chooses for the current user: only ids that are its own or shown to it come out.
 const OF_URI: &str = "SELECT awty_http_internal.id(awty_http_internal.job(), $1)";
