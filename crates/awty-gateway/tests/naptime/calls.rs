@@ -123,6 +123,21 @@ fn what_an_endpoint_answers_decides_whether_it_is_called_again() {
 }
 
 #[test]
+fn an_endpoint_that_is_gone_is_held_until_a_person_resumes_it() {
+    let (_shop, _gateway, client) = open();
+    let receiver = Receiver::start();
+    let body = json!({"uri": receiver.uri("/status/410"), "every": "1 s"}).to_string();
+    let place = client.ask("POST", "/v1/schedules", &body).header("location");
+    let held = until_answer(&client, &place, |schedule| schedule["state"] == json!("held")).json();
+    assert_eq!((&held["why"], &held["next_slot"]), (&json!("the endpoint says it is gone"), &json!(null)), "{held}");
+    assert_eq!(client.get("/v1/schedules?state=held").json()["items"][0]["id"], held["id"]);
+    let calls = receiver.seen("/status/410").len();
+    let resumed = client.ask("POST", &format!("{place}/resume"), "").json();
+    assert_eq!((&resumed["state"], &resumed["why"]), (&json!("active"), &json!(null)), "{resumed}");
+    until_answer(&client, &place, |_| receiver.seen("/status/410").len() > calls);
+}
+
+#[test]
 fn a_period_does_not_drift() {
     let (shop, _gateway, client) = open();
     let receiver = Receiver::start();
