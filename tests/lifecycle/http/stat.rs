@@ -53,3 +53,25 @@ fn the_hourly_check_rolls_up() {
     let done = "SELECT done = 1 FROM awty.job_status WHERE job = 'awty_http.roll_up'";
     http.cluster.await_sql("postgres", "the check to be done", done);
 }
+
+/// An hour is counted as long as its attempts are there, which may be for ever.
+#[test]
+fn what_is_kept_for_ever_is_counted_however_old_it_is() {
+    let http = Http::open();
+    http.ask("app", "SELECT awty_http.schedule('https://a.example.com/x', '1 h')");
+    let call = "INSERT INTO awty_internal.attempt SELECT 1, 1, 'http.app', 'https://a.example.com', '/x', t.at, t.at, 0, 1, false, 'app', t.at,
+        'key', t.at, t.at, t.at, 'g', t.at, '0', true, NULL, NULL, NULL, 'app' FROM (SELECT now() - interval '10 days' AS at) AS t";
+    let roll_up = "SELECT awty_http_internal.roll_up(now())";
+    http.cluster.execute("postgres", &[call, roll_up]);
+    assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.stat"), "0", "a part of a day may be gone");
+    http.cluster.execute("postgres", &["ALTER SYSTEM SET awty.attempt_retention = 0", "SELECT pg_reload_conf()"]);
+    http.cluster.await_sql("postgres", "the setting", "SELECT current_setting('awty.attempt_retention') = '0'");
+    http.cluster.execute("postgres", &[roll_up]);
+    assert_eq!(
+        http.ask(
+            "app",
+            "SELECT string_agg(count || ' ' || width, ', ' ORDER BY width) FROM awty_http.stat WHERE id <> 'http.app'"
+        ),
+        "1 01:00:00, 1 24:00:00"
+    );
+}

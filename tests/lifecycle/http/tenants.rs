@@ -58,6 +58,12 @@ fn a_token_is_known_by_its_hash_only() {
     assert_eq!(http.ask("gateway", "SELECT count(*) FROM awty_http.token"), "0");
     http.ask("app", "SELECT awty_http.drop_token(id) FROM awty_http.token");
     assert_eq!(who(&token), "");
+    // Nor is a role known that is gone.
+    http.cluster.execute("postgres", &["CREATE ROLE gone"]);
+    let token = http.ask("postgres", "SELECT awty_http.create_token('gone', 'read', '1 d')");
+    assert_eq!(who(&token), "(gone,read,t)");
+    http.cluster.execute("postgres", &["DROP ROLE gone"]);
+    assert_eq!(who(&token), "");
 }
 
 /// Each public object says what it is.
