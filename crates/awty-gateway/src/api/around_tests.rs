@@ -31,7 +31,7 @@ where
     let router = Router::new().route("/x/{id}", any(handler)).layer(from_fn_with_state(api, around));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let server = tokio::spawn(crate::listen::listen(listener, router));
+    let server = tokio::spawn(crate::listen::listen(listener, None, router));
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
     stream
         .write_all(b"POST /x/1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\nab")
