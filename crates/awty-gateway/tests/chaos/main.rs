@@ -21,7 +21,7 @@ use std::time::Duration;
 use world::{GATEWAYS, TENANTS, World};
 
 /// About three minutes of them.
-const KILLS: u64 = 72;
+const KILLS: u64 = 60;
 /// For all that is late to be called, once nothing goes wrong any more.
 const TO_CATCH_UP: Duration = Duration::from_secs(180);
 
