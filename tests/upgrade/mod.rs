@@ -2,12 +2,13 @@
 //!
 //! `campaign upgrade OLD_STAGE NEW_STAGE`, run by `scripts/upgrade-test`: the campaign's load in two databases, over four days of the
 //! server's clock; checks in every state that a check can be in; then pg_upgrade, and the same load again. `picture` compares what
-//! was there before with what is there after; the campaign's checker judges all. Once with copied files and a new server whose
-//! configuration does not know of awty yet, once with linked files and one that does.
+//! was there before with what is there after, as `calls` does for awty_http; the campaign's checker judges all. Once with copied files and a
+//! new server whose configuration does not know of awty yet, once with linked files and one that does.
 //!
 //! Invariant: a failure is a panic, with the end of the server's log.
 //! Does not: use anything of a version in particular.
 
+mod calls;
 mod picture;
 
 use crate::load::{DATABASES, ROLES, Shared};
@@ -85,6 +86,7 @@ fn upgrade(old: &Path, new: &Path, mode: &Mode) {
         work(&old, &format!("on day {day}"));
     }
     let expected = special_checks(&old, &shared);
+    let calls = calls::set_up(&old);
 
     let mut new = builder(new).without_preload().create();
     if mode.preload {
@@ -120,6 +122,7 @@ fn upgrade(old: &Path, new: &Path, mode: &Mode) {
     caught_up(&new);
     goes_on(&new, &before, &expected);
     repeats(&new);
+    calls::go_on(&new, &calls);
 
     *shared.server.lock().unwrap() = new.socket_directory().into();
     shared.away.store(false, Ordering::Relaxed);
