@@ -192,7 +192,7 @@ fn compute_again(database: pg_sys::Oid) {
 }
 
 /// Ends checks that can never run: their job was unregistered while they were being committed, or their job's role has
-/// been dropped. Returns what the log is to be told of, by job.
+/// been dropped. Returns what the log has to say, by job.
 fn end_strays(now: Time) -> Vec<(Text, Problems)> {
     history::end(&inspected::lock_orphans(STRAYS), Outcome::Cancelled, now, None);
     let gone = Failure {

@@ -146,7 +146,7 @@ fn grouped(number: u64) -> String {
     parts.join(",")
 }
 
-/// Checks that the caller is about to end without a run, by an error of awty's own. Returns what the log is to be told after the commit,
+/// Checks that the caller is about to end without a run, by an error of awty's own. Returns what the log has to say after the commit,
 /// by job.
 pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Problems)> {
     let mut told: Vec<(Text, Problems)> = Vec::new();

@@ -128,7 +128,7 @@ CREATE FUNCTION awty_http_internal.endpoint_changes() RETURNS trigger
 DECLARE
     of_answers CONSTANT text[] := '{failing_since,verdict,verdict_at,verdict_note}';
 BEGIN
-    -- Both may read it: the job's role as it is now, and who schedules it anew.
+    -- Both may read it: the job's role as it is now, and who schedules it again.
     IF (NEW.id, NEW.job, NEW.uri) IS DISTINCT FROM (OLD.id, OLD.job, OLD.uri)
        OR NEW.role IS DISTINCT FROM OLD.role AND NOT EXISTS (SELECT FROM awty.job AS j WHERE j.name = NEW.job AND j.role = NEW.role)
        OR NEW.created_by IS DISTINCT FROM OLD.created_by AND (OLD.deleted_at IS NULL OR pg_get_userbyid(NEW.created_by) <> current_user) THEN

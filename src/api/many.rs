@@ -212,7 +212,7 @@ impl Wanted<'_> {
         Said { keys: self.keys.array(places), slots, args, slot: self.slots[0] }
     }
 
-    /// Ends those checks that were pending, and are locked by now, if they are to be replaced. Returns the places of the replaced ones.
+    /// Ends those checks that were pending, and are locked by now, if the caller replaces them. Returns the places of the replaced ones.
     fn make_room(
         &self,
         checks: &NewChecks,

@@ -10,7 +10,7 @@ use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 pub enum TravelError {
     /// The server does not let clients travel.
     Off,
-    /// The transaction has travelled, and is to be committed.
+    /// The transaction has travelled, and someone commits it.
     Travelled,
     /// More runs than one transaction may have.
     TooMany { max: u32 },

@@ -21,7 +21,7 @@ struct Pending {
     adopted: bool,
     /// Checks written, which are dead rows if the transaction is rolled back.
     written: u64,
-    /// Jobs whose figures are to be forgotten.
+    /// Jobs whose figures a maintainer forgets.
     forgotten: Vec<Vec<u8>>,
     /// What the work of leases has come to, by job.
     counted: Vec<(Vec<u8>, Figures, Passed)>,

@@ -40,7 +40,7 @@ mod tests {
 
     const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/openapi.json");
 
-    /// AWTY_WRITE=1 writes it anew.
+    /// AWTY_WRITE=1 writes the file.
     #[test]
     fn the_file_in_the_sources_is_the_document() {
         let written = serde_json::to_string_pretty(&whole()).unwrap() + "\n";
@@ -48,7 +48,7 @@ mod tests {
             std::fs::write(FILE, &written).unwrap();
         }
         let there = std::fs::read_to_string(FILE).unwrap_or_default();
-        assert!(there == written, "AWTY_WRITE=1 cargo test -p awty-gateway --lib openapi writes src/openapi.json anew");
+        assert!(there == written, "AWTY_WRITE=1 cargo test -p awty-gateway --lib openapi writes src/openapi.json");
     }
 
     /// What is routed past the document is in none.

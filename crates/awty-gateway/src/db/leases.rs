@@ -17,7 +17,7 @@ use tokio_postgres::Row;
 pub struct Lease {
     /// Its number.
     pub lease: i64,
-    /// What is to be called.
+    /// The call.
     pub piece: Piece,
     /// How.
     pub args: Option<Value>,

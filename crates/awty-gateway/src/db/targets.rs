@@ -4,7 +4,7 @@ use super::calls::{Item, item};
 use super::{Request, Trouble};
 use serde_json::Value;
 
-/// Limits as they are to be; none: no limit of its own.
+/// Limits that are asked for; none: no limit of its own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
     /// Calls at a time.

@@ -1,4 +1,4 @@
-//! How an endpoint is to be called: what a check of awty_http carries in its `args`.
+//! How an endpoint is called: what a check of awty_http carries in its `args`.
 //!
 //! Invariant: what is not said has its default; what is not known is refused.
 

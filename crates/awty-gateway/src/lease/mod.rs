@@ -43,7 +43,7 @@ pub struct Worker {
     pub places: Arc<Semaphore>,
     /// How many places there are.
     pub max_in_flight: usize,
-    /// True once no more is to be claimed.
+    /// True: claim no more.
     pub stopping: watch::Receiver<bool>,
     answers: mpsc::UnboundedSender<Answered>,
     leases: Mutex<HashMap<i64, InFlight>>,
