@@ -11,7 +11,7 @@ use crate::store::job::{self, Job, Options};
 use crate::store::{lease, origin, repetition, target};
 use crate::watch;
 use crate::{function, settings};
-use awty_core::lease::Terms;
+use awty_core::lease::{Terms, lock};
 use awty_core::{Limits, Width};
 use chrono::TimeDelta;
 use pgrx::pg_sys;
@@ -103,7 +103,7 @@ fn refuse_terms(terms: &Terms) -> Result<()> {
 fn refuse_while_leased(job: &Job) -> Result<()> {
     if let Some(leases) = relations::oid(relations::LEASE) {
         // A claim that is under way is waited for; the next one sees what is committed here.
-        claim_lock::take(leases, claim_lock::number(job.name.as_bytes()));
+        claim_lock::take(leases, lock::of_claims(origin::identity(), job.name.as_bytes()));
     }
     if lease::any_live(&job.name, clock::now()) {
         return Err(LeaseError::InUse { job: job.name.to_string() }.into());

@@ -7,8 +7,10 @@ use super::rights;
 use crate::error::{Error, LeaseError, Result};
 use crate::pg::text::Text;
 use crate::pg::{catalog, claim_lock, clock, relations, subtransaction};
+use crate::store::origin;
 use crate::store::target::{self, Wanted};
 use awty_core::lease::breaker::Breaker;
+use awty_core::lease::lock;
 use awty_core::lease::target::{COUNTS, RATES, Target};
 use awty_core::lease::tokens::{Pace, Tokens};
 use chrono::TimeDelta;
@@ -71,7 +73,8 @@ fn block(args: &Args) -> Result<bool> {
     if until <= now || subtransaction::has_one_snapshot() {
         return Ok(false);
     }
-    let lock = |class| claim_lock::try_take(class, claim_lock::target_number(job.name.as_bytes(), of.as_bytes()));
+    let lock =
+        |class| claim_lock::try_take(class, lock::of_target(origin::identity(), job.name.as_bytes(), of.as_bytes()));
     Ok(relations::oid(relations::BREAKER).is_some_and(lock)
         && target::block(&job.name, &of, until, note.as_ref(), catalog::current_role(), now))
 }
@@ -104,7 +107,7 @@ fn alter(args: &Args) -> Result<()> {
     let of = of.unwrap_or_else(|| Text::from(""));
     // Who reports a failure, or a wish to be left alone, does not wait for this.
     if let Some(class) = relations::oid(relations::BREAKER) {
-        claim_lock::take(class, claim_lock::target_number(job.name.as_bytes(), of.as_bytes()));
+        claim_lock::take(class, lock::of_target(origin::identity(), job.name.as_bytes(), of.as_bytes()));
     }
     target::alter(&job.name, &of, &wanted, catalog::current_role(), clock::now());
     Ok(())

@@ -7,17 +7,18 @@ use super::{arrays, target};
 use crate::api::args::Args;
 use crate::api::rights;
 use crate::error::Result;
-use crate::pg::catalog;
-use crate::pg::clock;
 use crate::pg::text::Text;
+use crate::pg::{catalog, claim_lock, clock, relations};
 use crate::settings;
 use crate::shmem::{self, State};
 use crate::store;
 use crate::store::job::{self, Job};
 use crate::store::lease::{self, Given};
+use crate::store::origin;
 use crate::store::to_interval;
 use awty_core::Time;
-use awty_core::lease::{Ahead, wait};
+use awty_core::lease::{Ahead, lock, wait};
+use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -26,6 +27,8 @@ use std::collections::{HashMap, HashSet};
 
 /// So many of the oldest checks are looked at for one that can be handed out, before all targets are.
 const LOOK: usize = 100;
+/// A worker asks again after this, where another transaction claims of the job.
+const BUSY: TimeDelta = TimeDelta::milliseconds(100);
 
 #[pg_extern(sql = false)]
 fn heartbeat(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Vec<Option<i64>>, ErrorReport> {
@@ -86,6 +89,10 @@ fn beat(args: &Args) -> Result<Vec<Option<i64>>> {
     if !until.is_empty() {
         until.sort_unstable();
         alive.extend(lease::extend(&until));
+        // Others are gone, or somebody is answering them.
+        let others =
+            until.iter().map(|(number, _)| *number).filter(|number| !alive.contains(number)).collect::<Vec<_>>();
+        alive.extend(lease::given(&others).iter().map(|given| given.number));
     }
     Ok(asked.into_iter().filter(|number| number.is_none_or(|number| !alive.contains(&number))).collect())
 }
@@ -96,6 +103,12 @@ fn give_back(args: &Args) -> Result<i64> {
     let mut live: Vec<i64> = live(&numbers, clock::now()).into_iter().map(|(given, _)| given.number).collect();
     live.sort_unstable();
     Ok(if live.is_empty() { 0 } else { lease::requeue(&live).len() as i64 })
+}
+
+/// Is another transaction claiming of it?
+fn is_claimed_of(job: &Job) -> bool {
+    let number = lock::of_claims(origin::identity(), job.name.as_bytes());
+    relations::oid(relations::LEASE).is_some_and(|leases| !claim_lock::is_free(leases, number))
 }
 
 fn next_claim(args: &Args) -> Result<Option<Interval>> {
@@ -116,6 +129,11 @@ fn next_claim(args: &Args) -> Result<Option<Interval>> {
             let chosen = target::choose(here, &job.name, oldest, is_all, 1, now);
             ahead.is_due = !chosen.due.is_empty();
             ahead.expiry = ahead.expiry.into_iter().chain(chosen.until).min();
+        }
+        if ahead.is_due && jobs.len() > 1 && is_claimed_of(job) {
+            // A claim of several jobs leaves it out.
+            ahead.is_due = false;
+            ahead.expiry = ahead.expiry.into_iter().chain(now.checked_add_signed(BUSY)).min();
         }
         let earlier = |one: Option<Time>, other: Option<Time>| one.into_iter().chain(other).min();
         first.is_due |= ahead.is_due;

@@ -23,6 +23,7 @@ use crate::store::lease::{self, Due, New};
 use crate::store::origin;
 use awty_core::lease::Delivery;
 use awty_core::lease::key::{Home, key};
+use awty_core::lease::lock;
 use awty_core::lease::order::{Waiting, shares};
 use awty_core::{Before, Lease, Time, policy};
 use pgrx::pg_sys;
@@ -58,7 +59,7 @@ fn claim_checks(args: &Args, fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
         let now = clock::now();
         let due = jobs.iter().filter(|job| !job.paused && lease::ahead(&job.name, now).is_due).collect();
         let claim = Claim { here, able_since, worker: &worker, max: max.unsigned_abs() as usize };
-        let turns: Vec<Turn> = lock(due).into_iter().filter_map(|job| claim.choose(job)).collect();
+        let turns: Vec<Turn> = lock_claims(due).into_iter().filter_map(|job| claim.choose(job)).collect();
         for (turn, due) in claim.pick(turns) {
             served.insert(turn.job.name.clone());
             claim.give(&turn, due, &sink);
@@ -81,15 +82,19 @@ fn able_since(here: pg_sys::Oid) -> Option<Time> {
     ready.filter(|_| settings::enabled()).map(clock::clamped)
 }
 
-/// Takes the locks on the claims of these jobs, always in the same order. Returns the jobs as they are then.
-fn lock(jobs: Vec<&Job>) -> Vec<Job> {
+/// Takes the locks on the claims of these jobs, and returns those that it has, as they are then. A job that another transaction claims of is
+/// left out: it may take long, and its role is not that of the others. Where all of them are, the first is waited for.
+fn lock_claims(jobs: Vec<&Job>) -> Vec<Job> {
     let Some(leases) = relations::oid(relations::LEASE) else { return Vec::new() };
-    let mut numbers: Vec<u32> = jobs.iter().map(|job| claim_lock::number(job.name.as_bytes())).collect();
-    numbers.sort_unstable();
-    numbers.dedup();
-    numbers.into_iter().for_each(|number| claim_lock::take(leases, number));
+    let identity = origin::identity();
+    let number = |job: &Job| lock::of_claims(identity, job.name.as_bytes());
+    let mut locked: Vec<&Job> = jobs.iter().copied().filter(|job| claim_lock::try_take(leases, number(job))).collect();
+    if let (true, Some(first)) = (locked.is_empty(), jobs.first()) {
+        claim_lock::take(leases, number(first));
+        locked.push(first);
+    }
     failpoint!("claim.locked");
-    let now = jobs.into_iter().filter_map(|job| job::find(&job.name)?.ok());
+    let now = locked.into_iter().filter_map(|job| job::find(&job.name)?.ok());
     now.filter(|job| job.is_outside() && !job.paused).collect()
 }
 

@@ -12,9 +12,11 @@ use crate::pg::{claim_lock, relations, subtransaction};
 use crate::shmem;
 use crate::store::job::Job;
 use crate::store::lease::Due;
+use crate::store::origin;
 use crate::store::target::{self, Key};
 use awty_core::Time;
 use awty_core::lease::breaker::Breaker;
+use awty_core::lease::lock;
 use awty_core::lease::order::in_turn;
 use awty_core::lease::target::Target;
 use pgrx::pg_sys;
@@ -209,7 +211,8 @@ pub fn heard(said: Vec<(Key, Said)>, now: Time) {
     let before: HashMap<Key, Breaker> = target::breakers(&keys).into_iter().collect();
     keys.retain(|key| is_down(key) || before.contains_key(key));
     let Some(class) = relations::oid(relations::BREAKER).filter(|_| !keys.is_empty()) else { return };
-    keys.retain(|(job, of)| claim_lock::try_take(class, claim_lock::target_number(job.as_bytes(), of.as_bytes())));
+    let identity = origin::identity();
+    keys.retain(|(job, of)| claim_lock::try_take(class, lock::of_target(identity, job.as_bytes(), of.as_bytes())));
     let mut now_known: HashMap<Key, Breaker> = target::breakers(&keys).into_iter().collect();
     for key in keys {
         let before = now_known.remove(&key);

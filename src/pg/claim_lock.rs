@@ -1,41 +1,35 @@
-//! The lock that the claims of one job take one after the other, and the numbers of leases.
+//! The locks that the claims of one job, and those who write of one target, take one after the other; and the numbers of leases.
 //!
-//! The lock is PostgreSQL's own on an object of a database, of a class that no catalog is: the table of leases. So no SQL can take it, an idle
+//! A lock is PostgreSQL's own on an object of a database, of a class that no catalog is: a table of awty's. So no SQL can take it, an idle
 //! claim writes nothing, and it goes with the (sub)transaction.
 //!
 //! Does not: know what is claimed.
 
+use awty_core::lease::lock::Number;
 use pgrx::pg_sys;
 
-/// The number that stands for a job. Two jobs may have the same: then their claims wait for each other.
-pub fn number(job: &[u8]) -> u32 {
-    job.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
-}
+const EXCLUSIVE: pg_sys::LOCKMODE = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
 
 /// Waits until no other transaction has the lock, and takes it until this one ends.
-pub fn take(leases: pg_sys::Oid, number: u32) {
+pub fn take(class: pg_sys::Oid, (object, part): Number) {
     // SAFETY: a lock in an open transaction. Taking it takes in what has changed in the catalogs.
-    unsafe {
-        pg_sys::LockDatabaseObject(leases, pg_sys::Oid::from(number), 0, pg_sys::ExclusiveLock as pg_sys::LOCKMODE);
-    }
+    unsafe { pg_sys::LockDatabaseObject(class, pg_sys::Oid::from(object), part, EXCLUSIVE) };
 }
 
-/// The number that stands for a target of a job. There are few of them, because each takes a place among the server's locks.
-pub fn target_number(job: &[u8], target: &[u8]) -> u32 {
-    number(&[job, b"\0", target].concat()) % 256
+/// Takes the lock, if no other transaction has it.
+pub fn try_take(class: pg_sys::Oid, (object, part): Number) -> bool {
+    // SAFETY: as above.
+    unsafe { pg_sys::ConditionalLockDatabaseObject(class, pg_sys::Oid::from(object), part, EXCLUSIVE) }
 }
 
-/// Takes the lock on what is known of a target, if no other transaction has it.
-pub fn try_take(breakers: pg_sys::Oid, number: u32) -> bool {
-    // SAFETY: as above; of another class, so that it is not the lock on a job's claims.
-    unsafe {
-        pg_sys::ConditionalLockDatabaseObject(
-            breakers,
-            pg_sys::Oid::from(number),
-            0,
-            pg_sys::ExclusiveLock as pg_sys::LOCKMODE,
-        )
+/// Has no other transaction the lock?
+pub fn is_free(class: pg_sys::Oid, number @ (object, part): Number) -> bool {
+    let is_free = try_take(class, number);
+    if is_free {
+        // SAFETY: it was taken above; where this transaction had it before, it keeps it.
+        unsafe { pg_sys::UnlockDatabaseObject(class, pg_sys::Oid::from(object), part, EXCLUSIVE) };
     }
+    is_free
 }
 
 /// A number that no other lease has, as far as chance goes: 53 bits, which every language has a number for.

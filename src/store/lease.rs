@@ -119,12 +119,14 @@ statement!(
       SELECT lease FROM gone"
 );
 
+// SKIP LOCKED: who has it locked answers it, and may take long.
 statement!(
     extend_all,
     [INT8ARRAYOID, TIMESTAMPTZARRAYOID],
     c"UPDATE awty_internal.lease AS l SET expires_at = greatest(l.expires_at, g.until)
-      FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS g (lease, until)
-      WHERE l.lease = g.lease RETURNING l.lease"
+      FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) AS g (lease, until),
+          (SELECT x.lease FROM awty_internal.lease AS x WHERE x.lease = ANY ($1) FOR NO KEY UPDATE SKIP LOCKED) AS free
+      WHERE l.lease = g.lease AND free.lease = l.lease RETURNING l.lease"
 );
 
 statement!(
@@ -322,7 +324,7 @@ pub fn end(ends: &[End], now: Time) -> Vec<i64> {
     as_owner(|| end_all(|s| s.query(&args, ids)))
 }
 
-/// Extends leases. Returns those that were still there.
+/// Extends leases, but those that somebody has locked. Returns those that it has extended.
 pub fn extend(until: &[(i64, Time)]) -> Vec<i64> {
     let times = until.iter().map(|(_, until)| time(*until));
     // SAFETY: times.

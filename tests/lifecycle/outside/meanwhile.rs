@@ -121,3 +121,37 @@ fn an_alter_moves_no_lease() {
     assert_eq!(shop.end_of(&again.entity_key).attempts, 2);
     assert_eq!(say(&mut client, "fail($1, 'no')", all[1]), "ended");
 }
+
+/// P7: what one client has not committed holds up no claim of another job, and no heartbeat.
+#[test]
+fn neither_claims_nor_heartbeats_wait_for_what_is_not_committed() {
+    let shop = shop_with(", heartbeat => '10 min'", 1);
+    shop.run("SELECT awty.register('other')");
+    shop.run("SELECT awty.schedule('orders', n::text, 'other', after => '0') FROM generate_series(1, 2) AS n");
+    let mut slow = shop.client();
+    slow.batch_execute("BEGIN").unwrap();
+    let of_other = "SELECT count(*) = 1 FROM awty.claim('{other}', 'slow')";
+    assert!(slow.query_one(of_other, &[]).unwrap().get::<_, bool>(0));
+
+    let mut client = shop.client();
+    client.batch_execute("SET statement_timeout = '20 s'").unwrap();
+    let of_both = "SELECT lease, job FROM awty.claim('{other,mail}', 'quick', 10)";
+    let leased = client.query(of_both, &[]).unwrap();
+    assert_eq!(leased.iter().map(|row| row.get::<_, &str>(1)).collect::<Vec<_>>(), ["mail"]);
+    let wait = "SELECT awty.next_claim_in('{other,mail}') BETWEEN '1 us' AND '100 ms'";
+    assert!(
+        client.query_one(wait, &[]).unwrap().get::<_, bool>(0),
+        "what is due of the other job cannot be claimed yet"
+    );
+
+    let lease: i64 = leased[0].get(0);
+    assert_eq!(say(&mut slow, "complete($1)", lease), "ended");
+    let until = "SELECT expires_at FROM awty.lease WHERE job = 'mail'";
+    let before = shop.cluster.psql("postgres", until);
+    let void: Vec<i64> = client.query_one("SELECT awty.heartbeat(ARRAY[$1::bigint])", &[&lease]).unwrap().get(0);
+    assert_eq!((void, shop.cluster.psql("postgres", until)), (Vec::new(), before), "its answer is not committed");
+    slow.batch_execute("ROLLBACK").unwrap();
+    let void: Vec<i64> = client.query_one("SELECT awty.heartbeat(ARRAY[$1::bigint])", &[&lease]).unwrap().get(0);
+    assert!(void.is_empty() && say(&mut client, "complete($1)", lease) == "ended");
+    assert_eq!(client.query(of_both, &[]).unwrap().len(), 2);
+}

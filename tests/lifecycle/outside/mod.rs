@@ -34,7 +34,9 @@ fn register(shop: &Shop, options: &str, checks: i32) {
         "SELECT awty.schedule('orders', n::text, 'mail', after => '0') FROM generate_series(1, {checks}) AS n"
     ));
     if checks > 0 {
-        shop.await_true("the checks to be claimable", &format!("SELECT {DUE} = {checks}"));
+        // Also: awty has seen the database.
+        let is_open = "awty.next_claim_in('{mail}') = '0'";
+        shop.await_true("the checks to be claimable", &format!("SELECT {DUE} = {checks} AND {is_open}"));
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub mod breaker;
 pub mod key;
+pub mod lock;
 pub mod order;
 pub mod target;
 pub mod tokens;

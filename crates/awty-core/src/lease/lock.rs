@@ -1,0 +1,53 @@
+//! The numbers of the locks that workers outside take: one of each job's claims, some of its targets.
+//!
+//! Invariant: who does not know the installation's random number cannot choose a name whose locks are those of another job.
+//!
+//! Does not: take a lock.
+
+use sha2::{Digest, Sha256};
+
+/// A lock's object and the part of it, as PostgreSQL numbers locks on objects.
+pub type Number = (u32, u16);
+
+/// A transaction has at most so many locks on targets of one job, because each takes a place among the server's locks.
+const TARGETS: u16 = 64;
+
+fn numbers(identity: i64, name: &[u8]) -> Number {
+    let mut hash = Sha256::new();
+    hash.update(identity.to_be_bytes());
+    hash.update(name);
+    let hash = hash.finalize();
+    (u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]), u16::from_be_bytes([hash[4], hash[5]]))
+}
+
+/// Of a job's claims. Two jobs of an installation have the same by chance only, one in 2⁴⁸; then their claims wait for each other.
+pub fn of_claims(identity: i64, job: &[u8]) -> Number {
+    numbers(identity, job)
+}
+
+/// Of what is known of a target. Two targets of one job may have the same.
+pub fn of_target(identity: i64, job: &[u8], target: &[u8]) -> Number {
+    let (_, part) = numbers(identity, target);
+    (numbers(identity, job).0, part % TARGETS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_collide_by_chance_only() {
+        let jobs: HashSet<Number> = (0..100_000).map(|n| of_claims(7, format!("job {n}").as_bytes())).collect();
+        assert_eq!(jobs.len(), 100_000);
+        assert_ne!(of_claims(7, b"http"), of_claims(8, b"http"), "another installation");
+    }
+
+    #[test]
+    fn a_target_shares_its_lock_with_targets_of_its_job_alone() {
+        let all = |job: &'static [u8]| (0..10_000).map(move |n| of_target(7, job, format!("target {n}").as_bytes()));
+        let (one, other): (HashSet<Number>, HashSet<Number>) = (all(b"http").collect(), all(b"http.app").collect());
+        assert_eq!((one.len(), other.len()), (usize::from(TARGETS), usize::from(TARGETS)));
+        assert!(one.is_disjoint(&other));
+    }
+}
