@@ -69,7 +69,7 @@ fn each_role_sees_its_part_of_the_figures() {
     assert_eq!(seen(&field, "mallory", "SELECT pid FROM awty.running"), "");
     // Mallory has a job of mallory's own, and sees no other because of that.
     field.job("mallory", "own", "BEGIN RETURN NULL; END");
-    field.schedule("mallory", "own", "later");
+    field.sql("mallory", "SELECT awty.schedule('thing', 'later', 'own', after => '1 hour')");
     assert_eq!(seen(&field, "mallory", "SELECT job FROM awty.job_status"), "own");
     assert_eq!(seen(&field, "mallory", "SELECT DISTINCT job FROM awty.forecast('10 years')"), "own");
 }
