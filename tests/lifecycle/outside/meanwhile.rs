@@ -128,6 +128,7 @@ fn neither_claims_nor_heartbeats_wait_for_what_is_not_committed() {
     let shop = shop_with(", heartbeat => '10 min'", 1);
     shop.run("SELECT awty.register('other')");
     shop.run("SELECT awty.schedule('orders', n::text, 'other', after => '0') FROM generate_series(1, 2) AS n");
+    shop.await_true("the other job's checks to be claimable", "SELECT awty.next_claim_in('{other}') = '0'");
     let mut slow = shop.client();
     slow.batch_execute("BEGIN").unwrap();
     let of_other = "SELECT count(*) = 1 FROM awty.claim('{other}', 'slow')";
