@@ -51,6 +51,7 @@ CREATE TABLE awty_internal.breaker (
     opened_at       timestamptz,
     opens           integer NOT NULL,
     message         text,
+    failed_at       timestamptz NOT NULL,
     CONSTRAINT breaker_pkey PRIMARY KEY (job, target)
 ) WITH (fillfactor = 50, autovacuum_vacuum_cost_delay = 0);
 
@@ -62,6 +63,7 @@ COMMENT ON COLUMN awty_internal.breaker.since IS 'When the first of them was';
 COMMENT ON COLUMN awty_internal.breaker.opened_at IS 'When it last shut the target out; NULL: it did not';
 COMMENT ON COLUMN awty_internal.breaker.opens IS 'How often in a row it did';
 COMMENT ON COLUMN awty_internal.breaker.message IS 'Message of the last failure';
+COMMENT ON COLUMN awty_internal.breaker.failed_at IS 'When that was';
 
 -- By which claims go from target to target, past any number of checks of one that cannot be called.
 CREATE INDEX future_job_target_idx ON awty.future_job (job, entity_name, next_check_at, id) WHERE NOT held;

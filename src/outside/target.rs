@@ -229,7 +229,7 @@ pub fn heard(said: Vec<(Key, Said)>, now: Time) {
             }
         }
         if has_changed && (before.is_some() || breaker.is_some()) {
-            target::set_breaker(&key, breaker.map(|breaker| (breaker, last)));
+            target::set_breaker(&key, breaker.map(|breaker| (breaker, last)), now);
         }
     }
 }

@@ -59,10 +59,12 @@ statement!(
 
 statement!(
     upsert_breaker,
-    [TEXTOID, TEXTOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, INT4OID, TEXTOID],
-    c"INSERT INTO awty_internal.breaker (job, target, failures, since, opened_at, opens, message) VALUES ($1, $2, $3, $4, $5, $6, $7)
+    [TEXTOID, TEXTOID, INT4OID, TIMESTAMPTZOID, TIMESTAMPTZOID, INT4OID, TEXTOID, TIMESTAMPTZOID],
+    c"INSERT INTO awty_internal.breaker (job, target, failures, since, opened_at, opens, message, failed_at)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
       ON CONFLICT ON CONSTRAINT breaker_pkey DO UPDATE SET failures = excluded.failures, since = excluded.since,
-          opened_at = excluded.opened_at, opens = excluded.opens, message = excluded.message"
+          opened_at = excluded.opened_at, opens = excluded.opens, message = excluded.message,
+          failed_at = excluded.failed_at"
 );
 
 statement!(
@@ -87,7 +89,7 @@ statement!(
     [TIMESTAMPTZOID],
     c"DELETE FROM awty_internal.breaker AS b USING (
           SELECT x.job, x.target FROM awty_internal.breaker AS x
-          WHERE greatest(x.since, x.opened_at) < $1 - '1 day'::pg_catalog.interval
+          WHERE x.failed_at < $1 - '1 day'::pg_catalog.interval
           ORDER BY x.job, x.target LIMIT 10000 FOR UPDATE SKIP LOCKED
       ) AS g WHERE b.job = g.job AND b.target = g.target"
 );
@@ -288,7 +290,7 @@ pub fn breakers(keys: &[Key]) -> Vec<(Key, Breaker)> {
 }
 
 /// Notes a failure; `None` for the message: the target has answered, and all is forgotten.
-pub fn set_breaker((job, target): &Key, failed: Option<(Breaker, &str)>) {
+pub fn set_breaker((job, target): &Key, failed: Option<(Breaker, &str)>, now: Time) {
     let (job, target) = (Some(job.datum()), Some(target.datum()));
     let Some((breaker, text)) = failed else {
         as_owner(|| delete_breaker(|s| s.execute(&[job, target])));
@@ -296,8 +298,16 @@ pub fn set_breaker((job, target): &Key, failed: Option<(Breaker, &str)>) {
     };
     let count = |count: u32| arg(i32::try_from(count).unwrap_or(i32::MAX));
     let opened_at = breaker.opened_at.and_then(time);
-    let args =
-        [job, target, count(breaker.failures), time(breaker.since), opened_at, count(breaker.opens), message(text)];
+    let args = [
+        job,
+        target,
+        count(breaker.failures),
+        time(breaker.since),
+        opened_at,
+        count(breaker.opens),
+        message(text),
+        time(now),
+    ];
     as_owner(|| upsert_breaker(|s| s.execute(&args)));
 }
 

@@ -111,6 +111,27 @@ fn targets_take_turns_whoever_has_more_to_do() {
     assert!(turns.iter().any(|turn| turn == "late"), "{turns:?}");
 }
 
+/// A row of failures goes on for as long as a day has one of them.
+#[test]
+fn failures_are_forgotten_a_day_after_the_last() {
+    let shop = shop_with(", max_attempts => 0, retry_after => '1 ms'", &[("a", 2), ("b", 2)]);
+    let mut client = shop.client();
+    for lease in claimed(&mut client, 4).1 {
+        assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", lease), "retry");
+    }
+    let old = "UPDATE awty_internal.breaker SET since = since - interval '3 days',
+               failed_at = failed_at - CASE target WHEN 'a' THEN interval '1 hour' ELSE '25 hours' END";
+    shop.cluster.execute("postgres", &[old]);
+    let left = "SELECT string_agg(target || failures, ' ') FROM awty_internal.breaker";
+    shop.cluster.await_that("the maintainer to forget", std::time::Duration::from_secs(90), || {
+        shop.run("SELECT awty.pause('mail'), awty.resume('mail')"); // asks for an inspection
+        match shop.cluster.psql("postgres", left).trim() {
+            "a2" => Ok(()),
+            others => Err(others.to_owned()),
+        }
+    });
+}
+
 /// Ten failures in a row over ten seconds open it; then one lease at a time, and an answer closes it.
 #[test]
 fn a_target_that_is_down_is_left_alone_and_tried_again() {
