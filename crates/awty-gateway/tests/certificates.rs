@@ -90,7 +90,7 @@ async fn call(caller: &Caller, port: u16) -> Report {
         timeout: Duration::from_secs(20),
         connect_timeout: Duration::from_secs(5),
     };
-    caller.call(&call).await
+    caller.call(call).await
 }
 
 #[track_caller]

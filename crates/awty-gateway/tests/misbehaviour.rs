@@ -36,14 +36,14 @@ fn call(uri: &str) -> Call {
 }
 
 async fn answered(steps: Vec<Step>) -> Report {
-    caller().call(&call(&Script::start(steps).uri("http"))).await
+    caller().call(call(&Script::start(steps).uri("http"))).await
 }
 
 /// The fault of a call that may take half a second.
 async fn hanging(steps: Vec<Step>, scheme: &str) -> (Fault, bool) {
     let uri = Script::start(steps).uri(scheme);
     let short = Call { timeout: Duration::from_millis(500), ..call(&uri) };
-    let report = caller().call(&short).await;
+    let report = caller().call(short).await;
     (report.outcome.expect_err("an answer came").fault, report.sent)
 }
 
@@ -55,10 +55,10 @@ fn text(text: &str) -> Step {
 async fn whatever_phase_it_hangs_in_a_call_ends_and_says_whether_something_was_sent() {
     // Nobody accepts: the queue of connections is full, and the kernel answers no more.
     let full = Script::full();
-    let report = caller().call(&Call { timeout: Duration::from_millis(500), ..call(&full.uri("http")) }).await;
+    let report = caller().call(Call { timeout: Duration::from_millis(500), ..call(&full.uri("http")) }).await;
     assert_eq!((report.outcome.unwrap_err().fault, report.sent), (Fault::Timeout, false));
     let impatient = Call { connect_timeout: Duration::from_millis(300), ..call(&full.uri("http")) };
-    let report = caller().call(&impatient).await;
+    let report = caller().call(impatient).await;
     assert_eq!((report.outcome.unwrap_err().fault, report.sent), (Fault::Connect, false));
     // TLS is never spoken, or stops half-way: no byte of the request has left.
     assert_eq!(hanging(vec![Step::Hang], "https").await, (Fault::Timeout, false));
@@ -85,7 +85,7 @@ async fn whatever_phase_it_hangs_in_a_call_ends_and_says_whether_something_was_s
 async fn every_status_there_is_is_an_answer() {
     let (receiver, caller) = (Receiver::start(), caller());
     for status in (200..1000).filter(|status| ![204, 304].contains(status)) {
-        let report = caller.call(&call(&receiver.uri(&format!("/status/{status}")))).await;
+        let report = caller.call(call(&receiver.uri(&format!("/status/{status}")))).await;
         assert_eq!(report.outcome.map(|answer| answer.status), Ok(status));
     }
     for status in [204, 304] {
@@ -150,7 +150,7 @@ async fn what_has_no_end_is_cut_at_its_bound() {
     ];
     for (name, begin, more) in endless {
         let uri = Script::start(vec![text(begin), Step::Flood(more.into_bytes())]).uri("http");
-        let report = caller().call(&Call { timeout: Duration::from_secs(3), ..call(&uri) }).await;
+        let report = caller().call(Call { timeout: Duration::from_secs(3), ..call(&uri) }).await;
         assert!(report.outcome.is_err(), "{name}: {:?}", report.outcome);
     }
     for begin in ["Content-Length: 1000000000\r\n\r\n", "\r\n"] {
@@ -169,7 +169,7 @@ async fn an_answer_that_nobody_asked_for_is_not_taken_for_the_next_call() {
     let script = Script::start(vec![text(&(one(200) + &one(201)))]);
     let caller = caller();
     for _ in 0..10 {
-        let report = caller.call(&call(&script.uri("http"))).await;
+        let report = caller.call(call(&script.uri("http"))).await;
         assert_eq!(report.outcome.map(|answer| answer.status), Ok(200));
     }
 }

@@ -123,11 +123,11 @@ async fn a_name_that_changes_its_mind_never_leads_to_a_closed_address() {
     let receiver = Receiver::start_on("0.0.0.0");
     // The first answer is good, each later one is not: who asks a second time before it connects comes to the wrong place.
     let server = NameServer::start(|_, number| Says::Addresses(vec![if number == 0 { OPEN } else { CLOSED }]));
-    let report = server.caller().call(&call(&receiver, "rebind.example")).await;
+    let report = server.caller().call(call(&receiver, "rebind.example")).await;
     assert_eq!(report.address, Some(SocketAddr::new(OPEN.into(), receiver.address.port())));
     assert_eq!(report.outcome.unwrap().status, 200);
     // Without what the first one remembers.
-    assert_fault(&server.caller().call(&call(&receiver, "rebind.example")).await, Fault::BlockedAddress);
+    assert_fault(&server.caller().call(call(&receiver, "rebind.example")).await, Fault::BlockedAddress);
     assert_eq!((receiver.connections.load(Ordering::Relaxed), receiver.reached_at()), (1, vec![OPEN.into()]));
 }
 
@@ -136,7 +136,7 @@ async fn a_name_with_good_and_bad_addresses_is_called_at_the_good_one() {
     let receiver = Receiver::start_on("0.0.0.0");
     for addresses in [vec![CLOSED, OPEN], vec![OPEN, CLOSED], vec![CLOSED, CLOSED, OPEN, OPEN]] {
         let server = NameServer::start(move |_, _| Says::Addresses(addresses.clone()));
-        let report = server.caller().call(&call(&receiver, "both.example")).await;
+        let report = server.caller().call(call(&receiver, "both.example")).await;
         assert_eq!(report.outcome.unwrap().status, 200);
     }
     assert!(receiver.reached_at().iter().all(|peer| *peer == OPEN), "{:?}", receiver.reached_at());
@@ -148,7 +148,7 @@ async fn an_answer_is_kept_for_seconds_although_it_says_none() {
     let server = NameServer::start(|_, _| Says::Addresses(vec![OPEN]));
     let caller = server.caller();
     for _ in 0..20 {
-        assert!(caller.call(&call(&receiver, "kept.example")).await.outcome.is_ok());
+        assert!(caller.call(call(&receiver, "kept.example")).await.outcome.is_ok());
     }
     // A machine that stands still for longer than five seconds asks again; then it has asked twice.
     assert!(server.asked.load(Ordering::Relaxed) <= 2, "asked {:?} times", server.asked);
@@ -165,7 +165,7 @@ async fn names_that_lead_in_circles_or_nowhere_end_as_a_fault() {
     let own = |name: &str, _| Says::Alias(name.into());
     let servers = [NameServer::start(circle), NameServer::start(chain), NameServer::start(own)];
     for server in servers {
-        assert_fault(&server.caller().call(&call(&receiver, "a.example")).await, Fault::Name);
+        assert_fault(&server.caller().call(call(&receiver, "a.example")).await, Fault::Name);
         assert!(server.asked.load(Ordering::Relaxed) < 1_000, "asked {:?} times", server.asked);
     }
 }
@@ -180,7 +180,7 @@ async fn nonsense_or_an_answer_to_another_question_is_no_answer() {
         NameServer::start(|_, _| Says::Addresses(Vec::new())),
     ];
     for server in servers {
-        assert_fault(&server.caller().call(&call(&receiver, "a.example")).await, Fault::Name);
+        assert_fault(&server.caller().call(call(&receiver, "a.example")).await, Fault::Name);
     }
     assert_eq!(receiver.connections.load(Ordering::Relaxed), 0);
 }
@@ -194,10 +194,10 @@ async fn a_name_server_that_hangs_delays_no_call_of_another_name() {
     let hanging: Vec<_> = (0..200)
         .map(|number| {
             let (caller, call) = (caller.clone(), call(&receiver, &format!("hang{number}.example")));
-            tokio::spawn(async move { caller.call(&call).await })
+            tokio::spawn(async move { caller.call(call).await })
         })
         .collect();
-    assert!(caller.call(&call(&receiver, "well.example")).await.outcome.is_ok());
+    assert!(caller.call(call(&receiver, "well.example")).await.outcome.is_ok());
     assert!(hanging.iter().all(|call| !call.is_finished()));
     for call in hanging {
         assert_fault(&call.await.unwrap(), Fault::Name);

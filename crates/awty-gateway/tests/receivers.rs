@@ -48,7 +48,7 @@ fn fault(report: &Report) -> Fault {
 async fn an_answer_comes_with_its_status_and_connections_are_used_again() {
     let (receiver, caller) = (Receiver::start(), open());
     for _ in 0..20 {
-        let report = caller.call(&call(&receiver.uri("/ok"))).await;
+        let report = caller.call(call(&receiver.uri("/ok"))).await;
         assert_eq!((report.outcome.unwrap().status, report.sent, report.address), (200, true, Some(receiver.address)));
         tokio::task::yield_now().await;
     }
@@ -62,7 +62,7 @@ async fn an_answer_comes_with_its_status_and_connections_are_used_again() {
 async fn a_connection_that_the_endpoint_closed_meanwhile_is_opened_anew() {
     let (receiver, caller) = (Receiver::start(), open());
     for _ in 0..10 {
-        assert!(caller.call(&call(&receiver.uri("/last"))).await.outcome.is_ok());
+        assert!(caller.call(call(&receiver.uri("/last"))).await.outcome.is_ok());
     }
     assert_eq!(receiver.seen("/last").len(), 10);
 }
@@ -71,7 +71,7 @@ async fn a_connection_that_the_endpoint_closed_meanwhile_is_opened_anew() {
 async fn what_does_not_answer_runs_into_the_timeout_as_sent() {
     let (receiver, caller) = (Receiver::start(), open());
     for path in ["/hang", "/drip"] {
-        let report = caller.call(&short(&receiver.uri(path))).await;
+        let report = caller.call(short(&receiver.uri(path))).await;
         assert_eq!((fault(&report), report.sent), (Fault::Timeout, true), "{path}");
     }
 }
@@ -87,10 +87,10 @@ async fn what_breaks_off_is_told_from_what_is_no_http() {
         ("/head", Fault::Protocol),
     ];
     for (path, expected) in expected {
-        let report = caller.call(&call(&receiver.uri(path))).await;
+        let report = caller.call(call(&receiver.uri(path))).await;
         assert_eq!((fault(&report), report.sent), (expected, true), "{path}: {:?}", report.outcome);
     }
-    let report = caller.call(&call(&receiver.uri("/chunks"))).await;
+    let report = caller.call(call(&receiver.uri("/chunks"))).await;
     assert!(matches!(fault(&report), Fault::Closed | Fault::Protocol), "{:?}", report.outcome);
 }
 
@@ -98,7 +98,7 @@ async fn what_breaks_off_is_told_from_what_is_no_http() {
 async fn of_a_gigabyte_only_the_beginning_is_read_and_the_status_counts() {
     let (receiver, caller) = (Receiver::start(), open());
     for status in [200, 500] {
-        let answer = caller.call(&call(&receiver.uri(&format!("/huge/{status}")))).await.outcome.unwrap();
+        let answer = caller.call(call(&receiver.uri(&format!("/huge/{status}")))).await.outcome.unwrap();
         assert_eq!((answer.status, answer.body.len()), (status, BODY));
     }
 }
@@ -107,9 +107,9 @@ async fn of_a_gigabyte_only_the_beginning_is_read_and_the_status_counts() {
 async fn nobody_at_home_is_not_sent() {
     let caller = open();
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let report = caller.call(&call(&format!("http://{free}/"))).await;
+    let report = caller.call(call(&format!("http://{free}/"))).await;
     assert_eq!((fault(&report), report.sent), (Fault::Connect, false));
-    let report = caller.call(&call("http://no-such-host.invalid/")).await;
+    let report = caller.call(call("http://no-such-host.invalid/")).await;
     assert_eq!((fault(&report), report.sent), (Fault::Name, false));
 }
 
@@ -129,7 +129,7 @@ async fn loopback_is_closed_by_every_name_for_it() {
         "0.0.0.0",
     ];
     for host in hosts {
-        let report = closed.call(&call(&format!("http://{host}:{port}/ok"))).await;
+        let report = closed.call(call(&format!("http://{host}:{port}/ok"))).await;
         assert_eq!((fault(&report), report.sent), (Fault::BlockedAddress, false), "{host}");
     }
     assert_eq!(receiver.connections.load(Ordering::Relaxed), 0);
@@ -139,14 +139,14 @@ async fn loopback_is_closed_by_every_name_for_it() {
 async fn its_own_listener_is_closed_although_loopback_is_open() {
     let receiver = Receiver::start();
     let own = caller(Guard { allow_localhost: true, own: vec![receiver.address], ..Guard::default() });
-    assert_eq!(fault(&own.call(&call(&receiver.uri("/ok"))).await), Fault::BlockedAddress);
+    assert_eq!(fault(&own.call(call(&receiver.uri("/ok"))).await), Fault::BlockedAddress);
     assert_eq!(receiver.connections.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test]
 async fn tls_to_what_speaks_none_is_a_fault_of_tls_and_not_sent() {
     let (receiver, caller) = (Receiver::start(), open());
-    let report = caller.call(&short(&format!("https://{}/hang", receiver.address))).await;
+    let report = caller.call(short(&format!("https://{}/hang", receiver.address))).await;
     assert!(matches!(fault(&report), Fault::Tls | Fault::Timeout | Fault::Connect), "{:?}", report.outcome);
     assert!(!report.sent);
 }
@@ -158,10 +158,10 @@ async fn two_hundred_hanging_calls_delay_no_other() {
         .map(|_| {
             let (caller, call) =
                 (caller.clone(), Call { timeout: Duration::from_secs(60), ..call(&receiver.uri("/hang")) });
-            tokio::spawn(async move { caller.call(&call).await })
+            tokio::spawn(async move { caller.call(call).await })
         })
         .collect();
-    let report = caller.call(&call(&receiver.uri("/ok"))).await;
+    let report = caller.call(call(&receiver.uri("/ok"))).await;
     assert_eq!(report.outcome.unwrap().status, 200);
     assert!(hanging.iter().all(|call| !call.is_finished()));
     hanging.iter().for_each(tokio::task::JoinHandle::abort);

@@ -6,11 +6,12 @@
 use super::{Db, Trouble};
 use crate::deliver::request::Piece;
 use chrono::{DateTime, TimeDelta, Utc};
-use serde_json::Value;
+use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_postgres::Row;
+use tokio_postgres::types::Json;
 
 /// A check that was claimed.
 #[derive(Clone, Debug)]
@@ -19,8 +20,8 @@ pub struct Lease {
     pub lease: i64,
     /// The call.
     pub piece: Piece,
-    /// How.
-    pub args: Option<Value>,
+    /// How, as the database spells it: a jsonb has numbers and depths that [`serde_json::Value`] has not.
+    pub args: Option<Box<RawValue>>,
     /// Of a schedule: its row in awty_http.
     pub endpoint: Option<Endpoint>,
     leased_at: DateTime<Utc>,
@@ -70,7 +71,8 @@ const ENDPOINTS: &str = "SELECT e.job, e.entity_name, e.entity_key, e.id, e.fail
         'retries', pg_catalog.jsonb_build_object('max_attempts', e.max_attempts,
             'first_delay', (EXTRACT(epoch FROM e.first_delay) * 1000)::bigint || ' ms',
             'max_delay', (EXTRACT(epoch FROM e.max_delay) * 1000)::bigint || ' ms'),
-        'success', e.success, 'sign', e.sign, 'keep_response', e.keep_response)) AS definition, e.body
+        'success', e.success, 'sign', e.sign, 'keep_response', e.keep_response))
+        || CASE WHEN e.body IS NULL THEN '{}' ELSE pg_catalog.jsonb_build_object('body', e.body) END AS definition
     FROM awty_http.endpoint AS e WHERE (e.entity_name, e.entity_key, e.job) IN
         (SELECT u.n, u.k, u.j FROM ROWS FROM (unnest($1::text[]), unnest($2::text[]), unnest($3::text[])) AS u (n, k, j))";
 
@@ -88,7 +90,7 @@ fn lease(row: &Row, seen: Instant) -> Result<Lease, tokio_postgres::Error> {
     Ok(Lease {
         lease: row.try_get(0)?,
         piece,
-        args: row.try_get(4)?,
+        args: row.try_get::<_, Option<Json<_>>>(4)?.map(|args| args.0),
         endpoint: None,
         leased_at: row.try_get(10)?,
         seen,
@@ -154,11 +156,7 @@ impl Db {
             let piece = &lease.piece;
             let key = (piece.job.clone(), piece.entity_name.clone(), piece.entity_key.clone());
             let Some(row) = found.get(&key) else { continue };
-            let mut definition: Value = row.try_get(6)?;
-            if let (Some(body), Some(fields)) = (row.try_get::<_, Option<Value>>(7)?, definition.as_object_mut()) {
-                fields.insert("body".into(), body);
-            }
-            lease.args = Some(definition);
+            lease.args = Some(row.try_get::<_, Json<_>>(6)?.0);
             lease.endpoint = Some(Endpoint { id: row.try_get(3)?, failing: row.try_get(4)?, deleted: row.try_get(5)? });
         }
         Ok(())

@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
 /// The largest body.
@@ -64,16 +64,16 @@ impl Default for Retries {
 }
 
 /// How to call; the fields are those of a schedule in the API.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Definition {
     /// POST if nothing else is said.
     pub method: Method,
     /// Headers of the user.
     pub headers: BTreeMap<String, String>,
-    /// JSON that is sent.
+    /// JSON that is sent, to the letter.
     #[serde(deserialize_with = "present")]
-    pub body: Option<Value>,
+    pub body: Option<Box<RawValue>>,
     /// Text that is sent.
     pub body_text: Option<String>,
     /// Bytes that are sent.
@@ -114,18 +114,18 @@ impl Default for Definition {
 }
 
 /// `"body": null` is a body, and no body at all is none.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl Definition {
     /// Of a check's `args`; none: all defaults.
-    pub fn of_args(args: Option<&Value>) -> Result<Self, String> {
+    pub fn of_args(args: Option<&RawValue>) -> Result<Self, String> {
         let Some(args) = args else { return Ok(Definition::default()) };
-        if !args.is_object() {
+        if !args.get().starts_with('{') {
             return Err("args is no JSON object".into());
         }
-        let definition = Definition::deserialize(args).map_err(|error| error.to_string())?;
+        let definition: Definition = serde_json::from_str(args.get()).map_err(|error| error.to_string())?;
         definition.check()?;
         Ok(definition)
     }
@@ -145,7 +145,18 @@ impl Definition {
         for name in self.headers.keys() {
             super::request::user_header(name)?;
         }
-        self.payload().map(drop)
+        let length = self.body.as_ref().map(|json| json.get().len()).or(self.body_text.as_ref().map(String::len));
+        match length.map_or_else(|| Ok(self.bytes()?.map_or(0, |bytes| bytes.len())), Ok::<_, String>)? {
+            length if length > LARGEST_BODY => {
+                Err(format!("the body has {length} bytes; write {LARGEST_BODY} at most"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn bytes(&self) -> Result<Option<Vec<u8>>, String> {
+        let bytes = self.body_base64.as_ref().map(|text| STANDARD.decode(text)).transpose();
+        bytes.map_err(|error| format!("body_base64: {error}"))
     }
 
     /// For TCP and TLS, 5 s at most.
@@ -153,58 +164,63 @@ impl Definition {
         self.connect_timeout.unwrap_or(LONGEST_CONNECT).min(LONGEST_CONNECT)
     }
 
-    /// The body of the user and its content type, if there is one.
-    pub fn payload(&self) -> Result<Option<(Bytes, &'static str)>, String> {
-        let payload = if let Some(json) = &self.body {
-            (Bytes::from(json.to_string()), "application/json")
-        } else if let Some(text) = &self.body_text {
-            (Bytes::from(text.clone()), "text/plain; charset=utf-8")
-        } else if let Some(text) = &self.body_base64 {
-            let bytes = STANDARD.decode(text).map_err(|error| format!("body_base64: {error}"))?;
-            (Bytes::from(bytes), "application/octet-stream")
-        } else {
-            return Ok(None);
-        };
-        if payload.0.len() > LARGEST_BODY {
-            return Err(format!("the body has {} bytes; write {LARGEST_BODY} at most", payload.0.len()));
-        }
-        Ok(Some(payload))
+    /// Takes out the body of the user with its content type, if there is one: it is not kept twice while the call lasts.
+    pub fn take_payload(&mut self) -> Result<Option<(Bytes, &'static str)>, String> {
+        let bytes = self.bytes()?;
+        self.body_base64 = None;
+        let json = self.body.take().map(|json| (Bytes::from(String::from(Box::<str>::from(json))), "application/json"));
+        let text = self.body_text.take().map(|text| (Bytes::from(text), "text/plain; charset=utf-8"));
+        Ok(json.or(text).or(bytes.map(|bytes| (Bytes::from(bytes), "application/octet-stream"))))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    fn read(args: &str) -> Result<Definition, String> {
+        Definition::of_args(Some(&RawValue::from_string(args.to_owned()).unwrap()))
+    }
 
     fn refused(args: Value) -> String {
-        Definition::of_args(Some(&args)).unwrap_err()
+        read(&args.to_string()).unwrap_err()
     }
 
     #[test]
     fn nothing_said_is_all_defaults() {
-        assert_eq!(Definition::of_args(None).unwrap(), Definition::default());
-        assert_eq!(Definition::of_args(Some(&json!({}))).unwrap(), Definition::default());
+        let default = format!("{:?}", Definition::default());
+        assert_eq!(format!("{:?}", Definition::of_args(None).unwrap()), default);
+        assert_eq!(format!("{:?}", read("{}").unwrap()), default);
     }
 
     #[test]
     fn what_is_said_is_read() {
         let args = json!({"method": "PUT", "headers": {"X-A": "b"}, "body": {"a": 1}, "timeout": "1 min", "success": "200,202",
             "retries": {"max_attempts": 5}, "sign": false});
-        let definition = Definition::of_args(Some(&args)).unwrap();
+        let mut definition = read(&args.to_string()).unwrap();
         assert_eq!(definition.method, Method::Put);
         assert_eq!(definition.timeout, Some(Length::seconds(60)));
         assert_eq!((definition.retries.max_attempts, definition.retries.first_delay), (5, Length::seconds(10)));
-        assert_eq!(definition.payload().unwrap().unwrap(), (Bytes::from_static(b"{\"a\":1}"), "application/json"));
+        assert_eq!(definition.take_payload().unwrap().unwrap(), (Bytes::from_static(b"{\"a\":1}"), "application/json"));
     }
 
     #[test]
     fn a_body_of_null_is_a_body() {
-        let payload =
-            |args: Value| Definition::of_args(Some(&args)).unwrap().payload().unwrap().map(|(bytes, _)| bytes);
+        let payload = |args: Value| read(&args.to_string()).unwrap().take_payload().unwrap().map(|(bytes, _)| bytes);
         assert_eq!(payload(json!({"body": null})), Some(Bytes::from_static(b"null")));
         assert_eq!(payload(json!({})), None);
         assert_eq!(payload(json!({"body_base64": "AAE="})), Some(Bytes::from_static(&[0, 1])));
+    }
+
+    #[test]
+    fn a_body_leaves_to_the_letter_however_large_its_numbers_and_deep_its_lists() {
+        let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+        for body in ["1e400", "12345678901234567890123", "{\"b\": 1, \"a\": 2.50}", &deep] {
+            let mut definition = read(&format!("{{\"body\": {body}}}")).unwrap();
+            assert_eq!(definition.take_payload().unwrap().unwrap().0, body.as_bytes());
+            assert!(definition.take_payload().unwrap().is_none(), "kept twice");
+        }
     }
 
     #[test]

@@ -93,8 +93,8 @@ fn filled(value: &str, secret: &dyn Fn(&str) -> Option<String>) -> Result<String
     Ok(out)
 }
 
-/// The request of this attempt; a refusal says why there is none.
-pub fn request(piece: &Piece, definition: &Definition, terms: &Terms<'_>) -> Result<Call, String> {
+/// The request of this attempt, which takes the body out of the definition; a refusal says why there is none.
+pub fn request(piece: &Piece, definition: &mut Definition, terms: &Terms<'_>) -> Result<Call, String> {
     let endpoint = Endpoint::of_lease(&piece.entity_name, &piece.entity_key).map_err(|why| format!("the URI {why}"))?;
     let path = piece.entity_key.split('#').next().unwrap_or_default();
     let id = crate::uri::id(&piece.job, &format!("{}{path}", piece.entity_name));
@@ -107,7 +107,7 @@ pub fn request(piece: &Piece, definition: &Definition, terms: &Terms<'_>) -> Res
         headers.insert(user_header(name)?, value);
     }
     let bodyless = matches!(definition.method, Method::Get | Method::Head);
-    let payload = match definition.payload()? {
+    let payload = match definition.take_payload()? {
         Some((body, kind)) => Some((body, kind)),
         None if bodyless => None,
         None => Some((own_body(piece, &id), "application/json")),

@@ -19,10 +19,11 @@ fn piece() -> Piece {
 }
 
 fn made(args: Value) -> Result<Call, String> {
-    let definition = Definition::of_args(Some(&args))?;
+    let args = serde_json::value::to_raw_value(&args).unwrap();
+    let mut definition = Definition::of_args(Some(&args))?;
     let secret = |name: &str| (name == "TOKEN").then(|| "t0p".to_owned());
     let terms = Terms { master_key: b"master", timeout: Length::seconds(30), now: at(10_250), secret: &secret };
-    request(&piece(), &definition, &terms)
+    request(&piece(), &mut definition, &terms)
 }
 
 fn header<'a>(call: &'a Call, name: &str) -> &'a str {

@@ -5,6 +5,7 @@ use chrono::TimeDelta;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;
 use serde_json::json;
+use serde_json::value::to_raw_value;
 
 fn now() -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000, 0).unwrap()
@@ -135,7 +136,7 @@ fn no_answer_is_retried_until_the_attempts_are_used_up_and_a_blocked_address_nev
 
 #[test]
 fn a_call_that_is_too_late_is_dropped() {
-    let with = |text: &str| Definition::of_args(Some(&json!({"max_lateness": text}))).unwrap();
+    let with = |text: &str| Definition::of_args(Some(&to_raw_value(&json!({"max_lateness": text})).unwrap())).unwrap();
     assert_eq!(dropped(&piece(1), &Definition::default(), now()), None);
     assert_eq!(dropped(&piece(1), &with("2 s"), now()), None);
     let Some(Verdict::Failed(failed)) = dropped(&piece(1), &with("1 s"), now()) else { panic!() };

@@ -17,11 +17,16 @@ use tokio::sync::OwnedSemaphorePermit;
 const LONGEST_SECRET: usize = 8 * 1024;
 
 /// Makes the call of a lease and hands its booking on, with the place.
-pub(super) async fn deliver(worker: Arc<Worker>, lease: Lease, permit: OwnedSemaphorePermit, begun: Arc<AtomicBool>) {
+pub(super) async fn deliver(
+    worker: Arc<Worker>,
+    mut lease: Lease,
+    permit: OwnedSemaphorePermit,
+    begun: Arc<AtomicBool>,
+) {
     begun.store(true, Ordering::Relaxed);
     let (queue, now) = (lease.age(), lease.now());
     let lateness = seconds(now - lease.piece.next_check_at);
-    let (verdict, result, duration) = work(&worker, &lease, queue, lateness).await;
+    let (verdict, result, duration) = work(&worker, &mut lease, queue, lateness).await;
     worker.metrics.delivery(&verdict, result.get("status").and_then(Value::as_u64), duration, lateness);
     log(&lease, &verdict, &result);
     let booking = booking(&lease, verdict, result);
@@ -30,7 +35,7 @@ pub(super) async fn deliver(worker: Arc<Worker>, lease: Lease, permit: OwnedSema
     let _ = worker.answers.send((booking, permit));
 }
 
-async fn work(worker: &Worker, lease: &Lease, queue: Duration, lateness: f64) -> (Verdict, Value, Duration) {
+async fn work(worker: &Worker, lease: &mut Lease, queue: Duration, lateness: f64) -> (Verdict, Value, Duration) {
     let not_made = |failed: Failed| {
         let result = of_none(lateness, failed.fault);
         (Verdict::Failed(failed), result, Duration::ZERO)
@@ -39,7 +44,7 @@ async fn work(worker: &Worker, lease: &Lease, queue: Duration, lateness: f64) ->
     if lease.endpoint.as_ref().is_some_and(|endpoint| endpoint.deleted) {
         return not_made(untouched("deleted", "the schedule was deleted".into()));
     }
-    let definition = match Definition::of_args(lease.args.as_ref()) {
+    let mut definition = match Definition::of_args(lease.args.take().as_deref()) {
         Ok(definition) => definition,
         Err(why) => return not_made(untouched("request", format!("request: {why}"))),
     };
@@ -50,7 +55,7 @@ async fn work(worker: &Worker, lease: &Lease, queue: Duration, lateness: f64) ->
     let spread = rand::random_range(-1.0..=1.0);
     let secret = |name: &str| worker.secret(name);
     let terms = Terms { master_key: &worker.master_key, timeout: worker.timeout, now, secret: &secret };
-    let call = match request(&lease.piece, &definition, &terms) {
+    let call = match request(&lease.piece, &mut definition, &terms) {
         Ok(call) => call,
         Err(why) => {
             // A secret may come, so it is tried again.
@@ -58,7 +63,7 @@ async fn work(worker: &Worker, lease: &Lease, queue: Duration, lateness: f64) ->
             return not_made(Failed { retry_at, ..untouched("request", format!("request: {why}")) });
         }
     };
-    let report = worker.caller.call(&call).await;
+    let report = worker.caller.call(call).await;
     let verdict = verdict(&lease.piece, &definition, &report, lease.now(), spread);
     let (fault, note) = match &verdict {
         Verdict::Done { note, .. } => (None, note.as_deref()),

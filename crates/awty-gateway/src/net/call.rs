@@ -69,9 +69,11 @@ impl Caller {
     }
 
     /// Makes one call.
-    pub async fn call(&self, call: &Call) -> Report {
+    pub async fn call(&self, mut call: Call) -> Report {
+        // It goes once it is sent, and not only with the call.
+        let body = std::mem::take(&mut call.body);
         let (start, mut progress) = (Instant::now(), Progress::default());
-        let outcome = timeout(call.timeout, self.attempt(call, &mut progress)).await;
+        let outcome = timeout(call.timeout, self.attempt(&call, body, &mut progress)).await;
         let too_long = |_| Err(Failure::new(Fault::Timeout, format!("no whole answer within {:?}", call.timeout)));
         let outcome = outcome.unwrap_or_else(too_long);
         progress.phases.total = start.elapsed();
@@ -79,11 +81,11 @@ impl Caller {
         Report { address: progress.address, sent, phases: progress.phases, outcome }
     }
 
-    async fn attempt(&self, call: &Call, progress: &mut Progress) -> Result<Answer, Failure> {
+    async fn attempt(&self, call: &Call, body: Bytes, progress: &mut Progress) -> Result<Answer, Failure> {
         let (start, guard) = (Instant::now(), self.guard());
         let addresses = self.resolver.judged(&call.endpoint, &guard).await?;
         progress.phases.name = Some(start.elapsed());
-        let mut request = request(call)?;
+        let mut request = request(call, body)?;
         if let Some((key, ready)) = self.resting(call, &addresses) {
             progress.address = Some(key.address);
             match self.exchange(key, ready, request, progress).await? {
@@ -172,15 +174,12 @@ fn key(call: &Call, address: SocketAddr) -> Key {
     Key { tls: url.scheme() == "https", host: url.host_str().unwrap_or_default().to_owned(), address }
 }
 
-fn request(call: &Call) -> Result<Request<Full<Bytes>>, Failure> {
+fn request(call: &Call, body: Bytes) -> Result<Request<Full<Bytes>>, Failure> {
     let url = call.endpoint.url();
     let host = &url[url::Position::BeforeHost..url::Position::AfterPort];
     let unfit = |error: &dyn std::fmt::Display| Failure::new(Fault::Request, error);
     let host = HeaderValue::from_str(host).map_err(|error| unfit(&error))?;
-    let built = Request::builder()
-        .method(call.method.clone())
-        .uri(call.endpoint.entity_key())
-        .body(Full::new(call.body.clone()));
+    let built = Request::builder().method(call.method.clone()).uri(call.endpoint.entity_key()).body(Full::new(body));
     let mut request = built.map_err(|error| unfit(&error))?;
     *request.headers_mut() = call.headers.clone();
     request.headers_mut().insert(HOST, host);
