@@ -186,9 +186,9 @@ fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, R
     Ok(answers)
 }
 
-/// Is it about the whole statement, and not about one lease: cancelled, a conflict of transactions, or no room?
+/// Is it about the whole statement, and not about one lease: cancelled, a conflict of transactions, no room, or `lock_timeout`?
 fn is_everybodys(trouble: &Failure) -> bool {
-    ["40", "53", "57", "25"].iter().any(|class| trouble.sqlstate.starts_with(class))
+    ["40", "53", "57", "25", "55P03"].iter().any(|class| trouble.sqlstate.starts_with(class))
 }
 
 const VOID: &str = "void";
