@@ -14,8 +14,15 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The claim loop waits for at most a slot or 5 s, and a claim for no longer than a statement may take.
-const LONGEST_TURN: Duration = Duration::from_secs(45);
+/// The claim loop has a turn at least every 5 s. It may miss slots, but no more than these, nor this time where slots are shorter.
+const LONGEST_TURN: (u32, Duration) = (3, Duration::from_secs(15));
+
+/// The figures of the database; what takes longer is left out.
+const LONGEST_FIGURES: Duration = Duration::from_secs(5);
+
+/// Of the role.
+pub const TOO_MIGHTY: &str =
+    "the gateway's role is above row security; give it a role that is neither superuser nor BYPASSRLS";
 
 /// What load balancers and Prometheus ask.
 pub fn router(worker: Arc<Worker>) -> Router {
@@ -30,12 +37,16 @@ pub fn router(worker: Arc<Worker>) -> Router {
 pub fn reasons(worker: &Worker) -> Vec<String> {
     let view = worker.view();
     let mut reasons = Vec::new();
+    let slot = view.standing.as_ref().and_then(|standing| standing.slot).unwrap_or_default();
     if *worker.stopping.borrow() {
         reasons.push("it is stopping".to_owned());
     }
     reasons.extend(view.trouble);
     match view.standing {
         Some(standing) => {
+            if standing.too_mighty {
+                reasons.push(TOO_MIGHTY.into());
+            }
             if standing.standby {
                 reasons.push("the database is a standby; it takes no claims until it is promoted".into());
             }
@@ -46,7 +57,7 @@ pub fn reasons(worker: &Worker) -> Vec<String> {
                 }
                 None => reasons.push("the extension awty is not there; CREATE EXTENSION awty;".into()),
             }
-            if view.jobs.is_empty() {
+            if view.jobs.is_empty() && !standing.too_mighty {
                 reasons.push(
                     "there is no job http that it may claim; SELECT awty.allow('http', '<its role>', 'claim');".into(),
                 );
@@ -56,7 +67,7 @@ pub fn reasons(worker: &Worker) -> Vec<String> {
     }
     // While all places are taken there is no turn, and nothing is wrong.
     let full = worker.places.available_permits() == 0;
-    if !full && view.last_turn.is_none_or(|at| at.elapsed() > LONGEST_TURN) {
+    if !full && view.last_turn.is_none_or(|at| at.elapsed() > LONGEST_TURN.1.max(slot * LONGEST_TURN.0)) {
         reasons.push("nothing has been claimed for a while".into());
     }
     reasons
@@ -81,16 +92,15 @@ async fn metrics(State(worker): State<Arc<Worker>>) -> Response {
     let mut text = worker.metrics.text(worker.in_flight());
     let own = text.rfind("# EOF").unwrap_or(text.len());
     text.truncate(own);
-    let (all, resting) = worker.db.connections();
+    let pools = [&worker.db, &worker.answers_db, &worker.requests_db].map(|db| db.connections());
+    let (all, resting) = pools.iter().fold((0, 0), |(all, resting), (more, idle)| (all + more, resting + idle));
     text.push_str("# TYPE awty_gateway_db_connections gauge\n");
     let states = [("busy", all.saturating_sub(resting)), ("idle", resting)];
     for (state, count) in states {
         let _ = writeln!(text, "awty_gateway_db_connections{{state=\"{state}\"}} {count}"); // a String takes it
     }
     let jobs: Vec<String> = worker.view().jobs.into_iter().map(|job| job.name).collect();
-    let asked =
-        async { Ok::<_, crate::db::Trouble>((worker.db.figures(&jobs).await?, worker.db.target_states(&jobs).await?)) };
-    if let Ok(Ok((figures, states))) = tokio::time::timeout(Duration::from_secs(5), asked).await {
+    if let Ok(Ok((figures, states))) = tokio::time::timeout(LONGEST_FIGURES, worker.requests_db.figures(&jobs)).await {
         write_figures(&mut text, &figures);
         text.push_str("# TYPE awty_targets gauge\n");
         for (state, count) in states {

@@ -21,8 +21,10 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-/// Claims and heartbeats, answers, and what is asked for by people and machines.
-const CONNECTIONS: usize = 3;
+/// Connections at most. Each purpose has its own, so that a statement that waits holds up no other purpose.
+const OF_CLAIMS: usize = 2;
+const OF_ANSWERS: usize = 2;
+const OF_REQUESTS: usize = 3;
 
 /// Runs until `stop` says so for the first time, drains, and ends; or at once when `now` does.
 pub async fn serve(
@@ -32,7 +34,8 @@ pub async fn serve(
 ) -> Result<(), String> {
     let master_key = secrets::read(&config.credentials)?;
     let roots = tls::roots(&config.extra_roots)?;
-    let db = Db::new(config.database, &config.name, CONNECTIONS, roots.clone())?;
+    let connections = |size| Db::new(config.database.clone(), &config.name, size, roots.clone());
+    let (db, answers_db, requests_db) = (connections(OF_CLAIMS)?, connections(OF_ANSWERS)?, connections(OF_REQUESTS)?);
     let listen_tls = config.listen_tls.as_ref().map(|(certificate, key)| listen::tls(certificate, key)).transpose()?;
     let listener = TcpListener::bind(config.listen)
         .await
@@ -40,10 +43,7 @@ pub async fn serve(
     let here = listener.local_addr().map_err(|error| error.to_string())?;
     match db.standing().await {
         Ok(standing) if standing.too_mighty => {
-            return Err(
-                "the gateway's role is above row security; give it a role that is neither superuser nor BYPASSRLS"
-                    .into(),
-            );
+            return Err(health::TOO_MIGHTY.into());
         }
         Ok(_) => {}
         Err(trouble) => tracing::warn!(%trouble, "starting without the database"),
@@ -58,7 +58,7 @@ pub async fn serve(
         timeout: config.timeout,
     };
     let metrics = Arc::new(Metrics::default());
-    let api = Api::new(db.clone(), guard.clone(), metrics.clone(), terms);
+    let api = Api::new(requests_db.clone(), guard.clone(), metrics.clone(), terms);
     let caller = Caller::new(guard, Resolver::of_system()?, tls::config(roots)?);
     let terms = Terms {
         name: config.name.clone(),
@@ -68,7 +68,7 @@ pub async fn serve(
         max_in_flight: config.max_in_flight,
     };
     let (stopper, stopping) = watch::channel(false);
-    let (worker, answers) = Worker::new(db, caller, metrics, terms, stopping);
+    let (worker, answers) = Worker::new([db, answers_db, requests_db], caller, metrics, terms, stopping);
     let claims = tokio::spawn(claim(worker.clone()));
     tokio::spawn(beat(worker.clone()));
     tokio::spawn(book(worker.clone(), answers));

@@ -1,12 +1,13 @@
 //! Answers of leases, many at once, with what awty_http keeps of them.
 //!
-//! Invariant: an answer and what follows from it, such as the end of a schedule, commit together.
+//! Invariant: an answer and what follows from it, such as the end of a schedule, commit together. Of a lease that is void nothing follows.
 
 use super::{Db, Trouble};
 use chrono::{DateTime, Utc};
 use deadpool_postgres::{Object, Transaction};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
 use tokio_postgres::Error;
 
 /// What is booked of one call.
@@ -73,7 +74,8 @@ pub struct Changes {
     pub asked: Option<(&'static str, String)>,
 }
 
-const UNFLUSHED: &str = "SELECT pg_catalog.set_config('synchronous_commit', 'off', true)";
+const TERMS: &str =
+    "SELECT pg_catalog.set_config('synchronous_commit', 'off', true), pg_catalog.set_config('lock_timeout', $1, true)";
 const COMPLETE: &str = "SELECT awty.complete_many($1, $2, $3)";
 const FAIL: &str = "SELECT awty.fail_many($1, $2, NULL, $3, $4, $5, $6, $7)";
 const ANSWERED: &str = "SELECT awty_http_internal.answered($1, $2, $3)";
@@ -81,22 +83,25 @@ const WAIT: &str = "SELECT awty_http_internal.asked_to_wait($1, $2, $3, $4)";
 const ASKED: &str = "SELECT awty_http_internal.asked($1, $2, $3)";
 
 impl Db {
-    /// Books calls in one transaction; gives what became of each check, in awty's words.
-    pub async fn book(&self, bookings: &[Booking]) -> Result<Vec<(i64, String)>, Trouble> {
+    /// Books calls in one transaction; gives what became of each check, in awty's words. It waits for a lock no longer than `patience`.
+    pub async fn book(&self, bookings: &[Booking], patience: Duration) -> Result<Vec<(i64, String)>, Trouble> {
         self.on(async |client: &mut Object| {
             let transaction = client.transaction().await?;
-            transaction.query_one(UNFLUSHED, &[]).await?;
-            // A hold comes before the answer, so that what follows is held; an end comes after it.
-            ask(&transaction, bookings, "hold").await?;
+            transaction.query_one(TERMS, &[&format!("{}ms", patience.as_millis())]).await?;
             let mut words = complete(&transaction, bookings).await?;
             words.extend(fail(&transaction, bookings).await?);
-            ask(&transaction, bookings, "stop").await?;
-            for changes in bookings.iter().filter_map(|booking| booking.changes.as_ref()) {
+            // Of a schedule that was replaced meanwhile the old call says nothing.
+            let void: HashSet<i64> = words.iter().filter(|(_, word)| word == "void").map(|(lease, _)| *lease).collect();
+            let counts: Vec<&Booking> = bookings.iter().filter(|booking| !void.contains(&booking.lease)).collect();
+            for changes in counts.iter().filter_map(|booking| booking.changes.as_ref()) {
+                if let Some((asked, why)) = &changes.asked {
+                    transaction.query_one(ASKED, &[&changes.id, asked, why]).await?;
+                }
                 if let Some((failing, at)) = changes.failing {
                     transaction.query_one(ANSWERED, &[&changes.id, &!failing, &at]).await?;
                 }
             }
-            for Wait { job, target, until, note } in waits(bookings) {
+            for Wait { job, target, until, note } in waits(&counts) {
                 transaction.query_one(WAIT, &[job, target, until, note]).await?;
             }
             transaction.commit().await?;
@@ -107,7 +112,7 @@ impl Db {
 }
 
 /// The longest of each target, always in the same order.
-fn waits(bookings: &[Booking]) -> impl Iterator<Item = &Wait> {
+fn waits<'a>(bookings: &[&'a Booking]) -> impl Iterator<Item = &'a Wait> {
     let mut all = BTreeMap::<(&str, &str), &Wait>::new();
     for wait in bookings.iter().filter_map(|booking| booking.wait.as_ref()) {
         let longest = all.entry((&wait.job, &wait.target)).or_insert(wait);
@@ -116,15 +121,6 @@ fn waits(bookings: &[Booking]) -> impl Iterator<Item = &Wait> {
         }
     }
     all.into_values()
-}
-
-async fn ask(transaction: &Transaction<'_>, bookings: &[Booking], what: &str) -> Result<(), Error> {
-    for changes in bookings.iter().filter_map(|booking| booking.changes.as_ref()) {
-        if let Some((asked, why)) = changes.asked.as_ref().filter(|(asked, _)| *asked == what) {
-            transaction.query_one(ASKED, &[&changes.id, asked, why]).await?;
-        }
-    }
-    Ok(())
 }
 
 async fn complete(transaction: &Transaction<'_>, bookings: &[Booking]) -> Result<Vec<(i64, String)>, Error> {

@@ -32,7 +32,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Connections to one database.
+/// Connections to one database for one purpose: what waits for one of them holds up nothing else.
 #[derive(Clone)]
 pub struct Db {
     pool: Pool,
@@ -94,6 +94,17 @@ impl From<tokio_postgres::Error> for Trouble {
     }
 }
 
+/// A connection at work. If the work is given up, a statement may still run on it: then it does not go back to the pool.
+struct Loan(Option<Object>);
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        if let Some(client) = self.0.take() {
+            drop(Object::take(client));
+        }
+    }
+}
+
 impl Db {
     /// Connections are made when they are needed, up to `size`.
     pub fn new(
@@ -123,14 +134,13 @@ impl Db {
         &self,
         work: impl AsyncFnOnce(&mut Object) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, Trouble> {
-        let mut client = self.client().await?;
-        match tokio::time::timeout(PATIENCE, work(&mut client)).await {
-            Ok(done) => Ok(done?),
-            Err(_) => {
-                drop(Object::take(client));
-                Err(Trouble::Away(format!("a statement took longer than {PATIENCE:?}")))
-            }
-        }
+        let mut loan = Loan(Some(self.client().await?));
+        let Some(client) = &mut loan.0 else { return Err(Trouble::Away("no connection is free".into())) };
+        let Ok(done) = tokio::time::timeout(PATIENCE, work(client)).await else {
+            return Err(Trouble::Away(format!("a statement took longer than {PATIENCE:?}")));
+        };
+        drop(loan.0.take()); // to the pool
+        Ok(done?)
     }
 
     /// Connections that are there, and those among them at rest.

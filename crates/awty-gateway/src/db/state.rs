@@ -15,6 +15,8 @@ pub struct Standing {
     pub standby: bool,
     /// The extension awty_http is there.
     pub has_http: bool,
+    /// The width of a slot; none: awty is not loaded.
+    pub slot: Option<Duration>,
 }
 
 /// A job that may be claimed.
@@ -47,7 +49,8 @@ pub struct Figures {
 
 const STANDING: &str = "SELECT r.rolsuper OR r.rolbypassrls,
     (SELECT e.extversion FROM pg_catalog.pg_extension AS e WHERE e.extname = 'awty'), pg_catalog.pg_is_in_recovery(),
-    EXISTS (SELECT FROM pg_catalog.pg_extension AS e WHERE e.extname = 'awty_http')
+    EXISTS (SELECT FROM pg_catalog.pg_extension AS e WHERE e.extname = 'awty_http'),
+    EXTRACT(epoch FROM pg_catalog.current_setting('awty.slot', true)::interval)::float8
     FROM pg_catalog.pg_roles AS r WHERE r.rolname = CURRENT_USER";
 
 /// By membership, or by awty.allow(…, 'claim').
@@ -56,6 +59,9 @@ const JOBS: &str = "SELECT j.name, EXTRACT(epoch FROM j.heartbeat)::float8 FROM 
       AND (pg_catalog.pg_has_role(j.role::oid, 'MEMBER')
         OR EXISTS (SELECT FROM pg_catalog.unnest(j.claimers) AS c WHERE pg_catalog.pg_has_role(c::oid, 'MEMBER')))
     ORDER BY j.name";
+
+/// What nobody waits for any more ends.
+const BOUNDED: &str = "SELECT pg_catalog.set_config('statement_timeout', '5s', true)";
 
 /// The largest by what is due; a job has three series, so there is a bound.
 const FIGURES: &str =
@@ -74,7 +80,8 @@ impl Db {
         self.on(async |client| {
             let row = client.query_one(STANDING, &[]).await?;
             let (too_mighty, version) = (row.try_get(0)?, row.try_get(1)?);
-            Ok(Standing { too_mighty, version, standby: row.try_get(2)?, has_http: row.try_get(3)? })
+            let slot = row.try_get::<_, Option<f64>>(4)?.and_then(|slot| Duration::try_from_secs_f64(slot).ok());
+            Ok(Standing { too_mighty, version, standby: row.try_get(2)?, has_http: row.try_get(3)?, slot })
         })
         .await
     }
@@ -92,10 +99,12 @@ impl Db {
         .await
     }
 
-    /// What their checks are up to.
-    pub async fn figures(&self, jobs: &[String]) -> Result<Vec<Figures>, Trouble> {
+    /// What their checks are up to, and how many targets are in which state.
+    pub async fn figures(&self, jobs: &[String]) -> Result<(Vec<Figures>, Vec<(String, i64)>), Trouble> {
         self.on(async |client| {
-            let rows = client.query(FIGURES, &[&jobs]).await?;
+            let transaction = client.transaction().await?;
+            transaction.query_one(BOUNDED, &[]).await?;
+            let rows = transaction.query(FIGURES, &[&jobs]).await?;
             let figures = |row: &tokio_postgres::Row| {
                 Ok(Figures {
                     job: row.try_get(0)?,
@@ -107,16 +116,12 @@ impl Db {
                     ends: [row.try_get(6)?, row.try_get(7)?, row.try_get(8)?, row.try_get(9)?],
                 })
             };
-            rows.iter().map(figures).collect()
-        })
-        .await
-    }
-
-    /// How many targets are in which state.
-    pub async fn target_states(&self, jobs: &[String]) -> Result<Vec<(String, i64)>, Trouble> {
-        self.on(async |client| {
-            let rows = client.query(TARGETS, &[&jobs]).await?;
-            rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).collect()
+            let figures = rows.iter().map(figures).collect::<Result<_, tokio_postgres::Error>>()?;
+            let rows = transaction.query(TARGETS, &[&jobs]).await?;
+            let states = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+            let states = states.collect::<Result<_, tokio_postgres::Error>>()?;
+            transaction.commit().await?;
+            Ok((figures, states))
         })
         .await
     }

@@ -20,7 +20,10 @@ pub async fn beat(worker: Arc<Worker>) {
         let leases: Vec<i64> = worker.locked_leases().keys().copied().collect();
         for some in leases.chunks(MANY) {
             match worker.db.heartbeat(some).await {
-                Ok(void) => worker.give_up(&void),
+                Ok(void) => {
+                    worker.answers_again();
+                    worker.give_up(&void);
+                }
                 Err(trouble) => worker.in_trouble(&trouble),
             }
         }
@@ -37,7 +40,8 @@ impl Worker {
     fn give_up(&self, void: &[i64]) {
         let mut leases = self.locked_leases();
         for number in void {
-            if let Some(in_flight) = leases.remove(number) {
+            let calls = leases.get(number).is_some_and(|in_flight| !in_flight.answered);
+            if let Some(in_flight) = calls.then(|| leases.remove(number)).flatten() {
                 self.metrics.lease("void");
                 if let Some(task) = in_flight.task {
                     task.abort();
@@ -50,11 +54,8 @@ impl Worker {
     pub async fn give_back_unbegun(&self) {
         let unbegun: Vec<i64> = {
             let mut leases = self.locked_leases();
-            let numbers: Vec<i64> = leases
-                .iter()
-                .filter(|(_, one)| !one.begun.load(Ordering::Relaxed))
-                .map(|(number, _)| *number)
-                .collect();
+            let unbegun = leases.iter().filter(|(_, one)| !one.begun.swap(true, Ordering::Relaxed));
+            let numbers: Vec<i64> = unbegun.map(|(number, _)| *number).collect();
             for number in &numbers {
                 if let Some(task) = leases.remove(number).and_then(|one| one.task) {
                     task.abort();

@@ -99,7 +99,7 @@ impl Worker {
         }
         for (lease, permit) in leases.into_iter().zip(permits) {
             let (number, begun) = (lease.lease, Arc::default());
-            self.locked_leases().insert(number, InFlight { task: None, begun: Arc::clone(&begun) });
+            self.locked_leases().insert(number, InFlight { task: None, begun: Arc::clone(&begun), answered: false });
             let task = tokio::spawn(deliver(self.clone(), lease, permit, begun));
             if let Some(in_flight) = self.locked_leases().get_mut(&number) {
                 in_flight.task = Some(task.abort_handle());
@@ -119,7 +119,9 @@ impl Worker {
     async fn refresh(&self) -> bool {
         let looked = async {
             let standing = self.db.standing().await?;
-            let jobs = if standing.version.is_some() { self.db.jobs().await? } else { Vec::new() };
+            // A role above row security reads and writes for everybody: it claims nothing, and is not ready.
+            let fit = standing.version.is_some() && !standing.too_mighty;
+            let jobs = if fit { self.db.jobs().await? } else { Vec::new() };
             Ok::<_, Trouble>((standing, self.claimable(jobs).await?))
         };
         let (standing, jobs) = match looked.await {
@@ -167,11 +169,15 @@ impl Worker {
     }
 
     fn came_through(&self) {
-        let mut view = self.locked_view();
-        if view.trouble.take().is_some() {
+        self.answers_again();
+        self.locked_view().last_turn = Some(Instant::now());
+    }
+
+    /// A statement came through.
+    pub(super) fn answers_again(&self) {
+        if self.locked_view().trouble.take().is_some() {
             tracing::info!("the database answers again");
         }
-        view.last_turn = Some(Instant::now());
     }
 
     pub(super) fn in_trouble(&self, trouble: &Trouble) {

@@ -23,14 +23,18 @@ pub(super) async fn deliver(
     permit: OwnedSemaphorePermit,
     begun: Arc<AtomicBool>,
 ) {
-    begun.store(true, Ordering::Relaxed);
+    if begun.swap(true, Ordering::Relaxed) {
+        return; // it was given back
+    }
     let (queue, now) = (lease.age(), lease.now());
     let lateness = seconds(now - lease.piece.next_check_at);
     let (verdict, result, duration) = work(&worker, &mut lease, queue, lateness).await;
     worker.metrics.delivery(&verdict, result.get("status").and_then(Value::as_u64), duration, lateness);
     log(&lease, &verdict, &result);
     let booking = booking(&lease, verdict, result);
-    worker.locked_leases().remove(&lease.lease);
+    if let Some(in_flight) = worker.locked_leases().get_mut(&lease.lease) {
+        in_flight.answered = true;
+    }
     // The receiver lives as long as the worker.
     let _ = worker.answers.send((booking, permit));
 }

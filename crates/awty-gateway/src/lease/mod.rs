@@ -25,8 +25,12 @@ use tokio::task::AbortHandle;
 
 /// What a worker works with.
 pub struct Worker {
-    /// For claims and heartbeats, and for answers.
+    /// For claims and heartbeats.
     pub db: Db,
+    /// For answers.
+    pub answers_db: Db,
+    /// For figures, with the API.
+    pub requests_db: Db,
     /// Makes the calls.
     pub caller: Caller,
     /// Counts.
@@ -58,7 +62,10 @@ pub type Answered = (Booking, OwnedSemaphorePermit);
 /// A lease that is worked on.
 struct InFlight {
     task: Option<AbortHandle>,
+    /// Set once: by the task that begins, or by who gives the lease back before.
     begun: Arc<AtomicBool>,
+    /// The call has ended; its booking tells what becomes of the lease.
+    answered: bool,
 }
 
 /// What the worker knows of the database, for readiness and metrics.
@@ -91,7 +98,7 @@ pub struct Terms {
 impl Worker {
     /// A worker, and where its answers arrive.
     pub fn new(
-        db: Db,
+        [db, answers_db, requests_db]: [Db; 3],
         caller: Caller,
         metrics: Arc<Metrics>,
         terms: Terms,
@@ -100,6 +107,8 @@ impl Worker {
         let (answers, booked) = mpsc::unbounded_channel(); // bounded by the places that its messages hold
         let worker = Worker {
             db,
+            answers_db,
+            requests_db,
             caller,
             metrics,
             name: terms.name,

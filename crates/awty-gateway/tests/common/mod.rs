@@ -129,6 +129,10 @@ fn behave(mut stream: &TcpStream, path: &str, times: usize) -> std::io::Result<b
             (0..15).for_each(|_| pause());
             answer(stream, "200", "", "")?;
         }
+        "late" => {
+            (0..15).for_each(|_| pause());
+            answer(stream, words[1], "", "")?;
+        }
         "close" => return Ok(false),
         "reset" => {
             let linger = Some(std::time::Duration::ZERO);
