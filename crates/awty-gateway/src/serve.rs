@@ -19,12 +19,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 /// Connections at most. Each purpose has its own, so that a statement that waits holds up no other purpose.
 const OF_CLAIMS: usize = 2;
 const OF_ANSWERS: usize = 2;
 const OF_REQUESTS: usize = 3;
+
+/// For what has not begun, beyond `drain`.
+const GIVE_BACK: Duration = Duration::from_secs(5);
 
 /// Runs until `stop` says so for the first time, drains, and ends; or at once when `now` does.
 pub async fn serve(
@@ -69,21 +73,32 @@ pub async fn serve(
     };
     let (stopper, stopping) = watch::channel(false);
     let (worker, answers) = Worker::new([db, answers_db, requests_db], caller, metrics, terms, stopping);
-    let claims = tokio::spawn(claim(worker.clone()));
-    tokio::spawn(beat(worker.clone()));
-    tokio::spawn(book(worker.clone(), answers));
+    let mut claims = tokio::spawn(claim(worker.clone()));
     let router = api::router(api).merge(health::router(worker.clone()));
-    tokio::spawn(listen::listen(listener, listen_tls, router));
+    let mut parts = JoinSet::new();
+    parts.spawn(beat(worker.clone()));
+    parts.spawn(book(worker.clone(), answers));
+    parts.spawn(listen::listen(listener, listen_tls, router));
     tracing::info!(name = config.name, listen = %here, "started");
     notify("READY=1");
-    stop.await;
+    // None of them ends by itself.
+    let ended = tokio::select! {
+        () = stop => None,
+        ended = &mut claims => Some(ended),
+        ended = parts.join_next() => ended,
+    };
+    if let Some(ended) = ended {
+        let why = ended.err().map_or("nobody has asked for it".to_owned(), |error| error.to_string());
+        tracing::error!(why, "a part of the gateway has ended");
+        return Err(format!("a part of the gateway has ended: {why}"));
+    }
     notify("STOPPING=1");
     tracing::info!(in_flight = worker.in_flight(), "stopping");
     let _ = stopper.send(true); // the worker has a receiver
     let drained = async {
         let until = Instant::now() + config.drain.std();
         let _ = tokio::time::timeout_at(until, claims).await; // a claim that is on its way comes back first
-        worker.give_back_unbegun().await;
+        let _ = tokio::time::timeout_at(until + GIVE_BACK, worker.give_back_unbegun()).await; // else they run out
         while worker.in_flight() > 0 && Instant::now() < until {
             sleep(Duration::from_millis(20)).await;
         }
