@@ -113,6 +113,7 @@ impl Worker {
         let mut leases = self.locked_leases();
         batch.bookings.iter().for_each(|booking| drop(leases.remove(&booking.lease)));
         drop((leases, batch.places));
+        self.freed.notify_one();
     }
 
     /// Tries until the database answers.

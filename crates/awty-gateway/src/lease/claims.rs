@@ -3,9 +3,10 @@
 //! Invariant: an idle turn is two statements, and comes when awty says that there may be something.
 
 use super::deliver::deliver;
-use super::{InFlight, Worker};
+use super::{InFlight, Worker, share};
 use crate::db::{Job, Lease, Trouble};
 use crate::sqlstate::{self, Kind};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
@@ -17,6 +18,8 @@ const LARGEST: usize = 1_000;
 const REFRESH: Duration = Duration::from_secs(30);
 /// Occurrences that were left behind follow one another as fast as this, and not once a slot only.
 const FOLLOW: Duration = Duration::from_millis(100);
+/// A turn comes so often where there is no job to claim, or each has its share of the places.
+const IDLE: Duration = Duration::from_secs(5);
 /// Pauses after trouble double between these.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
 
@@ -29,21 +32,22 @@ pub async fn claim(worker: Arc<Worker>) {
         if refreshed.is_none_or(|at| at.elapsed() >= REFRESH) {
             refreshed = worker.refresh().await.then(Instant::now);
         }
-        let wait = match if refreshed.is_some() { worker.turn().await } else { Ok(pause) } {
-            Ok(wait) => {
+        let (wait, left_out) = match if refreshed.is_some() { worker.turn().await } else { Ok((pause, 0)) } {
+            Ok(turned) => {
                 pause = if refreshed.is_some() { PAUSES.0 } else { (pause * 2).min(PAUSES.1) };
-                wait
+                turned
             }
             Err(trouble) => {
                 worker.in_trouble(&trouble);
                 refreshed = None;
                 pause = (pause * 2).min(PAUSES.1);
-                pause
+                (pause, 0)
             }
         };
         tokio::select! {
             () = sleep(wait) => {}
             () = worker.follow() => {}
+            () = worker.room(left_out) => {}
             _ = stopping.wait_for(|stopping| *stopping) => {}
         }
     }
@@ -56,17 +60,57 @@ impl Worker {
         sleep(FOLLOW).await;
     }
 
-    /// One claim; gives how long to wait for the next.
-    async fn turn(self: &Arc<Self>) -> Result<Duration, Trouble> {
-        let jobs: Vec<String> = self.view().jobs.into_iter().map(|job| job.name).collect();
-        if jobs.is_empty() {
+    /// Ends when fewer jobs are left out, as others of their calls have ended.
+    async fn room(&self, left_out: usize) {
+        let now = || {
+            let jobs = self.names();
+            jobs.len() - share::share(jobs, &self.calls_of_jobs(), self.places.available_permits()).0.len()
+        };
+        while left_out == 0 || now() >= left_out {
+            self.freed.notified().await;
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.view().jobs.into_iter().map(|job| job.name).collect()
+    }
+
+    /// Calls of each job that are in flight.
+    fn calls_of_jobs(&self) -> HashMap<String, usize> {
+        let mut calls = HashMap::new();
+        for in_flight in self.locked_leases().values() {
+            match calls.get_mut(&in_flight.job) {
+                Some(count) => *count += 1,
+                None => drop(calls.insert(in_flight.job.clone(), 1)),
+            }
+        }
+        calls
+    }
+
+    /// One claim; gives how long to wait for the next, and how many jobs were left out.
+    async fn turn(self: &Arc<Self>) -> Result<(Duration, usize), Trouble> {
+        let all = self.names();
+        if all.is_empty() {
             self.came_through();
-            return Ok(Duration::from_secs(5));
+            return Ok((IDLE, 0));
         }
         // Until a place is free, nothing is asked for.
-        let Ok(first) = self.places.clone().acquire_owned().await else { return Ok(PAUSES.1) };
+        let mut stopping = self.stopping.clone();
+        let first = tokio::select! {
+            biased;
+            _ = stopping.wait_for(|stopping| *stopping) => return Ok((PAUSES.1, 0)),
+            place = self.places.clone().acquire_owned() => place,
+        };
+        let Ok(first) = first else { return Ok((PAUSES.1, 0)) };
+        let count = all.len();
+        let (jobs, asked) = share::share(all, &self.calls_of_jobs(), self.places.available_permits() + 1);
+        let left_out = count - jobs.len();
+        if jobs.is_empty() {
+            self.came_through();
+            return Ok((IDLE, left_out));
+        }
         let mut permits = vec![first];
-        while permits.len() < LARGEST {
+        while permits.len() < asked.min(LARGEST) {
             let Ok(permit) = self.places.clone().try_acquire_owned() else { break };
             permits.push(permit);
         }
@@ -81,7 +125,8 @@ impl Worker {
         } else {
             drop(permits);
         }
-        if full { Ok(Duration::ZERO) } else { self.db.next_claim_in(&jobs).await }
+        let wait = if full { Duration::ZERO } else { self.db.next_claim_in(&jobs).await? };
+        Ok((wait, left_out))
     }
 
     /// Starts a task for each lease; what comes too late to begin is given back.
@@ -98,8 +143,9 @@ impl Worker {
             return;
         }
         for (lease, permit) in leases.into_iter().zip(permits) {
-            let (number, begun) = (lease.lease, Arc::default());
-            self.locked_leases().insert(number, InFlight { task: None, begun: Arc::clone(&begun), answered: false });
+            let (number, job, begun) = (lease.lease, lease.piece.job.clone(), Arc::default());
+            let in_flight = InFlight { job, task: None, begun: Arc::clone(&begun), answered: false };
+            self.locked_leases().insert(number, in_flight);
             let task = tokio::spawn(deliver(self.clone(), lease, permit, begun));
             if let Some(in_flight) = self.locked_leases().get_mut(&number) {
                 in_flight.task = Some(task.abort_handle());

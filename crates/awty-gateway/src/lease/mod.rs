@@ -7,6 +7,7 @@ mod answers;
 mod beats;
 mod claims;
 mod deliver;
+mod share;
 
 pub use answers::book;
 pub use beats::beat;
@@ -54,6 +55,8 @@ pub struct Worker {
     view: Mutex<View>,
     /// An occurrence was booked whose successor may be due already.
     followed: Notify,
+    /// Places are free again.
+    freed: Notify,
 }
 
 /// A booking, and the place that it frees.
@@ -61,6 +64,7 @@ pub type Answered = (Booking, OwnedSemaphorePermit);
 
 /// A lease that is worked on.
 struct InFlight {
+    job: String,
     task: Option<AbortHandle>,
     /// Set once: by the task that begins, or by who gives the lease back before.
     begun: Arc<AtomicBool>,
@@ -122,6 +126,7 @@ impl Worker {
             leases: Mutex::default(),
             view: Mutex::default(),
             followed: Notify::new(),
+            freed: Notify::new(),
         };
         (Arc::new(worker), booked)
     }
