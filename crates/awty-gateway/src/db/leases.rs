@@ -51,10 +51,11 @@ impl Lease {
     }
 }
 
+/// Flushed, and with it what came before: a crash that undid the beginning of an occurrence after its call would give it another key.
 const CLAIM: &str =
     "SELECT l.lease, l.job, l.entity_name, l.entity_key, l.args, l.attempt, l.check_count, l.first_check_at,
     l.next_check_at, l.key, l.leased_at
-    FROM pg_catalog.set_config('synchronous_commit', 'off', true) AS s (setting),
+    FROM pg_catalog.set_config('synchronous_commit', 'on', true) AS s (setting),
     LATERAL awty.claim($1, $2, CASE WHEN s.setting IS NOT NULL THEN $3::int END) AS l";
 const NEXT: &str = "SELECT EXTRACT(epoch FROM awty.next_claim_in($1))::float8";
 const HEARTBEAT: &str = "SELECT awty.heartbeat($1)
