@@ -2,6 +2,7 @@
 //!
 //! Invariant: header values that may be secrets are shown as `•••`; lengths have their one form.
 
+use super::fields::HIDDEN;
 use crate::db::schedules::Row;
 use crate::duration::Length;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -34,7 +35,7 @@ pub fn fields(row: &Row) -> Value {
         if let Some(Value::Object(headers)) = object.get_mut("headers") {
             for (name, value) in headers.iter_mut() {
                 if SECRETS.iter().any(|secret| name.to_lowercase().contains(secret)) {
-                    *value = "•••".into();
+                    *value = HIDDEN.into();
                 }
             }
         }
