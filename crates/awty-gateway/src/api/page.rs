@@ -81,21 +81,46 @@ impl Page {
         self.answer_with(path, query, rows, Map::new(), headers)
     }
 
+    /// Of items as JSON; there may be more than were found.
+    pub fn answer_texts(
+        self,
+        path: &str,
+        query: &[(&str, Option<String>)],
+        rows: Vec<(String, Vec<String>)>,
+        cut: bool,
+        headers: &HeaderMap,
+    ) -> Response {
+        self.part(path, query, rows, cut, Map::new(), headers)
+    }
+
     /// With more than the items.
     pub fn answer_with(
         self,
         path: &str,
         query: &[(&str, Option<String>)],
-        mut rows: Vec<Item>,
-        mut all: Map<String, Value>,
+        rows: Vec<Item>,
+        all: Map<String, Value>,
         headers: &HeaderMap,
     ) -> Response {
-        let more = rows.len() > self.limit;
+        let rows = rows.into_iter().map(|(item, key)| (item.to_string(), key)).collect();
+        self.part(path, query, rows, false, all, headers)
+    }
+
+    fn part(
+        self,
+        path: &str,
+        query: &[(&str, Option<String>)],
+        mut rows: Vec<(String, Vec<String>)>,
+        cut: bool,
+        all: Map<String, Value>,
+        headers: &HeaderMap,
+    ) -> Response {
+        let more = cut || rows.len() > self.limit;
         rows.truncate(self.limit);
         let next = rows.last().filter(|_| more).map(|(_, key)| URL_SAFE_NO_PAD.encode(json!(key).to_string()));
-        let items: Vec<Value> = rows.into_iter().map(|(item, _)| item).collect();
-        all.insert("items".into(), items.into());
-        let mut response = show::tagged("0", &all.into(), StatusCode::OK, headers);
+        let items: Vec<String> = rows.into_iter().map(|(item, _)| item).collect();
+        let all = show::with(Value::from(all).to_string(), "items", &format!("[{}]", items.join(",")));
+        let mut response = show::tagged_text("0", all, StatusCode::OK, headers);
         if let Some(cursor) = next {
             let mut said = url::form_urlencoded::Serializer::new(String::new());
             said.extend_pairs(query.iter().filter_map(|(name, text)| Some((name, text.as_ref()?))));
