@@ -155,7 +155,11 @@ impl Definition {
     }
 
     fn bytes(&self) -> Result<Option<Vec<u8>>, String> {
-        let bytes = self.body_base64.as_ref().map(|text| STANDARD.decode(text.split_ascii_whitespace().collect::<String>())).transpose();
+        let bytes = self
+            .body_base64
+            .as_ref()
+            .map(|text| STANDARD.decode(text.split_ascii_whitespace().collect::<String>()))
+            .transpose();
         bytes.map_err(|error| format!("body_base64: {error}"))
     }
 
