@@ -8,6 +8,7 @@ DECLARE
     host text;
     port text;
     trouble text;
+    encoded text;
 BEGIN
     IF place.uri IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = '22004', MESSAGE = 'argument "uri" must not be NULL',
@@ -23,10 +24,17 @@ BEGIN
         trouble := 'it has a space or a character outside ASCII; write the host in punycode and percent-encode the rest';
     ELSIF strpos(place.uri, chr(92)) > 0 THEN
         trouble := 'it has a backslash; percent-encode it';
+    -- Those that the gateway encodes, so that the URI has the same id there.
+    ELSIF split_part(parts[3], '?', 1) ~ '["<>`{}]' OR parts[3] ~ '\?.*["<>'']' THEN
+        trouble := 'it has a character that has to be percent-encoded';
+        encoded := split_part(parts[3], '?', 1);
+        SELECT string_agg(CASE WHEN c ~ CASE WHEN n <= length(encoded) THEN '["<>`{}]' ELSE '["<>'']' END
+            THEN '%' || upper(encode(convert_to(c, 'UTF8'), 'hex')) ELSE c END, '' ORDER BY n)
+        INTO encoded FROM regexp_split_to_table(parts[3], '') WITH ORDINALITY AS r (c, n);
     ELSIF split_part(parts[3], '?', 1) ~* '/(\.|%2e){1,2}(/|$)' THEN
         trouble := 'its path has a segment of dots; write it without';
     ELSE
-        host := lower((regexp_match(parts[2], '^(\[[0-9a-f:.]+\]|[^:\[\]]+)(:[0-9]*)?$', 'i'))[1]);
+        host := lower((regexp_match(parts[2], '^(\[[0-9a-f:.]+\]|[^]:[%^|"<>`{}]+)(:[0-9]*)?$', 'i'))[1]);
         port := ltrim(coalesce((regexp_match(parts[2], ':([0-9]*)$'))[1], ''), '0');
         IF host IS NULL THEN
             trouble := 'its host or port cannot be read';
@@ -36,7 +44,8 @@ BEGIN
     END IF;
     IF trouble IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = format('invalid URI "%s"', left(place.uri, 200)),
-            DETAIL = 'The reason: ' || trouble || '.', HINT = 'Write it as ''https://api.example.com/tick?from=awty''.';
+            DETAIL = 'The reason: ' || trouble || '.', HINT = format('Write it as %L.',
+                coalesce(left(parts[1] || '://' || parts[2] || encoded, 1500), 'https://api.example.com/tick?from=awty'));
     END IF;
     IF (lower(parts[1]), port) IN (('http', '80'), ('https', '443')) THEN
         port := '';
@@ -91,3 +100,26 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION awty_http_internal.refuse(text, text, text) IS 'Raises an error';
+
+-- What a call would not be made with.
+CREATE FUNCTION awty_http_internal.check_headers(headers jsonb) RETURNS void
+    LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    bad record;
+BEGIN
+    IF jsonb_typeof(headers) <> 'object' OR jsonb_path_exists(headers, '$.* ? (@.type() <> "string")') THEN
+        PERFORM awty_http_internal.refuse('22023', '"headers" must be an object of texts', 'headers => ''{"X-From": "shop"}''');
+    END IF;
+    SELECT h.name, CASE
+        WHEN h.name !~ '^[!#$%&''*+.^_`|~0-9A-Za-z-]+$' THEN 'which is no name of a header'
+        WHEN h.value ~ '[\x01-\x08\x0a-\x1f\x7f]' THEN 'whose value has a control character'
+        WHEN lower(h.name) ~ ('^(webhook-|awty-|proxy-|(idempotency-key|user-agent|content-type|host|connection|keep-alive|content-length'
+            || '|transfer-encoding|te|trailer|upgrade|expect)$)') THEN 'which the gateway sets' END AS trouble
+    INTO bad FROM jsonb_each_text(headers) AS h (name, value) ORDER BY 2 NULLS LAST, 1 LIMIT 1;
+    IF bad.trouble IS NOT NULL THEN
+        PERFORM awty_http_internal.refuse('22023', format('"headers" has "%s", %s', left(bad.name, 100), bad.trouble),
+            'headers => ''{"X-From": "shop"}''');
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.check_headers(jsonb) IS 'Refuses headers that a call cannot be made with';

@@ -97,11 +97,10 @@ BEGIN
     END IF;
     -- The smaller one of nothing and a minute is a minute.
     fields.jitter := coalesce(fields.jitter, CASE WHEN fields.every IS NOT NULL THEN least(fields.every, '1 min') END, '0');
+    PERFORM awty_http_internal.check_headers(fields.headers);
     SELECT w.field || w.what, w.hint INTO trouble, hint FROM (VALUES
         (fields.method = ANY ('{GET,HEAD,POST,PUT,PATCH,DELETE}'::text[]), '"method"', ' is not known',
             'Use GET, HEAD, POST, PUT, PATCH or DELETE.'),
-        (jsonb_typeof(fields.headers) = 'object' AND NOT jsonb_path_exists(fields.headers, '$.* ? (@.type() <> "string")'), '"headers"',
-            ' must be an object of texts', 'headers => ''{"X-From": "shop"}'''),
         (num_nonnulls(fields.body, fields.body_text, fields.body_base64) <= 1, 'a body',
             ' can be given once only', 'Use one of "body", "body_text" and "body_base64".'),
         (octet_length(coalesce(fields.body::text, fields.body_text, '')) <= 262144 AND
@@ -116,6 +115,12 @@ BEGIN
         (fields.max_lateness > '0', '"max_lateness"', ' must be greater than 0', 'max_lateness => ''1 min'''),
         (fields.success ~ '^[1-5][0-9][0-9](-[1-5][0-9][0-9])?(,[1-5][0-9][0-9](-[1-5][0-9][0-9])?){0,19}$', '"success"',
             ' must be a list of statuses', 'success => ''200-299,404'''),
+        (NOT EXISTS (SELECT FROM regexp_matches(fields.success, '([0-9]+)-([0-9]+)', 'g') AS r (ends) WHERE r.ends[1] > r.ends[2]), '"success"',
+            ' has a range that ends before it begins', 'success => ''200-299,404'''),
+        -- PostgreSQL reads other spellings, too; the gateway does not.
+        (translate(encode(decode(fields.body_base64, 'base64'), 'base64'), chr(10), '')
+            = translate(fields.body_base64, concat(' ', chr(9), chr(10), chr(13)), ''),
+            '"body_base64"', ' must be base64 with all of its padding', 'body_base64 => encode(''\x00ff'', ''base64'')'),
         (cardinality(fields.labels) <= 20 AND octet_length(fields.labels::text) <= 2048, '"labels"',
             ' can be 20 at most, of 2 KiB together', 'labels => ''{billing, nightly}'''),
         (octet_length(fields.description) <= 1024, '"description"', ' is longer than 1 KiB', 'Write the rest where the endpoint is described.')

@@ -25,9 +25,7 @@ BEGIN
         PERFORM awty_http_internal.refuse('22023', format('method "%s" is not known', send.method),
             'Use GET, HEAD, POST, PUT, PATCH or DELETE.');
     END IF;
-    IF jsonb_typeof(send.headers) <> 'object' OR jsonb_path_exists(send.headers, '$.* ? (@.type() <> "string")') THEN
-        PERFORM awty_http_internal.refuse('22023', '"headers" must be an object of texts', 'headers => ''{"X-From": "shop"}''');
-    END IF;
+    PERFORM awty_http_internal.check_headers(send.headers);
     IF octet_length(send.body::text) > 262144 THEN
         PERFORM awty_http_internal.refuse('54000', 'the body is larger than 256 KiB', 'Send where the content is, and let the endpoint fetch it.');
     END IF;

@@ -1,6 +1,6 @@
 //! Connections of clients, plain or with TLS.
 //!
-//! Invariant: their number is bounded, and so is what one of them takes before its request is there.
+//! Invariant: their number is bounded, and so are what one of them takes before its request is there, and its age.
 
 use axum::Router;
 use hyper::server::conn::http1;
@@ -10,6 +10,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -24,6 +25,8 @@ const MOST: usize = 1_000;
 const LARGEST_HEAD: usize = 16 * 1024;
 /// For the hello of TLS, and for a request's head, from the end of the one before.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
+/// A connection takes requests for so long, and then has so long for what it has begun. One that does not read keeps no place.
+const LIFE: (Duration, Duration) = (Duration::from_secs(120), Duration::from_secs(30));
 
 /// What the gateway shows of itself, from two PEM files. TLS is 1.2 or later.
 pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {
@@ -54,10 +57,10 @@ pub async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, router: Rou
         let (tls, router) = (tls.clone(), router.clone());
         tokio::spawn(async move {
             match tls {
-                None => requests(stream, router).await,
+                None => requests(stream, router, LIFE).await,
                 Some(tls) => {
                     if let Ok(Ok(stream)) = timeout(LONGEST_HEAD, tls.accept(stream)).await {
-                        requests(stream, router).await;
+                        requests(stream, router, LIFE).await;
                     }
                 }
             }
@@ -66,9 +69,17 @@ pub async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, router: Rou
     }
 }
 
-async fn requests(stream: impl AsyncRead + AsyncWrite + Unpin + Send, router: Router) {
+async fn requests(stream: impl AsyncRead + AsyncWrite + Unpin + Send, router: Router, life: (Duration, Duration)) {
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(LONGEST_HEAD).max_buf_size(LARGEST_HEAD);
+    let mut connection = pin!(server.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
     // How it ended is the client's matter.
-    let _ = server.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)).await;
+    if timeout(life.0, connection.as_mut()).await.is_err() {
+        connection.as_mut().graceful_shutdown();
+        let _ = timeout(life.1, connection).await;
+    }
 }
+
+#[cfg(test)]
+#[path = "listen_tests.rs"]
+mod tests;

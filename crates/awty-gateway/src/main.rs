@@ -106,7 +106,8 @@ async fn create_token(matches: &ArgMatches, texts: &Texts) -> Result<String, Str
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
     let (url, _) = texts.get("database").ok_or("database is not set; write --database URL")?;
     let config = url.parse().map_err(|error: tokio_postgres::Error| format!("database: {error}"))?;
-    let db = Db::new(config, "token", 1, tls::roots(&[])?)?;
+    let extra = texts.get("extra_roots").map(|(files, _)| files.as_str()).unwrap_or_default();
+    let db = Db::new(config, "token", 1, tls::roots(&config::files(extra))?)?;
     let made = db.create_token(text("role"), text("scope"), text("expires")).await;
     made.map_err(|trouble| trouble.to_string())
 }

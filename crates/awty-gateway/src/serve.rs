@@ -9,7 +9,7 @@ use crate::db::Db;
 use crate::lease::{Terms, Worker, beat, book, claim};
 use crate::metrics::Metrics;
 use crate::net::call::Caller;
-use crate::net::guard::Guard;
+use crate::net::guard::{Guard, Shared};
 use crate::net::resolve::Resolver;
 use crate::net::tls;
 use crate::notify::notify;
@@ -53,7 +53,7 @@ pub async fn serve(
         Err(trouble) => tracing::warn!(%trouble, "starting without the database"),
     }
     let own = [vec![here], db.addresses().await].concat();
-    let guard = Guard { allowed: config.allow_networks, allow_localhost: config.allow_localhost, own };
+    let guard = Shared::from(Guard { allowed: config.allow_networks, allow_localhost: config.allow_localhost, own });
     let terms = api::Terms {
         name: config.name.clone(),
         master_key: master_key.clone(),
@@ -74,6 +74,7 @@ pub async fn serve(
     let (stopper, stopping) = watch::channel(false);
     let (worker, answers) = Worker::new([db, answers_db, requests_db], caller, metrics, terms, stopping);
     let mut claims = tokio::spawn(claim(worker.clone()));
+    tokio::spawn(worker.caller.sweeps());
     let router = api::router(api).merge(health::router(worker.clone()));
     let mut parts = JoinSet::new();
     parts.spawn(beat(worker.clone()));

@@ -125,6 +125,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_encoded_is_what_awty_http_refuses() {
+        let place = include_str!("../../../http/sql/20_words.sql");
+        for (before, refused) in [("/", "[\"<>`{}]"), ("/?", "[\"<>'']")] {
+            assert!(place.contains(refused), "{refused}");
+            // The others are refused by both, or in another way.
+            for letter in (0x21..0x7f_u8).map(char::from).filter(|letter| !"#\\?.".contains(*letter)) {
+                let encoded = !spelled(&format!("http://a{before}{letter}")).ends_with(letter);
+                assert_eq!(encoded, refused[1..].contains(letter) && letter != ']', "{before}{letter}");
+            }
+        }
+    }
+
+    #[test]
     fn what_is_no_endpoint_is_refused() {
         let refused = |text: &str| Endpoint::parse(text).unwrap_err();
         assert!(refused("ftp://example.com/").contains("scheme"));

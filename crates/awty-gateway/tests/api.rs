@@ -201,6 +201,13 @@ fn a_list_has_pages_and_filters_and_another_roles_are_not_in_it() {
         [count("label=odd"), count("state=paused"), count("q=ok%2F2"), count("failing=true"), count(&origin)],
         [1, 1, 1, 0, 5]
     );
+    assert_eq!(count(&format!("origin={}", encoded(&receiver.origin().replace("http", "HTTP")))), 5);
+    for (query, pointer) in
+        [("state=late", "/state"), ("limit=x", "/limit"), ("limit=0", "/limit"), ("origin=x", "/origin"), ("x=1", "/x")]
+    {
+        let refused = client.get(&format!("/v1/schedules?{query}"));
+        assert_eq!((refused.status, &refused.json()["errors"][0]["pointer"]), (422, &json!(pointer)), "{query}");
+    }
     let other = self::client(&shop, &gateway, "other", "admin");
     assert_eq!(other.get("/v1/schedules").json()["items"], json!([]));
     let id = client.get("/v1/schedules?label=odd").json()["items"][0]["id"].as_str().unwrap().to_owned();

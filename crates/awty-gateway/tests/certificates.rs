@@ -38,6 +38,11 @@ impl Authority {
 
     /// A server for a name, with a certificate for so many days. Its port.
     async fn server(&self, name: &str, days: u32) -> u16 {
+        self.server_that_reads(name, days, 4_096).await
+    }
+
+    /// The same; of the request it reads no more than so many bytes.
+    async fn server_that_reads(&self, name: &str, days: u32, bytes: usize) -> u16 {
         std::fs::write(self.0.join("names"), format!("subjectAltName=DNS:{name}\n")).unwrap();
         self.openssl(
             "req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout leaf.key -out leaf.csr -subj /CN=leaf",
@@ -56,7 +61,10 @@ impl Authority {
                 let acceptor = acceptor.clone();
                 tokio::spawn(async move {
                     let Ok(mut stream) = acceptor.accept(tcp).await else { return };
-                    let mut asked = [0; 4_096];
+                    let mut asked = vec![0; bytes];
+                    if bytes == 0 {
+                        std::future::pending::<()>().await;
+                    }
                     drop(stream.read(&mut asked).await);
                     drop(stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await);
                 });
@@ -82,12 +90,16 @@ fn caller(extra: &[PathBuf]) -> Caller {
 }
 
 async fn call(caller: &Caller, port: u16) -> Report {
+    call_with(caller, port, bytes::Bytes::new(), Duration::from_secs(20)).await
+}
+
+async fn call_with(caller: &Caller, port: u16, body: bytes::Bytes, timeout: Duration) -> Report {
     let call = Call {
         endpoint: Endpoint::parse(&format!("https://localhost:{port}/")).unwrap(),
         method: hyper::Method::POST,
         headers: hyper::HeaderMap::new(),
-        body: bytes::Bytes::new(),
-        timeout: Duration::from_secs(20),
+        body,
+        timeout,
         connect_timeout: Duration::from_secs(5),
     };
     caller.call(call).await
@@ -130,4 +142,23 @@ async fn a_certificate_that_has_expired_is_refused() {
         report = call(&authority.trusting(), port).await;
     }
     assert_refused(&report, Fault::CertificateExpired);
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_read_keeps_no_connection() {
+    let authority = Authority::new();
+    let port = authority.server_that_reads("localhost", 2, 0).await;
+    let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    // More than both ends' buffers hold.
+    let body = bytes::Bytes::from(vec![b'a'; 64 * 1024 * 1024]);
+    let report = call_with(&authority.trusting(), port, body, Duration::from_secs(2)).await;
+    assert_eq!((report.outcome.unwrap_err().fault, report.sent), (Fault::Timeout, true));
+    for _ in 0..500 {
+        // The listener and its connection.
+        if alive() == 2 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{} tasks are left", alive());
 }

@@ -43,6 +43,21 @@ fn a_target_is_limited_blocked_and_unblocked_by_its_tenant() {
         tenant.ask_with("PUT", &place, &limits, &format!("If-Match: {}\r\n", before.header("etag"))).status,
         412
     );
+    // Of those that ask under the same condition at once, one succeeds.
+    for round in 0..5 {
+        let condition = format!("If-Match: {}\r\n", tenant.get(&place).header("etag"));
+        let ask = |number: usize| {
+            tenant
+                .ask_with("PUT", &place, &json!({"concurrency": 10 * (round + 1) + number}).to_string(), &condition)
+                .status
+        };
+        let mut statuses = std::thread::scope(|scope| {
+            let all: Vec<_> = (0..3).map(|number| scope.spawn(move || ask(number))).collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
+        });
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 412, 412], "round {round}");
+    }
     let listed = pages(&tenant, "/v1/targets?limit=1");
     let named: Vec<&str> = listed.iter().filter_map(|target| target["origin"].as_str()).collect();
     assert_eq!((listed.len(), named), (2, vec![receiver.origin().as_str()]), "{listed:?}");

@@ -18,10 +18,18 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
         "http://x:99999/",
         "http:///a",
         "http://x\\y/",
+        "http://%78/",
+        "http://x/a{b}",
+        "http://x/a?b=\"c\"",
+        "http://x/a?b=''c",
     ];
     for uri in uris {
         assert_eq!(refused(&mut app, &format!("SELECT awty_http.schedule('{uri}', '1 h')")), "22023", "{uri}");
     }
+    let hint = app.batch_execute("SELECT awty_http.schedule('http://x/`a?b={`<', '1 h')").unwrap_err();
+    assert_eq!(hint.as_db_error().unwrap().hint(), Some("Write it as 'http://x/%60a?b={`%3C'."));
+    let good = "'http://x/a?b={c}`d', '1 h', body_base64 => E'AAE=\\n', headers => '{\"Te-x\": \"ü\"}'";
+    app.batch_execute(&format!("SELECT awty_http.schedule({good})")).unwrap();
     let long = format!("http://x/{}", "a".repeat(1100));
     assert_eq!(refused(&mut app, &format!("SELECT awty_http.schedule('{long}', '1 h')")), "54000");
     assert_eq!(refused(&mut app, "SELECT awty_http.schedule(NULL, '1 h')"), "22004");
@@ -40,7 +48,13 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
         "every => '1 h', retries => '{\"max_attempts\": 0}'",
         "every => '1 h', retries => '{\"first_delay\": \"2 days\"}'",
         "every => '1 h', max_lateness => '0'",
+        "every => '1 h', headers => '{\"Host\": \"x\"}'",
+        "every => '1 h', headers => '{\"x-A\": \"b\", \"Proxy-Authorization\": \"x\"}'",
+        "every => '1 h', headers => '{\"a b\": \"x\"}'",
+        "every => '1 h', headers => '{\"a\": \"x\\ny\"}'",
+        "every => '1 h', body_base64 => 'AB=='",
         "every => '1 h', success => 'ok'",
+        "every => '1 h', success => '404,299-200'",
         "every => '1 h', labels => array_fill('a'::text, '{21}')",
         "cron => '0 25 * * *', zone => 'UTC'",
         "cron => '0 9 * * *'",
@@ -61,6 +75,7 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
         ("'http://x/', at => now(), after => '1 s'", "22023"),
         ("'http://x/', method => 'x'", "22023"),
         ("'http://x/', headers => '1'", "22023"),
+        ("'http://x/', headers => '{\"Content-Length\": \"1\"}'", "22023"),
         ("'http://x/', key => ''", "22023"),
         ("'http://x/', to_jsonb(repeat('a', 300000))", "54000"),
         ("'x'", "22023"),

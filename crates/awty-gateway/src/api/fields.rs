@@ -7,6 +7,9 @@ use crate::deliver::request::user_header;
 use crate::duration::{self, Length};
 use serde_json::{Map, Value};
 
+/// What a header's value is shown as if it may be a secret.
+pub const HIDDEN: &str = "•••";
+
 /// The fields that are left, and what is wrong so far.
 pub struct Fields {
     /// What nobody has taken.
@@ -91,6 +94,9 @@ impl Fields {
                 for (name, value) in &headers {
                     if let Err(why) = user_header(name) {
                         self.fault("headers", why);
+                    }
+                    if value == HIDDEN {
+                        self.fault("headers", format!("has {name:?} with {HIDDEN}, which stands for what is not shown; write its value or {{{{secret:NAME}}}}"));
                     }
                     if !value.is_string() {
                         self.fault("headers", format!("has {name:?} with something else; write a text"));

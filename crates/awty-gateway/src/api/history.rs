@@ -77,7 +77,7 @@ pub async fn retry(State(api): State<Arc<Api>>, asker: Asker, Path(id): Path<Str
     request.commit().await?;
     let next = match (text("schedule"), text("key")) {
         (Some(id), _) => format!("/v1/schedules/{id}"),
-        (None, key) => format!("/v1/sends/{}", key.unwrap_or_default()),
+        (None, key) => super::sends::place(&key.unwrap_or_default()),
     };
     let answer = json!({"uri": call["uri"], "schedule": call["schedule"], "key": call["key"]});
     Ok(show::at(show::tagged("0", &answer, StatusCode::ACCEPTED, &HeaderMap::new()), &next))

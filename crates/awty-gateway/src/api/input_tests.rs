@@ -34,6 +34,8 @@ fn each_fault_is_named() {
     assert!(refused(json!({"uri": "http://a/", "every": "100 ms"})).contains("/every is 100ms; write 1s to"));
     assert!(refused(json!({"uri": "http://a/"})).contains("exactly one"));
     assert!(refused(json!({"uri": "http://a/", "every": "1 s", "cron": "* * * * *"})).contains("exactly one"));
+    let hidden = json!({"uri": "http://a/", "every": "1 s", "headers": {"X-Api-Key": "•••"}});
+    assert!(refused(hidden).contains("/headers has \"X-Api-Key\" with •••"));
     let both = refused(
         json!({"uri": "http://a/", "every": "1 s", "tiemout": 1, "retries": {"max_attempts": 0, "x": 1}, "headers": {"Host": "x"}}),
     );

@@ -12,6 +12,9 @@ use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use std::sync::Arc;
 
+/// How a schedule may stand.
+const STATES: [&str; 5] = ["active", "paused", "held", "blocked", "ended"];
+
 /// What a list is asked for.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -45,16 +48,20 @@ pub async fn list(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap,
         return Ok(show::answer(&there(read(&api, &asker, &id).await?)?, StatusCode::OK, &headers));
     }
     let Asked { state, origin, label, q, failing, limit, after, .. } = asked;
+    if state.as_deref().is_some_and(|state| !STATES.contains(&state)) {
+        return Err(Problem::parameter("state", format!("is not known; write one of {}", STATES.join(", "))));
+    }
+    let origin = origin.as_deref().map(super::targets::origin).transpose()?;
     let page = Page::of(limit, after.as_deref(), 1)?;
     let filter = Filter { state, origin, label, q, failing };
     let request = api.db.begin(asker.role()).await?;
-    let rows = db::list(&request, page.after(0).unwrap_or_default(), &filter, page.rows()).await?;
+    let (rows, cut) = db::list(&request, page.after(0).unwrap_or_default(), &filter, page.rows()).await?;
     request.commit().await?;
-    let rows = rows.iter().map(|row| (show::fields(row), vec![row.id.clone()])).collect();
+    let rows = rows.iter().map(|row| (show::text(row), vec![row.id.clone()])).collect();
     let Filter { state, origin, label, q, failing } = filter;
     let query = [("state", state), ("origin", origin), ("label", label), ("q", q)];
     let failing = ("failing", failing.map(|failing| failing.to_string()));
-    Ok(page.answer("/v1/schedules", &[&query[..], &[failing]].concat(), rows, &headers))
+    Ok(page.answer_texts("/v1/schedules", &[&query[..], &[failing]].concat(), rows, cut, &headers))
 }
 
 /// The id of a URI for the asker's role.

@@ -27,7 +27,7 @@ mod tokens;
 use crate::db::Db;
 use crate::duration::Length;
 use crate::metrics::Metrics;
-use crate::net::guard::Guard;
+use crate::net::guard::Shared;
 use auth::Limits;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -58,15 +58,15 @@ pub struct Terms {
 pub struct Api {
     db: Db,
     limits: Limits,
-    guard: Guard,
+    guard: Shared,
     metrics: Arc<Metrics>,
     terms: Terms,
 }
 
 impl Api {
     /// For the whole program.
-    pub fn new(db: Db, guard: Guard, metrics: Arc<Metrics>, terms: Terms) -> Arc<Self> {
-        Arc::new(Api { db, limits: Limits::default(), guard, metrics, terms })
+    pub fn new(db: Db, guard: impl Into<Shared>, metrics: Arc<Metrics>, terms: Terms) -> Arc<Self> {
+        Arc::new(Api { db, limits: Limits::default(), guard: guard.into(), metrics, terms })
     }
 }
 

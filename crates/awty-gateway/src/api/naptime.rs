@@ -5,7 +5,7 @@
 use super::Api;
 use super::auth::Asker;
 use super::problem::{Fault, Problem};
-use super::rules::{Change, Write, change, spelled, there, write};
+use super::rules::{Change, Write, change, spelled_only, there, write};
 use super::shape;
 use super::show;
 use crate::db::schedules::{self as db, Row};
@@ -22,7 +22,7 @@ type Answer = Result<Response, Problem>;
 async fn find(api: &Api, asker: &Asker, uri: &str, period: &str) -> Result<(Option<Row>, bool), Problem> {
     let fault = |reason| Problem::fields("invalid-field", &[Fault { pointer: "/every".into(), reason }]);
     let length: Length = duration::parse(period).map_err(fault)?;
-    let endpoint = spelled(api, uri)?;
+    let endpoint = spelled_only(uri)?;
     let request = api.db.begin(asker.role()).await?;
     let id = db::id_of(&request, endpoint.as_str()).await?;
     let row = db::one(&request, &id).await?;

@@ -120,7 +120,7 @@ pub async fn next(
 ) -> Answer {
     let count = page::asked(query)?.count.unwrap_or(10);
     if !(1..=100).contains(&count) {
-        return Err(Problem::new("invalid-field", "count lies between 1 and 100"));
+        return Err(Problem::parameter("count", "is out of range; write 1 to 100"));
     }
     let request = api.db.begin(asker.role()).await?;
     there(db::one(&request, &id).await?)?;
@@ -154,11 +154,11 @@ pub async fn stats(
 ) -> Answer {
     let Span { bucket, from, to } = page::asked(query)?;
     let bucket = bucket.as_deref().unwrap_or("1m");
-    let width = duration::parse(bucket).map_err(|why| Problem::new("invalid-field", format!("bucket {why}")))?;
+    let width = duration::parse(bucket).map_err(|why| Problem::parameter("bucket", why))?;
     let to = super::time::of("to", to)?.unwrap_or_else(crate::clock::now);
     let before = || to.checked_sub_signed(width.delta().checked_mul(60)?);
     let from = super::time::of("from", from)?.or_else(before);
-    let from = from.ok_or_else(|| Problem::new("invalid-field", "from is too far away"))?;
+    let from = from.ok_or_else(|| Problem::parameter("from", "is too far away"))?;
     let request = known(&api, &asker, &id).await?;
     let (from, to) = (from.to_rfc3339(), to.to_rfc3339());
     let rows = calls::stats(&request, &id, &super::fields::interval(width), &from, &to).await?;

@@ -18,7 +18,16 @@ pub(super) type Asked<T> = Result<Query<T>, QueryRejection>;
 
 /// The query, read.
 pub(super) fn asked<T>(query: Asked<T>) -> Result<T, Problem> {
-    query.map(|Query(asked)| asked).map_err(|error| Problem::new("invalid-field", error.body_text()))
+    query.map(|Query(asked)| asked).map_err(|error| unread(&error.body_text()))
+}
+
+/// Says which parameter a query cannot be read for, such as in `…: limit: invalid digit` or `…: unknown field `x`, …`.
+fn unread(error: &str) -> Problem {
+    let reason = error.split_once(": ").map_or(error, |(_, reason)| reason);
+    let named = reason.split_once(": ").filter(|(name, _)| !name.contains([' ', '`']));
+    let quoted = || Some((reason.split('`').nth(1)?, reason));
+    let (name, reason) = named.or_else(quoted).unwrap_or(("", reason));
+    Problem::parameter(name, reason)
 }
 
 /// Which part of a list is wanted.
@@ -32,16 +41,15 @@ impl Page {
     pub fn of(limit: Option<i64>, after: Option<&str>, parts: usize) -> Result<Self, Problem> {
         let limit = limit.unwrap_or(50);
         if !(1..=500).contains(&limit) {
-            return Err(Problem::new("invalid-field", "limit lies between 1 and 500"));
+            return Err(Problem::parameter("limit", "is out of range; write 1 to 500"));
         }
         let read = |cursor: &str| -> Option<Vec<String>> {
             let key: Vec<String> = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
             Some(key).filter(|key| key.len() == parts && !key.iter().any(|part| part.contains('\0')))
         };
         let after = after.map_or(Some(Vec::new()), read);
-        let after = after.ok_or_else(|| {
-            Problem::new("invalid-field", "after is the cursor of a page before; leave it out to begin")
-        })?;
+        let after =
+            after.ok_or_else(|| Problem::parameter("after", "is no cursor of this list; leave it out to begin"))?;
         Ok(Page { limit: usize::try_from(limit).unwrap_or(usize::MAX), after })
     }
 
@@ -57,8 +65,8 @@ impl Page {
 
     /// A part of the key that is a whole number.
     pub fn number_after(&self, part: usize) -> Result<Option<i64>, Problem> {
-        let number =
-            |text: &str| text.parse().map_err(|_| Problem::new("invalid-field", "after is no cursor of this list"));
+        let refused = |_| Problem::parameter("after", "is no cursor of this list; leave it out to begin");
+        let number = |text: &str| text.parse().map_err(refused);
         self.after(part).map(number).transpose()
     }
 
@@ -73,21 +81,46 @@ impl Page {
         self.answer_with(path, query, rows, Map::new(), headers)
     }
 
+    /// Of items as JSON; there may be more than were found.
+    pub fn answer_texts(
+        self,
+        path: &str,
+        query: &[(&str, Option<String>)],
+        rows: Vec<(String, Vec<String>)>,
+        cut: bool,
+        headers: &HeaderMap,
+    ) -> Response {
+        self.part(path, query, rows, cut, Map::new(), headers)
+    }
+
     /// With more than the items.
     pub fn answer_with(
         self,
         path: &str,
         query: &[(&str, Option<String>)],
-        mut rows: Vec<Item>,
-        mut all: Map<String, Value>,
+        rows: Vec<Item>,
+        all: Map<String, Value>,
         headers: &HeaderMap,
     ) -> Response {
-        let more = rows.len() > self.limit;
+        let rows = rows.into_iter().map(|(item, key)| (item.to_string(), key)).collect();
+        self.part(path, query, rows, false, all, headers)
+    }
+
+    fn part(
+        self,
+        path: &str,
+        query: &[(&str, Option<String>)],
+        mut rows: Vec<(String, Vec<String>)>,
+        cut: bool,
+        all: Map<String, Value>,
+        headers: &HeaderMap,
+    ) -> Response {
+        let more = cut || rows.len() > self.limit;
         rows.truncate(self.limit);
         let next = rows.last().filter(|_| more).map(|(_, key)| URL_SAFE_NO_PAD.encode(json!(key).to_string()));
-        let items: Vec<Value> = rows.into_iter().map(|(item, _)| item).collect();
-        all.insert("items".into(), items.into());
-        let mut response = show::tagged("0", &all.into(), StatusCode::OK, headers);
+        let items: Vec<String> = rows.into_iter().map(|(item, _)| item).collect();
+        let all = show::with(Value::from(all).to_string(), "items", &format!("[{}]", items.join(",")));
+        let mut response = show::tagged_text("0", all, StatusCode::OK, headers);
         if let Some(cursor) = next {
             let mut said = url::form_urlencoded::Serializer::new(String::new());
             said.extend_pairs(query.iter().filter_map(|(name, text)| Some((name, text.as_ref()?))));
@@ -131,5 +164,16 @@ mod tests {
         assert!(Page::of(Some(0), None, 1).is_err() && Page::of(Some(501), None, 1).is_err());
         let word = Page::of(None, Some(&URL_SAFE_NO_PAD.encode("[\"a\"]")), 1).unwrap();
         assert!(word.number_after(0).is_err());
+    }
+
+    #[test]
+    fn a_refusal_names_the_parameter() {
+        for (text, pointer) in [
+            ("Failed to deserialize query string: limit: invalid digit found in string", "/limit"),
+            ("Failed to deserialize query string: unknown field `x`, expected `limit` or `after`", "/x"),
+        ] {
+            let problem = format!("{:?}", unread(text));
+            assert!(problem.contains(&format!("\"pointer\": String(\"{pointer}\")")), "{problem}");
+        }
     }
 }

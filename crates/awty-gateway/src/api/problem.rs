@@ -58,6 +58,11 @@ impl Problem {
         self
     }
 
+    /// One parameter of the query that does not fit.
+    pub fn parameter(name: &str, reason: impl Into<String>) -> Self {
+        Problem::fields("invalid-field", &[Fault { pointer: format!("/{name}"), reason: reason.into() }])
+    }
+
     /// Fields that do not fit.
     pub fn fields(name: &'static str, faults: &[Fault]) -> Self {
         let all: Vec<Value> = faults.iter().map(Fault::json).collect();

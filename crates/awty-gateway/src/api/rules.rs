@@ -61,7 +61,7 @@ pub(super) fn spelled(api: &Api, text: &str) -> Result<Endpoint, Problem> {
     };
     // A name is judged when it is called: a dead resolver refuses nobody.
     if let (Some(address), Some(port)) = (address, endpoint.url().port_or_known_default()) {
-        let judged = api.guard.judge(&endpoint.entity_name(), address, port);
+        let judged = api.guard.get().judge(&endpoint.entity_name(), address, port);
         judged.map_err(|refusal| Problem::fields("address-not-allowed", &fault(refusal.to_string())))?;
     }
     Ok(endpoint)

@@ -69,8 +69,13 @@ pub async fn create(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMa
     let row = there(db::one(&request, &wanted.key).await?)?;
     request.commit().await?;
     let status = if row.new { StatusCode::CREATED } else { StatusCode::OK };
-    let place = url::form_urlencoded::byte_serialize(wanted.key.as_bytes()).collect::<String>().replace('+', "%20");
-    Ok(show::at(show::tagged("0", &fields(&row), status, &HeaderMap::new()), &format!("/v1/sends/{place}")))
+    Ok(show::at(show::tagged("0", &fields(&row), status, &HeaderMap::new()), &place(&wanted.key)))
+}
+
+/// Where the send of a key is.
+pub(super) fn place(key: &str) -> String {
+    let key: String = url::form_urlencoded::byte_serialize(key.as_bytes()).collect();
+    format!("/v1/sends/{}", key.replace('+', "%20"))
 }
 
 fn fields(row: &Row) -> Value {
@@ -125,6 +130,7 @@ mod tests {
         assert_eq!(of("\"order-7\"").unwrap(), "order-7");
         assert_eq!(of("\"a \\\"b\\\" \\\\\"").unwrap(), "a \"b\" \\");
         assert!(of("").is_err() && of("\"\"").is_err());
+        assert_eq!(place("a b/ü"), "/v1/sends/a%20b%2F%C3%BC");
         assert_ne!(key(&HeaderMap::new()).unwrap(), key(&HeaderMap::new()).unwrap());
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: header values that may be secrets are shown as `•••`; lengths have their one form.
 
+use super::fields::HIDDEN;
 use crate::db::schedules::Row;
 use crate::duration::Length;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -23,8 +24,25 @@ const LENGTHS: &[&str] = &[
 ];
 const SECRETS: &[&str] = &["auth", "key", "secret", "token", "cookie"];
 
-/// The fields of a schedule.
-pub fn fields(row: &Row) -> Value {
+/// A schedule as JSON.
+pub fn text(row: &Row) -> String {
+    with(fields(row).to_string(), "body", row.body.as_deref().unwrap_or("null"))
+}
+
+/// The text of a JSON object with one more member, whose value is JSON already.
+pub fn with(mut object: String, name: &str, json: &str) -> String {
+    object.pop();
+    if object.len() > 1 {
+        object.push(',');
+    }
+    for part in ["\"", name, "\":", json, "}"] {
+        object.push_str(part);
+    }
+    object
+}
+
+/// The fields of a schedule but its body.
+fn fields(row: &Row) -> Value {
     let mut fields = row.fields.clone();
     if let Some(object) = fields.as_object_mut() {
         lengths(object);
@@ -34,7 +52,7 @@ pub fn fields(row: &Row) -> Value {
         if let Some(Value::Object(headers)) = object.get_mut("headers") {
             for (name, value) in headers.iter_mut() {
                 if SECRETS.iter().any(|secret| name.to_lowercase().contains(secret)) {
-                    *value = "•••".into();
+                    *value = HIDDEN.into();
                 }
             }
         }
@@ -107,7 +125,11 @@ pub fn matches(headers: &HeaderMap, row: Option<&Row>) -> bool {
 
 /// A JSON answer with its tag; 304 if the client has it.
 pub fn tagged(version: &str, value: &Value, status: StatusCode, asked: &HeaderMap) -> Response {
-    let body = value.to_string();
+    tagged_text(version, value.to_string(), status, asked)
+}
+
+/// The same of JSON that is text already.
+pub fn tagged_text(version: &str, body: String, status: StatusCode, asked: &HeaderMap) -> Response {
     let tag = etag(version, &body);
     let known = asked.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
     let same = status == StatusCode::OK && known.is_some_and(|known| known.split(',').any(|one| one.trim() == tag));
@@ -130,7 +152,7 @@ pub fn at(mut response: Response, place: &str) -> Response {
 
 /// A schedule as an answer.
 pub fn answer(row: &Row, status: StatusCode, asked: &HeaderMap) -> Response {
-    let response = tagged(&row.version.to_string(), &fields(row), status, asked);
+    let response = tagged_text(&row.version.to_string(), text(row), status, asked);
     if status == StatusCode::CREATED { at(response, &format!("/v1/schedules/{}", row.id)) } else { response }
 }
 
@@ -140,7 +162,7 @@ mod tests {
 
     fn row() -> Row {
         let fields = json!({"every": 5_400_000, "headers": {"X-Api-Key": "s3cret", "X-A": "b"}, "retries": {"first_delay": 10_000}});
-        Row { id: "s_1".into(), version: 7, deleted: false, own: true, new: false, fields, last: None }
+        Row { id: "s_1".into(), version: 7, deleted: false, own: true, new: false, fields, body: None, last: None }
     }
 
     fn asked(name: header::HeaderName, value: &str) -> HeaderMap {
@@ -151,6 +173,14 @@ mod tests {
     fn lengths_have_one_form_and_secrets_none() {
         let expected = json!({"every": "1h 30m", "headers": {"X-Api-Key": "•••", "X-A": "b"}, "retries": {"first_delay": "10s"}, "last": null});
         assert_eq!(fields(&row()), expected);
+    }
+
+    #[test]
+    fn a_body_is_shown_as_it_stands() {
+        let shown = text(&Row { body: Some("{\"n\": 1e400}".into()), fields: json!({}), ..row() });
+        assert_eq!(shown, "{\"last\":null,\"body\":{\"n\": 1e400}}");
+        assert_eq!(with("{}".into(), "a", "1"), "{\"a\":1}");
+        assert!(text(&row()).ends_with(",\"body\":null}"));
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub async fn slots(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap
     let first = super::time::of("from", from)?.unwrap_or(DateTime::<Utc>::UNIX_EPOCH);
     let last = super::time::of("to", to)?.unwrap_or_else(|| first.max(now) + TimeDelta::hours(1));
     if last <= now.max(first) || last > now + LONGEST {
-        return Err(Problem::new("invalid-field", "to lies after now and from, and at most 31 days ahead"));
+        return Err(Problem::parameter("to", "is out of range; it lies after now and from, and at most 31 days ahead"));
     }
     let request = api.db.begin(asker.role()).await?;
     let (first, last) = (first.to_rfc3339(), last.to_rfc3339());

@@ -30,7 +30,7 @@ pub async fn list(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap,
 }
 
 /// Scheme, host and port, in their one spelling.
-fn origin(text: &str) -> Result<String, Problem> {
+pub(super) fn origin(text: &str) -> Result<String, Problem> {
     let refused = |reason| Problem::fields("malformed-uri", &[Fault { pointer: "/origin".into(), reason }]);
     let endpoint = Endpoint::parse(text).map_err(refused)?;
     if endpoint.entity_key() != "/" {
@@ -91,6 +91,7 @@ pub async fn put(
     asker.may("admin")?;
     let (origin, limits) = (origin(&name)?, limits(Fields::of(object(&headers, body)?))?);
     let request = api.db.begin(asker.role()).await?;
+    db::lock(&request, &origin).await?;
     let before = db::one(&request, &origin).await?;
     if !show::fits(&headers, before.as_ref().map(version).as_deref()) {
         return Err(Problem::new("precondition-failed", "It has changed since."));

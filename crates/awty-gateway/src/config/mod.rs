@@ -7,7 +7,7 @@ mod settings;
 mod values;
 
 pub use settings::{SETTINGS, Setting};
-pub use values::Config;
+pub use values::{Config, files};
 
 use std::collections::BTreeMap;
 use std::fmt;

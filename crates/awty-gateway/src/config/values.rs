@@ -49,7 +49,7 @@ impl Config {
         let need =
             |name: &str| text(name).ok_or_else(|| format!("{name} is not set; write --{name} or {}", variable(name)));
         let length = |name: &str| duration::parse(need(name)?).map_err(|why| format!("{name}: {why}"));
-        let list = |name: &str| text(name).unwrap_or_default().split(',').map(str::trim).filter(|one| !one.is_empty());
+        let list = |name: &str| listed(text(name).unwrap_or_default());
         let is = |name: &str| match text(name) {
             Some("true" | "1" | "yes" | "on") => Ok(true),
             Some("false" | "0" | "no" | "off") | None => Ok(false),
@@ -92,7 +92,7 @@ impl Config {
             timeout,
             max_in_flight: max_in_flight.ok_or("max_in_flight lies between 1 and 1000000")?,
             allow_networks: list("allow_networks").map(allowed).collect::<Result<_, _>>()?,
-            extra_roots: list("extra_roots").map(PathBuf::from).collect(),
+            extra_roots: files(text("extra_roots").unwrap_or_default()),
             listen_tls,
             drain: length("drain")?,
             allow_localhost,
@@ -104,6 +104,16 @@ impl Config {
             log_level: need("log_level")?.parse().map_err(|_| "log_level is error, warn, info or debug".to_owned())?,
         })
     }
+}
+
+/// Texts with commas between them.
+fn listed(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|one| !one.is_empty())
+}
+
+/// Files with commas between them.
+pub fn files(text: &str) -> Vec<PathBuf> {
+    listed(text).map(PathBuf::from).collect()
 }
 
 fn variable(name: &str) -> &'static str {

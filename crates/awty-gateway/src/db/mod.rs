@@ -149,17 +149,19 @@ impl Db {
         (status.size, status.available)
     }
 
-    /// Where the database is, for the guard. Sockets of this machine have no address.
+    /// Where the database is, for the guard. Sockets of this machine have no address, and a name that is not found in time has none.
     pub async fn addresses(&self) -> Vec<SocketAddr> {
         let ports = self.config.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);
+        let until = tokio::time::Instant::now() + Duration::from_secs(2);
         let mut found = Vec::new();
         for (index, address) in self.config.get_hostaddrs().iter().enumerate() {
             found.push(SocketAddr::new(*address, port(index)));
         }
         for (index, host) in self.config.get_hosts().iter().enumerate() {
             if let Host::Tcp(name) = host {
-                found.extend(tokio::net::lookup_host((name.as_str(), port(index))).await.into_iter().flatten());
+                let looked_up = tokio::net::lookup_host((name.as_str(), port(index)));
+                found.extend(tokio::time::timeout_at(until, looked_up).await.into_iter().flatten().flatten());
             }
         }
         found

@@ -17,8 +17,10 @@ pub struct Row {
     pub own: bool,
     /// This transaction has made it.
     pub new: bool,
-    /// All fields.
+    /// All fields but the body.
     pub fields: Value,
+    /// The body as it stands: jsonb holds numbers and depths that no [`Value`] does.
+    pub body: Option<String>,
     /// The last call, as awty.attempt has it.
     pub last: Option<Value>,
 }
@@ -55,18 +57,24 @@ macro_rules! attempt {
 }
 pub(super) use attempt;
 
-/// Some schedules, with how they stand. What is asked of each comes after the choice of a page.
+/// Some schedules, with how they stand. What is asked of each comes after the choice of a page. What is beyond 4 MiB of bodies
+/// comes without its fields, so that a page takes no more memory.
 macro_rules! schedules {
     ($which:literal) => {
         concat!(
-            "SELECT s.*, (SELECT ", attempt!(), " FROM awty_http_internal.attempts(s.id, max => 1) AS a) AS last,
+            "SELECT s.id, s.version, s.deleted, s.own, s.new, CASE WHEN s.before < 4194304 THEN s.fields END AS fields,
+                CASE WHEN s.before < 4194304 THEN s.body END AS body,
+                (SELECT ", attempt!(), "::text FROM awty_http_internal.attempts(s.id, max => 1) AS a) AS last,
                 (SELECT pg_catalog.jsonb_build_object('ok', c.ok, 'failed', c.failed, 'dropped', c.dropped)
                  FROM awty_http_internal.counts(s.id) AS c) AS counts
+            FROM (SELECT i.*, i.json::text AS body, coalesce(pg_catalog.sum(pg_catalog.octet_length(i.headers::text) + coalesce(
+                pg_catalog.octet_length(i.json::text), pg_catalog.octet_length(i.plain), pg_catalog.octet_length(i.base64), 0))
+                OVER (ORDER BY i.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before
             FROM (SELECT e.id, e.version, e.deleted_at IS NOT NULL AS deleted, e.job = awty_http_internal.job() AS own,
-                e.created_at = pg_catalog.now() AS new,
+                e.created_at = pg_catalog.now() AS new, e.headers, e.body AS json, e.body_text AS plain, e.body_base64 AS base64,
             pg_catalog.jsonb_build_object('id', e.id, 'uri', e.uri, 'every', ", ms!("e.every"), ", 'cron', e.cron, 'zone', e.zone,
                 'at', e.at, 'after', ", ms!("e.after"), ", 'starts', e.starts, 'ends', e.ends, 'jitter', ", ms!("e.jitter"),
-            ", 'catch_up', ", ms!("e.catch_up"), ", 'method', e.method, 'headers', e.headers, 'body', e.body, 'body_text', e.body_text,
+            ", 'catch_up', ", ms!("e.catch_up"), ", 'method', e.method, 'headers', e.headers, 'body_text', e.body_text,
                 'body_base64', e.body_base64, 'timeout', ", ms!("e.timeout"), ", 'connect_timeout', ", ms!("e.connect_timeout"), ")
             || pg_catalog.jsonb_build_object('max_lateness', ", ms!("e.max_lateness"), ",
                 'retries', pg_catalog.jsonb_build_object('max_attempts', e.max_attempts, 'first_delay', ", ms!("e.first_delay"), ",
@@ -75,7 +83,7 @@ macro_rules! schedules {
                 'description', e.description, 'paused', e.paused, 'state', e.state, 'why', e.why, 'next_slot', e.next_slot,
                 'in_flight', e.in_flight, 'failing_since', e.failing_since, 'rounded_from', ", ms!("e.rounded_from"), ",
                 'created_by', e.created_by::text, 'created_at', e.created_at, 'deleted_at', e.deleted_at) AS fields
-            FROM awty_http_internal.schedule_status AS e ", $which, ") AS s ORDER BY s.id"
+            FROM awty_http_internal.schedule_status AS e ", $which, ") AS i) AS s ORDER BY s.id"
         )
     };
 }
@@ -91,20 +99,24 @@ const OF_URI: &str = "SELECT awty_http_internal.id(awty_http_internal.job(), $1)
 const SLOT: &str = concat!("SELECT ", ms!("pg_catalog.current_setting('awty.slot')::interval"));
 const JOB: &str = "SELECT e.job FROM awty_http.endpoint AS e WHERE e.id = $1";
 
-fn row(row: &tokio_postgres::Row) -> Result<Row, Trouble> {
-    let mut fields: Value = row.try_get("fields")?;
+/// None: it is beyond what fits into a page.
+fn row(row: &tokio_postgres::Row) -> Result<Option<Row>, Trouble> {
+    let Some(mut fields) = row.try_get::<_, Option<Value>>("fields")? else { return Ok(None) };
+    let last: Option<String> = row.try_get("last")?;
     if let Some(fields) = fields.as_object_mut() {
         fields.insert("counts".into(), row.try_get("counts")?);
     }
-    Ok(Row {
+    Ok(Some(Row {
         id: row.try_get("id")?,
         version: row.try_get("version")?,
         deleted: row.try_get("deleted")?,
         own: row.try_get("own")?,
         new: row.try_get("new")?,
         fields,
-        last: row.try_get("last")?,
-    })
+        body: row.try_get("body")?,
+        // Another worker than a gateway may have said what cannot be shown.
+        last: last.and_then(|text| serde_json::from_str(&text).ok()),
+    }))
 }
 
 /// One value, if there is a row.
@@ -119,13 +131,16 @@ pub async fn id_of(request: &Request, uri: &str) -> Result<String, Trouble> {
 
 /// One schedule, also when it is deleted.
 pub async fn one(request: &Request, id: &str) -> Result<Option<Row>, Trouble> {
-    request.maybe(ONE, &[&id]).await?.map(|found| row(&found)).transpose()
+    Ok(request.maybe(ONE, &[&id]).await?.map(|found| row(&found)).transpose()?.flatten())
 }
 
-/// Schedules after an id.
-pub async fn list(request: &Request, after: &str, filter: &Filter, limit: i64) -> Result<Vec<Row>, Trouble> {
+/// Schedules after an id, and whether some were left out that would have been too much.
+pub async fn list(request: &Request, after: &str, filter: &Filter, limit: i64) -> Result<(Vec<Row>, bool), Trouble> {
     let Filter { state, origin, label, q, failing } = filter;
-    request.rows(LIST, &[&after, state, origin, label, q, failing, &limit]).await?.iter().map(row).collect()
+    let found = request.rows(LIST, &[&after, state, origin, label, q, failing, &limit]).await?;
+    let rows = found.iter().map(row).filter_map(Result::transpose).collect::<Result<Vec<_>, _>>()?;
+    let cut = rows.len() < found.len();
+    Ok((rows, cut))
 }
 
 /// Milliseconds of a slot.

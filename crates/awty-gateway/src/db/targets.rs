@@ -41,6 +41,10 @@ const BLOCK: &str =
     "SELECT awty.alter_target(awty_http_internal.job(), $1, blocked_until => CASE WHEN $3::text IS NOT NULL
     THEN pg_catalog.clock_timestamp() + $3::interval ELSE $2::text::timestamptz END, note => $4)";
 
+/// Limits that are judged before they are replaced are replaced by one request at a time.
+const LOCK: &str = "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(
+    pg_catalog.concat('limits of a target ', awty_http_internal.job(), ' ', $1::text), 0))";
+
 /// In the order of their names; the first one is what is for all.
 pub async fn list(request: &Request, after: Option<&str>, limit: i64) -> Result<Vec<Item>, Trouble> {
     request.rows(LIST, &[&after, &limit]).await?.iter().map(item).collect()
@@ -49,6 +53,11 @@ pub async fn list(request: &Request, after: Option<&str>, limit: i64) -> Result<
 /// One that limits, calls or schedules are known of.
 pub async fn one(request: &Request, origin: &str) -> Result<Option<Value>, Trouble> {
     Ok(request.maybe(ONE, &[&origin]).await?.map(|row| row.try_get(0)).transpose()?)
+}
+
+/// Waits until no other request sets its limits, up to the end of this one.
+pub async fn lock(request: &Request, origin: &str) -> Result<(), Trouble> {
+    request.maybe(LOCK, &[&origin]).await.map(drop)
 }
 
 /// Sets the limits.

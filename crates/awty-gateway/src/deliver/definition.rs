@@ -155,7 +155,11 @@ impl Definition {
     }
 
     fn bytes(&self) -> Result<Option<Vec<u8>>, String> {
-        let bytes = self.body_base64.as_ref().map(|text| STANDARD.decode(text)).transpose();
+        let bytes = self
+            .body_base64
+            .as_ref()
+            .map(|text| STANDARD.decode(text.split_ascii_whitespace().collect::<String>()))
+            .transpose();
         bytes.map_err(|error| format!("body_base64: {error}"))
     }
 
@@ -210,7 +214,7 @@ mod tests {
         let payload = |args: Value| read(&args.to_string()).unwrap().take_payload().unwrap().map(|(bytes, _)| bytes);
         assert_eq!(payload(json!({"body": null})), Some(Bytes::from_static(b"null")));
         assert_eq!(payload(json!({})), None);
-        assert_eq!(payload(json!({"body_base64": "AAE="})), Some(Bytes::from_static(&[0, 1])));
+        assert_eq!(payload(json!({"body_base64": "AA\nE=\r\n"})), Some(Bytes::from_static(&[0, 1])));
     }
 
     #[test]

@@ -101,3 +101,17 @@ fn timeouts_have_their_defaults_and_caps() {
     let call = made(json!({"timeout": "2 min", "connect_timeout": "1 min"})).unwrap();
     assert_eq!((call.timeout.as_secs(), call.connect_timeout.as_secs()), (120, 5));
 }
+
+#[test]
+fn awty_http_refuses_the_same_headers() {
+    let sql = include_str!("../../../../http/sql/20_words.sql");
+    let start = sql.find("'^(webhook-|").unwrap();
+    let refused = &sql[start..start + sql[start..].find(" THEN").unwrap()];
+    for name in RESERVED {
+        let stands = refused.match_indices(name).any(|(at, _)| {
+            let around = (refused.as_bytes()[at - 1], refused.as_bytes()[at + name.len()]);
+            matches!(around, (b'(' | b'|', b'(' | b'|' | b')' | b'\''))
+        });
+        assert!(stands, "{name} is not in {refused}");
+    }
+}

@@ -183,7 +183,6 @@ impl Worker {
         guard.own.sort();
         guard.own.dedup();
         self.caller.set_guard(guard);
-        self.caller.sweep();
         let mut view = self.locked_view();
         if view.jobs != jobs {
             let names: Vec<_> = jobs.iter().map(|job| job.name.as_str()).collect();

@@ -8,7 +8,7 @@
 use super::connect::{Place, connect};
 use super::counted::Count;
 use super::fault::{Failure, Fault};
-use super::guard::Guard;
+use super::guard::{Guard, Shared};
 use super::pool::{Key, Pool, Ready};
 use super::report::{Answer, BODY, Call, Phases, Report};
 use super::resolve::Resolver;
@@ -21,8 +21,8 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
@@ -41,7 +41,7 @@ struct Progress {
 
 /// Makes calls.
 pub struct Caller {
-    guard: RwLock<Arc<Guard>>,
+    guard: Shared,
     resolver: Resolver,
     tls: Arc<ClientConfig>,
     pool: Arc<Pool>,
@@ -49,23 +49,23 @@ pub struct Caller {
 
 impl Caller {
     /// One for the whole program.
-    pub fn new(guard: Guard, resolver: Resolver, tls: ClientConfig) -> Self {
-        Caller { guard: RwLock::new(Arc::new(guard)), resolver, tls: Arc::new(tls), pool: Arc::default() }
+    pub fn new(guard: impl Into<Shared>, resolver: Resolver, tls: ClientConfig) -> Self {
+        Caller { guard: guard.into(), resolver, tls: Arc::new(tls), pool: Arc::default() }
     }
 
     /// Which addresses may be called.
     pub fn guard(&self) -> Arc<Guard> {
-        self.guard.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.guard.get()
     }
 
     /// Another rule from now on, for example because the database has moved.
     pub fn set_guard(&self, guard: Guard) {
-        *self.guard.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(guard);
+        self.guard.set(guard);
     }
 
-    /// Closes connections that have rested for too long.
-    pub fn sweep(&self) {
-        self.pool.sweep();
+    /// Closes connections that have rested for too long, for as long as the program lives.
+    pub fn sweeps(&self) -> impl Future<Output = ()> + use<> {
+        self.pool.clone().sweeps()
     }
 
     /// Makes one call.
@@ -116,15 +116,14 @@ impl Caller {
         let host = call.endpoint.url().host_str().unwrap_or_default();
         let tls = (call.endpoint.url().scheme() == "https").then_some((&self.tls, host));
         let deadline = Instant::now() + call.connect_timeout;
-        let connected = connect(&Place { tls, addresses: to }, guard, deadline).await?;
-        seen.address = Some(connected.address);
+        let connected = connect(&Place { tls, addresses: to }, guard, deadline, &mut seen.address).await?;
         (seen.phases.connect, seen.phases.tls) = (Some(connected.connect), connected.tls);
         let mut builder = http1::Builder::new();
         builder.max_buf_size(HEAD).max_header_size(HEAD);
         let shaken = builder.handshake(TokioIo::new(connected.stream)).await;
         let (sender, connection) = shaken.map_err(|error| Failure::new(Fault::Protocol, error))?;
-        tokio::spawn(connection); // ends with its sender, or with the peer
-        let ready = Ready { sender, count: connected.count, born: Instant::now() };
+        let task = tokio::spawn(connection).abort_handle(); // ends with the peer, or with what is ready
+        let ready = Ready { sender, count: connected.count, born: Instant::now(), task };
         Ok((key(call, connected.address), ready))
     }
 

@@ -35,21 +35,31 @@ pub struct Place<'a> {
     pub addresses: &'a [SocketAddr],
 }
 
-/// Tries one address after the other until the deadline; each gets its share of the time.
-pub async fn connect(place: &Place<'_>, guard: &Guard, deadline: Instant) -> Result<Connected, Failure> {
+/// Tries one address after the other until the deadline; each gets its share of the time. `tried` is the one of the outcome.
+pub async fn connect(
+    place: &Place<'_>,
+    guard: &Guard,
+    deadline: Instant,
+    tried: &mut Option<SocketAddr>,
+) -> Result<Connected, Failure> {
     let mut last = Failure::new(Fault::Name, "the name has no address");
+    let mut failed = None;
     for (index, address) in place.addresses.iter().enumerate() {
         let left = deadline.saturating_duration_since(Instant::now());
         let shares = u32::try_from(place.addresses.len() - index).unwrap_or(u32::MAX);
         let until = Instant::now() + left / shares;
+        *tried = Some(*address);
         match timeout_at(until, one(place, guard, *address)).await {
             Ok(Ok(connected)) => return Ok(connected),
             // What came further says more: a bad certificate is no refused connection.
             _ if !matches!(last.fault, Fault::Name | Fault::Connect) => {}
-            Ok(Err(failure)) => last = failure,
-            Err(_) => last = Failure::new(Fault::Connect, format!("{address} did not answer in time")),
+            Ok(Err(failure)) => (last, failed) = (failure, *tried),
+            Err(_) => {
+                (last, failed) = (Failure::new(Fault::Connect, format!("{address} did not answer in time")), *tried);
+            }
         }
     }
+    *tried = failed;
     Err(last)
 }
 

@@ -9,7 +9,7 @@ use super::registry::{IPV4, IPV6, Row};
 use ipnet::IpNet;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 /// A network that is opened, for one origin or for all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,6 +111,28 @@ impl Guard {
         let for_it = |allowed: &&Allowed| allowed.origin.as_deref().is_none_or(|only| only == origin);
         self.allow_localhost && address.is_loopback()
             || self.allowed.iter().filter(for_it).any(|allowed| allowed.network.contains(&address))
+    }
+}
+
+/// One guard for all who ask, which can be replaced.
+#[derive(Clone, Debug, Default)]
+pub struct Shared(Arc<RwLock<Arc<Guard>>>);
+
+impl Shared {
+    /// As it stands.
+    pub fn get(&self) -> Arc<Guard> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Another one from now on.
+    pub fn set(&self, guard: Guard) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(guard);
+    }
+}
+
+impl From<Guard> for Shared {
+    fn from(guard: Guard) -> Self {
+        Shared(Arc::new(RwLock::new(Arc::new(guard))))
     }
 }
 

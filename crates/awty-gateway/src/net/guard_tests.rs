@@ -182,3 +182,12 @@ proptest! {
         prop_assert!(!reached || bits >> 125 == 1);
     }
 }
+
+#[test]
+fn a_shared_guard_is_replaced_for_all() {
+    let shared = Shared::from(Guard::default());
+    let other = shared.clone();
+    let own: SocketAddr = "198.51.100.7:5432".parse().unwrap();
+    shared.set(Guard { own: vec![own], ..Guard::default() });
+    assert_eq!(other.get().own, [own]);
+}

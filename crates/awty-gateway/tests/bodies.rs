@@ -1,0 +1,43 @@
+//! Bodies as the API shows them: large ones, and those that only SQL can write.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
+
+#[path = "common/client.rs"]
+mod client;
+#[path = "common/people.rs"]
+mod people;
+#[path = "common/shop.rs"]
+mod shop;
+
+use people::open;
+
+#[test]
+fn bodies_that_only_sql_can_write_are_shown_and_deleted() {
+    let (shop, _gateway, client) = open();
+    let deep = "[".repeat(2_000) + &"]".repeat(2_000);
+    let odd = [("n", r#"{"n": 1e400}"#), ("i", r#"{"id": 12345678901234567890123}"#), ("d", &deep)];
+    for (path, body) in odd {
+        shop.app(&format!("SELECT awty_http.schedule('http://10.0.0.1/{path}', '1 h', body => '{body}')"));
+        let shown = client.get(&format!("/v1/schedules?uri=http%3A%2F%2F10.0.0.1%2F{path}"));
+        assert_eq!(shown.status, 200, "{}", shown.text);
+    }
+    let list = client.get("/v1/schedules");
+    assert!(list.status == 200 && list.text.contains("12345678901234567890123"), "{}", list.text);
+    for (path, _) in odd {
+        // naptime finds them, too, although it would make none of that address.
+        assert_eq!(client.ask("DELETE", &format!("/naptime/http%3A%2F%2F10.0.0.1%2F{path}/1%20h"), "").status, 204);
+    }
+}
+
+#[test]
+fn a_page_has_some_megabytes_at_most() {
+    let (shop, _gateway, client) = open();
+    shop.app("SELECT awty_http.schedule('http://a.example/' || n, '1 h', body => to_jsonb(repeat('a', 260000))) FROM generate_series(1, 40) AS n");
+    let (mut path, mut counts) = ("/v1/schedules?limit=500".to_owned(), Vec::new());
+    while !path.is_empty() {
+        let page = client.get(&path);
+        assert!(page.status == 200 && page.text.len() < 5_000_000, "{} with {} bytes", page.status, page.text.len());
+        counts.push(page.json()["items"].as_array().unwrap().len());
+        path = page.header("link").split('>').next().unwrap_or_default().trim_start_matches('<').to_owned();
+    }
+    assert_eq!(counts, [17, 17, 6]);
+}
