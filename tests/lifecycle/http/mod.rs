@@ -1,5 +1,6 @@
 //! The extension awty_http: what it keeps of endpoints, sends and tokens, and who may see it.
 
+mod again;
 mod copies;
 mod refusals;
 mod schedules;
