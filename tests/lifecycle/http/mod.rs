@@ -2,6 +2,7 @@
 
 mod again;
 mod copies;
+mod owners;
 mod refusals;
 mod schedules;
 mod seen;
