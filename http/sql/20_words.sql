@@ -36,7 +36,7 @@ BEGIN
     ELSE
         host := lower((regexp_match(parts[2], '^(\[[0-9a-f:.]+\]|[^]:[%^|"<>`{}]+)(:[0-9]*)?$', 'i'))[1]);
         port := ltrim(coalesce((regexp_match(parts[2], ':([0-9]*)$'))[1], ''), '0');
-        IF host IS NULL THEN
+        IF host IS NULL OR parts[2] ~ ':0+$' THEN
             trouble := 'its host or port cannot be read';
         ELSIF length(port) > 5 OR port <> '' AND port::integer > 65535 THEN
             trouble := 'its port is above 65535';

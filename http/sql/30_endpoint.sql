@@ -55,20 +55,24 @@ CREATE TABLE awty_http.endpoint (
     CONSTRAINT endpoint_headers_are_texts CHECK (
         pg_catalog.jsonb_typeof(headers) OPERATOR(pg_catalog.=) 'object'
         AND NOT pg_catalog.jsonb_path_exists(headers, '$.* ? (@.type() <> "string")')),
+    CONSTRAINT endpoint_headers_are_64_kib CHECK (pg_catalog.octet_length(headers::pg_catalog.text) OPERATOR(pg_catalog.<=) 65536),
     CONSTRAINT endpoint_has_one_body CHECK (pg_catalog.num_nonnulls(body, body_text, body_base64) OPERATOR(pg_catalog.<=) 1),
     CONSTRAINT endpoint_body_is_256_kib CHECK (
-        pg_catalog.octet_length(coalesce(body::pg_catalog.text, body_text, pg_catalog.decode(body_base64, 'base64')::pg_catalog.text, ''))
-            OPERATOR(pg_catalog.<=) (CASE WHEN body_base64 IS NULL THEN 262144 ELSE 524290 END)),
+        pg_catalog.octet_length(coalesce(body::pg_catalog.text, body_text, '')) OPERATOR(pg_catalog.<=) 262144
+        AND pg_catalog.octet_length(coalesce(body_base64, '')) OPERATOR(pg_catalog.<=) 360000
+        AND pg_catalog.octet_length(pg_catalog.decode(coalesce(body_base64, ''), 'base64')) OPERATOR(pg_catalog.<=) 262144),
     CONSTRAINT endpoint_timeout_is_100_ms_to_15_min CHECK (timeout OPERATOR(pg_catalog.>=) '100 ms' AND timeout OPERATOR(pg_catalog.<=) '15 min'),
     CONSTRAINT endpoint_connect_timeout_is_100_ms_to_15_min CHECK (connect_timeout OPERATOR(pg_catalog.>=) '100 ms' AND connect_timeout OPERATOR(pg_catalog.<=) '15 min'),
     CONSTRAINT endpoint_max_attempts_is_1_to_1000 CHECK (max_attempts OPERATOR(pg_catalog.>=) 1 AND max_attempts OPERATOR(pg_catalog.<=) 1000),
     CONSTRAINT endpoint_delays_are_1_s_to_1_day CHECK (first_delay OPERATOR(pg_catalog.>=) '1 s' AND first_delay OPERATOR(pg_catalog.<=) max_delay AND max_delay OPERATOR(pg_catalog.<=) '1 day'),
-    CONSTRAINT endpoint_max_lateness_is_positive CHECK (max_lateness OPERATOR(pg_catalog.>) '0'),
+    CONSTRAINT endpoint_max_lateness_is_up_to_36525_days CHECK (max_lateness OPERATOR(pg_catalog.>) '0' AND max_lateness OPERATOR(pg_catalog.<=) '36525 days'),
     CONSTRAINT endpoint_success_is_a_list_of_statuses CHECK (
         success OPERATOR(pg_catalog.~) '^[1-5][0-9][0-9](-[1-5][0-9][0-9])?(,[1-5][0-9][0-9](-[1-5][0-9][0-9])?){0,19}$'),
     CONSTRAINT endpoint_has_at_most_20_labels CHECK (
         pg_catalog.cardinality(labels) OPERATOR(pg_catalog.<=) 20 AND pg_catalog.octet_length(labels::pg_catalog.text) OPERATOR(pg_catalog.<=) 2048),
     CONSTRAINT endpoint_description_is_1_kib CHECK (pg_catalog.octet_length(description) OPERATOR(pg_catalog.<=) 1024),
+    CONSTRAINT endpoint_notes_are_1_kib CHECK (
+        pg_catalog.octet_length(paused_note) OPERATOR(pg_catalog.<=) 1024 AND pg_catalog.octet_length(verdict_note) OPERATOR(pg_catalog.<=) 1024),
     CONSTRAINT endpoint_verdict_is_known CHECK (verdict OPERATOR(pg_catalog.=) ANY ('{hold,stop}'))
 );
 
@@ -116,7 +120,7 @@ COMMENT ON COLUMN awty_http.endpoint.failing_since IS 'Since when no call has go
 COMMENT ON COLUMN awty_http.endpoint.verdict IS 'What the endpoint last asked for: hold, as it says that it is gone, or stop; NULL: nothing, or it was scheduled or resumed since';
 COMMENT ON COLUMN awty_http.endpoint.verdict_at IS 'When it asked';
 COMMENT ON COLUMN awty_http.endpoint.verdict_note IS 'Why, in the endpoint''s words';
-COMMENT ON COLUMN awty_http.endpoint.role IS 'Role of the job, which may read this row also when the job is gone';
+COMMENT ON COLUMN awty_http.endpoint.role IS 'Role of the job, which may read this row also when the job is gone; another role''s job of that name has no part in it';
 COMMENT ON COLUMN awty_http.endpoint.created_by IS 'Who scheduled it first';
 COMMENT ON COLUMN awty_http.endpoint.created_at IS 'When it was scheduled first, or again after it was deleted';
 COMMENT ON COLUMN awty_http.endpoint.changed_at IS 'When its definition last changed';
@@ -129,7 +133,7 @@ DECLARE
     of_answers CONSTANT text[] := '{failing_since,verdict,verdict_at,verdict_note}';
 BEGIN
     -- Both may read it: the job's role as it is now, and who schedules it again.
-    IF (NEW.id, NEW.job, NEW.uri) IS DISTINCT FROM (OLD.id, OLD.job, OLD.uri)
+    IF (NEW.id, NEW.job, NEW.uri, NEW.entity_name, NEW.entity_key) IS DISTINCT FROM (OLD.id, OLD.job, OLD.uri, OLD.entity_name, OLD.entity_key)
        OR NEW.role IS DISTINCT FROM OLD.role AND NOT EXISTS (SELECT FROM awty.job AS j WHERE j.name = NEW.job AND j.role = NEW.role)
        OR NEW.created_by IS DISTINCT FROM OLD.created_by AND (OLD.deleted_at IS NULL OR pg_get_userbyid(NEW.created_by) <> current_user) THEN
         PERFORM awty_http_internal.refuse('42501', 'the URI, job and creator of a schedule do not change',
@@ -152,6 +156,10 @@ CREATE TRIGGER endpoint_changes BEFORE UPDATE ON awty_http.endpoint
 CREATE FUNCTION awty_http_internal.endpoint_asks() RETURNS trigger
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    IF TG_RELID <> 'awty_http.endpoint'::regclass THEN
+        PERFORM awty_http_internal.refuse('42501', 'this function is a trigger of awty_http.endpoint only',
+            format('DROP TRIGGER %I ON %s;', TG_NAME, TG_RELID::regclass));
+    END IF;
     IF NEW.verdict = 'stop' THEN
         PERFORM awty.cancel(NEW.entity_name, NEW.entity_key, NEW.job);
     ELSIF EXISTS (SELECT FROM awty.future_job AS f
@@ -178,6 +186,7 @@ CREATE TABLE awty_http_internal.sent (
     sent_by         regrole NOT NULL,
     sent_at         timestamptz NOT NULL DEFAULT pg_catalog.now(),
     due_at          timestamptz NOT NULL,
+    role            regrole NOT NULL,
     CONSTRAINT sent_pkey PRIMARY KEY (job, key)
 );
 
@@ -191,3 +200,4 @@ COMMENT ON COLUMN awty_http_internal.sent.entity_key IS 'Entity key of its check
 COMMENT ON COLUMN awty_http_internal.sent.sent_by IS 'Who sent it';
 COMMENT ON COLUMN awty_http_internal.sent.sent_at IS 'When that was';
 COMMENT ON COLUMN awty_http_internal.sent.due_at IS 'For when';
+COMMENT ON COLUMN awty_http_internal.sent.role IS 'Role of the job: another one''s job may bear the name by now';

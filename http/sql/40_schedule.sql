@@ -23,6 +23,24 @@ CREATE FUNCTION awty_http_internal.is_pending(endpoint awty_http.endpoint) RETUR
 $$;
 COMMENT ON FUNCTION awty_http_internal.is_pending(awty_http.endpoint) IS 'Is a check of this endpoint pending or held?';
 
+-- As awty.occurrences(), for what is stored: without its zone there are none.
+CREATE FUNCTION awty_http_internal.coming(every interval, cron text, zone text, after timestamptz, max integer, starts timestamptz)
+    RETURNS SETOF timestamptz LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 10
+BEGIN ATOMIC
+    SELECT o.at FROM awty_internal.coming(coming.every, coming.cron, coming.zone, coming.after, coming.max, coming.starts) AS o (at);
+END;
+COMMENT ON FUNCTION awty_http_internal.coming(interval, text, text, timestamptz, integer, timestamptz) IS 'The next moments of a plan';
+
+-- A single call that was made is not made again, nor does a repetition go on after its last occurrence. A wait begins anew each time.
+CREATE FUNCTION awty_http_internal.is_over(endpoint awty_http.endpoint) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN endpoint.every IS NULL AND endpoint.cron IS NULL THEN endpoint.after IS NULL
+        ELSE endpoint.ends IS NOT NULL AND NOT EXISTS (
+            SELECT FROM awty_http_internal.coming(endpoint.every, endpoint.cron, coalesce(endpoint.zone, current_setting('TimeZone')), now(), 1, endpoint.starts) AS o (at)
+            WHERE o.at <= endpoint.ends) END
+$$;
+COMMENT ON FUNCTION awty_http_internal.is_over(awty_http.endpoint) IS 'Does nothing follow where no check of this endpoint is pending?';
+
 -- Lets its checks stand still or go on, as the row says. What awty or an endpoint has held is released by a person, too.
 CREATE FUNCTION awty_http_internal.hold_or_release(endpoint awty_http.endpoint) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -101,6 +119,7 @@ BEGIN
     SELECT w.field || w.what, w.hint INTO trouble, hint FROM (VALUES
         (fields.method = ANY ('{GET,HEAD,POST,PUT,PATCH,DELETE}'::text[]), '"method"', ' is not known',
             'Use GET, HEAD, POST, PUT, PATCH or DELETE.'),
+        (octet_length(fields.headers::text) <= 65536, '"headers"', ' are larger than 64 KiB', 'Send it in the body.'),
         (num_nonnulls(fields.body, fields.body_text, fields.body_base64) <= 1, 'a body',
             ' can be given once only', 'Use one of "body", "body_text" and "body_base64".'),
         (octet_length(coalesce(fields.body::text, fields.body_text, '')) <= 262144 AND
@@ -112,7 +131,8 @@ BEGIN
         (fields.max_attempts BETWEEN 1 AND 1000, '"max_attempts"', ' must be between 1 and 1000', 'retries => ''{"max_attempts": 3}'''),
         (fields.first_delay BETWEEN '1 s' AND fields.max_delay AND fields.max_delay <= '1 day', '"first_delay" and "max_delay"',
             ' must be between 1 s and 1 day, the shorter one first', 'retries => ''{"first_delay": "10 s", "max_delay": "10 min"}'''),
-        (fields.max_lateness > '0', '"max_lateness"', ' must be greater than 0', 'max_lateness => ''1 min'''),
+        (fields.max_lateness > '0' AND fields.max_lateness <= '36525 days', '"max_lateness"',
+            ' must be greater than 0, and 36525 days at most', 'max_lateness => ''1 min'''),
         (fields.success ~ '^[1-5][0-9][0-9](-[1-5][0-9][0-9])?(,[1-5][0-9][0-9](-[1-5][0-9][0-9])?){0,19}$', '"success"',
             ' must be a list of statuses', 'success => ''200-299,404'''),
         (NOT EXISTS (SELECT FROM regexp_matches(fields.success, '([0-9]+)-([0-9]+)', 'g') AS r (ends) WHERE r.ends[1] > r.ends[2]), '"success"',
@@ -158,14 +178,16 @@ CREATE FUNCTION awty_http.schedule(
     keep_response boolean DEFAULT false,
     labels text[] DEFAULT '{}',
     description text DEFAULT NULL,
-    paused boolean DEFAULT false,
+    paused boolean DEFAULT NULL,
     "replace" boolean DEFAULT true
 ) RETURNS text LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     place record := awty_http_internal.place(schedule.uri);
     old awty_http.endpoint;
     new awty_http.endpoint;
-    is_planned boolean;
+    is_pending boolean;
+    is_same boolean;
+    stays boolean;
 BEGIN
     new.job := awty_http_internal.job();
     new.uri := place.uri;
@@ -212,20 +234,30 @@ BEGIN
         RETURN new.id;
     END IF;
     SELECT e.* INTO old FROM awty_http.endpoint AS e WHERE e.id = new.id FOR UPDATE;
-    is_planned := old.deleted_at IS NULL AND awty_http_internal.is_pending(old);
-    IF old.deleted_at IS NULL AND awty_http_internal.definition(new) = awty_http_internal.definition(old)
-       AND (is_planned OR old.after IS NULL) THEN
+    IF NOT FOUND THEN
+        PERFORM awty_http_internal.refuse('42501', format('"%s" was scheduled when job "%s" had another role, whose it still is', new.uri, new.job),
+            format('DELETE FROM awty_http.endpoint WHERE id = %L; as a superuser forgets it and its statistics.', new.id));
+    END IF;
+    IF old.deleted_at IS NULL AND schedule.paused IS NULL THEN
+        new.paused := old.paused;
+    END IF;
+    IF new.paused AND old.paused THEN
+        new.paused_note := old.paused_note;
+    END IF;
+    is_pending := awty_http_internal.is_pending(old);
+    is_same := old.deleted_at IS NULL AND awty_http_internal.definition(new) = awty_http_internal.definition(old);
+    -- What is pending stays as it is planned, and so does what is over.
+    stays := old.deleted_at IS NULL AND awty_http_internal.plan(new) = awty_http_internal.plan(old)
+        AND (is_pending OR awty_http_internal.is_over(old));
+    IF is_same AND stays THEN
         RETURN old.id;
     END IF;
-    IF old.deleted_at IS NULL AND NOT coalesce(schedule."replace", true) THEN
+    IF old.deleted_at IS NULL AND NOT is_same AND NOT coalesce(schedule."replace", true) THEN
         PERFORM awty_http_internal.refuse('42710', format('"%s" is scheduled already, in another way', new.uri),
             format('SELECT awty_http.schedule(%L, …, "replace" => true);', new.uri));
     END IF;
-    -- The old moment stays where only the rest has changed.
-    IF is_planned AND awty_http_internal.plan(new) = awty_http_internal.plan(old) THEN
+    IF stays THEN
         new.at := old.at;
-    ELSE
-        is_planned := false;
     END IF;
     new.version := old.version + 1;
     new.failing_since := CASE WHEN old.deleted_at IS NULL THEN old.failing_since END;
@@ -243,11 +275,10 @@ BEGIN
         new.description, new.paused, new.paused_note, new.failing_since, new.verdict, new.verdict_at, new.verdict_note, new.role,
         new.created_by, new.created_at, new.changed_at, new.deleted_at)
     WHERE e.id = old.id;
-    IF NOT is_planned THEN
-        PERFORM awty_http_internal.plan_calls(new, CASE WHEN awty_http_internal.is_pending(old)
-            THEN old.every IS NOT NULL OR old.cron IS NOT NULL END);
+    IF NOT stays THEN
+        PERFORM awty_http_internal.plan_calls(new, CASE WHEN is_pending THEN old.every IS NOT NULL OR old.cron IS NOT NULL END);
     END IF;
-    IF new.paused <> old.paused OR NOT is_planned THEN
+    IF new.paused <> old.paused OR NOT stays THEN
         PERFORM awty_http_internal.hold_or_release(new);
     END IF;
     RETURN new.id;
@@ -256,7 +287,7 @@ $$;
 
 COMMENT ON FUNCTION awty_http.schedule(text, interval, text, text, timestamptz, interval, timestamptz, timestamptz, interval, interval,
     text, jsonb, jsonb, text, text, interval, interval, jsonb, interval, text, boolean, boolean, text[], text, boolean, boolean)
-    IS 'Has a URI called again and again, or once; the same definition again changes nothing, another one replaces it; returns the id of the schedule';
+    IS 'Has a URI called again and again, or once; the same definition again changes nothing but to go on where calls have ended, another one replaces it; returns the id of the schedule';
 
 CREATE FUNCTION awty_http.unschedule(uri text) RETURNS boolean
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -288,6 +319,9 @@ CREATE FUNCTION awty_http_internal.pause(id text, note text DEFAULT NULL) RETURN
 DECLARE
     endpoint awty_http.endpoint;
 BEGIN
+    IF octet_length(pause.note) > 1024 THEN
+        PERFORM awty_http_internal.refuse('54000', 'the note is longer than 1 KiB', 'Write the rest where the endpoint is described.');
+    END IF;
     UPDATE awty_http.endpoint AS e SET paused = true, paused_note = pause.note, version = e.version + 1, changed_at = now()
     WHERE e.id = pause.id AND e.deleted_at IS NULL AND NOT e.paused RETURNING e.* INTO endpoint;
     IF FOUND THEN
@@ -309,13 +343,17 @@ BEGIN
         version = e.version + e.paused::integer, changed_at = CASE WHEN e.paused THEN now() ELSE e.changed_at END
     WHERE e.id = resume.id AND e.deleted_at IS NULL RETURNING e.* INTO endpoint;
     IF FOUND THEN
+        IF (endpoint.every IS NOT NULL OR endpoint.cron IS NOT NULL) AND NOT awty_http_internal.is_over(endpoint)
+           AND NOT awty_http_internal.is_pending(endpoint) THEN
+            PERFORM awty_http_internal.plan_calls(endpoint, NULL);
+        END IF;
         PERFORM awty_http_internal.hold_or_release(endpoint);
         RETURN true;
     END IF;
     RETURN false;
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.resume(text) IS 'Lets a schedule go on that a person, an endpoint or awty has held; returns whether it is there';
+COMMENT ON FUNCTION awty_http_internal.resume(text) IS 'Lets a schedule go on that a person, an endpoint or awty has held, or that has ended before its time; returns whether it is there';
 
 -- What the gateway writes with the answer of a call. The right to claim is enough.
 CREATE FUNCTION awty_http_internal.asked(id text, verdict text, note text) RETURNS void

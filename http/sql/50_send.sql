@@ -17,6 +17,10 @@ DECLARE
     digest bytea;
     sent awty_http_internal.sent;
 BEGIN
+    IF NOT awty_http_internal.may_schedule(the_job) THEN
+        PERFORM awty_http_internal.refuse('42501', format('permission denied for sends of job "%s"', the_job),
+            format('SELECT awty.allow(%L, %L);', the_job, current_user));
+    END IF;
     IF send.at IS NOT NULL AND send.after IS NOT NULL THEN
         PERFORM awty_http_internal.refuse('22023', 'only one of "at" and "after" can be given',
             format('SELECT awty_http.send(%L, after => ''10 min'');', place.uri));
@@ -43,13 +47,14 @@ BEGIN
     END IF;
     digest := sha256(convert_to(place.uri || chr(10) || request::text, 'UTF8'));
     -- Waits for another transaction that sends the same.
-    INSERT INTO awty_http_internal.sent (job, key, content, entity_name, entity_key, sent_by, due_at)
+    INSERT INTO awty_http_internal.sent (job, key, content, entity_name, entity_key, sent_by, due_at, role)
     VALUES (the_job, send.key, digest, place.entity_name, place.entity_key || '#' || send.key,
-        (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user), moment)
+        (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user), moment, (SELECT j.role FROM awty.job AS j WHERE j.name = the_job))
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
         SELECT s.* INTO sent FROM awty_http_internal.sent AS s WHERE s.job = the_job AND s.key = send.key;
-        IF sent.content <> digest THEN
+        -- NULL where it was of another role's job of that name.
+        IF sent.content IS DISTINCT FROM digest THEN
             PERFORM awty_http_internal.refuse('42710', format('key "%s" has been used for another call', send.key),
                 'Use a new key for each call, and the same one only to repeat it.');
         END IF;
@@ -79,12 +84,27 @@ COMMENT ON FUNCTION awty_http_internal.register(text, name) IS 'Registers a job 
 
 CREATE FUNCTION awty_http.add_tenant(role name) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    uris text;
 BEGIN
     IF octet_length('http.' || add_tenant.role) > 63 THEN
         PERFORM awty_http_internal.refuse('42622', format('role "%s" has too long a name for a tenant', add_tenant.role),
             format('ALTER ROLE %I RENAME TO …; at most 58 bytes are left beside "http.".', add_tenant.role));
     END IF;
+    IF NOT EXISTS (SELECT FROM awty.job AS j WHERE j.name = 'http.' || add_tenant.role) THEN
+        SELECT string_agg(e.uri, ', ' ORDER BY e.uri) INTO uris FROM (
+            SELECT s.uri FROM awty_http.endpoint AS s
+            WHERE s.job = 'http' AND s.created_by = to_regrole(quote_ident(add_tenant.role)) AND s.deleted_at IS NULL ORDER BY s.uri LIMIT 10) AS e;
+        IF uris IS NOT NULL THEN
+            PERFORM awty_http_internal.refuse('55000', format('role "%s" has schedules in job "http", which would be out of its reach: %s', add_tenant.role, uris),
+                format('SET ROLE %I; SELECT awty_http.unschedule(uri) FROM awty_http.endpoint WHERE job = ''http'' AND created_by = %L::regrole AND deleted_at IS NULL; and schedule them again as a tenant.',
+                    add_tenant.role, quote_ident(add_tenant.role)));
+        END IF;
+    END IF;
     PERFORM awty_http_internal.register('http.' || add_tenant.role, add_tenant.role);
+EXCEPTION WHEN duplicate_object THEN
+    PERFORM awty_http_internal.refuse('42710', format('job "http.%s" is there already, and is another one', add_tenant.role),
+        format('SELECT awty.unregister(%L); by its owner, then SELECT awty_http.add_tenant(%L);', 'http.' || add_tenant.role, add_tenant.role));
 END
 $$;
 
@@ -102,6 +122,7 @@ CREATE TABLE awty_http.token (
     CONSTRAINT token_pkey PRIMARY KEY (id),
     CONSTRAINT token_hash_is_one_of_a_kind UNIQUE (hash),
     CONSTRAINT token_hash_is_a_sha_256 CHECK (pg_catalog.octet_length(hash) OPERATOR(pg_catalog.=) 32),
+    CONSTRAINT token_ends CHECK (pg_catalog.isfinite(expires_at)),
     CONSTRAINT token_scope_is_known CHECK (scope OPERATOR(pg_catalog.=) ANY ('{read,write,admin}'))
 );
 

@@ -17,8 +17,11 @@ CREATE TABLE awty_http.stat (
     duration_min    interval,
     duration_max    interval,
     duration_steps  bigint[] NOT NULL,
+    role            regrole,
     CONSTRAINT stat_pkey PRIMARY KEY (id, width, bucket),
-    CONSTRAINT stat_width_is_an_hour_or_a_day CHECK (width OPERATOR(pg_catalog.=) ANY ('{1 hour,24 hours}'::pg_catalog.interval[]))
+    CONSTRAINT stat_width_is_an_hour_or_a_day CHECK (width OPERATOR(pg_catalog.=) ANY ('{1 hour,24 hours}'::pg_catalog.interval[])),
+    CONSTRAINT stat_of_a_job_has_its_role CHECK (
+        (role IS NOT NULL) OPERATOR(pg_catalog.=) (id OPERATOR(pg_catalog.=) 'http' OR id OPERATOR(pg_catalog.^@) 'http.'))
 );
 
 CREATE INDEX stat_age_idx ON awty_http.stat (width, bucket);
@@ -40,15 +43,20 @@ COMMENT ON COLUMN awty_http.stat.duration_sum IS 'Of calls that were made: their
 COMMENT ON COLUMN awty_http.stat.duration_min IS 'The smallest of them';
 COMMENT ON COLUMN awty_http.stat.duration_max IS 'The largest of them';
 COMMENT ON COLUMN awty_http.stat.duration_steps IS 'As lateness_steps';
+COMMENT ON COLUMN awty_http.stat.role IS 'Of a job: its role; another one''s job may bear the name by now. NULL: it is an endpoint';
 
--- Histograms that can be added: step n has what is below 2^n ms.
+-- Histograms that can be added: step n has what is below 2^(n-1) ms.
+CREATE FUNCTION awty_http_internal.step(length interval) RETURNS integer
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN 1 OPERATOR(pg_catalog.+) pg_catalog.width_bucket(length, '{1 ms,2 ms,4 ms,8 ms,16 ms,32 ms,64 ms,128 ms,256 ms,512 ms,1.024 s,2.048 s,4.096 s,8.192 s,16.384 s,32.768 s,65.536 s,131.072 s,262.144 s,524.288 s,1048.576 s,2097.152 s,4194.304 s}'::pg_catalog.interval[]);
+COMMENT ON FUNCTION awty_http_internal.step(interval) IS 'The step of a histogram that a length belongs to, 1 to 24';
+
 CREATE FUNCTION awty_http_internal.count_step(steps bigint[], length interval) RETURNS bigint[]
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    step integer;
+    step integer := awty_http_internal.step(length);
 BEGIN
-    IF length IS NOT NULL THEN
-        step := 1 + width_bucket(extract(epoch FROM length) * 1000, '{1,2,4,8,16,32,64,128,256,512,1024,2048,4096,8192,16384,32768,65536,131072,262144,524288,1048576,2097152,4194304}'::numeric[]);
+    IF step IS NOT NULL THEN
         steps[step] := steps[step] + 1;
     END IF;
     RETURN steps;
@@ -57,9 +65,16 @@ $$;
 COMMENT ON FUNCTION awty_http_internal.count_step(bigint[], interval) IS 'Counts one length in a histogram of 24 steps';
 
 CREATE FUNCTION awty_http_internal.add_steps(steps bigint[], more bigint[]) RETURNS bigint[]
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT SET search_path = pg_catalog, pg_temp AS $$
-    SELECT array_agg(a.n + b.n ORDER BY a.place)
-    FROM unnest(steps) WITH ORDINALITY AS a (n, place) JOIN unnest(more) WITH ORDINALITY AS b (n, place) ON b.place = a.place
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    sums CONSTANT bigint[] := ARRAY[
+        steps[1] + more[1], steps[2] + more[2], steps[3] + more[3], steps[4] + more[4], steps[5] + more[5], steps[6] + more[6],
+        steps[7] + more[7], steps[8] + more[8], steps[9] + more[9], steps[10] + more[10], steps[11] + more[11], steps[12] + more[12],
+        steps[13] + more[13], steps[14] + more[14], steps[15] + more[15], steps[16] + more[16], steps[17] + more[17], steps[18] + more[18],
+        steps[19] + more[19], steps[20] + more[20], steps[21] + more[21], steps[22] + more[22], steps[23] + more[23], steps[24] + more[24]];
+BEGIN
+    RETURN sums;
+END
 $$;
 COMMENT ON FUNCTION awty_http_internal.add_steps(bigint[], bigint[]) IS 'Adds two histograms';
 
@@ -73,12 +88,13 @@ CREATE AGGREGATE awty_http_internal.all_steps(bigint[]) (
 );
 COMMENT ON AGGREGATE awty_http_internal.all_steps(bigint[]) IS 'Sum of histograms';
 
--- A number of seconds that a gateway has reported; NULL where it is none.
+-- A number of seconds that a gateway has reported, to the microsecond; NULL where it is none. JSON has numbers that are too small and too
+-- large for double precision.
 CREATE FUNCTION awty_http_internal.seconds(value jsonb) RETURNS interval
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN pg_catalog.jsonb_typeof(value) OPERATOR(pg_catalog.=) 'number' THEN
         CASE WHEN pg_catalog.abs(value::pg_catalog.numeric) OPERATOR(pg_catalog.<) 1e9
-            THEN pg_catalog.make_interval(secs => value::pg_catalog.float8) END END;
+            THEN pg_catalog.make_interval(secs => pg_catalog.round(value::pg_catalog.numeric, 6)::pg_catalog.float8) END END;
 COMMENT ON FUNCTION awty_http_internal.seconds(jsonb) IS 'A JSON number of seconds as an interval';
 
 -- What an attempt says of a call, cleaned. In its results a gateway reports "lateness" and "duration" in seconds; where it does not, the
@@ -100,23 +116,11 @@ BEGIN ATOMIC
         FROM (
             SELECT coalesce(awty_http_internal.seconds(cleaned.result OPERATOR(pg_catalog.->) 'lateness'), cleaned.lateness) AS lateness,
                 coalesce(awty_http_internal.seconds(cleaned.result OPERATOR(pg_catalog.->) 'duration'), cleaned.took) AS duration
+            OFFSET 0 -- once each
         ) AS said
     ) AS c;
 END;
 COMMENT ON FUNCTION awty_http_internal.cleaned(boolean, text, jsonb, interval, interval, interval) IS 'What an attempt says of a call, without what no clock can explain';
-
--- The calls of all schedules that ended in a stretch of time.
-CREATE FUNCTION awty_http_internal.calls(since timestamptz, until timestamptz,
-    OUT id text, OUT job text, OUT ended_at timestamptz, OUT ok boolean, OUT dropped boolean, OUT caught_up boolean, OUT implausible integer,
-    OUT lateness interval, OUT duration interval)
-    RETURNS SETOF record LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT e.id, e.job, a.ended_at, a.ok, c.dropped, c.caught_up, c.implausible, c.lateness, c.duration
-    FROM awty.attempt AS a
-    JOIN awty_http.endpoint AS e ON e.entity_name = a.entity_name AND e.entity_key = a.entity_key AND e.job = a.job
-    CROSS JOIN LATERAL awty_http_internal.cleaned(a.ok, a.message, a.result, a.lateness, a.ended_at - a.leased_at, e.every) AS c
-    WHERE a.ended_at >= calls.since AND a.ended_at < calls.until
-$$;
-COMMENT ON FUNCTION awty_http_internal.calls(timestamptz, timestamptz) IS 'The calls of schedules that ended in a stretch of time, with implausible values left out';
 
 -- Overwrites whole buckets, so that it may run twice. An hour is counted as long as awty.attempt has all of it, which forgets whole days in
 -- UTC; hours that stood still for longer are gaps.
@@ -125,18 +129,39 @@ CREATE FUNCTION awty_http_internal.roll_up(at timestamptz) RETURNS void
 DECLARE
     kept CONSTANT interval := nullif(current_setting('awty.attempt_retention')::interval, '0'); -- NULL: for ever
     until CONSTANT timestamptz := date_trunc('hour', roll_up.at);
-    last CONSTANT timestamptz := (SELECT s.bucket FROM awty_http.stat AS s WHERE s.width = '1 hour' ORDER BY s.bucket DESC LIMIT 1);
+    -- Not what a clock that was ahead has left behind.
+    last CONSTANT timestamptz := (SELECT s.bucket FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.bucket < until
+                                  ORDER BY s.bucket DESC LIMIT 1);
     since timestamptz := coalesce(date_trunc('day', roll_up.at - kept), '-infinity');
 BEGIN
-    -- What ended in an hour may have been committed after it.
-    since := greatest(since, last - '2 hours'::interval);
+    -- The last hour once more: what ended in it may have been committed after it.
+    since := greatest(since, last);
     INSERT INTO awty_http.stat AS s
-    SELECT coalesce(c.id, c.job), '1 hour', date_trunc('hour', c.ended_at), count(*), count(*) FILTER (WHERE c.ok), count(*) FILTER (WHERE c.dropped),
+    SELECT c.id, '1 hour', date_trunc('hour', c.ended_at), count(*), count(*) FILTER (WHERE c.ok), count(*) FILTER (WHERE c.dropped),
            count(*) FILTER (WHERE c.caught_up), sum(c.implausible),
-           coalesce(sum(c.lateness), '0'), min(c.lateness), max(c.lateness), awty_http_internal.steps(c.lateness),
-           coalesce(sum(c.duration), '0'), min(c.duration), max(c.duration), awty_http_internal.steps(c.duration)
-    FROM awty_http_internal.calls(since, until) AS c
-    GROUP BY GROUPING SETS ((c.id, date_trunc('hour', c.ended_at)), (c.job, date_trunc('hour', c.ended_at)))
+           coalesce(sum(c.lateness), '0'), min(c.lateness), max(c.lateness), ARRAY[
+               count(*) FILTER (WHERE c.lateness_step = 1), count(*) FILTER (WHERE c.lateness_step = 2), count(*) FILTER (WHERE c.lateness_step = 3), count(*) FILTER (WHERE c.lateness_step = 4),
+               count(*) FILTER (WHERE c.lateness_step = 5), count(*) FILTER (WHERE c.lateness_step = 6), count(*) FILTER (WHERE c.lateness_step = 7), count(*) FILTER (WHERE c.lateness_step = 8),
+               count(*) FILTER (WHERE c.lateness_step = 9), count(*) FILTER (WHERE c.lateness_step = 10), count(*) FILTER (WHERE c.lateness_step = 11), count(*) FILTER (WHERE c.lateness_step = 12),
+               count(*) FILTER (WHERE c.lateness_step = 13), count(*) FILTER (WHERE c.lateness_step = 14), count(*) FILTER (WHERE c.lateness_step = 15), count(*) FILTER (WHERE c.lateness_step = 16),
+               count(*) FILTER (WHERE c.lateness_step = 17), count(*) FILTER (WHERE c.lateness_step = 18), count(*) FILTER (WHERE c.lateness_step = 19), count(*) FILTER (WHERE c.lateness_step = 20),
+               count(*) FILTER (WHERE c.lateness_step = 21), count(*) FILTER (WHERE c.lateness_step = 22), count(*) FILTER (WHERE c.lateness_step = 23), count(*) FILTER (WHERE c.lateness_step = 24)],
+           coalesce(sum(c.duration), '0'), min(c.duration), max(c.duration), ARRAY[
+               count(*) FILTER (WHERE c.duration_step = 1), count(*) FILTER (WHERE c.duration_step = 2), count(*) FILTER (WHERE c.duration_step = 3), count(*) FILTER (WHERE c.duration_step = 4),
+               count(*) FILTER (WHERE c.duration_step = 5), count(*) FILTER (WHERE c.duration_step = 6), count(*) FILTER (WHERE c.duration_step = 7), count(*) FILTER (WHERE c.duration_step = 8),
+               count(*) FILTER (WHERE c.duration_step = 9), count(*) FILTER (WHERE c.duration_step = 10), count(*) FILTER (WHERE c.duration_step = 11), count(*) FILTER (WHERE c.duration_step = 12),
+               count(*) FILTER (WHERE c.duration_step = 13), count(*) FILTER (WHERE c.duration_step = 14), count(*) FILTER (WHERE c.duration_step = 15), count(*) FILTER (WHERE c.duration_step = 16),
+               count(*) FILTER (WHERE c.duration_step = 17), count(*) FILTER (WHERE c.duration_step = 18), count(*) FILTER (WHERE c.duration_step = 19), count(*) FILTER (WHERE c.duration_step = 20),
+               count(*) FILTER (WHERE c.duration_step = 21), count(*) FILTER (WHERE c.duration_step = 22), count(*) FILTER (WHERE c.duration_step = 23), count(*) FILTER (WHERE c.duration_step = 24)]
+    FROM (
+        SELECT e.id, a.ended_at, a.ok, c.*, awty_http_internal.step(c.lateness) AS lateness_step, awty_http_internal.step(c.duration) AS duration_step
+        FROM awty.attempt AS a
+        JOIN awty_http.endpoint AS e ON e.entity_name = a.entity_name AND e.entity_key = a.entity_key AND e.job = a.job
+        CROSS JOIN LATERAL awty_http_internal.cleaned(a.ok, a.message, a.result, a.lateness, a.ended_at - a.leased_at, e.every) AS c
+        WHERE a.ended_at >= since AND a.ended_at < until
+        OFFSET 0 -- each is cleaned once
+    ) AS c
+    GROUP BY c.id, date_trunc('hour', c.ended_at)
     ON CONFLICT ON CONSTRAINT stat_pkey DO UPDATE SET (count, ok, dropped, caught_up, implausible, lateness_sum, lateness_min,
         lateness_max, lateness_steps, duration_sum, duration_min, duration_max, duration_steps)
         = ROW (excluded.count, excluded.ok, excluded.dropped, excluded.caught_up, excluded.implausible, excluded.lateness_sum,
@@ -146,12 +171,26 @@ BEGIN
     SELECT h.id, '24 hours', date_trunc('day', h.bucket), sum(h.count), sum(h.ok), sum(h.dropped), sum(h.caught_up), sum(h.implausible),
            sum(h.lateness_sum), min(h.lateness_min), max(h.lateness_max), awty_http_internal.all_steps(h.lateness_steps),
            sum(h.duration_sum), min(h.duration_min), max(h.duration_max), awty_http_internal.all_steps(h.duration_steps)
-    FROM awty_http.stat AS h WHERE h.width = '1 hour' AND h.bucket >= date_trunc('day', since) GROUP BY h.id, date_trunc('day', h.bucket)
+    FROM awty_http.stat AS h WHERE h.width = '1 hour' AND h.bucket >= date_trunc('day', since) AND h.role IS NULL
+    GROUP BY h.id, date_trunc('day', h.bucket)
     ON CONFLICT ON CONSTRAINT stat_pkey DO UPDATE SET (count, ok, dropped, caught_up, implausible, lateness_sum, lateness_min,
         lateness_max, lateness_steps, duration_sum, duration_min, duration_max, duration_steps)
         = ROW (excluded.count, excluded.ok, excluded.dropped, excluded.caught_up, excluded.implausible, excluded.lateness_sum,
         excluded.lateness_min, excluded.lateness_max, excluded.lateness_steps, excluded.duration_sum, excluded.duration_min,
         excluded.duration_max, excluded.duration_steps);
+    -- Those of each job, by hour and by day.
+    INSERT INTO awty_http.stat AS s
+    SELECT e.job, h.width, h.bucket, sum(h.count), sum(h.ok), sum(h.dropped), sum(h.caught_up), sum(h.implausible),
+           sum(h.lateness_sum), min(h.lateness_min), max(h.lateness_max), awty_http_internal.all_steps(h.lateness_steps),
+           sum(h.duration_sum), min(h.duration_min), max(h.duration_max), awty_http_internal.all_steps(h.duration_steps), j.role
+    FROM awty_http.stat AS h JOIN awty_http.endpoint AS e ON e.id = h.id JOIN awty.job AS j ON j.name = e.job AND j.role = e.role
+    WHERE h.bucket >= CASE WHEN h.width = '1 hour' THEN since ELSE date_trunc('day', since) END
+    GROUP BY e.job, j.role, h.width, h.bucket
+    ON CONFLICT ON CONSTRAINT stat_pkey DO UPDATE SET (count, ok, dropped, caught_up, implausible, lateness_sum, lateness_min,
+        lateness_max, lateness_steps, duration_sum, duration_min, duration_max, duration_steps, role)
+        = ROW (excluded.count, excluded.ok, excluded.dropped, excluded.caught_up, excluded.implausible, excluded.lateness_sum,
+        excluded.lateness_min, excluded.lateness_max, excluded.lateness_steps, excluded.duration_sum, excluded.duration_min,
+        excluded.duration_max, excluded.duration_steps, excluded.role);
     -- Whole days, so that no day is added up from a part of its hours.
     DELETE FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.bucket < date_trunc('day', roll_up.at - '90 days'::interval);
     DELETE FROM awty_http.stat AS s WHERE s.width = '24 hours' AND s.bucket < roll_up.at - '1827 days'::interval;

@@ -36,7 +36,8 @@ COMMENT ON FUNCTION awty_http_internal.calls_of(text, timestamptz, timestamptz) 
 -- From when on awty_http.stat does not count the calls of a schedule yet.
 CREATE FUNCTION awty_http_internal.counted_until(id text) RETURNS timestamptz
     LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT coalesce(max(s.bucket) + '1 hour'::interval, '-infinity') FROM awty_http.stat AS s WHERE s.id = counted_until.id AND s.width = '1 hour'
+    SELECT coalesce(max(s.bucket) + '1 hour'::interval, '-infinity') FROM awty_http.stat AS s
+    WHERE s.id = counted_until.id AND s.width = '1 hour' AND s.bucket < clock_timestamp()
 $$;
 COMMENT ON FUNCTION awty_http_internal.counted_until(text) IS 'Until when the statistics of a schedule are rolled up';
 
@@ -107,7 +108,7 @@ CREATE FUNCTION awty_http_internal.counts(id text, OUT ok bigint, OUT failed big
         FROM (SELECT date_bin('1 hour', clock_timestamp() - '23 hours'::interval, '2000-01-01 00:00:00+00') AS since) AS h
     ), part AS (
         SELECT s.count, s.ok, s.dropped FROM awty_http.stat AS s, span
-        WHERE s.id = counts.id AND s.width = '1 hour' AND s.bucket >= span.since
+        WHERE s.id = counts.id AND s.width = '1 hour' AND s.bucket >= span.since AND s.bucket < clock_timestamp()
         UNION ALL
         SELECT count(*), count(*) FILTER (WHERE c.ok), count(*) FILTER (WHERE c.dropped)
         FROM span CROSS JOIN LATERAL awty_http_internal.calls_of(counts.id, span.live, 'infinity') AS c
@@ -115,14 +116,6 @@ CREATE FUNCTION awty_http_internal.counts(id text, OUT ok bigint, OUT failed big
     SELECT coalesce(sum(p.ok), 0)::bigint, coalesce(sum(p.count - p.ok - p.dropped), 0)::bigint, coalesce(sum(p.dropped), 0)::bigint FROM part AS p
 $$;
 COMMENT ON FUNCTION awty_http_internal.counts(text) IS 'How many calls of a schedule went well, failed and were dropped in the last 24 hours';
-
--- As awty.occurrences(), for what is stored: without its zone there are none.
-CREATE FUNCTION awty_http_internal.coming(every interval, cron text, zone text, after timestamptz, max integer, starts timestamptz)
-    RETURNS SETOF timestamptz LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 10
-BEGIN ATOMIC
-    SELECT o.at FROM awty_internal.coming(coming.every, coming.cron, coming.zone, coming.after, coming.max, coming.starts) AS o (at);
-END;
-COMMENT ON FUNCTION awty_http_internal.coming(interval, text, text, timestamptz, integer, timestamptz) IS 'The next moments of a plan';
 
 -- The pending one, then those of the plan. Where jitter moves a schedule's calls, it moves each by as much.
 CREATE FUNCTION awty_http_internal.next_calls(id text, max integer DEFAULT 10) RETURNS SETOF timestamptz

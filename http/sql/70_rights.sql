@@ -23,6 +23,12 @@ BEGIN
             CASE WHEN a.grantee OPERATOR(pg_catalog.=) 0 THEN 'PUBLIC' ELSE a.grantee::pg_catalog.regrole::pg_catalog.text END)
         FROM pg_catalog.pg_namespace AS n CROSS JOIN LATERAL pg_catalog.aclexplode(n.nspacl) AS a
         WHERE n.nspname OPERATOR(pg_catalog.=) ANY ('{awty_http,awty_http_internal}') AND a.grantee OPERATOR(pg_catalog.<>) n.nspowner
+        UNION
+        SELECT pg_catalog.format('REVOKE ALL ON ROUTINE %s FROM %s', p.oid::pg_catalog.regprocedure,
+            CASE WHEN a.grantee OPERATOR(pg_catalog.=) 0 THEN 'PUBLIC' ELSE a.grantee::pg_catalog.regrole::pg_catalog.text END)
+        FROM pg_catalog.pg_proc AS p CROSS JOIN LATERAL pg_catalog.aclexplode(p.proacl) AS a
+        WHERE p.pronamespace OPERATOR(pg_catalog.=) ANY ('{awty_http,awty_http_internal}'::pg_catalog.regnamespace[])
+          AND a.grantee OPERATOR(pg_catalog.<>) p.proowner
     LOOP
         EXECUTE command;
     END LOOP;
@@ -39,33 +45,44 @@ GRANT SELECT (id, role, scope, expires_at, created_by, created_at, last_used_at)
 GRANT SELECT, INSERT, UPDATE (check_id) ON awty_http_internal.sent TO PUBLIC;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty_http, awty_http_internal TO PUBLIC;
 REVOKE ALL ON FUNCTION awty_http_internal.roll_up(timestamptz), awty_http_internal.roll_up(),
-    awty_http_internal.endpoint_asks(), awty_http_internal.endpoint_changes() FROM PUBLIC;
+    awty_http_internal.endpoint_asks(), awty_http_internal.endpoint_changes(), awty_http_internal.job_changes(),
+    awty_http_internal.set_up() FROM PUBLIC;
 
 ALTER TABLE awty_http.endpoint ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_http.stat ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_http.token ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_http_internal.sent ENABLE ROW LEVEL SECURITY;
 
--- As the checks of awty.
+-- With the job. The role is part of the question, because another one's job may bear the name by now.
 CREATE POLICY own ON awty_http.endpoint FOR SELECT TO PUBLIC USING (
-    awty_internal.can_become(created_by) OR awty_internal.can_become(role)
+    awty_internal.can_become(role)
     OR (job, role::pg_catalog.oid) OPERATOR(pg_catalog.=) ANY (
         SELECT j.name, j.role::pg_catalog.oid FROM awty.job AS j
         WHERE awty_internal.can_read(j)));
-CREATE POLICY scheduled ON awty_http.endpoint FOR INSERT TO PUBLIC
-    WITH CHECK (awty_http_internal.may_schedule(job));
+CREATE POLICY scheduled ON awty_http.endpoint FOR INSERT TO PUBLIC WITH CHECK (
+    awty_http_internal.may_schedule(job)
+    AND (job, role::pg_catalog.oid) OPERATOR(pg_catalog.=) ANY (SELECT j.name, j.role::pg_catalog.oid FROM awty.job AS j)
+    AND pg_catalog.pg_get_userbyid(created_by::pg_catalog.oid) OPERATOR(pg_catalog.=) CURRENT_USER
+    AND EXISTS (SELECT FROM awty_http_internal.place(uri) AS p
+                WHERE (p.uri, p.entity_name, p.entity_key) OPERATOR(pg_catalog.=) (endpoint.uri, endpoint.entity_name, endpoint.entity_key)));
 -- The trigger says which columns.
-CREATE POLICY changed ON awty_http.endpoint FOR UPDATE TO PUBLIC
-    USING (awty_http_internal.may_schedule(job) OR awty_http_internal.may_claim(job));
+CREATE POLICY changed ON awty_http.endpoint FOR UPDATE TO PUBLIC USING (
+    (awty_internal.can_become(role)
+        OR (job, role::pg_catalog.oid) OPERATOR(pg_catalog.=) ANY (SELECT j.name, j.role::pg_catalog.oid FROM awty.job AS j))
+    AND (awty_http_internal.may_schedule(job) OR awty_http_internal.may_claim(job)));
 
 CREATE POLICY own ON awty_http.stat FOR SELECT TO PUBLIC USING (
     EXISTS (SELECT FROM awty_http.endpoint AS e WHERE e.id OPERATOR(pg_catalog.=) stat.id)
-    OR EXISTS (SELECT FROM awty.job AS j WHERE j.name OPERATOR(pg_catalog.=) stat.id AND awty_internal.can_read(j)));
+    OR (id, role::pg_catalog.oid) OPERATOR(pg_catalog.=) ANY (
+        SELECT j.name, j.role::pg_catalog.oid FROM awty.job AS j
+        WHERE awty_internal.can_read(j)));
 
-CREATE POLICY own ON awty_http.token TO PUBLIC USING (awty_internal.can_become(role)) WITH CHECK (awty_internal.can_become(role));
+CREATE POLICY own ON awty_http.token TO PUBLIC USING (awty_internal.can_become(role)) WITH CHECK (
+    awty_internal.can_become(role) AND pg_catalog.pg_get_userbyid(created_by::pg_catalog.oid) OPERATOR(pg_catalog.=) CURRENT_USER);
 
-CREATE POLICY own ON awty_http_internal.sent TO PUBLIC
-    USING (awty_http_internal.may_schedule(job)) WITH CHECK (awty_http_internal.may_schedule(job));
+CREATE POLICY own ON awty_http_internal.sent TO PUBLIC USING (
+    awty_http_internal.may_schedule(job)
+    AND (job, role::pg_catalog.oid) OPERATOR(pg_catalog.=) ANY (SELECT j.name, j.role::pg_catalog.oid FROM awty.job AS j));
 
 -- The database's owner may dump it, with pg_dump --enable-row-security.
 GRANT USAGE ON SCHEMA awty_http TO pg_database_owner;

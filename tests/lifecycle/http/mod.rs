@@ -1,6 +1,8 @@
 //! The extension awty_http: what it keeps of endpoints, sends and tokens, and who may see it.
 
+mod again;
 mod copies;
+mod owners;
 mod refusals;
 mod schedules;
 mod seen;

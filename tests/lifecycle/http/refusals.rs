@@ -16,6 +16,7 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
         "http://x/../a",
         "http://x/%2E%2e/a",
         "http://x:99999/",
+        "http://x:0/",
         "http:///a",
         "http://x\\y/",
         "http://%78/",
@@ -53,6 +54,7 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
         "every => '1 h', headers => '{\"a b\": \"x\"}'",
         "every => '1 h', headers => '{\"a\": \"x\\ny\"}'",
         "every => '1 h', body_base64 => 'AB=='",
+        "every => '1 h', max_lateness => '36526 days'",
         "every => '1 h', success => 'ok'",
         "every => '1 h', success => '404,299-200'",
         "every => '1 h', labels => array_fill('a'::text, '{21}')",
@@ -68,6 +70,8 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
         );
     }
     let large = "SELECT awty_http.schedule('http://x/', '1 h', body_text => repeat('a', 300000))";
+    assert_eq!(refused(&mut app, large), "54000");
+    let large = "SELECT awty_http.schedule('http://x/', '1 h', headers => jsonb_build_object('a', repeat('a', 70000)))";
     assert_eq!(refused(&mut app, large), "54000");
     app.batch_execute("SELECT awty_http.schedule('http://x/', '1 h')").unwrap();
     assert_eq!(refused(&mut app, "SELECT awty_http.schedule('http://x/', '2 h', \"replace\" => false)"), "42710");
@@ -96,4 +100,26 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
     assert_eq!(refused(&mut app, "SELECT awty_http.add_tenant('other')"), "42501");
     let mut gateway = http.client("gateway");
     assert_eq!(refused(&mut gateway, "SELECT awty_http.schedule('http://x/', '1 h')"), "42501");
+}
+
+/// One row that nobody can read stops all: what the functions refuse cannot be written past them either.
+#[test]
+fn the_sizes_hold_for_rows_as_well() {
+    let http = Http::open();
+    let mut app = http.client("app");
+    // Bytes are counted, however they are shown.
+    app.batch_execute("SET bytea_output = 'escape'; SELECT awty_http.schedule('http://x/', '1 h', body_base64 => encode(decode(repeat('00', 200000), 'hex'), 'base64'))").unwrap();
+    for change in [
+        "headers = jsonb_build_object('a', repeat('a', 70000))",
+        "max_lateness = '40000 days'",
+        "paused_note = repeat('a', 1025)",
+        "verdict_note = repeat('a', 1025)",
+        "body_base64 = encode(decode(repeat('00', 262145), 'hex'), 'base64')",
+    ] {
+        let error = app.batch_execute(&format!("UPDATE awty_http.endpoint SET {change}")).expect_err(change);
+        assert_eq!(error.code().unwrap().code(), "23514", "{change}");
+    }
+    let id = http.ask("app", "SELECT id FROM awty_http.endpoint");
+    http.ask("app", "SELECT awty.cancel('http://x', '/', 'http.app')");
+    assert_eq!(refused(&mut app, &format!("SELECT awty_http_internal.pause('{id}', repeat('a', 1025))")), "54000");
 }

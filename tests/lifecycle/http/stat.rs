@@ -45,6 +45,24 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.stat"), "0");
 }
 
+/// What one worker reports, and one clock that was ahead, stop the statistics of nobody.
+#[test]
+fn odd_numbers_and_buckets_of_the_future_do_no_harm() {
+    let http = Http::open();
+    let id = http.ask("app", "SELECT awty_http.schedule('https://a.example.com/x', '1 s', jitter => '0')");
+    for result in ["{\"lateness\": 1e-400, \"duration\": 1e-400}", "{\"lateness\": 1e400, \"duration\": -1e400}"] {
+        let lease = http.claim()[0];
+        http.ask("gateway", &format!("SELECT awty.complete({lease}, result => '{result}')"));
+    }
+    let ahead = "INSERT INTO awty_http.stat SELECT '%', '1 hour', date_trunc('hour', now()) + interval '30 days', 1, 1, 0, 0, 0, '0', NULL, NULL,
+        array_fill(0, '{24}'), '0', NULL, NULL, array_fill(0, '{24}')".replace('%', &id);
+    http.cluster.execute("postgres", &[&ahead]);
+    assert_eq!(http.ask("app", &format!("SELECT ok FROM awty_http_internal.counts('{id}')")), "2");
+    http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now() + interval '1 hour')"]);
+    let counted = "SELECT count || ' ' || lateness_steps[1] FROM awty_http.stat WHERE bucket < now() AND width = '24 hours' AND role IS NULL";
+    assert_eq!(http.ask("app", counted), "2 1");
+}
+
 /// The job of awty that does it runs.
 #[test]
 fn the_hourly_check_rolls_up() {
