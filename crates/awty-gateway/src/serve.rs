@@ -74,11 +74,11 @@ pub async fn serve(
     let (stopper, stopping) = watch::channel(false);
     let (worker, answers) = Worker::new([db, answers_db, requests_db], caller, metrics, terms, stopping);
     let mut claims = tokio::spawn(claim(worker.clone()));
-    tokio::spawn(worker.caller.sweeps());
     let router = api::router(api).merge(health::router(worker.clone()));
     let mut parts = JoinSet::new();
     parts.spawn(beat(worker.clone()));
     parts.spawn(book(worker.clone(), answers));
+    parts.spawn(worker.caller.sweeps());
     parts.spawn(listen::listen(listener, listen_tls, router));
     tracing::info!(name = config.name, listen = %here, "started");
     notify("READY=1");

@@ -29,6 +29,16 @@ fn bodies_that_only_sql_can_write_are_shown_and_deleted() {
 }
 
 #[test]
+fn numbers_of_a_body_stay_as_long_as_they_are() {
+    let (shop, _gateway, client) = open();
+    let (path, number) = ("/v1/schedules?uri=http%3A%2F%2Fa.example%2F", "12345678901234567890123.50");
+    let put = client.ask("PUT", path, &format!(r#"{{"every": "1 h", "body": {{"id": {number}}}}}"#));
+    assert!(put.status == 201 && put.text.contains(number), "{}", put.text);
+    assert!(client.get(path).text.contains(number));
+    assert_eq!(shop.cluster.value::<String>("postgres", "SELECT body ->> 'id' FROM awty_http.endpoint"), number);
+}
+
+#[test]
 fn a_page_has_some_megabytes_at_most() {
     let (shop, _gateway, client) = open();
     shop.app("SELECT awty_http.schedule('http://a.example/' || n, '1 h', body => to_jsonb(repeat('a', 260000))) FROM generate_series(1, 40) AS n");
