@@ -79,6 +79,18 @@ fn what_fails_is_called_again_with_the_same_key() {
 }
 
 #[test]
+fn a_check_that_says_nothing_of_its_call_is_no_call() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    let _gateway = shop.gateway("one");
+    shop.app(&format!("SELECT awty.schedule('{}', '/ok', 'http', after => '0')", receiver.origin()));
+    shop.await_text(
+        "SELECT string_agg(message, ',') FROM awty.attempt",
+        "request: this gateway sees no schedule of that URI",
+    );
+    assert_eq!(receiver.seen("/ok").len(), 0);
+}
+
+#[test]
 fn an_endpoint_stops_its_calls_asks_again_or_is_gone() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
     let _gateway = shop.gateway("one");

@@ -48,6 +48,10 @@ async fn work(worker: &Worker, lease: &mut Lease, queue: Duration, lateness: f64
     if lease.endpoint.as_ref().is_some_and(|endpoint| endpoint.deleted) {
         return not_made(untouched("deleted", "the schedule was deleted".into()));
     }
+    if lease.endpoint.is_none() && lease.args.is_none() {
+        // A send has arguments. Without its row a schedule would be called by the defaults.
+        return not_made(untouched("request", "request: this gateway sees no schedule of that URI".into()));
+    }
     let mut definition = match Definition::of_args(lease.args.take().as_deref()) {
         Ok(definition) => definition,
         Err(why) => return not_made(untouched("request", format!("request: {why}"))),
