@@ -58,11 +58,18 @@ fn no_more_calls_are_in_flight_than_configured() {
     drop(first);
     let gateway = shop.gateway_with("gateway", &["--max-in-flight", "5"]);
     let receiver = Receiver::start();
-    // Of both jobs, because one leaves places for the other.
     let sends = format!("SELECT awty_http.send('{}' || n) FROM generate_series(1, 50) AS n", receiver.uri("/hang/"));
+    let calls = |count: usize| {
+        until(&format!("{count} calls"), || {
+            if receiver.open() >= count { Ok(()) } else { Err(receiver.open().to_string()) }
+        });
+    };
+    // The last place is for another job.
     shop.app(&sends);
+    calls(4);
+    assert_eq!(shop.text("SELECT count(*) FROM awty.lease"), "4");
     shop.cluster.client("postgres", "tenant").batch_execute(&sends).unwrap();
-    until("five calls", || if receiver.open() >= 5 { Ok(()) } else { Err(receiver.open().to_string()) });
+    calls(5);
     assert_eq!(shop.text("SELECT count(*) FROM awty.lease"), "5");
     assert_eq!((receiver.open(), gateway.get("/livez").0), (5, 200));
 }
