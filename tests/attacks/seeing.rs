@@ -58,7 +58,7 @@ fn each_role_sees_its_part_of_the_figures() {
         assert_eq!(seen(&field, role, named), running, "{role}");
         // Those that are due in an hour: two have failed.
         assert_eq!(
-            seen(&field, role, "SELECT checks FROM awty.forecast() WHERE slot > now() + interval '30 min'"),
+            seen(&field, role, "SELECT sum(checks) FROM awty.forecast() WHERE slot > now() + interval '30 min'"),
             forecast,
             "{role}"
         );
