@@ -12,8 +12,8 @@ use crate::shmem::wakeup;
 use crate::store::job::{self, Job, Options};
 use crate::store::rule::{self, Rule, Terms, Walk};
 use crate::store::watched::Source;
-use crate::store::{origin, rule_check, rule_objects};
-use crate::watch::{BACKFILL, FUNCTION, end, expression};
+use crate::store::{alert, origin, rule_check, rule_objects};
+use crate::watch::{BACKFILL, FUNCTION, SWEEP, end, expression};
 use awty_core::Limits;
 use awty_core::watch::Levels;
 use chrono::TimeDelta;
@@ -94,6 +94,9 @@ fn watch_table(args: &Args) -> Result<Text> {
     rule_objects::create_functions(&name, &table, &there, starts.as_deref());
     let source = source(&name, table, key, rule.terms.since.is_some())?;
     rule_objects::create_triggers(&name, &source);
+    if replaces {
+        sweep(&rule, now);
+    }
     take_in(&rule, &source, now);
     Ok(name)
 }
@@ -214,6 +217,14 @@ fn source(rule: &Text, table: Described, key: Vec<KeyColumn>, has_since: bool) -
     let until = function("").ok_or_else(missing)?;
     let since = if has_since { Some(function("_since").ok_or_else(missing)?) } else { None };
     Ok(Source::new(table, key, until, since))
+}
+
+/// Has open alerts compared with their rows by the new terms.
+fn sweep(rule: &Rule, now: awty_core::Time) {
+    if alert::is_any_open(&rule.name) {
+        rule_check::put_special(&rule.name, SWEEP, now, rule.terms.role);
+        wakeup::at_commit(Some(rule.terms.role), clock::to_timestamp(now));
+    }
 }
 
 /// Has the rows that are there walked through.

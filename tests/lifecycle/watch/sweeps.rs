@@ -39,6 +39,30 @@ fn a_changed_rule_is_followed_by_a_sweep() {
     await_state(&shop, "late 2:1; pending 2");
 }
 
+/// P12: a change of a rule with open alerts and the check that compares them with their rows are one transaction, so that no crash and
+/// no process that is late comes between them.
+#[test]
+fn a_change_of_a_rule_brings_its_sweep_itself() {
+    let shop = watched("");
+    let sweeps = "SELECT count(*) FROM awty.future_job WHERE entity_name = 'awty.sweep'";
+    let change = |within: &str| {
+        let mut client = shop.cluster.superuser("postgres");
+        let mut transaction = client.transaction().unwrap();
+        let change = "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, replace => true, within => ";
+        transaction.batch_execute(&format!("{change}'{within}')")).unwrap();
+        let scheduled: i64 = transaction.query_one(sweeps, &[]).unwrap().get(0);
+        transaction.commit().unwrap();
+        scheduled
+    };
+    assert_eq!(change("2 hours"), 0, "no alert is open");
+    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
+    await_state(&shop, "late 1:1; pending -");
+    await_walked(&shop);
+    assert_eq!(change("1 hour"), 1);
+    await_walked(&shop);
+    assert_eq!(state(&shop), "late 1:1; pending -");
+}
+
 /// P12: an alert that somebody has locked while a sweep comes by is looked at again; who that is may undo what they did.
 #[test]
 fn a_sweep_comes_back_for_an_alert_that_is_locked() {
