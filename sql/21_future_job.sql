@@ -40,7 +40,7 @@ COMMENT ON COLUMN awty.future_job.job IS 'Name of the job that asks';
 COMMENT ON COLUMN awty.future_job.entity_name IS 'What is asked about, usually a table; 1 to 255 bytes';
 COMMENT ON COLUMN awty.future_job.entity_key IS 'Which one, usually its primary key as text; 1 to 1024 bytes';
 COMMENT ON COLUMN awty.future_job.args IS 'Passed through to the function; at most 1 MB';
-COMMENT ON COLUMN awty.future_job.first_check_at IS 'The first slot; awty.check_now() does not change it';
+COMMENT ON COLUMN awty.future_job.first_check_at IS 'The first slot; awty.check_now() changes it only where the slot of a repetition is still ahead';
 COMMENT ON COLUMN awty.future_job.next_check_at IS 'The slot at which the check is due, or the moment that awty.check_now() asked for';
 COMMENT ON COLUMN awty.future_job.check_count IS 'Checks done before this one';
 COMMENT ON COLUMN awty.future_job.attempt IS 'Failed runs in a row';

@@ -132,6 +132,13 @@ fn an_early_run_is_seen() {
     assert_eq!(broken(|e| e.effects[1].began -= chrono::TimeDelta::seconds(1)), ["P2"]);
     assert_eq!(broken(|e| e.ended[0].started = Some(at(9))), ["P2"]);
     assert_eq!(broken(|e| e.placed[0].wanted = Some(at(1))), ["P2"]);
+    // Before its first slot: at a slot, or when a client asked for it.
+    let before = |e: &mut Evidence, by| {
+        e.effects[0].slot -= by;
+        e.effects[0].began -= by;
+    };
+    assert_eq!(broken(|e| before(e, chrono::TimeDelta::seconds(1))), ["P2"]);
+    assert_eq!(broken(|e| before(e, chrono::TimeDelta::milliseconds(1_500))), [""; 0]);
     assert_eq!(broken(|e| e.early = 1), ["P2"]);
 }
 
