@@ -82,22 +82,27 @@ pub fn soak(options: &Options) -> Result<(), String> {
     let before: f64 = client.query_one(SIZES, &[]).unwrap().get(1);
     place.start_gateway();
     let step = f64::from((options.minutes * 60 / SAMPLES).max(SHORTEST));
-    let (began, mut seen, mut samples) = (Instant::now(), 0, Vec::new());
-    // What fell due while schedules were made is called in the first minute, which is not measured.
-    let end = f64::from(options.minutes + 1);
-    while began.elapsed().as_secs_f64() / 60.0 < end {
+    // What fell due while schedules were made is called first, and is not measured: less than a second's calls is overdue after that.
+    loop {
+        let overdue: f64 = client.query_one(SIZES, &[]).unwrap().get(2);
+        if overdue < f64::from(options.schedules) / 60.0 {
+            break;
+        }
+        println!("{overdue} overdue at first");
+        pass(step);
+    }
+    let (began, mut seen, mut samples) = (Instant::now(), place.receiver.since(0).len(), Vec::new());
+    while began.elapsed().as_secs_f64() / 60.0 < f64::from(options.minutes) {
         pass(step);
         let arrivals = place.receiver.since(seen);
         seen += arrivals.len();
-        let minutes = began.elapsed().as_secs_f64() / 60.0 - 1.0;
-        if minutes > 0.0 {
-            let sample = sample(&place, &mut client, minutes, &arrivals);
-            let Sample { calls, p50, p99, most, memory, overdue, .. } = &sample;
-            println!(
-                "{minutes:>5.1} min: {calls} calls, lateness {p50:.3} {p99:.3} {most:.3} s, {memory:.1} MiB, {overdue} overdue"
-            );
-            samples.push(sample);
-        }
+        let minutes = began.elapsed().as_secs_f64() / 60.0;
+        let sample = sample(&place, &mut client, minutes, &arrivals);
+        let Sample { calls, p50, p99, most, memory, overdue, .. } = &sample;
+        println!(
+            "{minutes:>5.1} min: {calls} calls, lateness {p50:.3} {p99:.3} {most:.3} s, {memory:.1} MiB, {overdue} overdue"
+        );
+        samples.push(sample);
     }
     place.end_gateway();
     let arrivals = place.receiver.since(0);
