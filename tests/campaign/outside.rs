@@ -97,12 +97,13 @@ impl Worker {
             let stays =
                 |shared: &Shared| !shared.away.load(Ordering::Relaxed) && !shared.closed.load(Ordering::Relaxed);
             while stays(&self.shared) {
+                let began = Instant::now();
                 match self.turn(&mut client, &jobs) {
                     Ok(Turn::GoesOn) => {}
                     Ok(Turn::Dies) => break,
                     Err(error) => {
-                        if !is_of_a_fault(&error) {
-                            let what = format!("a worker outside in {}: {error:?}", DATABASES[self.database]);
+                        if !is_of_a_fault(&error, began) {
+                            let what = format!("a worker outside in {}: {}", DATABASES[self.database], explain(error));
                             self.shared.saw("P9", what);
                         }
                         break;

@@ -5,13 +5,13 @@
 //!
 //! Invariant: choices are of streams of their own, so those of other clients do not depend on them.
 
-use crate::load::{DATABASES, ROLES, Shared, is_of_a_fault};
+use crate::load::{DATABASES, ROLES, Shared, explain, is_of_a_fault};
 use crate::random::Random;
 use awty_testkit::postgres::{Client, Error};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Owns the table, and its rule has its rights.
 pub const FRANK: &str = "frank";
@@ -92,10 +92,12 @@ impl Visitor {
                 connection = self.shared.connect(self.database, self.role).ok();
                 continue;
             };
+            let began = Instant::now();
             let done = if self.role == FRANK { self.own(client) } else { self.write(client) };
             if let Err(error) = done {
-                if !is_of_a_fault(&error) {
-                    self.shared.saw("P9", format!("{} and parcels in {}: {error:?}", self.role, self.database));
+                if !is_of_a_fault(&error, began) {
+                    self.shared
+                        .saw("P9", format!("{} and parcels in {}: {}", self.role, self.database, explain(error)));
                 }
                 connection = None;
             }
