@@ -13,7 +13,7 @@ use crate::net::guard::{Guard, Shared};
 use crate::net::resolve::Resolver;
 use crate::net::tls;
 use crate::notify::notify;
-use crate::{api, health, listen, secrets};
+use crate::{api, health, listen, scrape, secrets};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,7 +74,7 @@ pub async fn serve(
     let (stopper, stopping) = watch::channel(false);
     let (worker, answers) = Worker::new([db, answers_db, requests_db], caller, metrics, terms, stopping);
     let mut claims = tokio::spawn(claim(worker.clone()));
-    let router = api::router(api).merge(health::router(worker.clone()));
+    let router = api::router(api).merge(health::router(worker.clone())).merge(scrape::router(worker.clone()));
     let mut parts = JoinSet::new();
     parts.spawn(beat(worker.clone()));
     parts.spawn(book(worker.clone(), answers));
