@@ -83,3 +83,20 @@ fn a_breaker_that_opens_is_counted() {
     until_value(&gateway, "awty_targets{state=\"open\"}", |value| value == 1.0);
     assert_eq!(value(&gateway, series), Some(1.0), "the same one was counted again");
 }
+
+#[test]
+fn with_an_address_of_their_own_metrics_are_there_alone() {
+    let shop = Shop::open();
+    let gateway = shop.gateway_with("gateway", &["--listen-metrics", "127.0.0.1:0"]);
+    let main = gateway.address();
+    let log = gateway.log();
+    let own = log.split("\"metrics\":\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    assert_ne!(own, main);
+    let (status, text) = gateway.get_at(own, "/metrics");
+    assert!(status == 200 && text.contains("awty_gateway_build_info"), "{status} {text}");
+    assert_eq!((gateway.get_at(own, "/livez").0, gateway.get_at(own, "/v1/schedules").0), (404, 404));
+    assert_eq!((gateway.get("/metrics").0, gateway.get("/livez").0), (404, 200));
+    // It calls none of its own listeners.
+    shop.app(&format!("SELECT awty_http.send('http://{own}/metrics', '{{}}')"));
+    shop.await_text("SELECT string_agg(result ->> 'fault', ',') FROM awty.attempt", "blocked-address");
+}
