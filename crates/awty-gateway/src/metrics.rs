@@ -111,6 +111,8 @@ impl Default for Metrics {
             "When the last claim came through",
             metrics.last_claim.clone(),
         );
+        // A series that begins with its first event shows no rise.
+        drop(metrics.leases.get_or_create(&Lease { result: "refused".into() }));
         let build = Family::<Build, Gauge>::default();
         build.get_or_create(&Build { version: env!("CARGO_PKG_VERSION") }).set(1);
         registry.register("build_info", "The version of this gateway", build);

@@ -5,6 +5,7 @@
 mod shop;
 
 use shop::{Gateway, Shop, until};
+use std::process::Command;
 
 /// The value of one series.
 fn value(gateway: &Gateway, series: &str) -> Option<f64> {
@@ -52,6 +53,36 @@ fn each_metric_that_is_promised_is_there() {
     ];
     let missing: Vec<_> = promised.concat().into_iter().filter(|name| !found.contains(name)).collect();
     assert!(missing.is_empty(), "{missing:?} of {found:?}");
+    assert_eq!(value(&gateway, "awty_gateway_leases_total{result=\"refused\"}"), Some(0.0));
+}
+
+const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/packaging/alerts.yml");
+
+#[test]
+fn each_metric_of_an_alert_is_there() {
+    let rules = std::fs::read_to_string(RULES).unwrap();
+    let expressions: Vec<_> = rules.lines().filter_map(|line| line.trim().strip_prefix("expr: ")).collect();
+    assert_eq!(expressions.len(), rules.matches("alert:").count(), "an expression is not on one line");
+    let words = expressions.iter().flat_map(|one| one.split(|c: char| c != '_' && !c.is_ascii_lowercase()));
+    let shop = Shop::open();
+    let gateway = shop.gateway("one");
+    names(&shop, &gateway);
+    let text = gateway.get("/metrics").1;
+    let is_there = |name: &str| text.lines().any(|line| line.split(['{', ' ']).next() == Some(name));
+    let missing: Vec<_> = words.filter(|word| word.starts_with("awty_") && !is_there(word)).collect();
+    assert!(missing.is_empty(), "{missing:?}\n{text}");
+}
+
+#[test]
+fn prometheus_understands_the_alerts() {
+    // In the path, or where scripts/setup puts it: beside the folder of the profile.
+    let target = std::path::Path::new(env!("CARGO_BIN_EXE_awty-gateway")).ancestors().nth(2).unwrap();
+    let own = target.join("prometheus/usr/bin/promtool");
+    let run = |program: &std::ffi::OsStr| Command::new(program).args(["check", "rules", RULES]).output();
+    let checked = run("promtool".as_ref()).or_else(|_| run(own.as_os_str()));
+    let checked = checked.expect("promtool is needed: scripts/setup test");
+    let said = String::from_utf8_lossy(&[checked.stdout, checked.stderr].concat()).into_owned();
+    assert!(checked.status.success() && said.contains("SUCCESS"), "{said}");
 }
 
 #[test]
