@@ -56,9 +56,7 @@ pub fn reasons(worker: &Worker) -> Vec<String> {
         }
         None => reasons.push("the database has not answered yet".into()),
     }
-    // While all places are taken there is no turn, and nothing is wrong.
-    let full = worker.places.available_permits() == 0;
-    if !full && view.last_turn.is_none_or(|at| at.elapsed() > LONGEST_TURN.1.max(slot * LONGEST_TURN.0)) {
+    if !worker.is_full() && view.last_turn.is_none_or(|at| at.elapsed() > LONGEST_TURN.1.max(slot * LONGEST_TURN.0)) {
         reasons.push("nothing has been claimed for a while".into());
     }
     reasons
