@@ -1,36 +1,27 @@
-//! `/livez`, `/readyz` and `/metrics`.
+//! `/livez` and `/readyz`.
 //!
-//! Invariant: none of them waits for the database but `/metrics`, which leaves out what it does not get.
+//! Invariant: neither waits for the database.
 
-use crate::db::Figures;
 use crate::lease::Worker;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde_json::json;
-use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The claim loop has a turn at least every 5 s. It may miss slots, but no more than these, nor this time where slots are shorter.
 const LONGEST_TURN: (u32, Duration) = (3, Duration::from_secs(15));
 
-/// The figures of the database; what takes longer is left out.
-const LONGEST_FIGURES: Duration = Duration::from_secs(5);
-
 /// Of the role.
 pub const TOO_MIGHTY: &str =
     "the gateway's role is above row security; give it a role that is neither superuser nor BYPASSRLS";
 
-/// What load balancers and Prometheus ask.
+/// What load balancers ask.
 pub fn router(worker: Arc<Worker>) -> Router {
-    Router::new()
-        .route("/livez", get(|| async { "ok\n" }))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
-        .with_state(worker)
+    Router::new().route("/livez", get(|| async { "ok\n" })).route("/readyz", get(ready)).with_state(worker)
 }
 
 /// Why it is not ready; nothing: it is.
@@ -65,9 +56,7 @@ pub fn reasons(worker: &Worker) -> Vec<String> {
         }
         None => reasons.push("the database has not answered yet".into()),
     }
-    // While all places are taken there is no turn, and nothing is wrong.
-    let full = worker.places.available_permits() == 0;
-    if !full && view.last_turn.is_none_or(|at| at.elapsed() > LONGEST_TURN.1.max(slot * LONGEST_TURN.0)) {
+    if !worker.is_full() && view.last_turn.is_none_or(|at| at.elapsed() > LONGEST_TURN.1.max(slot * LONGEST_TURN.0)) {
         reasons.push("nothing has been claimed for a while".into());
     }
     reasons
@@ -86,59 +75,6 @@ async fn ready(State(worker): State<Arc<Worker>>) -> Response {
     let reasons = reasons(&worker);
     let status = if reasons.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, Json(json!({"ready": reasons.is_empty(), "name": worker.name, "reasons": reasons}))).into_response()
-}
-
-async fn metrics(State(worker): State<Arc<Worker>>) -> Response {
-    let mut text = worker.metrics.text(worker.in_flight());
-    let own = text.rfind("# EOF").unwrap_or(text.len());
-    text.truncate(own);
-    let pools = [&worker.db, &worker.answers_db, &worker.requests_db].map(|db| db.connections());
-    let (all, resting) = pools.iter().fold((0, 0), |(all, resting), (more, idle)| (all + more, resting + idle));
-    text.push_str("# TYPE awty_gateway_db_connections gauge\n");
-    let states = [("busy", all.saturating_sub(resting)), ("idle", resting)];
-    for (state, count) in states {
-        let _ = writeln!(text, "awty_gateway_db_connections{{state=\"{state}\"}} {count}"); // a String takes it
-    }
-    let jobs: Vec<String> = worker.view().jobs.into_iter().map(|job| job.name).collect();
-    if let Ok(Ok((figures, states))) = tokio::time::timeout(LONGEST_FIGURES, worker.requests_db.figures(&jobs)).await {
-        write_figures(&mut text, &figures);
-        text.push_str("# TYPE awty_targets gauge\n");
-        for (state, count) in states {
-            let _ = writeln!(text, "awty_targets{{state={state:?}}} {count}");
-        }
-    }
-    text.push_str("# EOF\n");
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], text).into_response()
-}
-
-/// What the checks of the jobs are up to.
-fn write_figures(text: &mut String, figures: &[Figures]) {
-    let now = crate::clock::now();
-    let lag = |figures: &Figures| figures.oldest.map_or(0.0, |at| (now - at).as_seconds_f64().max(0.0));
-    type Row = (&'static str, fn(&Figures) -> i64);
-    let rows: [Row; 4] = [
-        ("awty_pending", |figures| figures.pending),
-        ("awty_overdue", |figures| figures.overdue),
-        ("awty_schedules_failing", |figures| figures.failing),
-        ("awty_held", |figures| figures.held),
-    ];
-    for (name, of) in rows {
-        let _ = writeln!(text, "# TYPE {name} gauge");
-        for one in figures {
-            let _ = writeln!(text, "{name}{{job={:?}}} {}", one.job, of(one));
-        }
-    }
-    text.push_str("# TYPE awty_lag_seconds gauge\n");
-    for one in figures {
-        let _ = writeln!(text, "awty_lag_seconds{{job={:?}}} {}", one.job, lag(one));
-    }
-    text.push_str("# TYPE awty_outcomes counter\n");
-    for one in figures {
-        for (outcome, count) in ["done", "failed", "timed_out", "other"].into_iter().zip(one.ends) {
-            let _ = writeln!(text, "awty_outcomes_total{{job={:?},outcome=\"{outcome}\"}} {count}", one.job);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ pub mod listen;
 pub mod metrics;
 pub mod net;
 pub mod notify;
+pub mod scrape;
 pub mod secrets;
 pub mod serve;
 pub mod sqlstate;

@@ -41,6 +41,7 @@ pub struct Metrics {
     leases: Family<Lease, Counter>,
     retries: Counter,
     blocked: Counter,
+    opened: Counter,
     implausible: Counter,
     delivery_seconds: Histogram,
     lateness_seconds: Histogram,
@@ -82,6 +83,7 @@ impl Default for Metrics {
             leases: Family::default(),
             retries: Counter::default(),
             blocked: Counter::default(),
+            opened: Counter::default(),
             implausible: Counter::default(),
             delivery_seconds: histogram(),
             lateness_seconds: histogram(),
@@ -96,6 +98,7 @@ impl Default for Metrics {
         registry.register("leases", "What became of leases, in awty's words", metrics.leases.clone());
         registry.register("retries", "Calls that failed and are made again", metrics.retries.clone());
         registry.register("blocked_addresses", "Calls to addresses that are not allowed", metrics.blocked.clone());
+        registry.register("breaker_opened", "Breakers of targets that opened", metrics.opened.clone());
         registry.register("implausible_values", "Values that no clock explains", metrics.implausible.clone());
         registry.register("delivery_duration_seconds", "How long calls took", metrics.delivery_seconds.clone());
         registry.register("lateness_seconds", "Start of a call minus its slot", metrics.lateness_seconds.clone());
@@ -108,6 +111,8 @@ impl Default for Metrics {
             "When the last claim came through",
             metrics.last_claim.clone(),
         );
+        // A series that begins with its first event shows no rise.
+        drop(metrics.leases.get_or_create(&Lease { result: "refused".into() }));
         let build = Family::<Build, Gauge>::default();
         build.get_or_create(&Build { version: env!("CARGO_PKG_VERSION") }).set(1);
         registry.register("build_info", "The version of this gateway", build);
@@ -149,6 +154,11 @@ impl Metrics {
     /// An address was refused.
     pub fn blocked(&self) {
         self.blocked.inc();
+    }
+
+    /// So many breakers have opened since the last scrape.
+    pub fn opened(&self, count: u64) {
+        self.opened.inc_by(count);
     }
 
     /// A request of the API was answered. The route is a pattern, so the number of series has a bound.

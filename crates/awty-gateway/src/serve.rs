@@ -13,8 +13,9 @@ use crate::net::guard::{Guard, Shared};
 use crate::net::resolve::Resolver;
 use crate::net::tls;
 use crate::notify::notify;
-use crate::{api, health, listen, secrets};
+use crate::{api, health, listen, scrape, secrets};
 use std::future::Future;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -41,10 +42,11 @@ pub async fn serve(
     let connections = |size| Db::new(config.database.clone(), &config.name, size, roots.clone());
     let (db, answers_db, requests_db) = (connections(OF_CLAIMS)?, connections(OF_ANSWERS)?, connections(OF_REQUESTS)?);
     let listen_tls = config.listen_tls.as_ref().map(|(certificate, key)| listen::tls(certificate, key)).transpose()?;
-    let listener = TcpListener::bind(config.listen)
-        .await
-        .map_err(|error| format!("cannot listen on {}: {error}", config.listen))?;
-    let here = listener.local_addr().map_err(|error| error.to_string())?;
+    let (listener, here) = bind(config.listen).await?;
+    let of_metrics = match config.listen_metrics {
+        Some(address) => Some(bind(address).await?),
+        None => None,
+    };
     match db.standing().await {
         Ok(standing) if standing.too_mighty => {
             return Err(health::TOO_MIGHTY.into());
@@ -52,7 +54,8 @@ pub async fn serve(
         Ok(_) => {}
         Err(trouble) => tracing::warn!(%trouble, "starting without the database"),
     }
-    let own = [vec![here], db.addresses().await].concat();
+    let also = of_metrics.as_ref().map(|(_, address)| *address);
+    let own = [vec![here], also.into_iter().collect(), db.addresses().await].concat();
     let guard = Shared::from(Guard { allowed: config.allow_networks, allow_localhost: config.allow_localhost, own });
     let terms = api::Terms {
         name: config.name.clone(),
@@ -74,13 +77,18 @@ pub async fn serve(
     let (stopper, stopping) = watch::channel(false);
     let (worker, answers) = Worker::new([db, answers_db, requests_db], caller, metrics, terms, stopping);
     let mut claims = tokio::spawn(claim(worker.clone()));
-    let router = api::router(api).merge(health::router(worker.clone()));
+    let mut router = api::router(api).merge(health::router(worker.clone()));
+    let figures = scrape::router(worker.clone());
     let mut parts = JoinSet::new();
     parts.spawn(beat(worker.clone()));
     parts.spawn(book(worker.clone(), answers));
     parts.spawn(worker.caller.sweeps());
+    match of_metrics {
+        Some((listener, _)) => drop(parts.spawn(listen::listen(listener, listen_tls.clone(), figures))),
+        None => router = router.merge(figures),
+    }
     parts.spawn(listen::listen(listener, listen_tls, router));
-    tracing::info!(name = config.name, listen = %here, "started");
+    tracing::info!(name = config.name, listen = %here, metrics = %also.unwrap_or(here), "started");
     notify("READY=1");
     // None of them ends by itself.
     let ended = tokio::select! {
@@ -110,4 +118,13 @@ pub async fn serve(
     }
     tracing::info!(left = worker.in_flight(), "stopped");
     Ok(())
+}
+
+async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), String> {
+    let bound = async {
+        let listener = TcpListener::bind(address).await?;
+        let here = listener.local_addr()?;
+        Ok((listener, here))
+    };
+    bound.await.map_err(|error: std::io::Error| format!("cannot listen on {address}: {error}"))
 }

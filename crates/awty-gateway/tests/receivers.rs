@@ -14,8 +14,10 @@ use bytes::Bytes;
 use common::Receiver;
 use hyper::Method;
 use hyper::header::HeaderMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 fn caller(guard: Guard) -> Caller {
     Caller::new(guard, Resolver::of_system().unwrap(), tls::config(tls::roots(&[]).unwrap()).unwrap())
@@ -165,4 +167,37 @@ async fn two_hundred_hanging_calls_delay_no_other() {
     assert_eq!(report.outcome.unwrap().status, 200);
     assert!(hanging.iter().all(|call| !call.is_finished()));
     hanging.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test]
+async fn a_body_is_held_until_it_has_left_and_no_longer() {
+    struct Kept(Vec<u8>, #[allow(dead_code)] Arc<()>);
+    impl AsRef<[u8]> for Kept {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+    const LARGE: usize = 64 * 1024 * 1024; // more than both ends' buffers hold
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let uri = format!("http://{}/", listener.local_addr().unwrap());
+    let held = Arc::new(());
+    let body = Bytes::from_owner(Kept(vec![b'a'; LARGE], held.clone()));
+    let calling = tokio::spawn(async move { open().call(Call { body, ..call(&uri) }).await });
+    let (mut stream, _) = listener.accept().await.unwrap();
+    let mut buffer = vec![0; 1024 * 1024];
+    let mut read = stream.read(&mut buffer).await.unwrap();
+    assert_eq!(Arc::strong_count(&held), 2, "it has gone before it has left");
+    while read < LARGE {
+        read += stream.read(&mut buffer).await.unwrap();
+    }
+    // There is no answer yet.
+    for _ in 0..1_000 {
+        if Arc::strong_count(&held) == 1 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(Arc::strong_count(&held), 1, "it stays although it has left");
+    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await.unwrap();
+    assert_eq!(calling.await.unwrap().outcome.unwrap().status, 200);
 }

@@ -32,6 +32,12 @@ const fn switch(name: &'static str, variables: &'static [&'static str], help: &'
 pub const SETTINGS: &[Setting] = &[
     setting("database", &["AWTY_DATABASE", "DATABASE_URL"], None, "The database: postgresql://gateway@host/name"),
     setting("listen", &["AWTY_LISTEN", "PORT"], Some("127.0.0.1:8470"), "Where to listen"),
+    setting(
+        "listen_metrics",
+        &["AWTY_LISTEN_METRICS"],
+        None,
+        "Where /metrics is, on its own; by default where the rest is",
+    ),
     setting("name", &["AWTY_NAME"], None, "Its name in awty.lease; by default the host's and a bird's"),
     setting(
         "credentials",

@@ -14,6 +14,8 @@ pub struct Config {
     pub database: tokio_postgres::Config,
     /// Where to listen.
     pub listen: SocketAddr,
+    /// Where /metrics is; none: there, too.
+    pub listen_metrics: Option<SocketAddr>,
     /// In awty.lease.
     pub name: String,
     /// Where secrets lie.
@@ -55,22 +57,29 @@ impl Config {
             Some("false" | "0" | "no" | "off") | None => Ok(false),
             Some(other) => Err(format!("{name} is {other}; write true or false")),
         };
-        let listen: SocketAddr =
-            need("listen")?.parse().map_err(|_| "listen is an address and a port: 127.0.0.1:8470".to_owned())?;
+        let address = |name: &str, port: u16| {
+            let address = need(name)?.parse::<SocketAddr>();
+            address.map_err(|_| format!("{name} is an address and a port: 127.0.0.1:{port}"))
+        };
+        let listen = address("listen", 8470)?;
+        let listen_metrics = text("listen_metrics").map(|_| address("listen_metrics", 8471)).transpose()?;
         let (allow_localhost, behind_proxy) = (is("allow_localhost")?, is("behind_proxy")?);
         let listen_tls = match (text("tls_certificate"), text("tls_key")) {
             (Some(certificate), Some(key)) => Some((PathBuf::from(certificate), PathBuf::from(key))),
             (None, None) => None,
             _ => return Err("tls_certificate and tls_key belong together; write both".into()),
         };
-        if !listen.ip().is_loopback() && !behind_proxy && listen_tls.is_none() {
-            return Err(format!(
-                "{listen} is reached from outside; write tls_certificate and tls_key, or put a proxy that speaks TLS in front \
-                 and say behind_proxy"
-            ));
-        }
-        if !listen.ip().is_loopback() && allow_localhost {
-            return Err(format!("allow_localhost works only while listening on loopback, not on {listen}"));
+        let outside = [Some(listen), listen_metrics].into_iter().flatten().find(|address| !address.ip().is_loopback());
+        if let Some(outside) = outside {
+            if !behind_proxy && listen_tls.is_none() {
+                return Err(format!(
+                    "{outside} is reached from outside; write tls_certificate and tls_key, or put a proxy that speaks TLS in front \
+                     and say behind_proxy"
+                ));
+            }
+            if allow_localhost {
+                return Err(format!("allow_localhost works only while listening on loopback, not on {outside}"));
+            }
         }
         let database = need("database")?.parse();
         let timeout = length("timeout")?;
@@ -85,6 +94,7 @@ impl Config {
         Ok(Config {
             database: database.map_err(|error: tokio_postgres::Error| format!("database: {error}"))?,
             listen,
+            listen_metrics,
             name,
             credentials: need("credentials")?.into(),
             min_period: text("min_period").map(|_| length("min_period")).transpose()?,

@@ -5,6 +5,7 @@
 mod answers;
 pub mod calls;
 pub mod changes;
+mod figures;
 pub mod history;
 mod leases;
 mod requests;
@@ -16,9 +17,10 @@ pub mod targets;
 pub mod tokens;
 
 pub use answers::{Answer, Booking, Changes, Failure, Wait};
+pub use figures::{Figures, Target};
 pub use leases::{Endpoint, Lease};
 pub use requests::{Request, Token};
-pub use state::{Figures, Job, Standing};
+pub use state::{Job, Standing};
 
 use crate::net::tls;
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod};

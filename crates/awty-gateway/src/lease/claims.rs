@@ -3,13 +3,14 @@
 //! Invariant: an idle turn is two statements, and comes when awty says that there may be something.
 
 use super::deliver::deliver;
+use super::room::Part;
 use super::{InFlight, Worker, share};
 use crate::db::{Job, Lease, Trouble};
 use crate::sqlstate::{self, Kind};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 use tokio::time::{Instant, sleep};
 
 /// The largest claim that awty takes.
@@ -87,6 +88,11 @@ impl Worker {
         calls
     }
 
+    /// A place, and room for a body.
+    async fn one(&self) -> Result<(OwnedSemaphorePermit, Part), AcquireError> {
+        Ok((self.places.clone().acquire_owned().await?, self.room.one().await?))
+    }
+
     /// One claim; gives how long to wait for the next, and how many jobs were left out.
     async fn turn(self: &Arc<Self>) -> Result<(Duration, usize), Trouble> {
         let all = self.names();
@@ -94,14 +100,14 @@ impl Worker {
             self.came_through();
             return Ok((IDLE, 0));
         }
-        // Until a place is free, nothing is asked for.
+        // Until a place is free and a body has room, nothing is asked for.
         let mut stopping = self.stopping.clone();
         let first = tokio::select! {
             biased;
             _ = stopping.wait_for(|stopping| *stopping) => return Ok((PAUSES.1, 0)),
-            place = self.places.clone().acquire_owned() => place,
+            first = self.one() => first,
         };
-        let Ok(first) = first else { return Ok((PAUSES.1, 0)) };
+        let Ok((first, mut room)) = first else { return Ok((PAUSES.1, 0)) };
         let count = all.len();
         let (jobs, asked) = share::share(all, &self.calls_of_jobs(), self.places.available_permits() + 1);
         let left_out = count - jobs.len();
@@ -112,6 +118,9 @@ impl Worker {
         let mut permits = vec![first];
         while permits.len() < asked.min(LARGEST) {
             let Ok(permit) = self.places.clone().try_acquire_owned() else { break };
+            if !self.room.add_one(&mut room) {
+                break;
+            }
             permits.push(permit);
         }
         let asked = i32::try_from(permits.len()).unwrap_or(1);
@@ -121,16 +130,16 @@ impl Worker {
         self.came_through();
         let (count, full) = (leases.len(), leases.len() >= permits.len());
         if count > 0 {
-            self.begin(leases, permits).await;
+            self.begin(leases, permits, room).await;
         } else {
-            drop(permits);
+            drop((permits, room));
         }
         let wait = if full { Duration::ZERO } else { self.db.next_claim_in(&jobs).await? };
         Ok((wait, left_out))
     }
 
     /// Starts a task for each lease; what comes too late to begin is given back.
-    async fn begin(self: &Arc<Self>, mut leases: Vec<Lease>, permits: Vec<OwnedSemaphorePermit>) {
+    async fn begin(self: &Arc<Self>, mut leases: Vec<Lease>, permits: Vec<OwnedSemaphorePermit>, mut room: Part) {
         let numbers: Vec<i64> = leases.iter().map(|lease| lease.lease).collect();
         let has_http = self.view().standing.is_some_and(|standing| standing.has_http);
         let known = if has_http { self.db.add_endpoints(&mut leases).await } else { Ok(()) };
@@ -146,7 +155,8 @@ impl Worker {
             let (number, job, begun) = (lease.lease, lease.piece.job.clone(), Arc::default());
             let in_flight = InFlight { job, task: None, begun: Arc::clone(&begun), answered: false };
             self.locked_leases().insert(number, in_flight);
-            let task = tokio::spawn(deliver(self.clone(), lease, permit, begun));
+            let part = room.split(lease.args.as_ref().map_or(0, |args| args.get().len()));
+            let task = tokio::spawn(deliver(self.clone(), lease, permit, part, begun));
             if let Some(in_flight) = self.locked_leases().get_mut(&number) {
                 in_flight.task = Some(task.abort_handle());
             }

@@ -1,6 +1,7 @@
 //! One lease: its call, and what is booked of it.
 
 use super::Worker;
+use super::room::Part;
 use crate::db::{Answer, Booking, Changes, Failure, Lease, Wait};
 use crate::deliver::definition::Definition;
 use crate::deliver::request::{Terms, request};
@@ -21,6 +22,7 @@ pub(super) async fn deliver(
     worker: Arc<Worker>,
     mut lease: Lease,
     permit: OwnedSemaphorePermit,
+    part: Option<Part>,
     begun: Arc<AtomicBool>,
 ) {
     if begun.swap(true, Ordering::Relaxed) {
@@ -28,7 +30,7 @@ pub(super) async fn deliver(
     }
     let (queue, now) = (lease.age(), lease.now());
     let lateness = seconds(now - lease.piece.next_check_at);
-    let (verdict, result, duration) = work(&worker, &mut lease, queue, lateness).await;
+    let (verdict, result, duration) = work(&worker, &mut lease, part, queue, lateness).await;
     worker.metrics.delivery(&verdict, result.get("status").and_then(Value::as_u64), duration, lateness);
     log(&lease, &verdict, &result);
     let booking = booking(&lease, verdict, result);
@@ -39,7 +41,13 @@ pub(super) async fn deliver(
     let _ = worker.answers.send((booking, permit));
 }
 
-async fn work(worker: &Worker, lease: &mut Lease, queue: Duration, lateness: f64) -> (Verdict, Value, Duration) {
+async fn work(
+    worker: &Worker,
+    lease: &mut Lease,
+    part: Option<Part>,
+    queue: Duration,
+    lateness: f64,
+) -> (Verdict, Value, Duration) {
     let not_made = |failed: Failed| {
         let result = of_none(lateness, failed.fault);
         (Verdict::Failed(failed), result, Duration::ZERO)
@@ -63,7 +71,7 @@ async fn work(worker: &Worker, lease: &mut Lease, queue: Duration, lateness: f64
     let spread = rand::random_range(-1.0..=1.0);
     let secret = |name: &str| worker.secret(name);
     let terms = Terms { master_key: &worker.master_key, timeout: worker.timeout, now, secret: &secret };
-    let call = match request(&lease.piece, &mut definition, &terms) {
+    let mut call = match request(&lease.piece, &mut definition, &terms) {
         Ok(call) => call,
         Err(why) => {
             // A secret may come, so it is tried again.
@@ -71,6 +79,9 @@ async fn work(worker: &Worker, lease: &mut Lease, queue: Duration, lateness: f64
             return not_made(Failed { retry_at, ..untouched("request", format!("request: {why}")) });
         }
     };
+    if let Some(part) = part {
+        call.body = part.hold(call.body);
+    }
     let report = worker.caller.call(call).await;
     let verdict = verdict(&lease.piece, &definition, &report, lease.now(), spread);
     let (fault, note) = match &verdict {

@@ -1,12 +1,13 @@
 //! The worker: claims what is due, has it called, beats, books answers.
 //!
-//! Invariant: no more is claimed than there are free places, and a place is free again only once the answer is booked. So nothing
+//! Invariant: no more is claimed than there are free places and room for bodies, and a place is free again only once the answer is booked. So nothing
 //! here grows while the database is away.
 
 mod answers;
 mod beats;
 mod claims;
 mod deliver;
+mod room;
 mod share;
 
 pub use answers::book;
@@ -50,6 +51,7 @@ pub struct Worker {
     pub max_in_flight: usize,
     /// True: claim no more.
     pub stopping: watch::Receiver<bool>,
+    room: room::Room,
     answers: mpsc::UnboundedSender<Answered>,
     leases: Mutex<HashMap<i64, InFlight>>,
     view: Mutex<View>,
@@ -122,6 +124,7 @@ impl Worker {
             places: Arc::new(Semaphore::new(terms.max_in_flight)),
             max_in_flight: terms.max_in_flight,
             stopping,
+            room: room::Room::default(),
             answers,
             leases: Mutex::default(),
             view: Mutex::default(),
@@ -139,6 +142,11 @@ impl Worker {
     /// Calls that are made, or whose answers are not booked yet.
     pub fn in_flight(&self) -> usize {
         self.max_in_flight - self.places.available_permits()
+    }
+
+    /// Nothing can be claimed now, and nothing is wrong.
+    pub fn is_full(&self) -> bool {
+        self.places.available_permits() == 0 || self.room.is_full()
     }
 
     fn locked_view(&self) -> MutexGuard<'_, View> {

@@ -2,7 +2,7 @@
 //!
 //! Invariant: while the count stands still, no byte of a request has left.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -49,6 +49,29 @@ impl AsyncWrite for Counted {
             self.count.fetch_add(*written as u64, Ordering::Relaxed);
         }
         polled
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = match &mut self.stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, bytes),
+            Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, bytes),
+        };
+        if let Poll::Ready(Ok(written)) = &polled {
+            self.count.fetch_add(*written as u64, Ordering::Relaxed);
+        }
+        polled
+    }
+
+    /// Otherwise hyper makes a copy of each body.
+    fn is_write_vectored(&self) -> bool {
+        match &self.stream {
+            Stream::Plain(stream) => stream.is_write_vectored(),
+            Stream::Tls(stream) => stream.is_write_vectored(),
+        }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -173,8 +173,19 @@ impl Gateway {
     /// KiB of memory that it holds.
     #[track_caller]
     pub fn memory(&self) -> u64 {
+        self.status("VmRSS:")
+    }
+
+    /// KiB of memory that it has held at most.
+    #[track_caller]
+    pub fn most_memory(&self) -> u64 {
+        self.status("VmHWM:")
+    }
+
+    #[track_caller]
+    fn status(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
