@@ -30,13 +30,12 @@ impl Field {
         self.place.cluster.superuser("postgres")
     }
 
-    /// Waits until each call has arrived, and `is_booked` says that its sender knows; gives the calls per second between `begin`
+    /// Waits until each of so many calls has arrived, and `is_booked` says that its sender knows; gives the calls per second between `begin`
     /// and the last arrival.
-    pub fn rate(&self, from: usize, begin: i64, is_booked: &str) -> Result<f64, String> {
-        let calls = self.calls as usize;
+    pub fn rate(&self, calls: u32, from: usize, begin: i64, is_booked: &str) -> Result<f64, String> {
         poll("all calls to arrive", RUN, || {
             let count = self.place.receiver.count() - from;
-            if count >= calls { Ok(()) } else { Err(format!("{count} of {calls}")) }
+            if count >= calls as usize { Ok(()) } else { Err(format!("{count} of {calls}")) }
         })?;
         let mut client = self.superuser();
         poll("all calls to be booked", PATIENCE, || {
@@ -46,9 +45,9 @@ impl Field {
         // What comes twice may come late.
         pass(0.5);
         let arrivals = self.place.receiver.since(from);
-        each_once(&arrivals, self.calls)?;
+        each_once(&arrivals, calls)?;
         let last = arrivals.iter().map(|arrival| arrival.at).max().unwrap_or(begin);
-        Ok(f64::from(self.calls) / ((last - begin) as f64 / 1e6))
+        Ok(f64::from(calls) / ((last - begin) as f64 / 1e6))
     }
 }
 

@@ -32,6 +32,11 @@ fn best<T: Copy + std::fmt::Debug>(name: &str, all: &[T], mut run: impl FnMut(T)
     found.map(|(_, settings)| settings)
 }
 
+/// How many calls are enough for that batch size: 25 batches, each of which takes more than a second.
+fn share(calls: u32, batch: u32) -> u32 {
+    calls.min(25 * batch)
+}
+
 /// Calls per second of each round.
 #[derive(Default)]
 struct Rates {
@@ -79,7 +84,7 @@ pub fn speed(options: &Options) -> Result<(), String> {
     let mut batch = None;
     if with_pg_net {
         field.superuser().batch_execute("CREATE EXTENSION pg_net").unwrap();
-        batch = best("pg_net, batch", &BATCHES, |batch| ways::pg_net(&field, batch));
+        batch = best("pg_net, batch", &BATCHES, |batch| ways::pg_net(&field, share(calls, batch), batch));
     }
     let loops = if ways::packages().join("node_modules/undici").is_dir() {
         best("pg-boss, loops and batch", &LOOPS, |settings| ways::pg_boss(&field, settings))
@@ -92,8 +97,8 @@ pub fn speed(options: &Options) -> Result<(), String> {
     for round in 1..=options.rounds {
         rates.gateway.push(ways::gateway(&mut field)?);
         if let Some(batch) = batch {
-            rates.pg_net.push(ways::pg_net(&field, batch)?);
-            rates.by_default.push(ways::pg_net(&field, DEFAULT_BATCH)?);
+            rates.pg_net.push(ways::pg_net(&field, share(calls, batch), batch)?);
+            rates.by_default.push(ways::pg_net(&field, share(calls, DEFAULT_BATCH), DEFAULT_BATCH)?);
         }
         if let Some(loops) = loops {
             rates.pg_boss.push(ways::pg_boss(&field, loops)?);
@@ -136,7 +141,7 @@ fn what(calls: u32, batch: Option<u32>, loops: Option<[u32; 2]>) -> String {
          from the moment they are due to the last arrival. Each call must arrive once, or the run fails. Values are medians of the rounds, with least \
          and most; rates hold for this machine only. The server has `synchronous_commit = off` for all.\n\n\
          - The gateway: one process with its default settings, `awty_http.send`, signed, ten calls at once to an origin (the default).\n\
-         - pg_net: built from source, `net.http_post`; {batch}. It rests for a second after each batch. It keeps its queue in unlogged tables, signs \
+         - pg_net: built from source, `net.http_post`; {batch}. It rests for a second after each batch, so 25 batches are enough. It keeps its queue in unlogged tables, signs \
          nothing and does not repeat.\n\
          - pg-boss with undici: one process of Node.js, ten connections an origin, kept; {loops}.\n\
          - HTTP without a database: the same requests by the gateway's own modules (`crates/awty-gateway/examples/calls.rs`), ten at once to an origin.\n\

@@ -35,13 +35,13 @@ pub fn gateway(field: &mut Field) -> Result<f64, String> {
         client.query_one("SELECT max(next_check_at) FROM awty.future_job WHERE job = 'http'", &[]).unwrap().get(0);
     assert!(Utc::now() < slot, "the calls were due before all was written");
     let booked = "SELECT NOT EXISTS (SELECT FROM awty.future_job WHERE job = 'http')";
-    let rate = field.rate(from, slot.timestamp_micros(), booked);
+    let rate = field.rate(field.calls, from, slot.timestamp_micros(), booked);
     field.place.end_gateway();
     rate
 }
 
 /// net.http_post, all in one transaction. Its tables are empty before.
-pub fn pg_net(field: &Field, batch: u32) -> Result<f64, String> {
+pub fn pg_net(field: &Field, calls: u32, batch: u32) -> Result<f64, String> {
     let from = field.place.receiver.count();
     let mut client = field.superuser();
     client.batch_execute(&format!("ALTER SYSTEM SET pg_net.batch_size = {batch}")).unwrap();
@@ -52,14 +52,15 @@ pub fn pg_net(field: &Field, batch: u32) -> Result<f64, String> {
         "SELECT count(net.http_post(($1::text[])[n % cardinality($1) + 1] || '/' || n, jsonb_build_object('order', n),
         timeout_milliseconds => 60000)) FROM generate_series(1, $2::int) AS n";
     let mut transaction = client.transaction().unwrap();
-    transaction.execute(sql, &[&field.origins, &(field.calls as i32)]).unwrap();
+    transaction.execute(sql, &[&field.origins, &(calls as i32)]).unwrap();
     transaction.batch_execute("ANALYZE net.http_request_queue").unwrap();
     let begin = now();
     transaction.commit().unwrap();
     field.rate(
+        calls,
         from,
         begin,
-        &format!("SELECT count(*) = {} FROM net._http_response WHERE status_code = 200", field.calls),
+        &format!("SELECT count(*) = {} FROM net._http_response WHERE status_code = 200", calls),
     )
 }
 
@@ -77,7 +78,12 @@ pub fn pg_boss(field: &Field, [loops, batch]: [u32; 2]) -> Result<f64, String> {
     node.args([field.calls, loops, batch, AT_ONCE].map(|n| n.to_string())).args(&field.origins);
     node.envs(field.place.cluster.environment()).env("PGDATABASE", "postgres");
     let begin = run(&mut node)?;
-    field.rate(from, begin, "SELECT NOT EXISTS (SELECT FROM pgboss.job WHERE name = 'call' AND state <> 'completed')")
+    field.rate(
+        field.calls,
+        from,
+        begin,
+        "SELECT NOT EXISTS (SELECT FROM pgboss.job WHERE name = 'call' AND state <> 'completed')",
+    )
 }
 
 /// The gateway's own requests and connections, without a database.
@@ -86,7 +92,7 @@ pub fn http_alone(field: &Field) -> Result<f64, String> {
     let program = std::env::var_os("AWTY_CALLER").ok_or("AWTY_CALLER names no program")?;
     let mut caller = Command::new(program);
     let begin = run(caller.args([field.calls, AT_ONCE].map(|n| n.to_string())).args(&field.origins))?;
-    field.rate(from, begin, "SELECT true")
+    field.rate(field.calls, from, begin, "SELECT true")
 }
 
 /// Runs it to its end; the number that it prints.
