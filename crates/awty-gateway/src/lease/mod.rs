@@ -53,9 +53,7 @@ pub struct Worker {
     answers: mpsc::UnboundedSender<Answered>,
     leases: Mutex<HashMap<i64, InFlight>>,
     view: Mutex<View>,
-    /// An occurrence was booked whose successor may be due already.
-    followed: Notify,
-    /// Places are free again.
+    /// Answers were booked, and places are free again.
     freed: Notify,
 }
 
@@ -125,7 +123,6 @@ impl Worker {
             answers,
             leases: Mutex::default(),
             view: Mutex::default(),
-            followed: Notify::new(),
             freed: Notify::new(),
         };
         (Arc::new(worker), booked)
