@@ -1,7 +1,9 @@
-//! How the gateway does with many calls: an hour of it (`soak`), and beside endpoints that hang (`skew`).
+//! How the gateway does with many calls: an hour of it (`soak`), beside endpoints that hang (`skew`), and beside what one would pick
+//! instead (`speed`).
 //!
-//! `calls soak|skew [--schedules N] [--minutes M] [--rounds R]`, run by `make soak` and `make skew`. The program awty-gateway is the one in
-//! `AWTY_GATEWAY`. What is smaller than the usual size is a try: it is kept in `target/calls`, and no page in docs/ is written.
+//! `calls soak|skew|speed [--schedules N] [--minutes M] [--rounds R]`, run by `make soak`, `make skew` and `make gateway-speed`. The program
+//! awty-gateway is the one in `AWTY_GATEWAY`; `AWTY_CALLER` makes its calls without a database, and `AWTY_PG_NET` says that the stage has
+//! pg_net. What is smaller than the usual size is a try: it is kept in `target/calls`, and no page in docs/ is written.
 //!
 //! Invariant: what is compared is measured in turn in the same run.
 //! Does not: fail because something is slow. It fails if a call was lost or doubled.
@@ -14,6 +16,7 @@ mod place;
 mod receiver;
 mod skew;
 mod soak;
+mod speed;
 
 use std::process::ExitCode;
 
@@ -43,7 +46,8 @@ fn main() -> ExitCode {
     let done = match arguments.first().map(String::as_str) {
         Some("soak") => options([100_000, 60, 1], &arguments[1..]).and_then(|options| soak::soak(&options)),
         Some("skew") => options([3_000, 1, 3], &arguments[1..]).and_then(|options| skew::skew(&options)),
-        _ => Err("usage: calls soak|skew [--schedules N] [--minutes M] [--rounds R]".into()),
+        Some("speed") => options([20_000, 1, 3], &arguments[1..]).and_then(|options| speed::speed(&options)),
+        _ => Err("usage: calls soak|skew|speed [--schedules N] [--minutes M] [--rounds R]".into()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

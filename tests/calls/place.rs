@@ -17,15 +17,21 @@ pub struct Place {
 
 /// The program under test.
 pub fn program() -> PathBuf {
-    let program =
-        std::env::var_os("AWTY_GATEWAY").expect("AWTY_GATEWAY names no program; run it by make soak or make skew");
+    let program = std::env::var_os("AWTY_GATEWAY")
+        .expect("AWTY_GATEWAY names no program; run it by make soak, make skew or make gateway-speed");
     PathBuf::from(program)
 }
 
 impl Place {
     pub fn open() -> Self {
+        Self::open_with(&[])
+    }
+
+    /// With more settings of the server.
+    pub fn open_with(more: &[(&str, &str)]) -> Self {
         let settings = [("shared_buffers", "1GB"), ("max_wal_size", "8GB"), ("jit", "off")];
-        let cluster = settings.iter().fold(Cluster::builder(), |all, (name, value)| all.set(name, value)).start();
+        let all = settings.iter().chain(more);
+        let cluster = all.fold(Cluster::builder(), |all, (name, value)| all.set(name, value)).start();
         cluster.execute(
             "postgres",
             &[
@@ -57,6 +63,11 @@ impl Place {
     }
 
     pub fn start_gateway(&mut self) {
+        self.start_gateway_with(&[]);
+    }
+
+    /// With more flags.
+    pub fn start_gateway_with(&mut self, flags: &[&str]) {
         let folder = self.cluster.socket_directory().to_path_buf();
         let credentials = folder.join("credentials");
         let init = Command::new(program()).args(["init", "--credentials"]).arg(&credentials).output().unwrap();
@@ -73,6 +84,7 @@ impl Place {
             "--database",
             &database,
         ]);
+        command.args(flags);
         let log = std::fs::File::create(folder.join("gateway.log")).unwrap();
         self.gateway = Some(command.arg("--credentials").arg(&credentials).stderr(log).spawn().unwrap());
     }

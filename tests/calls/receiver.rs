@@ -16,7 +16,8 @@ const STACK: usize = 96 * 1024;
 pub struct Arrival {
     /// The number at the end of its path.
     pub schedule: u32,
-    /// µs since 1970.
+    /// µs since 1970, as `slot` is.
+    pub at: i64,
     pub slot: i64,
     /// Of its key.
     pub key: u64,
@@ -28,18 +29,24 @@ pub struct Arrival {
 #[derive(Clone, Default)]
 pub struct Receiver {
     arrivals: Arc<Mutex<Vec<Arrival>>>,
+    /// Connections that get no answer.
+    hanging: Arc<Mutex<Vec<TcpStream>>>,
 }
 
 impl Receiver {
-    /// One more target; its origin. If it hangs, it reads and never answers.
+    /// One more target; its origin. If it hangs, it never answers.
     pub fn listen(&self, hangs: bool) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let origin = format!("http://{}", listener.local_addr().unwrap());
         let this = self.clone();
         let accept = move || {
             for stream in listener.incoming().flatten() {
+                if hangs {
+                    this.hanging.lock().unwrap().push(stream);
+                    continue;
+                }
                 let this = this.clone();
-                let serve = move || drop(if hangs { hang(&stream) } else { this.serve(&stream) });
+                let serve = move || drop(this.serve(&stream));
                 Builder::new().stack_size(STACK).spawn(serve).unwrap();
             }
         };
@@ -50,6 +57,16 @@ impl Receiver {
     /// What has arrived since that many.
     pub fn since(&self, from: usize) -> Vec<Arrival> {
         self.arrivals.lock().unwrap()[from..].to_vec()
+    }
+
+    /// How much has arrived.
+    pub fn count(&self) -> usize {
+        self.arrivals.lock().unwrap().len()
+    }
+
+    /// Connections that wait for an answer.
+    pub fn hanging(&self) -> usize {
+        self.hanging.lock().unwrap().len()
     }
 
     fn serve(&self, mut stream: &TcpStream) -> io::Result<()> {
@@ -63,10 +80,6 @@ impl Receiver {
     }
 }
 
-fn hang(mut stream: &TcpStream) -> io::Result<()> {
-    io::copy(&mut stream, &mut io::sink()).map(drop)
-}
-
 /// The next request; none: the connection has ended.
 fn read(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Arrival>> {
     let mut line = String::new();
@@ -76,7 +89,7 @@ fn read(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Arrival>> {
     let now = Utc::now();
     let path = line.split(' ').nth(1).unwrap_or_default();
     let schedule = path.rsplit('/').next().and_then(|number| number.parse().ok()).unwrap_or_default();
-    let mut arrival = Arrival { schedule, slot: 0, key: 0, lateness: f64::NAN };
+    let mut arrival = Arrival { schedule, at: now.timestamp_micros(), slot: 0, key: 0, lateness: f64::NAN };
     let mut length = 0;
     loop {
         line.clear();

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     fn arrival(schedule: u32, minute: i64, key: u64) -> Arrival {
-        Arrival { schedule, slot: minute * MINUTE + 7, key, lateness: 0.1 }
+        Arrival { schedule, at: 0, slot: minute * MINUTE + 7, key, lateness: 0.1 }
     }
 
     #[test]

@@ -55,6 +55,17 @@ fn an_answer_that_waits_for_a_lock_holds_up_no_other() {
 }
 
 #[test]
+fn a_call_that_ends_makes_room_for_its_target_before_the_next_slot() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    let target = receiver.uri("");
+    shop.cluster.execute("postgres", &[&format!("SELECT awty.alter_target('http', '{target}', concurrency => 1)")]);
+    let _gateway = shop.gateway("one");
+    // One in each slot of a second would take longer than we wait.
+    shop.app(&format!("SELECT count(awty_http.send('{target}/ok')) FROM generate_series(1, 80)"));
+    shop.await_text("SELECT count(*) FROM awty.attempt WHERE ok", "80");
+}
+
+#[test]
 fn a_call_of_a_schedule_that_was_replaced_says_nothing_of_the_new_one() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
     let gateway = shop.gateway("one");

@@ -183,6 +183,12 @@ impl Cluster {
         account::run(account::command("prlimit").args([limit, format!("--pid={pid}")]));
     }
 
+    /// From now on one of the server's processes may open so many files, as under `ulimit -n`.
+    #[track_caller]
+    pub fn allow_files(&self, pid: i32, files: u32) {
+        account::run(account::command("prlimit").args([format!("--nofile={files}:"), format!("--pid={pid}")]));
+    }
+
     /// Kills the postmaster as the kernel would, and waits until it and all its children are gone.
     #[track_caller]
     pub fn kill_server(&mut self) {

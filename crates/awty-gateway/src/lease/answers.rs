@@ -124,9 +124,6 @@ impl Worker {
                 Ok(words) => {
                     self.answers_again();
                     words.iter().for_each(|(_, word)| self.metrics.lease(word));
-                    if words.iter().any(|(_, word)| word == "next") {
-                        self.followed.notify_one();
-                    }
                     return Ok(());
                 }
                 Err(Trouble::Refused { sqlstate, message, .. })

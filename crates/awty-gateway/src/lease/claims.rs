@@ -11,14 +11,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 
 /// The largest claim that awty takes.
 const LARGEST: usize = 1_000;
 /// The jobs are looked at again so often.
 const REFRESH: Duration = Duration::from_secs(30);
-/// Occurrences that were left behind follow one another as fast as this, and not once a slot only.
+/// So soon after an answer was booked a claim follows, and not in the next slot only: its target has room again, and the next occurrence
+/// may be due already.
 const FOLLOW: Duration = Duration::from_millis(100);
+/// After so many answers it follows at once.
+const ENOUGH: usize = 100;
 /// A turn comes so often where there is no job to claim, or each has its share of the places.
 const IDLE: Duration = Duration::from_secs(5);
 /// Pauses after trouble double between these.
@@ -47,7 +50,6 @@ pub async fn claim(worker: Arc<Worker>) {
         };
         tokio::select! {
             () = sleep(wait) => {}
-            () = worker.follow() => {}
             () = worker.room(left_out) => {}
             _ = stopping.wait_for(|stopping| *stopping) => {}
         }
@@ -55,21 +57,17 @@ pub async fn claim(worker: Arc<Worker>) {
 }
 
 impl Worker {
-    /// Ends a moment after an occurrence was booked that has a successor.
-    async fn follow(&self) {
-        self.followed.notified().await;
-        sleep(FOLLOW).await;
-    }
-
-    /// Ends when fewer jobs are left out, as others of their calls have ended.
+    /// Ends a moment after an answer was booked; at once when many were, or when fewer jobs are left out.
     async fn room(&self, left_out: usize) {
-        let now = || {
+        let free = self.places.available_permits();
+        let left_out_now = || {
             let jobs = self.names();
             jobs.len() - share::share(jobs, &self.calls_of_jobs(), self.places.available_permits()).0.len()
         };
-        while left_out == 0 || now() >= left_out {
-            self.freed.notified().await;
-        }
+        let enough = || self.places.available_permits() >= free + ENOUGH || (left_out > 0 && left_out_now() < left_out);
+        self.freed.notified().await;
+        let moment = Instant::now() + FOLLOW;
+        while !enough() && timeout_at(moment, self.freed.notified()).await.is_ok() {}
     }
 
     fn names(&self) -> Vec<String> {

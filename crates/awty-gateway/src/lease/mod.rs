@@ -55,9 +55,7 @@ pub struct Worker {
     answers: mpsc::UnboundedSender<Answered>,
     leases: Mutex<HashMap<i64, InFlight>>,
     view: Mutex<View>,
-    /// An occurrence was booked whose successor may be due already.
-    followed: Notify,
-    /// Places are free again.
+    /// Answers were booked, and places are free again.
     freed: Notify,
 }
 
@@ -128,7 +126,6 @@ impl Worker {
             answers,
             leases: Mutex::default(),
             view: Mutex::default(),
-            followed: Notify::new(),
             freed: Notify::new(),
         };
         (Arc::new(worker), booked)

@@ -1,0 +1,73 @@
+//! Makes calls as the gateway does, without a database: `calls COUNT AT_ONCE ORIGIN…`, each origin with so many at once.
+//!
+//! Prints the µs since 1970 at which it began. For `make gateway-speed`, where it is the ceiling of HTTP alone.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // the panic is the report
+
+use awty_gateway::deliver::definition::Definition;
+use awty_gateway::deliver::request::{Piece, Terms, request};
+use awty_gateway::deliver::result::{Said, of_call};
+use awty_gateway::deliver::verdict::{Verdict, verdict};
+use awty_gateway::duration::Length;
+use awty_gateway::net::call::Caller;
+use awty_gateway::net::guard::Guard;
+use awty_gateway::net::resolve::Resolver;
+use awty_gateway::net::tls;
+use chrono::Utc;
+use serde_json::json;
+use serde_json::value::to_raw_value;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+const KEY: [u8; 32] = [7; 32];
+
+async fn one(caller: &Caller, origin: &str, number: u32) {
+    let now = Utc::now();
+    let piece = Piece {
+        job: "http".into(),
+        entity_name: origin.into(),
+        entity_key: format!("/{number}#{number}"),
+        attempt: 1,
+        check_count: 0,
+        first_check_at: now,
+        next_check_at: now,
+        key: format!("{number:026}"),
+    };
+    let args = to_raw_value(&json!({"method": "POST", "body": {"order": number}})).unwrap();
+    let mut definition = Definition::of_args(Some(&args)).unwrap();
+    let terms = Terms { master_key: &KEY, timeout: Length::seconds(30), now, secret: &|_| None };
+    let report = caller.call(request(&piece, &mut definition, &terms).unwrap()).await;
+    let verdict = verdict(&piece, &definition, &report, Utc::now(), 0.0);
+    let said = Said { lateness: 0.0, queue: Duration::ZERO, fault: None, keep_body: false, note: None };
+    std::hint::black_box(of_call(&report, &said));
+    assert!(matches!(verdict, Verdict::Done { .. }), "call {number} failed");
+}
+
+#[tokio::main]
+async fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [count, at_once, origins @ ..] = &arguments[..] else { panic!("usage: calls COUNT AT_ONCE ORIGIN…") };
+    let (count, at_once): (u32, usize) = (count.parse().unwrap(), at_once.parse().unwrap());
+    let guard = Guard { allow_localhost: true, ..Guard::default() };
+    let tls = tls::config(tls::roots(&[]).unwrap()).unwrap();
+    let caller = Arc::new(Caller::new(guard, Resolver::of_system().unwrap(), tls));
+    let next = Arc::new(AtomicU32::new(1));
+    println!("{}", Utc::now().timestamp_micros());
+    let mut callers = Vec::new();
+    for origin in origins.iter().flat_map(|origin| std::iter::repeat_n(origin.clone(), at_once)) {
+        let (caller, next) = (caller.clone(), next.clone());
+        callers.push(tokio::spawn(async move {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number > count {
+                    break;
+                }
+                one(&caller, &origin, number).await;
+            }
+        }));
+    }
+    for caller in callers {
+        caller.await.expect("a call failed");
+    }
+}

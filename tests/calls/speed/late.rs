@@ -1,0 +1,48 @@
+//! How late calls are: the gateway beside pg-boss on the same schedule.
+//!
+//! Invariant: the receiver stamps arrivals; what is due when is known here, and asked of neither.
+
+use super::compare::{Goal, milliseconds, row};
+use super::field::Field;
+use super::run::Calls;
+use super::ways;
+use crate::Options;
+
+/// Due in each second of the calls that are spread.
+const A_SECOND: u32 = 1_000;
+const WANTED: Goal = Goal::AtMost(0.5);
+
+/// Spread over seconds, and half as many due at once.
+fn loads(options: &Options) -> [Calls; 2] {
+    let all = options.schedules;
+    [Calls { count: all, a_second: Some(A_SECOND) }, Calls { count: all / 2, a_second: Some(all / 2) }]
+}
+
+pub fn figures(
+    options: &Options,
+    field: &mut Field,
+    loops: Option<[u32; 2]>,
+) -> Result<Vec<(&'static str, String)>, String> {
+    let names = ["p99 lateness, 1,000 calls due in each second", "p99 lateness, all calls due in one second"];
+    let (mut rows, mut all_early) = (Vec::new(), [0; 2]);
+    for (calls, name) in loads(options).iter().zip(names) {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for round in 1..=options.rounds {
+            let (late, early) = ways::gateway(field, calls)?.lateness(calls.each_second());
+            ours.push(late);
+            all_early[0] += early;
+            if let Some(loops) = loops {
+                let (late, early) = ways::pg_boss(field, calls, loops)?.lateness(calls.each_second());
+                theirs.push(late);
+                all_early[1] += early;
+            }
+            println!("{round} of {}: {name}: {:?}, pg-boss {:?} s", options.rounds, ours.last(), theirs.last());
+        }
+        rows.push((name, format!("{}; {} calls a round", row(&ours, &theirs, WANTED, milliseconds), calls.count)));
+    }
+    let [ours, theirs] = all_early;
+    let beside = loops.map(|_| format!("; {theirs} of pg-boss")).unwrap_or_default();
+    let verdict = if ours == 0 { "kept" } else { "**missed**" };
+    rows.push(("calls of these that arrived before they were due", format!("{ours}; goal: none: {verdict}{beside}")));
+    Ok(rows)
+}

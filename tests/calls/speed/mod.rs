@@ -1,0 +1,124 @@
+//! Deliveries per second of one gateway, beside what one would pick instead and beside its own ceilings; how late its calls are; and
+//! what it needs at rest.
+//!
+//! Invariant: the ways are measured in turn, round by round, on one server with the same origins.
+//! Does not: guess. What is not installed is reported as missing.
+
+mod compare;
+mod field;
+mod late;
+mod rest;
+mod run;
+mod ways;
+
+use crate::Options;
+use crate::page::Page;
+use compare::{Goal, best, per_second};
+use field::Field;
+use run::Calls;
+
+/// The rivals' settings; each is tried once, and the best is used.
+const BATCHES: [u32; 4] = [200, 1_000, 2_500, 5_000];
+/// What pg_net has by default.
+const DEFAULT_BATCH: u32 = BATCHES[0];
+const LOOPS: [[u32; 2]; 5] = [[1, 500], [1, 2_000], [2, 500], [2, 2_000], [4, 500]];
+
+/// How many calls are enough for that batch size: 25 batches, each of which takes more than a second.
+fn share(calls: u32, batch: u32) -> u32 {
+    calls.min(25 * batch)
+}
+
+/// Calls per second of each round.
+#[derive(Default)]
+struct Rates {
+    gateway: Vec<f64>,
+    pg_net: Vec<f64>,
+    by_default: Vec<f64>,
+    pg_boss: Vec<f64>,
+    http: Vec<f64>,
+    sql: Vec<f64>,
+}
+
+pub fn speed(options: &Options) -> Result<(), String> {
+    let calls = Calls::at_once(options.schedules);
+    let with_pg_net = std::env::var("AWTY_PG_NET").is_ok_and(|value| !value.is_empty());
+    let mut field = Field::open(with_pg_net);
+    field.superuser().batch_execute(include_str!("ceiling.sql")).unwrap();
+    let mut batch = None;
+    if with_pg_net {
+        field.superuser().batch_execute("CREATE EXTENSION pg_net").unwrap();
+        batch = best("pg_net, batch", &BATCHES, |batch| {
+            ways::pg_net(&field, share(calls.count, batch), batch).map(|run| run.rate())
+        });
+    }
+    let loops = if ways::packages().join("node_modules/undici").is_dir() {
+        best("pg-boss, loops and batch", &LOOPS, |settings| {
+            ways::pg_boss(&field, &calls, settings).map(|run| run.rate())
+        })
+    } else {
+        None
+    };
+    // What is kept warm for one is kept warm for all.
+    println!("gateway, not counted: {:.0}/s", ways::gateway(&mut field, &calls)?.rate());
+    let mut rates = Rates::default();
+    for round in 1..=options.rounds {
+        rates.gateway.push(ways::gateway(&mut field, &calls)?.rate());
+        if let Some(batch) = batch {
+            rates.pg_net.push(ways::pg_net(&field, share(calls.count, batch), batch)?.rate());
+            rates.by_default.push(ways::pg_net(&field, share(calls.count, DEFAULT_BATCH), DEFAULT_BATCH)?.rate());
+        }
+        if let Some(loops) = loops {
+            rates.pg_boss.push(ways::pg_boss(&field, &calls, loops)?.rate());
+        }
+        rates.http.push(ways::http_alone(&field, calls.count)?.rate());
+        rates.sql.push(ways::sql_alone(&field, calls.count)?);
+        let last = [&rates.gateway, &rates.pg_net, &rates.by_default, &rates.pg_boss, &rates.http, &rates.sql]
+            .map(|rates| rates.last().map_or_else(|| "-".into(), |rate| format!("{rate:.0}")));
+        println!("{round} of {}: gateway, pg_net, by default, pg-boss, HTTP, SQL: {}", options.rounds, last.join(", "));
+    }
+    let late = late::figures(options, &mut field, loops)?;
+    drop(field);
+    let smaller: Vec<f64> = rates.http.iter().zip(&rates.sql).map(|(http, sql)| http.min(*sql)).collect();
+    let by = |theirs: &[f64], goal| compare::row(&rates.gateway, theirs, goal, per_second);
+    let mut figures = vec![
+        ("deliveries, by pg_net's at its best", by(&rates.pg_net, Goal::AtLeast(10.0))),
+        ("the same, pg_net by default", by(&rates.by_default, Goal::None)),
+        ("deliveries, by those of pg-boss with undici", by(&rates.pg_boss, Goal::AtLeast(3.0))),
+        ("deliveries, by the smaller of the two ceilings", by(&smaller, Goal::AtLeast(0.6))),
+        ("the same, by the gateway's HTTP without a database", by(&rates.http, Goal::None)),
+        ("the same, by plain SQL without HTTP", by(&rates.sql, Goal::None)),
+    ];
+    figures.extend(late);
+    figures.extend(rest::figures(options)?);
+    let page = Page {
+        name: "gateway-performance",
+        title: "How fast the gateway is",
+        what: what(calls.count, batch, loops),
+        figures,
+        charts: Vec::new(),
+    };
+    page.write(options)
+}
+
+fn what(calls: u32, batch: Option<u32>, loops: Option<[u32; 2]>) -> String {
+    let batch = batch.map_or("missing here".into(), |batch| format!("its best batch size of {BATCHES:?} was {batch}"));
+    let loops = loops.map_or("missing here".into(), |[loops, batch]| {
+        format!("its best setting of {LOOPS:?} was {loops} loops that fetch {batch} at a time")
+    });
+    format!(
+        "{calls} calls over 100 origins, all due at once, POST with a small JSON, answered at once by the same receiver on the same machine; \
+         from the moment they are due to the last arrival. Each call must arrive once, or the run fails. Values are medians of the rounds, with least \
+         and most; rates hold for this machine only. The server has `synchronous_commit = off` for all; the gateway flushes its claims \
+         all the same.\n\n\
+         - The gateway: one process with its default settings, `awty_http.send`, signed, ten calls at once to an origin (the default).\n\
+         - pg_net: built from source, `net.http_post`; {batch}. It rests for a second after each batch, so 25 batches are enough. It keeps its queue in unlogged tables, signs \
+         nothing and does not repeat.\n\
+         - pg-boss with undici: one process of Node.js, ten connections an origin, kept; {loops}.\n\
+         - HTTP without a database: the same requests by the gateway's own modules (`crates/awty-gateway/examples/calls.rs`), ten at once to an origin.\n\
+         - Plain SQL without HTTP: leases and attempts of 500 calls at a time by one connection, without limits of targets (`tests/calls/speed/ceiling.sql`).\n\
+         - Lateness: arrival minus the second for which the call was asked; pg-boss has the same calls in the same seconds as `startAfter`, the setting that \
+         was its best above, and looks every 100 ms when it finds nothing.\n\
+         - A call that hangs: resident memory of the gateway with 10,000 requests that are never answered, less that without them, by their number.\n\
+         - A slot in which nothing is due: what pg_stat_statements counts of the gateway's role."
+    )
+}

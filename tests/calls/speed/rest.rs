@@ -1,0 +1,81 @@
+//! What the gateway needs when nothing moves: memory of calls that hang, and statements while nothing is due.
+
+use crate::Options;
+use crate::place::{Place, pass};
+use awty_testkit::{PATIENCE, poll};
+
+/// Calls that hang, over so many origins.
+const HANGING: u32 = 10_000;
+const ORIGINS: u32 = 10;
+const KIB_EACH: f64 = 30.0;
+const STATEMENTS_A_SLOT: f64 = 2.0;
+/// Until a gateway that has just started is at rest.
+const SETTLE: f64 = 5.0;
+
+fn verdict(value: f64, goal: f64) -> &'static str {
+    if value <= goal { "kept" } else { "**missed**" }
+}
+
+pub fn figures(options: &Options) -> Result<Vec<(&'static str, String)>, String> {
+    let (before, after) = memory()?;
+    let each = after.saturating_sub(before) as f64 / f64::from(HANGING);
+    let (statements, written, slots) = idle(options)?;
+    let per_slot = statements as f64 / slots;
+    Ok(vec![
+        (
+            "memory of a call that hangs",
+            format!(
+                "{each:.1} KiB, of {HANGING} at once; goal: at most {KIB_EACH} KiB: {}; the gateway has {before} KiB without them, {after} KiB with them",
+                verdict(each, KIB_EACH)
+            ),
+        ),
+        (
+            "statements of a slot in which nothing is due",
+            format!(
+                "{per_slot:.2} on average over {slots} slots of a second, with the look at the jobs every 30 s; goal: at most {STATEMENTS_A_SLOT}: {}; {written} bytes of write-ahead log",
+                verdict(per_slot, STATEMENTS_A_SLOT)
+            ),
+        ),
+    ])
+}
+
+/// KiB of the gateway before and while all hang.
+fn memory() -> Result<(u64, u64), String> {
+    let mut place = Place::open();
+    let origins: Vec<String> = (0..ORIGINS).map(|_| place.receiver.listen(true)).collect();
+    for origin in &origins {
+        let each = HANGING / ORIGINS;
+        let sql = format!("SELECT awty.alter_target('http', '{origin}', concurrency => {each})");
+        place.cluster.execute("postgres", &[&sql]);
+    }
+    place.start_gateway_with(&["--max-in-flight", &HANGING.to_string(), "--timeout", "10 min"]);
+    pass(SETTLE);
+    let before = place.memory();
+    let sql = "SELECT count(awty_http.send(($1::text[])[n % cardinality($1) + 1] || '/' || n, jsonb_build_object('order', n)))
+        FROM generate_series(1, $2::int) AS n";
+    place.app().execute(sql, &[&origins, &(HANGING as i32)]).unwrap();
+    poll("all calls to hang", 4 * PATIENCE, || match place.receiver.hanging() {
+        all if all >= HANGING as usize => Ok(()),
+        some => Err(format!("{some} of {HANGING}")),
+    })?;
+    pass(SETTLE);
+    Ok((before, place.memory()))
+}
+
+/// Statements of the gateway's role and the write-ahead log that they wrote, and in how many slots.
+fn idle(options: &Options) -> Result<(i64, i64, f64), String> {
+    let mut place = Place::open_with(&[("shared_preload_libraries", "awty,pg_stat_statements")]);
+    let origin = place.receiver.listen(false);
+    place.cluster.execute("postgres", &["CREATE EXTENSION pg_stat_statements"]);
+    place.app().execute("SELECT awty_http.send($1, after => '1 day')", &[&format!("{origin}/1")]).unwrap();
+    place.start_gateway();
+    pass(SETTLE);
+    let slots = f64::from(options.minutes) * 60.0;
+    place.cluster.execute("postgres", &["SELECT pg_stat_statements_reset()"]);
+    pass(slots);
+    let sql = "SELECT coalesce(sum(calls), 0)::bigint, coalesce(sum(wal_bytes), 0)::bigint FROM pg_stat_statements
+        WHERE userid = 'gateway'::regrole";
+    let row = place.cluster.superuser("postgres").query_one(sql, &[]).map_err(|error| error.to_string())?;
+    place.end_gateway();
+    Ok((row.get(0), row.get(1), slots))
+}

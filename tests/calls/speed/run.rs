@@ -1,0 +1,88 @@
+//! What arrived of one run: how fast, and how late.
+
+use crate::percentile;
+use crate::receiver::Arrival;
+
+/// Calls with the numbers from 1 on.
+pub struct Calls {
+    pub count: u32,
+    /// So many are due in each second, in the order of their numbers. None: all are due at once.
+    pub a_second: Option<u32>,
+}
+
+impl Calls {
+    pub fn at_once(count: u32) -> Self {
+        Calls { count, a_second: None }
+    }
+
+    /// So many that there are none after the first second, if all are due at once.
+    pub fn each_second(&self) -> u32 {
+        self.a_second.unwrap_or(self.count)
+    }
+}
+
+pub struct Run {
+    /// µs since 1970 at which the first calls were due.
+    pub begin: i64,
+    pub arrivals: Vec<Arrival>,
+}
+
+impl Run {
+    /// Calls per second up to the last arrival.
+    pub fn rate(&self) -> f64 {
+        let last = self.arrivals.iter().map(|arrival| arrival.at).max().unwrap_or(self.begin);
+        self.arrivals.len() as f64 / ((last - self.begin) as f64 / 1e6)
+    }
+
+    /// p99 of arrival minus due time in seconds, and how many arrived before they were due.
+    pub fn lateness(&self, each_second: u32) -> (f64, usize) {
+        let late = |arrival: &Arrival| {
+            let due = self.begin + i64::from(arrival.schedule.saturating_sub(1) / each_second) * 1_000_000;
+            (arrival.at - due) as f64 / 1e6
+        };
+        let mut sorted: Vec<f64> = self.arrivals.iter().map(late).collect();
+        sorted.sort_by(f64::total_cmp);
+        (percentile(&sorted, 99.0), sorted.iter().filter(|late| **late < 0.0).count())
+    }
+}
+
+/// Each number up to `calls` has arrived, and none twice.
+pub fn each_once(arrivals: &[Arrival], calls: u32) -> Result<(), String> {
+    let mut numbers: Vec<u32> = arrivals.iter().map(|arrival| arrival.schedule).collect();
+    numbers.sort_unstable();
+    if numbers.iter().copied().eq(1..=calls) {
+        return Ok(());
+    }
+    let arrived = numbers.len();
+    numbers.dedup();
+    Err(format!(
+        "{arrived} arrived, {} different ones, of {calls}: a call was lost, doubled or invented",
+        numbers.len()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrival(schedule: u32, at: i64) -> Arrival {
+        Arrival { schedule, at, slot: 0, key: 0, lateness: 0.0 }
+    }
+
+    #[test]
+    fn a_call_that_is_lost_or_doubled_is_seen() {
+        let arrivals = |numbers: &[u32]| numbers.iter().map(|number| arrival(*number, 0)).collect::<Vec<_>>();
+        assert!(each_once(&arrivals(&[3, 1, 2]), 3).is_ok());
+        for bad in [&[1, 2][..], &[1, 2, 2], &[1, 2, 3, 3], &[0, 1, 2, 3]] {
+            assert!(each_once(&arrivals(bad), 3).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn lateness_counts_from_the_second_of_a_call() {
+        let arrivals = vec![arrival(1, 5_100_000), arrival(2, 5_200_000), arrival(3, 6_500_000)];
+        let run = Run { begin: 5_000_000, arrivals };
+        assert_eq!((run.lateness(2), run.lateness(3), run.rate()), ((0.5, 0), (1.5, 0), 2.0));
+        assert_eq!(run.lateness(1).1, 1, "the second call came before its second");
+    }
+}
