@@ -28,9 +28,10 @@ WHERE r.next_check_at IS NULL OR NOT known.is_known;
 
 COMMENT ON VIEW awty_internal.standstill IS 'Repetitions without a check, or whose pending check is the last one, because their time zone is gone; as far as the caller may read them';
 
+-- JIT would compile for seconds what runs for milliseconds.
 CREATE FUNCTION awty.explain(entity_name text, entity_key text)
 RETURNS TABLE (at timestamptz, job text, event text, detail text)
-LANGUAGE sql VOLATILE PARALLEL UNSAFE
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off
 BEGIN ATOMIC
     WITH past AS (
         SELECT h.id, h.job, h.scheduled_at, h.scheduled_by, h.first_check_at, h.started_at, h.finished_at, h.run_time, h.lateness, h.attempts,
@@ -110,7 +111,7 @@ COMMENT ON FUNCTION awty.explain(text, text) IS 'What became of an entity''s che
 -- For a key of another type than text. Names awty.key(), because callers may name nothing of awty_internal.
 CREATE FUNCTION awty.explain(entity_name text, entity_key anynonarray)
 RETURNS TABLE (at timestamptz, job text, event text, detail text)
-LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
     SELECT e.at, e.job, e.event, e.detail
     FROM awty.explain($1, awty.key($2)::pg_catalog.jsonb OPERATOR(pg_catalog.->>) 0) AS e
 $$;
@@ -134,7 +135,7 @@ SELECT EXISTS (SELECT FROM awty_internal.future_job_history_default) AS is_there
 COMMENT ON VIEW awty_internal.stray IS 'Are there rows in the default partition of the history?';
 
 CREATE FUNCTION awty.doctor() RETURNS TABLE (level text, finding text, detail text, hint text)
-LANGUAGE sql VOLATILE PARALLEL UNSAFE
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off
 BEGIN ATOMIC
     WITH here AS (
         SELECT * FROM awty_internal.here
@@ -255,7 +256,7 @@ CREATE FUNCTION awty_internal.as_max_lag(max_lag interval) RETURNS interval
 COMMENT ON FUNCTION awty_internal.as_max_lag(interval) IS 'The argument of awty.healthy(), or an error if it is less than 5 seconds';
 
 CREATE FUNCTION awty.healthy(max_lag interval DEFAULT '1 minute') RETURNS boolean
-    LANGUAGE sql VOLATILE PARALLEL UNSAFE
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off
     RETURN (SELECT s.why IS NULL AND s.lag OPERATOR(pg_catalog.<=) most.lag
                 AND coalesce(s.heartbeat OPERATOR(pg_catalog.>) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) most.lag), false)
             FROM (SELECT awty_internal.as_max_lag(max_lag) AS lag) AS most CROSS JOIN awty.status AS s

@@ -131,7 +131,7 @@ COMMENT ON FUNCTION awty_internal.as_ahead(interval, interval) IS 'How far ahead
 -- Goes from one job to the next by index, and reads of each what is due by then.
 CREATE FUNCTION awty.forecast(ahead interval DEFAULT '1 day', step interval DEFAULT NULL)
 RETURNS TABLE (slot timestamptz, job text, checks bigint)
-LANGUAGE sql VOLATILE PARALLEL UNSAFE
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off
 BEGIN ATOMIC
     WITH RECURSIVE span AS MATERIALIZED (
         SELECT pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+) awty_internal.as_ahead(forecast.ahead, forecast.step) AS until

@@ -27,3 +27,7 @@ SELECT name, short_desc, extra_desc FROM pg_settings WHERE name LIKE 'awty.%'
 SELECT obj_description('awty.schedule(text, text, text, timestamptz, interval, jsonb, text)'::regprocedure, 'pg_proc');
 SELECT col_description('awty.future_job_history'::regclass, attnum) FROM pg_attribute
 WHERE attrelid = 'awty.future_job_history'::regclass AND attname = 'outcome';
+
+-- Functions that look are not compiled: their plans are long, and what they read is short. Without the setting: none.
+SELECT p.oid::regprocedure FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
+WHERE p.pronamespace = 'awty'::regnamespace AND l.lanname = 'sql' AND 'jit=off' <> ALL (coalesce(p.proconfig, '{}'));
