@@ -83,6 +83,6 @@ mod tests {
         let arrivals = vec![arrival(1, 5_100_000), arrival(2, 5_200_000), arrival(3, 6_500_000)];
         let run = Run { begin: 5_000_000, arrivals };
         assert_eq!((run.lateness(2), run.lateness(3), run.rate()), ((0.5, 0), (1.5, 0), 2.0));
-        assert_eq!(run.lateness(1).1, 1, "the second call came before its second");
+        assert_eq!(run.lateness(1).1, 2, "two calls came before their seconds");
     }
 }

@@ -34,8 +34,9 @@ pub struct Target {
     pub open: Option<(String, String, DateTime<Utc>)>,
 }
 
-/// What nobody waits for any more ends.
-const BOUNDED: &str = "SELECT pg_catalog.set_config('statement_timeout', '5s', true)";
+/// What nobody waits for any more ends; JIT would only compile for longer than that reads.
+const BOUNDED: &str =
+    "SELECT pg_catalog.set_config('statement_timeout', '5s', true), pg_catalog.set_config('jit', 'off', true)";
 
 /// The largest by what is due; a job has a few series, so there is a bound.
 const FIGURES: &str =

@@ -20,8 +20,10 @@ pub struct Token {
 }
 
 const TOKEN: &str = "SELECT t.id, t.role::text, t.scope, t.expires_at FROM awty_http_internal.token_of($1) AS t";
+/// Without JIT, which compiles for seconds what runs for milliseconds where tables were never analyzed.
 const TERMS: &str =
-    "SELECT pg_catalog.set_config('TimeZone', 'UTC', true), pg_catalog.set_config('statement_timeout', '10s', true)";
+    "SELECT pg_catalog.set_config('TimeZone', 'UTC', true), pg_catalog.set_config('statement_timeout', '10s', true),
+    pg_catalog.set_config('jit', 'off', true)";
 const CREATE: &str = "SELECT awty_http.create_token($1::text::name, $2, $3::text::interval)";
 const ROLE: &str = "SELECT pg_catalog.set_config('role', $1, true)";
 
