@@ -58,6 +58,13 @@ pub fn let_go() {
     }
 }
 
+/// At the end of the process, after its transaction was aborted: PostgreSQL gives session locks back with an abort, so what a process
+/// keeps that ends between two transactions would stay locked for good.
+pub fn give_all_back() {
+    // SAFETY: nothing of this process needs a lock any more, and none is being taken.
+    unsafe { pg_sys::LockReleaseAll(pg_sys::DEFAULT_LOCKMETHOD as pg_sys::LOCKMETHODID, true) };
+}
+
 /// An abort has given all of it back.
 pub fn forget() {
     HELD.set(None);

@@ -4,8 +4,11 @@
 //! Does not: raise anything.
 
 use super::Watched;
+use crate::pg::clock;
 use crate::pg::role::as_role;
 use crate::pg::text::Text;
+use crate::shmem::wakeup;
+use crate::store::rule_check::{self, By};
 use crate::store::{alert, rule};
 use awty_core::Time;
 use awty_core::watch::{Found, Verdict, judge};
@@ -14,7 +17,7 @@ use std::collections::HashMap;
 /// Alerts are compared so many at a time.
 const ALERTS: i64 = 5_000;
 
-/// Clears the open alerts whose rows are there, gone, or not late any more. Returns when to sweep again, where somebody has one locked:
+/// Clears the open alerts whose rows are there, gone, or not late any more; the last are asked about when they will be. Returns when to sweep again, where somebody has one locked:
 /// who that is may leave it open.
 pub fn all(watched: &Watched, now: Time) -> Option<Time> {
     let name = &watched.rule.name;
@@ -26,17 +29,25 @@ pub fn all(watched: &Watched, now: Time) -> Option<Time> {
         after = last.clone();
         let seen = as_role(watched.job.role, || watched.source.by_keys(&keys));
         let states: HashMap<usize, _> = seen.into_iter().map(|(place, row)| (place, row.state)).collect();
-        let settled: Vec<Text> = keys
-            .into_iter()
-            .enumerate()
-            .filter(|(place, _)| {
-                let found = states.get(place).map_or(Found::Settled, |state| state.found(Time::MIN_UTC));
-                let verdict = judge(found, 1, &watched.levels, &watched.job.options.limits, now);
-                matches!(verdict, Verdict::Settled | Verdict::Ahead(_))
-            })
-            .map(|(_, key)| key)
-            .collect();
+        let (mut settled, mut ahead) = (Vec::new(), (Vec::new(), Vec::new()));
+        for (place, key) in keys.into_iter().enumerate() {
+            let found = states.get(&place).map_or(Found::Settled, |state| state.found(Time::MIN_UTC));
+            match judge(found, 1, &watched.levels, &watched.job.options.limits, now) {
+                Verdict::Settled => settled.push(key),
+                Verdict::Ahead(slot) => {
+                    settled.push(key.clone());
+                    ahead.0.push(key);
+                    ahead.1.push(slot);
+                }
+                Verdict::Stay(_) | Verdict::Raise(..) => {}
+            }
+        }
         is_over &= alert::clear_free(name, &settled, now).is_empty();
+        if let Some(first) = ahead.1.iter().min() {
+            rule_check::keep(&watched.rule, &ahead.0, &ahead.1, By { role: watched.job.role, at: now });
+            wakeup::count_written(ahead.1.len() as u64);
+            wakeup::at_commit(watched.job.runner(), clock::to_timestamp(*first));
+        }
     }
     if !is_over {
         return Some(now);

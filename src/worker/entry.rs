@@ -6,7 +6,7 @@
 
 use crate::pg::clock::{self, Timestamp};
 use crate::pg::process::{self, Assignment};
-use crate::pg::timer;
+use crate::pg::{session_locks, timer};
 use crate::run::account;
 use crate::shmem::{self, NEVER, Occupancy, RoleEntry, Trouble, WorkerEntry};
 use chrono::TimeDelta;
@@ -264,6 +264,7 @@ pub fn number(entry: usize) -> i32 {
 
 #[pg_guard]
 extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {
+    session_locks::give_all_back();
     give_back();
 }
 

@@ -274,10 +274,10 @@ impl Story<'_> {
     fn judge_slots(&self, report: &mut impl FnMut(&'static str, String)) {
         let first_slot =
             self.pending.first().map(|row| row.first_slot).or(self.ended.first().map(|row| row.first_slot));
+        // What a client asks for now comes before its first slot, and between slots, which are whole seconds here; then it goes on from there.
+        let asked_for = self.effects.iter().any(|effect| effect.slot.timestamp_subsec_micros() > 0);
         for effect in &self.effects {
-            // What a client asks for now comes before its first slot, and between slots, which are whole seconds here.
-            let is_asked_for = effect.slot.timestamp_subsec_micros() > 0;
-            if effect.began < effect.slot || !is_asked_for && first_slot.is_some_and(|first| effect.slot < first) {
+            if effect.began < effect.slot || !asked_for && first_slot.is_some_and(|first| effect.slot < first) {
                 report("P2", format!("{effect:?} is early"));
             }
         }
