@@ -296,21 +296,20 @@ fn checks_of_a_role_without_usage_still_run() {
 #[test]
 fn a_worker_that_is_terminated_between_runs_leaves_nothing_locked() {
     let shop = Shop::open();
-    shop.job("quick", "BEGIN RETURN NULL; END", "");
+    shop.run("CREATE FUNCTION shop.quick() RETURNS void LANGUAGE sql AS 'SELECT'; SELECT awty.register('quick', 'shop.quick')");
     let mut admin = shop.cluster.superuser("postgres");
-    admin.batch_execute("SET lock_timeout = '20 s'").unwrap();
     for round in 1..=8 {
         shop.run(
             "SELECT awty.schedule_many('o', (SELECT array_agg(n::text) FROM generate_series(1, 4000) AS n), 'quick', after => '0')",
         );
-        let terminate = "DO $$ BEGIN
-            FOR turn IN 1..60 LOOP
-                PERFORM pg_terminate_backend(pid) FROM awty_internal.worker();
-                PERFORM pg_sleep(0.01 + random() * 0.03);
-            END LOOP;
-        END $$";
-        admin.batch_execute(terminate).unwrap();
-        let locked = admin.batch_execute("BEGIN; LOCK TABLE awty.future_job IN ACCESS EXCLUSIVE MODE; COMMIT");
+        let terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'awty worker'";
+        for turn in 0..60 {
+            admin.query(terminate, &[]).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(10 + turn * 7 % 30));
+        }
+        let mut other = shop.cluster.superuser("postgres");
+        other.batch_execute("SET lock_timeout = '5 s'").unwrap();
+        let locked = other.batch_execute("BEGIN; LOCK TABLE awty.future_job IN ACCESS EXCLUSIVE MODE; COMMIT");
         assert!(locked.is_ok(), "round {round}: {locked:?}");
     }
     shop.await_all_ended();
