@@ -303,9 +303,9 @@ fn a_worker_that_is_terminated_between_runs_leaves_nothing_locked() {
             "SELECT awty.schedule_many('o', (SELECT array_agg(n::text) FROM generate_series(1, 4000) AS n), 'quick', after => '0')",
         );
         let terminate = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'awty worker'";
-        for turn in 0..60 {
+        for _ in 0..60 {
             admin.query(terminate, &[]).unwrap();
-            std::thread::sleep(std::time::Duration::from_millis(10 + turn * 7 % 30));
+            admin.batch_execute("SELECT pg_sleep(0.01 + random() * 0.03)").unwrap();
         }
         let mut other = shop.cluster.superuser("postgres");
         other.batch_execute("SET lock_timeout = '5 s'").unwrap();
