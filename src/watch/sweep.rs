@@ -4,10 +4,9 @@
 //! Does not: raise anything.
 
 use super::Watched;
-use crate::pg::clock;
+use super::written::note;
 use crate::pg::role::as_role;
 use crate::pg::text::Text;
-use crate::shmem::wakeup;
 use crate::store::rule_check::{self, By};
 use crate::store::{alert, rule};
 use awty_core::Time;
@@ -43,10 +42,9 @@ pub fn all(watched: &Watched, now: Time) -> Option<Time> {
             }
         }
         is_over &= alert::clear_free(name, &settled, now).is_empty();
-        if let Some(first) = ahead.1.iter().min() {
+        if !ahead.0.is_empty() {
             rule_check::keep(&watched.rule, &ahead.0, &ahead.1, By { role: watched.job.role, at: now });
-            wakeup::count_written(ahead.1.len() as u64);
-            wakeup::at_commit(watched.job.runner(), clock::to_timestamp(*first));
+            note(watched, &ahead.1);
         }
     }
     if !is_over {

@@ -145,7 +145,8 @@ fn current(watched: &Watched, keys: &[Text], seen: Vec<(usize, Seen)>) -> HashMa
     states
 }
 
-fn note(watched: &Watched, slots: &[Time]) {
+/// Has a worker come for checks that were written at these slots, when that is committed.
+pub(super) fn note(watched: &Watched, slots: &[Time]) {
     wakeup::count_written(slots.len() as u64);
     if let Some(first) = slots.iter().min() {
         wakeup::at_commit(watched.job.runner(), clock::to_timestamp(*first));
