@@ -108,7 +108,7 @@ impl Default for Metrics {
         registry.register("in_flight", "Calls now, and answers that are not booked yet", metrics.in_flight.clone());
         registry.register(
             "last_claim_timestamp_seconds",
-            "When the last claim came through",
+            "When awty last answered a claim, or that there is nothing to claim",
             metrics.last_claim.clone(),
         );
         // A series that begins with its first event shows no rise.
@@ -121,6 +121,11 @@ impl Default for Metrics {
 }
 
 impl Metrics {
+    /// There is nothing to claim.
+    pub fn nothing(&self) {
+        self.last_claim.set(crate::clock::now().timestamp());
+    }
+
     /// A claim came through.
     pub fn claim(&self, took: Duration, leases: usize) {
         self.claim_seconds.observe(took.as_secs_f64());

@@ -1,12 +1,11 @@
 //! The loop that claims.
 //!
-//! Invariant: an idle turn is two statements, and comes when awty says that there may be something.
+//! Invariant: an idle turn is one statement, and comes when awty says that there may be something.
 
 use super::deliver::deliver;
 use super::room::Part;
 use super::{InFlight, Worker, share};
-use crate::db::{Job, Lease, Trouble};
-use crate::sqlstate::{self, Kind};
+use crate::db::{Lease, Trouble};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,30 +26,50 @@ const IDLE: Duration = Duration::from_secs(5);
 /// Pauses after trouble double between these.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
 
+/// What came of a turn.
+#[derive(Default)]
+struct Turn {
+    /// Until the next.
+    wait: Duration,
+    /// Jobs that had their share of the places.
+    left_out: usize,
+    /// Something was due. So the next turn claims without asking whether something is.
+    claimed: bool,
+}
+
+impl Turn {
+    fn pause(wait: Duration) -> Self {
+        Turn { wait, ..Turn::default() }
+    }
+}
+
 /// Claims until it is told to stop.
 pub async fn claim(worker: Arc<Worker>) {
     let mut stopping = worker.stopping.clone();
     let mut pause = PAUSES.0;
     let mut refreshed: Option<Instant> = None;
+    let mut last = Turn::default();
     while !worker.is_stopping() {
         if refreshed.is_none_or(|at| at.elapsed() >= REFRESH) {
             refreshed = worker.refresh().await.then(Instant::now);
+            last.claimed = true; // awty.job_status has the last claim, and shows that somebody works
         }
-        let (wait, left_out) = match if refreshed.is_some() { worker.turn().await } else { Ok((pause, 0)) } {
-            Ok(turned) => {
+        let turn = if refreshed.is_some() { worker.turn(last.claimed).await } else { Ok(Turn::pause(pause)) };
+        last = match turn {
+            Ok(turn) => {
                 pause = if refreshed.is_some() { PAUSES.0 } else { (pause * 2).min(PAUSES.1) };
-                turned
+                turn
             }
             Err(trouble) => {
                 worker.in_trouble(&trouble);
                 refreshed = None;
                 pause = (pause * 2).min(PAUSES.1);
-                (pause, 0)
+                Turn::pause(pause)
             }
         };
         tokio::select! {
-            () = sleep(wait) => {}
-            () = worker.room(left_out) => {}
+            () = sleep(last.wait) => {}
+            () = worker.room(last.left_out) => {}
             _ = stopping.wait_for(|stopping| *stopping) => {}
         }
     }
@@ -91,27 +110,35 @@ impl Worker {
         Ok((self.places.clone().acquire_owned().await?, self.room.one().await?))
     }
 
-    /// One claim; gives how long to wait for the next, and how many jobs were left out.
-    async fn turn(self: &Arc<Self>) -> Result<(Duration, usize), Trouble> {
+    /// One claim, if something is due; `claim`: without asking that before.
+    async fn turn(self: &Arc<Self>, claim: bool) -> Result<Turn, Trouble> {
         let all = self.names();
         if all.is_empty() {
             self.came_through();
-            return Ok((IDLE, 0));
+            return Ok(Turn::pause(IDLE));
         }
         // Until a place is free and a body has room, nothing is asked for.
         let mut stopping = self.stopping.clone();
         let first = tokio::select! {
             biased;
-            _ = stopping.wait_for(|stopping| *stopping) => return Ok((PAUSES.1, 0)),
+            _ = stopping.wait_for(|stopping| *stopping) => return Ok(Turn::pause(PAUSES.1)),
             first = self.one() => first,
         };
-        let Ok((first, mut room)) = first else { return Ok((PAUSES.1, 0)) };
+        let Ok((first, mut room)) = first else { return Ok(Turn::pause(PAUSES.1)) };
         let count = all.len();
         let (jobs, asked) = share::share(all, &self.calls_of_jobs(), self.places.available_permits() + 1);
         let left_out = count - jobs.len();
         if jobs.is_empty() {
             self.came_through();
-            return Ok((IDLE, left_out));
+            return Ok(Turn { left_out, ..Turn::pause(IDLE) });
+        }
+        if !claim {
+            let wait = self.db.next_claim_in(&jobs).await?;
+            if !wait.is_zero() {
+                self.metrics.nothing();
+                self.came_through();
+                return Ok(Turn { left_out, ..Turn::pause(wait) });
+            }
         }
         let mut permits = vec![first];
         while permits.len() < asked.min(LARGEST) {
@@ -133,7 +160,7 @@ impl Worker {
             drop((permits, room));
         }
         let wait = if full { Duration::ZERO } else { self.db.next_claim_in(&jobs).await? };
-        Ok((wait, left_out))
+        Ok(Turn { wait, left_out, claimed: count > 0 })
     }
 
     /// Starts a task for each lease; what comes too late to begin is given back.
@@ -167,58 +194,6 @@ impl Worker {
             Ok(count) => tracing::info!(count, "given back"),
             Err(trouble) => tracing::warn!(%trouble, count = leases.len(), "cannot give leases back; they run out"),
         }
-    }
-
-    /// Looks again who we are, what there is, and which jobs may be claimed.
-    async fn refresh(&self) -> bool {
-        let looked = async {
-            let standing = self.db.standing().await?;
-            // A role above row security reads and writes for everybody: it claims nothing, and is not ready.
-            let fit = standing.version.is_some() && !standing.too_mighty;
-            let jobs = if fit { self.db.jobs().await? } else { Vec::new() };
-            Ok::<_, Trouble>((standing, self.claimable(jobs).await?))
-        };
-        let (standing, jobs) = match looked.await {
-            Ok(found) => found,
-            Err(trouble) => {
-                self.in_trouble(&trouble);
-                return false;
-            }
-        };
-        let own = [self.caller.guard().own.clone(), self.db.addresses().await].concat();
-        let mut guard = (*self.caller.guard()).clone();
-        guard.own = own;
-        guard.own.sort();
-        guard.own.dedup();
-        self.caller.set_guard(guard);
-        let mut view = self.locked_view();
-        if view.jobs != jobs {
-            let names: Vec<_> = jobs.iter().map(|job| job.name.as_str()).collect();
-            tracing::info!(jobs = names.join(", "), "these jobs are claimed");
-        }
-        (view.jobs, view.standing) = (jobs, Some(standing));
-        true
-    }
-
-    /// Those that awty lets us claim: a membership may come without the right to become the role.
-    async fn claimable(&self, jobs: Vec<Job>) -> Result<Vec<Job>, Trouble> {
-        let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
-        if names.is_empty() || self.db.next_claim_in(&names).await.is_ok() {
-            return Ok(jobs);
-        }
-        let mut good = Vec::new();
-        for job in jobs {
-            match self.db.next_claim_in(std::slice::from_ref(&job.name)).await {
-                Ok(_) => good.push(job),
-                Err(Trouble::Refused { sqlstate, message, .. })
-                    if !matches!(sqlstate::kind(&sqlstate), Kind::Away | Kind::Standby) =>
-                {
-                    tracing::warn!(job = job.name, sqlstate, message, "this job cannot be claimed");
-                }
-                Err(trouble) => return Err(trouble),
-            }
-        }
-        Ok(good)
     }
 
     fn came_through(&self) {

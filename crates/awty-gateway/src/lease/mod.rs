@@ -7,6 +7,7 @@ mod answers;
 mod beats;
 mod claims;
 mod deliver;
+mod jobs;
 mod room;
 mod share;
 

@@ -1,0 +1,61 @@
+//! Which jobs are claimed.
+//!
+//! Invariant: a role above row security claims nothing.
+
+use super::Worker;
+use crate::db::{Job, Trouble};
+use crate::sqlstate::{self, Kind};
+
+impl Worker {
+    /// Looks again who we are, what there is, and which jobs may be claimed.
+    pub(super) async fn refresh(&self) -> bool {
+        let looked = async {
+            let standing = self.db.standing().await?;
+            // A role above row security reads and writes for everybody: it claims nothing, and is not ready.
+            let fit = standing.version.is_some() && !standing.too_mighty;
+            let jobs = if fit { self.db.jobs().await? } else { Vec::new() };
+            Ok::<_, Trouble>((standing, self.claimable(jobs).await?))
+        };
+        let (standing, jobs) = match looked.await {
+            Ok(found) => found,
+            Err(trouble) => {
+                self.in_trouble(&trouble);
+                return false;
+            }
+        };
+        let own = [self.caller.guard().own.clone(), self.db.addresses().await].concat();
+        let mut guard = (*self.caller.guard()).clone();
+        guard.own = own;
+        guard.own.sort();
+        guard.own.dedup();
+        self.caller.set_guard(guard);
+        let mut view = self.locked_view();
+        if view.jobs != jobs {
+            let names: Vec<_> = jobs.iter().map(|job| job.name.as_str()).collect();
+            tracing::info!(jobs = names.join(", "), "these jobs are claimed");
+        }
+        (view.jobs, view.standing) = (jobs, Some(standing));
+        true
+    }
+
+    /// Those that awty lets us claim: a membership may come without the right to become the role.
+    async fn claimable(&self, jobs: Vec<Job>) -> Result<Vec<Job>, Trouble> {
+        let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
+        if names.is_empty() || self.db.next_claim_in(&names).await.is_ok() {
+            return Ok(jobs);
+        }
+        let mut good = Vec::new();
+        for job in jobs {
+            match self.db.next_claim_in(std::slice::from_ref(&job.name)).await {
+                Ok(_) => good.push(job),
+                Err(Trouble::Refused { sqlstate, message, .. })
+                    if !matches!(sqlstate::kind(&sqlstate), Kind::Away | Kind::Standby) =>
+                {
+                    tracing::warn!(job = job.name, sqlstate, message, "this job cannot be claimed");
+                }
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        Ok(good)
+    }
+}
