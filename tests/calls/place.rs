@@ -68,6 +68,11 @@ impl Place {
 
     /// With more flags.
     pub fn start_gateway_with(&mut self, flags: &[&str]) {
+        self.start_gateway_at("127.0.0.1:0", flags);
+    }
+
+    /// Its API is at that address.
+    pub fn start_gateway_at(&mut self, address: &str, flags: &[&str]) {
         let folder = self.cluster.socket_directory().to_path_buf();
         let credentials = folder.join("credentials");
         let init = Command::new(program()).args(["init", "--credentials"]).arg(&credentials).output().unwrap();
@@ -77,7 +82,7 @@ impl Place {
         command.args([
             "serve",
             "--listen",
-            "127.0.0.1:0",
+            address,
             "--allow-localhost",
             "--log-level",
             "warn",

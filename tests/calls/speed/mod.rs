@@ -1,5 +1,5 @@
-//! Deliveries per second of one gateway, beside what one would pick instead and beside its own ceilings; how late its calls are; and
-//! what it needs at rest.
+//! Deliveries per second of one gateway, beside what one would pick instead and beside its own ceilings; how late its calls are;
+//! what it needs at rest; and how long lists take.
 //!
 //! Invariant: the ways are measured in turn, round by round, on one server with the same origins.
 //! Does not: guess. What is not installed is reported as missing.
@@ -7,6 +7,7 @@
 mod compare;
 mod field;
 mod late;
+mod lists;
 mod rest;
 mod run;
 mod ways;
@@ -90,6 +91,7 @@ pub fn speed(options: &Options) -> Result<(), String> {
     ];
     figures.extend(late);
     figures.extend(rest::figures(options)?);
+    figures.extend(lists::figures(options)?);
     let page = Page {
         name: "gateway-performance",
         title: "How fast the gateway is",
@@ -119,6 +121,7 @@ fn what(calls: u32, batch: Option<u32>, loops: Option<[u32; 2]>) -> String {
          - Lateness: arrival minus the second for which the call was asked; pg-boss has the same calls in the same seconds as `startAfter`, the setting that \
          was its best above, and looks every 100 ms when it finds nothing.\n\
          - A call that hangs: resident memory of the gateway with 10,000 requests that are never answered, less that without them, by their number.\n\
-         - A slot in which nothing is due: what pg_stat_statements counts of the gateway's role."
+         - A slot in which nothing is due: what pg_stat_statements counts of the gateway's role.\n\
+         - Lists: pages of 50 by `/v1`, beside the same among 1,000 schedules with 10 attempts each; medians of 25 requests."
     )
 }

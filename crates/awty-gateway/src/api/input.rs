@@ -17,6 +17,8 @@ pub struct Periods {
     pub min: Length,
     /// The longest.
     pub max: Length,
+    /// `min` is a slot of awty, and not the gateway's setting.
+    pub is_slot: bool,
 }
 
 /// What is wrong with a whole input.
@@ -46,7 +48,8 @@ pub fn wanted(fields: Map<String, Value>, uri: Option<String>, periods: Periods)
     let endpoint = Endpoint::parse(&text).map_err(|why| Refusal::Uri(Fault { pointer: "/uri".into(), reason: why }))?;
     let every = reader.length("every");
     if let Some(every) = every.filter(|every| !(periods.min..=periods.max).contains(every)) {
-        let reason = format!("is {every}; write {} to {}", periods.min, periods.max);
+        let slots = if periods.is_slot && every < periods.min { ", or set awty.slot to 1s in the database" } else { "" };
+        let reason = format!("is {every}; write {} to {}{slots}", periods.min, periods.max);
         return Err(Refusal::Period(Fault { pointer: "/every".into(), reason }));
     }
     let mut wanted = Wanted {

@@ -1,7 +1,7 @@
 use super::*;
 use serde_json::json;
 
-const PERIODS: Periods = Periods { min: Length::seconds(1), max: Length::seconds(366 * 86_400) };
+const PERIODS: Periods = Periods { min: Length::seconds(1), max: Length::seconds(366 * 86_400), is_slot: false };
 
 fn read(value: Value) -> Result<Wanted, String> {
     let Value::Object(fields) = value else { panic!() };
@@ -21,6 +21,18 @@ fn a_schedule_becomes_arguments() {
         (found.retries, found.sign, found.body),
         (Some(json!({"first_delay": "5000 milliseconds"})), None, Some(Value::Null))
     );
+}
+
+#[test]
+fn a_period_below_a_slot_says_which_setting_allows_it() {
+    let ask = |is_slot, every: &str| {
+        let fields = json!({"uri": "http://a/", "every": every}).as_object().unwrap().clone();
+        let periods = Periods { min: Length::seconds(60), is_slot, ..PERIODS };
+        let Err(Refusal::Period(fault)) = wanted(fields, None, periods) else { panic!("{every} was taken") };
+        fault.reason
+    };
+    assert!(ask(true, "10 s").ends_with("write 1m to 52w 2d, or set awty.slot to 1s in the database"));
+    assert!(ask(true, "400 d").ends_with("write 1m to 52w 2d") && ask(false, "10 s").ends_with("write 1m to 52w 2d"));
 }
 
 #[test]

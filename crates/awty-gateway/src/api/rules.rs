@@ -129,7 +129,11 @@ pub(super) async fn write(
     asker.may("write")?;
     let request = api.db.begin(asker.role()).await?;
     let slot = db::slot(&request).await?;
-    let periods = Periods { min: api.terms.min_period.unwrap_or(Length::millis(slot)), max: api.terms.max_period };
+    let periods = Periods {
+        min: api.terms.min_period.unwrap_or(Length::millis(slot)),
+        max: api.terms.max_period,
+        is_slot: api.terms.min_period.is_none(),
+    };
     let wanted: Wanted = wanted(fields, uri, periods).map_err(|refusal| match refusal {
         Refusal::Fields(faults) => Problem::fields("invalid-field", &faults),
         Refusal::Uri(fault) => Problem::fields("malformed-uri", &[fault]),

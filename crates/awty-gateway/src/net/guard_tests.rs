@@ -142,6 +142,13 @@ fn a_network_is_opened_for_all_or_for_one_origin() {
 }
 
 #[test]
+fn a_refusal_names_the_setting_that_opens_the_address() {
+    let said = |address| judged(address).unwrap_err().to_string();
+    assert!(said("127.0.0.1").ends_with("allow_localhost can open it"));
+    assert!(said("10.1.2.3").ends_with("allow_networks can open it"));
+}
+
+#[test]
 fn its_own_listeners_and_the_database_stay_closed() {
     let own = vec!["127.0.0.1:8470".parse().unwrap(), "10.0.0.5:5432".parse().unwrap(), "[::]:9000".parse().unwrap()];
     let network: IpNet = "10.0.0.0/8".parse().unwrap();

@@ -1,0 +1,117 @@
+//! How long lists take among many schedules and attempts, beside the same among few.
+//!
+//! Invariant: both are asked by HTTP of the same gateway, with the same token, in pages of the same size.
+//! Does not: count the first requests, which plan the statements.
+
+use super::compare::{Goal, row};
+use crate::Options;
+use crate::place::Place;
+use awty_testkit::postgres::Client;
+use awty_testkit::{PATIENCE, poll};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Instant;
+
+/// Schedules at first, over so many origins; in the end there are as many as options ask for, times [`FACTOR`].
+const FEW: i32 = 1_000;
+const ORIGINS: i32 = 100;
+const FACTOR: i32 = 50;
+/// Attempts of each schedule.
+const ATTEMPTS: i32 = 10;
+/// Requests of each list, of which the first are not counted. A token has a hundred at once.
+const REQUESTS: usize = 30;
+const UNCOUNTED: usize = 5;
+const WANTED: Goal = Goal::AtMost(2.0);
+
+/// Lists that people look at.
+const LISTS: [(&str, &str); 3] = [
+    ("the first page of the schedules", "/v1/schedules"),
+    ("the schedules of one origin", "/v1/schedules?origin=https%3A%2F%2Fh1.example.com"),
+    ("the calls of one schedule", "/attempts"),
+];
+
+const ENDPOINTS: &str = "INSERT INTO awty_http.endpoint (id, job, uri, entity_name, entity_key, at, role, created_by)
+    SELECT awty_http_internal.id('http', o.origin || '/' || n), 'http', o.origin || '/' || n, o.origin, '/' || n, now() + interval '1 day',
+        'postgres'::regrole, 'app'::regrole
+    FROM generate_series($1::int, $2::int) AS n, LATERAL (SELECT 'https://h' || n % $3::int || '.example.com' AS origin) AS o";
+const CHECKS: &str = "SELECT sum(awty.schedule_many(o.origin, o.keys, 'http', after => interval '1 day'))
+    FROM (SELECT 'https://h' || n % $3::int || '.example.com' AS origin, array_agg('/' || n) AS keys
+          FROM generate_series($1::int, $2::int) AS n GROUP BY 1) AS o";
+const CALLS: &str = "INSERT INTO awty_internal.attempt
+    SELECT n::bigint * 1000 + a, n, 'http', 'https://h' || n % $3::int || '.example.com', '/' || n, t.at, t.at, 0, 1, false, 'app'::regrole, t.at,
+        'key', t.at, t.at, t.at, 'gateway', t.at + interval '50 ms', '10 ms', true, NULL, NULL,
+        '{\"status\": 200, \"lateness\": 0.01, \"phases\": {\"queue\": 0.001, \"first_byte\": 0.04, \"total\": 0.05}}', 'postgres'::regrole
+    FROM generate_series($1::int, $2::int) AS n, generate_series(1, $4::int) AS a,
+        LATERAL (SELECT now() - interval '1 min' * a AS at) AS t";
+
+fn fine(seconds: f64) -> String {
+    format!("{:.1} ms", seconds * 1e3)
+}
+
+/// Fills up from that number to that one.
+fn fill(client: &mut Client, from: i32, to: i32) {
+    client.execute(ENDPOINTS, &[&from, &to, &ORIGINS]).unwrap();
+    client.execute(CHECKS, &[&from, &to, &ORIGINS]).unwrap();
+    client.execute(CALLS, &[&from, &to, &ORIGINS, &ATTEMPTS]).unwrap();
+    client
+        .batch_execute("VACUUM ANALYZE awty_http.endpoint, awty.future_job, awty_internal.attempt; CHECKPOINT")
+        .unwrap();
+}
+
+/// Seconds of one request; an error if its answer is another than 200.
+fn ask(address: &str, token: &str, path: &str) -> Result<f64, String> {
+    let began = Instant::now();
+    let mut stream = TcpStream::connect(address).map_err(|error| error.to_string())?;
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+    )
+    .map_err(|error| error.to_string())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).map_err(|error| error.to_string())?;
+    let head = answer.lines().next().unwrap_or_default();
+    if head.contains(" 200 ") { Ok(began.elapsed().as_secs_f64()) } else { Err(format!("{path}: {head}")) }
+}
+
+/// Seconds of the requests of each list, by one gateway and one token.
+fn times(place: &mut Place) -> Result<[Vec<f64>; 3], String> {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let token = "SELECT awty_http.create_token('app', 'read', '1 day')::text";
+    let mut client = place.app();
+    let token: String = client.query_one(token, &[]).map_err(|error| format!("{error:?}"))?.get(0);
+    let id: String =
+        client.query_one("SELECT awty_http_internal.id('http', 'https://h7.example.com/7')", &[]).unwrap().get(0);
+    place.start_gateway_at(&address, &[]);
+    poll("the gateway to answer", PATIENCE, || ask(&address, &token, &format!("/v1/schedules/{id}")))?;
+    let mut all = [const { Vec::new() }; 3];
+    for ((name, path), times) in LISTS.iter().zip(&mut all) {
+        let path = if *path == "/attempts" { format!("/v1/schedules/{id}/attempts") } else { (*path).to_owned() };
+        for request in 0..REQUESTS {
+            let took = ask(&address, &token, &path).map_err(|error| format!("{name}: {error}"))?;
+            if request >= UNCOUNTED {
+                times.push(took);
+            }
+        }
+    }
+    place.end_gateway();
+    Ok(all)
+}
+
+pub fn figures(options: &Options) -> Result<Vec<(&'static str, String)>, String> {
+    let mut place = Place::open();
+    let mut client = place.cluster.superuser("postgres");
+    client.batch_execute("ALTER ROLE gateway NOINHERIT; GRANT app TO gateway").unwrap();
+    let many = i32::try_from(options.schedules).unwrap() * FACTOR;
+    fill(&mut client, 1, FEW);
+    let few = times(&mut place)?;
+    println!("{many} schedules and {ATTEMPTS} attempts of each are made");
+    fill(&mut client, FEW + 1, many);
+    let size = "SELECT count(*), (SELECT count(*) FROM awty.attempt) FROM awty.future_job WHERE job = 'http'";
+    let size = client.query_one(size, &[]).unwrap();
+    let now = times(&mut place)?;
+    let all = LISTS.iter().zip(now).zip(few).map(|(((name, _), now), few)| {
+        let sizes = format!("{} checks, {} attempts", size.get::<_, i64>(0), size.get::<_, i64>(1));
+        (*name, format!("{}; {sizes}", row(&now, &few, WANTED, fine)))
+    });
+    Ok(all.collect())
+}
