@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::pg::text::Text;
-use crate::pg::{clock, scalar};
+use crate::pg::{clock, jsonb, scalar};
 pub use crate::store::future_job::MAX_ENTITY_KEY;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
@@ -19,6 +19,8 @@ pub const MAX_ENTITY_NAME: usize = 255;
 pub const MAX_NOTE: usize = 1024;
 /// The largest `args` of a check.
 pub const MAX_ARGS: usize = 1024 * 1024;
+/// In so many bytes there are no more than five numbers, each with 147,500 digits at most.
+const HARMLESS: usize = 64;
 
 /// The longest name of a function: a schema and a function, each in quotes with every character doubled.
 pub const MAX_FUNCTION: usize = 260;
@@ -149,11 +151,23 @@ impl Args {
     /// Arguments for a job that are not too large, `None` for NULL.
     pub fn jsonb(&self, index: usize) -> Result<Option<pg_sys::Datum>> {
         let Some(datum) = self.datum(index) else { return Ok(None) };
-        if size(datum) > MAX_ARGS {
+        // SAFETY: each call here is for an argument that is declared as jsonb.
+        if unsafe { is_too_large(datum) } {
             return Err(Error::ArgsTooLarge { max: MAX_ARGS });
         }
         Ok(Some(datum))
     }
+}
+
+/// Are these `args` larger than they may be? Their numbers count as they are written out, because a claim gives them as text.
+///
+/// # Safety
+///
+/// The value is a jsonb.
+pub unsafe fn is_too_large(args: pg_sys::Datum) -> bool {
+    let size = size(args);
+    // SAFETY: the caller says so.
+    size > MAX_ARGS || size > HARMLESS && unsafe { jsonb::has_longer_numbers(args, MAX_ARGS) }
 }
 
 /// The size in bytes of a text, a jsonb or an array, without its header; looked up without fetching what is toasted.

@@ -3,7 +3,7 @@
 //! Invariant: keys are sorted, and each is written or locked before the next one, so that two calls never wait for each other in a circle.
 //! Nothing is written if anything is refused.
 
-use super::args::{Args, MAX_ARGS, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB};
+use super::args::{Args, MAX_ARGS, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB, is_too_large};
 use super::entity::Entity;
 use super::schedule::{due_after, say_slot, stand_for};
 use super::{cancel, rights};
@@ -162,7 +162,8 @@ fn job_args(args: &Args, keys: usize) -> Result<Option<Vec<Option<pg_sys::Datum>
     // SAFETY: the function is declared with jsonb[].
     let values = unsafe { array::elements(datum, JSONB) }.filter(|values| values.len() == keys);
     let values = values.ok_or(Error::ArrayShape { argument: "args" })?;
-    if values.iter().flatten().any(|value| super::args::size(*value) > MAX_ARGS) {
+    // SAFETY: elements of an array of jsonb.
+    if values.iter().flatten().any(|value| unsafe { is_too_large(*value) }) {
         return Err(Error::ArgsTooLarge { max: MAX_ARGS });
     }
     Ok(Some(values))

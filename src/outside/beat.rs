@@ -27,6 +27,8 @@ use std::collections::{HashMap, HashSet};
 
 /// So many of the oldest checks are looked at for one that can be handed out, before all targets are.
 const LOOK: usize = 100;
+/// A worker asks again after this, where there are more targets than were looked at.
+const LOOK_ON: TimeDelta = TimeDelta::seconds(1);
 /// A worker asks again after this, where another transaction claims of the job.
 const BUSY: TimeDelta = TimeDelta::milliseconds(100);
 
@@ -126,9 +128,15 @@ fn next_claim(args: &Args) -> Result<Option<Interval>> {
             // Perhaps only of targets that cannot be called now.
             let oldest = lease::due(&job.name, now, LOOK);
             let is_all = oldest.len() < LOOK;
-            let chosen = target::choose(here, &job.name, oldest, is_all, 1, now);
+            let chosen = target::choose(here, &job.name, oldest, is_all, LOOK, now);
             ahead.is_due = !chosen.due.is_empty();
             ahead.expiry = ahead.expiry.into_iter().chain(chosen.until).min();
+            if let (false, Some(name)) = (ahead.is_due, &chosen.walked_to) {
+                // A worker that claims only what is due comes to the others, too.
+                shmem::write(|shared| shared.note_target(here, job.name.as_bytes(), name.as_bytes(), now));
+                let soon = chosen.is_cut.then(|| now.checked_add_signed(LOOK_ON)).flatten();
+                ahead.expiry = ahead.expiry.into_iter().chain(soon).min();
+            }
         }
         if ahead.is_due && jobs.len() > 1 && is_claimed_of(job) {
             // A claim of several jobs leaves it out.

@@ -204,16 +204,16 @@ impl Claim<'_> {
     }
 
     /// Hands these checks of a job out.
-    fn give(&self, Turn { job, chosen }: &Turn, due: Vec<InTurn>, sink: &Sink) {
-        let turns: Vec<(Text, (usize, usize))> = due.iter().map(|(due, turn)| (due.target.clone(), *turn)).collect();
-        let mut due: Vec<Due> = due.into_iter().map(|(due, _)| due).collect();
-        target::given(self.here, job, &chosen.targets, &turns, clock::now());
-        let expired: Vec<i64> = due.iter().filter_map(|due| due.expired).collect();
+    fn give(&self, Turn { job, chosen }: &Turn, mut due: Vec<InTurn>, sink: &Sink) {
+        let expired: Vec<i64> = due.iter().filter_map(|(due, _)| due.expired).collect();
         if !expired.is_empty() {
             // A crash is counted against each, which may hold it; what somebody has locked is left.
             let ended: HashSet<i64> = expire::book(job, &lease::lock(&expired), clock::now()).into_iter().collect();
-            due.retain(|due| due.expired.is_none_or(|number| ended.contains(&number)));
+            due.retain(|(due, _)| due.expired.is_none_or(|number| ended.contains(&number)));
         }
+        let turns: Vec<(Text, (usize, usize))> = due.iter().map(|(due, turn)| (due.target.clone(), *turn)).collect();
+        target::given(self.here, job, &chosen.targets, &turns, clock::now());
+        let due: Vec<Due> = due.into_iter().map(|(due, _)| due).collect();
         let home = Home { identity: origin::identity(), database: self.here.to_u32() };
         let key_of = |due: &Due| key(home, due.id, due.scheduled_at, due.check.check_count);
         let terms = &job.options.terms;

@@ -36,6 +36,8 @@ pub struct Chosen {
     pub until: Option<Time>,
     /// Where the walk has ended without anything.
     pub walked_to: Option<Text>,
+    /// It has not been at all targets.
+    pub is_cut: bool,
 }
 
 /// Chooses up to `max` checks of a job out of the oldest that are due, and of what may be due besides.
@@ -125,12 +127,13 @@ impl Chosen {
             }
             if is_end {
                 if has_turned {
-                    break;
+                    return;
                 }
                 has_turned = true;
                 at = Text::from("");
             }
         }
+        self.is_cut = true;
     }
 }
 

@@ -10,6 +10,7 @@ pub mod changes;
 pub mod claim_lock;
 pub mod clock;
 pub mod expression;
+pub mod jsonb;
 pub mod owner;
 pub mod process;
 pub mod relations;

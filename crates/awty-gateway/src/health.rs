@@ -32,7 +32,7 @@ pub fn reasons(worker: &Worker) -> Vec<String> {
     if *worker.stopping.borrow() {
         reasons.push("it is stopping".to_owned());
     }
-    reasons.extend(view.trouble);
+    reasons.extend(view.trouble().map(str::to_owned));
     match view.standing {
         Some(standing) => {
             if standing.too_mighty {

@@ -246,3 +246,19 @@ fn limits_are_refused_by_name_and_to_strangers() {
     shop.run("SELECT awty.unregister('mail')");
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty_internal.target"), 0);
 }
+
+#[test]
+fn a_worker_that_claims_only_what_is_due_comes_to_a_target_behind_thousands() {
+    let shop = shop_with("", &[("a", 200), ("z", 1)]);
+    shop.run("SELECT awty.alter_target('mail', 'a', blocked_until => 'infinity')");
+    shop.run("SELECT count(awty.schedule('m' || n, '1', 'mail', after => '1 day')) FROM generate_series(1, 6000) AS n");
+    let wait = || {
+        let sql = "SELECT EXTRACT(epoch FROM awty.next_claim_in('{mail}'))::float8";
+        shop.cluster.value::<f64>("postgres", sql)
+    };
+    // A look goes to 5,000 targets, and the next one goes on there.
+    let first = wait();
+    assert!(first > 0.0 && first <= 1.0, "{first}");
+    assert_eq!(wait(), 0.0);
+    assert_eq!(claimed(&mut shop.client(), 10).0, counts(&[("z", 1)]));
+}

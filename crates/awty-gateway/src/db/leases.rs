@@ -1,6 +1,6 @@
 //! Claims, heartbeats, and what gives leases back.
 //!
-//! Invariant: commits of leases are not flushed, by a setting of their own transaction; what is lost in a crash of the server is
+//! Invariant: no operator and no function is looked up in a schema that others may write to. Commits of leases are not flushed, by a setting of their own transaction; what is lost in a crash of the server is
 //! handed out again with the same key. Checks of an `at_most_once` job are flushed by awty all the same.
 
 use super::{Db, Trouble};
@@ -51,31 +51,46 @@ impl Lease {
     }
 }
 
-/// Flushed, and with it what came before: a crash that undid the beginning of an occurrence after its call would give it another key.
+/// Flushed, and with it what came before: a crash that undid the beginning of an occurrence after its call would give it another key. A claim that
+/// waits for another one's lock ends before its connection is given up: later it would claim for nobody.
 const CLAIM: &str =
     "SELECT l.lease, l.job, l.entity_name, l.entity_key, l.args, l.attempt, l.check_count, l.first_check_at,
     l.next_check_at, l.key, l.leased_at
-    FROM pg_catalog.set_config('synchronous_commit', 'on', true) AS s (setting),
-    LATERAL awty.claim($1, $2, CASE WHEN s.setting IS NOT NULL THEN $3::int END) AS l";
+    FROM pg_catalog.set_config('synchronous_commit', 'on', true) AS s (setting), pg_catalog.set_config('lock_timeout', '10s', true) AS t (setting),
+    LATERAL awty.claim($1, $2, CASE WHEN s.setting IS NOT NULL AND t.setting IS NOT NULL THEN $3::int END) AS l";
 const NEXT: &str = "SELECT EXTRACT(epoch FROM awty.next_claim_in($1))::float8";
 const HEARTBEAT: &str = "SELECT awty.heartbeat($1)
     FROM pg_catalog.set_config('synchronous_commit', 'off', true) AS s (setting)";
 const REQUEUE: &str = "SELECT awty.requeue($1)";
-/// As the fields of a schedule in the API; a duration in milliseconds.
-const ENDPOINTS: &str = "SELECT e.job, e.entity_name, e.entity_key, e.id, e.failing_since IS NOT NULL, e.deleted_at IS NOT NULL,
+/// A length in milliseconds, as text.
+macro_rules! ms {
+    ($column:literal) => {
+        concat!("(EXTRACT(epoch FROM ", $column, ") OPERATOR(pg_catalog.*) 1000)::bigint OPERATOR(pg_catalog.||) ' ms'")
+    };
+}
+
+/// As the fields of a schedule in the API.
+const ENDPOINTS: &str = concat!(
+    "SELECT e.job, e.entity_name, e.entity_key, e.id, e.failing_since IS NOT NULL, e.deleted_at IS NOT NULL,
     pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object(
         'method', e.method, 'headers', e.headers, 'body_text', e.body_text, 'body_base64', e.body_base64,
-        'timeout', (EXTRACT(epoch FROM e.timeout) * 1000)::bigint || ' ms',
-        'connect_timeout', (EXTRACT(epoch FROM e.connect_timeout) * 1000)::bigint || ' ms',
-        'max_lateness', CASE WHEN e.max_lateness IS NOT NULL
-            THEN greatest((EXTRACT(epoch FROM e.max_lateness) * 1000)::bigint, 1) || ' ms' END,
-        'retries', pg_catalog.jsonb_build_object('max_attempts', e.max_attempts,
-            'first_delay', (EXTRACT(epoch FROM e.first_delay) * 1000)::bigint || ' ms',
-            'max_delay', (EXTRACT(epoch FROM e.max_delay) * 1000)::bigint || ' ms'),
+        'timeout', ",
+    ms!("e.timeout"),
+    ", 'connect_timeout', ",
+    ms!("e.connect_timeout"),
+    ", 'max_lateness', CASE WHEN e.max_lateness IS NOT NULL
+            THEN greatest((EXTRACT(epoch FROM e.max_lateness) OPERATOR(pg_catalog.*) 1000)::bigint, 1) OPERATOR(pg_catalog.||) ' ms' END,
+        'retries', pg_catalog.jsonb_build_object('max_attempts', e.max_attempts, 'first_delay', ",
+    ms!("e.first_delay"),
+    ", 'max_delay', ",
+    ms!("e.max_delay"),
+    "),
         'success', e.success, 'sign', e.sign, 'keep_response', e.keep_response))
-        || CASE WHEN e.body IS NULL THEN '{}' ELSE pg_catalog.jsonb_build_object('body', e.body) END AS definition
-    FROM awty_http.endpoint AS e WHERE (e.entity_name, e.entity_key, e.job) IN
-        (SELECT u.n, u.k, u.j FROM ROWS FROM (unnest($1::text[]), unnest($2::text[]), unnest($3::text[])) AS u (n, k, j))";
+        OPERATOR(pg_catalog.||) CASE WHEN e.body IS NULL THEN '{}' ELSE pg_catalog.jsonb_build_object('body', e.body) END AS definition
+    FROM awty_http.endpoint AS e WHERE (e.entity_name, e.entity_key, e.job) OPERATOR(pg_catalog.=) ANY
+        (SELECT u.n, u.k, u.j
+         FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) AS u (n, k, j))"
+);
 
 fn lease(row: &Row, seen: Instant) -> Result<Lease, tokio_postgres::Error> {
     let piece = Piece {

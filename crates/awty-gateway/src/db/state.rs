@@ -28,14 +28,14 @@ pub struct Job {
 }
 
 const STANDING: &str = "SELECT r.rolsuper OR r.rolbypassrls,
-    (SELECT e.extversion FROM pg_catalog.pg_extension AS e WHERE e.extname = 'awty'), pg_catalog.pg_is_in_recovery(),
-    EXISTS (SELECT FROM pg_catalog.pg_extension AS e WHERE e.extname = 'awty_http'),
+    (SELECT e.extversion FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'awty'), pg_catalog.pg_is_in_recovery(),
+    EXISTS (SELECT FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'awty_http'),
     EXTRACT(epoch FROM pg_catalog.current_setting('awty.slot', true)::interval)::float8
-    FROM pg_catalog.pg_roles AS r WHERE r.rolname = CURRENT_USER";
+    FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) CURRENT_USER";
 
 /// By membership, or by awty.allow(…, 'claim').
 const JOBS: &str = "SELECT j.name, EXTRACT(epoch FROM j.heartbeat)::float8 FROM awty.job AS j
-    WHERE j.function_name IS NULL AND (j.name = 'http' OR j.name ^@ 'http.')
+    WHERE j.function_name IS NULL AND (j.name OPERATOR(pg_catalog.=) 'http' OR j.name OPERATOR(pg_catalog.^@) 'http.')
       AND (pg_catalog.pg_has_role(j.role::oid, 'MEMBER')
         OR EXISTS (SELECT FROM pg_catalog.unnest(j.claimers) AS c WHERE pg_catalog.pg_has_role(c::oid, 'MEMBER')))
     ORDER BY j.name";

@@ -66,6 +66,9 @@ const RESERVED: &[&str] = &[
     "proxy-",
 ];
 
+/// Of a user. A map of headers has room for 24,576 and panics beyond.
+const MOST_HEADERS: usize = 1_000;
+
 /// A header name that a user may set.
 pub fn user_header(name: &str) -> Result<HeaderName, String> {
     let parsed = HeaderName::from_bytes(name.as_bytes())
@@ -98,6 +101,9 @@ pub fn request(piece: &Piece, definition: &mut Definition, terms: &Terms<'_>) ->
     let endpoint = Endpoint::of_lease(&piece.entity_name, &piece.entity_key).map_err(|why| format!("the URI {why}"))?;
     let path = piece.entity_key.split('#').next().unwrap_or_default();
     let id = crate::uri::id(&piece.job, &format!("{}{path}", piece.entity_name));
+    if definition.headers.len() > MOST_HEADERS {
+        return Err(format!("there are more than {MOST_HEADERS} headers"));
+    }
     let mut headers = HeaderMap::new();
     for (name, text) in &definition.headers {
         let value = filled(text, terms.secret)?;

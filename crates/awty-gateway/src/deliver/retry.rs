@@ -3,7 +3,7 @@
 //! Invariant: no wait is longer than `max_delay` and a fifth, unless the endpoint asks for more; what it asks for is bounded.
 
 use super::definition::Retries;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 
 /// An endpoint cannot put itself off for longer.
 const LONGEST_ASKED: TimeDelta = TimeDelta::hours(1);
@@ -37,9 +37,16 @@ pub fn asked(header: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let seconds = header.parse::<i64>().unwrap_or(i64::MAX).min(LONGEST_ASKED.num_seconds());
         now + TimeDelta::seconds(seconds)
     } else {
-        DateTime::parse_from_rfc2822(header).ok()?.to_utc()
+        date(header)?
     };
     Some(at.clamp(now, now + LONGEST_ASKED))
+}
+
+/// A date of HTTP: the form of today, and the two of before (RFC 9110, 5.6.7).
+fn date(text: &str) -> Option<DateTime<Utc>> {
+    let today = DateTime::parse_from_rfc2822(text).map(|date| date.to_utc());
+    let before = |form| NaiveDateTime::parse_from_str(text, form).map(|date| date.and_utc());
+    today.or_else(|_| before("%A, %d-%b-%y %H:%M:%S GMT")).or_else(|_| before("%a %b %e %H:%M:%S %Y")).ok()
 }
 
 #[cfg(test)]
@@ -68,6 +75,9 @@ mod tests {
     fn retry_after_is_the_earliest_next_attempt_up_to_an_hour() {
         assert_eq!(asked("120", at(0)), Some(at(120)));
         assert_eq!(asked(&at(90).format("%a, %d %b %Y %H:%M:%S GMT").to_string(), at(0)), Some(at(90)));
+        for before in ["%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"] {
+            assert_eq!(asked(&at(90).format(before).to_string(), at(0)), Some(at(90)), "{before}");
+        }
         assert_eq!(asked("99999999999999999999999", at(0)), Some(at(3_600)));
         assert_eq!(asked(&at(-90).to_rfc2822(), at(0)), Some(at(0)));
         for text in ["", "soon", "-5", "1.5", "Mon, 99 Foo"] {

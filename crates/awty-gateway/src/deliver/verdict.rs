@@ -69,7 +69,10 @@ pub fn verdict(piece: &Piece, definition: &Definition, report: &Report, now: Dat
 }
 
 fn done(answer: &Answer, now: DateTime<Utc>) -> Verdict {
-    let stop = header(answer, "awty-stop");
+    // The header alone says it, with a reason or without.
+    let stop = answer.headers.contains_key("awty-stop");
+    let stop =
+        stop.then(|| header(answer, "awty-stop").unwrap_or_else(|| "the endpoint asks for no more calls".into()));
     let (again, note) = match header(answer, "awty-again").map(|text| (again(&text, now), text)) {
         Some((Some(at), _)) => (Some(at), None),
         Some((None, text)) => (None, Some(format!("Awty-Again is neither a duration nor a time: {text}"))),

@@ -86,6 +86,7 @@ fn an_endpoint_asks_again_and_stops_as_a_job_function_would() {
     assert_eq!(answered(200, &[("awty-again", "5 min")]), done(in_seconds(300), None));
     assert_eq!(answered(204, &[("awty-again", "2027-01-15T08:01:00Z")]), done(in_seconds(60), None));
     assert_eq!(answered(200, &[("awty-stop", " it was paid ")]), done(None, Some("it was paid")));
+    assert_eq!(answered(200, &[("awty-stop", "")]), done(None, Some("the endpoint asks for no more calls")));
     let Verdict::Done { again: None, note: Some(note), .. } = answered(200, &[("awty-again", "soon")]) else {
         panic!()
     };

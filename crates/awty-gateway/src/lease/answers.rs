@@ -3,7 +3,7 @@
 //! Invariant: an answer is booked, or the database has refused it; while the database is away it is kept. Its lease is beaten until
 //! then. An answer that waits for somebody's lock holds up no other for long.
 
-use super::{Answered, Worker};
+use super::{Answered, Part, Worker};
 use crate::db::{Booking, Trouble};
 use crate::sqlstate::{Kind, kind};
 use std::collections::VecDeque;
@@ -122,7 +122,7 @@ impl Worker {
         loop {
             match self.answers_db.book(bookings, patience).await {
                 Ok(words) => {
-                    self.answers_again();
+                    self.answers_again(Part::Answers);
                     words.iter().for_each(|(_, word)| self.metrics.lease(word));
                     return Ok(());
                 }
@@ -134,7 +134,7 @@ impl Worker {
                         _ => Unbooked::Refused(format!("{sqlstate}: {message}")),
                     });
                 }
-                Err(trouble) => self.in_trouble(&trouble),
+                Err(trouble) => self.in_trouble(Part::Answers, &trouble),
             }
             sleep(pause).await;
             pause = (pause * 2).min(PAUSES.1);

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a call whose lease is void is given up, and its place is free again.
 
-use super::Worker;
+use super::{Part, Worker};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -21,10 +21,10 @@ pub async fn beat(worker: Arc<Worker>) {
         for some in leases.chunks(MANY) {
             match worker.db.heartbeat(some).await {
                 Ok(void) => {
-                    worker.answers_again();
+                    worker.answers_again(Part::Beats);
                     worker.give_up(&void);
                 }
-                Err(trouble) => worker.in_trouble(&trouble),
+                Err(trouble) => worker.in_trouble(Part::Beats, &trouble),
             }
         }
     }

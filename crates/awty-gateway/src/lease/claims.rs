@@ -3,8 +3,8 @@
 //! Invariant: an idle turn is one statement, and comes when awty says that there may be something.
 
 use super::deliver::deliver;
-use super::room::Part;
-use super::{InFlight, Worker, share};
+use super::room::Part as BodyRoom;
+use super::{InFlight, Part, Worker, share};
 use crate::db::{Lease, Trouble};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,6 +23,8 @@ const FOLLOW: Duration = Duration::from_millis(100);
 const ENOUGH: usize = 100;
 /// A turn comes so often where there is no job to claim, or each has its share of the places.
 const IDLE: Duration = Duration::from_secs(5);
+/// What awty says of a job that is gone, has got a function, or may not be claimed any more.
+const GONE: [&str; 3] = ["42704", "42809", "42501"];
 /// Pauses after trouble double between these.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
 
@@ -61,10 +63,16 @@ pub async fn claim(worker: Arc<Worker>) {
                 turn
             }
             Err(trouble) => {
-                worker.in_trouble(&trouble);
                 refreshed = None;
+                // A job that has gone since keeps the others from nothing, unless the jobs that are there cannot be claimed either.
+                let has_gone = pause == PAUSES.0 && GONE.iter().any(|sqlstate| trouble.is(sqlstate));
                 pause = (pause * 2).min(PAUSES.1);
-                Turn::pause(pause)
+                if has_gone {
+                    Turn::default()
+                } else {
+                    worker.in_trouble(Part::Claims, &trouble);
+                    Turn::pause(pause)
+                }
             }
         };
         tokio::select! {
@@ -106,7 +114,7 @@ impl Worker {
     }
 
     /// A place, and room for a body.
-    async fn one(&self) -> Result<(OwnedSemaphorePermit, Part), AcquireError> {
+    async fn one(&self) -> Result<(OwnedSemaphorePermit, BodyRoom), AcquireError> {
         Ok((self.places.clone().acquire_owned().await?, self.room.one().await?))
     }
 
@@ -159,27 +167,38 @@ impl Worker {
         } else {
             drop((permits, room));
         }
-        let wait = if full { Duration::ZERO } else { self.db.next_claim_in(&jobs).await? };
+        let mut wait = if full { Duration::ZERO } else { self.db.next_claim_in(&jobs).await? };
+        if count == 0 {
+            // What is due is not handed out while somebody has it locked.
+            wait = wait.max(FOLLOW);
+        }
         Ok(Turn { wait, left_out, claimed: count > 0 })
     }
 
     /// Starts a task for each lease; what comes too late to begin is given back.
-    async fn begin(self: &Arc<Self>, mut leases: Vec<Lease>, permits: Vec<OwnedSemaphorePermit>, mut room: Part) {
+    async fn begin(self: &Arc<Self>, mut leases: Vec<Lease>, permits: Vec<OwnedSemaphorePermit>, mut room: BodyRoom) {
         let numbers: Vec<i64> = leases.iter().map(|lease| lease.lease).collect();
-        let has_http = self.view().standing.is_some_and(|standing| standing.has_http);
-        let known = if has_http { self.db.add_endpoints(&mut leases).await } else { Ok(()) };
+        // From now on they are beaten, however long the next statement waits.
+        for lease in &leases {
+            let in_flight =
+                InFlight { job: lease.piece.job.clone(), task: None, begun: Arc::default(), answered: false };
+            self.locked_leases().insert(lease.lease, in_flight);
+        }
+        let known = if self.has_http() { self.db.add_endpoints(&mut leases).await } else { Ok(()) };
         if self.is_stopping() || known.is_err() {
             if let Err(trouble) = known {
-                self.in_trouble(&trouble);
+                self.in_trouble(Part::Claims, &trouble);
             }
+            numbers.iter().for_each(|number| drop(self.locked_leases().remove(number)));
             // If this is lost as well, the leases run out.
             self.give_back(&numbers).await;
             return;
         }
         for (lease, permit) in leases.into_iter().zip(permits) {
-            let (number, job, begun) = (lease.lease, lease.piece.job.clone(), Arc::default());
-            let in_flight = InFlight { job, task: None, begun: Arc::clone(&begun), answered: false };
-            self.locked_leases().insert(number, in_flight);
+            let number = lease.lease;
+            // One that is void by now is not there any more.
+            let begun = self.locked_leases().get(&number).map(|in_flight| Arc::clone(&in_flight.begun));
+            let Some(begun) = begun else { continue };
             let part = room.split(lease.args.as_ref().map_or(0, |args| args.get().len()));
             let task = tokio::spawn(deliver(self.clone(), lease, permit, part, begun));
             if let Some(in_flight) = self.locked_leases().get_mut(&number) {
@@ -197,23 +216,7 @@ impl Worker {
     }
 
     fn came_through(&self) {
-        self.answers_again();
+        self.answers_again(Part::Claims);
         self.locked_view().last_turn = Some(Instant::now());
-    }
-
-    /// A statement came through.
-    pub(super) fn answers_again(&self) {
-        if self.locked_view().trouble.take().is_some() {
-            tracing::info!("the database answers again");
-        }
-    }
-
-    pub(super) fn in_trouble(&self, trouble: &Trouble) {
-        let (mut view, text) = (self.locked_view(), trouble.to_string());
-        // A change of state is worth a line, each try is not.
-        if view.trouble.as_ref() != Some(&text) {
-            tracing::warn!(%trouble, "cannot claim");
-        }
-        view.trouble = Some(text);
     }
 }

@@ -9,8 +9,12 @@ use crate::deliver::result::{Said, of_call, of_none};
 use crate::deliver::retry;
 use crate::deliver::verdict::{Failed, Verdict, dropped, verdict};
 use serde_json::Value;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -30,15 +34,37 @@ pub(super) async fn deliver(
     }
     let (queue, now) = (lease.age(), lease.now());
     let lateness = seconds(now - lease.piece.next_check_at);
-    let (verdict, result, duration) = work(&worker, &mut lease, part, queue, lateness).await;
+    let done = caught(work(&worker, &mut lease, part, queue, lateness)).await;
+    let (verdict, result, duration) = done.unwrap_or_else(|| {
+        // Without an answer its lease would be beaten until its deadline, and the call made again.
+        let message = "internal: the gateway could not make this call; its log says why".into();
+        not_made(lateness, Failed { fault: "internal", message, ..Failed::default() })
+    });
     worker.metrics.delivery(&verdict, result.get("status").and_then(Value::as_u64), duration, lateness);
     log(&lease, &verdict, &result);
-    let booking = booking(&lease, verdict, result);
+    let mut booking = booking(&lease, verdict, result);
+    // What blocks a target is awty_http's.
+    booking.wait = booking.wait.filter(|_| worker.has_http());
     if let Some(in_flight) = worker.locked_leases().get_mut(&lease.lease) {
         in_flight.answered = true;
     }
     // The receiver lives as long as the worker.
     let _ = worker.answers.send((booking, permit));
+}
+
+/// What it comes to; `None`: it has panicked.
+async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+        Ok(polled) => polled.map(Some),
+        Err(_) => Poll::Ready(None),
+    })
+    .await
+}
+
+fn not_made(lateness: f64, failed: Failed) -> (Verdict, Value, Duration) {
+    let result = of_none(lateness, failed.fault);
+    (Verdict::Failed(failed), result, Duration::ZERO)
 }
 
 async fn work(
@@ -48,10 +74,7 @@ async fn work(
     queue: Duration,
     lateness: f64,
 ) -> (Verdict, Value, Duration) {
-    let not_made = |failed: Failed| {
-        let result = of_none(lateness, failed.fault);
-        (Verdict::Failed(failed), result, Duration::ZERO)
-    };
+    let not_made = |failed| not_made(lateness, failed);
     let untouched = |fault, message| Failed { fault, message, untouched: true, ..Failed::default() };
     if lease.endpoint.as_ref().is_some_and(|endpoint| endpoint.deleted) {
         return not_made(untouched("deleted", "the schedule was deleted".into()));
@@ -141,6 +164,11 @@ fn seconds(length: chrono::TimeDelta) -> f64 {
 }
 
 impl Worker {
+    /// The extension awty_http is there.
+    pub(super) fn has_http(&self) -> bool {
+        self.locked_view().standing.as_ref().is_some_and(|standing| standing.has_http)
+    }
+
     /// A file in the credentials folder, without its last line's end.
     fn secret(&self, name: &str) -> Option<String> {
         let plain =
@@ -150,5 +178,20 @@ impl Worker {
         }
         let text = std::fs::read_to_string(self.credentials.join(name)).ok()?;
         Some(text.trim_end_matches(['\r', '\n']).to_owned()).filter(|text| text.len() <= LONGEST_SECRET)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::caught;
+
+    #[tokio::test]
+    async fn a_mistake_in_one_call_is_an_answer() {
+        assert_eq!(caught(async { 7 }).await, Some(7));
+        let stumbles = async {
+            tokio::task::yield_now().await;
+            assert!(std::hint::black_box(false), "a mistake");
+        };
+        assert_eq!(caught(stumbles).await, None);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a role above row security claims nothing.
 
-use super::Worker;
+use super::{Part, Worker};
 use crate::db::{Job, Trouble};
 use crate::sqlstate::{self, Kind};
 
@@ -19,7 +19,7 @@ impl Worker {
         let (standing, jobs) = match looked.await {
             Ok(found) => found,
             Err(trouble) => {
-                self.in_trouble(&trouble);
+                self.in_trouble(Part::Claims, &trouble);
                 return false;
             }
         };

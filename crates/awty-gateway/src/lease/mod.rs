@@ -15,7 +15,7 @@ pub use answers::book;
 pub use beats::beat;
 pub use claims::claim;
 
-use crate::db::{Booking, Db, Job, Standing};
+use crate::db::{Booking, Db, Job, Standing, Trouble};
 use crate::duration::Length;
 use crate::metrics::Metrics;
 use crate::net::call::Caller;
@@ -80,10 +80,25 @@ pub struct View {
     pub standing: Option<Standing>,
     /// The jobs that are claimed.
     pub jobs: Vec<Job>,
-    /// Why the last turn failed.
-    pub trouble: Option<String>,
+    /// Why the last statement of each part failed.
+    troubles: [Option<String>; 3],
     /// When the last turn came through.
     pub last_turn: Option<tokio::time::Instant>,
+}
+
+/// A part of the worker: a statement of one that comes through says nothing of those of another.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Claims,
+    Beats,
+    Answers,
+}
+
+impl View {
+    /// Why a part cannot work.
+    pub fn trouble(&self) -> Option<&str> {
+        self.troubles.iter().flatten().next().map(String::as_str)
+    }
 }
 
 /// What is configured of a worker.
@@ -157,5 +172,22 @@ impl Worker {
 
     fn is_stopping(&self) -> bool {
         *self.stopping.borrow()
+    }
+
+    /// A statement of that part came through.
+    fn answers_again(&self, part: Part) {
+        let mut view = self.locked_view();
+        if view.troubles[part as usize].take().is_some() && view.trouble().is_none() {
+            tracing::info!("the database answers again");
+        }
+    }
+
+    fn in_trouble(&self, part: Part, trouble: &Trouble) {
+        let (mut view, text) = (self.locked_view(), trouble.to_string());
+        // A change of state is worth a line, each try is not.
+        if !view.troubles.iter().flatten().any(|known| *known == text) {
+            tracing::warn!(%trouble, ?part, "the database does not do what it is asked for");
+        }
+        view.troubles[part as usize] = Some(text);
     }
 }

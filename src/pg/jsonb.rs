@@ -1,0 +1,38 @@
+//! How long the numbers of a jsonb are as text.
+//!
+//! Invariant: no more is written out than was asked for, and one number.
+//! Does not: count texts, which are no longer than six times their size.
+
+use pgrx::pg_sys;
+use pgrx::pg_sys::JsonbIteratorToken as Token;
+use std::ffi::CStr;
+
+/// Are the numbers of a jsonb longer than `max` bytes, as they are written out? One of a dozen bytes may have 131,072 digits, so a
+/// value of 1 MiB may be 10 GB of text.
+///
+/// # Safety
+///
+/// The value is a jsonb.
+pub unsafe fn has_longer_numbers(value: pg_sys::Datum, max: usize) -> bool {
+    let mut length = 0;
+    // SAFETY: a jsonb that is not toasted is its header and its root. The iterator gives items until it is done, and a number's item has one.
+    unsafe {
+        let value = pg_sys::pg_detoast_datum(value.cast_mut_ptr()).cast::<pg_sys::Jsonb>();
+        let mut iterator = pg_sys::JsonbIteratorInit(&raw mut (*value).root);
+        let mut item = pg_sys::JsonbValue::default();
+        loop {
+            let token = pg_sys::JsonbIteratorNext(&raw mut iterator, &raw mut item, false);
+            if token == Token::WJB_DONE {
+                return false;
+            }
+            if matches!(token, Token::WJB_ELEM | Token::WJB_VALUE) && item.type_ == pg_sys::jbvType::jbvNumeric {
+                let number = pg_sys::Datum::from(item.val.numeric);
+                let text = pgrx::direct_function_call::<&CStr>(pg_sys::numeric_out, &[Some(number)]);
+                length += text.map_or(0, CStr::count_bytes);
+                if length > max {
+                    return true;
+                }
+            }
+        }
+    }
+}
