@@ -168,9 +168,8 @@ impl Worker {
             drop((permits, room));
         }
         let mut wait = if full { Duration::ZERO } else { self.db.next_claim_in(&jobs).await? };
-        if count == 0 {
-            // What is due is not handed out while somebody has it locked.
-            wait = wait.max(FOLLOW);
+        if count == 0 && wait.is_zero() {
+            wait = FOLLOW; // somebody has locked what is due
         }
         Ok(Turn { wait, left_out, claimed: count > 0 })
     }
