@@ -322,16 +322,23 @@ BEGIN
     IF octet_length(pause.note) > 1024 THEN
         PERFORM awty_http_internal.refuse('54000', 'the note is longer than 1 KiB', 'Write the rest where the endpoint is described.');
     END IF;
-    UPDATE awty_http.endpoint AS e SET paused = true, paused_note = pause.note, version = e.version + 1, changed_at = now()
-    WHERE e.id = pause.id AND e.deleted_at IS NULL AND NOT e.paused RETURNING e.* INTO endpoint;
+    -- A note is no part of the definition.
+    UPDATE awty_http.endpoint AS e
+    SET paused = true, paused_note = coalesce(pause.note, CASE WHEN e.paused THEN e.paused_note END),
+        version = e.version + (NOT e.paused)::integer, changed_at = CASE WHEN e.paused THEN e.changed_at ELSE now() END
+    WHERE e.id = pause.id AND e.deleted_at IS NULL AND (NOT e.paused OR e.paused_note IS DISTINCT FROM coalesce(pause.note, e.paused_note))
+    RETURNING e.* INTO endpoint;
     IF FOUND THEN
-        PERFORM awty_http_internal.hold_or_release(endpoint);
+        -- Also where it is held already, for the note.
+        IF awty_http_internal.is_pending(endpoint) THEN
+            PERFORM awty.hold(endpoint.entity_name, endpoint.entity_key, endpoint.job, endpoint.paused_note);
+        END IF;
         RETURN true;
     END IF;
     RETURN EXISTS (SELECT FROM awty_http.endpoint AS e WHERE e.id = pause.id AND e.deleted_at IS NULL);
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.pause(text, text) IS 'Lets a schedule stand still, with a note that says why; returns whether it is there';
+COMMENT ON FUNCTION awty_http_internal.pause(text, text) IS 'Lets a schedule stand still, with a note that says why, or gives one that does another note; returns whether it is there';
 
 CREATE FUNCTION awty_http_internal.resume(id text) RETURNS boolean
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
