@@ -119,7 +119,12 @@ BEGIN
     SELECT w.field || w.what, w.hint INTO trouble, hint FROM (VALUES
         (fields.method = ANY ('{GET,HEAD,POST,PUT,PATCH,DELETE}'::text[]), '"method"', ' is not known',
             'Use GET, HEAD, POST, PUT, PATCH or DELETE.'),
-        (octet_length(fields.headers::text) <= 65536, '"headers"', ' are larger than 64 KiB', 'Send it in the body.'),
+        (isfinite(fields.every) AND isfinite(fields.after) AND isfinite(fields.jitter) AND isfinite(fields.catch_up),
+            '"every", "after", "jitter" and "catch_up"', ' must be finite', 'every => ''15 min'''),
+        (isfinite(fields.at) AND isfinite(fields.starts) AND isfinite(fields.ends), '"at", "starts" and "ends"', ' must be finite',
+            'Leave out "ends" where there is none.'),
+        (octet_length(fields.cron) <= 1024, '"cron"', ' can have 1024 bytes at most', 'cron => ''0 9 * * *'''),
+        (octet_length(fields.zone) <= 255, '"zone"', ' can have 255 bytes at most', 'zone => ''Europe/Berlin'''),
         (num_nonnulls(fields.body, fields.body_text, fields.body_base64) <= 1, 'a body',
             ' can be given once only', 'Use one of "body", "body_text" and "body_base64".'),
         (octet_length(coalesce(fields.body::text, fields.body_text, '')) <= 262144 AND
