@@ -107,8 +107,12 @@ CREATE FUNCTION awty_http_internal.check_headers(headers jsonb) RETURNS void
 DECLARE
     bad record;
 BEGIN
-    IF jsonb_typeof(headers) <> 'object' OR jsonb_path_exists(headers, '$.* ? (@.type() <> "string")') THEN
+    -- Strict: else the elements of an array would be looked at in its place.
+    IF jsonb_typeof(headers) <> 'object' OR jsonb_path_exists(headers, 'strict $.* ? (@.type() <> "string")', '{}', true) THEN
         PERFORM awty_http_internal.refuse('22023', '"headers" must be an object of texts', 'headers => ''{"X-From": "shop"}''');
+    END IF;
+    IF octet_length(headers::text) > 65536 THEN
+        PERFORM awty_http_internal.refuse('54000', '"headers" are larger than 64 KiB', 'Send it in the body.');
     END IF;
     SELECT h.name, CASE
         WHEN h.name !~ '^[!#$%&''*+.^_`|~0-9A-Za-z-]+$' THEN 'which is no name of a header'

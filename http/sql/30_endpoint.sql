@@ -54,8 +54,18 @@ CREATE TABLE awty_http.endpoint (
     CONSTRAINT endpoint_method_is_known CHECK (method OPERATOR(pg_catalog.=) ANY ('{GET,HEAD,POST,PUT,PATCH,DELETE}')),
     CONSTRAINT endpoint_headers_are_texts CHECK (
         pg_catalog.jsonb_typeof(headers) OPERATOR(pg_catalog.=) 'object'
-        AND NOT pg_catalog.jsonb_path_exists(headers, '$.* ? (@.type() <> "string")')),
+        AND NOT pg_catalog.jsonb_path_exists(headers, 'strict $.* ? (@.type() <> "string")', '{}', true)),
     CONSTRAINT endpoint_headers_are_64_kib CHECK (pg_catalog.octet_length(headers::pg_catalog.text) OPERATOR(pg_catalog.<=) 65536),
+    CONSTRAINT endpoint_cron_is_1_kib CHECK (pg_catalog.octet_length(cron) OPERATOR(pg_catalog.<=) 1024),
+    CONSTRAINT endpoint_zone_is_255_bytes CHECK (pg_catalog.octet_length(zone) OPERATOR(pg_catalog.<=) 255),
+    -- One row with such a value, and no list that has it can be read. Lengths that are not here have bounds below.
+    CONSTRAINT endpoint_lengths_are_finite CHECK (
+        pg_catalog.isfinite(every) AND pg_catalog.isfinite(rounded_from) AND pg_catalog.isfinite(after)
+        AND pg_catalog.isfinite(jitter) AND pg_catalog.isfinite(catch_up)),
+    CONSTRAINT endpoint_times_are_finite CHECK (
+        pg_catalog.isfinite(at) AND pg_catalog.isfinite(starts) AND pg_catalog.isfinite(ends)
+        AND pg_catalog.isfinite(failing_since) AND pg_catalog.isfinite(verdict_at)
+        AND pg_catalog.isfinite(created_at) AND pg_catalog.isfinite(changed_at) AND pg_catalog.isfinite(deleted_at)),
     CONSTRAINT endpoint_has_one_body CHECK (pg_catalog.num_nonnulls(body, body_text, body_base64) OPERATOR(pg_catalog.<=) 1),
     CONSTRAINT endpoint_body_is_256_kib CHECK (
         pg_catalog.octet_length(coalesce(body::pg_catalog.text, body_text, '')) OPERATOR(pg_catalog.<=) 262144
@@ -187,7 +197,14 @@ CREATE TABLE awty_http_internal.sent (
     sent_at         timestamptz NOT NULL DEFAULT pg_catalog.now(),
     due_at          timestamptz NOT NULL,
     role            regrole NOT NULL,
-    CONSTRAINT sent_pkey PRIMARY KEY (job, key)
+    CONSTRAINT sent_pkey PRIMARY KEY (job, key),
+    -- In one, because PostgreSQL reads each expression again for each send.
+    CONSTRAINT sent_is_as_send_writes_it CHECK (
+        pg_catalog.octet_length(key) OPERATOR(pg_catalog.>=) 1 AND pg_catalog.octet_length(key) OPERATOR(pg_catalog.<=) 255
+        AND pg_catalog.octet_length(content) OPERATOR(pg_catalog.=) 32
+        AND pg_catalog.octet_length(entity_name) OPERATOR(pg_catalog.<=) 255
+        AND pg_catalog.octet_length(entity_key) OPERATOR(pg_catalog.<=) 1024
+        AND pg_catalog.isfinite(sent_at) AND pg_catalog.isfinite(due_at))
 );
 
 COMMENT ON TABLE awty_http_internal.sent IS 'Keys of sends, so that each is sent once';

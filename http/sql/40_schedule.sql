@@ -119,7 +119,12 @@ BEGIN
     SELECT w.field || w.what, w.hint INTO trouble, hint FROM (VALUES
         (fields.method = ANY ('{GET,HEAD,POST,PUT,PATCH,DELETE}'::text[]), '"method"', ' is not known',
             'Use GET, HEAD, POST, PUT, PATCH or DELETE.'),
-        (octet_length(fields.headers::text) <= 65536, '"headers"', ' are larger than 64 KiB', 'Send it in the body.'),
+        (isfinite(fields.every) AND isfinite(fields.after) AND isfinite(fields.jitter) AND isfinite(fields.catch_up),
+            '"every", "after", "jitter" and "catch_up"', ' must be finite', 'every => ''15 min'''),
+        (isfinite(fields.at) AND isfinite(fields.starts) AND isfinite(fields.ends), '"at", "starts" and "ends"', ' must be finite',
+            'Leave out "ends" where there is none.'),
+        (octet_length(fields.cron) <= 1024, '"cron"', ' can have 1024 bytes at most', 'cron => ''0 9 * * *'''),
+        (octet_length(fields.zone) <= 255, '"zone"', ' can have 255 bytes at most', 'zone => ''Europe/Berlin'''),
         (num_nonnulls(fields.body, fields.body_text, fields.body_base64) <= 1, 'a body',
             ' can be given once only', 'Use one of "body", "body_text" and "body_base64".'),
         (octet_length(coalesce(fields.body::text, fields.body_text, '')) <= 262144 AND
@@ -322,16 +327,23 @@ BEGIN
     IF octet_length(pause.note) > 1024 THEN
         PERFORM awty_http_internal.refuse('54000', 'the note is longer than 1 KiB', 'Write the rest where the endpoint is described.');
     END IF;
-    UPDATE awty_http.endpoint AS e SET paused = true, paused_note = pause.note, version = e.version + 1, changed_at = now()
-    WHERE e.id = pause.id AND e.deleted_at IS NULL AND NOT e.paused RETURNING e.* INTO endpoint;
+    -- A note is no part of the definition.
+    UPDATE awty_http.endpoint AS e
+    SET paused = true, paused_note = coalesce(pause.note, CASE WHEN e.paused THEN e.paused_note END),
+        version = e.version + (NOT e.paused)::integer, changed_at = CASE WHEN e.paused THEN e.changed_at ELSE now() END
+    WHERE e.id = pause.id AND e.deleted_at IS NULL AND (NOT e.paused OR e.paused_note IS DISTINCT FROM coalesce(pause.note, e.paused_note))
+    RETURNING e.* INTO endpoint;
     IF FOUND THEN
-        PERFORM awty_http_internal.hold_or_release(endpoint);
+        -- Also where it is held already, for the note.
+        IF awty_http_internal.is_pending(endpoint) THEN
+            PERFORM awty.hold(endpoint.entity_name, endpoint.entity_key, endpoint.job, endpoint.paused_note);
+        END IF;
         RETURN true;
     END IF;
     RETURN EXISTS (SELECT FROM awty_http.endpoint AS e WHERE e.id = pause.id AND e.deleted_at IS NULL);
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.pause(text, text) IS 'Lets a schedule stand still, with a note that says why; returns whether it is there';
+COMMENT ON FUNCTION awty_http_internal.pause(text, text) IS 'Lets a schedule stand still, with a note that says why, or gives one that does another note; returns whether it is there';
 
 CREATE FUNCTION awty_http_internal.resume(id text) RETURNS boolean
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -25,6 +25,10 @@ BEGIN
         PERFORM awty_http_internal.refuse('22023', 'only one of "at" and "after" can be given',
             format('SELECT awty_http.send(%L, after => ''10 min'');', place.uri));
     END IF;
+    IF NOT isfinite(moment) THEN
+        PERFORM awty_http_internal.refuse('22023', '"at" and "after" must be finite',
+            format('SELECT awty_http.send(%L, after => ''10 min'');', place.uri));
+    END IF;
     IF upper(send.method) <> ALL ('{GET,HEAD,POST,PUT,PATCH,DELETE}'::text[]) OR send.method IS NULL THEN
         PERFORM awty_http_internal.refuse('22023', format('method "%s" is not known', send.method),
             'Use GET, HEAD, POST, PUT, PATCH or DELETE.');

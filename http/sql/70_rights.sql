@@ -93,11 +93,20 @@ CREATE POLICY dumped ON awty_http.stat FOR SELECT TO pg_database_owner USING (tr
 CREATE POLICY dumped ON awty_http.token FOR SELECT TO pg_database_owner USING (true);
 CREATE POLICY dumped ON awty_http_internal.sent FOR SELECT TO pg_database_owner USING (true);
 
-SELECT pg_catalog.pg_extension_config_dump('awty_http.endpoint', '');
-SELECT pg_catalog.pg_extension_config_dump('awty_http.token', '');
+-- A role that is gone is a number in a dump, and whoever has that number where it is restored would have its tokens and rows: they stay behind.
+-- Not so where only created_by or sent_by is gone: these give no right, and a live schedule or a used key must not be lost for them.
+SELECT pg_catalog.pg_extension_config_dump('awty_http.endpoint',
+    'WHERE EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) endpoint.role::pg_catalog.oid)');
+SELECT pg_catalog.pg_extension_config_dump('awty_http.token',
+    'WHERE EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) token.role::pg_catalog.oid)');
 SELECT pg_catalog.pg_extension_config_dump('awty_http.token_id_seq', '');
-SELECT pg_catalog.pg_extension_config_dump('awty_http.stat', '');
-SELECT pg_catalog.pg_extension_config_dump('awty_http_internal.sent', '');
+-- Those of an endpoint go with it: another one's endpoint of the same URI has the same id.
+SELECT pg_catalog.pg_extension_config_dump('awty_http.stat',
+    'WHERE EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) stat.role::pg_catalog.oid)'
+    ' OR EXISTS (SELECT FROM awty_http.endpoint AS e JOIN pg_catalog.pg_roles AS r ON r.oid OPERATOR(pg_catalog.=) e.role::pg_catalog.oid'
+    ' WHERE e.id OPERATOR(pg_catalog.=) stat.id)');
+SELECT pg_catalog.pg_extension_config_dump('awty_http_internal.sent',
+    'WHERE EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) sent.role::pg_catalog.oid)');
 
 -- EXPLAIN estimates by the statistics of a table, whatever rows it may show.
 ALTER TABLE awty_http.endpoint ALTER id SET STATISTICS 0, ALTER job SET STATISTICS 0, ALTER uri SET STATISTICS 0,

@@ -36,6 +36,44 @@ fn a_dump_has_all_of_it_and_sends_nothing_before_it_is_adopted() {
     assert_eq!(http.cluster.psql("copy", &who).trim(), "app");
 }
 
+/// A role that is gone is a number in a dump, which another cluster takes for whoever has that number there.
+#[test]
+fn what_belongs_to_a_role_that_is_gone_is_in_no_dump() {
+    let http = Http::open();
+    http.cluster.execute(
+        "postgres",
+        &[
+            "CREATE ROLE gone LOGIN",
+            "CREATE ROLE leaver LOGIN",
+            "GRANT USAGE ON SCHEMA awty, awty_http TO gone, leaver",
+            "SELECT awty_http.add_tenant('gone')",
+            "SELECT awty.allow('http', 'leaver')",
+            "GRANT app TO leaver",
+        ],
+    );
+    for (role, token_of) in [("app", "app"), ("gone", "gone"), ("leaver", "app")] {
+        let uri = format!("https://a.example.com/{role}");
+        http.ask(role, &format!("SELECT awty_http.schedule('{uri}', '1 h')"));
+        http.ask(role, &format!("SELECT awty_http.send('{uri}', key => '{role}')"));
+        http.ask(role, &format!("SELECT awty_http.create_token('{token_of}', 'read', '1 d')"));
+    }
+    let counted = "INSERT INTO awty_http.stat SELECT s.id, '1 hour', date_trunc('hour', now()), 1, 1, 0, 0, 0, '0', NULL, NULL,
+        array_fill(0, '{24}'), '0', NULL, NULL, array_fill(0, '{24}'), s.role
+        FROM (SELECT id, NULL::regrole AS role FROM awty_http.endpoint UNION ALL SELECT name, role FROM awty.job WHERE name ^@ 'http') AS s";
+    http.cluster.execute("postgres", &[counted, "DROP OWNED BY gone, leaver", "DROP ROLE gone, leaver"]);
+    let rows = "SELECT (SELECT string_agg(uri, ' ' ORDER BY uri) FROM awty_http.endpoint),
+        (SELECT string_agg(key, ' ' ORDER BY key) FROM awty_http_internal.sent),
+        (SELECT count(*) FROM awty_http.token), (SELECT count(DISTINCT id) FROM awty_http.stat)";
+    let (app, leaver) = ("https://a.example.com/app", "https://a.example.com/leaver");
+    let all = format!("{app} https://a.example.com/gone {leaver}|app gone leaver|3|7");
+    assert_eq!(http.cluster.psql("postgres", rows).trim(), all);
+    let script = dump(&http.cluster, &[]);
+    http.cluster.execute("postgres", &["CREATE DATABASE copy"]);
+    restore(&http.cluster, "copy", &script);
+    // What the leaver has made is others', and stays.
+    assert_eq!(http.cluster.psql("copy", rows).trim(), format!("{app} {leaver}|app leaver|2|5"));
+}
+
 #[test]
 fn the_extension_can_be_dropped_and_made_again() {
     let http = Http::open();

@@ -2,6 +2,11 @@
 
 use super::{Http, refused};
 
+/// PostgreSQL 17 has intervals without an end.
+fn has_endless_lengths(http: &Http) -> bool {
+    http.cluster.value("postgres", "SELECT current_setting('server_version_num')::integer >= 170000")
+}
+
 #[test]
 fn each_refusal_has_its_sqlstate_and_a_hint() {
     let http = Http::open();
@@ -41,6 +46,7 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
         "every => '1 h', method => 'TRACE'",
         "every => '1 h', headers => '[]'",
         "every => '1 h', headers => '{\"a\": 1}'",
+        "every => '1 h', headers => '{\"a\": [\"b\"]}'",
         "every => '1 h', body => '1', body_text => '2'",
         "every => '1 h', timeout => '16 min'",
         "every => '1 h', connect_timeout => '1 ms'",
@@ -60,8 +66,13 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
         "every => '1 h', labels => array_fill('a'::text, '{21}')",
         "cron => '0 25 * * *', zone => 'UTC'",
         "cron => '0 9 * * *'",
+        "cron => repeat('* ', 600), zone => 'UTC'",
+        "at => now(), zone => repeat('a', 256)",
+        "at => 'infinity'",
+        "every => '1 h', ends => 'infinity'",
     ];
-    for field in fields {
+    let endless = ["every => 'infinity'", "after => 'infinity'", "at => now(), jitter => 'infinity'"];
+    for field in fields.iter().chain(has_endless_lengths(&http).then_some(&endless).into_iter().flatten()) {
         let comma = if field.is_empty() { "" } else { ", " };
         assert_eq!(
             refused(&mut app, &format!("SELECT awty_http.schedule('http://x/'{comma}{field})")),
@@ -80,6 +91,10 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
         ("'http://x/', method => 'x'", "22023"),
         ("'http://x/', headers => '1'", "22023"),
         ("'http://x/', headers => '{\"Content-Length\": \"1\"}'", "22023"),
+        ("'http://x/', headers => '{\"a\": 1}'", "22023"),
+        ("'http://x/', headers => '{\"a\": [\"b\"]}'", "22023"),
+        ("'http://x/', headers => jsonb_build_object('a', repeat('a', 70000))", "54000"),
+        ("'http://x/', key => 'k', at => 'infinity'", "22023"),
         ("'http://x/', key => ''", "22023"),
         ("'http://x/', to_jsonb(repeat('a', 300000))", "54000"),
         ("'x'", "22023"),
@@ -111,6 +126,9 @@ fn the_sizes_hold_for_rows_as_well() {
     app.batch_execute("SET bytea_output = 'escape'; SELECT awty_http.schedule('http://x/', '1 h', body_base64 => encode(decode(repeat('00', 200000), 'hex'), 'base64'))").unwrap();
     for change in [
         "headers = jsonb_build_object('a', repeat('a', 70000))",
+        "headers = '{\"a\": [\"b\"]}'",
+        "cron = repeat('* ', 600)",
+        "zone = repeat('a', 256)",
         "max_lateness = '40000 days'",
         "paused_note = repeat('a', 1025)",
         "verdict_note = repeat('a', 1025)",
@@ -119,7 +137,42 @@ fn the_sizes_hold_for_rows_as_well() {
         let error = app.batch_execute(&format!("UPDATE awty_http.endpoint SET {change}")).expect_err(change);
         assert_eq!(error.code().unwrap().code(), "23514", "{change}");
     }
+    let times = ["at", "starts", "ends", "failing_since", "verdict_at", "created_at", "changed_at", "deleted_at"];
+    let lengths = [
+        "every",
+        "rounded_from",
+        "after",
+        "jitter",
+        "catch_up",
+        "timeout",
+        "connect_timeout",
+        "max_lateness",
+        "first_delay",
+        "max_delay",
+    ];
+    for column in times.iter().chain(has_endless_lengths(&http).then_some(&lengths).into_iter().flatten()) {
+        for endless in ["infinity", "-infinity"] {
+            let change = format!("UPDATE awty_http.endpoint SET {column} = '{endless}'");
+            let error = app.batch_execute(&change).expect_err(&change);
+            assert_eq!(error.code().unwrap().code(), "23514", "{change}");
+        }
+    }
     let id = http.ask("app", "SELECT id FROM awty_http.endpoint");
     http.ask("app", "SELECT awty.cancel('http://x', '/', 'http.app')");
     assert_eq!(refused(&mut app, &format!("SELECT awty_http_internal.pause('{id}', repeat('a', 1025))")), "54000");
+    let mut sent = |key: &str, content: &str, due_at: &str| {
+        app.batch_execute(&format!(
+            "INSERT INTO awty_http_internal.sent (job, key, content, entity_name, entity_key, sent_by, due_at, role)
+             VALUES ('http.app', {key}, {content}, 'http://x', '/#k', 'app', {due_at}, 'app')"
+        ))
+    };
+    for (key, content, due_at) in [
+        ("repeat('a', 256)", "sha256('x')", "now()"),
+        ("'k'", "convert_to(repeat('x', 1000), 'UTF8')", "now()"),
+        ("'k'", "sha256('x')", "'infinity'"),
+    ] {
+        let error = sent(key, content, due_at).expect_err(key);
+        assert_eq!(error.code().unwrap().code(), "23514", "{key}, {content}, {due_at}");
+    }
+    sent("'k'", "sha256('x')", "now()").unwrap();
 }

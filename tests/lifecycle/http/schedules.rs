@@ -54,7 +54,14 @@ fn a_paused_schedule_stands_still_and_goes_on() {
     assert_eq!(http.ask("app", "SELECT held FROM awty.future_job"), "false");
     assert_eq!(http.ask("app", &format!("SELECT awty_http_internal.pause('{id}', 'they move')")), "true");
     assert_eq!(http.ask("app", "SELECT held FROM awty.future_job"), "true");
-    assert_eq!(http.ask("app", "SELECT paused_note || ' ' || version FROM awty_http.endpoint"), "they move 3");
+    let note = "SELECT paused_note || ' ' || version FROM awty_http.endpoint";
+    assert_eq!(http.ask("app", note), "they move 3");
+    // Another note takes its place, also where awty says why; no note leaves it.
+    for again in ["'until Monday'", "NULL"] {
+        assert_eq!(http.ask("app", &format!("SELECT awty_http_internal.pause('{id}', {again})")), "true");
+        assert_eq!(http.ask("app", note), "until Monday 3", "{again}");
+        assert_eq!(http.cluster.psql("postgres", "SELECT note FROM awty_internal.hold").trim(), "until Monday");
+    }
     assert_eq!(http.ask("app", "SELECT awty_http_internal.pause('s_none')"), "false");
 }
 
