@@ -54,7 +54,7 @@ soak: ## an hour of 100,000 schedules once a minute (SCHEDULES=100000 MINUTES=60
 skew: ## are others delayed by endpoints that hang? twin runs, eight minutes (ROUNDS=3); docs/gateway-skew.md
 	@scripts/calls skew --rounds "$(or $(ROUNDS),3)"
 
-gateway-speed: ## the gateway beside pg_net, pg-boss and its ceilings, twenty minutes (CALLS=20000 ROUNDS=3); docs/gateway-performance.md
+gateway-speed: ## the gateway beside pg_net, pg-boss and its ceilings, half an hour (CALLS=20000 ROUNDS=3); docs/gateway-performance.md
 	@scripts/calls speed --schedules "$(or $(CALLS),20000)" --rounds "$(or $(ROUNDS),3)"
 
 demo-stop: ## stop and remove the demo's cluster and gateway
