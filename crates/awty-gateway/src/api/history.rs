@@ -34,7 +34,7 @@ pub async fn list(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap,
     let Asked { uri, limit, after } = page::asked(query)?;
     let page = Page::of(limit, after.as_deref(), 2)?;
     let endpoint = uri.as_deref().map(spelled_only).transpose()?;
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(&asker).await?;
     let mut more = Map::new();
     let name = endpoint.as_ref().map(|endpoint| endpoint.entity_name());
     let of = endpoint.as_ref().zip(name.as_deref()).map(|(endpoint, name)| (name, endpoint.entity_key()));
@@ -64,7 +64,7 @@ pub async fn retry(State(api): State<Arc<Api>>, asker: Asker, Path(id): Path<Str
     asker.may("write")?;
     let none = || Problem::new("not-found", "There is no such call in the history, or it is not this role's to see.");
     let id: i64 = id.parse().map_err(|_| none())?;
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(&asker).await?;
     let call = db::one(&request, id).await?.ok_or_else(none)?;
     runs(&request).await?;
     let text = |name: &str| call.get(name).and_then(Value::as_str).map(str::to_owned);

@@ -18,6 +18,7 @@ mod rules;
 mod schedules;
 mod sends;
 mod shape;
+mod share;
 mod show;
 mod status;
 mod targets;
@@ -33,6 +34,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
 use problem::Problem;
+use share::Shares;
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -58,6 +60,7 @@ pub struct Terms {
 pub struct Api {
     db: Db,
     limits: Limits,
+    shares: Shares,
     guard: Shared,
     metrics: Arc<Metrics>,
     terms: Terms,
@@ -66,7 +69,8 @@ pub struct Api {
 impl Api {
     /// For the whole program.
     pub fn new(db: Db, guard: impl Into<Shared>, metrics: Arc<Metrics>, terms: Terms) -> Arc<Self> {
-        Arc::new(Api { db, limits: Limits::default(), guard: guard.into(), metrics, terms })
+        let (limits, shares) = (Limits::default(), Shares::default());
+        Arc::new(Api { db, limits, shares, guard: guard.into(), metrics, terms })
     }
 }
 

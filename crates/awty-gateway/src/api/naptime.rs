@@ -23,7 +23,7 @@ async fn find(api: &Api, asker: &Asker, uri: &str, period: &str) -> Result<(Opti
     let fault = |reason| Problem::fields("invalid-field", &[Fault { pointer: "/every".into(), reason }]);
     let length: Length = duration::parse(period).map_err(fault)?;
     let endpoint = spelled_only(uri)?;
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(asker).await?;
     let id = db::id_of(&request, endpoint.as_str()).await?;
     let row = db::one(&request, &id).await?;
     request.commit().await?;

@@ -74,7 +74,7 @@ impl Part {
 
 /// A request about a schedule that is there, or was.
 async fn known(api: &Api, asker: &Asker, id: &str) -> Result<Request, Problem> {
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(asker).await?;
     if db::job(&request, id).await?.is_none() {
         there(None)?;
     }
@@ -122,7 +122,7 @@ pub async fn next(
     if !(1..=100).contains(&count) {
         return Err(Problem::parameter("count", "is out of range; write 1 to 100"));
     }
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(&asker).await?;
     there(db::one(&request, &id).await?)?;
     let items = calls::next(&request, &id, count).await?;
     request.commit().await?;
@@ -181,7 +181,7 @@ fn point(row: &Value) -> Value {
     responses((status = 200, body = shape::Secret), (status = "default", body = shape::Problem)))]
 pub async fn secret(State(api): State<Arc<Api>>, asker: Asker, Path(id): Path<String>) -> Answer {
     asker.may("write")?;
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(&asker).await?;
     let (row, job) = (db::one(&request, &id).await?, db::job(&request, &id).await?);
     request.commit().await?;
     there(row)?;

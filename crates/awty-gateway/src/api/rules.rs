@@ -127,7 +127,7 @@ pub(super) async fn write(
     how: Write,
 ) -> Answer {
     asker.may("write")?;
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(asker).await?;
     let slot = db::slot(&request).await?;
     let periods = Periods {
         min: api.terms.min_period.unwrap_or(Length::millis(slot)),
@@ -169,7 +169,7 @@ pub(super) async fn write(
 
 /// One schedule, in a transaction of its own.
 pub(super) async fn read(api: &Api, asker: &Asker, id: &str) -> Result<Option<Row>, Problem> {
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(asker).await?;
     let row = db::one(&request, id).await?;
     request.commit().await?;
     Ok(row)
@@ -196,7 +196,7 @@ pub(super) async fn change(
     change: Change,
 ) -> Result<Option<Row>, Problem> {
     asker.may("write")?;
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(asker).await?;
     let (row, mine) = judged(&request, id).await?;
     let row = there(row)?;
     if !mine || matches!(change, Change::End) && !row.own {
