@@ -36,6 +36,7 @@ use axum::middleware::from_fn_with_state;
 use problem::Problem;
 use share::Shares;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -61,6 +62,7 @@ pub struct Api {
     db: Db,
     limits: Limits,
     shares: Shares,
+    bodies: Semaphore,
     guard: Shared,
     metrics: Arc<Metrics>,
     terms: Terms,
@@ -69,8 +71,8 @@ pub struct Api {
 impl Api {
     /// For the whole program.
     pub fn new(db: Db, guard: impl Into<Shared>, metrics: Arc<Metrics>, terms: Terms) -> Arc<Self> {
-        let (limits, shares) = (Limits::default(), Shares::default());
-        Arc::new(Api { db, limits, shares, guard: guard.into(), metrics, terms })
+        let (limits, shares, bodies) = (Limits::default(), Shares::default(), Semaphore::new(around::ROOM));
+        Arc::new(Api { db, limits, shares, bodies, guard: guard.into(), metrics, terms })
     }
 }
 
