@@ -64,7 +64,7 @@ pub fn wanted(fields: Map<String, Value>, uri: Option<String>, periods: Periods)
         jitter: reader.interval("jitter"),
         catch_up: reader.interval("catch_up"),
         method: reader.text("method"),
-        body: reader.left.remove("body"),
+        body: reader.json("body"),
         body_text: reader.text("body_text"),
         body_base64: reader.text("body_base64"),
         timeout: reader.interval("timeout"),

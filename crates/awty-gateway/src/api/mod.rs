@@ -4,11 +4,13 @@
 
 mod around;
 mod auth;
+mod body;
 mod fields;
 mod history;
 mod input;
 mod list;
 mod naptime;
+mod number;
 pub mod openapi;
 mod operate;
 mod page;

@@ -2,9 +2,10 @@
 
 use super::Api;
 use super::auth::Asker;
+use super::body::{self, Body};
 use super::page::{self, Page};
 use super::problem::Problem;
-use super::rules::{Answer, Body, Change, change, there};
+use super::rules::{Answer, Change, change, there};
 use super::shape;
 use super::show;
 use crate::db::Request;
@@ -39,7 +40,7 @@ pub async fn pause(
     Path(id): Path<String>,
     body: Body,
 ) -> Answer {
-    let mut fields = super::rules::fields(&headers, body)?;
+    let mut fields = body::fields(&headers, body)?;
     let note = fields.text("note");
     fields.done()?;
     let row = change(&api, &asker, &headers, &id, Change::Pause(note)).await?;

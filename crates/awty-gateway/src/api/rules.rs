@@ -2,7 +2,6 @@
 
 use super::Api;
 use super::auth::Asker;
-use super::fields::Fields;
 use super::input::{Periods, Refusal, wanted};
 use super::problem::{Fault, Problem};
 use super::show;
@@ -11,36 +10,12 @@ use crate::db::changes::{self, Wanted};
 use crate::db::schedules::{self as db, Row};
 use crate::duration::Length;
 use crate::uri::Endpoint;
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use serde_json::{Map, Value};
 
 /// What a request comes to.
 pub(super) type Answer = Result<Response, Problem>;
-/// A body, or why there is none.
-pub(super) type Body = Result<Bytes, BytesRejection>;
-
-/// The JSON object of a body.
-pub(super) fn object(headers: &HeaderMap, body: Body) -> Result<Map<String, Value>, Problem> {
-    let body = body.map_err(|_| Problem::new("too-large", "A body has at most 512 KiB."))?;
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("application/json");
-    if !kind.trim_start().to_ascii_lowercase().starts_with("application/json") {
-        return Err(Problem::new("unsupported-media-type", "Send the body as application/json."));
-    }
-    match serde_json::from_slice(&body) {
-        Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(Problem::new("malformed-json", "The body is no JSON object.")),
-        Err(error) => Err(Problem::new("malformed-json", error.to_string())),
-    }
-}
-
-/// The fields of a body, which may be left out.
-pub(super) fn fields(headers: &HeaderMap, body: Body) -> Result<Fields, Problem> {
-    let empty = body.as_ref().is_ok_and(Bytes::is_empty);
-    Ok(Fields::of(if empty { Map::new() } else { object(headers, body)? }))
-}
 
 fn fault(reason: String) -> [Fault; 1] {
     [Fault { pointer: "/uri".into(), reason }]

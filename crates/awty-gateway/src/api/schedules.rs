@@ -2,10 +2,11 @@
 
 use super::Api;
 use super::auth::Asker;
+use super::body::{Body, object};
 use super::list::{Asked, id_of};
 use super::page;
 use super::problem::Problem;
-use super::rules::{Answer, Body, Change, Write, change, object, read, there, write};
+use super::rules::{Answer, Change, Write, change, read, there, write};
 use super::shape;
 use super::show;
 use axum::extract::{Path, State};

@@ -4,9 +4,10 @@
 
 use super::Api;
 use super::auth::Asker;
+use super::body::{Body, object};
 use super::fields::Fields;
 use super::problem::Problem;
-use super::rules::{Answer, Body, history, object, spelled};
+use super::rules::{Answer, history, spelled};
 use super::shape;
 use super::show;
 use crate::db::sends::{self as db, Row, Wanted};
@@ -38,7 +39,7 @@ fn wanted(fields: Fields, key: String) -> Result<Wanted, Problem> {
     let wanted = Wanted {
         uri: fields.text("uri").unwrap_or_default(),
         key,
-        body: fields.left.remove("body"),
+        body: fields.json("body"),
         at: fields.time("at"),
         after: fields.interval("after"),
         headers: fields.headers(),

@@ -2,11 +2,12 @@
 
 use super::Api;
 use super::auth::Asker;
+use super::body::{self, Body, object};
 use super::fields::{Fields, interval};
 use super::operate::Part;
 use super::page;
 use super::problem::{Fault, Problem};
-use super::rules::{self, Answer, Body, object};
+use super::rules::Answer;
 use super::shape;
 use super::show;
 use crate::db::targets::{self as db, Limits};
@@ -131,7 +132,7 @@ pub async fn block(
     body: Body,
 ) -> Answer {
     asker.may("admin")?;
-    let mut fields = rules::fields(&headers, body)?;
+    let mut fields = body::fields(&headers, body)?;
     let note = fields.text("note");
     let text = fields.text("blocked_until");
     let (mut until, mut length) = (Some("infinity".to_owned()), None);

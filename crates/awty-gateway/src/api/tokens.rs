@@ -4,11 +4,12 @@
 
 use super::Api;
 use super::auth::Asker;
+use super::body::{Body, object};
 use super::fields::{Fields, interval};
 use super::operate::Part;
 use super::page;
 use super::problem::Problem;
-use super::rules::{Answer, Body, object};
+use super::rules::Answer;
 use super::shape;
 use super::show;
 use crate::db::tokens as db;
