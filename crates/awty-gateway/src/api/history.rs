@@ -2,9 +2,10 @@
 
 use super::Api;
 use super::auth::Asker;
+use super::change::{runs, still};
 use super::page::{self, Page};
 use super::problem::Problem;
-use super::rules::{Answer, history as place, runs, spelled_only, still};
+use super::rules::{Answer, history as place, spelled_only};
 use super::shape;
 use super::show;
 use crate::db::{history as db, schedules};

@@ -5,6 +5,7 @@
 mod around;
 mod auth;
 mod body;
+mod change;
 mod fields;
 mod history;
 mod input;

@@ -3,9 +3,10 @@
 use super::Api;
 use super::auth::Asker;
 use super::body::{self, Body};
+use super::change::{Change, change};
 use super::page::{self, Page};
 use super::problem::Problem;
-use super::rules::{Answer, Change, change, there};
+use super::rules::{Answer, there};
 use super::shape;
 use super::show;
 use crate::db::Request;
