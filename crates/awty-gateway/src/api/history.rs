@@ -75,11 +75,15 @@ pub async fn retry(State(api): State<Arc<Api>>, asker: Asker, Path(id): Path<Str
             .with("history", place(&text("uri").unwrap_or_default())),
         trouble => trouble.into(),
     })?;
-    request.commit().await?;
-    let next = match (text("schedule"), text("key")) {
-        (Some(id), _) => format!("/v1/schedules/{id}"),
-        (None, key) => super::sends::place(&key.unwrap_or_default()),
+    let next = match text("schedule") {
+        Some(id) => Some(format!("/v1/schedules/{id}")),
+        None => db::key(&request, id).await?.map(|key| super::sends::place(&key)),
     };
+    request.commit().await?;
     let answer = json!({"uri": call["uri"], "schedule": call["schedule"], "key": call["key"]});
-    Ok(show::at(show::tagged("0", &answer, StatusCode::ACCEPTED, &HeaderMap::new()), &next))
+    let answer = show::tagged("0", &answer, StatusCode::ACCEPTED, &HeaderMap::new());
+    Ok(match next {
+        Some(place) => show::at(answer, &place),
+        None => answer, // a send without a key is in the history alone
+    })
 }
