@@ -54,7 +54,9 @@ pub async fn attempts(
     limit: i64,
 ) -> Result<Vec<Item>, Trouble> {
     let limit = i32::try_from(limit).unwrap_or(i32::MAX);
-    let attempt = |row: &tokio_postgres::Row| Ok((call(row.try_get(0)?).unwrap_or_default(), place(row)?));
+    let attempt = |row: &tokio_postgres::Row| -> Result<Item, Trouble> {
+        Ok((call(row.try_get(0)?).unwrap_or_default(), place(row)?))
+    };
     request.rows(ATTEMPTS, &[&id, &before, &lease, &limit]).await?.iter().map(attempt).collect()
 }
 
