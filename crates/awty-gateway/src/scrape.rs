@@ -74,9 +74,11 @@ struct Known {
 impl Scraper {
     async fn known(&self) -> Option<Known> {
         let (worker, until) = (&self.worker, Instant::now() + LONGEST);
-        let jobs: Vec<String> = worker.view().jobs.into_iter().map(|job| job.name).collect();
+        let view = worker.view();
+        let has_http = view.standing.is_some_and(|standing| standing.has_http);
+        let jobs: Vec<String> = view.jobs.into_iter().map(|job| job.name).collect();
         let mut seen = timeout_at(until, self.seen.lock()).await.ok()?;
-        let (figures, targets) = timeout_at(until, worker.requests_db.figures(&jobs)).await.ok()?.ok()?;
+        let (figures, targets) = timeout_at(until, worker.requests_db.figures(&jobs, has_http)).await.ok()?.ok()?;
         worker.metrics.opened(seen.opened(&targets));
         // If this takes too long, the next scrape goes on from here.
         if let Ok(Ok((until, missed))) = timeout_at(until, worker.requests_db.missed(&jobs, seen.until)).await {

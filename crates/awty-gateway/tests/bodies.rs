@@ -3,12 +3,15 @@
 
 #[path = "common/client.rs"]
 mod client;
+mod common;
 #[path = "common/people.rs"]
 mod people;
 #[path = "common/shop.rs"]
 mod shop;
 
-use people::open;
+use common::Receiver;
+use people::{is, open, problem};
+use serde_json::json;
 
 #[test]
 fn bodies_that_only_sql_can_write_are_shown_and_deleted() {
@@ -36,6 +39,37 @@ fn numbers_of_a_body_stay_as_long_as_they_are() {
     assert!(put.status == 201 && put.text.contains(number), "{}", put.text);
     assert!(client.get(path).text.contains(number));
     assert_eq!(shop.cluster.value::<String>("postgres", "SELECT body ->> 'id' FROM awty_http.endpoint"), number);
+    // The database would write each of them with all its zeros.
+    let many = ["1e131000"; 20].join(",");
+    for (method, path) in [("PUT", path), ("POST", "/v1/sends")] {
+        let uri = if method == "POST" { "\"uri\": \"http://a.example/\"" } else { "\"every\": \"1 h\"" };
+        let refused = client.ask(method, path, &format!("{{{uri}, \"body\": [{many}]}}"));
+        assert_eq!(problem(&refused), is(422, "invalid-field"), "{}", refused.text);
+        let fault = &refused.json()["errors"][0];
+        assert_eq!((&fault["pointer"], &fault["remedy"]), (&json!("/body"), &json!("write it as a text")), "{fault}");
+    }
+}
+
+#[test]
+fn a_call_is_shown_also_where_its_result_is_too_deep_to_read() {
+    let (shop, _gateway, client) = open();
+    let receiver = Receiver::start();
+    let made = client.ask("POST", "/v1/schedules", &json!({"uri": receiver.uri("/ok"), "every": "1 h"}).to_string());
+    let place = made.header("location");
+    assert_eq!(client.ask("POST", &format!("{place}/run"), "").status, 202);
+    let send = json!({"uri": receiver.uri("/sent")}).to_string();
+    assert_eq!(client.ask_with("POST", "/v1/sends", &send, "Idempotency-Key: k\r\n").status, 201);
+    shop.await_text("SELECT count(*) FROM awty.attempt", "2");
+    // As another worker may say it with awty.complete().
+    let deep = "[".repeat(2_000) + &"]".repeat(2_000);
+    shop.cluster.execute("postgres", &[&format!("UPDATE awty_internal.attempt SET result = '{deep}'")]);
+    let attempts = client.get(&format!("{place}/attempts"));
+    let call = &attempts.json()["items"][0];
+    assert!(attempts.status == 200 && call["ok"] == json!(true) && call["slot"].is_string(), "{}", attempts.text);
+    for path in [place.as_str(), "/v1/sends/k"] {
+        let shown = client.get(path);
+        assert!(shown.status == 200 && shown.json()["last"]["slot"].is_string(), "{}", shown.text);
+    }
 }
 
 #[test]

@@ -54,3 +54,62 @@ fn a_database_that_is_held_promises_no_call() {
     shop.cluster.execute("postgres", &["SELECT awty.adopt()"]);
     assert_eq!(client.ask("POST", &run, "").status, 202);
 }
+
+#[test]
+fn what_a_role_has_defined_is_never_called_by_its_requests() {
+    let (shop, _gateway, client) = open();
+    shop.cluster.execute("postgres", &["CREATE SCHEMA app AUTHORIZATION app"]);
+    // They fit better than PostgreSQL's own operators, and would run as whoever the gateway may become.
+    let function = |name: &str, arguments: &str, result: &str| {
+        format!(
+            "CREATE FUNCTION app.{name}({arguments}) RETURNS {result} LANGUAGE plpgsql
+             AS 'BEGIN INSERT INTO app.called VALUES (session_user); RETURN $1; END'"
+        )
+    };
+    shop.app("CREATE TABLE app.called (by name)");
+    shop.app(&function("times", "numeric, integer", "numeric"));
+    shop.app("CREATE OPERATOR app.* (LEFTARG = numeric, RIGHTARG = integer, FUNCTION = app.times)");
+    shop.app(&function("joined", "bigint, text", "text"));
+    shop.app("CREATE OPERATOR app.|| (LEFTARG = bigint, RIGHTARG = text, FUNCTION = app.joined)");
+    let called = || shop.text("SELECT count(*) FROM app.called");
+    shop.app("SELECT extract(epoch FROM interval '1 s') * 1000, 1::bigint || 'x'::text");
+    assert_eq!(called(), "2", "these are no decoys");
+    let made = client.ask("POST", "/v1/schedules", "{\"uri\": \"http://a.example/\", \"every\": \"1 h\"}");
+    let place = made.header("location");
+    assert_eq!(made.status, 201, "{}", made.text);
+    for path in ["/v1/schedules", "/v1/status", "/v1/slots", "/v1/targets", "/v1/history?uri=http%3A%2F%2Fa.example%2F"]
+    {
+        assert_eq!(client.get(path).status, 200, "{path}");
+    }
+    for part in ["", "/attempts", "/stats", "/next", "/secret"] {
+        assert_eq!(client.get(&format!("{place}{part}")).status, 200, "{part}");
+    }
+    assert_eq!(client.ask("DELETE", &place, "").status, 204);
+    assert_eq!(called(), "2", "a request has called them");
+}
+
+#[test]
+fn one_roles_locks_hold_up_no_other_role() {
+    let (shop, gateway, client) = open();
+    let other = people::client(&shop, &gateway, "tenant", "read");
+    let made = client.ask("POST", "/v1/schedules", "{\"uri\": \"http://a.example/\", \"every\": \"1 h\"}");
+    let place = made.header("location");
+    let put = || client.ask("PUT", &place, "{\"every\": \"2 h\"}");
+    let mut holder = shop.cluster.client("postgres", "app");
+    holder.batch_execute("BEGIN; SELECT id FROM awty_http.endpoint FOR UPDATE").unwrap();
+    std::thread::scope(|scope| {
+        let waiting: Vec<_> = (0..6).map(|_| scope.spawn(put)).collect();
+        let waits = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'gateway' AND wait_event_type = 'Lock'";
+        shop.await_text(waits, "2");
+        for _ in 0..5 {
+            assert_eq!(other.get("/v1/schedules").status, 200);
+        }
+        for one in waiting {
+            let answer = one.join().unwrap();
+            assert_eq!(problem(&answer), is(504, "timed-out"));
+            assert!(answer.text.contains("lock timeout"), "{}", answer.text);
+        }
+    });
+    holder.batch_execute("ROLLBACK").unwrap();
+    assert_eq!(put().status, 200);
+}

@@ -1,9 +1,11 @@
 //! What `/metrics` says.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
+mod common;
 #[path = "common/shop.rs"]
 mod shop;
 
+use common::Receiver;
 use shop::{Gateway, Shop, until};
 use std::process::Command;
 
@@ -100,6 +102,20 @@ fn what_was_missed_is_counted_by_job() {
     // It is no gauge of the history.
     shop.cluster.execute("postgres", &["DELETE FROM awty.future_job_history"]);
     assert_eq!(value(&gateway, series), Some(3.0));
+}
+
+#[test]
+fn a_schedule_whose_failures_are_final_is_failing() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    let gateway = shop.gateway("one");
+    let series = "awty_schedules_failing{job=\"http\"}";
+    until_value(&gateway, series, |value| value == 0.0);
+    let (origin, uri) = (receiver.origin(), receiver.uri("/status/404"));
+    shop.app(&format!("SELECT awty_http.schedule('{uri}', '1 h')"));
+    shop.app(&format!("SELECT awty.check_now('{origin}', '/status/404', 'http')"));
+    until_value(&gateway, series, |value| value == 1.0);
+    shop.app(&format!("SELECT awty_http.unschedule('{uri}')"));
+    until_value(&gateway, series, |value| value == 0.0);
 }
 
 #[test]

@@ -5,6 +5,8 @@
 
 #[path = "naptime/calls.rs"]
 mod calls;
+#[path = "naptime/changes.rs"]
+mod changes;
 #[path = "common/client.rs"]
 mod client;
 mod common;

@@ -115,6 +115,12 @@ fn what_failed_is_in_the_history_and_can_be_called_again() {
     assert_eq!((again.status, again.header("location").as_str()), (202, "/v1/sends/one"), "{}", again.text);
     until_answer(&client, &history, |history| history["items"].as_array().unwrap().len() == 2);
     assert_eq!(receiver.seen("/status/404").len(), 2);
+    // What SQL sent without a key has no place of its own.
+    shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri("/status/400")));
+    let keyless = format!("/v1/history?uri={}", encoded(&receiver.uri("/status/400")));
+    let found = until_answer(&client, &keyless, |history| !history["items"].as_array().unwrap().is_empty());
+    let again = client.ask("POST", &format!("/v1/history/{}/retry", found.json()["items"][0]["id"]), "");
+    assert_eq!((again.status, again.header("location").as_str()), (202, ""), "{}", again.text);
     assert_eq!(problem(&client.ask("POST", "/v1/history/9223372036854775807/retry", "")), is(404, "not-found"));
     assert_eq!(problem(&client.ask("POST", "/v1/history/nonsense/retry", "")), is(404, "not-found"));
     assert_eq!(problem(&client.get("/v1/history?uri=nonsense")), is(422, "malformed-uri"));

@@ -173,6 +173,12 @@ fn a_token_is_shown_once_and_can_be_dropped() {
         problem(&other.ask("POST", "/v1/tokens", "{\"scope\": \"read\", \"role\": \"nobody\"}")),
         is(404, "not-found")
     );
+    // A name that PostgreSQL would cut is not that of another role.
+    let name = "r".repeat(63);
+    shop.cluster.execute("postgres", &[&format!("CREATE ROLE {name}"), &format!("GRANT {name} TO other")]);
+    let of = |role: &str| other.ask("POST", "/v1/tokens", &json!({"scope": "read", "role": role}).to_string());
+    assert_eq!(of(&name).status, 201);
+    assert_eq!(problem(&of(&format!("{name}r"))), is(404, "not-found"));
     for body in [
         "{}",
         "{\"scope\": \"all\"}",

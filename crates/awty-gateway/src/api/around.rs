@@ -1,10 +1,10 @@
 //! What is around every request: its time, its count, another try where the database asks for one, a problem for what has none.
 //!
-//! Invariant: whatever refuses a request, the refusal is a problem.
+//! Invariant: whatever refuses a request, the refusal is a problem. Bodies of all requests together have a bound.
 
 use super::problem::Problem;
 use super::{Api, LARGEST_BODY};
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
@@ -18,6 +18,11 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// How often a request is tried that lost to another one.
 const TRIES: usize = 3;
 
+/// KiB of bodies at a time; a request waits for its room.
+pub const ROOM: usize = 64 * 1024;
+/// A body that is no larger than a head may be needs no room, so that large ones hold up no others.
+const SMALL: usize = 16 * 1024;
+
 /// The database has asked to try it again.
 #[derive(Clone, Copy)]
 pub struct Again;
@@ -27,7 +32,7 @@ pub async fn around(State(api): State<Arc<Api>>, request: Request, next: Next) -
     let begun = Instant::now();
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().clone();
-    let answer = tokio::time::timeout(LONGEST, tried(request, next)).await;
+    let answer = tokio::time::timeout(LONGEST, tried(&api, request, next)).await;
     let late = |_| Problem::new("timed-out", "The request took longer than 10 s.").into_response();
     let response = refused(answer.unwrap_or_else(late));
     let route = route.as_deref().unwrap_or("other");
@@ -35,8 +40,17 @@ pub async fn around(State(api): State<Arc<Api>>, request: Request, next: Next) -
     response
 }
 
-async fn tried(request: Request, next: Next) -> Response {
+/// KiB of room that a body needs, by the length that its head says.
+fn room(body: &Body) -> u32 {
+    let said = body.size_hint().upper().and_then(|length| usize::try_from(length).ok());
+    let largest = said.map_or(LARGEST_BODY, |length| length.min(LARGEST_BODY));
+    if largest > SMALL { u32::try_from(largest.div_ceil(1024)).unwrap_or(u32::MAX) } else { 0 }
+}
+
+async fn tried(api: &Api, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
+    let room = room(&body);
+    let _room = api.bodies.acquire_many(room).await; // nobody closes it
     let Ok(bytes) = to_bytes(body, LARGEST_BODY).await else {
         return Problem::new("too-large", "A body has at most 512 KiB.").into_response();
     };

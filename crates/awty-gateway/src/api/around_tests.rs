@@ -10,12 +10,8 @@ use axum::routing::any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// An API without a database, around one handler.
-async fn asked<F, R>(handler: F) -> (String, String)
-where
-    F: Fn() -> R + Clone + Send + Sync + 'static,
-    R: Future<Output = Response> + Send + 'static,
-{
+/// An API without a database.
+fn api() -> Arc<Api> {
     let nowhere = "postgresql://nobody@127.0.0.1:1/none".parse().unwrap();
     let db = Db::new(nowhere, "t", 1, rustls::RootCertStore::empty()).unwrap();
     let guard = Guard { allowed: Vec::new(), allow_localhost: false, own: Vec::new() };
@@ -26,21 +22,36 @@ where
         max_period: Length::seconds(1),
         timeout: Length::seconds(1),
     };
-    let metrics = Arc::new(Metrics::default());
-    let api = Api::new(db, guard, metrics.clone(), terms);
-    let router = Router::new().route("/x/{id}", any(handler)).layer(from_fn_with_state(api, around));
+    Api::new(db, guard, Arc::new(Metrics::default()), terms)
+}
+
+/// What it answers to a body, around one handler.
+async fn posted<F, R>(api: &Arc<Api>, handler: F, head: &str, body: &str) -> String
+where
+    F: Fn() -> R + Clone + Send + Sync + 'static,
+    R: Future<Output = Response> + Send + 'static,
+{
+    let router = Router::new().route("/x/{id}", any(handler)).layer(from_fn_with_state(api.clone(), around));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let server = tokio::spawn(crate::listen::listen(listener, None, router));
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
-    stream
-        .write_all(b"POST /x/1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\nab")
-        .await
-        .unwrap();
+    let request = format!("POST /x/1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{head}\r\n\r\n{body}");
+    stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     server.abort();
-    (answer, metrics.text(0))
+    answer
+}
+
+async fn asked<F, R>(handler: F) -> (String, String)
+where
+    F: Fn() -> R + Clone + Send + Sync + 'static,
+    R: Future<Output = Response> + Send + 'static,
+{
+    let api = api();
+    let answer = posted(&api, handler, "Content-Length: 2", "ab").await;
+    (answer, api.metrics.text(0))
 }
 
 #[tokio::test]
@@ -68,4 +79,26 @@ async fn a_refusal_without_a_name_gets_one() {
         let (answer, _) = asked(move || async move { status.into_response() }).await;
         assert!(answer.contains(&format!("/problems/{name}")), "{answer}");
     }
+}
+
+#[tokio::test]
+async fn bodies_have_a_bound_together_and_small_ones_do_not_wait() {
+    let api = api();
+    let done = || async { "done".into_response() };
+    let all = api.bodies.try_acquire_many(u32::try_from(ROOM).unwrap()).unwrap();
+    assert!(posted(&api, done, "Content-Length: 2", "ab").await.ends_with("done"));
+    let (large, chunk) = ("x".repeat(SMALL + 1), "2\r\nab\r\n0\r\n\r\n");
+    let head = format!("Content-Length: {}", large.len());
+    let waiting = [(head.as_str(), large.as_str()), ("Transfer-Encoding: chunked", chunk)].map(|(head, body)| {
+        let (api, head, body) = (api.clone(), head.to_owned(), body.to_owned());
+        tokio::spawn(async move { posted(&api, done, &head, &body).await })
+    });
+    // One that came later is answered before those.
+    assert!(posted(&api, done, "Content-Length: 2", "ab").await.ends_with("done"));
+    assert!(waiting.iter().all(|one| !one.is_finished()));
+    drop(all);
+    for one in waiting {
+        assert!(one.await.unwrap().ends_with("done"));
+    }
+    assert_eq!(api.bodies.available_permits(), ROOM);
 }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: every field that does not fit is named, with what to write instead; an unknown field is one of them.
 
+use super::number;
 use super::problem::{Fault, Problem};
 use crate::deliver::request::user_header;
 use crate::duration::{self, Length};
@@ -44,6 +45,15 @@ impl Fields {
                 None
             }
         }
+    }
+
+    /// Any JSON; null is one, too.
+    pub fn json(&mut self, name: &str) -> Option<Value> {
+        let value = self.left.remove(name)?;
+        if !number::are_short(&value) {
+            self.fault(name, "has a number of more than 1000 characters without its exponent; write it as a text");
+        }
+        Some(value)
     }
 
     /// True or false.

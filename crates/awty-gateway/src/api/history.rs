@@ -2,9 +2,10 @@
 
 use super::Api;
 use super::auth::Asker;
+use super::change::{runs, still};
 use super::page::{self, Page};
 use super::problem::Problem;
-use super::rules::{Answer, history as place, runs, spelled_only, still};
+use super::rules::{Answer, history as place, spelled_only};
 use super::shape;
 use super::show;
 use crate::db::{history as db, schedules};
@@ -34,7 +35,7 @@ pub async fn list(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap,
     let Asked { uri, limit, after } = page::asked(query)?;
     let page = Page::of(limit, after.as_deref(), 2)?;
     let endpoint = uri.as_deref().map(spelled_only).transpose()?;
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(&asker).await?;
     let mut more = Map::new();
     let name = endpoint.as_ref().map(|endpoint| endpoint.entity_name());
     let of = endpoint.as_ref().zip(name.as_deref()).map(|(endpoint, name)| (name, endpoint.entity_key()));
@@ -64,7 +65,7 @@ pub async fn retry(State(api): State<Arc<Api>>, asker: Asker, Path(id): Path<Str
     asker.may("write")?;
     let none = || Problem::new("not-found", "There is no such call in the history, or it is not this role's to see.");
     let id: i64 = id.parse().map_err(|_| none())?;
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(&asker).await?;
     let call = db::one(&request, id).await?.ok_or_else(none)?;
     runs(&request).await?;
     let text = |name: &str| call.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -74,11 +75,15 @@ pub async fn retry(State(api): State<Arc<Api>>, asker: Asker, Path(id): Path<Str
             .with("history", place(&text("uri").unwrap_or_default())),
         trouble => trouble.into(),
     })?;
-    request.commit().await?;
-    let next = match (text("schedule"), text("key")) {
-        (Some(id), _) => format!("/v1/schedules/{id}"),
-        (None, key) => super::sends::place(&key.unwrap_or_default()),
+    let next = match text("schedule") {
+        Some(id) => Some(format!("/v1/schedules/{id}")),
+        None => db::key(&request, id).await?.map(|key| super::sends::place(&key)),
     };
+    request.commit().await?;
     let answer = json!({"uri": call["uri"], "schedule": call["schedule"], "key": call["key"]});
-    Ok(show::at(show::tagged("0", &answer, StatusCode::ACCEPTED, &HeaderMap::new()), &next))
+    let answer = show::tagged("0", &answer, StatusCode::ACCEPTED, &HeaderMap::new());
+    Ok(match next {
+        Some(place) => show::at(answer, &place),
+        None => answer, // a send without a key is in the history alone
+    })
 }

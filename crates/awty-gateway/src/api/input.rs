@@ -48,7 +48,8 @@ pub fn wanted(fields: Map<String, Value>, uri: Option<String>, periods: Periods)
     let endpoint = Endpoint::parse(&text).map_err(|why| Refusal::Uri(Fault { pointer: "/uri".into(), reason: why }))?;
     let every = reader.length("every");
     if let Some(every) = every.filter(|every| !(periods.min..=periods.max).contains(every)) {
-        let slots = if periods.is_slot && every < periods.min { ", or set awty.slot to 1s in the database" } else { "" };
+        let slots =
+            if periods.is_slot && every < periods.min { ", or set awty.slot to 1s in the database" } else { "" };
         let reason = format!("is {every}; write {} to {}{slots}", periods.min, periods.max);
         return Err(Refusal::Period(Fault { pointer: "/every".into(), reason }));
     }
@@ -64,7 +65,7 @@ pub fn wanted(fields: Map<String, Value>, uri: Option<String>, periods: Periods)
         jitter: reader.interval("jitter"),
         catch_up: reader.interval("catch_up"),
         method: reader.text("method"),
-        body: reader.left.remove("body"),
+        body: reader.json("body"),
         body_text: reader.text("body_text"),
         body_base64: reader.text("body_base64"),
         timeout: reader.interval("timeout"),

@@ -46,6 +46,8 @@ fn each_fault_is_named() {
     assert!(refused(json!({"uri": "http://a/", "every": "100 ms"})).contains("/every is 100ms; write 1s to"));
     assert!(refused(json!({"uri": "http://a/"})).contains("exactly one"));
     assert!(refused(json!({"uri": "http://a/", "every": "1 s", "cron": "* * * * *"})).contains("exactly one"));
+    let long = json!({"uri": "http://a/", "every": "1 s", "body": [serde_json::from_str::<Value>("1e1001").unwrap()]});
+    assert!(refused(long).contains("/body has a number of more than 1000 characters"));
     let hidden = json!({"uri": "http://a/", "every": "1 s", "headers": {"X-Api-Key": "•••"}});
     assert!(refused(hidden).contains("/headers has \"X-Api-Key\" with •••"));
     let both = refused(

@@ -54,7 +54,7 @@ pub async fn list(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap,
     let origin = origin.as_deref().map(super::targets::origin).transpose()?;
     let page = Page::of(limit, after.as_deref(), 1)?;
     let filter = Filter { state, origin, label, q, failing };
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(&asker).await?;
     let (rows, cut) = db::list(&request, page.after(0).unwrap_or_default(), &filter, page.rows()).await?;
     request.commit().await?;
     let rows = rows.iter().map(|row| (show::text(row), vec![row.id.clone()])).collect();
@@ -67,7 +67,7 @@ pub async fn list(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap,
 /// The id of a URI for the asker's role.
 pub(super) async fn id_of(api: &Api, asker: &Asker, uri: &str) -> Result<String, Problem> {
     let endpoint = spelled_only(uri)?;
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(asker).await?;
     let id = db::id_of(&request, endpoint.as_str()).await?;
     request.commit().await?;
     Ok(id)

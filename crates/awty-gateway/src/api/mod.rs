@@ -4,11 +4,14 @@
 
 mod around;
 mod auth;
+mod body;
+mod change;
 mod fields;
 mod history;
 mod input;
 mod list;
 mod naptime;
+mod number;
 pub mod openapi;
 mod operate;
 mod page;
@@ -18,6 +21,7 @@ mod rules;
 mod schedules;
 mod sends;
 mod shape;
+mod share;
 mod show;
 mod status;
 mod targets;
@@ -33,7 +37,9 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
 use problem::Problem;
+use share::Shares;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -58,6 +64,8 @@ pub struct Terms {
 pub struct Api {
     db: Db,
     limits: Limits,
+    shares: Shares,
+    bodies: Semaphore,
     guard: Shared,
     metrics: Arc<Metrics>,
     terms: Terms,
@@ -66,7 +74,8 @@ pub struct Api {
 impl Api {
     /// For the whole program.
     pub fn new(db: Db, guard: impl Into<Shared>, metrics: Arc<Metrics>, terms: Terms) -> Arc<Self> {
-        Arc::new(Api { db, limits: Limits::default(), guard: guard.into(), metrics, terms })
+        let (limits, shares, bodies) = (Limits::default(), Shares::default(), Semaphore::new(around::ROOM));
+        Arc::new(Api { db, limits, shares, bodies, guard: guard.into(), metrics, terms })
     }
 }
 

@@ -4,39 +4,22 @@
 
 use super::Api;
 use super::auth::Asker;
+use super::change::{Change, change};
+use super::list::id_of;
 use super::problem::{Fault, Problem};
-use super::rules::{Change, Write, change, spelled_only, there, write};
+use super::rules::{Answer, Write, another_period, has_period, read, there, write};
 use super::shape;
 use super::show;
-use crate::db::schedules::{self as db, Row};
 use crate::duration::{self, Length};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-type Answer = Result<Response, Problem>;
-
-/// The schedule of a URI, and whether its period is that one, before or after rounding.
-async fn find(api: &Api, asker: &Asker, uri: &str, period: &str) -> Result<(Option<Row>, bool), Problem> {
+fn length(period: &str) -> Result<Length, Problem> {
     let fault = |reason| Problem::fields("invalid-field", &[Fault { pointer: "/every".into(), reason }]);
-    let length: Length = duration::parse(period).map_err(fault)?;
-    let endpoint = spelled_only(uri)?;
-    let request = api.db.begin(asker.role()).await?;
-    let id = db::id_of(&request, endpoint.as_str()).await?;
-    let row = db::one(&request, &id).await?;
-    request.commit().await?;
-    let has = |row: &Row, name: &str| row.fields.get(name).and_then(Value::as_i64) == Some(length.as_millis());
-    let same = row.as_ref().is_some_and(|row| has(row, "every") || has(row, "rounded_from"));
-    Ok((row, same))
-}
-
-/// The schedule with that period.
-async fn exact(api: &Api, asker: &Asker, uri: &str, period: &str) -> Result<Row, Problem> {
-    let (row, same) = find(api, asker, uri, period).await?;
-    let row = there(row)?;
-    if same { Ok(row) } else { Err(Problem::new("not-found", "The URI is scheduled with another period.")) }
+    duration::parse(period).map_err(fault)
 }
 
 /// The schedule with that period.
@@ -48,7 +31,10 @@ pub async fn show(
     headers: HeaderMap,
     Path((uri, period)): Path<(String, String)>,
 ) -> Answer {
-    Ok(show::answer(&exact(&api, &asker, &uri, &period).await?, StatusCode::OK, &headers))
+    let period = length(&period)?;
+    let id = id_of(&api, &asker, &uri).await?;
+    let row = there(read(&api, &asker, &id).await?)?;
+    if has_period(&row, period) { Ok(show::answer(&row, StatusCode::OK, &headers)) } else { Err(another_period()) }
 }
 
 /// Schedules the URI; another period is 409.
@@ -61,27 +47,14 @@ pub async fn put(
     Path((uri, period)): Path<(String, String)>,
 ) -> Answer {
     asker.may("write")?;
-    let (row, same) = find(&api, &asker, &uri, &period).await?;
-    let row = match row.filter(|row| !row.deleted) {
-        Some(row) => (row, same),
-        None => {
-            let fields = Map::from_iter([("every".to_owned(), Value::from(period.clone()))]);
-            match write(&api, &asker, &headers, fields, Some(uri.clone()), Write::Create).await {
-                // Another request was faster, with this period or with another.
-                Err(problem) if problem.is("uri-already-scheduled") => match find(&api, &asker, &uri, &period).await? {
-                    (Some(row), same) if !row.deleted => (row, same),
-                    _ => return Err(problem),
-                },
-                answer => return answer,
-            }
+    let how = Write::Period(length(&period)?);
+    let fields = Map::from_iter([("every".to_owned(), Value::from(period))]);
+    match write(&api, &asker, &headers, fields.clone(), Some(uri.clone()), how).await {
+        // Another request may have been faster, with this period or with another: now it is seen which.
+        Err(problem) if problem.is("uri-already-scheduled") => {
+            write(&api, &asker, &headers, fields, Some(uri), how).await
         }
-    };
-    match row {
-        (row, true) => Ok(show::answer(&row, StatusCode::OK, &HeaderMap::new())),
-        (row, false) => {
-            let problem = Problem::new("uri-already-scheduled", "The URI is scheduled with another period.");
-            Err(problem.with("existing", format!("/v1/schedules/{}", row.id)))
-        }
+        answer => answer,
     }
 }
 
@@ -95,7 +68,8 @@ pub async fn delete(
     Path((uri, period)): Path<(String, String)>,
 ) -> Answer {
     asker.may("write")?;
-    let id = exact(&api, &asker, &uri, &period).await?.id;
-    change(&api, &asker, &headers, &id, Change::End).await?;
+    let period = length(&period)?;
+    let id = id_of(&api, &asker, &uri).await?;
+    change(&api, &asker, &headers, &id, Change::End(Some(period))).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -2,9 +2,11 @@
 
 use super::Api;
 use super::auth::Asker;
+use super::body::{self, Body};
+use super::change::{Change, change};
 use super::page::{self, Page};
 use super::problem::Problem;
-use super::rules::{Answer, Body, Change, change, there};
+use super::rules::{Answer, there};
 use super::shape;
 use super::show;
 use crate::db::Request;
@@ -39,7 +41,7 @@ pub async fn pause(
     Path(id): Path<String>,
     body: Body,
 ) -> Answer {
-    let mut fields = super::rules::fields(&headers, body)?;
+    let mut fields = body::fields(&headers, body)?;
     let note = fields.text("note");
     fields.done()?;
     let row = change(&api, &asker, &headers, &id, Change::Pause(note)).await?;
@@ -74,7 +76,7 @@ impl Part {
 
 /// A request about a schedule that is there, or was.
 async fn known(api: &Api, asker: &Asker, id: &str) -> Result<Request, Problem> {
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(asker).await?;
     if db::job(&request, id).await?.is_none() {
         there(None)?;
     }
@@ -122,7 +124,7 @@ pub async fn next(
     if !(1..=100).contains(&count) {
         return Err(Problem::parameter("count", "is out of range; write 1 to 100"));
     }
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(&asker).await?;
     there(db::one(&request, &id).await?)?;
     let items = calls::next(&request, &id, count).await?;
     request.commit().await?;
@@ -181,7 +183,7 @@ fn point(row: &Value) -> Value {
     responses((status = 200, body = shape::Secret), (status = "default", body = shape::Problem)))]
 pub async fn secret(State(api): State<Arc<Api>>, asker: Asker, Path(id): Path<String>) -> Answer {
     asker.may("write")?;
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(&asker).await?;
     let (row, job) = (db::one(&request, &id).await?, db::job(&request, &id).await?);
     request.commit().await?;
     there(row)?;

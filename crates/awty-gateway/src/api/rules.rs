@@ -1,8 +1,7 @@
-//! What all ways to read and write a schedule have in common.
+//! What all ways to read and write a schedule have in common; what else is done to one is in `change`.
 
 use super::Api;
 use super::auth::Asker;
-use super::fields::Fields;
 use super::input::{Periods, Refusal, wanted};
 use super::problem::{Fault, Problem};
 use super::show;
@@ -11,36 +10,12 @@ use crate::db::changes::{self, Wanted};
 use crate::db::schedules::{self as db, Row};
 use crate::duration::Length;
 use crate::uri::Endpoint;
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use serde_json::{Map, Value};
 
 /// What a request comes to.
 pub(super) type Answer = Result<Response, Problem>;
-/// A body, or why there is none.
-pub(super) type Body = Result<Bytes, BytesRejection>;
-
-/// The JSON object of a body.
-pub(super) fn object(headers: &HeaderMap, body: Body) -> Result<Map<String, Value>, Problem> {
-    let body = body.map_err(|_| Problem::new("too-large", "A body has at most 512 KiB."))?;
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("application/json");
-    if !kind.trim_start().to_ascii_lowercase().starts_with("application/json") {
-        return Err(Problem::new("unsupported-media-type", "Send the body as application/json."));
-    }
-    match serde_json::from_slice(&body) {
-        Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(Problem::new("malformed-json", "The body is no JSON object.")),
-        Err(error) => Err(Problem::new("malformed-json", error.to_string())),
-    }
-}
-
-/// The fields of a body, which may be left out.
-pub(super) fn fields(headers: &HeaderMap, body: Body) -> Result<Fields, Problem> {
-    let empty = body.as_ref().is_ok_and(Bytes::is_empty);
-    Ok(Fields::of(if empty { Map::new() } else { object(headers, body)? }))
-}
 
 fn fault(reason: String) -> [Fault; 1] {
     [Fault { pointer: "/uri".into(), reason }]
@@ -90,7 +65,13 @@ pub(super) fn not_own() -> Problem {
     Problem::new("not-permitted", "The schedule belongs to a job whose schedules this role may not change.")
 }
 
-fn changed() -> Problem {
+/// The refusal of what naptime does not find.
+pub(super) fn another_period() -> Problem {
+    Problem::new("not-found", "The URI is scheduled with another period.")
+}
+
+/// The refusal of a change under a condition.
+pub(super) fn changed() -> Problem {
     Problem::new("precondition-failed", "It has changed since.")
 }
 
@@ -103,10 +84,22 @@ pub(super) enum Write {
     Put,
     /// There must be one.
     Replace,
+    /// One with this period stays as it is, and goes on if it has ended; another one is in the way.
+    Period(Length),
+}
+
+/// Whether a schedule has that period, before or after rounding.
+pub(super) fn has_period(row: &Row, period: Length) -> bool {
+    let is_it = |name: &str| row.fields.get(name).and_then(Value::as_i64) == Some(period.as_millis());
+    is_it("every") || is_it("rounded_from")
+}
+
+fn has_ended(row: &Row) -> bool {
+    row.fields.get("state").and_then(Value::as_str) == Some("ended")
 }
 
 /// A schedule that nobody else changes until the request is over, and whether this role may change it.
-async fn judged(request: &Request, id: &str) -> Result<(Option<Row>, bool), Problem> {
+pub(super) async fn judged(request: &Request, id: &str) -> Result<(Option<Row>, bool), Problem> {
     let mine = changes::lock(request, id).await?;
     let row = db::one(request, id).await?;
     if mine || row.as_ref().is_none_or(|row| row.deleted) {
@@ -127,7 +120,7 @@ pub(super) async fn write(
     how: Write,
 ) -> Answer {
     asker.may("write")?;
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(asker).await?;
     let slot = db::slot(&request).await?;
     let periods = Periods {
         min: api.terms.min_period.unwrap_or(Length::millis(slot)),
@@ -140,13 +133,18 @@ pub(super) async fn write(
         Refusal::Period(fault) => Problem::fields("period-out-of-range", &[fault]),
     })?;
     spelled(api, &wanted.uri)?;
-    let create_only = how == Write::Create || headers.get(header::IF_NONE_MATCH).is_some_and(|value| value == "*");
+    let unless_there = headers.get(header::IF_NONE_MATCH).is_some_and(|value| value == "*");
+    let create_only = how == Write::Create || unless_there;
     let id = db::id_of(&request, &wanted.uri).await?;
     let (before, mine) = judged(&request, &id).await?;
     let before = before.filter(|row| !row.deleted);
     let there_already = || match how {
         Write::Create => Problem::new("uri-already-scheduled", "The URI is scheduled already.")
             .with("existing", format!("/v1/schedules/{id}")),
+        Write::Period(_) if !unless_there => {
+            Problem::new("uri-already-scheduled", "The URI is scheduled with another period.")
+                .with("existing", format!("/v1/schedules/{id}"))
+        }
         _ => Problem::new("precondition-failed", "It is there already."),
     };
     match &before {
@@ -156,7 +154,17 @@ pub(super) async fn write(
         row if !show::matches(headers, row.as_ref()) => return Err(changed()),
         _ => {}
     }
-    let made = changes::schedule(&request, &wanted, !create_only).await;
+    let replace = !create_only && (before.is_some() || !matches!(how, Write::Period(_)));
+    if let (Write::Period(period), Some(row)) = (how, before) {
+        if !has_period(&row, period) {
+            return Err(there_already());
+        }
+        if let Some(row) = kept(&request, row).await? {
+            request.commit().await?;
+            return Ok(show::answer(&row, StatusCode::OK, &HeaderMap::new()));
+        }
+    }
+    let made = changes::schedule(&request, &wanted, replace).await;
     made.map_err(|trouble| if trouble.is("42710") { there_already() } else { trouble.into() })?;
     let row = there(db::one(&request, &id).await?)?;
     if create_only && !row.new {
@@ -167,71 +175,19 @@ pub(super) async fn write(
     Ok(show::answer(&row, status, &HeaderMap::new()))
 }
 
+/// What is there stays as it is, and goes on if it has ended; none: its plan is over.
+async fn kept(request: &Request, row: Row) -> Result<Option<Row>, Problem> {
+    if !has_ended(&row) {
+        return Ok(Some(row));
+    }
+    changes::resume(request, &row.id).await?;
+    Ok(db::one(request, &row.id).await?.filter(|row| !has_ended(row)))
+}
+
 /// One schedule, in a transaction of its own.
 pub(super) async fn read(api: &Api, asker: &Asker, id: &str) -> Result<Option<Row>, Problem> {
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(asker).await?;
     let row = db::one(&request, id).await?;
     request.commit().await?;
     Ok(row)
-}
-
-/// What is done to a schedule that is there.
-pub(super) enum Change {
-    /// It ends.
-    End,
-    /// It is called now.
-    Run,
-    /// It stands still, with a note.
-    Pause(Option<String>),
-    /// It goes on.
-    Resume,
-}
-
-/// Changes a schedule that is there, and reads it again.
-pub(super) async fn change(
-    api: &Api,
-    asker: &Asker,
-    headers: &HeaderMap,
-    id: &str,
-    change: Change,
-) -> Result<Option<Row>, Problem> {
-    asker.may("write")?;
-    let request = api.db.begin(asker.role()).await?;
-    let (row, mine) = judged(&request, id).await?;
-    let row = there(row)?;
-    if !mine || matches!(change, Change::End) && !row.own {
-        return Err(not_own());
-    }
-    if !show::matches(headers, Some(&row)) {
-        return Err(changed());
-    }
-    match change {
-        Change::End => changes::unschedule(&request, id).await?,
-        Change::Run => {
-            runs(&request).await?;
-            match row.fields.get("state").and_then(Value::as_str) {
-                Some("paused" | "held") => return Err(still()),
-                Some("ended") => return Err(Problem::new("precondition-failed", "It has ended; PUT it again.")),
-                _ => changes::run(&request, id).await?,
-            }
-        }
-        Change::Pause(note) => changes::pause(&request, id, note.as_deref()).await?,
-        Change::Resume => changes::resume(&request, id).await?,
-    }
-    let row = db::one(&request, id).await?;
-    request.commit().await?;
-    Ok(row)
-}
-
-/// What stands still cannot be called.
-pub(super) fn still() -> Problem {
-    Problem::new("precondition-failed", "It stands still; resume it first.")
-}
-
-/// Refuses to promise a call now while the whole database is held.
-pub(super) async fn runs(request: &Request) -> Result<(), Problem> {
-    if changes::held(request).await? {
-        return Err(Problem::new("held-until-adopted", "The database is held; in it: SELECT awty.adopt();"));
-    }
-    Ok(())
 }

@@ -2,10 +2,12 @@
 
 use super::Api;
 use super::auth::Asker;
+use super::body::{Body, object};
+use super::change::{Change, change};
 use super::list::{Asked, id_of};
 use super::page;
 use super::problem::Problem;
-use super::rules::{Answer, Body, Change, Write, change, object, read, there, write};
+use super::rules::{Answer, Write, read, there, write};
 use super::shape;
 use super::show;
 use axum::extract::{Path, State};
@@ -82,6 +84,6 @@ pub async fn delete_by_uri(
 #[utoipa::path(delete, path = "/v1/schedules/{id}", tag = "schedules", params(("id" = String, Path)),
     responses((status = 204), (status = "default", body = shape::Problem)))]
 pub async fn delete(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, Path(id): Path<String>) -> Answer {
-    change(&api, &asker, &headers, &id, Change::End).await?;
+    change(&api, &asker, &headers, &id, Change::End(None)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

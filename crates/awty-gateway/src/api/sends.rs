@@ -4,9 +4,10 @@
 
 use super::Api;
 use super::auth::Asker;
+use super::body::{Body, object};
 use super::fields::Fields;
 use super::problem::Problem;
-use super::rules::{Answer, Body, history, object, spelled};
+use super::rules::{Answer, history, spelled};
 use super::shape;
 use super::show;
 use crate::db::sends::{self as db, Row, Wanted};
@@ -38,7 +39,7 @@ fn wanted(fields: Fields, key: String) -> Result<Wanted, Problem> {
     let wanted = Wanted {
         uri: fields.text("uri").unwrap_or_default(),
         key,
-        body: fields.left.remove("body"),
+        body: fields.json("body"),
         at: fields.time("at"),
         after: fields.interval("after"),
         headers: fields.headers(),
@@ -59,7 +60,7 @@ pub async fn create(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMa
     asker.may("write")?;
     let mut wanted = wanted(Fields::of(object(&headers, body)?), key(&headers)?)?;
     wanted.uri = spelled(&api, &wanted.uri)?.as_str().to_owned();
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(&asker).await?;
     db::send(&request, &wanted).await.map_err(|trouble| {
         if trouble.is("42710") {
             return Problem::new("key-reused", "The key was used for another call; use a new one.");
@@ -94,7 +95,7 @@ fn there(row: Option<Row>) -> Result<Row, Problem> {
 #[utoipa::path(get, path = "/v1/sends/{key}", tag = "sends", params(("key" = String, Path)),
     responses((status = 200, body = shape::Send), (status = 304), (status = "default", body = shape::Problem)))]
 pub async fn show(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, Path(key): Path<String>) -> Answer {
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(&asker).await?;
     let row = there(db::one(&request, &key).await?)?;
     request.commit().await?;
     Ok(show::tagged("0", &fields(&row), StatusCode::OK, &headers))
@@ -105,7 +106,7 @@ pub async fn show(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap,
     responses((status = 204), (status = 410, description = "It is over", body = shape::Problem), (status = "default", body = shape::Problem)))]
 pub async fn delete(State(api): State<Arc<Api>>, asker: Asker, Path(key): Path<String>) -> Answer {
     asker.may("write")?;
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(&asker).await?;
     let row = there(db::one(&request, &key).await?)?;
     if row.over || !db::cancel(&request, &key).await? {
         let uri = row.fields.get("uri").and_then(Value::as_str).unwrap_or_default();

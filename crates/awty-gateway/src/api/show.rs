@@ -132,7 +132,9 @@ pub fn tagged(version: &str, value: &Value, status: StatusCode, asked: &HeaderMa
 pub fn tagged_text(version: &str, body: String, status: StatusCode, asked: &HeaderMap) -> Response {
     let tag = etag(version, &body);
     let known = asked.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-    let same = status == StatusCode::OK && known.is_some_and(|known| known.split(',').any(|one| one.trim() == tag));
+    // Compared weakly: a proxy that has compressed an answer makes its tag a weak one.
+    let is_it = |one: &str| one.trim().trim_start_matches("W/") == tag;
+    let same = status == StatusCode::OK && known.is_some_and(|known| known.split(',').any(is_it));
     let mut response = if same { StatusCode::NOT_MODIFIED.into_response() } else { (status, body).into_response() };
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -191,6 +193,12 @@ mod tests {
             answer(&row(), StatusCode::OK, &asked(header::IF_NONE_MATCH, &tag)).status(),
             StatusCode::NOT_MODIFIED
         );
+        let weak = format!("\"6-0\", W/{tag}");
+        assert_eq!(
+            answer(&row(), StatusCode::OK, &asked(header::IF_NONE_MATCH, &weak)).status(),
+            StatusCode::NOT_MODIFIED
+        );
+        assert!(!matches(&asked(header::IF_MATCH, &format!("W/{tag}")), Some(&row())), "a change compares strongly");
         assert_eq!(answer(&row(), StatusCode::OK, &asked(header::IF_NONE_MATCH, "\"7-0\"")).status(), StatusCode::OK);
         assert!(matches(&asked(header::IF_MATCH, "\"7-0\""), Some(&row())) && matches(&HeaderMap::new(), None));
         assert!(

@@ -46,7 +46,7 @@ pub async fn slots(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap
     if last <= now.max(first) || last > now + LONGEST {
         return Err(Problem::parameter("to", "is out of range; it lies after now and from, and at most 31 days ahead"));
     }
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(&asker).await?;
     let (first, last) = (first.to_rfc3339(), last.to_rfc3339());
     let rows = calls::slots(&request, &first, &last, (page.after(0), page.after(1)), page.rows()).await?;
     request.commit().await?;
@@ -57,7 +57,7 @@ pub async fn slots(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap
 #[utoipa::path(get, path = "/v1/status", tag = "status",
     responses((status = 200, body = shape::Status), (status = 304), (status = "default", body = shape::Problem)))]
 pub async fn status(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap) -> Answer {
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(&asker).await?;
     let slot = Length::millis(schedules::slot(&request).await?);
     let (mut database, gateways, findings) = db::status(&request).await?;
     request.commit().await?;

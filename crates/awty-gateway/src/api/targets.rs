@@ -2,11 +2,12 @@
 
 use super::Api;
 use super::auth::Asker;
+use super::body::{self, Body, object};
 use super::fields::{Fields, interval};
 use super::operate::Part;
 use super::page;
 use super::problem::{Fault, Problem};
-use super::rules::{self, Answer, Body, object};
+use super::rules::Answer;
 use super::shape;
 use super::show;
 use crate::db::targets::{self as db, Limits};
@@ -23,7 +24,7 @@ use std::sync::Arc;
     responses((status = 200, body = shape::Targets), (status = "default", body = shape::Problem)))]
 pub async fn list(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, query: page::Asked<Part>) -> Answer {
     let page = page::asked(query)?.page(1)?;
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(&asker).await?;
     let rows = db::list(&request, page.after(0), page.rows()).await?;
     request.commit().await?;
     Ok(page.answer("/v1/targets", &[], rows, &headers))
@@ -56,7 +57,7 @@ fn there(target: Option<Value>) -> Result<Value, Problem> {
 #[utoipa::path(get, path = "/v1/targets/{origin}", tag = "targets", params(("origin" = String, Path, description = "Encoded, such as https%3A%2F%2Fapi.example.com")),
     responses((status = 200, body = shape::Target), (status = 304), (status = "default", body = shape::Problem)))]
 pub async fn show(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, Path(name): Path<String>) -> Answer {
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(&asker).await?;
     let target = there(db::one(&request, &origin(&name)?).await?)?;
     request.commit().await?;
     Ok(answer(&target, &headers))
@@ -90,7 +91,7 @@ pub async fn put(
 ) -> Answer {
     asker.may("admin")?;
     let (origin, limits) = (origin(&name)?, limits(Fields::of(object(&headers, body)?))?);
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(&asker).await?;
     db::lock(&request, &origin).await?;
     let before = db::one(&request, &origin).await?;
     if !show::fits(&headers, before.as_ref().map(version).as_deref()) {
@@ -112,7 +113,7 @@ async fn set(
     note: Option<&str>,
 ) -> Answer {
     let origin = origin(name)?;
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(asker).await?;
     db::block(&request, &origin, until, length, note).await?;
     let target = there(db::one(&request, &origin).await?)?;
     request.commit().await?;
@@ -131,7 +132,7 @@ pub async fn block(
     body: Body,
 ) -> Answer {
     asker.may("admin")?;
-    let mut fields = rules::fields(&headers, body)?;
+    let mut fields = body::fields(&headers, body)?;
     let note = fields.text("note");
     let text = fields.text("blocked_until");
     let (mut until, mut length) = (Some("infinity".to_owned()), None);
@@ -155,7 +156,7 @@ pub async fn block(
 pub async fn unblock(State(api): State<Arc<Api>>, asker: Asker, Path(name): Path<String>) -> Answer {
     asker.may("admin")?;
     // What nothing is known of is not blocked.
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(&asker).await?;
     let known = there(db::one(&request, &origin(&name)?).await?)?;
     db::block(&request, &origin(&name)?, Some("-infinity"), None, None).await?;
     let target = db::one(&request, &origin(&name)?).await?.unwrap_or(known);

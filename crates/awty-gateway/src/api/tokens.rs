@@ -4,11 +4,12 @@
 
 use super::Api;
 use super::auth::Asker;
+use super::body::{Body, object};
 use super::fields::{Fields, interval};
 use super::operate::Part;
 use super::page;
 use super::problem::Problem;
-use super::rules::{Answer, Body, object};
+use super::rules::Answer;
 use super::shape;
 use super::show;
 use crate::db::tokens as db;
@@ -27,7 +28,7 @@ const GOOD: Length = Length::seconds(90 * 86_400);
 pub async fn list(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, query: page::Asked<Part>) -> Answer {
     asker.may("admin")?;
     let page = page::asked(query)?.page(1)?;
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(&asker).await?;
     let rows = db::list(&request, page.number_after(0)?, page.rows()).await?;
     request.commit().await?;
     Ok(page.answer("/v1/tokens", &[], rows, &headers))
@@ -45,7 +46,7 @@ pub async fn create(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMa
     }
     let expires = fields.length("expires").unwrap_or(GOOD);
     fields.done()?;
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(&asker).await?;
     let (token, mut kept) = db::create(&request, role.as_deref(), &scope, &interval(expires)).await?;
     request.commit().await?;
     let place = format!("/v1/tokens/{}", kept["id"]);
@@ -71,7 +72,7 @@ fn number(id: &str) -> Result<i64, Problem> {
     responses((status = 200, body = shape::Token), (status = 304), (status = "default", body = shape::Problem)))]
 pub async fn show(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap, Path(id): Path<String>) -> Answer {
     asker.may("admin")?;
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(&asker).await?;
     let token = db::one(&request, number(&id)?).await?.ok_or_else(missing)?;
     request.commit().await?;
     Ok(show::tagged("0", &token, StatusCode::OK, &headers))
@@ -82,7 +83,7 @@ pub async fn show(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap,
     responses((status = 204), (status = "default", body = shape::Problem)))]
 pub async fn delete(State(api): State<Arc<Api>>, asker: Asker, Path(id): Path<String>) -> Answer {
     asker.may("admin")?;
-    let request = api.db.begin(asker.role()).await?;
+    let request = api.begin(&asker).await?;
     db::delete(&request, number(&id)?).await?;
     request.commit().await?;
     Ok(StatusCode::NO_CONTENT.into_response())

@@ -2,7 +2,9 @@
 
 use super::schedules::attempt;
 use super::{Request, Trouble};
-use serde_json::Value;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// An item of a list, and its place in it.
 pub type Item = (Value, Vec<String>);
@@ -10,7 +12,7 @@ pub type Item = (Value, Vec<String>);
 const ATTEMPTS: &str = concat!(
     "SELECT ",
     attempt!(),
-    ", a.ended_at::text, a.lease::text
+    "::text, a.ended_at::text, a.lease::text
     FROM awty_http_internal.attempts($1, coalesce($2::text::timestamptz, 'infinity'), coalesce($3::bigint, 0), $4) AS a"
 );
 const NEXT: &str = "SELECT pg_catalog.to_jsonb(n) FROM awty_http_internal.next_calls($1, $2) AS n";
@@ -26,9 +28,21 @@ const SLOTS: &str =
       AND (f.slot, f.job) > (coalesce($3::text::timestamptz, '-infinity'), coalesce($4, ''))
     ORDER BY f.slot, f.job LIMIT $5";
 
+fn place(row: &tokio_postgres::Row) -> Result<Vec<String>, Trouble> {
+    Ok((1..row.len()).map(|part| row.try_get::<_, String>(part)).collect::<Result<_, _>>()?)
+}
+
 pub(super) fn item(row: &tokio_postgres::Row) -> Result<Item, Trouble> {
-    let key = (1..row.len()).map(|part| row.try_get::<_, String>(part));
-    Ok((row.try_get(0)?, key.collect::<Result<_, _>>()?))
+    Ok((row.try_get(0)?, place(row)?))
+}
+
+/// A call as the database tells it. What another worker than a gateway has said about it may be deeper than can be read, and is left out.
+pub(super) fn call(json: &str) -> Option<Value> {
+    let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(json).ok()?;
+    let read = |(name, member): (String, Box<RawValue>)| {
+        (name, serde_json::from_str::<Value>(member.get()).unwrap_or_default())
+    };
+    Some(Value::Object(members.into_iter().map(read).collect::<Map<_, _>>()))
 }
 
 /// The calls of a schedule, newest first.
@@ -40,7 +54,10 @@ pub async fn attempts(
     limit: i64,
 ) -> Result<Vec<Item>, Trouble> {
     let limit = i32::try_from(limit).unwrap_or(i32::MAX);
-    request.rows(ATTEMPTS, &[&id, &before, &lease, &limit]).await?.iter().map(item).collect()
+    let attempt = |row: &tokio_postgres::Row| -> Result<Item, Trouble> {
+        Ok((call(row.try_get(0)?).unwrap_or_default(), place(row)?))
+    };
+    request.rows(ATTEMPTS, &[&id, &before, &lease, &limit]).await?.iter().map(attempt).collect()
 }
 
 /// When it is called next.
@@ -62,4 +79,20 @@ pub async fn slots(
     limit: i64,
 ) -> Result<Vec<Item>, Trouble> {
     request.rows(SLOTS, &[&from, &to, &after.0, &after.1, &limit]).await?.iter().map(item).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_call_is_read_also_where_its_result_is_too_deep() {
+        let deep = format!("{}1{}", "[".repeat(2_000), "]".repeat(2_000));
+        let read = call(&format!("{{\"ok\": true, \"result\": {deep}, \"key\": \"k\"}}"));
+        assert_eq!(read, Some(json!({"ok": true, "result": null, "key": "k"})));
+        let read = call("{\"ok\": false, \"result\": {\"status\": 404}}");
+        assert_eq!(read, Some(json!({"ok": false, "result": {"status": 404}})));
+        assert_eq!(call("null"), None);
+    }
 }

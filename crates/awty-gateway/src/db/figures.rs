@@ -4,6 +4,7 @@
 
 use super::{Db, Trouble};
 use chrono::{DateTime, Utc};
+use std::collections::HashMap;
 use tokio_postgres::{Error, Row};
 
 /// What the checks of a job are up to.
@@ -11,11 +12,11 @@ use tokio_postgres::{Error, Row};
 pub struct Figures {
     /// The job.
     pub job: String,
-    /// Checks that are pending, due, failing and held.
+    /// Checks that are pending, due and held.
     pub pending: i64,
     /// Due.
     pub overdue: i64,
-    /// Failed at least once in a row.
+    /// Schedules whose last call failed; without awty_http, pending checks whose last run failed.
     pub failing: i64,
     /// Standing still.
     pub held: i64,
@@ -34,15 +35,22 @@ pub struct Target {
     pub open: Option<(String, String, DateTime<Utc>)>,
 }
 
-/// What nobody waits for any more ends; JIT would only compile for longer than that reads.
+/// What nobody waits for any more ends; JIT would only compile for longer than that reads. Names are found in pg_catalog alone.
 const BOUNDED: &str =
-    "SELECT pg_catalog.set_config('statement_timeout', '5s', true), pg_catalog.set_config('jit', 'off', true)";
+    "SELECT pg_catalog.set_config('statement_timeout', '5s', true), pg_catalog.set_config('jit', 'off', true),
+    pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)";
 
 /// The largest by what is due; a job has a few series, so there is a bound.
 const FIGURES: &str =
     "SELECT s.job, s.pending, s.overdue, s.failing, s.held, s.oldest_overdue, s.done, s.failed, s.timed_out, s.other
     FROM awty.job_status AS s
     WHERE s.job = ANY ($1) ORDER BY s.overdue DESC, s.job LIMIT 100";
+
+/// A check whose failure was final is over, but its schedule goes on failing; beyond so many they are not counted.
+const FAILING: &str = "SELECT e.job, pg_catalog.count(*)
+    FROM (SELECT f.job FROM awty_http.endpoint AS f
+          WHERE f.failing_since IS NOT NULL AND f.deleted_at IS NULL AND f.job = ANY ($1) LIMIT 100000) AS e
+    GROUP BY e.job";
 
 /// Those that something is known of; more than so many are not counted.
 const TARGETS: &str = "SELECT t.state, t.job, t.target, CASE WHEN t.state = 'open' THEN t.blocked_until END
@@ -57,13 +65,19 @@ const MISSED: &str = "SELECT u.until, h.job, h.missed
         GROUP BY f.job) AS h ON true";
 
 impl Db {
-    /// What the checks of the jobs are up to, and their targets.
-    pub async fn figures(&self, jobs: &[String]) -> Result<(Vec<Figures>, Vec<Target>), Trouble> {
+    /// What the checks of the jobs are up to, and their targets. `has_http`: schedules are counted, too.
+    pub async fn figures(&self, jobs: &[String], has_http: bool) -> Result<(Vec<Figures>, Vec<Target>), Trouble> {
         self.on(async |client| {
             let transaction = client.transaction().await?;
             transaction.query_one(BOUNDED, &[]).await?;
             let rows = transaction.query(FIGURES, &[&jobs]).await?;
-            let figures = rows.iter().map(figures).collect::<Result<_, Error>>()?;
+            let mut figures = rows.iter().map(figures).collect::<Result<Vec<_>, Error>>()?;
+            if has_http {
+                let rows = transaction.query(FAILING, &[&jobs]).await?;
+                let failing = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+                let failing = failing.collect::<Result<HashMap<String, i64>, Error>>()?;
+                figures.iter_mut().for_each(|one| one.failing = failing.get(&one.job).copied().unwrap_or(0));
+            }
             let rows = transaction.query(TARGETS, &[&jobs]).await?;
             let targets = rows.iter().map(target).collect::<Result<_, Error>>()?;
             transaction.commit().await?;

@@ -22,6 +22,11 @@ const LIST: &str = concat!(
     ORDER BY p.finished_at DESC, p.id DESC LIMIT $5"
 );
 const ONE: &str = concat!(problems!(), "WHERE p.id = $1 ORDER BY p.finished_at DESC LIMIT 1");
+/// Of a send with a key that is remembered, where the role's own sends are.
+const KEY: &str = "SELECT s.key FROM awty_http_internal.problem AS p
+    JOIN awty_http_internal.sent AS s ON s.job = p.job AND s.entity_name = p.entity_name AND s.entity_key = p.entity_key
+        AND s.key = pg_catalog.substr(p.entity_key, pg_catalog.strpos(p.entity_key, '#') + 1)
+    WHERE p.id = $1 AND s.job = awty_http_internal.job() LIMIT 1";
 const RETRY: &str = "SELECT awty_http_internal.retry($1)";
 
 /// Newest first, of one URI or of all.
@@ -39,6 +44,11 @@ pub async fn list(
 /// One of them.
 pub async fn one(request: &Request, id: i64) -> Result<Option<Value>, Trouble> {
     Ok(request.maybe(ONE, &[&id]).await?.map(|row| row.try_get(0)).transpose()?)
+}
+
+/// The key of a send, as long as it is remembered; what was sent without a key has none.
+pub async fn key(request: &Request, id: i64) -> Result<Option<String>, Trouble> {
+    Ok(request.maybe(KEY, &[&id]).await?.map(|row| row.try_get(0)).transpose()?)
 }
 
 /// Calls it again, now.

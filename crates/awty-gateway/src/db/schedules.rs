@@ -1,5 +1,6 @@
 //! Schedules as the API reads them. Each function works in the transaction of a request.
 
+use super::calls::call;
 use super::{Request, Trouble};
 use serde_json::Value;
 use tokio_postgres::types::FromSqlOwned;
@@ -102,7 +103,7 @@ const JOB: &str = "SELECT e.job FROM awty_http.endpoint AS e WHERE e.id = $1";
 /// None: it is beyond what fits into a page.
 fn row(row: &tokio_postgres::Row) -> Result<Option<Row>, Trouble> {
     let Some(mut fields) = row.try_get::<_, Option<Value>>("fields")? else { return Ok(None) };
-    let last: Option<String> = row.try_get("last")?;
+    let last: Option<&str> = row.try_get("last")?;
     if let Some(fields) = fields.as_object_mut() {
         fields.insert("counts".into(), row.try_get("counts")?);
     }
@@ -114,8 +115,7 @@ fn row(row: &tokio_postgres::Row) -> Result<Option<Row>, Trouble> {
         new: row.try_get("new")?,
         fields,
         body: row.try_get("body")?,
-        // Another worker than a gateway may have said what cannot be shown.
-        last: last.and_then(|text| serde_json::from_str(&text).ok()),
+        last: last.and_then(call),
     }))
 }
 

@@ -1,5 +1,6 @@
 //! Single calls with a key.
 
+use super::calls::call;
 use super::{Request, Trouble};
 use serde_json::Value;
 
@@ -34,7 +35,7 @@ const SEND: &str =
 const ONE: &str = "SELECT pg_catalog.jsonb_build_object('key', s.key, 'uri', s.uri, 'state', s.state, 'next_slot', s.next_slot,
         'due_at', s.due_at, 'sent_by', s.sent_by::text, 'sent_at', s.sent_at),
     CASE WHEN s.ended_at IS NOT NULL THEN pg_catalog.jsonb_build_object('slot', s.due_at, 'at', s.leased_at, 'ended_at', s.ended_at,
-        'attempt', s.attempt, 'ok', s.ok, 'message', s.message, 'result', s.result) END,
+        'attempt', s.attempt, 'ok', s.ok, 'message', s.message, 'result', s.result)::text END,
     s.sent_at = pg_catalog.now(), s.state <> ALL ('{pending,in_flight,held}')
     FROM awty_http_internal.send_status AS s WHERE s.job = awty_http_internal.job() AND s.key = $1";
 const CANCEL: &str = "SELECT awty_http_internal.cancel_send($1)";
@@ -48,7 +49,8 @@ pub async fn send(request: &Request, w: &Wanted) -> Result<(), Trouble> {
 pub async fn one(request: &Request, key: &str) -> Result<Option<Row>, Trouble> {
     let row = request.maybe(ONE, &[&key]).await?;
     let read = |row: tokio_postgres::Row| {
-        Ok(Row { fields: row.try_get(0)?, last: row.try_get(1)?, new: row.try_get(2)?, over: row.try_get(3)? })
+        let last = row.try_get::<_, Option<&str>>(1)?.and_then(call);
+        Ok(Row { fields: row.try_get(0)?, last, new: row.try_get(2)?, over: row.try_get(3)? })
     };
     row.map(read).transpose()
 }

@@ -1,6 +1,7 @@
 //! Tokens, as members of their roles see them.
 
 use super::calls::{Item, item};
+use super::requests::role_name;
 use super::{Request, Trouble};
 use serde_json::Value;
 
@@ -39,6 +40,7 @@ pub async fn create(
     scope: &str,
     expires: &str,
 ) -> Result<(String, Value), Trouble> {
+    let role = role.map(role_name).transpose()?;
     let made = request.maybe(CREATE, &[&role, &scope, &expires]).await?;
     let token = made.map(|row| row.try_get(0)).transpose()?.unwrap_or_default();
     let kept = request.maybe(NEW, &[]).await?;
