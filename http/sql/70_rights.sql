@@ -37,16 +37,21 @@ $$;
 
 -- Functions are called with the rights of the caller, who needs to find what they are made of.
 GRANT USAGE ON SCHEMA awty_http_internal TO PUBLIC;
-GRANT SELECT, INSERT, UPDATE ON awty_http.endpoint TO PUBLIC;
+-- UPDATE and DELETE are granted for columns or not at all: who has them for a whole table may LOCK it, and so stop the calls of all.
+GRANT SELECT, INSERT, UPDATE (id, job, uri, entity_name, entity_key, version, every, rounded_from, cron, zone, at, after, starts, ends,
+        jitter, catch_up, method, headers, body, body_text, body_base64, timeout, connect_timeout, max_attempts, first_delay, max_delay, max_lateness,
+        success, sign, keep_response, labels, description, paused, paused_note, failing_since, verdict, verdict_at, verdict_note, role,
+        created_by, created_at, changed_at, deleted_at)
+    ON awty_http.endpoint TO PUBLIC;
 GRANT SELECT ON awty_http.stat, awty_http_internal.schedule_status, awty_http_internal.send_status, awty_http_internal.problem TO PUBLIC;
 -- Without the hash.
-GRANT SELECT (id, role, scope, expires_at, created_by, created_at, last_used_at), INSERT (hash, role, scope, expires_at, created_by), DELETE
-    ON awty_http.token TO PUBLIC;
+GRANT SELECT (id, role, scope, expires_at, created_by, created_at, last_used_at), INSERT (hash, role, scope, expires_at, created_by),
+    UPDATE (expires_at) ON awty_http.token TO PUBLIC;
 GRANT SELECT, INSERT, UPDATE (check_id) ON awty_http_internal.sent TO PUBLIC;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty_http, awty_http_internal TO PUBLIC;
 REVOKE ALL ON FUNCTION awty_http_internal.roll_up(timestamptz), awty_http_internal.roll_up(),
     awty_http_internal.endpoint_asks(), awty_http_internal.endpoint_changes(), awty_http_internal.job_changes(),
-    awty_http_internal.set_up() FROM PUBLIC;
+    awty_http_internal.token_ends(), awty_http_internal.set_up() FROM PUBLIC;
 
 ALTER TABLE awty_http.endpoint ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_http.stat ENABLE ROW LEVEL SECURITY;
@@ -77,8 +82,10 @@ CREATE POLICY own ON awty_http.stat FOR SELECT TO PUBLIC USING (
         SELECT j.name, j.role::pg_catalog.oid FROM awty.job AS j
         WHERE awty_internal.can_read(j)));
 
-CREATE POLICY own ON awty_http.token TO PUBLIC USING (awty_internal.can_become(role)) WITH CHECK (
+CREATE POLICY own ON awty_http.token FOR SELECT TO PUBLIC USING (awty_internal.can_become(role));
+CREATE POLICY made ON awty_http.token FOR INSERT TO PUBLIC WITH CHECK (
     awty_internal.can_become(role) AND pg_catalog.pg_get_userbyid(created_by::pg_catalog.oid) OPERATOR(pg_catalog.=) CURRENT_USER);
+CREATE POLICY ended ON awty_http.token FOR UPDATE TO PUBLIC USING (awty_internal.can_become(role));
 
 CREATE POLICY own ON awty_http_internal.sent TO PUBLIC USING (
     awty_http_internal.may_schedule(job)

@@ -115,6 +115,14 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
     assert_eq!(refused(&mut app, "SELECT awty_http.add_tenant('other')"), "42501");
     let mut gateway = http.client("gateway");
     assert_eq!(refused(&mut gateway, "SELECT awty_http.schedule('http://x/', '1 h')"), "42501");
+    // With such a lock, one role would stop the calls of all.
+    for table in ["awty_http.endpoint", "awty_http.token", "awty_http.stat", "awty_http_internal.sent"] {
+        for mode in ["SHARE", "SHARE ROW EXCLUSIVE", "EXCLUSIVE", "ACCESS EXCLUSIVE"] {
+            let lock = format!("BEGIN; LOCK TABLE {table} IN {mode} MODE NOWAIT");
+            assert_eq!(refused(&mut app, &lock), "42501", "{lock}");
+            app.batch_execute("ROLLBACK").unwrap();
+        }
+    }
 }
 
 /// One row that nobody can read stops all: what the functions refuse cannot be written past them either.
