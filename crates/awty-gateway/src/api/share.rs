@@ -23,7 +23,7 @@ impl Shares {
     fn of(&self, role: &str) -> Arc<Semaphore> {
         let mut roles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if roles.len() >= MANY {
-            roles.retain(|_, places| Arc::strong_count(places) > 1); // whoever waits or works has one of them
+            roles.retain(|_, places| Arc::strong_count(places) > 1); // who waits or works has one of them
         }
         roles.entry(role.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(EACH))).clone()
     }
