@@ -8,7 +8,7 @@ SELECT awty.register('unpaid', 'shop.unpaid');
 SELECT args, test.sqlstate(format('SELECT awty.schedule(%L, %L, %L, after => %L, args => (%s)::jsonb)', 'orders', '1', 'unpaid', '1 h', args))
 FROM unnest(ARRAY['to_jsonb(repeat(''x'', 100000000))', 'repeat(''['', 1000000) || repeat('']'', 1000000)', 'to_jsonb(array_fill(1, ARRAY[200000]))',
     $$'"\u0000"'$$, $$'{"\u0000": 1}'$$, $$'{"a":'$$, $$''$$, $$'"\ud83d"'$$,
-    $$concat('[', repeat('1e131000,', 8), '0]')$$, $$jsonb_build_object('a', round(1, 16000), 'b', array_fill(round(1, 16000), ARRAY[70]))$$]) AS args;
+    $$concat('[', repeat('1e131000,', 9), '0]')$$, $$jsonb_build_object('a', round(1, 16000), 'b', array_fill(round(1, 16000), ARRAY[70]))$$]) AS args;
 SELECT count(*) FROM awty.future_job;
 
 -- Deep, but within what can be read.
