@@ -13,6 +13,10 @@ fn shop_with(options: &str, targets: &[(&str, i32)]) -> Shop {
     for (target, checks) in targets {
         add(&shop, target, *checks);
     }
+    if !targets.is_empty() {
+        // Not before the launcher knows the database.
+        shop.await_true("something to claim", "SELECT awty.next_claim_in('{mail}') = '0'");
+    }
     shop
 }
 
