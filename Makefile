@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := all
-.PHONY: all setup install uninstall installcheck dist help gateway gateway-chaos gateway-speed soak skew demo demo-stop test matrix campaign bench bench-full fmt lint freeze clean
+.PHONY: all setup install uninstall installcheck dist help gateway gateway-chaos gateway-speed gateway-rest soak skew demo demo-stop test matrix campaign bench bench-full fmt lint freeze clean
 
 ifdef PG_CONFIG
 export PG_CONFIG
@@ -54,8 +54,11 @@ soak: ## an hour of 100,000 schedules once a minute (SCHEDULES=100000 MINUTES=60
 skew: ## are others delayed by endpoints that hang? twin runs, eight minutes (ROUNDS=3); docs/gateway-skew.md
 	@scripts/calls skew --rounds "$(or $(ROUNDS),3)"
 
-gateway-speed: ## the gateway beside pg_net, pg-boss and its ceilings, half an hour (CALLS=20000 ROUNDS=3); docs/gateway-performance.md
+gateway-speed: ## the gateway beside pg_net, pg-boss and its ceilings, a quarter of an hour (CALLS=20000 ROUNDS=3); docs/gateway-performance.md
 	@scripts/calls speed --schedules "$(or $(CALLS),20000)" --rounds "$(or $(ROUNDS),3)"
+
+gateway-rest: ## memory of calls that hang, statements of idle slots, lists of a million schedules, ten minutes; docs/gateway-rest.md
+	@scripts/calls rest
 
 demo-stop: ## stop and remove the demo's cluster and gateway
 	@scripts/demo stop

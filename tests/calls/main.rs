@@ -1,7 +1,7 @@
-//! How the gateway does with many calls: an hour of it (`soak`), beside endpoints that hang (`skew`), and beside what one would pick
-//! instead (`speed`).
+//! How the gateway does with many calls: an hour of it (`soak`), beside endpoints that hang (`skew`), beside what one would pick
+//! instead (`speed`), and with nothing to do (`rest`).
 //!
-//! `calls soak|skew|speed [--schedules N] [--minutes M] [--rounds R]`, run by `make soak`, `make skew` and `make gateway-speed`. The program
+//! `calls soak|skew|speed|rest [--schedules N] [--minutes M] [--rounds R]`, run by `make soak`, `skew`, `gateway-speed`, `gateway-rest`. The program
 //! awty-gateway is the one in `AWTY_GATEWAY`; `AWTY_CALLER` makes its calls without a database, and `AWTY_PG_NET` says that the stage has
 //! pg_net. What is smaller than the usual size is a try: it is kept in `target/calls`, and no page in docs/ is written.
 //!
@@ -47,7 +47,8 @@ fn main() -> ExitCode {
         Some("soak") => options([100_000, 60, 1], &arguments[1..]).and_then(|options| soak::soak(&options)),
         Some("skew") => options([3_000, 1, 3], &arguments[1..]).and_then(|options| skew::skew(&options)),
         Some("speed") => options([20_000, 1, 3], &arguments[1..]).and_then(|options| speed::speed(&options)),
-        _ => Err("usage: calls soak|skew|speed [--schedules N] [--minutes M] [--rounds R]".into()),
+        Some("rest") => options([20_000, 1, 1], &arguments[1..]).and_then(|options| speed::rest(&options)),
+        _ => Err("usage: calls soak|skew|speed|rest [--schedules N] [--minutes M] [--rounds R]".into()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

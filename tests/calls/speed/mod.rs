@@ -1,5 +1,5 @@
-//! Deliveries per second of one gateway, beside what one would pick instead and beside its own ceilings; how late its calls are;
-//! what it needs at rest; and how long lists take.
+//! Deliveries per second of one gateway, beside what one would pick instead and beside its own ceilings, and how late its calls are. By
+//! itself: what it needs at rest, and how long lists take.
 //!
 //! Invariant: the ways are measured in turn, round by round, on one server with the same origins.
 //! Does not: guess. What is not installed is reported as missing.
@@ -90,12 +90,27 @@ pub fn speed(options: &Options) -> Result<(), String> {
         ("the same, by plain SQL without HTTP", by(&rates.sql, Goal::None)),
     ];
     figures.extend(late);
-    figures.extend(rest::figures(options)?);
-    figures.extend(lists::figures(options)?);
     let page = Page {
         name: "gateway-performance",
         title: "How fast the gateway is",
         what: what(calls.count, batch, loops),
+        figures,
+        charts: Vec::new(),
+    };
+    page.write(options)
+}
+
+/// What it needs while nothing moves, and how long lists take.
+pub fn rest(options: &Options) -> Result<(), String> {
+    let mut figures = rest::figures(options)?;
+    figures.extend(lists::figures(options)?);
+    let what = "- A call that hangs: resident memory of the gateway with 10,000 requests that are never answered, less that without them, by their number.\n\
+        - A slot in which nothing is due: what pg_stat_statements counts of the gateway's role.\n\
+        - Lists: pages of 50 by `/v1` of one gateway, beside the same among 1,000 schedules with 10 attempts each; medians of 25 requests.";
+    let page = Page {
+        name: "gateway-rest",
+        title: "What the gateway needs at rest",
+        what: what.into(),
         figures,
         charts: Vec::new(),
     };
@@ -119,9 +134,6 @@ fn what(calls: u32, batch: Option<u32>, loops: Option<[u32; 2]>) -> String {
          - HTTP without a database: the same requests by the gateway's own modules (`crates/awty-gateway/examples/calls.rs`), ten at once to an origin.\n\
          - Plain SQL without HTTP: leases and attempts of 500 calls at a time by one connection, without limits of targets (`tests/calls/speed/ceiling.sql`).\n\
          - Lateness: arrival minus the second for which the call was asked; pg-boss has the same calls in the same seconds as `startAfter`, the setting that \
-         was its best above, and looks every 100 ms when it finds nothing.\n\
-         - A call that hangs: resident memory of the gateway with 10,000 requests that are never answered, less that without them, by their number.\n\
-         - A slot in which nothing is due: what pg_stat_statements counts of the gateway's role.\n\
-         - Lists: pages of 50 by `/v1`, beside the same among 1,000 schedules with 10 attempts each; medians of 25 requests."
+         was its best above, and looks every 100 ms when it finds nothing."
     )
 }
