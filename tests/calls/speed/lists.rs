@@ -26,7 +26,7 @@ const WANTED: Goal = Goal::AtMost(2.0);
 /// Lists that people look at.
 const LISTS: [(&str, &str); 3] = [
     ("the first page of the schedules", "/v1/schedules"),
-    ("the schedules of one origin", "/v1/schedules?origin=https%3A%2F%2Fh1.example.com"),
+    ("ten schedules of one origin", "/v1/schedules?limit=10&origin=https%3A%2F%2Fh1.example.com"),
     ("the calls of one schedule", "/attempts"),
 ];
 

@@ -106,7 +106,7 @@ pub fn rest(options: &Options) -> Result<(), String> {
     figures.extend(lists::figures(options)?);
     let what = "- A call that hangs: resident memory of the gateway with 10,000 requests that are never answered, less that without them, by their number.\n\
         - A slot in which nothing is due: what pg_stat_statements counts of the gateway's role.\n\
-        - Lists: pages of 50 by `/v1` of one gateway, beside the same among 1,000 schedules with 10 attempts each; medians of 25 requests.";
+        - Lists: pages of 50, or 10 where it says so, by `/v1` of one gateway, beside the same among 1,000 schedules with 10 attempts each; medians of 25 requests.";
     let page = Page {
         name: "gateway-rest",
         title: "What the gateway needs at rest",
