@@ -100,7 +100,7 @@ CREATE POLICY dumped ON awty_http.stat FOR SELECT TO pg_database_owner USING (tr
 CREATE POLICY dumped ON awty_http.token FOR SELECT TO pg_database_owner USING (true);
 CREATE POLICY dumped ON awty_http_internal.sent FOR SELECT TO pg_database_owner USING (true);
 
--- A role that is gone is a number in a dump, and whoever has that number where it is restored would have its tokens and rows: they stay behind.
+-- A role that is gone is a number in a dump, and another role may have that number where it is restored, and so its tokens and rows: they stay behind.
 -- Not so where only created_by or sent_by is gone: these give no right, and a live schedule or a used key must not be lost for them.
 SELECT pg_catalog.pg_extension_config_dump('awty_http.endpoint',
     'WHERE EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) endpoint.role::pg_catalog.oid)');

@@ -23,7 +23,7 @@ pub struct Token {
 /// Asked before a request has its terms, so it names all that it needs.
 const TOKEN: &str =
     "SELECT t.id, t.role::pg_catalog.text, t.scope, t.expires_at FROM awty_http_internal.token_of($1) AS t";
-/// Names are found in pg_catalog alone: what a role has made itself would run as whoever this session may become. Who locks rows for
+/// Names are found in pg_catalog alone: what a role has made itself would run with all that this session may become. Who locks rows for
 /// long keeps no connection. Without JIT, which compiles for seconds what runs for milliseconds where tables were never analyzed.
 const TERMS: &str = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
     pg_catalog.set_config('TimeZone', 'UTC', true), pg_catalog.set_config('statement_timeout', '10s', true),
