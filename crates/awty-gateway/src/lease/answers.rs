@@ -129,6 +129,7 @@ impl Worker {
                 Err(Trouble::Refused { sqlstate, message, .. })
                     if !matches!(kind(&sqlstate), Kind::Away | Kind::Standby | Kind::Again) =>
                 {
+                    self.answers_again(Part::Answers);
                     return Err(match kind(&sqlstate) {
                         Kind::TimedOut => Unbooked::Locked,
                         _ => Unbooked::Refused(format!("{sqlstate}: {message}")),

@@ -18,6 +18,9 @@ pub async fn beat(worker: Arc<Worker>) {
     loop {
         sleep(worker.rhythm()).await;
         let leases: Vec<i64> = worker.locked_leases().keys().copied().collect();
+        if leases.is_empty() {
+            worker.answers_again(Part::Beats); // what could not be beaten is over
+        }
         for some in leases.chunks(MANY) {
             match worker.db.heartbeat(some).await {
                 Ok(void) => {
