@@ -25,6 +25,7 @@ CREATE TABLE awty_http.stat (
 );
 
 CREATE INDEX stat_age_idx ON awty_http.stat (width, bucket);
+CREATE INDEX stat_of_jobs_idx ON awty_http.stat (width, bucket) WHERE role IS NOT NULL;
 
 COMMENT ON TABLE awty_http.stat IS 'What the calls of each endpoint, and those of all schedules of each job, came to, by hour for 90 days and by day in UTC for 5 years';
 COMMENT ON COLUMN awty_http.stat.id IS 'The endpoint, or the job';
@@ -121,94 +122,3 @@ BEGIN ATOMIC
     ) AS c;
 END;
 COMMENT ON FUNCTION awty_http_internal.cleaned(boolean, text, jsonb, interval, interval, interval) IS 'What an attempt says of a call, without what no clock can explain';
-
--- Overwrites whole buckets, so that it may run twice. An hour is counted as long as awty.attempt has all of it, which forgets whole days in
--- UTC; hours that stood still for longer are gaps.
-CREATE FUNCTION awty_http_internal.roll_up(at timestamptz) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' AS $$
-DECLARE
-    kept CONSTANT interval := nullif(current_setting('awty.attempt_retention')::interval, '0'); -- NULL: for ever
-    until CONSTANT timestamptz := date_trunc('hour', roll_up.at);
-    -- Not what a clock that was ahead has left behind.
-    last CONSTANT timestamptz := (SELECT s.bucket FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.bucket < until
-                                  ORDER BY s.bucket DESC LIMIT 1);
-    since timestamptz := coalesce(date_trunc('day', roll_up.at - kept), '-infinity');
-BEGIN
-    -- The last hour once more: what ended in it may have been committed after it.
-    since := greatest(since, last);
-    INSERT INTO awty_http.stat AS s
-    SELECT c.id, '1 hour', date_trunc('hour', c.ended_at), count(*), count(*) FILTER (WHERE c.ok), count(*) FILTER (WHERE c.dropped),
-           count(*) FILTER (WHERE c.caught_up), sum(c.implausible),
-           coalesce(sum(c.lateness), '0'), min(c.lateness), max(c.lateness), ARRAY[
-               count(*) FILTER (WHERE c.lateness_step = 1), count(*) FILTER (WHERE c.lateness_step = 2), count(*) FILTER (WHERE c.lateness_step = 3), count(*) FILTER (WHERE c.lateness_step = 4),
-               count(*) FILTER (WHERE c.lateness_step = 5), count(*) FILTER (WHERE c.lateness_step = 6), count(*) FILTER (WHERE c.lateness_step = 7), count(*) FILTER (WHERE c.lateness_step = 8),
-               count(*) FILTER (WHERE c.lateness_step = 9), count(*) FILTER (WHERE c.lateness_step = 10), count(*) FILTER (WHERE c.lateness_step = 11), count(*) FILTER (WHERE c.lateness_step = 12),
-               count(*) FILTER (WHERE c.lateness_step = 13), count(*) FILTER (WHERE c.lateness_step = 14), count(*) FILTER (WHERE c.lateness_step = 15), count(*) FILTER (WHERE c.lateness_step = 16),
-               count(*) FILTER (WHERE c.lateness_step = 17), count(*) FILTER (WHERE c.lateness_step = 18), count(*) FILTER (WHERE c.lateness_step = 19), count(*) FILTER (WHERE c.lateness_step = 20),
-               count(*) FILTER (WHERE c.lateness_step = 21), count(*) FILTER (WHERE c.lateness_step = 22), count(*) FILTER (WHERE c.lateness_step = 23), count(*) FILTER (WHERE c.lateness_step = 24)],
-           coalesce(sum(c.duration), '0'), min(c.duration), max(c.duration), ARRAY[
-               count(*) FILTER (WHERE c.duration_step = 1), count(*) FILTER (WHERE c.duration_step = 2), count(*) FILTER (WHERE c.duration_step = 3), count(*) FILTER (WHERE c.duration_step = 4),
-               count(*) FILTER (WHERE c.duration_step = 5), count(*) FILTER (WHERE c.duration_step = 6), count(*) FILTER (WHERE c.duration_step = 7), count(*) FILTER (WHERE c.duration_step = 8),
-               count(*) FILTER (WHERE c.duration_step = 9), count(*) FILTER (WHERE c.duration_step = 10), count(*) FILTER (WHERE c.duration_step = 11), count(*) FILTER (WHERE c.duration_step = 12),
-               count(*) FILTER (WHERE c.duration_step = 13), count(*) FILTER (WHERE c.duration_step = 14), count(*) FILTER (WHERE c.duration_step = 15), count(*) FILTER (WHERE c.duration_step = 16),
-               count(*) FILTER (WHERE c.duration_step = 17), count(*) FILTER (WHERE c.duration_step = 18), count(*) FILTER (WHERE c.duration_step = 19), count(*) FILTER (WHERE c.duration_step = 20),
-               count(*) FILTER (WHERE c.duration_step = 21), count(*) FILTER (WHERE c.duration_step = 22), count(*) FILTER (WHERE c.duration_step = 23), count(*) FILTER (WHERE c.duration_step = 24)]
-    FROM (
-        SELECT e.id, a.ended_at, a.ok, c.*, awty_http_internal.step(c.lateness) AS lateness_step, awty_http_internal.step(c.duration) AS duration_step
-        FROM awty.attempt AS a
-        JOIN awty_http.endpoint AS e ON e.entity_name = a.entity_name AND e.entity_key = a.entity_key AND e.job = a.job
-        CROSS JOIN LATERAL awty_http_internal.cleaned(a.ok, a.message, a.result, a.lateness, a.ended_at - a.leased_at, e.every) AS c
-        WHERE a.ended_at >= since AND a.ended_at < until
-        OFFSET 0 -- each is cleaned once
-    ) AS c
-    GROUP BY c.id, date_trunc('hour', c.ended_at)
-    ON CONFLICT ON CONSTRAINT stat_pkey DO UPDATE SET (count, ok, dropped, caught_up, implausible, lateness_sum, lateness_min,
-        lateness_max, lateness_steps, duration_sum, duration_min, duration_max, duration_steps)
-        = ROW (excluded.count, excluded.ok, excluded.dropped, excluded.caught_up, excluded.implausible, excluded.lateness_sum,
-        excluded.lateness_min, excluded.lateness_max, excluded.lateness_steps, excluded.duration_sum, excluded.duration_min,
-        excluded.duration_max, excluded.duration_steps);
-    INSERT INTO awty_http.stat AS s
-    SELECT h.id, '24 hours', date_trunc('day', h.bucket), sum(h.count), sum(h.ok), sum(h.dropped), sum(h.caught_up), sum(h.implausible),
-           sum(h.lateness_sum), min(h.lateness_min), max(h.lateness_max), awty_http_internal.all_steps(h.lateness_steps),
-           sum(h.duration_sum), min(h.duration_min), max(h.duration_max), awty_http_internal.all_steps(h.duration_steps)
-    FROM awty_http.stat AS h WHERE h.width = '1 hour' AND h.bucket >= date_trunc('day', since) AND h.role IS NULL
-    GROUP BY h.id, date_trunc('day', h.bucket)
-    ON CONFLICT ON CONSTRAINT stat_pkey DO UPDATE SET (count, ok, dropped, caught_up, implausible, lateness_sum, lateness_min,
-        lateness_max, lateness_steps, duration_sum, duration_min, duration_max, duration_steps)
-        = ROW (excluded.count, excluded.ok, excluded.dropped, excluded.caught_up, excluded.implausible, excluded.lateness_sum,
-        excluded.lateness_min, excluded.lateness_max, excluded.lateness_steps, excluded.duration_sum, excluded.duration_min,
-        excluded.duration_max, excluded.duration_steps);
-    -- Those of each job, by hour and by day.
-    INSERT INTO awty_http.stat AS s
-    SELECT e.job, h.width, h.bucket, sum(h.count), sum(h.ok), sum(h.dropped), sum(h.caught_up), sum(h.implausible),
-           sum(h.lateness_sum), min(h.lateness_min), max(h.lateness_max), awty_http_internal.all_steps(h.lateness_steps),
-           sum(h.duration_sum), min(h.duration_min), max(h.duration_max), awty_http_internal.all_steps(h.duration_steps), j.role
-    FROM awty_http.stat AS h JOIN awty_http.endpoint AS e ON e.id = h.id JOIN awty.job AS j ON j.name = e.job AND j.role = e.role
-    WHERE h.bucket >= CASE WHEN h.width = '1 hour' THEN since ELSE date_trunc('day', since) END
-    GROUP BY e.job, j.role, h.width, h.bucket
-    ON CONFLICT ON CONSTRAINT stat_pkey DO UPDATE SET (count, ok, dropped, caught_up, implausible, lateness_sum, lateness_min,
-        lateness_max, lateness_steps, duration_sum, duration_min, duration_max, duration_steps, role)
-        = ROW (excluded.count, excluded.ok, excluded.dropped, excluded.caught_up, excluded.implausible, excluded.lateness_sum,
-        excluded.lateness_min, excluded.lateness_max, excluded.lateness_steps, excluded.duration_sum, excluded.duration_min,
-        excluded.duration_max, excluded.duration_steps, excluded.role);
-    -- Whole days, so that no day is added up from a part of its hours.
-    DELETE FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.bucket < date_trunc('day', roll_up.at - '90 days'::interval);
-    DELETE FROM awty_http.stat AS s WHERE s.width = '24 hours' AND s.bucket < roll_up.at - '1827 days'::interval;
-    DELETE FROM awty_http.endpoint AS e
-    WHERE e.deleted_at < roll_up.at - '90 days'::interval AND NOT EXISTS (SELECT FROM awty_http.stat AS s WHERE s.id = e.id);
-    DELETE FROM awty_http_internal.sent AS s
-    WHERE greatest(s.due_at, s.sent_at) < roll_up.at - coalesce(kept, '0') - '1 hour'::interval
-      AND NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = s.check_id)
-      -- It may have been tried for longer than that.
-      AND NOT EXISTS (SELECT FROM awty.attempt AS a WHERE a.id = s.check_id);
-    DELETE FROM awty_http.token AS t WHERE t.expires_at < roll_up.at - '90 days'::interval;
-END
-$$;
-COMMENT ON FUNCTION awty_http_internal.roll_up(timestamptz) IS 'Counts the calls of the hours before a time, and forgets what is too old';
-
--- The function of the job awty_http.roll_up.
-CREATE FUNCTION awty_http_internal.roll_up() RETURNS void
-    LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT awty_http_internal.roll_up(clock_timestamp())
-$$;
-COMMENT ON FUNCTION awty_http_internal.roll_up() IS 'Counts the calls of the hours before now';

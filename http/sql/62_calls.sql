@@ -1,4 +1,4 @@
--- awty_http, part 6a: what is seen of one schedule's calls. All of it reads with the rights of who asks.
+-- awty_http, part 6b: what is seen of one schedule's calls. All of it reads with the rights of who asks.
 
 -- The calls of one schedule, the newest first. The place of a call in this order is (ended_at, lease).
 CREATE FUNCTION awty_http_internal.attempts(id text, before timestamptz DEFAULT 'infinity', before_lease bigint DEFAULT 0, max integer DEFAULT 50)

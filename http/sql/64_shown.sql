@@ -1,4 +1,4 @@
--- awty_http, part 6b: how schedules, sends and targets stand, and calling again. All of it reads with the rights of who asks.
+-- awty_http, part 6c: how schedules, sends and targets stand, and calling again. All of it reads with the rights of who asks.
 
 -- Told apart, so that the view can be a part of other queries: what the time changes stays out of its columns.
 CREATE FUNCTION awty_http_internal.why_held(id bigint) RETURNS text

@@ -1,4 +1,4 @@
--- awty_http, part 6c: its jobs.
+-- awty_http, part 6d: its jobs.
 
 -- The job of all who have none of their own, and the one that counts. Again it changes nothing.
 CREATE FUNCTION awty_http_internal.set_up() RETURNS void

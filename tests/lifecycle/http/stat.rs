@@ -93,3 +93,72 @@ fn what_is_kept_for_ever_is_counted_however_old_it_is() {
         "1 01:00:00, 1 24:00:00"
     );
 }
+
+/// 120 endpoints with three calls each in the last hour, and in the hour before.
+const MANY: &str = "
+    INSERT INTO awty_http.endpoint (id, job, uri, entity_name, entity_key, every, role, created_by)
+    SELECT awty_http_internal.id('http.app', e.name || e.key), 'http.app', e.name || e.key, e.name, e.key, '1 h', 'app', 'app'
+    FROM (SELECT 'https://a.example.com' AS name, '/' || n AS key FROM generate_series(1, 120) AS n) AS e;
+    INSERT INTO awty_internal.attempt
+    SELECT n, n, 'http.app', 'https://a.example.com', '/' || n % 120 + 1, t.at, t.at, 0, 1, false, 'app', t.at,
+        'key', t.at, t.at, t.at, 'g', t.at, '0', true, NULL, NULL, NULL, 'app'
+    FROM generate_series(0, 719) AS n, LATERAL (SELECT date_trunc('hour', now()) - interval '1 s' - n / 360 * interval '1 h' AS at) AS t";
+
+/// What is counted: endpoints' calls by hour, those of the job by hour, and both by day.
+const COUNTED: &str = "SELECT string_agg(concat_ws(' ', s.n, s.calls), ', ' ORDER BY s.width, s.job) FROM (
+    SELECT width, role IS NOT NULL AS job, count(*) AS n, sum(count) AS calls FROM awty_http.stat GROUP BY 1, 2) AS s";
+
+/// Parts come to the same as the whole, and what is not finished says so by the sums of jobs, which come last.
+#[test]
+fn a_roll_up_in_parts_counts_each_call() {
+    let http = Http::open();
+    http.cluster.execute("postgres", &[MANY]);
+    let whole = "SELECT md5(string_agg(s::text, '' ORDER BY s::text)) FROM awty_http.stat AS s";
+    let part = |rest: &str| {
+        let rest = http.cluster.psql("postgres", &format!("SELECT awty_http_internal.roll_up(now(), '0', {rest})"));
+        Some(rest.trim().to_owned()).filter(|rest| !rest.is_empty())
+    };
+    let mut rest = "NULL".to_owned();
+    for parts in 0.. {
+        assert!(parts < 4, "three parts of 50 endpoints, and the sums");
+        let Some(left) = part(&rest) else { break };
+        assert_eq!(
+            http.cluster.psql("postgres", "SELECT count(*) FROM awty_http.stat WHERE role IS NOT NULL").trim(),
+            "0"
+        );
+        rest = format!("'{left}'");
+    }
+    let counted = http.cluster.psql("postgres", COUNTED);
+    let in_parts = http.cluster.psql("postgres", whole);
+    // One that was begun and never ended is done again as a whole.
+    let begun = "SELECT awty_http_internal.roll_up(now(), '0')";
+    http.cluster.execute("postgres", &["TRUNCATE awty_http.stat", begun, "SELECT awty_http_internal.roll_up(now())"]);
+    assert_eq!(
+        (http.cluster.psql("postgres", whole), http.cluster.psql("postgres", COUNTED)),
+        (in_parts, counted.clone())
+    );
+    assert!(counted.starts_with("240 720, 2 720, "), "{counted}");
+}
+
+/// The hourly check leaves what it has no time for to a check in its own place, and its plan goes on.
+#[test]
+fn the_hourly_check_does_much_work_in_parts() {
+    let http = Http::open();
+    let slow = "CREATE FUNCTION public.slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.6); RETURN NULL; END'";
+    let trigger = "CREATE TRIGGER slow BEFORE INSERT ON awty_http.stat EXECUTE FUNCTION public.slow()";
+    let now = "SELECT awty.check_now('job', 'awty_http.roll_up')";
+    http.cluster.execute("postgres", &[MANY, slow, trigger, now]);
+    let left = "SELECT args ? 'after' FROM awty.future_job WHERE job = 'awty_http.roll_up'";
+    http.cluster.await_sql("postgres", "a part to be left", left);
+    // The pause is nine times as long as the work.
+    let sooner = "SELECT awty.check_now('job', 'awty_http.roll_up') FROM awty.future_job WHERE job = 'awty_http.roll_up' AND args ? 'after'";
+    http.cluster.await_that("the roll-up to end", awty_testkit::PATIENCE, || {
+        let _running = http.cluster.superuser("postgres").batch_execute(sooner);
+        let counted = http.cluster.psql("postgres", COUNTED);
+        if counted.starts_with("240 720, 2 720, ") { Ok(()) } else { Err(counted) }
+    });
+    let plan = "SELECT args IS NULL AND next_check_at = date_trunc('hour', next_check_at) FROM awty.future_job WHERE job = 'awty_http.roll_up'";
+    http.cluster.await_sql("postgres", "the plan to go on", plan);
+    let runs = "SELECT done >= 3 FROM awty.job_status WHERE job = 'awty_http.roll_up'";
+    http.cluster.await_sql("postgres", "three runs to be counted", runs);
+}

@@ -1,0 +1,147 @@
+-- awty_http, part 6a: the roll-up, which counts the calls of each hour once it is over.
+--
+-- It works in parts, each a run of its own. A long transaction keeps rows of awty.future_job that are gone, and each claim has to pass them.
+
+-- Counts the calls of the next 50 endpoints, and returns the last of them; NULL: there are no more. It overwrites whole buckets, so that it may
+-- run twice.
+CREATE FUNCTION awty_http_internal.count_calls(since timestamptz, until timestamptz, after text) RETURNS text
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off
+    SET plan_cache_mode = force_custom_plan -- awty_http.stat grows on the way
+AS $$
+DECLARE
+    ids CONSTANT text[] := ARRAY(SELECT e.id FROM awty_http.endpoint AS e WHERE e.id > count_calls.after ORDER BY e.id LIMIT 50);
+BEGIN
+    INSERT INTO awty_http.stat AS s
+    SELECT c.id, '1 hour', date_trunc('hour', c.ended_at), count(*), count(*) FILTER (WHERE c.ok), count(*) FILTER (WHERE c.dropped),
+           count(*) FILTER (WHERE c.caught_up), sum(c.implausible),
+           coalesce(sum(c.lateness), '0'), min(c.lateness), max(c.lateness), ARRAY[
+               count(*) FILTER (WHERE c.lateness_step = 1), count(*) FILTER (WHERE c.lateness_step = 2), count(*) FILTER (WHERE c.lateness_step = 3), count(*) FILTER (WHERE c.lateness_step = 4),
+               count(*) FILTER (WHERE c.lateness_step = 5), count(*) FILTER (WHERE c.lateness_step = 6), count(*) FILTER (WHERE c.lateness_step = 7), count(*) FILTER (WHERE c.lateness_step = 8),
+               count(*) FILTER (WHERE c.lateness_step = 9), count(*) FILTER (WHERE c.lateness_step = 10), count(*) FILTER (WHERE c.lateness_step = 11), count(*) FILTER (WHERE c.lateness_step = 12),
+               count(*) FILTER (WHERE c.lateness_step = 13), count(*) FILTER (WHERE c.lateness_step = 14), count(*) FILTER (WHERE c.lateness_step = 15), count(*) FILTER (WHERE c.lateness_step = 16),
+               count(*) FILTER (WHERE c.lateness_step = 17), count(*) FILTER (WHERE c.lateness_step = 18), count(*) FILTER (WHERE c.lateness_step = 19), count(*) FILTER (WHERE c.lateness_step = 20),
+               count(*) FILTER (WHERE c.lateness_step = 21), count(*) FILTER (WHERE c.lateness_step = 22), count(*) FILTER (WHERE c.lateness_step = 23), count(*) FILTER (WHERE c.lateness_step = 24)],
+           coalesce(sum(c.duration), '0'), min(c.duration), max(c.duration), ARRAY[
+               count(*) FILTER (WHERE c.duration_step = 1), count(*) FILTER (WHERE c.duration_step = 2), count(*) FILTER (WHERE c.duration_step = 3), count(*) FILTER (WHERE c.duration_step = 4),
+               count(*) FILTER (WHERE c.duration_step = 5), count(*) FILTER (WHERE c.duration_step = 6), count(*) FILTER (WHERE c.duration_step = 7), count(*) FILTER (WHERE c.duration_step = 8),
+               count(*) FILTER (WHERE c.duration_step = 9), count(*) FILTER (WHERE c.duration_step = 10), count(*) FILTER (WHERE c.duration_step = 11), count(*) FILTER (WHERE c.duration_step = 12),
+               count(*) FILTER (WHERE c.duration_step = 13), count(*) FILTER (WHERE c.duration_step = 14), count(*) FILTER (WHERE c.duration_step = 15), count(*) FILTER (WHERE c.duration_step = 16),
+               count(*) FILTER (WHERE c.duration_step = 17), count(*) FILTER (WHERE c.duration_step = 18), count(*) FILTER (WHERE c.duration_step = 19), count(*) FILTER (WHERE c.duration_step = 20),
+               count(*) FILTER (WHERE c.duration_step = 21), count(*) FILTER (WHERE c.duration_step = 22), count(*) FILTER (WHERE c.duration_step = 23), count(*) FILTER (WHERE c.duration_step = 24)]
+    FROM (
+        SELECT e.id, a.ended_at, a.ok, c.*, awty_http_internal.step(c.lateness) AS lateness_step, awty_http_internal.step(c.duration) AS duration_step
+        FROM awty_http.endpoint AS e
+        CROSS JOIN LATERAL (
+            SELECT a.* FROM awty.attempt AS a
+            WHERE a.entity_name = e.entity_name AND a.entity_key = e.entity_key AND a.job = e.job
+              AND a.ended_at >= count_calls.since AND a.ended_at < count_calls.until
+            OFFSET 0 -- by their index
+        ) AS a
+        CROSS JOIN LATERAL awty_http_internal.cleaned(a.ok, a.message, a.result, a.lateness, a.ended_at - a.leased_at, e.every) AS c
+        WHERE e.id = ANY (ids)
+        OFFSET 0 -- each step is found once
+    ) AS c
+    GROUP BY c.id, date_trunc('hour', c.ended_at)
+    ON CONFLICT ON CONSTRAINT stat_pkey DO UPDATE SET (count, ok, dropped, caught_up, implausible, lateness_sum, lateness_min,
+        lateness_max, lateness_steps, duration_sum, duration_min, duration_max, duration_steps)
+        = ROW (excluded.count, excluded.ok, excluded.dropped, excluded.caught_up, excluded.implausible, excluded.lateness_sum,
+        excluded.lateness_min, excluded.lateness_max, excluded.lateness_steps, excluded.duration_sum, excluded.duration_min,
+        excluded.duration_max, excluded.duration_steps);
+    INSERT INTO awty_http.stat AS s
+    SELECT h.id, '24 hours', date_trunc('day', h.bucket), sum(h.count), sum(h.ok), sum(h.dropped), sum(h.caught_up), sum(h.implausible),
+           sum(h.lateness_sum), min(h.lateness_min), max(h.lateness_max), awty_http_internal.all_steps(h.lateness_steps),
+           sum(h.duration_sum), min(h.duration_min), max(h.duration_max), awty_http_internal.all_steps(h.duration_steps)
+    FROM awty_http.stat AS h
+    WHERE h.id = ANY (ids) AND h.width = '1 hour' AND h.bucket >= date_trunc('day', count_calls.since) AND h.role IS NULL
+    GROUP BY h.id, date_trunc('day', h.bucket)
+    ON CONFLICT ON CONSTRAINT stat_pkey DO UPDATE SET (count, ok, dropped, caught_up, implausible, lateness_sum, lateness_min,
+        lateness_max, lateness_steps, duration_sum, duration_min, duration_max, duration_steps)
+        = ROW (excluded.count, excluded.ok, excluded.dropped, excluded.caught_up, excluded.implausible, excluded.lateness_sum,
+        excluded.lateness_min, excluded.lateness_max, excluded.lateness_steps, excluded.duration_sum, excluded.duration_min,
+        excluded.duration_max, excluded.duration_steps);
+    -- Whole days, so that no day is added up from a part of its hours.
+    DELETE FROM awty_http.stat AS s
+    WHERE s.id = ANY (ids) AND s.width = '1 hour' AND s.bucket < date_trunc('day', count_calls.until - '90 days'::interval);
+    RETURN ids[cardinality(ids)];
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.count_calls(timestamptz, timestamptz, text) IS 'Counts the calls of the next endpoints in order, by hour and by day, forgets hours that are too old, and returns the last one of them';
+
+-- Those of each job, by hour and by day. They come last, so that they tell which hours are counted.
+CREATE FUNCTION awty_http_internal.count_jobs(since timestamptz) RETURNS void
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off AS $$
+    INSERT INTO awty_http.stat AS s
+    SELECT e.job, h.width, h.bucket, sum(h.count), sum(h.ok), sum(h.dropped), sum(h.caught_up), sum(h.implausible),
+           sum(h.lateness_sum), min(h.lateness_min), max(h.lateness_max), awty_http_internal.all_steps(h.lateness_steps),
+           sum(h.duration_sum), min(h.duration_min), max(h.duration_max), awty_http_internal.all_steps(h.duration_steps), j.role
+    FROM awty_http.stat AS h JOIN awty_http.endpoint AS e ON e.id = h.id JOIN awty.job AS j ON j.name = e.job AND j.role = e.role
+    WHERE (h.width = '1 hour' AND h.bucket >= count_jobs.since) OR (h.width = '24 hours' AND h.bucket >= date_trunc('day', count_jobs.since))
+    GROUP BY e.job, j.role, h.width, h.bucket
+    ON CONFLICT ON CONSTRAINT stat_pkey DO UPDATE SET (count, ok, dropped, caught_up, implausible, lateness_sum, lateness_min,
+        lateness_max, lateness_steps, duration_sum, duration_min, duration_max, duration_steps, role)
+        = ROW (excluded.count, excluded.ok, excluded.dropped, excluded.caught_up, excluded.implausible, excluded.lateness_sum,
+        excluded.lateness_min, excluded.lateness_max, excluded.lateness_steps, excluded.duration_sum, excluded.duration_min,
+        excluded.duration_max, excluded.duration_steps, excluded.role);
+$$;
+COMMENT ON FUNCTION awty_http_internal.count_jobs(timestamptz) IS 'Adds up what is counted of the endpoints of each job';
+
+CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off AS $$
+    -- Of jobs, and of what is no endpoint any more.
+    DELETE FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.bucket < date_trunc('day', forget.at - '90 days'::interval);
+    DELETE FROM awty_http.stat AS s WHERE s.width = '24 hours' AND s.bucket < forget.at - '1827 days'::interval;
+    DELETE FROM awty_http.endpoint AS e
+    WHERE e.deleted_at < forget.at - '90 days'::interval AND NOT EXISTS (SELECT FROM awty_http.stat AS s WHERE s.id = e.id);
+    DELETE FROM awty_http_internal.sent AS s
+    WHERE greatest(s.due_at, s.sent_at) < forget.at - coalesce(nullif(current_setting('awty.attempt_retention')::interval, '0'), '0') - '1 hour'::interval
+      AND NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = s.check_id)
+      -- It may have been tried for longer than that.
+      AND NOT EXISTS (SELECT FROM awty.attempt AS a WHERE a.id = s.check_id);
+    DELETE FROM awty_http.token AS t WHERE t.expires_at < forget.at - '90 days'::interval;
+$$;
+COMMENT ON FUNCTION awty_http_internal.forget(timestamptz) IS 'Deletes what is too old: hours, days, endpoints, keys of sends, tokens';
+
+-- An hour is counted as long as awty.attempt has all of it, which forgets whole days in UTC; hours that stood still for longer are gaps.
+-- What is left to do when the time is up is returned, to be given again; NULL: all is done.
+CREATE FUNCTION awty_http_internal.roll_up(at timestamptz, work interval DEFAULT '100 years', rest jsonb DEFAULT NULL) RETURNS jsonb
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' AS $$
+DECLARE
+    pause CONSTANT timestamptz := clock_timestamp() + work;
+    kept CONSTANT interval := nullif(current_setting('awty.attempt_retention')::interval, '0'); -- NULL: for ever
+    since timestamptz := rest ->> 'since';
+    until timestamptz := rest ->> 'until';
+    after text := coalesce(rest ->> 'after', '');
+BEGIN
+    IF rest IS NULL THEN
+        until := date_trunc('hour', roll_up.at);
+        -- The last hour once more: what ended in it may have been committed after it. Not what a clock that was ahead has left behind.
+        since := greatest(coalesce(date_trunc('day', roll_up.at - kept), '-infinity'),
+            (SELECT max(s.bucket) FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.role IS NOT NULL AND s.bucket < until));
+    END IF;
+    LOOP
+        after := awty_http_internal.count_calls(since, until, after);
+        EXIT WHEN after IS NULL;
+        IF clock_timestamp() > pause THEN
+            RETURN jsonb_build_object('since', since, 'until', until, 'after', after);
+        END IF;
+    END LOOP;
+    PERFORM awty_http_internal.count_jobs(since);
+    PERFORM awty_http_internal.forget(roll_up.at);
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.roll_up(timestamptz, interval, jsonb) IS 'Counts the calls of the hours before a time, and forgets what is too old; returns what is left to do when its time to work is over';
+
+-- The function of the job awty_http.roll_up. It works a tenth of the time, and leaves the rest to a check that it schedules in its own place.
+CREATE FUNCTION awty_http_internal.roll_up(j awty.future_job) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    work CONSTANT interval := greatest('1 s', current_setting('awty.slot')::interval / 10);
+    rest CONSTANT jsonb := awty_http_internal.roll_up(clock_timestamp(), work, j.args);
+BEGIN
+    IF rest IS NOT NULL THEN
+        PERFORM awty.schedule(j.entity_name, j.entity_key, j.job, after => work * 9, args => rest);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.roll_up(awty.future_job) IS 'Counts the calls of the hours before now, a part in each run';
