@@ -1,5 +1,26 @@
 -- awty_http, part 2: URIs, names and rights.
 
+-- 127.1 and 0x7f.0.0.1 are 127.0.0.1, [::0:1] is [::1]. A gateway reads a host as an address whose last label is a number, as browsers do
+-- (https://url.spec.whatwg.org/#ends-in-a-number-checker).
+CREATE FUNCTION awty_http_internal.address_trouble(host text) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    usual text;
+BEGIN
+    IF host ~ '(^|[.])([0-9]+|0x[0-9a-f]*)[.]?$' AND host !~ '^((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])([.](?!$)|$)){4}$' THEN
+        RETURN 'its host ends in a number and is no IPv4 address as usual; write it like 192.0.2.1';
+    ELSIF host ~ '^\[' THEN
+        usual := pg_catalog.host(btrim(host, '[]')::inet);
+        RETURN CASE WHEN strpos(usual, '.') > 0 THEN 'its IPv6 address has an IPv4 address in it; write that one'
+            WHEN host <> '[' || usual || ']' THEN 'its IPv6 address is not in the usual spelling; write it as [' || usual || ']' END;
+    END IF;
+    RETURN NULL;
+EXCEPTION WHEN invalid_text_representation THEN
+    RETURN 'its host is no IPv6 address';
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.address_trouble(text) IS 'What is wrong with a host that is an address; NULL: nothing, or it is a name';
+
 -- One spelling for each URI. What has several spellings and is not in the plain one is refused, so that no URI is there twice.
 CREATE FUNCTION awty_http_internal.place(INOUT uri text, OUT entity_name text, OUT entity_key text)
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -40,6 +61,8 @@ BEGIN
             trouble := 'its host or port cannot be read';
         ELSIF length(port) > 5 OR port <> '' AND port::integer > 65535 THEN
             trouble := 'its port is above 65535';
+        ELSE
+            trouble := awty_http_internal.address_trouble(host);
         END IF;
     END IF;
     IF trouble IS NOT NULL THEN

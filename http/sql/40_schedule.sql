@@ -241,7 +241,7 @@ BEGIN
     SELECT e.* INTO old FROM awty_http.endpoint AS e WHERE e.id = new.id FOR UPDATE;
     IF NOT FOUND THEN
         PERFORM awty_http_internal.refuse('42501', format('"%s" was scheduled when job "%s" had another role, whose it still is', new.uri, new.job),
-            format('DELETE FROM awty_http.endpoint WHERE id = %L; as a superuser forgets it and its statistics.', new.id));
+            format('DELETE FROM awty_http.endpoint WHERE id = %L; as a superuser forgets it.', new.id));
     END IF;
     IF old.deleted_at IS NULL AND schedule.paused IS NULL THEN
         new.paused := old.paused;

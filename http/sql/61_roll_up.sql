@@ -1,6 +1,6 @@
 -- awty_http, part 6a: the roll-up, which counts the calls of each hour once it is over.
 --
--- It works in parts, each a run of its own. A long transaction keeps rows of awty.future_job that are gone, and each claim has to pass them.
+-- It works in parts, each a run of its own, and rests in between. While it counted 4 million calls in one run, calls were up to 17 s late.
 
 -- Counts the calls of the next 50 endpoints, and returns the last of them; NULL: there are no more. It overwrites whole buckets, so that it may
 -- run twice.

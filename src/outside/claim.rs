@@ -111,8 +111,8 @@ struct Turn {
     chosen: Chosen,
 }
 
-/// Where a check comes in its role: its turn, its slot and its number.
-type Place = ((usize, usize), Time, i64);
+/// Where a check comes in its role: its turn, when its job was served last, its slot and its number.
+type Place = ((usize, usize), Option<Time>, Time, i64);
 
 /// A check and its turn.
 type InTurn = (Due, (usize, usize));
@@ -179,13 +179,15 @@ impl Claim<'_> {
         let mut in_order: Vec<Vec<Place>> = Vec::new();
         for role in &roles {
             let of_role = || turns.iter().filter(|turn| turn.job.role == *role);
-            let served_at = shmem::read(|shared| {
-                of_role().filter_map(|turn| shared.claims_of(self.here, turn.job.name.as_bytes()).1).max()
+            let served_at: Vec<Option<Time>> = shmem::read(|shared| {
+                of_role().map(|turn| shared.claims_of(self.here, turn.job.name.as_bytes()).1).collect()
             });
-            let all = of_role().flat_map(|turn| &turn.chosen.due);
-            let mut due: Vec<Place> = all.map(|(due, turn)| (*turn, due.check.slot, due.id)).collect();
+            let mut due: Vec<Place> = Vec::new();
+            for (turn, served_at) in of_role().zip(&served_at) {
+                due.extend(turn.chosen.due.iter().map(|(due, turn)| (*turn, *served_at, due.check.slot, due.id)));
+            }
             due.sort_unstable();
-            waiting.push(Waiting { served_at, due: due.len() });
+            waiting.push(Waiting { served_at: served_at.into_iter().flatten().max(), due: due.len() });
             in_order.push(due);
         }
         let shares = shares(&waiting, self.max);
@@ -193,7 +195,7 @@ impl Claim<'_> {
             .into_iter()
             .zip(in_order)
             .flat_map(|(share, due)| due.into_iter().take(share))
-            .map(|(_, _, id)| id)
+            .map(|(.., id)| id)
             .collect();
         let turns = turns.into_iter().map(|mut turn| {
             let all = std::mem::take(&mut turn.chosen.due).into_iter();

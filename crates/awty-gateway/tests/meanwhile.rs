@@ -81,3 +81,28 @@ fn a_job_that_goes_does_not_hold_up_the_others() {
     two_more();
     assert!(!gateway.log().contains("does not do what it is asked for"), "{}", gateway.log());
 }
+
+/// The longest timeout of a call is as long as a lease of job http may last: the call ends first, so that its answer can be booked.
+#[test]
+fn a_call_ends_before_its_lease_does() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    shop.cluster.execute("postgres", &["SELECT awty.alter('http', timeout => '4 s')"]);
+    let gateway = shop.gateway("one");
+    let uri = receiver.uri("/hang");
+    let retries = "retries => '{\"max_attempts\": 1}'";
+    shop.app(&format!("SELECT awty_http.schedule('{uri}', after => '1 s', timeout => '15 min', {retries})"));
+    shop.await_text("SELECT string_agg(result ->> 'fault', ',') FROM awty.attempt", "timeout");
+    shop.await_text("SELECT string_agg(outcome, ',') FROM awty.future_job_history", "failed");
+    drop(gateway);
+}
+
+/// A database behind a socket listens on this machine, perhaps on the same port.
+#[test]
+fn a_database_behind_a_socket_is_not_called() {
+    let shop = Shop::open();
+    let _gateway = shop.gateway("one");
+    for uri in ["http://127.0.0.1:5432/", "http://[::1]:5432/"] {
+        shop.app(&format!("SELECT awty_http.send('{uri}')"));
+    }
+    shop.await_text("SELECT string_agg(result ->> 'fault', ',') FROM awty.attempt", "blocked-address,blocked-address");
+}

@@ -29,12 +29,30 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
         "http://x/a{b}",
         "http://x/a?b=\"c\"",
         "http://x/a?b=''c",
+        "http://127.1/",
+        "http://2130706433/",
+        "http://0x7f.0.0.1/",
+        "http://127.0.0.1./",
+        "http://127.0.0.256/",
+        "http://127.0.0.01/",
+        "http://[::0:1]/",
+        "http://[::ffff:7f00:1]/",
+        "http://[1:2]/",
     ];
     for uri in uris {
         assert_eq!(refused(&mut app, &format!("SELECT awty_http.schedule('{uri}', '1 h')")), "22023", "{uri}");
     }
     let hint = app.batch_execute("SELECT awty_http.schedule('http://x/`a?b={`<', '1 h')").unwrap_err();
     assert_eq!(hint.as_db_error().unwrap().hint(), Some("Write it as 'http://x/%60a?b={`%3C'."));
+    for uri in [
+        "http://127.0.0.1/",
+        "http://255.250.199.10:80/",
+        "http://[2001:DB8::1]/",
+        "http://1.example/",
+        "http://1.0xg/",
+    ] {
+        app.batch_execute(&format!("SELECT awty_http.schedule('{uri}', '1 h')")).unwrap();
+    }
     let good = "'http://x/a?b={c}`d', '1 h', body_base64 => E'AAE=\\n', headers => '{\"Te-x\": \"ü\"}'";
     app.batch_execute(&format!("SELECT awty_http.schedule({good})")).unwrap();
     let long = format!("http://x/{}", "a".repeat(1100));

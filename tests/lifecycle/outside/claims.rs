@@ -77,6 +77,23 @@ fn a_backlog_puts_off_a_single_check_by_one_claim() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.lease WHERE entity_key = 'single'"), 1);
 }
 
+/// Two jobs of one role take turns, even if a claim has room for one check only.
+#[test]
+fn a_backlog_of_one_job_does_not_put_off_another_of_its_role() {
+    let shop = shop_with(", retry_after => '1 h'", 0);
+    shop.run("SELECT awty.schedule_many('orders', array_agg(n::text), 'mail', after => '0') FROM generate_series(1, 1000) AS n");
+    shop.run("SELECT awty.register('post')");
+    shop.await_true("the backlog to be due", "SELECT count(*) = 1000 FROM awty.future_job WHERE next_check_at < now()");
+    shop.run("SELECT awty.schedule('orders', 'single', 'post', after => '0')");
+    let all = "SELECT count(*) = 1001 FROM awty.future_job WHERE next_check_at < now()";
+    shop.await_true("the single check to be due", all);
+    let mut client = shop.client();
+    for max in [1, 1] {
+        client.execute("SELECT FROM awty.claim('{mail, post}', 'both', $1)", &[&max]).unwrap();
+    }
+    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.lease WHERE entity_key = 'single'"), 1);
+}
+
 /// A worker that has nothing to do writes nothing, and what it is told to wait is over when something is due.
 #[test]
 fn an_idle_worker_writes_nothing_and_is_told_how_long() {

@@ -74,8 +74,18 @@ impl Problem {
 
 /// The field that a message of the database begins with.
 fn pointer(message: &str) -> String {
+    for (words, field) in [("cron expression ", "/cron"), ("time zone ", "/zone")] {
+        if message.starts_with(words) {
+            return field.to_owned();
+        }
+    }
+    let message = message.strip_prefix("argument ").unwrap_or(message);
     let field = message.strip_prefix('"').and_then(|rest| rest.split('"').next());
-    field.filter(|field| !field.contains(['/', '~'])).map(|field| format!("/{field}")).unwrap_or_default()
+    match field.filter(|field| !field.contains(['/', '~'])) {
+        Some(field @ ("max_attempts" | "first_delay" | "max_delay")) => format!("/retries/{field}"),
+        Some(field) => format!("/{field}"),
+        None => String::new(),
+    }
 }
 
 impl From<Trouble> for Problem {
@@ -133,5 +143,25 @@ impl IntoResponse for Problem {
             _ => {}
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pointer;
+
+    #[test]
+    fn what_the_database_refuses_points_to_its_field() {
+        for (message, field) in [
+            ("\"every\" must be finite", "/every"),
+            ("\"first_delay\" and \"max_delay\" must be between 1 s and 1 day", "/retries/first_delay"),
+            ("argument \"ends\" is out of range", "/ends"),
+            ("cron expression \"0 25 * * *\" cannot be read: hour 25 is not between 0 and 23", "/cron"),
+            ("time zone \"Mars\" not recognized", "/zone"),
+            ("a body can be given once only", ""),
+            ("\"a/b\" is no field", ""),
+        ] {
+            assert_eq!(pointer(message), field, "{message}");
+        }
     }
 }

@@ -37,7 +37,11 @@ pub(super) fn spelled(api: &Api, text: &str) -> Result<Endpoint, Problem> {
     // A name is judged when it is called: a dead resolver refuses nobody.
     if let (Some(address), Some(port)) = (address, endpoint.url().port_or_known_default()) {
         let judged = api.guard.get().judge(&endpoint.entity_name(), address, port);
-        judged.map_err(|refusal| Problem::fields("address-not-allowed", &fault(refusal.to_string())))?;
+        judged.map_err(|refusal| {
+            api.metrics.blocked();
+            tracing::info!(target = endpoint.entity_name(), %refusal, "an address was refused to a request");
+            Problem::fields("address-not-allowed", &fault(refusal.to_string()))
+        })?;
     }
     Ok(endpoint)
 }

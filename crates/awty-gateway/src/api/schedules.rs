@@ -6,7 +6,7 @@ use super::body::{Body, object};
 use super::change::{Change, change};
 use super::list::{Asked, id_of};
 use super::page;
-use super::problem::Problem;
+use super::problem::{Fault, Problem};
 use super::rules::{Answer, Write, read, there, write};
 use super::shape;
 use super::show;
@@ -24,7 +24,10 @@ pub async fn create(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMa
 }
 
 fn uri(query: page::Asked<Asked>) -> Result<String, Problem> {
-    page::asked(query)?.uri.ok_or_else(|| Problem::new("malformed-uri", "Say which: /v1/schedules?uri=<encoded>"))
+    page::asked(query)?.uri.ok_or_else(|| {
+        let reason = "is missing; write /v1/schedules?uri=<encoded>".to_owned();
+        Problem::fields("malformed-uri", &[Fault { pointer: "/uri".to_owned(), reason }])
+    })
 }
 
 /// Makes or replaces the schedule of a URI.

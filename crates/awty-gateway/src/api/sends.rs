@@ -31,7 +31,7 @@ fn key(headers: &HeaderMap) -> Result<String, Problem> {
     if (1..=255).contains(&key.len()) {
         return Ok(key);
     }
-    Err(Problem::new("invalid-field", "Idempotency-Key has 1 to 255 visible characters of ASCII"))
+    Err(Problem::parameter("Idempotency-Key", "cannot be read; write 1 to 255 visible characters of ASCII"))
 }
 
 fn wanted(fields: Fields, key: String) -> Result<Wanted, Problem> {

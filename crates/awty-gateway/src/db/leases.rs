@@ -1,7 +1,7 @@
 //! Claims, heartbeats, and what gives leases back.
 //!
-//! Invariant: no operator and no function is looked up in a schema that others may write to. Commits of leases are not flushed, by a setting of their own transaction; what is lost in a crash of the server is
-//! handed out again with the same key. Checks of an `at_most_once` job are flushed by awty all the same.
+//! Invariant: no operator and no function is looked up in a schema that others may write to. Heartbeats are not flushed, by a setting of their
+//! own transaction; claims are.
 
 use super::{Db, Trouble};
 use crate::deliver::request::Piece;
@@ -12,6 +12,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::Json;
+
+/// At most so long before its deadline a lease is left to the booking.
+const BOOKING: Duration = Duration::from_secs(5);
 
 /// A check that was claimed.
 #[derive(Clone, Debug)]
@@ -25,6 +28,7 @@ pub struct Lease {
     /// Of a schedule: its row in awty_http.
     pub endpoint: Option<Endpoint>,
     leased_at: DateTime<Utc>,
+    deadline: DateTime<Utc>,
     seen: Instant,
 }
 
@@ -49,13 +53,19 @@ impl Lease {
     pub fn age(&self) -> Duration {
         self.seen.elapsed()
     }
+
+    /// How long a call may take, so that its answer is booked while heartbeats still keep this lease.
+    pub fn left(&self) -> Duration {
+        let left = (self.deadline - self.now()).to_std().unwrap_or_default();
+        left - BOOKING.min(left / 10)
+    }
 }
 
 /// Flushed, and with it what came before: a crash that undid the beginning of an occurrence after its call would give it another key. A claim that
 /// waits for another one's lock ends before its connection is given up: later it would claim for nobody.
 const CLAIM: &str =
     "SELECT l.lease, l.job, l.entity_name, l.entity_key, l.args, l.attempt, l.check_count, l.first_check_at,
-    l.next_check_at, l.key, l.leased_at
+    l.next_check_at, l.key, l.leased_at, l.deadline
     FROM pg_catalog.set_config('synchronous_commit', 'on', true) AS s (setting), pg_catalog.set_config('lock_timeout', '10s', true) AS t (setting),
     LATERAL awty.claim($1, $2, CASE WHEN s.setting IS NOT NULL AND t.setting IS NOT NULL THEN $3::int END) AS l";
 const NEXT: &str = "SELECT EXTRACT(epoch FROM awty.next_claim_in($1))::float8";
@@ -109,6 +119,7 @@ fn lease(row: &Row, seen: Instant) -> Result<Lease, tokio_postgres::Error> {
         args: row.try_get::<_, Option<Json<_>>>(4)?.map(|args| args.0),
         endpoint: None,
         leased_at: row.try_get(10)?,
+        deadline: row.try_get(11)?,
         seen,
     })
 }

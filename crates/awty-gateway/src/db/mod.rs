@@ -25,7 +25,7 @@ pub use state::{Job, Standing};
 use crate::net::tls;
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod};
 use rustls::RootCertStore;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use tokio_postgres::config::Host;
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -151,7 +151,7 @@ impl Db {
         (status.size, status.available)
     }
 
-    /// Where the database is, for the guard. Sockets of this machine have no address, and a name that is not found in time has none.
+    /// Where the database is, for the guard. Behind a socket it is on this machine. A name that is not found in time has no address.
     pub async fn addresses(&self) -> Vec<SocketAddr> {
         let ports = self.config.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);
@@ -161,10 +161,13 @@ impl Db {
             found.push(SocketAddr::new(*address, port(index)));
         }
         for (index, host) in self.config.get_hosts().iter().enumerate() {
-            if let Host::Tcp(name) = host {
-                let looked_up = tokio::net::lookup_host((name.as_str(), port(index)));
-                found.extend(tokio::time::timeout_at(until, looked_up).await.into_iter().flatten().flatten());
-            }
+            let Host::Tcp(name) = host else {
+                found.push(SocketAddr::from((Ipv4Addr::LOCALHOST, port(index))));
+                found.push(SocketAddr::from((Ipv6Addr::LOCALHOST, port(index))));
+                continue;
+            };
+            let looked_up = tokio::net::lookup_host((name.as_str(), port(index)));
+            found.extend(tokio::time::timeout_at(until, looked_up).await.into_iter().flatten().flatten());
         }
         found
     }

@@ -102,6 +102,7 @@ async fn work(
             return not_made(Failed { retry_at, ..untouched("request", format!("request: {why}")) });
         }
     };
+    call.timeout = call.timeout.min(lease.left());
     if let Some(part) = part {
         call.body = part.hold(call.body);
     }

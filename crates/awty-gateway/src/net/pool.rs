@@ -16,8 +16,6 @@ use tokio::time::{Instant, sleep};
 
 const REST: Duration = Duration::from_secs(30);
 const AGE: Duration = Duration::from_secs(5 * 60);
-/// Connections that rest for one key; awty_http gives a target as many calls at once.
-const PER_KEY: usize = 10;
 /// Connections that rest at all.
 const MOST: usize = 1_000;
 /// How often those are closed that have rested for too long.
@@ -103,12 +101,10 @@ impl Pool {
         fresh
     }
 
-    /// Keeps one, unless there are enough of its key. Where there are enough of all, the oldest goes.
+    /// Keeps one. Where there are enough of all, the oldest goes. A key has no more than it had calls at once: a new one is opened only while
+    /// none rests.
     pub fn put(&self, key: Key, ready: Ready) {
         let mut idle = self.lock();
-        if idle.rows.get(&key).is_some_and(|rows| rows.len() >= PER_KEY) {
-            return;
-        }
         if idle.count >= MOST {
             idle.evict();
         }
