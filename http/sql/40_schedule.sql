@@ -185,7 +185,9 @@ CREATE FUNCTION awty_http.schedule(
     description text DEFAULT NULL,
     paused boolean DEFAULT NULL,
     "replace" boolean DEFAULT true
-) RETURNS text LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+) RETURNS text LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET row_security = on -- what awty.watch() calls runs with off
+AS $$
 DECLARE
     place record := awty_http_internal.place(schedule.uri);
     old awty_http.endpoint;
@@ -295,7 +297,7 @@ COMMENT ON FUNCTION awty_http.schedule(text, interval, text, text, timestamptz, 
     IS 'Has a URI called again and again, or once; the same definition again changes nothing but to go on where calls have ended, another one replaces it; returns the id of the schedule';
 
 CREATE FUNCTION awty_http.unschedule(uri text) RETURNS boolean
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = on AS $$
 DECLARE
     place record := awty_http_internal.place(unschedule.uri);
     the_job text := awty_http_internal.job();

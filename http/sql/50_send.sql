@@ -8,7 +8,9 @@ CREATE FUNCTION awty_http.send(
     after interval DEFAULT NULL,
     headers jsonb DEFAULT NULL,
     method text DEFAULT 'POST'
-) RETURNS bigint LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+) RETURNS bigint LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp
+    SET row_security = on -- what awty.watch() calls runs with off
+AS $$
 DECLARE
     place record := awty_http_internal.place(send.uri);
     the_job text := awty_http_internal.job();

@@ -24,7 +24,7 @@ pub struct Calls {
     key: String,
 }
 
-/// A schedule, one that is paused, one that is deleted, a send that is due, its key, a token, and figures.
+/// A schedule, one that is paused, one that is deleted, one that was called, a send that is due, its key, a token, and figures.
 pub fn set_up(old: &Cluster) -> Calls {
     old.execute(
         DATABASE,
@@ -37,18 +37,18 @@ pub fn set_up(old: &Cluster) -> Calls {
         ],
     );
     let mut app = old.client(DATABASE, "app");
-    let acts = "SELECT awty_http.schedule('https://a.example/tick', every => '1 day', starts => now() + interval '10 days');
+    let acts = "SELECT awty_http.schedule('https://a.example/tick', every => '12 h', starts => now() + interval '10 days');
         SELECT awty_http.schedule('https://a.example/paused', cron => '30 3 * * *', zone => 'Europe/Berlin', paused => true);
-        SELECT awty_http.schedule('https://a.example/gone', every => '1 day'), awty_http.unschedule('https://a.example/gone');
-        SELECT awty_http.send('https://a.example/paid', '{\"order\": 41}', key => 'order-41'), awty_http.create_token('app', 'write', '90 days')";
+        SELECT awty_http.schedule('https://a.example/gone', every => '12 h'), awty_http.unschedule('https://a.example/gone');
+        SELECT awty_http.schedule('https://a.example/once', after => '1 s'), awty_http.create_token('app', 'write', '90 days')";
     app.batch_execute(acts).unwrap();
-    old.await_sql(DATABASE, "the first send to be due", DUE);
+    old.await_sql(DATABASE, "the first call to be due", DUE);
     complete(old);
     old.execute(DATABASE, &["SELECT awty_http_internal.roll_up(now() + interval '1 hour')"]);
     assert_eq!(
         old.psql(DATABASE, "SELECT count(*) FROM awty_http.stat WHERE ok = 1").trim(),
         "4",
-        "by hour and by day, of the send and of the job"
+        "by hour and by day, of the schedule and of the job"
     );
     app.batch_execute("SELECT awty_http.send('https://a.example/paid', '{\"order\": 42}', key => 'order-42')").unwrap();
     let key = claimed(old);
@@ -83,7 +83,7 @@ pub fn go_on(new: &Cluster, before: &Calls) {
         app.execute("SELECT awty_http.send('https://a.example/paid', '{\"order\": 43}', key => 'order-42')", &[]);
     assert_eq!(again.unwrap_err().code().unwrap().code(), "42710", "the key is remembered");
     app.batch_execute(
-        "SELECT awty_http.schedule('https://a.example/tick', every => '2 days', starts => now() + interval '10 days');
+        "SELECT awty_http.schedule('https://a.example/tick', every => '13 h', starts => now() + interval '10 days');
          SELECT awty_http.unschedule('https://a.example/paused')",
     )
     .unwrap();

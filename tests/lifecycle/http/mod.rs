@@ -1,6 +1,7 @@
 //! The extension awty_http: what it keeps of endpoints, sends and tokens, and who may see it.
 
 mod again;
+mod callers;
 mod copies;
 mod owners;
 mod refusals;

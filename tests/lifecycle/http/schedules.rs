@@ -29,6 +29,28 @@ fn a_period_is_rounded_up_to_slots_and_says_from_what() {
     assert_eq!(http.ask("app", "SELECT every || ' ' || rounded_from FROM awty_http.endpoint"), "00:00:02 00:00:01.5");
 }
 
+/// So that endpoints of one period do not meet in one slot. Who writes a cron expression means its minute.
+#[test]
+fn a_period_is_spread_over_a_minute_at_most_and_cron_is_not_spread() {
+    let http = Http::open();
+    for (when, jitter) in [
+        ("every => '10 s'", "00:00:10"),
+        ("every => '1.5 s'", "00:00:02"),
+        ("every => '1 min'", "00:01:00"),
+        ("every => '1 h'", "00:01:00"),
+        ("every => '1 month', zone => 'UTC'", "00:01:00"),
+        ("every => '1 h', jitter => '5 s'", "00:00:05"),
+        ("every => '1 h', jitter => '0'", "00:00:00"),
+        ("cron => '0 9 * * *', zone => 'UTC'", "00:00:00"),
+        ("cron => '0 9 * * *', zone => 'UTC', jitter => '5 min'", "00:05:00"),
+    ] {
+        http.ask("app", &format!("SELECT awty_http.schedule('{URI}', {when})"));
+        for table in ["awty_http.endpoint", "awty.repetition"] {
+            assert_eq!(http.ask("app", &format!("SELECT jitter FROM {table}")), jitter, "{when}, {table}");
+        }
+    }
+}
+
 #[test]
 fn a_plan_becomes_one_call_and_a_plan_again() {
     let http = Http::open();

@@ -1,10 +1,12 @@
 //! Workers outside: they take checks by lease, die, are late, and lose nothing (P14).
 
 mod answers;
+mod breaker;
 mod claims;
 mod crashes;
 mod cut;
 mod meanwhile;
+mod order;
 mod seen;
 mod targets;
 mod wire;

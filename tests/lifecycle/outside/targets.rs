@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// The job `mail`, with so many checks of each target, all due.
-fn shop_with(options: &str, targets: &[(&str, i32)]) -> Shop {
+pub(super) fn shop_with(options: &str, targets: &[(&str, i32)]) -> Shop {
     let shop = Shop::open();
     register(&shop, options, 0);
     for (target, checks) in targets {
@@ -20,7 +20,7 @@ fn shop_with(options: &str, targets: &[(&str, i32)]) -> Shop {
     shop
 }
 
-fn add(shop: &Shop, target: &str, checks: i32) {
+pub(super) fn add(shop: &Shop, target: &str, checks: i32) {
     shop.run(&format!(
         "SELECT awty.schedule_many('{target}', array_agg(n::text), 'mail', after => '0') FROM generate_series(1, {checks}) AS n"
     ));
@@ -31,18 +31,18 @@ fn add(shop: &Shop, target: &str, checks: i32) {
 }
 
 /// How many checks of each target a claim hands out, and the leases.
-fn claimed(client: &mut Client, max: i32) -> (BTreeMap<String, usize>, Vec<i64>) {
+pub(super) fn claimed(client: &mut Client, max: i32) -> (BTreeMap<String, usize>, Vec<i64>) {
     let rows = client.query("SELECT entity_name, lease FROM awty.claim('{mail}', 'tester', $1)", &[&max]).unwrap();
     let mut counts = BTreeMap::new();
     rows.iter().for_each(|row| *counts.entry(row.get(0)).or_default() += 1);
     (counts, rows.iter().map(|row| row.get(1)).collect())
 }
 
-fn counts(counts: &[(&str, usize)]) -> BTreeMap<String, usize> {
+pub(super) fn counts(counts: &[(&str, usize)]) -> BTreeMap<String, usize> {
     counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
 }
 
-fn state(shop: &Shop, target: &str) -> String {
+pub(super) fn state(shop: &Shop, target: &str) -> String {
     let sql = format!("SELECT state || coalesce(': ' || why, '') FROM awty.target WHERE target = '{target}'");
     shop.cluster.psql("postgres", &sql).trim().to_owned()
 }
