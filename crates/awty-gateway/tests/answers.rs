@@ -93,3 +93,17 @@ fn a_role_that_comes_to_be_above_row_security_claims_no_more() {
         (_, body) => Err(body),
     });
 }
+
+#[test]
+fn the_answer_of_a_call_that_went_well_is_kept_on_request_only() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    let _gateway = shop.gateway("one");
+    for (path, keep) in [("/ok/forgotten", "false"), ("/ok/kept", "true"), ("/ok/unsaid", "NULL")] {
+        let uri = receiver.uri(path);
+        shop.app(&format!("SELECT awty_http.schedule('{uri}', after => '0', keep_response => {keep})"));
+    }
+    let bodies =
+        "SELECT string_agg(concat_ws(' ', entity_key, result ->> 'status', result ->> 'body'), ',' ORDER BY entity_key)
+        FROM awty.attempt WHERE ok";
+    shop.await_text(bodies, "/ok/forgotten 200,/ok/kept 200 ok,/ok/unsaid 200");
+}

@@ -8,9 +8,11 @@ mod people;
 #[path = "common/shop.rs"]
 mod shop;
 
+use client::{Answer, Client};
 use people::{is, open, problem};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::time::Instant;
 
 #[test]
 fn a_request_has_a_bounded_head_and_comes_in_time() {
@@ -112,4 +114,32 @@ fn one_roles_locks_hold_up_no_other_role() {
     });
     holder.batch_execute("ROLLBACK").unwrap();
     assert_eq!(put().status, 200);
+}
+
+/// Each asks 100 times.
+const ASKING: usize = 8;
+
+#[test]
+fn a_token_that_asks_too_often_is_told_to_wait_and_no_other_is() {
+    let (shop, gateway, client) = open();
+    let other = people::client(&shop, &gateway, "app", "write");
+    // Refused as well, but only after the token was looked at.
+    let ask = |client: &Client| client.get("/v1/schedules?limit=0");
+    let asked = || (0..100).map(|_| ask(&client)).collect::<Vec<_>>();
+    let start = Instant::now();
+    let answers: Vec<Answer> = std::thread::scope(|scope| {
+        let asking: Vec<_> = (0..ASKING).map(|_| scope.spawn(asked)).collect();
+        asking.into_iter().flat_map(|one| one.join().unwrap()).collect()
+    });
+    let most = 101 + start.elapsed().as_millis() / 20; // 100 at once, and 50 a second
+    let (refused, passed): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 429);
+    assert!((100..=most).contains(&(passed.len() as u128)), "{} have passed, {most} may", passed.len());
+    assert!(passed.iter().all(|answer| problem(answer) == is(422, "invalid-field")));
+    assert!(!refused.is_empty(), "nobody was told to wait");
+    for answer in refused {
+        assert_eq!((problem(answer), answer.header("retry-after").as_str()), (is(429, "rate-limited"), "1"));
+    }
+    for _ in 0..20 {
+        assert_eq!(ask(&other).status, 422);
+    }
 }

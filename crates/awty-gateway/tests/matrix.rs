@@ -197,3 +197,17 @@ fn a_tag_is_a_condition_and_requests_at_once_lose_nothing() {
     assert_eq!(made.iter().filter(|status| **status == 201).count(), 1, "{made:?}");
     assert_eq!(made.iter().filter(|status| **status == 412).count(), 7, "{made:?}");
 }
+
+#[test]
+fn what_is_being_called_is_not_called_a_second_time() {
+    let (_shop, _gateway, client) = open();
+    let receiver = Receiver::start();
+    let body = json!({"uri": receiver.uri("/hang"), "every": "1 h", "timeout": "10 min"}).to_string();
+    let place = client.ask("POST", "/v1/schedules", &body).header("location");
+    let run = || client.ask("POST", &format!("{place}/run"), "");
+    assert_eq!(run().status, 202);
+    until_answer(&client, &place, |_| receiver.seen("/hang").len() == 1);
+    let again = run();
+    assert_eq!(problem(&again), is(409, "already-running"), "{}", again.text);
+    assert_eq!(receiver.seen("/hang").len(), 1);
+}

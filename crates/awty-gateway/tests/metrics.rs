@@ -119,6 +119,41 @@ fn a_schedule_whose_failures_are_final_is_failing() {
 }
 
 #[test]
+fn only_calls_that_are_made_again_count_as_retries() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    let gateway = shop.gateway("one");
+    let series = "awty_gateway_retries_total";
+    until_value(&gateway, series, |value| value == 0.0);
+    // The one fails once and then goes well, the other fails for good.
+    for path in ["/flaky", "/status/404"] {
+        let uri = receiver.uri(path);
+        shop.app(&format!(
+            "SELECT awty_http.schedule('{uri}', after => '0', retries => '{{\"first_delay\": \"1 s\"}}')"
+        ));
+    }
+    shop.await_text("SELECT count(*) FROM awty.future_job WHERE job = 'http'", "0");
+    shop.await_text("SELECT string_agg(ok::text, ',' ORDER BY ok) FROM awty.attempt", "false,false,true");
+    assert_eq!(value(&gateway, series), Some(1.0));
+}
+
+#[test]
+fn only_addresses_that_are_not_allowed_count_as_blocked() {
+    let shop = Shop::open();
+    let gateway = shop.gateway("one");
+    let series = "awty_gateway_blocked_addresses_total";
+    until_value(&gateway, series, |value| value == 0.0);
+    // Its own is not allowed; at the other one nobody listens.
+    for address in [&gateway.address(), "127.0.0.1:1025"] {
+        shop.app(&format!("SELECT awty_http.send('http://{address}/')"));
+    }
+    shop.await_text(
+        "SELECT string_agg(DISTINCT result ->> 'fault', ',' ORDER BY result ->> 'fault') FROM awty.attempt",
+        "blocked-address,connect",
+    );
+    assert_eq!(value(&gateway, series), Some(1.0));
+}
+
+#[test]
 fn a_breaker_that_opens_is_counted() {
     let shop = Shop::open();
     let gateway = shop.gateway("one");
