@@ -215,12 +215,13 @@ COMMENT ON FUNCTION awty_http_internal.can_become(oid) IS 'May the current user 
 CREATE FUNCTION awty_http_internal.token_of(hash bytea, OUT id bigint, OUT role name, OUT scope text, OUT expires_at timestamptz)
     RETURNS SETOF record ROWS 1 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    -- Another request that writes the same minute is not waited for.
-    UPDATE awty_http.token AS t SET last_used_at = date_trunc('minute', now())
-    WHERE t.id = (SELECT u.id FROM awty_http.token AS u
-                  WHERE u.hash = token_of.hash AND u.last_used_at IS DISTINCT FROM date_trunc('minute', now())
-                    AND NOT pg_is_in_recovery() AND NOT current_setting('transaction_read_only')::boolean
-                  FOR UPDATE SKIP LOCKED);
+    -- A standby reads only. Another request that writes the same minute is not waited for.
+    IF NOT current_setting('transaction_read_only')::boolean THEN
+        UPDATE awty_http.token AS t SET last_used_at = date_trunc('minute', now())
+        WHERE t.id = (SELECT u.id FROM awty_http.token AS u
+                      WHERE u.hash = token_of.hash AND u.last_used_at IS DISTINCT FROM date_trunc('minute', now())
+                      FOR UPDATE SKIP LOCKED);
+    END IF;
     RETURN QUERY SELECT t.id, pg_get_userbyid(t.role), t.scope::text, t.expires_at FROM awty_http.token AS t
         WHERE t.hash = token_of.hash AND EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = t.role);
 END

@@ -79,3 +79,16 @@ fn every_object_has_a_comment() {
           AND col_description(attrelid, attnum) IS NULL";
     assert_eq!(http.cluster.psql("postgres", bare).trim(), "");
 }
+
+/// A gateway on a standby knows tokens, and notes no use of them there.
+#[test]
+fn a_token_is_known_on_a_standby() {
+    let http = Http::open();
+    let token = http.ask("app", "SELECT awty_http.create_token('app', 'read', '1 d')");
+    let standby = http.cluster.standby();
+    let known = format!("SELECT concat_ws(' ', role, scope) FROM awty_http_internal.token_of(sha256('{token}'))");
+    assert_eq!(standby.psql("postgres", &known).trim(), "app read");
+    assert_eq!(http.cluster.psql("postgres", &known).trim(), "app read");
+    let used = "SELECT count(*) = 1 FROM awty_http.token WHERE last_used_at IS NOT NULL";
+    http.cluster.await_sql("postgres", "the use to be noted", used);
+}
