@@ -10,7 +10,8 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, ItemFn};
 
 /// Folders of Rust tests, of which documents name single ones.
-const FOLDERS: &[&str] = &["tests/attacks", "tests/lifecycle", "tests/operations", "crates/awty-core/tests"];
+const FOLDERS: &[&str] =
+    &["tests/attacks", "tests/lifecycle", "tests/operations", "crates/awty-core/tests", "crates/awty-gateway/tests"];
 
 /// The tests of a file.
 #[derive(Default)]
