@@ -100,18 +100,22 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.stats(text, interval, timestamptz, timestamptz) IS 'What the calls of a schedule came to, bucket by bucket, at most 360; buckets without a call are left out';
 
--- The last 24 hours, whole ones, and the one that has begun.
+-- Whole hours from awty_http.stat, as far as it has them; the rest, and the hour in which the 24 begin, from awty.attempt.
 CREATE FUNCTION awty_http_internal.counts(id text, OUT ok bigint, OUT failed bigint, OUT dropped bigint)
     RETURNS record LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     WITH span AS MATERIALIZED (
-        SELECT h.since, greatest(h.since, awty_http_internal.counted_until(counts.id)) AS live
-        FROM (SELECT date_bin('1 hour', clock_timestamp() - '23 hours'::interval, '2000-01-01 00:00:00+00') AS since) AS h
+        SELECT h.since, h.whole, greatest(h.whole, awty_http_internal.counted_until(counts.id)) AS live
+        FROM (SELECT n.now - '24 hours'::interval AS since, date_bin('1 hour', n.now - '23 hours'::interval, '2000-01-01 00:00:00+00') AS whole
+              FROM (SELECT clock_timestamp() AS now) AS n) AS h
     ), part AS (
         SELECT s.count, s.ok, s.dropped FROM awty_http.stat AS s, span
-        WHERE s.id = counts.id AND s.width = '1 hour' AND s.bucket >= span.since AND s.bucket < clock_timestamp()
+        WHERE s.id = counts.id AND s.width = '1 hour' AND s.bucket >= span.whole AND s.bucket < clock_timestamp()
         UNION ALL
         SELECT count(*), count(*) FILTER (WHERE c.ok), count(*) FILTER (WHERE c.dropped)
-        FROM span CROSS JOIN LATERAL awty_http_internal.calls_of(counts.id, span.live, 'infinity') AS c
+        FROM span CROSS JOIN LATERAL (
+            SELECT * FROM awty_http_internal.calls_of(counts.id, span.since, span.whole)
+            UNION ALL SELECT * FROM awty_http_internal.calls_of(counts.id, span.live, 'infinity')
+        ) AS c
     )
     SELECT coalesce(sum(p.ok), 0)::bigint, coalesce(sum(p.count - p.ok - p.dropped), 0)::bigint, coalesce(sum(p.dropped), 0)::bigint FROM part AS p
 $$;

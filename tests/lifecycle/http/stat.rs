@@ -94,6 +94,21 @@ fn what_is_kept_for_ever_is_counted_however_old_it_is() {
     );
 }
 
+/// The 24 hours begin in the middle of one.
+#[test]
+fn what_ended_in_the_last_24_hours_is_counted_rolled_up_or_not() {
+    let http = Http::open();
+    let id = http.ask("app", "SELECT awty_http.schedule('https://a.example.com/x', '1 h')");
+    let calls = "INSERT INTO awty_internal.attempt SELECT n, n, 'http.app', 'https://a.example.com', '/x', t.at, t.at, 0, 1, false, 'app', t.at,
+        'key', t.at, t.at, t.at, 'g', t.at, '0', true, NULL, NULL, NULL, 'app'
+        FROM unnest('{24 h 5 min,23 h 55 min,23 h 1 min,2 h,5 min}'::interval[]) WITH ORDINALITY AS u (ago, n), LATERAL (SELECT now() - ago AS at) AS t";
+    http.cluster.execute("postgres", &[calls]);
+    let counts = format!("SELECT awty_http_internal.counts('{id}')");
+    assert_eq!(http.ask("app", &counts), "(4,0,0)");
+    http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now())"]);
+    assert_eq!(http.ask("app", &counts), "(4,0,0)");
+}
+
 /// 120 endpoints with three calls each in the last hour, and in the hour before.
 const MANY: &str = "
     INSERT INTO awty_http.endpoint (id, job, uri, entity_name, entity_key, every, role, created_by)
