@@ -28,6 +28,9 @@ const OF_CLAIMS: usize = 2;
 const OF_ANSWERS: usize = 2;
 const OF_REQUESTS: usize = 3;
 
+/// How often connections are closed that are not needed any more.
+const SHRINK: Duration = Duration::from_secs(10);
+
 /// For what has not begun, beyond `drain`.
 const GIVE_BACK: Duration = Duration::from_secs(5);
 
@@ -47,7 +50,9 @@ pub async fn serve(
         Some(address) => Some(bind(address).await?),
         None => None,
     };
-    match db.standing().await {
+    let all = [db.clone(), answers_db.clone(), requests_db.clone()];
+    // Each has its first connection before another has its second.
+    match tokio::join!(db.standing(), answers_db.standing(), requests_db.standing()).0 {
         Ok(standing) if standing.too_mighty => {
             return Err(health::TOO_MIGHTY.into());
         }
@@ -83,6 +88,7 @@ pub async fn serve(
     parts.spawn(beat(worker.clone()));
     parts.spawn(book(worker.clone(), answers));
     parts.spawn(worker.caller.sweeps());
+    parts.spawn(shrink(all));
     match of_metrics {
         Some((listener, _)) => drop(parts.spawn(listen::listen(listener, listen_tls.clone(), figures))),
         None => router = router.merge(figures),
@@ -118,6 +124,14 @@ pub async fn serve(
     }
     tracing::info!(left = worker.in_flight(), "stopped");
     Ok(())
+}
+
+/// For as long as the program lives.
+async fn shrink(all: [Db; 3]) {
+    loop {
+        sleep(SHRINK).await;
+        all.iter().for_each(Db::shrink);
+    }
 }
 
 async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), String> {

@@ -23,16 +23,22 @@ pub use requests::{Request, Token};
 pub use state::{Job, Standing};
 
 use crate::net::tls;
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod};
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod};
 use rustls::RootCertStore;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use tokio_postgres::config::Host;
+use tokio_postgres::error::SqlState;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// For one statement; what takes longer loses its connection.
 const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(5);
+/// How often a purpose looks for one of its own connections, where the server has no place for another.
+const AGAIN: Duration = Duration::from_millis(20);
+/// Connections beyond the first of a purpose are closed when they have rested for so long, or are so old: another purpose may have none.
+const REST: Duration = Duration::from_secs(10);
+const AGE: Duration = Duration::from_secs(60);
 
 /// Connections to one database for one purpose: what waits for one of them holds up nothing else.
 #[derive(Clone)]
@@ -123,12 +129,32 @@ impl Db {
     }
 
     async fn client(&self) -> Result<Object, Trouble> {
-        let got = tokio::time::timeout(PATIENCE, self.pool.get()).await;
+        let got = tokio::time::timeout(PATIENCE, self.free()).await;
         match got.map_err(|_| Trouble::Away("no connection is free".into()))? {
             Ok(client) => Ok(client),
-            Err(deadpool_postgres::PoolError::Backend(error)) => Err(error.into()),
+            Err(PoolError::Backend(error)) => Err(error.into()),
             Err(error) => Err(Trouble::Away(error.to_string())),
         }
+    }
+
+    /// One that rests, or a new one. Where the server takes no more, the first that is given back.
+    async fn free(&self) -> Result<Object, PoolError> {
+        loop {
+            match self.pool.get().await {
+                Err(PoolError::Backend(error))
+                    if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS) && self.pool.status().size > 0 =>
+                {
+                    tokio::time::sleep(AGAIN).await;
+                }
+                got => return got,
+            }
+        }
+    }
+
+    /// Closes what more than one connection was needed for. Three connections suffice for a gateway, so each purpose has to come to its one.
+    pub fn shrink(&self) {
+        let mut first = true;
+        self.pool.retain(|_, use_of| std::mem::take(&mut first) || use_of.last_used() < REST && use_of.age() < AGE);
     }
 
     /// Runs something on one connection. A connection whose statement does not end is given up.
