@@ -135,7 +135,7 @@ COMMENT ON TABLE awty_internal.attempt IS 'What stands behind awty.attempt';
 COMMENT ON TABLE awty_internal.attempt_default IS 'Attempts of days that have no partition of their own';
 COMMENT ON COLUMN awty_internal.attempt.role IS 'Role of the job, which may read this row also when the job is gone';
 
-CREATE VIEW awty.attempt WITH (security_invoker = true, security_barrier = true) AS
+CREATE VIEW awty.attempt WITH (security_invoker = true) AS
 SELECT a.lease, a.id, a.job, a.entity_name, a.entity_key, a.first_check_at, a.next_check_at, a.check_count,
        a.attempt, a.held, a.scheduled_by, a.scheduled_at, a.key, a.leased_at, a.expires_at, a.deadline,
        a.worker, a.ended_at, a.lateness, a.ok, a.sqlstate, a.message, a.result

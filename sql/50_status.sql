@@ -27,19 +27,42 @@ COMMENT ON FUNCTION awty_internal.cannot_call(text) IS 'What is wrong with a job
 
 -- A role reads what it may become. From PostgreSQL 16 on, where a membership may come without SET, that is a privilege of its own;
 -- the call asks for the right one each time, because pg_upgrade carries policies along.
+CREATE FUNCTION awty_internal.becoming() RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN CASE
+        WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog.>=) 160000
+        THEN 'SET' ELSE 'MEMBER' END;
+
+COMMENT ON FUNCTION awty_internal.becoming() IS 'The privilege to SET ROLE, by the name that pg_has_role() has for it';
+
 CREATE FUNCTION awty_internal.can_become(role regrole) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN pg_catalog.pg_has_role(role::pg_catalog.oid, CASE
-        WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog.>=) 160000
-        THEN 'SET' ELSE 'MEMBER' END);
+    RETURN pg_catalog.pg_has_role(role::pg_catalog.oid, awty_internal.becoming());
 
 COMMENT ON FUNCTION awty_internal.can_become(regrole) IS 'May the current user SET ROLE to that role?';
+
+-- In PL/pgSQL, which keeps its plan: policies ask for each job, and SQL would be planned for each.
+CREATE FUNCTION awty_internal.has_any_role(roles regrole[], privilege text) RETURNS boolean
+    LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    role regrole;
+BEGIN
+    FOREACH role IN ARRAY coalesce(roles, '{}') LOOP
+        IF pg_has_role(role::oid, privilege) THEN
+            RETURN true;
+        END IF;
+    END LOOP;
+    RETURN false;
+END
+$$;
+
+COMMENT ON FUNCTION awty_internal.has_any_role(regrole[], text) IS 'Has the current user that privilege on one of the roles?';
 
 CREATE FUNCTION awty_internal.can_read(job awty.job) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN awty_internal.can_become((job).role)
-        OR EXISTS (SELECT FROM pg_catalog.unnest((job).readers OPERATOR(pg_catalog.||) (job).allowed OPERATOR(pg_catalog.||) (job).claimers) AS o (role)
-                   WHERE awty_internal.can_become(o.role));
+        OR awty_internal.has_any_role((job).readers OPERATOR(pg_catalog.||) (job).allowed OPERATOR(pg_catalog.||) (job).claimers,
+            awty_internal.becoming());
 
 COMMENT ON FUNCTION awty_internal.can_read(awty.job) IS 'May the current user read the checks of that job, as its role or by a right?';
 

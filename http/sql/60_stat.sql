@@ -98,6 +98,11 @@ CREATE FUNCTION awty_http_internal.seconds(value jsonb) RETURNS interval
             THEN pg_catalog.make_interval(secs => pg_catalog.round(value::pg_catalog.numeric, 6)::pg_catalog.float8) END END;
 COMMENT ON FUNCTION awty_http_internal.seconds(jsonb) IS 'A JSON number of seconds as an interval';
 
+CREATE FUNCTION awty_http_internal.dropped(ok boolean, message text) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN NOT dropped.ok AND coalesce(dropped.message, '') OPERATOR(pg_catalog.^@) 'dropped: ';
+COMMENT ON FUNCTION awty_http_internal.dropped(boolean, text) IS 'Was nothing called, because it was too late for the occurrence?';
+
 -- What an attempt says of a call, cleaned. In its results a gateway reports "lateness" and "duration" in seconds; where it does not, the
 -- lease says so. Each query takes this in as its own part.
 CREATE FUNCTION awty_http_internal.cleaned(ok boolean, message text, result jsonb, lateness interval, took interval, every interval)
@@ -109,7 +114,7 @@ BEGIN ATOMIC
         CASE WHEN NOT c.dropped AND NOT c.caught_up THEN c.lateness END,
         CASE WHEN NOT c.dropped THEN c.duration END
     FROM (
-        SELECT NOT cleaned.ok AND coalesce(cleaned.message, '') OPERATOR(pg_catalog.^@) 'dropped: ' AS dropped,
+        SELECT awty_http_internal.dropped(cleaned.ok, cleaned.message) AS dropped,
             said.lateness OPERATOR(pg_catalog.>) greatest('10 s', cleaned.every)
                 AND said.lateness OPERATOR(pg_catalog.<=) '366 days' AS caught_up,
             CASE WHEN said.lateness OPERATOR(pg_catalog.>=) '0' AND said.lateness OPERATOR(pg_catalog.<=) '366 days' THEN said.lateness END AS lateness,

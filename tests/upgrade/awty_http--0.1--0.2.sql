@@ -17,7 +17,9 @@ GRANT EXECUTE ON FUNCTION awty_http.teams() TO PUBLIC;
 
 -- One that was there: its rights and its comment stay.
 CREATE OR REPLACE FUNCTION awty_http_internal.counted_until(id text) RETURNS timestamptz
-    LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT coalesce(max(s.bucket) + '1 hour'::interval, '-infinity') FROM awty_http.stat AS s
-    WHERE s.id = counted_until.id AND s.width = '1 hour' AND s.bucket < clock_timestamp()
+    LANGUAGE plpgsql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT coalesce(max(s.bucket) + '1 hour'::interval, '-infinity') FROM awty_http.stat AS s
+            WHERE s.id = counted_until.id AND s.width = '1 hour' AND s.bucket < clock_timestamp());
+END
 $$;

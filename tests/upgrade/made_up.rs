@@ -50,8 +50,8 @@ const CHANGES: &[(&str, &str, &str)] = &[
     ("http/awty_http.control", "default_version = '0.1'", "default_version = '0.2'"),
     (
         "http/sql/62_calls.sql",
-        "FUNCTION awty_http_internal.counted_until(id text) RETURNS timestamptz\n    LANGUAGE sql STABLE",
-        "FUNCTION awty_http_internal.counted_until(id text) RETURNS timestamptz\n    LANGUAGE sql VOLATILE",
+        "FUNCTION awty_http_internal.counted_until(id text) RETURNS timestamptz\n    LANGUAGE plpgsql STABLE",
+        "FUNCTION awty_http_internal.counted_until(id text) RETURNS timestamptz\n    LANGUAGE plpgsql VOLATILE",
     ),
     (
         "sql/21_future_job.sql",

@@ -109,6 +109,28 @@ fn what_ended_in_the_last_24_hours_is_counted_rolled_up_or_not() {
     assert_eq!(http.ask("app", &counts), "(4,0,0)");
 }
 
+/// A schedule of a second has 86,400 calls a day, and a list shows the last one of each.
+#[test]
+fn the_last_of_many_calls_is_found_without_reading_the_others() {
+    let http = Http::open();
+    let id = http.ask("app", "SELECT awty_http.schedule('https://a.example.com/x', '1 h')");
+    let calls = "INSERT INTO awty_internal.attempt SELECT n, n, 'http.app', 'https://a.example.com', '/x', t.at, t.at, 0, 1, false, 'app', t.at,
+        'key', t.at, t.at, t.at, 'g', t.at, '0', true, NULL, NULL, NULL, 'app'
+        FROM generate_series(1, 20000) AS n, LATERAL (SELECT now() - n * interval '1 s' AS at) AS t";
+    http.cluster.execute("postgres", &[calls]);
+    let explain =
+        "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) SELECT * FROM awty_http_internal.attempts($1, max => 1)";
+    for analyzed in [false, true] {
+        let mut client = http.client("app");
+        // The first use of a session fills its caches.
+        let plan: Vec<serde_json::Value> =
+            (0..2).map(|_| client.query_one(&explain.replace("$1", &format!("'{id}'")), &[]).unwrap().get(0)).collect();
+        let blocks = &plan[1][0]["Plan"]["Shared Hit Blocks"];
+        assert!(blocks.as_i64().is_some_and(|blocks| blocks < 200), "analyzed: {analyzed}, {blocks} blocks");
+        http.cluster.execute("postgres", &["ANALYZE"]);
+    }
+}
+
 /// 120 endpoints with three calls each in the last hour, and in the hour before.
 const MANY: &str = "
     INSERT INTO awty_http.endpoint (id, job, uri, entity_name, entity_key, every, role, created_by)
