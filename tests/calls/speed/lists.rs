@@ -24,11 +24,14 @@ const UNCOUNTED: usize = 5;
 const WANTED: Goal = Goal::AtMost(2.0);
 
 /// Lists that people look at.
-const LISTS: [(&str, &str); 3] = [
+const LISTS: [(&str, &str); 4] = [
     ("the first page of the schedules", "/v1/schedules"),
     ("ten schedules of one origin", "/v1/schedules?limit=10&origin=https%3A%2F%2Fh1.example.com"),
-    ("the calls of one schedule", "/attempts"),
+    ("the calls of one schedule", "/v1/schedules/{7}/attempts"),
+    ("the calls of a schedule of a second", "/v1/schedules/{8}/attempts"),
 ];
+/// Those of a day beside ten: one schedule has so many, once all are there.
+const OF_A_DAY: i32 = 86_400;
 
 const ENDPOINTS: &str = "INSERT INTO awty_http.endpoint (id, job, uri, entity_name, entity_key, at, role, created_by)
     SELECT awty_http_internal.id('http', o.origin || '/' || n), 'http', o.origin || '/' || n, o.origin, '/' || n, now() + interval '1 day',
@@ -42,7 +45,7 @@ const CALLS: &str = "INSERT INTO awty_internal.attempt
         'key', t.at, t.at, t.at, 'gateway', t.at + interval '50 ms', '10 ms', true, NULL, NULL,
         '{\"status\": 200, \"lateness\": 0.01, \"phases\": {\"queue\": 0.001, \"first_byte\": 0.04, \"total\": 0.05}}', 'postgres'::regrole
     FROM generate_series($1::int, $2::int) AS n, generate_series(1, $4::int) AS a,
-        LATERAL (SELECT now() - interval '1 min' * a AS at) AS t";
+        LATERAL (SELECT now() - interval '1 s' * $5::int * a AS at) AS t";
 
 fn fine(seconds: f64) -> String {
     format!("{:.1} ms", seconds * 1e3)
@@ -52,7 +55,11 @@ fn fine(seconds: f64) -> String {
 fn fill(client: &mut Client, from: i32, to: i32) {
     client.execute(ENDPOINTS, &[&from, &to, &ORIGINS]).unwrap();
     client.execute(CHECKS, &[&from, &to, &ORIGINS]).unwrap();
-    client.execute(CALLS, &[&from, &to, &ORIGINS, &ATTEMPTS]).unwrap();
+    client.execute(CALLS, &[&from, &to, &ORIGINS, &ATTEMPTS, &60]).unwrap();
+    analyze(client);
+}
+
+fn analyze(client: &mut Client) {
     for statement in ["VACUUM ANALYZE awty_http.endpoint, awty.future_job, awty_internal.attempt", "CHECKPOINT"] {
         client.batch_execute(statement).unwrap();
     }
@@ -74,18 +81,21 @@ fn ask(address: &str, token: &str, path: &str) -> Result<f64, String> {
 }
 
 /// Seconds of the requests of each list, by one gateway and one token.
-fn times(place: &mut Place) -> Result<[Vec<f64>; 3], String> {
+fn times(place: &mut Place) -> Result<[Vec<f64>; LISTS.len()], String> {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let token = "SELECT awty_http.create_token('app', 'read', '1 day')::text";
     let mut client = place.app();
     let token: String = client.query_one(token, &[]).map_err(|error| format!("{error:?}"))?.get(0);
-    let id: String =
-        client.query_one("SELECT awty_http_internal.id('http', 'https://h7.example.com/7')", &[]).unwrap().get(0);
+    let mut id = |n: u32| -> String {
+        let sql = format!("SELECT awty_http_internal.id('http', 'https://h{n}.example.com/{n}')");
+        client.query_one(&sql, &[]).unwrap().get(0)
+    };
+    let (seven, eight) = (id(7), id(8));
     place.start_gateway_at(&address, &[]);
-    poll("the gateway to answer", PATIENCE, || ask(&address, &token, &format!("/v1/schedules/{id}")))?;
-    let mut all = [const { Vec::new() }; 3];
+    poll("the gateway to answer", PATIENCE, || ask(&address, &token, &format!("/v1/schedules/{seven}")))?;
+    let mut all = [const { Vec::new() }; LISTS.len()];
     for ((name, path), times) in LISTS.iter().zip(&mut all) {
-        let path = if *path == "/attempts" { format!("/v1/schedules/{id}/attempts") } else { (*path).to_owned() };
+        let path = path.replace("{7}", &seven).replace("{8}", &eight);
         for request in 0..REQUESTS {
             let took = ask(&address, &token, &path).map_err(|error| format!("{name}: {error}"))?;
             if request >= UNCOUNTED {
@@ -106,6 +116,9 @@ pub fn figures(options: &Options) -> Result<Vec<(&'static str, String)>, String>
     let few = times(&mut place)?;
     println!("{many} schedules and {ATTEMPTS} attempts of each are made");
     fill(&mut client, FEW + 1, many);
+    client.execute("DELETE FROM awty_internal.attempt WHERE id = 8", &[]).unwrap();
+    client.execute(CALLS, &[&8, &8, &ORIGINS, &OF_A_DAY, &1]).unwrap();
+    analyze(&mut client);
     let size = "SELECT count(*), (SELECT count(*) FROM awty.attempt) FROM awty.future_job WHERE job = 'http'";
     let size = client.query_one(size, &[]).unwrap();
     let now = times(&mut place)?;
