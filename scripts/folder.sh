@@ -20,7 +20,7 @@ make_folder() {
         command -v mmdebstrap >/dev/null || die "mmdebstrap is missing: apt-get install mmdebstrap"
         [[ ! -e $folder ]] || die "$folder is not complete; see that nothing is mounted in it, and remove it"
         packages=postgresql-$major,postgresql-server-dev-$major,postgresql-plperl-$major,postgresql-plpython3-$major
-        packages+=,libclang-dev,gcc,libc6-dev,make,ca-certificates,git,sqlsmith,pgbouncer,iproute2,openssl,curl
+        packages+=,libclang-dev,gcc,libc6-dev,make,ca-certificates,git,sqlsmith,pgbouncer,iproute2,openssl,curl,python3-venv
         # The lists of a release that is still in the making are valid for a week only.
         step "make $folder with Debian $release and PostgreSQL $major" \
             mmdebstrap --variant=apt --aptopt='Acquire::Check-Valid-Until "false"' --include="$packages" \
