@@ -94,15 +94,22 @@ fn what_is_kept_for_ever_is_counted_however_old_it_is() {
     );
 }
 
+/// Calls of one schedule that ended so long `ago`, numbered by `n`.
+fn calls_of_x(ago: &str) -> String {
+    format!(
+        "INSERT INTO awty_internal.attempt SELECT n, n, 'http.app', 'https://a.example.com', '/x', t.at, t.at, 0, 1, false, 'app', t.at,
+        'key', t.at, t.at, t.at, 'g', t.at, '0', true, NULL, NULL, NULL, 'app'
+        FROM {ago}, LATERAL (SELECT now() - ago AS at) AS t"
+    )
+}
+
 /// The 24 hours begin in the middle of one.
 #[test]
 fn what_ended_in_the_last_24_hours_is_counted_rolled_up_or_not() {
     let http = Http::open();
     let id = http.ask("app", "SELECT awty_http.schedule('https://a.example.com/x', '1 h')");
-    let calls = "INSERT INTO awty_internal.attempt SELECT n, n, 'http.app', 'https://a.example.com', '/x', t.at, t.at, 0, 1, false, 'app', t.at,
-        'key', t.at, t.at, t.at, 'g', t.at, '0', true, NULL, NULL, NULL, 'app'
-        FROM unnest('{24 h 5 min,23 h 55 min,23 h 1 min,2 h,5 min}'::interval[]) WITH ORDINALITY AS u (ago, n), LATERAL (SELECT now() - ago AS at) AS t";
-    http.cluster.execute("postgres", &[calls]);
+    let ago = "unnest('{24 h 5 min,23 h 55 min,23 h 1 min,2 h,5 min}'::interval[]) WITH ORDINALITY AS u (ago, n)";
+    http.cluster.execute("postgres", &[&calls_of_x(ago)]);
     let counts = format!("SELECT awty_http_internal.counts('{id}')");
     assert_eq!(http.ask("app", &counts), "(4,0,0)");
     http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now())"]);
@@ -114,10 +121,8 @@ fn what_ended_in_the_last_24_hours_is_counted_rolled_up_or_not() {
 fn the_last_of_many_calls_is_found_without_reading_the_others() {
     let http = Http::open();
     let id = http.ask("app", "SELECT awty_http.schedule('https://a.example.com/x', '1 h')");
-    let calls = "INSERT INTO awty_internal.attempt SELECT n, n, 'http.app', 'https://a.example.com', '/x', t.at, t.at, 0, 1, false, 'app', t.at,
-        'key', t.at, t.at, t.at, 'g', t.at, '0', true, NULL, NULL, NULL, 'app'
-        FROM generate_series(1, 20000) AS n, LATERAL (SELECT now() - n * interval '1 s' AS at) AS t";
-    http.cluster.execute("postgres", &[calls]);
+    let ago = "(SELECT n * interval '1 s' AS ago, n FROM generate_series(1, 20000) AS n) AS u";
+    http.cluster.execute("postgres", &[&calls_of_x(ago)]);
     let explain =
         "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) SELECT * FROM awty_http_internal.attempts($1, max => 1)";
     for analyzed in [false, true] {
