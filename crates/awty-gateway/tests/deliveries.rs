@@ -8,16 +8,8 @@ mod shop;
 use awty_gateway::deliver::sign::signature;
 use awty_gateway::uri::{id, signing_key};
 use awty_testkit::Stop;
-use common::{Receiver, Seen};
+use common::Receiver;
 use shop::{Shop, until};
-
-#[track_caller]
-fn called(receiver: &Receiver, path: &str, times: usize) -> Vec<Seen> {
-    until(&format!("{times} calls of {path}"), || {
-        let seen = receiver.seen(path);
-        if seen.len() >= times { Ok(seen) } else { Err(format!("{} calls", seen.len())) }
-    })
-}
 
 #[test]
 fn a_schedule_is_called_signed_and_booked() {
@@ -28,7 +20,7 @@ fn a_schedule_is_called_signed_and_booked() {
         "SELECT awty_http.schedule('{uri}', every => '1 s', method => 'PUT', body => '{{\"a\": 1}}',
          headers => '{{\"Authorization\": \"Bearer {{{{secret:TOKEN}}}}\"}}')"
     ));
-    let seen = called(&receiver, "/ok", 2);
+    let seen = receiver.called("/ok", 2);
     let header = |name: &str| seen[0].headers[name].as_str();
     assert_eq!(
         (seen[0].method.as_str(), header("authorization"), header("awty-attempt")),
@@ -66,7 +58,7 @@ fn what_fails_is_called_again_with_the_same_key() {
     };
     shop.app(&schedule("/flaky"));
     shop.app(&schedule("/status/404"));
-    let seen = called(&receiver, "/flaky", 2);
+    let seen = receiver.called("/flaky", 2);
     assert_eq!(seen[0].headers["webhook-id"], seen[1].headers["webhook-id"]);
     assert_eq!(seen[0].headers["awty-slot"], seen[1].headers["awty-slot"]);
     assert_eq!((seen[0].headers["awty-attempt"].as_str(), seen[1].headers["awty-attempt"].as_str()), ("1/3", "2/3"));
@@ -109,7 +101,7 @@ fn an_endpoint_stops_its_calls_asks_again_or_is_gone() {
     let note = "SELECT verdict_note FROM awty_http.endpoint WHERE verdict = ";
     shop.await_text(&format!("{note}'stop'"), "it was paid");
     shop.await_text(&format!("{note}'hold'"), "the endpoint says it is gone");
-    let again = called(&receiver, "/header/200/Awty-Again/1_s", 3);
+    let again = receiver.called("/header/200/Awty-Again/1_s", 3);
     assert_eq!((again[0].headers["awty-count"].as_str(), again[2].headers["awty-count"].as_str()), ("0", "2"));
     assert_eq!(receiver.seen("/header/410/X/y").len(), 1);
 }
@@ -122,7 +114,7 @@ fn a_send_goes_once_with_its_transaction() {
     shop.app(&format!("BEGIN; SELECT awty_http.send('{uri}', '{{\"n\": 1}}'); ROLLBACK"));
     shop.app(&format!("SELECT awty_http.send('{uri}', '{{\"n\": 2}}', 'order-7'); SELECT awty_http.send('{uri}', '{{\"n\": 2}}', 'order-7')"));
     shop.await_text("SELECT count(*) FROM awty.attempt WHERE ok", "1");
-    let seen = called(&receiver, "/ok", 1);
+    let seen = receiver.called("/ok", 1);
     assert_eq!((seen.len(), String::from_utf8_lossy(&seen[0].body).replace(' ', "").as_str()), (1, "{\"n\":2}"));
 }
 
@@ -132,10 +124,10 @@ fn a_killed_gateways_calls_are_repeated_by_another_with_their_keys() {
     shop.cluster.execute("postgres", &["SELECT awty.alter('http', heartbeat => '2 s')"]);
     let one = shop.gateway("one");
     shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri("/hang")));
-    called(&receiver, "/hang", 1);
+    receiver.called("/hang", 1);
     let _two = shop.gateway("two");
     one.signal("KILL");
-    let seen = called(&receiver, "/hang", 2);
+    let seen = receiver.called("/hang", 2);
     assert_eq!(seen[0].headers["webhook-id"], seen[1].headers["webhook-id"]);
     shop.await_text("SELECT string_agg(DISTINCT worker, ',') FROM awty.lease", "two");
 }
@@ -145,7 +137,7 @@ fn a_stopping_gateway_ends_what_has_begun_and_claims_no_more() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
     let mut gateway = shop.gateway("one");
     shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri("/slow")));
-    called(&receiver, "/slow", 1);
+    receiver.called("/slow", 1);
     gateway.signal("TERM");
     assert_eq!(gateway.ended(), Some(0));
     assert_eq!(shop.text("SELECT string_agg(ok::text, ',') FROM awty.attempt"), "true");
@@ -157,7 +149,7 @@ fn a_database_that_comes_back_finds_the_answers_waiting() {
     let (mut shop, receiver) = (Shop::open(), Receiver::start());
     let gateway = shop.gateway("one");
     shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri("/slow")));
-    called(&receiver, "/slow", 1);
+    receiver.called("/slow", 1);
     // What was committed is there, also the claim, for the send was flushed after it or with it.
     shop.cluster.stop(Stop::Fast);
     until("readiness to end", || if gateway.get("/readyz").0 == 503 { Ok(()) } else { Err("ready".to_owned()) });

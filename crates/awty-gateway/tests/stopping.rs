@@ -6,23 +6,15 @@ mod common;
 mod shop;
 
 use awty_testkit::postgres::Client;
-use common::{Receiver, Seen};
+use common::Receiver;
 use shop::{Gateway, Shop, until};
-
-#[track_caller]
-fn called(receiver: &Receiver, path: &str, times: usize) -> Vec<Seen> {
-    until(&format!("{times} calls of {path}"), || {
-        let seen = receiver.seen(path);
-        if seen.len() >= times { Ok(seen) } else { Err(format!("{} calls", seen.len())) }
-    })
-}
 
 /// A call that ends by itself only long after the test.
 #[track_caller]
 fn hanging(shop: &Shop, receiver: &Receiver) {
     let uri = receiver.uri("/hang");
     shop.app(&format!("SELECT awty_http.schedule('{uri}', after => '0', timeout => '10 min')"));
-    called(receiver, "/hang", 1);
+    receiver.called("/hang", 1);
 }
 
 #[track_caller]
@@ -57,7 +49,7 @@ fn three_that_wait(shop: &Shop, receiver: &Receiver, gateway: &Gateway) -> Clien
 #[track_caller]
 fn the_next_one_calls_them(shop: &Shop, receiver: &Receiver) {
     let _next = shop.gateway("next");
-    let seen = called(receiver, "/ok", 3);
+    let seen = receiver.called("/ok", 3);
     assert!(seen.iter().all(|seen| seen.headers["awty-attempt"] == "1/3"), "{seen:?}");
     shop.await_text("SELECT string_agg(concat_ws(' ', worker, ok), ',') FROM awty.attempt", "next t,next t,next t");
 }
@@ -116,7 +108,7 @@ fn what_hangs_is_waited_for_no_longer_than_drain_and_called_again_with_its_key()
     // It has left, so nobody gives it back: it runs out.
     assert_eq!(shop.text("SELECT string_agg(worker, ',') FROM awty.lease"), "other");
     let _next = shop.gateway("next");
-    let seen = called(&receiver, "/hang", 2);
+    let seen = receiver.called("/hang", 2);
     assert_eq!(seen[0].headers["webhook-id"], seen[1].headers["webhook-id"]);
     shop.await_text("SELECT string_agg(worker, ',') FROM awty.lease", "next");
 }

@@ -1,6 +1,7 @@
 //! An HTTP receiver that misbehaves as its path says, and writes down what it was asked.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)] // each test uses a part of it; the panic is the report
 
+use awty_testkit::{PATIENCE, poll};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -73,6 +74,16 @@ impl Receiver {
     /// At which of this machine's addresses it was reached.
     pub fn reached_at(&self) -> Vec<IpAddr> {
         self.reached_at.lock().unwrap().clone()
+    }
+
+    /// What has been asked at a path, once it is so many requests.
+    #[track_caller]
+    pub fn called(&self, path: &str, times: usize) -> Vec<Seen> {
+        let called = poll(&format!("{times} calls of {path}"), 2 * PATIENCE, || {
+            let seen = self.seen(path);
+            if seen.len() >= times { Ok(seen) } else { Err(format!("{} calls", seen.len())) }
+        });
+        called.unwrap_or_else(|last| panic!("{last}"))
     }
 
     /// What was asked of a path, in order.
