@@ -1,0 +1,104 @@
+//! What is booked of calls, and what holds none of it up, on a throwaway cluster.
+
+use crate::receiver::Receiver;
+use crate::shop::{Shop, until};
+
+#[track_caller]
+fn called(receiver: &Receiver, path: &str) -> Vec<u8> {
+    until(path, || receiver.seen(path).pop().map(|seen| seen.body).ok_or_else(|| "no call".to_owned()))
+}
+
+#[test]
+fn a_body_leaves_to_the_letter_and_stops_no_other() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
+    for (number, body) in ["{\"n\": 1e400}", "{\"id\": 12345678901234567890123}", &deep, "null"].iter().enumerate() {
+        shop.app(&format!(
+            "SELECT awty_http.schedule('{}', after => '0', body => '{body}')",
+            receiver.uri(&format!("/schedule/{number}"))
+        ));
+        shop.app(&format!("SELECT awty_http.send('{}', '{body}')", receiver.uri(&format!("/send/{number}"))));
+    }
+    let _gateway = shop.gateway("one");
+    for (number, body) in ["{\"n\": 1e400}", "{\"id\": 12345678901234567890123}", &deep, "null"].iter().enumerate() {
+        let wanted = shop.text(&format!("SELECT '{body}'::jsonb"));
+        for way in ["schedule", "send"] {
+            assert_eq!(String::from_utf8_lossy(&called(&receiver, &format!("/{way}/{number}"))), wanted, "{way}");
+        }
+    }
+    shop.await_text("SELECT count(*) FROM awty.attempt WHERE ok", "8");
+}
+
+#[test]
+fn an_answer_that_waits_for_a_lock_holds_up_no_other() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    let _gateway = shop.gateway("one");
+    let uri = receiver.uri("/slow/x");
+    shop.app(&format!("SELECT awty_http.schedule('{uri}', after => '0')"));
+    called(&receiver, "/slow/x");
+    let mut client = shop.cluster.client("postgres", "app");
+    client.batch_execute(&format!("BEGIN; SELECT awty_http.schedule('{uri}', every => '1 h')")).unwrap();
+    // Its answer comes while that is open. What is called afterwards is booked, and so is what comes after that.
+    for path in ["/slow/y", "/slow/z"] {
+        shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri(path)));
+        shop.await_text(&format!("SELECT count(*) FROM awty.attempt WHERE ok AND entity_key ^@ '{path}'"), "1");
+    }
+    assert_eq!(shop.text("SELECT count(*) FROM awty.attempt WHERE entity_key = '/slow/x'"), "0");
+    client.batch_execute("ROLLBACK").unwrap();
+    shop.await_text("SELECT string_agg(ok::text, ',') FROM awty.attempt WHERE entity_key = '/slow/x'", "true");
+    assert_eq!(receiver.seen("/slow/x").len(), 1);
+}
+
+#[test]
+fn a_call_that_ends_makes_room_for_its_target_before_the_next_slot() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    let target = receiver.uri("");
+    shop.cluster.execute("postgres", &[&format!("SELECT awty.alter_target('http', '{target}', concurrency => 1)")]);
+    let _gateway = shop.gateway("one");
+    // One in each slot of a second would take longer than we wait.
+    shop.app(&format!("SELECT count(awty_http.send('{target}/ok')) FROM generate_series(1, 80)"));
+    shop.await_text("SELECT count(*) FROM awty.attempt WHERE ok", "80");
+}
+
+#[test]
+fn a_call_of_a_schedule_that_was_replaced_says_nothing_of_the_new_one() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    let gateway = shop.gateway("one");
+    let uri = receiver.uri("/late/410");
+    shop.app(&format!("SELECT awty_http.schedule('{uri}', after => '0')"));
+    called(&receiver, "/late/410");
+    shop.app(&format!("SELECT awty_http.schedule('{uri}', every => '1 h', starts => now() + '30 min')"));
+    until("the answer", || {
+        let metrics = gateway.get("/metrics").1;
+        if metrics.contains("awty_gateway_leases_total{result=\"void\"}") { Ok(()) } else { Err(metrics) }
+    });
+    let of_new = "SELECT concat_ws(' ', verdict, failing_since IS NOT NULL) FROM awty_http.endpoint";
+    assert_eq!(shop.text(of_new), "f");
+    assert_eq!(shop.text("SELECT string_agg(held::text, ',') FROM awty.future_job WHERE job = 'http'"), "false");
+}
+
+#[test]
+fn a_role_that_comes_to_be_above_row_security_claims_no_more() {
+    let shop = Shop::open();
+    let gateway = shop.gateway("one");
+    until("readiness", || if gateway.get("/readyz").0 == 200 { Ok(()) } else { Err(gateway.get("/readyz").1) });
+    shop.cluster.execute("postgres", &["ALTER ROLE gateway BYPASSRLS"]);
+    until("the reason", || match gateway.get("/readyz") {
+        (503, body) if body.contains("above row security") => Ok(()),
+        (_, body) => Err(body),
+    });
+}
+
+#[test]
+fn the_answer_of_a_call_that_went_well_is_kept_on_request_only() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    let _gateway = shop.gateway("one");
+    for (path, keep) in [("/ok/forgotten", "false"), ("/ok/kept", "true"), ("/ok/unsaid", "NULL")] {
+        let uri = receiver.uri(path);
+        shop.app(&format!("SELECT awty_http.schedule('{uri}', after => '0', keep_response => {keep})"));
+    }
+    let bodies =
+        "SELECT string_agg(concat_ws(' ', entity_key, result ->> 'status', result ->> 'body'), ',' ORDER BY entity_key)
+        FROM awty.attempt WHERE ok";
+    shop.await_text(bodies, "/ok/forgotten 200,/ok/kept 200 ok,/ok/unsaid 200");
+}

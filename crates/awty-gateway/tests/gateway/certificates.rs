@@ -1,0 +1,163 @@
+//! Certificates that are good, of another name, out of date, or of nobody known. They are made by openssl for each run.
+
+use awty_gateway::net::call::Caller;
+use awty_gateway::net::fault::Fault;
+use awty_gateway::net::guard::Guard;
+use awty_gateway::net::report::{Call, Report};
+use awty_gateway::net::resolve::Resolver;
+use awty_gateway::net::tls;
+use awty_gateway::uri::Endpoint;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_rustls::TlsAcceptor;
+
+/// A folder with a root, removed at the end.
+struct Authority(PathBuf);
+
+impl Authority {
+    fn new() -> Self {
+        let folder = std::env::temp_dir().join(format!("awty-certificates-{:016x}", rand::random::<u64>()));
+        std::fs::create_dir(&folder).unwrap();
+        let this = Authority(folder);
+        this.openssl("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout ca.key -out ca.pem -subj /CN=root -days 2");
+        this
+    }
+
+    fn openssl(&self, arguments: &str) {
+        let run = Command::new("openssl").args(arguments.split(' ')).current_dir(&self.0).output();
+        let run = run.expect("openssl is needed: apt-get install openssl");
+        assert!(run.status.success(), "{arguments}: {}", String::from_utf8_lossy(&run.stderr));
+    }
+
+    /// A server for a name, with a certificate for so many days. Its port.
+    async fn server(&self, name: &str, days: u32) -> u16 {
+        self.server_that_reads(name, days, 4_096).await
+    }
+
+    /// The same; of the request it reads no more than so many bytes.
+    async fn server_that_reads(&self, name: &str, days: u32, bytes: usize) -> u16 {
+        std::fs::write(self.0.join("names"), format!("subjectAltName=DNS:{name}\n")).unwrap();
+        self.openssl(
+            "req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout leaf.key -out leaf.csr -subj /CN=leaf",
+        );
+        let sign = "x509 -req -in leaf.csr -CA ca.pem -CAkey ca.key -CAcreateserial -extfile names -out leaf.pem -days";
+        self.openssl(&format!("{sign} {days}"));
+        let chain = vec![CertificateDer::from_pem_file(self.0.join("leaf.pem")).unwrap()];
+        let key = PrivateKeyDer::from_pem_file(self.0.join("leaf.key")).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config.with_no_client_auth().with_single_cert(chain, key).unwrap()));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            while let Ok((tcp, _)) = listener.accept().await {
+                let acceptor = acceptor.clone();
+                tokio::spawn(async move {
+                    let Ok(mut stream) = acceptor.accept(tcp).await else { return };
+                    let mut asked = vec![0; bytes];
+                    if bytes == 0 {
+                        std::future::pending::<()>().await;
+                    }
+                    drop(stream.read(&mut asked).await);
+                    drop(stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await);
+                });
+            }
+        });
+        port
+    }
+
+    fn trusting(&self) -> Caller {
+        caller(&[self.0.join("ca.pem")])
+    }
+}
+
+impl Drop for Authority {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+fn caller(extra: &[PathBuf]) -> Caller {
+    let guard = Guard { allow_localhost: true, ..Guard::default() };
+    Caller::new(guard, Resolver::of_system().unwrap(), tls::config(tls::roots(extra).unwrap()).unwrap())
+}
+
+async fn call(caller: &Caller, port: u16) -> Report {
+    call_with(caller, port, bytes::Bytes::new(), Duration::from_secs(20)).await
+}
+
+async fn call_with(caller: &Caller, port: u16, body: bytes::Bytes, timeout: Duration) -> Report {
+    let call = Call {
+        endpoint: Endpoint::parse(&format!("https://localhost:{port}/")).unwrap(),
+        method: hyper::Method::POST,
+        headers: hyper::HeaderMap::new(),
+        body,
+        timeout,
+        connect_timeout: Duration::from_secs(5),
+    };
+    caller.call(call).await
+}
+
+#[track_caller]
+fn assert_refused(report: &Report, fault: Fault) {
+    assert_eq!(report.outcome.as_ref().map_err(|failure| failure.fault).unwrap_err(), fault, "{:?}", report.outcome);
+    assert!(!report.sent, "something was sent");
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_good_is_taken() {
+    let authority = Authority::new();
+    let report = call(&authority.trusting(), authority.server("localhost", 2).await).await;
+    assert_eq!((report.outcome.unwrap().status, report.phases.tls.is_some()), (200, true));
+}
+
+#[tokio::test]
+async fn another_name_or_nobody_known_is_refused_before_a_byte_is_sent() {
+    let authority = Authority::new();
+    let port = authority.server("other.example", 2).await;
+    assert_refused(&call(&authority.trusting(), port).await, Fault::CertificateName);
+    let port = authority.server("localhost", 2).await;
+    assert_refused(&call(&caller(&[]), port).await, Fault::CertificateUnknown);
+}
+
+#[tokio::test]
+async fn a_certificate_that_has_expired_is_refused() {
+    let authority = Authority::new();
+    // Of no days: it expires in the second in which it is made.
+    let (port, trusting) = (authority.server("localhost", 0).await, authority.trusting());
+    let mut report = call(&trusting, port).await;
+    for _ in 0..100 {
+        if report.outcome.is_err() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        // A caller of its own, so that no connection is used again.
+        report = call(&authority.trusting(), port).await;
+    }
+    assert_refused(&report, Fault::CertificateExpired);
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_read_keeps_no_connection() {
+    let authority = Authority::new();
+    let port = authority.server_that_reads("localhost", 2, 0).await;
+    let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    // More than both ends' buffers hold.
+    let body = bytes::Bytes::from(vec![b'a'; 64 * 1024 * 1024]);
+    let report = call_with(&authority.trusting(), port, body, Duration::from_secs(2)).await;
+    assert_eq!((report.outcome.unwrap_err().fault, report.sent), (Fault::Timeout, true));
+    for _ in 0..500 {
+        // The listener and its connection.
+        if alive() == 2 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{} tasks are left", alive());
+}

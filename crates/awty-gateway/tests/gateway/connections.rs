@@ -1,0 +1,30 @@
+//! Three connections to the database are enough: one for claims, one for answers, one for requests.
+
+use crate::people;
+use crate::receiver::Receiver;
+use crate::shop::Shop;
+
+/// Requests come by the dozen, and neither claims nor answers nor heartbeats are left without a connection.
+#[test]
+fn with_three_connections_all_is_answered_and_booked() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    shop.cluster.execute("postgres", &["ALTER ROLE gateway CONNECTION LIMIT 3 NOINHERIT", "GRANT app TO gateway"]);
+    let gateway = shop.gateway("one");
+    shop.app(&format!(
+        "SELECT awty_http.schedule('{}/' || n, '1 s') FROM generate_series(1, 20) AS n",
+        receiver.origin()
+    ));
+    let client = people::client(&shop, &gateway, "app", "read");
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..10 {
+                    let answer = client.get("/v1/schedules");
+                    assert_eq!(answer.status, 200, "{}", answer.text);
+                }
+            });
+        }
+    });
+    shop.await_text("SELECT count(*) >= 60 FROM awty.attempt WHERE ok", "true");
+    assert_eq!(shop.text("SELECT count(*) FROM awty.attempt WHERE NOT ok"), "0");
+}

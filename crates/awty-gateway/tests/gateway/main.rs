@@ -1,0 +1,35 @@
+//! The gateway as a whole, on throwaway clusters and against receivers that misbehave.
+//!
+//! One binary, because linking one for each file took longer than most of the tests.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
+
+mod ahead;
+mod answers;
+mod api;
+mod bodies;
+mod certificates;
+mod client;
+mod connections;
+mod deliveries;
+mod hostile;
+mod limits;
+mod listener;
+mod matrix;
+mod meanwhile;
+mod metrics;
+mod misbehaviour;
+mod names;
+mod naptime;
+mod openapi;
+mod page;
+mod people;
+mod pooler;
+mod random;
+mod receiver;
+mod receivers;
+mod room;
+mod script;
+mod sends;
+mod shop;
+mod stopping;
+mod targets;

@@ -1,0 +1,103 @@
+//! What others do in the database while the gateway works there.
+
+use crate::receiver::Receiver;
+use crate::shop::{Shop, until};
+
+#[test]
+fn leases_are_beaten_while_a_lock_keeps_their_calls_from_being_known() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    shop.cluster.execute("postgres", &["SELECT awty.alter('http', heartbeat => '1 s')"]);
+    let _gateways = [shop.gateway("one"), shop.gateway("two")];
+    shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri("/first")));
+    shop.await_text("SELECT count(*) FROM awty.attempt WHERE ok", "1");
+    let mut other = shop.cluster.superuser("postgres");
+    // Until a gateway knows its jobs, it beats every five seconds.
+    other.batch_execute("SELECT pg_sleep(5)").unwrap();
+    other.batch_execute("BEGIN; LOCK TABLE awty_http.endpoint IN ACCESS EXCLUSIVE MODE").unwrap();
+    shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri("/second")));
+    shop.await_text("SELECT count(*) FROM awty.lease", "1");
+    // Heartbeats of three times the usual pause, and nobody else gets it.
+    let lease = shop.text("SELECT lease FROM awty.lease");
+    other.batch_execute("SELECT pg_sleep(3)").unwrap();
+    assert_eq!(shop.text("SELECT lease FROM awty.lease WHERE expires_at > now()"), lease);
+    other.batch_execute("COMMIT").unwrap();
+    shop.await_text("SELECT count(*) FROM awty.attempt WHERE ok", "2");
+    assert_eq!(shop.text("SELECT count(*) FROM awty.attempt WHERE NOT ok"), "0");
+    assert_eq!(receiver.seen("/second").len(), 1);
+}
+
+#[test]
+fn no_name_of_a_roles_own_gets_into_the_gateways_statements() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    shop.cluster.execute("postgres", &["GRANT CREATE ON SCHEMA public TO app"]);
+    shop.app(
+        "CREATE TABLE public.trap (who text); GRANT INSERT ON public.trap TO PUBLIC;
+         CREATE FUNCTION public.unnest(text[]) RETURNS SETOF text LANGUAGE plpgsql AS
+             $$ BEGIN INSERT INTO public.trap VALUES (session_user); RETURN QUERY SELECT pg_catalog.unnest($1); END $$;
+         CREATE FUNCTION public.times(numeric, integer) RETURNS numeric LANGUAGE plpgsql AS
+             $$ BEGIN INSERT INTO public.trap VALUES (session_user); RETURN $1 * $2::numeric; END $$;
+         CREATE OPERATOR public.* (FUNCTION = public.times, LEFTARG = numeric, RIGHTARG = integer);
+         CREATE FUNCTION public.glue(bigint, text) RETURNS text LANGUAGE plpgsql AS
+             $$ BEGIN INSERT INTO public.trap VALUES (session_user); RETURN concat($1, $2); END $$;
+         CREATE OPERATOR public.|| (FUNCTION = public.glue, LEFTARG = bigint, RIGHTARG = text)",
+    );
+    let gateway = shop.gateway("one");
+    shop.app(&format!(
+        "SELECT awty_http.schedule('{}', every => '1 s', timeout => '5 s', max_lateness => '1 h')",
+        receiver.uri("/ok")
+    ));
+    shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri("/status/503")));
+    until("calls", || if receiver.seen("/ok").len() > 1 { Ok(()) } else { Err("none".into()) });
+    shop.await_text("SELECT count(*) > 0 FROM awty.attempt WHERE NOT ok", "true");
+    assert_eq!(gateway.get("/metrics").0, 200);
+    assert_eq!(shop.text("SELECT string_agg(who, ' ') FROM public.trap"), "");
+}
+
+#[test]
+fn a_job_that_goes_does_not_hold_up_the_others() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "CREATE ROLE shopper LOGIN",
+            "SELECT awty_http.add_tenant('shopper')",
+            "SELECT awty.allow('http.shopper', 'gateway', 'claim')",
+        ],
+    );
+    let gateway = shop.gateway("one");
+    shop.app(&format!("SELECT awty_http.schedule('{}', every => '1 s', jitter => '0')", receiver.uri("/ok")));
+    let two_more = || {
+        let seen = receiver.seen("/ok").len();
+        until("two calls", || if receiver.seen("/ok").len() > seen + 1 { Ok(()) } else { Err("too few".into()) });
+    };
+    two_more();
+    assert!(gateway.log().contains("http.shopper"), "{}", gateway.log());
+    shop.cluster.execute("postgres", &["SELECT awty.unregister('http.shopper')"]);
+    two_more();
+    assert!(!gateway.log().contains("does not do what it is asked for"), "{}", gateway.log());
+}
+
+/// The longest timeout of a call is as long as a lease of job http may last: the call ends first, so that its answer can be booked.
+#[test]
+fn a_call_ends_before_its_lease_does() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    shop.cluster.execute("postgres", &["SELECT awty.alter('http', timeout => '4 s')"]);
+    let gateway = shop.gateway("one");
+    let uri = receiver.uri("/hang");
+    let retries = "retries => '{\"max_attempts\": 1}'";
+    shop.app(&format!("SELECT awty_http.schedule('{uri}', after => '1 s', timeout => '15 min', {retries})"));
+    shop.await_text("SELECT string_agg(result ->> 'fault', ',') FROM awty.attempt", "timeout");
+    shop.await_text("SELECT string_agg(outcome, ',') FROM awty.future_job_history", "failed");
+    drop(gateway);
+}
+
+/// A database behind a socket listens on this machine, perhaps on the same port.
+#[test]
+fn a_database_behind_a_socket_is_not_called() {
+    let shop = Shop::open();
+    let _gateway = shop.gateway("one");
+    for uri in ["http://127.0.0.1:5432/", "http://[::1]:5432/"] {
+        shop.app(&format!("SELECT awty_http.send('{uri}')"));
+    }
+    shop.await_text("SELECT string_agg(result ->> 'fault', ',') FROM awty.attempt", "blocked-address,blocked-address");
+}

@@ -1,0 +1,179 @@
+//! What `/metrics` says.
+
+use crate::receiver::Receiver;
+use crate::shop::{Gateway, Shop, until};
+use std::process::Command;
+
+/// The value of one series.
+fn value(gateway: &Gateway, series: &str) -> Option<f64> {
+    let text = gateway.get("/metrics").1;
+    text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
+}
+
+#[track_caller]
+fn until_value(gateway: &Gateway, series: &str, good: impl Fn(f64) -> bool) {
+    until(series, || value(gateway, series).filter(|value| good(*value)).ok_or_else(|| gateway.get("/metrics").1));
+}
+
+/// Names and kinds, after a call and a request: what has no series is left out.
+fn names(shop: &Shop, gateway: &Gateway) -> Vec<String> {
+    shop.app("SELECT awty_http.send('http://127.0.0.1:1025/', '{}')");
+    assert_eq!(gateway.get("/v1/schedules").0, 401);
+    until_value(gateway, "awty_gateway_deliveries_total{outcome=\"failed\",status_class=\"none\"}", |_| true);
+    until_value(gateway, "awty_pending{job=\"http\"}", |_| true);
+    let text = gateway.get("/metrics").1;
+    text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).map(str::to_owned).collect()
+}
+
+#[test]
+fn each_metric_that_is_promised_is_there() {
+    let shop = Shop::open();
+    let gateway = shop.gateway("one");
+    let found = names(&shop, &gateway);
+    let of = |prefix: &str, kind: &str, names: &str| -> Vec<String> {
+        names.split(' ').map(|name| format!("{prefix}{name} {kind}")).collect()
+    };
+    let promised = [
+        of(
+            "awty_gateway_",
+            "counter",
+            "deliveries leases retries blocked_addresses breaker_opened http_requests implausible_values",
+        ),
+        of(
+            "awty_gateway_",
+            "histogram",
+            "delivery_duration_seconds lateness_seconds claim_duration_seconds http_request_duration_seconds",
+        ),
+        of("awty_gateway_", "gauge", "in_flight db_connections last_claim_timestamp_seconds build_info"),
+        of("awty_", "gauge", "pending overdue lag_seconds held targets schedules_failing"),
+        of("awty_", "counter", "outcomes missed"),
+    ];
+    let missing: Vec<_> = promised.concat().into_iter().filter(|name| !found.contains(name)).collect();
+    assert!(missing.is_empty(), "{missing:?} of {found:?}");
+    assert_eq!(value(&gateway, "awty_gateway_leases_total{result=\"refused\"}"), Some(0.0));
+}
+
+const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/packaging/alerts.yml");
+
+#[test]
+fn each_metric_of_an_alert_is_there() {
+    let rules = std::fs::read_to_string(RULES).unwrap();
+    let expressions: Vec<_> = rules.lines().filter_map(|line| line.trim().strip_prefix("expr: ")).collect();
+    assert_eq!(expressions.len(), rules.matches("alert:").count(), "an expression is not on one line");
+    let words = expressions.iter().flat_map(|one| one.split(|c: char| c != '_' && !c.is_ascii_lowercase()));
+    let shop = Shop::open();
+    let gateway = shop.gateway("one");
+    names(&shop, &gateway);
+    let text = gateway.get("/metrics").1;
+    let is_there = |name: &str| text.lines().any(|line| line.split(['{', ' ']).next() == Some(name));
+    let missing: Vec<_> = words.filter(|word| word.starts_with("awty_") && !is_there(word)).collect();
+    assert!(missing.is_empty(), "{missing:?}\n{text}");
+}
+
+#[test]
+fn prometheus_understands_the_alerts() {
+    // In the path, or where scripts/setup puts it: beside the folder of the profile.
+    let target = std::path::Path::new(env!("CARGO_BIN_EXE_awty-gateway")).ancestors().nth(2).unwrap();
+    let own = target.join("prometheus/usr/bin/promtool");
+    let run = |program: &std::ffi::OsStr| Command::new(program).args(["check", "rules", RULES]).output();
+    let checked = run("promtool".as_ref()).or_else(|_| run(own.as_os_str()));
+    let checked = checked.expect("promtool is needed: scripts/setup test");
+    let said = String::from_utf8_lossy(&[checked.stdout, checked.stderr].concat()).into_owned();
+    assert!(checked.status.success() && said.contains("SUCCESS"), "{said}");
+}
+
+#[test]
+fn what_was_missed_is_counted_by_job() {
+    let shop = Shop::open();
+    shop.cluster.execute("postgres", &["SELECT awty.alter('http', on_missed => 'skip')"]);
+    let gateway = shop.gateway("one");
+    let series = "awty_missed_total{job=\"http\"}";
+    until_value(&gateway, series, |value| value == 0.0);
+    shop.cluster.execute("postgres", &["SELECT awty.pause('http')"]);
+    shop.app("SELECT awty_http.send('http://127.0.0.1:9/' || n, '{}') FROM generate_series(1, 3) AS n");
+    shop.await_text("SELECT count(*) FROM awty.future_job WHERE next_check_at < now() - '3 s'::interval", "3");
+    shop.cluster.execute("postgres", &["SELECT awty.resume('http')"]);
+    until_value(&gateway, series, |value| value == 3.0);
+    // It is no gauge of the history.
+    shop.cluster.execute("postgres", &["DELETE FROM awty.future_job_history"]);
+    assert_eq!(value(&gateway, series), Some(3.0));
+}
+
+#[test]
+fn a_schedule_whose_failures_are_final_is_failing() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    let gateway = shop.gateway("one");
+    let series = "awty_schedules_failing{job=\"http\"}";
+    until_value(&gateway, series, |value| value == 0.0);
+    let (origin, uri) = (receiver.origin(), receiver.uri("/status/404"));
+    shop.app(&format!("SELECT awty_http.schedule('{uri}', '1 h')"));
+    shop.app(&format!("SELECT awty.check_now('{origin}', '/status/404', 'http')"));
+    until_value(&gateway, series, |value| value == 1.0);
+    shop.app(&format!("SELECT awty_http.unschedule('{uri}')"));
+    until_value(&gateway, series, |value| value == 0.0);
+}
+
+#[test]
+fn only_calls_that_are_made_again_count_as_retries() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    let gateway = shop.gateway("one");
+    let series = "awty_gateway_retries_total";
+    until_value(&gateway, series, |value| value == 0.0);
+    // The one fails once and then goes well, the other fails for good.
+    for path in ["/flaky", "/status/404"] {
+        let uri = receiver.uri(path);
+        shop.app(&format!(
+            "SELECT awty_http.schedule('{uri}', after => '0', retries => '{{\"first_delay\": \"1 s\"}}')"
+        ));
+    }
+    shop.await_text("SELECT count(*) FROM awty.future_job WHERE job = 'http'", "0");
+    shop.await_text("SELECT string_agg(ok::text, ',' ORDER BY ok) FROM awty.attempt", "false,false,true");
+    assert_eq!(value(&gateway, series), Some(1.0));
+}
+
+#[test]
+fn only_addresses_that_are_not_allowed_count_as_blocked() {
+    let shop = Shop::open();
+    let gateway = shop.gateway("one");
+    let series = "awty_gateway_blocked_addresses_total";
+    until_value(&gateway, series, |value| value == 0.0);
+    // Its own is not allowed; at the other one nobody listens.
+    for address in [&gateway.address(), "127.0.0.1:1025"] {
+        shop.app(&format!("SELECT awty_http.send('http://{address}/')"));
+    }
+    shop.await_text(
+        "SELECT string_agg(DISTINCT result ->> 'fault', ',' ORDER BY result ->> 'fault') FROM awty.attempt",
+        "blocked-address,connect",
+    );
+    assert_eq!(value(&gateway, series), Some(1.0));
+}
+
+#[test]
+fn a_breaker_that_opens_is_counted() {
+    let shop = Shop::open();
+    let gateway = shop.gateway("one");
+    let series = "awty_gateway_breaker_opened_total";
+    until_value(&gateway, series, |value| value == 0.0);
+    // Nobody listens there: each call fails and says that the target is down.
+    shop.app("SELECT awty_http.schedule('http://127.0.0.1:1025/' || n, '1 s') FROM generate_series(1, 5) AS n");
+    until_value(&gateway, series, |value| value == 1.0);
+    until_value(&gateway, "awty_targets{state=\"open\"}", |value| value == 1.0);
+    assert_eq!(value(&gateway, series), Some(1.0), "the same one was counted again");
+}
+
+#[test]
+fn with_an_address_of_their_own_metrics_are_there_alone() {
+    let shop = Shop::open();
+    let gateway = shop.gateway_with("gateway", &["--listen-metrics", "127.0.0.1:0"]);
+    let main = gateway.address();
+    let log = gateway.log();
+    let own = log.split("\"metrics\":\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    assert_ne!(own, main);
+    let (status, text) = gateway.get_at(own, "/metrics");
+    assert!(status == 200 && text.contains("awty_gateway_build_info"), "{status} {text}");
+    assert_eq!((gateway.get_at(own, "/livez").0, gateway.get_at(own, "/v1/schedules").0), (404, 404));
+    assert_eq!((gateway.get("/metrics").0, gateway.get("/livez").0), (404, 200));
+    // It calls none of its own listeners.
+    shop.app(&format!("SELECT awty_http.send('http://{own}/metrics', '{{}}')"));
+    shop.await_text("SELECT string_agg(result ->> 'fault', ',') FROM awty.attempt", "blocked-address");
+}

@@ -1,0 +1,202 @@
+//! Name servers that change their mind, lead in circles, talk nonsense, or say nothing.
+
+use crate::receiver::Receiver;
+use awty_gateway::net::call::Caller;
+use awty_gateway::net::fault::Fault;
+use awty_gateway::net::guard::{Allowed, Guard};
+use awty_gateway::net::report::{Call, Report};
+use awty_gateway::net::resolve::Resolver;
+use awty_gateway::net::tls;
+use awty_gateway::uri::Endpoint;
+use bytes::Bytes;
+use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig};
+use hickory_resolver::proto::op::{Message, Query};
+use hickory_resolver::proto::rr::rdata::{A, CNAME};
+use hickory_resolver::proto::rr::{Name, RData, Record, RecordType};
+use hyper::Method;
+use hyper::header::HeaderMap;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// What a name server says to the n-th question of its life.
+enum Says {
+    Addresses(Vec<Ipv4Addr>),
+    Alias(String),
+    Bytes(Vec<u8>),
+    /// As if to another question.
+    Strange(Ipv4Addr),
+    Nothing,
+}
+
+/// Open to the gateway, and closed to it. Both are this machine.
+const OPEN: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+const CLOSED: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
+
+/// A name server of our own; its thread ends with the test's process.
+struct NameServer {
+    address: SocketAddr,
+    asked: Arc<AtomicUsize>,
+}
+
+impl NameServer {
+    fn start(says: impl Fn(&str, usize) -> Says + Send + 'static) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (address, asked) = (socket.local_addr().unwrap(), Arc::<AtomicUsize>::default());
+        let count = asked.clone();
+        std::thread::spawn(move || {
+            let mut packet = [0; 4_096];
+            while let Ok((length, client)) = socket.recv_from(&mut packet) {
+                let Ok(question) = Message::from_vec(&packet[..length]) else { continue };
+                let query = question.queries[0].clone();
+                // Only addresses of IPv4 are counted; of others there are none.
+                let is_counted = query.query_type() == RecordType::A;
+                let number = if is_counted { count.fetch_add(1, Ordering::Relaxed) } else { 0 };
+                let says = says(&query.name().to_utf8(), number);
+                if let Some(answer) = answer(&question, &query, says) {
+                    socket.send_to(&answer, client).unwrap();
+                }
+            }
+        });
+        NameServer { address, asked }
+    }
+
+    /// A gateway's caller that asks this server, and may call one address of this machine.
+    fn caller(&self) -> Caller {
+        let mut connection = ConnectionConfig::udp();
+        connection.port = self.address.port();
+        let server = NameServerConfig::new(self.address.ip(), true, vec![connection]);
+        let resolver = Resolver::with(ResolverConfig::from_name_servers(vec![server])).unwrap();
+        let allowed = vec![Allowed { origin: None, network: "127.0.0.2/32".parse().unwrap() }];
+        Caller::new(Guard { allowed, ..Guard::default() }, resolver, tls::config(tls::roots(&[]).unwrap()).unwrap())
+    }
+}
+
+fn answer(question: &Message, query: &Query, says: Says) -> Option<Vec<u8>> {
+    let mut answer = Message::response(question.metadata.id, question.metadata.op_code);
+    answer.metadata.recursion_available = true;
+    answer.add_query(query.clone());
+    let name = query.name().clone();
+    match says {
+        Says::Addresses(all) if query.query_type() == RecordType::A => {
+            let records = all.into_iter().map(|address| Record::from_rdata(name.clone(), 0, RData::A(A(address))));
+            answer.add_answers(records.collect::<Vec<_>>());
+        }
+        Says::Addresses(_) => {}
+        Says::Alias(other) => {
+            let other = CNAME(Name::from_utf8(other).unwrap());
+            answer.add_answer(Record::from_rdata(name, 0, RData::CNAME(other)));
+        }
+        Says::Bytes(bytes) => return Some(bytes),
+        Says::Strange(address) => {
+            let other = Name::from_utf8("bank.example.").unwrap();
+            answer.add_answer(Record::from_rdata(other, 0, RData::A(A(address))));
+        }
+        Says::Nothing => return None,
+    }
+    Some(answer.to_vec().unwrap())
+}
+
+fn call(receiver: &Receiver, name: &str) -> Call {
+    Call {
+        endpoint: Endpoint::parse(&format!("http://{name}:{}/ok", receiver.address.port())).unwrap(),
+        method: Method::POST,
+        headers: HeaderMap::new(),
+        body: Bytes::new(),
+        timeout: Duration::from_secs(20),
+        connect_timeout: Duration::from_secs(5),
+    }
+}
+
+#[track_caller]
+fn assert_fault(report: &Report, fault: Fault) {
+    let found = report.outcome.as_ref().expect_err("an answer came");
+    assert_eq!((found.fault, report.sent), (fault, false), "{found}");
+}
+
+#[tokio::test]
+async fn a_name_that_changes_its_mind_never_leads_to_a_closed_address() {
+    let receiver = Receiver::start_on("0.0.0.0");
+    // The first answer is good, each later one is not: who asks a second time before it connects comes to the wrong place.
+    let server = NameServer::start(|_, number| Says::Addresses(vec![if number == 0 { OPEN } else { CLOSED }]));
+    let report = server.caller().call(call(&receiver, "rebind.example")).await;
+    assert_eq!(report.address, Some(SocketAddr::new(OPEN.into(), receiver.address.port())));
+    assert_eq!(report.outcome.unwrap().status, 200);
+    // Without what the first one remembers.
+    assert_fault(&server.caller().call(call(&receiver, "rebind.example")).await, Fault::BlockedAddress);
+    assert_eq!((receiver.connections.load(Ordering::Relaxed), receiver.reached_at()), (1, vec![OPEN.into()]));
+}
+
+#[tokio::test]
+async fn a_name_with_good_and_bad_addresses_is_called_at_the_good_one() {
+    let receiver = Receiver::start_on("0.0.0.0");
+    for addresses in [vec![CLOSED, OPEN], vec![OPEN, CLOSED], vec![CLOSED, CLOSED, OPEN, OPEN]] {
+        let server = NameServer::start(move |_, _| Says::Addresses(addresses.clone()));
+        let report = server.caller().call(call(&receiver, "both.example")).await;
+        assert_eq!(report.outcome.unwrap().status, 200);
+    }
+    assert!(receiver.reached_at().iter().all(|peer| *peer == OPEN), "{:?}", receiver.reached_at());
+}
+
+#[tokio::test]
+async fn an_answer_is_kept_for_seconds_although_it_says_none() {
+    let receiver = Receiver::start_on("0.0.0.0");
+    let server = NameServer::start(|_, _| Says::Addresses(vec![OPEN]));
+    let caller = server.caller();
+    for _ in 0..20 {
+        assert!(caller.call(call(&receiver, "kept.example")).await.outcome.is_ok());
+    }
+    // A machine that stands still for longer than five seconds asks again; then it has asked twice.
+    assert!(server.asked.load(Ordering::Relaxed) <= 2, "asked {:?} times", server.asked);
+}
+
+#[tokio::test]
+async fn names_that_lead_in_circles_or_nowhere_end_as_a_fault() {
+    let receiver = Receiver::start();
+    let circle = |name: &str, _| Says::Alias(if name.starts_with('a') { "b.example." } else { "a.example." }.into());
+    let chain = |name: &str, _| {
+        let number: u32 = name.split('.').next().unwrap().parse().unwrap_or(0);
+        Says::Alias(format!("{}.example.", number + 1))
+    };
+    let own = |name: &str, _| Says::Alias(name.into());
+    let servers = [NameServer::start(circle), NameServer::start(chain), NameServer::start(own)];
+    for server in servers {
+        assert_fault(&server.caller().call(call(&receiver, "a.example")).await, Fault::Name);
+        assert!(server.asked.load(Ordering::Relaxed) < 1_000, "asked {:?} times", server.asked);
+    }
+}
+
+#[tokio::test]
+async fn nonsense_or_an_answer_to_another_question_is_no_answer() {
+    let receiver = Receiver::start_on("0.0.0.0");
+    let servers = [
+        NameServer::start(|_, _| Says::Bytes(vec![0xff; 600])),
+        NameServer::start(|_, _| Says::Bytes(Vec::new())),
+        NameServer::start(|_, _| Says::Strange(OPEN)),
+        NameServer::start(|_, _| Says::Addresses(Vec::new())),
+    ];
+    for server in servers {
+        assert_fault(&server.caller().call(call(&receiver, "a.example")).await, Fault::Name);
+    }
+    assert_eq!(receiver.connections.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test]
+async fn a_name_server_that_hangs_delays_no_call_of_another_name() {
+    let receiver = Receiver::start_on("0.0.0.0");
+    let server =
+        NameServer::start(|name, _| if name.starts_with("hang") { Says::Nothing } else { Says::Addresses(vec![OPEN]) });
+    let caller = Arc::new(server.caller());
+    let hanging: Vec<_> = (0..200)
+        .map(|number| {
+            let (caller, call) = (caller.clone(), call(&receiver, &format!("hang{number}.example")));
+            tokio::spawn(async move { caller.call(call).await })
+        })
+        .collect();
+    assert!(caller.call(call(&receiver, "well.example")).await.outcome.is_ok());
+    assert!(hanging.iter().all(|call| !call.is_finished()));
+    for call in hanging {
+        assert_fault(&call.await.unwrap(), Fault::Name);
+    }
+}

@@ -1,0 +1,60 @@
+//! Who asks: `app` uses the job that is for all, `tenant` has one of its own, `other` has none.
+
+use crate::client::{Answer, Client};
+use crate::shop::{Gateway, Shop, until};
+use serde_json::Value;
+
+/// A shop, a gateway, and a client of `app` that may write.
+pub fn open() -> (Shop, Gateway, Client) {
+    let shop = Shop::open();
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "CREATE ROLE other LOGIN",
+            "CREATE ROLE tenant LOGIN",
+            "GRANT USAGE ON SCHEMA awty, awty_http TO other, tenant",
+            "SELECT awty_http.add_tenant('tenant')",
+            "ALTER ROLE gateway NOINHERIT",
+            "GRANT app, other, tenant TO gateway",
+        ],
+    );
+    let gateway = shop.gateway("one");
+    let client = client(&shop, &gateway, "app", "write");
+    (shop, gateway, client)
+}
+
+pub fn client(shop: &Shop, gateway: &Gateway, role: &str, scope: &str) -> Client {
+    Client { address: gateway.address(), token: shop.token(role, scope) }
+}
+
+/// Asks until the answer is as it should be.
+#[track_caller]
+pub fn until_answer(client: &Client, path: &str, good: impl Fn(&Value) -> bool) -> Answer {
+    until(path, || {
+        let answer = client.get(path);
+        if good(&answer.json()) { Ok(answer) } else { Err(answer.text) }
+    })
+}
+
+/// Status and name of a problem.
+pub fn problem(answer: &Answer) -> (u16, String) {
+    (answer.status, answer.problem())
+}
+
+/// What is expected of [`problem`].
+pub fn is(status: u16, name: &str) -> (u16, String) {
+    (status, name.to_owned())
+}
+
+/// The items of a list, page by page.
+#[track_caller]
+pub fn pages(client: &Client, path: &str) -> Vec<Value> {
+    let (mut path, mut found) = (path.to_owned(), Vec::new());
+    while !path.is_empty() {
+        let page = client.get(&path);
+        assert_eq!(page.status, 200, "{path}: {}", page.text);
+        found.extend(page.json()["items"].as_array().unwrap().clone());
+        path = page.header("link").split('>').next().unwrap_or_default().trim_start_matches('<').to_owned();
+    }
+    found
+}
