@@ -118,6 +118,10 @@ impl Builder {
             lines.push_str("shared_preload_libraries = 'awty'\nawty.slot = '1s'\n");
         }
         lines.push_str("log_line_prefix = '%m [%p] %b %q%u@%d '\n");
+        if !self.failing_disk {
+            // A test kills processes and never the machine, so what the kernel has been given is not lost.
+            lines.push_str("fsync = off\n");
+        }
         lines.push_str(&self.conf);
         for (name, value) in &self.settings {
             let _ = writeln!(lines, "\n{name} = '{}'", value.replace('\'', "''"));
