@@ -7,6 +7,10 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 
 const KILL: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'awty worker'";
 
+/// Whether the server has `awty.enabled` as its files say.
+const READ: &str = "SELECT NOT EXISTS (SELECT FROM pg_file_settings AS f JOIN pg_settings AS s USING (name)
+    WHERE f.name = 'awty.enabled' AND f.setting <> s.setting)";
+
 /// A check that is due and cannot run, for one cause.
 struct Cause<'a> {
     /// Brings it about, as a superuser.
@@ -47,6 +51,8 @@ fn provoke(shop: &Shop, cause: &Cause) {
     // From now on the role may not be able to connect.
     let mut client = shop.client();
     shop.cluster.execute("postgres", cause.cause);
+    shop.await_true("the server to have read its settings", READ);
+    shop.await_workers_gone();
     client.batch_execute("SELECT awty.resume('one')").unwrap();
     expect(shop, &mut client, cause);
     shop.cluster.execute("postgres", cause.mended);
@@ -64,7 +70,7 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
     shop.job("one", NOTE, ", max_attempts => 1000, retry_after => '1 ms'");
     for cause in [
         Cause {
-            cause: &["ALTER SYSTEM SET awty.enabled = off", "SELECT pg_reload_conf()", "SELECT pg_sleep(0.5)"],
+            cause: &["ALTER SYSTEM SET awty.enabled = off", "SELECT pg_reload_conf()"],
             mended: &["ALTER SYSTEM RESET awty.enabled", "SELECT pg_reload_conf()"],
             reason: "awty.enabled is off; ALTER SYSTEM SET awty.enabled = on;",
             finding: "nothing runs in this database",
