@@ -6,7 +6,7 @@ use crate::field::{DB, Field};
 #[test]
 fn any_message_is_archived_and_can_be_read() {
     let field = Field::new();
-    for (name, message, kept) in [
+    let cases = [
         ("huge", "repeat('x', 1000000)", "repeat('x', 4096)"),
         ("wide", "repeat('ä', 3000)", "repeat('ä', 2048)"),
         ("lines", "E'a\\nb\\r\\nc\\td'", "E'a\\nb\\r\\nc\\td'"),
@@ -20,8 +20,10 @@ fn any_message_is_archived_and_can_be_read() {
         ("quotes", "'''); DROP TABLE awty.job; --'", "'''); DROP TABLE awty.job; --'"),
         ("empty", "''", "''"),
         ("unicode", "U&'\\202Eright\\FEFF\\+01F600'", "U&'\\202Eright\\FEFF\\+01F600'"),
-    ] {
-        field.try_job("mallory", name, &format!("BEGIN RAISE EXCEPTION '%', {message}; END")).failed_with("P0001");
+    ];
+    let jobs = cases.map(|(name, message, _)| (name, format!("BEGIN RAISE EXCEPTION '%', {message}; END")));
+    for ((name, _, kept), ended) in cases.iter().zip(field.try_jobs("mallory", &jobs)) {
+        ended.failed_with("P0001");
         let same = format!("SELECT message = {kept} FROM awty.future_job_history WHERE job = '{name}'");
         assert!(
             field.one::<bool>("mallory", &same),
@@ -36,7 +38,7 @@ fn any_message_is_archived_and_can_be_read() {
 #[test]
 fn any_sqlstate_is_archived_as_given() {
     let field = Field::new();
-    for (name, raise, sqlstate) in [
+    let cases = [
         ("success", "RAISE 'x' USING ERRCODE = '00000'", "P0001"),
         ("custom", "RAISE 'x' USING ERRCODE = 'AWTY1'", "AWTY1"),
         ("panic", "RAISE 'PANIC: x' USING ERRCODE = 'XX000'", "XX000"),
@@ -48,9 +50,10 @@ fn any_sqlstate_is_archived_as_given() {
         ("assert", "ASSERT false, 'x'", "P0004"),
         ("division", "PERFORM 1 / 0", "22012"),
         ("no_return", "NULL", "2F005"),
-    ] {
-        let ended = field.try_job("mallory", name, &format!("BEGIN {raise}; END"));
-        assert_eq!((ended.outcome.as_str(), ended.sqlstate.as_str()), ("failed", sqlstate), "{raise}: {ended:?}");
+    ];
+    let jobs = cases.map(|(name, raise, _)| (name, format!("BEGIN {raise}; END")));
+    for ((_, raise, sqlstate), ended) in cases.iter().zip(field.try_jobs("mallory", &jobs)) {
+        assert_eq!((ended.outcome.as_str(), ended.sqlstate.as_str()), ("failed", *sqlstate), "{raise}: {ended:?}");
     }
     field.alice_goes_on();
 }
@@ -88,11 +91,12 @@ fn any_name_comes_back_as_it_was() {
         "CREATE FUNCTION mallory.named(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql
              AS $$ BEGIN RAISE '%', j.job || j.entity_name || j.entity_key; END $$",
     );
-    for name in names {
+    let ids = names.map(|name| {
         let quoted = name.replace('\'', "''");
         field.sql("mallory", &format!("SELECT awty.register('{quoted}', 'mallory.named', max_attempts => 1)"));
-        let id: i64 =
-            field.one("mallory", &format!("SELECT awty.schedule('{quoted}', '{quoted}', '{quoted}', at => now())"));
+        field.one::<i64>("mallory", &format!("SELECT awty.schedule('{quoted}', '{quoted}', '{quoted}', at => now())"))
+    });
+    for (name, id) in names.iter().zip(ids) {
         let ended = field.end_of(id);
         ended.failed_with("P0001");
         assert_eq!(ended.message, name.repeat(3));

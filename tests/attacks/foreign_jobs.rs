@@ -60,7 +60,13 @@ fn a_foreign_check_looks_like_a_missing_one() {
 #[test]
 fn nobody_signals_another_roles_worker_or_the_launcher() {
     let field = Field::new();
-    field.job("alice", "slow", "BEGIN PERFORM pg_advisory_xact_lock(79); PERFORM pg_sleep(2); RETURN NULL; END");
+    field.sql("alice", "CREATE TABLE alice.door AS SELECT false AS open");
+    let body = "BEGIN
+        PERFORM pg_advisory_xact_lock(79);
+        WHILE NOT (SELECT open FROM alice.door) LOOP PERFORM pg_sleep(0.02); END LOOP;
+        RETURN NULL;
+    END";
+    field.job_with("alice", "slow", body, "timeout => '1 day'");
     let id = field.schedule("alice", "slow", "1");
     field.await_sign(79);
     let mut pids = field.cluster.pids("awty launcher");
@@ -71,6 +77,7 @@ fn nobody_signals_another_roles_worker_or_the_launcher() {
         field.refused("mallory", &format!("SELECT pg_terminate_backend({pid})"), "42501");
         field.refused("mallory", &format!("SELECT pg_log_backend_memory_contexts({pid})"), "42501");
     }
+    field.sql("alice", "UPDATE alice.door SET open = true");
     let ended = field.end_of(id);
     ended.is_done();
     assert_eq!(ended.attempts, 1);

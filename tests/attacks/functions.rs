@@ -40,15 +40,15 @@ fn a_function_that_was_changed_meanwhile() {
     );
     let mut ids = Vec::new();
     for case in 0..cases.len() {
-        field.job("mallory", &format!("f{case}"), "BEGIN RETURN NULL; END");
-    }
-    for case in 0..cases.len() {
-        let schedule = format!("SELECT awty.schedule('thing', '{case}', 'f{case}', after => '4 seconds')");
-        ids.push(field.one::<i64>("mallory", &schedule));
+        let job = format!("f{case}");
+        field.job("mallory", &job, "BEGIN RETURN NULL; END");
+        field.sql("mallory", &format!("SELECT awty.pause('{job}')"));
+        ids.push(field.schedule("mallory", &job, &case.to_string()));
     }
     for (case, (change, _)) in cases.iter().enumerate() {
         field.sql("mallory", &change.replace("{}", &format!("mallory.f{case}")));
     }
+    field.sql("mallory", "SELECT awty.resume(name) FROM awty.job");
     for (case, ((change, sqlstate), id)) in cases.iter().zip(ids).enumerate() {
         let ended = field.end_of(id);
         if sqlstate.is_empty() {

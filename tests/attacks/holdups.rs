@@ -16,14 +16,15 @@ fn a_due_check_runs_soon_after_its_row_is_let_go() {
         "awty.schedule('thing', '2', 'shared', after => '1 day')",
         "awty.cancel('thing', '3', 'shared')",
     ];
-    let schedule =
-        "SELECT awty.schedule('thing', i::text, 'shared', after => '2 seconds') FROM generate_series(1, 3) AS i";
+    let schedule = "SELECT awty.schedule('thing', i::text, 'shared', at => now()) FROM generate_series(1, 3) AS i";
+    field.sql("alice", "SELECT awty.pause('shared')");
     field.sql("alice", schedule);
     let mut holding = calls.map(|call| {
         let mut client = field.client("mallory");
         client.batch_execute(&format!("BEGIN; SELECT {call}")).unwrap();
         client
     });
+    field.sql("alice", "SELECT awty.resume('shared')");
     field.cluster.await_sql(
         DB,
         "the checks to have been held up for a while",
@@ -31,7 +32,8 @@ fn a_due_check_runs_soon_after_its_row_is_let_go() {
     );
     holding.iter_mut().for_each(|client| client.batch_execute("ROLLBACK").unwrap());
     let mut client = field.client("postgres");
-    let ran = poll("the checks to run", Duration::from_secs(6), || {
+    // Sooner than the inspection that comes every minute.
+    let ran = poll("the checks to run", Duration::from_secs(20), || {
         let done = "SELECT entity_key || ' ' || outcome FROM awty.future_job_history ORDER BY entity_key";
         let done = client.query(done, &[]).map_err(|error| format!("{error:?}"))?;
         let done: Vec<String> = done.iter().map(|row| row.get(0)).collect();
@@ -52,7 +54,7 @@ fn a_name_is_not_waited_for_without_end() {
         holding.batch_execute("BEGIN; SELECT awty.register('wanted', 'mallory.own')").unwrap();
         holding.batch_execute(keep).unwrap();
         let mut alice = field.client("alice");
-        alice.batch_execute("SET statement_timeout = '15s'").unwrap();
+        alice.batch_execute("SET statement_timeout = '2min'").unwrap();
         assert_eq!(answer(&mut alice, register), "55P03", "{keep}");
         holding.batch_execute(let_go).unwrap();
     }

@@ -7,8 +7,9 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 
 use crate::field::{DB, Field};
 
-/// Within what others' suspects are run. Those of mallory's would go on for the rest of the day.
-const SOON: Duration = Duration::from_secs(15);
+/// Within what others' suspects are run: sooner than the inspection that comes every minute. Mallory's suspects would go on for the rest of
+/// the day.
+const SOON: Duration = Duration::from_secs(40);
 
 /// The first run ends its own process.
 fn dies_once(role: &str) -> String {

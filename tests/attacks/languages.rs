@@ -43,8 +43,14 @@ fn no_interpreter_is_shared_between_roles() {
                 role,
                 &format!("SELECT awty.register('{role}_{function}', 'public.{function}', max_attempts => 1)"),
             );
-            ids.extend((0..10).map(|key| field.schedule(role, &format!("{role}_{function}"), &key.to_string())));
         }
+        // All in one transaction: they are due in one slot, so that each process of the role runs several of them.
+        let schedule = format!(
+            "SELECT awty.schedule('thing', key::text, '{role}_' || function, at => now())
+             FROM generate_series(1, 10) AS key, unnest('{{perl,python}}'::text[]) AS function"
+        );
+        let rows = field.client(role).query(&schedule, &[]).unwrap();
+        ids.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
     }
     ids.into_iter().for_each(|id| field.end_of(id).is_done());
     let foreign =

@@ -19,9 +19,11 @@ fn checks_of_a_role_that_cannot_connect_wait() {
             continue; // such a role may have a worker there
         }
         field.job("mallory", "own", "BEGIN RETURN NULL; END");
-        let id: i64 = field.one("mallory", "SELECT awty.schedule('thing', '1', 'own', after => '1 second')");
+        field.sql("mallory", "SELECT awty.pause('own')");
+        let id = field.schedule("mallory", "own", "1");
         let position = field.cluster.log_position();
         field.sql("postgres", forbid);
+        field.sql("postgres", "SELECT awty.resume('own')");
         field.cluster.await_log(&["mallory", reason], position);
         field.alice_goes_on();
         assert_eq!(
@@ -54,14 +56,14 @@ fn a_connection_limit_is_for_connections() {
 fn checks_of_a_dropped_role_end_in_the_history() {
     let field = Field::new();
     field.job("mallory", "own", "BEGIN RETURN NULL; END");
-    let id: i64 = field.one("mallory", "SELECT awty.schedule('thing', '1', 'own', after => '2 seconds')");
+    field.sql("mallory", "SELECT awty.pause('own')");
+    let id = field.schedule("mallory", "own", "1");
     field.refused("postgres", "DROP ROLE mallory", "2BP01");
     field.sql("postgres", "DROP OWNED BY mallory CASCADE");
     // The role is still there: the grant was in the way, and so was its function.
     field.sql("postgres", "DROP ROLE mallory");
-    // Which takes the maintainer's next inspection to see.
     field.alice_goes_on();
-    field.sql("alice", "SELECT awty.pause('innocent'); SELECT awty.resume('innocent')");
+    field.sql("postgres", "SELECT awty.resume('own')");
     field.cluster.await_sql(
         DB,
         "the slot to pass",
@@ -70,6 +72,7 @@ fn checks_of_a_dropped_role_end_in_the_history() {
         UNION ALL SELECT true FROM awty.future_job_history WHERE id = {id}"
         ),
     );
+    // It takes the maintainer's next inspection to see that the role is gone.
     field.sql("alice", "SELECT awty.pause('innocent'); SELECT awty.resume('innocent')");
     field.end_of(id).failed_with("42704");
     field.alice_goes_on();
@@ -80,7 +83,8 @@ fn checks_of_a_dropped_role_end_in_the_history() {
 fn a_renamed_role_keeps_its_jobs_and_its_name_is_free() {
     let field = Field::new();
     field.job("mallory", "own", "BEGIN RETURN NULL; END");
-    let id: i64 = field.one("mallory", "SELECT awty.schedule('thing', '1', 'own', after => '2 seconds')");
+    field.sql("mallory", "SELECT awty.pause('own')");
+    let id = field.schedule("mallory", "own", "1");
     field.sql(
         "postgres",
         "ALTER ROLE mallory RENAME TO marvin; CREATE ROLE mallory LOGIN; GRANT USAGE ON SCHEMA awty, mallory TO mallory",
@@ -88,6 +92,7 @@ fn a_renamed_role_keeps_its_jobs_and_its_name_is_free() {
     field.refused("mallory", "SELECT awty.schedule('thing', '1', 'own', at => now())", "42501");
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM awty.future_job"), 0);
     assert_eq!(field.one::<i64>("marvin", "SELECT count(*) FROM awty.future_job"), 1);
+    field.sql("marvin", "SELECT awty.resume('own')");
     field.end_of(id).is_done();
     let owner = format!("SELECT role::text || ' ' || scheduled_by::text FROM awty.future_job_history WHERE id = {id}");
     assert_eq!(field.one::<String>("marvin", &owner), "marvin marvin");
@@ -98,7 +103,8 @@ fn a_renamed_role_keeps_its_jobs_and_its_name_is_free() {
 fn a_right_to_schedule_can_be_taken_back() {
     let field = Field::new();
     field.job("alice", "shared", "BEGIN RETURN NULL; END");
-    let schedule = "SELECT awty.schedule('thing', '1', 'shared', after => '1 second')";
+    field.sql("alice", "SELECT awty.pause('shared')");
+    let schedule = "SELECT awty.schedule('thing', '1', 'shared', at => now())";
     field.refused("mallory", schedule, "42501");
     field.sql("alice", "SELECT awty.allow('shared', 'mallory')");
     let id: i64 = field.one("mallory", schedule);
@@ -106,5 +112,6 @@ fn a_right_to_schedule_can_be_taken_back() {
     field.refused("mallory", schedule, "42501");
     field.refused("mallory", "SELECT awty.cancel('thing', '1', 'shared')", "42501");
     assert_eq!(field.one::<i64>("mallory", "SELECT awty.cancel('thing', '1')"), 0);
+    field.sql("alice", "SELECT awty.resume('shared')");
     field.end_of(id).is_done();
 }

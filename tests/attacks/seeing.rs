@@ -21,10 +21,10 @@ fn field() -> Field {
         "CREATE FUNCTION alice.f(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN
              IF j.entity_name = 'bad' THEN RAISE 'geheim error of %', j.entity_key; END IF;
              PERFORM pg_advisory_xact_lock(78);
-             PERFORM pg_sleep(25);
+             PERFORM pg_sleep(86400);
              RETURN NULL;
          END $$;
-         SELECT awty.register('geheim job', 'alice.f', retry_after => '1 h'),
+         SELECT awty.register('geheim job', 'alice.f', retry_after => '1 h', timeout => '1 day'),
              awty.allow('geheim job', 'riva', 'read'), awty.allow('geheim job', 'sam')",
     );
     field.sql("alice", "SELECT awty.schedule('bad', 'of alice', 'geheim job', at => now())");
@@ -32,6 +32,8 @@ fn field() -> Field {
     field.cluster.await_sql(DB, "the failures", "SELECT count(*) = 2 FROM awty.failing");
     field.sql("sam", "SELECT awty.schedule('slow', 'of sam', 'geheim job', at => now())");
     field.await_sign(78);
+    // A worker counts what it has run after it has committed it.
+    field.cluster.await_sql(DB, "the failures to be counted", "SELECT retries = 2 FROM awty.job_status");
     field.sql("alice", "SELECT awty.disallow('geheim job', 'sam')");
     field
 }
@@ -64,7 +66,7 @@ fn each_role_sees_its_part_of_the_figures() {
         );
     }
     let whose = "SELECT concat_ws(' ', role, job, entity_name, entity_key, id, slot) FROM awty.running
-                 WHERE pid > 0 AND started_at <= now() AND runs_for >= '0' AND timeout = '30 s' AND set_size = 1";
+                 WHERE pid > 0 AND started_at <= now() AND runs_for >= '0' AND timeout = '1 day' AND set_size = 1";
     assert_eq!(seen(&field, "mona", whose), "alice");
     assert_eq!(seen(&field, "mallory", "SELECT pid FROM awty.running"), "");
     // Mallory has a job of mallory's own, and sees no other because of that.

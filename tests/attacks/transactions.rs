@@ -11,7 +11,7 @@ fn no_run_ends_its_own_transaction() {
         "CREATE TABLE mallory.t (i int);
          CREATE PROCEDURE mallory.committing() LANGUAGE plpgsql AS 'BEGIN COMMIT; END'",
     );
-    for (name, statement, sqlstate) in [
+    let cases = [
         ("commit", "COMMIT", "2D000"),
         ("rollback", "ROLLBACK", "2D000"),
         ("chain", "COMMIT AND CHAIN", "2D000"),
@@ -26,13 +26,11 @@ fn no_run_ends_its_own_transaction() {
         ("concurrently", "EXECUTE 'CREATE INDEX CONCURRENTLY ON mallory.t (i)'", "25001"),
         ("discard", "EXECUTE 'DISCARD ALL'", "25001"),
         ("isolation", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "25001"),
-    ] {
-        let ended = field.try_job(
-            "mallory",
-            name,
-            &format!("BEGIN INSERT INTO mallory.t VALUES (1); {statement}; RETURN NULL; END"),
-        );
-        assert_eq!((ended.outcome.as_str(), ended.sqlstate.as_str()), ("failed", sqlstate), "{statement}: {ended:?}");
+    ];
+    let body = |statement| format!("BEGIN INSERT INTO mallory.t VALUES (1); {statement}; RETURN NULL; END");
+    let jobs = cases.map(|(name, statement, _)| (name, body(statement)));
+    for ((_, statement, sqlstate), ended) in cases.iter().zip(field.try_jobs("mallory", &jobs)) {
+        assert_eq!((ended.outcome.as_str(), ended.sqlstate.as_str()), ("failed", *sqlstate), "{statement}: {ended:?}");
     }
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM mallory.t"), 0);
     field.alice_goes_on();

@@ -49,8 +49,10 @@ fn a_function_that_changes_hands_does_not_run_for_a_mighty_role() {
          SELECT awty.register('tool', 'tools.f', max_attempts => 1)",
     );
     field.run("postgres", "tool").is_done();
-    let id: i64 = field.one("postgres", "SELECT awty.schedule('thing', '2', 'tool', after => '2 seconds')");
+    field.sql("postgres", "SELECT awty.pause('tool')");
+    let id = field.schedule("postgres", "tool", "2");
     field.sql("postgres", "ALTER FUNCTION tools.f(awty.future_job) OWNER TO mallory");
+    field.sql("postgres", "SELECT awty.resume('tool')");
     field.end_of(id).failed_with("42501");
     // A role that has become mighty since.
     field.job("mallory", "own", "BEGIN RETURN NULL; END");

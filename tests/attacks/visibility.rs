@@ -13,10 +13,10 @@ fn field() -> Field {
         "CREATE FUNCTION alice.geheim_f(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN
              IF j.entity_key LIKE '%fail%' THEN RAISE 'geheim error of %', j.args; END IF;
              PERFORM pg_advisory_xact_lock(78);
-             PERFORM pg_sleep(25);
+             PERFORM pg_sleep(86400);
              RETURN NULL;
          END $$;
-         SELECT awty.register('geheim job', 'alice.geheim_f', max_attempts => 1);
+         SELECT awty.register('geheim job', 'alice.geheim_f', max_attempts => 1, timeout => '1 day');
          SELECT awty.schedule('geheim name', 'geheim key', 'geheim job', args => '{\"a\": \"geheim\"}', after => '1 day')",
     );
     let failing =

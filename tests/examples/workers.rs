@@ -32,7 +32,7 @@ fn try_worker(command: &dyn Fn() -> Command) {
     cluster.create_extension("postgres");
     cluster.create_user("postgres", "app");
     let app = |script: &str| cluster.client("postgres", "app").batch_execute(script).unwrap();
-    app("SELECT awty.register('mail', max_attempts => 2, retry_after => '1 ms', timeout => '3 s');
+    app("SELECT awty.register('mail', max_attempts => 2, retry_after => '1 ms', timeout => '10 min');
          SELECT awty.schedule('mail', 'good', 'mail', after => '0', args => '{\"to\": \"a@example.com\"}');
          SELECT awty.schedule('mail', 'bad', 'mail', after => '0', args => '{}')");
     let worker = Worker::start(&cluster, command);
@@ -40,11 +40,19 @@ fn try_worker(command: &dyn Fn() -> Command) {
                      ELSE outcome = 'failed' AND attempts = 2 END) FROM awty.future_job_history";
     cluster.await_sql("postgres", "the good one to be done, and the bad one to have failed twice", ended);
     app(
-        "SELECT awty.schedule('mail', 'slow', 'mail', after => '0', args => '{\"to\": \"b@example.com\", \"seconds\": 1}')",
+        "SELECT awty.schedule('mail', 'slow', 'mail', after => '0', args => '{\"to\": \"b@example.com\", \"seconds\": 60}')",
     );
     cluster.await_sql("postgres", "the worker to be at work", "SELECT count(*) = 1 FROM awty.lease");
     cluster.kill(Signal::KILL, i32::try_from(worker.0.id()).unwrap());
     drop(worker);
+    // Its lease runs out now and not in ten minutes, and the next worker is quicker.
+    cluster.execute(
+        "postgres",
+        &[
+            "UPDATE awty.future_job SET args = args || '{\"seconds\": 0}'",
+            "UPDATE awty_internal.lease SET expires_at = now()",
+        ],
+    );
     let _next = Worker::start(&cluster, command);
     let done = "SELECT count(*) = 1 FROM awty.future_job_history WHERE entity_key = 'slow' AND outcome = 'done' AND attempts = 2";
     cluster.await_sql("postgres", "another worker to take its place", done);

@@ -25,12 +25,15 @@ fn every_end_of_a_check_is_decoded_as_one_transaction() {
     shop.job("bad", "BEGIN RAISE 'no'; END", ", max_attempts => 2, retry_after => '1 ms'");
     let long =
         "(SELECT to_jsonb(string_agg(md5(random()::text), '')) FROM generate_series(1, 200) AS h WHERE h + n > 0)";
+    // What is cancelled or replaced is so before its run.
+    shop.run("SELECT awty.pause('note')");
     shop.run(&format!(
         "SELECT awty.schedule('orders', name || n, name, after => '1 s', args => CASE WHEN n % 2 = 0 THEN {long} END)
          FROM unnest(ARRAY['note', 'notes', 'twice', 'bad']) AS name, generate_series(1, 10) AS n"
     ));
     shop.run("SELECT awty.cancel('orders', 'note1'), awty.schedule('orders', 'note2', 'note', after => '1 s')");
     shop.cluster.execute("postgres", &["VACUUM FULL awty.future_job"]);
+    shop.run("SELECT awty.resume('note')");
     shop.await_all_ended();
     // What is decoded has been flushed: this commit waits for that, with all before it.
     shop.cluster.execute("postgres", &["CREATE TABLE public.last ()"]);

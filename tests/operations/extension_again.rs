@@ -49,7 +49,7 @@ fn the_extension_can_be_dropped_and_created_again_and_again() {
     let over = Arc::new(AtomicBool::new(false));
     let workers = ["a", "b"].map(|name| client(&shop, name, &over));
     let mut dba = shop.cluster.superuser("postgres");
-    dba.batch_execute("SET statement_timeout = '30s'; SET client_min_messages = warning").unwrap();
+    dba.batch_execute("SET statement_timeout = '90s'; SET client_min_messages = warning").unwrap();
     let mut act = |script: &str| dba.batch_execute(script).unwrap_or_else(|error| panic!("{script}: {error:?}"));
     for time in 0..TIMES {
         shop.await_true("runs", &format!("SELECT EXISTS (SELECT FROM shop.note WHERE what LIKE '{time}:%')"));

@@ -4,19 +4,24 @@
 use crate::clients;
 use crate::shop::Shop;
 
-/// Checks that take all workers for a while, in a database that [`clients::furnish`] has furnished; returns when one runs.
+/// Checks that take all workers until [`hurry`], in a database that [`clients::furnish`] has furnished; returns when one runs. Each run is
+/// short, because a worker gives way between two runs. All of them take longer than a busy machine may stand still.
 fn occupy(shop: &Shop, database: &str) {
     shop.cluster.execute(
         database,
         &[
             "CREATE OR REPLACE FUNCTION shop.slow(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
              BEGIN
-                 PERFORM pg_sleep(0.02);
+                 PERFORM pg_sleep(0.02) FROM shop.slowly;
                  INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, j.id::text);
                  RETURN NULL;
              END $$",
+            "CREATE TABLE IF NOT EXISTS shop.slowly ()",
+            "GRANT SELECT ON shop.slowly TO shop",
+            "TRUNCATE shop.slowly",
+            "INSERT INTO shop.slowly DEFAULT VALUES",
             "SELECT awty.register('slow', 'shop.slow', run_as => 'shop') WHERE NOT EXISTS (SELECT FROM awty.job WHERE name = 'slow')",
-            "SELECT awty.schedule('slow', i::text, 'slow', after => '0') FROM generate_series(1, 100) AS i",
+            "SELECT awty.schedule('slow', i::text, 'slow', after => '0') FROM generate_series(1, 1000) AS i",
         ],
     );
     let runs = "SELECT EXISTS (SELECT FROM pg_stat_activity
@@ -24,10 +29,15 @@ fn occupy(shop: &Shop, database: &str) {
     shop.cluster.await_sql(database, "a slow run", runs);
 }
 
+/// From now on the checks of [`occupy`] take no time.
+fn hurry(shop: &Shop, database: &str) {
+    shop.cluster.execute(database, &["DELETE FROM shop.slowly"]);
+}
+
 /// Who looks on from the other database, and what is done from there; nothing of it may take long.
 fn dba(shop: &Shop, statement: &str) {
     let mut dba = shop.cluster.superuser("postgres");
-    dba.batch_execute("SET statement_timeout = '30s'").unwrap();
+    dba.batch_execute("SET statement_timeout = '90s'").unwrap();
     dba.batch_execute(statement).unwrap_or_else(|error| panic!("{statement}: {error:?}"));
 }
 
@@ -46,10 +56,12 @@ fn a_busy_database_can_be_renamed_copied_and_dropped() {
     let log = placing.stop();
     dba(&shop, "ALTER DATABASE d RENAME TO e");
     clients::await_more_runs(&shop.cluster, "e");
+    hurry(&shop, "e");
 
     occupy(&shop, "e");
     let position = shop.cluster.log_position();
     dba(&shop, "CREATE DATABASE copy TEMPLATE e");
+    hurry(&shop, "e");
     log.judge(&shop.cluster, "e");
     let left = "SELECT count(*) FROM awty.future_job WHERE entity_name = 'slow'";
     let (left, noted) = (shop.cluster.value::<i64>("copy", left), "SELECT count(*) FROM shop.note");
@@ -59,6 +71,7 @@ fn a_busy_database_can_be_renamed_copied_and_dropped() {
     shop.cluster.await_log(&["awty maintainer", "WARNING", "\"copy\""], position);
     assert_eq!(shop.cluster.value::<i64>("copy", noted), before, "a copy that nobody has adopted runs something");
     shop.cluster.execute("copy", &["SELECT awty.adopt()"]);
+    hurry(&shop, "copy");
     clients::await_all_done(&shop.cluster, "copy");
     assert!(left > 0 && shop.cluster.value::<i64>("copy", noted) >= before + left);
     clients::judge_effects(&shop.cluster, "copy");

@@ -19,13 +19,10 @@ fn a_role_that_cannot_connect_is_shown() {
     let placing = clients::place(&shop, &[]);
     clients::await_more_runs(&shop.cluster, "postgres");
     // Neither the superuser nor who is connected already needs it; a worker that is there would stay while there is work.
-    shop.cluster.execute(
-        "postgres",
-        &[
-            "REVOKE CONNECT ON DATABASE postgres FROM PUBLIC",
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'awty worker'",
-        ],
-    );
+    shop.cluster.execute("postgres", &["REVOKE CONNECT ON DATABASE postgres FROM PUBLIC"]);
+    // Also one that was on its way.
+    let ended = "SELECT count(pg_terminate_backend(pid)) = 0 FROM pg_stat_activity WHERE backend_type = 'awty worker'";
+    shop.await_true("the end of all workers", ended);
     expect(
         &shop,
         "the reason",
@@ -82,7 +79,15 @@ impl Taken {
 
     fn end(self, shop: &Shop) {
         let cancel = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE backend_type = 'client backend' AND query LIKE '%FROM hog'";
-        shop.cluster.value::<i64>("postgres", cancel);
+        // Also those that begin late.
+        shop.cluster.await_that("the end of all queries", PATIENCE, || {
+            let cancelled: i64 = shop.cluster.value("postgres", cancel);
+            if self.0.iter().all(|thread| thread.is_finished()) {
+                Ok(())
+            } else {
+                Err(format!("{cancelled} cancelled"))
+            }
+        });
         self.0.into_iter().for_each(|thread| thread.join().unwrap());
     }
 }
@@ -138,9 +143,15 @@ fn a_database_that_is_held_is_shown() {
     clients::furnish(&shop.cluster, "template_of_d");
     shop.cluster.execute(
         "template_of_d",
-        &["SELECT awty.schedule('orders', i::text, 'note', after => '1 s') FROM generate_series(1, 50) AS i"],
+        &[
+            "SELECT awty.pause('note')",
+            "SELECT awty.schedule('orders', i::text, 'note', after => '0') FROM generate_series(1, 50) AS i",
+        ],
     );
     shop.cluster.execute("postgres", &["CREATE DATABASE d TEMPLATE template_of_d"]);
+    for database in ["template_of_d", "d"] {
+        shop.cluster.execute(database, &["SELECT awty.resume('note')"]);
+    }
     let held = "SELECT enabled AND database_held AND why LIKE '%awty.adopt()%' AND pending = 50 AND workers = 0 AND lag > '1 s' FROM awty.status";
     shop.cluster.await_sql("d", "the state", held);
     clients::await_all_done(&shop.cluster, "template_of_d");

@@ -76,7 +76,7 @@ impl Cluster {
     /// Starts the server and waits until it accepts connections.
     #[track_caller]
     pub fn start(&mut self) {
-        let mut start = self.pg_ctl(&["start", "-w", "-t", "60", "-l"]);
+        let mut start = self.pg_ctl(&["start", "-w", "-t", "180", "-l"]);
         let output = start.arg(self.log_file()).output();
         let output = output.unwrap_or_else(|error| panic!("cannot run {start:?}: {error}"));
         if !output.status.success() {
@@ -92,7 +92,7 @@ impl Cluster {
             Stop::Fast => "fast",
             Stop::Immediate => "immediate",
         };
-        self.ctl(&["stop", "-w", "-t", "60", "-m", mode]);
+        self.ctl(&["stop", "-w", "-t", "180", "-m", mode]);
     }
 
     /// Stops (fast) and starts.
@@ -111,7 +111,7 @@ impl Cluster {
     /// Makes a standby a primary, and waits until it is one.
     #[track_caller]
     pub fn promote(&mut self) {
-        self.ctl(&["promote", "-w", "-t", "60"]);
+        self.ctl(&["promote", "-w", "-t", "180"]);
     }
 
     /// Appends lines to `postgresql.conf`; takes effect with [`reload`](Self::reload) or [`restart`](Self::restart).

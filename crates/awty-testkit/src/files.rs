@@ -55,11 +55,11 @@ pub(crate) fn remove(directory: &Path) {
     if let Some(pid) = postmaster(&data) {
         let _ = kill_process(pid, Signal::QUIT);
     }
-    if await_end(&data, Duration::from_secs(10)).is_err() {
+    if await_end(&data, Duration::from_secs(30)).is_err() {
         for pid in processes(&data) {
             let _ = kill_process(pid, Signal::KILL);
         }
-        let _ = await_end(&data, Duration::from_secs(5));
+        let _ = await_end(&data, Duration::from_secs(30));
     }
     if let Err(error) = fs::remove_dir_all(directory) {
         eprintln!("awty-testkit: cannot remove {}: {error}", directory.display());
