@@ -32,6 +32,17 @@ statement!(
       WHERE NOT EXISTS (SELECT FROM awty_internal.origin) ON CONFLICT (identity) DO NOTHING"
 );
 
+// Logical replication copies rows and no sequences. Checks, alerts and repetitions have their numbers from one sequence.
+statement!(
+    pass_used_ids,
+    [],
+    c"SELECT pg_catalog.setval('awty.future_job_id_seq', u.id)
+      FROM awty.future_job_id_seq AS s,
+           (SELECT greatest((SELECT pg_catalog.max(id) FROM awty.future_job), (SELECT pg_catalog.max(id) FROM awty.future_job_history),
+                            (SELECT pg_catalog.max(id) FROM awty.alert), (SELECT pg_catalog.max(id) FROM awty_internal.repetition)) AS id) AS u
+      WHERE u.id >= s.last_value"
+);
+
 statement!(select_identity, [], c"SELECT i.last_value FROM awty_internal.identity AS i");
 
 /// The number of this installation, which a dump does not carry.
@@ -44,9 +55,10 @@ pub fn is_foreign() -> bool {
     as_owner(|| count_foreign(|s| s.query(&[arg(catalog::database())], |rows| rows.first::<i64>(1)))).unwrap_or(0) > 0
 }
 
-/// Says that the rows are this database's own.
+/// Says that the rows are this database's own. New checks get numbers that no row has.
 pub fn adopt() {
     as_owner(|| {
+        pass_used_ids(|s| s.execute(&[]));
         delete_all(|s| s.execute(&[]));
         insert_own(|s| s.execute(&[arg(catalog::database())]));
     });

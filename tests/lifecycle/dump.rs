@@ -145,6 +145,22 @@ fn a_restore_from_an_archive_is_complete() {
     }
 }
 
+/// P3: logical replication copies no sequence, so an adopted copy passes over the numbers that its rows have.
+#[test]
+fn an_adopted_copy_gives_no_number_again() {
+    let shop = source();
+    let other = Cluster::builder().own_identity().start();
+    other.execute("postgres", &["CREATE USER shop"]);
+    restore(&other, "postgres", &dump(&shop.cluster, &[]));
+    other.execute("postgres", &["SELECT setval('awty.future_job_id_seq', 1, false)", "SELECT awty.adopt()"]);
+    let mut client = other.client("postgres", "shop");
+    for key in ["new", "newer"] {
+        client.execute("SELECT awty.schedule('orders', $1, 'note', after => '1 h')", &[&key]).unwrap();
+    }
+    let fresh = "SELECT min(id) FILTER (WHERE entity_key ~ 'new') > max(id) FILTER (WHERE entity_key !~ 'new') FROM awty.future_job";
+    assert!(other.value::<bool>("postgres", fresh));
+}
+
 /// `awty.auto_adopt` says beforehand that copies are to run.
 #[test]
 fn with_auto_adopt_a_restore_runs_at_once() {

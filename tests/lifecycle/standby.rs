@@ -1,6 +1,6 @@
 //! Standbys: nothing runs there, and everything due runs once after a promotion.
 
-use crate::shop::{NOTE, Shop, ready_at};
+use crate::shop::{GATE, NOTE, Shop, ready_at};
 use awty_testkit::postgres::error::SqlState;
 use awty_testkit::{Cluster, Stop};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -57,4 +57,29 @@ fn what_is_due_runs_at_once_after_a_promotion() {
     // And it is a primary like any other.
     standby.execute("postgres", &["SELECT awty.schedule('orders', '2', 'note', after => '0')"]);
     standby.await_sql("postgres", "a new check to be done", "SELECT count(*) = 2 FROM awty.future_job_history");
+}
+
+/// P5: a synchronous standby that is away keeps clients waiting, and awty waits for no standby: what was in flight in a crash runs.
+#[test]
+fn a_missing_synchronous_standby_stops_nothing_after_a_crash() {
+    let mut shop = Shop::open();
+    shop.job(
+        "gated",
+        &format!("BEGIN {GATE} INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END"),
+        "",
+    );
+    let gate = shop.close_gate();
+    shop.schedule("1", "gated", "after => '0'");
+    shop.await_at_gate();
+    shop.cluster.configure("synchronous_standby_names = 'away'");
+    shop.cluster.kill_server();
+    drop(gate);
+    shop.cluster.start();
+    // A client's commit waits for the standby unless it says otherwise.
+    shop.await_true("the check to be done", "SELECT count(*) = 1 FROM awty.future_job_history WHERE outcome = 'done'");
+    assert_eq!(shop.notes("1"), 1);
+    assert_eq!(
+        shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"),
+        0
+    );
 }

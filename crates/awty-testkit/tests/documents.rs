@@ -10,8 +10,13 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, ItemFn};
 
 /// Folders of Rust tests, of which documents name single ones.
-const FOLDERS: &[&str] =
-    &["tests/attacks", "tests/lifecycle", "tests/operations", "crates/awty-core/tests", "crates/awty-gateway/tests"];
+const FOLDERS: &[&str] = &[
+    "tests/attacks",
+    "tests/lifecycle",
+    "tests/operations",
+    "crates/awty-core/tests",
+    "crates/awty-gateway/tests/gateway",
+];
 
 /// The tests of a file.
 #[derive(Default)]
