@@ -84,37 +84,12 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.place(text) IS 'The one spelling of a URI, its origin and its path with the query';
 
--- Two jobs may have the same URI: the job is part of the hash.
-CREATE FUNCTION awty_http_internal.id(job text, uri text) RETURNS text
+-- Two tenants may have the same URI: the tenant's number is part of the hash.
+CREATE FUNCTION awty_http_internal.id(number bigint, uri text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT SET search_path = pg_catalog, pg_temp AS $$
-    SELECT 's_' || left(translate(encode(sha256(convert_to(job || chr(10) || uri, 'UTF8')), 'base64'), '+/', '-_'), 22)
+    SELECT 's_' || left(translate(encode(sha256(convert_to(number || chr(10) || uri, 'UTF8')), 'base64'), '+/', '-_'), 22)
 $$;
-COMMENT ON FUNCTION awty_http_internal.id(text, text) IS 'The id of a schedule: the same job and URI have the same one for ever';
-
--- By the rights that awty.allow() gives, and those of members of the job's role. Read with the rights of who asks.
-CREATE FUNCTION awty_http_internal.may_schedule(job text) RETURNS boolean
-    LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN EXISTS (SELECT FROM awty.job AS j
-        WHERE j.name OPERATOR(pg_catalog.=) may_schedule.job AND (awty_internal.can_become(j.role)
-            OR EXISTS (SELECT FROM pg_catalog.unnest(j.allowed) AS a (role) WHERE awty_internal.can_become(a.role))));
-COMMENT ON FUNCTION awty_http_internal.may_schedule(text) IS 'May the current user schedule checks of that job?';
-
-CREATE FUNCTION awty_http_internal.may_claim(job text) RETURNS boolean
-    LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN EXISTS (SELECT FROM awty.job AS j
-        WHERE j.name OPERATOR(pg_catalog.=) may_claim.job AND (awty_internal.can_become(j.role)
-            OR EXISTS (SELECT FROM pg_catalog.unnest(j.claimers) AS a (role) WHERE awty_internal.can_become(a.role))));
-COMMENT ON FUNCTION awty_http_internal.may_claim(text) IS 'May the current user claim checks of that job?';
-
--- Its own one, if it is a tenant.
-CREATE FUNCTION awty_http_internal.job() RETURNS text
-    LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN coalesce(
-        (SELECT j.name FROM awty.job AS j
-         WHERE j.name OPERATOR(pg_catalog.=) ('http.' OPERATOR(pg_catalog.||) (CURRENT_USER)::pg_catalog.text)
-           AND pg_catalog.pg_get_userbyid(j.role::pg_catalog.oid) OPERATOR(pg_catalog.=) CURRENT_USER),
-        'http');
-COMMENT ON FUNCTION awty_http_internal.job() IS 'The job of the current user''s calls: http.<role> of a tenant, else http';
+COMMENT ON FUNCTION awty_http_internal.id(bigint, text) IS 'The id of a schedule: the same tenant and URI have the same one for ever';
 
 CREATE FUNCTION awty_http_internal.refuse(sqlstate text, message text, hint text) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -1,6 +1,6 @@
 -- awty_http, part 3: endpoints.
 
--- One row for each URI of a job. A role that may schedule the job writes its rows, by the functions or by itself; what an answer changes,
+-- One row for each URI of a tenant. A role that may schedule the job writes its rows, by the functions or by itself; what an answer changes,
 -- a role that may claim writes as well. So there is nothing here that either could not do by awty's own functions.
 CREATE TABLE awty_http.endpoint (
     id              text COLLATE "C" NOT NULL,
@@ -41,15 +41,12 @@ CREATE TABLE awty_http.endpoint (
     verdict         text COLLATE "C",
     verdict_at      timestamptz,
     verdict_note    text,
-    role            regrole NOT NULL,
     created_by      regrole NOT NULL,
     created_at      timestamptz NOT NULL DEFAULT pg_catalog.now(),
     changed_at      timestamptz NOT NULL DEFAULT pg_catalog.now(),
     deleted_at      timestamptz,
     CONSTRAINT endpoint_pkey PRIMARY KEY (id),
     CONSTRAINT endpoint_one_per_uri UNIQUE (entity_name, entity_key, job),
-    CONSTRAINT endpoint_job_is_one_of_calls CHECK (job OPERATOR(pg_catalog.=) 'http' OR job OPERATOR(pg_catalog.^@) 'http.'),
-    CONSTRAINT endpoint_id_is_that_of_its_uri CHECK (id OPERATOR(pg_catalog.=) awty_http_internal.id(job, uri)),
     CONSTRAINT endpoint_uri_is_origin_and_path CHECK (uri OPERATOR(pg_catalog.=) (entity_name OPERATOR(pg_catalog.||) entity_key)),
     CONSTRAINT endpoint_method_is_known CHECK (method OPERATOR(pg_catalog.=) ANY ('{GET,HEAD,POST,PUT,PATCH,DELETE}')),
     CONSTRAINT endpoint_headers_are_texts CHECK (
@@ -91,9 +88,9 @@ CREATE INDEX endpoint_origin_idx ON awty_http.endpoint (entity_name, id);
 CREATE INDEX endpoint_labels_idx ON awty_http.endpoint USING gin (labels) WHERE deleted_at IS NULL;
 CREATE INDEX endpoint_deleted_idx ON awty_http.endpoint (deleted_at) WHERE deleted_at IS NOT NULL;
 
-COMMENT ON TABLE awty_http.endpoint IS 'Which URIs are called when and how: one row for each URI of a job; a deleted one stays as long as its statistics';
-COMMENT ON COLUMN awty_http.endpoint.id IS 'The same for the same job and URI for ever';
-COMMENT ON COLUMN awty_http.endpoint.job IS 'The job of its checks: http, or that of a tenant';
+COMMENT ON TABLE awty_http.endpoint IS 'Which URIs are called when and how: one row for each URI of a tenant; a deleted one stays as long as its statistics';
+COMMENT ON COLUMN awty_http.endpoint.id IS 'The same for the same tenant and URI for ever';
+COMMENT ON COLUMN awty_http.endpoint.job IS 'The job of its checks: that of its tenant';
 COMMENT ON COLUMN awty_http.endpoint.uri IS 'What is called, in its one spelling';
 COMMENT ON COLUMN awty_http.endpoint.entity_name IS 'Scheme, host and port: the entity name of its checks, and its target';
 COMMENT ON COLUMN awty_http.endpoint.entity_key IS 'Path and query: the entity key of its checks';
@@ -130,7 +127,6 @@ COMMENT ON COLUMN awty_http.endpoint.failing_since IS 'Since when no call has go
 COMMENT ON COLUMN awty_http.endpoint.verdict IS 'What the endpoint last asked for: hold, as it says that it is gone, or stop; NULL: nothing, or it was scheduled or resumed since';
 COMMENT ON COLUMN awty_http.endpoint.verdict_at IS 'When it asked';
 COMMENT ON COLUMN awty_http.endpoint.verdict_note IS 'Why, in the endpoint''s words';
-COMMENT ON COLUMN awty_http.endpoint.role IS 'Role of the job, which may read this row also when the job is gone; another role''s job of that name has no part in it';
 COMMENT ON COLUMN awty_http.endpoint.created_by IS 'Who scheduled it first';
 COMMENT ON COLUMN awty_http.endpoint.created_at IS 'When it was scheduled first, or again after it was deleted';
 COMMENT ON COLUMN awty_http.endpoint.changed_at IS 'When its definition last changed';
@@ -142,9 +138,10 @@ CREATE FUNCTION awty_http_internal.endpoint_changes() RETURNS trigger
 DECLARE
     of_answers CONSTANT text[] := '{failing_since,verdict,verdict_at,verdict_note}';
 BEGIN
-    -- Both may read it: the job's role as it is now, and who schedules it again.
+    IF pg_has_role((SELECT c.relowner FROM pg_class AS c WHERE c.oid = TG_RELID), 'USAGE') THEN
+        RETURN NEW;
+    END IF;
     IF (NEW.id, NEW.job, NEW.uri, NEW.entity_name, NEW.entity_key) IS DISTINCT FROM (OLD.id, OLD.job, OLD.uri, OLD.entity_name, OLD.entity_key)
-       OR NEW.role IS DISTINCT FROM OLD.role AND NOT EXISTS (SELECT FROM awty.job AS j WHERE j.name = NEW.job AND j.role = NEW.role)
        OR NEW.created_by IS DISTINCT FROM OLD.created_by AND (OLD.deleted_at IS NULL OR pg_get_userbyid(NEW.created_by) <> current_user) THEN
         PERFORM awty_http_internal.refuse('42501', 'the URI, job and creator of a schedule do not change',
             'SELECT awty_http.schedule(…); with the other URI.');
@@ -196,7 +193,6 @@ CREATE TABLE awty_http_internal.sent (
     sent_by         regrole NOT NULL,
     sent_at         timestamptz NOT NULL DEFAULT pg_catalog.now(),
     due_at          timestamptz NOT NULL,
-    role            regrole NOT NULL,
     CONSTRAINT sent_pkey PRIMARY KEY (job, key),
     -- In one, because PostgreSQL reads each expression again for each send.
     CONSTRAINT sent_is_as_send_writes_it CHECK (
@@ -217,4 +213,3 @@ COMMENT ON COLUMN awty_http_internal.sent.entity_key IS 'Entity key of its check
 COMMENT ON COLUMN awty_http_internal.sent.sent_by IS 'Who sent it';
 COMMENT ON COLUMN awty_http_internal.sent.sent_at IS 'When that was';
 COMMENT ON COLUMN awty_http_internal.sent.due_at IS 'For when';
-COMMENT ON COLUMN awty_http_internal.sent.role IS 'Role of the job: another one''s job may bear the name by now';

@@ -3,7 +3,7 @@
 -- Of a definition, what is its own: without what awty_http keeps of it besides.
 CREATE FUNCTION awty_http_internal.definition(endpoint awty_http.endpoint) RETURNS jsonb
     LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT to_jsonb(endpoint) - '{version,failing_since,verdict,verdict_at,verdict_note,paused_note,role,created_by,created_at,changed_at,deleted_at}'::text[]
+    SELECT to_jsonb(endpoint) - '{version,failing_since,verdict,verdict_at,verdict_note,paused_note,created_by,created_at,changed_at,deleted_at}'::text[]
         - CASE WHEN endpoint.after IS NULL THEN '' ELSE 'at' END
 $$;
 COMMENT ON FUNCTION awty_http_internal.definition(awty_http.endpoint) IS 'What a schedule says, without its state';
@@ -196,11 +196,11 @@ DECLARE
     is_same boolean;
     stays boolean;
 BEGIN
-    new.job := awty_http_internal.job();
+    new.job := awty_http_internal.job_to_schedule();
     new.uri := place.uri;
     new.entity_name := place.entity_name;
     new.entity_key := place.entity_key;
-    new.id := awty_http_internal.id(new.job, new.uri);
+    new.id := awty_http_internal.id((SELECT t.number FROM awty_http.tenant AS t WHERE t.job = new.job), new.uri);
     new.every := schedule.every;
     new.cron := schedule.cron;
     new.zone := schedule.zone;
@@ -228,12 +228,7 @@ BEGIN
     new.version := 1;
     new.created_at := now();
     new.changed_at := now();
-    new.created_by := (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user);
-    new.role := (SELECT j.role FROM awty.job AS j WHERE j.name = new.job);
-    IF new.role IS NULL OR NOT awty_http_internal.may_schedule(new.job) THEN
-        PERFORM awty_http_internal.refuse('42501', format('permission denied for schedules of job "%s"', new.job),
-            format('SELECT awty.allow(%L, %L);', new.job, current_user));
-    END IF;
+    new.created_by := awty_http_internal.me();
     INSERT INTO awty_http.endpoint SELECT (new).* ON CONFLICT DO NOTHING;
     IF FOUND THEN
         PERFORM awty_http_internal.plan_calls(new, NULL);
@@ -241,10 +236,6 @@ BEGIN
         RETURN new.id;
     END IF;
     SELECT e.* INTO old FROM awty_http.endpoint AS e WHERE e.id = new.id FOR UPDATE;
-    IF NOT FOUND THEN
-        PERFORM awty_http_internal.refuse('42501', format('"%s" was scheduled when job "%s" had another role, whose it still is', new.uri, new.job),
-            format('DELETE FROM awty_http.endpoint WHERE id = %L; as a superuser forgets it.', new.id));
-    END IF;
     IF old.deleted_at IS NULL AND schedule.paused IS NULL THEN
         new.paused := old.paused;
     END IF;
@@ -275,12 +266,11 @@ BEGIN
     UPDATE awty_http.endpoint AS e
     SET (version, every, rounded_from, cron, zone, at, after, starts, ends, jitter, catch_up, method, headers, body, body_text, body_base64,
         timeout, connect_timeout, max_attempts, first_delay, max_delay, max_lateness, success, sign, keep_response, labels, description,
-        paused, paused_note, failing_since, verdict, verdict_at, verdict_note, role, created_by, created_at, changed_at, deleted_at)
+        paused, paused_note, failing_since, verdict, verdict_at, verdict_note, created_by, created_at, changed_at, deleted_at)
         = ROW (new.version, new.every, new.rounded_from, new.cron, new.zone, new.at, new.after, new.starts, new.ends, new.jitter,
         new.catch_up, new.method, new.headers, new.body, new.body_text, new.body_base64, new.timeout, new.connect_timeout,
         new.max_attempts, new.first_delay, new.max_delay, new.max_lateness, new.success, new.sign, new.keep_response, new.labels,
-        new.description, new.paused, new.paused_note, new.failing_since, new.verdict, new.verdict_at, new.verdict_note, new.role,
-        new.created_by, new.created_at, new.changed_at, new.deleted_at)
+        new.description, new.paused, new.paused_note, new.failing_since, new.verdict, new.verdict_at, new.verdict_note, new.created_by, new.created_at, new.changed_at, new.deleted_at)
     WHERE e.id = old.id;
     IF NOT stays THEN
         PERFORM awty_http_internal.plan_calls(new, CASE WHEN is_pending THEN old.every IS NOT NULL OR old.cron IS NOT NULL END);
@@ -300,10 +290,10 @@ CREATE FUNCTION awty_http.unschedule(uri text) RETURNS boolean
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET row_security = on AS $$
 DECLARE
     place record := awty_http_internal.place(unschedule.uri);
-    the_job text := awty_http_internal.job();
+    the_job text := awty_http_internal.job_to_schedule();
 BEGIN
     UPDATE awty_http.endpoint AS e SET deleted_at = now(), failing_since = NULL, paused = false, paused_note = NULL
-    WHERE e.id = awty_http_internal.id(the_job, place.uri) AND e.deleted_at IS NULL;
+    WHERE (e.entity_name, e.entity_key, e.job) = (place.entity_name, place.entity_key, the_job) AND e.deleted_at IS NULL;
     IF NOT FOUND THEN
         RETURN false;
     END IF;

@@ -1,4 +1,4 @@
--- awty_http, part 5: single calls, tenants and tokens.
+-- awty_http, part 5: single calls and tokens.
 
 CREATE FUNCTION awty_http.send(
     uri text,
@@ -13,16 +13,12 @@ CREATE FUNCTION awty_http.send(
 AS $$
 DECLARE
     place record := awty_http_internal.place(send.uri);
-    the_job text := awty_http_internal.job();
+    the_job text := awty_http_internal.job_to_schedule();
     moment timestamptz := coalesce(send.at, now() + coalesce(send.after, '0'));
     request jsonb := jsonb_strip_nulls(jsonb_build_object('method', upper(send.method), 'headers', nullif(send.headers, '{}')));
     digest bytea;
     sent awty_http_internal.sent;
 BEGIN
-    IF NOT awty_http_internal.may_schedule(the_job) THEN
-        PERFORM awty_http_internal.refuse('42501', format('permission denied for sends of job "%s"', the_job),
-            format('SELECT awty.allow(%L, %L);', the_job, current_user));
-    END IF;
     IF send.at IS NOT NULL AND send.after IS NOT NULL THEN
         PERFORM awty_http_internal.refuse('22023', 'only one of "at" and "after" can be given',
             format('SELECT awty_http.send(%L, after => ''10 min'');', place.uri));
@@ -53,13 +49,12 @@ BEGIN
     END IF;
     digest := sha256(convert_to(place.uri || chr(10) || request::text, 'UTF8'));
     -- Waits for another transaction that sends the same.
-    INSERT INTO awty_http_internal.sent (job, key, content, entity_name, entity_key, sent_by, due_at, role)
+    INSERT INTO awty_http_internal.sent (job, key, content, entity_name, entity_key, sent_by, due_at)
     VALUES (the_job, send.key, digest, place.entity_name, place.entity_key || '#' || send.key,
-        (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user), moment, (SELECT j.role FROM awty.job AS j WHERE j.name = the_job))
+        awty_http_internal.me(), moment)
     ON CONFLICT DO NOTHING;
     IF NOT FOUND THEN
         SELECT s.* INTO sent FROM awty_http_internal.sent AS s WHERE s.job = the_job AND s.key = send.key;
-        -- NULL where it was of another role's job of that name.
         IF sent.content IS DISTINCT FROM digest THEN
             PERFORM awty_http_internal.refuse('42710', format('key "%s" has been used for another call', send.key),
                 'Use a new key for each call, and the same one only to repeat it.');
@@ -75,46 +70,6 @@ $$;
 
 COMMENT ON FUNCTION awty_http.send(text, jsonb, text, timestamptz, interval, jsonb, text)
     IS 'Has a URI called once, if this transaction commits; the same key with the same content is sent once only; returns the id of the check';
-
--- The options of every job of calls.
-CREATE FUNCTION awty_http_internal.register(job text, role name) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
-BEGIN
-    PERFORM awty.register(register.job, run_as => register.role, max_attempts => 0, timeout => '15 min', heartbeat => '15 s',
-        keep_history => 'problems', max_checks => 0, retry_after => '10 s');
-    PERFORM awty.alter_target(register.job, concurrency => 10)
-    WHERE NOT EXISTS (SELECT FROM awty.target AS t WHERE t.job = register.job);
-END
-$$;
-COMMENT ON FUNCTION awty_http_internal.register(text, name) IS 'Registers a job of calls';
-
-CREATE FUNCTION awty_http.add_tenant(role name) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    uris text;
-BEGIN
-    IF octet_length('http.' || add_tenant.role) > 63 THEN
-        PERFORM awty_http_internal.refuse('42622', format('role "%s" has too long a name for a tenant', add_tenant.role),
-            format('ALTER ROLE %I RENAME TO …; at most 58 bytes are left beside "http.".', add_tenant.role));
-    END IF;
-    IF NOT EXISTS (SELECT FROM awty.job AS j WHERE j.name = 'http.' || add_tenant.role) THEN
-        SELECT string_agg(e.uri, ', ' ORDER BY e.uri) INTO uris FROM (
-            SELECT s.uri FROM awty_http.endpoint AS s
-            WHERE s.job = 'http' AND s.created_by = to_regrole(quote_ident(add_tenant.role)) AND s.deleted_at IS NULL ORDER BY s.uri LIMIT 10) AS e;
-        IF uris IS NOT NULL THEN
-            PERFORM awty_http_internal.refuse('55000', format('role "%s" has schedules in job "http", which would be out of its reach: %s', add_tenant.role, uris),
-                format('SET ROLE %I; SELECT awty_http.unschedule(uri) FROM awty_http.endpoint WHERE job = ''http'' AND created_by = %L::regrole AND deleted_at IS NULL; and schedule them again as a tenant.',
-                    add_tenant.role, quote_ident(add_tenant.role)));
-        END IF;
-    END IF;
-    PERFORM awty_http_internal.register('http.' || add_tenant.role, add_tenant.role);
-EXCEPTION WHEN duplicate_object THEN
-    PERFORM awty_http_internal.refuse('42710', format('job "http.%s" is there already, and is another one', add_tenant.role),
-        format('SELECT awty.unregister(%L); by its owner, then SELECT awty_http.add_tenant(%L);', 'http.' || add_tenant.role, add_tenant.role));
-END
-$$;
-
-COMMENT ON FUNCTION awty_http.add_tenant(name) IS 'Registers the job http.<role> for the calls of a role, which nobody else sees; for members of that role';
 
 CREATE TABLE awty_http.token (
     id              bigint GENERATED ALWAYS AS IDENTITY,
@@ -168,7 +123,7 @@ BEGIN
     END IF;
     INSERT INTO awty_http.token (hash, role, scope, expires_at, created_by)
     VALUES (sha256(convert_to(token, 'UTF8')), owner, create_token.scope, now() + create_token.expires,
-        (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user));
+        awty_http_internal.me());
     RETURN token;
 END
 $$;

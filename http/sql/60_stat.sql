@@ -17,15 +17,13 @@ CREATE TABLE awty_http.stat (
     duration_min    interval,
     duration_max    interval,
     duration_steps  bigint[] NOT NULL,
-    role            regrole,
+    job             text COLLATE "C" NOT NULL,
     CONSTRAINT stat_pkey PRIMARY KEY (id, width, bucket),
-    CONSTRAINT stat_width_is_an_hour_or_a_day CHECK (width OPERATOR(pg_catalog.=) ANY ('{1 hour,24 hours}'::pg_catalog.interval[])),
-    CONSTRAINT stat_of_a_job_has_its_role CHECK (
-        (role IS NOT NULL) OPERATOR(pg_catalog.=) (id OPERATOR(pg_catalog.=) 'http' OR id OPERATOR(pg_catalog.^@) 'http.'))
+    CONSTRAINT stat_width_is_an_hour_or_a_day CHECK (width OPERATOR(pg_catalog.=) ANY ('{1 hour,24 hours}'::pg_catalog.interval[]))
 );
 
 CREATE INDEX stat_age_idx ON awty_http.stat (width, bucket);
-CREATE INDEX stat_of_jobs_idx ON awty_http.stat (width, bucket) WHERE role IS NOT NULL;
+CREATE INDEX stat_of_jobs_idx ON awty_http.stat (width, bucket) WHERE id OPERATOR(pg_catalog.=) job;
 
 COMMENT ON TABLE awty_http.stat IS 'What the calls of each endpoint, and those of all schedules of each job, came to, by hour for 90 days and by day in UTC for 5 years';
 COMMENT ON COLUMN awty_http.stat.id IS 'The endpoint, or the job';
@@ -44,7 +42,7 @@ COMMENT ON COLUMN awty_http.stat.duration_sum IS 'Of calls that were made: their
 COMMENT ON COLUMN awty_http.stat.duration_min IS 'The smallest of them';
 COMMENT ON COLUMN awty_http.stat.duration_max IS 'The largest of them';
 COMMENT ON COLUMN awty_http.stat.duration_steps IS 'As lateness_steps';
-COMMENT ON COLUMN awty_http.stat.role IS 'Of a job: its role; another one''s job may bear the name by now. NULL: it is an endpoint';
+COMMENT ON COLUMN awty_http.stat.job IS 'The job of the tenant; the same as id in the sums of all its schedules';
 
 -- Histograms that can be added: step n has what is below 2^(n-1) ms.
 CREATE FUNCTION awty_http_internal.step(length interval) RETURNS integer

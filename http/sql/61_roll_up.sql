@@ -27,9 +27,9 @@ BEGIN
                count(*) FILTER (WHERE c.duration_step = 9), count(*) FILTER (WHERE c.duration_step = 10), count(*) FILTER (WHERE c.duration_step = 11), count(*) FILTER (WHERE c.duration_step = 12),
                count(*) FILTER (WHERE c.duration_step = 13), count(*) FILTER (WHERE c.duration_step = 14), count(*) FILTER (WHERE c.duration_step = 15), count(*) FILTER (WHERE c.duration_step = 16),
                count(*) FILTER (WHERE c.duration_step = 17), count(*) FILTER (WHERE c.duration_step = 18), count(*) FILTER (WHERE c.duration_step = 19), count(*) FILTER (WHERE c.duration_step = 20),
-               count(*) FILTER (WHERE c.duration_step = 21), count(*) FILTER (WHERE c.duration_step = 22), count(*) FILTER (WHERE c.duration_step = 23), count(*) FILTER (WHERE c.duration_step = 24)]
+               count(*) FILTER (WHERE c.duration_step = 21), count(*) FILTER (WHERE c.duration_step = 22), count(*) FILTER (WHERE c.duration_step = 23), count(*) FILTER (WHERE c.duration_step = 24)], c.job
     FROM (
-        SELECT e.id, a.ended_at, a.ok, c.*, awty_http_internal.step(c.lateness) AS lateness_step, awty_http_internal.step(c.duration) AS duration_step
+        SELECT e.id, e.job, a.ended_at, a.ok, c.*, awty_http_internal.step(c.lateness) AS lateness_step, awty_http_internal.step(c.duration) AS duration_step
         FROM awty_http.endpoint AS e
         CROSS JOIN LATERAL (
             SELECT a.* FROM awty.attempt AS a
@@ -41,7 +41,7 @@ BEGIN
         WHERE e.id = ANY (ids)
         OFFSET 0 -- each step is found once
     ) AS c
-    GROUP BY c.id, date_trunc('hour', c.ended_at)
+    GROUP BY c.id, c.job, date_trunc('hour', c.ended_at)
     ON CONFLICT ON CONSTRAINT stat_pkey DO UPDATE SET (count, ok, dropped, caught_up, implausible, lateness_sum, lateness_min,
         lateness_max, lateness_steps, duration_sum, duration_min, duration_max, duration_steps)
         = ROW (excluded.count, excluded.ok, excluded.dropped, excluded.caught_up, excluded.implausible, excluded.lateness_sum,
@@ -50,10 +50,10 @@ BEGIN
     INSERT INTO awty_http.stat AS s
     SELECT h.id, '24 hours', date_trunc('day', h.bucket), sum(h.count), sum(h.ok), sum(h.dropped), sum(h.caught_up), sum(h.implausible),
            sum(h.lateness_sum), min(h.lateness_min), max(h.lateness_max), awty_http_internal.all_steps(h.lateness_steps),
-           sum(h.duration_sum), min(h.duration_min), max(h.duration_max), awty_http_internal.all_steps(h.duration_steps)
+           sum(h.duration_sum), min(h.duration_min), max(h.duration_max), awty_http_internal.all_steps(h.duration_steps), h.job
     FROM awty_http.stat AS h
-    WHERE h.id = ANY (ids) AND h.width = '1 hour' AND h.bucket >= date_trunc('day', count_calls.since) AND h.role IS NULL
-    GROUP BY h.id, date_trunc('day', h.bucket)
+    WHERE h.id = ANY (ids) AND h.width = '1 hour' AND h.bucket >= date_trunc('day', count_calls.since)
+    GROUP BY h.id, h.job, date_trunc('day', h.bucket)
     ON CONFLICT ON CONSTRAINT stat_pkey DO UPDATE SET (count, ok, dropped, caught_up, implausible, lateness_sum, lateness_min,
         lateness_max, lateness_steps, duration_sum, duration_min, duration_max, duration_steps)
         = ROW (excluded.count, excluded.ok, excluded.dropped, excluded.caught_up, excluded.implausible, excluded.lateness_sum,
@@ -71,17 +71,17 @@ COMMENT ON FUNCTION awty_http_internal.count_calls(timestamptz, timestamptz, tex
 CREATE FUNCTION awty_http_internal.count_jobs(since timestamptz) RETURNS void
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off AS $$
     INSERT INTO awty_http.stat AS s
-    SELECT e.job, h.width, h.bucket, sum(h.count), sum(h.ok), sum(h.dropped), sum(h.caught_up), sum(h.implausible),
+    SELECT h.job, h.width, h.bucket, sum(h.count), sum(h.ok), sum(h.dropped), sum(h.caught_up), sum(h.implausible),
            sum(h.lateness_sum), min(h.lateness_min), max(h.lateness_max), awty_http_internal.all_steps(h.lateness_steps),
-           sum(h.duration_sum), min(h.duration_min), max(h.duration_max), awty_http_internal.all_steps(h.duration_steps), j.role
-    FROM awty_http.stat AS h JOIN awty_http.endpoint AS e ON e.id = h.id JOIN awty.job AS j ON j.name = e.job AND j.role = e.role
-    WHERE (h.width = '1 hour' AND h.bucket >= count_jobs.since) OR (h.width = '24 hours' AND h.bucket >= date_trunc('day', count_jobs.since))
-    GROUP BY e.job, j.role, h.width, h.bucket
+           sum(h.duration_sum), min(h.duration_min), max(h.duration_max), awty_http_internal.all_steps(h.duration_steps), h.job
+    FROM awty_http.stat AS h
+    WHERE h.id <> h.job AND ((h.width = '1 hour' AND h.bucket >= count_jobs.since) OR (h.width = '24 hours' AND h.bucket >= date_trunc('day', count_jobs.since)))
+    GROUP BY h.job, h.width, h.bucket
     ON CONFLICT ON CONSTRAINT stat_pkey DO UPDATE SET (count, ok, dropped, caught_up, implausible, lateness_sum, lateness_min,
-        lateness_max, lateness_steps, duration_sum, duration_min, duration_max, duration_steps, role)
+        lateness_max, lateness_steps, duration_sum, duration_min, duration_max, duration_steps)
         = ROW (excluded.count, excluded.ok, excluded.dropped, excluded.caught_up, excluded.implausible, excluded.lateness_sum,
         excluded.lateness_min, excluded.lateness_max, excluded.lateness_steps, excluded.duration_sum, excluded.duration_min,
-        excluded.duration_max, excluded.duration_steps, excluded.role);
+        excluded.duration_max, excluded.duration_steps);
 $$;
 COMMENT ON FUNCTION awty_http_internal.count_jobs(timestamptz) IS 'Adds up what is counted of the endpoints of each job';
 
@@ -116,7 +116,7 @@ BEGIN
         until := date_trunc('hour', roll_up.at);
         -- The last hour once more: what ended in it may have been committed after it. Not what a clock that was ahead has left behind.
         since := greatest(coalesce(date_trunc('day', roll_up.at - kept), '-infinity'),
-            (SELECT max(s.bucket) FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.role IS NOT NULL AND s.bucket < until));
+            (SELECT max(s.bucket) FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.id = s.job AND s.bucket < until));
     END IF;
     LOOP
         after := awty_http_internal.count_calls(since, until, after);

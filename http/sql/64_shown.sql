@@ -93,10 +93,10 @@ COMMENT ON FUNCTION awty_http_internal.cancel_send(text) IS 'Cancels the send of
 CREATE VIEW awty_http_internal.problem WITH (security_invoker = true) AS
 SELECT h.id, h.job, pg_catalog.concat(h.entity_name, pg_catalog.split_part(h.entity_key, '#', 1)) AS uri, h.entity_name, h.entity_key,
     CASE WHEN pg_catalog.strpos(h.entity_key, '#') OPERATOR(pg_catalog.=) 0
-        THEN awty_http_internal.id(h.job, pg_catalog.concat(h.entity_name, h.entity_key)) END AS schedule,
+        THEN awty_http_internal.id(t.number, pg_catalog.concat(h.entity_name, h.entity_key)) END AS schedule,
     h.first_check_at, h.next_check_at, h.started_at, h.finished_at, h.lateness, h.attempts, h.outcome, h.sqlstate, h.message
 FROM awty.future_job_history AS h
-WHERE h.job OPERATOR(pg_catalog.=) 'http' OR h.job OPERATOR(pg_catalog.^@) 'http.';
+JOIN awty_http.tenant AS t ON t.job OPERATOR(pg_catalog.=) h.job AND t.role::pg_catalog.oid OPERATOR(pg_catalog.=) h.role::pg_catalog.oid;
 
 COMMENT ON VIEW awty_http_internal.problem IS 'The history of calls that ended otherwise than done or cancelled, of schedules and of sends';
 
@@ -108,7 +108,8 @@ DECLARE
     pending bigint;
 BEGIN
     SELECT h.* INTO past FROM awty.future_job_history AS h
-    WHERE h.id = retry.id AND (h.job = 'http' OR h.job ^@ 'http.') ORDER BY h.finished_at DESC LIMIT 1;
+    WHERE h.id = retry.id AND EXISTS (SELECT FROM awty_http.tenant AS t WHERE t.job = h.job AND t.role::oid = h.role::oid)
+    ORDER BY h.finished_at DESC LIMIT 1;
     IF NOT FOUND THEN
         PERFORM awty_http_internal.refuse('42704', format('call %s is not in the history', retry.id),
             'SELECT id, uri, outcome FROM awty_http_internal.problem ORDER BY finished_at DESC LIMIT 20; lists the last ones.');

@@ -39,8 +39,8 @@ impl Place {
                 "CREATE EXTENSION awty_http",
                 "CREATE ROLE app LOGIN",
                 "CREATE ROLE gateway LOGIN",
-                "GRANT USAGE ON SCHEMA awty, awty_http TO app, gateway",
-                "SELECT awty.allow('http', 'app'), awty.allow('http', 'gateway', 'claim')",
+                "GRANT app TO gateway; GRANT USAGE ON SCHEMA awty, awty_http TO app, gateway",
+                "SELECT awty_http.add_tenant('app')",
             ],
         );
         Place { cluster, receiver: Receiver::default(), gateway: None }

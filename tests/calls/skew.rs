@@ -22,9 +22,9 @@ fn run(options: &Options, with_bad_ones: bool) -> (f64, f64, usize) {
         let hanging = place.receiver.listen(true);
         let share = options.schedules / (TARGETS as u32 - 1) + 1;
         place.schedule(&[hanging], "/hang/", share, "10 s");
-        let sql = "SELECT awty.alter_target('http', 'http://blocked.example', blocked_until => 'infinity')";
+        let sql = "SELECT awty.alter_target('http.app', 'http://blocked.example', blocked_until => 'infinity')";
         place.cluster.execute("postgres", &[sql]);
-        let fill = "SELECT count(*) FROM (SELECT awty.schedule_many('http://blocked.example', array_agg('/' || n), 'http', after => '0')
+        let fill = "SELECT count(*) FROM (SELECT awty.schedule_many('http://blocked.example', array_agg('/' || n), 'http.app', after => '0')
             FROM generate_series(1, $1) AS n GROUP BY n / 1000) AS s";
         place.app().execute(fill, &[&BLOCKED]).unwrap();
     }

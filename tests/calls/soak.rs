@@ -30,7 +30,7 @@ struct Sample {
 }
 
 const SIZES: &str = "SELECT pg_database_size(current_database())::float8 / 1048576,
-    pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 / 1048576, (SELECT overdue FROM awty.job_status WHERE job = 'http')::float8";
+    pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 / 1048576, (SELECT overdue FROM awty.job_status WHERE job = 'http.app')::float8";
 
 fn sample(place: &Place, client: &mut Client, minutes: f64, arrivals: &[Arrival]) -> Sample {
     let mut lateness: Vec<f64> = arrivals.iter().map(|arrival| arrival.lateness).collect();

@@ -7,6 +7,7 @@ const DATABASE: &str = "postgres";
 const ROWS: &str = "
     SELECT string_agg(line, E'\n' ORDER BY line) FROM (
         SELECT 'endpoint ' || t::text FROM awty_http.endpoint AS t
+        UNION ALL SELECT 'tenant ' || t::text FROM awty_http.tenant AS t
         UNION ALL SELECT 'token ' || t::text FROM awty_http.token AS t
         UNION ALL SELECT 'stat ' || t::text FROM awty_http.stat AS t
         UNION ALL SELECT 'sent ' || t::text FROM awty_http_internal.sent AS t
@@ -16,7 +17,7 @@ const ROWS: &str = "
             WHERE deptype = 'e' AND classid <> 'pg_type'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'awty_http')
     ) AS s (line)";
 
-const DUE: &str = "SELECT overdue = 1 FROM awty.job_status WHERE job = 'http'";
+const DUE: &str = "SELECT overdue = 1 FROM awty.job_status WHERE job = 'http.app'";
 
 /// What there was before.
 pub struct Calls {
@@ -32,8 +33,8 @@ pub fn set_up(old: &Cluster) -> Calls {
             "CREATE EXTENSION awty_http",
             "CREATE ROLE app LOGIN",
             "CREATE ROLE gateway LOGIN",
-            "GRANT USAGE ON SCHEMA awty, awty_http TO app, gateway",
-            "SELECT awty.allow('http', 'app'), awty.allow('http', 'gateway', 'claim')",
+            "GRANT app TO gateway; GRANT USAGE ON SCHEMA awty, awty_http TO app, gateway",
+            "SELECT awty_http.add_tenant('app')",
         ],
     );
     let mut app = old.client(DATABASE, "app");
@@ -59,7 +60,8 @@ pub fn set_up(old: &Cluster) -> Calls {
 fn claimed(cluster: &Cluster) -> String {
     let mut gateway = cluster.client(DATABASE, "gateway");
     cluster.await_sql(DATABASE, "the send to be due", DUE);
-    let lease = gateway.query_one("SELECT lease, key, entity_key FROM awty.claim('{http}', 'upgrade')", &[]).unwrap();
+    let lease =
+        gateway.query_one("SELECT lease, key, entity_key FROM awty.claim('{http.app}', 'upgrade')", &[]).unwrap();
     assert_eq!(lease.get::<_, String>(2), "/paid#order-42");
     let given_back = gateway.query_one("SELECT awty.requeue(ARRAY[$1::bigint])", &[&lease.get::<_, i64>(0)]).unwrap();
     assert_eq!(given_back.get::<_, i64>(0), 1);
@@ -68,7 +70,7 @@ fn claimed(cluster: &Cluster) -> String {
 
 /// Makes the call that is due.
 fn complete(cluster: &Cluster) {
-    let answer = "SELECT awty.complete(lease) FROM awty.claim('{http}', 'upgrade')";
+    let answer = "SELECT awty.complete(lease) FROM awty.claim('{http.app}', 'upgrade')";
     let ended = cluster.client(DATABASE, "gateway").query_one(answer, &[]).unwrap();
     assert_eq!(ended.get::<_, String>(0), "ended");
 }
@@ -87,6 +89,6 @@ pub fn go_on(new: &Cluster, before: &Calls) {
          SELECT awty_http.unschedule('https://a.example/paused')",
     )
     .unwrap();
-    let left = "SELECT string_agg(entity_key, ' ') FROM awty.future_job WHERE job = 'http'";
+    let left = "SELECT string_agg(entity_key, ' ') FROM awty.future_job WHERE job = 'http.app'";
     assert_eq!(new.psql(DATABASE, left).trim(), "/tick");
 }

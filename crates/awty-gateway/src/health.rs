@@ -50,7 +50,7 @@ pub fn reasons(worker: &Worker) -> Vec<String> {
             }
             if view.jobs.is_empty() && !standing.too_mighty {
                 reasons.push(
-                    "there is no job http that it may claim; SELECT awty.allow('http', '<its role>', 'claim');".into(),
+                    "there is no tenant whose role it is a member of; SELECT awty_http.add_tenant('<role>'); GRANT <role> TO <its role>;".into(),
                 );
             }
         }

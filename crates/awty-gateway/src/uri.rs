@@ -77,25 +77,25 @@ impl Endpoint {
     }
 
     /// `s_` and 22 characters.
-    pub fn id(&self, job: &str) -> String {
-        id(job, self.as_str())
+    pub fn id(&self, tenant: i64) -> String {
+        id(tenant, self.as_str())
     }
 }
 
-/// Of a job and a URI in its one spelling; awty_http works it out alike.
-pub fn id(job: &str, uri: &str) -> String {
-    let digest = Sha256::new().chain_update(job).chain_update("\n").chain_update(uri).finalize();
+/// Of the number of a tenant and a URI in its one spelling; awty_http works it out alike.
+pub fn id(tenant: i64, uri: &str) -> String {
+    let digest = Sha256::new().chain_update(tenant.to_string()).chain_update("\n").chain_update(uri).finalize();
     let mut id = URL_SAFE_NO_PAD.encode(digest);
     id.truncate(ID_LENGTH);
     format!("s_{id}")
 }
 
-/// HMAC-SHA256(master key, job ‖ id): each schedule has a key of its own, and none is stored.
-pub fn signing_key(master: &[u8], job: &str, id: &str) -> [u8; 32] {
+/// HMAC-SHA256(master key, the tenant's number ‖ id): each schedule has a key of its own, and none is stored. The number is random, so
+/// that a role cannot learn the keys of a future tenant.
+pub fn signing_key(master: &[u8], tenant: i64, id: &str) -> [u8; 32] {
     let mut mac = hmac(master);
-    for part in [job.as_bytes(), &[0], id.as_bytes()] {
-        mac.update(part);
-    }
+    mac.update(&tenant.to_be_bytes());
+    mac.update(id.as_bytes());
     mac.finalize().into_bytes().into()
 }
 
@@ -163,12 +163,13 @@ mod tests {
     }
 
     #[test]
-    fn an_id_depends_on_job_and_uri_alone() {
-        let id = |job, uri| Endpoint::parse(uri).unwrap().id(job);
-        assert_eq!(id("http", "https://example.com/"), id("http", "https://EXAMPLE.com:443"));
-        assert_ne!(id("http", "https://example.com/"), id("http.app", "https://example.com/"));
-        assert_eq!(id("http", "https://example.com/").len(), 2 + ID_LENGTH);
-        assert_ne!(signing_key(b"m", "http", "s_1"), signing_key(b"m", "https", "_1"));
+    fn an_id_depends_on_tenant_and_uri_alone() {
+        let id = |tenant, uri| Endpoint::parse(uri).unwrap().id(tenant);
+        assert_eq!(id(1, "https://example.com/"), id(1, "https://EXAMPLE.com:443"));
+        assert_ne!(id(1, "https://example.com/"), id(2, "https://example.com/"));
+        assert_eq!(id(1, "https://example.com/").len(), 2 + ID_LENGTH);
+        assert_ne!(signing_key(b"m", 1, "s_1"), signing_key(b"m", 2, "s_1"));
+        assert_ne!(signing_key(b"m", 1, "s_1"), signing_key(b"m", 1, "s_2"));
     }
 
     proptest! {

@@ -33,17 +33,17 @@ const LISTS: [(&str, &str); 4] = [
 /// Those of a day beside ten: one schedule has so many, once all are there.
 const OF_A_DAY: i32 = 86_400;
 
-const ENDPOINTS: &str = "INSERT INTO awty_http.endpoint (id, job, uri, entity_name, entity_key, at, role, created_by)
-    SELECT awty_http_internal.id('http', o.origin || '/' || n), 'http', o.origin || '/' || n, o.origin, '/' || n, now() + interval '1 day',
-        'postgres'::regrole, 'app'::regrole
-    FROM generate_series($1::int, $2::int) AS n, LATERAL (SELECT 'https://h' || n % $3::int || '.example.com' AS origin) AS o";
-const CHECKS: &str = "SELECT sum(awty.schedule_many(o.origin, o.keys, 'http', after => interval '1 day'))
+const ENDPOINTS: &str = "INSERT INTO awty_http.endpoint (id, job, uri, entity_name, entity_key, at, created_by)
+    SELECT awty_http_internal.id(t.number, o.origin || '/' || n), t.job, o.origin || '/' || n, o.origin, '/' || n, now() + interval '1 day',
+        'app'::regrole
+    FROM awty_http.tenant AS t, generate_series($1::int, $2::int) AS n, LATERAL (SELECT 'https://h' || n % $3::int || '.example.com' AS origin) AS o";
+const CHECKS: &str = "SELECT sum(awty.schedule_many(o.origin, o.keys, 'http.app', after => interval '1 day'))
     FROM (SELECT 'https://h' || n % $3::int || '.example.com' AS origin, array_agg('/' || n) AS keys
           FROM generate_series($1::int, $2::int) AS n GROUP BY 1) AS o";
 const CALLS: &str = "INSERT INTO awty_internal.attempt
-    SELECT n::bigint * 1000 + a, n, 'http', 'https://h' || n % $3::int || '.example.com', '/' || n, t.at, t.at, 0, 1, false, 'app'::regrole, t.at,
+    SELECT n::bigint * 1000 + a, n, 'http.app', 'https://h' || n % $3::int || '.example.com', '/' || n, t.at, t.at, 0, 1, false, 'app'::regrole, t.at,
         'key', t.at, t.at, t.at, 'gateway', t.at + interval '50 ms', '10 ms', true, NULL, NULL,
-        '{\"status\": 200, \"lateness\": 0.01, \"phases\": {\"queue\": 0.001, \"first_byte\": 0.04, \"total\": 0.05}}', 'postgres'::regrole
+        '{\"status\": 200, \"lateness\": 0.01, \"phases\": {\"queue\": 0.001, \"first_byte\": 0.04, \"total\": 0.05}}', 'app'::regrole
     FROM generate_series($1::int, $2::int) AS n, generate_series(1, $4::int) AS a,
         LATERAL (SELECT now() - interval '1 s' * $5::int * a AS at) AS t";
 
@@ -87,7 +87,7 @@ fn times(place: &mut Place) -> Result<[Vec<f64>; LISTS.len()], String> {
     let mut client = place.app();
     let token: String = client.query_one(token, &[]).map_err(|error| format!("{error:?}"))?.get(0);
     let mut id = |n: u32| -> String {
-        let sql = format!("SELECT awty_http_internal.id('http', 'https://h{n}.example.com/{n}')");
+        let sql = format!("SELECT awty_http_internal.id(number, 'https://h{n}.example.com/{n}') FROM awty_http.tenant");
         client.query_one(&sql, &[]).unwrap().get(0)
     };
     let (seven, eight) = (id(7), id(8));
@@ -110,7 +110,7 @@ fn times(place: &mut Place) -> Result<[Vec<f64>; LISTS.len()], String> {
 pub fn figures(options: &Options) -> Result<Vec<(&'static str, String)>, String> {
     let mut place = Place::open();
     let mut client = place.cluster.superuser("postgres");
-    client.batch_execute("ALTER ROLE gateway NOINHERIT; GRANT app TO gateway").unwrap();
+    client.batch_execute("ALTER ROLE gateway NOINHERIT").unwrap();
     let many = i32::try_from(options.schedules).unwrap() * FACTOR;
     fill(&mut client, 1, FEW);
     let few = times(&mut place)?;
@@ -119,7 +119,7 @@ pub fn figures(options: &Options) -> Result<Vec<(&'static str, String)>, String>
     client.execute("DELETE FROM awty_internal.attempt WHERE id = 8", &[]).unwrap();
     client.execute(CALLS, &[&8, &8, &ORIGINS, &OF_A_DAY, &1]).unwrap();
     analyze(&mut client);
-    let size = "SELECT count(*), (SELECT count(*) FROM awty.attempt) FROM awty.future_job WHERE job = 'http'";
+    let size = "SELECT count(*), (SELECT count(*) FROM awty.attempt) FROM awty.future_job WHERE job = 'http.app'";
     let size = client.query_one(size, &[]).unwrap();
     let now = times(&mut place)?;
     let all = LISTS.iter().zip(now).zip(few).map(|(((name, _), now), few)| {

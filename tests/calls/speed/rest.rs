@@ -45,7 +45,7 @@ fn memory() -> Result<(u64, u64), String> {
     let origins: Vec<String> = (0..ORIGINS).map(|_| place.receiver.listen(true)).collect();
     for origin in &origins {
         let each = HANGING / ORIGINS;
-        let sql = format!("SELECT awty.alter_target('http', '{origin}', concurrency => {each})");
+        let sql = format!("SELECT awty.alter_target('http.app', '{origin}', concurrency => {each})");
         place.cluster.execute("postgres", &[&sql]);
     }
     place.start_gateway_with(&["--max-in-flight", &HANGING.to_string(), "--timeout", "10 min"]);

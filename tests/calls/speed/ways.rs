@@ -39,10 +39,10 @@ pub fn gateway(field: &mut Field, calls: &Calls) -> Result<Run, String> {
     field.place.app().execute(sql, &[&field.origins, &begin, &count, &each_second]).unwrap();
     field.superuser().batch_execute("VACUUM ANALYZE awty.future_job, awty_internal.lease").unwrap();
     field.superuser().batch_execute("CHECKPOINT").unwrap();
-    let first = "SELECT min(next_check_at) FROM awty.future_job WHERE job = 'http'";
+    let first = "SELECT min(next_check_at) FROM awty.future_job WHERE job = 'http.app'";
     let first: DateTime<Utc> = field.superuser().query_one(first, &[]).unwrap().get(0);
     assert!(first == begin && Utc::now() < begin, "the calls were due before all was written, or in another slot");
-    let booked = "SELECT NOT EXISTS (SELECT FROM awty.future_job WHERE job = 'http')";
+    let booked = "SELECT NOT EXISTS (SELECT FROM awty.future_job WHERE job = 'http.app')";
     let run = field.run(calls.count, from, begin.timestamp_micros(), booked);
     field.place.end_gateway();
     run
@@ -126,7 +126,7 @@ fn run(command: &mut Command) -> Result<i64, String> {
 /// Claims and answers by plain SQL on one connection, with the result of a real call for each; calls per second.
 pub fn sql_alone(field: &Field, calls: u32) -> Result<f64, String> {
     let mut client: Client = field.superuser();
-    let real = "SELECT result FROM awty.attempt WHERE job = 'http' AND ok LIMIT 1";
+    let real = "SELECT result FROM awty.attempt WHERE job = 'http.app' AND ok LIMIT 1";
     let result: Value = client.query_one(real, &[]).map_err(|error| error.to_string())?.get(0);
     client.execute("SELECT plain.fill($1, $2)", &[&field.origins, &(calls as i32)]).unwrap();
     client.batch_execute("VACUUM ANALYZE plain.pending, plain.lease").unwrap();

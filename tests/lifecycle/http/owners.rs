@@ -4,12 +4,12 @@ use super::{Http, refused};
 
 const URI: &str = "https://api.example.com/tick";
 
-/// Rows of a tenant whose job is gone stay its own, whoever registers a job of that name.
+/// Rows of a tenant whose job is gone stay its own, whoever registers a job of that name. The tenant gets a job of another name.
 #[test]
 fn who_takes_a_free_name_takes_nothing_with_it() {
     let http = Http::open();
     let schedule = format!("SELECT awty_http.schedule('{URI}', '1 s', headers => '{{\"X-Key\": \"secret\"}}')");
-    http.ask("app", &schedule);
+    let id = http.ask("app", &schedule);
     http.ask("app", &format!("SELECT awty_http.send('{URI}', key => 'k')"));
     http.claim();
     http.ask("gateway", "SELECT awty.complete(lease) FROM awty.lease");
@@ -17,42 +17,38 @@ fn who_takes_a_free_name_takes_nothing_with_it() {
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.stat WHERE id = 'http.app'"), "2");
     http.ask("app", "SELECT awty.unregister('http.app')");
     http.ask("other", "SELECT awty.register('http.app')");
-    let theft = "UPDATE awty_http.endpoint SET role = (SELECT role FROM awty.job WHERE name = 'http.app')";
-    assert_eq!(http.client("other").execute(theft, &[]).unwrap(), 0);
     for table in ["awty_http.endpoint", "awty_http_internal.sent", "awty_http.stat"] {
         assert_eq!(http.ask("other", &format!("SELECT count(*) FROM {table}")), "0", "{table}");
     }
+    assert_eq!(http.ask("other", "SELECT role FROM awty_http.tenant"), "other");
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.endpoint"), "1");
-    // Once the name is free again, all of it is there, and the schedule goes on.
-    http.ask("other", "SELECT awty.unregister('http.app')");
-    http.ask("app", "SELECT awty_http.add_tenant('app')");
-    http.ask("app", &schedule);
-    assert_eq!(http.ask("app", "SELECT count(*) FROM awty.repetition"), "1");
+    assert_eq!(refused(&mut http.client("app"), &schedule), "42501");
+    // The rows go with the tenant to its new job, the ids are the same, and the schedule goes on.
+    assert_eq!(http.ask("postgres", "SELECT awty_http.add_tenant('app')"), "http.app-2");
+    assert_eq!(http.ask("app", &schedule), id);
+    assert_eq!(http.ask("app", "SELECT job FROM awty.repetition"), "http.app-2");
+    assert_eq!(http.ask("app", "SELECT DISTINCT job FROM awty_http.stat"), "http.app-2");
+    assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.stat WHERE id = 'http.app-2'"), "2");
 }
 
-/// A job that is given another role keeps its schedules, its keys and its statistics.
+/// A job that is given another role is no tenant's: its schedules stay the tenant's, and the other role gets nothing.
 #[test]
-fn what_belongs_to_a_job_goes_with_it_to_another_role() {
+fn a_job_that_is_given_another_role_is_no_job_of_the_tenant() {
     let http = Http::open();
-    http.ask("app", &format!("SELECT awty_http.schedule('{URI}', '1 s')"));
-    http.ask("app", &format!("SELECT awty_http.send('{URI}', key => 'k')"));
-    http.claim();
-    http.ask("gateway", "SELECT awty.complete(lease) FROM awty.lease");
+    http.ask("app", &format!("SELECT awty_http.schedule('{URI}', '1 h')"));
     http.cluster.execute(
         "postgres",
         &[
-            "SELECT awty_http_internal.roll_up(now() + interval '1 hour')",
             "CREATE ROLE heir LOGIN",
             "GRANT USAGE ON SCHEMA awty, awty_http TO heir",
             "SELECT awty.alter('http.app', run_as => 'heir')",
         ],
     );
-    for role in ["heir", "gateway"] {
-        assert_eq!(http.ask(role, "SELECT uri FROM awty_http.endpoint"), URI, "{role}");
+    assert_eq!(http.ask("heir", "SELECT count(*) FROM awty_http.endpoint"), "0");
+    assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.endpoint"), "1");
+    for role in ["heir", "app"] {
+        assert_eq!(refused(&mut http.client(role), &format!("SELECT awty_http.send('{URI}')")), "42501", "{role}");
     }
-    assert_eq!(http.ask("heir", "SELECT count(*) FROM awty_http_internal.sent"), "1");
-    assert_eq!(http.ask("heir", "SELECT count(*) FROM awty_http.stat WHERE id = 'http.app'"), "2");
-    assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.endpoint"), "0");
 }
 
 /// A job of any name does not open the statistics of an endpoint.
@@ -63,7 +59,7 @@ fn a_job_that_bears_the_id_of_an_endpoint_shows_nothing() {
     let lease = http.claim()[0];
     http.ask("gateway", &format!("SELECT awty.complete({lease})"));
     http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now() + interval '1 hour')"]);
-    http.ask("other", &format!("SELECT awty.register(awty_http_internal.id('http.app', '{URI}'))"));
+    http.ask("other", &format!("SELECT awty.register(awty_http_internal.id(number, '{URI}')) FROM awty_http.tenant"));
     assert_eq!(http.ask("other", "SELECT count(*) FROM awty_http.stat"), "0");
 }
 
@@ -100,92 +96,88 @@ fn a_forged_row_is_refused() {
             "CREATE ROLE a LOGIN",
             "CREATE ROLE b LOGIN",
             "GRANT USAGE ON SCHEMA awty, awty_http TO a, b",
-            "SELECT awty.allow('http', 'a'), awty.allow('http', 'b')",
+            "SELECT awty.allow('http.app', 'a'), awty.allow('http.app', 'b')",
         ],
     );
     let mut a = http.client("a");
-    let insert = |name: &str, key: &str, role: &str, by: &str| {
+    let insert = |name: &str, key: &str, tenant: &str, by: &str| {
         format!(
-            "INSERT INTO awty_http.endpoint (id, job, uri, entity_name, entity_key, role, created_by) VALUES
-             (awty_http_internal.id('http', '{name}{key}'), 'http', '{name}{key}', '{name}', '{key}', {role}, '{by}')"
+            "INSERT INTO awty_http.endpoint (id, job, uri, entity_name, entity_key, created_by)
+             SELECT awty_http_internal.id(number, '{name}{key}'), 'http.{tenant}', '{name}{key}', '{name}', '{key}', '{by}' FROM awty_http.tenant"
         )
     };
-    let of_job = "(SELECT role FROM awty.job WHERE name = 'http')";
     let forged = [
-        insert("https://api.example.com", "/tick", "'a'", "a"),
-        insert("https://api.example.com", "/tick", of_job, "b"),
-        insert("https://api.example.co", "m/tick", of_job, "a"),
-        insert("HTTPS://api.example.com", "/tick", of_job, "a"),
+        insert("https://api.example.com", "/tick", "other", "a"),
+        insert("https://api.example.com", "/tick", "app", "b"),
+        insert("https://api.example.co", "m/tick", "app", "a"),
+        insert("HTTPS://api.example.com", "/tick", "app", "a"),
         "INSERT INTO awty_http.token (hash, role, scope, expires_at, created_by) VALUES (sha256('x'), 'a', 'read', now(), 'b')".into(),
     ];
     for sql in &forged {
         assert_eq!(a.batch_execute(sql).unwrap_err().code().unwrap().code(), "42501", "{sql}");
     }
-    let endless = "INSERT INTO awty_http.token (hash, role, scope, expires_at, created_by) VALUES (sha256('x'), 'a', 'read', 'infinity', 'a')";
-    assert_eq!(a.batch_execute(endless).unwrap_err().code().unwrap().code(), "23514");
-    a.batch_execute(&insert("https://api.example.com", "/tick", of_job, "a")).unwrap();
-    let split = "UPDATE awty_http.endpoint SET entity_name = 'https://api.example.co', entity_key = 'm/tick'";
-    assert_eq!(refused(&mut a, split), "42501");
     // What the other has written, it shares.
     http.ask("b", &format!("SELECT awty_http.schedule('{URI}', '1 h')"));
-    assert_eq!(http.ask("b", &format!("SELECT awty_http.unschedule('{URI}')")), "true");
+    assert_eq!(http.ask("a", &format!("SELECT awty_http.unschedule('{URI}')")), "true");
     // A right that is taken away takes the rows along.
-    http.ask("a", "SELECT awty_http.schedule('https://api.example.com/a', '1 h')");
-    http.cluster.execute("postgres", &["SELECT awty.disallow('http', 'a')"]);
+    http.cluster.execute("postgres", &["SELECT awty.disallow('http.app', 'a')"]);
     assert_eq!(http.ask("a", "SELECT count(*) FROM awty_http.endpoint"), "0");
     assert_eq!(refused(&mut a, &format!("SELECT awty_http.send('{URI}', key => 'k')")), "42501");
     assert_eq!(refused(&mut a, &format!("SELECT awty_http.schedule('{URI}', '1 h')")), "42501");
 }
 
-/// A row that is there and cannot be seen is no success.
+/// Sealed 2 and 10: no role makes itself a tenant, and none prepares the name, ids or keys of a future one.
 #[test]
-fn a_schedule_that_another_owner_of_the_job_has_made_is_refused() {
+fn only_the_owner_of_the_extension_makes_tenants() {
     let http = Http::open();
-    http.ask("app", &format!("SELECT awty_http.schedule('{URI}', '1 h'), awty_http.send('{URI}', key => 'k')"));
-    http.ask("app", "SELECT awty.unregister('http.app')");
-    http.cluster.execute(
-        "postgres",
-        &["SELECT awty.register('http.app', run_as => 'other')", "SELECT awty.allow('http.app', 'app')"],
-    );
-    // The role of the rows may have them back; the job's new role may not.
-    http.cluster.execute(
-        "postgres",
-        &[
-            "SELECT awty.unregister('http.other')",
-            "ALTER ROLE other RENAME TO nobody",
-            "ALTER ROLE app RENAME TO before",
-            "ALTER ROLE nobody RENAME TO app",
-        ],
-    );
-    let mut app = http.client("app");
-    assert_eq!(refused(&mut app, &format!("SELECT awty_http.schedule('{URI}', '1 h')")), "42501");
-    assert_eq!(refused(&mut app, &format!("SELECT awty_http.send('{URI}', key => 'k')")), "42710");
+    http.cluster.execute("postgres", &["CREATE ROLE late LOGIN", "GRANT USAGE ON SCHEMA awty, awty_http TO late"]);
+    let mut late = http.client("late");
+    for call in ["add_tenant('late')", "drop_tenant('app')"] {
+        assert_eq!(refused(&mut late, &format!("SELECT awty_http.{call}")), "42501", "{call}");
+    }
+    assert_eq!(refused(&mut late, &format!("SELECT awty_http.schedule('{URI}', '1 h')")), "42501");
+    // Another role takes the name, and this is no obstacle.
+    http.ask("other", "SELECT awty.register('http.late')");
+    assert_eq!(http.ask("postgres", "SELECT awty_http.add_tenant('late')"), "http.late-2");
+    assert_eq!(http.ask("postgres", "SELECT awty_http.add_tenant('late')"), "http.late-2");
+    let id = http.ask("late", &format!("SELECT awty_http.schedule('{URI}', '1 h')"));
+    assert_eq!(http.ask("late", &format!("SELECT awty_http_internal.id(number, '{URI}') FROM awty_http.tenant")), id);
+    assert_ne!(http.ask("app", &format!("SELECT awty_http.schedule('{URI}', '1 h')")), id);
+    let error = http.cluster.superuser("postgres").batch_execute("SELECT awty_http.add_tenant('nobody')").unwrap_err();
+    assert_eq!(error.code().unwrap().code(), "42704");
 }
 
-/// A role has its calls in one job: what it has in the other would be out of its reach.
+/// Its calls end and its history stays. When it is a tenant again, its schedules have the ids that they had.
 #[test]
-fn a_role_with_schedules_becomes_no_tenant() {
+fn a_dropped_tenant_makes_no_calls_and_comes_back_with_its_ids() {
+    let http = Http::open();
+    let schedule = format!("SELECT awty_http.schedule('{URI}', '1 s')");
+    let id = http.ask("app", &schedule);
+    http.claim();
+    http.ask("gateway", "SELECT awty.fail(lease, 'HTTP 404', final => true) FROM awty.lease");
+    http.ask("postgres", "SELECT awty_http.drop_tenant('app')");
+    assert_eq!(http.ask("app", "SELECT count(*) FROM awty.future_job"), "0");
+    assert_eq!(http.ask("app", "SELECT deleted_at IS NOT NULL FROM awty_http.endpoint"), "true");
+    assert_eq!(http.ask("app", "SELECT DISTINCT schedule FROM awty_http_internal.problem"), id);
+    assert_eq!(refused(&mut http.client("app"), &schedule), "42501");
+    let mut postgres = http.cluster.superuser("postgres");
+    assert_eq!(refused(&mut postgres, "SELECT awty_http.drop_tenant('app')"), "42704");
+    http.ask("postgres", "SELECT awty_http.add_tenant('app')");
+    assert_eq!(http.ask("app", &schedule), id);
+}
+
+/// A role that is no tenant schedules for the one tenant that lets it; where there are several, it says which by SET ROLE.
+#[test]
+fn a_role_schedules_for_the_tenant_that_lets_it() {
     let http = Http::open();
     http.cluster.execute(
         "postgres",
-        &[
-            "CREATE ROLE shop LOGIN",
-            "GRANT USAGE ON SCHEMA awty, awty_http TO shop",
-            "SELECT awty.allow('http', 'shop')",
-        ],
+        &["CREATE ROLE web LOGIN", "GRANT USAGE ON SCHEMA awty, awty_http TO web", "GRANT app TO web"],
     );
-    http.ask("shop", &format!("SELECT awty_http.schedule('{URI}', '1 h')"));
-    let mut shop = http.client("shop");
-    assert_eq!(refused(&mut shop, "SELECT awty_http.add_tenant('shop')"), "55000");
-    http.ask("shop", "SELECT awty_http.unschedule(uri) FROM awty_http.endpoint WHERE job = 'http' AND created_by = 'shop'::regrole AND deleted_at IS NULL");
-    http.ask("shop", "SELECT awty_http.add_tenant('shop')");
-    http.ask("shop", &format!("SELECT awty_http.schedule('{URI}', '1 h'), awty_http.add_tenant('shop')"));
-    // A name that somebody else has.
-    http.cluster.execute("postgres", &["CREATE ROLE late LOGIN", "GRANT USAGE ON SCHEMA awty, awty_http TO late"]);
-    http.ask("other", "SELECT awty.register('http.late')");
-    let mut late = http.client("late");
-    let error = late.batch_execute("SELECT awty_http.add_tenant('late')").unwrap_err();
-    let error = error.as_db_error().unwrap();
-    assert_eq!(error.code().code(), "42710");
-    assert!(error.hint().unwrap().contains("SELECT awty.unregister('http.late');"), "{error:?}");
+    http.ask("web", &format!("SELECT awty_http.schedule('{URI}', '1 h')"));
+    assert_eq!(http.ask("web", "SELECT job || ' ' || created_by FROM awty_http.endpoint"), "http.app web");
+    http.ask("other", "SELECT awty.allow('http.other', 'web')");
+    let mut web = http.client("web");
+    assert_eq!(refused(&mut web, &format!("SELECT awty_http.schedule('{URI}', '1 h')")), "21000");
+    web.batch_execute(&format!("SET ROLE app; SELECT awty_http.unschedule('{URI}')")).unwrap();
 }

@@ -190,8 +190,8 @@ fn the_sizes_hold_for_rows_as_well() {
     assert_eq!(refused(&mut app, &format!("SELECT awty_http_internal.pause('{id}', repeat('a', 1025))")), "54000");
     let mut sent = |key: &str, content: &str, due_at: &str| {
         app.batch_execute(&format!(
-            "INSERT INTO awty_http_internal.sent (job, key, content, entity_name, entity_key, sent_by, due_at, role)
-             VALUES ('http.app', {key}, {content}, 'http://x', '/#k', 'app', {due_at}, 'app')"
+            "INSERT INTO awty_http_internal.sent (job, key, content, entity_name, entity_key, sent_by, due_at)
+             VALUES ('http.app', {key}, {content}, 'http://x', '/#k', 'app', {due_at})"
         ))
     };
     for (key, content, due_at) in [

@@ -228,7 +228,7 @@ fn a_page_of_a_long_list_costs_no_more_than_one_of_a_short_list() {
     let mut pages = ["WHERE e.id > ''", "WHERE e.entity_name = 'https://h1.example.com'"]
         .map(|which| format!("{list} {which} ORDER BY e.id LIMIT 20"))
         .to_vec();
-    let first = "awty_http_internal.id('http.app', 'https://h1.example.com/1')";
+    let first = "(SELECT awty_http_internal.id(number, 'https://h1.example.com/1') FROM awty_http.tenant)";
     pages.push(format!("SELECT * FROM awty_http_internal.attempts({first}, max => 20)"));
     let read = |from: i32, to: i32| {
         let schedule = format!(

@@ -55,11 +55,11 @@ fn odd_numbers_and_buckets_of_the_future_do_no_harm() {
         http.ask("gateway", &format!("SELECT awty.complete({lease}, result => '{result}')"));
     }
     let ahead = "INSERT INTO awty_http.stat SELECT '%', '1 hour', date_trunc('hour', now()) + interval '30 days', 1, 1, 0, 0, 0, '0', NULL, NULL,
-        array_fill(0, '{24}'), '0', NULL, NULL, array_fill(0, '{24}')".replace('%', &id);
+        array_fill(0, '{24}'), '0', NULL, NULL, array_fill(0, '{24}'), 'http.app'".replace('%', &id);
     http.cluster.execute("postgres", &[&ahead]);
     assert_eq!(http.ask("app", &format!("SELECT ok FROM awty_http_internal.counts('{id}')")), "2");
     http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now() + interval '1 hour')"]);
-    let counted = "SELECT count || ' ' || lateness_steps[1] FROM awty_http.stat WHERE bucket < now() AND width = '24 hours' AND role IS NULL";
+    let counted = "SELECT count || ' ' || lateness_steps[1] FROM awty_http.stat WHERE bucket < now() AND width = '24 hours' AND id <> job";
     assert_eq!(http.ask("app", counted), "2 1");
 }
 
@@ -138,9 +138,9 @@ fn the_last_of_many_calls_is_found_without_reading_the_others() {
 
 /// 120 endpoints with three calls each in the last hour, and in the hour before.
 const MANY: &str = "
-    INSERT INTO awty_http.endpoint (id, job, uri, entity_name, entity_key, every, role, created_by)
-    SELECT awty_http_internal.id('http.app', e.name || e.key), 'http.app', e.name || e.key, e.name, e.key, '1 h', 'app', 'app'
-    FROM (SELECT 'https://a.example.com' AS name, '/' || n AS key FROM generate_series(1, 120) AS n) AS e;
+    INSERT INTO awty_http.endpoint (id, job, uri, entity_name, entity_key, every, created_by)
+    SELECT awty_http_internal.id(number, e.name || e.key), job, e.name || e.key, e.name, e.key, '1 h', 'app'
+    FROM awty_http.tenant, (SELECT 'https://a.example.com' AS name, '/' || n AS key FROM generate_series(1, 120) AS n) AS e WHERE job = 'http.app';
     INSERT INTO awty_internal.attempt
     SELECT n, n, 'http.app', 'https://a.example.com', '/' || n % 120 + 1, t.at, t.at, 0, 1, false, 'app', t.at,
         'key', t.at, t.at, t.at, 'g', t.at, '0', true, NULL, NULL, NULL, 'app'
@@ -148,7 +148,7 @@ const MANY: &str = "
 
 /// What is counted: endpoints' calls by hour, those of the job by hour, and both by day.
 const COUNTED: &str = "SELECT string_agg(concat_ws(' ', s.n, s.calls), ', ' ORDER BY s.width, s.job) FROM (
-    SELECT width, role IS NOT NULL AS job, count(*) AS n, sum(count) AS calls FROM awty_http.stat GROUP BY 1, 2) AS s";
+    SELECT width, id = job AS job, count(*) AS n, sum(count) AS calls FROM awty_http.stat GROUP BY 1, 2) AS s";
 
 /// Parts come to the same as the whole, and what is not finished says so by the sums of jobs, which come last.
 #[test]
@@ -164,10 +164,7 @@ fn a_roll_up_in_parts_counts_each_call() {
     for parts in 0.. {
         assert!(parts < 4, "three parts of 50 endpoints, and the sums");
         let Some(left) = part(&rest) else { break };
-        assert_eq!(
-            http.cluster.psql("postgres", "SELECT count(*) FROM awty_http.stat WHERE role IS NOT NULL").trim(),
-            "0"
-        );
+        assert_eq!(http.cluster.psql("postgres", "SELECT count(*) FROM awty_http.stat WHERE id = job").trim(), "0");
         rest = format!("'{left}'");
     }
     let counted = http.cluster.psql("postgres", COUNTED);

@@ -21,9 +21,9 @@ WHERE c.relnamespace = ANY ('{awty_http,awty_http_internal}'::regnamespace[]) AN
 SELECT unnest(extconfig)::regclass FROM pg_extension WHERE extname = 'awty_http';
 
 -- Calls.
-SET ROLE regress_shop;
 SELECT awty_http.add_tenant('regress_shop');
-SELECT awty_http.schedule('https://api.example.com/tick', cron => '0 9 * * *', zone => 'UTC');
+SET ROLE regress_shop;
+SELECT awty_http.schedule('https://api.example.com/tick', cron => '0 9 * * *', zone => 'UTC') ~ '^s_';
 SELECT awty_http.send('https://api.example.com/order', '{"n": 1}', 'order-1', after => '1 day') > 0;
 SELECT test.raises(call) FROM unnest(ARRAY[
     $$SELECT awty_http.schedule('api.example.com/tick', '1 h')$$,
@@ -32,7 +32,9 @@ SELECT test.raises(call) FROM unnest(ARRAY[
     $$SELECT awty_http.send('https://api.example.com/order', '{"n": 2}', 'order-1')$$,
     $$SELECT awty_http.create_token('regress_shop', 'all', '1 day')$$,
     $$SELECT awty_http.drop_token(0)$$,
-    $$SELECT awty_http_internal.retry(0)$$]) AS call;
+    $$SELECT awty_http_internal.retry(0)$$,
+    $$SELECT awty_http.add_tenant('regress_shop')$$,
+    $$SELECT awty_http.drop_tenant('regress_shop')$$]) AS call;
 SELECT uri, state FROM awty_http_internal.schedule_status;
 SELECT key, state, uri FROM awty_http_internal.send_status;
 SELECT awty_http_internal.cancel_send('order-1'), awty_http.unschedule('https://api.example.com/tick');

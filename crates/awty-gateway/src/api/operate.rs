@@ -6,7 +6,7 @@ use super::body::{self, Body};
 use super::change::{Change, change};
 use super::page::{self, Page};
 use super::problem::Problem;
-use super::rules::{Answer, there};
+use super::rules::{Answer, not_own, there};
 use super::shape;
 use super::show;
 use crate::db::Request;
@@ -77,7 +77,7 @@ impl Part {
 /// A request about a schedule that is there, or was.
 async fn known(api: &Api, asker: &Asker, id: &str) -> Result<Request, Problem> {
     let request = api.begin(asker).await?;
-    if db::job(&request, id).await?.is_none() {
+    if !db::is_known(&request, id).await? {
         there(None)?;
     }
     Ok(request)
@@ -178,16 +178,16 @@ fn point(row: &Value) -> Value {
         "implausible": row["implausible"], "lateness": lengths("lateness"), "duration": lengths("duration")})
 }
 
-/// The key of its signatures.
+/// The key of its signatures, for roles that may schedule it.
 #[utoipa::path(get, path = "/v1/schedules/{id}/secret", tag = "schedules", params(("id" = String, Path)),
     responses((status = 200, body = shape::Secret), (status = "default", body = shape::Problem)))]
 pub async fn secret(State(api): State<Arc<Api>>, asker: Asker, Path(id): Path<String>) -> Answer {
     asker.may("write")?;
     let request = api.begin(&asker).await?;
-    let (row, job) = (db::one(&request, &id).await?, db::job(&request, &id).await?);
+    let (row, tenant) = (db::one(&request, &id).await?, db::tenant(&request, &id).await?);
     request.commit().await?;
     there(row)?;
-    let key = signing_key(&api.terms.master_key, &job.unwrap_or_default(), &id);
+    let key = signing_key(&api.terms.master_key, tenant.ok_or_else(not_own)?, &id);
     let private = [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
     Ok((private, Json(json!({"secret": sign::secret(&key)}))).into_response())
 }

@@ -102,9 +102,14 @@ const ENDPOINTS: &str = concat!(
          FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) AS u (n, k, j))"
 );
 
+const TENANTS: &str =
+    "SELECT t.job, t.number FROM awty_http.tenant AS t WHERE t.job OPERATOR(pg_catalog.=) ANY ($1::text[])";
+
+/// The tenant's number is added by [`Db::add_endpoints`].
 fn lease(row: &Row, seen: Instant) -> Result<Lease, tokio_postgres::Error> {
     let piece = Piece {
         job: row.try_get(1)?,
+        tenant: 0,
         entity_name: row.try_get(2)?,
         entity_key: row.try_get(3)?,
         attempt: u32::try_from(row.try_get::<_, i32>(5)?).unwrap_or(1),
@@ -166,12 +171,16 @@ impl Db {
             |of: fn(&Piece) -> &String| leases.iter().map(|lease| of(&lease.piece).clone()).collect::<Vec<_>>();
         let (names, keys) = (column(|piece| &piece.entity_name), column(|piece| &piece.entity_key));
         let jobs = column(|piece| &piece.job);
-        let rows = self
+        let (rows, tenants) = self
             .on(async |client| {
                 let endpoints = client.prepare_cached(ENDPOINTS).await?;
-                client.query(&endpoints, &[&names, &keys, &jobs]).await
+                let tenants = client.prepare_cached(TENANTS).await?;
+                let rows = client.query(&endpoints, &[&names, &keys, &jobs]).await?;
+                Ok((rows, client.query(&tenants, &[&jobs]).await?))
             })
             .await?;
+        let number = |row: &Row| Ok::<_, tokio_postgres::Error>((row.try_get(0)?, row.try_get(1)?));
+        let numbers = tenants.iter().map(number).collect::<Result<HashMap<String, i64>, _>>()?;
         let mut found = HashMap::new();
         for row in &rows {
             found.insert(
@@ -180,7 +189,9 @@ impl Db {
             );
         }
         for lease in leases {
-            let piece = &lease.piece;
+            let piece = &mut lease.piece;
+            // A tenant whose row this role does not see any more has no calls to make.
+            piece.tenant = numbers.get(&piece.job).copied().unwrap_or_default();
             let key = (piece.job.clone(), piece.entity_name.clone(), piece.entity_key.clone());
             let Some(row) = found.get(&key) else { continue };
             lease.args = Some(row.try_get::<_, Json<_>>(6)?.0);

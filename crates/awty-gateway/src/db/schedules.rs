@@ -96,9 +96,13 @@ const LIST: &str = schedules!(
     AND ($6::boolean IS NULL OR $6 AND e.failing_since IS NOT NULL OR NOT $6 AND e.failing_since IS NULL) ORDER BY e.id LIMIT $7"
 );
 /// The same job as awty_http chooses for the current user: only ids that are its own or shown to it come out.
-const OF_URI: &str = "SELECT awty_http_internal.id(awty_http_internal.job(), $1)";
+const OF_URI: &str =
+    "SELECT awty_http_internal.id(t.number, $1) FROM awty_http.tenant AS t WHERE t.job = awty_http_internal.job()";
 const SLOT: &str = concat!("SELECT ", ms!("pg_catalog.current_setting('awty.slot')::interval"));
-const JOB: &str = "SELECT e.job FROM awty_http.endpoint AS e WHERE e.id = $1";
+const IS_KNOWN: &str = "SELECT true FROM awty_http.endpoint AS e WHERE e.id = $1";
+/// None: this role may not schedule it.
+const NUMBER: &str = "SELECT t.number FROM awty_http.endpoint AS e JOIN awty_http.tenant AS t ON t.job = e.job
+    WHERE e.id = $1 AND awty_http_internal.may_schedule(e.job)";
 
 /// None: it is beyond what fits into a page.
 fn row(row: &tokio_postgres::Row) -> Result<Option<Row>, Trouble> {
@@ -149,7 +153,12 @@ pub async fn slot(request: &Request) -> Result<i64, Trouble> {
     Ok(row.map(|row| row.try_get(0)).transpose()?.unwrap_or(60_000))
 }
 
-/// The job of a schedule, of which its signing key is derived.
-pub async fn job(request: &Request, id: &str) -> Result<Option<String>, Trouble> {
-    value(request, JOB, id).await
+/// Whether a schedule is there, or was.
+pub async fn is_known(request: &Request, id: &str) -> Result<bool, Trouble> {
+    Ok(value(request, IS_KNOWN, id).await?.unwrap_or(false))
+}
+
+/// The number from which the signing key of a schedule is derived; none: this role may not schedule it.
+pub async fn tenant(request: &Request, id: &str) -> Result<Option<i64>, Trouble> {
+    value(request, NUMBER, id).await
 }

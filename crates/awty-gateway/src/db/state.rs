@@ -18,11 +18,13 @@ pub struct Standing {
     pub slot: Option<Duration>,
 }
 
-/// A job that may be claimed.
+/// The job of a tenant whose role the gateway is a member of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     /// Its name.
     pub name: String,
+    /// The tenant's role.
+    pub role: String,
     /// How often its leases have to be extended.
     pub heartbeat: Option<Duration>,
 }
@@ -33,11 +35,12 @@ const STANDING: &str = "SELECT r.rolsuper OR r.rolbypassrls,
     EXTRACT(epoch FROM pg_catalog.current_setting('awty.slot', true)::interval)::float8
     FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) CURRENT_USER";
 
-/// By membership, or by awty.allow(…, 'claim').
-const JOBS: &str = "SELECT j.name, EXTRACT(epoch FROM j.heartbeat)::float8 FROM awty.job AS j
-    WHERE j.function_name IS NULL AND (j.name OPERATOR(pg_catalog.=) 'http' OR j.name OPERATOR(pg_catalog.^@) 'http.')
-      AND (pg_catalog.pg_has_role(j.role::oid, 'MEMBER')
-        OR EXISTS (SELECT FROM pg_catalog.unnest(j.claimers) AS c WHERE pg_catalog.pg_has_role(c::oid, 'MEMBER')))
+/// Only the owner of extension awty_http writes `awty_http.tenant`. The name of a job gives no right.
+const JOBS: &str =
+    "SELECT j.name, EXTRACT(epoch FROM j.heartbeat)::float8, pg_catalog.pg_get_userbyid(t.role::oid)::text
+    FROM awty_http.tenant AS t
+    JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) t.job AND j.role::oid OPERATOR(pg_catalog.=) t.role::oid
+    WHERE t.dropped_at IS NULL AND j.function_name IS NULL AND pg_catalog.pg_has_role(t.role::oid, 'MEMBER')
     ORDER BY j.name";
 
 impl Db {
@@ -52,13 +55,13 @@ impl Db {
         .await
     }
 
-    /// The jobs to claim.
+    /// The jobs to claim: those of tenants. Needs awty_http.
     pub async fn jobs(&self) -> Result<Vec<Job>, Trouble> {
         self.on(async |client| {
             let rows = client.query(JOBS, &[]).await?;
             let job = |row: &tokio_postgres::Row| {
                 let beat: Option<f64> = row.try_get(1)?;
-                Ok(Job { name: row.try_get(0)?, heartbeat: beat.map(Duration::from_secs_f64) })
+                Ok(Job { name: row.try_get(0)?, heartbeat: beat.map(Duration::from_secs_f64), role: row.try_get(2)? })
             };
             rows.iter().map(job).collect()
         })

@@ -14,7 +14,7 @@ const STATUS: &str = concat!(
 /// Those that work on something now.
 const GATEWAYS: &str = "SELECT pg_catalog.jsonb_build_object('name', l.worker, 'in_flight', pg_catalog.count(*),
         'last_claim_at', pg_catalog.max(l.leased_at))
-    FROM awty.lease AS l WHERE (l.job = 'http' OR l.job ^@ 'http.') AND l.expires_at > pg_catalog.clock_timestamp()
+    FROM awty.lease AS l JOIN awty_http.tenant AS t ON t.job = l.job WHERE l.expires_at > pg_catalog.clock_timestamp()
     GROUP BY l.worker ORDER BY l.worker LIMIT 100";
 const FINDINGS: &str =
     "SELECT pg_catalog.jsonb_build_object('level', d.level, 'finding', d.finding, 'detail', d.detail, 'hint', d.hint)

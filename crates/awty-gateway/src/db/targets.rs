@@ -34,11 +34,11 @@ const ONE: &str = concat!(
        OR EXISTS (SELECT FROM awty_http.endpoint AS e WHERE e.job = t.job AND e.entity_name = $1)"
 );
 const LIMIT: &str =
-    "SELECT awty.alter_target(awty_http_internal.job(), $1, $2::integer, $3::float8::numeric, $4::integer,
+    "SELECT awty.alter_target(awty_http_internal.job_to_schedule(), $1, $2::integer, $3::float8::numeric, $4::integer,
     reset => pg_catalog.array_remove(ARRAY[CASE WHEN $2::integer IS NULL THEN 'concurrency' END,
         CASE WHEN $3::float8 IS NULL THEN 'rate' END, CASE WHEN $4::integer IS NULL THEN 'burst' END], NULL))";
 const BLOCK: &str =
-    "SELECT awty.alter_target(awty_http_internal.job(), $1, blocked_until => CASE WHEN $3::text IS NOT NULL
+    "SELECT awty.alter_target(awty_http_internal.job_to_schedule(), $1, blocked_until => CASE WHEN $3::text IS NOT NULL
     THEN pg_catalog.clock_timestamp() + $3::interval ELSE $2::text::timestamptz END, note => $4)";
 
 /// Limits that are judged before they are replaced are replaced by one request at a time.

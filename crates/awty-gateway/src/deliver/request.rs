@@ -19,6 +19,8 @@ use serde_json::json;
 pub struct Piece {
     /// The job.
     pub job: String,
+    /// The tenant's number, from which ids and signing keys are derived.
+    pub tenant: i64,
     /// The target.
     pub entity_name: String,
     /// Path and query, and of a send `#` and its key.
@@ -99,8 +101,11 @@ fn filled(value: &str, secret: &dyn Fn(&str) -> Option<String>) -> Result<String
 /// The request of this attempt, which takes the body out of the definition; a refusal says why there is none.
 pub fn request(piece: &Piece, definition: &mut Definition, terms: &Terms<'_>) -> Result<Call, String> {
     let endpoint = Endpoint::of_lease(&piece.entity_name, &piece.entity_key).map_err(|why| format!("the URI {why}"))?;
+    if piece.tenant == 0 {
+        return Err("the tenant was dropped".into());
+    }
     let path = piece.entity_key.split('#').next().unwrap_or_default();
-    let id = crate::uri::id(&piece.job, &format!("{}{path}", piece.entity_name));
+    let id = crate::uri::id(piece.tenant, &format!("{}{path}", piece.entity_name));
     if definition.headers.len() > MOST_HEADERS {
         return Err(format!("there are more than {MOST_HEADERS} headers"));
     }
@@ -137,7 +142,7 @@ pub fn request(piece: &Piece, definition: &mut Definition, terms: &Terms<'_>) ->
     set("awty-count", &piece.check_count.to_string());
     set("awty-lateness", &format!("{}.{:03}", lateness / 1_000, lateness % 1_000));
     if definition.sign {
-        let key = signing_key(terms.master_key, &piece.job, &id);
+        let key = signing_key(terms.master_key, piece.tenant, &id);
         set("webhook-signature", &signature(&key, &piece.key, terms.now.timestamp(), &body));
     }
     Ok(Call {

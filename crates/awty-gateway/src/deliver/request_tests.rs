@@ -7,7 +7,8 @@ fn at(millis: i64) -> DateTime<Utc> {
 
 fn piece() -> Piece {
     Piece {
-        job: "http".into(),
+        job: "http.app".into(),
+        tenant: 7,
         entity_name: "https://api.example.com".into(),
         entity_key: "/a?b=c#order-7".into(),
         attempt: 2,
@@ -38,7 +39,7 @@ fn a_receiver_can_tell_duplicates_and_how_late_it_is() {
         ("webhook-id", "AH7G4PIARY62WCUKHQ3NY6X7S6"),
         ("idempotency-key", "\"AH7G4PIARY62WCUKHQ3NY6X7S6\""),
         ("webhook-timestamp", "1800000010"),
-        ("awty-schedule", &call.endpoint.id("http")),
+        ("awty-schedule", &call.endpoint.id(7)),
         ("awty-slot", "2027-01-15T08:00:00Z"),
         ("awty-attempt", "2/5"),
         ("awty-count", "4"),
@@ -54,7 +55,7 @@ fn a_receiver_can_tell_duplicates_and_how_late_it_is() {
 #[test]
 fn the_signature_is_over_what_is_sent() {
     let call = made(json!({"body": {"a": 1}})).unwrap();
-    let key = signing_key(b"master", "http", &call.endpoint.id("http"));
+    let key = signing_key(b"master", 7, &call.endpoint.id(7));
     let expected = signature(&key, header(&call, "webhook-id"), 1_800_000_010, b"{\"a\":1}");
     assert_eq!(header(&call, "webhook-signature"), expected);
     assert_eq!(header(&made(json!({"sign": false})).unwrap(), "webhook-signature"), "");

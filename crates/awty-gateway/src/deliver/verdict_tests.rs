@@ -18,7 +18,8 @@ fn in_seconds(seconds: i64) -> Option<DateTime<Utc>> {
 fn piece(attempt: u32) -> Piece {
     let slot = now() - TimeDelta::seconds(2);
     Piece {
-        job: "http".into(),
+        job: "http.app".into(),
+        tenant: 7,
         entity_name: "https://a.example".into(),
         entity_key: "/".into(),
         attempt,

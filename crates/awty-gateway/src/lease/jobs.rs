@@ -12,7 +12,7 @@ impl Worker {
         let looked = async {
             let standing = self.db.standing().await?;
             // A role above row security reads and writes for everybody: it claims nothing, and is not ready.
-            let fit = standing.version.is_some() && !standing.too_mighty;
+            let fit = standing.version.is_some() && standing.has_http && !standing.too_mighty;
             let jobs = if fit { self.db.jobs().await? } else { Vec::new() };
             Ok::<_, Trouble>((standing, self.claimable(jobs).await?))
         };

@@ -51,9 +51,9 @@ impl World {
                 "CREATE ROLE careful LOGIN",
                 "CREATE ROLE gateway LOGIN",
                 "GRANT USAGE ON SCHEMA awty, awty_http TO app, careful, gateway",
-                "SELECT awty.allow('http', 'app'), awty.allow('http', 'gateway', 'claim')",
-                "SELECT awty_http.add_tenant('careful'), awty.allow('http.careful', 'gateway', 'claim')",
-                "SELECT awty.alter('http', heartbeat => '2 s')",
+                "GRANT app, careful TO gateway",
+                "SELECT awty_http.add_tenant('app'), awty_http.add_tenant('careful')",
+                "SELECT awty.alter('http.app', heartbeat => '2 s')",
                 "SELECT awty.alter('http.careful', heartbeat => '2 s', delivery => 'at_most_once')",
             ],
         );

@@ -106,7 +106,7 @@ fn slots_and_status_show_what_is_due_and_how_all_stands() {
         scheduled(&client, &json!({"uri": format!("http://a.example/{number}"), "at": at}));
     }
     let slots = client.get("/v1/slots").json()["items"].as_array().unwrap().clone();
-    let ours: Vec<&Value> = slots.iter().filter(|slot| slot["job"] == json!("http")).collect();
+    let ours: Vec<&Value> = slots.iter().filter(|slot| slot["job"] == json!("http.app")).collect();
     assert_eq!(ours.iter().map(|slot| slot["checks"].as_i64().unwrap()).sum::<i64>(), 3, "{slots:?}");
     assert_eq!(json!(pages(&client, "/v1/slots?limit=1")), json!(slots));
     assert_eq!(client.get("/v1/slots?from=2020-01-01T00:00:00Z").status, 200);

@@ -53,7 +53,7 @@ fn an_answer_that_waits_for_a_lock_holds_up_no_other() {
 fn a_call_that_ends_makes_room_for_its_target_before_the_next_slot() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
     let target = receiver.uri("");
-    shop.cluster.execute("postgres", &[&format!("SELECT awty.alter_target('http', '{target}', concurrency => 1)")]);
+    shop.cluster.execute("postgres", &[&format!("SELECT awty.alter_target('http.app', '{target}', concurrency => 1)")]);
     let _gateway = shop.gateway("one");
     // One in each slot of a second would take longer than we wait.
     shop.app(&format!("SELECT count(awty_http.send('{target}/ok')) FROM generate_series(1, 80)"));
@@ -74,7 +74,7 @@ fn a_call_of_a_schedule_that_was_replaced_says_nothing_of_the_new_one() {
     });
     let of_new = "SELECT concat_ws(' ', verdict, failing_since IS NOT NULL) FROM awty_http.endpoint";
     assert_eq!(shop.text(of_new), "f");
-    assert_eq!(shop.text("SELECT string_agg(held::text, ',') FROM awty.future_job WHERE job = 'http'"), "false");
+    assert_eq!(shop.text("SELECT string_agg(held::text, ',') FROM awty.future_job WHERE job = 'http.app'"), "false");
 }
 
 #[test]

@@ -22,7 +22,8 @@ fn a_schedule_is_called_signed_and_booked() {
         ("PUT", "Bearer t0p", "1/3")
     );
     assert_eq!(header("awty-schedule"), shop.text(&format!("SELECT id FROM awty_http.endpoint WHERE uri = '{uri}'")));
-    let key = signing_key(&shop.master_key(), "http", &id("http", &uri));
+    let tenant = shop.text("SELECT number FROM awty_http.tenant").parse().unwrap();
+    let key = signing_key(&shop.master_key(), tenant, &id(tenant, &uri));
     let stamp = header("webhook-timestamp").parse().unwrap();
     assert_eq!(header("webhook-signature"), signature(&key, header("webhook-id"), stamp, &seen[0].body));
     assert_ne!(header("webhook-id"), seen[1].headers["webhook-id"]);
@@ -37,7 +38,7 @@ fn a_schedule_is_called_signed_and_booked() {
     });
     let metrics = gateway.get("/metrics").1;
     assert!(metrics.contains("awty_gateway_deliveries_total{outcome=\"ok\",status_class=\"2xx\"}"), "{metrics}");
-    assert!(metrics.contains("awty_pending{job=\"http\"} ") && metrics.ends_with("# EOF\n"), "{metrics}");
+    assert!(metrics.contains("awty_pending{job=\"http.app\"} ") && metrics.ends_with("# EOF\n"), "{metrics}");
     assert!(!gateway.log().contains("t0p") && !metrics.contains("127.0.0.1"), "a secret or a URI has come out");
 }
 
@@ -57,7 +58,7 @@ fn what_fails_is_called_again_with_the_same_key() {
     assert_eq!(seen[0].headers["webhook-id"], seen[1].headers["webhook-id"]);
     assert_eq!(seen[0].headers["awty-slot"], seen[1].headers["awty-slot"]);
     assert_eq!((seen[0].headers["awty-attempt"].as_str(), seen[1].headers["awty-attempt"].as_str()), ("1/3", "2/3"));
-    shop.await_text("SELECT count(*) FROM awty.future_job WHERE job = 'http'", "0");
+    shop.await_text("SELECT count(*) FROM awty.future_job WHERE job = 'http.app'", "0");
     assert_eq!(receiver.seen("/status/404").len(), 1);
     let attempts = "SELECT string_agg(message || ' ' || (result ->> 'body'), ',' ORDER BY ended_at) FROM awty.attempt WHERE NOT ok";
     shop.await_text(attempts, "404 Not Found said\\u{0}so");
@@ -69,7 +70,7 @@ fn what_fails_is_called_again_with_the_same_key() {
 fn a_check_that_says_nothing_of_its_call_is_no_call() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
     let _gateway = shop.gateway("one");
-    shop.app(&format!("SELECT awty.schedule('{}', '/ok', 'http', after => '0')", receiver.origin()));
+    shop.app(&format!("SELECT awty.schedule('{}', '/ok', 'http.app', after => '0')", receiver.origin()));
     shop.await_text(
         "SELECT string_agg(message, ',') FROM awty.attempt",
         "request: this gateway sees no schedule of that URI",
@@ -86,7 +87,7 @@ fn an_endpoint_stops_its_calls_asks_again_or_is_gone() {
             "SELECT awty_http.schedule('{}', every => '1 h', starts => now() + '30 min')",
             receiver.uri(path)
         ));
-        shop.app(&format!("SELECT awty.check_now('{}', '{path}', 'http')", receiver.origin()));
+        shop.app(&format!("SELECT awty.check_now('{}', '{path}', 'http.app')", receiver.origin()));
     }
     let checks = |key: &str| {
         format!("SELECT string_agg(held::text, ',') FROM awty.future_job WHERE entity_key LIKE '/header/{key}%'")
@@ -116,7 +117,7 @@ fn a_send_goes_once_with_its_transaction() {
 #[test]
 fn a_killed_gateways_calls_are_repeated_by_another_with_their_keys() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
-    shop.cluster.execute("postgres", &["SELECT awty.alter('http', heartbeat => '2 s')"]);
+    shop.cluster.execute("postgres", &["SELECT awty.alter('http.app', heartbeat => '2 s')"]);
     let one = shop.gateway("one");
     shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri("/hang")));
     receiver.called("/hang", 1);
@@ -174,6 +175,6 @@ fn a_role_that_may_not_claim_says_what_to_do() {
     let gateway = shop.gateway_with("stranger", &[]);
     until("the reason", || {
         let (status, body) = gateway.get("/readyz");
-        if status == 503 && body.contains("awty.allow('http'") { Ok(()) } else { Err(body) }
+        if status == 503 && body.contains("GRANT <role>") { Ok(()) } else { Err(body) }
     });
 }

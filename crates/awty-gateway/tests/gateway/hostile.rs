@@ -61,7 +61,7 @@ fn endpoints_of_the_worst_kind_neither_stop_the_gateway_nor_fill_its_memory() {
         );
         shop.app(&sql);
     }
-    shop.cluster.execute("postgres", &["SELECT awty.alter_target('http', concurrency => 100)"]);
+    shop.cluster.execute("postgres", &["SELECT awty.alter_target('http.app', concurrency => 100)"]);
     let (warm, later) = (after_calls(&shop, &gateway, 200), after_calls(&shop, &gateway, 400));
     println!("{warm} KiB, and {later} KiB after twice as many calls again");
     assert!(later < warm + warm / 4 + 4_096, "{warm} KiB have become {later} KiB");

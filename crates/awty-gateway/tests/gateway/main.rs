@@ -33,3 +33,4 @@ mod sends;
 mod shop;
 mod stopping;
 mod targets;
+mod tenants;

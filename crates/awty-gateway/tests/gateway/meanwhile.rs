@@ -6,7 +6,7 @@ use crate::shop::{Shop, until};
 #[test]
 fn leases_are_beaten_while_a_lock_keeps_their_calls_from_being_known() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
-    shop.cluster.execute("postgres", &["SELECT awty.alter('http', heartbeat => '1 s')"]);
+    shop.cluster.execute("postgres", &["SELECT awty.alter('http.app', heartbeat => '1 s')"]);
     let _gateways = [shop.gateway("one"), shop.gateway("two")];
     shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri("/first")));
     shop.await_text("SELECT count(*) FROM awty.attempt WHERE ok", "1");
@@ -58,11 +58,7 @@ fn a_job_that_goes_does_not_hold_up_the_others() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
     shop.cluster.execute(
         "postgres",
-        &[
-            "CREATE ROLE shopper LOGIN",
-            "SELECT awty_http.add_tenant('shopper')",
-            "SELECT awty.allow('http.shopper', 'gateway', 'claim')",
-        ],
+        &["CREATE ROLE shopper LOGIN", "SELECT awty_http.add_tenant('shopper')", "GRANT shopper TO gateway"],
     );
     let gateway = shop.gateway("one");
     shop.app(&format!("SELECT awty_http.schedule('{}', every => '1 s', jitter => '0')", receiver.uri("/ok")));
@@ -81,7 +77,7 @@ fn a_job_that_goes_does_not_hold_up_the_others() {
 #[test]
 fn a_call_ends_before_its_lease_does() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
-    shop.cluster.execute("postgres", &["SELECT awty.alter('http', timeout => '4 s')"]);
+    shop.cluster.execute("postgres", &["SELECT awty.alter('http.app', timeout => '4 s')"]);
     let gateway = shop.gateway("one");
     let uri = receiver.uri("/hang");
     let retries = "retries => '{\"max_attempts\": 1}'";

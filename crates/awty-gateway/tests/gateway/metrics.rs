@@ -20,7 +20,7 @@ fn names(shop: &Shop, gateway: &Gateway) -> Vec<String> {
     shop.app("SELECT awty_http.send('http://127.0.0.1:1025/', '{}')");
     assert_eq!(gateway.get("/v1/schedules").0, 401);
     until_value(gateway, "awty_gateway_deliveries_total{outcome=\"failed\",status_class=\"none\"}", |_| true);
-    until_value(gateway, "awty_pending{job=\"http\"}", |_| true);
+    until_value(gateway, "awty_pending{job=\"http.app\"}", |_| true);
     let text = gateway.get("/metrics").1;
     text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).map(str::to_owned).collect()
 }
@@ -85,14 +85,14 @@ fn prometheus_understands_the_alerts() {
 #[test]
 fn what_was_missed_is_counted_by_job() {
     let shop = Shop::open();
-    shop.cluster.execute("postgres", &["SELECT awty.alter('http', on_missed => 'skip')"]);
+    shop.cluster.execute("postgres", &["SELECT awty.alter('http.app', on_missed => 'skip')"]);
     let gateway = shop.gateway("one");
-    let series = "awty_missed_total{job=\"http\"}";
+    let series = "awty_missed_total{job=\"http.app\"}";
     until_value(&gateway, series, |value| value == 0.0);
-    shop.cluster.execute("postgres", &["SELECT awty.pause('http')"]);
+    shop.cluster.execute("postgres", &["SELECT awty.pause('http.app')"]);
     shop.app("SELECT awty_http.send('http://127.0.0.1:9/' || n, '{}') FROM generate_series(1, 3) AS n");
     shop.await_text("SELECT count(*) FROM awty.future_job WHERE next_check_at < now() - '3 s'::interval", "3");
-    shop.cluster.execute("postgres", &["SELECT awty.resume('http')"]);
+    shop.cluster.execute("postgres", &["SELECT awty.resume('http.app')"]);
     until_value(&gateway, series, |value| value == 3.0);
     // It is no gauge of the history.
     shop.cluster.execute("postgres", &["DELETE FROM awty.future_job_history"]);
@@ -103,11 +103,11 @@ fn what_was_missed_is_counted_by_job() {
 fn a_schedule_whose_failures_are_final_is_failing() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
     let gateway = shop.gateway("one");
-    let series = "awty_schedules_failing{job=\"http\"}";
+    let series = "awty_schedules_failing{job=\"http.app\"}";
     until_value(&gateway, series, |value| value == 0.0);
     let (origin, uri) = (receiver.origin(), receiver.uri("/status/404"));
     shop.app(&format!("SELECT awty_http.schedule('{uri}', '1 h')"));
-    shop.app(&format!("SELECT awty.check_now('{origin}', '/status/404', 'http')"));
+    shop.app(&format!("SELECT awty.check_now('{origin}', '/status/404', 'http.app')"));
     until_value(&gateway, series, |value| value == 1.0);
     shop.app(&format!("SELECT awty_http.unschedule('{uri}')"));
     until_value(&gateway, series, |value| value == 0.0);
@@ -126,7 +126,7 @@ fn only_calls_that_are_made_again_count_as_retries() {
             "SELECT awty_http.schedule('{uri}', after => '0', retries => '{{\"first_delay\": \"1 s\"}}')"
         ));
     }
-    shop.await_text("SELECT count(*) FROM awty.future_job WHERE job = 'http'", "0");
+    shop.await_text("SELECT count(*) FROM awty.future_job WHERE job = 'http.app'", "0");
     shop.await_text("SELECT string_agg(ok::text, ',' ORDER BY ok) FROM awty.attempt", "false,false,true");
     assert_eq!(value(&gateway, series), Some(1.0));
 }

@@ -40,12 +40,12 @@ fn answer(mut stream: TcpStream) -> std::io::Result<()> {
 #[test]
 fn large_bodies_that_are_due_at_once_do_not_fill_the_memory() {
     let shop = Shop::open();
-    shop.cluster.execute("postgres", &["SELECT awty.alter_target('http', concurrency => 1000)"]);
+    shop.cluster.execute("postgres", &["SELECT awty.alter_target('http.app', concurrency => 1000)"]);
     let gateway = shop.gateway("one");
     until("readiness", || if gateway.get("/readyz").0 == 200 { Ok(()) } else { Err(gateway.get("/readyz").1) });
     let args = format!("jsonb_build_object('body', repeat('a', {BYTES}), 'sign', false)");
     shop.app(&format!(
-        "SELECT awty.schedule('http://{}', '/#' || n, 'http', after => '0', args => {args}) FROM generate_series(1, {CALLS}) AS n",
+        "SELECT awty.schedule('http://{}', '/#' || n, 'http.app', after => '0', args => {args}) FROM generate_series(1, {CALLS}) AS n",
         sink()
     ));
     shop.await_text("SELECT count(*) FROM awty.attempt WHERE ok", &CALLS.to_string());

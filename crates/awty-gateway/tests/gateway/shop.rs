@@ -25,10 +25,10 @@ impl Shop {
                 "CREATE EXTENSION awty",
                 "CREATE EXTENSION awty_http",
                 "CREATE ROLE app LOGIN",
-                "CREATE ROLE gateway LOGIN",
+                "CREATE ROLE gateway LOGIN NOINHERIT",
                 "GRANT USAGE ON SCHEMA awty, awty_http TO app, gateway",
-                "SELECT awty.allow('http', 'app')",
-                "SELECT awty.allow('http', 'gateway', 'claim')",
+                "GRANT app TO gateway",
+                "SELECT awty_http.add_tenant('app')",
             ],
         );
         let credentials = cluster.data().join("../credentials");

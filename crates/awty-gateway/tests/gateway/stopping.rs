@@ -31,7 +31,7 @@ fn stop(gateway: &Gateway) {
 /// are due again only long after the test.
 #[track_caller]
 fn three_that_wait(shop: &Shop, receiver: &Receiver, gateway: &Gateway) -> Client {
-    shop.cluster.execute("postgres", &["SELECT awty.alter('http', heartbeat => '10 min')"]);
+    shop.cluster.execute("postgres", &["SELECT awty.alter('http.app', heartbeat => '10 min')"]);
     until_ready(gateway);
     let mut holder = shop.cluster.client("postgres", "postgres");
     holder.batch_execute("BEGIN; LOCK TABLE awty_http.endpoint IN ACCESS EXCLUSIVE MODE").unwrap();
@@ -95,7 +95,7 @@ fn what_has_not_begun_when_time_is_up_is_given_back() {
 #[test]
 fn what_hangs_is_waited_for_no_longer_than_drain_and_called_again_with_its_key() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
-    shop.cluster.execute("postgres", &["SELECT awty.alter('http', heartbeat => '10 s')"]);
+    shop.cluster.execute("postgres", &["SELECT awty.alter('http.app', heartbeat => '10 s')"]);
     let mut gateway = shop.gateway_with("gateway", &["--drain", "1 s"]);
     hanging(&shop, &receiver);
     gateway.signal("TERM");

@@ -28,7 +28,7 @@ fn a_call_ends_at_the_timeout_of_its_schedule_or_of_the_gateway() {
 fn endpoints_that_hang_take_no_thread_and_hold_up_no_other() {
     let (shop, gateway, client) = open();
     let (hanging, good) = (Receiver::start(), Receiver::start());
-    shop.cluster.execute("postgres", &["SELECT awty.alter_target('http', concurrency => 1000)"]);
+    shop.cluster.execute("postgres", &["SELECT awty.alter_target('http.app', concurrency => 1000)"]);
     let before = gateway.threads();
     shop.app(&format!(
         "SELECT awty_http.schedule('{}' || n, every => '1 s') FROM generate_series(1, 200) AS n",
@@ -86,7 +86,7 @@ fn a_late_call_is_made_or_dropped_as_its_schedule_says() {
     drop(first);
     // Both are due for longer than the one may be late.
     shop.await_text(
-        "SELECT bool_and(next_check_at < clock_timestamp() - interval '2 s') FROM awty.future_job WHERE job = 'http'",
+        "SELECT bool_and(next_check_at < clock_timestamp() - interval '2 s') FROM awty.future_job WHERE job = 'http.app'",
         "true",
     );
     let gateway = shop.gateway("two");

@@ -7,7 +7,7 @@ use serde_json::json;
 
 const URI: &str = "http://a.example/x";
 /// Its check is gone, as after `Awty-Stop`.
-const CANCEL: &str = "SELECT awty.cancel('http://a.example', '/x', 'http')";
+const CANCEL: &str = "SELECT awty.cancel('http://a.example', '/x', 'http.app')";
 
 #[test]
 fn what_has_ended_goes_on_when_it_is_put_again() {
@@ -25,7 +25,7 @@ fn what_has_ended_goes_on_when_it_is_put_again() {
     assert_eq!(client.get(&place).json()["state"], json!("ended"));
     let again = put(&format!("If-Match: {}\r\n", ended.header("etag")));
     assert_eq!((again.status, &again.json()["state"]), (200, &json!("active")), "{}", again.text);
-    assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job = 'http'"), "1");
+    assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job = 'http.app'"), "1");
     // What is over by its own plan gets a new one, as by PUT /v1/schedules.
     let over = "UPDATE awty_http.endpoint SET ends = now() - interval '1 s'";
     shop.cluster.execute("postgres", &[over, CANCEL]);

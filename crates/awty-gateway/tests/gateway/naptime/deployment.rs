@@ -36,7 +36,7 @@ fn after_a_total_restart_all_goes_on_and_nothing_is_lost() {
 fn a_crashed_workers_call_is_made_by_another_and_workers_have_names() {
     let (shop, one, _client) = open();
     let receiver = Receiver::start();
-    shop.cluster.execute("postgres", &["SELECT awty.alter('http', heartbeat => '2 s')"]);
+    shop.cluster.execute("postgres", &["SELECT awty.alter('http.app', heartbeat => '2 s')"]);
     shop.app(&format!("SELECT awty_http.send('{}', key => 'k')", receiver.uri("/hang")));
     shop.await_text("SELECT string_agg(worker, ',') FROM awty.lease", "one");
     let two = shop.gateway("two");

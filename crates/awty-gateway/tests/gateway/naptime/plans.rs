@@ -58,7 +58,7 @@ fn the_same_uri_is_never_there_twice_even_for_another_period_and_at_once() {
     // Other spellings are the same URI.
     let again = clients[0].ask("PUT", &at("HTTP://A.example:80/x/../0", "1 h"), "");
     assert_eq!(problem(&again), is(409, "uri-already-scheduled"));
-    assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job = 'http'"), "5");
+    assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job = 'http.app'"), "5");
 }
 
 fn client_every(client: &Client, uri: &str) -> String {
@@ -108,7 +108,7 @@ fn removal_looks_at_no_other_schedule() {
 fn an_endpoint_is_data_and_no_function() {
     let (shop, _gateway, client) = open();
     assert_eq!(client.ask("PUT", &at("http://a.example/", "1 h"), "").status, 201);
-    assert_eq!(shop.text("SELECT function_name IS NULL FROM awty.job WHERE name = 'http'"), "true");
+    assert_eq!(shop.text("SELECT function_name IS NULL FROM awty.job WHERE name = 'http.app'"), "true");
     assert_eq!(shop.text("SELECT count(*) FROM awty.job WHERE name LIKE '%a.example%'"), "0");
 }
 

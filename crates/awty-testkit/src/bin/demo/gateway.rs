@@ -20,8 +20,7 @@ const RIGHTS: &[&str] = &[
     "CREATE ROLE gateway LOGIN NOINHERIT",
     "GRANT shop TO gateway",
     "GRANT USAGE ON SCHEMA awty, awty_http TO shop, gateway",
-    "SELECT awty.allow('http', 'gateway', 'claim')",
-    "SELECT awty.allow('http', 'shop')",
+    "SELECT awty_http.add_tenant('shop')",
 ];
 
 /// The endpoint that misbehaves has been called again and is well, and the one that is not there is known.
@@ -33,7 +32,7 @@ const CALLS: &str = "
 SELECT entity_key AS endpoint, count(*) AS calls, count(*) FILTER (WHERE ok) AS ok, count(*) FILTER (WHERE attempt > 1) AS \"called again\",
        round(avg((result ->> 'lateness')::numeric) * 1000, 1) AS \"avg lateness (ms)\",
        string_agg(DISTINCT split_part(message, ':', 1), ', ') AS \"what went wrong\"
-FROM awty.attempt WHERE job = 'http' GROUP BY entity_key ORDER BY entity_key";
+FROM awty.attempt WHERE job = 'http.shop' GROUP BY entity_key ORDER BY entity_key";
 
 /// Starts both, waits until something has gone wrong and been mended, and says what to look at.
 pub(crate) fn show(cluster: &Cluster) -> Result<(), String> {

@@ -1,0 +1,77 @@
+//! The gateway works for tenants only: neither the name of a job nor a right that its owner gives makes it claim.
+
+use crate::receiver::Receiver;
+use crate::shop::Shop;
+
+/// A role with USAGE on awty that is no tenant. The gateway is a member of the role, and may claim the role's job.
+fn with_bob(shop: &Shop) {
+    shop.cluster.execute(
+        "postgres",
+        &["CREATE ROLE bob LOGIN", "GRANT bob TO gateway", "GRANT USAGE ON SCHEMA awty, awty_http TO bob"],
+    );
+}
+
+fn as_bob(shop: &Shop, sql: &str) {
+    shop.cluster.client("postgres", "bob").batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+}
+
+/// Sealed 2: bob enrolled himself by the name of his job, and took every secret of the gateway.
+#[test]
+fn a_role_does_not_become_a_tenant_by_the_name_of_its_job() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    with_bob(&shop);
+    as_bob(
+        &shop,
+        &format!(
+            "SELECT awty.register('http.bobs', heartbeat => '15 s', max_attempts => 0); SELECT awty.allow('http.bobs', 'gateway', 'claim');
+             SELECT awty.schedule('{}', '/loot#1', 'http.bobs', after => '0', args => '{{\"headers\": {{\"X\": \"{{{{secret:TOKEN}}}}\"}}}}')",
+            receiver.origin()
+        ),
+    );
+    shop.await_text("SELECT overdue FROM awty.job_status WHERE job = 'http.bobs'", "1");
+    let _gateway = shop.gateway("one");
+    shop.app(&format!("SELECT awty_http.schedule('{}', every => '1 s', jitter => '0')", receiver.uri("/ok")));
+    receiver.called("/ok", 3);
+    // The gateway has claimed three times, and bob's check was due all the time.
+    assert!(receiver.seen("/loot").is_empty());
+    assert_eq!(shop.text("SELECT count(*) FROM awty.attempt WHERE job = 'http.bobs'"), "0");
+    assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job = 'http.bobs'"), "1");
+}
+
+/// Sealed 4: ten thousand jobs with such names made each claim fail.
+#[test]
+fn ten_thousand_jobs_with_names_of_tenants_stop_no_call() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    with_bob(&shop);
+    as_bob(
+        &shop,
+        "SELECT awty.register('http.m', heartbeat => '15 s'); SELECT awty.allow('http.m', 'gateway', 'claim')",
+    );
+    let many = "INSERT INTO awty.job SELECT (jsonb_populate_record(j, jsonb_build_object('name', 'http.m' || n))).*
+        FROM awty.job AS j, generate_series(1, 10000) AS n WHERE j.name = 'http.m'";
+    shop.cluster.execute("postgres", &[many]);
+    let gateway = shop.gateway("one");
+    shop.app(&format!("SELECT awty_http.schedule('{}', every => '1 s', jitter => '0')", receiver.uri("/ok")));
+    receiver.called("/ok", 3);
+    assert!(!gateway.log().contains("http.m"), "{}", gateway.log());
+}
+
+/// What drop_tenant ends, add_tenant does not begin again by itself; the ids and keys of schedules stay.
+#[test]
+fn a_tenant_that_is_dropped_is_called_no_more() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    let _gateway = shop.gateway("one");
+    for path in ["/ok", "/ok?other"] {
+        shop.app(&format!("SELECT awty_http.schedule('{}', every => '1 s', jitter => '0')", receiver.uri(path)));
+    }
+    receiver.called("/ok", 1);
+    shop.cluster.execute("postgres", &["SELECT awty_http.drop_tenant('app')"]);
+    assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job = 'http.app'"), "0");
+    // It comes back with the same ids and keys.
+    let id = shop.text("SELECT id FROM awty_http.endpoint WHERE entity_key = '/ok'");
+    shop.cluster.execute("postgres", &["SELECT awty_http.add_tenant('app')"]);
+    shop.app(&format!("SELECT awty_http.schedule('{}', every => '1 s', jitter => '0')", receiver.uri("/ok")));
+    let seen = receiver.seen("/ok").len();
+    let last = receiver.called("/ok", seen + 1).pop().unwrap();
+    assert_eq!(last.headers["awty-schedule"], id);
+}
