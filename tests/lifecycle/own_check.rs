@@ -157,7 +157,8 @@ fn a_run_may_unregister_its_own_job() {
 /// A run that pauses its own job is the last one until it is resumed.
 #[test]
 fn a_run_may_pause_its_own_job() {
-    let shop = Shop::open();
+    // A second worker may be in a run at the moment of the pause.
+    let shop = Shop::on(awty_testkit::Cluster::builder().set("awty.max_workers_per_role", "1").start());
     let pausing =
         "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); PERFORM awty.pause(j.job); RETURN NULL; END";
     shop.job("pausing", pausing, "");

@@ -1,6 +1,6 @@
 //! What most tests begin with: a cluster with a role `shop`, its jobs, and how its checks ended.
 
-use awty_testkit::postgres::Client;
+use awty_testkit::postgres::{Client, SimpleQueryMessage};
 use awty_testkit::{Cluster, PATIENCE};
 use chrono::{DateTime, Utc};
 use std::time::Duration;
@@ -79,6 +79,23 @@ impl Shop {
         if let Err(error) = self.client().batch_execute(script) {
             panic!("{script}: {error:?}");
         }
+    }
+
+    /// Runs statements as the role in one transaction and in one message, so that a pause of the test falls before or after all of
+    /// them. In the statements, `{first}` stands for a time which is so many seconds ahead. Returns that time.
+    #[track_caller]
+    pub fn ahead(&self, seconds: i32, statements: &str) -> DateTime<Utc> {
+        let first = format!("(date_trunc('second', now()) + interval '{seconds} s')");
+        let script = format!(
+            "SELECT to_char({first} AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"'); {}",
+            statements.replace("{first}", &first)
+        );
+        let answers = self.client().simple_query(&script).unwrap_or_else(|error| panic!("{script}: {error:?}"));
+        let time = answers.iter().find_map(|answer| match answer {
+            SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        });
+        time.unwrap().parse().unwrap()
     }
 
     /// Makes a function of a plpgsql body, in which `j` is the check, and registers it with options as they stand in SQL

@@ -129,11 +129,12 @@ fn what_passes_by_itself_is_named_too() {
     shop.job("one", NOTE, "");
     shop.job("gated", &format!("BEGIN {GATE} RETURN NULL; END"), "");
     let mut client = shop.client();
-    shop.schedule("one", "one", "after => '1 s'");
+    shop.run("SELECT awty.pause('one'); SELECT awty.schedule('orders', 'one', 'one', after => '0')");
     client
         .batch_execute("BEGIN; SELECT awty.schedule('orders', 'one', 'one', after => '0', on_conflict => 'keep')")
         .unwrap();
     let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0);
+    shop.run("SELECT awty.resume('one')");
     let locked = format!("its row is locked by process {pid}");
     shop.await_true("the lock", &format!("SELECT why LIKE '{locked}%' FROM awty.status"));
     shop.await_true(

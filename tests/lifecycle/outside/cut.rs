@@ -1,7 +1,7 @@
 //! Workers whose connection breaks, silently or not, and copies of the database.
 
 use super::wire::Wire;
-use super::{Leased, await_claim, claim, claim_one, register, say, shop_with};
+use super::{EXPIRE, Leased, await_claim, claim, claim_one, expire, register, say, shop_with};
 use crate::dump::{dump, restore};
 use crate::shop::Shop;
 use std::collections::BTreeSet;
@@ -19,12 +19,12 @@ fn keys(leased: &[Leased]) -> Vec<&str> {
 /// with the same key.
 #[test]
 fn a_silent_worker_holds_up_only_the_check_that_it_has_answered() {
-    let shop = shop_with(", heartbeat => '1 s'", 3);
+    let shop = shop_with(", heartbeat => '10 min'", 3);
     let (mut worker, wire) = Wire::connect(&shop.cluster, "wire");
     let leased = by_key(claim(&mut worker, 3));
     worker.batch_execute("BEGIN; INSERT INTO shop.note (entity_key) VALUES ('1')").unwrap();
     assert_eq!(say(&mut worker, "complete($1)", leased[0].lease), "ended");
-    shop.await_true("the leases to expire", "SELECT bool_and(expires_at < clock_timestamp()) FROM awty.lease");
+    expire(&shop);
     let others = by_key(await_claim(&shop, 3));
     assert_eq!(keys(&others), keys(&leased[1..]));
     let mut client = shop.client();
@@ -33,6 +33,8 @@ fn a_silent_worker_holds_up_only_the_check_that_it_has_answered() {
     }
     assert!(claim(&mut client, 3).is_empty());
     wire.cut();
+    let expired = format!("WITH expired AS ({EXPIRE} RETURNING id) SELECT count(*) = 1 FROM expired");
+    shop.await_true("the end of the silent session", &expired);
     let again = claim_one(&shop);
     assert_eq!((&again.key, shop.notes("1")), (&leased[0].key, 0));
     assert_eq!(say(&mut client, "complete($1)", leased[0].lease), "void");
@@ -63,7 +65,7 @@ fn an_answer_whose_commit_is_not_heard_of_is_booked_once() {
 #[test]
 fn a_restored_copy_shares_no_key_with_its_original() {
     let shop = Shop::open();
-    register(&shop, ", retry_after => '1 ms'", 3);
+    register(&shop, ", retry_after => '1 ms', timeout => '10 min'", 3);
     let mut client = shop.client();
     let failed = claim_one(&shop);
     assert_eq!(say(&mut client, "fail($1, 'no')", failed.lease), "retry");

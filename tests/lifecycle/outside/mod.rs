@@ -57,6 +57,15 @@ fn claim(client: &mut Client, max: i32) -> Vec<Leased> {
     rows.iter().map(leased).collect()
 }
 
+/// Ends the time of all leases except those that a transaction is answering. No lease has to be so short that a worker that stands
+/// still for a second loses it.
+const EXPIRE: &str = "UPDATE awty_internal.lease SET expires_at = leased_at + interval '1 us'
+    WHERE id IN (SELECT id FROM awty_internal.lease FOR UPDATE SKIP LOCKED)";
+
+fn expire(shop: &Shop) {
+    shop.cluster.execute("postgres", &[EXPIRE]);
+}
+
 /// Claims until there is something.
 #[track_caller]
 fn await_claim(shop: &Shop, max: i32) -> Vec<Leased> {

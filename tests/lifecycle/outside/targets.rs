@@ -142,11 +142,17 @@ fn a_target_that_is_down_is_left_alone_and_tried_again() {
     let shop = shop_with(", max_attempts => 0, retry_after => '1 ms'", &[("a", 30)]);
     let mut client = shop.client();
     let leases = claimed(&mut client, 12).1;
-    for lease in &leases[..11] {
+    let since = |change: &str| {
+        shop.cluster.execute("postgres", &[&format!("UPDATE awty_internal.breaker SET since = since {change}")]);
+    };
+    assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", leases[0]), "retry");
+    // However long the next ones take, they come at once.
+    since("+ interval '1 h'");
+    for lease in &leases[1..11] {
         assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", *lease), "retry");
     }
     assert_eq!(state(&shop, "a"), "ready", "it has failed for a moment only");
-    shop.cluster.execute("postgres", &["UPDATE awty_internal.breaker SET since = since - interval '11 s'"]);
+    since("- interval '1 h 11 s'");
     assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", leases[11]), "retry");
     let told = state(&shop, "a");
     assert!(told.starts_with("open: 12 failures in a row") && told.contains("connection refused"), "{told}");

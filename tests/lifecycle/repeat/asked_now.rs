@@ -1,20 +1,14 @@
 //! `awty.check_now()` on a repetition: what becomes of the plan.
 
-use super::{await_ends, expect_each_has_its_check, repeat, seconds};
+use super::{await_ends, expect_each_has_its_check, plan, seconds};
 use crate::shop::{GATE, Shop};
-use chrono::{DateTime, Utc};
-
-fn ahead(shop: &Shop, by: i64) -> DateTime<Utc> {
-    shop.cluster.value("postgres", &format!("SELECT date_trunc('second', now()) + interval '{by} s'"))
-}
 
 /// An occurrence that was due already is moved and stays that of its slot: it waited for its retry.
 #[test]
 fn an_occurrence_that_was_due_is_moved_alone() {
     let shop = Shop::open();
     shop.job("bad", "BEGIN RAISE 'no'; END", ", retry_after => '1 hour', max_attempts => 2");
-    let first = ahead(&shop, 2);
-    repeat(&shop, "1", "bad", &format!("every => '3 hours', starts => '{first}'"));
+    let first = shop.ahead(2, &plan("1", "bad", "every => '3 hours', starts => {first}"));
     shop.await_true("its first failure", "SELECT attempt = 1 FROM awty.future_job");
     shop.run("SELECT awty.check_now('orders', '1')");
     let ends = await_ends(&shop, "1", 1);
@@ -30,9 +24,8 @@ fn a_slot_that_comes_during_its_run_is_left_out() {
     let shop = Shop::open();
     shop.job("gated", &format!("BEGIN {GATE} RETURN NULL; END"), "");
     let gate = shop.close_gate();
-    let first = ahead(&shop, 8);
-    repeat(&shop, "1", "gated", &format!("every => '1 hour', starts => '{first}'"));
-    shop.run("SELECT awty.check_now('orders', '1')");
+    let now = "SELECT awty.check_now('orders', '1')";
+    let first = shop.ahead(8, &(plan("1", "gated", "every => '1 hour', starts => {first}") + now));
     shop.await_at_gate();
     shop.await_time(first, 1);
     drop(gate);

@@ -1,22 +1,16 @@
 //! What clients do to a repetition: schedule, repeat again, hold.
 
-use super::{await_ends, expect_each_has_its_check, repeat, seconds, slots};
+use super::{await_ends, expect_each_has_its_check, plan, repeat, seconds, slots};
 use crate::shop::{GATE, NOTE, Shop};
-use chrono::{DateTime, Utc};
-
-/// The start of a plan that is some seconds ahead.
-fn ahead(shop: &Shop, by: i64) -> DateTime<Utc> {
-    shop.cluster.value("postgres", &format!("SELECT date_trunc('second', now()) + interval '{by} s'"))
-}
+use chrono::Utc;
 
 /// An earlier check is an extra run: the plan goes on as if nothing had happened.
 #[test]
 fn an_earlier_check_is_an_extra_run() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
-    let first = ahead(&shop, 6);
-    repeat(&shop, "1", "note", &format!("every => '1 hour', starts => '{first}'"));
-    shop.schedule("1", "note", "after => '0'");
+    let extra = "SELECT awty.schedule('orders', '1', 'note', after => '0')";
+    let first = shop.ahead(6, &(plan("1", "note", "every => '1 hour', starts => {first}") + extra));
     let ends = await_ends(&shop, "1", 3);
     assert_eq!(ends[0].why(), ("replaced", None));
     assert!(ends[1].first < first && ends[1].why() == ("done", None), "{ends:?}");
@@ -30,9 +24,8 @@ fn an_earlier_check_is_an_extra_run() {
 fn a_later_check_postpones() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
-    let first = ahead(&shop, 2);
-    repeat(&shop, "1", "note", &format!("every => '2 s', starts => '{first}'"));
-    shop.schedule("1", "note", &format!("at => '{}'", first + seconds(5)));
+    let later = "SELECT awty.schedule('orders', '1', 'note', at => {first} + interval '5 s')";
+    let first = shop.ahead(2, &(plan("1", "note", "every => '2 s', starts => {first}, catch_up => '1 hour'") + later));
     let ends = await_ends(&shop, "1", 3);
     assert_eq!(slots(&ends[..3]), [first, first + seconds(5), first + seconds(6)], "{ends:?}");
     assert_eq!((ends[0].why(), ends[1].why()), (("replaced", None), ("done", None)), "{ends:?}");
@@ -99,9 +92,9 @@ fn a_check_that_replaces_a_held_one_is_held() {
 fn check_now_is_an_occurrence_of_its_own() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
-    let first = ahead(&shop, 5);
-    repeat(&shop, "1", "note", &format!("every => '1 hour', starts => '{first}'"));
-    let id: i64 = shop.client().query_one("SELECT awty.check_now('orders', '1')", &[]).unwrap().get(0);
+    let now = "CREATE TABLE shop.asked AS SELECT awty.check_now('orders', '1') AS id";
+    let first = shop.ahead(5, &(plan("1", "note", "every => '1 hour', starts => {first}") + now));
+    let id: i64 = shop.cluster.value("postgres", "SELECT id FROM shop.asked");
     let ends = await_ends(&shop, "1", 2);
     assert!(ends[0].id == id && ends[0].first < first && ends[0].slot == ends[0].first, "{ends:?}");
     assert_eq!((ends[1].first, ends[0].why(), ends[1].why()), (first, ("done", None), ("done", None)), "{ends:?}");
@@ -147,8 +140,7 @@ fn a_hold_that_is_committed_after_the_end_of_the_run_holds_the_next_occurrence()
                 FROM awty.future_job AS f LEFT JOIN awty_internal.hold AS h ON h.check_id = f.id";
     for (key, released) in [("1", false), ("2", true)] {
         let gate = shop.close_gate();
-        let first = ahead(&shop, 2);
-        repeat(&shop, key, "gated", &format!("every => '1 hour', starts => '{first}'"));
+        let first = shop.ahead(2, &plan(key, "gated", "every => '1 hour', starts => {first}"));
         shop.await_at_gate();
         let mut client = shop.client();
         let hold = format!("BEGIN; SELECT awty.hold('orders', '{key}', note => 'invoice open')");
@@ -183,9 +175,8 @@ fn what_fell_due_while_held_follows_on_missed() {
     for policy in ["skip", "next_slot"] {
         shop.job(policy, NOTE, &format!(", on_missed => '{policy}'"));
         // Held before its first slot.
-        let first = ahead(&shop, 5);
-        repeat(&shop, policy, policy, &format!("every => '1 s', starts => '{first}'"));
-        shop.run(&format!("SELECT awty.hold('orders', '{policy}')"));
+        let hold = format!("SELECT awty.hold('orders', '{policy}')");
+        shop.ahead(2, &(plan(policy, policy, "every => '1 s', starts => {first}") + &hold));
     }
     let slots = ["skip", "next_slot"].map(|policy| shop.slot_of(policy));
     shop.await_time(slots[1], 3);

@@ -1,22 +1,27 @@
 //! What happens to repetitions while nothing can run.
 
-use super::{await_ends, expect_each_has_its_check, is_in_order, repeat, seconds, slots};
+use super::{await_ends, expect_each_has_its_check, is_in_order, plan, seconds, slots};
 use crate::shop::{End, NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
 use chrono::{DateTime, Utc};
 
 const POLICIES: [&str; 3] = ["run", "next_slot", "skip"];
 
-/// A repetition for each policy, with and without `catch_up`. The first slot of each lies ahead by two seconds or more.
-fn all(shop: &Shop) -> DateTime<Utc> {
-    let soon = shop.cluster.value::<DateTime<Utc>>("postgres", "SELECT date_trunc('second', now()) + interval '3 s'");
+/// A repetition for each policy, with and without `catch_up`, then more statements. Returns the first slot, which is the same for all.
+fn all(shop: &Shop, more: &str) -> DateTime<Utc> {
+    let mut plans = String::new();
     for policy in POLICIES {
         shop.job(policy, NOTE, &format!(", on_missed => '{policy}'"));
         for (key, catch_up) in [(policy.to_owned(), "0"), (format!("{policy} up"), "1 hour")] {
-            repeat(shop, &key, policy, &format!("every => '1 s', starts => '{soon}', catch_up => '{catch_up}'"));
+            plans += &plan(&key, policy, &format!("every => '1 s', starts => {{first}}, catch_up => '{catch_up}'"));
         }
     }
-    soon
+    shop.ahead(3, &(plans + more))
+}
+
+/// A server on which nothing runs until its configuration is changed.
+fn disabled() -> Shop {
+    Shop::on(Cluster::builder().set("awty.enabled", "off").start())
 }
 
 /// Each went on as its policy and its `catch_up` say; nothing could run before `able`.
@@ -51,9 +56,11 @@ fn expect_policies(shop: &Shop, first: DateTime<Utc>, able: DateTime<Utc>) {
 /// P3, P11: downtime × `on_missed` × `catch_up`.
 #[test]
 fn what_passed_while_the_server_was_down_follows_on_missed_and_catch_up() {
-    let mut shop = Shop::open();
-    let first = all(&shop);
+    // Disabled, so that nothing runs before the stop.
+    let mut shop = disabled();
+    let first = all(&shop, "");
     shop.cluster.stop(Stop::Fast);
+    shop.cluster.configure("awty.enabled = on");
     shop.await_time(first, 4);
     let able = Utc::now();
     shop.cluster.start();
@@ -63,9 +70,10 @@ fn what_passed_while_the_server_was_down_follows_on_missed_and_catch_up() {
 /// P3, P11: the same after a crash.
 #[test]
 fn what_passed_while_the_server_was_crashed_follows_on_missed_and_catch_up() {
-    let mut shop = Shop::open();
-    let first = all(&shop);
+    let mut shop = disabled();
+    let first = all(&shop, "");
     shop.cluster.stop(Stop::Immediate);
+    shop.cluster.configure("awty.enabled = on");
     shop.await_time(first, 4);
     let able = Utc::now();
     shop.cluster.start();
@@ -76,8 +84,7 @@ fn what_passed_while_the_server_was_crashed_follows_on_missed_and_catch_up() {
 #[test]
 fn what_passed_while_the_job_was_paused_follows_on_missed_and_catch_up() {
     let shop = Shop::open();
-    let first = all(&shop);
-    shop.run("SELECT awty.pause(name) FROM awty.job");
+    let first = all(&shop, "SELECT awty.pause(name) FROM awty.job");
     shop.await_time(first, 4);
     let able = Utc::now();
     shop.run("SELECT awty.resume(name) FROM awty.job");
@@ -87,17 +94,12 @@ fn what_passed_while_the_job_was_paused_follows_on_missed_and_catch_up() {
 /// P3, P11: the same while awty is disabled.
 #[test]
 fn what_passed_while_awty_was_disabled_follows_on_missed_and_catch_up() {
-    let shop = Shop::open();
-    let switch = |to: &str| {
-        shop.cluster.configure(&format!("awty.enabled = {to}"));
-        shop.cluster.reload();
-        shop.await_true("the setting", &format!("SELECT current_setting('awty.enabled') = '{to}'"));
-    };
-    switch("off");
-    let first = all(&shop);
+    let shop = disabled();
+    let first = all(&shop, "");
     shop.await_time(first, 4);
     let able = Utc::now();
-    switch("on");
+    shop.cluster.configure("awty.enabled = on");
+    shop.cluster.reload();
     expect_policies(&shop, first, able);
 }
 
@@ -106,12 +108,9 @@ fn what_passed_while_awty_was_disabled_follows_on_missed_and_catch_up() {
 fn repetitions_are_caught_up_on_at_the_rate() {
     let shop = Shop::on(Cluster::builder().set("awty.catch_up_rate", "10").start());
     shop.job("note", NOTE, "");
-    let first = shop.cluster.value::<DateTime<Utc>>("postgres", "SELECT date_trunc('second', now()) + interval '2 s'");
-    let plan = format!("every => '1 s', starts => '{first}', ends => '{}', catch_up => '1 hour'", first + seconds(8));
-    for key in ["1", "2", "3", "4", "5"] {
-        repeat(&shop, key, "note", &plan);
-    }
-    shop.run("SELECT awty.pause('note')");
+    let when = "every => '1 s', starts => {first}, ends => {first} + interval '8 s', catch_up => '1 hour'";
+    let plans: String = ["1", "2", "3", "4", "5"].map(|key| plan(key, "note", when)).concat();
+    let first = shop.ahead(2, &(plans + "SELECT awty.pause('note')"));
     shop.await_time(first, 9);
     shop.run("SELECT awty.resume('note')");
     shop.await_true("their end", "SELECT NOT EXISTS (SELECT FROM awty.repetition)");
@@ -133,15 +132,15 @@ fn repetitions_are_caught_up_on_at_the_rate() {
 fn catch_up_goes_back_so_far_and_no_further() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
-    let first = shop.cluster.value::<DateTime<Utc>>("postgres", "SELECT date_trunc('second', now()) + interval '2 s'");
-    repeat(&shop, "1", "note", &format!("every => '1 s', starts => '{first}', catch_up => '3 s'"));
-    shop.run("SELECT awty.pause('note')");
+    let when = "every => '1 s', starts => {first}, catch_up => '3 s'";
+    let first = shop.ahead(2, &(plan("1", "note", when) + "SELECT awty.pause('note')"));
     shop.await_time(first, 9);
     shop.run("SELECT awty.resume('note')");
     let ends = await_ends(&shop, "1", 4);
     assert_eq!(ends[0].first, first, "the one that was pending: {ends:?}");
-    let back = ends[0].started() - ends[1].first;
-    assert!(seconds(1) < back && back <= seconds(3), "{ends:?}");
+    // When it ended, after its start and before that of the next one, it looked three seconds back.
+    let next = ends[1].first;
+    assert!(ends[0].started() - seconds(3) <= next && next <= ends[1].started() - seconds(2), "{ends:?}");
     assert!(is_in_order(&ends), "{ends:?}");
     expect_each_has_its_check(&shop);
 }

@@ -1,17 +1,15 @@
 //! How repetitions end: by `cancel`, by their end, with their job; and what must not end one.
 
-use super::{await_ends, cancel, expect_each_has_its_check, is_in_order, repeat, seconds};
+use super::{await_ends, cancel, expect_each_has_its_check, is_in_order, plan, repeat, seconds};
 use crate::shop::{GATE, NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, Signal};
-use chrono::{DateTime, Utc};
 
 /// The commit of the last occurrence removes the repetition.
 #[test]
 fn a_repetition_is_gone_after_its_end() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
-    let last = shop.cluster.value::<DateTime<Utc>>("postgres", "SELECT date_trunc('second', now()) + interval '4 s'");
-    repeat(&shop, "1", "note", &format!("every => '1 s', ends => '{last}'"));
+    let last = shop.ahead(4, &plan("1", "note", "every => '1 s', ends => {first}, catch_up => '1 hour'"));
     shop.await_true("its end", "SELECT NOT EXISTS (SELECT FROM awty.repetition)");
     let ends = shop.ends("1");
     assert_eq!(ends.last().map(|end| end.first), Some(last), "the end is included: {ends:?}");
@@ -124,9 +122,21 @@ fn killed_workers_neither_lose_nor_double_an_occurrence() {
             let row = client.query_one(&sql, &[]).map_err(|error| error.to_string())?;
             if row.get(0) { Ok(()) } else { Err("too few".into()) }
         });
-        for pid in shop.cluster.pids("awty worker") {
-            shop.cluster.kill(if round % 2 == 0 { Signal::TERM } else { Signal::KILL }, pid);
+        if round % 2 == 0 {
+            shop.cluster.pids("awty worker").into_iter().for_each(|pid| shop.cluster.kill(Signal::TERM, pid));
+            continue;
         }
+        // Until a worker was there to be killed, and the server has ended this session because of that.
+        let mut witness = shop.cluster.superuser("postgres");
+        let workers = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'awty worker'";
+        shop.cluster.await_that("a crash", PATIENCE, || {
+            let Ok(rows) = witness.query(workers, &[]) else { return Ok(()) };
+            rows.iter().for_each(|row| shop.cluster.kill(Signal::KILL, row.get(0)));
+            Err("none".into())
+        });
+        shop.cluster.await_that("the server to be up", PATIENCE, || {
+            shop.cluster.try_client("postgres", "postgres").map(drop).map_err(|error| error.to_string())
+        });
     }
     let count = shop.ends("1").len();
     let ends = await_ends(&shop, "1", count + 2);

@@ -15,7 +15,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 /// Repeats a job about an order: `"every => '1 s'"`.
 #[track_caller]
 fn repeat(shop: &Shop, key: &str, job: &str, when: &str) {
-    shop.run(&format!("SELECT awty.repeat('{job}', {when}, entity_name => 'orders', entity_key => '{key}')"));
+    shop.run(&plan(key, job, when));
+}
+
+/// The statement of [`repeat`], for [`Shop::ahead`].
+fn plan(key: &str, job: &str, when: &str) -> String {
+    format!("SELECT awty.repeat('{job}', {when}, entity_name => 'orders', entity_key => '{key}');")
 }
 
 /// Waits until so many occurrences of an order have ended; returns all, in order.

@@ -1,8 +1,7 @@
 //! `awty.release()` of what was held during a run, beside the end of that run.
 
-use super::{expect_each_has_its_check, repeat, seconds};
+use super::{expect_each_has_its_check, plan, seconds};
 use crate::shop::{GATE, Shop};
-use chrono::{DateTime, Utc};
 
 /// A run that ends while its check is being released leaves nothing held. Where the client rolls back, an inspection holds it.
 #[test]
@@ -14,9 +13,7 @@ fn a_release_that_is_committed_after_the_end_of_the_run_leaves_nothing_held() {
         [("1", "next", "COMMIT"), ("2", "later", "COMMIT"), ("3", "next", "ROLLBACK"), ("4", "later", "ROLLBACK")]
     {
         let gate = shop.close_gate();
-        let first: DateTime<Utc> =
-            shop.cluster.value("postgres", "SELECT date_trunc('second', now()) + interval '2 s'");
-        repeat(&shop, key, job, &format!("every => '1 hour', starts => '{first}'"));
+        let first = shop.ahead(2, &plan(key, job, "every => '1 hour', starts => {first}"));
         shop.await_at_gate();
         shop.run(&format!("SELECT awty.hold('orders', '{key}', note => 'invoice open')"));
         let mut client = shop.client();

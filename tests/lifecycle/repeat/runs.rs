@@ -8,7 +8,7 @@ use crate::shop::{NOTE, Shop};
 fn a_job_is_asked_again_and_again() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
-    repeat(&shop, "1", "note", "every => '2 s'");
+    repeat(&shop, "1", "note", "every => '2 s', catch_up => '1 hour'");
     let ends = await_ends(&shop, "1", 3);
     for pair in ends.windows(2) {
         assert_eq!(pair[1].first - pair[0].first, seconds(2), "{ends:?}");
@@ -61,7 +61,7 @@ fn a_time_that_a_job_returns_is_within_its_occurrence_or_is_the_next_one() {
     shop.job("soon", soon, "");
     shop.job("late", late, "");
     repeat(&shop, "soon", "soon", "every => '10 s'");
-    repeat(&shop, "late", "late", "every => '4 s'");
+    repeat(&shop, "late", "late", "every => '4 s', catch_up => '1 hour'");
     repeat(&shop, "infinity", "late", "every => '1 s'");
     let late = await_ends(&shop, "late", 2);
     assert!(late.iter().all(|end| (end.why(), end.check_count) == (("done", None), 1)), "{late:?}");
@@ -70,7 +70,8 @@ fn a_time_that_a_job_returns_is_within_its_occurrence_or_is_the_next_one() {
     assert_eq!(endless[0].why(), ("done", None));
     let soon = &await_ends(&shop, "soon", 1)[0];
     assert_eq!((soon.why(), soon.check_count, soon.attempts), (("done", None), 3, 3), "{soon:?}");
-    assert_eq!(soon.slot - soon.first, seconds(2));
+    // A slot later each time, unless the server stood still over it.
+    assert!((seconds(2)..seconds(10)).contains(&(soon.slot - soon.first)), "{soon:?}");
     expect_each_has_its_check(&shop);
 }
 
@@ -81,8 +82,8 @@ fn a_failed_run_is_tried_again_before_the_next_occurrence_or_not_at_all() {
     shop.job("bad", "BEGIN RAISE 'no'; END", ", retry_after => '1 s', max_attempts => 2");
     shop.job("hopeless", "BEGIN RAISE 'no'; END", ", retry_after => '1 min'");
     shop.job("slow", "BEGIN PERFORM pg_sleep(60); RETURN NULL; END", ", timeout => '200 ms', retry_after => '1 min'");
-    repeat(&shop, "bad", "bad", "every => '10 s'");
-    repeat(&shop, "hopeless", "hopeless", "every => '2 s'");
+    repeat(&shop, "bad", "bad", "every => '10 s', catch_up => '1 hour'");
+    repeat(&shop, "hopeless", "hopeless", "every => '2 s', catch_up => '1 hour'");
     repeat(&shop, "slow", "slow", "every => '2 s'");
     let hopeless = await_ends(&shop, "hopeless", 2);
     assert!(hopeless.iter().all(|end| (end.why(), end.attempts) == (("failed", Some("P0001")), 1)), "{hopeless:?}");
@@ -101,18 +102,16 @@ fn exhausted_past_beyond_horizon_and_expired_end_the_occurrence_alone() {
     let shop = Shop::open();
     shop.job("exhausted", "BEGIN RETURN j.next_check_at + interval '1 s'; END", ", max_checks => 2");
     shop.job("past", "BEGIN RETURN j.next_check_at; END", "");
-    shop.job("beyond_horizon", "BEGIN RETURN j.next_check_at + interval '4 s'; END", ", max_horizon => '2 s'");
+    shop.job("beyond_horizon", "BEGIN RETURN j.next_check_at + interval '7 s'; END", ", max_horizon => '1 s'");
     shop.job("expired", "BEGIN PERFORM pg_sleep(1.5); RETURN NULL; END", ", max_lateness => '100 ms'");
-    for (job, when) in
-        [("exhausted", "every => '6 s'"), ("past", "every => '6 s'"), ("beyond_horizon", "every => '6 s'")]
-    {
-        repeat(&shop, job, job, when);
+    for job in ["exhausted", "past", "beyond_horizon"] {
+        repeat(&shop, job, job, "every => '8 s', catch_up => '1 hour'");
     }
     repeat(&shop, "expired", "expired", "every => '1 s', catch_up => '1 hour'");
     for job in ["exhausted", "past", "beyond_horizon"] {
         let ends = await_ends(&shop, job, 2);
         assert!(ends.iter().all(|end| end.why() == (job, None)), "{ends:?}");
-        assert_eq!(ends[1].first - ends[0].first, seconds(6), "{ends:?}");
+        assert_eq!(ends[1].first - ends[0].first, seconds(8), "{ends:?}");
     }
     // The slots that pass during its run are caught up on, and are too late.
     let sql = "SELECT count(*) >= 2 FROM awty.future_job_history WHERE job = 'expired' AND outcome = 'expired'";
@@ -128,17 +127,17 @@ fn a_run_may_cancel_or_reschedule_its_own_occurrence() {
     let note = "INSERT INTO shop.note (entity_key) VALUES (j.entity_key);";
     shop.job("stop", &format!("BEGIN {note} PERFORM awty.cancel(j.entity_name, j.entity_key); RETURN NULL; END"), "");
     let again = "IF j.args IS NULL THEN PERFORM awty.schedule(j.entity_name, j.entity_key, j.job,
-                 at => j.next_check_at + interval '1 s', args => '{}'); END IF;";
+                 at => j.next_check_at + interval '4 s', args => '{}'); END IF;";
     shop.job("again", &format!("BEGIN {note} {again} RETURN NULL; END"), "");
     repeat(&shop, "stop", "stop", "every => '1 s'");
-    repeat(&shop, "again", "again", "every => '3 s'");
+    repeat(&shop, "again", "again", "every => '8 s', catch_up => '1 hour'");
     await_ends(&shop, "stop", 1);
     shop.await_true("its end", "SELECT NOT EXISTS (SELECT FROM awty.repetition WHERE entity_key = 'stop')");
     assert_eq!((shop.notes("stop"), shop.pending("stop")), (1, String::new()));
     let ends = await_ends(&shop, "again", 4);
     let (first, second) = (ends[0].first, ends[1].first);
-    assert_eq!(second - first, seconds(1), "{ends:?}");
-    assert_eq!(slots(&ends[..4]), [first, second, first + seconds(3), first + seconds(4)], "{ends:?}");
+    assert_eq!(second - first, seconds(4), "{ends:?}");
+    assert_eq!(slots(&ends[..4]), [first, second, first + seconds(8), first + seconds(12)], "{ends:?}");
     expect_each_has_its_check(&shop);
 }
 
@@ -169,9 +168,9 @@ fn a_job_without_repetitions_looks_nothing_up() {
     shop.job("plain", NOTE, "");
     shop.job("other", NOTE, "");
     repeat(&shop, "other", "other", "every => '1 hour', starts => now() + interval '1 hour'");
+    let sql = "SELECT idx_scan FROM pg_stat_all_indexes WHERE indexrelname = 'repetition_one_per_job_and_entity'";
     let looks = || {
         shop.await_workers_gone();
-        let sql = "SELECT idx_scan FROM pg_stat_all_indexes WHERE indexrelname = 'repetition_one_per_job_and_entity'";
         shop.cluster.value::<i64>("postgres", sql)
     };
     let before = looks();
@@ -185,5 +184,6 @@ fn a_job_without_repetitions_looks_nothing_up() {
     repeat(&shop, "mine", "plain", "every => '1 s'");
     await_ends(&shop, "mine", 15);
     cancel(&shop, "mine");
-    assert!(looks() >= after + 15, "runs look by something else by now");
+    // A process reports its looks when it ends.
+    shop.await_true("runs to look by that index", &format!("SELECT ({sql}) >= {after} + 15"));
 }
