@@ -23,6 +23,7 @@ CREATE TABLE awty_http.stat (
 );
 
 CREATE INDEX stat_age_idx ON awty_http.stat (width, bucket);
+CREATE INDEX stat_job_idx ON awty_http.stat (job, width, bucket);
 CREATE INDEX stat_of_jobs_idx ON awty_http.stat (width, bucket) WHERE id OPERATOR(pg_catalog.=) job;
 
 COMMENT ON TABLE awty_http.stat IS 'What the calls of each endpoint, and those of all schedules of each job, came to, by hour for 90 days and by day in UTC for 5 years';

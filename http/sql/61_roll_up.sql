@@ -2,14 +2,11 @@
 --
 -- It works in parts, each a run of its own, and rests in between. While it counted 4 million calls in one run, calls were up to 17 s late.
 
--- Counts the calls of the next 50 endpoints, and returns the last of them; NULL: there are no more. It overwrites whole buckets, so that it may
--- run twice.
-CREATE FUNCTION awty_http_internal.count_calls(since timestamptz, until timestamptz, after text) RETURNS text
+-- Counts the calls of some endpoints. It overwrites whole buckets, so that it may run twice.
+CREATE FUNCTION awty_http_internal.count_calls_of(ids text[], since timestamptz, until timestamptz) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off
     SET plan_cache_mode = force_custom_plan -- awty_http.stat grows on the way
 AS $$
-DECLARE
-    ids CONSTANT text[] := ARRAY(SELECT e.id FROM awty_http.endpoint AS e WHERE e.id > count_calls.after ORDER BY e.id LIMIT 50);
 BEGIN
     INSERT INTO awty_http.stat AS s
     SELECT c.id, '1 hour', date_trunc('hour', c.ended_at), count(*), count(*) FILTER (WHERE c.ok), count(*) FILTER (WHERE c.dropped),
@@ -34,7 +31,7 @@ BEGIN
         CROSS JOIN LATERAL (
             SELECT a.* FROM awty.attempt AS a
             WHERE a.entity_name = e.entity_name AND a.entity_key = e.entity_key AND a.job = e.job
-              AND a.ended_at >= count_calls.since AND a.ended_at < count_calls.until
+              AND a.ended_at >= count_calls_of.since AND a.ended_at < count_calls_of.until
             OFFSET 0 -- by their index
         ) AS a
         CROSS JOIN LATERAL awty_http_internal.cleaned(a.ok, a.message, a.result, a.lateness, a.ended_at - a.leased_at, e.every) AS c
@@ -52,7 +49,7 @@ BEGIN
            sum(h.lateness_sum), min(h.lateness_min), max(h.lateness_max), awty_http_internal.all_steps(h.lateness_steps),
            sum(h.duration_sum), min(h.duration_min), max(h.duration_max), awty_http_internal.all_steps(h.duration_steps), h.job
     FROM awty_http.stat AS h
-    WHERE h.id = ANY (ids) AND h.width = '1 hour' AND h.bucket >= date_trunc('day', count_calls.since)
+    WHERE h.id = ANY (ids) AND h.width = '1 hour' AND h.bucket >= date_trunc('day', count_calls_of.since)
     GROUP BY h.id, h.job, date_trunc('day', h.bucket)
     ON CONFLICT ON CONSTRAINT stat_pkey DO UPDATE SET (count, ok, dropped, caught_up, implausible, lateness_sum, lateness_min,
         lateness_max, lateness_steps, duration_sum, duration_min, duration_max, duration_steps)
@@ -61,27 +58,66 @@ BEGIN
         excluded.duration_max, excluded.duration_steps);
     -- Whole days, so that no day is added up from a part of its hours.
     DELETE FROM awty_http.stat AS s
-    WHERE s.id = ANY (ids) AND s.width = '1 hour' AND s.bucket < date_trunc('day', count_calls.until - '90 days'::interval);
+    WHERE s.id = ANY (ids) AND s.width = '1 hour' AND s.bucket < date_trunc('day', count_calls_of.until - '90 days'::interval);
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.count_calls_of(text[], timestamptz, timestamptz) IS 'Counts the calls of some endpoints, by hour and by day, and forgets hours that are too old';
+
+-- Counts the calls of the next 50 endpoints, and returns the last of them; NULL: there are no more. An endpoint whose values cannot be added
+-- up is left out with a warning, so that it stops no other.
+CREATE FUNCTION awty_http_internal.count_calls(since timestamptz, until timestamptz, after text) RETURNS text
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ids CONSTANT text[] := ARRAY(SELECT e.id FROM awty_http.endpoint AS e WHERE e.id > count_calls.after ORDER BY e.id LIMIT 50);
+    one text;
+BEGIN
+    BEGIN
+        PERFORM awty_http_internal.count_calls_of(ids, count_calls.since, count_calls.until);
+    EXCEPTION WHEN data_exception THEN
+        FOREACH one IN ARRAY ids LOOP
+            BEGIN
+                PERFORM awty_http_internal.count_calls_of(ARRAY[one], count_calls.since, count_calls.until);
+            EXCEPTION WHEN data_exception THEN
+                RAISE WARNING USING MESSAGE = format('the calls of schedule "%s" are not counted: %s', one, SQLERRM);
+            END;
+        END LOOP;
+    END;
     RETURN ids[cardinality(ids)];
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.count_calls(timestamptz, timestamptz, text) IS 'Counts the calls of the next endpoints in order, by hour and by day, forgets hours that are too old, and returns the last one of them';
+COMMENT ON FUNCTION awty_http_internal.count_calls(timestamptz, timestamptz, text) IS 'Counts the calls of the next endpoints in order, and returns the last one of them';
 
 -- Those of each job, by hour and by day. They come last, so that they tell which hours are counted.
-CREATE FUNCTION awty_http_internal.count_jobs(since timestamptz) RETURNS void
+CREATE FUNCTION awty_http_internal.count_job(job text, since timestamptz) RETURNS void
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off AS $$
     INSERT INTO awty_http.stat AS s
     SELECT h.job, h.width, h.bucket, sum(h.count), sum(h.ok), sum(h.dropped), sum(h.caught_up), sum(h.implausible),
            sum(h.lateness_sum), min(h.lateness_min), max(h.lateness_max), awty_http_internal.all_steps(h.lateness_steps),
            sum(h.duration_sum), min(h.duration_min), max(h.duration_max), awty_http_internal.all_steps(h.duration_steps), h.job
     FROM awty_http.stat AS h
-    WHERE h.id <> h.job AND ((h.width = '1 hour' AND h.bucket >= count_jobs.since) OR (h.width = '24 hours' AND h.bucket >= date_trunc('day', count_jobs.since)))
+    WHERE h.job = count_job.job AND h.id <> h.job AND ((h.width = '1 hour' AND h.bucket >= count_job.since) OR (h.width = '24 hours' AND h.bucket >= date_trunc('day', count_job.since)))
     GROUP BY h.job, h.width, h.bucket
     ON CONFLICT ON CONSTRAINT stat_pkey DO UPDATE SET (count, ok, dropped, caught_up, implausible, lateness_sum, lateness_min,
         lateness_max, lateness_steps, duration_sum, duration_min, duration_max, duration_steps)
         = ROW (excluded.count, excluded.ok, excluded.dropped, excluded.caught_up, excluded.implausible, excluded.lateness_sum,
         excluded.lateness_min, excluded.lateness_max, excluded.lateness_steps, excluded.duration_sum, excluded.duration_min,
         excluded.duration_max, excluded.duration_steps);
+$$;
+COMMENT ON FUNCTION awty_http_internal.count_job(text, timestamptz) IS 'Adds up what is counted of the endpoints of a job';
+
+CREATE FUNCTION awty_http_internal.count_jobs(since timestamptz) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    one text;
+BEGIN
+    FOR one IN SELECT t.job FROM awty_http.tenant AS t ORDER BY t.job LOOP
+        BEGIN
+            PERFORM awty_http_internal.count_job(one, count_jobs.since);
+        EXCEPTION WHEN data_exception THEN
+            RAISE WARNING USING MESSAGE = format('the calls of job "%s" are not added up: %s', one, SQLERRM);
+        END;
+    END LOOP;
+END
 $$;
 COMMENT ON FUNCTION awty_http_internal.count_jobs(timestamptz) IS 'Adds up what is counted of the endpoints of each job';
 

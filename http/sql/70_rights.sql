@@ -50,7 +50,8 @@ GRANT SELECT (id, role, scope, expires_at, created_by, created_at, last_used_at)
 GRANT SELECT, INSERT, UPDATE (check_id) ON awty_http_internal.sent TO PUBLIC;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty_http, awty_http_internal TO PUBLIC;
 REVOKE ALL ON FUNCTION awty_http_internal.roll_up(timestamptz, interval, jsonb), awty_http_internal.roll_up(awty.future_job),
-    awty_http_internal.count_calls(timestamptz, timestamptz, text), awty_http_internal.count_jobs(timestamptz), awty_http_internal.forget(timestamptz),
+    awty_http_internal.count_calls(timestamptz, timestamptz, text), awty_http_internal.count_calls_of(text[], timestamptz, timestamptz),
+    awty_http_internal.count_job(text, timestamptz), awty_http_internal.count_jobs(timestamptz), awty_http_internal.forget(timestamptz),
     awty_http_internal.endpoint_asks(), awty_http_internal.endpoint_changes(), awty_http_internal.token_ends(),
     awty_http_internal.set_up(), awty_http_internal.register(text, name) FROM PUBLIC;
 

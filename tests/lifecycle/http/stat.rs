@@ -63,6 +63,25 @@ fn odd_numbers_and_buckets_of_the_future_do_no_harm() {
     assert_eq!(http.ask("app", counted), "2 1");
 }
 
+/// Sealed 11: sums that are too large for an interval stop the statistics of the endpoint and of its tenant, and of no other tenant.
+#[test]
+fn values_of_one_tenant_stop_the_statistics_of_no_other() {
+    let http = Http::open();
+    let id = http.ask("app", "SELECT awty_http.schedule('https://a.example.com/x', '1 s', jitter => '0')");
+    http.ask("other", "SELECT awty_http.schedule('https://a.example.com/y', '1 h')");
+    let huge = "INSERT INTO awty_http.stat SELECT '%', '1 hour', date_trunc('day', now(), 'UTC') + n * interval '1 hour', 1, 1, 0, 0, 0,
+        '2500000000 hours', NULL, NULL, array_fill(0, '{24}'), '0', NULL, NULL, array_fill(0, '{24}'), 'http.app'
+        FROM generate_series(0, 1) AS n"
+        .replace('%', &id);
+    let call = |n: i32| calls_of_x(&format!("(SELECT interval '1 s' AS ago, {n} AS n) AS u"));
+    let of_other = call(2).replace("http.app", "http.other").replace("'/x'", "'/y'").replace("'app'", "'other'");
+    http.cluster.execute("postgres", &[&huge, &call(1), &of_other]);
+    http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now() + interval '1 hour')"]);
+    let counted = "SELECT string_agg(count || ' ' || width, ', ' ORDER BY width) FROM awty_http.stat WHERE id <> job";
+    assert_eq!(http.ask("other", counted), "1 01:00:00, 1 24:00:00");
+    assert_eq!(http.ask("other", &counted.replace("<>", "=")), "1 01:00:00, 1 24:00:00");
+}
+
 /// The job of awty that does it runs.
 #[test]
 fn the_hourly_check_rolls_up() {
