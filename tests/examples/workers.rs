@@ -39,20 +39,18 @@ fn try_worker(command: &dyn Fn() -> Command) {
     let ended = "SELECT count(*) = 2 AND bool_and(CASE entity_key WHEN 'good' THEN outcome = 'done' AND attempts = 1
                      ELSE outcome = 'failed' AND attempts = 2 END) FROM awty.future_job_history";
     cluster.await_sql("postgres", "the good one to be done, and the bad one to have failed twice", ended);
+    // A short lease for the worker that dies, and a long one for the next.
+    app("SELECT awty.alter('mail', timeout => '3 s')");
     app(
         "SELECT awty.schedule('mail', 'slow', 'mail', after => '0', args => '{\"to\": \"b@example.com\", \"seconds\": 60}')",
     );
-    cluster.await_sql("postgres", "the worker to be at work", "SELECT count(*) = 1 FROM awty.lease");
+    let at_work =
+        "SELECT EXISTS (SELECT FROM awty.lease) OR EXISTS (SELECT FROM awty.attempt WHERE entity_key = 'slow')";
+    cluster.await_sql("postgres", "the worker to be at work", at_work);
     cluster.kill(Signal::KILL, i32::try_from(worker.0.id()).unwrap());
     drop(worker);
-    // Its lease runs out now and not in ten minutes, and the next worker is quicker.
-    cluster.execute(
-        "postgres",
-        &[
-            "UPDATE awty.future_job SET args = args || '{\"seconds\": 0}'",
-            "UPDATE awty_internal.lease SET expires_at = now()",
-        ],
-    );
+    app("SELECT awty.alter('mail', timeout => '10 min')");
+    cluster.execute("postgres", &["UPDATE awty.future_job SET args = args || '{\"seconds\": 0}'"]);
     let _next = Worker::start(&cluster, command);
     let done = "SELECT count(*) = 1 FROM awty.future_job_history WHERE entity_key = 'slow' AND outcome = 'done' AND attempts = 2";
     cluster.await_sql("postgres", "another worker to take its place", done);

@@ -89,4 +89,8 @@ fn at_most_once_is_at_most_once_and_nothing_is_repeated_without_a_fault() {
         "was called twice",
     );
     assert_found(|evidence| evidence.calls.push(call("/s/1", 10, "a", Some(200))), "without a reason");
+    let mut evidence = good();
+    evidence.calls.push(call("/s/1", 10, "a", Some(200)));
+    evidence.booked.push(booked(&evidence.calls[0], false));
+    assert_eq!(findings(&evidence), Vec::<String>::new(), "the books say why");
 }

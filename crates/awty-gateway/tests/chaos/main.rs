@@ -23,7 +23,7 @@ use world::{GATEWAYS, TENANTS, World};
 /// About three minutes of them.
 const KILLS: u64 = 60;
 /// For all that is late to be called, once nothing goes wrong any more.
-const TO_CATCH_UP: Duration = Duration::from_secs(180);
+const TO_CATCH_UP: Duration = Duration::from_secs(300);
 
 /// Nothing is due but what this second has brought, and no send is left.
 const CAUGHT_UP: &str = "SELECT string_agg(entity_key || ' ' || next_check_at::time(0), ', ') FROM (

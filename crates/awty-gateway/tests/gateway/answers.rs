@@ -33,20 +33,23 @@ fn a_body_leaves_to_the_letter_and_stops_no_other() {
 fn an_answer_that_waits_for_a_lock_holds_up_no_other() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
     let _gateway = shop.gateway("one");
-    let uri = receiver.uri("/slow/x");
-    shop.app(&format!("SELECT awty_http.schedule('{uri}', after => '0')"));
-    called(&receiver, "/slow/x");
+    let uri = receiver.uri("/gate/200/x");
+    shop.app(&format!("SELECT awty_http.schedule('{uri}', after => '0', timeout => '10 min')"));
+    called(&receiver, "/gate/200/x");
     let mut client = shop.cluster.client("postgres", "app");
     client.batch_execute(&format!("BEGIN; SELECT awty_http.schedule('{uri}', every => '1 h')")).unwrap();
-    // Its answer comes while that is open. What is called afterwards is booked, and so is what comes after that.
-    for path in ["/slow/y", "/slow/z"] {
+    receiver.open_gate();
+    let waits = "SELECT count(*) > 0 FROM pg_stat_activity WHERE usename = 'gateway' AND wait_event_type = 'Lock'";
+    shop.await_text(waits, "true");
+    // What is called afterwards is booked, and so is what comes after that.
+    for path in ["/ok/y", "/ok/z"] {
         shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri(path)));
         shop.await_text(&format!("SELECT count(*) FROM awty.attempt WHERE ok AND entity_key ^@ '{path}'"), "1");
     }
-    assert_eq!(shop.text("SELECT count(*) FROM awty.attempt WHERE entity_key = '/slow/x'"), "0");
+    assert_eq!(shop.text("SELECT count(*) FROM awty.attempt WHERE entity_key = '/gate/200/x'"), "0");
     client.batch_execute("ROLLBACK").unwrap();
-    shop.await_text("SELECT string_agg(ok::text, ',') FROM awty.attempt WHERE entity_key = '/slow/x'", "true");
-    assert_eq!(receiver.seen("/slow/x").len(), 1);
+    shop.await_text("SELECT string_agg(ok::text, ',') FROM awty.attempt WHERE entity_key = '/gate/200/x'", "true");
+    assert_eq!(receiver.seen("/gate/200/x").len(), 1);
 }
 
 #[test]
@@ -56,21 +59,23 @@ fn a_call_that_ends_makes_room_for_its_target_before_the_next_slot() {
     shop.cluster.execute("postgres", &[&format!("SELECT awty.alter_target('http.app', '{target}', concurrency => 1)")]);
     let _gateway = shop.gateway("one");
     // One in each slot of a second would take longer than we wait.
-    shop.app(&format!("SELECT count(awty_http.send('{target}/ok')) FROM generate_series(1, 80)"));
-    shop.await_text("SELECT count(*) FROM awty.attempt WHERE ok", "80");
+    shop.app(&format!("SELECT count(awty_http.send('{target}/ok')) FROM generate_series(1, 150)"));
+    shop.await_text("SELECT count(*) FROM awty.attempt WHERE ok", "150");
 }
 
 #[test]
 fn a_call_of_a_schedule_that_was_replaced_says_nothing_of_the_new_one() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
     let gateway = shop.gateway("one");
-    let uri = receiver.uri("/late/410");
-    shop.app(&format!("SELECT awty_http.schedule('{uri}', after => '0')"));
-    called(&receiver, "/late/410");
+    let uri = receiver.uri("/gate/410");
+    shop.app(&format!("SELECT awty_http.schedule('{uri}', after => '0', timeout => '10 min')"));
+    called(&receiver, "/gate/410");
     shop.app(&format!("SELECT awty_http.schedule('{uri}', every => '1 h', starts => now() + '30 min')"));
+    receiver.open_gate();
     until("the answer", || {
         let metrics = gateway.get("/metrics").1;
-        if metrics.contains("awty_gateway_leases_total{result=\"void\"}") { Ok(()) } else { Err(metrics) }
+        let void = metrics.lines().find_map(|line| line.strip_prefix("awty_gateway_leases_total{result=\"void\"} "));
+        if void.is_some_and(|count| count != "0") { Ok(()) } else { Err(metrics) }
     });
     let of_new = "SELECT concat_ws(' ', verdict, failing_since IS NOT NULL) FROM awty_http.endpoint";
     assert_eq!(shop.text(of_new), "f");

@@ -150,9 +150,9 @@ async fn a_server_that_does_not_read_keeps_no_connection() {
     let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     // More than both ends' buffers hold.
     let body = bytes::Bytes::from(vec![b'a'; 64 * 1024 * 1024]);
-    let report = call_with(&authority.trusting(), port, body, Duration::from_secs(2)).await;
+    let report = call_with(&authority.trusting(), port, body, Duration::from_secs(6)).await;
     assert_eq!((report.outcome.unwrap_err().fault, report.sent), (Fault::Timeout, true));
-    for _ in 0..500 {
+    for _ in 0..3_000 {
         // The listener and its connection.
         if alive() == 2 {
             return;

@@ -143,12 +143,13 @@ async fn a_name_with_good_and_bad_addresses_is_called_at_the_good_one() {
 async fn an_answer_is_kept_for_seconds_although_it_says_none() {
     let receiver = Receiver::start_on("0.0.0.0");
     let server = NameServer::start(|_, _| Says::Addresses(vec![OPEN]));
-    let caller = server.caller();
+    let (caller, since) = (server.caller(), std::time::Instant::now());
     for _ in 0..20 {
         assert!(caller.call(call(&receiver, "kept.example")).await.outcome.is_ok());
     }
-    // A machine that stands still for longer than five seconds asks again; then it has asked twice.
-    assert!(server.asked.load(Ordering::Relaxed) <= 2, "asked {:?} times", server.asked);
+    // On a machine that stands still for a while, what is kept for five seconds is asked again.
+    let most = 1 + usize::try_from(since.elapsed().as_secs() / 5).unwrap();
+    assert!(server.asked.load(Ordering::Relaxed) <= most, "asked {:?} times", server.asked);
 }
 
 #[tokio::test]

@@ -5,9 +5,9 @@
 
 use crate::client::{Client, encoded};
 use crate::receiver::Receiver;
-use crate::shop::{Shop, until};
+use crate::shop::{Shop, free_port, until};
 use std::io::Write;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, Command};
 
 /// Fewer than two gateways have connections, so that they have to share them.
@@ -36,7 +36,7 @@ struct Pooler {
 impl Pooler {
     fn start(shop: &Shop) -> Self {
         let folder = shop.cluster.socket_directory();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let (ini, users) = (folder.join("pgbouncer.ini"), folder.join("users.txt"));
         std::fs::write(&users, "\"gateway\" \"\"\n").unwrap();
         let settings = format!(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 
 /// One request as it arrived.
 #[derive(Clone, Debug)]
@@ -24,6 +24,7 @@ pub struct Receiver {
     open: Arc<AtomicUsize>,
     seen: Arc<Mutex<Vec<Seen>>>,
     reached_at: Arc<Mutex<Vec<IpAddr>>>,
+    gate: Arc<(Mutex<bool>, Condvar)>,
 }
 
 impl Receiver {
@@ -40,6 +41,7 @@ impl Receiver {
             open: Arc::default(),
             seen: Arc::default(),
             reached_at: Arc::default(),
+            gate: Arc::default(),
         };
         let this = receiver.clone();
         std::thread::spawn(move || {
@@ -63,6 +65,12 @@ impl Receiver {
 
     pub fn uri(&self, path: &str) -> String {
         format!("{}{path}", self.origin())
+    }
+
+    /// Answers the calls of `/gate/...`, which wait for that.
+    pub fn open_gate(&self) {
+        *self.gate.0.lock().unwrap() = true;
+        self.gate.1.notify_all();
     }
 
     /// Connections that are open.
@@ -96,6 +104,9 @@ impl Receiver {
             let path = seen.path.clone();
             let times = self.seen(&path).len();
             self.seen.lock().unwrap().push(seen);
+            if path.starts_with("/gate/") {
+                drop(self.gate.1.wait_while(self.gate.0.lock().unwrap(), |open| !*open));
+            }
             if !behave(&stream, &path, times)? {
                 break;
             }
@@ -139,10 +150,7 @@ fn behave(mut stream: &TcpStream, path: &str, times: usize) -> std::io::Result<b
             (0..15).for_each(|_| pause());
             answer(stream, "200", "", "")?;
         }
-        "late" => {
-            (0..15).for_each(|_| pause());
-            answer(stream, words[1], "", "")?;
-        }
+        "gate" => answer(stream, words[1], "", "")?,
         "close" => return Ok(false),
         "reset" => {
             let linger = Some(std::time::Duration::ZERO);
@@ -180,7 +188,7 @@ fn behave(mut stream: &TcpStream, path: &str, times: usize) -> std::io::Result<b
 
 /// A tenth of a second on a condition that nobody meets.
 fn pause() {
-    let (never, lock) = (std::sync::Condvar::new(), Mutex::new(()));
+    let (never, lock) = (Condvar::new(), Mutex::new(()));
     drop(never.wait_timeout(lock.lock().unwrap(), std::time::Duration::from_millis(100)));
 }
 

@@ -35,8 +35,9 @@ fn call(uri: &str) -> Call {
     }
 }
 
+/// Its timeout comes, but not before a busy machine has connected and sent.
 fn short(uri: &str) -> Call {
-    Call { timeout: Duration::from_millis(500), ..call(uri) }
+    Call { timeout: Duration::from_secs(4), connect_timeout: Duration::from_secs(90), ..call(uri) }
 }
 
 fn fault(report: &Report) -> Fault {
@@ -69,8 +70,9 @@ async fn a_connection_that_the_endpoint_closed_meanwhile_is_opened_anew() {
 #[tokio::test]
 async fn what_does_not_answer_runs_into_the_timeout_as_sent() {
     let (receiver, caller) = (Receiver::start(), open());
-    for path in ["/hang", "/drip"] {
-        let report = caller.call(short(&receiver.uri(path))).await;
+    let (hanging, dripping) = (short(&receiver.uri("/hang")), short(&receiver.uri("/drip")));
+    let (hung, dripped) = tokio::join!(caller.call(hanging), caller.call(dripping));
+    for (path, report) in [("/hang", hung), ("/drip", dripped)] {
         assert_eq!((fault(&report), report.sent), (Fault::Timeout, true), "{path}");
     }
 }
@@ -105,8 +107,10 @@ async fn of_a_gigabyte_only_the_beginning_is_read_and_the_status_counts() {
 #[tokio::test]
 async fn nobody_at_home_is_not_sent() {
     let caller = open();
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let report = caller.call(call(&format!("http://{free}/"))).await;
+    // Nobody else gets the port of a socket that is bound, and nobody listens there.
+    let bound = tokio::net::TcpSocket::new_v4().unwrap();
+    bound.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let report = caller.call(call(&format!("http://{}/", bound.local_addr().unwrap()))).await;
     assert_eq!((fault(&report), report.sent), (Fault::Connect, false));
     let report = caller.call(call("http://no-such-host.invalid/")).await;
     assert_eq!((fault(&report), report.sent), (Fault::Name, false));

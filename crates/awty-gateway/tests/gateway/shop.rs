@@ -2,13 +2,13 @@
 
 use awty_testkit::{Cluster, poll};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A database with a role `app` that schedules and a role `gateway` that may claim.
 pub struct Shop {
@@ -98,6 +98,12 @@ impl Shop {
 }
 
 const BINARY: &str = env!("CARGO_BIN_EXE_awty-gateway");
+
+/// A port that nobody listens at. The system gives none of these to a connection or a listener that asks for any.
+pub fn free_port() -> u16 {
+    let first = 10_000 + u16::try_from(std::process::id() % 20_000).unwrap();
+    (first..32_000).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
+}
 
 /// Waits for something.
 #[track_caller]

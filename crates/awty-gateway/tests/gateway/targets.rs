@@ -117,8 +117,10 @@ fn a_target_that_asks_to_wait_is_left_alone_until_then() {
         "true",
     );
     assert_eq!(receiver.seen("/ok").len(), 0);
-    let metrics = gateway.get("/metrics").1;
-    assert!(metrics.contains("awty_targets{state=\"blocked\"} 1\n"), "{metrics}");
+    shop::until("the target in the metrics", || {
+        let metrics = gateway.get("/metrics").1;
+        if metrics.contains("awty_targets{state=\"blocked\"} 1\n") { Ok(()) } else { Err(metrics) }
+    });
     assert_eq!(tenant.ask("POST", &format!("{place}/unblock"), "").status, 200);
     until_answer(&tenant, &schedule, |schedule| schedule["counts"]["ok"] != json!(0));
     shop::until("the outcome in the metrics", || {

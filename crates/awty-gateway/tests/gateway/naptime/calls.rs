@@ -31,7 +31,7 @@ fn endpoints_that_hang_take_no_thread_and_hold_up_no_other() {
     shop.cluster.execute("postgres", &["SELECT awty.alter_target('http.app', concurrency => 1000)"]);
     let before = gateway.threads();
     shop.app(&format!(
-        "SELECT awty_http.schedule('{}' || n, every => '1 s') FROM generate_series(1, 200) AS n",
+        "SELECT awty_http.schedule('{}' || n, every => '1 s', timeout => '10 min') FROM generate_series(1, 200) AS n",
         hanging.uri("/hang/")
     ));
     until("200 calls that hang", || {
@@ -78,6 +78,8 @@ fn no_more_calls_are_in_flight_than_configured() {
 fn a_late_call_is_made_or_dropped_as_its_schedule_says() {
     let (shop, first, client) = open();
     let receiver = Receiver::start();
+    // No gateway calls them before both are late.
+    shop.cluster.execute("postgres", &["SELECT awty.pause('http.app')"]);
     let place = |path: &str, lateness: &str| {
         let body = json!({"uri": receiver.uri(path), "after": "1 s", "max_lateness": if lateness.is_empty() { json!(null) } else { json!(lateness) }});
         client.ask("POST", "/v1/schedules", &body.to_string()).header("location")
@@ -89,6 +91,7 @@ fn a_late_call_is_made_or_dropped_as_its_schedule_says() {
         "SELECT bool_and(next_check_at < clock_timestamp() - interval '2 s') FROM awty.future_job WHERE job = 'http.app'",
         "true",
     );
+    shop.cluster.execute("postgres", &["SELECT awty.resume('http.app')"]);
     let gateway = shop.gateway("two");
     let client = people::client(&shop, &gateway, "app", "read");
     let made = until_answer(&client, &late, |schedule| schedule["counts"]["ok"] == json!(1)).json();

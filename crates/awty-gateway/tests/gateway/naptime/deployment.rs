@@ -3,7 +3,7 @@
 use super::at;
 use crate::people::{self, open, until_answer};
 use crate::receiver::Receiver;
-use crate::shop::{Shop, until};
+use crate::shop::{Shop, free_port, until};
 use awty_testkit::Stop;
 use serde_json::json;
 
@@ -44,15 +44,14 @@ fn a_crashed_workers_call_is_made_by_another_and_workers_have_names() {
     shop.await_text("SELECT string_agg(worker, ',') FROM awty.lease", "two");
     let client = people::client(&shop, &two, "app", "read");
     until_answer(&client, "/v1/status", |status| status["gateways"][0]["name"] == json!("two"));
-    until("the second call", || if receiver.seen("/hang").len() == 2 { Ok(()) } else { Err("one".to_owned()) });
-    let keys: Vec<_> = receiver.seen("/hang").iter().map(|seen| seen.headers["webhook-id"].clone()).collect();
+    let keys: Vec<_> = receiver.called("/hang", 2).iter().map(|seen| seen.headers["webhook-id"].clone()).collect();
     assert_eq!(keys[0], keys[1]);
 }
 
 #[test]
 fn the_environment_alone_is_enough_to_deploy_it() {
     let shop = Shop::open();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let gateway = shop.gateway_by_environment(&[
         ("DATABASE_URL", &shop.url("gateway")),
         ("PORT", &port.to_string()),

@@ -29,9 +29,12 @@ fn statistics_are_by_time_from_a_second_to_a_day_and_never_too_many() {
 #[test]
 fn values_are_cleaned_and_what_no_clock_can_explain_is_counted_apart() {
     let (shop, first, client) = open();
-    let body = json!({"uri": "http://a.example/x", "after": "5 s"}).to_string();
+    // Its only worker is the test.
+    shop.cluster.execute("postgres", &["SELECT awty.pause('http.app')"]);
+    let body = json!({"uri": "http://a.example/x", "after": "1 ms"}).to_string();
     let place = client.ask("POST", "/v1/schedules", &body).header("location");
     drop(first);
+    shop.cluster.execute("postgres", &["SELECT awty.resume('http.app')"]);
     let worker = shop.cluster.client("postgres", "gateway");
     let mut worker = worker;
     crate::shop::until("a lease", || {
