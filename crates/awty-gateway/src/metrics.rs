@@ -40,6 +40,7 @@ pub struct Metrics {
     deliveries: Family<Delivery, Counter>,
     leases: Family<Lease, Counter>,
     retries: Counter,
+    set_aside: Counter,
     blocked: Counter,
     opened: Counter,
     implausible: Counter,
@@ -82,6 +83,7 @@ impl Default for Metrics {
             deliveries: Family::default(),
             leases: Family::default(),
             retries: Counter::default(),
+            set_aside: Counter::default(),
             blocked: Counter::default(),
             opened: Counter::default(),
             implausible: Counter::default(),
@@ -97,6 +99,8 @@ impl Default for Metrics {
         registry.register("deliveries", "Calls that ended", metrics.deliveries.clone());
         registry.register("leases", "What became of leases, in awty's words", metrics.leases.clone());
         registry.register("retries", "Calls that failed and are made again", metrics.retries.clone());
+        let aside = "Jobs whose claims failed and that are left alone for a while";
+        registry.register("jobs_set_aside", aside, metrics.set_aside.clone());
         registry.register("blocked_addresses", "Calls to addresses that are not allowed", metrics.blocked.clone());
         registry.register("breaker_opened", "Breakers of targets that opened", metrics.opened.clone());
         registry.register("implausible_values", "Values that no clock explains", metrics.implausible.clone());
@@ -136,7 +140,7 @@ impl Metrics {
         }
     }
 
-    /// What became of a lease: one of awty's six words, or `refused`.
+    /// What became of a lease: one of awty's seven words, or `refused`.
     pub fn lease(&self, word: &str) {
         self.leases.get_or_create(&Lease { result: word.into() }).inc();
     }
@@ -154,6 +158,11 @@ impl Metrics {
         if matches!(verdict, Verdict::Failed(failed) if failed.retry_at.is_some()) {
             self.retries.inc();
         }
+    }
+
+    /// The claims of a job fail, and the job is left alone for a while.
+    pub fn set_aside(&self) {
+        self.set_aside.inc();
     }
 
     /// An address was refused.

@@ -61,7 +61,12 @@ pub async fn serve(
     }
     let also = of_metrics.as_ref().map(|(_, address)| *address);
     let own = [vec![here], also.into_iter().collect(), db.addresses().await].concat();
-    let guard = Shared::from(Guard { allowed: config.allow_networks, allow_localhost: config.allow_localhost, own });
+    let guard = Shared::from(Guard {
+        allowed: config.allow_networks,
+        denied: config.deny_networks,
+        allow_localhost: config.allow_localhost,
+        own,
+    });
     let terms = api::Terms {
         name: config.name.clone(),
         master_key: master_key.clone(),

@@ -13,9 +13,12 @@ use syn::{Attribute, ItemFn};
 const FOLDERS: &[&str] = &[
     "tests/attacks",
     "tests/lifecycle",
+    "tests/lifecycle/outside",
     "tests/operations",
     "crates/awty-core/tests",
     "crates/awty-gateway/tests/gateway",
+    "crates/awty-gateway/src/deliver",
+    "crates/awty-gateway/src/net",
 ];
 
 /// The tests of a file.
@@ -24,7 +27,8 @@ struct Tests(BTreeSet<String>);
 
 impl<'ast> Visit<'ast> for Tests {
     fn visit_item_fn(&mut self, function: &'ast ItemFn) {
-        let is_test = |attribute: &Attribute| attribute.path().is_ident("test");
+        // Also `tokio::test`.
+        let is_test = |attribute: &Attribute| attribute.path().segments.last().is_some_and(|last| last.ident == "test");
         if function.attrs.iter().any(is_test) {
             self.0.insert(function.sig.ident.to_string());
         }

@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 fn api() -> Arc<Api> {
     let nowhere = "postgresql://nobody@127.0.0.1:1/none".parse().unwrap();
     let db = Db::new(nowhere, "t", 1, rustls::RootCertStore::empty()).unwrap();
-    let guard = Guard { allowed: Vec::new(), allow_localhost: false, own: Vec::new() };
+    let guard = Guard::default();
     let terms = Terms {
         name: "t".into(),
         master_key: Vec::new(),

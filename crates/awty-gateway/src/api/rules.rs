@@ -9,6 +9,7 @@ use crate::db::Request;
 use crate::db::changes::{self, Wanted};
 use crate::db::schedules::{self as db, Row};
 use crate::duration::Length;
+use crate::net::guard;
 use crate::uri::Endpoint;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
@@ -29,19 +30,21 @@ pub(super) fn spelled_only(text: &str) -> Result<Endpoint, Problem> {
 /// One spelling of a URI, whose literal address may be called.
 pub(super) fn spelled(api: &Api, text: &str) -> Result<Endpoint, Problem> {
     let endpoint = spelled_only(text)?;
+    let refused = |refusal: guard::Refusal| {
+        api.metrics.blocked();
+        tracing::info!(target = endpoint.entity_name(), %refusal, "an address was refused to a request");
+        Problem::fields("address-not-allowed", &fault(refusal.to_string()))
+    };
+    let Some(port) = endpoint.url().port_or_known_default() else { return Ok(endpoint) };
+    guard::check_port(port).map_err(&refused)?;
     let address = match endpoint.url().host() {
         Some(url::Host::Ipv4(address)) => Some(address.into()),
         Some(url::Host::Ipv6(address)) => Some(address.into()),
         _ => None,
     };
     // A name is judged when it is called: a dead resolver refuses nobody.
-    if let (Some(address), Some(port)) = (address, endpoint.url().port_or_known_default()) {
-        let judged = api.guard.get().judge(&endpoint.entity_name(), address, port);
-        judged.map_err(|refusal| {
-            api.metrics.blocked();
-            tracing::info!(target = endpoint.entity_name(), %refusal, "an address was refused to a request");
-            Problem::fields("address-not-allowed", &fault(refusal.to_string()))
-        })?;
+    if let Some(address) = address {
+        api.guard.get().judge(&endpoint.entity_name(), address, port).map_err(&refused)?;
     }
     Ok(endpoint)
 }

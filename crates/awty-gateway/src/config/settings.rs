@@ -55,6 +55,12 @@ pub const SETTINGS: &[Setting] = &[
         Some(""),
         "Networks to open: 10.1.0.0/16, or https://one.example=10.1.0.0/16; with commas",
     ),
+    setting(
+        "deny_networks",
+        &["AWTY_DENY_NETWORKS"],
+        Some(""),
+        "Networks that are never called, whatever else opens them: 203.0.113.0/24; with commas",
+    ),
     setting("extra_roots", &["AWTY_EXTRA_ROOTS"], Some(""), "Files with certificates to trust, with commas"),
     setting(
         "tls_certificate",

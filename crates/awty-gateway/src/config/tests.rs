@@ -58,6 +58,9 @@ fn a_refusal_names_the_setting_and_what_to_write() {
             .contains("loopback")
     );
     assert!(refused(&[("allow_networks", "10.0.0.0")]).contains("10.1.0.0/16"));
+    assert!(refused(&[("deny_networks", "10.0.0.0")]).contains("203.0.113.0/24"));
+    let (config, _) = read(&[("deny_networks", "10.0.0.0/8, ::ffff:127.0.0.1/128")], NEEDED, "").unwrap();
+    assert_eq!(config.deny_networks, ["10.0.0.0/8".parse().unwrap(), "127.0.0.1/32".parse().unwrap()]);
     assert!(refused(&[("log", "xml")]).contains("json"));
     assert!(read(&[], NEEDED, "tiemout = 1").map(|_| ()).unwrap_err().contains("timeout"));
     assert!(read(&[], NEEDED, "timeout = ").map(|_| ()).unwrap_err().contains("gateway.toml"));

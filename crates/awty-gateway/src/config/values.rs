@@ -3,6 +3,7 @@
 use super::{Texts, bird};
 use crate::duration::{self, Length};
 use crate::net::guard::Allowed;
+use ipnet::IpNet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use url::Url;
@@ -30,6 +31,8 @@ pub struct Config {
     pub max_in_flight: usize,
     /// Private networks that may be called.
     pub allow_networks: Vec<Allowed>,
+    /// Networks that are never called.
+    pub deny_networks: Vec<IpNet>,
     /// Certificates to trust.
     pub extra_roots: Vec<PathBuf>,
     /// The certificate to listen with, and its key; none: plain HTTP.
@@ -102,6 +105,7 @@ impl Config {
             timeout,
             max_in_flight: max_in_flight.ok_or("max_in_flight lies between 1 and 1000000")?,
             allow_networks: list("allow_networks").map(allowed).collect::<Result<_, _>>()?,
+            deny_networks: list("deny_networks").map(denied).collect::<Result<_, _>>()?,
             extra_roots: files(text("extra_roots").unwrap_or_default()),
             listen_tls,
             drain: length("drain")?,
@@ -143,6 +147,18 @@ fn allowed(text: &str) -> Result<Allowed, String> {
         Ok::<_, String>(url.origin().ascii_serialization())
     };
     Ok(Allowed { origin: origin.map(spelled).transpose()?, network })
+}
+
+/// `10.1.0.0/16`, in the spelling that addresses are judged in: of IPv4 where it was mapped.
+fn denied(text: &str) -> Result<IpNet, String> {
+    let wrong = || format!("deny_networks: {text} is no network; write 203.0.113.0/24");
+    match text.parse().map_err(|_| wrong())? {
+        IpNet::V6(network) if network.prefix_len() >= 96 => match network.addr().to_ipv4_mapped() {
+            Some(address) => IpNet::new(address.into(), network.prefix_len() - 96).map_err(|_| wrong()),
+            None => Ok(network.into()),
+        },
+        network => Ok(network),
+    }
 }
 
 /// A database URL without its password.

@@ -90,8 +90,9 @@ impl Db {
             transaction.query_one(TERMS, &[&format!("{}ms", patience.as_millis())]).await?;
             let mut words = complete(&transaction, bookings).await?;
             words.extend(fail(&transaction, bookings).await?);
-            // Of a schedule that was replaced meanwhile the old call says nothing.
-            let void: HashSet<i64> = words.iter().filter(|(_, word)| word == "void").map(|(lease, _)| *lease).collect();
+            // Of a schedule that was replaced meanwhile the old call says nothing. What is busy is booked later.
+            let nothing = |word: &str| matches!(word, "void" | "busy");
+            let void: HashSet<i64> = words.iter().filter(|(_, word)| nothing(word)).map(|(lease, _)| *lease).collect();
             let counts: Vec<&Booking> = bookings.iter().filter(|booking| !void.contains(&booking.lease)).collect();
             for changes in counts.iter().filter_map(|booking| booking.changes.as_ref()) {
                 if let Some((asked, why)) = &changes.asked {

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat, Utc};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
+use std::collections::BTreeMap;
 
 /// What a lease says of its call.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,38 +86,105 @@ pub fn user_header(name: &str) -> Result<HeaderName, String> {
     }
 }
 
-/// Puts secrets in the place of `{{secret:NAME}}`.
-fn filled(value: &str, secret: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
-    let (mut out, mut rest) = (String::new(), value);
-    while let Some((before, after)) = rest.split_once("{{secret:") {
-        let (name, after) = after.split_once("}}").ok_or("{{secret: has no end; write {{secret:NAME}}")?;
-        out.push_str(before);
-        out.push_str(&secret(name).ok_or_else(|| format!("the secret {name:?} is not in the credentials folder"))?);
-        rest = after;
-    }
-    out.push_str(rest);
-    Ok(out)
+/// How a reference to a secret begins.
+pub const REFERENCE: &str = "{{secret:";
+/// References to secrets in one call.
+pub const MOST_REFERENCES: usize = 16;
+/// Bytes of a user's headers, names and values, once the secrets are filled in.
+pub const LARGEST_HEADERS: usize = 64 * 1024;
+
+/// Why there is no request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmade {
+    /// For people.
+    pub why: String,
+    /// Another attempt may find a request.
+    pub may_come: bool,
 }
 
-/// The request of this attempt, which takes the body out of the definition; a refusal says why there is none.
-pub fn request(piece: &Piece, definition: &mut Definition, terms: &Terms<'_>) -> Result<Call, String> {
-    let endpoint = Endpoint::of_lease(&piece.entity_name, &piece.entity_key).map_err(|why| format!("the URI {why}"))?;
-    if piece.tenant == 0 {
-        return Err("the tenant was dropped".into());
+impl From<String> for Unmade {
+    fn from(why: String) -> Self {
+        Unmade { why, may_come: false }
     }
-    let path = piece.entity_key.split('#').next().unwrap_or_default();
-    let id = crate::uri::id(piece.tenant, &format!("{}{path}", piece.entity_name));
+}
+
+/// The secrets of one call. Each is looked up once.
+struct Secrets<'a> {
+    look_up: &'a (dyn Fn(&str) -> Option<String> + Sync),
+    known: BTreeMap<String, String>,
+}
+
+impl Secrets<'_> {
+    fn get(&mut self, name: &str) -> Result<&str, Unmade> {
+        if !self.known.contains_key(name) {
+            let missing =
+                || Unmade { why: format!("the secret {name:?} is not in the credentials folder"), may_come: true };
+            self.known.insert(name.to_owned(), (self.look_up)(name).ok_or_else(missing)?);
+        }
+        Ok(&self.known[name])
+    }
+
+    /// Puts secrets in the place of `{{secret:NAME}}`. The value has up to `most` bytes.
+    fn filled(&mut self, value: &str, most: usize) -> Result<String, Unmade> {
+        let too_large = || format!("the headers have more than {LARGEST_HEADERS} bytes");
+        let (mut out, mut rest) = (String::new(), value);
+        while let Some((before, after)) = rest.split_once(REFERENCE) {
+            let end = || "{{secret: has no end; write {{secret:NAME}}".to_owned();
+            let (name, after) = after.split_once("}}").ok_or_else(end)?;
+            out.push_str(before);
+            out.push_str(self.get(name)?);
+            rest = after;
+            if out.len() > most {
+                return Err(too_large().into());
+            }
+        }
+        out.push_str(rest);
+        if out.len() > most { Err(too_large().into()) } else { Ok(out) }
+    }
+}
+
+/// The user's headers, with the secrets filled in.
+fn user_headers(definition: &Definition, terms: &Terms<'_>) -> Result<HeaderMap, Unmade> {
     if definition.headers.len() > MOST_HEADERS {
-        return Err(format!("there are more than {MOST_HEADERS} headers"));
+        return Err(format!("there are more than {MOST_HEADERS} headers").into());
     }
-    let mut headers = HeaderMap::new();
+    let references: usize = definition.headers.values().map(|value| value.matches(REFERENCE).count()).sum();
+    if references > MOST_REFERENCES {
+        return Err(format!("there are more than {MOST_REFERENCES} references to secrets").into());
+    }
+    let mut secrets = Secrets { look_up: terms.secret, known: BTreeMap::new() };
+    let (mut headers, mut left) = (HeaderMap::new(), LARGEST_HEADERS);
     for (name, text) in &definition.headers {
-        let value = filled(text, terms.secret)?;
+        let value = secrets.filled(text, left.saturating_sub(name.len()))?;
+        left -= name.len() + value.len();
         let mut value = HeaderValue::from_str(&value)
             .map_err(|_| format!("the header {name} has a value that HTTP does not take"))?;
         value.set_sensitive(true);
         headers.insert(user_header(name)?, value);
     }
+    Ok(headers)
+}
+
+/// The endpoint of a lease. The limits, blocks and the breaker that count for a lease are those of its target, so the target must be the
+/// place that is called.
+fn endpoint(piece: &Piece) -> Result<Endpoint, Unmade> {
+    let endpoint = Endpoint::of_lease(&piece.entity_name, &piece.entity_key).map_err(|why| format!("the URI {why}"))?;
+    match endpoint.entity_name() {
+        name if name == piece.entity_name => Ok(endpoint),
+        name => Err(format!("the entity name {:?} is no target; write {name}", piece.entity_name).into()),
+    }
+}
+
+/// The request of this attempt, which takes headers and body out of the definition; a refusal says why there is none.
+pub fn request(piece: &Piece, definition: &mut Definition, terms: &Terms<'_>) -> Result<Call, Unmade> {
+    let endpoint = endpoint(piece)?;
+    if piece.tenant == 0 {
+        return Err("the tenant was dropped".to_owned().into());
+    }
+    let path = piece.entity_key.split('#').next().unwrap_or_default();
+    let id = crate::uri::id(piece.tenant, &format!("{}{path}", piece.entity_name));
+    let mut headers = user_headers(definition, terms)?;
+    definition.headers.clear(); // they are not kept twice while the call lasts
     let bodyless = matches!(definition.method, Method::Get | Method::Head);
     let payload = match definition.take_payload()? {
         Some((body, kind)) => Some((body, kind)),

@@ -24,7 +24,21 @@ fn made(args: Value) -> Result<Call, String> {
     let mut definition = Definition::of_args(Some(&args))?;
     let secret = |name: &str| (name == "TOKEN").then(|| "t0p".to_owned());
     let terms = Terms { master_key: b"master", timeout: Length::seconds(30), now: at(10_250), secret: &secret };
-    request(&piece(), &mut definition, &terms)
+    request(&piece(), &mut definition, &terms).map_err(|unmade| unmade.why)
+}
+
+/// With other secrets; the number of look-ups besides.
+fn filled(headers: Value, secret: &(dyn Fn(&str) -> Option<String> + Sync)) -> (Result<Call, Unmade>, usize) {
+    let looked_up = std::sync::atomic::AtomicUsize::new(0);
+    let counted = |name: &str| {
+        looked_up.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        secret(name)
+    };
+    let args = serde_json::value::to_raw_value(&json!({"headers": headers})).unwrap();
+    let mut definition = Definition::of_args(Some(&args)).unwrap();
+    let terms = Terms { master_key: b"master", timeout: Length::seconds(30), now: at(10_250), secret: &counted };
+    let call = request(&piece(), &mut definition, &terms);
+    (call, looked_up.load(std::sync::atomic::Ordering::Relaxed))
 }
 
 fn header<'a>(call: &'a Call, name: &str) -> &'a str {
@@ -125,4 +139,52 @@ fn a_call_has_no_more_headers_than_fit() {
     };
     assert!(with(1_000).unwrap().headers.len() > 1_000);
     assert!(with(1_001).unwrap_err().contains("more than 1000 headers") && with(30_000).is_err());
+}
+
+#[test]
+fn a_call_has_sixteen_references_at_most_and_reads_each_secret_once() {
+    let value = |name: &str| (name != "NONE").then(|| "v".to_owned());
+    let (call, reads) =
+        filled(json!({"A": "{{secret:T}}".repeat(10), "B": "{{secret:U}}{{secret:T}}".repeat(3)}), &value);
+    assert_eq!((header(&call.unwrap(), "a"), reads), ("vvvvvvvvvv", 2));
+    let (call, reads) = filled(json!({"A": "{{secret:T}}".repeat(16), "B": "{{secret:T}}"}), &value);
+    assert_eq!(
+        (call.unwrap_err(), reads),
+        (Unmade::from("there are more than 16 references to secrets".to_owned()), 0)
+    );
+    let (call, _) = filled(json!({"A": "{{secret:NONE}}"}), &value);
+    assert!(call.unwrap_err().may_come, "a secret may come");
+}
+
+#[test]
+fn headers_have_64_kib_once_secrets_are_filled_in() {
+    let large = |_: &str| Some("s".repeat(8_192));
+    let (call, _) = filled(json!({"A": "{{secret:T}}".repeat(7)}), &large);
+    assert_eq!(header(&call.unwrap(), "a").len(), 7 * 8_192);
+    for headers in [
+        json!({"A": "{{secret:T}}".repeat(8)}),
+        json!({"A": "a".repeat(65_536)}),
+        json!({"A": "{{secret:T}}".repeat(4), "B": "{{secret:T}}".repeat(4)}),
+    ] {
+        let unmade = filled(headers, &large).0.unwrap_err();
+        assert!(unmade.why.contains("more than 65536 bytes") && !unmade.may_come, "{unmade:?}");
+    }
+}
+
+#[test]
+fn a_uri_that_is_split_at_another_place_is_no_call() {
+    let split = [
+        ("https://api.example.co", "m/a#1"),
+        ("https://api.example.com/x", "/../a"),
+        ("https://api.example.com:443", "/a"),
+        ("HTTPS://api.example.com", "/a"),
+        ("https://api.example.com:", "8443/a"),
+        ("https://api.example.com", "@b.example/a"),
+    ];
+    for (name, key) in split {
+        let piece = Piece { entity_name: name.into(), entity_key: key.into(), ..piece() };
+        let terms = Terms { master_key: b"master", timeout: Length::seconds(30), now: at(0), secret: &|_| None };
+        let unmade = request(&piece, &mut Definition::default(), &terms).unwrap_err();
+        assert!(!unmade.may_come, "{name} {key}: {unmade:?}");
+    }
 }

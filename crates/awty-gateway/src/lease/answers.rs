@@ -1,12 +1,12 @@
 //! Books answers: whatever has gathered while the last batch was booked is the next batch.
 //!
 //! Invariant: an answer is booked, or the database has refused it; while the database is away it is kept. Its lease is beaten until
-//! then. An answer that waits for somebody's lock holds up no other for long.
+//! then. An answer that waits for a client's lock holds up no other for long.
 
 use super::{Answered, Part, Worker};
 use crate::db::{Booking, Trouble};
 use crate::sqlstate::{Kind, kind};
-use std::collections::VecDeque;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -16,9 +16,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 const MANY: usize = 500;
 /// Pauses while the database is away double between these.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// A batch waits for a lock so long, and its parts aside.
-const LOCKED: (Duration, Duration) = (Duration::from_secs(1), Duration::from_millis(100));
-/// An answer that somebody's lock keeps from being booked is tried again after this.
+/// A batch waits for a lock so long, and its parts aside. The check's own lock is never waited for.
+const LOCKED: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(20));
+/// An answer that a client's lock keeps from being booked is tried again after this.
 const ASIDE: Duration = Duration::from_secs(1);
 
 /// Answers with their places, and when they are tried.
@@ -26,18 +26,39 @@ struct Batch {
     bookings: Vec<Booking>,
     places: Vec<OwnedSemaphorePermit>,
     due: Instant,
+    /// A lock has kept them from being booked. Batches of which this is not known come first.
+    is_locked: bool,
 }
 
 impl Batch {
+    fn new(bookings: Vec<Booking>, places: Vec<OwnedSemaphorePermit>) -> Self {
+        Batch { bookings, places, due: Instant::now(), is_locked: false }
+    }
+
     /// The halves; none: there is only one answer.
     fn halves(mut self) -> Result<[Batch; 2], Batch> {
         let middle = self.bookings.len() / 2;
         if middle == 0 {
             return Err(self);
         }
-        let (bookings, places) = (self.bookings.split_off(middle), self.places.split_off(middle));
-        let due = self.due;
-        Ok([self, Batch { bookings, places, due }])
+        let rest = Batch::new(self.bookings.split_off(middle), self.places.split_off(middle));
+        Ok([Batch::new(self.bookings, self.places), rest])
+    }
+
+    /// Those that are booked, and those whose check a client has locked.
+    fn split(self, busy: &HashSet<i64>) -> (Batch, Option<Batch>) {
+        let all = self.bookings.into_iter().zip(self.places);
+        let (locked, booked): (Vec<_>, Vec<_>) = all.partition(|(booking, _)| busy.contains(&booking.lease));
+        let of = |some: Vec<(Booking, OwnedSemaphorePermit)>| {
+            let (bookings, places) = some.into_iter().unzip();
+            Batch::new(bookings, places)
+        };
+        let locked = (!locked.is_empty()).then(|| of(locked).later());
+        (of(booked), locked)
+    }
+
+    fn later(self) -> Self {
+        Batch { due: Instant::now() + ASIDE, is_locked: true, ..self }
     }
 }
 
@@ -60,71 +81,69 @@ impl Worker {
         let mut gathered = Vec::new();
         while answers.recv_many(&mut gathered, MANY).await > 0 {
             let (bookings, places) = gathered.drain(..).unzip();
-            let batch = Batch { bookings, places, due: Instant::now() };
-            match self.book_all(&batch.bookings, LOCKED.0).await {
-                Ok(()) => self.booked(batch),
-                Err(_) => drop(aside.send(batch)), // the other end lives as long
-            }
+            let batch = Batch::new(bookings, places);
+            let rest = match self.book_all(&batch.bookings, LOCKED.0).await {
+                Ok(busy) => self.booked(batch, &busy),
+                Err(_) => Some(batch),
+            };
+            drop(rest.map(|rest| aside.send(rest))); // the other end lives as long
         }
     }
 
     /// Halves batches until it is known which answer cannot be booked; the others are.
     async fn book_aside(&self, mut parts: mpsc::UnboundedReceiver<Batch>) {
-        let mut queue = VecDeque::<Batch>::new();
+        let mut queue = Vec::<Batch>::new();
         loop {
-            while let Ok(batch) = parts.try_recv() {
-                queue.push_front(batch);
-            }
+            queue.extend(std::iter::from_fn(|| parts.try_recv().ok()));
             let now = Instant::now();
-            let Some(batch) = queue.iter().position(|batch| batch.due <= now).and_then(|place| queue.remove(place))
-            else {
+            let due = queue.iter().enumerate().filter(|(_, batch)| batch.due <= now);
+            let next = due.min_by_key(|(_, batch)| (batch.is_locked, batch.due)).map(|(place, _)| place);
+            let Some(batch) = next.map(|place| queue.swap_remove(place)) else {
                 let due = queue.iter().map(|batch| batch.due).min();
                 tokio::select! {
                     received = parts.recv() => match received {
-                        Some(batch) => queue.push_front(batch),
+                        Some(batch) => queue.push(batch),
                         None => return,
                     },
                     () = sleep_until(due.unwrap_or(now)), if due.is_some() => {}
                 }
                 continue;
             };
-            let unbooked = match self.book_all(&batch.bookings, LOCKED.1).await {
-                Ok(()) => {
-                    self.booked(batch);
-                    continue;
-                }
-                Err(unbooked) => unbooked,
-            };
-            match (batch.halves(), unbooked) {
-                (Ok(halves), _) => halves.into_iter().for_each(|half| queue.push_front(half)),
-                (Err(one), Unbooked::Locked) => queue.push_back(Batch { due: Instant::now() + ASIDE, ..one }),
-                (Err(one), Unbooked::Refused(refusal)) => {
-                    self.metrics.lease("refused");
-                    let lease = one.bookings.first().map(|booking| booking.lease);
-                    tracing::error!(lease, refusal, "an answer was refused; the lease runs out");
-                    self.booked(one);
-                }
+            match self.book_all(&batch.bookings, LOCKED.1).await {
+                Ok(busy) => queue.extend(self.booked(batch, &busy)),
+                Err(unbooked) => match (batch.halves(), unbooked) {
+                    (Ok(halves), _) => queue.extend(halves),
+                    (Err(one), Unbooked::Locked) => queue.push(one.later()),
+                    (Err(one), Unbooked::Refused(refusal)) => {
+                        self.metrics.lease("refused");
+                        let lease = one.bookings.first().map(|booking| booking.lease);
+                        tracing::error!(lease, refusal, "an answer was refused; the lease runs out");
+                        self.booked(one, &HashSet::new());
+                    }
+                },
             }
         }
     }
 
-    /// Frees the places; the leases are not beaten any more.
-    fn booked(&self, batch: Batch) {
+    /// Frees the places of what is booked, whose leases are not beaten any more. Returns what a client's lock keeps from being booked.
+    fn booked(&self, batch: Batch, busy: &HashSet<i64>) -> Option<Batch> {
+        let (batch, rest) = batch.split(busy);
         let mut leases = self.locked_leases();
         batch.bookings.iter().for_each(|booking| drop(leases.remove(&booking.lease)));
         drop((leases, batch.places));
         self.freed.notify_one();
+        rest
     }
 
-    /// Tries until the database answers.
-    async fn book_all(&self, bookings: &[Booking], patience: Duration) -> Result<(), Unbooked> {
+    /// Tries until the database answers. Returns the leases whose check a client has locked: they are not booked.
+    async fn book_all(&self, bookings: &[Booking], patience: Duration) -> Result<HashSet<i64>, Unbooked> {
         let mut pause = PAUSES.0;
         loop {
             match self.answers_db.book(bookings, patience).await {
                 Ok(words) => {
                     self.answers_again(Part::Answers);
                     words.iter().for_each(|(_, word)| self.metrics.lease(word));
-                    return Ok(());
+                    return Ok(words.into_iter().filter(|(_, word)| word == "busy").map(|(lease, _)| lease).collect());
                 }
                 Err(Trouble::Refused { sqlstate, message, .. })
                     if !matches!(kind(&sqlstate), Kind::Away | Kind::Standby | Kind::Again) =>

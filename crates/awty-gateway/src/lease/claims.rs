@@ -2,18 +2,22 @@
 //!
 //! Invariant: an idle turn is one statement, and comes when awty says that there may be something.
 
-use super::deliver::deliver;
+use super::aside::is_of_a_job;
 use super::room::Part as BodyRoom;
-use super::{InFlight, Part, Worker, share};
-use crate::db::{Lease, Trouble};
+use super::take::GONE;
+use super::{Part, Worker, share};
+use crate::db::Trouble;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 use tokio::time::{Instant, sleep, timeout_at};
 
 /// The largest claim that awty takes.
 const LARGEST: usize = 1_000;
+/// Names of jobs in one statement.
+pub(super) const PIECE: usize = 1_000;
 /// The jobs are looked at again so often.
 const REFRESH: Duration = Duration::from_secs(30);
 /// So soon after an answer was booked a claim follows, and not in the next slot only: its target has room again, and the next occurrence
@@ -23,8 +27,6 @@ const FOLLOW: Duration = Duration::from_millis(100);
 const ENOUGH: usize = 100;
 /// A turn comes so often where there is no job to claim, or each has its share of the places.
 const IDLE: Duration = Duration::from_secs(5);
-/// What awty says of a job that is gone, has got a function, or may not be claimed any more.
-const GONE: [&str; 3] = ["42704", "42809", "42501"];
 /// Pauses after trouble double between these.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
 
@@ -98,7 +100,9 @@ impl Worker {
     }
 
     fn names(&self) -> Vec<String> {
-        self.view().jobs.into_iter().map(|job| job.name).collect()
+        let (now, jobs) = (Instant::now(), self.view().jobs);
+        let aside = self.locked_aside();
+        jobs.into_iter().map(|job| job.name).filter(|job| !aside.has(job, now)).collect()
     }
 
     /// Calls of each job that are in flight.
@@ -140,13 +144,22 @@ impl Worker {
             self.came_through();
             return Ok(Turn { left_out, ..Turn::pause(IDLE) });
         }
+        let mut pieces: Vec<&[String]> = jobs.chunks(PIECE).collect();
         if !claim {
-            let wait = self.db.next_claim_in(&jobs).await?;
-            if !wait.is_zero() {
+            let (mut wait, mut due) = (IDLE, Vec::new());
+            for piece in pieces {
+                match self.db.next_claim_in(piece).await {
+                    Ok(ahead) if !ahead.is_zero() => wait = wait.min(ahead),
+                    Err(trouble) if piece.len() == 1 || !is_of_a_job(&trouble) => return Err(trouble),
+                    Ok(_) | Err(_) => due.push(piece),
+                }
+            }
+            if due.is_empty() {
                 self.metrics.nothing();
                 self.came_through();
                 return Ok(Turn { left_out, ..Turn::pause(wait) });
             }
+            pieces = due;
         }
         let mut permits = vec![first];
         while permits.len() < asked.min(LARGEST) {
@@ -156,62 +169,32 @@ impl Worker {
             }
             permits.push(permit);
         }
-        let asked = i32::try_from(permits.len()).unwrap_or(1);
-        let start = Instant::now();
-        let leases = self.db.claim(&jobs, &self.name, asked).await?;
-        self.metrics.claim(start.elapsed(), leases.len());
-        self.came_through();
-        let (count, full) = (leases.len(), leases.len() >= permits.len());
-        if count > 0 {
-            self.begin(leases, permits, room).await;
-        } else {
-            drop((permits, room));
+        // Each piece comes first in its turn.
+        let turn = self.piece.fetch_add(1, Ordering::Relaxed) % pieces.len();
+        pieces.rotate_left(turn);
+        let mut count = 0;
+        for piece in pieces {
+            if !permits.is_empty() {
+                count += self.take_each(piece, &mut permits, &mut room).await?;
+            }
         }
-        let mut wait = if full { Duration::ZERO } else { self.db.next_claim_in(&jobs).await? };
+        self.came_through();
+        let full = permits.is_empty();
+        drop((permits, room));
+        let mut wait = if full { Duration::ZERO } else { self.ahead(&jobs).await? };
         if count == 0 && wait.is_zero() {
-            wait = FOLLOW; // somebody has locked what is due
+            wait = FOLLOW; // a client has locked what is due, or its job was put aside
         }
         Ok(Turn { wait, left_out, claimed: count > 0 })
     }
 
-    /// Starts a task for each lease; what comes too late to begin is given back.
-    async fn begin(self: &Arc<Self>, mut leases: Vec<Lease>, permits: Vec<OwnedSemaphorePermit>, mut room: BodyRoom) {
-        let numbers: Vec<i64> = leases.iter().map(|lease| lease.lease).collect();
-        // From now on they are beaten, however long the next statement waits.
-        for lease in &leases {
-            let in_flight =
-                InFlight { job: lease.piece.job.clone(), task: None, begun: Arc::default(), answered: false };
-            self.locked_leases().insert(lease.lease, in_flight);
+    /// How long there will be nothing to claim.
+    async fn ahead(&self, jobs: &[String]) -> Result<Duration, Trouble> {
+        let mut wait = IDLE;
+        for piece in jobs.chunks(PIECE) {
+            wait = wait.min(self.db.next_claim_in(piece).await?);
         }
-        let known = if self.has_http() { self.db.add_endpoints(&mut leases).await } else { Ok(()) };
-        if self.is_stopping() || known.is_err() {
-            if let Err(trouble) = known {
-                self.in_trouble(Part::Claims, &trouble);
-            }
-            numbers.iter().for_each(|number| drop(self.locked_leases().remove(number)));
-            // If this is lost as well, the leases run out.
-            self.give_back(&numbers).await;
-            return;
-        }
-        for (lease, permit) in leases.into_iter().zip(permits) {
-            let number = lease.lease;
-            // One that is void by now is not there any more.
-            let begun = self.locked_leases().get(&number).map(|in_flight| Arc::clone(&in_flight.begun));
-            let Some(begun) = begun else { continue };
-            let part = room.split(lease.args.as_ref().map_or(0, |args| args.get().len()));
-            let task = tokio::spawn(deliver(self.clone(), lease, permit, part, begun));
-            if let Some(in_flight) = self.locked_leases().get_mut(&number) {
-                in_flight.task = Some(task.abort_handle());
-            }
-        }
-    }
-
-    /// Gives leases back whose work has not begun.
-    pub(super) async fn give_back(&self, leases: &[i64]) {
-        match self.db.requeue(leases).await {
-            Ok(count) => tracing::info!(count, "given back"),
-            Err(trouble) => tracing::warn!(%trouble, count = leases.len(), "cannot give leases back; they run out"),
-        }
+        Ok(wait)
     }
 
     fn came_through(&self) {

@@ -4,7 +4,7 @@ use super::Worker;
 use super::room::Part;
 use crate::db::{Answer, Booking, Changes, Failure, Lease, Wait};
 use crate::deliver::definition::Definition;
-use crate::deliver::request::{Terms, request};
+use crate::deliver::request::{LARGEST_HEADERS, MOST_REFERENCES, REFERENCE, Terms, Unmade, request};
 use crate::deliver::result::{Said, of_call, of_none};
 use crate::deliver::retry;
 use crate::deliver::verdict::{Failed, Verdict, dropped, verdict};
@@ -20,6 +20,13 @@ use tokio::sync::OwnedSemaphorePermit;
 
 /// A secret is no longer than this.
 const LONGEST_SECRET: usize = 8 * 1024;
+
+/// Bytes that the request of a lease may have once its secrets are filled in.
+pub(super) fn filled_size(lease: &Lease) -> usize {
+    let args = lease.args.as_ref().map_or("", |args| args.get());
+    let references = args.matches(REFERENCE).take(MOST_REFERENCES).count();
+    args.len() + (references * LONGEST_SECRET).min(LARGEST_HEADERS)
+}
 
 /// Makes the call of a lease and hands its booking on, with the place.
 pub(super) async fn deliver(
@@ -96,16 +103,23 @@ async fn work(
     let terms = Terms { master_key: &worker.master_key, timeout: worker.timeout, now, secret: &secret };
     let mut call = match request(&lease.piece, &mut definition, &terms) {
         Ok(call) => call,
-        Err(why) => {
+        Err(Unmade { why, may_come }) => {
             // A secret may come, so it is tried again.
-            let retry_at = retry::next(&definition.retries, lease.piece.attempt, now, None, spread);
+            let again = || retry::next(&definition.retries, lease.piece.attempt, now, None, spread);
+            let retry_at = may_come.then(again).flatten();
             return not_made(Failed { retry_at, ..untouched("request", format!("request: {why}")) });
         }
     };
     call.timeout = call.timeout.min(lease.left());
-    if let Some(part) = part {
-        call.body = part.hold(call.body);
-    }
+    // The head of a request leaves before its body does. Without a body nothing tells when it has left.
+    let _without_body = match part {
+        Some(part) if call.body.is_empty() => Some(part),
+        Some(part) => {
+            call.body = part.hold(call.body);
+            None
+        }
+        None => None,
+    };
     let report = worker.caller.call(call).await;
     let verdict = verdict(&lease.piece, &definition, &report, lease.now(), spread);
     let (fault, note) = match &verdict {

@@ -2,9 +2,13 @@
 //!
 //! Invariant: a role above row security claims nothing.
 
+use super::aside::is_of_a_job;
+use super::claims::PIECE;
 use super::{Part, Worker};
 use crate::db::{Job, Trouble};
-use crate::sqlstate::{self, Kind};
+
+/// Names of jobs in one line of the log.
+const NAMES: usize = 20;
 
 impl Worker {
     /// Looks again who we are, what there is, and which jobs may be claimed.
@@ -31,8 +35,8 @@ impl Worker {
         self.caller.set_guard(guard);
         let mut view = self.locked_view();
         if view.jobs != jobs {
-            let names: Vec<_> = jobs.iter().map(|job| job.name.as_str()).collect();
-            tracing::info!(jobs = names.join(", "), "these jobs are claimed");
+            let names: Vec<_> = jobs.iter().map(|job| job.name.as_str()).take(NAMES).collect();
+            tracing::info!(count = jobs.len(), jobs = names.join(", "), "these jobs are claimed");
         }
         (view.jobs, view.standing) = (jobs, Some(standing));
         true
@@ -40,20 +44,26 @@ impl Worker {
 
     /// Those that awty lets us claim: a membership may come without the right to become the role.
     async fn claimable(&self, jobs: Vec<Job>) -> Result<Vec<Job>, Trouble> {
-        let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
-        if names.is_empty() || self.db.next_claim_in(&names).await.is_ok() {
-            return Ok(jobs);
+        let mut good = Vec::new();
+        for piece in jobs.chunks(PIECE) {
+            let names: Vec<String> = piece.iter().map(|job| job.name.clone()).collect();
+            match self.db.next_claim_in(&names).await {
+                Ok(_) => good.extend_from_slice(piece),
+                Err(trouble) if !is_of_a_job(&trouble) => return Err(trouble),
+                Err(_) => good.extend(self.claimable_of(piece).await?),
+            }
         }
+        Ok(good)
+    }
+
+    /// The same of a few, one by one.
+    async fn claimable_of(&self, jobs: &[Job]) -> Result<Vec<Job>, Trouble> {
         let mut good = Vec::new();
         for job in jobs {
             match self.db.next_claim_in(std::slice::from_ref(&job.name)).await {
-                Ok(_) => good.push(job),
-                Err(Trouble::Refused { sqlstate, message, .. })
-                    if !matches!(sqlstate::kind(&sqlstate), Kind::Away | Kind::Standby) =>
-                {
-                    tracing::warn!(job = job.name, sqlstate, message, "this job cannot be claimed");
-                }
-                Err(trouble) => return Err(trouble),
+                Ok(_) => good.push(job.clone()),
+                Err(trouble) if !is_of_a_job(&trouble) => return Err(trouble),
+                Err(trouble) => tracing::warn!(job = job.name, %trouble, "this job cannot be claimed"),
             }
         }
         Ok(good)

@@ -4,12 +4,14 @@
 //! here grows while the database is away.
 
 mod answers;
+mod aside;
 mod beats;
 mod claims;
 mod deliver;
 mod jobs;
 mod room;
 mod share;
+mod take;
 
 pub use answers::book;
 pub use beats::beat;
@@ -21,7 +23,7 @@ use crate::metrics::Metrics;
 use crate::net::call::Caller;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
@@ -58,6 +60,9 @@ pub struct Worker {
     view: Mutex<View>,
     /// Answers were booked, and places are free again.
     freed: Notify,
+    aside: Mutex<aside::Aside>,
+    /// Where the next turn begins among the pieces of jobs.
+    piece: AtomicUsize,
 }
 
 /// A booking, and the place that it frees.
@@ -143,6 +148,8 @@ impl Worker {
             leases: Mutex::default(),
             view: Mutex::default(),
             freed: Notify::new(),
+            aside: Mutex::default(),
+            piece: AtomicUsize::new(0),
         };
         (Arc::new(worker), booked)
     }
@@ -168,6 +175,10 @@ impl Worker {
 
     fn locked_leases(&self) -> MutexGuard<'_, HashMap<i64, InFlight>> {
         self.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn locked_aside(&self) -> MutexGuard<'_, aside::Aside> {
+        self.aside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_stopping(&self) -> bool {

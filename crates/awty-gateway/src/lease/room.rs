@@ -1,9 +1,9 @@
-//! How many bytes of bodies are held at once.
+//! How many bytes of requests are held at once.
 //!
-//! Invariant: what a claim may bring has room before it is asked for, so bodies need no more than [`ROOM`], however many places there are.
-//! A body has its room until it has left.
+//! Invariant: what a claim may bring has room before it is asked for, so requests need no more than [`ROOM`], however many places there are.
+//! A request has its room, with the secrets that are filled in, until its body has left; without a body, until the call ends.
 //!
-//! Does not: count the headers of a call that has left, or the answers, which have a bound of their own.
+//! Does not: count the answers, which have a bound of their own.
 
 use bytes::Bytes;
 use std::sync::Arc;

@@ -6,7 +6,7 @@
 //! Does not: follow redirects, try again, or know why it is made.
 
 use super::connect::{Place, connect};
-use super::counted::Count;
+use super::counted::{Count, Endless};
 use super::fault::{Failure, Fault};
 use super::guard::{Guard, Shared};
 use super::pool::{Key, Pool, Ready};
@@ -16,7 +16,7 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
-use hyper::header::{HOST, HeaderValue};
+use hyper::header::{HOST, HeaderMap, HeaderValue};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
@@ -70,10 +70,10 @@ impl Caller {
 
     /// Makes one call.
     pub async fn call(&self, mut call: Call) -> Report {
-        // It goes once it is sent, and not only with the call.
-        let body = std::mem::take(&mut call.body);
+        // They go once they are sent, and not only with the call.
+        let sent = (std::mem::take(&mut call.headers), std::mem::take(&mut call.body));
         let (start, mut progress) = (Instant::now(), Progress::default());
-        let outcome = timeout(call.timeout, self.attempt(&call, body, &mut progress)).await;
+        let outcome = timeout(call.timeout, self.attempt(&call, sent, &mut progress)).await;
         let too_long = |_| Err(Failure::new(Fault::Timeout, format!("no whole answer within {:?}", call.timeout)));
         let outcome = outcome.unwrap_or_else(too_long);
         progress.phases.total = start.elapsed();
@@ -81,11 +81,11 @@ impl Caller {
         Report { address: progress.address, sent, phases: progress.phases, outcome }
     }
 
-    async fn attempt(&self, call: &Call, body: Bytes, progress: &mut Progress) -> Result<Answer, Failure> {
+    async fn attempt(&self, call: &Call, sent: Sent, progress: &mut Progress) -> Result<Answer, Failure> {
         let (start, guard) = (Instant::now(), self.guard());
         let addresses = self.resolver.judged(&call.endpoint, &guard).await?;
         progress.phases.name = Some(start.elapsed());
-        let mut request = request(call, body)?;
+        let mut request = request(call, sent)?;
         if let Some((key, ready)) = self.resting(call, &addresses) {
             progress.address = Some(key.address);
             match self.exchange(key, ready, request, progress).await? {
@@ -120,10 +120,11 @@ impl Caller {
         (seen.phases.connect, seen.phases.tls) = (Some(connected.connect), connected.tls);
         let mut builder = http1::Builder::new();
         builder.max_buf_size(HEAD).max_header_size(HEAD);
+        let (count, early) = (connected.stream.count.clone(), connected.stream.early.clone());
         let shaken = builder.handshake(TokioIo::new(connected.stream)).await;
         let (sender, connection) = shaken.map_err(|error| Failure::new(Fault::Protocol, error))?;
         let task = tokio::spawn(connection).abort_handle(); // ends with the peer, or with what is ready
-        let ready = Ready { sender, count: connected.count, born: Instant::now(), task };
+        let ready = Ready { sender, count, early, born: Instant::now(), task };
         Ok((key(call, connected.address), ready))
     }
 
@@ -136,6 +137,7 @@ impl Caller {
     ) -> Result<Exchanged, Failure> {
         let start = Instant::now();
         progress.written = Some((ready.count.clone(), ready.count.load(Ordering::Relaxed)));
+        ready.early.begin();
         let response = match ready.sender.try_send_request(request).await {
             Ok(response) => response,
             Err(mut error) => match error.take_message() {
@@ -143,6 +145,7 @@ impl Caller {
                 None => return Err(failure(error.error())),
             },
         };
+        ready.early.end();
         progress.phases.first_byte = Some(start.elapsed());
         let (answer, whole) = read(response).await?;
         if whole {
@@ -162,6 +165,9 @@ impl Caller {
     }
 }
 
+/// Headers and body of a call.
+type Sent = (HeaderMap, Bytes);
+
 enum Exchanged {
     Answer(Answer),
     /// The connection was closed before a byte was written.
@@ -173,14 +179,14 @@ fn key(call: &Call, address: SocketAddr) -> Key {
     Key { tls: url.scheme() == "https", host: url.host_str().unwrap_or_default().to_owned(), address }
 }
 
-fn request(call: &Call, body: Bytes) -> Result<Request<Full<Bytes>>, Failure> {
+fn request(call: &Call, (headers, body): Sent) -> Result<Request<Full<Bytes>>, Failure> {
     let url = call.endpoint.url();
     let host = &url[url::Position::BeforeHost..url::Position::AfterPort];
     let unfit = |error: &dyn std::fmt::Display| Failure::new(Fault::Request, error);
     let host = HeaderValue::from_str(host).map_err(|error| unfit(&error))?;
     let built = Request::builder().method(call.method.clone()).uri(call.endpoint.entity_key()).body(Full::new(body));
     let mut request = built.map_err(|error| unfit(&error))?;
-    *request.headers_mut() = call.headers.clone();
+    *request.headers_mut() = headers;
     request.headers_mut().insert(HOST, host);
     Ok(request)
 }
@@ -204,7 +210,12 @@ async fn read(response: Response<Incoming>) -> Result<(Answer, bool), Failure> {
 }
 
 fn failure(error: &hyper::Error) -> Failure {
-    let fault = if error.is_parse() { Fault::Protocol } else { Fault::Closed };
+    let is_endless = |cause: &(dyn std::error::Error + 'static)| {
+        let inner = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        inner.is_some_and(|inner| inner.is::<Endless>())
+    };
+    let is_protocol = error.is_parse() || std::error::Error::source(error).is_some_and(is_endless);
+    let fault = if is_protocol { Fault::Protocol } else { Fault::Closed };
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
     Failure::new(fault, format!("{error}{cause}"))
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: the peer of a connection that comes out is the judged address.
 
-use super::counted::{Count, Counted, Stream};
+use super::counted::{Count, Counted, Early, Stream};
 use super::fault::{Failure, Fault};
 use super::guard::Guard;
 use super::tls;
@@ -17,8 +17,6 @@ use tokio::time::{Instant, timeout_at};
 pub struct Connected {
     /// For HTTP.
     pub stream: Counted,
-    /// Of `stream`.
-    pub count: Count,
     /// The peer.
     pub address: SocketAddr,
     /// TCP.
@@ -76,13 +74,11 @@ async fn one(place: &Place<'_>, guard: &Guard, judged: SocketAddr) -> Result<Con
     }
     tcp.set_nodelay(true).map_err(failed)?;
     let connect = start.elapsed();
-    let count = Count::default();
+    let counted = |stream| Counted { stream, count: Count::default(), early: Early::default() };
     let Some((config, host)) = place.tls else {
-        let stream = Counted { stream: Stream::Plain(tcp), count: count.clone() };
-        return Ok(Connected { stream, count, address: peer, connect, tls: None });
+        return Ok(Connected { stream: counted(Stream::Plain(tcp)), address: peer, connect, tls: None });
     };
     let start = Instant::now();
-    let stream = Box::new(tls::handshake(config, host, tcp).await?);
-    let stream = Counted { stream: Stream::Tls(stream), count: count.clone() };
-    Ok(Connected { stream, count, address: peer, connect, tls: Some(start.elapsed()) })
+    let stream = counted(Stream::Tls(Box::new(tls::handshake(config, host, tcp).await?)));
+    Ok(Connected { stream, address: peer, connect, tls: Some(start.elapsed()) })
 }

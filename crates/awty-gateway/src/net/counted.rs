@@ -1,6 +1,7 @@
-//! A connection, plain or with TLS, that counts what was written.
+//! A connection, plain or with TLS, that counts what was written, and bounds what comes before an answer.
 //!
-//! Invariant: while the count stands still, no byte of a request has left.
+//! Invariant: while the count stands still, no byte of a request has left. A peer sends no more than [`EARLY`] bytes before the head of its
+//! answer is whole, however many answers of the class 1xx come first: those are skipped by the HTTP library without a limit.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -13,6 +14,52 @@ use tokio_rustls::client::TlsStream;
 
 /// Bytes that were handed to a connection.
 pub type Count = Arc<AtomicU64>;
+
+/// Bytes up to the end of the answer's head: 64 KiB before the head, and a head of 64 KiB.
+const EARLY: u64 = 128 * 1024;
+/// There is no bound.
+const ANY: u64 = u64::MAX;
+
+/// How many bytes may still come before the head of an answer.
+#[derive(Clone)]
+pub struct Early(Arc<AtomicU64>);
+
+impl Default for Early {
+    fn default() -> Self {
+        Early(Arc::new(AtomicU64::new(ANY)))
+    }
+}
+
+impl Early {
+    /// A request goes out.
+    pub fn begin(&self) {
+        self.0.store(EARLY, Ordering::Relaxed);
+    }
+
+    /// The head of the answer is there. What follows has a bound of its own.
+    pub fn end(&self) {
+        self.0.store(ANY, Ordering::Relaxed);
+    }
+
+    /// Counts bytes that came; false: there were too many.
+    fn take(&self, bytes: usize) -> bool {
+        let less = |left| (left != ANY).then(|| u64::saturating_sub(left, bytes as u64));
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less); // without a bound, nothing to count
+        self.0.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// Too many bytes came before the head of the answer was whole.
+#[derive(Debug)]
+pub struct Endless;
+
+impl std::fmt::Display for Endless {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the head of the answer does not come to an end")
+    }
+}
+
+impl std::error::Error for Endless {}
 
 /// What a connection runs over.
 pub enum Stream {
@@ -28,14 +75,21 @@ pub struct Counted {
     pub stream: Stream,
     /// How many did.
     pub count: Count,
+    /// How many may come before an answer.
+    pub early: Early,
 }
 
 impl AsyncRead for Counted {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
+        let before = buf.filled().len();
+        let polled = match &mut self.stream {
             Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
             Stream::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+        };
+        if self.early.take(buf.filled().len() - before) {
+            return polled;
         }
+        Poll::Ready(Err(io::Error::other(Endless)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which addresses the gateway may call.
 //!
 //! Invariant: an address is judged, never a text; what no rule allows is refused. Neither `allow_networks` nor
-//! `allow_localhost` opens the gateway's own listeners or the database.
+//! `allow_localhost` opens the gateway's own listeners, the database, or a network in `deny_networks`.
 //!
 //! Does not: resolve names or connect.
 
@@ -25,6 +25,8 @@ pub struct Allowed {
 pub struct Guard {
     /// Private networks that are opened.
     pub allowed: Vec<Allowed>,
+    /// Networks that are never called, whatever opens them.
+    pub denied: Vec<IpNet>,
     /// Loopback is opened; only while the gateway listens on loopback.
     pub allow_localhost: bool,
     /// The gateway's listeners and the database's addresses.
@@ -40,6 +42,8 @@ pub enum Refusal {
     Special(IpAddr, &'static str),
     /// The gateway itself, or its database.
     Own(SocketAddr),
+    /// In `deny_networks`.
+    Denied(IpAddr),
 }
 
 impl fmt::Display for Refusal {
@@ -53,6 +57,7 @@ impl fmt::Display for Refusal {
             Refusal::Own(address) => {
                 write!(f, "{address} belongs to the gateway or to its database; write another address")
             }
+            Refusal::Denied(address) => write!(f, "{address} is in a network of the setting deny_networks"),
         }
     }
 }
@@ -75,13 +80,22 @@ fn special(address: IpAddr) -> Option<&'static str> {
     row.and_then(|(_, reachable, name)| (!reachable).then_some(*name))
 }
 
+/// Refuses a port that is never called, whatever the address is.
+pub const fn check_port(port: u16) -> Result<(), Refusal> {
+    match port {
+        80 | 443 | 1024.. => Ok(()),
+        _ => Err(Refusal::Port(port)),
+    }
+}
+
 impl Guard {
     /// Judges one address of an endpoint; gives it in canonical form.
     pub fn judge(&self, origin: &str, address: IpAddr, port: u16) -> Result<SocketAddr, Refusal> {
         let address = address.to_canonical();
         let socket = SocketAddr::new(address, port);
-        if !matches!(port, 80 | 443 | 1024..) {
-            return Err(Refusal::Port(port));
+        check_port(port)?;
+        if self.denied.iter().any(|network| network.contains(&address)) {
+            return Err(Refusal::Denied(address));
         }
         if self.is_own(socket) {
             return Err(Refusal::Own(socket));

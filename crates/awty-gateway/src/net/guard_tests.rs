@@ -65,6 +65,8 @@ fn what_attackers_try_is_refused() {
         "172.31.255.255",
         "192.168.1.1",
         "169.254.169.254",
+        "168.63.129.16",
+        "::ffff:168.63.129.16",
         "100.100.100.200",
         "192.0.0.192",
         "224.0.0.1",
@@ -142,6 +144,21 @@ fn a_network_is_opened_for_all_or_for_one_origin() {
 }
 
 #[test]
+fn a_denied_network_is_stronger_than_what_opens_it() {
+    let network = |text: &str| -> IpNet { text.parse().unwrap() };
+    let allowed = ["127.0.0.0/8", "10.0.0.0/8"].map(|text| Allowed { origin: None, network: network(text) }).to_vec();
+    let denied = ["127.0.0.1/32", "10.1.0.0/16", "8.8.8.0/24", "2001:4860::/32"].map(network).to_vec();
+    let guard = Guard { allowed, denied, allow_localhost: true, ..Guard::default() };
+    let judge = |address: &str| guard.judge(ORIGIN, address.parse().unwrap(), 443);
+    for refused in ["127.0.0.1", "10.1.2.3", "8.8.8.8", "::ffff:8.8.8.8", "2001:4860::1"] {
+        assert!(matches!(judge(refused), Err(Refusal::Denied(_))), "{refused}: {:?}", judge(refused));
+    }
+    for open in ["127.0.0.2", "10.2.0.1", "8.8.4.4", "2606:4700:4700::1111"] {
+        assert!(judge(open).is_ok(), "{open}: {:?}", judge(open));
+    }
+}
+
+#[test]
 fn a_refusal_names_the_setting_that_opens_the_address() {
     let said = |address| judged(address).unwrap_err().to_string();
     assert!(said("127.0.0.1").ends_with("allow_localhost can open it"));
@@ -152,7 +169,8 @@ fn a_refusal_names_the_setting_that_opens_the_address() {
 fn its_own_listeners_and_the_database_stay_closed() {
     let own = vec!["127.0.0.1:8470".parse().unwrap(), "10.0.0.5:5432".parse().unwrap(), "[::]:9000".parse().unwrap()];
     let network: IpNet = "10.0.0.0/8".parse().unwrap();
-    let guard = Guard { allowed: vec![Allowed { origin: None, network }], allow_localhost: true, own };
+    let guard =
+        Guard { allowed: vec![Allowed { origin: None, network }], allow_localhost: true, own, ..Guard::default() };
     let judge = |address: &str| {
         let socket: SocketAddr = address.parse().unwrap();
         guard.judge(ORIGIN, socket.ip(), socket.port())

@@ -3,7 +3,7 @@
 //! Invariant: a connection is used again only for the same scheme, host, port and address; never after 30 s of rest or 5 min of age.
 //! No more than [`MOST`] rest, and one that is dropped is closed at once.
 
-use super::counted::Count;
+use super::counted::{Count, Early};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::http1::SendRequest;
@@ -38,6 +38,8 @@ pub struct Ready {
     pub sender: SendRequest<Full<Bytes>>,
     /// What was written on it.
     pub count: Count,
+    /// What may come before an answer.
+    pub early: Early,
     /// When it was opened.
     pub born: Instant,
     /// What moves its bytes.

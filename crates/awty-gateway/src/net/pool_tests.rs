@@ -8,7 +8,7 @@ async fn ready() -> (Ready, DuplexStream) {
     let (stream, peer) = duplex(1_024);
     let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
     let task = tokio::spawn(connection).abort_handle();
-    let mut ready = Ready { sender, count: Count::default(), born: Instant::now(), task };
+    let mut ready = Ready { sender, count: Count::default(), early: Early::default(), born: Instant::now(), task };
     ready.sender.ready().await.unwrap();
     (ready, peer)
 }

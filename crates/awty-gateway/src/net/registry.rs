@@ -13,6 +13,8 @@ pub const IPV4: &[Row] = &[
     ("10.0.0.0/8", false, "private use"),
     ("100.64.0.0/10", false, "shared address space"),
     ("127.0.0.0/8", false, "loopback"),
+    // Not in the registry: inside Azure it is the agent of the host.
+    ("168.63.129.16/32", false, "the host of a virtual machine"),
     ("169.254.0.0/16", false, "link local"),
     ("172.16.0.0/12", false, "private use"),
     ("192.0.0.0/24", false, "IETF protocol assignments"),

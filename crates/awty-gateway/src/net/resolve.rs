@@ -3,7 +3,7 @@
 //! Invariant: every address that is returned has been judged; names are kept for their TTL, 5 to 60 seconds.
 
 use super::fault::{Failure, Fault};
-use super::guard::Guard;
+use super::guard::{Guard, check_port};
 use crate::uri::Endpoint;
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{LookupIpStrategy, ResolveHosts, ResolverConfig};
@@ -56,6 +56,8 @@ impl Resolver {
     pub async fn judged(&self, endpoint: &Endpoint, guard: &Guard) -> Result<Vec<SocketAddr>, Failure> {
         let url = endpoint.url();
         let port = url.port_or_known_default().unwrap_or(443);
+        // Before the name is asked for: no address makes this port good.
+        check_port(port).map_err(|refusal| Failure::new(Fault::BlockedAddress, refusal))?;
         let addresses = match url.host() {
             Some(Host::Ipv4(address)) => vec![IpAddr::from(address)],
             Some(Host::Ipv6(address)) => vec![IpAddr::from(address)],

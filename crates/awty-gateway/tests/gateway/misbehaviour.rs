@@ -182,3 +182,14 @@ async fn an_answer_that_nobody_asked_for_is_not_taken_for_the_next_call() {
         assert_eq!(report.outcome.map(|answer| answer.status), Ok(200));
     }
 }
+
+#[tokio::test]
+async fn answers_before_the_answer_end_after_64_kib() {
+    let early = b"HTTP/1.1 100 Continue\r\n\r\n".to_vec();
+    let report = answered(vec![Step::Flood(early.clone())]).await;
+    let failure = report.outcome.expect_err("an answer came");
+    assert_eq!((failure.fault, report.sent), (Fault::Protocol, true), "{failure}");
+    // A few are skipped.
+    let few = [early.repeat(100), b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec()].concat();
+    assert_eq!(answered(vec![Step::Say(few)]).await.outcome.unwrap().status, 200);
+}

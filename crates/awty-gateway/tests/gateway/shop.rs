@@ -38,6 +38,16 @@ impl Shop {
         Shop { cluster, credentials }
     }
 
+    /// The job of the role that schedules, as a literal of SQL.
+    pub fn job(&self) -> &'static str {
+        "'http.app'"
+    }
+
+    /// Writes a secret into the credentials folder.
+    pub fn secret(&self, name: &str, text: &str) {
+        std::fs::write(self.credentials.join(name), text).unwrap();
+    }
+
     /// Runs a statement as the role that schedules.
     #[track_caller]
     pub fn app(&self, sql: &str) {

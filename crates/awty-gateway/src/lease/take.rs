@@ -1,0 +1,108 @@
+//! One claim of some jobs, and the calls that it begins.
+//!
+//! Invariant: a job whose claims fail keeps the calls of no other job from being made.
+
+use super::aside::is_of_a_job;
+use super::deliver::{deliver, filled_size};
+use super::room::Part as BodyRoom;
+use super::{InFlight, Part, Worker};
+use crate::db::{Lease, Trouble};
+use std::sync::Arc;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+/// What awty says of a job that is gone, has got a function, or may not be claimed any more.
+pub(super) const GONE: [&str; 3] = ["42704", "42809", "42501"];
+
+impl Worker {
+    /// Claims of some jobs. Where that fails, each is claimed alone, and one that fails is put aside. Returns how many leases there were.
+    pub(super) async fn take_each(
+        self: &Arc<Self>,
+        jobs: &[String],
+        permits: &mut Vec<OwnedSemaphorePermit>,
+        room: &mut BodyRoom,
+    ) -> Result<usize, Trouble> {
+        let is_gone = |trouble: &Trouble| GONE.iter().any(|sqlstate| trouble.is(sqlstate));
+        let together = match self.take(jobs, permits, room).await {
+            Err(trouble) if jobs.len() > 1 && is_of_a_job(&trouble) && !is_gone(&trouble) => trouble,
+            taken => return taken,
+        };
+        let (mut count, mut is_good) = (0, false);
+        for job in jobs {
+            if permits.is_empty() || self.is_stopping() {
+                return Ok(count);
+            }
+            match self.take(std::slice::from_ref(job), permits, room).await {
+                Ok(more) => (count, is_good) = (count + more, true),
+                Err(trouble) if is_of_a_job(&trouble) => self.put_aside(job, &trouble),
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        if is_good { Ok(count) } else { Err(together) }
+    }
+
+    fn put_aside(&self, job: &str, trouble: &Trouble) {
+        let pause = self.locked_aside().add(job, Instant::now());
+        self.metrics.set_aside();
+        tracing::warn!(job, %trouble, ?pause, "this job cannot be claimed and is left alone for a while");
+    }
+
+    /// One claim, and the calls that it begins. Returns how many.
+    async fn take(
+        self: &Arc<Self>,
+        jobs: &[String],
+        permits: &mut Vec<OwnedSemaphorePermit>,
+        room: &mut BodyRoom,
+    ) -> Result<usize, Trouble> {
+        let asked = i32::try_from(permits.len()).unwrap_or(1);
+        let start = Instant::now();
+        let leases = self.db.claim(jobs, &self.name, asked).await?;
+        self.metrics.claim(start.elapsed(), leases.len());
+        let count = leases.len();
+        if count > 0 {
+            let of_these = permits.split_off(permits.len().saturating_sub(count));
+            self.begin(leases, of_these, room).await;
+        }
+        Ok(count)
+    }
+
+    /// Starts a task for each lease; what comes too late to begin is given back.
+    async fn begin(self: &Arc<Self>, mut leases: Vec<Lease>, permits: Vec<OwnedSemaphorePermit>, room: &mut BodyRoom) {
+        let numbers: Vec<i64> = leases.iter().map(|lease| lease.lease).collect();
+        // From now on they are beaten, however long the next statement waits.
+        for lease in &leases {
+            let in_flight =
+                InFlight { job: lease.piece.job.clone(), task: None, begun: Arc::default(), answered: false };
+            self.locked_leases().insert(lease.lease, in_flight);
+        }
+        let known = if self.has_http() { self.db.add_endpoints(&mut leases).await } else { Ok(()) };
+        if self.is_stopping() || known.is_err() {
+            if let Err(trouble) = known {
+                self.in_trouble(Part::Claims, &trouble);
+            }
+            numbers.iter().for_each(|number| drop(self.locked_leases().remove(number)));
+            // If this is lost as well, the leases run out.
+            self.give_back(&numbers).await;
+            return;
+        }
+        for (lease, permit) in leases.into_iter().zip(permits) {
+            let number = lease.lease;
+            // One that is void by now is not there any more.
+            let begun = self.locked_leases().get(&number).map(|in_flight| Arc::clone(&in_flight.begun));
+            let Some(begun) = begun else { continue };
+            let part = room.split(filled_size(&lease));
+            let task = tokio::spawn(deliver(self.clone(), lease, permit, part, begun));
+            if let Some(in_flight) = self.locked_leases().get_mut(&number) {
+                in_flight.task = Some(task.abort_handle());
+            }
+        }
+    }
+
+    /// Gives leases back whose work has not begun.
+    pub(super) async fn give_back(&self, leases: &[i64]) {
+        match self.db.requeue(leases).await {
+            Ok(count) => tracing::info!(count, "given back"),
+            Err(trouble) => tracing::warn!(%trouble, count = leases.len(), "cannot give leases back; they run out"),
+        }
+    }
+}

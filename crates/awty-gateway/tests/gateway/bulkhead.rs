@@ -1,0 +1,36 @@
+//! A job whose claims fail is left alone for a while, and the others are claimed.
+
+use crate::receiver::Receiver;
+use crate::shop::Shop;
+
+#[test]
+fn a_job_that_cannot_be_claimed_stops_no_other() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "CREATE ROLE bad LOGIN",
+            "GRANT USAGE ON SCHEMA awty, awty_http TO bad",
+            "GRANT bad TO gateway",
+            "SELECT awty_http.add_tenant('bad')",
+            "CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN IF NEW.job = 'http.bad' THEN RAISE 'not that one'; END IF; RETURN NEW; END $$",
+            "CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON awty_internal.lease FOR EACH ROW EXECUTE FUNCTION public.refuse()",
+        ],
+    );
+    let gateway = shop.gateway("one");
+    shop.app(&format!("SELECT awty_http.schedule('{}', every => '1 s')", receiver.uri("/before")));
+    receiver.called("/before", 1);
+    let mut bad = shop.cluster.client("postgres", "bad");
+    bad.batch_execute(&format!("SELECT awty_http.schedule('{}', every => '1 s')", receiver.uri("/bad"))).unwrap();
+    shop.await_text(
+        "SELECT count(*) > 0 FROM awty.future_job WHERE job = 'http.bad' AND next_check_at < now()",
+        "true",
+    );
+    receiver.called("/before", receiver.seen("/before").len() + 5);
+    assert!(receiver.seen("/bad").is_empty());
+    let metrics = gateway.get("/metrics").1;
+    let set_aside = metrics.lines().find_map(|line| line.strip_prefix("awty_gateway_jobs_set_aside_total "));
+    assert!(set_aside.is_some_and(|count| count.parse::<u64>().unwrap() >= 1), "{metrics}");
+    assert!(gateway.log().contains("not that one"), "{}", gateway.log());
+}

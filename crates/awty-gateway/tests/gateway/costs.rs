@@ -1,0 +1,38 @@
+//! What one row can cost at most.
+
+use crate::receiver::Receiver;
+use crate::shop::Shop;
+
+/// KiB that the gateway may hold. One such row took 140 MB before.
+const MOST: u64 = 120 * 1024;
+
+#[test]
+fn a_small_row_makes_no_large_request() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    let gateway = shop.gateway("one");
+    shop.secret("TOKEN", &"a".repeat(8_000));
+    let send = |path: &str, headers: &str| {
+        let args =
+            format!("jsonb_build_object('headers', {headers}, 'retries', jsonb_build_object('max_attempts', 1))");
+        let (origin, job) = (receiver.origin(), shop.job());
+        shop.app(&format!("SELECT awty.schedule('{origin}', '{path}#1', {job}, after => '0', args => {args})"));
+    };
+    let times = |count: u32| format!("jsonb_build_object('X-A', repeat('{{{{secret:TOKEN}}}}', {count}))");
+    for number in 0..6 {
+        send(&format!("/many/{number}"), &times(60_000));
+    }
+    send("/seventeen", &times(17));
+    send("/nine", &times(9)); // 72,000 bytes
+    send("/eight", &times(8));
+    let seen = receiver.called("/eight", 1);
+    assert_eq!(seen[0].headers["x-a"].len(), 64_000);
+    shop.await_text("SELECT count(*) FROM awty.attempt WHERE message LIKE '%more than 16 references to secrets%'", "7");
+    shop.await_text(
+        "SELECT count(*) FROM awty.attempt WHERE message LIKE '%the headers have more than 65536 bytes%'",
+        "1",
+    );
+    shop.await_text(&format!("SELECT count(*) FROM awty.future_job WHERE job = {}", shop.job()), "0");
+    assert!(["/many/0", "/seventeen", "/nine"].iter().all(|path| receiver.seen(path).is_empty()));
+    let most = gateway.most_memory();
+    assert!(most < MOST, "it has held {most} KiB");
+}
