@@ -32,7 +32,7 @@ COMMENT ON FUNCTION awty.fail(bigint, text, text, timestamptz, boolean, boolean,
 CREATE FUNCTION awty.complete_many(leases bigint[], agains timestamptz[] DEFAULT NULL, results jsonb[] DEFAULT NULL) RETURNS text[]
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'complete_many_wrapper';
 
-COMMENT ON FUNCTION awty.complete_many(bigint[], timestamptz[], jsonb[]) IS 'Answers many leases, as awty.complete(); returns what became of each, in their order';
+COMMENT ON FUNCTION awty.complete_many(bigint[], timestamptz[], jsonb[]) IS 'Answers many leases, as awty.complete(), and waits for no lock; returns what became of each, in their order, and busy where a client has the check locked';
 
 CREATE FUNCTION awty.fail_many(
     leases bigint[],
@@ -46,7 +46,7 @@ CREATE FUNCTION awty.fail_many(
 ) RETURNS text[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'fail_many_wrapper';
 
 COMMENT ON FUNCTION awty.fail_many(bigint[], text[], text[], timestamptz[], boolean[], boolean[], boolean[], jsonb[])
-    IS 'Reports that the work of many leases has failed, as awty.fail(); returns what became of each, in their order';
+    IS 'Reports that the work of many leases has failed, as awty.fail(), and waits for no lock; returns what became of each, in their order, and busy where a client has the check locked';
 
 CREATE FUNCTION awty.heartbeat(leases bigint[]) RETURNS bigint[]
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'heartbeat_wrapper';

@@ -99,12 +99,16 @@ fn refuse_terms(terms: &Terms) -> Result<()> {
     Ok(())
 }
 
+/// Takes the lock on the claims of a job. A claim that is under way is waited for; the next one sees what is committed here.
+fn lock_claims(job: &Text) {
+    if let Some(leases) = relations::oid(relations::LEASE) {
+        claim_lock::take(leases, lock::of_claims(origin::identity(), job.as_bytes()));
+    }
+}
+
 /// Refuses a function for a job while workers outside have checks of it: two could be at the same one.
 fn refuse_while_leased(job: &Job) -> Result<()> {
-    if let Some(leases) = relations::oid(relations::LEASE) {
-        // A claim that is under way is waited for; the next one sees what is committed here.
-        claim_lock::take(leases, lock::of_claims(origin::identity(), job.name.as_bytes()));
-    }
+    lock_claims(&job.name);
     if lease::any_live(&job.name, clock::now()) {
         return Err(LeaseError::InUse { job: job.name.to_string() }.into());
     }
@@ -226,6 +230,8 @@ fn unregister_job(args: &Args) -> Result<i64> {
         Err(Error::BrokenJob { .. }) if unsafe { pg_sys::superuser() } => true,
         own => own?.repeats,
     };
+    // Before rows go that claims of other jobs' workers read and write: such a claim leaves this job out, and does not wait.
+    lock_claims(&name);
     let mut count = watch::end::checks(&name);
     if repeats {
         repetition::remove_job(&name);

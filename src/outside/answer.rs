@@ -1,7 +1,8 @@
 //! What a worker says of its leases: `awty.complete()`, `awty.fail()`, and the same for many.
 //!
 //! Invariant (P1, P14): an answer, its history and what comes next are one commit, that of the caller. A lease that is void changes nothing.
-//! Lock order: the check's row, which is waited for, then its lease. A session that has the lease locked waits for no check.
+//! Lock order: the check's row, then its lease. A session that has the lease locked waits for no check. `complete()` and `fail()` wait for the
+//! check's row; `complete_many()` and `fail_many()` never do, so that no client delays the answers of other checks.
 //! Does not: decide what becomes of a check.
 
 use super::arrays::{each, leases};
@@ -74,7 +75,7 @@ fn one(args: &Args, function: &'static str, read: fn(&Args, i64) -> Result<Repor
     rights::gate_lease(function)?;
     let number = args.get::<i64>(0).ok_or(Error::Null { argument: "lease" })?;
     let report = read(args, number)?;
-    Ok(take(&[report]).pop().unwrap_or(VOID))
+    Ok(take(&[report], Locks::Wait).pop().unwrap_or(VOID))
 }
 
 fn completion(args: &Args, number: i64) -> Result<Report> {
@@ -170,12 +171,12 @@ fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, R
         }
     }
     let all: Vec<Report> = good.iter().map(|(_, report)| report.clone()).collect();
-    match kept_whole(|| take(&all)) {
+    match kept_whole(|| take(&all, Locks::Skip)) {
         Ok(taken) => good.iter().zip(taken).for_each(|((place, _), answer)| answers[*place] = answer),
         Err(caught) if is_everybodys(&caught.failure()) => caught.rethrow(),
         Err(_) => {
             for (place, report) in good {
-                match kept_whole(|| take(std::slice::from_ref(&report))) {
+                match kept_whole(|| take(std::slice::from_ref(&report), Locks::Skip)) {
                     Ok(mut taken) => answers[place] = taken.pop().unwrap_or(VOID),
                     Err(caught) if is_everybodys(&caught.failure()) => caught.rethrow(),
                     Err(caught) => error::log::not_booked(report.number, &caught.failure()),
@@ -192,6 +193,15 @@ fn is_everybodys(trouble: &Failure) -> bool {
 }
 
 const VOID: &str = "void";
+/// A client has the check locked: answer again.
+const BUSY: &str = "busy";
+
+/// What to do where a client has a check locked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Locks {
+    Wait,
+    Skip,
+}
 
 /// A lease, its job, its check, and what is said of it.
 struct Taken<'a> {
@@ -219,7 +229,7 @@ impl Report {
 }
 
 /// Books reports. Returns what became of each.
-fn take(reports: &[Report]) -> Vec<&'static str> {
+fn take(reports: &[Report], locks: Locks) -> Vec<&'static str> {
     let now = clock::now();
     let numbers: Vec<i64> = reports.iter().map(|report| report.number).collect();
     let mut answers: HashMap<i64, &'static str> = HashMap::new();
@@ -234,8 +244,12 @@ fn take(reports: &[Report]) -> Vec<&'static str> {
     let (mut taken, mut ends) = (Vec::new(), Vec::new());
     for (given, job) in live {
         let report = first[&given.number];
-        // Waits for a client that is about to cancel it.
-        let row = table.lock_waiting(given.id);
+        // A client may be about to cancel it.
+        let locked = if locks == Locks::Wait { Ok(table.lock_waiting(given.id)) } else { table.lock_at_once(given.id) };
+        let Ok(row) = locked else {
+            answers.insert(given.number, BUSY);
+            continue;
+        };
         ends.push(end(&given, &job, report, row.as_ref().map(|row| row.held)));
         if let Some(row) = row {
             taken.push(Taken { given, job, row, report });

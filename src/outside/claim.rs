@@ -59,7 +59,8 @@ fn claim_checks(args: &Args, fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
         let now = clock::now();
         let due = jobs.iter().filter(|job| !job.paused && lease::ahead(&job.name, now).is_due).collect();
         let claim = Claim { here, able_since, worker: &worker, max: max.unsigned_abs() as usize };
-        let turns: Vec<Turn> = lock_claims(due).into_iter().filter_map(|job| claim.choose(job)).collect();
+        let turns: Vec<Turn> =
+            lock_claims(due, jobs.len() == 1).into_iter().filter_map(|job| claim.choose(job)).collect();
         for (turn, due) in claim.pick(turns) {
             served.insert(turn.job.name.clone());
             claim.give(&turn, due, &sink);
@@ -83,13 +84,13 @@ fn able_since(here: pg_sys::Oid) -> Option<Time> {
 }
 
 /// Takes the locks on the claims of these jobs, and returns those that it has, as they are then. A job that another transaction claims of is
-/// left out: it may take long, and its role is not that of the others. Where all of them are, the first is waited for.
-fn lock_claims(jobs: Vec<&Job>) -> Vec<Job> {
+/// left out, because that transaction may take long, and its role is not that of the others. A claim of one job alone waits.
+fn lock_claims(jobs: Vec<&Job>, is_alone: bool) -> Vec<Job> {
     let Some(leases) = relations::oid(relations::LEASE) else { return Vec::new() };
     let identity = origin::identity();
     let number = |job: &Job| lock::of_claims(identity, job.name.as_bytes());
     let mut locked: Vec<&Job> = jobs.iter().copied().filter(|job| claim_lock::try_take(leases, number(job))).collect();
-    if let (true, Some(first)) = (locked.is_empty(), jobs.first()) {
+    if let (true, true, Some(first)) = (is_alone, locked.is_empty(), jobs.first()) {
         claim_lock::take(leases, number(first));
         locked.push(first);
     }

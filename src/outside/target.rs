@@ -4,7 +4,8 @@
 //! of it cannot be handed out, claims go from target to target by an index. So a target that cannot be called, however much of it is due,
 //! costs a claim no more than one that can.
 //!
-//! Invariant: under the lock on the job's claims, no target gets more than it allows. Nobody waits here for another transaction.
+//! Invariant: under the lock on the job's claims, no target gets more than it allows. No claim and no answer waits here for another transaction.
+//! Whoever removes rows that claims read takes the lock on the job's claims before.
 //! Does not: decide what a target allows (see `awty_core::lease::target`).
 
 use crate::pg::text::Text;

@@ -53,6 +53,10 @@ pub enum Locked {
     Other,
 }
 
+/// Another transaction has a check locked.
+#[derive(Clone, Copy, Debug)]
+pub struct Busy;
+
 /// Columns of `awty.future_job`, by number.
 const ID: usize = 1;
 const JOB: usize = 2;
@@ -221,6 +225,24 @@ impl Table {
                 },
             }
         }
+    }
+
+    /// The same, if no other transaction has the check locked; the error: one has. For a table that was opened by [`Table::open_latest`].
+    pub fn lock_at_once(&self, id: i64) -> Result<Option<Row>, Busy> {
+        // A second time by a later snapshot: it may have been changed and let go meanwhile.
+        for _ in 0..2 {
+            let Some(row) = self.read(id) else { return Ok(None) };
+            match self.lock(&row) {
+                Locked::Same => return Ok(Some(row)),
+                Locked::Own => return Ok(None),
+                // SAFETY: the snapshot that is popped is this table's own.
+                Locked::Other => unsafe {
+                    pg_sys::PopActiveSnapshot();
+                    pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot());
+                },
+            }
+        }
+        Err(Busy)
     }
 
     /// Locks the version of a row that was read, if that is possible at once.

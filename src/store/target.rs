@@ -40,12 +40,17 @@ statement!(
       LEFT JOIN LATERAL (SELECT x.* FROM awty_internal.breaker AS x WHERE x.job = $1 AND x.target = g.name OFFSET 0) AS k ON true"
 );
 
+// Without those that another transaction has locked: a claim waits for none.
 statement!(
     upsert_buckets,
     [TEXTOID, TEXTARRAYOID, FLOAT8ARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZARRAYOID],
-    c"INSERT INTO awty_internal.bucket AS b (job, target, tokens, at, full_at)
+    c"WITH free AS MATERIALIZED (
+          SELECT x.target FROM awty_internal.bucket AS x WHERE x.job = $1 AND x.target = ANY ($2) FOR NO KEY UPDATE SKIP LOCKED)
+      INSERT INTO awty_internal.bucket AS b (job, target, tokens, at, full_at)
       SELECT $1, g.target, g.tokens, $4, g.full_at
       FROM ROWS FROM (pg_catalog.unnest($2), pg_catalog.unnest($3), pg_catalog.unnest($5)) AS g (target, tokens, full_at)
+      WHERE EXISTS (SELECT FROM free AS f WHERE f.target = g.target)
+         OR NOT EXISTS (SELECT FROM awty_internal.bucket AS x WHERE x.job = $1 AND x.target = g.target)
       ON CONFLICT ON CONSTRAINT bucket_pkey DO UPDATE SET tokens = excluded.tokens, at = excluded.at, full_at = excluded.full_at"
 );
 

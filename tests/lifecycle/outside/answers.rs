@@ -117,3 +117,26 @@ fn an_error_in_one_answer_stops_no_other() {
     assert_eq!(answers, ["ended", "void", "ended"]);
     assert_eq!(shop.cluster.value::<String>("postgres", "SELECT entity_key::text FROM awty.lease"), "2");
 }
+
+/// A client that keeps a check locked delays the answer of that check only.
+#[test]
+fn an_answer_of_many_whose_check_is_locked_is_busy_and_the_others_are_booked() {
+    let shop = shop_with("", 3);
+    let mut client = shop.client();
+    let mut leased = await_claim(&shop, 10);
+    leased.sort_unstable_by(|one, other| one.entity_key.cmp(&other.entity_key));
+    let leases: Vec<i64> = leased.iter().map(|one| one.lease).collect();
+    let mut holder = shop.client();
+    let locks = "BEGIN; SELECT awty.schedule('orders', k, 'mail', after => '0', on_conflict => 'keep') FROM unnest('{1,2}'::text[]) AS k";
+    holder.batch_execute(locks).unwrap();
+    client.batch_execute("SET lock_timeout = '20s'").unwrap();
+    let mut say = |call: &str, leases: &[i64]| -> Vec<String> {
+        let answers = client.query_one(&format!("SELECT awty.{call}"), &[&leases]);
+        answers.unwrap_or_else(|error| panic!("{call}: {error:?}")).get(0)
+    };
+    assert_eq!(say("complete_many($1)", &leases), ["busy", "busy", "ended"]);
+    assert_eq!(say("fail_many($1, '{a, b, c}')", &leases), ["busy", "busy", "void"]);
+    holder.batch_execute("COMMIT").unwrap();
+    assert_eq!(say("complete_many($1)", &leases[..1]), ["ended"]);
+    assert_eq!(say("fail_many($1, '{a}')", &leases[1..2]), ["retry"]);
+}

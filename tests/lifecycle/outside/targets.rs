@@ -272,3 +272,27 @@ fn a_worker_that_claims_only_what_is_due_comes_to_a_target_behind_thousands() {
     assert_eq!(wait(), 0.0);
     assert_eq!(claimed(&mut shop.client(), 10).0, counts(&[("z", 1)]));
 }
+
+/// The claim of `mail` would write what is left of its rate, which the open transaction has deleted.
+#[test]
+fn an_open_transaction_that_unregistered_a_job_holds_up_no_claim_of_others() {
+    let shop = shop_with("", &[("a", 9)]);
+    shop.run("SELECT awty.alter_target('mail', 'a', rate => 1000, burst => 2)");
+    let mut client = shop.client();
+    assert_eq!(claimed(&mut client, 100).1.len(), 2);
+    client.batch_execute("SET lock_timeout = '20s'").unwrap();
+    shop.await_true("more of mail", "SELECT awty.next_claim_in('{mail}') = '0'");
+    shop.run("SELECT awty.register('post')");
+    let mut holder = shop.client();
+    holder.batch_execute("BEGIN; SELECT awty.unregister('mail')").unwrap();
+    let mut claim = |jobs: &str| -> Vec<String> {
+        let sql = format!("SELECT job FROM awty.claim('{jobs}', 'tester', 100)");
+        client.query(&sql, &[]).unwrap_or_else(|error| panic!("{error:?}")).iter().map(|row| row.get(0)).collect()
+    };
+    // Nothing is due but what the transaction has.
+    assert_eq!(claim("{mail,post}"), Vec::<String>::new());
+    shop.run("SELECT awty.schedule('p', '1', 'post', after => '0')");
+    shop.await_true("post to be due", "SELECT awty.next_claim_in('{mail,post}') = '0'");
+    assert_eq!(claim("{mail,post}"), ["post"]);
+    holder.batch_execute("COMMIT").unwrap();
+}
