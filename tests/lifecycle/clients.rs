@@ -1,7 +1,6 @@
 //! Clients beside runs: nobody waits for a run, and what a client has committed stands.
 
 use crate::shop::{GATE, NOTE, Shop};
-use std::time::Duration;
 
 /// Notes, then waits at the gate.
 fn gated() -> String {
@@ -74,7 +73,7 @@ fn a_check_that_is_committed_after_its_slot_runs_at_once() {
     shop.await_time(slot.unwrap().get(0), 2);
     assert_eq!((shop.pending("1").as_str(), shop.notes("1")), ("", 0));
     client.batch_execute("COMMIT").unwrap();
-    let end = shop.end_within("1", Duration::from_secs(10));
+    let end = shop.end_of("1");
     assert_eq!((end.why(), shop.notes("1")), (("done", None), 1), "{end:?}");
 }
 

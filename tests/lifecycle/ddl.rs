@@ -156,11 +156,10 @@ fn a_function_that_has_changed_since_is_taken_as_it_is() {
     for (job, _, _) in changes {
         shop.job(job, NOTE, ", max_attempts => 1");
     }
-    let schedule = "SELECT awty.schedule('orders', name, name, at => now() + interval '2 s') FROM awty.job";
-    shop.run(schedule);
-    for (_, change, _) in changes {
-        shop.run(change);
-    }
+    // In one transaction, so that each check finds its function changed.
+    let all: Vec<&str> = changes.iter().map(|(_, change, _)| *change).collect();
+    let schedule = "SELECT awty.schedule('orders', name, name, after => '0') FROM awty.job";
+    shop.run(&format!("{schedule}; {}", all.join("; ")));
     for (job, _, why) in changes {
         let end = shop.end_of(job);
         assert_eq!(end.why(), why, "{end:?}");
@@ -182,8 +181,10 @@ fn a_role_that_has_lost_execute_fails_until_it_is_granted() {
     let refused = shop.client().query("SELECT awty.schedule('orders', '1', 'note', after => '0')", &[]);
     assert_eq!(refused.unwrap_err().code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE));
     shop.cluster.execute("postgres", &["GRANT EXECUTE ON FUNCTION shop.note TO shop"]);
-    shop.schedule("1", "note", "at => now() + interval '1 s'");
-    shop.cluster.execute("postgres", &["REVOKE ALL ON FUNCTION shop.note FROM shop"]);
+    // In one transaction, so that no run comes between.
+    let schedule =
+        "SELECT awty.schedule('orders', '1', 'note', after => '0'); REVOKE ALL ON FUNCTION shop.note FROM shop";
+    shop.cluster.execute("postgres", &[schedule]);
     shop.await_true("a failure", "SELECT attempt > 0 FROM awty.future_job");
     shop.cluster.execute("postgres", &["GRANT EXECUTE ON FUNCTION shop.note TO shop"]);
     let end = shop.end_of("1");
@@ -226,9 +227,8 @@ fn a_role_that_cannot_connect_waits_until_it_can() {
         shop.cluster.await_log(&["WARNING", "\"shop\""], position);
         other.batch_execute(&format!("SELECT awty.schedule('orders', 'other {key}', 'other', after => '0')")).unwrap();
         assert_eq!(shop.end_of(&format!("other {key}")).outcome, "done");
-        let told: bool =
-            shop.cluster.value("postgres", "SELECT last_error LIKE '%no LOGIN or no CONNECT%' FROM awty.status");
-        assert!(told, "awty.status does not say so");
+        let told = "SELECT last_error LIKE '%no LOGIN or no CONNECT%' FROM awty.status";
+        shop.await_true("the status to say so", told);
         assert!(shop.ends(key).is_empty());
         shop.cluster.execute("postgres", &[grant]);
         let end = shop.end_of(key);
@@ -241,8 +241,10 @@ fn a_role_that_cannot_connect_waits_until_it_can() {
 fn the_checks_of_a_dropped_role_fail() {
     let shop = Shop::on(Cluster::builder().start());
     shop.job("note", NOTE, "");
-    shop.schedule("1", "note", "at => now() + interval '2 s'");
-    shop.cluster.execute("postgres", &["DROP OWNED BY shop CASCADE", "DROP ROLE shop"]);
+    // In one transaction, so that the check finds its role gone.
+    let schedule =
+        "SELECT awty.schedule('orders', '1', 'note', after => '0'); DROP OWNED BY shop CASCADE; DROP ROLE shop";
+    shop.cluster.execute("postgres", &[schedule]);
     shop.cluster.create_user("postgres", "other");
     shop.await_time(shop.slot_of("1"), 1);
     // Registering anything has the database inspected at once; otherwise the audit finds it within a minute.
@@ -262,15 +264,17 @@ fn the_checks_of_a_dropped_role_fail() {
 #[test]
 fn a_database_that_allows_no_connections_keeps_its_checks() {
     let shop = with_database();
-    shop.cluster.execute("d", &["SELECT awty.schedule('orders', '1', 'note', at => now() + interval '4 s')"]);
-    shop.await_workers_gone();
+    let mut there = shop.cluster.superuser("d");
+    there.batch_execute("BEGIN; SELECT awty.schedule('orders', '1', 'note', after => '0')").unwrap();
     shop.cluster.execute("postgres", &["ALTER DATABASE d ALLOW_CONNECTIONS false"]);
+    there.batch_execute("COMMIT").unwrap();
+    drop(there);
     shop.job("note", NOTE, "");
-    shop.schedule("here", "note", "after => '6 s'");
+    shop.schedule("here", "note", "after => '1 s'");
     assert_eq!(shop.end_of("here").outcome, "done");
     shop.cluster.execute("postgres", &["ALTER DATABASE d ALLOW_CONNECTIONS true"]);
     // Found by a look at the list of databases, once a minute.
-    let deadline = std::time::Duration::from_secs(90);
+    let deadline = std::time::Duration::from_secs(150);
     let mut client = shop.cluster.superuser("d");
     shop.cluster.await_that("the check of d to be done", deadline, || {
         let row = client.query_one("SELECT count(*) FROM awty.future_job_history WHERE outcome = 'done'", &[]);
@@ -308,7 +312,7 @@ fn a_worker_that_is_terminated_between_runs_leaves_nothing_locked() {
             admin.batch_execute("SELECT pg_sleep(0.01 + random() * 0.03)").unwrap();
         }
         let mut other = shop.cluster.superuser("postgres");
-        other.batch_execute("SET lock_timeout = '5 s'").unwrap();
+        other.batch_execute("SET lock_timeout = '60 s'").unwrap();
         let locked = other.batch_execute("BEGIN; LOCK TABLE awty.future_job IN ACCESS EXCLUSIVE MODE; COMMIT");
         assert!(locked.is_ok(), "round {round}: {locked:?}");
     }

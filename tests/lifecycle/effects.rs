@@ -58,7 +58,8 @@ fn a_notification_reaches_its_listeners() {
 /// P6: nothing of a run is left to the next one, not even of the same role in the same process.
 #[test]
 fn nothing_of_a_run_reaches_the_next() {
-    let shop = Shop::open();
+    // Both run in one process.
+    let shop = Shop::on(Cluster::builder().set("awty.max_workers_per_role", "1").start());
     shop.run("CREATE SEQUENCE shop.s");
     let messy = "BEGIN
         CREATE TEMPORARY TABLE leftover (a integer);
@@ -118,8 +119,11 @@ fn what_could_not_be_dropped_reaches_no_run() {
     let mut admin = shop.cluster.superuser("postgres");
     admin.batch_execute("BEGIN; LOCK TABLE pg_depend IN SHARE MODE").unwrap();
     drop(gate);
+    let mut since = "-infinity".to_owned();
     for what in ["the drop after the run to wait", "the drop before the next run to wait"] {
-        shop.await_true(what, &format!("SELECT EXISTS (SELECT FROM pg_locks WHERE pid = {pid} AND NOT granted)"));
+        let waits = format!("FROM pg_locks WHERE pid = {pid} AND NOT granted AND waitstart > '{since}'");
+        shop.await_true(what, &format!("SELECT EXISTS (SELECT {waits})"));
+        since = shop.cluster.value("postgres", &format!("SELECT max(waitstart)::text {waits}"));
         assert!(shop.cluster.value::<bool>("postgres", &format!("SELECT pg_cancel_backend({pid})")));
     }
     admin.batch_execute("ROLLBACK").unwrap();
@@ -143,9 +147,11 @@ fn a_command_that_no_run_may_use_fails_with_its_sqlstate() {
         ("set_role", "SET ROLE postgres", "42501"),
         ("session", "SET SESSION AUTHORIZATION postgres", "42501"),
     ];
-    for (job, command, sqlstate) in commands {
+    for (job, command, _) in commands {
         shop.job(job, &format!("BEGIN {command}; RETURN NULL; END"), ", max_attempts => 1");
         shop.schedule(job, job, "after => '0'");
+    }
+    for (job, command, sqlstate) in commands {
         let end = shop.end_of(job);
         assert_eq!(end.why(), ("failed", Some(sqlstate)), "{command}: {end:?}");
     }

@@ -14,9 +14,8 @@ fn checks_at_old_boundaries_are_still_due_after_the_slot_has_changed() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
     shop.job("every_other", NOTE, ", slot => '2 s'");
-    shop.schedule("old", "note", "at => now() + interval '3 s'");
-    shop.schedule("old and coarse", "every_other", "at => now() + interval '3 s'");
-    let slots = [shop.slot_of("old"), shop.slot_of("old and coarse")];
+    let slots = [("old", "note"), ("old and coarse", "every_other")]
+        .map(|(key, job)| shop.schedule_for(key, job, "at => now() + interval '3 s'"));
     reload(&shop, "awty.slot = '1h'");
     shop.await_true("the new width", "SELECT slot = '1 h' FROM awty.status");
     for (key, slot) in ["old", "old and coarse"].into_iter().zip(slots) {

@@ -1,6 +1,7 @@
 //! Set-based jobs: many checks of one slot in one call, each with its own fate.
 
 use crate::shop::{GATE, Shop};
+use awty_testkit::Cluster;
 
 /// Schedules orders 1 to n for one slot, in one transaction.
 fn schedule(shop: &Shop, n: i32) {
@@ -16,7 +17,7 @@ const NOTE_ALL: &str =
 /// P1: one call gets all checks of a slot, and each answer is taken for the check at its place.
 #[test]
 fn the_checks_of_a_slot_come_in_one_call_and_are_answered_in_order() {
-    let shop = Shop::open();
+    let shop = Shop::on(Cluster::builder().set("awty.max_workers_per_role", "1").start());
     let even_again = format!(
         "BEGIN {NOTE_ALL}
          RETURN ARRAY(SELECT CASE WHEN c.entity_key::integer % 2 = 0 AND c.check_count = 0 THEN clock_timestamp() END
@@ -102,7 +103,7 @@ fn of_a_set_that_ignores_its_timeout_only_the_bad_check_is_timed_out() {
          END LOOP;
          RETURN array_fill(NULL::timestamptz, ARRAY[cardinality(j)]); END"
     );
-    shop.set_job("many", &stubborn, ", max_attempts => 1, timeout => '300 ms'");
+    shop.set_job("many", &stubborn, ", max_attempts => 1, timeout => '2 s'");
     schedule(&shop, 3);
     for (key, why, notes) in
         [("1", ("done", None), 1), ("2", ("timed_out", Some("57014")), 0), ("3", ("done", None), 1)]

@@ -222,6 +222,26 @@ impl Shop {
         self.await_true("every check to have ended", "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
     }
 
+    /// Schedules a check of an order and returns its slot. No run can come between, because both are one transaction.
+    #[track_caller]
+    pub fn schedule_for(&self, key: &str, job: &str, when: &str) -> DateTime<Utc> {
+        let mut client = self.client();
+        let mut transaction = client.transaction().unwrap();
+        let sql = format!("SELECT awty.schedule('orders', $1, $2, {when})");
+        transaction.execute(&sql, &[&key, &job]).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        let slot =
+            "SELECT next_check_at FROM awty.future_job WHERE entity_name = 'orders' AND entity_key = $1 AND job = $2";
+        let slot = transaction.query_one(slot, &[&key, &job]).unwrap().get(0);
+        transaction.commit().unwrap();
+        slot
+    }
+
+    /// Sets the server's clock past a time. The cluster must have a movable clock.
+    #[track_caller]
+    pub fn pass(&self, time: DateTime<Utc>) {
+        self.cluster.set_clock((time - Utc::now()).num_seconds() + 2);
+    }
+
     /// Waits until no worker is left, so that no run is going on.
     #[track_caller]
     pub fn await_workers_gone(&self) {

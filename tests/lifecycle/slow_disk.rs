@@ -15,10 +15,10 @@ fn where_flushes_are_slow_turns_do_not_shrink_to_one_check() {
     let server = Cluster::builder().with_failing_disk().set("awty.max_workers_per_role", "1");
     let shop = Shop::on(server.start());
     shop.job("note", NOTE, "");
-    shop.run(&format!(
-        "SELECT count(awty.schedule('orders', n::text, 'note', after => '2 s')) FROM generate_series(1, {CHECKS}) AS n"
-    ));
     shop.cluster.slow_down_flushes(FLUSH);
+    shop.run(&format!(
+        "SELECT count(awty.schedule('orders', n::text, 'note', after => '0')) FROM generate_series(1, {CHECKS}) AS n"
+    ));
     shop.await_all_ended();
     let flushes = shop.cluster.slow_flushes();
     shop.cluster.slow_down_flushes(Duration::ZERO);

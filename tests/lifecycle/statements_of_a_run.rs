@@ -37,10 +37,15 @@ fn a_run_executes_no_statement_for_its_figures() {
         ("later", vec!["WITH moved AS ( UPDATE awty.future_job SET next_ch"]),
     ];
     for (job, statements) in expected {
-        shop.run(&format!(
-            "SELECT awty.schedule('{job}', i::text, '{job}', after => '3 s') FROM generate_series(1, {CHECKS}) AS i"
-        ));
+        // Committed after the reset, so that no run comes before it.
+        let mut client = shop.client();
+        let mut transaction = client.transaction().unwrap();
+        let schedule = format!(
+            "SELECT awty.schedule('{job}', i::text, '{job}', after => '0') FROM generate_series(1, {CHECKS}) AS i"
+        );
+        transaction.batch_execute(&schedule).unwrap();
         shop.cluster.execute("postgres", &["SELECT pg_stat_statements_reset()"]);
+        transaction.commit().unwrap();
         let ran = format!("SELECT count(*) = 0 AS poll FROM awty.future_job WHERE job = '{job}' AND check_count = 0");
         shop.await_true("the runs", &ran);
         let found: Vec<String> = per_run(&shop).into_iter().filter(|query| !query.contains("$job$")).collect();

@@ -22,10 +22,13 @@ fn a_row_that_cannot_be_read_is_no_failed_run() {
         ", max_attempts => 1",
     );
     let long = "(SELECT to_jsonb(string_agg(md5(random()::text), '')) FROM generate_series(1, 200))";
+    // Paused, so that no run comes before the rows are broken.
+    shop.run("SELECT awty.pause('note'), awty.pause('notes')");
     let broken = [("single", "note"), ("of a set", "notes")]
-        .map(|(key, job)| shop.schedule(key, job, &format!("after => '2 s', args => {long}")));
-    shop.schedule("beside it", "notes", "after => '2 s'");
+        .map(|(key, job)| shop.schedule(key, job, &format!("after => '0', args => {long}")));
+    shop.schedule("beside it", "notes", "after => '0'");
     shop.cluster.execute("postgres", &[BREAK]);
+    shop.run("SELECT awty.resume('note'), awty.resume('notes')");
     for id in broken {
         let line = shop.cluster.await_log(&["awty", &format!("check {id}")], 0);
         assert!(!line.contains("could not be booked"), "{line}");

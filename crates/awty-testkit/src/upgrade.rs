@@ -34,7 +34,7 @@ impl Cluster {
     #[track_caller]
     pub fn start_for_upgrade(&mut self) {
         let log = self.log_file();
-        let mut start = self.pg_ctl(&["start", "-w", "-t", "60", "-o", "-b", "-l"]);
+        let mut start = self.pg_ctl(&["start", "-w", "-t", "180", "-o", "-b", "-l"]);
         account::run(start.arg(log));
     }
 }

@@ -54,11 +54,20 @@ impl Http {
     /// Claims all that is due for `app`, once something is.
     #[track_caller]
     fn claim(&self) -> Vec<i64> {
+        self.claim_at_least(1)
+    }
+
+    /// Claims what is due for `app`, until so many calls are leased.
+    #[track_caller]
+    fn claim_at_least(&self, count: usize) -> Vec<i64> {
         let mut client = self.client("gateway");
-        self.cluster.await_that("a call to claim", awty_testkit::PATIENCE, || {
+        let mut leases = Vec::new();
+        self.cluster.await_that("calls to claim", awty_testkit::PATIENCE, || {
             let rows = client.query("SELECT lease FROM awty.claim('{http.app}', 'gateway', 100)", &[]).unwrap();
-            if rows.is_empty() { Err("nothing".into()) } else { Ok(rows.iter().map(|row| row.get(0)).collect()) }
-        })
+            leases.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
+            if leases.len() < count { Err(format!("{leases:?}")) } else { Ok(()) }
+        });
+        leases
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::{LATE, await_state, state, watch, watched};
 use crate::shop::{GATE, Shop};
+use awty_testkit::PATIENCE;
 use awty_testkit::postgres::fallible_iterator::FallibleIterator;
-use std::time::Duration;
 
 const TELL: &str = "CREATE TABLE shop.told (alert bigint, key text, level integer, who name, path text, security text);
     CREATE TABLE shop.bad (key text);
@@ -18,7 +18,7 @@ fn a_failing_call_is_undone_alone_and_tried_again() {
     let shop = watched("");
     shop.run(TELL);
     watch(&shop, "call => 'shop.tell', notify => 'late orders', replace => true");
-    shop.run("SELECT awty.alter('orders', retry_after => '1 s')");
+    shop.run("SELECT awty.alter('orders', retry_after => '1 ms')");
     let mut listener = shop.client();
     listener.batch_execute("LISTEN \"late orders\"").unwrap();
     shop.run(&format!(
@@ -36,13 +36,6 @@ fn a_failing_call_is_undone_alone_and_tried_again() {
          FROM shop.told AS t JOIN awty.alert AS a ON a.id = t.alert AND a.entity_key = t.key",
     );
     assert_eq!(told, "1 1 shop off, 2 1 shop off, 3 1 shop off, 4 1 shop off");
-    let mut ids = Vec::new();
-    let mut notes = listener.notifications();
-    let mut timed = notes.timeout_iter(Duration::from_secs(2));
-    while let Some(note) = timed.next().unwrap() {
-        ids.push(note.payload().parse::<i64>().unwrap());
-    }
-    ids.sort_unstable();
     let alerts: Vec<i64> = shop
         .client()
         .query("SELECT id FROM awty.alert ORDER BY id", &[])
@@ -50,6 +43,15 @@ fn a_failing_call_is_undone_alone_and_tried_again() {
         .iter()
         .map(|row| row.get(0))
         .collect();
+    let mut ids = Vec::new();
+    let mut notes = listener.notifications();
+    while ids.len() < alerts.len() {
+        let note = notes.timeout_iter(PATIENCE).next().unwrap().expect("a notification");
+        ids.push(note.payload().parse::<i64>().unwrap());
+    }
+    let more = notes.iter().next().unwrap();
+    assert!(more.is_none(), "{more:?}");
+    ids.sort_unstable();
     assert_eq!(ids, alerts);
 }
 
@@ -68,7 +70,7 @@ fn an_update_that_commits_while_the_alert_is_raised_undoes_it() {
     let gate = shop.close_gate();
     shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
     shop.await_at_gate();
-    shop.run("SET lock_timeout = '5 s'; UPDATE shop.orders SET status = 'SHIPPED'");
+    shop.run("SET lock_timeout = '30 s'; UPDATE shop.orders SET status = 'SHIPPED'");
     drop(gate);
     shop.await_workers_gone();
     assert_eq!(state(&shop), "late -; pending -");
@@ -82,7 +84,7 @@ fn an_update_that_commits_while_a_level_is_raised_undoes_it() {
     let gate = shop.close_gate();
     shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
     shop.await_at_gate();
-    shop.run("SET lock_timeout = '5 s'; UPDATE shop.orders SET status = 'SHIPPED'");
+    shop.run("SET lock_timeout = '30 s'; UPDATE shop.orders SET status = 'SHIPPED'");
     drop(gate);
     shop.await_workers_gone();
     assert_eq!(state(&shop), "late -; pending -");

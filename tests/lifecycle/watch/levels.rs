@@ -1,6 +1,7 @@
 //! Levels, silence, and rules that change.
 
-use super::{LATE, await_state, await_walked, expect, refusal, state, watch, watched};
+use super::{LATE, await_state, await_walked, expect, refusal, state, watch, watched, watched_on};
+use awty_testkit::Cluster;
 use chrono::{DateTime, Utc};
 
 /// Overdue levels come one at each slot; after the last one the check is done, and the alert stays until the row is there.
@@ -34,17 +35,18 @@ fn overdue_levels_come_one_at_a_slot() {
 /// A level is asked for when it is due, and never before.
 #[test]
 fn a_level_comes_when_it_is_due() {
-    let shop = watched("escalate => '{4 hours 3 s}'");
+    let shop = watched_on(Cluster::builder().with_movable_clock().start(), "escalate => '{5 hours}'");
     shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
     await_state(&shop, "late 1:1; pending 1");
     let slot: bool = shop.cluster.value(
         "postgres",
-        "SELECT next_check_at = awty.next_slot(placed_at + interval '4 hours 3 s') FROM awty.future_job, shop.orders",
+        "SELECT next_check_at = awty.next_slot(placed_at + interval '5 hours') FROM awty.future_job, shop.orders",
     );
     assert!(slot);
+    shop.pass(shop.slot_of("1"));
     await_state(&shop, "late 1:2; pending -");
     let early: bool =
-        shop.cluster.value("postgres", "SELECT escalated_at < since + interval '4 hours 3 s' FROM awty.alert");
+        shop.cluster.value("postgres", "SELECT escalated_at < since + interval '5 hours' FROM awty.alert");
     assert!(!early);
 }
 

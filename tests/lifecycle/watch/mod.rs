@@ -16,6 +16,7 @@ mod walks;
 mod writes;
 
 use crate::shop::Shop;
+use awty_testkit::Cluster;
 
 const ORDERS: &str = "CREATE TABLE shop.orders (id bigint PRIMARY KEY, placed_at timestamptz DEFAULT now(),
     status text NOT NULL DEFAULT 'UNSHIPPED', note text)";
@@ -24,7 +25,11 @@ const LATE: &str = "now() - interval '4 hours'";
 
 /// A shop whose orders are watched; more arguments of `awty.watch()`: `"escalate => '{6 hours}'"`.
 fn watched(more: &str) -> Shop {
-    let shop = Shop::open();
+    watched_on(Cluster::builder().start(), more)
+}
+
+fn watched_on(cluster: Cluster, more: &str) -> Shop {
+    let shop = Shop::on(cluster);
     shop.run(ORDERS);
     watch(&shop, more);
     shop

@@ -7,10 +7,12 @@ use super::{LATE, await_state, refusal, state, watched};
 fn an_update_that_is_open_when_the_row_becomes_late_decides() {
     let shop = watched("");
     for (id, end) in [(1, "COMMIT"), (2, "ROLLBACK")] {
-        shop.run(&format!("INSERT INTO shop.orders VALUES ({id}, now() - interval '3 hours' + interval '2 s')"));
+        // Paused until the UPDATE is open.
+        shop.run(&format!("SELECT awty.pause('orders'); INSERT INTO shop.orders VALUES ({id}, {LATE})"));
         let slot = shop.slot_of(&id.to_string());
         let mut client = shop.client();
         client.batch_execute(&format!("BEGIN; UPDATE shop.orders SET status = 'SHIPPED' WHERE id = {id}")).unwrap();
+        shop.run("SELECT awty.resume('orders')");
         shop.await_time(slot, 2);
         assert_eq!(state(&shop), format!("late -; pending {id}"));
         client.batch_execute(end).unwrap();
@@ -30,9 +32,11 @@ fn a_writer_with_one_snapshot_leaves_no_alert_open() {
             (3, "UPDATE shop.orders SET placed_at = now()"),
             (4, "UPDATE shop.orders SET placed_at = NULL"),
         ] {
-            shop.run(&format!("INSERT INTO shop.orders VALUES ({key}, now() - interval '3 hours' + interval '1 s')"));
+            // Paused until the snapshot is there.
+            shop.run(&format!("SELECT awty.pause('orders'); INSERT INTO shop.orders VALUES ({key}, {LATE})"));
             let mut client = shop.client();
             client.batch_execute(&format!("BEGIN ISOLATION LEVEL {level}; SELECT count(*) FROM shop.orders")).unwrap();
+            shop.run("SELECT awty.resume('orders')");
             await_state(&shop, &format!("late {key}:1; pending -"));
             let failed = client.batch_execute(&format!("{write} WHERE id = {key}; COMMIT")).unwrap_err();
             assert_eq!(failed.code().map(|code| code.code()), Some("40001"), "{level} {write}: {failed:?}");

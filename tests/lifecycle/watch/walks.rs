@@ -63,7 +63,7 @@ fn a_walk_over_slow_rows_comes_to_its_end() {
 /// P1, P12: a walk whose worker is killed in the middle loses nothing and takes nothing twice, while rows change.
 #[test]
 fn a_walk_goes_on_after_its_worker_is_killed() {
-    const ROWS: i64 = 50_000;
+    const ROWS: i64 = 20_000;
     let shop = Shop::on(awty_testkit::Cluster::builder().set("awty.catch_up_rate", "0").start());
     shop.run(ORDERS);
     shop.run(&format!("INSERT INTO shop.orders SELECT n, now() - n % 2 * interval '1 hour', CASE n % 10 WHEN 0 THEN 'SHIPPED' ELSE 'UNSHIPPED' END FROM generate_series(1, {ROWS}) AS n"));
@@ -71,8 +71,11 @@ fn a_walk_goes_on_after_its_worker_is_killed() {
     // A piece takes half the timeout, and each row takes its time, so that there are many pieces.
     shop.run("CREATE FUNCTION shop.slow(id bigint) RETURNS boolean STABLE LANGUAGE plpgsql AS $$ BEGIN IF id % 2 = 0 THEN PERFORM pg_sleep(0.0001); END IF; RETURN true; END $$;
         BEGIN; SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED' AND shop.slow(id) OR NOT shop.slow(id)$$, within => '3 hours'); SELECT awty.alter('orders', timeout => '4 s', retry_after => '1 s'); COMMIT");
-    shop.await_true("the walk to be in the middle", "SELECT walked_to IS NOT NULL FROM awty.rule");
-    let worker = shop.cluster.pids("awty worker")[0];
+    let worker = shop.cluster.await_that("the walk to be in the middle", awty_testkit::PATIENCE, || {
+        let begun = shop.cluster.value::<bool>("postgres", "SELECT walked_to IS NOT NULL FROM awty.rule");
+        let workers = shop.cluster.pids("awty worker");
+        workers.first().copied().filter(|_| begun).ok_or_else(|| format!("{begun}, {workers:?}"))
+    });
     shop.cluster.kill(Signal::KILL, worker);
     shop.cluster.await_log(&["all server processes terminated; reinitializing"], 0);
     let connected = || shop.cluster.try_client("postgres", "shop").map(|_| ()).map_err(|error| error.to_string());
