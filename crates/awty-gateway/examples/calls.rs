@@ -25,7 +25,7 @@ const KEY: [u8; 32] = [7; 32];
 async fn one(caller: &Caller, origin: &str, number: u32) {
     let now = Utc::now();
     let piece = Piece {
-        job: "http".into(),
+        job: "http.app".into(),
         entity_name: origin.into(),
         entity_key: format!("/{number}#{number}"),
         attempt: 1,
@@ -33,6 +33,7 @@ async fn one(caller: &Caller, origin: &str, number: u32) {
         first_check_at: now,
         next_check_at: now,
         key: format!("{number:026}"),
+        tenant: 1,
     };
     let args = to_raw_value(&json!({"method": "POST", "body": {"order": number}})).unwrap();
     let mut definition = Definition::of_args(Some(&args)).unwrap();
