@@ -32,15 +32,17 @@ fn a_body_leaves_to_the_letter_and_stops_no_other() {
 #[test]
 fn an_answer_that_waits_for_a_lock_holds_up_no_other() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
-    let _gateway = shop.gateway("one");
+    let gateway = shop.gateway("one");
     let uri = receiver.uri("/gate/200/x");
     shop.app(&format!("SELECT awty_http.schedule('{uri}', after => '0', timeout => '10 min')"));
     called(&receiver, "/gate/200/x");
     let mut client = shop.cluster.client("postgres", "app");
     client.batch_execute(&format!("BEGIN; SELECT awty_http.schedule('{uri}', every => '1 h')")).unwrap();
     receiver.open_gate();
-    let waits = "SELECT count(*) > 0 FROM pg_stat_activity WHERE usename = 'gateway' AND wait_event_type = 'Lock'";
-    shop.await_text(waits, "true");
+    until("an answer whose check is locked", || {
+        let metrics = gateway.get("/metrics").1;
+        if metrics.contains("awty_gateway_leases_total{result=\"busy\"}") { Ok(()) } else { Err(metrics) }
+    });
     // What is called afterwards is booked, and so is what comes after that.
     for path in ["/ok/y", "/ok/z"] {
         shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri(path)));
