@@ -15,6 +15,9 @@ use std::time::Duration;
 /// The claim loop has a turn at least every 5 s. It may miss slots, but no more than these, nor this time where slots are shorter.
 const LONGEST_TURN: (u32, Duration) = (3, Duration::from_secs(15));
 
+/// No call of a full gateway has ended for so long.
+const HANGS: Duration = Duration::from_secs(30);
+
 /// Of the role.
 pub const TOO_MIGHTY: &str =
     "the gateway's role is above row security; give it a role that is neither superuser nor BYPASSRLS";
@@ -56,10 +59,24 @@ pub fn reasons(worker: &Worker) -> Vec<String> {
         }
         None => reasons.push("the database has not answered yet".into()),
     }
+    if let Some(full) = full_of_hanging_calls(worker.is_full(), view.last_turn.map(|at| at.elapsed())) {
+        reasons.push(full);
+    }
     if !worker.is_full() && view.last_turn.is_none_or(|at| at.elapsed() > LONGEST_TURN.1.max(slot * LONGEST_TURN.0)) {
         reasons.push("nothing has been claimed for a while".into());
     }
     reasons
+}
+
+/// A full gateway claims again as soon as a call ends. So a full gateway without a turn is full of calls that hang.
+fn full_of_hanging_calls(is_full: bool, since_turn: Option<Duration>) -> Option<String> {
+    let hangs = is_full && since_turn.is_some_and(|since| since > HANGS);
+    hangs.then(|| {
+        format!(
+            "it is full of calls that hang: none has ended for {} s; lower their timeouts or raise max_in_flight",
+            HANGS.as_secs()
+        )
+    })
 }
 
 /// A newer extension is fine, an older one is not.
@@ -79,7 +96,17 @@ async fn ready(State(worker): State<Arc<Worker>>) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use super::fits;
+    use super::{HANGS, fits, full_of_hanging_calls};
+    use std::time::Duration;
+
+    #[test]
+    fn a_gateway_that_is_full_of_calls_that_hang_is_not_ready() {
+        let (longer, shorter) = (Some(HANGS + Duration::from_secs(1)), Some(HANGS));
+        assert!(full_of_hanging_calls(true, longer).is_some_and(|why| why.contains("full of calls that hang")));
+        assert_eq!(full_of_hanging_calls(true, shorter), None);
+        assert_eq!(full_of_hanging_calls(false, longer), None);
+        assert_eq!(full_of_hanging_calls(true, None), None);
+    }
 
     #[test]
     fn an_older_extension_does_not_fit() {

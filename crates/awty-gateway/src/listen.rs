@@ -1,11 +1,17 @@
 //! Connections of clients, plain or with TLS.
 //!
-//! Invariant: their number is bounded, and so are what one of them takes before its request is there, and its age.
+//! Invariant: their number is bounded, in all and of each peer. What a connection takes before its request is there is bounded, and so is
+//! its age.
+
+mod peers;
+
+pub use peers::OF_PEER;
 
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use peers::Peers;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -41,12 +47,12 @@ pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {
     Ok(TlsAcceptor::from(Arc::new(config.map_err(|error| problem(certificate, &error))?)))
 }
 
-/// Answers requests until the program ends.
-pub async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router) {
-    let places = Arc::new(Semaphore::new(MOST));
+/// Answers requests until the program ends. A peer has up to `of_peer` connections; more are closed at once.
+pub async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, of_peer: usize) {
+    let (places, peers) = (Arc::new(Semaphore::new(MOST)), Peers::default());
     while let Ok(place) = places.clone().acquire_owned().await {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
             Err(error) => {
                 // Such as too many open files: what is open ends before long.
                 tracing::warn!(%error, "cannot accept a connection");
@@ -54,6 +60,7 @@ pub async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, router: Rou
                 continue;
             }
         };
+        let Some(of_peer) = peers.place(peer.ip(), of_peer) else { continue };
         let (tls, router) = (tls.clone(), router.clone());
         tokio::spawn(async move {
             match tls {
@@ -64,7 +71,7 @@ pub async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, router: Rou
                     }
                 }
             }
-            drop(place);
+            drop((of_peer, place));
         });
     }
 }

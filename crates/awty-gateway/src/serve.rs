@@ -26,7 +26,8 @@ use tokio::time::{Instant, sleep};
 /// Connections at most. Each purpose has its own, so that a statement that waits holds up no other purpose.
 const OF_CLAIMS: usize = 2;
 const OF_ANSWERS: usize = 2;
-const OF_REQUESTS: usize = 3;
+/// One of them is for tokens and reads, so that no change that waits for a lock holds up reading.
+const OF_REQUESTS: usize = api::CHANGES + 1;
 
 /// How often connections are closed that are not needed any more.
 const SHRINK: Duration = Duration::from_secs(10);
@@ -94,11 +95,13 @@ pub async fn serve(
     parts.spawn(book(worker.clone(), answers));
     parts.spawn(worker.caller.sweeps());
     parts.spawn(shrink(all));
+    // Behind a proxy all clients have the proxy's address.
+    let of_peer = if config.behind_proxy { usize::MAX } else { listen::OF_PEER };
     match of_metrics {
-        Some((listener, _)) => drop(parts.spawn(listen::listen(listener, listen_tls.clone(), figures))),
+        Some((listener, _)) => drop(parts.spawn(listen::listen(listener, listen_tls.clone(), figures, of_peer))),
         None => router = router.merge(figures),
     }
-    parts.spawn(listen::listen(listener, listen_tls, router));
+    parts.spawn(listen::listen(listener, listen_tls, router, of_peer));
     tracing::info!(name = config.name, listen = %here, metrics = %also.unwrap_or(here), "started");
     notify("READY=1");
     // None of them ends by itself.

@@ -34,7 +34,7 @@ where
     let router = Router::new().route("/x/{id}", any(handler)).layer(from_fn_with_state(api.clone(), around));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let server = tokio::spawn(crate::listen::listen(listener, None, router));
+    let server = tokio::spawn(crate::listen::listen(listener, None, router, crate::listen::OF_PEER));
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
     let request = format!("POST /x/1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{head}\r\n\r\n{body}");
     stream.write_all(request.as_bytes()).await.unwrap();

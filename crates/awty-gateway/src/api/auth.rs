@@ -29,22 +29,30 @@ impl Default for Limits {
     }
 }
 
-/// Who asks. Reading is what every token may.
-pub struct Asker(pub Token);
+/// Who asks, and what for. Reading is what every token may.
+pub struct Asker {
+    token: Token,
+    changes: bool,
+}
 
 impl Asker {
     /// Refuses what the scope does not include.
     pub fn may(&self, scope: &str) -> Result<(), Problem> {
         let rank = |scope: &str| ["read", "write", "admin"].iter().position(|known| *known == scope);
-        if rank(&self.0.scope) >= rank(scope) {
+        if rank(&self.token.scope) >= rank(scope) {
             return Ok(());
         }
-        Err(Problem::new("not-permitted", format!("The token has the scope {}; {scope} is needed.", self.0.scope)))
+        Err(Problem::new("not-permitted", format!("The token has the scope {}; {scope} is needed.", self.token.scope)))
     }
 
     /// The role.
     pub fn role(&self) -> &str {
-        &self.0.role
+        &self.token.role
+    }
+
+    /// Whether the request may change something, and so may wait for a lock.
+    pub fn changes(&self) -> bool {
+        self.changes
     }
 }
 
@@ -68,7 +76,7 @@ impl FromRequestParts<Arc<Api>> for Asker {
             limits.retain_recent();
         }
         match limits.check_key(&token.id) {
-            Ok(()) => Ok(Asker(token)),
+            Ok(()) => Ok(Asker { token, changes: !parts.method.is_safe() }),
             Err(_) => {
                 Err(Problem::new("rate-limited", format!("A token has {PER_SECOND} requests a second; wait a little.")))
             }

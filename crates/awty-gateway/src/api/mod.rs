@@ -28,6 +28,8 @@ mod targets;
 mod time;
 mod tokens;
 
+pub use share::CHANGES;
+
 use crate::db::Db;
 use crate::duration::Length;
 use crate::metrics::Metrics;

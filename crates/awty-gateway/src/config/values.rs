@@ -41,6 +41,8 @@ pub struct Config {
     pub drain: Length,
     /// Loopback may be called.
     pub allow_localhost: bool,
+    /// Clients come through a proxy.
+    pub behind_proxy: bool,
     /// Logs as JSON.
     pub log_json: bool,
     /// Which logs.
@@ -110,6 +112,7 @@ impl Config {
             listen_tls,
             drain: length("drain")?,
             allow_localhost,
+            behind_proxy,
             log_json: match need("log")? {
                 "json" => true,
                 "text" => false,

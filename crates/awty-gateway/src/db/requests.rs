@@ -3,7 +3,6 @@
 use super::{Db, PATIENCE, Trouble};
 use chrono::{DateTime, Utc};
 use deadpool_postgres::Object;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -72,8 +71,8 @@ impl Db {
     }
 
     /// Begins the transaction of a request, as that role. Its place is free again once the connection is.
-    pub async fn begin(&self, role: &str, place: OwnedSemaphorePermit) -> Result<Request, Trouble> {
-        let request = Request { client: Some(self.client().await?), place: Some(place) };
+    pub async fn begin(&self, role: &str, place: impl Send + Sync + 'static) -> Result<Request, Trouble> {
+        let request = Request { client: Some(self.client().await?), place: Some(Box::new(place)) };
         if let Some(client) = &request.client {
             client.batch_execute("BEGIN").await?;
             client.query_one(TERMS, &[]).await?;
@@ -86,7 +85,7 @@ impl Db {
 /// The transaction of a request; without [`commit`](Self::commit) it has never been.
 pub struct Request {
     client: Option<Object>,
-    place: Option<OwnedSemaphorePermit>,
+    place: Option<Box<dyn Send + Sync>>,
 }
 
 impl Request {
