@@ -92,21 +92,22 @@ CREATE POLICY own_history ON awty.future_job_history FOR SELECT TO PUBLIC USING 
         WHERE awty_internal.can_read(j))
 );
 
--- The database's owner may dump it, with pg_dump --enable-row-security.
+-- The database's owner and members of pg_read_all_data may dump it, with pg_dump --enable-row-security. A backup without these rows
+-- would look complete.
 GRANT USAGE ON SCHEMA awty, awty_internal TO pg_database_owner;
 GRANT SELECT ON awty_internal.future_job_history_default, awty_internal.check_stat, awty_internal.hold,
     awty_internal.origin TO pg_database_owner;
 GRANT SELECT ON SEQUENCE awty.future_job_id_seq TO pg_database_owner;
-CREATE POLICY dumped ON awty.job FOR SELECT TO pg_database_owner USING (true);
-CREATE POLICY dumped ON awty.future_job FOR SELECT TO pg_database_owner USING (true);
-CREATE POLICY dumped ON awty.future_job_history FOR SELECT TO pg_database_owner USING (true);
-CREATE POLICY dumped ON awty_internal.future_job_history_default FOR SELECT TO pg_database_owner USING (true);
-CREATE POLICY dumped ON awty_internal.check_stat FOR SELECT TO pg_database_owner USING (true);
-CREATE POLICY dumped ON awty_internal.hold FOR SELECT TO pg_database_owner USING (true);
-CREATE POLICY dumped ON awty_internal.origin FOR SELECT TO pg_database_owner USING (true);
-CREATE POLICY dumped ON awty.rule FOR SELECT TO pg_database_owner USING (true);
-CREATE POLICY dumped ON awty.alert FOR SELECT TO pg_database_owner USING (true);
-CREATE POLICY dumped ON awty_internal.repetition FOR SELECT TO pg_database_owner USING (true);
+CREATE POLICY dumped ON awty.job FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
+CREATE POLICY dumped ON awty.future_job FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
+CREATE POLICY dumped ON awty.future_job_history FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
+CREATE POLICY dumped ON awty_internal.future_job_history_default FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
+CREATE POLICY dumped ON awty_internal.check_stat FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
+CREATE POLICY dumped ON awty_internal.hold FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
+CREATE POLICY dumped ON awty_internal.origin FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
+CREATE POLICY dumped ON awty.rule FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
+CREATE POLICY dumped ON awty.alert FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
+CREATE POLICY dumped ON awty_internal.repetition FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty TO PUBLIC;
 -- What views, policies and functions read and call, each role needs the right to. Nobody can name it, without USAGE on the schema.

@@ -23,10 +23,10 @@ CREATE POLICY own_attempts ON awty_internal.attempt FOR SELECT TO PUBLIC USING (
         WHERE awty_internal.can_read(j))
 );
 
--- The database's owner may dump attempts. Leases are not dumped: where a dump is restored, the checks are handed out again.
+-- The database's owner and members of pg_read_all_data may dump attempts. Leases are not dumped: where a dump is restored, the checks are handed out again.
 GRANT SELECT ON awty_internal.attempt_default TO pg_database_owner;
-CREATE POLICY dumped ON awty_internal.attempt FOR SELECT TO pg_database_owner USING (true);
-CREATE POLICY dumped ON awty_internal.attempt_default FOR SELECT TO pg_database_owner USING (true);
+CREATE POLICY dumped ON awty_internal.attempt FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
+CREATE POLICY dumped ON awty_internal.attempt_default FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
 ALTER TABLE awty_internal.lease ALTER job SET STATISTICS 0, ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0,
     ALTER key SET STATISTICS 0, ALTER worker SET STATISTICS 0;

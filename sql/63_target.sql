@@ -27,7 +27,7 @@ CREATE POLICY own_targets ON awty_internal.breaker FOR SELECT TO PUBLIC USING (
 );
 
 -- The database's owner may dump what people want of targets.
-CREATE POLICY dumped ON awty_internal.target FOR SELECT TO pg_database_owner USING (true);
+CREATE POLICY dumped ON awty_internal.target FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
 ALTER TABLE awty_internal.target ALTER job SET STATISTICS 0, ALTER target SET STATISTICS 0, ALTER note SET STATISTICS 0;
 ALTER TABLE awty_internal.bucket ALTER job SET STATISTICS 0, ALTER target SET STATISTICS 0;

@@ -93,11 +93,11 @@ CREATE POLICY own ON awty_http_internal.sent TO PUBLIC USING (awty_http_internal
 GRANT USAGE ON SCHEMA awty_http TO pg_database_owner;
 GRANT SELECT ON awty_http.token TO pg_database_owner;
 GRANT SELECT ON SEQUENCE awty_http.token_id_seq TO pg_database_owner;
-CREATE POLICY dumped ON awty_http.tenant FOR SELECT TO pg_database_owner USING (true);
-CREATE POLICY dumped ON awty_http.endpoint FOR SELECT TO pg_database_owner USING (true);
-CREATE POLICY dumped ON awty_http.stat FOR SELECT TO pg_database_owner USING (true);
-CREATE POLICY dumped ON awty_http.token FOR SELECT TO pg_database_owner USING (true);
-CREATE POLICY dumped ON awty_http_internal.sent FOR SELECT TO pg_database_owner USING (true);
+CREATE POLICY dumped ON awty_http.tenant FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
+CREATE POLICY dumped ON awty_http.endpoint FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
+CREATE POLICY dumped ON awty_http.stat FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
+CREATE POLICY dumped ON awty_http.token FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
+CREATE POLICY dumped ON awty_http_internal.sent FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
 -- A role that is gone is a number in a dump, and another role may have that number where it is restored, and so its tokens and rows: they stay behind.
 -- Not so where only created_by or sent_by is gone: these give no right, and a live schedule or a used key must not be lost for them.

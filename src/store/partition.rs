@@ -170,7 +170,9 @@ fn create(parted: Parted, day: NaiveDate) {
     run(&format!("ALTER TABLE awty_internal.{name} ENABLE ROW LEVEL SECURITY"));
     // For pg_dump by the database's owner, to which each partition is a table of its own.
     run(&format!("GRANT SELECT ON awty_internal.{name} TO pg_database_owner"));
-    run(&format!("CREATE POLICY dumped ON awty_internal.{name} FOR SELECT TO pg_database_owner USING (true)"));
+    run(&format!(
+        "CREATE POLICY dumped ON awty_internal.{name} FOR SELECT TO pg_database_owner, pg_read_all_data USING (true)"
+    ));
     // As in the install script: EXPLAIN must not tell of names and keys.
     let hidden: Vec<String> = parted.hidden().iter().map(|column| format!("ALTER {column} SET STATISTICS 0")).collect();
     run(&format!("ALTER TABLE awty_internal.{name} {}", hidden.join(", ")));
