@@ -7,10 +7,6 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 
 const KILL: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'awty worker'";
 
-/// Whether the server has `awty.enabled` as its files say.
-const READ: &str = "SELECT NOT EXISTS (SELECT FROM pg_file_settings AS f JOIN pg_settings AS s USING (name)
-    WHERE f.name = 'awty.enabled' AND f.setting <> s.setting)";
-
 /// A check that is due and cannot run, for one cause.
 struct Cause<'a> {
     /// Brings it about, as a superuser.
@@ -27,11 +23,8 @@ struct Cause<'a> {
 #[track_caller]
 fn expect(shop: &Shop, client: &mut Client, cause: &Cause) {
     let Cause { reason, finding, .. } = cause;
-    // A run that fails is tried again later and later. In between, the check is not due and nothing is wrong.
-    let due_again = "SELECT awty.check_now('orders', 'one')";
     let mut said = |what: &str, sql: &str| {
         shop.cluster.await_that(what, awty_testkit::PATIENCE, || {
-            client.batch_execute(due_again).map_err(|error| error.to_string())?;
             let row = client.query_one(sql, &[]).map_err(|error| error.to_string())?;
             let text: Option<String> = row.get(0);
             if text.as_deref().unwrap_or("").contains(reason) { Ok(()) } else { Err(format!("{sql}: {text:?}")) }
@@ -42,14 +35,9 @@ fn expect(shop: &Shop, client: &mut Client, cause: &Cause) {
         "the explanation to say why",
         "SELECT string_agg(concat_ws(' ', event, detail), '; ' ORDER BY at) FROM awty.explain('orders', 'one') WHERE event = 'waiting'",
     );
-    let mut shown = |what: &str, sql: &str| {
-        shop.cluster.await_that(what, awty_testkit::PATIENCE, || {
-            client.batch_execute(due_again).map_err(|error| error.to_string())?;
-            if shop.cluster.value("postgres", sql) { Ok(()) } else { Err(format!("false from {sql}")) }
-        });
-    };
-    shown("the finding", &format!("SELECT string_agg(d::text, ' ') LIKE '%{finding}%' FROM awty.doctor() AS d"));
-    shown("it not to be healthy", "SELECT NOT awty.healthy('5 s')");
+    let found = format!("SELECT string_agg(d::text, ' ') LIKE '%{finding}%' FROM awty.doctor() AS d");
+    shop.await_true("the finding", &found);
+    shop.await_true("it not to be healthy", "SELECT NOT awty.healthy('5 s')");
 }
 
 #[track_caller]
@@ -59,20 +47,10 @@ fn provoke(shop: &Shop, cause: &Cause) {
     // From now on the role may not be able to connect.
     let mut client = shop.client();
     shop.cluster.execute("postgres", cause.cause);
-    shop.await_true("the server to have read its settings", READ);
-    shop.await_workers_gone();
     client.batch_execute("SELECT awty.resume('one')").unwrap();
     expect(shop, &mut client, cause);
     shop.cluster.execute("postgres", cause.mended);
-    shop.cluster.await_that("the check to end", PATIENCE, || {
-        // It may end at this moment.
-        let _ = client.batch_execute("SELECT awty.check_now('orders', 'one') FROM awty.future_job");
-        if shop.cluster.value("postgres", "SELECT EXISTS (SELECT FROM awty.future_job)") {
-            Err("it is pending".into())
-        } else {
-            Ok(())
-        }
-    });
+    shop.await_true("the check to end", "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
     shop.await_true("no reason to be left", "SELECT why IS NULL AND last_error IS NULL FROM awty.status");
     shop.await_true("nothing to be found", "SELECT count(*) = 0 FROM awty.doctor()");
     shop.await_true("it to be healthy", "SELECT awty.healthy('5 s')");
@@ -86,7 +64,7 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
     shop.job("one", NOTE, ", max_attempts => 1000, retry_after => '1 ms'");
     for cause in [
         Cause {
-            cause: &["ALTER SYSTEM SET awty.enabled = off", "SELECT pg_reload_conf()"],
+            cause: &["ALTER SYSTEM SET awty.enabled = off", "SELECT pg_reload_conf()", "SELECT pg_sleep(0.5)"],
             mended: &["ALTER SYSTEM RESET awty.enabled", "SELECT pg_reload_conf()"],
             reason: "awty.enabled is off; ALTER SYSTEM SET awty.enabled = on;",
             finding: "nothing runs in this database",
