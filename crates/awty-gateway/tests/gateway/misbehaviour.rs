@@ -1,6 +1,7 @@
 //! Answers that are wrong, endless, or two at once, and hanging at each phase of a call.
 
 use crate::receiver::Receiver;
+use crate::receivers::call;
 use crate::script::{Script, Step};
 use awty_gateway::net::call::Caller;
 use awty_gateway::net::fault::Fault;
@@ -8,10 +9,7 @@ use awty_gateway::net::guard::Guard;
 use awty_gateway::net::report::{BODY, Call, Report};
 use awty_gateway::net::resolve::Resolver;
 use awty_gateway::net::tls;
-use awty_gateway::uri::Endpoint;
 use bytes::Bytes;
-use hyper::Method;
-use hyper::header::HeaderMap;
 use rustls::ClientConfig;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -22,17 +20,6 @@ fn caller() -> Caller {
     let tls = TLS.get_or_init(|| tls::config(tls::roots(&[]).unwrap()).unwrap());
     let guard = Guard { allow_localhost: true, ..Guard::default() };
     Caller::new(guard, Resolver::of_system().unwrap(), tls.clone())
-}
-
-fn call(uri: &str) -> Call {
-    Call {
-        endpoint: Endpoint::parse(uri).unwrap(),
-        method: Method::POST,
-        headers: HeaderMap::new(),
-        body: Bytes::from_static(b"body"),
-        timeout: Duration::from_secs(20),
-        connect_timeout: Duration::from_secs(5),
-    }
 }
 
 async fn answered(steps: Vec<Step>) -> Report {

@@ -24,7 +24,8 @@ fn open() -> Caller {
     caller(Guard { allow_localhost: true, ..Guard::default() })
 }
 
-fn call(uri: &str) -> Call {
+/// A POST that is given 20 seconds.
+pub fn call(uri: &str) -> Call {
     Call {
         endpoint: Endpoint::parse(uri).unwrap(),
         method: Method::POST,
