@@ -19,11 +19,11 @@ fn checks_of_a_role_that_cannot_connect_wait() {
             continue; // such a role may have a worker there
         }
         field.job("mallory", "own", "BEGIN RETURN NULL; END");
-        field.sql("mallory", "SELECT awty.pause('own')");
-        let id = field.schedule("mallory", "own", "1");
+        // It becomes due only when the role cannot connect any more, so that no worker has been started for it before.
+        let id: i64 = field.one("mallory", "SELECT awty.schedule('thing', '1', 'own', after => '1 hour')");
         let position = field.cluster.log_position();
         field.sql("postgres", forbid);
-        field.sql("postgres", "SELECT awty.resume('own')");
+        field.sql("postgres", "SELECT awty.check_now('thing', '1')");
         field.cluster.await_log(&["mallory", reason], position);
         field.alice_goes_on();
         assert_eq!(
