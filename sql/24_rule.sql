@@ -37,12 +37,31 @@ COMMENT ON COLUMN awty.rule.call_schema IS 'Schema of the function that is calle
 COMMENT ON COLUMN awty.rule.call_name IS 'Name of that function';
 COMMENT ON COLUMN awty.rule.notify IS 'Channel that gets the id of the alert at each level; NULL: none';
 COMMENT ON COLUMN awty.rule.existing IS 'Which of the rows that were there at awty.watch() are watched: upcoming, all or none';
-COMMENT ON COLUMN awty.rule.role IS 'Rows are read, and the function is called, as this role';
+COMMENT ON COLUMN awty.rule.role IS 'The rule''s job runs, and the function is called, as this role; rows are read as the table''s owner';
 COMMENT ON COLUMN awty.rule.watched_by IS 'Who last called awty.watch() for it';
 COMMENT ON COLUMN awty.rule.watched_at IS 'When that was';
 COMMENT ON COLUMN awty.rule.walk IS 'How the rows that were there are walked through: new, changed (the rule has replaced another one), or done';
 COMMENT ON COLUMN awty.rule.walked_to IS 'The key that the walk has come to; NULL: it has not begun';
 COMMENT ON COLUMN awty.rule.swept_at IS 'When its open alerts were last compared with their rows; NULL: not yet';
+
+-- The functions beside the table that stand for the expressions of a rule.
+CREATE TABLE awty_internal.rule_function (
+    rule            text COLLATE "C" NOT NULL,
+    argument        text COLLATE "C" NOT NULL,
+    -- Not regprocedure, which pg_upgrade refuses; 0: find it by its name.
+    function        oid NOT NULL,
+    numbers         smallint[] NOT NULL,
+    columns         text[] COLLATE "C" NOT NULL,
+    CONSTRAINT rule_function_pkey PRIMARY KEY (rule, argument),
+    CONSTRAINT rule_function_argument_is_known CHECK (argument IN ('until', 'since'))
+);
+
+COMMENT ON TABLE awty_internal.rule_function IS 'Which function beside the watched table stands for an expression of a rule';
+COMMENT ON COLUMN awty_internal.rule_function.rule IS 'Name of the rule';
+COMMENT ON COLUMN awty_internal.rule_function.argument IS 'The argument of awty.watch() that the function stands for: until or since';
+COMMENT ON COLUMN awty_internal.rule_function.function IS 'OID of the function when the row was written; 0: it is found by name and signature';
+COMMENT ON COLUMN awty_internal.rule_function.numbers IS 'Numbers of the columns that the function takes, in its order';
+COMMENT ON COLUMN awty_internal.rule_function.columns IS 'Names of these columns at the last inspection';
 
 -- Which rows are or were late. At most one alert of a row is open.
 CREATE TABLE awty.alert (

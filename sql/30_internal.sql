@@ -153,6 +153,7 @@ SELECT pg_catalog.pg_extension_config_dump('awty.future_job', '');
 SELECT pg_catalog.pg_extension_config_dump('awty.future_job_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('awty_internal.repetition', '');
 SELECT pg_catalog.pg_extension_config_dump('awty.rule', '');
+SELECT pg_catalog.pg_extension_config_dump('awty_internal.rule_function', '');
 SELECT pg_catalog.pg_extension_config_dump('awty.alert', '');
 SELECT pg_catalog.pg_extension_config_dump('awty.future_job_history', '');
 SELECT pg_catalog.pg_extension_config_dump('awty_internal.future_job_history_default', '');

@@ -189,6 +189,43 @@ COMMENT ON FUNCTION awty_internal.row_changed() IS 'Has the checks and alerts of
 CREATE FUNCTION awty_internal.check_rows(checks awty.future_job[]) RETURNS timestamptz[]
     LANGUAGE c VOLATILE PARALLEL UNSAFE STRICT AS 'MODULE_PATHNAME', 'check_rows_wrapper';
 
+-- Why a rule stands still, and what mends it.
+CREATE FUNCTION awty_internal.cannot_watch(rule text) RETURNS text[]
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'cannot_watch_wrapper';
+
+COMMENT ON FUNCTION awty_internal.cannot_watch(text) IS 'Why a rule stands still, and the command that mends it; NULL: it is whole';
+
+CREATE FUNCTION awty_internal.is_trigger_of(rule text, trigger text) RETURNS boolean
+    LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'is_trigger_of_wrapper';
+
+COMMENT ON FUNCTION awty_internal.is_trigger_of(text, text) IS 'Is this the name of a trigger of the rule?';
+
+-- For a caller who may not read the rule.
+CREATE FUNCTION awty_internal.is_rule(rule text) RETURNS boolean
+    LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'is_rule_wrapper';
+
+COMMENT ON FUNCTION awty_internal.is_rule(text) IS 'Is there a rule of that name?';
+
+-- DROP … CASCADE takes triggers along that use a column or a function. A rule without them would die silently.
+CREATE FUNCTION awty_internal.refuse_drop() RETURNS event_trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    lost record;
+BEGIN
+    SELECT r.rule, r.relation, (awty_internal.cannot_watch(r.rule))[1] AS why INTO lost
+    FROM pg_event_trigger_dropped_objects() AS o
+    JOIN awty.rule AS r ON r.relation::oid = to_regclass(format('%I.%I', o.address_names[1], o.address_names[2]))::oid
+    WHERE o.object_type = 'trigger' AND awty_internal.is_trigger_of(r.rule, o.address_names[3]) LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist',
+            MESSAGE = format('cannot drop this, because rule "%s" on table %s needs it', lost.rule, lost.relation),
+            DETAIL = format('Without it, %s.', lost.why), HINT = format('SELECT awty.unwatch(%L);', lost.rule);
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION awty_internal.refuse_drop() IS 'Refuses to drop the triggers of a rule while the rule and its table are there';
+
 COMMENT ON FUNCTION awty_internal.check_rows(awty.future_job[]) IS 'The function of the jobs of rules: reads rows and raises the alerts of those that are late';
 
 CREATE FUNCTION awty.next_slot(t timestamptz, job text DEFAULT NULL) RETURNS timestamptz

@@ -246,19 +246,39 @@ ORDER BY j.paused, first.next_check_at LIMIT 20;
 
 COMMENT ON VIEW awty_internal.overdue IS 'The longest overdue check of each of the twenty jobs that have been waiting longest, paused ones last';
 
+-- The first reason for this database. What is over in a moment is no reason yet, and a run under way is none. A pause comes after
+-- all that is graver.
+CREATE VIEW awty_internal.reason AS
+SELECT first.why, first.fix
+FROM (
+    SELECT -2 AS rank, '-infinity'::pg_catalog.timestamptz AS since, here.why, here.mend AS fix
+    FROM awty_internal.here AS here WHERE here.why IS NOT NULL
+    UNION ALL
+    SELECT CASE s.rank WHEN 2 THEN 100 ELSE s.rank END, o.next_check_at, s.why, s.mend
+    FROM awty_internal.overdue AS o JOIN awty_internal.standing AS s ON s.id OPERATOR(pg_catalog.=) o.id
+    WHERE s.rank OPERATOR(pg_catalog.=) ANY ('{2,4,5}')
+       OR s.rank OPERATOR(pg_catalog.=) ANY ('{7,9,10,11}')
+          AND o.next_check_at OPERATOR(pg_catalog.<) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) '2 seconds'::pg_catalog.interval)
+    UNION ALL
+    SELECT 6, r.watched_at,
+        CASE WHEN named.is_known THEN pg_catalog.format('rule "%s" stands still: %s', r.rule, unable.why[1]) ELSE 'a rule stands still' END,
+        CASE WHEN named.is_known THEN unable.why[2] ELSE 'SELECT awty.watch(…);' END
+    FROM awty.rule AS r LEFT JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) r.rule
+    CROSS JOIN LATERAL (SELECT awty_internal.cannot_watch(r.rule) AS why) AS unable
+    CROSS JOIN LATERAL (SELECT awty_internal.can_read(j) OR pg_catalog.pg_has_role('pg_monitor', 'MEMBER') AS is_known) AS named
+    WHERE unable.why IS NOT NULL
+) AS first
+ORDER BY first.rank, first.since LIMIT 1;
+
+COMMENT ON VIEW awty_internal.reason IS 'Why nothing runs in this database, or why what is due does not, and what mends it';
+
 -- One row: this database. What is not asked for is not looked up.
 CREATE VIEW awty.status AS
 SELECT pg_catalog.current_database() AS database,
     here.enabled,
     here.database_held,
-    coalesce(here.why OPERATOR(pg_catalog.||) '; ' OPERATOR(pg_catalog.||) here.mend, (
-        -- What is over in a moment is no reason yet, and a run under way is none. A pause comes after all that is graver.
-        SELECT pg_catalog.concat_ws('; ', s.why, s.mend) FROM awty_internal.overdue AS o JOIN awty_internal.standing AS s ON s.id OPERATOR(pg_catalog.=) o.id
-        WHERE s.rank OPERATOR(pg_catalog.=) ANY ('{2,4,5}')
-           OR s.rank OPERATOR(pg_catalog.=) ANY ('{7,9,10,11}')
-              AND o.next_check_at OPERATOR(pg_catalog.<) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) '2 seconds'::pg_catalog.interval)
-        ORDER BY s.rank OPERATOR(pg_catalog.=) 2, s.rank, o.next_check_at LIMIT 1
-    )) AS why,
+    (SELECT r.why FROM awty_internal.reason AS r) AS why,
+    (SELECT r.fix FROM awty_internal.reason AS r) AS fix,
     here.slot,
     here.last_slot_run,
     coalesce(greatest(CASE WHEN pg_catalog.isfinite(oldest.overdue)
@@ -282,7 +302,8 @@ COMMENT ON VIEW awty.status IS 'One row about this database: does awty run here,
 COMMENT ON COLUMN awty.status.database IS 'Name of the database';
 COMMENT ON COLUMN awty.status.enabled IS 'awty.enabled';
 COMMENT ON COLUMN awty.status.database_held IS 'Nothing runs: this database was restored or cloned and awaits awty.adopt()';
-COMMENT ON COLUMN awty.status.why IS 'Why nothing runs, or why what is due does not, with the command that mends it; NULL: all runs';
+COMMENT ON COLUMN awty.status.why IS 'Why nothing runs, or why what is due does not; NULL: all runs';
+COMMENT ON COLUMN awty.status.fix IS 'The command that mends it, or what to do; NULL: it passes by itself';
 COMMENT ON COLUMN awty.status.slot IS 'awty.slot';
 COMMENT ON COLUMN awty.status.last_slot_run IS 'The latest slot of which a check has run since the server started';
 COMMENT ON COLUMN awty.status.lag IS 'How long the oldest overdue check has been waiting; 0 when none is';

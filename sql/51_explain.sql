@@ -134,7 +134,7 @@ SELECT EXISTS (SELECT FROM awty_internal.future_job_history_default) AS is_there
 
 COMMENT ON VIEW awty_internal.stray IS 'Are there rows in the default partition of the history?';
 
-CREATE FUNCTION awty.doctor() RETURNS TABLE (level text, finding text, detail text, hint text)
+CREATE FUNCTION awty.doctor() RETURNS TABLE (level text, finding text, detail text, fix text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off
 BEGIN ATOMIC
     WITH here AS (
@@ -198,17 +198,25 @@ BEGIN ATOMIC
         s.why, coalesce(s.mend, 'SELECT * FROM awty.status;')
     FROM awty_internal.standstill AS s
     UNION ALL
-    SELECT 'error', pg_catalog.format('rule "%s" watches nothing', lost.rule),
-        CASE WHEN lost.is_there THEN pg_catalog.format('its triggers on table %s are gone or disabled', lost.relation) ELSE 'its table is gone' END,
-        pg_catalog.format(CASE WHEN lost.is_there THEN 'SELECT awty.unwatch(%L); and awty.watch() again, or ALTER TABLE … ENABLE TRIGGER' ELSE 'SELECT awty.unwatch(%L);' END, lost.rule)
-    FROM (SELECT r.rule, r.relation, c.oid IS NOT NULL AS is_there,
-              (SELECT pg_catalog.count(*) FROM pg_catalog.pg_trigger AS t
-               WHERE t.tgrelid OPERATOR(pg_catalog.=) r.relation::pg_catalog.oid AND t.tgenabled OPERATOR(pg_catalog.<>) 'D'
-                   AND t.tgfoid OPERATOR(pg_catalog.=) 'awty_internal.row_changed()'::pg_catalog.regprocedure::pg_catalog.oid
-                   AND pg_catalog.encode(t.tgargs, 'hex') OPERATOR(pg_catalog.=)
-                       pg_catalog.encode(pg_catalog.convert_to(r.rule, pg_catalog.getdatabaseencoding()) OPERATOR(pg_catalog.||) '\x00'::pg_catalog.bytea, 'hex')) AS n
-          FROM awty.rule AS r LEFT JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) r.relation::pg_catalog.oid) AS lost
-    WHERE lost.n OPERATOR(pg_catalog.<) 4
+    SELECT 'error', pg_catalog.format('rule "%s" stands still', r.rule), unable.why[1], unable.why[2]
+    FROM awty.rule AS r CROSS JOIN LATERAL (SELECT awty_internal.cannot_watch(r.rule) AS why) AS unable
+    WHERE unable.why IS NOT NULL
+    UNION ALL
+    SELECT 'error', pg_catalog.format('rule "%s" stands still', r.rule), 'its table is gone', pg_catalog.format('SELECT awty.unwatch(%L);', r.rule)
+    FROM awty.rule AS r
+    WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class AS c WHERE c.oid OPERATOR(pg_catalog.=) r.relation::pg_catalog.oid)
+    UNION ALL
+    -- As a schema without data leaves them.
+    SELECT 'error', pg_catalog.format('rule "%s" does not exist', lost.rule), pg_catalog.format('its triggers are on table %s', lost.relation),
+        'Call awty.watch() again.'
+    FROM (SELECT DISTINCT t.tgrelid::pg_catalog.regclass AS relation,
+              pg_catalog.convert_from(pg_catalog.rtrim(t.tgargs, '\x00'::pg_catalog.bytea), pg_catalog.getdatabaseencoding()) AS rule
+          FROM pg_catalog.pg_trigger AS t
+          WHERE t.tgfoid OPERATOR(pg_catalog.=) 'awty_internal.row_changed()'::pg_catalog.regprocedure::pg_catalog.oid
+            AND t.tgnargs OPERATOR(pg_catalog.=) 1
+            AND EXISTS (SELECT FROM pg_catalog.pg_class AS c WHERE c.oid OPERATOR(pg_catalog.=) t.tgrelid
+                        AND pg_catalog.pg_has_role(c.relowner, 'MEMBER'))) AS lost
+    WHERE NOT awty_internal.is_rule(lost.rule)
     UNION ALL
     SELECT 'warning', pg_catalog.format('job "%s" fails with the same error again and again', same.job),
         pg_catalog.format('%s times of late: %s: %s', same.n, same.sqlstate, same.message),

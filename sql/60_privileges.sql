@@ -39,6 +39,7 @@ ALTER TABLE awty.future_job ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.future_job_history ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.repetition ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.rule ENABLE ROW LEVEL SECURITY;
+ALTER TABLE awty_internal.rule_function ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.alert ENABLE ROW LEVEL SECURITY;
 
 -- Policies, or none, on these, too: pg_read_all_data and pg_write_all_data would otherwise pass by those above.
@@ -105,6 +106,7 @@ CREATE POLICY dumped ON awty_internal.future_job_history_default FOR SELECT TO p
 CREATE POLICY dumped ON awty_internal.check_stat FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty_internal.hold FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty_internal.origin FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
+CREATE POLICY dumped ON awty_internal.rule_function FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty.rule FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty.alert FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty_internal.repetition FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
@@ -113,8 +115,8 @@ GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty TO PUBLIC;
 -- What views, policies and functions read and call, each role needs the right to. Nobody can name it, without USAGE on the schema.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty_internal TO PUBLIC;
 GRANT SELECT ON awty_internal.here, awty_internal.standing, awty_internal.overdue, awty_internal.recent, awty_internal.stray,
-    awty_internal.standstill TO PUBLIC;
-REVOKE ALL ON FUNCTION awty_internal.job_changed() FROM PUBLIC;
+    awty_internal.standstill, awty_internal.reason TO PUBLIC;
+REVOKE ALL ON FUNCTION awty_internal.job_changed(), awty_internal.refuse_drop() FROM PUBLIC;
 
 CREATE TRIGGER job_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON awty.job
     FOR EACH STATEMENT EXECUTE FUNCTION awty_internal.job_changed();
@@ -123,6 +125,9 @@ CREATE TRIGGER rule_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON awty
 -- Also where session_replication_role is replica.
 ALTER TABLE awty.job ENABLE ALWAYS TRIGGER job_changed;
 ALTER TABLE awty.rule ENABLE ALWAYS TRIGGER rule_changed;
+
+CREATE EVENT TRIGGER awty_refuse_drop ON sql_drop EXECUTE FUNCTION awty_internal.refuse_drop();
+COMMENT ON EVENT TRIGGER awty_refuse_drop IS 'Keeps DROP … CASCADE from taking along what a rule of awty needs';
 
 -- EXPLAIN estimates by the statistics of a table, whatever rows it may show: there are none on names and keys.
 ALTER TABLE awty.job ALTER name SET STATISTICS 0;

@@ -44,6 +44,7 @@ mod version;
 mod watch;
 mod worker;
 
+use pg::report;
 use pgrx::prelude::*;
 
 pgrx::pg_module_magic!(name, version);
@@ -51,6 +52,7 @@ pgrx::pg_module_magic!(name, version);
 /// Called by PostgreSQL when it loads the library.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
+    report::without_backtraces();
     settings::register();
     // SAFETY: flags that PostgreSQL sets before it loads libraries.
     let (preloading, upgrade) =

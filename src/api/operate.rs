@@ -6,7 +6,7 @@ use super::rights;
 use crate::error::{Error, Result};
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
-use crate::store::{job, origin, right, rule};
+use crate::store::{job, origin, right, rule, rule_function};
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -71,6 +71,7 @@ fn adopt_database() -> Result<()> {
     }
     origin::adopt();
     rule::sweep_all();
+    rule_function::forget_oids();
     wakeup::inspect_at_commit(true);
     Ok(())
 }

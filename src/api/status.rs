@@ -8,11 +8,13 @@ use crate::error::{Error, Result};
 use crate::function;
 use crate::pg::catalog::{self, CannotConnect};
 use crate::pg::clock::{self, Timestamp};
+use crate::pg::table;
 use crate::pg::text::Text;
 use crate::settings;
 use crate::shmem::{self, Occupancy, Trouble};
-use crate::store::{self, extension, job};
+use crate::store::{self, extension, job, rule, rule_objects};
 use crate::version;
+use crate::watch::{fault, functions};
 use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::pg_sys;
@@ -130,6 +132,35 @@ fn job_trouble(args: &Args) -> Result<Option<Vec<String>>> {
         Some(Ok(job)) => job,
     };
     Ok(function::check(&job).err().map(|error| pair(&error)))
+}
+
+/// Why a rule stands still, and what mends it. The rule of a table that is gone ends by itself.
+#[pg_extern(sql = false)]
+fn cannot_watch(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<Vec<String>>, ErrorReport> {
+    Ok(rule_trouble(&Args::new(fcinfo))?)
+}
+
+fn rule_trouble(args: &Args) -> Result<Option<Vec<String>>> {
+    let Some(rule) = rule::find(&args.name(0, "rule", MAX_JOB)?) else { return Ok(None) };
+    let Some(table) = table::describe(rule.relation) else { return Ok(None) };
+    Ok(functions::fault(&rule, &table).map(|fault| {
+        let (why, fix) = fault::words(&rule, &table, &fault);
+        vec![why, fix]
+    }))
+}
+
+/// Is there a rule of this name?
+#[pg_extern(sql = false)]
+fn is_rule(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, ErrorReport> {
+    Ok(rule::find(&Args::new(fcinfo).name(0, "rule", MAX_JOB)?).is_some())
+}
+
+/// Is this the name of a trigger of this rule?
+#[pg_extern(sql = false)]
+fn is_trigger_of(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, ErrorReport> {
+    let args = Args::new(fcinfo);
+    let (rule, trigger) = (args.name(0, "rule", MAX_JOB)?, args.text(1, "trigger", MAX_JOB)?);
+    Ok(trigger.is_some_and(|trigger| rule_objects::is_trigger_name(&rule, &trigger.to_string())))
 }
 
 /// `awty.healthy()` is not asked to be more exact than that: the launcher looks around once a second.

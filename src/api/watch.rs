@@ -5,6 +5,7 @@ use super::register;
 use super::rights;
 use crate::error::{self, Error, Result, WatchError};
 use crate::function;
+use crate::pg::expression::Expression;
 use crate::pg::table::{self, Described, KeyColumn, Kind};
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock, relations, scalar, table_lock};
@@ -13,7 +14,7 @@ use crate::store::job::{self, Job, Options};
 use crate::store::rule::{self, Rule, Terms, Walk};
 use crate::store::watched::Source;
 use crate::store::{alert, origin, rule_check, rule_objects};
-use crate::watch::{BACKFILL, FUNCTION, SWEEP, end, expression};
+use crate::watch::{BACKFILL, FUNCTION, SWEEP, end, expression, functions};
 use awty_core::Limits;
 use awty_core::watch::Levels;
 use chrono::TimeDelta;
@@ -59,21 +60,20 @@ fn watch_table(args: &Args) -> Result<Text> {
     let terms = terms(args, until, since, &table)?;
     let now = clock::now();
     let entity_name = Text::from(table.name.as_str());
-    let old = rule::find(&name);
+    let old = in_the_way(&name)?;
     let replaces = match &old {
-        Some(old) if !may_change(old) => {
-            return Err(WatchError::RuleExists { rule: name.to_string(), own: false }.into());
-        }
-        Some(old) if old.relation == table.oid && old.terms == terms => return Ok(name),
-        Some(old) if old.relation != table.oid || !args.get::<bool>(10).unwrap_or(false) => {
-            return Err(WatchError::RuleExists { rule: name.to_string(), own: true }.into());
-        }
-        Some(_) => true,
+        Some(old) => match table::describe(old.relation) {
+            Some(other) if other.oid != table.oid => {
+                return Err(WatchError::OtherTable { rule: name.to_string(), relation: other.qualified() }.into());
+            }
+            _ if old.terms == terms && functions::fault(old, &table).is_none() => return Ok(name),
+            _ if old.terms == terms || args.get::<bool>(10).unwrap_or(false) => true,
+            _ => return Err(WatchError::RuleExists { rule: name.to_string(), own: true }.into()),
+        },
         None => false,
     };
-    if replaces {
-        rule_objects::drop_all(&name, &table);
-    }
+    rule_objects::drop_all(&name, &table);
+    check_room(&name, &table, &there, starts.as_ref())?;
     write_job(&name, &terms, replaces)?;
     let walk = match terms.existing.as_bytes() {
         b"none" => Walk::Done,
@@ -91,14 +91,41 @@ fn watch_table(args: &Args) -> Result<Text> {
         walked_to: None,
     };
     rule::put(&rule);
-    rule_objects::create_functions(&name, &table, &there, starts.as_deref());
-    let source = source(&name, table, key, rule.terms.since.is_some())?;
+    let until = rule_objects::create_function(&name, &table, "until", &there);
+    let since = starts.as_ref().map(|since| rule_objects::create_function(&name, &table, "since", since));
+    let source = Source::new(table, key, until, since);
     rule_objects::create_triggers(&name, &source);
     if replaces {
         sweep(&rule, now);
     }
     take_in(&rule, &source, now);
     Ok(name)
+}
+
+/// Returns the rule that has this name, if the caller may change it. The rule of a table that is gone ends here.
+fn in_the_way(name: &Text) -> Result<Option<Rule>> {
+    let Some(old) = rule::find(name) else { return Ok(None) };
+    if !may_change(&old) {
+        return Err(WatchError::RuleExists { rule: name.to_string(), own: false }.into());
+    }
+    if table::describe(old.relation).is_some() {
+        return Ok(Some(old));
+    }
+    end::rule(&old).map_err(|_| WatchError::Changed { rule: name.to_string() })?;
+    Ok(None)
+}
+
+/// Refuses where the rule's functions and triggers cannot be made.
+fn check_room(name: &Text, table: &Described, until: &Expression, since: Option<&Expression>) -> Result<()> {
+    if !catalog::may_create_in(&table.schema, table.owner) {
+        let (schema, owner) = (table::quoted(&table.schema), catalog::role_label(table.owner));
+        return Err(WatchError::NoCreate { schema, owner }.into());
+    }
+    let expressions: Vec<_> = std::iter::once(("until", until)).chain(since.map(|since| ("since", since))).collect();
+    match rule_objects::name_taken(name, table, &expressions) {
+        Some(object) => Err(WatchError::NameTaken { rule: name.to_string(), object }.into()),
+        None => Ok(()),
+    }
 }
 
 /// The table, locked, if the caller may become its owner.
@@ -149,11 +176,12 @@ fn terms(args: &Args, until: Text, since: Option<Text>, table: &Described) -> Re
         .ok_or(Error::DurationOutOfRange { argument: "escalate" })?;
     Levels::new(within, &escalate).map_err(WatchError::Levels)?;
     let role = register::run_as(Some(args.optional_role(9)?.unwrap_or(table.owner)), true)?;
-    if !table::may_select(table.oid, role) {
-        return Err(WatchError::NoSelect { relation: table.qualified(), role: catalog::role_label(role) }.into());
+    let owner = || catalog::role_label(table.owner);
+    if !table::may_select(table.oid, table.owner) {
+        return Err(WatchError::NoSelect { relation: table.qualified(), role: owner() }.into());
     }
-    if table::hides_rows(table.oid, role) {
-        return Err(WatchError::RowSecurity { relation: table.qualified(), role: catalog::role_label(role) }.into());
+    if table::hides_rows(table.oid, table.owner) {
+        return Err(WatchError::RowSecurity { relation: table.qualified(), role: owner() }.into());
     }
     let call = match args.optional_name(5, "call", MAX_FUNCTION)? {
         Some(name) => {
@@ -211,14 +239,6 @@ fn write_job(name: &Text, terms: &Terms, replaces: bool) -> Result<()> {
     Ok(())
 }
 
-fn source(rule: &Text, table: Described, key: Vec<KeyColumn>, has_since: bool) -> Result<Source> {
-    let function = |suffix| rule_objects::function(rule, suffix, &table);
-    let missing = || WatchError::UnknownRule { rule: rule.to_string() };
-    let until = function("").ok_or_else(missing)?;
-    let since = if has_since { Some(function("_since").ok_or_else(missing)?) } else { None };
-    Ok(Source::new(table, key, until, since))
-}
-
 /// Has open alerts compared with their rows by the new terms.
 fn sweep(rule: &Rule, now: awty_core::Time) {
     if alert::is_any_open(&rule.name) {
@@ -234,7 +254,7 @@ fn take_in(rule: &Rule, source: &Source, now: awty_core::Time) {
     }
     rule_check::put_special(&rule.name, BACKFILL, now, rule.terms.role);
     wakeup::at_commit(Some(rule.terms.role), clock::to_timestamp(now));
-    if rule.terms.existing.as_bytes() == b"upcoming" && crate::watch::has_rows(source, rule.terms.role) {
+    if rule.terms.existing.as_bytes() == b"upcoming" && source.has_rows() {
         error::log::notice("rows that are late already get no alert; existing => 'all' includes them".into());
     }
 }

@@ -8,6 +8,7 @@ use crate::pg::table;
 use crate::pg::text::Text;
 use crate::pg::trigger::Firing;
 use crate::store::rule_check;
+use crate::watch::fault::stopped;
 use crate::watch::written::{self, Refused};
 use crate::watch::{Missing, Watched, judge};
 use pgrx::datum::TimestampWithTimeZone;
@@ -57,14 +58,21 @@ fn fired(fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     })
 }
 
-/// A write does not fail because the rule of its table was left behind, as by a restore of the table alone.
+/// A write does not fail because the rule of its table is gone, as after a restore of the table alone, or stands still.
 fn warn_of(missing: Missing, rule: String, firing: Firing) -> Result<()> {
     thread_local! {
         static WARNED: Cell<bool> = const { Cell::new(false) };
     }
-    if missing == Missing::Rule && !WARNED.replace(true) {
-        let relation = table::describe(firing.table()).map(|table| table.qualified()).unwrap_or_default();
-        Error::from(WatchError::NoRule { rule, relation }).warn();
+    let error = match missing {
+        Missing::Table => return Ok(()),
+        Missing::Rule => {
+            let relation = table::describe(firing.table()).map(|table| table.qualified()).unwrap_or_default();
+            WatchError::NoRule { rule, relation }
+        }
+        Missing::Part(rule, table, fault) => stopped(&rule, &table, &fault),
+    };
+    if !WARNED.replace(true) {
+        Error::from(error).warn();
     }
     Ok(())
 }
@@ -80,8 +88,9 @@ fn check(args: &Args) -> Result<Vec<Option<TimestampWithTimeZone>>> {
     }
     let answers = match Watched::find(&first.job) {
         Ok(watched) => judge::answers(&watched, &given)?,
+        Err(Missing::Part(rule, table, fault)) => return Err(stopped(&rule, &table, &fault).into()),
         // The table is gone, and the rule will be, too.
-        Err(_) => vec![None; given.len()],
+        Err(Missing::Table | Missing::Rule) => vec![None; given.len()],
     };
     let timestamp = crate::pg::clock::to_timestamptz;
     Ok(answers.into_iter().map(|answer| answer.and_then(timestamp)).collect())

@@ -24,6 +24,7 @@ mod travel;
 mod watch;
 mod words;
 
+pub use phrase::quote;
 pub use travel::TravelError;
 pub use watch::WatchError;
 pub use {cancel::cancelled, label::Label, lease::LeaseError};

@@ -31,6 +31,10 @@ pub enum WatchError {
         hint: String,
         position: usize,
     },
+    /// An expression takes the row as a whole.
+    WholeRow {
+        argument: &'static str,
+    },
     /// Not one expression over one row.
     NotAnExpression {
         argument: &'static str,
@@ -57,6 +61,28 @@ pub enum WatchError {
     RuleExists {
         rule: String,
         own: bool,
+    },
+    /// The rule of that name watches another table.
+    OtherTable {
+        rule: String,
+        relation: String,
+    },
+    /// A user's own function or trigger has the name that the rule's would have.
+    NameTaken {
+        rule: String,
+        object: String,
+    },
+    /// The table's owner may not create functions in the table's schema.
+    NoCreate {
+        schema: String,
+        owner: String,
+    },
+    /// Something that the rule needs is missing.
+    Stopped {
+        rule: String,
+        why: String,
+        not_owners: bool,
+        fix: String,
     },
     /// No function of that name takes an alert.
     Call {
@@ -138,6 +164,12 @@ impl WatchError {
                 format!("argument \"{argument}\" must be one expression over one row: {what}"),
                 "For conditions over several tables, write a job and schedule it: awty.register() and awty.schedule().",
             ),
+            WatchError::WholeRow { argument } => say(
+                Code::ERRCODE_FEATURE_NOT_SUPPORTED,
+                format!("argument \"{argument}\" must not take the row as a whole"),
+                format!("Name the columns: {argument} => $$status <> 'UNSHIPPED'$$"),
+            )
+            .detail("PostgreSQL would refuse to add columns to the table, because a function takes its row."),
             WatchError::NotStable { argument, what } => say(
                 Code::ERRCODE_FEATURE_NOT_SUPPORTED,
                 format!("argument \"{argument}\" must not use {what}"),
@@ -190,6 +222,30 @@ impl WatchError {
                 format!("a job or rule \"{rule}\" is already there"),
                 format!("Use rule => {}.", quote(&format!("{rule}_2"))),
             ),
+            WatchError::OtherTable { rule, relation } => say(
+                Code::ERRCODE_DUPLICATE_OBJECT,
+                format!("rule \"{rule}\" watches table \"{relation}\""),
+                format!(
+                    "Use rule => {}, or end the other rule: {}",
+                    quote(&format!("{rule}_2")),
+                    call("awty.unwatch", &[rule])
+                ),
+            ),
+            WatchError::NameTaken { rule, object } => say(
+                Code::ERRCODE_DUPLICATE_OBJECT,
+                format!("{object} already exists, and is none of awty's"),
+                format!("Use rule => {}, or drop it.", quote(&format!("{rule}_2"))),
+            ),
+            WatchError::NoCreate { schema, owner } => say(
+                Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("permission denied for schema {schema} as role \"{owner}\", which owns the table"),
+                format!("GRANT CREATE ON SCHEMA {schema} TO {};", ident(owner)),
+            ),
+            WatchError::Stopped { rule, why, not_owners, fix } => say(
+                if *not_owners { Code::ERRCODE_INSUFFICIENT_PRIVILEGE } else { Code::ERRCODE_UNDEFINED_OBJECT },
+                format!("rule \"{rule}\" stands still: {why}"),
+                fix.clone(),
+            ),
             WatchError::Call { function } => say(
                 Code::ERRCODE_UNDEFINED_FUNCTION,
                 format!("function {function}(awty.alert) that returns void does not exist"),
@@ -198,7 +254,7 @@ impl WatchError {
             WatchError::RowSecurity { relation, role } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
                 format!("policies would hide rows of table \"{relation}\" from role \"{role}\""),
-                "Use run_as => 'app' with the name of a role that sees all rows, such as the table's owner.",
+                format!("ALTER TABLE {relation} NO FORCE ROW LEVEL SECURITY;"),
             ),
             WatchError::NoSelect { relation, role } => say(
                 Code::ERRCODE_INSUFFICIENT_PRIVILEGE,

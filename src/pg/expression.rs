@@ -10,13 +10,15 @@ use super::{catalog, unbound};
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_void};
 
-/// What the row is called in the text that comes back.
-pub const ROW: &CStr = c"t";
+/// Name of the row while PostgreSQL writes the expression down; columns stand without it.
+const ROW: &CStr = c"t";
 
 /// An expression that was read.
 pub struct Expression {
-    /// As SQL, where the row is [`ROW`].
+    /// SQL in which the columns of the row stand by their names alone.
     pub text: String,
+    /// Numbers of the columns that the expression uses, from 1, each once.
+    pub columns: Vec<i16>,
     /// Its type, without a domain.
     pub kind: pg_sys::Oid,
     /// It may give another value each time.
@@ -33,6 +35,8 @@ pub enum Unreadable {
     NotOne,
     /// Something that an expression over one row cannot have.
     SetReturning,
+    /// The expression takes the row as a whole.
+    WholeRow,
 }
 
 /// Reads an expression over the row of a table.
@@ -62,6 +66,10 @@ pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable
             if pg_sys::expression_returns_set(node) {
                 return Err(Unreadable::SetReturning);
             }
+            let columns = columns(node);
+            if columns.contains(&0) {
+                return Err(Unreadable::WholeRow);
+            }
             // So that each name outside of pg_catalog is written with its schema.
             let nest = pg_sys::NewGUCNestLevel();
             set_local(c"search_path", c"pg_catalog, pg_temp");
@@ -72,6 +80,7 @@ pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable
             find_clock(node, std::ptr::from_mut(&mut clock).cast());
             Ok(Expression {
                 text: utf8(written),
+                columns,
                 kind: pg_sys::getBaseType(pg_sys::exprType(node)),
                 is_volatile: pg_sys::contain_volatile_functions(node),
                 clock,
@@ -118,6 +127,25 @@ unsafe fn only_target(list: *mut pg_sys::List) -> Option<*mut pg_sys::Node> {
 unsafe fn first(list: *mut pg_sys::List) -> Option<*mut c_void> {
     // SAFETY: as the caller says.
     unsafe { (!list.is_null() && (*list).length > 0).then(|| (*(*list).elements).ptr_value) }
+}
+
+/// The numbers of the columns in an expression over one table: 0 is the whole row, and system columns are negative.
+///
+/// # Safety
+/// An expression that was transformed over a single table.
+unsafe fn columns(node: *mut pg_sys::Node) -> Vec<i16> {
+    let mut found = std::ptr::null_mut();
+    let mut columns = Vec::new();
+    // SAFETY: as the caller says: the table is the first of the range table. The set lives in the current memory context.
+    unsafe {
+        pg_sys::pull_varattnos(node, 1, &mut found);
+        let mut member = pg_sys::bms_next_member(found, -1);
+        while member >= 0 {
+            columns.extend(i16::try_from(member + pg_sys::FirstLowInvalidHeapAttributeNumber));
+            member = pg_sys::bms_next_member(found, member);
+        }
+    }
+    columns
 }
 
 /// Functions that tell the time without an argument that does.

@@ -30,3 +30,21 @@ pub fn report(level: PgLogLevel, code: &str, message: &str, detail: &str, contex
     // SAFETY: PostgreSQL copies what is pointed to. The level is below ERROR, so that it returns.
     unsafe { pg_sys::ThrowErrorData(&mut error) };
 }
+
+/// Keeps Rust's backtraces out of errors, whatever the server's environment says. pgrx would append them to the DETAIL that the user sees.
+///
+/// The standard library decides at the first capture and remembers the decision (see the documentation of `std::backtrace`).
+pub fn without_backtraces() {
+    const SWITCH: &str = "RUST_LIB_BACKTRACE";
+    let before = std::env::var_os(SWITCH);
+    // SAFETY: PostgreSQL's processes have one thread when they load libraries.
+    unsafe { std::env::set_var(SWITCH, "0") };
+    let _ = std::backtrace::Backtrace::capture();
+    // SAFETY: as above.
+    unsafe {
+        match before {
+            Some(value) => std::env::set_var(SWITCH, value),
+            None => std::env::remove_var(SWITCH),
+        }
+    }
+}

@@ -7,9 +7,6 @@ use super::scalar;
 use super::text::{self, Text, utf8};
 use pgrx::pg_sys;
 
-/// `sql` in pg_language.dat.
-const SQL_LANGUAGE: u32 = 14;
-
 /// A column of a primary key, written as SQL wants it.
 #[derive(Clone, Debug)]
 pub struct KeyColumn {
@@ -23,11 +20,9 @@ pub struct KeyColumn {
 }
 
 impl KeyColumn {
-    /// The type with its schema, of any length: `character` alone would be one of a single character.
+    /// Returns the type as SQL writes it.
     pub fn kind_name(&self) -> String {
-        let flags = pg_sys::FORMAT_TYPE_FORCE_QUALIFY | pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN;
-        // SAFETY: a catalog lookup in a transaction; the name is copied.
-        unsafe { utf8(pg_sys::format_type_extended(self.kind, -1, flags as u16)) }
+        kind_name(self.kind)
     }
 
     /// `OPERATOR(schema.=)`, by which the index compares.
@@ -57,8 +52,6 @@ pub struct Described {
     pub kind: Kind,
     pub is_temporary: bool,
     pub is_system: bool,
-    /// The type of its rows.
-    pub row_type: pg_sys::Oid,
 }
 
 impl Described {
@@ -91,7 +84,6 @@ pub fn describe(oid: pg_sys::Oid) -> Option<Described> {
             kind,
             is_temporary: row.relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP,
             is_system: pg_sys::IsCatalogRelationOid(oid) || oid.to_u32() < pg_sys::FirstNormalObjectId,
-            row_type: row.reltype,
         };
         pg_sys::ReleaseSysCache(tuple);
         Some(described)
@@ -212,39 +204,18 @@ pub fn quoted(name: &str) -> String {
     unsafe { utf8(pg_sys::quote_identifier(name.as_ptr())) }
 }
 
+/// Returns a type with its schema, of any length: `character` alone would have the length 1.
+pub fn kind_name(kind: pg_sys::Oid) -> String {
+    let flags = pg_sys::FORMAT_TYPE_FORCE_QUALIFY | pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN;
+    // SAFETY: a catalog lookup in a transaction; the name is copied.
+    unsafe { utf8(pg_sys::format_type_extended(kind, -1, flags as u16)) }
+}
+
 /// The name of a schema; empty if it is gone.
-fn name_of_schema(oid: pg_sys::Oid) -> String {
+pub(super) fn name_of_schema(oid: pg_sys::Oid) -> String {
     // SAFETY: a catalog lookup in a transaction; the name is copied.
     unsafe {
         let name = pg_sys::get_namespace_name(oid);
         if name.is_null() { String::new() } else { utf8(name) }
     }
-}
-
-/// The SQL functions of that name that take a row of that type, each by its OID, its owner and its qualified name.
-pub fn functions(name: &str, row_type: pg_sys::Oid) -> Vec<(pg_sys::Oid, pg_sys::Oid, String)> {
-    let wanted = text::server(name);
-    let mut found = Vec::new();
-    // SAFETY: a catalog lookup in a transaction, by the first column of the key of PROCNAMEARGSNSP; the list is released after its
-    // fields are copied.
-    unsafe {
-        let list = pg_sys::SearchSysCacheList(
-            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,
-            1,
-            pg_sys::Datum::from(wanted.as_ptr()),
-            pg_sys::Datum::from(0),
-            pg_sys::Datum::from(0),
-        );
-        for place in 0..(*list).n_members as usize {
-            let member = *(*list).members.as_ptr().add(place);
-            let row = &*pg_sys::GETSTRUCT(std::ptr::addr_of_mut!((*member).tuple)).cast::<pg_sys::FormData_pg_proc>();
-            let takes_row = row.pronargs == 1 && row.proargtypes.values.as_slice(1)[0] == row_type;
-            if takes_row && row.prolang.to_u32() == SQL_LANGUAGE {
-                let qualified = format!("{}.{}", quoted(&name_of_schema(row.pronamespace)), quoted(name));
-                found.push((row.oid, row.proowner, qualified));
-            }
-        }
-        pg_sys::ReleaseCatCacheList(list);
-    }
-    found
 }

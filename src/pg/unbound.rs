@@ -171,13 +171,13 @@ pub unsafe fn transform_expr(
     unsafe { c::transformExpr(state, node, kind) }
 }
 
-/// Writes an expression over the row of a table as SQL, with that name before each column. *Raises.*
+/// Writes an expression over the row of a table as SQL. *Raises.*
 ///
 /// # Safety
 /// An expression over that table only.
 pub unsafe fn deparse(node: *mut pg_sys::Node, row: &CStr, relation: pg_sys::Oid) -> *mut c_char {
     // SAFETY: as the caller says.
-    unsafe { c::deparse_expression(node, pg_sys::deparse_context_for(row.as_ptr(), relation), true, false) }
+    unsafe { c::deparse_expression(node, pg_sys::deparse_context_for(row.as_ptr(), relation), false, false) }
 }
 
 /// What InvokeFunctionExecuteHook() does: label providers such as sepgsql decide there. *Raises.*

@@ -29,6 +29,7 @@ pub mod repetition_upkeep;
 pub mod right;
 pub mod rule;
 pub mod rule_check;
+pub mod rule_function;
 pub mod rule_objects;
 pub mod statement;
 pub mod target;

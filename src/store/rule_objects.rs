@@ -1,67 +1,125 @@
 //! What a rule puts beside its table: functions that judge a row, and triggers.
 //!
-//! Invariant: the functions belong to the table's owner, and the triggers are made with awty's rights, which may fire its function.
-//! DROP TABLE takes both along.
+//! Invariant: the functions belong to the table's owner and take columns, so that the table can be altered. The triggers are made with
+//! awty's rights, which may fire its function. DROP TABLE takes both along.
 //! Does not: decide what they are for (see `crate::watch`).
 
 use super::by_text::{call, command, query};
+use super::rule;
+use super::rule_function::{self, Stored};
 use super::statement::statement;
-use super::watched::{NEW_ROWS, Source};
+use super::watched::{NEW_ROWS, RowFunction, Source};
+use crate::pg::column::Column;
+use crate::pg::expression::Expression;
 use crate::pg::owner::{as_owner, set_local};
+use crate::pg::procedure::{self, Procedure};
 use crate::pg::role::as_role;
-use crate::pg::table::{self, Described, Kind, quoted};
+use crate::pg::table::{Described, Kind, quoted};
+use crate::pg::table_lock;
 use crate::pg::text::Text;
 use awty_core::watch::object_name;
 use pgrx::pg_sys;
 
+/// The events for which a rule has a trigger.
+pub const EVENTS: [&str; 4] = ["INSERT", "UPDATE", "DELETE", "TRUNCATE"];
+
+/// Returns the name of a rule's trigger, without quotes.
+fn trigger_name(rule: &Text, event: &str) -> String {
+    object_name(&rule.to_string(), &format!("_{}", event.to_lowercase()))
+}
+
+/// Is this the name of a trigger of a rule?
+pub fn is_trigger_name(rule: &Text, name: &str) -> bool {
+    EVENTS.iter().any(|event| trigger_name(rule, event) == name)
+}
+
+/// Returns the name of the function that stands for `until` or `since`, without quotes.
+pub fn function_name(rule: &Text, argument: &str) -> String {
+    let suffix = if argument == "until" { String::new() } else { format!("_{argument}") };
+    object_name(&rule.to_string(), &suffix)
+}
+
+/// Returns what a function of a rule returns.
+pub fn result_type(argument: &str) -> pg_sys::Oid {
+    if argument == "until" { pg_sys::BOOLOID } else { pg_sys::TIMESTAMPTZOID }
+}
+
+/// What PostgreSQL says of a rule's function in psql's `\df+`. A dump keeps it, and so it tells a function that awty has left from
+/// a function of a user.
+fn comment(rule: &Text) -> String {
+    format!("awty: judges the rows of rule \"{rule}\"")
+}
+
 statement!(
-    select_used,
-    [OIDOID, TEXTOID, OIDARRAYOID],
-    c"SELECT d.refobjid FROM pg_catalog.pg_trigger AS t
-      JOIN pg_catalog.pg_depend AS d ON d.classid = 'pg_catalog.pg_trigger'::pg_catalog.regclass AND d.objid = t.oid
-      WHERE t.tgrelid = $1 AND t.tgname = $2::pg_catalog.name
-        AND d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.refobjid = ANY ($3)"
+    has_comment,
+    [OIDOID, TEXTOID],
+    c"SELECT EXISTS (SELECT FROM pg_catalog.pg_description AS d
+                     WHERE d.classoid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objoid = $1 AND d.objsubid = 0 AND d.description = $2)"
 );
 
-/// A rule's name for SQL: of its functions and triggers.
-fn named(rule: &Text, suffix: &str) -> String {
-    object_name(&rule.to_string(), suffix)
+/// Is this a function that awty has made for a rule of this name?
+fn is_awtys(rule: &Text, function: &Procedure) -> bool {
+    let args = [super::arg(function.oid), Some(Text::from(comment(rule).as_str()).datum())];
+    as_owner(|| has_comment(|s| s.query(&args, |rows| rows.first(1)))).unwrap_or(false)
 }
 
-/// The function of a rule, with its OID: `suffix` is empty for the one that says whether a row is there, or `_since`.
-pub fn function(rule: &Text, suffix: &str, table: &Described) -> Option<(pg_sys::Oid, String)> {
-    let mut found = table::functions(&named(rule, suffix), table.row_type);
-    if found.len() != 1 || found[0].1 != table.owner {
-        // Somebody else has one of that name, too, or the table another owner. The one that the rule's trigger calls is the rule's.
-        let oids: Vec<pg_sys::Oid> = found.iter().map(|(oid, ..)| *oid).collect();
-        let trigger = Text::from(named(rule, "_update").as_str());
-        let args = [super::arg(table.oid), Some(trigger.datum()), super::arg(oids)];
-        let used: Option<pg_sys::Oid> = as_owner(|| select_used(|s| s.query(&args, |rows| rows.first(1))));
-        // Before there is a trigger, the one that has just been made.
-        let made = format!("{}.{}", quoted(&table.schema), quoted(&named(rule, suffix)));
-        found.retain(|(oid, owner, name)| match used {
-            Some(used) => *oid == used,
-            None => *owner == table.owner && *name == made,
-        });
+/// Something of a user that has the name which a rule's function or trigger would have.
+pub fn name_taken(rule: &Text, table: &Described, expressions: &[(&str, &Expression)]) -> Option<String> {
+    let function = expressions.iter().find_map(|(argument, expression)| {
+        let kinds: Vec<_> = columns(table, expression).iter().map(|column| column.kind).collect();
+        let same = |function: &Procedure| function.schema == table.schema && function.args == kinds;
+        procedure::by_name(&function_name(rule, argument)).into_iter().find(same)
+    });
+    if let Some(function) = function {
+        return Some(format!("function {}", function.label()));
     }
-    found.into_iter().next().map(|(oid, _, name)| (oid, name))
+    let taken = |event: &str| has_trigger(table, &trigger_name(rule, event));
+    let event = EVENTS.into_iter().find(|event| taken(event))?;
+    Some(format!("trigger {} on table {}", trigger_name(rule, event), table.qualified()))
 }
 
-/// Writes the functions of a rule, as the table's owner.
-pub fn create_functions(rule: &Text, table: &Described, until: &str, since: Option<&str>) {
-    let row = table.qualified();
-    let one = |suffix: &str, result: &str, body: &str| {
-        let name = format!("{}.{}", quoted(&table.schema), quoted(&named(rule, suffix)));
-        as_role(table.owner, || {
-            command(&format!("CREATE FUNCTION {name}(t {row}) RETURNS {result} LANGUAGE sql STABLE RETURN {body}"));
-            command(&format!("GRANT EXECUTE ON FUNCTION {name}({row}) TO PUBLIC"));
-        });
-    };
-    one("", "pg_catalog.bool", until);
-    if let Some(since) = since {
-        one("_since", "pg_catalog.timestamptz", since);
+fn columns(table: &Described, expression: &Expression) -> Vec<Column> {
+    expression.columns.iter().filter_map(|number| Column::by_number(table.oid, *number)).collect()
+}
+
+/// Writes the function of an expression as the table's owner.
+pub fn create_function(rule: &Text, table: &Described, argument: &str, expression: &Expression) -> RowFunction {
+    let bare = function_name(rule, argument);
+    let name = format!("{}.{}", quoted(&table.schema), quoted(&bare));
+    let columns = columns(table, expression);
+    let result = if argument == "until" { "pg_catalog.bool" } else { "pg_catalog.timestamptz" };
+    let list = |one: fn(&Column) -> String| columns.iter().map(one).collect::<Vec<_>>().join(", ");
+    let parameters = list(|column| format!("{} {}", column.quoted(), column.kind_name()));
+    let types = list(Column::kind_name);
+    as_role(table.owner, || {
+        let body = body(&expression.text, &columns);
+        let on = format!("FUNCTION {name}({types})");
+        command(&format!("CREATE FUNCTION {name}({parameters}) RETURNS {result} LANGUAGE sql STABLE RETURN {body}"));
+        command(&format!("GRANT EXECUTE ON {on} TO PUBLIC"));
+        command(&format!("COMMENT ON {on} IS '{}'", comment(rule).replace('\'', "''")));
+    });
+    let kinds: Vec<_> = columns.iter().map(|column| column.kind).collect();
+    let same = |function: &Procedure| function.schema == table.schema && function.args == kinds;
+    let oid = procedure::by_name(&bare).into_iter().find(same).map_or(pg_sys::InvalidOid, |function| function.oid);
+    let function = RowFunction { argument: Text::from(argument), oid, name, columns };
+    rule_function::put(rule, &function.stored());
+    go_with_table(&function, table);
+    function
+}
+
+/// An argument of a function has the collation of its type. Where a column has another one, the expression reads the column with it.
+fn body(expression: &str, columns: &[Column]) -> String {
+    if columns.iter().all(|column| column.own_collation().is_none()) {
+        return expression.into();
     }
-    go_with_table(rule, table);
+    let read: Vec<String> = columns
+        .iter()
+        .map(|column| match (column.quoted(), column.own_collation()) {
+            (name, Some(collation)) => format!("{name} COLLATE {collation} AS {name}"),
+            (name, None) => format!("{name} AS {name}"),
+        })
+        .collect();
+    format!("(SELECT {expression} FROM (SELECT {}) AS t)", read.join(", "))
 }
 
 statement!(
@@ -72,19 +130,17 @@ statement!(
                          AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = $2 AND d.deptype = 'a')"
 );
 
-/// Has PostgreSQL drop the functions together with the table. A dump does not carry that along.
-pub fn go_with_table(rule: &Text, table: &Described) {
-    for (function, _) in ["", "_since"].iter().filter_map(|suffix| function(rule, suffix, table)) {
-        let recorded = [super::arg(function), super::arg(table.oid)];
-        if as_owner(|| has_dependency(|s| s.query(&recorded, |rows| rows.first(1)))).unwrap_or(false) {
-            continue;
-        }
-        let address = |class, object| pg_sys::ObjectAddress { classId: class, objectId: object, objectSubId: 0 };
-        let function = address(pg_sys::ProcedureRelationId, function);
-        let relation = address(pg_sys::RelationRelationId, table.oid);
-        // SAFETY: two objects that exist, in a transaction.
-        unsafe { pg_sys::recordDependencyOn(&function, &relation, pg_sys::DependencyType::DEPENDENCY_AUTO) };
+/// Has PostgreSQL drop the function together with the table. A dump does not carry that along.
+pub fn go_with_table(function: &RowFunction, table: &Described) {
+    let recorded = [super::arg(function.oid), super::arg(table.oid)];
+    if as_owner(|| has_dependency(|s| s.query(&recorded, |rows| rows.first(1)))).unwrap_or(false) {
+        return;
     }
+    let address = |class, object| pg_sys::ObjectAddress { classId: class, objectId: object, objectSubId: 0 };
+    let function = address(pg_sys::ProcedureRelationId, function.oid);
+    let relation = address(pg_sys::RelationRelationId, table.oid);
+    // SAFETY: two objects that exist, in a transaction.
+    unsafe { pg_sys::recordDependencyOn(&function, &relation, pg_sys::DependencyType::DEPENDENCY_AUTO) };
 }
 
 /// Puts the triggers of a rule on its table.
@@ -93,12 +149,17 @@ pub fn create_triggers(rule: &Text, source: &Source) {
     let on = table.qualified();
     let row = |row: &str| key.iter().map(|column| format!("{row}.{}", column.name)).collect::<Vec<_>>().join(", ");
     let mut changes = vec![
-        format!("({until}(OLD.*) IS TRUE) OPERATOR(pg_catalog.<>) ({until}(NEW.*) IS TRUE)"),
+        format!("({} IS TRUE) OPERATOR(pg_catalog.<>) ({} IS TRUE)", until.over("OLD"), until.over("NEW")),
         // As a function: the operator between two rows would be read as one between their columns.
         format!("pg_catalog.record_image_ne(ROW({}), ROW({}))", row("OLD"), row("NEW")),
     ];
     if let Some(since) = since {
-        changes.push(format!("{until}(NEW.*) IS NOT TRUE AND {since}(OLD.*) IS DISTINCT FROM {since}(NEW.*)"));
+        changes.push(format!(
+            "{} IS NOT TRUE AND {} IS DISTINCT FROM {}",
+            until.over("NEW"),
+            since.over("OLD"),
+            since.over("NEW")
+        ));
     }
     // An INSERT into a partition fires no statement trigger of the table that is watched.
     let inserted = match table.kind {
@@ -106,13 +167,13 @@ pub fn create_triggers(rule: &Text, source: &Source) {
         _ => "FOR EACH ROW".into(),
     };
     let argument = format!("'{}'", rule.to_string().replace('\'', "''"));
-    for (suffix, event, how) in [
-        ("_insert", "INSERT", inserted),
-        ("_update", "UPDATE", format!("FOR EACH ROW WHEN ({})", changes.join(" OR "))),
-        ("_delete", "DELETE", format!("FOR EACH ROW WHEN ({until}(OLD.*) IS NOT TRUE)")),
-        ("_truncate", "TRUNCATE", "FOR EACH STATEMENT".into()),
+    for (event, how) in [
+        ("INSERT", inserted),
+        ("UPDATE", format!("FOR EACH ROW WHEN ({})", changes.join(" OR "))),
+        ("DELETE", format!("FOR EACH ROW WHEN ({} IS NOT TRUE)", until.over("OLD"))),
+        ("TRUNCATE", "FOR EACH STATEMENT".into()),
     ] {
-        let name = quoted(&named(rule, suffix));
+        let name = quoted(&trigger_name(rule, event));
         as_owner(|| {
             command(&format!(
                 "CREATE TRIGGER {name} AFTER {event} ON {on} {how} EXECUTE FUNCTION awty_internal.row_changed({argument})"
@@ -121,22 +182,68 @@ pub fn create_triggers(rule: &Text, source: &Source) {
     }
 }
 
-/// Takes a rule's triggers and functions away.
-pub fn drop_all(rule: &Text, table: &Described) {
-    let functions: Vec<String> =
-        ["_since", ""].iter().filter_map(|suffix| function(rule, suffix, table)).map(|(_, name)| name).collect();
-    let on = table.qualified();
+/// A trigger of a rule.
+pub struct Trigger {
+    pub name: String,
+    enabled: i8,
+}
+
+impl Trigger {
+    /// Does the trigger fire in no session?
+    pub fn is_disabled(&self) -> bool {
+        self.enabled as u8 == b'D'
+    }
+}
+
+statement!(
+    select_triggers,
+    [OIDOID, TEXTOID],
+    c"SELECT t.tgname::pg_catalog.text, t.tgenabled FROM pg_catalog.pg_trigger AS t
+      WHERE t.tgrelid = $1 AND t.tgfoid = 'awty_internal.row_changed()'::pg_catalog.regprocedure AND t.tgparentid = 0
+          AND t.tgargs = pg_catalog.convert_to($2, pg_catalog.getdatabaseencoding()) || '\\x00'::pg_catalog.bytea
+      ORDER BY t.tgname"
+);
+
+/// Returns the triggers of a rule that are on a table.
+pub fn triggers(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
+    let args = [super::arg(table), Some(rule.datum())];
     as_owner(|| {
-        for suffix in ["_insert", "_update", "_delete", "_truncate"] {
-            let name = named(rule, suffix);
-            if has_trigger(table, &name) {
-                command(&format!("DROP TRIGGER {} ON {on}", quoted(&name)));
+        select_triggers(|s| {
+            s.query(&args, |rows| {
+                (0..rows.len())
+                    .filter_map(|row| {
+                        let name: Text = rows.get(row, 1)?;
+                        Some(Trigger { name: name.to_string(), enabled: rows.get(row, 2)? })
+                    })
+                    .collect()
+            })
+        })
+    })
+}
+
+/// Takes a rule, its triggers and its functions away, and what an older rule of this name has left beside the table. The rule goes
+/// first, because `awty_internal.refuse_drop()` keeps the objects of a rule.
+pub fn drop_all(rule: &Text, table: &Described) {
+    let stored: Vec<Stored> = rule_function::of(rule);
+    let triggers = triggers(rule, table.oid);
+    if !triggers.is_empty() {
+        // DROP TRIGGER takes this lock. A run that reads the table waits for the rows of the rule, so they must be changed later.
+        table_lock::exclusively(table.oid);
+    }
+    rule_function::remove(rule);
+    rule::remove(rule);
+    let on = table.qualified();
+    for trigger in triggers {
+        as_owner(|| command(&format!("DROP TRIGGER {} ON {on}", quoted(&trigger.name))));
+    }
+    for argument in ["since", "until"] {
+        for function in procedure::by_name(&function_name(rule, argument)) {
+            let is_stored = stored.iter().any(|stored| stored.function == function.oid);
+            if is_stored || function.schema == table.schema && is_awtys(rule, &function) {
+                as_owner(|| command(&format!("DROP FUNCTION {}", function.signature())));
             }
         }
-        for function in functions {
-            command(&format!("DROP FUNCTION {function}({on})"));
-        }
-    });
+    }
 }
 
 fn has_trigger(table: &Described, name: &str) -> bool {

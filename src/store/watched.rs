@@ -1,12 +1,16 @@
 //! Statements on a table that is watched: its rows by their keys, in the order of their keys, and as they have just been inserted.
 //!
-//! Invariant: the caller has taken on the role of the rule. Names come quoted and qualified from PostgreSQL's catalogs.
+//! Invariant: rows are read and judged with the rights of the table's owner, whose code the functions are. Names come quoted and
+//! qualified from PostgreSQL's catalogs.
 //! Does not: write to the table.
 
 use super::by_text;
+use super::rule_function::Stored;
 use super::statement::{Arg, Rows};
 use crate::pg::clock;
+use crate::pg::column::Column;
 use crate::pg::expression;
+use crate::pg::role::{as_role, as_role_of};
 use crate::pg::table::{Described, KeyColumn, Kind, key_text};
 use crate::pg::text::Text;
 use crate::pg::trigger::Firing;
@@ -20,13 +24,43 @@ pub struct Source {
     pub table: Described,
     pub key: Vec<KeyColumn>,
     /// The function that says whether a row is there.
-    pub until: String,
-    /// The one that says when its clock has started.
-    pub since: Option<String>,
+    pub until: RowFunction,
+    /// The function that says when the clock of a row has started.
+    pub since: Option<RowFunction>,
     /// May settings of the session change what they say?
     pub by_settings: bool,
     /// How the rows that a statement has inserted are read.
     new_rows: String,
+}
+
+/// A function that judges a row by some of its columns.
+#[derive(Clone, Debug)]
+pub struct RowFunction {
+    /// The argument of `awty.watch()` that the function stands for.
+    pub argument: Text,
+    pub oid: pg_sys::Oid,
+    /// Schema and name as SQL writes them.
+    pub name: String,
+    /// The columns that the function takes, in its order.
+    pub columns: Vec<Column>,
+}
+
+impl RowFunction {
+    /// Returns the call of the function for a row, such as `shop.awty_orders(NEW.status)`.
+    pub fn over(&self, row: &str) -> String {
+        let columns: Vec<String> = self.columns.iter().map(|column| format!("{row}.{}", column.quoted())).collect();
+        format!("{}({})", self.name, columns.join(", "))
+    }
+
+    /// Returns the function as the rule stores it.
+    pub fn stored(&self) -> Stored {
+        Stored {
+            argument: self.argument.clone(),
+            function: self.oid,
+            numbers: self.columns.iter().map(|column| column.number).collect(),
+            columns: self.columns.iter().map(Column::text).collect(),
+        }
+    }
 }
 
 /// A row.
@@ -58,25 +92,19 @@ impl State {
 
 impl Source {
     /// Of a table that is watched by these functions.
-    pub fn new(
-        table: Described,
-        key: Vec<KeyColumn>,
-        until: (pg_sys::Oid, String),
-        since: Option<(pg_sys::Oid, String)>,
-    ) -> Self {
-        let functions = std::iter::once(until.0).chain(since.as_ref().map(|(oid, _)| *oid));
-        let by_settings = functions.into_iter().any(expression::depends_on_settings);
-        let (until, since) = (until.1, since.map(|(_, name)| name));
+    pub fn new(table: Described, key: Vec<KeyColumn>, until: RowFunction, since: Option<RowFunction>) -> Self {
+        let by_settings =
+            std::iter::once(&until).chain(&since).any(|function| expression::depends_on_settings(function.oid));
         let mut source = Self { table, key, until, since, by_settings, new_rows: String::new() };
         source.new_rows = format!("SELECT {} FROM {NEW_ROWS} AS t", source.columns("t"));
         source
     }
 
-    /// Of this row of the text (`.*`, because a column may have the same name): the columns of the key, whether it is there, and since when it is waited for.
+    /// Returns SQL for the columns of a row's key, whether the row is there, and when its clock has started.
     fn columns(&self, row: &str) -> String {
         let key: Vec<String> = self.key.iter().map(|column| format!("{row}.{}", column.name)).collect();
-        let since = self.since.as_ref().map_or("NULL::pg_catalog.timestamptz".into(), |f| format!("{f}({row}.*)"));
-        format!("{}, {}({row}.*), {since}", key.join(", "), self.until)
+        let since = self.since.as_ref().map_or("NULL::pg_catalog.timestamptz".into(), |f| f.over(row));
+        format!("{}, {}, {since}", key.join(", "), self.until.over(row))
     }
 
     /// The table as FROM has it. What inherits from a plain table is another table.
@@ -106,12 +134,15 @@ impl Source {
             equal.join(" AND ")
         );
         let place = self.key.len() as i32 + 3;
-        by_text::query(&sql, &[pg_sys::TEXTARRAYOID], &[super::arg(keys.to_vec())], None, |rows| {
+        let read = |rows: &Rows| {
             (0..rows.len())
                 .filter_map(|row| {
                     Some((usize::try_from(rows.get::<i64>(row, place)? - 1).ok()?, self.seen(rows, row)?))
                 })
                 .collect()
+        };
+        as_role(self.table.owner, || {
+            by_text::query(&sql, &[pg_sys::TEXTARRAYOID], &[super::arg(keys.to_vec())], None, read)
         })
     }
 
@@ -134,25 +165,29 @@ impl Source {
             Some(key) => (&[pg_sys::INT8OID, pg_sys::TEXTOID], vec![super::arg(limit), Some(key.datum())]),
             None => (&[pg_sys::INT8OID], vec![super::arg(limit)]),
         };
-        by_text::query(&sql, types, &args, None, |rows| {
-            (0..rows.len()).filter_map(|row| self.seen(rows, row)).collect()
+        as_role(self.table.owner, || {
+            by_text::query(&sql, types, &args, None, |rows| {
+                (0..rows.len()).filter_map(|row| self.seen(rows, row)).collect()
+            })
         })
     }
 
     /// Hands the rows that a statement has inserted to `read`, so many at a time.
     pub fn inserted(&self, firing: Firing, piece: i64, mut read: impl FnMut(Vec<Seen>)) {
         let all = |rows: &Rows| (0..rows.len()).filter_map(|row| self.seen(rows, row)).collect();
-        if firing.new_rows() <= piece {
-            read(by_text::query(&self.new_rows, &[], &[], Some(firing), all));
-        } else {
-            by_text::query_in_pieces(&self.new_rows, firing, piece, |rows| read(all(rows)));
-        }
+        as_role_of(self.table.owner, self.by_settings, || {
+            if firing.new_rows() <= piece {
+                read(by_text::query(&self.new_rows, &[], &[], Some(firing), all));
+            } else {
+                by_text::query_in_pieces(&self.new_rows, firing, piece, |rows| read(all(rows)));
+            }
+        });
     }
 
     /// Is there any row in the table?
     pub fn has_rows(&self) -> bool {
         let sql = format!("SELECT 1 FROM {} AS t LIMIT 1", self.from());
-        by_text::query(&sql, &[], &[], None, |rows| rows.len() > 0)
+        as_role(self.table.owner, || by_text::query(&sql, &[], &[], None, |rows| rows.len() > 0))
     }
 
     fn seen(&self, rows: &Rows, row: usize) -> Option<Seen> {

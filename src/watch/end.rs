@@ -8,7 +8,7 @@ use crate::pg::text::Text;
 use crate::pg::{clock, table};
 use crate::shmem::wakeup;
 use crate::store::rule::{self, Rule};
-use crate::store::{alert, future_job, history, job, rule_objects};
+use crate::store::{alert, future_job, history, job, rule_function, rule_objects};
 use awty_core::Outcome;
 
 /// This transaction does not see an alert that is open.
@@ -23,6 +23,7 @@ pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
     let count = checks(name);
     alerts(name)?;
     job::delete(name);
+    rule_function::remove(name);
     rule::remove(name);
     Ok(count)
 }

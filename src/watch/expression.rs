@@ -4,7 +4,7 @@
 
 use crate::error::{Result, WatchError};
 use crate::pg::catch::Raised;
-use crate::pg::expression::{self, Unreadable};
+use crate::pg::expression::{self, Expression, Unreadable};
 use crate::pg::sqlstate;
 use crate::pg::table::Described;
 use crate::pg::text::{Text, type_name};
@@ -14,11 +14,15 @@ use pgrx::pg_sys;
 /// parameters, subqueries.
 const NOT_OVER_ONE_ROW: [&str; 5] = ["42803", "42P20", "42P10", "42P02", "0A000"];
 
-/// Reads `until` or `since`; returns it as SQL over a row `t`.
-pub fn read(text: &Text, argument: &'static str, table: &Described) -> Result<String> {
+/// The most columns that an expression may use, because a function has at most 100 arguments (`FUNC_MAX_ARGS`).
+const MAX_COLUMNS: usize = 100;
+
+/// Reads `until` or `since`.
+pub fn read(text: &Text, argument: &'static str, table: &Described) -> Result<Expression> {
     let read = expression::read(text, table.oid).map_err(|unreadable| match unreadable {
         Unreadable::NotOne => WatchError::NotAnExpression { argument, what: "it is none, or more than one".into() },
         Unreadable::SetReturning => WatchError::NotAnExpression { argument, what: "it gives a set of values".into() },
+        Unreadable::WholeRow => WatchError::WholeRow { argument },
         Unreadable::Raised(raised) => refused(raised, argument, text),
     })?;
     let (wanted, name) = match argument {
@@ -34,7 +38,14 @@ pub fn read(text: &Text, argument: &'static str, table: &Described) -> Result<St
     if read.is_volatile {
         return Err(WatchError::NotStable { argument, what: "volatile functions".into() }.into());
     }
-    Ok(read.text)
+    if read.columns.len() > MAX_COLUMNS {
+        let what = format!("it uses more than {MAX_COLUMNS} columns");
+        return Err(WatchError::NotAnExpression { argument, what }.into());
+    }
+    if read.columns.iter().any(|number| *number < 0) {
+        return Err(WatchError::NotAnExpression { argument, what: "it uses a system column".into() }.into());
+    }
+    Ok(read)
 }
 
 fn refused(raised: Raised, argument: &'static str, text: &Text) -> WatchError {

@@ -3,7 +3,8 @@
 //! - [`written`] is what a trigger does with rows that were written;
 //! - [`judge`] is what a run does with rows that are due;
 //! - [`walk`] takes in the rows that were there before the rule, [`sweep`] compares open alerts with their rows;
-//! - [`expression`] judges what a rule may ask;
+//! - [`expression`] judges what a rule may ask, [`functions`] finds what stands for it beside the table,
+//!   and [`fault`] says what is missing;
 //! - [`upkeep`] is what the maintainer does for rules; [`end`] ends one.
 //!
 //! Invariant (P12): whatever is written of a row is read from the row itself, in the same transaction, after its check has been locked.
@@ -12,6 +13,8 @@
 
 pub mod end;
 pub mod expression;
+pub mod fault;
+pub mod functions;
 pub mod judge;
 pub mod sweep;
 pub mod upkeep;
@@ -19,15 +22,13 @@ pub mod walk;
 pub mod written;
 
 use crate::pg::changes;
-use crate::pg::role::as_role;
 use crate::pg::table::{self, Described, Kind};
 use crate::pg::text::Text;
 use crate::store::job::{self, Job};
 use crate::store::rule::{self, Rule};
-use crate::store::rule_objects;
 use crate::store::watched::Source;
 use awty_core::watch::Levels;
-use pgrx::pg_sys;
+use fault::Fault;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -54,12 +55,13 @@ pub struct Watched {
 }
 
 /// Why a rule watches nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Missing {
     /// There is no rule of that name, or no job.
     Rule,
-    /// Its table is gone, or has lost its primary key or the rule's functions.
+    /// The table is gone.
     Table,
+    /// The table is there, and something else that the rule needs is not.
+    Part(Rc<Rule>, Box<Described>, Fault),
 }
 
 impl Watched {
@@ -76,30 +78,23 @@ impl Watched {
         }
         let rule = rule::find(name).ok_or(Missing::Rule)?;
         let table = table::describe(rule.relation).ok_or(Missing::Table)?;
-        let found = Self::of(rule, job, table).ok_or(Missing::Table)?;
+        let found = Self::of(rule, job, table)?;
         KNOWN.with_borrow_mut(|known| known.insert(name.clone(), (now, found.clone())));
         Ok(found)
     }
 
-    fn of(rule: Rule, job: Job, table: Described) -> Option<Self> {
+    fn of(rule: Rule, job: Job, table: Described) -> Result<Self, Missing> {
         if matches!(table.kind, Kind::Other(_)) {
-            return None;
+            return Err(Missing::Table);
         }
-        let key = table::primary_key(table.oid)?;
-        let until = rule_objects::function(&rule.name, "", &table)?;
-        let since = match rule.terms.since {
-            Some(_) => Some(rule_objects::function(&rule.name, "_since", &table)?),
-            None => None,
-        };
-        let levels = rule.levels()?;
-        let (rule, source) = (Rc::new(rule), Rc::new(Source::new(table, key, until, since)));
-        Some(Self { rule, job, source, levels: Rc::new(levels) })
+        let rule = Rc::new(rule);
+        let part = |fault| Missing::Part(Rc::clone(&rule), Box::new(table.clone()), fault);
+        let key = table::primary_key(table.oid).ok_or_else(|| part(Fault::NoKey))?;
+        let found = functions::find(&rule, &table).map_err(part)?;
+        let levels = Rc::new(rule.levels().ok_or(Missing::Rule)?);
+        let source = Rc::new(Source::new(table, key, found.until, found.since));
+        Ok(Self { rule, job, source, levels })
     }
-}
-
-/// Is there any row in the table of a rule, which that role reads?
-pub fn has_rows(source: &Source, role: pg_sys::Oid) -> bool {
-    as_role(role, || source.has_rows())
 }
 
 /// Is this the job of a rule?

@@ -1,9 +1,9 @@
 //! What the maintainer does for rules: it ends those whose tables are gone, has open alerts compared with their rows once a day, and
 //! deletes old alerts.
 //!
-//! Does not: read a watched table, which only the rule's role does.
+//! Does not: read a watched table, which runs of the rule's job do.
 
-use super::{SWEEP, end};
+use super::{SWEEP, end, functions};
 use crate::pg::{clock, table};
 use crate::settings;
 use crate::shmem::wakeup;
@@ -17,14 +17,22 @@ const ALERTS: i64 = 10_000;
 /// For so long in one inspection.
 const MOST: Duration = Duration::from_secs(1);
 
-/// Ends rules without a table, and has the functions of the others go with theirs, which a restore has forgotten.
+/// Ends rules without a table. For the others, writes down where their functions are now and ties the functions to their tables,
+/// which a restore has forgotten.
 pub fn mend(_now: Time) {
     for name in rule::names() {
         let Some(found) = rule::find(&name) else { continue };
         match table::describe(found.relation) {
             // An inspection sees all that is committed, so nothing is refused.
             None => drop(end::rule(&found)),
-            Some(table) => rule_objects::go_with_table(&name, &table),
+            Some(table) => {
+                functions::refresh(&found, &table);
+                if let Ok(functions) = functions::find(&found, &table) {
+                    for function in std::iter::once(&functions.until).chain(&functions.since) {
+                        rule_objects::go_with_table(function, &table);
+                    }
+                }
+            }
         }
     }
 }

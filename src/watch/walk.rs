@@ -5,7 +5,6 @@
 //! Does not: lock a row.
 
 use super::Watched;
-use crate::pg::role::as_role;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
@@ -33,7 +32,7 @@ pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     let mut limit = FIRST_ROWS;
     loop {
         let read = clock::mono();
-        let rows = as_role(watched.job.role, || watched.source.after(after.as_ref(), limit));
+        let rows = watched.source.after(after.as_ref(), limit);
         let is_last = rows.len() < usize::try_from(limit).unwrap_or(usize::MAX);
         after = rows.last().map(|row| row.key.clone()).or(after);
         take(watched, rows, now);

@@ -5,7 +5,6 @@
 //! Does not: check whose trigger it is (see `api::watch_triggers`).
 
 use super::{Watched, end};
-use crate::pg::role::{as_role, as_role_of};
 use crate::pg::subtransaction::{has_one_snapshot, unless_duplicate};
 use crate::pg::table::{self, key_text};
 use crate::pg::text::Text;
@@ -35,12 +34,10 @@ pub enum Refused {
 pub fn inserted(watched: &Watched, firing: Firing) -> Result<(), Refused> {
     let by = By { role: catalog::current_role(), at: clock::now() };
     let mut refused = Ok(());
-    as_role_of(watched.job.role, watched.source.by_settings, || {
-        watched.source.inserted(firing, PIECE, |rows| {
-            if refused.is_ok() {
-                refused = begin(watched, rows, by);
-            }
-        });
+    watched.source.inserted(firing, PIECE, |rows| {
+        if refused.is_ok() {
+            refused = begin(watched, rows, by);
+        }
     });
     refused
 }
@@ -93,7 +90,7 @@ fn settle(watched: &Watched, keys: &[Text]) -> Result<(), Refused> {
     let by = By { role: catalog::current_role(), at: clock::now() };
     // A run under way is undone, or over, from here on.
     rule_check::lock(rule, keys);
-    let seen = as_role(watched.job.role, || watched.source.by_keys(keys));
+    let seen = watched.source.by_keys(keys);
     let states = current(watched, keys, seen);
     let open: HashMap<Text, u32> =
         alert::lock_open(&rule.name, keys).into_iter().map(|(open, _)| (open.key, open.level)).collect();

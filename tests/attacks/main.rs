@@ -23,6 +23,7 @@ mod locks;
 mod owners;
 mod people;
 mod roles;
+mod rules;
 mod seeing;
 mod settings;
 mod stale;

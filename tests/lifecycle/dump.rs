@@ -58,7 +58,7 @@ fn warnings(cluster: &Cluster, database: &str, call: &str) -> Vec<String> {
 
 /// A copy is held, says so everywhere, and runs what it has once it is adopted.
 fn expect_held_until_adopted(cluster: &Cluster, database: &str) {
-    let status = "SELECT database_held AND why LIKE '%awty.adopt()%' FROM awty.status";
+    let status = "SELECT database_held AND concat_ws('; ', why, fix) LIKE '%awty.adopt()%' FROM awty.status";
     assert!(cluster.value::<bool>(database, status), "{}", cluster.psql(database, "SELECT * FROM awty.status"));
     let warned = warnings(cluster, database, "SELECT awty.schedule('orders', 'new', 'note', after => '0')");
     assert!(warned.iter().any(|text| text.contains("WARNING") && text.contains("awty.adopt()")), "{warned:?}");

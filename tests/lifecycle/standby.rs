@@ -25,7 +25,7 @@ fn pair() -> (Shop, Cluster) {
 fn a_standby_runs_nothing_and_schedules_nothing() {
     let (shop, standby) = pair();
     assert!(standby.pids("awty").is_empty());
-    let seen = "SELECT enabled AND why LIKE 'this server is a standby;%' AND NOT awty.healthy() FROM awty.status";
+    let seen = "SELECT enabled AND concat_ws('; ', why, fix) LIKE 'this server is a standby;%' AND NOT awty.healthy() FROM awty.status";
     assert!(standby.value::<bool>("postgres", seen), "it would have run");
     let waits = "SELECT bool_or(detail LIKE 'this server is a standby;%') FROM awty.explain('orders', '1')";
     assert!(standby.value::<bool>("postgres", waits));

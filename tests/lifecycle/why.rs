@@ -36,7 +36,7 @@ fn expect(shop: &Shop, client: &mut Client, cause: &Cause) {
             if text.as_deref().unwrap_or("").contains(words) { Ok(()) } else { Err(format!("{sql}: {text:?}")) }
         });
     };
-    said("the status to say why", client, "SELECT why FROM awty.status", reason);
+    said("the status to say why", client, "SELECT concat_ws('; ', why, fix) FROM awty.status", reason);
     let waiting = "SELECT string_agg(concat_ws(' ', event, detail), '; ' ORDER BY at) FROM awty.explain('orders', 'one') WHERE event = 'waiting'";
     said("the explanation to say why", client, waiting, reason);
     said("the finding", &mut admin, "SELECT string_agg(d::text, ' ') FROM awty.doctor() AS d", finding);
@@ -179,7 +179,7 @@ fn a_role_that_is_gone_and_a_slow_backlog_are_named() {
     shop.job("one", NOTE, "");
     let why = |like: &str| {
         shop.cluster.await_that(like, awty_testkit::PATIENCE, || {
-            let sql = format!("SELECT coalesce(why LIKE '{like}', false), s::text FROM awty.status AS s");
+            let sql = format!("SELECT concat_ws('; ', why, fix) LIKE '{like}', s::text FROM awty.status AS s");
             let row = shop.cluster.superuser("postgres").query_one(&sql, &[]).unwrap();
             if row.get(0) { Ok(()) } else { Err(row.get(1)) }
         });
@@ -247,7 +247,11 @@ fn names_are_told_to_those_who_may_read_the_job() {
     shop.run("SELECT awty.pause('secret', 'hush'); SELECT awty.schedule('orders', 'one', 'secret', after => '0')");
     shop.await_time(shop.slot_of("one"), 0);
     let why = |role: &str| -> String {
-        shop.cluster.client("postgres", role).query_one("SELECT why FROM awty.status", &[]).unwrap().get(0)
+        shop.cluster
+            .client("postgres", role)
+            .query_one("SELECT concat_ws('; ', why, fix) FROM awty.status", &[])
+            .unwrap()
+            .get(0)
     };
     assert!(why("shop").contains("job \"secret\" is paused") && why("shop").contains("hush"), "{}", why("shop"));
     shop.cluster.create_user("postgres", "other");
@@ -302,7 +306,7 @@ fn a_zone_that_is_gone_is_told_and_fails_no_look() {
         rows.iter().map(|row| row.get(0)).collect()
     };
     let findings = |client: &mut Client| -> Vec<String> {
-        let rows = client.query("SELECT concat_ws('; ', finding, detail, hint) FROM awty.doctor()", &[]).unwrap();
+        let rows = client.query("SELECT concat_ws('; ', finding, detail, fix) FROM awty.doctor()", &[]).unwrap();
         rows.iter().map(|row| row.get(0)).collect()
     };
     let mut client = shop.client();

@@ -26,7 +26,7 @@ fn a_server_without_a_process_for_awty_is_shown() {
         shop.await_true(
             &format!("the check, or the reason, where {missing} is missing"),
             "SELECT EXISTS (SELECT FROM awty.future_job_history)
-                    OR lag > '2 s' AND pending = 1 AND coalesce(why, last_error) LIKE '%max_worker_processes%' FROM awty.status",
+                    OR lag > '2 s' AND pending = 1 AND concat_ws('; ', why, fix, last_error) LIKE '%max_worker_processes%' FROM awty.status",
         );
         let ended = "SELECT EXISTS (SELECT FROM awty.future_job_history)";
         if !shop.cluster.value::<bool>("postgres", ended) {

@@ -26,7 +26,7 @@ fn a_role_that_cannot_connect_is_shown() {
     expect(
         &shop,
         "the reason",
-        "enabled AND NOT database_held AND why LIKE '%has no CONNECT on this database; GRANT CONNECT ON DATABASE %' AND last_error LIKE '%no LOGIN or no CONNECT%'",
+        "enabled AND NOT database_held AND concat_ws('; ', why, fix) LIKE '%has no CONNECT on this database; GRANT CONNECT ON DATABASE %' AND last_error LIKE '%no LOGIN or no CONNECT%'",
     );
     expect(
         &shop,
@@ -104,7 +104,7 @@ fn a_server_without_room_is_shown() {
     expect(
         &shop,
         "the reason",
-        "enabled AND NOT database_held AND why LIKE '%max_worker_processes%' AND last_error_at IS NOT NULL",
+        "enabled AND NOT database_held AND concat_ws('; ', why, fix) LIKE '%max_worker_processes%' AND last_error_at IS NOT NULL",
     );
     expect(&shop, "the backlog", "lag > '1 s' AND oldest_overdue < now() AND pending > 0");
     taken.end(&shop);
@@ -152,7 +152,7 @@ fn a_database_that_is_held_is_shown() {
     for database in ["template_of_d", "d"] {
         shop.cluster.execute(database, &["SELECT awty.resume('note')"]);
     }
-    let held = "SELECT enabled AND database_held AND why LIKE '%awty.adopt()%' AND pending = 50 AND workers = 0 AND lag > '1 s' FROM awty.status";
+    let held = "SELECT enabled AND database_held AND concat_ws('; ', why, fix) LIKE '%awty.adopt()%' AND pending = 50 AND workers = 0 AND lag > '1 s' FROM awty.status";
     shop.cluster.await_sql("d", "the state", held);
     clients::await_all_done(&shop.cluster, "template_of_d");
     clients::judge_effects(&shop.cluster, "template_of_d");
@@ -187,9 +187,17 @@ fn another_version_is_shown() {
         Script(file)
     });
     shop.cluster.execute("postgres", &["ALTER EXTENSION awty UPDATE TO 'other'"]);
-    expect(&shop, "the reason", "enabled AND NOT database_held AND why LIKE '%ALTER EXTENSION awty UPDATE%'");
+    expect(
+        &shop,
+        "the reason",
+        "enabled AND NOT database_held AND concat_ws('; ', why, fix) LIKE '%ALTER EXTENSION awty UPDATE%'",
+    );
     shop.cluster.restart();
-    expect(&shop, "the reason after a start", "why LIKE '%ALTER EXTENSION awty UPDATE%' AND workers = 0");
+    expect(
+        &shop,
+        "the reason after a start",
+        "concat_ws('; ', why, fix) LIKE '%ALTER EXTENSION awty UPDATE%' AND workers = 0",
+    );
     shop.cluster.execute("postgres", &[&format!("ALTER EXTENSION awty UPDATE TO '{here}'")]);
     let placing = clients::place(&shop, &["55000"]);
     clients::await_more_runs(&shop.cluster, "postgres");

@@ -94,7 +94,8 @@ fn sql_of_a_version_to_come_waits_for_the_restart() {
 
     install(&made_up::next_library());
     cluster.execute("postgres", &["ALTER EXTENSION awty UPDATE"]);
-    let says = "SELECT enabled AND why LIKE '%Restart the server%' AND workers = 0 FROM awty.status";
+    let says =
+        "SELECT enabled AND concat_ws('; ', why, fix) LIKE '%Restart the server%' AND workers = 0 FROM awty.status";
     cluster.await_sql("postgres", "awty.status to say so", says);
     schedule(&cluster, 6, 10);
     let overdue = "SELECT lag > '2 s' AND pending = 5 FROM awty.status";

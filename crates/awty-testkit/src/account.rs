@@ -18,7 +18,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     } else {
         Command::new(program)
     };
-    command.current_dir("/tmp").stdin(Stdio::null()).env("LC_MESSAGES", "C");
+    command.current_dir("/tmp").stdin(Stdio::null()).env("LC_MESSAGES", "C").env("RUST_BACKTRACE", "1");
     command
 }
 

@@ -95,7 +95,7 @@ fn a_blocked_target_waits_and_says_why_and_the_others_go_on() {
     let why = "SELECT string_agg(detail, '; ') FROM awty.explain('a', '1')";
     let told = shop.cluster.psql("postgres", why);
     assert!(told.contains("its target is blocked until infinity") && told.contains("mail server moves"), "{told}");
-    let found = shop.cluster.psql("postgres", "SELECT finding, hint FROM awty.doctor()");
+    let found = shop.cluster.psql("postgres", "SELECT finding, fix FROM awty.doctor()");
     assert!(found.contains("target \"a\" of job \"mail\" is blocked"), "{found}");
     shop.run("SELECT awty.alter_target('mail', 'a', blocked_until => '-infinity')");
     assert_eq!(claimed(&mut client, 100).0, counts(&[("a", 5)]));

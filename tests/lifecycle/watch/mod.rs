@@ -4,6 +4,7 @@ mod calls;
 mod copies;
 mod keys;
 mod levels;
+mod migrations;
 mod oracle;
 mod partitions;
 mod races;

@@ -6,9 +6,13 @@ use crate::shop::{NOTE, Shop};
 const FURNITURE: &str = "CREATE VIEW shop.v AS TABLE shop.orders; CREATE TABLE shop.keyless (a integer);
     CREATE TABLE shop.events (id bigint PRIMARY KEY, at timestamptz) PARTITION BY RANGE (id);
     CREATE TABLE shop.secret (id bigint PRIMARY KEY, status text); ALTER TABLE shop.secret ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+    CREATE FUNCTION shop.awty_own() RETURNS boolean LANGUAGE sql RETURN true;
+    CREATE FUNCTION shop.nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+    CREATE TRIGGER awty_own_trigger_delete AFTER DELETE ON shop.orders EXECUTE FUNCTION shop.nothing();
     CREATE FUNCTION shop.tell(a integer) RETURNS void LANGUAGE sql AS ''";
 const FOREIGN: &str = "CREATE EXTENSION file_fdw; CREATE SERVER files FOREIGN DATA WRAPPER file_fdw; CREATE TABLE public.others (id bigint PRIMARY KEY);
-    CREATE FOREIGN TABLE shop.f (id bigint) SERVER files OPTIONS (filename '/dev/null'); ALTER FOREIGN TABLE shop.f OWNER TO shop";
+    CREATE FOREIGN TABLE shop.f (id bigint) SERVER files OPTIONS (filename '/dev/null'); ALTER FOREIGN TABLE shop.f OWNER TO shop;
+    CREATE SCHEMA locked; CREATE TABLE locked.t (id bigint PRIMARY KEY); ALTER TABLE locked.t OWNER TO shop; GRANT USAGE ON SCHEMA locked TO shop";
 
 /// All that `watch` could leave.
 const OBJECTS: &str = "SELECT concat_ws(' ', (SELECT count(*) FROM pg_proc), (SELECT count(*) FROM pg_trigger), (SELECT count(*) FROM pg_depend WHERE classid = 'pg_proc'::regclass AND deptype = 'a'),
@@ -43,6 +47,37 @@ const REFUSED: &[[&str; 4]] = &[
     ["'shop.orders', until => 'row_number() OVER () > 1', within => '1 s'", "0A000", "window", SEVERAL_TABLES],
     ["'shop.orders', until => 'generate_series(1, 2) > 1', within => '1 s'", "0A000", "set", SEVERAL_TABLES],
     ["'shop.orders', until => '$1', within => '1 s'", "0A000", "$1", SEVERAL_TABLES],
+    [
+        "'shop.orders', until => 'orders IS NOT NULL', within => '1 s'",
+        "0A000",
+        "row as a whole",
+        "Name the columns: until =>",
+    ],
+    [
+        "'shop.orders', until => '(orders.*) IS NOT NULL', within => '1 s'",
+        "0A000",
+        "row as a whole",
+        "Name the columns",
+    ],
+    [
+        "'shop.orders', until => $$tableoid = 'shop.orders'::regclass$$, within => '1 s'",
+        "0A000",
+        "system column",
+        SEVERAL_TABLES,
+    ],
+    ["'shop.orders', until => 'true', within => '1 s', rule => 'own'", "42710", "awty_own", "rule => 'own_2'"],
+    [
+        "'shop.orders', until => 'true', within => '1 s', rule => 'own_trigger'",
+        "42710",
+        "trigger awty_own_trigger_delete",
+        "rule => 'own_trigger_2'",
+    ],
+    [
+        "'locked.t', until => 'true', within => '1 s'",
+        "42501",
+        "permission denied for schema locked",
+        "GRANT CREATE ON SCHEMA locked TO \"shop\";",
+    ],
     ["'shop.orders', until => 'xmin IS NULL', within => '1 s'", "0A000", "xmin", SEVERAL_TABLES],
     ["'shop.orders', until => 'true FROM shop.orders', within => '1 s'", "0A000", "\"until\"", SEVERAL_TABLES],
     ["'shop.orders', until => 'random() > 0.5', within => '1 s'", "0A000", "volatile", CLOCK],
@@ -91,7 +126,12 @@ const REFUSED: &[[&str; 4]] = &[
         "CREATE FUNCTION shop.tell(a awty.alert) RETURNS void",
     ],
     ["'shop.orders', until => 'true', within => '1 s', run_as => 'postgres'", "42501", "postgres", "run_as => 'shop'"],
-    ["'shop.secret', until => 'true', within => '1 s'", "42501", "policies", "run_as => 'app'"],
+    [
+        "'shop.secret', until => 'true', within => '1 s'",
+        "42501",
+        "policies",
+        "ALTER TABLE shop.secret NO FORCE ROW LEVEL SECURITY;",
+    ],
     ["'shop.orders', until => 'true', within => '1 s', rule => 'taken'", "42710", "taken", "rule => 'taken_2'"],
     [
         "'shop.orders', until => 'false', within => '1 s', rule => 'mine'",
@@ -105,7 +145,6 @@ const REFUSED: &[[&str; 4]] = &[
 fn refused(shop: &Shop, script: &str, [code, text, hint]: [&str; 3]) {
     let error = shop.client().batch_execute(script).expect_err(script);
     let told = error.as_db_error().unwrap();
-    // The detail of a library with debug information ends in where it was raised.
     let said = format!("{} {}", told.message(), told.detail().unwrap_or_default());
     let found = (told.code().code(), said.contains(text), told.hint().unwrap_or_default().contains(hint));
     let said: String = said.chars().take(300).collect();

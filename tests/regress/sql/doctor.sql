@@ -12,15 +12,15 @@ SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid'), awty.register('unshipped', 'shop.unshipped'), awty.register('moves', 'shop.unpaid');
 SELECT count(awty.schedule('orders', n::text, 'unpaid', after => '1 hour')) FROM generate_series(1, 3) AS n;
 -- Nothing runs in this database.
-SELECT level, finding, detail, hint FROM awty.doctor();
+SELECT level, finding, detail, fix FROM awty.doctor();
 -- Late by more than ten slots; held while due; paused while due.
 RESET ROLE;
 UPDATE awty.future_job SET first_check_at = now() - interval '3 hours', next_check_at = now() - interval '3 hours' WHERE entity_key IN ('1', '2');
 UPDATE awty.future_job SET held = true WHERE entity_key = '2';
-SELECT level, finding, regexp_replace(detail, '\d{4}-\S+ \S+', 'TIME'), hint FROM awty.doctor();
+SELECT level, finding, regexp_replace(detail, '\d{4}-\S+ \S+', 'TIME'), fix FROM awty.doctor();
 SET ROLE regress_shop;
 SELECT awty.pause('unpaid', 'mail server moves');
-SELECT level, finding, regexp_replace(detail, '\d{4}-\S+ \S+', 'TIME'), hint FROM awty.doctor() WHERE finding LIKE '%paused%';
+SELECT level, finding, regexp_replace(detail, '\d{4}-\S+ \S+', 'TIME'), fix FROM awty.doctor() WHERE finding LIKE '%paused%';
 SELECT awty.resume('unpaid'), awty.cancel('orders', '1'), awty.cancel('orders', '2'), awty.cancel('orders', '3');
 -- The same error again and again; runs that take nearly all of their timeout; a history full of "replaced"; a day without a partition.
 RESET ROLE;
@@ -33,7 +33,7 @@ SELECT test.ends('unshipped', 'failed', 'P0001', '1 s', now());
 SELECT test.ends('unpaid', 'done', NULL, '29 s', now() + interval '1 s');
 SELECT test.ends('moves', 'replaced', NULL, '0', now() + n * interval '1 min') FROM generate_series(1, 9) AS n;
 SET ROLE regress_shop;
-SELECT level, finding, detail, hint FROM awty.doctor() WHERE finding <> 'nothing runs in this database';
+SELECT level, finding, detail, fix FROM awty.doctor() WHERE finding <> 'nothing runs in this database';
 -- To another role none of that is there.
 SET ROLE regress_eve;
 SELECT level, finding FROM awty.doctor() WHERE finding !~ 'nothing runs|partition';
@@ -44,7 +44,7 @@ SET ROLE regress_shop;
 ALTER FUNCTION shop.unshipped(awty.future_job) RENAME TO moved;
 RESET ROLE;
 UPDATE awty.job SET role = 4000000000 WHERE name = 'unpaid';
-SELECT level, finding, detail, hint FROM awty.doctor() WHERE finding <> 'nothing runs in this database';
+SELECT level, finding, detail, fix FROM awty.doctor() WHERE finding <> 'nothing runs in this database';
 UPDATE awty.job SET role = 'regress_shop' WHERE name = 'unpaid';
 ALTER FUNCTION shop.moved(awty.future_job) RENAME TO unshipped;
 SELECT finding FROM awty.doctor() WHERE finding <> 'nothing runs in this database';

@@ -49,9 +49,9 @@ RESET ROLE;
 SELECT count(*) FROM awty_internal.check_stat;
 
 -- One's own database is not held, and adopting it changes nothing.
-SELECT database_held, why FROM awty.status;
+SELECT database_held, why, fix FROM awty.status;
 SELECT awty.adopt();
-SELECT database_held, why FROM awty.status;
+SELECT database_held, why, fix FROM awty.status;
 -- Only the owner of the database says whose it is.
 SELECT current_database() AS database
 \gset
@@ -66,7 +66,7 @@ UPDATE awty_internal.origin SET identity = identity + 1;
 \pset tuples_only on
 SELECT current_database() AS database
 \gset
-SELECT database_held, why FROM awty.status;
+SELECT database_held, why, fix FROM awty.status;
 SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid');
 \set SHOW_CONTEXT never
@@ -81,7 +81,7 @@ SELECT awty.adopt();
 ROLLBACK;
 SELECT database_held FROM awty.status;
 SELECT awty.adopt();
-SELECT database_held, why FROM awty.status;
+SELECT database_held, why, fix FROM awty.status;
 SELECT awty.schedule('orders', '2', 'unpaid', after => '1 hour') > 0;
 RESET ROLE;
 ALTER DATABASE :"database" OWNER TO postgres;

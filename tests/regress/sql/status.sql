@@ -2,7 +2,7 @@
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
-SELECT database = current_database(), enabled, database_held, why, slot, last_slot_run, lag, oldest_overdue, pending, held_checks, workers, last_error FROM awty.status;
+SELECT database = current_database(), enabled, database_held, why, fix, slot, last_slot_run, lag, oldest_overdue, pending, held_checks, workers, last_error FROM awty.status;
 SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid'), awty.register('paused', 'shop.unpaid'), awty.pause('paused');
 SELECT count(awty.schedule('orders', n::text, job, after => '1 hour')) FROM generate_series(1, 10) AS n, unnest('{unpaid, paused}'::text[]) AS job;

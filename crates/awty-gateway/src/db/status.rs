@@ -5,7 +5,7 @@ use super::{Request, Trouble};
 use serde_json::Value;
 
 const STATUS: &str = concat!(
-    "SELECT pg_catalog.jsonb_build_object('name', s.database, 'enabled', s.enabled, 'held', s.database_held, 'why', s.why,
+    "SELECT pg_catalog.jsonb_build_object('name', s.database, 'enabled', s.enabled, 'held', s.database_held, 'why', s.why, 'fix', s.fix,
         'last_slot_run', s.last_slot_run, 'lag', ", ms!("s.lag"), ", 'oldest_overdue', s.oldest_overdue, 'pending', s.pending,
         'held_checks', s.held_checks, 'last_error', s.last_error, 'last_error_at', s.last_error_at, 'version', s.version,
         'library', s.library)
@@ -17,7 +17,7 @@ const GATEWAYS: &str = "SELECT pg_catalog.jsonb_build_object('name', l.worker, '
     FROM awty.lease AS l JOIN awty_http.tenant AS t ON t.job = l.job WHERE l.expires_at > pg_catalog.clock_timestamp()
     GROUP BY l.worker ORDER BY l.worker LIMIT 100";
 const FINDINGS: &str =
-    "SELECT pg_catalog.jsonb_build_object('level', d.level, 'finding', d.finding, 'detail', d.detail, 'hint', d.hint)
+    "SELECT pg_catalog.jsonb_build_object('level', d.level, 'finding', d.finding, 'detail', d.detail, 'fix', d.fix)
     FROM awty.doctor() AS d";
 
 /// The database, the gateways seen in its leases, the findings of awty.doctor().

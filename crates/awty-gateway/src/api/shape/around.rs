@@ -67,6 +67,8 @@ pub struct Database {
     /// Nothing is called until it is adopted.
     held: Option<bool>,
     why: Option<String>,
+    /// The command that mends it, or what to do.
+    fix: Option<String>,
     last_slot_run: Option<DateTime<Utc>>,
     lag: Option<Length>,
     oldest_overdue: Option<DateTime<Utc>>,
@@ -100,7 +102,8 @@ pub struct Finding {
     level: String,
     finding: String,
     detail: Option<String>,
-    hint: Option<String>,
+    /// The command that mends it, or what to do.
+    fix: Option<String>,
 }
 
 #[derive(ToSchema)]

@@ -1,0 +1,94 @@
+//! Functions as the catalog has them: by OID and by name.
+//!
+//! Invariant: what is said of a function is of this moment, from PostgreSQL's own caches.
+//! Does not: say who may call a function (see `crate::function`).
+
+use super::table::{kind_name, name_of_schema, quoted};
+use super::text::{self, type_name, utf8};
+use pgrx::pg_sys;
+
+/// A function.
+#[derive(Clone, Debug)]
+pub struct Procedure {
+    pub oid: pg_sys::Oid,
+    pub owner: pg_sys::Oid,
+    pub schema: String,
+    pub name: String,
+    /// Types of its arguments.
+    pub args: Vec<pg_sys::Oid>,
+    pub result: pg_sys::Oid,
+}
+
+impl Procedure {
+    /// Returns `schema.name` as SQL writes it.
+    pub fn qualified(&self) -> String {
+        format!("{}.{}", quoted(&self.schema), quoted(&self.name))
+    }
+
+    /// Returns `schema.name(types)` as SQL writes it.
+    pub fn signature(&self) -> String {
+        let types: Vec<String> = self.args.iter().map(|kind| kind_name(*kind)).collect();
+        format!("{}({})", self.qualified(), types.join(", "))
+    }
+
+    /// Returns `schema.name(types)` as people write it.
+    pub fn label(&self) -> String {
+        let types: Vec<String> = self.args.iter().map(|kind| type_name(*kind)).collect();
+        format!("{}({})", self.qualified(), types.join(", "))
+    }
+
+    /// # Safety
+    /// A tuple of pg_proc.
+    unsafe fn read(tuple: pg_sys::HeapTuple) -> Self {
+        // SAFETY: the fixed part of a tuple of pg_proc, which ends with the types of the arguments; what is kept is copied.
+        unsafe {
+            let row = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_proc>();
+            Self {
+                oid: row.oid,
+                owner: row.proowner,
+                schema: name_of_schema(row.pronamespace),
+                name: utf8(row.proname.data.as_ptr()),
+                args: row.proargtypes.values.as_slice(usize::try_from(row.pronargs).unwrap_or(0)).to_vec(),
+                result: row.prorettype,
+            }
+        }
+    }
+}
+
+/// Returns the function with this OID, or `None` if there is none.
+pub fn by_oid(oid: pg_sys::Oid) -> Option<Procedure> {
+    // SAFETY: a catalog lookup in a transaction; the tuple is released after its fields are copied.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::PROCOID as i32, pg_sys::Datum::from(oid));
+        if tuple.is_null() {
+            return None;
+        }
+        let found = Procedure::read(tuple);
+        pg_sys::ReleaseSysCache(tuple);
+        Some(found)
+    }
+}
+
+/// Returns the functions of this name in all schemas.
+pub fn by_name(name: &str) -> Vec<Procedure> {
+    let wanted = text::server(name);
+    // SAFETY: a catalog lookup in a transaction, by the first column of the key of PROCNAMEARGSNSP; the list is released after its
+    // fields are copied.
+    unsafe {
+        let list = pg_sys::SearchSysCacheList(
+            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,
+            1,
+            pg_sys::Datum::from(wanted.as_ptr()),
+            pg_sys::Datum::from(0),
+            pg_sys::Datum::from(0),
+        );
+        let found = (0..(*list).n_members as usize)
+            .map(|place| {
+                let member = *(*list).members.as_ptr().add(place);
+                Procedure::read(std::ptr::addr_of_mut!((*member).tuple))
+            })
+            .collect();
+        pg_sys::ReleaseCatCacheList(list);
+        found
+    }
+}

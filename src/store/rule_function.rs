@@ -1,0 +1,85 @@
+//! Statements on `awty_internal.rule_function`: which function beside a watched table stands for an expression of a rule.
+//!
+//! Does not: judge whether the function is still there and whose it is (see `watch::functions`).
+
+use super::arg;
+use super::statement::{Rows, statement};
+use crate::pg::array::{self, TEXT};
+use crate::pg::owner::as_owner;
+use crate::pg::text::Text;
+use pgrx::{FromDatum, pg_sys};
+
+/// The function of an expression, as it was when the row was written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored {
+    /// `until` or `since`.
+    pub argument: Text,
+    pub function: pg_sys::Oid,
+    /// Numbers of the columns that the function takes, in its order.
+    pub numbers: Vec<i16>,
+    /// Names of these columns. After a restore, OIDs and numbers mean nothing, and names still do.
+    pub columns: Vec<Text>,
+}
+
+statement!(
+    select_all,
+    [TEXTOID],
+    c"SELECT f.argument, f.function, f.numbers, f.columns FROM awty_internal.rule_function AS f
+      WHERE f.rule = $1 ORDER BY f.argument = 'until' DESC, f.argument"
+);
+
+statement!(
+    insert_one,
+    [TEXTOID, TEXTOID, OIDOID, INT2ARRAYOID, TEXTARRAYOID],
+    c"INSERT INTO awty_internal.rule_function (rule, argument, function, numbers, columns) VALUES ($1, $2, $3, $4, $5)
+      ON CONFLICT (rule, argument) DO UPDATE SET function = excluded.function, numbers = excluded.numbers, columns = excluded.columns"
+);
+
+statement!(delete_all, [TEXTOID], c"DELETE FROM awty_internal.rule_function WHERE rule = $1");
+
+statement!(forget_all, [], c"UPDATE awty_internal.rule_function SET function = 0");
+
+fn read(rows: &Rows, row: usize) -> Option<Stored> {
+    Some(Stored {
+        argument: rows.get(row, 1)?,
+        function: rows.get(row, 2)?,
+        numbers: rows.get(row, 3)?,
+        columns: texts(rows.raw(row, 4)?)?,
+    })
+}
+
+fn texts(datum: pg_sys::Datum) -> Option<Vec<Text>> {
+    // SAFETY: the column is an array of texts, whose elements are copied.
+    unsafe { array::elements(datum, TEXT)?.into_iter().map(|text| Text::from_datum(text?, false)).collect() }
+}
+
+/// Returns the functions of a rule as they are stored now, `until` first. A row that is written under an older snapshot is watched, too.
+pub fn of(rule: &Text) -> Vec<Stored> {
+    as_owner(|| {
+        select_all(|s| {
+            s.query_latest(&[Some(rule.datum())], |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect())
+        })
+    })
+}
+
+/// Writes the function of an expression in the place of an older one.
+pub fn put(rule: &Text, stored: &Stored) {
+    let args = [
+        Some(rule.datum()),
+        Some(stored.argument.datum()),
+        arg(stored.function),
+        arg(stored.numbers.clone()),
+        arg(stored.columns.clone()),
+    ];
+    as_owner(|| insert_one(|s| s.execute(&args)));
+}
+
+/// Removes the functions of a rule.
+pub fn remove(rule: &Text) {
+    as_owner(|| delete_all(|s| s.execute(&[Some(rule.datum())])));
+}
+
+/// Makes every rule find its functions by their names again.
+pub fn forget_oids() {
+    as_owner(|| forget_all(|s| s.execute(&[])));
+}

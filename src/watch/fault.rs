@@ -1,0 +1,100 @@
+//! What is missing of a rule that stands still, and the command that mends it.
+//!
+//! Does not: look for it (see `functions`).
+
+use crate::error::{WatchError, quote};
+use crate::pg::catalog;
+use crate::pg::table::{Described, quoted};
+use crate::store::rule::Rule;
+use chrono::TimeDelta;
+use pgrx::pg_sys;
+
+/// Why a rule stands still.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The table has lost its primary key.
+    NoKey,
+    /// A column of an expression is gone.
+    Column(String),
+    /// The function of an expression is gone, or takes or returns something else.
+    Function(String),
+    /// The function belongs to another role than the table.
+    NotOwners { function: String, table_owner: pg_sys::Oid },
+    /// Triggers of the rule are gone.
+    Triggers,
+    /// Triggers of the rule are disabled.
+    Disabled(Vec<String>),
+}
+
+/// Returns the error for a rule that stands still.
+pub fn stopped(rule: &Rule, table: &Described, fault: &Fault) -> WatchError {
+    let (why, fix) = words(rule, table, fault);
+    let not_owners = matches!(fault, Fault::NotOwners { .. });
+    WatchError::Stopped { rule: rule.name.to_string(), why, not_owners, fix }
+}
+
+/// Returns what is missing, and the command that mends it.
+pub fn words(rule: &Rule, table: &Described, fault: &Fault) -> (String, String) {
+    let relation = table.qualified();
+    let why = match fault {
+        Fault::NoKey => format!("table {relation} has no primary key any more"),
+        Fault::Column(column) => format!("column \"{column}\" of table {relation} is gone"),
+        Fault::Function(function) => format!("its function {function} is gone or changed"),
+        Fault::NotOwners { function, .. } => format!("{function} does not belong to the owner of table {relation}"),
+        Fault::Triggers => format!("its triggers on table {relation} are gone"),
+        Fault::Disabled(_) => format!("its triggers on table {relation} are disabled"),
+    };
+    let fix = match fault {
+        Fault::NoKey => format!("ALTER TABLE {relation} ADD PRIMARY KEY (…);"),
+        Fault::NotOwners { function, table_owner } => {
+            format!("ALTER FUNCTION {function} OWNER TO {};", quoted(&catalog::role_label(*table_owner)))
+        }
+        Fault::Disabled(triggers) => {
+            let enable: Vec<String> = triggers.iter().map(|name| format!("ENABLE TRIGGER {}", quoted(name))).collect();
+            format!("ALTER TABLE {relation} {};", enable.join(", "))
+        }
+        Fault::Column(_) | Fault::Function(_) | Fault::Triggers => call(rule, table),
+    };
+    (why, fix)
+}
+
+/// Returns the call of `awty.watch()` that makes the rule whole again.
+fn call(rule: &Rule, table: &Described) -> String {
+    let terms = &rule.terms;
+    let mut args = vec![quote(&table.qualified())];
+    let mut named = |name: &str, value: String| args.push(format!("{name} => {value}"));
+    if let Some(since) = &terms.since {
+        named("since", quote(&since.to_string()));
+    }
+    named("until", quote(&terms.until.to_string()));
+    named("within", quote(&interval(terms.within)));
+    if !terms.escalate.is_empty() {
+        let levels: Vec<String> = terms.escalate.iter().map(|level| interval(*level)).collect();
+        named("escalate", quote(&format!("{{{}}}", levels.join(", "))));
+    }
+    if let Some((schema, name)) = &terms.call {
+        named("call", quote(&format!("{}.{}", quoted(&schema.to_string()), quoted(&name.to_string()))));
+    }
+    if let Some(channel) = &terms.notify {
+        named("notify", quote(&channel.to_string()));
+    }
+    if terms.existing.as_bytes() != b"upcoming" {
+        named("existing", quote(&terms.existing.to_string()));
+    }
+    if rule.name.to_string() != table.name {
+        named("rule", quote(&rule.name.to_string()));
+    }
+    if terms.role != table.owner {
+        named("run_as", quote(&catalog::role_label(terms.role)));
+    }
+    named("replace", "true".into());
+    format!("SELECT awty.watch({});", args.join(", "))
+}
+
+/// Returns a duration in the largest unit that it is a multiple of, as PostgreSQL reads it.
+fn interval(delta: TimeDelta) -> String {
+    let Some(micros) = delta.num_microseconds() else { return format!("{} days", delta.num_days()) };
+    let units = [(86_400_000_000, "days"), (3_600_000_000, "hours"), (60_000_000, "minutes"), (1_000_000, "seconds")];
+    let (size, unit) = units.into_iter().find(|(size, _)| micros % size == 0).unwrap_or((1, "microseconds"));
+    format!("{} {unit}", micros / size)
+}

@@ -1,0 +1,97 @@
+//! Finds the functions of a rule, and says what is missing of a rule that stands still.
+//!
+//! Invariant: a function counts only if the owner of the table owns it. It is found by its OID, or by its name and signature where OIDs
+//! have changed. It is never found through a trigger, because the table's owner writes triggers.
+//! Does not: call a function, or write anything.
+
+use super::fault::Fault;
+use crate::pg::column::Column;
+use crate::pg::procedure::{self, Procedure};
+use crate::pg::table::{self, Described};
+use crate::pg::text::Text;
+use crate::store::rule::Rule;
+use crate::store::rule_function::{self, Stored};
+use crate::store::rule_objects::{self, Trigger, function_name};
+use crate::store::watched::RowFunction;
+
+/// The functions of a rule.
+#[derive(Clone, Debug)]
+pub struct Functions {
+    pub until: RowFunction,
+    pub since: Option<RowFunction>,
+}
+
+/// Returns the functions of a rule, or what is missing.
+pub fn find(rule: &Rule, table: &Described) -> Result<Functions, Fault> {
+    let stored = rule_function::of(&rule.name);
+    let one = |argument: &str| {
+        let stored = stored.iter().find(|stored| stored.argument.as_bytes() == argument.as_bytes());
+        let missing = || Fault::Function(function_name(&rule.name, argument));
+        resolve(&rule.name, stored.ok_or_else(missing)?, table)
+    };
+    let until = one("until")?;
+    let since = rule.terms.since.as_ref().map(|_| one("since")).transpose()?;
+    Ok(Functions { until, since })
+}
+
+/// Returns the first thing that is missing of a rule; `None` if it is whole.
+pub fn fault(rule: &Rule, table: &Described) -> Option<Fault> {
+    if table::primary_key(table.oid).is_none() {
+        return Some(Fault::NoKey);
+    }
+    if let Err(fault) = find(rule, table) {
+        return Some(fault);
+    }
+    let triggers = rule_objects::triggers(&rule.name, table.oid);
+    if triggers.len() < rule_objects::EVENTS.len() {
+        return Some(Fault::Triggers);
+    }
+    let disabled: Vec<String> = triggers.into_iter().filter(Trigger::is_disabled).map(|trigger| trigger.name).collect();
+    (!disabled.is_empty()).then_some(Fault::Disabled(disabled))
+}
+
+/// Writes down where the functions of a rule are now, if that has changed.
+pub fn refresh(rule: &Rule, table: &Described) {
+    let Ok(found) = find(rule, table) else { return };
+    let before = rule_function::of(&rule.name);
+    for function in std::iter::once(&found.until).chain(&found.since) {
+        let now = function.stored();
+        if !before.contains(&now) {
+            rule_function::put(&rule.name, &now);
+        }
+    }
+}
+
+fn resolve(rule: &Text, stored: &Stored, table: &Described) -> Result<RowFunction, Fault> {
+    let argument = stored.argument.to_string();
+    let name = function_name(rule, &argument);
+    let by_oid = procedure::by_oid(stored.function).filter(|function| function.name == name);
+    let columns: Vec<Column> = if by_oid.is_some() {
+        std::iter::zip(&stored.numbers, &stored.columns)
+            .map(|(number, name)| Column::by_number(table.oid, *number).ok_or_else(|| Fault::Column(name.to_string())))
+            .collect::<Result<_, _>>()?
+    } else {
+        let by_name = |name| Column::by_name(table.oid, name).ok_or_else(|| Fault::Column(name.to_string()));
+        stored.columns.iter().map(by_name).collect::<Result<_, _>>()?
+    };
+    let fits = |function: &Procedure| {
+        function.result == rule_objects::result_type(&argument)
+            && function.args.iter().eq(columns.iter().map(|column| &column.kind))
+    };
+    let found = match by_oid {
+        Some(function) => Some(function).filter(fits),
+        None => by_signature(&name, table, fits),
+    };
+    let function = found.ok_or(Fault::Function(name))?;
+    if function.owner != table.owner {
+        return Err(Fault::NotOwners { function: function.label(), table_owner: table.owner });
+    }
+    Ok(RowFunction { argument: stored.argument.clone(), oid: function.oid, name: function.qualified(), columns })
+}
+
+/// Functions of the table's owner come first, and among them the one in the table's schema.
+fn by_signature(name: &str, table: &Described, fits: impl Fn(&Procedure) -> bool) -> Option<Procedure> {
+    let mut found: Vec<Procedure> = procedure::by_name(name).into_iter().filter(fits).collect();
+    found.sort_by_key(|function| (function.owner != table.owner, function.schema != table.schema));
+    found.into_iter().next()
+}

@@ -1,0 +1,95 @@
+//! What the owner of a watched table gets out of the rules on it.
+
+use crate::field::Field;
+
+/// A field in which `loot` takes what a role can read of the server's passwords.
+fn field() -> Field {
+    let field = Field::new();
+    field.sql("postgres", "GRANT USAGE ON SCHEMA awty TO alice, mallory");
+    field.sql(
+        "mallory",
+        "CREATE TABLE mallory.loot (who text, passwords bigint); GRANT INSERT ON mallory.loot TO PUBLIC; GRANT USAGE ON SCHEMA mallory TO PUBLIC;
+         CREATE FUNCTION mallory.grab() RETURNS boolean LANGUAGE plpgsql AS $$
+             DECLARE passwords bigint;
+             BEGIN
+                 BEGIN
+                     SELECT count(*) INTO passwords FROM pg_authid;
+                 EXCEPTION WHEN insufficient_privilege THEN
+                     NULL;
+                 END;
+                 INSERT INTO mallory.loot VALUES (current_user, passwords);
+                 RETURN false;
+             END $$;
+         GRANT EXECUTE ON FUNCTION mallory.grab() TO PUBLIC",
+    );
+    field
+}
+
+/// Nobody but mallory has run mallory's code, and it has read no passwords.
+#[track_caller]
+fn mallory_was_alone(field: &Field, at_least: i64) {
+    let loot = "SELECT count(*) FILTER (WHERE who <> 'mallory' OR passwords IS NOT NULL), count(*) FROM mallory.loot";
+    let row = field.client("postgres").query_one(loot, &[]).unwrap();
+    let (others, all): (i64, i64) = (row.get(0), row.get(1));
+    assert_eq!(others, 0, "{}", field.cluster.psql("postgres", "SELECT DISTINCT who, passwords FROM mallory.loot"));
+    assert!(all >= at_least, "mallory's function was called {all} times");
+}
+
+/// P6: `until` and `since` are the table owner's code, and run with the owner's rights, whatever role the rule has: in the session of
+/// whoever inserts, in the walk, in the worker of the rule's role and in a sweep.
+#[test]
+fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
+    let field = field();
+    field.sql("mallory", "CREATE TABLE mallory.t (id bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), s text); INSERT INTO mallory.t VALUES (1)");
+    field.sql(
+        "postgres",
+        "SELECT awty.watch('mallory.t', since => 'at', until => $$s = 'y'$$, within => '1 s', existing => 'all', escalate => '{1 day}', run_as => 'postgres')",
+    );
+    field.sql(
+        "mallory",
+        "CREATE OR REPLACE FUNCTION mallory.awty_t(s text) RETURNS boolean LANGUAGE sql STABLE AS 'SELECT mallory.grab()'",
+    );
+    // A superuser writes to the table, too.
+    field.sql("mallory", "INSERT INTO mallory.t (id) VALUES (2)");
+    field.sql("postgres", "INSERT INTO mallory.t (id) VALUES (3)");
+    field.cluster.await_sql("postgres", "the alerts", "SELECT count(*) = 3 FROM awty.alert WHERE cleared_at IS NULL");
+    field.sql("postgres", "UPDATE awty.rule SET swept_at = '-infinity'; SELECT awty.check_now('t', 2)");
+    field.alice_goes_on();
+    mallory_was_alone(&field, 5);
+}
+
+/// P6: the new owner of a table finds no way to have code run as the old owner, whose rule it was: the rule stands still.
+#[test]
+fn a_new_owner_runs_no_code_as_the_old_one() {
+    let field = field();
+    field.sql(
+        "alice",
+        "CREATE TABLE alice.orders (id bigint PRIMARY KEY, at timestamptz NOT NULL DEFAULT now(), s text)",
+    );
+    field.sql("alice", "SELECT awty.watch('alice.orders', since => 'at', until => $$s = 'y'$$, within => '1 s')");
+    field.sql("postgres", "GRANT ALL ON SCHEMA alice TO mallory; ALTER TABLE alice.orders OWNER TO mallory");
+    // Functions of the names and the signatures that the rule looks for, in mallory's schema.
+    field.sql(
+        "mallory",
+        "CREATE FUNCTION mallory.awty_orders(s text) RETURNS boolean LANGUAGE sql STABLE AS 'SELECT mallory.grab()';
+         CREATE FUNCTION mallory.awty_orders_since(at timestamptz) RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT CASE WHEN NOT mallory.grab() THEN at END';
+         CREATE FUNCTION mallory.noop() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
+    );
+    // Nor through a trigger of the rule's name, which mallory may make as the table's owner once the refusal is switched off.
+    field.sql("postgres", "ALTER EVENT TRIGGER awty_refuse_drop DISABLE");
+    field.sql(
+        "mallory",
+        "DROP TRIGGER awty_orders_update ON alice.orders;
+         CREATE TRIGGER awty_orders_update AFTER UPDATE ON alice.orders FOR EACH ROW
+             WHEN (mallory.awty_orders(NEW.s) OR mallory.awty_orders_since(NEW.at) IS NULL) EXECUTE FUNCTION mallory.noop();
+         GRANT SELECT ON alice.orders TO alice; INSERT INTO alice.orders (id) VALUES (1)",
+    );
+    field.sql("postgres", "ALTER EVENT TRIGGER awty_refuse_drop ENABLE");
+    let why: String = field.one("postgres", "SELECT why FROM awty.status");
+    assert!(why.contains("does not belong to the owner of table alice.orders"), "{why}");
+    field.alice_goes_on();
+    mallory_was_alone(&field, 0);
+    let pending: i64 =
+        field.one("postgres", "SELECT count(*) FROM awty.future_job WHERE job = 'orders' AND entity_name = 'orders'");
+    assert_eq!(pending, 0);
+}
