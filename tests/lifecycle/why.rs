@@ -5,15 +5,14 @@ use crate::shop::{GATE, NOTE, Shop};
 use awty_testkit::postgres::Client;
 use awty_testkit::{Cluster, PATIENCE, Signal};
 
-/// Makes the check due at the next slot. A run that fails makes it due later and later.
-const DUE: &str = "SELECT awty.check_now('orders', 'one')";
-
 /// A check that is due and cannot run, for one cause.
 struct Cause<'a> {
     /// Statements of a superuser that bring the cause about.
     cause: &'a [&'a str],
     /// Whether the cause needs a restart.
     restart: bool,
+    /// Whether the check would run and fail, so that it would be due only for moments. Then its row is locked meanwhile.
+    fails: bool,
     /// Statements of a superuser that end the cause.
     mended: &'a [&'a str],
     /// Words of the reason.
@@ -30,7 +29,6 @@ fn expect(shop: &Shop, client: &mut Client, cause: &Cause) {
     let said = |what: &str, client: &mut Client, sql: &str, words: &str| {
         let what = format!("{what}: {reason}");
         shop.cluster.await_that(&what, PATIENCE, || {
-            client.batch_execute(DUE).map_err(|error| error.to_string())?;
             let row = client.query_one(sql, &[]).map_err(|error| error.to_string())?;
             let text: Option<String> = row.get(0);
             if text.as_deref().unwrap_or("").contains(words) { Ok(()) } else { Err(format!("{sql}: {text:?}")) }
@@ -55,15 +53,15 @@ fn provoke(shop: &mut Shop, cause: &Cause) {
         shop.cluster.restart();
         client = shop.client();
     }
+    client.batch_execute("SELECT awty.check_now('orders', 'one')").unwrap();
+    let mut locker = shop.cluster.superuser("postgres");
+    if cause.fails {
+        locker.batch_execute("BEGIN; SELECT FROM awty.future_job FOR UPDATE").unwrap();
+    }
     expect(shop, &mut client, cause);
     shop.cluster.execute("postgres", cause.mended);
-    let end = "SELECT awty.check_now('orders', 'one') FROM awty.future_job";
-    shop.cluster.await_that("the check to end", PATIENCE, || {
-        // The statement fails if the check ends at this moment.
-        let _ = client.batch_execute(end);
-        let pending: i64 = shop.cluster.value("postgres", "SELECT count(*) FROM awty.future_job");
-        if pending == 0 { Ok(()) } else { Err(format!("{pending} pending")) }
-    });
+    drop(locker);
+    shop.await_true("the check to end", "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
     shop.await_true("no reason to be left", "SELECT why IS NULL AND last_error IS NULL FROM awty.status");
     shop.await_true("nothing to be found", "SELECT count(*) = 0 FROM awty.doctor()");
     shop.await_true("it to be healthy", "SELECT awty.healthy('5 s')");
@@ -79,6 +77,7 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
             // The launcher would read a new setting some time after the session has read it.
             cause: &["ALTER SYSTEM SET awty.enabled = off"],
             restart: true,
+            fails: false,
             mended: &["ALTER SYSTEM RESET awty.enabled", "SELECT pg_reload_conf()"],
             reason: "awty.enabled is off; ALTER SYSTEM SET awty.enabled = on;",
             finding: "nothing runs in this database",
@@ -87,6 +86,7 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
             // A running server looks at its identity only now and then.
             cause: &["UPDATE awty_internal.origin SET identity = identity + 1"],
             restart: true,
+            fails: false,
             mended: &["SELECT awty.adopt()"],
             reason: "SELECT awty.adopt();",
             finding: "nothing runs in this database",
@@ -94,6 +94,7 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
         Cause {
             cause: &["REVOKE CONNECT ON DATABASE postgres FROM PUBLIC"],
             restart: false,
+            fails: false,
             mended: &["GRANT CONNECT ON DATABASE postgres TO PUBLIC"],
             reason: "role \"shop\" has no CONNECT on this database; GRANT CONNECT ON DATABASE postgres TO shop;",
             finding: "role \"\"shop\"\" of job \"\"one\"\" cannot run it",
@@ -101,6 +102,7 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
         Cause {
             cause: &["ALTER FUNCTION shop.one(awty.future_job) RENAME TO two"],
             restart: false,
+            fails: true,
             mended: &["ALTER FUNCTION shop.two(awty.future_job) RENAME TO one"],
             reason: "job \"one\" cannot run: function shop.one",
             finding: "the function of job \"\"one\"\" cannot be called",
@@ -125,6 +127,7 @@ fn a_pause_says_since_when_by_whom_and_why() {
         &Cause {
             cause: &[],
             restart: false,
+            fails: false,
             mended: &[],
             reason: "by shop: \"mail server moves\"; SELECT awty.resume('one');",
             finding: "job \"\"one\"\" is paused while checks are due",
