@@ -117,7 +117,7 @@ fn in_the_way(name: &Text) -> Result<Option<Rule>> {
 
 /// Refuses where the rule's functions and triggers cannot be made.
 fn check_room(name: &Text, table: &Described, until: &Expression, since: Option<&Expression>) -> Result<()> {
-    if !catalog::may_create_in(&table.schema, table.owner) {
+    if !table::may_create_in(&table.schema, table.owner) {
         let (schema, owner) = (table::quoted(&table.schema), catalog::role_label(table.owner));
         return Err(WatchError::NoCreate { schema, owner }.into());
     }

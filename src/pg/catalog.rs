@@ -217,18 +217,3 @@ unsafe fn to_string(text: *const std::ffi::c_char) -> Option<String> {
     // SAFETY: not null, and so a valid C string, says the caller.
     Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
-
-/// May a role create objects in a schema?
-pub fn may_create_in(schema: &str, role: pg_sys::Oid) -> bool {
-    let name = super::text::server(schema);
-    // SAFETY: catalog lookups in a transaction, with a valid C string.
-    unsafe {
-        let schema = pg_sys::get_namespace_oid(name.as_ptr(), true);
-        #[cfg(feature = "pg15")]
-        let result = pg_sys::pg_namespace_aclcheck(schema, role, pg_sys::ACL_CREATE as pg_sys::AclMode);
-        #[cfg(not(feature = "pg15"))]
-        let result =
-            pg_sys::object_aclcheck(pg_sys::NamespaceRelationId, schema, role, pg_sys::ACL_CREATE as pg_sys::AclMode);
-        result == pg_sys::AclResult::ACLCHECK_OK
-    }
-}

@@ -98,6 +98,21 @@ pub fn may_select(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     }
 }
 
+/// May a role create objects in a schema?
+pub fn may_create_in(schema: &str, role: pg_sys::Oid) -> bool {
+    let name = text::server(schema);
+    // SAFETY: catalog lookups in a transaction, with a valid C string.
+    unsafe {
+        let schema = pg_sys::get_namespace_oid(name.as_ptr(), true);
+        #[cfg(feature = "pg15")]
+        let result = pg_sys::pg_namespace_aclcheck(schema, role, pg_sys::ACL_CREATE as pg_sys::AclMode);
+        #[cfg(not(feature = "pg15"))]
+        let result =
+            pg_sys::object_aclcheck(pg_sys::NamespaceRelationId, schema, role, pg_sys::ACL_CREATE as pg_sys::AclMode);
+        result == pg_sys::AclResult::ACLCHECK_OK
+    }
+}
+
 /// Would policies hide rows of a table from a role?
 pub fn hides_rows(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: a catalog lookup in a transaction, which raises nothing.

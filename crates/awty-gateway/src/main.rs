@@ -1,6 +1,6 @@
 //! `awty-gateway`: calls HTTP endpoints when awty says that it is time.
 
-use awty_gateway::config::{self, Config, Places, SETTINGS, Texts};
+use awty_gateway::config::{self, Config, Grants, Places, SETTINGS, Texts};
 use awty_gateway::db::Db;
 use awty_gateway::net::tls;
 use awty_gateway::{secrets, serve};
@@ -42,15 +42,18 @@ fn command() -> Command {
         .subcommand(Command::new("init").about("Make the master key, if there is none").args(flags()))
 }
 
-fn texts(matches: &ArgMatches) -> Result<Texts, String> {
+fn texts(matches: &ArgMatches) -> Result<(Texts, Grants), String> {
     let path = matches.get_one::<String>("config").map(PathBuf::from);
     let content = path.as_ref().map(std::fs::read_to_string).transpose();
     let content = content.map_err(|error| format!("{}: {error}", path.clone().unwrap_or_default().display()))?;
-    config::texts(&Places {
+    let file = path.as_deref().zip(content.as_deref());
+    let texts = config::texts(&Places {
         flags: &|name| matches.get_one::<String>(name).cloned(),
         variables: &|name| std::env::var(name).ok(),
-        file: path.as_deref().zip(content.as_deref()),
-    })
+        file,
+    })?;
+    let grants = file.map(|(path, content)| config::grants(path, content)).transpose()?.unwrap_or_default();
+    Ok((texts, grants))
 }
 
 /// Of this program only: a library's logs have statements with their values.
@@ -76,9 +79,12 @@ fn run() -> Result<(), String> {
     if let Some((_, create)) = matches.subcommand() {
         matches = create;
     }
-    let texts = texts(matches)?;
+    let (texts, grants) = texts(matches)?;
     match name {
-        "config" => print!("{}", config::show(&texts)),
+        "config" => {
+            let credentials = texts.get("credentials").map(|(folder, _)| PathBuf::from(folder));
+            print!("{}\n{}", config::show(&texts), grants.show(credentials.as_deref()));
+        }
         "init" => {
             let folder = texts.get("credentials").ok_or("credentials is not set; write --credentials FOLDER")?;
             let path = PathBuf::from(&folder.0);
@@ -87,7 +93,7 @@ fn run() -> Result<(), String> {
         }
         "token" => println!("{}", runtime()?.block_on(create_token(matches, &texts))?),
         _ => {
-            let config = Config::read(&texts, &host())?;
+            let config = Config::read(&texts, grants, &host())?;
             logs(&config);
             let runtime = runtime()?;
             runtime.block_on(until_told(config))?;

@@ -41,6 +41,7 @@ pub struct Metrics {
     leases: Family<Lease, Counter>,
     retries: Counter,
     set_aside: Counter,
+    secrets_refused: Counter,
     blocked: Counter,
     opened: Counter,
     implausible: Counter,
@@ -84,6 +85,7 @@ impl Default for Metrics {
             leases: Family::default(),
             retries: Counter::default(),
             set_aside: Counter::default(),
+            secrets_refused: Counter::default(),
             blocked: Counter::default(),
             opened: Counter::default(),
             implausible: Counter::default(),
@@ -101,6 +103,8 @@ impl Default for Metrics {
         registry.register("retries", "Calls that failed and are made again", metrics.retries.clone());
         let aside = "Jobs whose claims failed and that are left alone for a while";
         registry.register("jobs_set_aside", aside, metrics.set_aside.clone());
+        let refused = "References to secrets that may not go to the origin of their call";
+        registry.register("secrets_refused", refused, metrics.secrets_refused.clone());
         registry.register("blocked_addresses", "Calls to addresses that are not allowed", metrics.blocked.clone());
         registry.register("breaker_opened", "Breakers of targets that opened", metrics.opened.clone());
         registry.register("implausible_values", "Values that no clock explains", metrics.implausible.clone());
@@ -163,6 +167,11 @@ impl Metrics {
     /// The claims of a job fail, and the job is left alone for a while.
     pub fn set_aside(&self) {
         self.set_aside.inc();
+    }
+
+    /// A secret was not given.
+    pub fn secret_refused(&self) {
+        self.secrets_refused.inc();
     }
 
     /// An address was refused.

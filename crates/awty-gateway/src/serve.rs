@@ -82,6 +82,7 @@ pub async fn serve(
         name: config.name.clone(),
         master_key,
         credentials: config.credentials,
+        grants: config.grants,
         timeout: config.timeout,
         max_in_flight: config.max_in_flight,
     };

@@ -3,9 +3,11 @@
 //! Invariant: what is not known is refused; nothing is read twice, so a change needs a restart.
 
 mod bird;
+pub mod grants;
 mod settings;
 mod values;
 
+pub use grants::Grants;
 pub use settings::{SETTINGS, Setting};
 pub use values::{Config, files};
 
@@ -73,12 +75,19 @@ pub fn texts(places: &Places<'_>) -> Result<Texts, String> {
     Ok(texts)
 }
 
+/// The secrets of the file.
+pub fn grants(path: &Path, content: &str) -> Result<Grants, String> {
+    let problem = |why: String| format!("{}: {why}", path.display());
+    let mut table: toml::Table = content.parse().map_err(|error: toml::de::Error| problem(error.to_string()))?;
+    table.remove(grants::TABLE).map_or(Ok(Grants::default()), Grants::read).map_err(problem)
+}
+
 /// The file's values as text; lists with commas.
 fn read_file(path: &Path, content: &str) -> Result<BTreeMap<String, String>, String> {
     let problem = |why: String| format!("{}: {why}", path.display());
     let table: toml::Table = content.parse().map_err(|error: toml::de::Error| problem(error.to_string()))?;
     let mut values = BTreeMap::new();
-    for (name, value) in table {
+    for (name, value) in table.into_iter().filter(|(name, _)| name != grants::TABLE) {
         if !SETTINGS.iter().any(|setting| setting.name == name) {
             let known: Vec<_> = SETTINGS.iter().map(|setting| setting.name).collect();
             return Err(problem(format!("{name} is no setting; there are {}", known.join(", "))));

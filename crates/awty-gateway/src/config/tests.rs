@@ -10,7 +10,8 @@ fn read(flags: &[(&str, &str)], variables: &[(&str, &str)], file: &str) -> Resul
         file: Some((Path::new("gateway.toml"), file)),
     };
     let texts = texts(&places)?;
-    Ok((Config::read(&texts, "db1.example.com")?, texts))
+    let grants = grants(Path::new("gateway.toml"), file)?;
+    Ok((Config::read(&texts, grants, "db1.example.com")?, texts))
 }
 
 const NEEDED: &[(&str, &str)] = &[("DATABASE_URL", "postgresql://g:s3cret@h/d"), ("AWTY_CREDENTIALS", "/c")];
@@ -63,6 +64,10 @@ fn a_refusal_names_the_setting_and_what_to_write() {
     assert_eq!(config.deny_networks, ["10.0.0.0/8".parse().unwrap(), "127.0.0.1/32".parse().unwrap()]);
     assert!(refused(&[("log", "xml")]).contains("json"));
     assert!(read(&[], NEEDED, "tiemout = 1").map(|_| ()).unwrap_err().contains("timeout"));
+    assert!(read(&[], NEEDED, "secrets = 1").map(|_| ()).unwrap_err().contains("gateway.toml: secrets"));
+    let (config, _) =
+        read(&[], NEEDED, "log = \"json\"\n[secrets.\"app/T\"]\norigins = [\"https://a.example\"]").unwrap();
+    assert!(config.log_json && config.grants.allows("app/T", "https://a.example"));
     assert!(read(&[], NEEDED, "timeout = ").map(|_| ()).unwrap_err().contains("gateway.toml"));
 }
 

@@ -1,6 +1,6 @@
 //! The settings as values, checked.
 
-use super::{Texts, bird};
+use super::{Grants, Texts, bird};
 use crate::duration::{self, Length};
 use crate::net::guard::Allowed;
 use ipnet::IpNet;
@@ -21,6 +21,8 @@ pub struct Config {
     pub name: String,
     /// Where secrets lie.
     pub credentials: PathBuf,
+    /// Which secrets may go where.
+    pub grants: Grants,
     /// The shortest period; none: a slot.
     pub min_period: Option<Length>,
     /// The longest period.
@@ -51,7 +53,7 @@ pub struct Config {
 
 impl Config {
     /// Reads the texts; a refusal names its setting and what to write.
-    pub fn read(texts: &Texts, host: &str) -> Result<Self, String> {
+    pub fn read(texts: &Texts, grants: Grants, host: &str) -> Result<Self, String> {
         let text = |name: &str| texts.get(name).map(|(text, _)| text.trim()).filter(|text| !text.is_empty());
         let need =
             |name: &str| text(name).ok_or_else(|| format!("{name} is not set; write --{name} or {}", variable(name)));
@@ -102,6 +104,7 @@ impl Config {
             listen_metrics,
             name,
             credentials: need("credentials")?.into(),
+            grants,
             min_period: text("min_period").map(|_| length("min_period")).transpose()?,
             max_period: length("max_period")?,
             timeout,

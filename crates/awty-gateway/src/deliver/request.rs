@@ -47,8 +47,11 @@ pub struct Terms<'a> {
     /// Now.
     pub now: DateTime<Utc>,
     /// Looks up `{{secret:NAME}}`.
-    pub secret: &'a (dyn Fn(&str) -> Option<String> + Sync),
+    pub secret: &'a LookUp<'a>,
 }
+
+/// Looks a secret up by its name.
+pub type LookUp<'a> = dyn Fn(&str) -> Result<String, Unmade> + Sync + 'a;
 
 /// Headers of the gateway, or of the connection. A name that ends with `-` is the start of a name.
 const RESERVED: &[&str] = &[
@@ -100,26 +103,48 @@ pub struct Unmade {
     pub why: String,
     /// Another attempt may find a request.
     pub may_come: bool,
+    /// Short name of what went wrong.
+    pub fault: &'static str,
 }
+
+impl Unmade {
+    /// A secret has no file yet.
+    pub fn missing(name: &str) -> Self {
+        Unmade {
+            why: format!("the secret {name:?} is not in the tenant's folder of credentials"),
+            may_come: true,
+            fault: REQUEST,
+        }
+    }
+
+    /// A secret may not go where the call goes. `line` would let it.
+    pub fn not_allowed(name: &str, origin: &str, line: &str) -> Self {
+        let why = format!("the secret {name:?} may not go to {origin}; the gateway's file lets it by {line}");
+        Unmade { why, may_come: false, fault: SECRET_NOT_ALLOWED }
+    }
+}
+
+/// The request cannot be made.
+pub const REQUEST: &str = "request";
+/// The gateway's file does not let a secret go there.
+pub const SECRET_NOT_ALLOWED: &str = "secret-not-allowed";
 
 impl From<String> for Unmade {
     fn from(why: String) -> Self {
-        Unmade { why, may_come: false }
+        Unmade { why, may_come: false, fault: REQUEST }
     }
 }
 
 /// The secrets of one call. Each is looked up once.
 struct Secrets<'a> {
-    look_up: &'a (dyn Fn(&str) -> Option<String> + Sync),
+    look_up: &'a LookUp<'a>,
     known: BTreeMap<String, String>,
 }
 
 impl Secrets<'_> {
     fn get(&mut self, name: &str) -> Result<&str, Unmade> {
         if !self.known.contains_key(name) {
-            let missing =
-                || Unmade { why: format!("the secret {name:?} is not in the credentials folder"), may_come: true };
-            self.known.insert(name.to_owned(), (self.look_up)(name).ok_or_else(missing)?);
+            self.known.insert(name.to_owned(), (self.look_up)(name)?);
         }
         Ok(&self.known[name])
     }

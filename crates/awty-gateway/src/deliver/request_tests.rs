@@ -22,7 +22,7 @@ fn piece() -> Piece {
 fn made(args: Value) -> Result<Call, String> {
     let args = serde_json::value::to_raw_value(&args).unwrap();
     let mut definition = Definition::of_args(Some(&args))?;
-    let secret = |name: &str| (name == "TOKEN").then(|| "t0p".to_owned());
+    let secret = |name: &str| if name == "TOKEN" { Ok("t0p".to_owned()) } else { Err(Unmade::missing(name)) };
     let terms = Terms { master_key: b"master", timeout: Length::seconds(30), now: at(10_250), secret: &secret };
     request(&piece(), &mut definition, &terms).map_err(|unmade| unmade.why)
 }
@@ -32,7 +32,7 @@ fn filled(headers: Value, secret: &(dyn Fn(&str) -> Option<String> + Sync)) -> (
     let looked_up = std::sync::atomic::AtomicUsize::new(0);
     let counted = |name: &str| {
         looked_up.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        secret(name)
+        secret(name).ok_or_else(|| Unmade::missing(name))
     };
     let args = serde_json::value::to_raw_value(&json!({"headers": headers})).unwrap();
     let mut definition = Definition::of_args(Some(&args)).unwrap();
@@ -183,7 +183,12 @@ fn a_uri_that_is_split_at_another_place_is_no_call() {
     ];
     for (name, key) in split {
         let piece = Piece { entity_name: name.into(), entity_key: key.into(), ..piece() };
-        let terms = Terms { master_key: b"master", timeout: Length::seconds(30), now: at(0), secret: &|_| None };
+        let terms = Terms {
+            master_key: b"master",
+            timeout: Length::seconds(30),
+            now: at(0),
+            secret: &|name| Err(Unmade::missing(name)),
+        };
         let unmade = request(&piece, &mut Definition::default(), &terms).unwrap_err();
         assert!(!unmade.may_come, "{name} {key}: {unmade:?}");
     }

@@ -2,6 +2,7 @@
 
 use super::Worker;
 use super::room::Part;
+use crate::config::grants;
 use crate::db::{Answer, Booking, Changes, Failure, Lease, Wait};
 use crate::deliver::definition::Definition;
 use crate::deliver::request::{LARGEST_HEADERS, MOST_REFERENCES, REFERENCE, Terms, Unmade, request};
@@ -99,15 +100,16 @@ async fn work(
         return not_made(failed);
     }
     let spread = rand::random_range(-1.0..=1.0);
-    let secret = |name: &str| worker.secret(name);
+    let piece = &lease.piece;
+    let secret = |name: &str| worker.secret(&piece.job, &piece.entity_name, name);
     let terms = Terms { master_key: &worker.master_key, timeout: worker.timeout, now, secret: &secret };
     let mut call = match request(&lease.piece, &mut definition, &terms) {
         Ok(call) => call,
-        Err(Unmade { why, may_come }) => {
+        Err(Unmade { why, may_come, fault }) => {
             // A secret may come, so it is tried again.
             let again = || retry::next(&definition.retries, lease.piece.attempt, now, None, spread);
             let retry_at = may_come.then(again).flatten();
-            return not_made(Failed { retry_at, ..untouched("request", format!("request: {why}")) });
+            return not_made(Failed { retry_at, ..untouched(fault, format!("{fault}: {why}")) });
         }
     };
     call.timeout = call.timeout.min(lease.left());
@@ -184,15 +186,18 @@ impl Worker {
         self.locked_view().standing.as_ref().is_some_and(|standing| standing.has_http)
     }
 
-    /// A file in the credentials folder, without its last line's end.
-    fn secret(&self, name: &str) -> Option<String> {
-        let plain =
-            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
-        if !plain || name == crate::secrets::MASTER_KEY {
-            return None;
+    /// Reads a secret of the tenant without the end of its last line, if the secret may go to the origin.
+    fn secret(&self, job: &str, origin: &str, name: &str) -> Result<String, Unmade> {
+        let role = self.locked_view().jobs.iter().find(|known| known.name == job).map(|known| known.role.clone());
+        let path = role.and_then(|role| grants::path(&role, name)).ok_or_else(|| Unmade::missing(name))?;
+        if !self.grants.allows(&path, origin) {
+            self.metrics.secret_refused();
+            tracing::warn!(job, secret = path, origin, "a secret may not go there");
+            return Err(Unmade::not_allowed(name, origin, &grants::line(&path, origin)));
         }
-        let text = std::fs::read_to_string(self.credentials.join(name)).ok()?;
-        Some(text.trim_end_matches(['\r', '\n']).to_owned()).filter(|text| text.len() <= LONGEST_SECRET)
+        let text = std::fs::read_to_string(self.credentials.join(path)).map_err(|_| Unmade::missing(name))?;
+        let text = text.trim_end_matches(['\r', '\n']);
+        if text.len() <= LONGEST_SECRET { Ok(text.to_owned()) } else { Err(Unmade::missing(name)) }
     }
 }
 

@@ -17,6 +17,7 @@ pub use answers::book;
 pub use beats::beat;
 pub use claims::claim;
 
+use crate::config::Grants;
 use crate::db::{Booking, Db, Job, Standing, Trouble};
 use crate::duration::Length;
 use crate::metrics::Metrics;
@@ -46,6 +47,8 @@ pub struct Worker {
     pub master_key: Vec<u8>,
     /// Where secrets lie.
     pub credentials: PathBuf,
+    /// Which secrets may go where.
+    pub grants: Grants,
     /// Of a call whose schedule names none.
     pub timeout: Length,
     /// Free places.
@@ -114,6 +117,8 @@ pub struct Terms {
     pub master_key: Vec<u8>,
     /// Where secrets lie.
     pub credentials: PathBuf,
+    /// Which secrets may go where.
+    pub grants: Grants,
     /// Of a call.
     pub timeout: Length,
     /// Calls at once.
@@ -139,6 +144,7 @@ impl Worker {
             name: terms.name,
             master_key: terms.master_key,
             credentials: terms.credentials,
+            grants: terms.grants,
             timeout: terms.timeout,
             places: Arc::new(Semaphore::new(terms.max_in_flight)),
             max_in_flight: terms.max_in_flight,

@@ -9,8 +9,9 @@ const MOST: u64 = 120 * 1024;
 #[test]
 fn a_small_row_makes_no_large_request() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
-    let gateway = shop.gateway("one");
-    shop.secret("TOKEN", &"a".repeat(8_000));
+    shop.secret("app", "TOKEN", &"a".repeat(8_000));
+    let file = shop.let_secret("app", "TOKEN", &receiver.origin());
+    let gateway = shop.gateway_with("gateway", &["--config", &file]);
     let send = |path: &str, headers: &str| {
         let args =
             format!("jsonb_build_object('headers', {headers}, 'retries', jsonb_build_object('max_attempts', 1))");

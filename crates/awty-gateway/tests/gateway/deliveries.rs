@@ -9,7 +9,9 @@ use awty_testkit::Stop;
 #[test]
 fn a_schedule_is_called_signed_and_booked() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
-    let gateway = shop.gateway("db1-heron");
+    shop.secret("app", "TOKEN", "t0p\n");
+    let file = shop.let_secret("app", "TOKEN", &receiver.origin());
+    let gateway = shop.gateway_with("gateway", &["--config", &file]);
     let uri = receiver.uri("/ok");
     shop.app(&format!(
         "SELECT awty_http.schedule('{uri}', every => '1 s', method => 'PUT', body => '{{\"a\": 1}}',
@@ -28,7 +30,7 @@ fn a_schedule_is_called_signed_and_booked() {
     assert_eq!(header("webhook-signature"), signature(&key, header("webhook-id"), stamp, &seen[0].body));
     assert_ne!(header("webhook-id"), seen[1].headers["webhook-id"]);
     shop.await_text(
-        "SELECT count(*) >= 2 FROM awty.attempt WHERE ok AND worker = 'db1-heron' AND result ->> 'status' = '200'",
+        "SELECT count(*) >= 2 FROM awty.attempt WHERE ok AND worker = 'other' AND result ->> 'status' = '200'",
         "true",
     );
     shop.await_text("SELECT min((result ->> 'lateness')::float) >= 0 FROM awty.attempt", "true");

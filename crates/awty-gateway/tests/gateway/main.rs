@@ -32,6 +32,7 @@ mod receiver;
 mod receivers;
 mod room;
 mod script;
+mod secrets;
 mod sends;
 mod shop;
 mod stopping;

@@ -34,7 +34,6 @@ impl Shop {
         let credentials = cluster.data().join("../credentials");
         let init = Command::new(BINARY).args(["init", "--credentials"]).arg(&credentials).output().unwrap();
         assert!(init.status.success(), "{}", String::from_utf8_lossy(&init.stderr));
-        std::fs::write(credentials.join("TOKEN"), "t0p\n").unwrap();
         Shop { cluster, credentials }
     }
 
@@ -43,9 +42,19 @@ impl Shop {
         "'http.app'"
     }
 
-    /// Writes a secret into the credentials folder.
-    pub fn secret(&self, name: &str, text: &str) {
-        std::fs::write(self.credentials.join(name), text).unwrap();
+    /// Writes a secret of a tenant.
+    pub fn secret(&self, role: &str, name: &str, text: &str) {
+        let folder = self.credentials.join(role);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+
+    /// Lets a secret of a tenant go to an origin, for gateways that start later with `--config`. Returns the file's path.
+    pub fn let_secret(&self, role: &str, name: &str, origin: &str) -> String {
+        let file = self.credentials.join("../gateway.toml");
+        let mut open = std::fs::OpenOptions::new().create(true).append(true).open(&file).unwrap();
+        writeln!(open, "[secrets.\"{role}/{name}\"]\norigins = [\"{origin}\"]").unwrap();
+        file.to_str().unwrap().to_owned()
     }
 
     /// Runs a statement as the role that schedules.
@@ -93,6 +102,14 @@ impl Shop {
             .unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         String::from_utf8_lossy(&made.stdout).trim().to_owned()
+    }
+
+    /// What `awty-gateway config` prints.
+    pub fn config(&self, flags: &[&str]) -> String {
+        let mut command = Command::new(BINARY);
+        let shown = command.args(["config", "--credentials"]).arg(&self.credentials).args(flags).output().unwrap();
+        assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
+        String::from_utf8(shown.stdout).unwrap()
     }
 
     /// A gateway without flags.

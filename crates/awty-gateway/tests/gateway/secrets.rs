@@ -1,0 +1,95 @@
+//! A secret belongs to one tenant and to a list of origins.
+
+use crate::receiver::Receiver;
+use crate::shop::{Gateway, Shop};
+
+/// A send of the tenant with a reference to a secret.
+fn send(shop: &Shop, role: &str, uri: &str, name: &str) {
+    let send = format!("SELECT awty_http.send('{uri}', headers => '{{\"X\": \"{{{{secret:{name}}}}}\"}}')");
+    shop.cluster.client("postgres", role).batch_execute(&send).unwrap_or_else(|error| panic!("{send}: {error:?}"));
+}
+
+/// The messages of calls that were not made, of one role.
+fn refusals(shop: &Shop, job: &str) -> String {
+    shop.text(&format!("SELECT string_agg(message, ' | ' ORDER BY entity_key) FROM awty.attempt WHERE job = '{job}'"))
+}
+
+fn counted(gateway: &Gateway) -> String {
+    let metrics = gateway.get("/metrics").1;
+    let line = metrics.lines().find(|line| line.starts_with("awty_gateway_secrets_refused_total"));
+    line.unwrap_or_default().to_owned()
+}
+
+/// Sealed 2 and 7: another tenant, another origin and a tenant without a line in the file get no secret. Each refusal names the line, is
+/// counted and is logged.
+#[test]
+fn a_secret_goes_to_the_origins_of_its_tenant_alone() {
+    let (shop, receiver, other) = (Shop::open(), Receiver::start(), Receiver::start());
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "CREATE ROLE bob LOGIN",
+            "GRANT bob TO gateway",
+            "GRANT USAGE ON SCHEMA awty, awty_http TO bob",
+            "SELECT awty_http.add_tenant('bob')",
+        ],
+    );
+    shop.secret("app", "TOKEN", "t0p\n");
+    shop.secret("app", "UNLISTED", "n0\n");
+    let file = shop.let_secret("app", "TOKEN", &receiver.origin());
+    let gateway = shop.gateway_with("gateway", &["--config", &file]);
+    send(&shop, "app", &receiver.uri("/ok"), "TOKEN");
+    assert_eq!(receiver.called("/ok", 1)[0].headers["x"], "t0p");
+    send(&shop, "app", &other.uri("/a"), "TOKEN");
+    send(&shop, "app", &receiver.uri("/b"), "UNLISTED");
+    send(&shop, "bob", &receiver.uri("/c"), "TOKEN");
+    shop.await_text("SELECT count(*) FROM awty.attempt WHERE NOT ok", "3");
+    let mine = refusals(&shop, "http.app");
+    for line in [
+        format!("[secrets.\"app/TOKEN\"] origins = [\"{}\"]", other.origin()),
+        format!("[secrets.\"app/UNLISTED\"] origins = [\"{}\"]", receiver.origin()),
+    ] {
+        assert!(mine.contains(&line), "{line} is not in {mine}");
+    }
+    let theirs = refusals(&shop, "http.bob");
+    assert!(theirs.starts_with("secret-not-allowed: ") && theirs.contains("[secrets.\"bob/TOKEN\"]"), "{theirs}");
+    assert_eq!(counted(&gateway), "awty_gateway_secrets_refused_total 3");
+    let log = gateway.log();
+    assert_eq!(log.matches("a secret may not go there").count(), 3, "{log}");
+    assert!(!log.contains("t0p") && !log.contains("n0\""), "a secret has come out");
+    assert!(other.seen("/a").is_empty() && receiver.seen("/b").is_empty() && receiver.seen("/c").is_empty());
+    // The failures are final: a change of the file needs a restart.
+    assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job LIKE 'http.%'"), "0");
+}
+
+/// A gateway without a file gives no secret, and the master key is none. A secret whose file is missing is tried again.
+#[test]
+fn by_default_no_secret_is_given() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    shop.secret("app", "TOKEN", "t0p\n");
+    let _gateway = shop.gateway("one");
+    for (path, name) in [("/a", "TOKEN"), ("/b", "master-key"), ("/c", "../master-key")] {
+        send(&shop, "app", &receiver.uri(path), name);
+    }
+    shop.await_text("SELECT count(*) > 2 FROM awty.attempt WHERE NOT ok", "true");
+    let said = refusals(&shop, "http.app");
+    assert!(
+        said.contains("secret-not-allowed: the secret \"TOKEN\"") && said.contains("\"../master-key\" is not in"),
+        "{said}"
+    );
+    assert!(["/a", "/b", "/c"].iter().all(|path| receiver.seen(path).is_empty()));
+}
+
+/// `awty-gateway config` shows which secret may go where, and whether its file is there.
+#[test]
+fn the_configuration_shows_where_secrets_go() {
+    let shop = Shop::open();
+    shop.secret("app", "TOKEN", "t0p\n");
+    shop.let_secret("app", "TOKEN", "https://api.example.com");
+    let file = shop.let_secret("app", "GONE", "https://b.example");
+    let shown = shop.config(&["--config", &file]);
+    for part in ["[secrets.\"app/TOKEN\"]  # in ", "origins = [\"https://api.example.com\"]", "app/GONE is missing"] {
+        assert!(shown.contains(part), "{part} is not in {shown}");
+    }
+    assert!(!shown.contains("t0p"));
+}
