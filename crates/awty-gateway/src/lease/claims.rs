@@ -91,7 +91,8 @@ impl Worker {
         let free = self.places.available_permits();
         let left_out_now = || {
             let jobs = self.names();
-            jobs.len() - share::share(jobs, &self.calls_of_jobs(), self.places.available_permits()).0.len()
+            jobs.len()
+                - share::share(jobs, &self.calls_of_jobs(), self.places.available_permits(), self.max_in_flight).0.len()
         };
         let enough = || self.places.available_permits() >= free + ENOUGH || (left_out > 0 && left_out_now() < left_out);
         self.freed.notified().await;
@@ -138,7 +139,8 @@ impl Worker {
         };
         let Ok((first, mut room)) = first else { return Ok(Turn::pause(PAUSES.1)) };
         let count = all.len();
-        let (jobs, asked) = share::share(all, &self.calls_of_jobs(), self.places.available_permits() + 1);
+        let (jobs, asked) =
+            share::share(all, &self.calls_of_jobs(), self.places.available_permits() + 1, self.max_in_flight);
         let left_out = count - jobs.len();
         if jobs.is_empty() {
             self.came_through();

@@ -34,3 +34,30 @@ fn a_job_that_cannot_be_claimed_stops_no_other() {
     assert!(set_aside.is_some_and(|count| count.parse::<u64>().unwrap() >= 1), "{metrics}");
     assert!(gateway.log().contains("not that one"), "{}", gateway.log());
 }
+
+/// Sealed 5: a tenant whose calls hang has a quarter of the places, and the calls of another tenant are made meanwhile.
+#[test]
+fn a_tenant_whose_calls_hang_has_a_quarter_of_the_places() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    shop.cluster.execute(
+        "postgres",
+        &[
+            "CREATE ROLE bad LOGIN",
+            "GRANT USAGE ON SCHEMA awty, awty_http TO bad",
+            "GRANT bad TO gateway",
+            "SELECT awty_http.add_tenant('bad')",
+        ],
+    );
+    let gateway = shop.gateway_with("gateway", &["--max-in-flight", "20"]);
+    let mut bad = shop.cluster.client("postgres", "bad");
+    bad.batch_execute(&format!("SELECT awty.alter_target('http.bad', '{}', concurrency => 100)", receiver.origin()))
+        .unwrap();
+    let send = format!("SELECT awty_http.send('{}' || n) FROM generate_series(1, 40) AS n", receiver.uri("/hang/"));
+    bad.batch_execute(&send).unwrap();
+    shop.await_text("SELECT count(*) >= 4 FROM awty.lease WHERE job = 'http.bad'", "true");
+    shop.app(&format!("SELECT awty_http.schedule('{}', every => '1 s', jitter => '0')", receiver.uri("/ok")));
+    receiver.called("/ok", 4);
+    let held: u32 = shop.text("SELECT count(*) FROM awty.lease WHERE job = 'http.bad'").parse().unwrap();
+    assert!(held <= 5, "{held} of 20 places");
+    assert_eq!(gateway.get("/readyz").0, 200);
+}
