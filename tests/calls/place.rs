@@ -83,6 +83,8 @@ impl Place {
             "serve",
             "--listen",
             address,
+            "--listen-metrics",
+            "127.0.0.1:0",
             "--allow-localhost",
             "--log-level",
             "warn",

@@ -90,6 +90,7 @@ pub async fn serve(
     let (worker, answers) = Worker::new([db, answers_db, requests_db], caller, metrics, terms, stopping);
     let mut claims = tokio::spawn(claim(worker.clone()));
     let mut router = api::router(api).merge(health::router(worker.clone()));
+    // Clients that hold all connections of the main listener keep nobody from looking.
     let figures = scrape::router(worker.clone());
     let mut parts = JoinSet::new();
     parts.spawn(beat(worker.clone()));
@@ -99,7 +100,10 @@ pub async fn serve(
     // Behind a proxy all clients have the proxy's address.
     let of_peer = if config.behind_proxy { usize::MAX } else { listen::OF_PEER };
     match of_metrics {
-        Some((listener, _)) => drop(parts.spawn(listen::listen(listener, listen_tls.clone(), figures, of_peer))),
+        Some((listener, _)) => {
+            let figures = figures.merge(health::router(worker.clone()));
+            drop(parts.spawn(listen::listen(listener, listen_tls.clone(), figures, of_peer)));
+        }
         None => router = router.merge(figures),
     }
     parts.spawn(listen::listen(listener, listen_tls, router, of_peer));

@@ -35,8 +35,8 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "listen_metrics",
         &["AWTY_LISTEN_METRICS"],
-        None,
-        "Where /metrics is, on its own; by default where the rest is",
+        Some("127.0.0.1:8471"),
+        "Where /metrics is, and /livez and /readyz besides; the same as listen: there",
     ),
     setting("name", &["AWTY_NAME"], None, "Its name in awty.lease; by default the host's and a bird's"),
     setting(

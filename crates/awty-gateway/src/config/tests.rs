@@ -51,6 +51,9 @@ fn a_refusal_names_the_setting_and_what_to_write() {
     assert!(refused(&[("max_in_flight", "0")]).contains("max_in_flight"));
     assert!(refused(&[("listen", "0.0.0.0:8470")]).contains("behind_proxy"));
     assert!(refused(&[("listen_metrics", "0.0.0.0:8471")]).contains("0.0.0.0:8471"));
+    let listens = |flags: &[(&str, &str)]| read(flags, NEEDED, "").unwrap().0.listen_metrics.map(|own| own.port());
+    assert_eq!(listens(&[]), Some(8471));
+    assert_eq!(listens(&[("listen_metrics", "127.0.0.1:8470")]), None);
     assert!(refused(&[("listen_metrics", "8471")]).contains("listen_metrics is an address"));
     assert!(refused(&[("listen", "0.0.0.0:8470"), ("tls_key", "/k")]).contains("tls_certificate"));
     assert!(read(&[("listen", "0.0.0.0:8470"), ("tls_key", "/k"), ("tls_certificate", "/c")], NEEDED, "").is_ok());

@@ -15,7 +15,7 @@ pub struct Config {
     pub database: tokio_postgres::Config,
     /// Where to listen.
     pub listen: SocketAddr,
-    /// Where /metrics is; none: there, too.
+    /// Where /metrics is, on its own listener; none: where the rest is.
     pub listen_metrics: Option<SocketAddr>,
     /// In awty.lease.
     pub name: String,
@@ -69,7 +69,9 @@ impl Config {
             address.map_err(|_| format!("{name} is an address and a port: 127.0.0.1:{port}"))
         };
         let listen = address("listen", 8470)?;
-        let listen_metrics = text("listen_metrics").map(|_| address("listen_metrics", 8471)).transpose()?;
+        // With port 0 the system gives each listener a port of its own.
+        let own = text("listen_metrics").filter(|own| text("listen") != Some(own) || own.ends_with(":0"));
+        let listen_metrics = own.map(|_| address("listen_metrics", 8471)).transpose()?;
         let (allow_localhost, behind_proxy) = (is("allow_localhost")?, is("behind_proxy")?);
         let listen_tls = match (text("tls_certificate"), text("tls_key")) {
             (Some(certificate), Some(key)) => Some((PathBuf::from(certificate), PathBuf::from(key))),

@@ -72,7 +72,17 @@ impl World {
         };
         let database = format!("postgresql:///postgres?user=gateway&host={host}&port={}", Cluster::PORT);
         let name = format!("chaos-{number}");
-        command.args(["serve", "--listen", "127.0.0.1:0", "--allow-localhost", "true", "--timeout", "2 s"]);
+        command.args([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--listen-metrics",
+            "127.0.0.1:0",
+            "--allow-localhost",
+            "true",
+            "--timeout",
+            "2 s",
+        ]);
         command.args(["--allow-networks", "10.213.0.0/16", "--database", &database, "--name", &name, "--credentials"]);
         let log = File::options().create(true).append(true).open(self.log(number)).unwrap();
         self.gateways[number] = Some(command.arg(&self.credentials).stderr(log).spawn().unwrap());

@@ -164,17 +164,19 @@ fn a_breaker_that_opens_is_counted() {
 }
 
 #[test]
-fn with_an_address_of_their_own_metrics_are_there_alone() {
+fn metrics_and_health_have_a_listener_of_their_own() {
     let shop = Shop::open();
-    let gateway = shop.gateway_with("gateway", &["--listen-metrics", "127.0.0.1:0"]);
-    let main = gateway.address();
-    let log = gateway.log();
-    let own = log.split("\"metrics\":\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    let gateway = shop.gateway("one");
+    let (main, own) = (gateway.address(), gateway.address_of_metrics());
     assert_ne!(own, main);
-    let (status, text) = gateway.get_at(own, "/metrics");
+    let (status, text) = gateway.get_at(&own, "/metrics");
     assert!(status == 200 && text.contains("awty_gateway_build_info"), "{status} {text}");
-    assert_eq!((gateway.get_at(own, "/livez").0, gateway.get_at(own, "/v1/schedules").0), (404, 404));
-    assert_eq!((gateway.get("/metrics").0, gateway.get("/livez").0), (404, 200));
+    assert_eq!((gateway.get_at(&own, "/livez").0, gateway.get_at(&own, "/v1/schedules").0), (200, 404));
+    assert_eq!((gateway.get_at(&main, "/metrics").0, gateway.get_at(&main, "/livez").0), (404, 200));
+    // A client that holds all its connections to the main listener still sees how the gateway stands.
+    let held: Vec<_> = (0..110).map(|_| std::net::TcpStream::connect(&main)).collect();
+    assert_eq!((gateway.get_at(&own, "/livez").0, gateway.get_at(&own, "/metrics").0), (200, 200));
+    drop(held);
     // It calls none of its own listeners.
     shop.app(&format!("SELECT awty_http.send('http://{own}/metrics', '{{}}')"));
     shop.await_text("SELECT string_agg(result ->> 'fault', ',') FROM awty.attempt", "blocked-address");

@@ -24,6 +24,7 @@ fn the_curl_lines_of_the_page_work_as_they_stand() {
     until("readiness", || if gateway.get("/readyz").0 == 200 { Ok(()) } else { Err(gateway.get("/readyz").1) });
     for line in lines {
         let line = line.replace("127.0.0.1:8470", &gateway.address());
+        let line = line.replace("127.0.0.1:8471", &gateway.address_of_metrics());
         let mut bash = Command::new("bash");
         bash.args(["-c", &line])
             .env("TOKEN", shop.token("app", "write"))

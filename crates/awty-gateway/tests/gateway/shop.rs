@@ -116,6 +116,7 @@ impl Shop {
     pub fn gateway_by_environment(&self, variables: &[(&str, &str)]) -> Gateway {
         let mut command = Command::new(BINARY);
         command.arg("serve").envs(variables.iter().copied()).env("AWTY_CREDENTIALS", &self.credentials);
+        command.env("AWTY_LISTEN_METRICS", "127.0.0.1:0");
         Gateway::spawn(command)
     }
 
@@ -148,7 +149,9 @@ impl Gateway {
     fn start(url: &str, credentials: &std::path::Path, name: &str, flags: &[&str]) -> Self {
         let mut command = Command::new(BINARY);
         command.args(["serve", "--log", "json", "--log-level", "debug"]);
-        for (flag, value) in [("--listen", "127.0.0.1:0"), ("--allow-localhost", "true")] {
+        let defaults =
+            [("--listen", "127.0.0.1:0"), ("--listen-metrics", "127.0.0.1:0"), ("--allow-localhost", "true")];
+        for (flag, value) in defaults {
             if !flags.contains(&flag) {
                 command.args([flag, value]);
             }
@@ -177,17 +180,30 @@ impl Gateway {
     /// Where it listens, as its log says.
     #[track_caller]
     pub fn address(&self) -> String {
+        self.logged("listen")
+    }
+
+    /// Where its metrics are, as its log says.
+    #[track_caller]
+    pub fn address_of_metrics(&self) -> String {
+        self.logged("metrics")
+    }
+
+    /// A field of the line by which the log says that it has started.
+    #[track_caller]
+    fn logged(&self, field: &str) -> String {
         until("the gateway to listen", || {
             let log = self.log();
-            let listen = log.split("\"listen\":\"").nth(1).and_then(|rest| rest.split('"').next());
-            listen.map(str::to_owned).ok_or(log.clone())
+            let value = log.split(&format!("\"{field}\":\"")).nth(1).and_then(|rest| rest.split('"').next());
+            value.map(str::to_owned).ok_or(log.clone())
         })
     }
 
     /// The status and the body of a GET.
     #[track_caller]
     pub fn get(&self, path: &str) -> (u16, String) {
-        self.get_at(&self.address(), path)
+        let address = if path == "/metrics" { self.address_of_metrics() } else { self.address() };
+        self.get_at(&address, path)
     }
 
     /// The same at an address that its log does not say.
