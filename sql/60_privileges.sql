@@ -97,7 +97,7 @@ CREATE POLICY own_history ON awty.future_job_history FOR SELECT TO PUBLIC USING 
 -- would look complete.
 GRANT USAGE ON SCHEMA awty, awty_internal TO pg_database_owner;
 GRANT SELECT ON awty_internal.future_job_history_default, awty_internal.check_stat, awty_internal.hold,
-    awty_internal.origin TO pg_database_owner;
+    awty_internal.origin, awty_internal.rule_function TO pg_database_owner;
 GRANT SELECT ON SEQUENCE awty.future_job_id_seq TO pg_database_owner;
 CREATE POLICY dumped ON awty.job FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty.future_job FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);

@@ -36,6 +36,66 @@ fn a_dump_has_all_of_it_and_sends_nothing_before_it_is_adopted() {
     assert_eq!(http.cluster.psql("copy", &who).trim(), "app");
 }
 
+/// The rows of each table that a dump carries, of both extensions.
+const ROWS: &str = "SELECT string_agg(concat(c.oid::regclass, ' ', (xpath('/row/n/text()', query_to_xml(
+        format('SELECT count(*) AS n FROM %s', c.oid::regclass), false, true, '')))[1]), ', ' ORDER BY c.oid::regclass::text)
+    FROM pg_extension AS e CROSS JOIN LATERAL unnest(e.extconfig) AS t (oid) JOIN pg_class AS c ON c.oid = t.oid
+    WHERE c.relkind IN ('r', 'p')";
+
+/// P3: dumps by a superuser, by the database's owner and by a role for backups have every row of every table, and can be adopted.
+#[test]
+fn whoever_may_dump_has_every_row_of_every_table() {
+    let http = Http::open();
+    http.cluster.execute(
+        "postgres",
+        &[
+            "CREATE ROLE landlord LOGIN",
+            "ALTER DATABASE postgres OWNER TO landlord",
+            "CREATE ROLE backup LOGIN IN ROLE pg_read_all_data",
+        ],
+    );
+    for sql in [
+        "SELECT awty_http.schedule('https://a.example.com/x', '1 h', labels => '{a,b}')",
+        "SELECT awty_http.send('https://a.example.com/y', key => 'k')",
+        "SELECT awty_http.create_token('app', 'read', '1 d')",
+        "SELECT awty.alter_target('http.app', 'https://a.example.com', concurrency => 3)",
+        "CREATE TABLE app.orders (id bigint PRIMARY KEY, at timestamptz NOT NULL, s text)",
+        "SELECT awty.watch('app.orders', since => 'at', until => $$s = 'y'$$, within => '1 s')",
+        "INSERT INTO app.orders VALUES (1, now() - interval '1 h')",
+        "GRANT USAGE ON SCHEMA app TO landlord",
+        "GRANT SELECT ON ALL TABLES IN SCHEMA app TO landlord",
+    ] {
+        http.cluster.client("postgres", "app").batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    }
+    let lease = http.claim()[0];
+    http.ask("gateway", &format!("SELECT awty.complete({lease})"));
+    http.cluster.await_sql("postgres", "the alert", "SELECT count(*) = 1 FROM awty.alert");
+    http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now() + interval '1 hour')"]);
+    http.cluster.execute("postgres", &["ALTER SYSTEM SET awty.enabled = off", "SELECT pg_reload_conf()"]);
+    http.cluster.await_sql("postgres", "the workers to leave", "SELECT NOT enabled AND workers = 0 FROM awty.status");
+    let source = http.cluster.psql("postgres", ROWS);
+    for table in [
+        "awty.alert 1",
+        "awty.rule 1",
+        "awty_internal.rule_function 2",
+        "awty_http.token 1",
+        "awty_http_internal.sent 1",
+    ] {
+        assert!(source.contains(table), "{table} is not in {source}");
+    }
+    for (role, option) in
+        [("postgres", "--verbose"), ("landlord", "--enable-row-security"), ("backup", "--enable-row-security")]
+    {
+        let script = dump(&http.cluster, &["-U", role, option]);
+        http.cluster.execute("postgres", &["CREATE DATABASE copy"]);
+        restore(&http.cluster, "copy", &script);
+        assert_eq!(http.cluster.psql("copy", ROWS), source, "by {role}");
+        http.cluster.execute("copy", &["SELECT awty.adopt()"]);
+        assert!(!http.cluster.value::<bool>("copy", "SELECT database_held FROM awty.status"));
+        http.cluster.execute("postgres", &["DROP DATABASE copy WITH (FORCE)"]);
+    }
+}
+
 /// A role that is gone is a number in a dump, which another cluster takes for whoever has that number there.
 #[test]
 fn what_belongs_to_a_role_that_is_gone_is_in_no_dump() {
