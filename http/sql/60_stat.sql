@@ -115,12 +115,15 @@ BEGIN ATOMIC
     FROM (
         SELECT awty_http_internal.dropped(cleaned.ok, cleaned.message) AS dropped,
             said.lateness OPERATOR(pg_catalog.>) greatest('10 s', cleaned.every)
-                AND said.lateness OPERATOR(pg_catalog.<=) '366 days' AS caught_up,
-            CASE WHEN said.lateness OPERATOR(pg_catalog.>=) '0' AND said.lateness OPERATOR(pg_catalog.<=) '366 days' THEN said.lateness END AS lateness,
-            CASE WHEN said.duration OPERATOR(pg_catalog.>=) '0' AND said.duration OPERATOR(pg_catalog.<=) '1 day' THEN said.duration END AS duration
+                AND said.lateness OPERATOR(pg_catalog.<=) said.latest AS caught_up,
+            CASE WHEN said.lateness OPERATOR(pg_catalog.>=) '0' AND said.lateness OPERATOR(pg_catalog.<=) said.latest THEN said.lateness END AS lateness,
+            CASE WHEN said.duration OPERATOR(pg_catalog.>=) '0' AND said.duration OPERATOR(pg_catalog.<=) said.longest THEN said.duration END AS duration
         FROM (
             SELECT coalesce(awty_http_internal.seconds(cleaned.result OPERATOR(pg_catalog.->) 'lateness'), cleaned.lateness) AS lateness,
-                coalesce(awty_http_internal.seconds(cleaned.result OPERATOR(pg_catalog.->) 'duration'), cleaned.took) AS duration
+                coalesce(awty_http_internal.seconds(cleaned.result OPERATOR(pg_catalog.->) 'duration'), cleaned.took) AS duration,
+                -- A call begins and ends within its lease. A second is for clocks.
+                least('366 days', cleaned.lateness OPERATOR(pg_catalog.+) cleaned.took OPERATOR(pg_catalog.+) '1 s'::pg_catalog.interval) AS latest,
+                least('1 day', cleaned.took OPERATOR(pg_catalog.+) '1 s'::pg_catalog.interval) AS longest
             OFFSET 0 -- once each
         ) AS said
     ) AS c;

@@ -148,10 +148,10 @@ fn default_privileges_open_no_door() {
         "SELECT c.relname, a.grantee::regrole, a.privilege_type FROM pg_class AS c, aclexplode(c.relacl) AS a
          WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND a.grantee <> c.relowner
            AND NOT (a.privilege_type = 'SELECT' AND a.grantee = 0 AND c.relname IN ('job', 'future_job', 'future_job_history',
-                    'check_stat', 'hold', 'repetition', 'status', 'failing', 'running', 'job_status', 'here', 'standing', 'overdue', 'recent', 'stray',
+                    'check_stat', 'hold', 'repetition', 'status', 'failing', 'running', 'job_status', 'here', 'standing', 'overdue', 'recent', 'stray', 'reason',
                     'rule', 'alert', 'standstill', 'lease', 'attempt', 'target', 'bucket', 'breaker'))
            AND NOT (a.privilege_type = 'SELECT' AND a.grantee = 'pg_database_owner'::regrole
-                    AND (c.relname IN ('check_stat', 'hold', 'repetition', 'origin', 'future_job_id_seq') OR c.relname ~ '^(future_job_history|attempt)_'))",
+                    AND (c.relname IN ('check_stat', 'hold', 'repetition', 'origin', 'rule_function', 'future_job_id_seq') OR c.relname ~ '^(future_job_history|attempt)_'))",
     );
     assert_eq!(rights.trim(), "");
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM awty.future_job_history"), 0);

@@ -22,7 +22,7 @@ SELECT line FROM (
     UNION ALL
     -- A class of objects of which nothing more is shown below: the picture has to learn it first.
     SELECT 'not shown: ' || pg_describe_object(classid, objid, 0) FROM member
-    WHERE classid <> ALL ('{pg_class,pg_proc,pg_namespace}'::regclass[])
+    WHERE classid <> ALL ('{pg_class,pg_proc,pg_namespace,pg_event_trigger}'::regclass[])
       AND (classid <> 'pg_type'::regclass OR objid IN (SELECT t.oid FROM pg_type AS t WHERE t.typtype NOT IN ('c', 'b') OR t.typtype = 'b' AND t.typelem = 0))
     UNION ALL
     SELECT concat_ws(' ', 'extension:', extowner::regrole, extnamespace::regnamespace, extrelocatable) FROM ext
@@ -70,6 +70,9 @@ SELECT line FROM (
     SELECT concat_ws(' ', 'row type:', t.oid::regtype, t.typowner::regrole, 'acl', t.typacl) FROM pg_type AS t JOIN rel ON t.oid = rel.reltype
     UNION ALL
     SELECT concat_ws(' ', 'trigger:', pg_get_triggerdef(t.oid), 'enabled', t.tgenabled) FROM pg_trigger AS t JOIN rel ON rel.oid = t.tgrelid
+    UNION ALL
+    SELECT concat_ws(' ', 'event trigger:', e.evtname, e.evtevent, e.evtowner::regrole, e.evtfoid::regprocedure, 'enabled', e.evtenabled, e.evttags)
+    FROM pg_event_trigger AS e JOIN member AS m ON m.classid = 'pg_event_trigger'::regclass AND m.objid = e.oid
     UNION ALL
     SELECT concat_ws(' ', 'policy:', name, polname, polcmd, polpermissive, CASE WHEN polroles <> '{0}' THEN polroles::regrole[] END, 'using',
         pg_get_expr(polqual, polrelid), 'check', pg_get_expr(polwithcheck, polrelid))

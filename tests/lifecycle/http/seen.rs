@@ -7,7 +7,7 @@ const URI: &str = "https://api.example.com/tick";
 /// Calls that ended before, as many of each kind: seconds ago, whether it went well, message, lateness and duration in seconds.
 fn was_called(http: &Http, calls: &[(i32, bool, &str, f64, f64)]) {
     let insert = "INSERT INTO awty_internal.attempt SELECT (random() * 1e15)::bigint, 1, 'http.app', 'https://api.example.com', '/tick', t.at, t.at, 0, 1, false,
-        'app', t.at, 'key', t.at, t.at, t.at, 'g', t.at, '0', $2, NULL, nullif($3, ''), jsonb_build_object('lateness', $4::float8, 'duration', $5::float8), 'app'
+        'app', t.at, 'key', t.at, t.at, t.at, 'g', t.at, make_interval(secs => greatest($4::float8, 0)), $2, NULL, nullif($3, ''), jsonb_build_object('lateness', $4::float8, 'duration', $5::float8), 'app'
         FROM (SELECT date_bin('10 min', clock_timestamp(), '2000-01-01') - $1::int * interval '1 s' AS at) AS t";
     let mut client = http.cluster.superuser("postgres");
     for (ago, ok, message, lateness, duration) in calls {
