@@ -27,13 +27,13 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
                 held AND id NOT IN (SELECT check_id FROM awty_internal.hold)
                     AND NOT ({IS_OUTSIDE} AND ({clock_was_set} OR (SELECT count(*) FROM awty.attempt AS a WHERE a.id = f.id AND sqlstate = '08006') >= {MAX_CRASHES})),
                 xmin::text::bigint, args->>'act', entity_name = 'again' FROM awty.future_job AS f
-         WHERE entity_name <> 'filler' AND job <> 'parcel'",
+         WHERE entity_name <> 'filler' AND job NOT IN ('parcel', 'kept')",
     ))?;
     let ended = rows(
         "SELECT id, check_count, first_check_at, next_check_at, started_at, outcome, xmin::text::bigint,
                 pg_xact_commit_timestamp(xmin), extract(epoch FROM run_time)::float8, attempts,
                 (SELECT extract(epoch FROM timeout)::float8 FROM awty.job WHERE name = h.job AND function_name IS NOT NULL), message, sqlstate
-         FROM awty.future_job_history AS h WHERE entity_name <> 'filler' AND job <> 'parcel'",
+         FROM awty.future_job_history AS h WHERE entity_name <> 'filler' AND job NOT IN ('parcel', 'kept')",
     )?;
     // An occurrence is scheduled by its repetition.
     let placed = rows(

@@ -8,7 +8,13 @@ BEGIN
     RETURN CASE WHEN j.check_count = 0 THEN now() + interval '1 hour' END;
 END $$;
 
+-- A watched table, one of whose columns was dropped.
+CREATE SCHEMA kept AUTHORIZATION alice;
+
 SET ROLE alice;
+CREATE TABLE kept.parcel (gone text, id bigint PRIMARY KEY, since timestamptz NOT NULL DEFAULT now(), state text NOT NULL DEFAULT 'open');
+SELECT awty.watch('kept.parcel', since => 'since', until => $$state = 'there'$$, within => '1 hour', rule => 'kept');
+ALTER TABLE kept.parcel DROP gone;
 SELECT awty.register('again', 'camp.in_an_hour');
 SELECT awty.register('retry', 'camp.watch', retry_after => '1 hour');
 SELECT awty.register('deadly', 'camp.watch');

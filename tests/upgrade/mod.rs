@@ -311,6 +311,16 @@ fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
             WHERE inhparent = 'awty.future_job_history'::regclass
               AND inhrelid::regclass::text > 'awty_internal.future_job_history_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')";
         assert!(new.value::<bool>(database, ahead), "partitions are made ahead");
+        // pg_upgrade gives functions other OIDs. An inspection finds those of rules by name and signature.
+        let found = "SELECT bool_and(coalesce(p.oid::regprocedure::text LIKE 'kept.awty_kept%', false))
+            FROM awty_internal.rule_function AS f LEFT JOIN pg_proc AS p ON p.oid = f.function WHERE f.rule = 'kept'";
+        new.await_sql(database, "the functions of the rule to be found", found);
+        client.batch_execute("INSERT INTO kept.parcel (id, since) VALUES (1, now() - interval '2 hours')").unwrap();
+        let late = "SELECT count(*) = 1 FROM awty.alert WHERE rule = 'kept' AND cleared_at IS NULL";
+        new.await_sql(database, "the alert of the rule", late);
+        client.batch_execute("UPDATE kept.parcel SET state = 'there'").unwrap();
+        let still = "SELECT count(*) FROM awty.alert WHERE rule = 'kept' AND cleared_at IS NULL";
+        assert_eq!(new.value::<i64>(database, still), 0, "the alert is cleared");
     }
 }
 

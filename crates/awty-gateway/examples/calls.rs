@@ -7,6 +7,7 @@
 use awty_gateway::deliver::definition::Definition;
 use awty_gateway::deliver::request::{Piece, Terms, request};
 use awty_gateway::deliver::result::{Said, of_call};
+use awty_gateway::deliver::unmade::Unmade;
 use awty_gateway::deliver::verdict::{Verdict, verdict};
 use awty_gateway::duration::Length;
 use awty_gateway::net::call::Caller;
@@ -37,7 +38,8 @@ async fn one(caller: &Caller, origin: &str, number: u32) {
     };
     let args = to_raw_value(&json!({"method": "POST", "body": {"order": number}})).unwrap();
     let mut definition = Definition::of_args(Some(&args)).unwrap();
-    let terms = Terms { master_key: &KEY, timeout: Length::seconds(30), now, secret: &|_| None };
+    let terms =
+        Terms { master_key: &KEY, timeout: Length::seconds(30), now, secret: &|name| Err(Unmade::missing(name)) };
     let report = caller.call(request(&piece, &mut definition, &terms).unwrap()).await;
     let verdict = verdict(&piece, &definition, &report, Utc::now(), 0.0);
     let said = Said { lateness: 0.0, queue: Duration::ZERO, fault: None, keep_body: false, note: None };

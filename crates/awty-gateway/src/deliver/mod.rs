@@ -8,4 +8,5 @@ pub mod request;
 pub mod result;
 pub mod retry;
 pub mod sign;
+pub mod unmade;
 pub mod verdict;

@@ -27,6 +27,7 @@ mod page;
 mod people;
 mod places;
 mod pooler;
+mod process;
 mod random;
 mod receiver;
 mod receivers;
