@@ -44,7 +44,7 @@ COMMENT ON COLUMN awty.rule.walk IS 'How the rows that were there are walked thr
 COMMENT ON COLUMN awty.rule.walked_to IS 'The key that the walk has come to; NULL: it has not begun';
 COMMENT ON COLUMN awty.rule.swept_at IS 'When its open alerts were last compared with their rows; NULL: not yet';
 
--- The functions beside the table that stand for the expressions of a rule.
+-- The functions that evaluate the expressions of a rule.
 CREATE TABLE awty_internal.rule_function (
     rule            text COLLATE "C" NOT NULL,
     argument        text COLLATE "C" NOT NULL,
@@ -56,12 +56,12 @@ CREATE TABLE awty_internal.rule_function (
     CONSTRAINT rule_function_argument_is_known CHECK (argument IN ('until', 'since'))
 );
 
-COMMENT ON TABLE awty_internal.rule_function IS 'Which function beside the watched table stands for an expression of a rule';
+COMMENT ON TABLE awty_internal.rule_function IS 'The functions that evaluate the expressions of rules';
 COMMENT ON COLUMN awty_internal.rule_function.rule IS 'Name of the rule';
-COMMENT ON COLUMN awty_internal.rule_function.argument IS 'The argument of awty.watch() that the function stands for: until or since';
+COMMENT ON COLUMN awty_internal.rule_function.argument IS 'The argument of awty.watch() that the function evaluates: until or since';
 COMMENT ON COLUMN awty_internal.rule_function.function IS 'OID of the function when the row was written; 0: it is found by name and signature';
 COMMENT ON COLUMN awty_internal.rule_function.numbers IS 'Numbers of the columns that the function takes, in its order';
-COMMENT ON COLUMN awty_internal.rule_function.columns IS 'Names of these columns at the last inspection';
+COMMENT ON COLUMN awty_internal.rule_function.columns IS 'Names of the columns at the last inspection';
 
 -- Which rows are or were late. At most one alert of a row is open.
 CREATE TABLE awty.alert (

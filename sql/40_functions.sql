@@ -189,18 +189,17 @@ COMMENT ON FUNCTION awty_internal.row_changed() IS 'Has the checks and alerts of
 CREATE FUNCTION awty_internal.check_rows(checks awty.future_job[]) RETURNS timestamptz[]
     LANGUAGE c VOLATILE PARALLEL UNSAFE STRICT AS 'MODULE_PATHNAME', 'check_rows_wrapper';
 
--- Why a rule stands still, and what mends it.
 CREATE FUNCTION awty_internal.cannot_watch(rule text) RETURNS text[]
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'cannot_watch_wrapper';
 
-COMMENT ON FUNCTION awty_internal.cannot_watch(text) IS 'Why a rule stands still, and the command that mends it; NULL: it is whole';
+COMMENT ON FUNCTION awty_internal.cannot_watch(text) IS 'Why a rule has stopped, and the command that repairs the rule; NULL: the rule works';
 
 CREATE FUNCTION awty_internal.is_trigger_of(rule text, trigger text) RETURNS boolean
     LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'is_trigger_of_wrapper';
 
 COMMENT ON FUNCTION awty_internal.is_trigger_of(text, text) IS 'Is this the name of a trigger of the rule?';
 
--- For a caller who may not read the rule.
+-- A caller may ask without the right to read the rule.
 CREATE FUNCTION awty_internal.is_rule(rule text) RETURNS boolean
     LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'is_rule_wrapper';
 

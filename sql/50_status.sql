@@ -246,8 +246,8 @@ ORDER BY j.paused, first.next_check_at LIMIT 20;
 
 COMMENT ON VIEW awty_internal.overdue IS 'The longest overdue check of each of the twenty jobs that have been waiting longest, paused ones last';
 
--- The first reason for this database. What is over in a moment is no reason yet, and a run under way is none. A pause comes after
--- all that is graver.
+-- The first reason for this database. A reason that passes within 2 seconds does not count, nor does a run in progress. A pause comes
+-- last.
 CREATE VIEW awty_internal.reason AS
 SELECT first.why, first.fix
 FROM (
@@ -261,7 +261,7 @@ FROM (
           AND o.next_check_at OPERATOR(pg_catalog.<) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) '2 seconds'::pg_catalog.interval)
     UNION ALL
     SELECT 6, r.watched_at,
-        CASE WHEN named.is_known THEN pg_catalog.format('rule "%s" stands still: %s', r.rule, unable.why[1]) ELSE 'a rule stands still' END,
+        CASE WHEN named.is_known THEN pg_catalog.format('rule "%s" has stopped: %s', r.rule, unable.why[1]) ELSE 'a rule has stopped' END,
         CASE WHEN named.is_known THEN unable.why[2] ELSE 'SELECT awty.watch(…);' END
     FROM awty.rule AS r LEFT JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) r.rule
     CROSS JOIN LATERAL (SELECT awty_internal.cannot_watch(r.rule) AS why) AS unable

@@ -198,11 +198,11 @@ BEGIN ATOMIC
         s.why, coalesce(s.mend, 'SELECT * FROM awty.status;')
     FROM awty_internal.standstill AS s
     UNION ALL
-    SELECT 'error', pg_catalog.format('rule "%s" stands still', r.rule), unable.why[1], unable.why[2]
+    SELECT 'error', pg_catalog.format('rule "%s" has stopped', r.rule), unable.why[1], unable.why[2]
     FROM awty.rule AS r CROSS JOIN LATERAL (SELECT awty_internal.cannot_watch(r.rule) AS why) AS unable
     WHERE unable.why IS NOT NULL
     UNION ALL
-    SELECT 'error', pg_catalog.format('rule "%s" stands still', r.rule), 'its table is gone', pg_catalog.format('SELECT awty.unwatch(%L);', r.rule)
+    SELECT 'error', pg_catalog.format('rule "%s" has stopped', r.rule), 'its table is gone', pg_catalog.format('SELECT awty.unwatch(%L);', r.rule)
     FROM awty.rule AS r
     WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_class AS c WHERE c.oid OPERATOR(pg_catalog.=) r.relation::pg_catalog.oid)
     UNION ALL

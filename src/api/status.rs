@@ -134,7 +134,7 @@ fn job_trouble(args: &Args) -> Result<Option<Vec<String>>> {
     Ok(function::check(&job).err().map(|error| pair(&error)))
 }
 
-/// Why a rule stands still, and what mends it. The rule of a table that is gone ends by itself.
+/// Returns why a rule has stopped and the command that repairs the rule. The rule of a dropped table ends by itself.
 #[pg_extern(sql = false)]
 fn cannot_watch(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<Vec<String>>, ErrorReport> {
     Ok(rule_trouble(&Args::new(fcinfo))?)

@@ -58,7 +58,7 @@ fn fired(fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     })
 }
 
-/// A write does not fail because the rule of its table is gone, as after a restore of the table alone, or stands still.
+/// A write does not fail because the rule of its table is gone, as after a restore of the table alone, or has stopped.
 fn warn_of(missing: Missing, rule: String, firing: Firing) -> Result<()> {
     thread_local! {
         static WARNED: Cell<bool> = const { Cell::new(false) };

@@ -243,7 +243,7 @@ impl WatchError {
             ),
             WatchError::Stopped { rule, why, not_owners, fix } => say(
                 if *not_owners { Code::ERRCODE_INSUFFICIENT_PRIVILEGE } else { Code::ERRCODE_UNDEFINED_OBJECT },
-                format!("rule \"{rule}\" stands still: {why}"),
+                format!("rule \"{rule}\" has stopped: {why}"),
                 fix.clone(),
             ),
             WatchError::Call { function } => say(

@@ -1,6 +1,6 @@
 //! Columns of a user's table, by number and by name.
 //!
-//! Invariant: what is said of a column is of this moment, from PostgreSQL's own caches.
+//! Invariant: every call reads PostgreSQL's own caches, so the answer is current.
 //! Does not: read rows.
 
 use super::catalog;

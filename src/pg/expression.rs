@@ -15,7 +15,7 @@ const ROW: &CStr = c"t";
 
 /// An expression that was read.
 pub struct Expression {
-    /// SQL in which the columns of the row stand by their names alone.
+    /// The expression as SQL, with the bare names of the columns.
     pub text: String,
     /// Numbers of the columns that the expression uses, from 1, each once.
     pub columns: Vec<i16>,

@@ -1,7 +1,7 @@
 //! Functions as the catalog has them: by OID and by name.
 //!
-//! Invariant: what is said of a function is of this moment, from PostgreSQL's own caches.
-//! Does not: say who may call a function (see `crate::function`).
+//! Invariant: every call reads PostgreSQL's own caches, so the answer is current.
+//! Does not: check the right to call a function (see `crate::function`).
 
 use super::table::{kind_name, name_of_schema, quoted};
 use super::text::{self, type_name, utf8};
@@ -40,7 +40,7 @@ impl Procedure {
     /// # Safety
     /// A tuple of pg_proc.
     unsafe fn read(tuple: pg_sys::HeapTuple) -> Self {
-        // SAFETY: the fixed part of a tuple of pg_proc, which ends with the types of the arguments; what is kept is copied.
+        // SAFETY: the fixed part of a tuple of pg_proc, which ends with the types of the arguments. The fields are copied.
         unsafe {
             let row = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_proc>();
             Self {

@@ -1,4 +1,4 @@
-//! Statements on `awty_internal.rule_function`: which function beside a watched table stands for an expression of a rule.
+//! Statements on `awty_internal.rule_function`: the functions that evaluate the expressions of rules.
 //!
 //! Does not: judge whether the function is still there and whose it is (see `watch::functions`).
 
@@ -17,7 +17,7 @@ pub struct Stored {
     pub function: pg_sys::Oid,
     /// Numbers of the columns that the function takes, in its order.
     pub numbers: Vec<i16>,
-    /// Names of these columns. After a restore, OIDs and numbers mean nothing, and names still do.
+    /// Names of the columns. A restore changes OIDs and numbers, and keeps names.
     pub columns: Vec<Text>,
 }
 
@@ -53,7 +53,8 @@ fn texts(datum: pg_sys::Datum) -> Option<Vec<Text>> {
     unsafe { array::elements(datum, TEXT)?.into_iter().map(|text| Text::from_datum(text?, false)).collect() }
 }
 
-/// Returns the functions of a rule as they are stored now, `until` first. A row that is written under an older snapshot is watched, too.
+/// Returns the functions of a rule, `until` first. Reads with a new snapshot, because a transaction with an older snapshot must watch its
+/// rows as well.
 pub fn of(rule: &Text) -> Vec<Stored> {
     as_owner(|| {
         select_all(|s| {

@@ -33,7 +33,7 @@ pub fn is_trigger_name(rule: &Text, name: &str) -> bool {
     EVENTS.iter().any(|event| trigger_name(rule, event) == name)
 }
 
-/// Returns the name of the function that stands for `until` or `since`, without quotes.
+/// Returns the name of the function for `until` or `since`, without quotes.
 pub fn function_name(rule: &Text, argument: &str) -> String {
     let suffix = if argument == "until" { String::new() } else { format!("_{argument}") };
     object_name(&rule.to_string(), &suffix)
@@ -107,7 +107,7 @@ pub fn create_function(rule: &Text, table: &Described, argument: &str, expressio
     function
 }
 
-/// An argument of a function has the collation of its type. Where a column has another one, the expression reads the column with it.
+/// Returns the body of a function. An argument has the collation of its type, so the body adds the collation of a column that differs.
 fn body(expression: &str, columns: &[Column]) -> String {
     if columns.iter().all(|column| column.own_collation().is_none()) {
         return expression.into();
@@ -221,7 +221,7 @@ pub fn triggers(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
     })
 }
 
-/// Takes a rule, its triggers and its functions away, and what an older rule of this name has left beside the table. The rule goes
+/// Removes a rule, its triggers and its functions, and the leftovers of an older rule of this name. The row of the rule goes
 /// first, because `awty_internal.refuse_drop()` keeps the objects of a rule.
 pub fn drop_all(rule: &Text, table: &Described) {
     let stored: Vec<Stored> = rule_function::of(rule);

@@ -36,7 +36,7 @@ pub struct Source {
 /// A function that judges a row by some of its columns.
 #[derive(Clone, Debug)]
 pub struct RowFunction {
-    /// The argument of `awty.watch()` that the function stands for.
+    /// The argument of `awty.watch()` that the function evaluates.
     pub argument: Text,
     pub oid: pg_sys::Oid,
     /// Schema and name as SQL writes them.

@@ -1,6 +1,6 @@
-//! What is missing of a rule that stands still, and the command that mends it.
+//! The part that a stopped rule lacks, and the command that repairs the rule.
 //!
-//! Does not: look for it (see `functions`).
+//! Does not: look for the part (see `functions`).
 
 use crate::error::{WatchError, quote};
 use crate::pg::catalog;
@@ -9,7 +9,7 @@ use crate::store::rule::Rule;
 use chrono::TimeDelta;
 use pgrx::pg_sys;
 
-/// Why a rule stands still.
+/// Why a rule has stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The table has lost its primary key.
@@ -26,14 +26,14 @@ pub enum Fault {
     Disabled(Vec<String>),
 }
 
-/// Returns the error for a rule that stands still.
+/// Returns the error for a rule that has stopped.
 pub fn stopped(rule: &Rule, table: &Described, fault: &Fault) -> WatchError {
     let (why, fix) = words(rule, table, fault);
     let not_owners = matches!(fault, Fault::NotOwners { .. });
     WatchError::Stopped { rule: rule.name.to_string(), why, not_owners, fix }
 }
 
-/// Returns what is missing, and the command that mends it.
+/// Returns the reason and the command that repairs the rule.
 pub fn words(rule: &Rule, table: &Described, fault: &Fault) -> (String, String) {
     let relation = table.qualified();
     let why = match fault {

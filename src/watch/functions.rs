@@ -1,4 +1,4 @@
-//! Finds the functions of a rule, and says what is missing of a rule that stands still.
+//! Finds the functions of a rule and the first part that the rule lacks.
 //!
 //! Invariant: a function counts only if the owner of the table owns it. It is found by its OID, or by its name and signature where OIDs
 //! have changed. It is never found through a trigger, because the table's owner writes triggers.

@@ -3,7 +3,7 @@
 //! - [`written`] is what a trigger does with rows that were written;
 //! - [`judge`] is what a run does with rows that are due;
 //! - [`walk`] takes in the rows that were there before the rule, [`sweep`] compares open alerts with their rows;
-//! - [`expression`] judges what a rule may ask, [`functions`] finds what stands for it beside the table,
+//! - [`expression`] judges what a rule may ask, [`functions`] finds the function of each expression,
 //!   and [`fault`] says what is missing;
 //! - [`upkeep`] is what the maintainer does for rules; [`end`] ends one.
 //!

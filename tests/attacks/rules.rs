@@ -1,4 +1,4 @@
-//! What the owner of a watched table gets out of the rules on it.
+//! The owner of a watched table attacks the rules on the table.
 
 use crate::field::Field;
 
@@ -25,7 +25,7 @@ fn field() -> Field {
     field
 }
 
-/// Nobody but mallory has run mallory's code, and it has read no passwords.
+/// Only mallory has run mallory's code, and the code has read no passwords.
 #[track_caller]
 fn mallory_was_alone(field: &Field, at_least: i64) {
     let loot = "SELECT count(*) FILTER (WHERE who <> 'mallory' OR passwords IS NOT NULL), count(*) FROM mallory.loot";
@@ -36,7 +36,7 @@ fn mallory_was_alone(field: &Field, at_least: i64) {
 }
 
 /// P6: `until` and `since` are the table owner's code, and run with the owner's rights, whatever role the rule has: in the session of
-/// whoever inserts, in the walk, in the worker of the rule's role and in a sweep.
+/// a writer, in the walk, in the worker of the rule's role and in a sweep.
 #[test]
 fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
     let field = field();
@@ -49,7 +49,7 @@ fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
         "mallory",
         "CREATE OR REPLACE FUNCTION mallory.awty_t(s text) RETURNS boolean LANGUAGE sql STABLE AS 'SELECT mallory.grab()'",
     );
-    // A superuser writes to the table, too.
+    // A superuser writes to the table as well.
     field.sql("mallory", "INSERT INTO mallory.t (id) VALUES (2)");
     field.sql("postgres", "INSERT INTO mallory.t (id) VALUES (3)");
     field.cluster.await_sql("postgres", "the alerts", "SELECT count(*) = 3 FROM awty.alert WHERE cleared_at IS NULL");
@@ -58,7 +58,7 @@ fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
     mallory_was_alone(&field, 5);
 }
 
-/// P6: the new owner of a table finds no way to have code run as the old owner, whose rule it was: the rule stands still.
+/// P6: the new owner of a table finds no way to have code run as the old owner, whose rule it was: the rule has stopped.
 #[test]
 fn a_new_owner_runs_no_code_as_the_old_one() {
     let field = field();

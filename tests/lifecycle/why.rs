@@ -17,7 +17,7 @@ struct Cause<'a> {
     mended: &'a [&'a str],
     /// Words of the reason.
     reason: &'a str,
-    /// Words of what `awty.doctor()` finds.
+    /// Words of the finding of `awty.doctor()`.
     finding: &'a str,
 }
 

@@ -8,7 +8,7 @@ BEGIN
     RETURN CASE WHEN j.check_count = 0 THEN now() + interval '1 hour' END;
 END $$;
 
--- A watched table, one of whose columns was dropped.
+-- A watched table with a dropped column.
 CREATE SCHEMA kept AUTHORIZATION alice;
 
 SET ROLE alice;

@@ -90,7 +90,7 @@ pub async fn serve(
     let (worker, answers) = Worker::new([db, answers_db, requests_db], caller, metrics, terms, stopping);
     let mut claims = tokio::spawn(claim(worker.clone()));
     let mut router = api::router(api).merge(health::router(worker.clone()));
-    // Clients that hold all connections of the main listener keep nobody from looking.
+    // These routes answer even if clients hold all connections of the main listener.
     let figures = scrape::router(worker.clone());
     let mut parts = JoinSet::new();
     parts.spawn(beat(worker.clone()));

@@ -19,7 +19,7 @@ fn await_why(shop: &Shop, why: &str, fix: &str) {
         "postgres",
         "SELECT coalesce(string_agg(concat_ws(' | ', finding, detail, fix), ' '), '-') FROM awty.doctor() WHERE level = 'error'",
     );
-    assert!(found.contains("rule \"orders\" stands still") && found.contains(fix), "{found}");
+    assert!(found.contains("rule \"orders\" has stopped") && found.contains(fix), "{found}");
     assert!(!shop.cluster.value::<bool>("postgres", "SELECT awty.healthy()"));
 }
 
@@ -80,7 +80,7 @@ fn a_cascade_ends_no_rule_silently() {
     shop.run("DROP TABLE shop.orders CASCADE");
 }
 
-/// R1: where the refusal is switched off, writers are warned, checks fail, the status says why, and the same call repairs the rule.
+/// R1: without the refusal, writers are warned, checks fail, the status says why, and the same call repairs the rule.
 #[test]
 fn a_broken_rule_is_loud_and_the_same_call_repairs_it() {
     let shop = watched("");
@@ -95,13 +95,13 @@ fn a_broken_rule_is_loud_and_the_same_call_repairs_it() {
         ],
     );
     let (why, fix) = (
-        "rule \"orders\" stands still: ",
+        "rule \"orders\" has stopped: ",
         "SELECT awty.watch('shop.orders', since => 'placed_at', until => 'status <> ''UNSHIPPED''', within => '3 hours', replace => true);",
     );
     await_why(&shop, why, fix);
     let position = shop.cluster.log_position();
     shop.run(&format!("INSERT INTO shop.orders (id, placed_at) VALUES (2, {LATE})"));
-    shop.cluster.await_log(&["WARNING", "rule \"orders\" stands still"], position);
+    shop.cluster.await_log(&["WARNING", "rule \"orders\" has stopped"], position);
     shop.run("SELECT awty.alter('orders', retry_after => '1 s')");
     shop.run("SELECT awty.check_now('orders', 5, 'orders')");
     shop.await_true(
@@ -128,7 +128,7 @@ fn a_schema_without_data_can_be_watched_again() {
     let mut client = shop.cluster.client("copy", "shop");
     let finding = "SELECT count(*) = 1 FROM awty.doctor() WHERE finding = 'rule \"orders\" does not exist'";
     assert!(client.query_one(finding, &[]).unwrap().get::<_, bool>(0));
-    // Once as it is, and once with what a user may have dropped by hand.
+    // Once as it is, and once after unwatch.
     for drop in ["SELECT", "SELECT awty.unwatch('orders')"] {
         client.batch_execute(drop).unwrap();
         client.batch_execute(WATCH).unwrap();
@@ -147,7 +147,7 @@ fn a_schema_without_data_can_be_watched_again() {
     assert_eq!(shop.cluster.value::<i64>("copy", pending), 1);
 }
 
-/// R3: the rule of a table that is gone is in nobody's way, and the one of another table is named.
+/// R3: `watch` ends the rule of a dropped table, and names the other table if the rule watches one.
 #[test]
 fn a_table_that_was_made_again_can_be_watched_at_once() {
     let shop = watched("");
@@ -170,7 +170,7 @@ fn a_table_that_was_made_again_can_be_watched_at_once() {
     assert!(code == "42710" && text.contains("rule \"orders\" watches table \"archive.orders\""), "{code} {text}");
 }
 
-/// After ALTER TABLE … OWNER the rule stands still until the functions have the same owner, and says so. Writes succeed.
+/// After ALTER TABLE … OWNER the rule has stopped until the functions have the same owner, and says so. Writes succeed.
 #[test]
 fn another_owner_stops_the_rule_and_is_told_how_to_go_on() {
     let shop = watched("");
@@ -197,7 +197,7 @@ fn another_owner_stops_the_rule_and_is_told_how_to_go_on() {
     is_well(&shop);
 }
 
-/// A primary key that is dropped, and triggers that are disabled, are reasons, too.
+/// A dropped primary key and disabled triggers are reasons as well.
 #[test]
 fn a_lost_key_and_disabled_triggers_are_named() {
     let shop = watched("");

@@ -1,6 +1,6 @@
-//! Which secret of which tenant may go to which origins: the file's tables `[secrets."role/NAME"]`.
+//! Grants: the origins to which a secret of a tenant may go, from the file's tables `[secrets."role/NAME"]`.
 //!
-//! Invariant: what is not listed is not given.
+//! Invariant: a secret goes only to the origins that the file lists.
 //! Does not: read a secret (see `crate::secrets`).
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -15,7 +15,7 @@ pub struct Config {
     pub database: tokio_postgres::Config,
     /// Where to listen.
     pub listen: SocketAddr,
-    /// Where /metrics is, on its own listener; none: where the rest is.
+    /// Address of the listener for /metrics; none: the main listener has /metrics.
     pub listen_metrics: Option<SocketAddr>,
     /// In awty.lease.
     pub name: String,

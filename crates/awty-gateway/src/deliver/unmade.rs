@@ -7,7 +7,7 @@ pub struct Unmade {
     pub why: String,
     /// Another attempt may find a request.
     pub may_come: bool,
-    /// Short name of what went wrong.
+    /// Short name of the fault.
     pub fault: &'static str,
 }
 

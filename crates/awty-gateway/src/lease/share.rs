@@ -9,11 +9,11 @@ const CALLS: usize = 4;
 /// A job has at most this part of all places.
 const PART: usize = 4;
 
-/// Returns the jobs to claim and the size of the largest claim. Where there is more than one job, a job may have a quarter of all places,
-/// and no more than `CALLS` calls for each place that is free. A place is kept for each job without calls, up to half of all places.
+/// Returns the jobs to claim and the size of the largest claim. If there are several jobs, the limit of each job is a quarter of all places
+/// and at most `CALLS` calls per free place. The function keeps a place for each job without calls, up to half of all places.
 ///
-/// A job that has three quarters of what it may have is left out, so that it does not make the claims of the others small. No claim leads
-/// beyond what a job may have, even if all of the claim is of one job.
+/// A job with three quarters of its limit is left out, because its small rest would limit the claims of all jobs. A claim exceeds no limit,
+/// even if all its leases belong to one job.
 pub(super) fn share(
     mut jobs: Vec<String>,
     calls: &HashMap<String, usize>,

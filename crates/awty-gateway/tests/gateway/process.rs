@@ -54,19 +54,19 @@ impl Gateway {
         std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().count()
     }
 
-    /// Where it listens, as its log says.
+    /// Returns the main address from the gateway's log.
     #[track_caller]
     pub fn address(&self) -> String {
         self.logged("listen")
     }
 
-    /// Where its metrics are, as its log says.
+    /// Returns the address of `/metrics` from the gateway's log.
     #[track_caller]
     pub fn address_of_metrics(&self) -> String {
         self.logged("metrics")
     }
 
-    /// A field of the line by which the log says that it has started.
+    /// Returns a field of the log's line about the start.
     #[track_caller]
     fn logged(&self, field: &str) -> String {
         until("the gateway to listen", || {
