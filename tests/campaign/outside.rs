@@ -17,6 +17,10 @@ use std::time::{Duration, Instant};
 
 /// A role that may claim, and nothing else.
 pub const MAILER: &str = "mailer";
+/// The lease does not count any more.
+const VOID: &str = "void";
+/// A client has locked the check, so that the answer must come again.
+const BUSY: &str = "busy";
 /// In each database.
 const WORKERS: u64 = 2;
 /// The shortest heartbeat that a job may have.
@@ -227,18 +231,33 @@ impl Worker {
                 self.answer(client, some)?;
                 return self.die(some);
             }
-            let mut transaction = client.transaction()?;
-            let void = self.answer(&mut transaction, some)?;
-            self.let_go(some);
-            transaction.commit()?;
-            self.shared.outside.void.fetch_add(void, Ordering::Relaxed);
-            self.shared.outside.answered.fetch_add(some.len() as u64 - void, Ordering::Relaxed);
+            // A client has locked the checks of busy answers. An answer of one waits for the client.
+            for lease in self.commit(client, some)? {
+                self.commit(client, std::slice::from_ref(lease))?;
+            }
         }
         Ok(Turn::GoesOn)
     }
 
-    /// Answers, and writes what was done of the checks whose answers count. Returns how many are void.
-    fn answer(&self, client: &mut impl GenericClient, leases: &[Leased]) -> Result<u64, Error> {
+    /// Answers in a transaction of its own. Returns the leases whose answers were busy.
+    fn commit<'a>(&self, client: &mut Client, leases: &'a [Leased]) -> Result<Vec<&'a Leased>, Error> {
+        let mut transaction = client.transaction()?;
+        let answers = self.answer(&mut transaction, leases)?;
+        let said = |word: &'static str| leases.iter().zip(&answers).filter(move |(_, answer)| *answer == word);
+        leases.iter().zip(&answers).filter(|(_, answer)| *answer != BUSY).for_each(|(lease, _)| {
+            self.let_go(std::slice::from_ref(lease));
+        });
+        transaction.commit()?;
+        let void = said(VOID).count() as u64;
+        let busy: Vec<&Leased> = said(BUSY).map(|(lease, _)| lease).collect();
+        self.shared.outside.void.fetch_add(void, Ordering::Relaxed);
+        let answered = leases.len() as u64 - void - busy.len() as u64;
+        self.shared.outside.answered.fetch_add(answered, Ordering::Relaxed);
+        Ok(busy)
+    }
+
+    /// Answers, and writes the effects of the checks whose answers count. Returns the answers.
+    fn answer(&self, client: &mut impl GenericClient, leases: &[Leased]) -> Result<Vec<String>, Error> {
         let answers: Vec<String> = match leases {
             [one] => vec![client.query_one(COMPLETE, &[&one.lease, &one.again])?.get(0)],
             _ => {
@@ -247,14 +266,12 @@ impl Worker {
                 client.query_one(COMPLETE_MANY, &[&numbers, &agains])?.get(0)
             }
         };
-        let taken = leases.iter().zip(&answers).filter(|(_, answer)| *answer != "void");
-        let mut booked = 0;
+        let taken = leases.iter().zip(&answers).filter(|(_, answer)| ![VOID, BUSY].contains(&answer.as_str()));
         for (lease, _) in taken {
             let work = self.shared.ledger[self.database].lock().unwrap()[lease.place].clone();
             client.execute(EFFECT, &[&work.check, &work.check_count, &lease.slot, &work.leased_at])?;
-            booked += 1;
         }
-        Ok(leases.len() as u64 - booked)
+        Ok(answers)
     }
 
     /// Says that it has failed: for now, for good, or before anything has left the worker.
@@ -281,7 +298,7 @@ impl Worker {
 
     fn count(&self, answer: &str) {
         let counts = &self.shared.outside;
-        let count = if answer == "void" { &counts.void } else { &counts.answered };
+        let count = if answer == VOID { &counts.void } else { &counts.answered };
         count.fetch_add(1, Ordering::Relaxed);
     }
 }
