@@ -205,17 +205,23 @@ CREATE FUNCTION awty_internal.is_rule(rule text) RETURNS boolean
 
 COMMENT ON FUNCTION awty_internal.is_rule(text) IS 'Is there a rule of that name?';
 
--- DROP … CASCADE takes triggers along that use a column or a function. A rule without them would die silently.
+-- DROP … CASCADE takes triggers along that use a column or a function. A rule without them would die silently. DROP TRIGGER by name is
+-- deliberate, as in the script of pg_dump --clean, and gets a warning.
 CREATE FUNCTION awty_internal.refuse_drop() RETURNS event_trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     lost record;
 BEGIN
-    SELECT r.rule, r.relation, (awty_internal.cannot_watch(r.rule))[1] AS why INTO lost
+    SELECT r.rule, r.relation, o.original, (awty_internal.cannot_watch(r.rule))[1] AS why INTO lost
     FROM pg_event_trigger_dropped_objects() AS o
     JOIN awty.rule AS r ON r.relation::oid = to_regclass(format('%I.%I', o.address_names[1], o.address_names[2]))::oid
     WHERE o.object_type = 'trigger' AND awty_internal.is_trigger_of(r.rule, o.address_names[3]) LIMIT 1;
-    IF FOUND THEN
+    IF NOT FOUND THEN
+        RETURN;
+    ELSIF lost.original THEN
+        RAISE WARNING USING MESSAGE = format('rule "%s" has stopped: %s', lost.rule, lost.why),
+            HINT = format('SELECT awty.unwatch(%L); ends the rule, and awty.watch() repairs it.', lost.rule);
+    ELSE
         RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist',
             MESSAGE = format('cannot drop this, because rule "%s" on table %s needs it', lost.rule, lost.relation),
             DETAIL = format('Without it, %s.', lost.why), HINT = format('SELECT awty.unwatch(%L);', lost.rule);
@@ -223,7 +229,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION awty_internal.refuse_drop() IS 'Refuses to drop the triggers of a rule while the rule and its table are there';
+COMMENT ON FUNCTION awty_internal.refuse_drop() IS 'Refuses a DROP … CASCADE that takes triggers of a rule along while its table stays, and warns of DROP TRIGGER';
 
 COMMENT ON FUNCTION awty_internal.check_rows(awty.future_job[]) IS 'The function of the jobs of rules: reads rows and raises the alerts of those that are late';
 
