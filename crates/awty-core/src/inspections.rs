@@ -70,8 +70,10 @@ impl<K: Copy + Ord> Inspections<K> {
             // Nobody may have come back because it is gone.
             self.listed = None;
         }
-        let is_asked_for = self.at.get(&key).is_some_and(|at| at.is_some_and(|at| at <= now));
-        if !is_asked_for {
+        // A database that left the list meanwhile, because it allows no connections, is new when it is in the list again. Its inspection
+        // says nothing about that time.
+        let Some(at) = self.at.get(&key) else { return };
+        if at.is_none_or(|at| at > now) {
             let next = match found {
                 Found::Nothing => None,
                 Found::Awty => Some(now.plus(AUDIT)),
@@ -133,6 +135,18 @@ mod tests {
         inspections.returned(3, Found::Awty, START);
         inspections.ask(3, after(11));
         assert_eq!(inspections.due(after(11), |key| key == 3).0, [1, 2, 3]);
+    }
+
+    /// A database that allows no connections for a while leaves the list during its inspection, which then finds nothing.
+    #[test]
+    fn a_database_that_leaves_the_list_during_its_inspection_is_new_later() {
+        let mut inspections = Inspections::default();
+        inspections.list(&[1, 2], START);
+        inspections.started(1, START);
+        inspections.list(&[2], after(1));
+        inspections.returned(1, Found::Nothing, after(2));
+        inspections.list(&[1, 2], after(61));
+        assert!(inspections.due(after(61), |_| true).0.contains(&1));
     }
 
     #[test]
