@@ -6,13 +6,10 @@ use crate::shop::Shop;
 #[test]
 fn a_job_that_cannot_be_claimed_stops_no_other() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
+    shop.add_tenant("bad");
     shop.cluster.execute(
         "postgres",
         &[
-            "CREATE ROLE bad LOGIN",
-            "GRANT USAGE ON SCHEMA awty, awty_http TO bad",
-            "GRANT bad TO gateway",
-            "SELECT awty_http.add_tenant('bad')",
             "CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS
              $$ BEGIN IF NEW.job = 'http.bad' THEN RAISE 'not that one'; END IF; RETURN NEW; END $$",
             "CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON awty_internal.lease FOR EACH ROW EXECUTE FUNCTION public.refuse()",
@@ -39,15 +36,7 @@ fn a_job_that_cannot_be_claimed_stops_no_other() {
 #[test]
 fn a_tenant_whose_calls_hang_has_a_quarter_of_the_places() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
-    shop.cluster.execute(
-        "postgres",
-        &[
-            "CREATE ROLE bad LOGIN",
-            "GRANT USAGE ON SCHEMA awty, awty_http TO bad",
-            "GRANT bad TO gateway",
-            "SELECT awty_http.add_tenant('bad')",
-        ],
-    );
+    shop.add_tenant("bad");
     let gateway = shop.gateway_with("gateway", &["--max-in-flight", "20"]);
     let mut bad = shop.cluster.client("postgres", "bad");
     bad.batch_execute(&format!("SELECT awty.alter_target('http.bad', '{}', concurrency => 100)", receiver.origin()))

@@ -25,15 +25,7 @@ fn counted(gateway: &Gateway) -> String {
 #[test]
 fn a_secret_goes_to_the_origins_of_its_tenant_alone() {
     let (shop, receiver, other) = (Shop::open(), Receiver::start(), Receiver::start());
-    shop.cluster.execute(
-        "postgres",
-        &[
-            "CREATE ROLE bob LOGIN",
-            "GRANT bob TO gateway",
-            "GRANT USAGE ON SCHEMA awty, awty_http TO bob",
-            "SELECT awty_http.add_tenant('bob')",
-        ],
-    );
+    shop.add_tenant("bob");
     shop.secret("app", "TOKEN", "t0p\n");
     shop.secret("app", "UNLISTED", "n0\n");
     let file = shop.let_secret("app", "TOKEN", &receiver.origin());

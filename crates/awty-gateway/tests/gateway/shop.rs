@@ -34,6 +34,19 @@ impl Shop {
         Shop { cluster, credentials }
     }
 
+    /// Makes another role a tenant of the gateway.
+    pub fn add_tenant(&self, role: &str) {
+        self.cluster.execute(
+            "postgres",
+            &[
+                &format!("CREATE ROLE {role} LOGIN"),
+                &format!("GRANT USAGE ON SCHEMA awty, awty_http TO {role}"),
+                &format!("GRANT {role} TO gateway"),
+                &format!("SELECT awty_http.add_tenant('{role}')"),
+            ],
+        );
+    }
+
     /// The job of the role that schedules, as a literal of SQL.
     pub fn job(&self) -> &'static str {
         "'http.app'"
