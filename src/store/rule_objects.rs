@@ -65,17 +65,22 @@ fn is_awtys(rule: &Text, function: &Procedure) -> bool {
 
 /// Something of a user that has the name which a rule's function or trigger would have.
 pub fn name_taken(rule: &Text, table: &Described, expressions: &[(&str, &Expression)]) -> Option<String> {
-    let function = expressions.iter().find_map(|(argument, expression)| {
-        let kinds: Vec<_> = columns(table, expression).iter().map(|column| column.kind).collect();
-        let same = |function: &Procedure| function.schema == table.schema && function.args == kinds;
-        procedure::by_name(&function_name(rule, argument)).into_iter().find(same)
-    });
+    let function = expressions
+        .iter()
+        .find_map(|(argument, expression)| beside(table, &function_name(rule, argument), &columns(table, expression)));
     if let Some(function) = function {
         return Some(format!("function {}", function.label()));
     }
     let taken = |event: &str| has_trigger(table, &trigger_name(rule, event));
     let event = EVENTS.into_iter().find(|event| taken(event))?;
     Some(format!("trigger {} on table {}", trigger_name(rule, event), table.qualified()))
+}
+
+/// Returns the function of this name in the table's schema that takes these columns.
+fn beside(table: &Described, name: &str, columns: &[Column]) -> Option<Procedure> {
+    procedure::by_name(name).into_iter().find(|function| {
+        function.schema == table.schema && function.args.iter().eq(columns.iter().map(|column| &column.kind))
+    })
 }
 
 fn columns(table: &Described, expression: &Expression) -> Vec<Column> {
@@ -98,9 +103,7 @@ pub fn create_function(rule: &Text, table: &Described, argument: &str, expressio
         command(&format!("GRANT EXECUTE ON {on} TO PUBLIC"));
         command(&format!("COMMENT ON {on} IS '{}'", comment(rule).replace('\'', "''")));
     });
-    let kinds: Vec<_> = columns.iter().map(|column| column.kind).collect();
-    let same = |function: &Procedure| function.schema == table.schema && function.args == kinds;
-    let oid = procedure::by_name(&bare).into_iter().find(same).map_or(pg_sys::InvalidOid, |function| function.oid);
+    let oid = beside(table, &bare, &columns).map_or(pg_sys::InvalidOid, |function| function.oid);
     let function = RowFunction { argument: Text::from(argument), oid, name, columns };
     rule_function::put(rule, &function.stored());
     go_with_table(&function, table);

@@ -21,6 +21,13 @@ pub struct Functions {
     pub since: Option<RowFunction>,
 }
 
+impl Functions {
+    /// Returns each function of the rule.
+    pub fn all(&self) -> impl Iterator<Item = &RowFunction> {
+        std::iter::once(&self.until).chain(&self.since)
+    }
+}
+
 /// Returns the functions of a rule, or what is missing.
 pub fn find(rule: &Rule, table: &Described) -> Result<Functions, Fault> {
     let stored = rule_function::of(&rule.name);
@@ -48,18 +55,6 @@ pub fn fault(rule: &Rule, table: &Described) -> Option<Fault> {
     }
     let disabled: Vec<String> = triggers.into_iter().filter(Trigger::is_disabled).map(|trigger| trigger.name).collect();
     (!disabled.is_empty()).then_some(Fault::Disabled(disabled))
-}
-
-/// Writes down where the functions of a rule are now, if that has changed.
-pub fn refresh(rule: &Rule, table: &Described) {
-    let Ok(found) = find(rule, table) else { return };
-    let before = rule_function::of(&rule.name);
-    for function in std::iter::once(&found.until).chain(&found.since) {
-        let now = function.stored();
-        if !before.contains(&now) {
-            rule_function::put(&rule.name, &now);
-        }
-    }
 }
 
 fn resolve(rule: &Text, stored: &Stored, table: &Described) -> Result<RowFunction, Fault> {

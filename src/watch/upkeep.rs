@@ -4,10 +4,12 @@
 //! Does not: read a watched table, which runs of the rule's job do.
 
 use super::{SWEEP, end, functions};
-use crate::pg::{clock, table};
+use crate::pg::clock;
+use crate::pg::table::{self, Described};
 use crate::settings;
 use crate::shmem::wakeup;
-use crate::store::{alert, job, rule, rule_check, rule_objects};
+use crate::store::rule::{self, Rule};
+use crate::store::{alert, job, rule_check, rule_function, rule_objects};
 use awty_core::Time;
 use chrono::TimeDelta;
 use std::time::Duration;
@@ -25,15 +27,21 @@ pub fn mend(_now: Time) {
         match table::describe(found.relation) {
             // An inspection sees all that is committed, so nothing is refused.
             None => drop(end::rule(&found)),
-            Some(table) => {
-                functions::refresh(&found, &table);
-                if let Ok(functions) = functions::find(&found, &table) {
-                    for function in std::iter::once(&functions.until).chain(&functions.since) {
-                        rule_objects::go_with_table(function, &table);
-                    }
-                }
-            }
+            Some(table) => mend_functions(&found, &table),
         }
+    }
+}
+
+/// Writes down where the functions of a rule are now, and ties each to the table.
+fn mend_functions(rule: &Rule, table: &Described) {
+    let Ok(found) = functions::find(rule, table) else { return };
+    let stored = rule_function::of(&rule.name);
+    for function in found.all() {
+        let now = function.stored();
+        if !stored.contains(&now) {
+            rule_function::put(&rule.name, &now);
+        }
+        rule_objects::go_with_table(function, table);
     }
 }
 
