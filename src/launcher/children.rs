@@ -131,8 +131,10 @@ impl Children {
                     end_trouble(database, &[Trouble::RoleCannotConnect]);
                 }
             }
+            // Only the list of databases makes the launcher forget one. An inspection may be running in this database, and a forgotten
+            // database would look as if the inspection had found no awty.
             Err(CannotConnect::NoDatabase) => {
-                shmem::write(|shared| shared.forget_database(database));
+                park(database, role, mono.plus(CANNOT_CONNECT), None);
                 return;
             }
             Err(why) => {
