@@ -60,43 +60,55 @@ $$;
 COMMENT ON FUNCTION awty_http_internal.may_claim(text) IS 'May the current user claim calls of that tenant''s job?';
 
 -- A tenant's own job. Another role has the job of the one tenant for which it may schedule, or which it may read; NULL: none, or several.
-CREATE FUNCTION awty_http_internal.job() RETURNS text
+CREATE FUNCTION awty_http_internal.job(caller oid) RETURNS text
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    own CONSTANT text := (SELECT t.job FROM awty_http.tenant AS t WHERE t.role::oid = awty_http_internal.me() AND t.dropped_at IS NULL);
+    own CONSTANT text := (SELECT t.job FROM awty_http.tenant AS t WHERE t.role::oid = job.caller AND t.dropped_at IS NULL);
     jobs text[];
 BEGIN
     IF own IS NOT NULL THEN
         RETURN own;
     END IF;
-    jobs := ARRAY(SELECT t.job FROM awty_http.tenant AS t WHERE awty_http_internal.may_schedule(t.job) LIMIT 2);
+    jobs := ARRAY(SELECT t.job FROM awty_http.tenant AS t WHERE awty_http_internal.has_right(job.caller, t.job, 'schedule') LIMIT 2);
     IF cardinality(jobs) = 0 THEN
-        jobs := ARRAY(SELECT t.job FROM awty_http.tenant AS t
-                      WHERE awty_http_internal.has_right(awty_http_internal.me(), t.job, 'read') LIMIT 2);
+        jobs := ARRAY(SELECT t.job FROM awty_http.tenant AS t WHERE awty_http_internal.has_right(job.caller, t.job, 'read') LIMIT 2);
     END IF;
     RETURN CASE WHEN cardinality(jobs) = 1 THEN jobs[1] END;
 END
 $$;
+COMMENT ON FUNCTION awty_http_internal.job(oid) IS 'The job of a role''s calls; NULL: there is none, or there are several';
+
+CREATE FUNCTION awty_http_internal.job() RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT awty_http_internal.job(awty_http_internal.me())
+$$;
 COMMENT ON FUNCTION awty_http_internal.job() IS 'The job of the current user''s calls; NULL: there is none, or there are several';
 
--- The same for a call that needs it.
-CREATE FUNCTION awty_http_internal.job_to_schedule() RETURNS text
+CREATE FUNCTION awty_http_internal.job_to_schedule(caller oid) RETURNS text
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    job CONSTANT text := awty_http_internal.job();
+    job CONSTANT text := awty_http_internal.job(job_to_schedule.caller);
+    name CONSTANT name := pg_get_userbyid(job_to_schedule.caller);
     roles name[];
 BEGIN
-    IF awty_http_internal.may_schedule(job) THEN
+    IF awty_http_internal.has_right(job_to_schedule.caller, job, 'schedule') THEN
         RETURN job;
     END IF;
-    roles := ARRAY(SELECT pg_get_userbyid(t.role) FROM awty_http.tenant AS t WHERE awty_http_internal.may_schedule(t.job) ORDER BY 1 LIMIT 10);
+    roles := ARRAY(SELECT pg_get_userbyid(t.role) FROM awty_http.tenant AS t
+                   WHERE awty_http_internal.has_right(job_to_schedule.caller, t.job, 'schedule') ORDER BY 1 LIMIT 10);
     IF cardinality(roles) > 1 THEN
-        PERFORM awty_http_internal.refuse('21000', format('role "%s" may schedule calls of several tenants: %s', current_user, array_to_string(roles, ', ')),
+        PERFORM awty_http_internal.refuse('21000', format('role "%s" may schedule calls of several tenants: %s', name, array_to_string(roles, ', ')),
             format('SET ROLE %I; chooses one of them.', roles[1]));
     END IF;
-    PERFORM awty_http_internal.refuse('42501', format('role "%s" may not schedule calls of any tenant', current_user),
-        format('SELECT awty_http.add_tenant(%L); by the owner of extension awty_http makes it a tenant.', current_user));
+    PERFORM awty_http_internal.refuse('42501', format('role "%s" may not schedule calls of any tenant', name),
+        format('SELECT awty_http.add_tenant(%L); by the owner of extension awty_http makes it a tenant.', name));
 END
+$$;
+COMMENT ON FUNCTION awty_http_internal.job_to_schedule(oid) IS 'The job for which a role schedules calls; refused where there is none, or where there are several';
+
+CREATE FUNCTION awty_http_internal.job_to_schedule() RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT awty_http_internal.job_to_schedule(awty_http_internal.me())
 $$;
 COMMENT ON FUNCTION awty_http_internal.job_to_schedule() IS 'The job for which the current user schedules calls; refused where there is none, or where there are several';
 
@@ -161,7 +173,8 @@ BEGIN
     VALUES (owner, the_job, awty_http_internal.random_number())
     ON CONFLICT ON CONSTRAINT tenant_pkey DO UPDATE SET job = excluded.job, dropped_at = NULL;
     IF the_job <> old.job THEN
-        UPDATE awty_http.endpoint AS e SET job = the_job WHERE e.job = old.job;
+        UPDATE awty_http_internal.endpoint AS e SET job = the_job WHERE e.job = old.job;
+        UPDATE awty_http_internal.content AS c SET job = the_job WHERE c.job = old.job;
         UPDATE awty_http_internal.sent AS s SET job = the_job WHERE s.job = old.job;
         UPDATE awty_http.stat AS s SET job = the_job, id = CASE WHEN s.id = s.job THEN the_job ELSE s.id END WHERE s.job = old.job;
     END IF;
@@ -189,7 +202,7 @@ BEGIN
         PERFORM awty_http_internal.refuse('42704', format('role "%s" is no tenant', drop_tenant.role),
             'SELECT role FROM awty_http.tenant WHERE dropped_at IS NULL; lists the tenants.');
     END IF;
-    UPDATE awty_http.endpoint AS e SET deleted_at = now(), failing_since = NULL, paused = false, paused_note = NULL
+    UPDATE awty_http_internal.endpoint AS e SET deleted_at = now(), failing_since = NULL, paused = false, paused_note = NULL
     WHERE e.job = old.job AND e.deleted_at IS NULL;
     PERFORM awty.unregister(j.name) FROM awty.job AS j WHERE j.name = old.job AND j.role::oid = old.role::oid;
 END

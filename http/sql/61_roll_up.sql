@@ -27,7 +27,7 @@ BEGIN
                count(*) FILTER (WHERE c.duration_step = 21), count(*) FILTER (WHERE c.duration_step = 22), count(*) FILTER (WHERE c.duration_step = 23), count(*) FILTER (WHERE c.duration_step = 24)], c.job
     FROM (
         SELECT e.id, e.job, a.ended_at, a.ok, c.*, awty_http_internal.step(c.lateness) AS lateness_step, awty_http_internal.step(c.duration) AS duration_step
-        FROM awty_http.endpoint AS e
+        FROM awty_http_internal.endpoint AS e
         CROSS JOIN LATERAL (
             SELECT a.* FROM awty.attempt AS a
             WHERE a.entity_name = e.entity_name AND a.entity_key = e.entity_key AND a.job = e.job
@@ -68,7 +68,7 @@ COMMENT ON FUNCTION awty_http_internal.count_calls_of(text[], timestamptz, times
 CREATE FUNCTION awty_http_internal.count_calls(since timestamptz, until timestamptz, after text) RETURNS text
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    ids CONSTANT text[] := ARRAY(SELECT e.id FROM awty_http.endpoint AS e WHERE e.id > count_calls.after ORDER BY e.id LIMIT 50);
+    ids CONSTANT text[] := ARRAY(SELECT e.id FROM awty_http_internal.endpoint AS e WHERE e.id > count_calls.after ORDER BY e.id LIMIT 50);
     one text;
 BEGIN
     BEGIN
@@ -126,8 +126,17 @@ CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
     -- Of jobs, and of what is no endpoint any more.
     DELETE FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.bucket < date_trunc('day', forget.at - '90 days'::interval);
     DELETE FROM awty_http.stat AS s WHERE s.width = '24 hours' AND s.bucket < forget.at - '1827 days'::interval;
-    DELETE FROM awty_http.endpoint AS e
+    DELETE FROM awty_http_internal.endpoint AS e
     WHERE e.deleted_at < forget.at - '90 days'::interval AND NOT EXISTS (SELECT FROM awty_http.stat AS s WHERE s.id = e.id);
+    DELETE FROM awty_http_internal.content AS c
+    WHERE strpos(c.entity_key, '#') = 0 AND NOT EXISTS (
+        SELECT FROM awty_http_internal.endpoint AS e WHERE e.entity_name = c.entity_name AND e.entity_key = c.entity_key AND e.job = c.job);
+    -- A send that failed can be sent again as long as the history has it.
+    DELETE FROM awty_http_internal.content AS c
+    WHERE strpos(c.entity_key, '#') > 0
+      AND NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.entity_name = c.entity_name AND f.entity_key = c.entity_key AND f.job = c.job)
+      AND NOT EXISTS (SELECT FROM awty.future_job_history AS h
+                      WHERE h.entity_name = c.entity_name AND h.entity_key = c.entity_key AND h.job = c.job);
     DELETE FROM awty_http_internal.sent AS s
     WHERE greatest(s.due_at, s.sent_at) < forget.at - coalesce(nullif(current_setting('awty.attempt_retention')::interval, '0'), '0') - '1 hour'::interval
       AND NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = s.check_id)

@@ -5,9 +5,9 @@
 CREATE FUNCTION awty_http_internal.attempts(id text, before timestamptz DEFAULT 'infinity', before_lease bigint DEFAULT 0, max integer DEFAULT 50)
     RETURNS SETOF awty.attempt LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 50 SET search_path = pg_catalog, pg_temp SET enable_sort = off AS $$
 DECLARE
-    endpoint awty_http.endpoint;
+    endpoint awty_http_internal.endpoint;
 BEGIN
-    SELECT e.* INTO endpoint FROM awty_http.endpoint AS e WHERE e.id = attempts.id;
+    SELECT e.* INTO endpoint FROM awty_http_internal.endpoint AS e WHERE e.id = attempts.id;
     RETURN QUERY SELECT a.* FROM awty.attempt AS a
         WHERE a.entity_name = endpoint.entity_name AND a.entity_key = endpoint.entity_key AND a.job = endpoint.job
           AND (a.ended_at, a.lease) < (attempts.before, attempts.before_lease)
@@ -22,9 +22,9 @@ CREATE FUNCTION awty_http_internal.calls_of(id text, since timestamptz, until ti
     OUT lateness interval, OUT duration interval)
     RETURNS SETOF record LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    endpoint awty_http.endpoint;
+    endpoint awty_http_internal.endpoint;
 BEGIN
-    SELECT e.* INTO endpoint FROM awty_http.endpoint AS e WHERE e.id = calls_of.id;
+    SELECT e.* INTO endpoint FROM awty_http_internal.endpoint AS e WHERE e.id = calls_of.id;
     RETURN QUERY SELECT a.ended_at, a.ok, c.dropped, c.caught_up, c.implausible, c.lateness, c.duration
         FROM awty.attempt AS a
         CROSS JOIN LATERAL awty_http_internal.cleaned(a.ok, a.message, a.result, a.lateness, a.ended_at - a.leased_at, endpoint.every) AS c
@@ -111,9 +111,9 @@ DECLARE
     since CONSTANT timestamptz := moment - '24 hours'::interval;
     whole CONSTANT timestamptz := date_bin('1 hour', moment - '23 hours'::interval, '2000-01-01 00:00:00+00');
     live CONSTANT timestamptz := greatest(whole, awty_http_internal.counted_until(counts.id));
-    endpoint awty_http.endpoint;
+    endpoint awty_http_internal.endpoint;
 BEGIN
-    SELECT e.* INTO endpoint FROM awty_http.endpoint AS e WHERE e.id = counts.id;
+    SELECT e.* INTO endpoint FROM awty_http_internal.endpoint AS e WHERE e.id = counts.id;
     SELECT coalesce(sum(p.ok), 0), coalesce(sum(p.count - p.ok - p.dropped), 0), coalesce(sum(p.dropped), 0)
     INTO ok, failed, dropped
     FROM (
@@ -139,12 +139,12 @@ COMMENT ON FUNCTION awty_http_internal.counts(text) IS 'How many calls of a sche
 CREATE FUNCTION awty_http_internal.next_calls(id text, max integer DEFAULT 10) RETURNS SETOF timestamptz
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    endpoint awty_http.endpoint;
+    endpoint awty_http_internal.endpoint;
     pending awty.future_job;
     zone text;
     moved interval;
 BEGIN
-    SELECT e.* INTO endpoint FROM awty_http.endpoint AS e WHERE e.id = next_calls.id;
+    SELECT e.* INTO endpoint FROM awty_http_internal.endpoint AS e WHERE e.id = next_calls.id;
     SELECT f.* INTO pending FROM awty.future_job AS f
     WHERE f.entity_name = endpoint.entity_name AND f.entity_key = endpoint.entity_key AND f.job = endpoint.job AND NOT f.held;
     IF NOT FOUND OR next_calls.max < 1 THEN

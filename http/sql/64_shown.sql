@@ -75,44 +75,39 @@ LEFT JOIN LATERAL (
 
 COMMENT ON VIEW awty_http_internal.send_status IS 'What became of each send whose key is remembered: pending, in_flight, held, done, cancelled, forgotten, or the outcome of awty; with its last attempt';
 
-CREATE FUNCTION awty_http_internal.cancel_send(key text) RETURNS boolean
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    sent awty_http_internal.sent;
-BEGIN
-    SELECT s.* INTO sent FROM awty_http_internal.sent AS s WHERE s.job = awty_http_internal.job() AND s.key = cancel_send.key;
-    IF NOT FOUND THEN
-        RETURN false;
-    END IF;
-    RETURN awty.cancel(sent.entity_name, sent.entity_key, sent.job) > 0;
-END
-$$;
-COMMENT ON FUNCTION awty_http_internal.cancel_send(text) IS 'Cancels the send of a key, which stays remembered; returns whether it was pending';
-
 -- Finished calls that did not go well: those that went well are in awty.attempt.
 CREATE VIEW awty_http_internal.problem WITH (security_invoker = true) AS
 SELECT h.id, h.job, pg_catalog.concat(h.entity_name, pg_catalog.split_part(h.entity_key, '#', 1)) AS uri, h.entity_name, h.entity_key,
     CASE WHEN pg_catalog.strpos(h.entity_key, '#') OPERATOR(pg_catalog.=) 0
         THEN awty_http_internal.id(t.number, pg_catalog.concat(h.entity_name, h.entity_key)) END AS schedule,
+    awty_http_internal.key_of(h.entity_key) AS key,
     h.first_check_at, h.next_check_at, h.started_at, h.finished_at, h.lateness, h.attempts, h.outcome, h.sqlstate, h.message
 FROM awty.future_job_history AS h
 JOIN awty_http.tenant AS t ON t.job OPERATOR(pg_catalog.=) h.job AND t.role::pg_catalog.oid OPERATOR(pg_catalog.=) h.role::pg_catalog.oid;
 
 COMMENT ON VIEW awty_http_internal.problem IS 'The history of calls that ended otherwise than done or cancelled, of schedules and of sends';
 
--- The occurrence that comes next is called now instead; what nothing follows is called once more.
+-- The occurrence that comes next is called now instead. A call that nothing follows is made once more.
 CREATE FUNCTION awty_http_internal.retry(id bigint) RETURNS bigint
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
+COMMENT ON FUNCTION awty_http_internal.retry(bigint) IS 'Has a finished call made again, now; returns the number of its check';
+
+CREATE FUNCTION awty_http_internal.retry_as(caller oid, id bigint) RETURNS bigint
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     past awty.future_job_history;
     pending bigint;
 BEGIN
     SELECT h.* INTO past FROM awty.future_job_history AS h
-    WHERE h.id = retry.id AND EXISTS (SELECT FROM awty_http.tenant AS t WHERE t.job = h.job AND t.role::oid = h.role::oid)
+    WHERE h.id = retry_as.id AND EXISTS (SELECT FROM awty_http.tenant AS t WHERE t.job = h.job AND t.role::oid = h.role::oid)
     ORDER BY h.finished_at DESC LIMIT 1;
-    IF NOT FOUND THEN
-        PERFORM awty_http_internal.refuse('42704', format('call %s is not in the history', retry.id),
+    IF NOT awty_http_internal.has_right(retry_as.caller, past.job, 'read') THEN
+        PERFORM awty_http_internal.refuse('42704', format('call %s is not in the history', retry_as.id),
             'SELECT id, uri, outcome FROM awty_http_internal.problem ORDER BY finished_at DESC LIMIT 20; lists the last ones.');
+    END IF;
+    IF NOT awty_http_internal.has_right(retry_as.caller, past.job, 'schedule') THEN
+        PERFORM awty_http_internal.refuse('42501', format('permission denied for the calls of job "%s"', past.job),
+            format('SELECT awty.allow(%L, %L);', past.job, pg_get_userbyid(retry_as.caller)));
     END IF;
     SELECT f.id INTO pending FROM awty.future_job AS f
     WHERE f.entity_name = past.entity_name AND f.entity_key = past.entity_key AND f.job = past.job;
@@ -121,18 +116,25 @@ BEGIN
         RETURN pending;
     END IF;
     IF strpos(past.entity_key, '#') = 0 AND NOT EXISTS (
-        SELECT FROM awty_http.endpoint AS e
+        SELECT FROM awty_http_internal.endpoint AS e
         WHERE e.entity_name = past.entity_name AND e.entity_key = past.entity_key AND e.job = past.job AND e.deleted_at IS NULL) THEN
         PERFORM awty_http_internal.refuse('42704', format('"%s%s" is not scheduled any more', past.entity_name, past.entity_key),
             format('SELECT awty_http.send(%L);', past.entity_name || past.entity_key));
     END IF;
+    IF strpos(past.entity_key, '#') > 0 AND NOT EXISTS (
+        SELECT FROM awty_http_internal.content AS c
+        WHERE c.entity_name = past.entity_name AND c.entity_key = past.entity_key AND c.job = past.job) THEN
+        PERFORM awty_http_internal.refuse('42704', format('the content of call %s is not kept any more', retry_as.id),
+            format('SELECT awty_http.send(%L, …);', past.entity_name || split_part(past.entity_key, '#', 1)));
+    END IF;
     pending := awty.schedule(past.entity_name, past.entity_key, past.job, after => '0', args => past.args, on_conflict => 'error');
     UPDATE awty_http_internal.sent AS s SET check_id = pending
-    WHERE s.job = past.job AND s.entity_name = past.entity_name AND s.entity_key = past.entity_key AND s.key = substr(past.entity_key, strpos(past.entity_key, '#') + 1);
+    WHERE s.job = past.job AND s.entity_name = past.entity_name AND s.entity_key = past.entity_key
+      AND s.key = awty_http_internal.key_of(past.entity_key);
     RETURN pending;
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.retry(bigint) IS 'Has a finished call made again, now; returns the number of its check';
+COMMENT ON FUNCTION awty_http_internal.retry_as(oid, bigint) IS 'awty_http_internal.retry for a caller';
 
 -- Also of one that nothing is known of: the limits for all are its own.
 CREATE FUNCTION awty_http_internal.target(origin text, OUT job text, OUT target text, OUT concurrency integer, OUT rate numeric,

@@ -4,6 +4,7 @@
 //! Does not: hold SQL (see `store`), or decide anything.
 
 pub mod array;
+pub mod caller;
 pub mod catalog;
 pub mod catch;
 pub mod changes;

@@ -11,6 +11,7 @@ const ROWS: &str = "
         UNION ALL SELECT 'token ' || t::text FROM awty_http.token AS t
         UNION ALL SELECT 'stat ' || t::text FROM awty_http.stat AS t
         UNION ALL SELECT 'sent ' || t::text FROM awty_http_internal.sent AS t
+        UNION ALL SELECT 'content ' || t::text FROM awty_http_internal.content AS t
         UNION ALL SELECT 'repetition ' || t::text FROM awty_internal.repetition AS t
         UNION ALL SELECT 'dumped ' || t.oid::regclass::text FROM pg_extension AS e, unnest(e.extconfig) AS t (oid) WHERE e.extname = 'awty_http'
         UNION ALL SELECT 'member ' || pg_describe_object(classid, objid, objsubid) FROM pg_depend
@@ -62,7 +63,7 @@ fn claimed(cluster: &Cluster) -> String {
     cluster.await_sql(DATABASE, "the send to be due", DUE);
     let lease =
         gateway.query_one("SELECT lease, key, entity_key FROM awty.claim('{http.app}', 'upgrade')", &[]).unwrap();
-    assert_eq!(lease.get::<_, String>(2), "/paid#order-42");
+    assert_eq!(lease.get::<_, String>(2), "/paid#app/order-42");
     let given_back = gateway.query_one("SELECT awty.requeue(ARRAY[$1::bigint])", &[&lease.get::<_, i64>(0)]).unwrap();
     assert_eq!(given_back.get::<_, i64>(0), 1);
     lease.get(1)

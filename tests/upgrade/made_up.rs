@@ -77,12 +77,12 @@ const CHANGES: &[(&str, &str, &str)] = &[
 const ADDITIONS: &[(&str, &str)] = &[
     (
         "http/sql/66_team.sql",
-        "ALTER TABLE awty_http.endpoint ADD COLUMN team text COLLATE \"C\", ADD CONSTRAINT endpoint_team_is_not_empty CHECK (team <> '');
-         COMMENT ON COLUMN awty_http.endpoint.team IS 'Whose it is';
-         ALTER TABLE awty_http.endpoint ALTER team SET STATISTICS 0;
-         CREATE INDEX endpoint_team_idx ON awty_http.endpoint (team) WHERE deleted_at IS NULL;
+        "ALTER TABLE awty_http_internal.endpoint ADD COLUMN team text COLLATE \"C\", ADD CONSTRAINT endpoint_team_is_not_empty CHECK (team <> '');
+         COMMENT ON COLUMN awty_http_internal.endpoint.team IS 'Whose it is';
+         ALTER TABLE awty_http_internal.endpoint ALTER team SET STATISTICS 0;
+         CREATE INDEX endpoint_team_idx ON awty_http_internal.endpoint (team) WHERE deleted_at IS NULL;
          CREATE FUNCTION awty_http.teams() RETURNS SETOF text LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
-             AS 'SELECT DISTINCT e.team FROM awty_http.endpoint AS e';
+             AS 'SELECT DISTINCT e.team FROM awty_http_internal.endpoint AS e';
          COMMENT ON FUNCTION awty_http.teams() IS 'Who has schedules';\n",
     ),
     (

@@ -33,7 +33,7 @@ const LISTS: [(&str, &str); 4] = [
 /// Those of a day beside ten: one schedule has so many, once all are there.
 const OF_A_DAY: i32 = 86_400;
 
-const ENDPOINTS: &str = "INSERT INTO awty_http.endpoint (id, job, uri, entity_name, entity_key, at, created_by)
+const ENDPOINTS: &str = "INSERT INTO awty_http_internal.endpoint (id, job, uri, entity_name, entity_key, at, created_by)
     SELECT awty_http_internal.id(t.number, o.origin || '/' || n), t.job, o.origin || '/' || n, o.origin, '/' || n, now() + interval '1 day',
         'app'::regrole
     FROM awty_http.tenant AS t, generate_series($1::int, $2::int) AS n, LATERAL (SELECT 'https://h' || n % $3::int || '.example.com' AS origin) AS o";
@@ -60,7 +60,9 @@ fn fill(client: &mut Client, from: i32, to: i32) {
 }
 
 fn analyze(client: &mut Client) {
-    for statement in ["VACUUM ANALYZE awty_http.endpoint, awty.future_job, awty_internal.attempt", "CHECKPOINT"] {
+    for statement in
+        ["VACUUM ANALYZE awty_http_internal.endpoint, awty.future_job, awty_internal.attempt", "CHECKPOINT"]
+    {
         client.batch_execute(statement).unwrap();
     }
 }

@@ -36,7 +36,8 @@ fn a_repetition_that_was_ended_goes_on_when_it_is_scheduled_or_resumed() {
     http.ask("app", &format!("SELECT awty_http.unschedule('{URI}')"));
     let short = "'1 h', starts => now(), ends => now() + interval '61 min', jitter => '0'";
     assert_eq!(again(&http, short), "1");
-    http.cluster.execute("postgres", &["UPDATE awty_http.endpoint SET starts = '2000-01-01', ends = '2000-01-02'"]);
+    http.cluster
+        .execute("postgres", &["UPDATE awty_http_internal.endpoint SET starts = '2000-01-01', ends = '2000-01-02'"]);
     http.ask("app", "SELECT awty.cancel('https://api.example.com', '/tick', 'http.app')");
     assert_eq!(
         again(&http, "'1 h', starts => '2000-01-01', ends => '2000-01-02', jitter => '0', description => 'x'"),

@@ -2,13 +2,14 @@
 
 use super::Http;
 
-const SENT: &str = "SELECT entity_key || args FROM awty.future_job WHERE job = 'http.app' ORDER BY entity_key";
+const SENT: &str = "SELECT entity_key || content FROM awty_http_internal.content JOIN awty.future_job USING (entity_name, entity_key, job)
+    WHERE job = 'http.app' ORDER BY entity_key";
 const ORDERS: &str = "CREATE TABLE app.orders (id bigint PRIMARY KEY, placed_at timestamptz NOT NULL DEFAULT now(),
     status text NOT NULL DEFAULT 'UNSHIPPED')";
 
 /// What [`SENT`] shows of a call about that order.
 fn call(order: i32) -> String {
-    format!("/order#order-{order}{{\"body\": {{\"order\": {order}}}, \"method\": \"POST\"}}")
+    format!("/order#app/order-{order}{{\"body\": {{\"order\": {order}}}, \"method\": \"POST\"}}")
 }
 
 /// The statement that sends such a call; `order` as it stands in SQL.

@@ -163,10 +163,10 @@ fn a_send_says_what_became_of_it_and_can_be_cancelled() {
     assert_eq!(state("gone"), "cancelled");
     http.claim();
     assert_eq!(state("done"), "in_flight");
-    http.ask("gateway", "SELECT awty.complete(lease) FROM awty.lease WHERE entity_key LIKE '%#done'");
+    http.ask("gateway", "SELECT awty.complete(lease) FROM awty.lease WHERE entity_key LIKE '%#app/done'");
     http.ask(
         "gateway",
-        "SELECT awty.fail(lease, 'HTTP 404', final => true) FROM awty.lease WHERE entity_key LIKE '%#failed'",
+        "SELECT awty.fail(lease, 'HTTP 404', final => true) FROM awty.lease WHERE entity_key LIKE '%#app/failed'",
     );
     assert_eq!((state("done"), state("failed")), ("done".into(), "failed".into()));
     assert_eq!(
@@ -190,7 +190,7 @@ fn what_failed_is_called_again_now() {
     let again = http.ask("app", &retry(&past));
     assert_ne!(again, past);
     assert_eq!(
-        http.ask("app", "SELECT id || ' ' || args FROM awty.future_job"),
+        http.ask("app", "SELECT id || ' ' || content FROM awty.future_job JOIN awty_http_internal.content USING (entity_name, entity_key, job)"),
         format!("{again} {{\"body\": {{\"n\": 1}}, \"method\": \"POST\"}}")
     );
     http.ask("gateway", &format!("SELECT awty.complete({})", http.claim()[0]));

@@ -19,8 +19,8 @@ fn a_send_goes_with_the_transaction_and_its_key_is_sent_once() {
     assert_eq!(http.ask("app", SEND), http.ask("app", SEND));
     assert_eq!(http.ask("app", SENT), "1");
     assert_eq!(
-        http.ask("app", "SELECT entity_key || ' ' || args FROM awty.future_job"),
-        "/order#order-1 {\"body\": {\"n\": 1}, \"method\": \"POST\"}"
+        http.ask("app", "SELECT entity_key || ' ' || content FROM awty_http_internal.content"),
+        "/order#app/order-1 {\"body\": {\"n\": 1}, \"method\": \"POST\"}"
     );
     assert_eq!(refused(&mut app, &SEND.replace(": 1", ": 2")), "42710");
     // Without a key each is a new one.
@@ -66,4 +66,58 @@ fn two_transactions_with_one_key_send_once() {
         assert_eq!(id, http.ask("app", "SELECT id FROM awty.future_job"));
     });
     assert_eq!(http.ask("app", SENT), "1");
+}
+
+/// Sealed 8: a key belongs to its sender. No other role can use it up, whatever it sends first.
+#[test]
+fn equal_keys_of_two_roles_are_two_sends() {
+    let http = Http::open();
+    http.cluster.execute(
+        "postgres",
+        &[
+            "CREATE ROLE web LOGIN",
+            "CREATE ROLE \"w/b\" LOGIN",
+            "GRANT USAGE ON SCHEMA awty, awty_http TO web, \"w/b\"",
+            "SELECT awty.allow('http.app', 'web'), awty.allow('http.app', 'w/b')",
+        ],
+    );
+    let first = http.ask("web", &SEND.replace(": 1", ": 2"));
+    let ids = [first, http.ask("app", SEND), http.ask("w/b", SEND)];
+    assert!(ids.iter().all(|id| !id.is_empty()) && ids[0] != ids[1] && ids[1] != ids[2], "{ids:?}");
+    assert_eq!(
+        http.ask("app", "SELECT entity_key FROM awty.future_job ORDER BY entity_key"),
+        "/order#app/order-1 /order#w%2Fb/order-1 /order#web/order-1"
+    );
+    let keys = "SELECT string_agg(DISTINCT awty_http_internal.key_of(entity_key), ' ') FROM awty.future_job";
+    assert_eq!(http.ask("app", keys), "order-1");
+    // Each cancels its own.
+    assert_eq!(http.ask("web", "SELECT awty_http_internal.cancel_send('order-1')"), "true");
+    assert_eq!(http.ask("app", SENT), "2");
+}
+
+/// The content of a send goes with it: at once if it went well, and with its row of the history if not.
+#[test]
+fn the_content_of_a_send_goes_with_it() {
+    let http = Http::open();
+    let content = "SELECT string_agg(awty_http_internal.key_of(entity_key), ' ' ORDER BY entity_key) FROM awty_http_internal.content";
+    let all =
+        "SELECT count(awty_http.send('https://api.example.com/x', '1', k)) FROM unnest('{bad,gone,good}'::text[]) AS k";
+    http.ask("app", all);
+    http.claim();
+    http.ask("gateway", "SELECT awty.complete(lease) FROM awty.lease WHERE entity_key LIKE '%/good'");
+    http.ask("gateway", "SELECT awty.fail(lease, 'no', final => true) FROM awty.lease WHERE entity_key LIKE '%/bad'");
+    let well = "SELECT awty_http_internal.sent_well('{http.app,http.app,http.app}', array_fill('https://api.example.com'::text, '{3}'),
+        '{/x#app/good,/x#app/gone,/x#app/bad}')";
+    // Not by a role that may not claim, and not of a send that is pending.
+    http.ask("other", well);
+    assert_eq!(http.ask("app", content), "bad gone good");
+    http.cluster.execute("postgres", &["SELECT awty.allow('http.app', 'other', 'claim')"]);
+    http.ask("other", &well.replace("gone,/x#app/bad", "gone,/x#app/gone"));
+    assert_eq!(http.ask("app", content), "bad gone");
+    http.ask("app", "SELECT awty_http_internal.cancel_send('gone')");
+    http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now())"]);
+    assert_eq!(http.ask("app", content), "bad");
+    http.cluster
+        .execute("postgres", &["DELETE FROM awty.future_job_history", "SELECT awty_http_internal.roll_up(now())"]);
+    assert_eq!(http.ask("app", content), "");
 }

@@ -162,7 +162,7 @@ fn the_last_of_many_calls_is_found_without_reading_the_others() {
 
 /// 120 endpoints with three calls each in the last hour, and in the hour before.
 const MANY: &str = "
-    INSERT INTO awty_http.endpoint (id, job, uri, entity_name, entity_key, every, created_by)
+    INSERT INTO awty_http_internal.endpoint (id, job, uri, entity_name, entity_key, every, created_by)
     SELECT awty_http_internal.id(number, e.name || e.key), job, e.name || e.key, e.name, e.key, '1 h', 'app'
     FROM awty_http.tenant, (SELECT 'https://a.example.com' AS name, '/' || n AS key FROM generate_series(1, 120) AS n) AS e WHERE job = 'http.app';
     INSERT INTO awty_internal.attempt

@@ -1,6 +1,6 @@
 //! Who sees and changes what.
 
-use super::{Http, refused};
+use super::Http;
 
 #[test]
 fn tenants_do_not_see_one_another() {
@@ -19,22 +19,64 @@ fn tenants_do_not_see_one_another() {
             http.ask(role, &format!("SELECT awty_http.unschedule('https://api.example.com/{stranger}')")),
             "false"
         );
-        let change = format!("UPDATE awty_http.endpoint SET description = 'mine' WHERE job = 'http.{stranger}'");
-        assert_eq!(http.client(role).execute(&change, &[]).unwrap(), 0);
+        let id = http.ask(stranger, "SELECT id FROM awty_http.endpoint");
+        assert_eq!(http.ask(role, &format!("SELECT awty_http_internal.pause('{id}')")), "false");
+        assert_eq!(http.ask(role, &format!("SELECT awty_http_internal.resume('{id}')")), "false");
+        assert_eq!(http.ask(role, &format!("SELECT awty_http_internal.lock('{id}')")), "");
+        // What an answer says is written by roles that may claim.
+        http.ask(role, &format!("SELECT awty_http_internal.answered('{id}', false, now())"));
+        http.ask(role, &format!("SELECT awty_http_internal.asked('{id}', 'stop', '')"));
+        assert_eq!(
+            http.ask(
+                stranger,
+                "SELECT (failing_since IS NULL) || ' ' || (verdict IS NULL) || ' ' || paused FROM awty_http.endpoint"
+            ),
+            "true true false"
+        );
     }
-    // The gateway sees both, and changes nothing but what an answer says.
+    // The gateway sees both.
     assert_eq!(http.ask("gateway", "SELECT count(*) FROM awty_http.endpoint"), "2");
-    let mut gateway = http.client("gateway");
-    assert_eq!(refused(&mut gateway, "UPDATE awty_http.endpoint SET method = 'GET'"), "42501");
-    for role in ["gateway", "app"] {
-        let deleted = http.client(role).execute("DELETE FROM awty_http.endpoint", &[]);
-        assert_eq!(deleted.unwrap_err().code().unwrap().code(), "42501", "{role}");
+}
+
+/// Sealed 9: a role that may only read sees when and how calls are made, and nothing of what they say.
+#[test]
+fn readers_see_no_header_values_and_no_bodies() {
+    let http = Http::open();
+    let how = "'https://api.example.com/x', '{\"card\": \"s3cret\"}', headers => '{\"X-Pass\": \"s3cret\"}'";
+    http.ask("app", "SELECT awty_http.schedule('https://api.example.com/x', '1 h', body_text => 's3cret', headers => '{\"X-Pass\": \"s3cret\"}')");
+    http.ask("app", &format!("SELECT awty_http.send({how}), awty_http.send({how}, key => 'k')"));
+    http.cluster.execute(
+        "postgres",
+        &[
+            "CREATE ROLE mon LOGIN",
+            "GRANT USAGE ON SCHEMA awty, awty_http TO mon",
+            "SELECT awty.allow('http.app', 'mon', 'read')",
+        ],
+    );
+    let request = "SELECT request ->> 'method' || (request ->> 'headers') FROM awty_http.endpoint";
+    assert_eq!(http.ask("app", request), "POST{\"X-Pass\": \"s3cret\"}");
+    assert_eq!(http.ask("mon", request), "POST{\"X-Pass\": \"•••\"}");
+    assert_eq!(http.ask("mon", "SELECT request ? 'body_text' FROM awty_http.endpoint"), "false");
+    assert_eq!(http.ask("mon", "SELECT count(*) FROM awty.future_job"), "3");
+    http.claim();
+    http.ask("gateway", "SELECT awty.fail(lease, 'no', final => true) FROM awty.lease");
+    for table in [
+        "awty_http.endpoint",
+        "awty_http_internal.schedule_status",
+        "awty_http_internal.send_status",
+        "awty_http_internal.endpoint",
+        "awty_http_internal.content",
+        "awty_http_internal.sent",
+        "awty_http_internal.problem",
+        "awty.future_job",
+        "awty.future_job_history",
+        "awty.attempt",
+    ] {
+        let seen = format!("SELECT count(*) FROM {table} AS t WHERE t::text LIKE '%s3cret%'");
+        assert_eq!(http.ask("mon", &seen), "0", "{table}");
     }
-    let mut app = http.client("app");
-    assert_eq!(refused(&mut app, "UPDATE awty_http.endpoint SET created_by = 'other'"), "42501");
-    let foreign = "INSERT INTO awty_http.endpoint (id, job, uri, entity_name, entity_key, created_by)
-        VALUES (awty_http_internal.id(1, 'http://x/'), 'http.other', 'http://x/', 'http://x', '/', 'app')";
-    assert_eq!(app.batch_execute(foreign).unwrap_err().code().unwrap().code(), "42501");
+    let seen = "SELECT count(*) FROM awty_http_internal.content AS t WHERE t::text LIKE '%s3cret%'";
+    assert_eq!(http.ask("app", seen), "3");
 }
 
 /// A token is found by whoever has it, and its hash is nowhere to be read.

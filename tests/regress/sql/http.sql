@@ -10,6 +10,7 @@ SELECT p.proname || '(' || pg_get_function_arguments(p.oid) || ') → ' || pg_ge
 FROM pg_proc AS p WHERE p.pronamespace = 'awty_http'::regnamespace ORDER BY 1;
 SELECT p.oid::regprocedure FROM pg_proc AS p
 WHERE p.pronamespace = ANY ('{awty_http,awty_http_internal}'::regnamespace[]) AND p.prokind = 'f' AND p.prosqlbody IS NULL
+  AND p.prolang <> (SELECT l.oid FROM pg_language AS l WHERE l.lanname = 'c')
   AND (p.proconfig @> '{"search_path=pg_catalog, pg_temp"}') IS NOT TRUE;
 SELECT p.oid::regprocedure AS "SECURITY DEFINER" FROM pg_proc AS p
 WHERE p.pronamespace = ANY ('{awty_http,awty_http_internal}'::regnamespace[]) AND p.prosecdef ORDER BY 1;

@@ -4,7 +4,7 @@
 
 use super::fields::HIDDEN;
 use crate::db::schedules::Row;
-use crate::duration::Length;
+use crate::duration::{Length, parse};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
@@ -94,8 +94,13 @@ pub fn seconds(number: &Value) -> Value {
 
 fn lengths(object: &mut Map<String, Value>) {
     for name in LENGTHS {
-        if let Some(millis) = object.get(*name).and_then(Value::as_i64) {
-            object.insert((*name).into(), Length::millis(millis).to_string().into());
+        let length = match object.get(*name) {
+            Some(Value::Number(millis)) => millis.as_i64().map(Length::millis),
+            Some(Value::String(text)) => parse(text).ok(),
+            _ => None,
+        };
+        if let Some(length) = length {
+            object.insert((*name).into(), length.to_string().into());
         }
     }
 }

@@ -23,6 +23,8 @@ pub struct Booking {
     pub changes: Option<Changes>,
     /// Its target wants no calls until then.
     pub wait: Option<Wait>,
+    /// Of a send: job, entity name and entity key.
+    pub send: Option<[String; 3]>,
 }
 
 /// What a target has asked for.
@@ -78,6 +80,8 @@ const TERMS: &str =
     "SELECT pg_catalog.set_config('synchronous_commit', 'off', true), pg_catalog.set_config('lock_timeout', $1, true)";
 const COMPLETE: &str = "SELECT awty.complete_many($1, $2, $3)";
 const FAIL: &str = "SELECT awty.fail_many($1, $2, NULL, $3, $4, $5, $6, $7)";
+const LOCK: &str = "SELECT awty_http_internal.lock_answered($1)";
+const SENT_WELL: &str = "SELECT awty_http_internal.sent_well($1, $2, $3)";
 const ANSWERED: &str = "SELECT awty_http_internal.answered($1, $2, $3)";
 const WAIT: &str = "SELECT awty_http_internal.asked_to_wait($1, $2, $3, $4)";
 const ASKED: &str = "SELECT awty_http_internal.asked($1, $2, $3)";
@@ -88,13 +92,21 @@ impl Db {
         self.on(async |client: &mut Object| {
             let transaction = client.transaction().await?;
             transaction.query_one(TERMS, &[&format!("{}ms", patience.as_millis())]).await?;
-            let mut words = complete(&transaction, bookings).await?;
-            words.extend(fail(&transaction, bookings).await?);
+            let locked = lock(&transaction, bookings).await?;
+            let is_locked = |changes: &Changes| locked.contains(&changes.id);
+            // What an endpoint asks for is booked with the answer, so such an answer comes later.
+            let comes_later = |changes: &Changes| changes.asked.is_some() && is_locked(changes);
+            let (later, now): (Vec<&Booking>, Vec<&Booking>) =
+                bookings.iter().partition(|booking| booking.changes.as_ref().is_some_and(comes_later));
+            let mut words = complete(&transaction, &now).await?;
+            words.extend(fail(&transaction, &now).await?);
             // Of a schedule that was replaced meanwhile the old call says nothing. What is busy is booked later.
             let nothing = |word: &str| matches!(word, "void" | "busy");
             let void: HashSet<i64> = words.iter().filter(|(_, word)| nothing(word)).map(|(lease, _)| *lease).collect();
-            let counts: Vec<&Booking> = bookings.iter().filter(|booking| !void.contains(&booking.lease)).collect();
-            for changes in counts.iter().filter_map(|booking| booking.changes.as_ref()) {
+            let counts: Vec<&Booking> = now.into_iter().filter(|booking| !void.contains(&booking.lease)).collect();
+            // The next answer writes what is left out here: it is compared with what is stored.
+            let changes = counts.iter().filter_map(|booking| booking.changes.as_ref());
+            for changes in changes.filter(|changes| !is_locked(changes)) {
                 if let Some((asked, why)) = &changes.asked {
                     transaction.query_one(ASKED, &[&changes.id, asked, why]).await?;
                 }
@@ -102,14 +114,43 @@ impl Db {
                     transaction.query_one(ANSWERED, &[&changes.id, &!failing, &at]).await?;
                 }
             }
+            sent_well(&transaction, &counts).await?;
             for Wait { job, target, until, note } in waits(&counts) {
                 transaction.query_one(WAIT, &[job, target, until, note]).await?;
             }
             transaction.commit().await?;
+            words.extend(later.iter().map(|booking| (booking.lease, "busy".to_owned())));
             Ok(words)
         })
         .await
     }
+}
+
+/// Locks the schedules that the answers change; gives those that somebody else has locked.
+async fn lock(transaction: &Transaction<'_>, bookings: &[Booking]) -> Result<HashSet<String>, Error> {
+    let ids: Vec<&str> = bookings.iter().filter_map(|booking| Some(booking.changes.as_ref()?.id.as_str())).collect();
+    if ids.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let locked: Vec<String> = transaction.query_one(LOCK, &[&ids]).await?.try_get(0)?;
+    Ok(locked.into_iter().collect())
+}
+
+/// Forgets the content of sends that went well.
+async fn sent_well(transaction: &Transaction<'_>, bookings: &[&Booking]) -> Result<(), Error> {
+    let (mut jobs, mut names, mut keys) = (Vec::new(), Vec::new(), Vec::new());
+    for booking in bookings.iter().filter(|booking| matches!(booking.answer, Answer::Complete { again: None })) {
+        if let Some([job, name, key]) = &booking.send {
+            jobs.push(job);
+            names.push(name);
+            keys.push(key);
+        }
+    }
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    let statement = transaction.prepare_cached(SENT_WELL).await?;
+    transaction.query_one(&statement, &[&jobs, &names, &keys]).await.map(drop)
 }
 
 /// The longest of each target, always in the same order.
@@ -124,7 +165,7 @@ fn waits<'a>(bookings: &[&'a Booking]) -> impl Iterator<Item = &'a Wait> {
     all.into_values()
 }
 
-async fn complete(transaction: &Transaction<'_>, bookings: &[Booking]) -> Result<Vec<(i64, String)>, Error> {
+async fn complete(transaction: &Transaction<'_>, bookings: &[&Booking]) -> Result<Vec<(i64, String)>, Error> {
     let (mut leases, mut agains, mut results) = (Vec::new(), Vec::new(), Vec::new());
     for booking in bookings {
         if let Answer::Complete { again } = &booking.answer {
@@ -141,8 +182,8 @@ async fn complete(transaction: &Transaction<'_>, bookings: &[Booking]) -> Result
     Ok(leases.into_iter().zip(words).collect())
 }
 
-async fn fail(transaction: &Transaction<'_>, bookings: &[Booking]) -> Result<Vec<(i64, String)>, Error> {
-    let failed = |booking: &'_ Booking| match &booking.answer {
+async fn fail(transaction: &Transaction<'_>, bookings: &[&Booking]) -> Result<Vec<(i64, String)>, Error> {
+    let failed = |booking: &&Booking| match &booking.answer {
         Answer::Fail(failure) => Some((booking.lease, failure.clone(), booking.result.clone())),
         Answer::Complete { .. } => None,
     };

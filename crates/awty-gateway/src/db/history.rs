@@ -6,9 +6,7 @@ use serde_json::Value;
 
 macro_rules! problems {
     () => {
-        "SELECT pg_catalog.jsonb_build_object('id', p.id, 'uri', p.uri, 'schedule', p.schedule, 'key', CASE WHEN p.schedule IS NULL
-                THEN pg_catalog.substr(p.entity_key, pg_catalog.strpos(p.entity_key, '#') + 1) END,
-            'slot', p.first_check_at, 'finished_at', p.finished_at, 'attempts', p.attempts, 'outcome', p.outcome, 'message', p.message),
+        "SELECT pg_catalog.jsonb_build_object('id', p.id, 'uri', p.uri, 'schedule', p.schedule, 'key', p.key, 'slot', p.first_check_at, 'finished_at', p.finished_at, 'attempts', p.attempts, 'outcome', p.outcome, 'message', p.message),
             p.finished_at::text, p.id::text
         FROM awty_http_internal.problem AS p "
     };
@@ -24,9 +22,8 @@ const LIST: &str = concat!(
 const ONE: &str = concat!(problems!(), "WHERE p.id = $1 ORDER BY p.finished_at DESC LIMIT 1");
 /// Of a send with a key that is remembered, where the role's own sends are.
 const KEY: &str = "SELECT s.key FROM awty_http_internal.problem AS p
-    JOIN awty_http_internal.sent AS s ON s.job = p.job AND s.entity_name = p.entity_name AND s.entity_key = p.entity_key
-        AND s.key = pg_catalog.substr(p.entity_key, pg_catalog.strpos(p.entity_key, '#') + 1)
-    WHERE p.id = $1 AND s.job = awty_http_internal.job() LIMIT 1";
+    JOIN awty_http_internal.sent AS s ON s.job = p.job AND s.key = p.key AND s.entity_name = p.entity_name AND s.entity_key = p.entity_key
+    WHERE p.id = $1 AND s.job = awty_http_internal.job() AND s.sent_by::oid = awty_http_internal.me() LIMIT 1";
 const RETRY: &str = "SELECT awty_http_internal.retry($1)";
 
 /// Newest first, of one URI or of all.

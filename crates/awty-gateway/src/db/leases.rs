@@ -72,40 +72,17 @@ const NEXT: &str = "SELECT EXTRACT(epoch FROM awty.next_claim_in($1))::float8";
 const HEARTBEAT: &str = "SELECT awty.heartbeat($1)
     FROM pg_catalog.set_config('synchronous_commit', 'off', true) AS s (setting)";
 const REQUEUE: &str = "SELECT awty.requeue($1)";
-/// A length in milliseconds, as text.
-macro_rules! ms {
-    ($column:literal) => {
-        concat!("(EXTRACT(epoch FROM ", $column, ") OPERATOR(pg_catalog.*) 1000)::bigint OPERATOR(pg_catalog.||) ' ms'")
-    };
-}
-
-/// As the fields of a schedule in the API.
-const ENDPOINTS: &str = concat!(
-    "SELECT e.job, e.entity_name, e.entity_key, e.id, e.failing_since IS NOT NULL, e.deleted_at IS NOT NULL,
-    pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object(
-        'method', e.method, 'headers', e.headers, 'body_text', e.body_text, 'body_base64', e.body_base64,
-        'timeout', ",
-    ms!("e.timeout"),
-    ", 'connect_timeout', ",
-    ms!("e.connect_timeout"),
-    ", 'max_lateness', CASE WHEN e.max_lateness IS NOT NULL
-            THEN greatest((EXTRACT(epoch FROM e.max_lateness) OPERATOR(pg_catalog.*) 1000)::bigint, 1) OPERATOR(pg_catalog.||) ' ms' END,
-        'retries', pg_catalog.jsonb_build_object('max_attempts', e.max_attempts, 'first_delay', ",
-    ms!("e.first_delay"),
-    ", 'max_delay', ",
-    ms!("e.max_delay"),
-    "),
-        'success', e.success, 'sign', e.sign, 'keep_response', e.keep_response))
-        OPERATOR(pg_catalog.||) CASE WHEN e.body IS NULL THEN '{}' ELSE pg_catalog.jsonb_build_object('body', e.body) END AS definition
-    FROM awty_http.endpoint AS e WHERE (e.entity_name, e.entity_key, e.job) OPERATOR(pg_catalog.=) ANY
-        (SELECT u.n, u.k, u.j
-         FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) AS u (n, k, j))"
-);
+/// Of schedules and sends: how they are called. A schedule whose content this role does not see is not called.
+const DEFINITIONS: &str = "SELECT u.j, u.n, u.k, e.id, e.failing_since IS NOT NULL, e.deleted_at IS NOT NULL,
+    coalesce(e.request, '{}') OPERATOR(pg_catalog.||) c.content
+    FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) AS u (n, k, j)
+    JOIN awty_http_internal.content AS c ON (c.entity_name, c.entity_key, c.job) OPERATOR(pg_catalog.=) (u.n, u.k, u.j)
+    LEFT JOIN awty_http_internal.endpoint AS e ON (e.entity_name, e.entity_key, e.job) OPERATOR(pg_catalog.=) (u.n, u.k, u.j)";
 
 const TENANTS: &str =
     "SELECT t.job, t.number FROM awty_http.tenant AS t WHERE t.job OPERATOR(pg_catalog.=) ANY ($1::text[])";
 
-/// The tenant's number is added by [`Db::add_endpoints`].
+/// The tenant's number is added by [`Db::add_definitions`].
 fn lease(row: &Row, seen: Instant) -> Result<Lease, tokio_postgres::Error> {
     let piece = Piece {
         job: row.try_get(1)?,
@@ -165,17 +142,17 @@ impl Db {
         self.on(async |client| client.query_one(REQUEUE, &[&leases]).await?.try_get(0)).await
     }
 
-    /// Adds to the leases what awty_http knows of their endpoints. It is asked after the claim, so it is no older than that.
-    pub async fn add_endpoints(&self, leases: &mut [Lease]) -> Result<(), Trouble> {
+    /// Adds to the leases how awty_http has them called. It is asked after the claim, so it is no older than that.
+    pub async fn add_definitions(&self, leases: &mut [Lease]) -> Result<(), Trouble> {
         let column =
             |of: fn(&Piece) -> &String| leases.iter().map(|lease| of(&lease.piece).clone()).collect::<Vec<_>>();
         let (names, keys) = (column(|piece| &piece.entity_name), column(|piece| &piece.entity_key));
         let jobs = column(|piece| &piece.job);
         let (rows, tenants) = self
             .on(async |client| {
-                let endpoints = client.prepare_cached(ENDPOINTS).await?;
+                let definitions = client.prepare_cached(DEFINITIONS).await?;
                 let tenants = client.prepare_cached(TENANTS).await?;
-                let rows = client.query(&endpoints, &[&names, &keys, &jobs]).await?;
+                let rows = client.query(&definitions, &[&names, &keys, &jobs]).await?;
                 Ok((rows, client.query(&tenants, &[&jobs]).await?))
             })
             .await?;
@@ -195,7 +172,10 @@ impl Db {
             let key = (piece.job.clone(), piece.entity_name.clone(), piece.entity_key.clone());
             let Some(row) = found.get(&key) else { continue };
             lease.args = Some(row.try_get::<_, Json<_>>(6)?.0);
-            lease.endpoint = Some(Endpoint { id: row.try_get(3)?, failing: row.try_get(4)?, deleted: row.try_get(5)? });
+            lease.endpoint = match row.try_get::<_, Option<String>>(3)? {
+                Some(id) => Some(Endpoint { id, failing: row.try_get(4)?, deleted: row.try_get(5)? }),
+                None => None,
+            };
         }
         Ok(())
     }

@@ -68,19 +68,15 @@ macro_rules! schedules {
                 (SELECT ", attempt!(), "::text FROM awty_http_internal.attempts(s.id, max => 1) AS a) AS last,
                 (SELECT pg_catalog.jsonb_build_object('ok', c.ok, 'failed', c.failed, 'dropped', c.dropped)
                  FROM awty_http_internal.counts(s.id) AS c) AS counts
-            FROM (SELECT i.*, i.json::text AS body, coalesce(pg_catalog.sum(pg_catalog.octet_length(i.headers::text) + coalesce(
-                pg_catalog.octet_length(i.json::text), pg_catalog.octet_length(i.plain), pg_catalog.octet_length(i.base64), 0))
+            FROM (SELECT i.*, (i.request -> 'body')::text AS body, coalesce(pg_catalog.sum(pg_catalog.octet_length(i.request::text))
                 OVER (ORDER BY i.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before
             FROM (SELECT e.id, e.version, e.deleted_at IS NOT NULL AS deleted, e.job = awty_http_internal.job() AS own,
-                e.created_at = pg_catalog.now() AS new, e.headers, e.body AS json, e.body_text AS plain, e.body_base64 AS base64,
-            pg_catalog.jsonb_build_object('id', e.id, 'uri', e.uri, 'every', ", ms!("e.every"), ", 'cron', e.cron, 'zone', e.zone,
+                e.created_at = pg_catalog.now() AS new, e.request,
+            pg_catalog.jsonb_build_object('headers', '{}'::jsonb, 'body_text', NULL, 'body_base64', NULL, 'timeout', NULL,
+                'connect_timeout', NULL, 'max_lateness', NULL) || (e.request - 'body')
+            || pg_catalog.jsonb_build_object('id', e.id, 'uri', e.uri, 'every', ", ms!("e.every"), ", 'cron', e.cron, 'zone', e.zone,
                 'at', e.at, 'after', ", ms!("e.after"), ", 'starts', e.starts, 'ends', e.ends, 'jitter', ", ms!("e.jitter"),
-            ", 'catch_up', ", ms!("e.catch_up"), ", 'method', e.method, 'headers', e.headers, 'body_text', e.body_text,
-                'body_base64', e.body_base64, 'timeout', ", ms!("e.timeout"), ", 'connect_timeout', ", ms!("e.connect_timeout"), ")
-            || pg_catalog.jsonb_build_object('max_lateness', ", ms!("e.max_lateness"), ",
-                'retries', pg_catalog.jsonb_build_object('max_attempts', e.max_attempts, 'first_delay', ", ms!("e.first_delay"), ",
-                    'max_delay', ", ms!("e.max_delay"), "),
-                'success', e.success, 'sign', e.sign, 'keep_response', e.keep_response, 'labels', e.labels,
+            ", 'catch_up', ", ms!("e.catch_up"), ", 'labels', e.labels,
                 'description', e.description, 'paused', e.paused, 'state', e.state, 'why', e.why, 'next_slot', e.next_slot,
                 'in_flight', e.in_flight, 'failing_since', e.failing_since, 'rounded_from', ", ms!("e.rounded_from"), ",
                 'created_by', e.created_by::text, 'created_at', e.created_at, 'deleted_at', e.deleted_at) AS fields

@@ -52,8 +52,9 @@ pub(super) async fn deliver(
     worker.metrics.delivery(&verdict, result.get("status").and_then(Value::as_u64), duration, lateness);
     log(&lease, &verdict, &result);
     let mut booking = booking(&lease, verdict, result);
-    // What blocks a target is awty_http's.
+    // What blocks a target, and the content of a send, are awty_http's.
     booking.wait = booking.wait.filter(|_| worker.has_http());
+    booking.send = booking.send.filter(|_| worker.has_http());
     if let Some(in_flight) = worker.locked_leases().get_mut(&lease.lease) {
         in_flight.answered = true;
     }
@@ -89,7 +90,7 @@ async fn work(
         return not_made(untouched("deleted", "the schedule was deleted".into()));
     }
     if lease.endpoint.is_none() && lease.args.is_none() {
-        // A send has arguments. Without its row a schedule would be called by the defaults.
+        // Without its row, a schedule would be called by the defaults.
         return not_made(untouched("request", "request: this gateway sees no schedule of that URI".into()));
     }
     let mut definition = match Definition::of_args(lease.args.take().as_deref()) {
@@ -159,7 +160,10 @@ fn booking(lease: &Lease, verdict: Verdict, result: Value) -> Booking {
         Changes { id: endpoint.id.clone(), failing, asked }
     });
     let changes = changes.filter(|changes| changes.failing.is_some() || changes.asked.is_some());
-    Booking { lease: lease.lease, answer, result, changes, wait }
+    let piece = &lease.piece;
+    let send =
+        piece.entity_key.contains('#').then(|| [&piece.job, &piece.entity_name, &piece.entity_key].map(Clone::clone));
+    Booking { lease: lease.lease, answer, result, changes, wait, send }
 }
 
 fn log(lease: &Lease, verdict: &Verdict, result: &Value) {

@@ -75,7 +75,7 @@ impl Worker {
                 InFlight { job: lease.piece.job.clone(), task: None, begun: Arc::default(), answered: false };
             self.locked_leases().insert(lease.lease, in_flight);
         }
-        let known = if self.has_http() { self.db.add_endpoints(&mut leases).await } else { Ok(()) };
+        let known = if self.has_http() { self.db.add_definitions(&mut leases).await } else { Ok(()) };
         if self.is_stopping() || known.is_err() {
             if let Err(trouble) = known {
                 self.in_trouble(Part::Claims, &trouble);

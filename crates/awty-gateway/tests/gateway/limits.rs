@@ -100,7 +100,7 @@ fn one_roles_locks_hold_up_no_other_role() {
         }
     };
     let mut holder = shop.cluster.client("postgres", "app");
-    holder.batch_execute("BEGIN; SELECT id FROM awty_http.endpoint FOR UPDATE").unwrap();
+    holder.batch_execute("BEGIN; SELECT awty_http_internal.lock(id) FROM awty_http.endpoint").unwrap();
     std::thread::scope(|scope| {
         let waiting: Vec<_> = (0..6).map(|_| scope.spawn(put_until_over)).collect();
         let waits = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'gateway' AND wait_event_type = 'Lock'";

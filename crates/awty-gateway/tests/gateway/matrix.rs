@@ -173,7 +173,7 @@ fn a_tag_is_a_condition_and_requests_at_once_lose_nothing() {
     assert_eq!(statuses.iter().filter(|status| **status == 412).count(), 7, "{statuses:?}");
     // A call in between is no conflict, and changes the answer all the same.
     let tag = client.get(&place).header("etag");
-    shop.cluster.execute("postgres", &["UPDATE awty_http.endpoint SET failing_since = now()"]);
+    shop.cluster.execute("postgres", &["UPDATE awty_http_internal.endpoint SET failing_since = now()"]);
     assert_eq!(client.ask_with("GET", &place, "", &format!("If-None-Match: {tag}\r\n")).status, 200);
     let changed = client.ask_with("POST", &format!("{place}/pause"), "", &format!("If-Match: {tag}\r\n"));
     assert_eq!(changed.status, 200, "{}", changed.text);

@@ -11,7 +11,7 @@ fn leases_are_beaten_while_a_lock_keeps_their_calls_from_being_known() {
     shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri("/first")));
     shop.await_text("SELECT count(*) FROM awty.attempt WHERE ok", "1");
     let mut other = shop.cluster.superuser("postgres");
-    other.batch_execute("BEGIN; LOCK TABLE awty_http.endpoint IN ACCESS EXCLUSIVE MODE").unwrap();
+    other.batch_execute("BEGIN; LOCK TABLE awty_http_internal.endpoint IN ACCESS EXCLUSIVE MODE").unwrap();
     shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri("/second")));
     shop.await_text("SELECT count(*) FROM awty.lease", "1");
     // A heartbeat comes after the time at which the first one would have let it expire, and nobody else gets it.

@@ -34,7 +34,7 @@ fn three_that_wait(shop: &Shop, receiver: &Receiver, gateway: &Gateway) -> Clien
     shop.cluster.execute("postgres", &["SELECT awty.alter('http.app', heartbeat => '10 min')"]);
     until_ready(gateway);
     let mut holder = shop.cluster.client("postgres", "postgres");
-    holder.batch_execute("BEGIN; LOCK TABLE awty_http.endpoint IN ACCESS EXCLUSIVE MODE").unwrap();
+    holder.batch_execute("BEGIN; LOCK TABLE awty_http_internal.endpoint IN ACCESS EXCLUSIVE MODE").unwrap();
     shop.app(&format!("SELECT awty_http.send('{}') FROM generate_series(1, 3)", receiver.uri("/ok")));
     shop.await_text("SELECT count(*) FROM awty.lease", "3");
     holder

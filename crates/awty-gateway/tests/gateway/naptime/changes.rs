@@ -27,7 +27,7 @@ fn what_has_ended_goes_on_when_it_is_put_again() {
     assert_eq!((again.status, &again.json()["state"]), (200, &json!("active")), "{}", again.text);
     assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job = 'http.app'"), "1");
     // What is over by its own plan gets a new one, as by PUT /v1/schedules.
-    let over = "UPDATE awty_http.endpoint SET ends = now() - interval '1 s'";
+    let over = "UPDATE awty_http_internal.endpoint SET ends = now() - interval '1 s'";
     shop.cluster.execute("postgres", &[over, CANCEL]);
     let anew = put("").json();
     assert_eq!((&anew["state"], &anew["ends"]), (&json!("active"), &json!(null)), "{anew}");

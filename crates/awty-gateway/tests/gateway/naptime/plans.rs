@@ -91,7 +91,7 @@ fn removal_looks_at_no_other_schedule() {
     );
     shop.cluster.execute("postgres", &["ANALYZE"]);
     let scans = "SELECT pg_stat_force_next_flush()::text || sum(seq_tup_read) FROM pg_stat_all_tables
-        WHERE relid IN ('awty_http.endpoint'::regclass, 'awty.future_job'::regclass, 'awty_internal.repetition'::regclass)";
+        WHERE relid IN ('awty_http_internal.endpoint'::regclass, 'awty.future_job'::regclass, 'awty_internal.repetition'::regclass)";
     let delete = |number: usize| {
         let path = format!("/v1/schedules?uri={}", encoded(&format!("http://many.example/{number}")));
         assert_eq!(client.ask("DELETE", &path, "").status, 204);

@@ -1,0 +1,87 @@
+//! Lets a function run with its owner's rights and know its caller.
+//!
+//! A SECURITY DEFINER function cannot ask PostgreSQL who has called it: `current_user` is its owner. So the function that a role may call
+//! is [`awty_with_caller`], which calls the function of the same name with `_as` at its end, in the same schema or in that schema's
+//! `_internal`, and gives it the caller's OID as the first argument.
+//!
+//! Invariant: the first argument of the called function is the current user. No role but the owner has EXECUTE on the called function.
+//! Does not: check a right. The called function does.
+
+use super::unbound;
+use pgrx::{pg_guard, pg_sys};
+
+const PLAIN: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
+
+/// Tells PostgreSQL how `awty_with_caller` is called.
+#[unsafe(no_mangle)]
+pub extern "C" fn pg_finfo_awty_with_caller() -> &'static pg_sys::Pg_finfo_record {
+    &PLAIN
+}
+
+/// Calls the function that belongs to this one, with the current user as its first argument.
+///
+/// # Safety
+/// PostgreSQL calls it. An ERROR of the called function jumps over this frame, so the frame must hold nothing that has to be dropped.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn awty_with_caller(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    // SAFETY: PostgreSQL's frame, which has `nargs` arguments. The new frame has room for one more.
+    unsafe {
+        if (*(*fcinfo).flinfo).fn_extra.is_null() {
+            find(fcinfo);
+        }
+        let called = (*(*fcinfo).flinfo).fn_extra.cast::<pg_sys::FmgrInfo>();
+        let count = usize::from((*fcinfo).nargs.unsigned_abs());
+        let size = size_of::<pg_sys::FunctionCallInfoBaseData>() + (count + 1) * size_of::<pg_sys::NullableDatum>();
+        let frame = pg_sys::palloc0(size).cast::<pg_sys::FunctionCallInfoBaseData>();
+        (*frame).flinfo = called;
+        (*frame).fncollation = (*fcinfo).fncollation;
+        (*frame).nargs = (*fcinfo).nargs + 1;
+        let (from, to) = ((*fcinfo).args.as_ptr(), (*frame).args.as_mut_ptr());
+        (*to).value = pg_sys::Datum::from(pg_sys::GetUserId());
+        std::ptr::copy_nonoverlapping(from, to.add(1), count);
+        let Some(address) = (*called).fn_addr else { return pg_sys::Datum::null() };
+        let result = unbound::call(address, frame);
+        (*fcinfo).isnull = (*frame).isnull;
+        result
+    }
+}
+
+/// Finds the function that belongs to this one, and remembers it as long as PostgreSQL remembers this one.
+///
+/// # Safety
+/// As for `awty_with_caller`.
+#[pg_guard]
+unsafe extern "C-unwind" fn find(fcinfo: pg_sys::FunctionCallInfo) {
+    // SAFETY: PostgreSQL's frame.
+    let info = unsafe { &mut *(*fcinfo).flinfo };
+    let Some(called) = belonging_to(info.fn_oid) else {
+        pgrx::error!("the function that belongs to function {} does not exist", info.fn_oid.to_u32());
+    };
+    // SAFETY: the memory lives as long as `info`. An ERROR ends the statement, and with it the use of the memory context.
+    unsafe {
+        let found = pg_sys::MemoryContextAllocZero(info.fn_mcxt, size_of::<pg_sys::FmgrInfo>()).cast();
+        let previous = pg_sys::MemoryContextSwitchTo(info.fn_mcxt);
+        pg_sys::fmgr_info(called, found);
+        pg_sys::MemoryContextSwitchTo(previous);
+        info.fn_extra = found.cast();
+    }
+}
+
+/// The function with `_as` at the end of its name, and with a role before its arguments.
+fn belonging_to(function: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    let caller = super::procedure::by_oid(function)?;
+    let schema = if caller.schema.ends_with("_internal") {
+        caller.schema.clone()
+    } else {
+        format!("{}_internal", caller.schema)
+    };
+    super::procedure::by_name(&format!("{}_as", caller.name))
+        .into_iter()
+        .find(|called| {
+            called.schema == schema
+                && called.owner == caller.owner
+                && called.args.first() == Some(&pg_sys::OIDOID)
+                && called.args[1..] == caller.args
+        })
+        .map(|called| called.oid)
+}
