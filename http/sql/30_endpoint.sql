@@ -45,12 +45,12 @@ CREATE INDEX endpoint_deleted_idx ON awty_http_internal.endpoint (deleted_at) WH
 COMMENT ON TABLE awty_http_internal.endpoint IS 'Which URIs are called when and how: one row for each URI of a tenant; a deleted one stays as long as its statistics';
 COMMENT ON COLUMN awty_http_internal.endpoint.id IS 'The same for the same tenant and URI for ever';
 COMMENT ON COLUMN awty_http_internal.endpoint.job IS 'The job of its checks: that of its tenant';
-COMMENT ON COLUMN awty_http_internal.endpoint.uri IS 'What is called, in its one spelling';
+COMMENT ON COLUMN awty_http_internal.endpoint.uri IS 'The URI, normalised';
 COMMENT ON COLUMN awty_http_internal.endpoint.entity_name IS 'Scheme, host and port: the entity name of its checks, and its target';
 COMMENT ON COLUMN awty_http_internal.endpoint.entity_key IS 'Path and query: the entity key of its checks';
 COMMENT ON COLUMN awty_http_internal.endpoint.version IS 'One more with each change of the definition';
 COMMENT ON COLUMN awty_http_internal.endpoint.every IS 'How often, a multiple of a slot; NULL: see cron, or it is one call';
-COMMENT ON COLUMN awty_http_internal.endpoint.rounded_from IS 'What was asked for, where every was rounded up to a slot';
+COMMENT ON COLUMN awty_http_internal.endpoint.rounded_from IS 'The length that the caller gave, if every was rounded up to a slot';
 COMMENT ON COLUMN awty_http_internal.endpoint.cron IS 'When, as a cron expression in zone';
 COMMENT ON COLUMN awty_http_internal.endpoint.zone IS 'Time zone of cron, or of an every of days and longer';
 COMMENT ON COLUMN awty_http_internal.endpoint.at IS 'When, of a single call';
@@ -61,11 +61,11 @@ COMMENT ON COLUMN awty_http_internal.endpoint.jitter IS 'Each slot is moved by a
 COMMENT ON COLUMN awty_http_internal.endpoint.catch_up IS 'Slots that passed are called late, as far back as this';
 COMMENT ON COLUMN awty_http_internal.endpoint.request IS 'How it is called, without header values and the body';
 COMMENT ON COLUMN awty_http_internal.endpoint.labels IS 'Words to find it by';
-COMMENT ON COLUMN awty_http_internal.endpoint.description IS 'What it is for, in words';
+COMMENT ON COLUMN awty_http_internal.endpoint.description IS 'Purpose, in words';
 COMMENT ON COLUMN awty_http_internal.endpoint.paused IS 'A person has paused it';
 COMMENT ON COLUMN awty_http_internal.endpoint.paused_note IS 'Why, in that person''s words';
 COMMENT ON COLUMN awty_http_internal.endpoint.failing_since IS 'Since when no call has gone well; NULL: the last one did, or there was none';
-COMMENT ON COLUMN awty_http_internal.endpoint.verdict IS 'What the endpoint last asked for: hold, as it says that it is gone, or stop; NULL: nothing, or it was scheduled or resumed since';
+COMMENT ON COLUMN awty_http_internal.endpoint.verdict IS 'Last request of the endpoint: hold (it is gone) or stop; NULL: none since it was scheduled or resumed';
 COMMENT ON COLUMN awty_http_internal.endpoint.verdict_at IS 'When it asked';
 COMMENT ON COLUMN awty_http_internal.endpoint.verdict_note IS 'Why, in the endpoint''s words';
 COMMENT ON COLUMN awty_http_internal.endpoint.created_by IS 'Who scheduled it first';
@@ -86,7 +86,7 @@ COMMENT ON TABLE awty_http_internal.content IS 'Header values and bodies of endp
 COMMENT ON COLUMN awty_http_internal.content.job IS 'The job of the check';
 COMMENT ON COLUMN awty_http_internal.content.entity_name IS 'Entity name of the check';
 COMMENT ON COLUMN awty_http_internal.content.entity_key IS 'Entity key of the check';
-COMMENT ON COLUMN awty_http_internal.content.content IS 'headers, and one of body, body_text and body_base64; {{secret:NAME}} in a header stands for a secret of the gateway';
+COMMENT ON COLUMN awty_http_internal.content.content IS 'headers, and one of body, body_text and body_base64; {{secret:NAME}} in a header is replaced by a secret of the gateway';
 
 CREATE VIEW awty_http.endpoint WITH (security_invoker = true) AS
 SELECT e.id, e.job, e.uri, e.entity_name, e.entity_key, e.version, e.every, e.rounded_from, e.cron, e.zone, e.at, e.after, e.starts, e.ends, e.jitter, e.catch_up,
@@ -99,12 +99,12 @@ LEFT JOIN awty_http_internal.content AS c ON c.entity_name OPERATOR(pg_catalog.=
 COMMENT ON VIEW awty_http.endpoint IS 'Which URIs are called when and how: one row for each URI of a tenant; a deleted one stays as long as its statistics';
 COMMENT ON COLUMN awty_http.endpoint.id IS 'The same for the same tenant and URI for ever';
 COMMENT ON COLUMN awty_http.endpoint.job IS 'The job of its checks: that of its tenant';
-COMMENT ON COLUMN awty_http.endpoint.uri IS 'What is called, in its one spelling';
+COMMENT ON COLUMN awty_http.endpoint.uri IS 'The URI, normalised';
 COMMENT ON COLUMN awty_http.endpoint.entity_name IS 'Scheme, host and port: the entity name of its checks, and its target';
 COMMENT ON COLUMN awty_http.endpoint.entity_key IS 'Path and query: the entity key of its checks';
 COMMENT ON COLUMN awty_http.endpoint.version IS 'One more with each change of the definition';
 COMMENT ON COLUMN awty_http.endpoint.every IS 'How often, a multiple of a slot; NULL: see cron, or it is one call';
-COMMENT ON COLUMN awty_http.endpoint.rounded_from IS 'What was asked for, where every was rounded up to a slot';
+COMMENT ON COLUMN awty_http.endpoint.rounded_from IS 'The length that the caller gave, if every was rounded up to a slot';
 COMMENT ON COLUMN awty_http.endpoint.cron IS 'When, as a cron expression in zone';
 COMMENT ON COLUMN awty_http.endpoint.zone IS 'Time zone of cron, or of an every of days and longer';
 COMMENT ON COLUMN awty_http.endpoint.at IS 'When, of a single call';
@@ -115,11 +115,11 @@ COMMENT ON COLUMN awty_http.endpoint.jitter IS 'Each slot is moved by a part of 
 COMMENT ON COLUMN awty_http.endpoint.catch_up IS 'Slots that passed are called late, as far back as this';
 COMMENT ON COLUMN awty_http.endpoint.request IS 'How it is called: method, headers, body, timeout, connect_timeout, retries, max_lateness, success, sign, keep_response. Header values and the body are shown to roles that may schedule or claim';
 COMMENT ON COLUMN awty_http.endpoint.labels IS 'Words to find it by';
-COMMENT ON COLUMN awty_http.endpoint.description IS 'What it is for, in words';
+COMMENT ON COLUMN awty_http.endpoint.description IS 'Purpose, in words';
 COMMENT ON COLUMN awty_http.endpoint.paused IS 'A person has paused it';
 COMMENT ON COLUMN awty_http.endpoint.paused_note IS 'Why, in that person''s words';
 COMMENT ON COLUMN awty_http.endpoint.failing_since IS 'Since when no call has gone well; NULL: the last one did, or there was none';
-COMMENT ON COLUMN awty_http.endpoint.verdict IS 'What the endpoint last asked for: hold, as it says that it is gone, or stop; NULL: nothing, or it was scheduled or resumed since';
+COMMENT ON COLUMN awty_http.endpoint.verdict IS 'Last request of the endpoint: hold (it is gone) or stop; NULL: none since it was scheduled or resumed';
 COMMENT ON COLUMN awty_http.endpoint.verdict_at IS 'When it asked';
 COMMENT ON COLUMN awty_http.endpoint.verdict_note IS 'Why, in the endpoint''s words';
 COMMENT ON COLUMN awty_http.endpoint.created_by IS 'Who scheduled it first';
@@ -145,7 +145,7 @@ COMMENT ON TABLE awty_http_internal.sent IS 'Keys of sends, so that each is sent
 COMMENT ON COLUMN awty_http_internal.sent.job IS 'The job of its check';
 COMMENT ON COLUMN awty_http_internal.sent.key IS 'The key';
 COMMENT ON COLUMN awty_http_internal.sent.check_id IS 'Number of its check';
-COMMENT ON COLUMN awty_http_internal.sent.digest IS 'A hash of what was sent where';
+COMMENT ON COLUMN awty_http_internal.sent.digest IS 'SHA-256 of the URI and the content';
 COMMENT ON COLUMN awty_http_internal.sent.entity_name IS 'Entity name of its check';
 COMMENT ON COLUMN awty_http_internal.sent.entity_key IS 'Entity key of its check: path and query, #, the sender, / and the key';
 COMMENT ON COLUMN awty_http_internal.sent.sent_by IS 'Who sent it';

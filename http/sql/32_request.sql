@@ -1,7 +1,7 @@
 -- awty_http, part 3b: how a call is made.
 
 CREATE TYPE awty_http_internal.rule AS (is_kept boolean, message text, hint text);
-COMMENT ON TYPE awty_http_internal.rule IS 'A condition, and the refusal of what does not meet it';
+COMMENT ON TYPE awty_http_internal.rule IS 'A condition, and the error if it is not met';
 
 CREATE FUNCTION awty_http_internal.refuse_first(rules awty_http_internal.rule[]) RETURNS void
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -68,7 +68,7 @@ BEGIN
             '"success" must be a list of statuses', 'success => ''200-299,404'''),
         ROW (NOT EXISTS (SELECT FROM regexp_matches(success, '([0-9]+)-([0-9]+)', 'g') AS r (ends) WHERE r.ends[1] > r.ends[2]),
             '"success" has a range that ends before it begins', 'success => ''200-299,404'''),
-        -- PostgreSQL reads other spellings, too; the gateway does not.
+        -- PostgreSQL also reads other spellings; the gateway does not.
         ROW (translate(encode(decode(body_base64, 'base64'), 'base64'), chr(10), '')
                 = translate(body_base64, concat(' ', chr(9), chr(10), chr(13)), ''),
             '"body_base64" must be base64 with all of its padding', 'body_base64 => encode(''\x00ff'', ''base64'')')

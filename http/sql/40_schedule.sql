@@ -6,7 +6,7 @@ CREATE FUNCTION awty_http_internal.definition(endpoint awty_http_internal.endpoi
     SELECT to_jsonb(endpoint) - '{version,failing_since,verdict,verdict_at,verdict_note,paused_note,created_by,created_at,changed_at,deleted_at}'::text[]
         - CASE WHEN endpoint.after IS NULL THEN '' ELSE 'at' END
 $$;
-COMMENT ON FUNCTION awty_http_internal.definition(awty_http_internal.endpoint) IS 'What a schedule says, without its state';
+COMMENT ON FUNCTION awty_http_internal.definition(awty_http_internal.endpoint) IS 'Definition of a schedule, without its state';
 
 -- The part of it that says when.
 CREATE FUNCTION awty_http_internal.plan(endpoint awty_http_internal.endpoint) RETURNS jsonb
@@ -55,7 +55,7 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.hold_or_release(awty_http_internal.endpoint) IS 'Lets the check of an endpoint stand still or go on';
+COMMENT ON FUNCTION awty_http_internal.hold_or_release(awty_http_internal.endpoint) IS 'Holds or releases the check of an endpoint, as its row says';
 
 -- Asks awty for the calls of a row.
 CREATE FUNCTION awty_http_internal.plan_calls(endpoint awty_http_internal.endpoint, repeated_before boolean) RETURNS void
@@ -145,7 +145,7 @@ CREATE FUNCTION awty_http.schedule(
 ) RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
 COMMENT ON FUNCTION awty_http.schedule(text, interval, text, text, timestamptz, interval, timestamptz, timestamptz, interval, interval,
     text, jsonb, jsonb, text, text, interval, interval, jsonb, interval, text, boolean, boolean, text[], text, boolean, boolean)
-    IS 'Has a URI called again and again, or once; the same definition again changes nothing but to go on where calls have ended, another one replaces it; returns the id of the schedule';
+    IS 'Calls a URI repeatedly or once, and returns the id of the schedule; the same definition again only restarts an ended schedule, another definition replaces it';
 
 CREATE FUNCTION awty_http_internal.schedule_as(
     caller oid,

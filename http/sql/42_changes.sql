@@ -1,4 +1,4 @@
--- awty_http, part 4b: what the gateway changes of a schedule, for a person or with an answer.
+-- awty_http, part 4b: changes that the gateway makes to a schedule, for a person or with an answer.
 --
 -- Each function that a role may call has one beside it that knows the caller and asks for the caller's right.
 
@@ -13,7 +13,7 @@ CREATE FUNCTION awty_http_internal.lock_as(caller oid, id text) RETURNS bigint
 $$;
 COMMENT ON FUNCTION awty_http_internal.lock_as(oid, text) IS 'awty_http_internal.lock for a caller';
 
--- A role that may read a schedule is told that it may not change it. Of other schedules a role learns nothing.
+-- A role that may only read a schedule gets an error. If it may not read the schedule either, the answer is the same as for an unknown id.
 CREATE FUNCTION awty_http_internal.may_change(caller oid, id text) RETURNS boolean
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -33,7 +33,7 @@ COMMENT ON FUNCTION awty_http_internal.may_change(oid, text) IS 'Is that schedul
 
 CREATE FUNCTION awty_http_internal.pause(id text, note text DEFAULT NULL) RETURNS boolean
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
-COMMENT ON FUNCTION awty_http_internal.pause(text, text) IS 'Lets a schedule stand still, with a note that says why, or gives one that does another note; returns whether it is there';
+COMMENT ON FUNCTION awty_http_internal.pause(text, text) IS 'Pauses a schedule, with a note that says why, or changes that note; returns whether the schedule exists';
 
 CREATE FUNCTION awty_http_internal.pause_as(caller oid, id text, note text) RETURNS boolean
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -52,7 +52,7 @@ BEGIN
         version = e.version + (NOT e.paused)::integer, changed_at = CASE WHEN e.paused THEN e.changed_at ELSE now() END
     WHERE e.id = pause_as.id AND e.deleted_at IS NULL AND (NOT e.paused OR e.paused_note IS DISTINCT FROM coalesce(pause_as.note, e.paused_note))
     RETURNING e.* INTO endpoint;
-    -- Also where it is held already, for the note.
+    -- A check that is held already gets the new note.
     IF FOUND AND awty_http_internal.is_pending(endpoint) THEN
         PERFORM awty.hold(endpoint.entity_name, endpoint.entity_key, endpoint.job, endpoint.paused_note);
     END IF;
@@ -63,7 +63,7 @@ COMMENT ON FUNCTION awty_http_internal.pause_as(oid, text, text) IS 'awty_http_i
 
 CREATE FUNCTION awty_http_internal.resume(id text) RETURNS boolean
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
-COMMENT ON FUNCTION awty_http_internal.resume(text) IS 'Lets a schedule go on that a person, an endpoint or awty has held, or that has ended before its time; returns whether it is there';
+COMMENT ON FUNCTION awty_http_internal.resume(text) IS 'Resumes a schedule that a person, an endpoint or awty has held, or that has ended early; returns whether the schedule exists';
 
 CREATE FUNCTION awty_http_internal.resume_as(caller oid, id text) RETURNS boolean
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

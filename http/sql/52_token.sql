@@ -17,7 +17,7 @@ COMMENT ON TABLE awty_http.token IS 'Tokens of the HTTP API; the tokens themselv
 COMMENT ON COLUMN awty_http.token.id IS 'Number of the token';
 COMMENT ON COLUMN awty_http.token.hash IS 'SHA-256 of the token';
 COMMENT ON COLUMN awty_http.token.role IS 'With whose rights its requests run';
-COMMENT ON COLUMN awty_http.token.scope IS 'What they may do: read, write or admin; each includes the one before';
+COMMENT ON COLUMN awty_http.token.scope IS 'read, write or admin; each includes the one before';
 COMMENT ON COLUMN awty_http.token.expires_at IS 'Until when it is good';
 COMMENT ON COLUMN awty_http.token.created_by IS 'Who made it';
 COMMENT ON COLUMN awty_http.token.created_at IS 'When that was';
@@ -97,4 +97,4 @@ BEGIN
         WHERE t.hash = token_of.hash AND EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = t.role);
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.token_of(bytea) IS 'Whose token has that SHA-256, and what it is good for; notes that it was used';
+COMMENT ON FUNCTION awty_http_internal.token_of(bytea) IS 'Role, scope and expiry of the token with that SHA-256; notes its use';

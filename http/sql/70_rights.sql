@@ -47,7 +47,7 @@ REVOKE ALL ON FUNCTION awty_http_internal.roll_up(timestamptz, interval, jsonb),
     awty_http_internal.count_calls(timestamptz, timestamptz, text), awty_http_internal.count_calls_of(text[], timestamptz, timestamptz),
     awty_http_internal.count_job(text, timestamptz), awty_http_internal.count_jobs(timestamptz), awty_http_internal.forget(timestamptz),
     awty_http_internal.set_up(), awty_http_internal.register(text, name), awty_http_internal.set_content(text, text, text, jsonb) FROM PUBLIC;
--- Each of these believes the caller that it is given.
+-- These functions trust their argument "caller", so no role may call them.
 DO $$
 DECLARE
     command text;

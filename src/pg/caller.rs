@@ -1,10 +1,10 @@
 //! Lets a function run with its owner's rights and know its caller.
 //!
-//! A SECURITY DEFINER function cannot ask PostgreSQL who has called it: `current_user` is its owner. So the function that a role may call
+//! A SECURITY DEFINER function cannot ask PostgreSQL for its caller, because `current_user` is its owner. So the function that a role may call
 //! is [`awty_with_caller`], which calls the function of the same name with `_as` at its end, in the same schema or in that schema's
 //! `_internal`, and gives it the caller's OID as the first argument.
 //!
-//! Invariant: the first argument of the called function is the current user. No role but the owner has EXECUTE on the called function.
+//! Invariant: the first argument of the called function is the current user. Only the owner has EXECUTE on the called function.
 //! Does not: check a right. The called function does.
 
 use super::unbound;

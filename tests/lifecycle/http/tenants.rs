@@ -1,6 +1,6 @@
 //! Who sees and changes what.
 
-use super::Http;
+use super::{Http, refused};
 
 #[test]
 fn tenants_do_not_see_one_another() {
@@ -23,7 +23,7 @@ fn tenants_do_not_see_one_another() {
         assert_eq!(http.ask(role, &format!("SELECT awty_http_internal.pause('{id}')")), "false");
         assert_eq!(http.ask(role, &format!("SELECT awty_http_internal.resume('{id}')")), "false");
         assert_eq!(http.ask(role, &format!("SELECT awty_http_internal.lock('{id}')")), "");
-        // What an answer says is written by roles that may claim.
+        // Only roles that may claim write the results of answers.
         http.ask(role, &format!("SELECT awty_http_internal.answered('{id}', false, now())"));
         http.ask(role, &format!("SELECT awty_http_internal.asked('{id}', 'stop', '')"));
         assert_eq!(
@@ -38,7 +38,7 @@ fn tenants_do_not_see_one_another() {
     assert_eq!(http.ask("gateway", "SELECT count(*) FROM awty_http.endpoint"), "2");
 }
 
-/// Sealed 9: a role that may only read sees when and how calls are made, and nothing of what they say.
+/// Sealed 9: a role that may only read sees the plans and options of calls, but no header values and no bodies.
 #[test]
 fn readers_see_no_header_values_and_no_bodies() {
     let http = Http::open();
@@ -77,6 +77,20 @@ fn readers_see_no_header_values_and_no_bodies() {
     }
     let seen = "SELECT count(*) FROM awty_http_internal.content AS t WHERE t::text LIKE '%s3cret%'";
     assert_eq!(http.ask("app", seen), "3");
+}
+
+/// A role cannot fill the table of tokens. Tokens that it drops make room.
+#[test]
+fn a_role_has_a_thousand_tokens_at_most() {
+    let http = Http::open();
+    let some = |count: i32| {
+        format!("SELECT count(awty_http.create_token('app', 'read', '1 d')) FROM generate_series(1, {count})")
+    };
+    assert_eq!(http.ask("app", &some(1000)), "1000");
+    assert_eq!(refused(&mut http.client("app"), &some(1)), "54000");
+    http.ask("other", "SELECT awty_http.create_token('other', 'read', '1 d')");
+    http.ask("app", "SELECT awty_http.drop_token(min(id)) FROM awty_http.token");
+    assert_eq!(http.ask("app", &some(1)), "1");
 }
 
 /// A token is found by whoever has it, and its hash is nowhere to be read.

@@ -94,7 +94,7 @@ impl Db {
             transaction.query_one(TERMS, &[&format!("{}ms", patience.as_millis())]).await?;
             let locked = lock(&transaction, bookings).await?;
             let is_locked = |changes: &Changes| locked.contains(&changes.id);
-            // What an endpoint asks for is booked with the answer, so such an answer comes later.
+            // A request of the endpoint is booked together with its answer, so such an answer waits for the lock.
             let comes_later = |changes: &Changes| changes.asked.is_some() && is_locked(changes);
             let (later, now): (Vec<&Booking>, Vec<&Booking>) =
                 bookings.iter().partition(|booking| booking.changes.as_ref().is_some_and(comes_later));
@@ -104,7 +104,7 @@ impl Db {
             let nothing = |word: &str| matches!(word, "void" | "busy");
             let void: HashSet<i64> = words.iter().filter(|(_, word)| nothing(word)).map(|(lease, _)| *lease).collect();
             let counts: Vec<&Booking> = now.into_iter().filter(|booking| !void.contains(&booking.lease)).collect();
-            // The next answer writes what is left out here: it is compared with what is stored.
+            // A change that is left out here is written with the next answer, because each answer is compared with the stored row.
             let changes = counts.iter().filter_map(|booking| booking.changes.as_ref());
             for changes in changes.filter(|changes| !is_locked(changes)) {
                 if let Some((asked, why)) = &changes.asked {
@@ -126,7 +126,7 @@ impl Db {
     }
 }
 
-/// Locks the schedules that the answers change; gives those that somebody else has locked.
+/// Locks the schedules that the answers change. Returns the schedules that another session has locked.
 async fn lock(transaction: &Transaction<'_>, bookings: &[Booking]) -> Result<HashSet<String>, Error> {
     let ids: Vec<&str> = bookings.iter().filter_map(|booking| Some(booking.changes.as_ref()?.id.as_str())).collect();
     if ids.is_empty() {

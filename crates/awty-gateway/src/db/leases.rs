@@ -142,7 +142,7 @@ impl Db {
         self.on(async |client| client.query_one(REQUEUE, &[&leases]).await?.try_get(0)).await
     }
 
-    /// Adds to the leases how awty_http has them called. It is asked after the claim, so it is no older than that.
+    /// Adds the requests that awty_http keeps to the leases. The query runs after the claim, so its snapshot is newer than the claim.
     pub async fn add_definitions(&self, leases: &mut [Lease]) -> Result<(), Trouble> {
         let column =
             |of: fn(&Piece) -> &String| leases.iter().map(|lease| of(&lease.piece).clone()).collect::<Vec<_>>();

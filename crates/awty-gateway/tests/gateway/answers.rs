@@ -109,3 +109,27 @@ fn the_answer_of_a_call_that_went_well_is_kept_on_request_only() {
         FROM awty.attempt WHERE ok";
     shop.await_text(bodies, "/ok/forgotten 200,/ok/kept 200 ok,/ok/unsaid 200");
 }
+
+/// Sealed 3 and 6: a locked schedule delays only the requests of its own endpoint, such as `Awty-Stop`.
+#[test]
+fn a_schedule_that_is_locked_holds_up_no_answer_of_another() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    let _gateway = shop.gateway("one");
+    for path in ["/status/404", "/header/200/Awty-Stop/it_was_paid"] {
+        let uri = receiver.uri(path);
+        shop.app(&format!("SELECT awty_http.schedule('{uri}', every => '1 s', starts => now() + '2 s')"));
+    }
+    let mut holder = shop.cluster.client("postgres", "app");
+    holder.batch_execute("BEGIN; SELECT awty_http_internal.lock(id) FROM awty_http.endpoint").unwrap();
+    let booked = |path: &str| format!("SELECT count(*) > 2 FROM awty.attempt WHERE entity_key = '{path}'");
+    // Its answers are booked. The row of the schedule changes with a later answer.
+    shop.await_text(&booked("/status/404"), "true");
+    called(&receiver, "/header/200/Awty-Stop/it_was_paid");
+    let changed = "SELECT count(*) FROM awty_http.endpoint WHERE failing_since IS NOT NULL OR verdict IS NOT NULL";
+    assert_eq!(shop.text(changed), "0");
+    assert_eq!(receiver.seen("/header/200/Awty-Stop/it_was_paid").len(), 1, "its answer was not kept");
+    holder.batch_execute("ROLLBACK").unwrap();
+    shop.await_text(changed, "2");
+    shop.await_text("SELECT count(*) FROM awty.future_job WHERE entity_key ~ 'Awty-Stop'", "0");
+    assert_eq!(receiver.seen("/header/200/Awty-Stop/it_was_paid").len(), 1);
+}

@@ -29,7 +29,10 @@ fn numbers_of_a_body_stay_as_long_as_they_are() {
     let put = client.ask("PUT", path, &format!(r#"{{"every": "1 h", "body": {{"id": {number}}}}}"#));
     assert!(put.status == 201 && put.text.contains(number), "{}", put.text);
     assert!(client.get(path).text.contains(number));
-    assert_eq!(shop.cluster.value::<String>("postgres", "SELECT request -> 'body' ->> 'id' FROM awty_http.endpoint"), number);
+    assert_eq!(
+        shop.cluster.value::<String>("postgres", "SELECT request -> 'body' ->> 'id' FROM awty_http.endpoint"),
+        number
+    );
     // The database would write each of them with all its zeros.
     let many = ["1e131000"; 20].join(",");
     for (method, path) in [("PUT", path), ("POST", "/v1/sends")] {
