@@ -130,7 +130,7 @@ CREATE EVENT TRIGGER awty_refuse_drop ON sql_drop EXECUTE FUNCTION awty_internal
 COMMENT ON EVENT TRIGGER awty_refuse_drop IS 'Keeps DROP … CASCADE from taking along what a rule of awty needs';
 
 -- EXPLAIN estimates by the statistics of a table, whatever rows it may show: there are none on names and keys.
-ALTER TABLE awty.job ALTER name SET STATISTICS 0;
+ALTER TABLE awty.job ALTER name SET STATISTICS 0, ALTER function_name SET STATISTICS 0, ALTER paused_note SET STATISTICS 0;
 ALTER TABLE awty.future_job ALTER job SET STATISTICS 0, ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0,
     ALTER args SET STATISTICS 0;
 ALTER TABLE awty.alert ALTER rule SET STATISTICS 0, ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0;

@@ -67,7 +67,9 @@ fn known(name: &Text, found: Option<std::result::Result<Job, String>>) -> Result
         None => {
             let known = right::names_for(catalog::current_role());
             let wanted = name.to_string();
-            let nearest = nearest(&wanted, known.iter().map(String::as_str)).map(str::to_owned);
+            // A role may have a right to this job that does not suffice here.
+            let others = known.iter().map(String::as_str).filter(|name| *name != wanted);
+            let nearest = nearest(&wanted, others).map(str::to_owned);
             Err(Error::UnknownJob { job: wanted, nearest })
         }
     }

@@ -84,6 +84,7 @@ pub async fn serve(
         credentials: config.credentials,
         grants: config.grants,
         timeout: config.timeout,
+        max_timeout: config.max_timeout,
         max_in_flight: config.max_in_flight,
     };
     let (stopper, stopping) = watch::channel(false);

@@ -48,6 +48,12 @@ pub const SETTINGS: &[Setting] = &[
     setting("min_period", &["AWTY_MIN_PERIOD"], None, "The shortest period of a schedule; by default a slot"),
     setting("max_period", &["AWTY_MAX_PERIOD"], Some("366 d"), "The longest period of a schedule"),
     setting("timeout", &["AWTY_TIMEOUT"], Some("30 s"), "Of a call whose schedule names none, 100 ms to 15 min"),
+    setting(
+        "max_timeout",
+        &["AWTY_MAX_TIMEOUT"],
+        Some("15 m"),
+        "Of any call, 100 ms to 15 min; a longer one ends then",
+    ),
     setting("max_in_flight", &["AWTY_MAX_IN_FLIGHT"], Some("2000"), "Calls at once, 1 to 1000000"),
     setting(
         "allow_networks",

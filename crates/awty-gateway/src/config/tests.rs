@@ -48,6 +48,8 @@ fn a_refusal_names_the_setting_and_what_to_write() {
     assert!(read(&[], &[], "").map(|_| ()).unwrap_err().contains("AWTY_DATABASE"));
     assert!(refused(&[("timeout", "30")]).contains("timeout: 30 of what?"));
     assert!(refused(&[("timeout", "1 h")]).contains("15m"));
+    assert!(refused(&[("max_timeout", "50 ms")]).contains("max_timeout is 50ms; write 100ms to 15m"));
+    assert_eq!(read(&[("max_timeout", "5 s")], NEEDED, "").unwrap().0.timeout, Length::seconds(5));
     assert!(refused(&[("max_in_flight", "0")]).contains("max_in_flight"));
     assert!(refused(&[("listen", "0.0.0.0:8470")]).contains("behind_proxy"));
     assert!(refused(&[("listen_metrics", "0.0.0.0:8471")]).contains("0.0.0.0:8471"));

@@ -29,6 +29,8 @@ pub struct Config {
     pub max_period: Length,
     /// Of a call whose schedule names none.
     pub timeout: Length,
+    /// No call takes longer, whatever its schedule says.
+    pub max_timeout: Length,
     /// Calls at once.
     pub max_in_flight: usize,
     /// Private networks that may be called.
@@ -91,10 +93,12 @@ impl Config {
             }
         }
         let database = need("database")?.parse();
-        let timeout = length("timeout")?;
-        if !(Length::millis(100)..=Length::seconds(900)).contains(&timeout) {
-            return Err(format!("timeout is {timeout}; write 100ms to 15m"));
-        }
+        let of_call = |name: &str| match length(name)? {
+            given if (Length::millis(100)..=Length::seconds(900)).contains(&given) => Ok(given),
+            given => Err(format!("{name} is {given}; write 100ms to 15m")),
+        };
+        let max_timeout = of_call("max_timeout")?;
+        let timeout = of_call("timeout")?.min(max_timeout);
         let name = text("name").map_or_else(|| bird::name(host), str::to_owned);
         if name.len() > 63 || name.chars().any(char::is_control) {
             return Err("name has up to 63 bytes and no control characters".into());
@@ -110,6 +114,7 @@ impl Config {
             min_period: text("min_period").map(|_| length("min_period")).transpose()?,
             max_period: length("max_period")?,
             timeout,
+            max_timeout,
             max_in_flight: max_in_flight.ok_or("max_in_flight lies between 1 and 1000000")?,
             allow_networks: list("allow_networks").map(allowed).collect::<Result<_, _>>()?,
             deny_networks: list("deny_networks").map(denied).collect::<Result<_, _>>()?,

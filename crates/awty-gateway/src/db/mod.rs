@@ -25,7 +25,7 @@ pub use state::{Job, Standing};
 use crate::net::tls;
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod};
 use rustls::RootCertStore;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tokio_postgres::config::Host;
 use tokio_postgres::error::SqlState;
@@ -177,7 +177,8 @@ impl Db {
         (status.size, status.available)
     }
 
-    /// Where the database is, for the guard. Behind a socket it is on this machine. A name that is not found in time has no address.
+    /// Where the database is, for the guard. A database behind a socket or on loopback may listen on every address of this machine, which
+    /// the unspecified address says. A name that is not found in time has no address.
     pub async fn addresses(&self) -> Vec<SocketAddr> {
         let ports = self.config.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);
@@ -188,13 +189,14 @@ impl Db {
         }
         for (index, host) in self.config.get_hosts().iter().enumerate() {
             let Host::Tcp(name) = host else {
-                found.push(SocketAddr::from((Ipv4Addr::LOCALHOST, port(index))));
-                found.push(SocketAddr::from((Ipv6Addr::LOCALHOST, port(index))));
+                found.push(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port(index))));
                 continue;
             };
             let looked_up = tokio::net::lookup_host((name.as_str(), port(index)));
             found.extend(tokio::time::timeout_at(until, looked_up).await.into_iter().flatten().flatten());
         }
+        let here: Vec<u16> = found.iter().filter(|one| one.ip().is_loopback()).map(SocketAddr::port).collect();
+        found.extend(here.into_iter().map(|port| SocketAddr::from((Ipv4Addr::UNSPECIFIED, port))));
         found
     }
 }

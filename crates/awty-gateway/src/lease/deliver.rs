@@ -114,7 +114,7 @@ async fn work(
             return not_made(Failed { retry_at, ..untouched(fault, format!("{fault}: {why}")) });
         }
     };
-    call.timeout = call.timeout.min(lease.left());
+    call.timeout = call.timeout.min(worker.max_timeout.std()).min(lease.left());
     // The head of a request leaves before its body does. Without a body nothing tells when it has left.
     let _without_body = match part {
         Some(part) if call.body.is_empty() => Some(part),

@@ -51,6 +51,8 @@ pub struct Worker {
     pub grants: Grants,
     /// Of a call whose schedule names none.
     pub timeout: Length,
+    /// No call takes longer.
+    pub max_timeout: Length,
     /// Free places.
     pub places: Arc<Semaphore>,
     /// How many places there are.
@@ -121,6 +123,8 @@ pub struct Terms {
     pub grants: Grants,
     /// Of a call.
     pub timeout: Length,
+    /// No call takes longer.
+    pub max_timeout: Length,
     /// Calls at once.
     pub max_in_flight: usize,
 }
@@ -146,6 +150,7 @@ impl Worker {
             credentials: terms.credentials,
             grants: terms.grants,
             timeout: terms.timeout,
+            max_timeout: terms.max_timeout,
             places: Arc::new(Semaphore::new(terms.max_in_flight)),
             max_in_flight: terms.max_in_flight,
             stopping,

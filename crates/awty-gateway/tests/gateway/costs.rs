@@ -37,3 +37,15 @@ fn a_small_row_makes_no_large_request() {
     let most = gateway.most_memory();
     assert!(most < MOST, "it has held {most} KiB");
 }
+
+/// The administrator bounds the time of every call, whatever the schedules of tenants say.
+#[test]
+fn no_call_takes_longer_than_the_setting_max_timeout() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    let _gateway = shop.gateway_with("gateway", &["--max-timeout", "1 s"]);
+    let uri = receiver.uri("/hang");
+    shop.app(&format!(
+        "SELECT awty_http.schedule('{uri}', after => '0', timeout => '15 min', retries => '{{\"max_attempts\": 1}}')"
+    ));
+    shop.await_text("SELECT string_agg(message, ',') FROM awty.attempt", "timeout: no whole answer within 1s (sent, no answer)");
+}
