@@ -58,6 +58,11 @@ $$;
 
 COMMENT ON FUNCTION awty_internal.has_any_role(regrole[], text) IS 'Has the current user that privilege on one of the roles?';
 
+CREATE FUNCTION awty_internal.has_right(role oid, job text, "right" text) RETURNS boolean
+    LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'role_has_right_wrapper';
+
+COMMENT ON FUNCTION awty_internal.has_right(oid, text, text) IS 'Has that role that right to the job now, whatever the transaction''s snapshot shows? For roles that the current user can become';
+
 CREATE FUNCTION awty_internal.can_read(job awty.job) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN awty_internal.can_become((job).role)

@@ -26,19 +26,15 @@ CREATE FUNCTION awty_http_internal.can_become(caller oid, role oid) RETURNS bool
     RETURN pg_catalog.pg_has_role(caller, role, awty_internal.becoming());
 COMMENT ON FUNCTION awty_http_internal.can_become(oid, oid) IS 'May the first role SET ROLE to the second?';
 
--- By the rights that awty.allow() gives, and those of members of the tenant's role. A job that is there under the name of a tenant's job and
--- belongs to another role gives no right.
+-- By the rights that awty.allow() gives, and those of members of the tenant's role. They are read as they are now: an old snapshot lends no
+-- right that is gone. A job that is there under the name of a tenant's job and belongs to another role gives no right.
 CREATE FUNCTION awty_http_internal.has_right(caller oid, job text, "right" text) RETURNS boolean
-    LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
+    LANGUAGE sql STABLE PARALLEL RESTRICTED
     RETURN EXISTS (
-        SELECT FROM awty_http.tenant AS t JOIN awty.job AS j ON j.name = t.job AND j.role::oid = t.role::oid
-        WHERE t.job = has_right.job AND t.dropped_at IS NULL
-          AND EXISTS (SELECT FROM unnest(j.role || CASE has_right."right" WHEN 'schedule' THEN j.allowed WHEN 'claim' THEN j.claimers
-                          ELSE j.readers || j.allowed || j.claimers END) AS a (role)
-                      WHERE awty_http_internal.can_become(has_right.caller, a.role::oid)));
-END
-$$;
+        SELECT FROM awty_http.tenant AS t
+        JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) t.job AND j.role::pg_catalog.oid OPERATOR(pg_catalog.=) t.role::pg_catalog.oid
+        WHERE t.job OPERATOR(pg_catalog.=) has_right.job AND t.dropped_at IS NULL)
+        AND awty_internal.has_right(has_right.caller, has_right.job, has_right."right");
 COMMENT ON FUNCTION awty_http_internal.has_right(oid, text, text) IS 'May that role read, schedule or claim the calls of that tenant''s job?';
 
 CREATE FUNCTION awty_http_internal.me() RETURNS oid
@@ -48,20 +44,20 @@ $$;
 COMMENT ON FUNCTION awty_http_internal.me() IS 'The current user';
 
 CREATE FUNCTION awty_http_internal.may_schedule(job text) RETURNS boolean
-    LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
     SELECT awty_http_internal.has_right(awty_http_internal.me(), may_schedule.job, 'schedule')
 $$;
 COMMENT ON FUNCTION awty_http_internal.may_schedule(text) IS 'May the current user schedule calls of that tenant''s job?';
 
 CREATE FUNCTION awty_http_internal.may_claim(job text) RETURNS boolean
-    LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
     SELECT awty_http_internal.has_right(awty_http_internal.me(), may_claim.job, 'claim')
 $$;
 COMMENT ON FUNCTION awty_http_internal.may_claim(text) IS 'May the current user claim calls of that tenant''s job?';
 
 -- A tenant's own job. Another role has the job of the one tenant for which it may schedule, or which it may read; NULL: none, or several.
 CREATE FUNCTION awty_http_internal.job(caller oid) RETURNS text
-    LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     own CONSTANT text := (SELECT t.job FROM awty_http.tenant AS t WHERE t.role::oid = job.caller AND t.dropped_at IS NULL);
     jobs text[];
@@ -79,13 +75,13 @@ $$;
 COMMENT ON FUNCTION awty_http_internal.job(oid) IS 'The job of a role''s calls; NULL: there is none, or there are several';
 
 CREATE FUNCTION awty_http_internal.job() RETURNS text
-    LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
     SELECT awty_http_internal.job(awty_http_internal.me())
 $$;
 COMMENT ON FUNCTION awty_http_internal.job() IS 'The job of the current user''s calls; NULL: there is none, or there are several';
 
 CREATE FUNCTION awty_http_internal.job_to_schedule(caller oid) RETURNS text
-    LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     job CONSTANT text := awty_http_internal.job(job_to_schedule.caller);
     name CONSTANT name := pg_get_userbyid(job_to_schedule.caller);
@@ -107,7 +103,7 @@ $$;
 COMMENT ON FUNCTION awty_http_internal.job_to_schedule(oid) IS 'The job for which a role schedules calls; refused where there is none, or where there are several';
 
 CREATE FUNCTION awty_http_internal.job_to_schedule() RETURNS text
-    LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
     SELECT awty_http_internal.job_to_schedule(awty_http_internal.me())
 $$;
 COMMENT ON FUNCTION awty_http_internal.job_to_schedule() IS 'The job for which the current user schedules calls; refused where there is none, or where there are several';

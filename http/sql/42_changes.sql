@@ -15,7 +15,7 @@ COMMENT ON FUNCTION awty_http_internal.lock_as(oid, text) IS 'awty_http_internal
 
 -- A role that may only read a schedule gets an error. If it may not read the schedule either, the answer is the same as for an unknown id.
 CREATE FUNCTION awty_http_internal.may_change(caller oid, id text) RETURNS boolean
-    LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     job CONSTANT text := (SELECT e.job FROM awty_http_internal.endpoint AS e WHERE e.id = may_change.id AND e.deleted_at IS NULL);
 BEGIN

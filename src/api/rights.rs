@@ -3,6 +3,7 @@
 //! Invariant: the caller is the role whose rights the call runs with (`GetUserId()`), so that a SECURITY DEFINER function
 //! schedules as its owner. Names of jobs are only suggested to those who may know of them.
 
+use super::args::Args;
 use crate::error::{self, Error, LeaseError, Result};
 use crate::pg::catalog;
 use crate::pg::relations::{self, Purpose};
@@ -13,6 +14,8 @@ use crate::store::right::{self, Right};
 use crate::store::{extension, origin};
 use awty_core::nearest;
 use pgrx::pg_sys;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
 use std::cell::Cell;
 
 /// The gate for what a person says: refuses also where the library is not loaded, so that nothing would ever run.
@@ -96,10 +99,25 @@ pub fn may_read(job: &Job) -> bool {
 }
 
 fn has_right(job: &Job, right: Right) -> bool {
-    let caller = catalog::current_role();
+    has_right_as(catalog::current_role(), job, right)
+}
+
+fn has_right_as(caller: pg_sys::Oid, job: &Job, right: Right) -> bool {
     caller == job.role
         || catalog::can_become(caller, job.role)
         || right::granted(&job.name, right).into_iter().any(|role| catalog::can_become(caller, role))
+}
+
+/// `awty_internal.has_right`: has that role that right to the job now, whatever the snapshot of the transaction shows? The current user
+/// may ask about roles that it can become.
+#[pg_extern(sql = false)]
+fn role_has_right(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, ErrorReport> {
+    let args = Args::new(fcinfo);
+    let (Some(role), Some(job)) = (args.get::<pg_sys::Oid>(0), args.get::<Text>(1)) else { return Ok(false) };
+    let right = args.choice(2, "right", "read, schedule or claim")?.ok_or(Error::Null { argument: "right" })?;
+    relations::lock(Purpose::Read);
+    let Some(Ok(job)) = job::find(&job) else { return Ok(false) };
+    Ok(catalog::can_become(catalog::current_role(), role) && has_right_as(role, &job, right))
 }
 
 /// The job of that name, if the caller is a member of its role; locked first, and judged as it is then.

@@ -106,6 +106,25 @@ fn no_role_writes_the_tables_or_acts_as_another() {
     assert_eq!(refused(&mut a, &format!("SELECT awty_http.schedule('{URI}', '1 h')")), "42501");
 }
 
+/// P6: a transaction that began before a right was taken away does not lend that right.
+#[test]
+fn an_old_snapshot_lends_no_right_to_calls() {
+    let http = Http::open();
+    http.cluster.execute(
+        "postgres",
+        &[
+            "CREATE ROLE web LOGIN",
+            "GRANT USAGE ON SCHEMA awty, awty_http TO web",
+            "SELECT awty.allow('http.app', 'web')",
+        ],
+    );
+    let mut web = http.client("web");
+    web.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT awty_http.send('https://api.example.com/x')")
+        .unwrap();
+    http.cluster.execute("postgres", &["SELECT awty.disallow('http.app', 'web')"]);
+    assert_eq!(refused(&mut web, "SELECT awty_http.send('https://api.example.com/x')"), "42501");
+}
+
 /// Sealed 2 and 10: no role makes itself a tenant, and none prepares the name, ids or keys of a future one.
 #[test]
 fn only_the_owner_of_the_extension_makes_tenants() {

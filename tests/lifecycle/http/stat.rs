@@ -225,3 +225,30 @@ fn the_hourly_check_does_much_work_in_parts() {
     let runs = "SELECT done >= 3 FROM awty.job_status WHERE job = 'awty_http.roll_up'";
     http.cluster.await_sql("postgres", "three runs to be counted", runs);
 }
+
+/// A role that keeps rows of its own locked holds up neither the statistics of others nor what is forgotten of them.
+#[test]
+fn locked_rows_hold_up_no_roll_up() {
+    let http = Http::open();
+    let uri = |role: &str| format!("https://{role}.example.com/tick");
+    for role in ["app", "other"] {
+        http.ask(role, &format!("SELECT awty_http.schedule('{}', '1 h')", uri(role)));
+        http.ask(role, &format!("SELECT awty_http.unschedule('{}')", uri(role)));
+        http.ask(role, &format!("SELECT awty_http.create_token('{role}', 'read', '1 s')"));
+    }
+    let mut app = http.client("app");
+    app.batch_execute(&format!(
+        "BEGIN; SELECT awty_http.schedule('{}', '1 h'), awty_http.drop_token(id) FROM awty_http.token",
+        uri("app")
+    ))
+    .unwrap();
+    http.cluster.execute(
+        "postgres",
+        &["SET lock_timeout = '30 s'", "SELECT awty_http_internal.roll_up(now() + interval '100 days')"],
+    );
+    app.batch_execute("ROLLBACK").unwrap();
+    for table in ["awty_http.endpoint", "awty_http.token"] {
+        let left = format!("SELECT count(*) FROM {table}");
+        assert_eq!((http.ask("app", &left), http.ask("other", &left)), ("1".into(), "0".into()), "{table}");
+    }
+}

@@ -47,5 +47,8 @@ fn no_call_takes_longer_than_the_setting_max_timeout() {
     shop.app(&format!(
         "SELECT awty_http.schedule('{uri}', after => '0', timeout => '15 min', retries => '{{\"max_attempts\": 1}}')"
     ));
-    shop.await_text("SELECT string_agg(message, ',') FROM awty.attempt", "timeout: no whole answer within 1s (sent, no answer)");
+    shop.await_text(
+        "SELECT string_agg(message, ',') FROM awty.attempt",
+        "timeout: no whole answer within 1s (sent, no answer)",
+    );
 }
