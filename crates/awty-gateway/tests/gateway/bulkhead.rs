@@ -1,7 +1,7 @@
 //! A job whose claims fail is left alone for a while, and the others are claimed.
 
 use crate::receiver::Receiver;
-use crate::shop::Shop;
+use crate::shop::{Shop, until};
 
 #[test]
 fn a_job_that_cannot_be_claimed_stops_no_other() {
@@ -49,4 +49,28 @@ fn a_tenant_whose_calls_hang_has_a_quarter_of_the_places() {
     let held: u32 = shop.text("SELECT count(*) FROM awty.lease WHERE job = 'http.bad'").parse().unwrap();
     assert!(held <= 5, "{held} of 20 places");
     assert_eq!(gateway.get("/readyz").0, 200);
+}
+
+/// Sealed 5: when each place has a call that hangs, `/readyz` says so. The gateway is ready again when the calls have ended.
+#[test]
+fn a_gateway_that_is_full_of_calls_that_hang_says_so() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    let gateway = shop.gateway_with("gateway", &["--max-in-flight", "3"]);
+    let readyz = |status: u16| {
+        until("readiness", || {
+            let (now, why) = gateway.get("/readyz");
+            if now == status { Ok(why) } else { Err(format!("{now} {why}")) }
+        })
+    };
+    readyz(200);
+    let of_three = |call: &str| {
+        shop.app(&format!("SELECT awty_http.{call} FROM generate_series(1, 3) AS n"));
+    };
+    let uri = format!("'{}' || n", receiver.uri("/hang/"));
+    of_three(&format!("schedule({uri}, after => '1 s', timeout => '5 min')"));
+    shop.await_text("SELECT count(*) FROM awty.lease", "3");
+    let why = readyz(503);
+    assert!(why.contains("it is full of calls that hang"), "{why}");
+    of_three(&format!("unschedule({uri})"));
+    readyz(200);
 }

@@ -31,6 +31,7 @@ mod process;
 mod random;
 mod receiver;
 mod receivers;
+mod requests;
 mod room;
 mod script;
 mod secrets;
