@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := all
-.PHONY: all setup install uninstall installcheck dist help gateway gateway-chaos gateway-speed gateway-rest soak skew demo demo-stop test matrix campaign bench bench-full fmt lint freeze clean
+.PHONY: all setup install uninstall installcheck dist help gateway gateway-chaos neighbours gateway-speed gateway-rest soak skew demo demo-stop test matrix campaign bench bench-full fmt lint freeze clean
 
 ifdef PG_CONFIG
 export PG_CONFIG
@@ -47,6 +47,9 @@ gateway: ## build the program awty-gateway, target/release/awty-gateway (docs/ga
 
 gateway-chaos: ## kill gateways, server and network, and look whether a call was lost or doubled (KILLS=100 SEED=1; root for networks)
 	@scripts/gateway-chaos "$(or $(KILLS),100)" "$(or $(SEED),1)"
+
+neighbours: ## what twenty hostile tenants take from another one, beside a quiet twin (MINUTES=5); docs/neighbours.md
+	@scripts/neighbours "$(or $(MINUTES),5)"
 
 soak: ## an hour of 100,000 schedules once a minute (SCHEDULES=100000 MINUTES=60); docs/soak.md
 	@scripts/calls soak --schedules "$(or $(SCHEDULES),100000)" --minutes "$(or $(MINUTES),60)"

@@ -22,6 +22,7 @@ mod metrics;
 mod misbehaviour;
 mod names;
 mod naptime;
+mod neighbours;
 mod openapi;
 mod page;
 mod people;

@@ -24,7 +24,8 @@ pub struct Gateway {
 
 impl Gateway {
     pub fn start(url: &str, credentials: &std::path::Path, name: &str, flags: &[&str]) -> Self {
-        let mut command = Command::new(BINARY);
+        // scripts/neighbours gives a release build.
+        let mut command = Command::new(std::env::var_os("AWTY_GATEWAY").unwrap_or_else(|| BINARY.into()));
         command.args(["serve", "--log", "json", "--log-level", "debug"]);
         let defaults =
             [("--listen", "127.0.0.1:0"), ("--listen-metrics", "127.0.0.1:0"), ("--allow-localhost", "true")];

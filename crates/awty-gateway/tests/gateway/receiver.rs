@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::SystemTime;
 
 /// One request as it arrived.
 #[derive(Clone, Debug)]
@@ -14,6 +15,7 @@ pub struct Seen {
     pub path: String,
     pub headers: BTreeMap<String, String>,
     pub body: Vec<u8>,
+    pub at: SystemTime,
 }
 
 /// The receiver; its threads end with the test's process.
@@ -98,6 +100,11 @@ impl Receiver {
         self.seen.lock().unwrap().iter().filter(|seen| seen.path == path).cloned().collect()
     }
 
+    /// All requests, in order.
+    pub fn all(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+
     fn serve(&self, stream: TcpStream) -> std::io::Result<()> {
         let mut reader = BufReader::new(stream.try_clone()?);
         while let Some(seen) = read(&mut reader)? {
@@ -115,6 +122,7 @@ impl Receiver {
     }
 }
 
+#[allow(clippy::disallowed_methods)] // the receiver stamps arrivals
 fn read(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Seen>> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {
@@ -132,7 +140,7 @@ fn read(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Seen>> {
     let length = headers.get("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    Ok(Some(Seen { method, path, headers, body }))
+    Ok(Some(Seen { method, path, headers, body, at: SystemTime::now() }))
 }
 
 /// Answers as the path says; false: the connection ends.

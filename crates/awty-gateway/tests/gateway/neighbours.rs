@@ -1,0 +1,109 @@
+//! Twenty hostile neighbours attack at once, and one victim keeps its calls, its alerts and its privacy.
+//!
+//! `AWTY_MINUTES` makes the run long (`make neighbours MINUTES=5`): the figures of the run and of a quiet twin go to the file `AWTY_PAGE`.
+//!
+//! Does not: judge a time without `AWTY_MINUTES`.
+
+mod by_clients;
+mod by_endpoints;
+mod by_locks;
+mod by_rows;
+mod figures;
+mod hood;
+mod spies;
+mod trap;
+mod victim;
+
+use crate::shop::{Gateway, Shop, until};
+use figures::{Attacked, Figures};
+use hood::Hood;
+use std::time::{Duration, SystemTime};
+use victim::Victim;
+
+/// KiB that the gateway may hold: 214 MiB when 128 MiB of requests wait (docs/gateway.md), 64 MiB of bodies of the API, and the rest for the
+/// buffers of 1,000 calls and connections. Without its bounds the gateway took 1.68 GB.
+const MOST: u64 = 320 * 1024;
+/// Calls of the victim during the attack in `make test`, one a second.
+const CALLS: usize = 25;
+
+#[allow(clippy::disallowed_methods)] // figures compare moments with the receiver's stamps
+fn now() -> SystemTime {
+    SystemTime::now()
+}
+
+fn wait(length: Duration) {
+    let end = now() + length;
+    awty_testkit::poll("the end of the run", 2 * length, || if now() < end { Err(String::new()) } else { Ok(()) })
+        .unwrap();
+}
+
+fn open() -> (Shop, Victim, Gateway) {
+    let shop = Shop::open();
+    hood::add_roles(&shop);
+    let victim = Victim::settle(&shop);
+    let gateway = shop.gateway_with("gateway", &["--config", &victim.settings]);
+    victim.await_calls(3);
+    (shop, victim, gateway)
+}
+
+/// The victim alone.
+fn quiet(length: Duration) -> Figures {
+    let (shop, victim, gateway) = open();
+    let (writer, from) = (Victim::write(&shop), now());
+    wait(length);
+    let to = now();
+    victim.assert_nothing_is_lost(&shop, writer);
+    figures::figures(&victim.calls(), from, to, gateway.most_memory())
+}
+
+/// The victim beside the neighbours. Without a length, the run ends after some calls.
+fn attacked(length: Option<Duration>) -> Attacked {
+    let (shop, victim, gateway) = open();
+    let marks = victim.marks(&shop, &gateway);
+    let (writer, from) = (Victim::write(&shop), now());
+    let hood = Hood::attack(&shop, &gateway, &victim.target);
+    victim.await_calls(CALLS);
+    if let Some(length) = length {
+        wait(length);
+    }
+    until("a round of each attack", || hood.missing().map_or(Ok(()), |name| Err(name.to_owned())));
+    let to = now();
+    spies::assert_nothing_is_seen(&shop, &gateway, &hood, &victim.target, &marks);
+    victim.await_calls(1);
+    let rounds = hood.rounds();
+    hood.leave();
+    let left = now();
+    victim.await_calls(3);
+    if length.is_some() {
+        wait(Duration::from_secs(15));
+    }
+    let gap_after = figures::longest_gap(&victim.calls(), left, now());
+    victim.assert_nothing_is_lost(&shop, writer);
+    assert_eq!(gateway.get("/livez").0, 200);
+    let memory = gateway.most_memory();
+    println!("the gateway has held {} MiB; rounds: {rounds}", memory / 1024);
+    assert!(memory < MOST, "the gateway has held {memory} KiB");
+    // The values of a neighbour stop the statistics of no other.
+    shop.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now() + interval '1 hour')"]);
+    let counted =
+        "SELECT sum(ok) >= 25 FROM awty_http.stat WHERE id <> job AND job = 'http.victim' AND width = '1 hour'";
+    assert_eq!(shop.text(counted), "true");
+    Attacked { figures: figures::figures(&victim.calls(), from, to, memory), rounds, gap_after }
+}
+
+#[test]
+fn twenty_hostile_neighbours_take_nothing_from_a_victim() {
+    let Some(minutes) = std::env::var("AWTY_MINUTES").ok() else {
+        attacked(None);
+        return;
+    };
+    let minutes: f64 = minutes.parse().unwrap_or_else(|_| panic!("AWTY_MINUTES is no number: {minutes}"));
+    let length = Duration::from_secs_f64(60.0 * minutes);
+    let quiet = quiet(length);
+    let page = figures::page(&quiet, &attacked(Some(length)), minutes);
+    println!("{page}");
+    if let Some(file) = std::env::var_os("AWTY_PAGE") {
+        std::fs::write(file, &page).unwrap();
+    }
+    assert!(!page.contains("NOT KEPT"), "a goal is not kept");
+}

@@ -1,0 +1,44 @@
+//! Attacks by clients of the gateway's API.
+
+use super::hood::Neighbour;
+use crate::client;
+use awty_testkit::postgres::Client;
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// The peer of the idle connections, so that they use up its places and not those of the other clients.
+const PEER: &str = "127.0.0.7:0";
+
+/// Sealed 16: 1,100 connections that say nothing.
+pub fn idle_connections(n: &Neighbour, _: &mut Client) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+    let open: Vec<TcpStream> = runtime.block_on(async {
+        let mut open = Vec::new();
+        for _ in 0..1_100 {
+            let socket = tokio::net::TcpSocket::new_v4().unwrap();
+            socket.bind(PEER.parse().unwrap()).unwrap();
+            // The listener closes the connections above its bound.
+            open.extend(socket.connect(n.api.parse().unwrap()).await.ok().and_then(|stream| stream.into_std().ok()));
+        }
+        open
+    });
+    n.hold();
+    drop(open);
+}
+
+/// Tokens that are wrong, and requests with them that would change the victim's schedule.
+pub fn bad_tokens(n: &Neighbour, _: &mut Client) {
+    let id = &n.target.id;
+    for number in 0..50 {
+        let token = format!("awty_{:043}", n.round * 50 + number);
+        let client = client::Client { address: n.api.clone(), token };
+        for (method, path) in
+            [("GET", "/v1/schedules"), ("DELETE", &*format!("/v1/schedules/{id}")), ("GET", "/metrics")]
+        {
+            let status = client.ask_once(method, path, "", "").status;
+            // 0: the connection was closed, because the listener is full.
+            assert!(![200, 204].contains(&status), "{method} {path}: {status}");
+        }
+    }
+    n.wait(Duration::from_millis(100));
+}
