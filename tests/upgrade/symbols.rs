@@ -30,7 +30,10 @@ fn named_in_sql() -> BTreeSet<String> {
 #[test]
 fn the_library_exports_what_sql_names_and_no_more() {
     let named = named_in_sql();
-    assert!(named.len() >= 14 && named.iter().all(|symbol| symbol.ends_with("_wrapper") || symbol == "awty_with_caller"), "{named:?}");
+    assert!(
+        named.len() >= 14 && named.iter().all(|symbol| symbol.ends_with("_wrapper") || symbol == "awty_with_caller"),
+        "{named:?}"
+    );
     let nm = Command::new("nm").args(["-D", "--defined-only", "--format=posix"]).arg(library()).output().unwrap();
     assert!(nm.status.success(), "{}", String::from_utf8_lossy(&nm.stderr));
     let printed = String::from_utf8_lossy(&nm.stdout).into_owned();
