@@ -37,18 +37,23 @@ fn wait(length: Duration) {
         .unwrap();
 }
 
-fn open() -> (Shop, Victim, Gateway) {
+/// Without a length, the gateway has few places, so that the neighbours can fill all of them in a short time.
+fn open(length: Option<Duration>) -> (Shop, Victim, Gateway) {
     let shop = Shop::open();
     hood::add_roles(&shop);
     let victim = Victim::settle(&shop);
-    let gateway = shop.gateway_with("gateway", &["--config", &victim.settings]);
+    let mut flags = vec!["--config", &victim.settings];
+    if length.is_none() {
+        flags.extend(["--max-in-flight", "200"]);
+    }
+    let gateway = shop.gateway_with("gateway", &flags);
     victim.await_calls(3);
     (shop, victim, gateway)
 }
 
 /// The victim alone.
 fn quiet(length: Duration) -> Figures {
-    let (shop, victim, gateway) = open();
+    let (shop, victim, gateway) = open(Some(length));
     let (writer, from) = (Victim::write(&shop), now());
     wait(length);
     let to = now();
@@ -58,7 +63,7 @@ fn quiet(length: Duration) -> Figures {
 
 /// The victim beside the neighbours. Without a length, the run ends after some calls.
 fn attacked(length: Option<Duration>) -> Attacked {
-    let (shop, victim, gateway) = open();
+    let (shop, victim, gateway) = open(length);
     let marks = victim.marks(&shop, &gateway);
     let (writer, from) = (Victim::write(&shop), now());
     let hood = Hood::attack(&shop, &gateway, &victim.target);
