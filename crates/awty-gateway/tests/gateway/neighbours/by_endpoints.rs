@@ -1,4 +1,4 @@
-//! Attacks by endpoints that hang, never read, or answer without end.
+//! Attacks by endpoints that hang, never read, or send an endless answer.
 
 use super::by_locks::must;
 use super::hood::Neighbour;

@@ -39,7 +39,7 @@ pub fn found_by_sql(client: &mut postgres::Client, target: &Target, marks: &[Str
             Ok(_) => (),
             // Some views of the catalog call functions that only superusers may call.
             Err(error) if error.code() == Some(&postgres::error::SqlState::INSUFFICIENT_PRIVILEGE) => (),
-            // With thousands of jobs, some views of awty take longer. Their tables are read, too.
+            // With thousands of jobs, some views of awty take longer. The search also reads the tables of these views.
             Err(error) if error.code() == Some(&postgres::error::SqlState::QUERY_CANCELED) => {
                 println!("not read in time: {relation}")
             }

@@ -1,4 +1,4 @@
-//! Servers of the neighbours: they hang, never read, or answer without end, and keep what they receive.
+//! Servers of the neighbours. They hang, never read, or send an endless answer. They keep the requests.
 //!
 //! Invariant: when a trap is dropped, its listener and all its connections are closed.
 
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// A trap keeps this many bytes of each connection.
 const KEPT: usize = 16 * 1024;
 
-/// What a trap does after the first bytes of a request have arrived.
+/// How a trap behaves after the first bytes of a request have arrived.
 #[derive(Clone, Copy)]
 pub enum Manner {
     /// Reads, and answers nothing.
@@ -23,7 +23,7 @@ pub enum Manner {
     Endless(&'static str, &'static str),
     /// The same with a tenth of a second after each text.
     Slow(&'static str, &'static str),
-    /// Answers each request with these headers.
+    /// Answers one request with this status and these headers, and closes the connection.
     Answer(&'static str, &'static str),
 }
 
@@ -67,7 +67,7 @@ impl Trap {
         format!("http://{}{path}", self.address)
     }
 
-    /// Number of connections so far.
+    /// Number of connections since the start.
     pub fn accepted(&self) -> usize {
         self.state.accepted.load(Ordering::Relaxed)
     }
@@ -94,34 +94,31 @@ impl State {
             return self.wait_for_the_end();
         }
         let mut block = [0; KEPT];
-        loop {
-            let length = stream.read(&mut block)?;
-            if length == 0 {
-                return Ok(());
+        let length = stream.read(&mut block)?;
+        if length == 0 {
+            return Ok(());
+        }
+        self.heard.lock().unwrap().extend_from_slice(&block[..length]);
+        match manner {
+            Manner::Hang | Manner::Deaf => io::copy(&mut stream, &mut io::sink()).map(drop),
+            Manner::Endless(first, more) => {
+                stream.write_all(first.as_bytes())?;
+                let many = more.repeat(4_096 / more.len() + 1);
+                while !self.ended.load(Ordering::Relaxed) {
+                    stream.write_all(many.as_bytes())?;
+                }
+                Ok(())
             }
-            self.heard.lock().unwrap().extend_from_slice(&block[..length]);
-            match manner {
-                Manner::Hang | Manner::Deaf => return io::copy(&mut stream, &mut io::sink()).map(drop),
-                Manner::Endless(first, more) => {
-                    stream.write_all(first.as_bytes())?;
-                    let many = more.repeat(4_096 / more.len() + 1);
-                    while !self.ended.load(Ordering::Relaxed) {
-                        stream.write_all(many.as_bytes())?;
-                    }
-                    return Ok(());
+            Manner::Slow(first, more) => {
+                stream.write_all(first.as_bytes())?;
+                while !self.ended.load(Ordering::Relaxed) {
+                    stream.write_all(more.as_bytes())?;
+                    pause(Duration::from_millis(100));
                 }
-                Manner::Slow(first, more) => {
-                    stream.write_all(first.as_bytes())?;
-                    while !self.ended.load(Ordering::Relaxed) {
-                        stream.write_all(more.as_bytes())?;
-                        pause(Duration::from_millis(100));
-                    }
-                    return Ok(());
-                }
-                Manner::Answer(status, headers) => {
-                    write!(stream, "HTTP/1.1 {status} X\r\n{headers}Content-Length: 0\r\nConnection: close\r\n\r\n")?;
-                    return Ok(());
-                }
+                Ok(())
+            }
+            Manner::Answer(status, headers) => {
+                write!(stream, "HTTP/1.1 {status} X\r\n{headers}Content-Length: 0\r\nConnection: close\r\n\r\n")
             }
         }
     }
