@@ -97,35 +97,21 @@ LEFT JOIN awty_http_internal.content AS c ON c.entity_name OPERATOR(pg_catalog.=
     AND c.entity_key OPERATOR(pg_catalog.=) e.entity_key AND c.job OPERATOR(pg_catalog.=) e.job;
 
 COMMENT ON VIEW awty_http.endpoint IS 'Which URIs are called when and how: one row for each URI of a tenant; a deleted one stays as long as its statistics';
-COMMENT ON COLUMN awty_http.endpoint.id IS 'The same for the same tenant and URI for ever';
-COMMENT ON COLUMN awty_http.endpoint.job IS 'The job of its checks: that of its tenant';
-COMMENT ON COLUMN awty_http.endpoint.uri IS 'The URI, normalised';
-COMMENT ON COLUMN awty_http.endpoint.entity_name IS 'Scheme, host and port: the entity name of its checks, and its target';
-COMMENT ON COLUMN awty_http.endpoint.entity_key IS 'Path and query: the entity key of its checks';
-COMMENT ON COLUMN awty_http.endpoint.version IS 'One more with each change of the definition';
-COMMENT ON COLUMN awty_http.endpoint.every IS 'How often, a multiple of a slot; NULL: see cron, or it is one call';
-COMMENT ON COLUMN awty_http.endpoint.rounded_from IS 'The length that the caller gave, if every was rounded up to a slot';
-COMMENT ON COLUMN awty_http.endpoint.cron IS 'When, as a cron expression in zone';
-COMMENT ON COLUMN awty_http.endpoint.zone IS 'Time zone of cron, or of an every of days and longer';
-COMMENT ON COLUMN awty_http.endpoint.at IS 'When, of a single call';
-COMMENT ON COLUMN awty_http.endpoint.after IS 'The wait that at was made of; NULL: none';
-COMMENT ON COLUMN awty_http.endpoint.starts IS 'Not before';
-COMMENT ON COLUMN awty_http.endpoint.ends IS 'Not after';
-COMMENT ON COLUMN awty_http.endpoint.jitter IS 'Each slot is moved by a part of this, always the same one for this URI';
-COMMENT ON COLUMN awty_http.endpoint.catch_up IS 'Slots that passed are called late, as far back as this';
+-- The columns of the view have the comments of the table, except for the request.
+DO $$
+DECLARE
+    command text;
+BEGIN
+    FOR command IN
+        SELECT pg_catalog.format('COMMENT ON COLUMN awty_http.endpoint.%I IS %L', a.attname, pg_catalog.col_description(a.attrelid, a.attnum))
+        FROM pg_catalog.pg_attribute AS a
+        WHERE a.attrelid OPERATOR(pg_catalog.=) 'awty_http_internal.endpoint'::pg_catalog.regclass AND a.attnum OPERATOR(pg_catalog.>) 0
+    LOOP
+        EXECUTE command;
+    END LOOP;
+END
+$$;
 COMMENT ON COLUMN awty_http.endpoint.request IS 'How it is called: method, headers, body, timeout, connect_timeout, retries, max_lateness, success, sign, keep_response. Header values and the body are shown to roles that may schedule or claim';
-COMMENT ON COLUMN awty_http.endpoint.labels IS 'Words to find it by';
-COMMENT ON COLUMN awty_http.endpoint.description IS 'Purpose, in words';
-COMMENT ON COLUMN awty_http.endpoint.paused IS 'A person has paused it';
-COMMENT ON COLUMN awty_http.endpoint.paused_note IS 'Why, in that person''s words';
-COMMENT ON COLUMN awty_http.endpoint.failing_since IS 'Since when no call has gone well; NULL: the last one did, or there was none';
-COMMENT ON COLUMN awty_http.endpoint.verdict IS 'Last request of the endpoint: hold (it is gone) or stop; NULL: none since it was scheduled or resumed';
-COMMENT ON COLUMN awty_http.endpoint.verdict_at IS 'When it asked';
-COMMENT ON COLUMN awty_http.endpoint.verdict_note IS 'Why, in the endpoint''s words';
-COMMENT ON COLUMN awty_http.endpoint.created_by IS 'Who scheduled it first';
-COMMENT ON COLUMN awty_http.endpoint.created_at IS 'When it was scheduled first, or again after it was deleted';
-COMMENT ON COLUMN awty_http.endpoint.changed_at IS 'When its definition last changed';
-COMMENT ON COLUMN awty_http.endpoint.deleted_at IS 'When it was unscheduled; NULL: it is there';
 
 -- Keys of sends. A key is remembered while the call is pending, and then as long as awty.attempt keeps it.
 CREATE TABLE awty_http_internal.sent (

@@ -266,7 +266,8 @@ BEGIN
     END IF;
     RETURN new.id;
 END
-$$;COMMENT ON FUNCTION awty_http_internal.schedule_as(oid, text, interval, text, text, timestamptz, interval, timestamptz, timestamptz, interval, interval,
+$$;
+COMMENT ON FUNCTION awty_http_internal.schedule_as(oid, text, interval, text, text, timestamptz, interval, timestamptz, timestamptz, interval, interval,
     text, jsonb, jsonb, text, text, interval, interval, jsonb, interval, text, boolean, boolean, text[], text, boolean, boolean)
     IS 'awty_http.schedule for a caller';
 

@@ -12,9 +12,15 @@ use crate::{Cluster, account};
 impl Cluster {
     /// A connection, or the reason why there is none.
     pub fn try_client(&self, database: &str, role: &str) -> Result<Client, postgres::Error> {
+        self.config(database, role).connect(NoTls)
+    }
+
+    /// Returns the settings of a connection, which another thread can use.
+    pub fn config(&self, database: &str, role: &str) -> Config {
         let mut config = Config::new();
         config.host_path(self.socket_directory()).port(Self::PORT).dbname(database).user(role);
-        config.application_name("awty-testkit").connect(NoTls)
+        config.application_name("awty-testkit");
+        config
     }
 
     /// A connection.

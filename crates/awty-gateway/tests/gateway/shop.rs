@@ -2,7 +2,6 @@
 
 pub use crate::process::{BINARY, Gateway, PATIENCE, until};
 use awty_testkit::Cluster;
-use awty_testkit::postgres::Config;
 use std::io::Write;
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -83,13 +82,6 @@ impl Shop {
     #[track_caller]
     pub fn await_text(&self, sql: &str, wanted: &str) {
         until(sql, || Some(self.text(sql)).filter(|found| found == wanted).ok_or_else(|| self.text(sql)));
-    }
-
-    /// How a thread connects as a role.
-    pub fn config_of(&self, role: &str) -> Config {
-        let mut config = Config::new();
-        config.host_path(self.cluster.socket_directory()).port(Cluster::PORT).dbname("postgres").user(role);
-        config
     }
 
     pub fn url(&self, role: &str) -> String {

@@ -143,7 +143,7 @@ impl Hood {
                 api: gateway.address(),
                 leaving: leaving.clone(),
             };
-            let (config, rounds) = (shop.config_of(&neighbour.role), rounds[number].clone());
+            let (config, rounds) = (shop.cluster.config("postgres", &neighbour.role), rounds[number].clone());
             let run = move || {
                 while neighbour.wait(Duration::from_millis(200)) {
                     attack(&neighbour, &mut config.connect(awty_testkit::postgres::NoTls).unwrap());

@@ -69,7 +69,7 @@ impl Victim {
 
     /// Inserts ten rows a second. Every second row is late after two seconds.
     pub fn write(shop: &Shop) -> Writer {
-        let (stop, config) = (Arc::<AtomicBool>::default(), shop.config_of("victim"));
+        let (stop, config) = (Arc::<AtomicBool>::default(), shop.cluster.config("postgres", "victim"));
         let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
             let (mut client, mut id) = (config.connect(NoTls).unwrap(), 0_i64);
