@@ -226,7 +226,7 @@ fn the_hourly_check_does_much_work_in_parts() {
     http.cluster.await_sql("postgres", "three runs to be counted", runs);
 }
 
-/// A role that keeps rows of its own locked holds up neither the statistics of others nor what is forgotten of them.
+/// The roll-up passes over locked rows, so a role with locked rows delays no other role's statistics.
 #[test]
 fn locked_rows_hold_up_no_roll_up() {
     let http = Http::open();

@@ -177,8 +177,8 @@ impl Db {
         (status.size, status.available)
     }
 
-    /// Where the database is, for the guard. A database behind a socket or on loopback may listen on every address of this machine, which
-    /// the unspecified address says. A name that is not found in time has no address.
+    /// Returns the addresses of the database, for the guard. A database behind a socket or on loopback may listen on every address of this
+    /// machine. The unspecified address means all of them. A name that is not found in time has no address.
     pub async fn addresses(&self) -> Vec<SocketAddr> {
         let ports = self.config.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);
