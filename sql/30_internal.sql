@@ -130,12 +130,14 @@ COMMENT ON COLUMN awty_internal.in_flight.check_ids IS 'Numbers of the checks, a
 CREATE TABLE awty_internal.origin (
     identity        bigint NOT NULL,
     database        oid NOT NULL,
+    restored_at     timestamptz,
     CONSTRAINT origin_pkey PRIMARY KEY (identity)
 );
 
 COMMENT ON TABLE awty_internal.origin IS 'Which database the rows of awty were written in; see awty.adopt()';
 COMMENT ON COLUMN awty_internal.origin.identity IS 'Value of awty_internal.identity there';
-COMMENT ON COLUMN awty_internal.origin.database IS 'OID of the database there';
+COMMENT ON COLUMN awty_internal.origin.database IS 'OID of the database there; 0: the server was restored from a backup since';
+COMMENT ON COLUMN awty_internal.origin.restored_at IS 'Restore of the server after which the rows were adopted; NULL: none';
 
 -- The identity of this installation: a random number, drawn once. It is kept in a sequence because that is what
 -- pg_upgrade carries along, while pg_dump (the sequence is not registered below) and logical replication leave it

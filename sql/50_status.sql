@@ -3,7 +3,7 @@
 -- What shared memory and the catalogs say. Each of these works on a standby, in a read-only transaction, and where the
 -- library was not loaded when the server started.
 CREATE FUNCTION awty_internal.runtime(
-    OUT preloaded boolean, OUT enabled boolean, OUT slot interval, OUT last_slot_run timestamptz, OUT workers integer, OUT unserved text[],
+    OUT preloaded boolean, OUT enabled boolean, OUT slot interval, OUT last_slot_run timestamptz, OUT workers integer, OUT held text, OUT unserved text[],
     OUT trouble text, OUT trouble_at timestamptz, OUT heartbeat timestamptz, OUT library text
 ) RETURNS SETOF record ROWS 1 LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'runtime_wrapper';
 
@@ -14,6 +14,11 @@ CREATE FUNCTION awty_internal.worker(
 ) RETURNS SETOF record ROWS 4 LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'worker_wrapper';
 
 COMMENT ON FUNCTION awty_internal.worker() IS 'The workers of this database, and the checks that each is running';
+
+CREATE FUNCTION awty_internal.waits_for_standby(pid integer) RETURNS boolean
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'waits_for_standby_wrapper';
+
+COMMENT ON FUNCTION awty_internal.waits_for_standby(integer) IS 'Does the commit of that process wait for a synchronous standby?';
 
 CREATE FUNCTION awty_internal.cannot_connect(role oid) RETURNS text
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'cannot_connect_wrapper';
@@ -82,20 +87,8 @@ COMMENT ON FUNCTION awty_internal.since(timestamptz, regrole, text) IS 'Since wh
 
 -- The list's first part: what keeps the whole database from running. One row.
 CREATE VIEW awty_internal.here AS
-SELECT runtime.*, origin.held AS database_held, list.why[1] AS why, list.why[2] AS mend
+SELECT runtime.*, runtime.held IS NOT NULL AS database_held, list.why[1] AS why, list.why[2] AS mend
 FROM awty_internal.runtime() AS runtime
-CROSS JOIN LATERAL (
-    SELECT (pg_catalog.count(*) FILTER (WHERE
-                coalesce(o.identity OPERATOR(pg_catalog.<>) (SELECT s.last_value FROM awty_internal.identity AS s), true)
-                OR coalesce(o.database OPERATOR(pg_catalog.<>)
-                   (SELECT d.oid FROM pg_catalog.pg_database AS d
-                    WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()), true)) OPERATOR(pg_catalog.>) 0
-            -- A restore that is going on: jobs or checks are there, and nothing says yet where they come from.
-            OR pg_catalog.count(*) OPERATOR(pg_catalog.=) 0
-               AND (EXISTS (SELECT FROM awty.job) OR EXISTS (SELECT FROM awty.future_job)))
-           AND NOT coalesce(pg_catalog.current_setting('awty.auto_adopt', true)::pg_catalog.bool, false) AS held
-    FROM awty_internal.origin AS o
-) AS origin
 CROSS JOIN LATERAL (
     SELECT CASE
         WHEN NOT runtime.preloaded
@@ -103,8 +96,7 @@ CROSS JOIN LATERAL (
         WHEN pg_catalog.pg_is_in_recovery() THEN ARRAY['this server is a standby', 'checks run on its primary']
         WHEN NOT runtime.enabled
         THEN ARRAY['awty.enabled is off', 'ALTER SYSTEM SET awty.enabled = on; SELECT pg_reload_conf();']
-        WHEN origin.held
-        THEN ARRAY['the checks of this database come from another one', 'SELECT awty.adopt(); runs them here']
+        WHEN runtime.held IS NOT NULL THEN ARRAY[runtime.held, 'SELECT awty.adopt(); runs its checks here']
         WHEN runtime.unserved IS NOT NULL THEN runtime.unserved
         WHEN runtime.heartbeat IS NULL
         THEN ARRAY['awty''s launcher does not run', 'consider increasing max_worker_processes, and restart the server']
@@ -165,21 +157,31 @@ CROSS JOIN LATERAL (
         UNION ALL
         SELECT 6, 'it is not due yet', NULL WHERE f.next_check_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()
         UNION ALL
-        SELECT 7, pg_catalog.format('its row is locked by process %s', l.pid),
-            pg_catalog.format('COMMIT there, or SELECT pg_terminate_backend(%s);', l.pid)
+        SELECT 7, pg_catalog.concat(pg_catalog.format('its row is locked by process %s', l.pid),
+                CASE WHEN waits.for_standby THEN ', which waits for a synchronous standby' END),
+            CASE WHEN waits.for_standby THEN 'SELECT application_name, state, sync_state FROM pg_stat_replication;'
+                ELSE pg_catalog.format('COMMIT there, or SELECT pg_terminate_backend(%s);', l.pid) END
         FROM pg_catalog.pg_locks AS l
+        CROSS JOIN LATERAL (SELECT awty_internal.waits_for_standby(l.pid) AS for_standby) AS waits
         WHERE f.xmax OPERATOR(pg_catalog.<>) '0'::pg_catalog.xid
             AND l.locktype OPERATOR(pg_catalog.=) 'transactionid' AND l.granted AND l.transactionid OPERATOR(pg_catalog.=) f.xmax
             AND l.pid OPERATOR(pg_catalog.<>) ALL (ARRAY(SELECT w.pid FROM awty_internal.worker() AS w))
             AND l.pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()
         UNION ALL
         SELECT 8, pg_catalog.format('it is running since %s in process %s', w.started_at, w.pid), NULL
-        FROM awty_internal.worker() AS w WHERE f.id OPERATOR(pg_catalog.=) ANY (w.check_ids)
+        FROM awty_internal.worker() AS w
+        WHERE f.id OPERATOR(pg_catalog.=) ANY (w.check_ids) AND NOT awty_internal.waits_for_standby(w.pid)
         UNION ALL
         SELECT 8, pg_catalog.format('it is leased since %s to %s until %s', l.leased_at,
                 CASE WHEN named.is_known THEN pg_catalog.quote_ident(l.worker) ELSE 'a worker' END, l.expires_at), NULL
         FROM awty_internal.lease AS l
         WHERE l.id OPERATOR(pg_catalog.=) f.id AND l.expires_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()
+        UNION ALL
+        -- Only with awty.synchronous_commit.
+        SELECT 9, pg_catalog.format('worker process %s waits for a synchronous standby', w.pid),
+            'SELECT application_name, state, sync_state FROM pg_stat_replication;'
+        FROM awty_internal.worker() AS w
+        WHERE w.role OPERATOR(pg_catalog.=) j.role::pg_catalog.oid AND awty_internal.waits_for_standby(w.pid)
         UNION ALL
         SELECT 9, pg_catalog.format('%s checks of its job are due, and awty.catch_up_rate lets %s a second run of those that were missed',
                 CASE WHEN due.n OPERATOR(pg_catalog.>) 10000 THEN 'more than 10000' ELSE due.n::pg_catalog.text END, rate.n),

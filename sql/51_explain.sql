@@ -152,6 +152,14 @@ BEGIN ATOMIC
     SELECT 'error', 'nothing runs in this database', here.why, here.mend
     FROM here WHERE here.why IS NOT NULL AND (EXISTS (SELECT FROM awty.job) OR here.database_held)
     UNION ALL
+    SELECT 'notice', 'a failover may repeat runs', 'commits wait for synchronous standbys, and runs do not, because awty.synchronous_commit is off',
+        'ALTER SYSTEM SET awty.synchronous_commit = on; SELECT pg_reload_conf();'
+    FROM here
+    WHERE here.preloaded AND pg_catalog.current_setting('synchronous_standby_names') OPERATOR(pg_catalog.<>) ''
+        AND pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.<>) ALL ('{off,local}')
+        AND NOT pg_catalog.current_setting('awty.synchronous_commit')::pg_catalog.bool
+        AND EXISTS (SELECT FROM awty.job AS j WHERE j.function_name IS NOT NULL)
+    UNION ALL
     SELECT 'warning', pg_catalog.format('job "%s" is paused while checks are due', o.job),
         pg_catalog.concat('paused', awty_internal.since(o.paused_at, o.paused_by, o.paused_note)),
         pg_catalog.format('SELECT awty.resume(%L);', o.job)

@@ -6,9 +6,8 @@
 //! - [`pg`]: PostgreSQL's functions, each behind one that Rust may call safely; its README lists every departure from the plain way;
 //! - [`mod@repeat`]: repetitions, which begin their next check when one ends; [`mod@watch`]: rules, which watch tables;
 //! - [`shmem`]: what processes tell each other, in shared memory;
-//! - [`launcher`], [`maintainer`], [`worker`]: the processes; [`run`]: one run; [`mod@function`]: what a job calls; [`crash`]: after one;
 //! - [`problem`]: who is told of failures;
-//! - [`launcher`], [`maintainer`], [`worker`]: the processes; [`run`]: one run; [`trying`]: one that is undone; [`mod@travel`]: runs in a client's transaction that cannot commit; [`mod@function`]: what a job calls, in one of the forms of [`takes`]; [`crash`]: after one;
+//! - [`launcher`], [`maintainer`], [`worker`]: the processes; [`run`]: one run; [`trying`]: one that is undone; [`mod@travel`]: runs in a client's transaction that cannot commit; [`mod@function`]: what a job calls, in one of the forms of [`takes`]; [`crash`]: after one; [`restore`]: after a restore;
 //! - [`outside`]: workers outside, which take checks by lease;
 //! - [`version`], [`settings`], [`error`], [`failpoint`]: what all of them need.
 //!
@@ -33,6 +32,7 @@ mod outside;
 mod pg;
 mod problem;
 mod repeat;
+mod restore;
 mod run;
 mod settings;
 mod shmem;
@@ -58,6 +58,7 @@ pub extern "C-unwind" fn _PG_init() {
     let (preloading, upgrade) =
         unsafe { (pg_sys::process_shared_preload_libraries_in_progress, pg_sys::IsBinaryUpgrade) };
     if preloading && !upgrade {
+        restore::note_start();
         shmem::register();
         launcher::register();
     }

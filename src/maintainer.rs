@@ -23,8 +23,9 @@ use crate::problem::{self, Problems};
 use crate::repeat::upkeep;
 use crate::settings;
 use crate::shmem::{self, Database, State, Trouble};
+use crate::store::origin::{self, Hold};
 use crate::store::partition::{self, Parted};
-use crate::store::{check_stat, extension, history, hold, inspected, origin};
+use crate::store::{check_stat, extension, history, hold, inspected};
 use crate::watch::upkeep as rules;
 use awty_core::inspections::AUDIT;
 use awty_core::{Outcome, Time};
@@ -96,7 +97,10 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
         failpoint!("maintainer.locked");
         let state = if let Some(unserved) = extension::unserved() {
             State::Unserved(unserved)
-        } else if origin::is_foreign() && !settings::auto_adopt() {
+        } else if let Some(why) = origin::hold() {
+            if why == Hold::Restored {
+                origin::mark_as_restored();
+            }
             State::Held
         } else {
             State::Ready
@@ -118,10 +122,11 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     if let Ok(Some(State::Ready)) = inspected {
         task(here, figures::read_back);
     }
-    if let Ok(Some(State::Ready)) = inspected
+    if let Ok(Some(State::Ready | State::Held)) = inspected
         && before.is_none_or(|line| line.state != State::Ready)
     {
-        // Before the first check is archived: a day of which rows are in the default partition gets none of its own.
+        // Before the first check is archived: a day of which rows are in the default partition gets none of its own. A held database
+        // needs them, too: it may be a subscriber, which gets each day's rows.
         task(here, make_partitions);
     }
     inspected.inspect(|found| {
@@ -161,7 +166,11 @@ fn log_change(before: Option<Database>, found: State) {
     }
     let _ = transaction(|| {
         match found {
-            State::Held => error::log::database_held(&catalog::database_name()),
+            State::Held => {
+                if let Some(why) = origin::hold() {
+                    error::log::database_held(&catalog::database_name(), why);
+                }
+            }
             State::Unserved(unserved) => Error::Unserved { installed: extension::installed(), unserved }.warn(),
             State::Ready | State::Unknown => {}
         }

@@ -256,8 +256,8 @@ pub fn register() {
     );
     bool(
         c"awty.synchronous_commit",
-        c"Flushes each run by itself instead of once per batch.",
-        c"When off, a crash may undo runs of the last moments as a whole; they then run again.",
+        c"Commits each run as a client's transaction is committed, instead of flushing once per batch.",
+        c"Runs then begin only when the synchronous standbys have acknowledged it. When off, a crash or a failover may undo runs of the last moments as a whole; they then run again.",
         &SYNCHRONOUS_COMMIT,
     );
     GucRegistry::define_enum_guc(

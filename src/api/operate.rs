@@ -3,7 +3,7 @@
 
 use super::args::{Args, MAX_JOB, MAX_NOTE};
 use super::rights;
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
 use crate::store::{job, origin, right, rule, rule_function};
@@ -69,7 +69,9 @@ fn adopt_database() -> Result<()> {
     if !catalog::owns_database(catalog::current_role()) {
         return Err(Error::NotDatabaseOwner { database: catalog::database_name() });
     }
-    origin::adopt();
+    if !origin::adopt() {
+        error::log::notice(format!("database \"{}\" runs its own checks already", catalog::database_name()));
+    }
     rule::sweep_all();
     rule_function::forget_oids();
     wakeup::inspect_at_commit(true);

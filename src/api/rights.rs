@@ -6,12 +6,15 @@
 use super::args::Args;
 use crate::error::{self, Error, LeaseError, Result};
 use crate::pg::catalog;
+use crate::pg::clock::{self, Timestamp};
 use crate::pg::relations::{self, Purpose};
 use crate::pg::text::Text;
+use crate::settings;
 use crate::shmem::{self, State};
+use crate::store::extension;
 use crate::store::job::{self, Job};
+use crate::store::origin::{self, Hold};
 use crate::store::right::{self, Right};
-use crate::store::{extension, origin};
 use awty_core::nearest;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -156,7 +159,9 @@ pub fn claimable_job(name: &Text) -> Result<Job> {
 
 thread_local! {
     /// What this session last found: at which count of adoptions, and whether the database was held.
-    static HELD: Cell<Option<(u64, bool)>> = const { Cell::new(None) };
+    static HELD: Cell<Option<(u64, Option<Hold>)>> = const { Cell::new(None) };
+    /// The client's statement that was last warned: one is enough for a statement that schedules many checks.
+    static WARNED: Cell<Timestamp> = const { Cell::new(0) };
 }
 
 /// Warns in a restored or cloned database that nothing will run before it is adopted, and where the library does not work with the SQL.
@@ -174,13 +179,16 @@ pub fn warn_if_nothing_runs() {
     let held = match HELD.get() {
         Some((then, held)) if then == adoptions => held,
         _ => {
-            let held = origin::is_foreign();
+            let held = origin::stored_hold();
             HELD.set(Some((adoptions, held)));
             held
         }
     };
-    if held && !crate::settings::auto_adopt() {
-        error::log::database_held(&catalog::database_name());
+    if let Some(why) = held
+        && !settings::auto_adopt()
+        && WARNED.replace(clock::statement_start()) != clock::statement_start()
+    {
+        error::log::database_held(&catalog::database_name(), why);
     }
 }
 

@@ -8,10 +8,11 @@ use crate::error::{Error, Result};
 use crate::function;
 use crate::pg::catalog::{self, CannotConnect};
 use crate::pg::clock::{self, Timestamp};
-use crate::pg::table;
 use crate::pg::text::Text;
+use crate::pg::{sync_rep, table};
 use crate::settings;
 use crate::shmem::{self, Occupancy, Trouble};
+use crate::store::origin::{self, Hold};
 use crate::store::{self, extension, job, rule, rule_objects};
 use crate::version;
 use crate::watch::{fault, functions};
@@ -32,6 +33,7 @@ fn runtime() -> TableIterator<
         name!(slot, Option<Interval>),
         name!(last_slot_run, Option<TimestampWithTimeZone>),
         name!(workers, i32),
+        name!(held, Option<&'static str>),
         name!(unserved, Option<Vec<String>>),
         name!(trouble, Option<String>),
         name!(trouble_at, Option<TimestampWithTimeZone>),
@@ -39,11 +41,15 @@ fn runtime() -> TableIterator<
         name!(library, &'static str),
     ),
 > {
+    let held = origin::hold().map(|why| match why {
+        Hold::Foreign => "the checks of this database come from another one",
+        Hold::Restored => "this server was restored from a backup",
+    });
     let slot = Interval::new(0, 0, i64::from(settings::slot().seconds()) * 1_000_000).ok();
     let unserved =
         extension::unserved().map(|unserved| pair(&Error::Unserved { installed: extension::installed(), unserved }));
     if !shmem::is_present() {
-        return TableIterator::once((false, false, slot, None, 0, unserved, None, None, None, version::LIBRARY));
+        return TableIterator::once((false, false, slot, None, 0, held, unserved, None, None, None, version::LIBRARY));
     }
     let here = catalog::database();
     let (line, workers, heartbeat) = shmem::read(|shared| {
@@ -58,6 +64,7 @@ fn runtime() -> TableIterator<
         slot,
         line.and_then(|line| timestamptz(line.last_slot_run)),
         i32::try_from(workers).unwrap_or(i32::MAX),
+        held,
         unserved,
         trouble.and_then(|line| line.trouble.text()),
         trouble.and_then(|line| timestamptz(line.trouble_at)),
@@ -105,6 +112,12 @@ fn worker() -> TableIterator<
         (pid, role, is_busy, check_ids, started_at, timeout)
     });
     TableIterator::new(rows.collect::<Vec<_>>())
+}
+
+/// Does the commit of that process wait for a synchronous standby?
+#[pg_extern(sql = false)]
+fn waits_for_standby(pid: i32) -> bool {
+    sync_rep::is_process_waiting(pid)
 }
 
 /// Why no worker could connect to this database as that role: one of three words, `None` if one could.

@@ -8,15 +8,20 @@ use crate::pg::catalog::CannotConnect;
 use crate::pg::catch::Failure;
 use crate::pg::report::report;
 use crate::settings::{self, LogFailures};
+use crate::store::origin::Hold;
 use pgrx::prelude::PgLogLevel;
 use std::cell::RefCell;
 use std::collections::HashSet;
 
 /// Says to the client and the server log that awty holds back the checks of this database.
-pub fn database_held(database: &str) {
+pub fn database_held(database: &str, why: Hold) {
+    let why = match why {
+        Hold::Foreign => "they come from another one",
+        Hold::Restored => "this server was restored from a backup",
+    };
     ErrorReport::new(
         Code::ERRCODE_WARNING,
-        format!("awty runs no checks in database \"{database}\", because they come from another one"),
+        format!("awty runs no checks in database \"{database}\", because {why}"),
         "awty",
     )
     .set_hint("SELECT awty.adopt(); if this database is the one to run them.")

@@ -12,7 +12,7 @@ mod databases;
 
 use crate::failpoint::failpoint;
 use crate::pg::transaction::{Verdict, transaction};
-use crate::pg::{clock, process};
+use crate::pg::{clock, process, sync_rep};
 use crate::settings;
 use crate::shmem::{self, NEVER, Occupancy, State, Trouble};
 use awty_core::{Caps, Mono, Plan, Role, Time, plan};
@@ -205,7 +205,18 @@ fn watch(mono: Mono) -> Duration {
     shmem::write(|shared| {
         let mut next = plan::MAX_SLEEP;
         for entry in shared.workers.iter_mut().filter(|entry| entry.occupancy() == Occupancy::Taken) {
-            let Some(run) = &mut entry.run else { continue };
+            let Some(run) = &mut entry.run else {
+                // Nothing runs before a standby answers, so this worker may leave.
+                if sync_rep::is_process_waiting(entry.pid) && process::is_database_wanted(entry.database) {
+                    // SAFETY: as below.
+                    unsafe { libc::kill(entry.pid, libc::SIGTERM) };
+                }
+                continue;
+            };
+            // PostgreSQL would end the wait and keep the commit, so a cut-off primary would go on with the next run.
+            if run.is_over_time(mono) && sync_rep::is_process_waiting(entry.pid) {
+                continue;
+            }
             if let Some(strikes) = run.strike(mono) {
                 // While shared memory is locked, the worker cannot give its entry up, so this is still its process.
                 let signal = if strikes > 1 { libc::SIGTERM } else { libc::SIGINT };

@@ -37,6 +37,12 @@ pub fn transaction_start() -> Timestamp {
     }
 }
 
+/// When the client's statement began.
+pub fn statement_start() -> Timestamp {
+    // SAFETY: a getter.
+    unsafe { pg_sys::GetCurrentStatementStartTimestamp() }
+}
+
 /// Sets the clock of this session ahead, until it comes back. It goes on from there.
 pub fn travel_to(time: Time) {
     AHEAD.set(AHEAD.get().saturating_add((time - now()).num_microseconds().unwrap_or(0).max(0)));

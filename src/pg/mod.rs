@@ -26,6 +26,7 @@ pub mod session_locks;
 pub mod snapshot;
 pub mod sqlstate;
 pub mod subtransaction;
+pub mod sync_rep;
 pub mod table;
 pub mod table_lock;
 pub mod text;

@@ -48,6 +48,14 @@ pub fn flushed<R>(body: impl FnOnce() -> R) -> R {
     result
 }
 
+/// Runs a body whose commits are flushed here before they return. With `awty.synchronous_commit`, they also wait for the standbys that
+/// a client's commit waits for.
+pub fn acknowledged<R>(body: impl FnOnce() -> R) -> R {
+    // SAFETY: this process's own setting.
+    let is_flushed = unsafe { pg_sys::synchronous_commit } != pg_sys::SyncCommitLevel::SYNCHRONOUS_COMMIT_OFF as i32;
+    if settings::synchronous_commit() && is_flushed { body() } else { flushed(body) }
+}
+
 /// Sets for the session one of the settings that any user may set.
 pub fn set(name: &CStr, value: &CStr) {
     set_or_reset(name, Some(value));

@@ -1,10 +1,11 @@
 //! The time limit of a run: it strikes twice. First the run is cancelled, as by `pg_cancel_backend()`; a run that catches
 //! that is terminated after [`GRACE`].
 //!
-//! Invariant: a strike only sets flags, which PostgreSQL's own interrupt checks act upon; nothing is killed.
+//! Invariant: a strike only sets flags, which PostgreSQL's own interrupt checks act upon; nothing is killed. A commit that waits for a
+//! synchronous standby is not struck, because PostgreSQL would end the wait and keep the commit.
 //! Does not: survive jumps of the wall clock, by which PostgreSQL's timers count; the launcher's watchdog does.
 
-use super::unbound;
+use super::{sync_rep, unbound};
 use awty_core::watchdog::GRACE;
 use pgrx::pg_sys;
 use std::ffi::c_int;
@@ -75,6 +76,9 @@ pub fn strikes() -> u32 {
 /// # Safety
 /// Runs in a signal handler.
 unsafe extern "C" fn cancel() {
+    if sync_rep::is_waiting() {
+        return;
+    }
     STRIKES.store(1, Ordering::Relaxed);
     // SAFETY: flags made to be written here.
     unsafe {
@@ -87,6 +91,9 @@ unsafe extern "C" fn cancel() {
 /// # Safety
 /// Runs in a signal handler.
 unsafe extern "C" fn terminate() {
+    if sync_rep::is_waiting() {
+        return;
+    }
     STRIKES.store(2, Ordering::Relaxed);
     // SAFETY: flags made to be written here.
     unsafe {

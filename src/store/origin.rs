@@ -1,34 +1,42 @@
-//! Statements on `awty_internal.origin`: do the rows of this database come from another one?
+//! Statements on `awty_internal.origin`: do the rows of this database come from another one, or from a backup?
 
 use super::arg;
+use super::statement::Arg;
 use super::statement::statement;
 use crate::pg::catalog;
 use crate::pg::owner::as_owner;
+use crate::{restore, settings};
+use pgrx::datum::TimestampWithTimeZone;
 
-// Where there are jobs or checks and nothing says where they come from, a restore is going on: this table comes after theirs.
+// Where there are jobs or checks and nothing says where they come from, a restore is going on: this table comes after theirs. No database
+// has the OID 0: an inspection wrote it after a restore, so that pg_upgrade and a dump carry that along.
 statement!(
-    count_foreign,
-    [OIDOID],
-    c"SELECT pg_catalog.count(*) FILTER (WHERE CASE WHEN o.ctid IS NULL
-                 THEN EXISTS (SELECT FROM awty.job) OR EXISTS (SELECT FROM awty.future_job)
-                 ELSE o.identity IS DISTINCT FROM i.last_value OR o.database IS DISTINCT FROM $1 END)
+    select_hold,
+    [OIDOID, TIMESTAMPTZOID],
+    c"SELECT pg_catalog.max(CASE
+              WHEN o.ctid IS NULL THEN CASE WHEN EXISTS (SELECT FROM awty.job) OR EXISTS (SELECT FROM awty.future_job) THEN 1 ELSE 0 END
+              WHEN o.database = 0 OR $2 > coalesce(o.restored_at, '-infinity') THEN 2
+              WHEN o.identity IS DISTINCT FROM i.last_value OR o.database IS DISTINCT FROM $1 THEN 1
+              ELSE 0 END)
       FROM awty_internal.identity AS i LEFT JOIN awty_internal.origin AS o ON true"
 );
+
+statement!(mark_restored, [], c"UPDATE awty_internal.origin SET database = 0 WHERE database <> 0");
 
 statement!(delete_all, [], c"DELETE FROM awty_internal.origin");
 
 statement!(
     insert_own,
-    [OIDOID],
-    c"INSERT INTO awty_internal.origin (identity, database) SELECT i.last_value, $1 FROM awty_internal.identity AS i
-      ON CONFLICT (identity) DO UPDATE SET database = excluded.database"
+    [OIDOID, TIMESTAMPTZOID],
+    c"INSERT INTO awty_internal.origin (identity, database, restored_at) SELECT i.last_value, $1, $2 FROM awty_internal.identity AS i
+      ON CONFLICT (identity) DO UPDATE SET database = excluded.database, restored_at = excluded.restored_at"
 );
 
 // Writes nothing where something has been said: two sessions that register do not wait for each other.
 statement!(
     claim_own,
-    [OIDOID],
-    c"INSERT INTO awty_internal.origin (identity, database) SELECT i.last_value, $1 FROM awty_internal.identity AS i
+    [OIDOID, TIMESTAMPTZOID],
+    c"INSERT INTO awty_internal.origin (identity, database, restored_at) SELECT i.last_value, $1, $2 FROM awty_internal.identity AS i
       WHERE NOT EXISTS (SELECT FROM awty_internal.origin) ON CONFLICT (identity) DO NOTHING"
 );
 
@@ -50,23 +58,54 @@ pub fn identity() -> i64 {
     as_owner(|| select_identity(|s| s.query_latest(&[], |rows| rows.first(1)))).unwrap_or(0)
 }
 
-/// Are there rows of another database, so that nothing may run before `awty.adopt()`?
-pub fn is_foreign() -> bool {
-    as_owner(|| count_foreign(|s| s.query(&[arg(catalog::database())], |rows| rows.first::<i64>(1)))).unwrap_or(0) > 0
+/// Why the checks of a database are held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hold {
+    /// Its rows come from another database.
+    Foreign,
+    /// The server was restored from a backup.
+    Restored,
 }
 
-/// Says that the rows are this database's own. New checks get numbers that no row has.
-pub fn adopt() {
+/// Why nothing may run here before `awty.adopt()`; `None` if checks may run.
+pub fn hold() -> Option<Hold> {
+    if settings::auto_adopt() { None } else { stored_hold() }
+}
+
+/// The same, whatever `awty.auto_adopt` says.
+pub fn stored_hold() -> Option<Hold> {
+    match as_owner(|| select_hold(|s| s.query(&here(), |rows| rows.first::<i32>(1)))) {
+        Some(2) => Some(Hold::Restored),
+        Some(1) => Some(Hold::Foreign),
+        _ => None,
+    }
+}
+
+/// This database, and the restore that it is adopted after.
+fn here() -> [Arg; 2] {
+    let restored_at = restore::restored_at().and_then(|at| TimestampWithTimeZone::try_from(at).ok());
+    [arg(catalog::database()), restored_at.and_then(arg)]
+}
+
+/// Notes in the database that it is held because of a restore. The note goes with the rows, wherever they are copied next.
+pub fn mark_as_restored() {
+    as_owner(|| mark_restored(|s| s.execute(&[])));
+}
+
+/// Says that the rows are this database's own. New checks get numbers that no row has. Returns whether they were another one's.
+pub fn adopt() -> bool {
+    let was_held = stored_hold().is_some();
     as_owner(|| {
         pass_used_ids(|s| s.execute(&[]));
         delete_all(|s| s.execute(&[]));
-        insert_own(|s| s.execute(&[arg(catalog::database())]));
+        insert_own(|s| s.execute(&here()));
     });
+    was_held
 }
 
 /// Says so where nothing has been said yet: called before anything is registered.
 pub fn claim_if_new() {
-    if !is_foreign() {
-        as_owner(|| claim_own(|s| s.execute(&[arg(catalog::database())])));
+    if stored_hold().is_none() {
+        as_owner(|| claim_own(|s| s.execute(&here())));
     }
 }

@@ -1,6 +1,6 @@
 //! A turn's tasks: named in `awty_internal.in_flight`, flushed, and run one after the other.
 //!
-//! Invariant: what runs is named on disk before, and claimed. Suspects run alone, in quarantine.
+//! Invariant: what runs is named on disk before, with `awty.synchronous_commit` on the standbys too, and claimed. Suspects run alone, in quarantine.
 //! Does not: choose the tasks (see `fetch`), or know what becomes of a check (see `run`).
 
 use super::fetch::Task;
@@ -87,12 +87,13 @@ impl Worker {
         BatchEnd::Done
     }
 
-    /// Says, flushed to disk, what is about to run. This also flushes what ran before.
+    /// Says, flushed to disk, what is about to run. This also flushes what ran before. With `awty.synchronous_commit`, the batch begins
+    /// when the standbys have acknowledged it: a primary that was cut off runs nothing that its successor runs too.
     fn announce(&mut self, batch: &[Task]) -> bool {
         let began = clock::mono();
         let ids: Vec<i64> = batch.iter().flat_map(|task| task.checks.iter().map(|check| check.id)).collect();
         let worker = self.entry.number();
-        let written = session::flushed(|| {
+        let written = session::acknowledged(|| {
             transaction(|| {
                 if !session_locks::hold() {
                     return Verdict::Rollback(false);

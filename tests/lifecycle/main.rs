@@ -36,6 +36,7 @@ mod prepared;
 mod reload;
 mod repeat;
 mod reraise;
+mod restore;
 mod rewrites;
 mod set_based;
 mod shop;

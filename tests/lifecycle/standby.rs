@@ -1,9 +1,11 @@
 //! Standbys: nothing runs there, and everything due runs once after a promotion.
 
 use crate::shop::{GATE, NOTE, Shop, ready_at};
+use awty_testkit::postgres::NoTls;
 use awty_testkit::postgres::error::SqlState;
 use awty_testkit::{Cluster, Stop};
 use chrono::{DateTime, TimeDelta, Utc};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A primary with awty, which is disabled there, one check that is overdue, and a standby that has all of it.
 fn pair() -> (Shop, Cluster) {
@@ -82,4 +84,121 @@ fn a_missing_synchronous_standby_stops_nothing_after_a_crash() {
         shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"),
         0
     );
+}
+
+/// A shop whose runs wait for standbys, and which counts each beginning of a run, whatever becomes of it.
+fn counting() -> Shop {
+    let shop = Shop::open();
+    shop.run("CREATE SEQUENCE shop.begun");
+    shop.cluster.configure("awty.synchronous_commit = on");
+    shop.cluster.reload();
+    shop
+}
+
+/// The standby that all commits wait for is away, or none is waited for.
+fn set_standby(shop: &Shop, name: &str) {
+    shop.cluster.configure(&format!("synchronous_standby_names = '{name}'"));
+    shop.cluster.reload();
+    let is_set = format!("SELECT current_setting('synchronous_standby_names') = '{name}'");
+    shop.await_true("the setting", &is_set);
+    if name.is_empty() {
+        return;
+    }
+    // The checkpointer tells the other processes of it, so a client commits until a commit waits.
+    let mut probe = shop.cluster.superuser("postgres");
+    let cancel = probe.cancel_token();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                probe.batch_execute("SET application_name = 'probe'; CREATE TABLE probe (); DROP TABLE probe").unwrap();
+            }
+        });
+        let waits =
+            "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'probe' AND wait_event = 'SyncRep')";
+        shop.await_true("a commit to wait for the standby", waits);
+        is_over.store(true, Ordering::Relaxed);
+        cancel.cancel_query(NoTls).unwrap();
+    });
+}
+
+const BEGUN: &str = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM shop.begun";
+const COUNTED: &str =
+    "BEGIN PERFORM nextval('shop.begun'); INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END";
+
+/// P1: with `awty.synchronous_commit`, a primary that was cut off from its standby begins no run, and says why.
+#[test]
+fn a_primary_that_was_cut_off_begins_no_run() {
+    let shop = counting();
+    shop.job("counted", COUNTED, ", timeout => '1 s'");
+    set_standby(&shop, "away");
+    shop.run("SET synchronous_commit = local; SELECT awty.schedule('orders', '1', 'counted', after => '0')");
+    let why = "SELECT why LIKE 'worker process % waits for a synchronous standby' AND fix LIKE '%pg_stat_replication%' FROM awty.status";
+    shop.await_true("the reason", why);
+    let explained =
+        "SELECT EXISTS (SELECT FROM awty.explain('orders', '1') WHERE detail LIKE '%waits for a synchronous standby%')";
+    shop.await_true("the reason of the check", explained);
+    assert_eq!(shop.cluster.value::<i64>("postgres", BEGUN), 0, "it has begun");
+    // P10: such a worker leaves when its database is wanted.
+    let mut client = shop.cluster.superuser("template1");
+    client.batch_execute("SET synchronous_commit = local").unwrap();
+    client.batch_execute("ALTER DATABASE postgres RENAME TO renamed").unwrap();
+    client.batch_execute("ALTER DATABASE renamed RENAME TO postgres").unwrap();
+    set_standby(&shop, "");
+    assert_eq!(shop.end_of("1").why(), ("done", None));
+    assert_eq!(shop.cluster.value::<i64>("postgres", BEGUN), 1);
+}
+
+/// P1, P8: a run whose commit waits for a standby has not ended, so its timeout does not make the commit visible, and no other run begins.
+#[test]
+fn a_timeout_ends_no_wait_for_a_standby() {
+    let shop = counting();
+    let body = format!("BEGIN {GATE} {}", COUNTED.trim_start_matches("BEGIN"));
+    shop.job("counted", &body, ", timeout => '4 s'");
+    shop.cluster.configure("awty.max_workers_per_role = 1");
+    shop.cluster.reload();
+    let gate = shop.close_gate();
+    shop.run("SELECT awty.schedule('orders', n::text, 'counted', at => now()) FROM generate_series(1, 3) AS n");
+    shop.await_at_gate();
+    let began: DateTime<Utc> = shop.cluster.value("postgres", "SELECT min(started_at) FROM awty.running");
+    set_standby(&shop, "away");
+    drop(gate);
+    let waits =
+        "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'SyncRep'";
+    shop.await_true("the commit of the run to wait", waits);
+    // Both strikes of the worker's timer and of the watchdog are over by then.
+    shop.await_time(began, 9);
+    assert!(shop.cluster.value::<bool>("postgres", waits), "something ended the wait");
+    assert_eq!(shop.cluster.value::<i64>("postgres", BEGUN), 1, "another run has begun");
+    assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM shop.note"), 0, "the commit is visible");
+    set_standby(&shop, "");
+    for key in ["1", "2", "3"] {
+        assert_eq!(shop.end_of(key).why(), ("done", None), "{key}");
+    }
+    assert_eq!(shop.cluster.value::<i64>("postgres", BEGUN), 3);
+}
+
+/// P9: a client that waits for a standby keeps its locks, and `why` says so.
+#[test]
+fn a_check_that_a_waiting_client_has_locked_says_so() {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    let slot = shop.schedule_for("1", "note", "after => '2 s'");
+    set_standby(&shop, "away");
+    let cluster = &shop.cluster;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            cluster.client("postgres", "shop").batch_execute("SELECT awty.schedule('orders', '1', 'note', at => now())")
+        });
+        shop.await_time(slot, 0);
+        let why =
+            "SELECT why LIKE 'its row is locked by process %, which waits for a synchronous standby' FROM awty.status";
+        shop.await_true("the reason", why);
+        let found = "SELECT EXISTS (SELECT FROM awty.doctor() WHERE finding = 'a failover may repeat runs')";
+        assert!(cluster.value::<bool>("postgres", found));
+        set_standby(&shop, "");
+    });
+    shop.await_all_ended();
+    let outcomes: Vec<String> = shop.ends("1").into_iter().map(|end| end.outcome).collect();
+    assert_eq!(outcomes, ["replaced", "done"]);
 }

@@ -1,7 +1,79 @@
 //! A logical subscriber that has awty, too.
 
 use crate::shop::{NOTE, Shop};
-use awty_testkit::Cluster;
+use awty_testkit::{Builder, Cluster};
+use std::process::Command;
+
+const DAY: i64 = 86_400;
+
+/// A server whose clock can be moved without ending its replication.
+fn server(wal_level: &str) -> Builder {
+    let server = Cluster::builder().own_identity().with_movable_clock().set("wal_level", wal_level);
+    server.set("wal_sender_timeout", "0").set("wal_receiver_timeout", "0").set("wal_retrieve_retry_interval", "100ms")
+}
+
+fn run(tool: &mut Command) {
+    let output = tool.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// P1, P3: the steps of docs/operations.md. In the week before the cutover the subscriber runs nothing and takes all rows; after it, what is
+/// pending runs there, and new checks get numbers of their own.
+#[test]
+fn a_database_moves_by_logical_replication() {
+    let old = Shop::on(server("logical").start());
+    old.run("ALTER TABLE shop.note ADD PRIMARY KEY (n)");
+    old.job("note", NOTE, "");
+    old.schedule("done before", "note", "after => '0'");
+    old.end_of("done before");
+
+    let mut new = server("replica").start();
+    new.execute("postgres", &["CREATE USER shop"]);
+    let schema = old.cluster.socket_directory().join("schema.sql");
+    run(old.cluster.tool("pg_dump").args(["-s", "-f"]).arg(&schema).arg("postgres"));
+    run(new.tool("psql").args(["-Xq", "-v", "ON_ERROR_STOP=1", "-f"]).arg(&schema).arg("postgres"));
+    let publication = "CREATE PUBLICATION move FOR ALL TABLES WITH (publish_via_partition_root = true)";
+    old.cluster.execute("postgres", &[publication]);
+    let (host, port) = (old.cluster.socket_directory().display(), Cluster::PORT);
+    let connection = format!("host={host} port={port} dbname=postgres user=postgres");
+    new.execute("postgres", &[&format!("CREATE SUBSCRIPTION move CONNECTION '{connection}' PUBLICATION move")]);
+    old.run(
+        "SELECT awty.schedule('orders', 'pending ' || n, 'note', after => '9 days') FROM generate_series(1, 30) AS n",
+    );
+    new.await_sql("postgres", "the pending checks", "SELECT count(*) = 30 FROM awty.future_job");
+
+    // The maintainer makes the partitions of a held database, too, a week ahead.
+    new.set_clock(4 * DAY);
+    new.restart();
+    let ahead = "SELECT database_held AND to_regclass('awty_internal.future_job_history_' || to_char(now() AT TIME ZONE 'UTC' + interval '4 days', 'YYYYMMDD'))
+                                          IS NOT NULL FROM awty.status";
+    new.await_sql("postgres", "a partition for a later day", ahead);
+    for cluster in [&old.cluster, &new] {
+        cluster.set_clock(8 * DAY);
+    }
+    old.schedule("done after a week", "note", "after => '0'");
+    old.end_of("done after a week");
+    old.cluster.configure("awty.enabled = off");
+    old.cluster.reload();
+    old.await_true("awty to be disabled", "SELECT NOT enabled FROM awty.status");
+    let all = "SELECT (SELECT count(*) FROM awty.future_job_history) = 2 AND (SELECT count(*) FROM shop.note) = 2";
+    new.await_sql("postgres", "all rows", all);
+
+    new.execute(
+        "postgres",
+        &["DROP SUBSCRIPTION move", "SELECT awty.adopt()", "SELECT setval('shop.note_n_seq', 100)"],
+    );
+    let mut client = new.client("postgres", "shop");
+    client.batch_execute("SELECT awty.schedule('orders', 'first', 'note', after => '0')").unwrap();
+    let first = "SELECT count(*) = 1 FROM awty.future_job_history WHERE entity_key = 'first' AND outcome = 'done'";
+    new.await_sql("postgres", "the first new check", first);
+    new.set_clock(10 * DAY);
+    let done =
+        "SELECT count(*) = 33 AND count(DISTINCT id) = 33 AND bool_and(outcome = 'done') FROM awty.future_job_history";
+    new.await_sql("postgres", "what was pending", done);
+    let once = "SELECT count(*) = 33 AND count(DISTINCT entity_key) = 33 FROM shop.note";
+    assert!(new.value::<bool>("postgres", once));
+}
 
 /// P1: what the publisher has run is not run by the subscriber, neither by the rows of awty that it is sent nor by its triggers.
 #[test]

@@ -33,11 +33,19 @@ impl Run {
 
     /// Strikes, if it is time: how often the run has been struck by now, or `None` if nothing is new.
     pub fn strike(&mut self, now: Mono) -> Option<u8> {
-        let due = self.times().iter().filter(|at| **at <= now).count() as u8;
-        (due > self.strikes).then(|| {
-            self.strikes = due;
-            due
+        self.is_over_time(now).then(|| {
+            self.strikes = self.strikes_due(now);
+            self.strikes
         })
+    }
+
+    /// Is it time for a strike that has not been made?
+    pub fn is_over_time(&self, now: Mono) -> bool {
+        self.strikes_due(now) > self.strikes
+    }
+
+    fn strikes_due(&self, now: Mono) -> u8 {
+        self.times().iter().filter(|at| **at <= now).count() as u8
     }
 
     /// How long until the next strike; `None` after the last.

@@ -123,13 +123,22 @@ impl Cluster {
     /// A standby of this server, started and streaming.
     #[track_caller]
     pub fn standby(&self) -> Cluster {
-        let mut standby = Cluster::at(files::new_directory(), false, self.stage.clone());
-        let mut backup = self.server_tool("pg_basebackup");
-        account::run(backup.args(["-U", "postgres", "-R", "-X", "stream", "-c", "fast", "-D"]).arg(standby.data()));
-        standby.configure(&network(&standby));
-        preload::copy(self, &standby);
+        let mut standby = self.base_backup(&["-R"]);
         standby.start();
         standby
+    }
+
+    /// A base backup of this server, made with more options of `pg_basebackup` and not started.
+    #[track_caller]
+    pub fn base_backup(&self, options: &[&str]) -> Cluster {
+        let copy = Cluster::at(files::new_directory(), false, self.stage.clone());
+        let mut backup = self.server_tool("pg_basebackup");
+        account::run(
+            backup.args(["-U", "postgres", "-X", "stream", "-c", "fast", "-D"]).arg(copy.data()).args(options),
+        );
+        copy.configure(&network(&copy));
+        preload::copy(self, &copy);
+        copy
     }
 
     /// Whether the postmaster runs.

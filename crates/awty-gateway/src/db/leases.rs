@@ -61,12 +61,14 @@ impl Lease {
     }
 }
 
-/// Flushed, and with it what came before: a crash that undid the beginning of an occurrence after its call would give it another key. A claim that
-/// waits for another one's lock ends before its connection is given up: later it would claim for nobody.
+/// Flushed, and with it what came before: a crash that undid the beginning of an occurrence after its call would give it another key. A claim waits
+/// for a synchronous standby only with `awty.synchronous_commit`. A claim that waits for another one's lock ends before its connection is given up:
+/// later it would claim for nobody.
 const CLAIM: &str =
     "SELECT l.lease, l.job, l.entity_name, l.entity_key, l.args, l.attempt, l.check_count, l.first_check_at,
     l.next_check_at, l.key, l.leased_at, l.deadline
-    FROM pg_catalog.set_config('synchronous_commit', 'on', true) AS s (setting), pg_catalog.set_config('lock_timeout', '10s', true) AS t (setting),
+    FROM pg_catalog.set_config('synchronous_commit', CASE WHEN pg_catalog.current_setting('awty.synchronous_commit', true)::bool
+        THEN 'on' ELSE 'local' END, true) AS s (setting), pg_catalog.set_config('lock_timeout', '10s', true) AS t (setting),
     LATERAL awty.claim($1, $2, CASE WHEN s.setting IS NOT NULL AND t.setting IS NOT NULL THEN $3::int END) AS l";
 const NEXT: &str = "SELECT EXTRACT(epoch FROM awty.next_claim_in($1))::float8";
 const HEARTBEAT: &str = "SELECT awty.heartbeat($1)

@@ -1,0 +1,161 @@
+//! A restored server runs nothing in a database before `awty.adopt()` there. A crash, a standby and its promotion are no restores.
+
+use crate::shop::{NOTE, Shop};
+use awty_testkit::{Cluster, Stop};
+
+const HELD: &str = "SELECT database_held AND why = 'this server was restored from a backup' AND fix LIKE 'SELECT awty.adopt();%' FROM awty.status";
+const NOTES: &str = "SELECT count(*) FROM shop.note";
+/// The maintainer has inspected the database: it writes this row.
+const MARKED: &str = "SELECT database = 0 FROM awty_internal.origin";
+
+/// A server with one check that is about to be due in two databases, and jobs for external workers.
+fn source() -> Shop {
+    let shop = Shop::open();
+    shop.job("note", NOTE, "");
+    shop.run("SELECT awty.register('outside')");
+    shop.cluster.configure("awty.enabled = off");
+    shop.cluster.reload();
+    shop.await_true("awty to be disabled", "SELECT NOT enabled FROM awty.status");
+    shop.schedule("1", "note", "after => '0'");
+    shop.schedule("2", "outside", "after => '0'");
+    shop
+}
+
+/// A copy of the server in which awty is enabled.
+fn copy(shop: &Shop) -> Cluster {
+    let copy = shop.cluster.base_backup(&[]);
+    copy.configure("awty.enabled = on");
+    copy
+}
+
+fn claimed(copy: &Cluster) -> i64 {
+    copy.client("postgres", "shop").query_one("SELECT count(*) FROM awty.claim('{outside}', 'w')", &[]).unwrap().get(0)
+}
+
+/// Nothing runs and nothing is handed out, and the reason is shown.
+fn expect_held(copy: &Cluster, database: &str) {
+    copy.await_sql(database, "the inspection", MARKED);
+    assert!(copy.value::<bool>(database, HELD));
+    assert_eq!(copy.value::<i64>(database, NOTES), 0);
+    assert_eq!(copy.value::<i64>(database, "SELECT count(*) FROM awty.future_job"), 2);
+}
+
+/// P3: a base backup that is started is held, through restarts and crashes, until each of its databases is adopted.
+#[test]
+fn a_base_backup_is_held_in_each_database_until_it_is_adopted() {
+    let shop = source();
+    shop.cluster.execute("template1", &["CREATE DATABASE second TEMPLATE postgres"]);
+    shop.cluster.execute("second", &["SELECT awty.adopt()"]);
+    let mut copy = copy(&shop);
+    copy.start();
+    assert!(copy.log_since(0).contains("this server is restored from a backup"), "{}", copy.log_tail());
+    for database in ["postgres", "second"] {
+        expect_held(&copy, database);
+    }
+    assert_eq!(claimed(&copy), 0);
+    copy.restart();
+    expect_held(&copy, "postgres");
+    copy.kill_server();
+    copy.start();
+    expect_held(&copy, "postgres");
+
+    copy.execute("postgres", &["SELECT awty.adopt()"]);
+    copy.await_sql(
+        "postgres",
+        "the check to be done",
+        "SELECT count(*) = 1 FROM awty.future_job_history WHERE outcome = 'done'",
+    );
+    assert_eq!(claimed(&copy), 1);
+    expect_held(&copy, "second");
+    copy.restart();
+    copy.client("postgres", "shop").batch_execute("SELECT awty.schedule('orders', '3', 'note', after => '0')").unwrap();
+    copy.await_sql("postgres", "a new check to be done", "SELECT count(*) = 2 FROM awty.future_job_history");
+    // The database itself knows, so that pg_upgrade and a dump carry it along.
+    copy.stop(Stop::Fast);
+    std::fs::remove_file(copy.data().join("pg_stat/awty_restored")).unwrap();
+    copy.start();
+    copy.await_sql("postgres", "an inspection", "SELECT last_slot_run IS NOT NULL OR why IS NULL FROM awty.status");
+    expect_held(&copy, "second");
+}
+
+/// P3: a point-in-time recovery is held as well, also when it is a restore of a server that was restored and adopted before.
+#[test]
+fn each_recovery_of_an_archive_is_held_anew() {
+    let shop = source();
+    let mut first = copy(&shop);
+    first.start();
+    first.execute("postgres", &["SELECT awty.adopt()"]);
+    first.await_sql(
+        "postgres",
+        "the check to be done",
+        "SELECT count(*) = 1 FROM awty.future_job_history WHERE outcome = 'done'",
+    );
+    first
+        .client("postgres", "shop")
+        .batch_execute("SELECT awty.schedule('orders', '3', 'note', after => '1 s')")
+        .unwrap();
+    first.configure("awty.enabled = off");
+    first.reload();
+    let mut second = first.base_backup(&[]);
+    second.configure("restore_command = 'false'\nrecovery_target_action = 'promote'\nawty.enabled = on");
+    std::fs::write(second.data().join("recovery.signal"), "").unwrap();
+    second.start();
+    second.await_sql("postgres", "the inspection", MARKED);
+    second.await_sql("postgres", "the end of the recovery", "SELECT NOT pg_is_in_recovery()");
+    assert!(second.value::<bool>("postgres", HELD));
+    assert_eq!(claimed(&second), 0);
+    second.execute("postgres", &["SELECT awty.adopt()"]);
+    second.await_sql(
+        "postgres",
+        "all checks to be done",
+        "SELECT count(*) = 2 FROM awty.future_job_history WHERE outcome = 'done'",
+    );
+}
+
+/// `awty.auto_adopt` says beforehand that copies are to run; a promoted standby of a restored server runs.
+#[test]
+fn neither_auto_adopt_nor_a_promotion_is_held() {
+    let shop = source();
+    let mut copy = copy(&shop);
+    copy.configure("awty.auto_adopt = on");
+    copy.start();
+    let done = "SELECT count(*) = 1 FROM awty.future_job_history WHERE outcome = 'done'";
+    copy.await_sql("postgres", "the check to be done", done);
+    copy.configure("awty.auto_adopt = off");
+    copy.restart();
+    copy.client("postgres", "shop").batch_execute("SELECT awty.schedule('orders', '3', 'note', after => '0')").unwrap();
+    copy.await_sql("postgres", "a new check to be done", "SELECT count(*) = 2 FROM awty.future_job_history");
+    let mut standby = copy.standby();
+    copy.stop(Stop::Fast);
+    standby.promote();
+    standby
+        .client("postgres", "shop")
+        .batch_execute("SELECT awty.schedule('orders', '4', 'note', after => '0')")
+        .unwrap();
+    standby.await_sql(
+        "postgres",
+        "a check on the promoted standby",
+        "SELECT count(*) = 3 FROM awty.future_job_history",
+    );
+}
+
+/// P9: a statement that schedules many checks in a held database warns once, and says why.
+#[test]
+fn one_statement_warns_once() {
+    let shop = source();
+    let mut copy = copy(&shop);
+    copy.start();
+    copy.await_sql("postgres", "the inspection", MARKED);
+    let script = "SELECT awty.schedule('orders', 'many' || n, 'note', after => '1 h') FROM generate_series(1, 3) AS n";
+    let output = copy.tool("psql").args(["-X", "-U", "shop", "-c", script, "postgres"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(said.matches("WARNING").count(), 1, "{said}");
+    assert!(said.contains("because this server was restored from a backup"), "{said}");
+    let again = |copy: &Cluster| {
+        let output =
+            copy.tool("psql").args(["-X", "-U", "postgres", "-c", "SELECT awty.adopt()", "postgres"]).output().unwrap();
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    assert_eq!(again(&copy), "");
+    assert!(again(&copy).contains("NOTICE:  database \"postgres\" runs its own checks already"), "nothing was adopted");
+}
