@@ -28,10 +28,11 @@ WHERE r.next_check_at IS NULL OR NOT known.is_known;
 
 COMMENT ON VIEW awty_internal.standstill IS 'Repetitions without a check, or whose pending check is the last one, because their time zone is gone; as far as the caller may read them';
 
--- JIT would compile for seconds what runs for milliseconds.
+-- JIT would compile for seconds what runs for milliseconds. work_mem: a session with less would write temporary files, which
+-- temp_file_limit may forbid.
 CREATE FUNCTION awty.explain(entity_name text, entity_key text)
 RETURNS TABLE (at timestamptz, job text, event text, detail text)
-LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off SET work_mem = '4MB'
 BEGIN ATOMIC
     WITH past AS (
         SELECT h.id, h.job, h.scheduled_at, h.scheduled_by, h.first_check_at, h.started_at, h.finished_at, h.run_time, h.lateness, h.attempts,
@@ -135,7 +136,7 @@ SELECT EXISTS (SELECT FROM awty_internal.future_job_history_default) AS is_there
 COMMENT ON VIEW awty_internal.stray IS 'Are there rows in the default partition of the history?';
 
 CREATE FUNCTION awty.doctor() RETURNS TABLE (level text, finding text, detail text, fix text)
-LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off SET work_mem = '4MB'
 BEGIN ATOMIC
     WITH here AS (
         SELECT * FROM awty_internal.here

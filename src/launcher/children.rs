@@ -37,6 +37,16 @@ pub struct Children {
     said: HashSet<(pg_sys::Oid, pg_sys::Oid)>,
 }
 
+/// What became of a request for a maintainer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sent {
+    Started,
+    /// All maintainers are in other databases.
+    Busy,
+    /// The server has no room for another process.
+    NoProcess,
+}
+
 /// A process that was asked for. Its memory belongs to the launcher's longest-lived context and is freed with the handle.
 struct Handle(*mut pg_sys::BackgroundWorkerHandle);
 
@@ -94,26 +104,20 @@ impl Children {
         self.maintainers.iter().any(|(inspected, _)| *inspected == database)
     }
 
-    /// Sends a maintainer to a database; `false` if there is none to send now.
-    pub fn start_maintainer(&mut self, database: pg_sys::Oid, mono: Mono) -> bool {
+    /// Sends a maintainer to a database.
+    pub fn start_maintainer(&mut self, database: pg_sys::Oid, mono: Mono) -> Sent {
         if self.maintainers.len() >= MAINTAINERS {
-            return false;
+            return Sent::Busy;
         }
         let assignment = Assignment { database, role: pg_sys::InvalidOid, entry: u32::MAX, generation: 0 };
         match start(c"awty maintainer", c"awty_maintainer_main", assignment) {
             Some(handle) => {
                 self.maintainers.push((database, handle));
-                true
+                Sent::Started
             }
             None => {
                 self.ask_again_at(mono);
-                let now = clock::to_timestamp(clock::now());
-                shmem::write(|shared| {
-                    if let Some(line) = shared.database_or_new(database) {
-                        line.set_trouble(Trouble::NoWorkerSlot, now);
-                    }
-                });
-                false
+                Sent::NoProcess
             }
         }
     }

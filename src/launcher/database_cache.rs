@@ -28,6 +28,11 @@ impl DatabaseCache {
         self.databases.contains(&database)
     }
 
+    /// All of them.
+    pub fn databases(&self) -> impl Iterator<Item = pg_sys::Oid> {
+        self.databases.iter().map(|oid| pg_sys::Oid::from(*oid))
+    }
+
     /// Takes note of what an inspection has found.
     pub fn note(&mut self, database: pg_sys::Oid, has_awty: bool) {
         let database = database.to_u32();

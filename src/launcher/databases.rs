@@ -3,10 +3,10 @@
 //! Invariant: which database comes when is decided by `awty_core::inspections`.
 //! Does not: connect to any of them.
 
-use super::children::Children;
+use super::children::{Children, Sent};
 use super::database_cache::DatabaseCache;
 use crate::pg::{clock, process};
-use crate::shmem::{self, State};
+use crate::shmem::{self, State, Trouble};
 use awty_core::Mono;
 use awty_core::inspections::{AUDIT, Found, Inspections, LATER};
 use pgrx::pg_sys;
@@ -62,17 +62,36 @@ impl Databases {
             }
             if process::is_database_wanted(database) {
                 self.inspections.put_off(oid, mono);
-            } else if !children.start_maintainer(database, mono) {
-                // The launcher wakes up when one of them returns; or tries again soon, if the server had no room for it.
-                next = next.min(LATER);
-                break;
-            } else {
-                self.inspections.started(oid, mono);
-                // Until the inspection tells more. A database where awty is not is forgotten.
-                shmem::write(|shared| shared.database_or_new(database).map(|_| ()));
+                continue;
             }
+            let sent = children.start_maintainer(database, mono);
+            if sent != Sent::Started {
+                // The launcher wakes up when a maintainer returns, and tries again soon if the server has no room for one.
+                next = next.min(LATER);
+                if sent == Sent::NoProcess {
+                    self.note_no_process(database);
+                }
+                break;
+            }
+            self.inspections.started(oid, mono);
+            // Until the inspection tells more. A database where awty is not is forgotten.
+            shmem::write(|shared| shared.database_or_new(database).map(|_| ()));
         }
         next.min(AUDIT)
+    }
+
+    /// Says in `awty.status` of each database that waits for its first inspection that the server has no room for a process.
+    fn note_no_process(&self, first: pg_sys::Oid) {
+        let now = clock::to_timestamp(clock::now());
+        shmem::write(|shared| {
+            for database in self.cache.databases().chain([first]) {
+                if let Some(line) = shared.database_or_new(database)
+                    && (line.state == State::Unknown || database == first)
+                {
+                    line.set_trouble(Trouble::NoWorkerSlot, now);
+                }
+            }
+        });
     }
 
     /// Reads the list of databases: new ones are due, those that are gone are forgotten.

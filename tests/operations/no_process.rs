@@ -42,3 +42,34 @@ fn a_server_without_a_process_for_awty_is_shown() {
         shop.await_true(&format!("the end of it, where {missing} was missing"), over);
     }
 }
+
+/// P9: each database with awty says at once what is missing, also the one that would be inspected last.
+#[test]
+fn each_database_says_that_no_process_is_free() {
+    let mut shop = Shop::on(Cluster::builder().set("max_logical_replication_workers", "0").start());
+    shop.job("note", NOTE, "");
+    shop.cluster.execute("template1", &["CREATE DATABASE last TEMPLATE postgres"]);
+    shop.cluster.execute("last", &["SELECT awty.adopt()"]);
+    for database in ["postgres", "last"] {
+        // The launcher knows the database from now on.
+        let inspected = "SELECT why IS NULL AND heartbeat IS NOT NULL FROM awty.status";
+        shop.cluster.await_sql(database, "the inspection", inspected);
+        shop.cluster
+            .client(database, "shop")
+            .batch_execute("SELECT awty.schedule('orders', 'first', 'note', after => '0')")
+            .unwrap();
+        shop.cluster.await_sql(database, "the first check", "SELECT count(*) = 1 FROM awty.future_job_history");
+        shop.cluster
+            .client(database, "shop")
+            .batch_execute("SELECT awty.schedule('orders', '1', 'note', after => '2 s')")
+            .unwrap();
+    }
+    shop.cluster.configure("max_worker_processes = 1");
+    shop.cluster.restart();
+    let since = |database: &str| -> chrono::DateTime<chrono::Utc> {
+        let said = "SELECT last_error LIKE '%max_worker_processes%' FROM awty.status";
+        shop.cluster.await_sql(database, "the reason", said);
+        shop.cluster.value(database, "SELECT last_error_at FROM awty.status")
+    };
+    assert_eq!(since("postgres"), since("last"), "one of them heard of it later");
+}

@@ -1,7 +1,7 @@
 //! What `awty.status` says in each state in which nothing runs, or not everything, and when that is over.
 
 use crate::clients::{self, NOTE_ID};
-use crate::shop::Shop;
+use crate::shop::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
 use std::path::{Path, PathBuf};
 
@@ -204,4 +204,29 @@ fn another_version_is_shown() {
     placing.judge(&shop);
     expect(&shop, "the end of it", "last_error IS NULL AND lag = '0'");
     drop(scripts);
+}
+
+/// P9: what looks at the database works where no query may write a temporary file.
+#[test]
+fn nothing_that_looks_needs_a_temporary_file() {
+    let shop = Shop::on(Cluster::builder().set("temp_file_limit", "0").start());
+    shop.job("note", NOTE, "");
+    shop.job("bad", "BEGIN RAISE EXCEPTION '%', repeat('x', 3000); END", ", max_attempts => 1");
+    shop.run("SELECT awty.repeat('note', every => '1 h'); SELECT awty.schedule('orders', n::text, job, after => '0') FROM generate_series(1, 12000) AS n, (VALUES ('note'), ('bad')) AS j (job)");
+    shop.await_true("the checks to be done", "SELECT count(*) = 24000 FROM awty.future_job_history");
+    for sql in [
+        "SELECT count(*) FROM awty.doctor()",
+        "SELECT count(*) FROM awty.explain('orders', '1')",
+        "SELECT count(*) FROM awty.status",
+        "SELECT count(*) FROM awty.job_status",
+        "SELECT count(*) FROM awty.forecast()",
+        "SELECT count(awty.healthy()::text)",
+    ] {
+        for role in ["postgres", "shop"] {
+            let mut client = shop.cluster.client("postgres", role);
+            client.batch_execute("SET work_mem = '64kB'").unwrap();
+            let read = client.query(sql, &[]);
+            assert!(read.is_ok(), "{role}: {sql}: {read:?}");
+        }
+    }
 }
