@@ -125,8 +125,8 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     if let Ok(Some(State::Ready | State::Held)) = inspected
         && before.is_none_or(|line| line.state != State::Ready)
     {
-        // Before the first check is archived: a day of which rows are in the default partition gets none of its own. A held database
-        // needs them, too: it may be a subscriber, which gets each day's rows.
+        // Before the first check is archived, because a day whose rows are in the default partition gets no partition. A held database
+        // may be a subscriber, which gets each day's rows.
         task(here, make_partitions);
     }
     inspected.inspect(|found| {

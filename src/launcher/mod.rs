@@ -213,7 +213,7 @@ fn watch(mono: Mono) -> Duration {
                 }
                 continue;
             };
-            // PostgreSQL would end the wait and keep the commit, so a cut-off primary would go on with the next run.
+            // PostgreSQL would end the wait and keep the commit, so a cut-off primary would begin the next run.
             if run.is_over_time(mono) && sync_rep::is_process_waiting(entry.pid) {
                 continue;
             }

@@ -8,8 +8,8 @@ use crate::pg::owner::as_owner;
 use crate::{restore, settings};
 use pgrx::datum::TimestampWithTimeZone;
 
-// Where there are jobs or checks and nothing says where they come from, a restore is going on: this table comes after theirs. No database
-// has the OID 0: an inspection wrote it after a restore, so that pg_upgrade and a dump carry that along.
+// Jobs or checks without a row here mean that a dump is being restored, because a dump has this table last. No database has the OID 0. An
+// inspection writes 0 after a restore of the server, so that pg_upgrade and a dump keep the hold.
 statement!(
     select_hold,
     [OIDOID, TIMESTAMPTZOID],

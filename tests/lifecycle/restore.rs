@@ -78,7 +78,7 @@ fn a_base_backup_is_held_in_each_database_until_it_is_adopted() {
     expect_held(&copy, "second");
 }
 
-/// P3: a point-in-time recovery is held as well, also when it is a restore of a server that was restored and adopted before.
+/// P3: a point-in-time recovery is held. The original was restored and adopted before, which does not count.
 #[test]
 fn each_recovery_of_an_archive_is_held_anew() {
     let shop = source();

@@ -43,7 +43,7 @@ fn a_server_without_a_process_for_awty_is_shown() {
     }
 }
 
-/// P9: each database with awty says at once what is missing, also the one that would be inspected last.
+/// P9: each database with awty says at once what is missing, even the database that would be inspected last.
 #[test]
 fn each_database_says_that_no_process_is_free() {
     let mut shop = Shop::on(Cluster::builder().set("max_logical_replication_workers", "0").start());

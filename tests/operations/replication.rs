@@ -42,7 +42,7 @@ fn a_database_moves_by_logical_replication() {
     );
     new.await_sql("postgres", "the pending checks", "SELECT count(*) = 30 FROM awty.future_job");
 
-    // The maintainer makes the partitions of a held database, too, a week ahead.
+    // The maintainer makes the partitions of a held database a week ahead.
     new.set_clock(4 * DAY);
     new.restart();
     let ahead = "SELECT database_held AND to_regclass('awty_internal.future_job_history_' || to_char(now() AT TIME ZONE 'UTC' + interval '4 days', 'YYYYMMDD'))

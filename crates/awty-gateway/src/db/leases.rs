@@ -62,8 +62,8 @@ impl Lease {
 }
 
 /// Flushed, and with it what came before: a crash that undid the beginning of an occurrence after its call would give it another key. A claim waits
-/// for a synchronous standby only with `awty.synchronous_commit`. A claim that waits for another one's lock ends before its connection is given up:
-/// later it would claim for nobody.
+/// for a synchronous standby only with `awty.synchronous_commit`. A claim that waits for another one's lock ends before its connection is given up,
+/// because a later claim would have no worker.
 const CLAIM: &str =
     "SELECT l.lease, l.job, l.entity_name, l.entity_key, l.args, l.attempt, l.check_count, l.first_check_at,
     l.next_check_at, l.key, l.leased_at, l.deadline

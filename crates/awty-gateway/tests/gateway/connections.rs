@@ -28,3 +28,14 @@ fn with_three_connections_all_is_answered_and_booked() {
     shop.await_text("SELECT count(*) >= 60 FROM awty.attempt WHERE ok", "true");
     assert_eq!(shop.text("SELECT count(*) FROM awty.attempt WHERE NOT ok"), "0");
 }
+
+/// P14: the gateway claims, calls and answers while a missing synchronous standby keeps clients waiting.
+#[test]
+fn calls_wait_for_no_standby() {
+    let (mut shop, receiver) = (Shop::open(), Receiver::start());
+    shop.app(&format!("SELECT awty_http.schedule('{}/', '1 s')", receiver.origin()));
+    shop.cluster.configure("synchronous_standby_names = 'away'");
+    shop.cluster.restart();
+    let _gateway = shop.gateway("one");
+    shop.await_text("SELECT count(*) >= 5 FROM awty.attempt WHERE ok", "true");
+}
