@@ -19,6 +19,15 @@ use std::sync::atomic::{AtomicI64, Ordering};
 const FILE: &CStr = c"pg_stat/awty_restored";
 const NEW: &CStr = c"pg_stat/awty_restored.new";
 
+/// Why the checks of a database are held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hold {
+    /// Its rows come from another database.
+    Foreign,
+    /// The server was restored from a backup.
+    Restored,
+}
+
 /// The last restore; 0 for none. The postmaster sets it, and its children inherit it.
 static RESTORED_AT: AtomicI64 = AtomicI64::new(0);
 

@@ -7,8 +7,9 @@ use super::{Code, ErrorReport};
 use crate::pg::catalog::CannotConnect;
 use crate::pg::catch::Failure;
 use crate::pg::report::report;
+use crate::restore::Hold;
 use crate::settings::{self, LogFailures};
-use crate::store::origin::Hold;
+
 use pgrx::prelude::PgLogLevel;
 use std::cell::RefCell;
 use std::collections::HashSet;

@@ -5,7 +5,8 @@ use super::statement::Arg;
 use super::statement::statement;
 use crate::pg::catalog;
 use crate::pg::owner::as_owner;
-use crate::{restore, settings};
+use crate::restore::{self, Hold};
+use crate::settings;
 use pgrx::datum::TimestampWithTimeZone;
 
 // Jobs or checks without a row here mean that a dump is being restored, because a dump has this table last. No database has the OID 0. An
@@ -56,15 +57,6 @@ statement!(select_identity, [], c"SELECT i.last_value FROM awty_internal.identit
 /// The number of this installation, which a dump does not carry.
 pub fn identity() -> i64 {
     as_owner(|| select_identity(|s| s.query_latest(&[], |rows| rows.first(1)))).unwrap_or(0)
-}
-
-/// Why the checks of a database are held.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Hold {
-    /// Its rows come from another database.
-    Foreign,
-    /// The server was restored from a backup.
-    Restored,
 }
 
 /// Why nothing may run here before `awty.adopt()`; `None` if checks may run.

@@ -24,7 +24,7 @@ const WALLS: &[(&[&str], &[&str], &str)] = &[
         "shared memory reads no table and decides nothing",
     ),
     (
-        &["error", "version", "settings", "failpoint", "takes"],
+        &["error", "version", "settings", "failpoint", "takes", "restore"],
         &["shmem", "store", "function", "crash", "repeat", "api", "run", "worker", "launcher", "maintainer"],
         "everybody needs these, so they need nobody",
     ),
