@@ -33,10 +33,10 @@ const WHOLE: &[(&str, &str)] = &[
     ("inspected::select_orphans", "job_pkey"),
     ("inspected::select_roleless", "job_role_idx"),
     ("repetition::delete_of_job", "repetition_pkey"),
-    ("job_stat::select_all", "job_pkey"),      // once after a start
-    ("job_stat::select_gone", "job_pkey"),     // once a minute
-    ("origin::count_foreign", "job_role_idx"), // EXISTS
-    ("origin::count_foreign", "future_job_one_per_job_and_entity"), // EXISTS
+    ("job_stat::select_all", "job_pkey"),    // once after a start
+    ("job_stat::select_gone", "job_pkey"),   // once a minute
+    ("origin::select_hold", "job_role_idx"), // EXISTS
+    ("origin::select_hold", "future_job_one_per_job_and_entity"), // EXISTS
 ];
 /// What each run, or each call of a client, does: through which index of which table.
 const HOT: &[(&str, &str, &str)] = &[
