@@ -10,10 +10,10 @@ CREATE FUNCTION awty.next_claim_in(jobs text[]) RETURNS interval
 
 COMMENT ON FUNCTION awty.next_claim_in(text[]) IS 'How long awty.claim() will have nothing, at most a slot or 5 seconds; zero where something is due';
 
-CREATE FUNCTION awty.complete(lease bigint, again timestamptz DEFAULT NULL, result jsonb DEFAULT NULL) RETURNS text
+CREATE FUNCTION awty.complete(lease bigint, next_at timestamptz DEFAULT NULL, result jsonb DEFAULT NULL) RETURNS text
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'complete_wrapper';
 
-COMMENT ON FUNCTION awty.complete(bigint, timestamptz, jsonb) IS 'Answers a lease: NULL means done, a time means ask again then; returns again, next, held, ended or void';
+COMMENT ON FUNCTION awty.complete(bigint, timestamptz, jsonb) IS 'Answers a lease: NULL means done, a time means ask again then; returns rescheduled, next, held, ended or void';
 
 CREATE FUNCTION awty.fail(
     lease bigint,
@@ -21,28 +21,28 @@ CREATE FUNCTION awty.fail(
     sqlstate text DEFAULT '38000',
     retry_at timestamptz DEFAULT NULL,
     final boolean DEFAULT false,
-    untouched boolean DEFAULT false,
+    not_started boolean DEFAULT false,
     target_down boolean DEFAULT false,
     result jsonb DEFAULT NULL
 ) RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'fail_wrapper';
 
 COMMENT ON FUNCTION awty.fail(bigint, text, text, timestamptz, boolean, boolean, boolean, jsonb)
-    IS 'Reports that the work of a lease has failed; it is tried again after retry_after or at retry_at, unless it was final; returns retry, next, held, ended or void';
+    IS 'Reports that the work of a lease has failed; it is tried again after retry_after or at retry_at, unless it was final; returns retrying, next, held, ended or void';
 
-CREATE FUNCTION awty.complete_many(leases bigint[], agains timestamptz[] DEFAULT NULL, results jsonb[] DEFAULT NULL) RETURNS text[]
+CREATE FUNCTION awty.complete_many(leases bigint[], next_at timestamptz[] DEFAULT NULL, result jsonb[] DEFAULT NULL) RETURNS text[]
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'complete_many_wrapper';
 
 COMMENT ON FUNCTION awty.complete_many(bigint[], timestamptz[], jsonb[]) IS 'Answers many leases, as awty.complete(), and waits for no lock; returns what became of each, in their order, and busy where a client has the check locked';
 
 CREATE FUNCTION awty.fail_many(
     leases bigint[],
-    messages text[],
-    sqlstates text[] DEFAULT NULL,
-    retry_ats timestamptz[] DEFAULT NULL,
-    finals boolean[] DEFAULT NULL,
-    untoucheds boolean[] DEFAULT NULL,
-    target_downs boolean[] DEFAULT NULL,
-    results jsonb[] DEFAULT NULL
+    message text[],
+    sqlstate text[] DEFAULT NULL,
+    retry_at timestamptz[] DEFAULT NULL,
+    final boolean[] DEFAULT NULL,
+    not_started boolean[] DEFAULT NULL,
+    target_down boolean[] DEFAULT NULL,
+    result jsonb[] DEFAULT NULL
 ) RETURNS text[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'fail_many_wrapper';
 
 COMMENT ON FUNCTION awty.fail_many(bigint[], text[], text[], timestamptz[], boolean[], boolean[], boolean[], jsonb[])

@@ -61,7 +61,7 @@ fn fail_many(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Vec<&'stat
 #[derive(Clone)]
 enum Said {
     Done(Answer),
-    Failed { failure: Failure, retry_at: Option<Time>, is_final: bool, untouched: bool, target_down: bool },
+    Failed { failure: Failure, retry_at: Option<Time>, is_final: bool, not_started: bool, target_down: bool },
 }
 
 #[derive(Clone)]
@@ -99,10 +99,10 @@ fn failure(args: &Args, number: i64) -> Result<Report> {
     failed(number, [1, 2, 3, 4, 5, 6, 7].map(flag))
 }
 
-/// The message, the SQLSTATE, `retry_at`, `final`, `untouched`, `target_down` and the result, as they came.
+/// The message, the SQLSTATE, `retry_at`, `final`, `not_started`, `target_down` and the result, as they came.
 fn failed(
     number: i64,
-    [message, code, at, is_final, untouched, target_down, result_of]: [Option<pg_sys::Datum>; 7],
+    [message, code, at, is_final, not_started, target_down, result_of]: [Option<pg_sys::Datum>; 7],
 ) -> Result<Report> {
     // SAFETY: values of these types, as the functions are declared.
     let text = |datum: Option<pg_sys::Datum>| datum.and_then(|datum| unsafe { Text::from_datum(datum, false) });
@@ -115,8 +115,8 @@ fn failed(
     let flag = |datum: Option<pg_sys::Datum>| datum.is_some_and(|datum| datum.value() != 0);
     let retry_at = at.map(|datum| clock::clamped(datum.value() as i64));
     let failure = Failure { sqlstate: code, message: message.to_string(), context: String::new() };
-    let (is_final, untouched, target_down) = (flag(is_final), flag(untouched), flag(target_down));
-    let said = Said::Failed { failure, retry_at, is_final, untouched, target_down };
+    let (is_final, not_started, target_down) = (flag(is_final), flag(not_started), flag(target_down));
+    let said = Said::Failed { failure, retry_at, is_final, not_started, target_down };
     Ok(Report { number, said, result: result(result_of)? })
 }
 
@@ -125,8 +125,8 @@ type Reports = Vec<Result<Report>>;
 
 fn completions(args: &Args) -> Result<(usize, Reports)> {
     let numbers = leases(args)?;
-    let agains = each(args, 1, TIME, "agains", numbers.len())?;
-    let results = each(args, 2, JSONB, "results", numbers.len())?;
+    let agains = each(args, 1, TIME, "next_at", numbers.len())?;
+    let results = each(args, 2, JSONB, "result", numbers.len())?;
     let read = |place: usize, number| {
         Ok(Report { number, said: Said::Done(again(agains[place])), result: result(results[place])? })
     };
@@ -137,16 +137,16 @@ fn failures(args: &Args) -> Result<(usize, Reports)> {
     let numbers = leases(args)?;
     let count = numbers.len();
     if args.datum(1).is_none() && count > 0 {
-        return Err(Error::Null { argument: "messages" });
+        return Err(Error::Null { argument: "message" });
     }
     let columns = [
-        each(args, 1, TEXT, "messages", count)?,
-        each(args, 2, TEXT, "sqlstates", count)?,
-        each(args, 3, TIME, "retry_ats", count)?,
-        each(args, 4, BOOL, "finals", count)?,
-        each(args, 5, BOOL, "untoucheds", count)?,
-        each(args, 6, BOOL, "target_downs", count)?,
-        each(args, 7, JSONB, "results", count)?,
+        each(args, 1, TEXT, "message", count)?,
+        each(args, 2, TEXT, "sqlstate", count)?,
+        each(args, 3, TIME, "retry_at", count)?,
+        each(args, 4, BOOL, "final", count)?,
+        each(args, 5, BOOL, "not_started", count)?,
+        each(args, 6, BOOL, "target_down", count)?,
+        each(args, 7, JSONB, "result", count)?,
     ];
     let read = |place: usize, number| failed(number, [0, 1, 2, 3, 4, 5, 6].map(|column: usize| columns[column][place]));
     Ok((count, by_place(&numbers, read)))
@@ -222,7 +222,7 @@ impl Report {
     fn says(&self) -> Option<target::Said> {
         match &self.said {
             Said::Failed { failure, target_down: true, .. } => Some(target::Said::Down(failure.message.clone())),
-            Said::Failed { untouched: true, .. } => None,
+            Said::Failed { not_started: true, .. } => None,
             Said::Failed { .. } | Said::Done(_) => Some(target::Said::Answered),
         }
     }
@@ -270,7 +270,7 @@ fn take(reports: &[Report], locks: Locks) -> Vec<&'static str> {
         let answer = match became {
             Became::Pending => {
                 waiting.push(check);
-                if is_answer { "again" } else { "retry" }
+                if is_answer { "rescheduled" } else { "retrying" }
             }
             Became::Next { held: true } => "held",
             Became::Next { held: false } => "next",
@@ -319,9 +319,9 @@ fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, Became, bool)>
                 let key = (job.name.clone(), given.lease.leased_at, row.slot, noted.contains(&row.id));
                 groups.entry(key).or_insert_with(|| (job, Vec::new())).1.push((row, *answer));
             }
-            Said::Failed { failure, retry_at, is_final, untouched, .. } => {
+            Said::Failed { failure, retry_at, is_final, not_started, .. } => {
                 let how: Failed =
-                    job.options.terms.reported(*retry_at, *is_final, *untouched, given.number.unsigned_abs());
+                    job.options.terms.reported(*retry_at, *is_final, *not_started, given.number.unsigned_abs());
                 let mut account = Account::by_check();
                 let timing = timing(given.lease.leased_at, now);
                 // The row is locked here: there is no conflict.

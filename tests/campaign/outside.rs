@@ -276,8 +276,8 @@ impl Worker {
 
     /// Says that it has failed: for now, for good, or before anything has left the worker.
     fn fail(&mut self, client: &mut Client, leases: Vec<Leased>) -> Result<Turn, Error> {
-        let how = *self.random.pick(&["", ", finals => ARRAY[true]", ", untoucheds => ARRAY[true]"]);
-        if !how.contains("untoucheds") {
+        let how = *self.random.pick(&["", ", final => ARRAY[true]", ", not_started => ARRAY[true]"]);
+        if !how.contains("not_started") {
             leases.iter().for_each(|lease| self.act(lease));
         }
         for lease in leases {

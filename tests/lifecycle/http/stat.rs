@@ -11,7 +11,7 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
         "complete($1, NULL, '{\"lateness\": 60, \"duration\": 0.75}')",
         // No claim explains these.
         "complete($1, NULL, '{\"lateness\": -1, \"duration\": 3}')",
-        "fail($1, 'dropped: 12 s late', final => true, untouched => true)",
+        "fail($1, 'dropped: 12 s late', final => true, not_started => true)",
         "fail($1, 'HTTP 500', final => true, result => '{\"lateness\": 0.0005, \"duration\": 0.5}')",
     ];
     for way in ways {

@@ -27,7 +27,7 @@ fn failures_are_retried_with_the_same_key_and_counted() {
     let shop = shop_with(", max_attempts => 2, retry_after => '1 ms'", 1);
     let mut client = shop.client();
     let first = claim_one(&shop);
-    assert_eq!(say(&mut client, "fail($1, 'no', '40P01')", first.lease), "retry");
+    assert_eq!(say(&mut client, "fail($1, 'no', '40P01')", first.lease), "retrying");
     let failing = "SELECT message = 'no' AND sqlstate = '40P01' AND attempt = 1 FROM awty.failing";
     assert!(shop.cluster.value::<bool>("postgres", failing));
     let second = claim_one(&shop);
@@ -46,10 +46,10 @@ fn asking_again_gives_another_key() {
     let shop = shop_with("", 1);
     let mut client = shop.client();
     let first = claim_one(&shop);
-    assert_eq!(say(&mut client, "complete($1, again => clock_timestamp() + interval '1 ms')", first.lease), "again");
+    assert_eq!(say(&mut client, "complete($1, next_at => clock_timestamp() + interval '1 ms')", first.lease), "rescheduled");
     let second = claim_one(&shop);
     assert_ne!(second.key, first.key);
-    assert_eq!(say(&mut client, "complete($1, again => '2000-01-01')", second.lease), "ended");
+    assert_eq!(say(&mut client, "complete($1, next_at => '2000-01-01')", second.lease), "ended");
     assert_eq!(shop.end_of("1").why(), ("past", None));
 }
 
@@ -93,7 +93,7 @@ fn many_answers_are_one_transaction_and_each_its_own() {
     // The second one has no such SQLSTATE.
     let rest = vec![leased[1], leased[3]];
     let call = "fail_many($1, '{a, b}', '{38001, nonsense}')";
-    assert_eq!(answers(&mut client, call, &rest), ["retry", "void"]);
+    assert_eq!(answers(&mut client, call, &rest), ["retrying", "void"]);
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.lease"), 1);
     let attempts: String = shop.cluster.psql("postgres", "SELECT string_agg(message, ',') FROM awty.attempt");
     assert_eq!(attempts.trim(), "a");
@@ -138,5 +138,5 @@ fn an_answer_of_many_whose_check_is_locked_is_busy_and_the_others_are_booked() {
     assert_eq!(say("fail_many($1, '{a, b, c}')", &leases), ["busy", "busy", "void"]);
     holder.batch_execute("COMMIT").unwrap();
     assert_eq!(say("complete_many($1)", &leases[..1]), ["ended"]);
-    assert_eq!(say("fail_many($1, '{a}')", &leases[1..2]), ["retry"]);
+    assert_eq!(say("fail_many($1, '{a}')", &leases[1..2]), ["retrying"]);
 }

@@ -17,7 +17,7 @@ fn open(shop: &Shop, client: &mut Client, target: &str) {
         if failures == 10 {
             alter("since = since - interval '11 s'");
         }
-        assert_eq!(say(client, "fail($1, 'connection refused', target_down => true)", lease), "retry");
+        assert_eq!(say(client, "fail($1, 'connection refused', target_down => true)", lease), "retrying");
     }
     alter("opens = 6");
     let told = state(shop, target);

@@ -81,7 +81,7 @@ fn at_most_once_goes_out_once() {
     let shop = shop_with(", delivery => 'at_most_once', heartbeat => '10 min'", 3);
     let mut client = shop.client();
     let leased = await_claim(&shop, 3);
-    assert_eq!(say(&mut client, "fail($1, 'refused', untouched => true)", leased[0].lease), "retry");
+    assert_eq!(say(&mut client, "fail($1, 'refused', not_started => true)", leased[0].lease), "retrying");
     assert_eq!(say(&mut client, "fail($1, 'no answer')", leased[1].lease), "ended");
     expire(&shop);
     assert!(claim(&mut client, 3).is_empty());

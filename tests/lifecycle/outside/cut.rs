@@ -68,7 +68,7 @@ fn a_restored_copy_shares_no_key_with_its_original() {
     register(&shop, ", retry_after => '1 ms', timeout => '10 min'", 3);
     let mut client = shop.client();
     let failed = claim_one(&shop);
-    assert_eq!(say(&mut client, "fail($1, 'no')", failed.lease), "retry");
+    assert_eq!(say(&mut client, "fail($1, 'no')", failed.lease), "retrying");
     let leased = await_claim(&shop, 1);
     let script = dump(&shop.cluster, &[]);
     shop.cluster.execute("postgres", &["CREATE DATABASE restored"]);

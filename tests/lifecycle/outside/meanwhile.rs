@@ -105,7 +105,7 @@ fn an_alter_moves_no_lease() {
     let all: Vec<i64> = leased.iter().map(|one| one.lease).collect();
     let void: Vec<i64> = client.query_one("SELECT awty.heartbeat($1)", &[&all]).unwrap().get(0);
     assert_eq!((void.len(), shop.cluster.psql("postgres", terms)), (0, before));
-    assert_eq!(say(&mut client, "fail($1, 'no')", all[0]), "retry");
+    assert_eq!(say(&mut client, "fail($1, 'no')", all[0]), "retrying");
     shop.run("SELECT awty.resume('mail')");
     let again = claim_one(&shop);
     assert!(

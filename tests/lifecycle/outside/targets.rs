@@ -121,7 +121,7 @@ fn failures_are_forgotten_a_day_after_the_last() {
     let shop = shop_with(", max_attempts => 0, retry_after => '1 ms'", &[("a", 2), ("b", 2)]);
     let mut client = shop.client();
     for lease in claimed(&mut client, 4).1 {
-        assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", lease), "retry");
+        assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", lease), "retrying");
     }
     let old = "UPDATE awty_internal.breaker SET since = since - interval '3 days',
                failed_at = failed_at - CASE target WHEN 'a' THEN interval '1 hour' ELSE '25 hours' END";
@@ -145,15 +145,15 @@ fn a_target_that_is_down_is_left_alone_and_tried_again() {
     let since = |change: &str| {
         shop.cluster.execute("postgres", &[&format!("UPDATE awty_internal.breaker SET since = since {change}")]);
     };
-    assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", leases[0]), "retry");
+    assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", leases[0]), "retrying");
     // However long the next ones take, they come at once.
     since("+ interval '1 h'");
     for lease in &leases[1..11] {
-        assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", *lease), "retry");
+        assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", *lease), "retrying");
     }
     assert_eq!(state(&shop, "a"), "ready", "it has failed for a moment only");
     since("- interval '1 h 11 s'");
-    assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", leases[11]), "retry");
+    assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", leases[11]), "retrying");
     let told = state(&shop, "a");
     assert!(told.starts_with("open: 12 failures in a row") && told.contains("connection refused"), "{told}");
     assert!(claimed(&mut client, 10).1.is_empty());
@@ -161,7 +161,7 @@ fn a_target_that_is_down_is_left_alone_and_tried_again() {
     let tried = claimed(&mut client, 10).1;
     assert_eq!(tried.len(), 1, "half open, one at a time");
     assert!(claimed(&mut client, 10).1.is_empty());
-    assert_eq!(say(&mut client, "fail($1, 'timeout', target_down => true)", tried[0]), "retry");
+    assert_eq!(say(&mut client, "fail($1, 'timeout', target_down => true)", tried[0]), "retrying");
     let doubled = "SELECT blocked_until > clock_timestamp() + interval '45 s' FROM awty.target";
     assert!(shop.cluster.value::<bool>("postgres", doubled));
     shop.cluster.execute("postgres", &["UPDATE awty_internal.breaker SET opened_at = opened_at - interval '61 s'"]);
@@ -181,7 +181,7 @@ fn a_report_that_is_not_committed_stops_no_other() {
     open.batch_execute("BEGIN").unwrap();
     say(&mut open, "fail($1, 'down', target_down => true)", leases[0]);
     client.batch_execute("SET statement_timeout = '30 s'").unwrap();
-    assert_eq!(say(&mut client, "fail($1, 'down', target_down => true)", leases[1]), "retry");
+    assert_eq!(say(&mut client, "fail($1, 'down', target_down => true)", leases[1]), "retrying");
     assert_eq!(say(&mut client, "complete($1)", leases[2]), "ended");
     assert_eq!(claimed(&mut client, 1).1.len(), 1);
     open.batch_execute("COMMIT").unwrap();

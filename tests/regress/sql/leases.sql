@@ -59,12 +59,12 @@ SELECT test.raises(call) FROM unnest(ARRAY[
     $$SELECT awty.fail(1, 'x', '00000')$$,
     $$SELECT awty.fail(1, 'x', result => to_jsonb(repeat('x', 1048577)))$$,
     $$SELECT awty.complete_many('{1,2}', ARRAY[now()])$$,
-    $$SELECT awty.complete_many('{1,2}', results => '{"{}"}')$$,
+    $$SELECT awty.complete_many('{1,2}', result => '{"{}"}')$$,
     $$SELECT awty.complete_many('{{1},{2}}')$$,
     $$SELECT awty.complete_many(array_fill(1::bigint, ARRAY[100001]))$$,
     $$SELECT awty.fail_many('{1,2}', '{a}')$$,
     $$SELECT awty.fail_many('{1}', NULL)$$,
-    $$SELECT awty.fail_many('{1}', '{a}', finals => '{}')$$,
+    $$SELECT awty.fail_many('{1}', '{a}', final => '{}')$$,
     $$SELECT awty.heartbeat('{{1}}')$$]) AS call;
 -- One bad element is no answer, and stops no other.
 SELECT awty.fail_many('{1,NULL,3}', '{a,b,NULL}');

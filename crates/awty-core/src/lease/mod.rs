@@ -84,8 +84,8 @@ impl Terms {
 
     /// What a reported failure asks for. `chance` is any number, by which waits are spread. A retry that must not be puts off no
     /// occurrence after it.
-    pub fn reported(&self, retry_at: Option<Time>, is_final: bool, untouched: bool, chance: u64) -> Failed {
-        let is_once = self.delivery == Delivery::AtMostOnce && !untouched;
+    pub fn reported(&self, retry_at: Option<Time>, is_final: bool, not_started: bool, chance: u64) -> Failed {
+        let is_once = self.delivery == Delivery::AtMostOnce && !not_started;
         let retry_at = retry_at.filter(|_| is_final || !is_once);
         let is_final = is_final || is_once;
         Failed { timed_out: false, is_final, retry_at, spread: spread(chance) }

@@ -46,7 +46,7 @@ fn what_may_go_out_once_only_ends() {
     assert!(terms.reported(None, true, true, 0).is_final);
     let at = Time::UNIX_EPOCH;
     let wanted = [(false, false), (false, true), (true, false)]
-        .map(|(is_final, untouched)| terms.reported(Some(at), is_final, untouched, 0).retry_at);
+        .map(|(is_final, not_started)| terms.reported(Some(at), is_final, not_started, 0).retry_at);
     assert_eq!(wanted, [None, Some(at), Some(at)]);
 }
 

@@ -60,7 +60,7 @@ pub struct Failure {
     /// The next attempt; none: none.
     pub retry_at: Option<DateTime<Utc>>,
     /// Nothing had left.
-    pub untouched: bool,
+    pub not_started: bool,
     /// Counts for the breaker.
     pub target_down: bool,
 }
@@ -195,12 +195,12 @@ async fn fail(transaction: &Transaction<'_>, bookings: &[&Booking]) -> Result<Ve
     let messages: Vec<&str> = all.iter().map(|(_, failure, _)| failure.message.as_str()).collect();
     let retries: Vec<_> = all.iter().map(|(_, failure, _)| failure.retry_at).collect();
     let finals: Vec<bool> = retries.iter().map(Option::is_none).collect();
-    let untouched: Vec<bool> = all.iter().map(|(_, failure, _)| failure.untouched).collect();
+    let not_started: Vec<bool> = all.iter().map(|(_, failure, _)| failure.not_started).collect();
     let down: Vec<bool> = all.iter().map(|(_, failure, _)| failure.target_down).collect();
     let results: Vec<&Value> = all.iter().map(|(.., result)| result).collect();
     let statement = transaction.prepare_cached(FAIL).await?;
     let row = transaction
-        .query_one(&statement, &[&leases, &messages, &retries, &finals, &untouched, &down, &results])
+        .query_one(&statement, &[&leases, &messages, &retries, &finals, &not_started, &down, &results])
         .await?;
     Ok(leases.into_iter().zip(row.try_get::<_, Vec<String>>(0)?).collect())
 }

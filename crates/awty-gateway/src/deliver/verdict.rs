@@ -1,6 +1,6 @@
 //! What came of a call becomes an answer for the lease. Pure: the time and the dice are arguments.
 //!
-//! Invariant: a call is repeated only where repeating can help; what has not left the gateway is `untouched`.
+//! Invariant: a call is repeated only where repeating can help; what has not left the gateway is `not_started`.
 
 use super::definition::Definition;
 use super::request::Piece;
@@ -40,7 +40,7 @@ pub struct Failed {
     /// The next attempt; none: the end of this occurrence.
     pub retry_at: Option<DateTime<Utc>>,
     /// Nothing had left the gateway.
-    pub untouched: bool,
+    pub not_started: bool,
     /// It counts for the breaker.
     pub target_down: bool,
     /// Until then the target wants no calls.
@@ -54,7 +54,7 @@ pub fn dropped(piece: &Piece, definition: &Definition, now: DateTime<Utc>) -> Op
     let late = now - piece.next_check_at;
     (late > definition.max_lateness?.delta()).then(|| {
         let message = format!("dropped: {} s late", late.num_seconds());
-        Verdict::Failed(Failed { message, fault: "dropped", untouched: true, ..Failed::default() })
+        Verdict::Failed(Failed { message, fault: "dropped", not_started: true, ..Failed::default() })
     })
 }
 
@@ -123,7 +123,7 @@ fn unanswered(failure: &Failure, sent: bool, retry: &Retry<'_>) -> Failed {
         message: format!("{}{how}", cut(&failure.to_string())),
         fault: failure.fault.name(),
         retry_at: if is_final { None } else { retry(None) },
-        untouched: !sent,
+        not_started: !sent,
         target_down: failure.fault.is_target_down(),
         ..Failed::default()
     }

@@ -72,7 +72,7 @@ fn each_status_has_its_verdict() {
                 assert_eq!(failed.target_down, matches!(status, 502..=504), "{status}");
                 assert_eq!(failed.gone, status == 410, "{status}");
                 assert!(
-                    !failed.untouched
+                    !failed.not_started
                         && failed.block_until.is_none()
                         && failed.message.starts_with(&status.to_string())
                 );
@@ -122,10 +122,10 @@ fn a_redirect_is_shown_and_not_followed() {
 #[test]
 fn what_provably_never_left_is_untouched() {
     let timeout = unanswered(Fault::Timeout, true, 1);
-    assert!(!timeout.untouched && timeout.target_down && timeout.message.ends_with("(sent, no answer)"));
+    assert!(!timeout.not_started && timeout.target_down && timeout.message.ends_with("(sent, no answer)"));
     let timeout = unanswered(Fault::Timeout, false, 1);
-    assert!(timeout.untouched && timeout.message.ends_with("(not sent)"));
-    assert!(unanswered(Fault::Name, false, 1).untouched);
+    assert!(timeout.not_started && timeout.message.ends_with("(not sent)"));
+    assert!(unanswered(Fault::Name, false, 1).not_started);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_call_that_is_too_late_is_dropped() {
     assert_eq!(dropped(&piece(1), &Definition::default(), now()), None);
     assert_eq!(dropped(&piece(1), &with("2 s"), now()), None);
     let Some(Verdict::Failed(failed)) = dropped(&piece(1), &with("1 s"), now()) else { panic!() };
-    assert_eq!((failed.message.as_str(), failed.untouched, failed.retry_at), ("dropped: 2 s late", true, None));
+    assert_eq!((failed.message.as_str(), failed.not_started, failed.retry_at), ("dropped: 2 s late", true, None));
 }
 
 proptest! {

@@ -85,17 +85,17 @@ async fn work(
     lateness: f64,
 ) -> (Verdict, Value, Duration) {
     let not_made = |failed| not_made(lateness, failed);
-    let untouched = |fault, message| Failed { fault, message, untouched: true, ..Failed::default() };
+    let not_started = |fault, message| Failed { fault, message, not_started: true, ..Failed::default() };
     if lease.endpoint.as_ref().is_some_and(|endpoint| endpoint.deleted) {
-        return not_made(untouched("deleted", "the schedule was deleted".into()));
+        return not_made(not_started("deleted", "the schedule was deleted".into()));
     }
     if lease.endpoint.is_none() && lease.args.is_none() {
         // Without its row, a schedule would be called by the defaults.
-        return not_made(untouched("request", "request: this gateway sees no schedule of that URI".into()));
+        return not_made(not_started("request", "request: this gateway sees no schedule of that URI".into()));
     }
     let mut definition = match Definition::of_args(lease.args.take().as_deref()) {
         Ok(definition) => definition,
-        Err(why) => return not_made(untouched("request", format!("request: {why}"))),
+        Err(why) => return not_made(not_started("request", format!("request: {why}"))),
     };
     let now = lease.now();
     if let Some(Verdict::Failed(failed)) = dropped(&lease.piece, &definition, now) {
@@ -111,7 +111,7 @@ async fn work(
             // A secret may come, so it is tried again.
             let again = || retry::next(&definition.retries, lease.piece.attempt, now, None, spread);
             let retry_at = may_come.then(again).flatten();
-            return not_made(Failed { retry_at, ..untouched(fault, format!("{fault}: {why}")) });
+            return not_made(Failed { retry_at, ..not_started(fault, format!("{fault}: {why}")) });
         }
     };
     call.timeout = call.timeout.min(worker.max_timeout.std()).min(lease.left());
@@ -145,14 +145,14 @@ fn booking(lease: &Lease, verdict: Verdict, result: Value) -> Booking {
         Verdict::Failed(failed) => {
             let asked = failed.gone.then(|| ("hold", "the endpoint says it is gone".to_owned()));
             let failing = (failed.fault != "dropped").then_some(true);
-            let Failed { message, retry_at, untouched, target_down, block_until, .. } = failed;
+            let Failed { message, retry_at, not_started, target_down, block_until, .. } = failed;
             wait = block_until.map(|until| Wait {
                 job: lease.piece.job.clone(),
                 target: lease.piece.entity_name.clone(),
                 until,
                 note: message.clone(),
             });
-            (Answer::Fail(Failure { message, retry_at, untouched, target_down }), asked, failing)
+            (Answer::Fail(Failure { message, retry_at, not_started, target_down }), asked, failing)
         }
     };
     let changes = lease.endpoint.as_ref().map(|endpoint| {

@@ -233,12 +233,12 @@ impl Server {
         }
     }
 
-    pub fn report(&mut self, hand: &Hand, untouched: bool, chance: u64, ledger: &mut Ledger) {
+    pub fn report(&mut self, hand: &Hand, not_started: bool, chance: u64, ledger: &mut Ledger) {
         let Some(job) = self.take(hand, ledger) else { return };
-        if untouched {
-            ledger.untouched((hand.check, hand.count));
+        if not_started {
+            ledger.not_started((hand.check, hand.count));
         }
-        let how = self.jobs[job].terms.reported(None, false, untouched, chance);
+        let how = self.jobs[job].terms.reported(None, false, not_started, chance);
         self.fail(hand.check, how, ledger);
     }
 
@@ -264,7 +264,7 @@ impl Server {
 
     pub fn give_back(&mut self, hand: &Hand, ledger: &mut Ledger) {
         if self.take(hand, ledger).is_some() {
-            ledger.untouched((hand.check, hand.count));
+            ledger.not_started((hand.check, hand.count));
             ledger.tally.given_back += 1;
         }
     }
