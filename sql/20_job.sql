@@ -7,7 +7,7 @@
 
 -- What is registered. One row per job.
 CREATE TABLE awty.job (
-    name            text COLLATE "C" NOT NULL,
+    job             text COLLATE "C" NOT NULL,
     function_schema text COLLATE "C",
     function_name   text COLLATE "C",
     role            regrole NOT NULL,
@@ -36,8 +36,8 @@ CREATE TABLE awty.job (
     heartbeat       interval,
     delivery        text COLLATE "C" NOT NULL DEFAULT 'at_least_once',
     keep_attempts   text COLLATE "C" NOT NULL DEFAULT 'all',
-    CONSTRAINT job_pkey PRIMARY KEY (name),
-    CONSTRAINT job_name_is_1_to_63_bytes CHECK (pg_catalog.octet_length(name) BETWEEN 1 AND 63),
+    CONSTRAINT job_pkey PRIMARY KEY (job),
+    CONSTRAINT job_name_is_1_to_63_bytes CHECK (pg_catalog.octet_length(job) BETWEEN 1 AND 63),
     CONSTRAINT job_on_missed_is_known CHECK (on_missed IN ('run', 'next_slot', 'skip')),
     CONSTRAINT job_keep_history_is_known CHECK (keep_history IN ('all', 'ran', 'problems', 'none')),
     CONSTRAINT job_delivery_is_known CHECK (delivery IN ('at_least_once', 'at_most_once')),
@@ -50,7 +50,7 @@ CREATE TABLE awty.job (
 CREATE INDEX job_role_idx ON awty.job (role);
 
 COMMENT ON TABLE awty.job IS 'What is registered: one row per job; awty.register() and awty.alter() write it';
-COMMENT ON COLUMN awty.job.name IS 'Name of the job, 1 to 63 bytes';
+COMMENT ON COLUMN awty.job.job IS 'Name of the job, 1 to 63 bytes';
 COMMENT ON COLUMN awty.job.function_schema IS 'Schema of its function; NULL: it has none, and workers outside claim its checks';
 COMMENT ON COLUMN awty.job.function_name IS 'Name of its function; looked up again, with its exact signature, at each run; NULL: none';
 COMMENT ON COLUMN awty.job.role IS 'Runs as this role, with its rights and no more';

@@ -113,7 +113,7 @@ COMMENT ON VIEW awty_internal.here IS 'What is known of this database, and why n
 CREATE VIEW awty_internal.standing AS
 SELECT f.id, first.rank, first.why, first.mend
 FROM awty.future_job AS f
-LEFT JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) f.job
+LEFT JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) f.job
 CROSS JOIN awty_internal.here AS here
 CROSS JOIN LATERAL (
     SELECT r.is_known,
@@ -153,7 +153,7 @@ CROSS JOIN LATERAL (
             CASE WHEN named.is_known THEN unable.why[2] END
         FROM (SELECT awty_internal.cannot_call(f.job) AS why) AS unable WHERE unable.why IS NOT NULL
         UNION ALL
-        SELECT 5, 'its job is not registered any more', 'the check ends as cancelled by itself' WHERE j.name IS NULL
+        SELECT 5, 'its job is not registered any more', 'the check ends as cancelled by itself' WHERE j.job IS NULL
         UNION ALL
         SELECT 6, 'it is not due yet', NULL WHERE f.next_check_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()
         UNION ALL
@@ -212,7 +212,7 @@ CROSS JOIN LATERAL (
                 coalesce(' since ' OPERATOR(pg_catalog.||) pg_catalog.date_trunc('second', last.claim)::pg_catalog.text, ' since the server started')),
             'start a worker that calls awty.claim()'
         FROM (SELECT awty_internal.last_claim(f.job) AS claim) AS last
-        WHERE j.function_name IS NULL AND j.name IS NOT NULL
+        WHERE j.function_name IS NULL AND j.job IS NOT NULL
           AND (last.claim OPERATOR(pg_catalog.+) '10 seconds'::pg_catalog.interval OPERATOR(pg_catalog.+) j.timeout OPERATOR(pg_catalog.>=) pg_catalog.clock_timestamp()) IS NOT TRUE
         UNION ALL
         SELECT 10, pg_catalog.format('all workers that may run it are busy: %s of %s, %s of them for %s', busy.n,
@@ -236,11 +236,11 @@ COMMENT ON VIEW awty_internal.standing IS 'For each pending check the first reas
 
 -- The longest overdue check of each job, of the twenty jobs that have been waiting longest.
 CREATE VIEW awty_internal.overdue AS
-SELECT j.name AS job, j.paused, first.id, first.next_check_at
+SELECT j.job, j.paused, first.id, first.next_check_at
 FROM awty.job AS j
 CROSS JOIN LATERAL (
     SELECT f.id, f.next_check_at FROM awty.future_job AS f
-    WHERE f.job OPERATOR(pg_catalog.=) j.name AND NOT f.held
+    WHERE f.job OPERATOR(pg_catalog.=) j.job AND NOT f.held
       -- What a worker outside works on is not late any more.
       AND (j.function_name IS NOT NULL OR NOT EXISTS (
           SELECT FROM awty_internal.lease AS l
@@ -270,7 +270,7 @@ FROM (
     SELECT 6, r.watched_at,
         CASE WHEN named.is_known THEN pg_catalog.format('rule "%s" has stopped: %s', r.rule, unable.why[1]) ELSE 'a rule has stopped' END,
         CASE WHEN named.is_known THEN unable.why[2] ELSE 'SELECT awty.watch(…);' END
-    FROM awty.rule AS r LEFT JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) r.rule
+    FROM awty.rule AS r LEFT JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) r.rule
     CROSS JOIN LATERAL (SELECT awty_internal.cannot_watch(r.rule) AS why) AS unable
     CROSS JOIN LATERAL (SELECT awty_internal.can_read(j) OR pg_catalog.pg_has_role('pg_monitor', 'MEMBER') AS is_known) AS named
     WHERE unable.why IS NOT NULL

@@ -124,7 +124,7 @@ CREATE VIEW awty_internal.recent AS
 SELECT h.job, h.outcome, h.sqlstate, h.message, h.run_time, h.attempts, j.timeout
 FROM (SELECT n.job, n.role, n.outcome, n.sqlstate, n.message, n.run_time, n.attempts
       FROM awty.future_job_history AS n ORDER BY n.finished_at DESC LIMIT 10000) AS h
-JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) h.job AND j.role::pg_catalog.oid OPERATOR(pg_catalog.=) h.role::pg_catalog.oid
+JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) h.job AND j.role::pg_catalog.oid OPERATOR(pg_catalog.=) h.role::pg_catalog.oid
 WHERE awty_internal.can_read(j);
 
 COMMENT ON VIEW awty_internal.recent IS 'The last ten thousand ends, as far as the caller may read them';
@@ -144,11 +144,11 @@ BEGIN ATOMIC
         SELECT o.job, o.paused, o.next_check_at, s.rank, s.why, s.mend, j.slot, j.paused_at, j.paused_by, j.paused_note, j.function_name
         FROM awty_internal.overdue AS o
         JOIN awty_internal.standing AS s ON s.id OPERATOR(pg_catalog.=) o.id
-        JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) o.job
+        JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) o.job
     ), unable AS (
-        SELECT j.name AS job, CASE WHEN j.function_name IS NOT NULL THEN awty_internal.cannot_connect(j.role) END AS connect, awty_internal.cannot_call(j.name) AS call,
+        SELECT j.job, CASE WHEN j.function_name IS NOT NULL THEN awty_internal.cannot_connect(j.role) END AS connect, awty_internal.cannot_call(j.job) AS call,
             pg_catalog.pg_get_userbyid(j.role) AS role
-        FROM awty.job AS j ORDER BY j.name LIMIT 1000
+        FROM awty.job AS j ORDER BY j.job LIMIT 1000
     )
     SELECT 'error', 'nothing runs in this database', here.why, here.mend
     FROM here WHERE here.why IS NOT NULL AND (EXISTS (SELECT FROM awty.job) OR here.database_held)

@@ -6,7 +6,7 @@ SELECT f.id, f.job, f.entity_name, f.entity_key, f.attempt, j.max_attempts, f.ne
        s.sqlstate, s.message, s.context, s.failed_at
 FROM awty_internal.check_stat AS s
 JOIN awty.future_job AS f ON f.id OPERATOR(pg_catalog.=) s.check_id
-LEFT JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) f.job
+LEFT JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) f.job
 WHERE s.failed_at IS NOT NULL;
 
 COMMENT ON VIEW awty.failing IS 'Pending checks whose last run failed, with that error';
@@ -39,7 +39,7 @@ WHERE w.started_at IS NOT NULL
 UNION ALL
 SELECT NULL, j.role, l.job, l.entity_name, l.entity_key, l.id, l.next_check_at, l.leased_at,
        pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) l.leased_at, l.deadline OPERATOR(pg_catalog.-) l.leased_at, 1
-FROM awty.lease AS l LEFT JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) l.job
+FROM awty.lease AS l LEFT JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) l.job
 WHERE l.deadline OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp();
 
 COMMENT ON VIEW awty.running IS 'Runs under way in this database';
@@ -73,17 +73,17 @@ COMMENT ON FUNCTION awty_internal.job_counter() IS 'What the runs of each job th
 
 -- One row per job that the caller may read. The functions count for monitoring roles, too, which see no check.
 CREATE VIEW awty.job_status WITH (security_invoker = true, security_barrier = true) AS
-SELECT j.name AS job, j.role, j.paused, j.paused_note,
+SELECT j.job, j.role, j.paused, j.paused_note,
        coalesce(p.pending, 0) AS pending, coalesce(p.overdue, 0) AS overdue, p.oldest_overdue, coalesce(p.failing, 0) AS failing,
        coalesce(p.held, 0) AS held, p.next_slot,
        coalesce(c.runs, 0) AS runs, coalesce(c.done, 0) AS done, coalesce(c.failed, 0) AS failed, coalesce(c.timed_out, 0) AS timed_out,
        coalesce(c.retries, 0) AS retries, coalesce(c.other, 0) AS other, coalesce(c.run_time, '0') AS run_time, c.max_run_time,
-       c.last_run_at, c.last_outcome, c.last_success_at, c.last_failure_at, awty_internal.last_claim(j.name) AS last_claim_at,
+       c.last_run_at, c.last_outcome, c.last_success_at, c.last_failure_at, awty_internal.last_claim(j.job) AS last_claim_at,
        coalesce(c.late_10ms, 0) AS late_10ms, coalesce(c.late_100ms, 0) AS late_100ms, coalesce(c.late_1s, 0) AS late_1s,
        coalesce(c.late_10s, 0) AS late_10s, coalesce(c.late_1min, 0) AS late_1min, coalesce(c.later, 0) AS later, c.stats_since
 FROM awty.job AS j
-LEFT JOIN awty_internal.job_pending() AS p ON p.job OPERATOR(pg_catalog.=) j.name
-LEFT JOIN awty_internal.job_counter() AS c ON c.job OPERATOR(pg_catalog.=) j.name
+LEFT JOIN awty_internal.job_pending() AS p ON p.job OPERATOR(pg_catalog.=) j.job
+LEFT JOIN awty_internal.job_counter() AS c ON c.job OPERATOR(pg_catalog.=) j.job
 UNION ALL
 SELECT 'other jobs', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        c.runs, c.done, c.failed, c.timed_out, c.retries, c.other, c.run_time, c.max_run_time,
@@ -145,7 +145,7 @@ BEGIN ATOMIC
         SELECT due.slot, n.job, pg_catalog.count(*) AS checks
         FROM span
         CROSS JOIN n
-        LEFT JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) n.job
+        LEFT JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) n.job
         CROSS JOIN LATERAL (
             SELECT CASE WHEN forecast.step IS NULL THEN f.next_check_at
                 ELSE pg_catalog.date_bin(forecast.step, f.next_check_at, '2000-01-01 00:00:00+00'::pg_catalog.timestamptz) END AS slot
@@ -163,7 +163,7 @@ BEGIN ATOMIC
             FROM awty.repetition AS r
             JOIN awty.future_job AS f ON f.entity_name OPERATOR(pg_catalog.=) r.entity_name
                 AND f.entity_key OPERATOR(pg_catalog.=) r.entity_key AND f.job OPERATOR(pg_catalog.=) r.job
-            LEFT JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) r.job
+            LEFT JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) r.job
             WHERE j.paused IS NOT TRUE AND NOT f.held
             GROUP BY r.job, r.every, r.cron, r.zone, r.starts, r.ends
         ) AS g

@@ -51,7 +51,7 @@ ALTER TABLE awty_internal.origin ENABLE ROW LEVEL SECURITY;
 
 -- A role that may become a job's role or was given a right by awty.allow() reads the job; a monitoring role reads all jobs.
 CREATE POLICY own_jobs ON awty.job FOR SELECT TO PUBLIC USING (
-    awty_internal.can_read(job)
+    awty_internal.can_read(job.*)
 );
 CREATE POLICY monitored ON awty.job FOR SELECT TO pg_monitor USING (true);
 
@@ -59,14 +59,14 @@ CREATE POLICY monitored ON awty.job FOR SELECT TO pg_monitor USING (true);
 CREATE POLICY own_checks ON awty.future_job FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR job OPERATOR(pg_catalog.=) ANY (ARRAY(
-        SELECT j.name FROM awty.job AS j
+        SELECT j.job FROM awty.job AS j
         WHERE awty_internal.can_read(j)))
 );
 
 CREATE POLICY own_repetitions ON awty_internal.repetition FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(repeated_by)
     OR job OPERATOR(pg_catalog.=) ANY (ARRAY(
-        SELECT j.name FROM awty.job AS j
+        SELECT j.job FROM awty.job AS j
         WHERE awty_internal.can_read(j)))
 );
 
@@ -74,13 +74,13 @@ CREATE POLICY own_repetitions ON awty_internal.repetition FOR SELECT TO PUBLIC U
 CREATE POLICY own_rules ON awty.rule FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(role)
     OR rule OPERATOR(pg_catalog.=) ANY (ARRAY(
-        SELECT j.name FROM awty.job AS j
+        SELECT j.job FROM awty.job AS j
         WHERE awty_internal.can_read(j)))
 );
 CREATE POLICY own_alerts ON awty.alert FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(role)
     OR (rule, role::pg_catalog.oid) OPERATOR(pg_catalog.=) ANY (
-        SELECT j.name, j.role::pg_catalog.oid FROM awty.job AS j
+        SELECT j.job, j.role::pg_catalog.oid FROM awty.job AS j
         WHERE awty_internal.can_read(j))
 );
 
@@ -89,7 +89,7 @@ CREATE POLICY own_history ON awty.future_job_history FOR SELECT TO PUBLIC USING 
     awty_internal.can_become(scheduled_by)
     OR awty_internal.can_become(role)
     OR (job, role::pg_catalog.oid) OPERATOR(pg_catalog.=) ANY (
-        SELECT j.name, j.role::pg_catalog.oid FROM awty.job AS j
+        SELECT j.job, j.role::pg_catalog.oid FROM awty.job AS j
         WHERE awty_internal.can_read(j))
 );
 
@@ -130,7 +130,7 @@ CREATE EVENT TRIGGER awty_refuse_drop ON sql_drop EXECUTE FUNCTION awty_internal
 COMMENT ON EVENT TRIGGER awty_refuse_drop IS 'Keeps DROP … CASCADE from taking along what a rule of awty needs';
 
 -- EXPLAIN estimates by the statistics of a table, whatever rows it may show: there are none on names and keys.
-ALTER TABLE awty.job ALTER name SET STATISTICS 0, ALTER function_name SET STATISTICS 0, ALTER paused_note SET STATISTICS 0;
+ALTER TABLE awty.job ALTER job SET STATISTICS 0, ALTER function_name SET STATISTICS 0, ALTER paused_note SET STATISTICS 0;
 ALTER TABLE awty.future_job ALTER job SET STATISTICS 0, ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0,
     ALTER args SET STATISTICS 0;
 ALTER TABLE awty.alert ALTER rule SET STATISTICS 0, ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0;

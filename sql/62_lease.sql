@@ -19,7 +19,7 @@ CREATE POLICY own_attempts ON awty_internal.attempt FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR awty_internal.can_become(role)
     OR (job, role::pg_catalog.oid) OPERATOR(pg_catalog.=) ANY (
-        SELECT j.name, j.role::pg_catalog.oid FROM awty.job AS j
+        SELECT j.job, j.role::pg_catalog.oid FROM awty.job AS j
         WHERE awty_internal.can_read(j))
 );
 

@@ -32,7 +32,7 @@ CREATE FUNCTION awty_http_internal.has_right(caller oid, job text, "right" text)
     LANGUAGE sql STABLE PARALLEL RESTRICTED
     RETURN EXISTS (
         SELECT FROM awty_http.tenant AS t
-        JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) t.job AND j.role::pg_catalog.oid OPERATOR(pg_catalog.=) t.role::pg_catalog.oid
+        JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) t.job AND j.role::pg_catalog.oid OPERATOR(pg_catalog.=) t.role::pg_catalog.oid
         WHERE t.job OPERATOR(pg_catalog.=) has_right.job AND t.dropped_at IS NULL)
         AND awty_internal.has_right(has_right.caller, has_right.job, has_right."right");
 COMMENT ON FUNCTION awty_http_internal.has_right(oid, text, text) IS 'May that role read, schedule or claim the calls of that tenant''s job?';
@@ -156,7 +156,7 @@ BEGIN
         CONTINUE WHEN EXISTS (SELECT FROM awty_http.tenant AS t WHERE t.job = the_job AND t.role::oid <> owner);
         BEGIN
             -- Its limits and rights may have been changed since.
-            IF NOT EXISTS (SELECT FROM awty.job AS j WHERE j.name = the_job AND j.role::oid = owner AND old.job = j.name
+            IF NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = the_job AND j.role::oid = owner AND old.job = j.job
                            AND j.function_name IS NULL) THEN
                 PERFORM awty_http_internal.register(the_job, add_tenant.role);
             END IF;
@@ -200,7 +200,7 @@ BEGIN
     END IF;
     UPDATE awty_http_internal.endpoint AS e SET deleted_at = now(), failing_since = NULL, paused = false, paused_note = NULL
     WHERE e.job = old.job AND e.deleted_at IS NULL;
-    PERFORM awty.unregister(j.name) FROM awty.job AS j WHERE j.name = old.job AND j.role::oid = old.role::oid;
+    PERFORM awty.unregister(j.job) FROM awty.job AS j WHERE j.job = old.job AND j.role::oid = old.role::oid;
 END
 $$;
 COMMENT ON FUNCTION awty_http.drop_tenant(name) IS 'Ends all calls of a tenant, whose history stays; for the owner of extension awty_http';

@@ -74,7 +74,7 @@ ALTER TABLE awty_http_internal.sent ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own ON awty_http.tenant FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(role)
     OR (job, role::pg_catalog.oid) OPERATOR(pg_catalog.=) ANY (
-        SELECT j.name, j.role::pg_catalog.oid FROM awty.job AS j
+        SELECT j.job, j.role::pg_catalog.oid FROM awty.job AS j
         WHERE awty_internal.can_read(j)));
 CREATE POLICY own ON awty_http_internal.endpoint FOR SELECT TO PUBLIC USING (
     job OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT t.job FROM awty_http.tenant AS t)));

@@ -50,7 +50,7 @@ statement!(
           SELECT t.check_id, t.crashes, t.exits FROM awty_internal.check_stat AS t WHERE t.crashes > 0 OR t.exits > 0 OFFSET 0
       ) AS s
       CROSS JOIN LATERAL (SELECT p.job, p.held FROM awty.future_job AS p WHERE p.id = s.check_id OFFSET 0) AS f
-      JOIN awty.job AS j ON j.name = f.job
+      JOIN awty.job AS j ON j.job = f.job
       WHERE j.role = $1 AND NOT f.held
       ORDER BY s.crashes::pg_catalog.int8 + s.exits, s.check_id LIMIT 100000"
 );

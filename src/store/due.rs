@@ -27,11 +27,11 @@ pub struct End {
 statement!(
     select_first,
     [OIDOID, TIMESTAMPTZOID, INT8ARRAYOID],
-    c"SELECT j.name, f.next_check_at
+    c"SELECT j.job, f.next_check_at
       FROM awty.job AS j
       CROSS JOIN LATERAL (
           SELECT p.next_check_at, p.id FROM awty.future_job AS p
-          WHERE p.job = j.name AND NOT p.held AND p.next_check_at <= $2 AND p.id <> ALL ($3)
+          WHERE p.job = j.job AND NOT p.held AND p.next_check_at <= $2 AND p.id <> ALL ($3)
           ORDER BY p.next_check_at, p.id LIMIT 1
       ) AS f
       WHERE j.role = $1 AND NOT j.paused AND j.function_name IS NOT NULL

@@ -111,7 +111,7 @@ statement!(
     select_described,
     [INT8ARRAYOID],
     c"SELECT f.id, f.job, f.entity_name, f.entity_key, j.notify
-      FROM awty.future_job AS f LEFT JOIN awty.job AS j ON j.name = f.job WHERE f.id = ANY ($1)"
+      FROM awty.future_job AS f LEFT JOIN awty.job AS j ON j.job = f.job WHERE f.id = ANY ($1)"
 );
 
 statement!(

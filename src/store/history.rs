@@ -86,7 +86,7 @@ statement!(
       SELECT f.id, f.job, f.entity_name, f.entity_key, f.args, f.first_check_at, f.next_check_at,
           f.scheduled_by, f.scheduled_at, u.started_at, greatest($3, u.started_at), coalesce(u.run_time, '0'),
           u.lateness, f.check_count, coalesce(u.runs, 0), $2, $4, $5, j.role
-      FROM awty.future_job AS f LEFT JOIN awty_internal.check_stat AS u ON u.check_id = f.id LEFT JOIN awty.job AS j ON j.name = f.job
+      FROM awty.future_job AS f LEFT JOIN awty_internal.check_stat AS u ON u.check_id = f.id LEFT JOIN awty.job AS j ON j.job = f.job
       WHERE f.id = ANY ($1)
         AND CASE j.keep_history WHEN 'none' THEN false WHEN 'ran' THEN u.runs > 0 WHEN 'problems' THEN $6 ELSE true END"
 );

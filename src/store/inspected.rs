@@ -25,7 +25,7 @@ statement!(
       FROM awty.job AS j
       CROSS JOIN LATERAL (
           SELECT p.next_check_at FROM awty.future_job AS p
-          WHERE p.job = j.name AND NOT p.held ORDER BY p.next_check_at LIMIT 1
+          WHERE p.job = j.job AND NOT p.held ORDER BY p.next_check_at LIMIT 1
       ) AS f
       WHERE NOT j.paused AND j.function_name IS NOT NULL GROUP BY j.role"
 );
@@ -45,7 +45,7 @@ statement!(
       SELECT o.id FROM n CROSS JOIN LATERAL (
           SELECT f.id FROM awty.future_job AS f WHERE NOT f.held AND f.job = n.job LIMIT $1
       ) AS o
-      WHERE NOT EXISTS (SELECT FROM awty.job AS j WHERE j.name = n.job) LIMIT $1"
+      WHERE NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = n.job) LIMIT $1"
 );
 
 statement!(
@@ -53,7 +53,7 @@ statement!(
     [TIMESTAMPTZOID, INT8OID],
     c"SELECT o.id FROM awty.job AS j CROSS JOIN LATERAL (
           SELECT f.id FROM awty.future_job AS f
-          WHERE f.job = j.name AND NOT f.held AND f.next_check_at <= $1 ORDER BY f.next_check_at LIMIT $2
+          WHERE f.job = j.job AND NOT f.held AND f.next_check_at <= $1 ORDER BY f.next_check_at LIMIT $2
       ) AS o
       WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid = j.role::pg_catalog.oid) LIMIT $2"
 );

@@ -74,19 +74,19 @@ impl Job {
 statement!(
     select_one,
     [TEXTOID],
-    c"SELECT name, function_schema, function_name, role::pg_catalog.oid, set_based, slot, timeout, max_checks, max_horizon,
+    c"SELECT job, function_schema, function_name, role::pg_catalog.oid, set_based, slot, timeout, max_checks, max_horizon,
              max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at, registered_by::pg_catalog.oid,
              notify, repeats, heartbeat, delivery, keep_attempts
-      FROM awty.job WHERE name = $1"
+      FROM awty.job WHERE job = $1"
 );
 
 statement!(
     lock_one,
     [TEXTOID],
-    c"SELECT name, function_schema, function_name, role::pg_catalog.oid, set_based, slot, timeout, max_checks, max_horizon,
+    c"SELECT job, function_schema, function_name, role::pg_catalog.oid, set_based, slot, timeout, max_checks, max_horizon,
              max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at, registered_by::pg_catalog.oid,
              notify, repeats, heartbeat, delivery, keep_attempts
-      FROM awty.job WHERE name = $1 FOR UPDATE"
+      FROM awty.job WHERE job = $1 FOR UPDATE"
 );
 
 statement!(
@@ -98,10 +98,10 @@ statement!(
 statement!(
     select_of_role,
     [OIDOID],
-    c"SELECT name, function_schema, function_name, role::pg_catalog.oid, set_based, slot, timeout, max_checks, max_horizon,
+    c"SELECT job, function_schema, function_name, role::pg_catalog.oid, set_based, slot, timeout, max_checks, max_horizon,
              max_attempts, retry_after, on_missed, max_lateness, keep_history, paused, resumed_at, registered_by::pg_catalog.oid,
              notify, repeats, heartbeat, delivery, keep_attempts
-      FROM awty.job WHERE role = $1 AND function_name IS NOT NULL ORDER BY name"
+      FROM awty.job WHERE role = $1 AND function_name IS NOT NULL ORDER BY job"
 );
 
 statement!(
@@ -110,11 +110,11 @@ statement!(
         TEXTOID, TEXTOID, TEXTOID, OIDOID, BOOLOID, INTERVALOID, INTERVALOID, INT4OID, INTERVALOID, INT4OID,
         INTERVALOID, TEXTOID, INTERVALOID, TEXTOID, TEXTOID, INTERVALOID, TEXTOID, TEXTOID, OIDOID, TIMESTAMPTZOID
     ],
-    c"INSERT INTO awty.job (name, function_schema, function_name, role, set_based, slot, timeout, max_checks, max_horizon,
+    c"INSERT INTO awty.job (job, function_schema, function_name, role, set_based, slot, timeout, max_checks, max_horizon,
              max_attempts, retry_after, on_missed, max_lateness, keep_history, notify, heartbeat, delivery, keep_attempts,
              registered_by, registered_at)
       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
-      ON CONFLICT (name) DO NOTHING"
+      ON CONFLICT (job) DO NOTHING"
 );
 
 statement!(
@@ -144,20 +144,20 @@ statement!(
              max_checks = $8, max_horizon = $9, max_attempts = $10, retry_after = $11, on_missed = $12,
              max_lateness = $13, keep_history = $14, notify = $15, heartbeat = $16, delivery = $17, keep_attempts = $18,
              registered_by = $19
-      WHERE name = $1"
+      WHERE job = $1"
 );
 
-statement!(delete_one, [TEXTOID], c"DELETE FROM awty.job WHERE name = $1");
+statement!(delete_one, [TEXTOID], c"DELETE FROM awty.job WHERE job = $1");
 
 statement!(
     update_paused,
     [TEXTOID, BOOLOID, TIMESTAMPTZOID, OIDOID, TEXTOID],
     c"UPDATE awty.job SET paused = $2, resumed_at = CASE WHEN $2 THEN resumed_at ELSE $3 END,
           paused_at = CASE WHEN $2 THEN $3 END, paused_by = CASE WHEN $2 THEN $4::pg_catalog.regrole END, paused_note = $5
-      WHERE name = $1 AND (paused <> $2 OR paused_note IS DISTINCT FROM $5)"
+      WHERE job = $1 AND (paused <> $2 OR paused_note IS DISTINCT FROM $5)"
 );
 
-statement!(update_repeats, [TEXTOID], c"UPDATE awty.job SET repeats = true WHERE name = $1 AND NOT repeats");
+statement!(update_repeats, [TEXTOID], c"UPDATE awty.job SET repeats = true WHERE job = $1 AND NOT repeats");
 
 /// Reads a row of the columns above. What cannot be understood comes back as a sentence.
 fn read(rows: &Rows, row: usize) -> Result<Job, (Text, String)> {

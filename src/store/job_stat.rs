@@ -24,7 +24,7 @@ statement!(
           s.late_1min, s.later, s.run_time, s.max_run_time, s.last_run_at, s.last_end_at, s.last_outcome, s.last_success_at,
           s.last_failure_at, s.stats_since
       FROM awty_internal.job_stat AS s
-      WHERE s.job = '' OR EXISTS (SELECT FROM awty.job AS j WHERE j.name = s.job AND j.registered_at <= s.stats_since)"
+      WHERE s.job = '' OR EXISTS (SELECT FROM awty.job AS j WHERE j.job = s.job AND j.registered_at <= s.stats_since)"
 );
 
 statement!(
@@ -37,8 +37,8 @@ statement!(
           late_10s, late_1min, later, run_time, max_run_time, last_run_at, last_end_at, last_outcome, last_success_at,
           last_failure_at, stats_since)
       SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-          greatest($21, (SELECT j.registered_at FROM awty.job AS j WHERE j.name = $1))
-      WHERE $1 = '' OR EXISTS (SELECT FROM awty.job AS j WHERE j.name = $1)
+          greatest($21, (SELECT j.registered_at FROM awty.job AS j WHERE j.job = $1))
+      WHERE $1 = '' OR EXISTS (SELECT FROM awty.job AS j WHERE j.job = $1)
       ON CONFLICT (job) DO UPDATE SET runs = excluded.runs, done = excluded.done, failed = excluded.failed,
           timed_out = excluded.timed_out, retries = excluded.retries, other = excluded.other, late_10ms = excluded.late_10ms,
           late_100ms = excluded.late_100ms, late_1s = excluded.late_1s, late_10s = excluded.late_10s,
@@ -52,7 +52,7 @@ statement!(
     select_gone,
     [],
     c"SELECT s.job FROM awty_internal.job_stat AS s
-      WHERE s.job <> '' AND NOT EXISTS (SELECT FROM awty.job AS j WHERE j.name = s.job AND j.registered_at <= s.stats_since)"
+      WHERE s.job <> '' AND NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = s.job AND j.registered_at <= s.stats_since)"
 );
 
 statement!(select_names, [], c"SELECT s.job FROM awty_internal.job_stat AS s");
@@ -62,11 +62,11 @@ statement!(delete_one, [TEXTOID], c"DELETE FROM awty_internal.job_stat AS s WHER
 statement!(
     select_readable,
     [OIDOID, TEXTOID, BOOLOID],
-    c"SELECT j.name, j.paused FROM awty.job AS j
+    c"SELECT j.job, j.paused FROM awty.job AS j
       WHERE $3 OR pg_catalog.pg_has_role($1, j.role, $2)
          OR EXISTS (SELECT FROM pg_catalog.unnest(j.readers || j.allowed || j.claimers) AS a (role)
                     WHERE pg_catalog.pg_has_role($1, a.role, $2))
-      ORDER BY j.name LIMIT 10000"
+      ORDER BY j.job LIMIT 10000"
 );
 
 statement!(

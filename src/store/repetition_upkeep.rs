@@ -25,7 +25,7 @@ statement!(
               SELECT FROM awty.future_job AS f
               WHERE f.entity_name = p.entity_name AND f.entity_key = p.entity_key AND f.job = p.job))
       FROM (SELECT r.id, r.entity_name, r.entity_key, r.job, NOT EXISTS (
-                SELECT FROM awty.job AS j JOIN pg_catalog.pg_roles AS o ON o.oid = j.role::pg_catalog.oid WHERE j.name = r.job
+                SELECT FROM awty.job AS j JOIN pg_catalog.pg_roles AS o ON o.oid = j.role::pg_catalog.oid WHERE j.job = r.job
             ) AS is_stray
             FROM awty_internal.repetition AS r WHERE r.id > $1 ORDER BY r.id LIMIT $2) AS p"
 );

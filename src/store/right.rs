@@ -44,17 +44,17 @@ statement!(
     c"SELECT a.role::pg_catalog.oid
       FROM awty.job AS j, pg_catalog.unnest(CASE $2 WHEN 'read' THEN j.readers || j.allowed || j.claimers
                                                     WHEN 'schedule' THEN j.allowed ELSE j.claimers END) AS a (role)
-      WHERE j.name = $1"
+      WHERE j.job = $1"
 );
 
 statement!(
     select_names,
     [OIDOID, TEXTOID],
-    c"SELECT j.name FROM awty.job AS j
+    c"SELECT j.job FROM awty.job AS j
       WHERE pg_catalog.pg_has_role($1, j.role, $2)
          OR EXISTS (SELECT FROM pg_catalog.unnest(j.readers || j.allowed || j.claimers) AS a (role)
                     WHERE pg_catalog.pg_has_role($1, a.role, $2))
-      ORDER BY j.name LIMIT 10000"
+      ORDER BY j.job LIMIT 10000"
 );
 
 statement!(
@@ -66,7 +66,7 @@ statement!(
                  pg_catalog.array_remove(o.allowed, $2::pg_catalog.regrole) || CASE $3 WHEN 'schedule' THEN ARRAY[$2::pg_catalog.regrole] END,
                  pg_catalog.array_remove(o.claimers, $2::pg_catalog.regrole) || CASE $3 WHEN 'claim' THEN ARRAY[$2::pg_catalog.regrole] END
       ) AS n (readers, allowed, claimers)
-      WHERE j.name = $1 AND o.name = $1
+      WHERE j.job = $1 AND o.job = $1
         AND (j.readers, j.allowed, j.claimers) IS DISTINCT FROM (n.readers, n.allowed, n.claimers)"
 );
 

@@ -55,7 +55,7 @@ fn a_call_that_waited_for_a_change_of_role_is_judged_after_it() {
         let handed = format!("awty.alter('{job}', run_as => 'alice')");
         (job, beside(&field, ("alice", &handed), ("mallory", call)))
     });
-    let jobs = "SELECT name, role, allowed, timeout, max_checks, paused FROM awty.job ORDER BY name";
+    let jobs = "SELECT job, role, allowed, timeout, max_checks, paused FROM awty.job ORDER BY job";
     let hers: Vec<String> = calls.iter().map(|(job, _)| format!("{job}|alice|{{}}|00:00:30|5|f")).collect();
     assert_eq!(field.cluster.psql(DB, jobs).trim().lines().collect::<Vec<_>>(), hers, "{answers:?}");
     assert_eq!(answers, calls.map(|(job, _)| (job, "42501".into())));
@@ -73,6 +73,6 @@ fn two_changes_of_one_job_at_the_same_time_both_stay() {
     ] {
         assert_eq!(beside(&field, ("alice", first), ("alice", second)), "", "{second}");
     }
-    let jobs = "SELECT name, role, timeout, max_checks FROM awty.job ORDER BY name";
+    let jobs = "SELECT job, role, timeout, max_checks FROM awty.job ORDER BY job";
     assert_eq!(field.cluster.psql(DB, jobs).trim(), "a|guild|00:00:07|7\nb|alice|00:00:07|7\nc|alice|00:00:07|7");
 }

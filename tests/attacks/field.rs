@@ -156,7 +156,7 @@ impl Field {
     /// A job of alice's that does nothing runs at its slot, as if nothing had happened.
     #[track_caller]
     pub fn alice_goes_on(&self) {
-        let known: bool = self.one("postgres", "SELECT EXISTS (SELECT FROM awty.job WHERE name = 'innocent')");
+        let known: bool = self.one("postgres", "SELECT EXISTS (SELECT FROM awty.job WHERE job = 'innocent')");
         if !known {
             self.job("alice", "innocent", "BEGIN RETURN NULL; END");
         }

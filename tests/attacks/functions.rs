@@ -48,7 +48,7 @@ fn a_function_that_was_changed_meanwhile() {
     for (case, (change, _)) in cases.iter().enumerate() {
         field.sql("mallory", &change.replace("{}", &format!("mallory.f{case}")));
     }
-    field.sql("mallory", "SELECT awty.resume(name) FROM awty.job");
+    field.sql("mallory", "SELECT awty.resume(job) FROM awty.job");
     for (case, ((change, sqlstate), id)) in cases.iter().zip(ids).enumerate() {
         let ended = field.end_of(id);
         if sqlstate.is_empty() {

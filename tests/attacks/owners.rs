@@ -103,7 +103,7 @@ fn nobody_registers_another_roles_function_by_looking_at_a_view() {
         let refusal = field.refused("alice", &format!("TABLE mallory.{view}"), "42501");
         assert!(refusal.message.contains("mallory.f") && !refusal.hint.is_empty(), "{view}: {refusal:?}");
     }
-    let jobs = "SELECT name, function_schema, function_name FROM awty.job";
+    let jobs = "SELECT job, function_schema, function_name FROM awty.job";
     assert_eq!(field.cluster.psql(DB, jobs).trim(), "hers|alice|hers");
     field.alice_goes_on();
     assert_eq!(field.cluster.psql(DB, "SELECT who FROM mallory.caught").trim(), "");

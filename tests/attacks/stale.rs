@@ -75,7 +75,7 @@ fn what_an_old_snapshot_has_read_is_not_remembered() {
     .map(|call| (call, answer(&mut alice, call)));
     nothing_was_seen(&field);
     assert_eq!(answers, answers.clone().map(|(call, _)| (call, "42501".into())));
-    let job = "SELECT role, timeout, paused, allowed FROM awty.job WHERE name = 'shared'";
+    let job = "SELECT role, timeout, paused, allowed FROM awty.job WHERE job = 'shared'";
     assert_eq!(field.cluster.psql(DB, job).trim(), "mallory|00:00:30|f|{}");
 }
 

@@ -16,7 +16,6 @@ const INTERNAL: [&str; 7] = [
 /// The statements that need some right on a table.
 fn statements(table: &str) -> Vec<String> {
     let column = match table {
-        "awty.job" => "name",
         "awty_internal.check_stat" | "awty_internal.hold" => "check_id",
         "awty_internal.in_flight" => "worker",
         "awty_internal.origin" => "identity",

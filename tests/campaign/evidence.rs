@@ -32,7 +32,7 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
     let ended = rows(
         "SELECT id, check_count, first_check_at, next_check_at, started_at, outcome, xmin::text::bigint,
                 pg_xact_commit_timestamp(xmin), extract(epoch FROM run_time)::float8, attempts,
-                (SELECT extract(epoch FROM timeout)::float8 FROM awty.job WHERE name = h.job AND function_name IS NOT NULL), message, sqlstate
+                (SELECT extract(epoch FROM timeout)::float8 FROM awty.job WHERE job = h.job AND function_name IS NOT NULL), message, sqlstate
          FROM awty.future_job_history AS h WHERE entity_name <> 'filler' AND job NOT IN ('parcel', 'kept')",
     )?;
     // An occurrence is scheduled by its repetition.

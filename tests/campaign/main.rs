@@ -283,7 +283,7 @@ fn count_in(client: &mut Client, report: &mut Report) -> Result<(), Error> {
     report.alerts += client.query_one("SELECT count(*) FROM awty.alert", &[])?.get::<_, i64>(0) as u64;
     // The mean of a check's runs, all of which took too long; by the monotonic clock.
     let sql = "SELECT extract(epoch FROM run_time / attempts - j.timeout)::float8
-               FROM awty.future_job_history AS h JOIN awty.job AS j ON j.name = h.job
+               FROM awty.future_job_history AS h JOIN awty.job AS j ON j.job = h.job
                WHERE outcome = 'timed_out' AND check_count = 0 AND attempts = j.max_attempts AND j.function_name IS NOT NULL";
     let over = "a run over its timeout was gone, after that";
     client.query(sql, &[])?.iter().for_each(|row| report.timed(over, row.get(0)));

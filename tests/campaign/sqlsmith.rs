@@ -108,7 +108,7 @@ fn execute(shared: &Shared, statements: &[String]) -> Result<(), String> {
         count.fetch_add(row.get::<_, i64>(column) as u64, Ordering::Relaxed);
     }
     admin
-        .batch_execute("SELECT awty.unregister(name) FROM awty.job; DELETE FROM awty.future_job_history")
+        .batch_execute("SELECT awty.unregister(job) FROM awty.job; DELETE FROM awty.future_job_history")
         .map_err(text)?;
     ended?;
     if bystanders == 0 || worst > LATE {

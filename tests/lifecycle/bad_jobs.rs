@@ -106,10 +106,8 @@ fn a_deadlock_between_two_runs_is_resolved() {
             take(2, 1)
         ))
         .unwrap();
-    shop.cluster.execute(
-        "postgres",
-        &["SELECT awty.schedule('orders', name, name, at => now() + interval '1 s') FROM awty.job"],
-    );
+    shop.cluster
+        .execute("postgres", &["SELECT awty.schedule('orders', job, job, at => now() + interval '1 s') FROM awty.job"]);
     let ends = [shop.end_of("up"), shop.end_of("down")];
     assert!(ends.iter().all(|end| end.outcome == "done"), "{ends:?}");
     assert_eq!(shop.cluster.psql("postgres", "SELECT string_agg(taken::text, ' ') FROM shop.stock").trim(), "2 2");

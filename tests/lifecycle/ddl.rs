@@ -158,7 +158,7 @@ fn a_function_that_has_changed_since_is_taken_as_it_is() {
     }
     // In one transaction, so that each check finds its function changed.
     let all: Vec<&str> = changes.iter().map(|(_, change, _)| *change).collect();
-    let schedule = "SELECT awty.schedule('orders', name, name, after => '0') FROM awty.job";
+    let schedule = "SELECT awty.schedule('orders', job, job, after => '0') FROM awty.job";
     shop.run(&format!("{schedule}; {}", all.join("; ")));
     for (job, _, why) in changes {
         let end = shop.end_of(job);

@@ -26,7 +26,7 @@ fn with_one_worker_for_four_roles_nobody_starves() {
     shop.cluster.execute(
         "postgres",
         &["SELECT awty.schedule('orders', n::text, r.job, at => now() + interval '1 s')
-           FROM generate_series(1, 100) AS n, (SELECT name AS job FROM awty.job) AS r"],
+           FROM generate_series(1, 100) AS n, (SELECT job FROM awty.job) AS r"],
     );
     shop.await_all_ended();
     let fair: bool = shop.cluster.value(
@@ -68,10 +68,8 @@ fn with_room_for_one_process_everything_is_done() {
     // One each for the logical replication launcher and for awty's.
     let shop = Shop::on(Cluster::builder().set("max_worker_processes", "3").start());
     roles(&shop, 9);
-    shop.cluster.execute(
-        "postgres",
-        &["SELECT awty.schedule('orders', '1', name, at => now() + interval '1 s') FROM awty.job"],
-    );
+    shop.cluster
+        .execute("postgres", &["SELECT awty.schedule('orders', '1', job, at => now() + interval '1 s') FROM awty.job"]);
     shop.await_all_ended();
     let done: i64 =
         shop.cluster.value("postgres", "SELECT count(*) FROM awty.future_job_history WHERE outcome = 'done'");
@@ -110,7 +108,7 @@ fn a_role_with_slow_runs_does_not_hold_up_another_role() {
     shop.await_true("two slow runs", "SELECT count(*) = 2 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted");
     shop.cluster.execute(
         "postgres",
-        &["SELECT awty.schedule('others', '1', name, after => '0') FROM awty.job WHERE name <> 'slow'"],
+        &["SELECT awty.schedule('others', '1', job, after => '0') FROM awty.job WHERE job <> 'slow'"],
     );
     shop.await_true("the others to be done", "SELECT count(*) = 4 FROM awty.future_job_history");
     assert!(shop.is_at_gate());

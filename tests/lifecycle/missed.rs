@@ -76,12 +76,12 @@ fn what_fell_due_while_awty_was_disabled_follows_on_missed() {
 fn what_fell_due_while_a_job_was_paused_follows_on_missed() {
     let shop = Shop::open();
     jobs(&shop);
-    shop.run("SELECT awty.pause(name) FROM awty.job");
+    shop.run("SELECT awty.pause(job) FROM awty.job");
     let slot = schedule(&shop);
     shop.await_time(slot, 3);
     assert_eq!(shop.cluster.psql("postgres", "SELECT count(*) FROM awty.future_job").trim(), "3");
     let able = Utc::now();
-    shop.run("SELECT awty.resume(name) FROM awty.job");
+    shop.run("SELECT awty.resume(job) FROM awty.job");
     expect_policies(&shop, able);
 }
 

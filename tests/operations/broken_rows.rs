@@ -44,7 +44,7 @@ const UNGUARD: &str = "DO $$
             END IF;
         END LOOP;
     END $$;
-    CREATE UNIQUE INDEX ON awty.job (name);
+    CREATE UNIQUE INDEX ON awty.job (job);
     CREATE UNIQUE INDEX ON awty.future_job (id);
     CREATE UNIQUE INDEX ON awty.future_job (entity_name, entity_key, job);
     CREATE UNIQUE INDEX ON awty_internal.check_stat (check_id);
@@ -56,7 +56,7 @@ const BREAKS: [(&str, &str); 5] = [
         "awty.job",
         "SELECT awty.register('bad NUMBER', 'shop.bad', run_as => 'shop');
          SELECT awty.schedule('orders', 'bad NUMBER', 'bad NUMBER', after => '0');
-         UPDATE awty.job SET COLUMN = VALUE WHERE name = 'bad NUMBER'",
+         UPDATE awty.job SET COLUMN = VALUE WHERE job = 'bad NUMBER'",
     ),
     (
         "awty.future_job",
@@ -155,7 +155,7 @@ fn a_broken_row_stops_only_itself() {
     shop.await_true("the partitions", partitions);
     shop.cluster.superuser("postgres").batch_execute(UNGUARD).unwrap();
     let again = "TRUNCATE awty.future_job, awty_internal.check_stat, awty_internal.in_flight, awty_internal.future_job_history_default;
-                 DELETE FROM awty.job WHERE name NOT IN ('good', 'other', 'bad') OR name IS NULL";
+                 DELETE FROM awty.job WHERE job NOT IN ('good', 'other', 'bad') OR job IS NULL";
 
     for (table, statement) in BREAKS {
         break_each(&shop, table, statement);

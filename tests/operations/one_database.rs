@@ -20,7 +20,7 @@ fn occupy(shop: &Shop, database: &str) {
             "GRANT SELECT ON shop.slowly TO shop",
             "TRUNCATE shop.slowly",
             "INSERT INTO shop.slowly DEFAULT VALUES",
-            "SELECT awty.register('slow', 'shop.slow', run_as => 'shop') WHERE NOT EXISTS (SELECT FROM awty.job WHERE name = 'slow')",
+            "SELECT awty.register('slow', 'shop.slow', run_as => 'shop') WHERE NOT EXISTS (SELECT FROM awty.job WHERE job = 'slow')",
             "SELECT awty.schedule('slow', i::text, 'slow', after => '0') FROM generate_series(1, 1000) AS i",
         ],
     );

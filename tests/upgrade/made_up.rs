@@ -114,7 +114,7 @@ const ADDITIONS: &[(&str, &str)] = &[
         "GRANT SELECT ON awty.label TO PUBLIC;
          ALTER TABLE awty.label ENABLE ROW LEVEL SECURITY;
          CREATE POLICY own_labels ON awty.label FOR SELECT TO PUBLIC
-             USING (job OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT j.name FROM awty.job AS j)));
+             USING (job OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT j.job FROM awty.job AS j)));
          CREATE TRIGGER label_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON awty.label
              FOR EACH STATEMENT EXECUTE FUNCTION awty_internal.job_changed();
          ALTER TABLE awty.label ENABLE ALWAYS TRIGGER label_changed;

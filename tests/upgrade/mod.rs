@@ -232,7 +232,7 @@ fn not_preloaded(new: &Cluster, before: &[Picture]) {
 
 /// Jobs with checks that are late. Those of workers outside wait for one, and none is there.
 const OVERDUE: &str =
-    "SELECT string_agg(DISTINCT f.job, ' ') FROM awty.future_job AS f JOIN awty.job AS j ON j.name = f.job
+    "SELECT string_agg(DISTINCT f.job, ' ') FROM awty.future_job AS f JOIN awty.job AS j ON j.job = f.job
     WHERE NOT f.held AND j.function_name IS NOT NULL AND f.next_check_at < now() - interval '1 second'";
 
 /// Without a word from anybody, what is due runs.

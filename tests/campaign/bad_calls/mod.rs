@@ -259,7 +259,7 @@ fn settle(shared: &Shared, database: &str, clean: bool) -> Result<(), String> {
     })?;
     admin.batch_execute("SELECT awty.unregister('sound')").map_err(text)?;
     if clean {
-        admin.batch_execute("SELECT awty.unregister(name) FROM awty.job").map_err(text)?;
+        admin.batch_execute("SELECT awty.unregister(job) FROM awty.job").map_err(text)?;
     }
     let (mut runs, mut internal) = (0, Vec::new());
     for row in admin

@@ -120,7 +120,7 @@ pub fn sound(argument: &Argument, random: &mut Random) -> String {
     let quoted = |words: &[&str], random: &mut Random| format!("'{}'", random.pick(words));
     match argument.name.as_str() {
         "job" if random.per_mille(300) => {
-            format!("(SELECT name FROM awty.job ORDER BY name OFFSET {} LIMIT 1)", random.below(8))
+            format!("(SELECT job FROM awty.job ORDER BY job OFFSET {} LIMIT 1)", random.below(8))
         }
         "job" => quoted(&["j1", "j2", "j3", "j4", "j5", "j6", "J \"odd\".j", "支払い"], random),
         "function" => quoted(

@@ -15,7 +15,7 @@ fn a_dump_has_all_of_it_and_sends_nothing_before_it_is_adopted() {
     let script = dump(&http.cluster, &[]);
     http.cluster.execute("postgres", &["CREATE DATABASE copy"]);
     restore(&http.cluster, "copy", &script);
-    let all = "SELECT (SELECT string_agg(e::text, '') FROM awty_http.endpoint AS e) || (SELECT string_agg(j.name || j.registered_at, '' ORDER BY j.name) FROM awty.job AS j)
+    let all = "SELECT (SELECT string_agg(e::text, '') FROM awty_http.endpoint AS e) || (SELECT string_agg(j.job || j.registered_at, '' ORDER BY j.job) FROM awty.job AS j)
         || (SELECT string_agg(n::text, '' ORDER BY n) FROM awty_http.tenant AS n) || (SELECT string_agg(t.hash::text, '') FROM awty_http.token AS t) || (SELECT string_agg(s.key, '') FROM awty_http_internal.sent AS s)
         || (SELECT string_agg(t::text, '') FROM awty_internal.target AS t)";
     assert_eq!(http.cluster.psql("copy", all), http.cluster.psql("postgres", all));
@@ -143,7 +143,7 @@ fn the_extension_can_be_dropped_and_made_again() {
     let left = "SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname LIKE 'awty_http%'";
     assert_eq!(http.cluster.psql("postgres", left).trim(), "");
     // The jobs and their checks stay: they are awty's.
-    let jobs = "SELECT string_agg(name, ' ' ORDER BY name) FROM awty.job";
+    let jobs = "SELECT string_agg(job, ' ' ORDER BY job) FROM awty.job";
     assert_eq!(http.cluster.psql("postgres", jobs).trim(), "awty_http.roll_up http.app http.other");
     let found = http.cluster.psql("postgres", "SELECT finding || ': ' || detail FROM awty.doctor()");
     assert!(found.contains("the function of job \"awty_http.roll_up\" cannot be called"), "{found}");
@@ -155,6 +155,6 @@ fn the_extension_can_be_dropped_and_made_again() {
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty.future_job"), "1");
     http.cluster.execute(
         "postgres",
-        &["DROP EXTENSION awty_http", "SELECT awty.unregister(name) FROM awty.job", "DROP EXTENSION awty"],
+        &["DROP EXTENSION awty_http", "SELECT awty.unregister(job) FROM awty.job", "DROP EXTENSION awty"],
     );
 }

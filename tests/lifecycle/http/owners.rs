@@ -72,7 +72,7 @@ fn no_role_writes_the_tables_or_acts_as_another() {
         &[
             "CREATE ROLE a LOGIN",
             "CREATE ROLE b LOGIN",
-            "SELECT awty.unregister(name) FROM awty.job",
+            "SELECT awty.unregister(job) FROM awty.job",
             "DROP EXTENSION awty_http",
             "ALTER DEFAULT PRIVILEGES GRANT EXECUTE ON FUNCTIONS TO a",
             "ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO a",

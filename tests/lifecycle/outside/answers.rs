@@ -46,7 +46,10 @@ fn asking_again_gives_another_key() {
     let shop = shop_with("", 1);
     let mut client = shop.client();
     let first = claim_one(&shop);
-    assert_eq!(say(&mut client, "complete($1, next_at => clock_timestamp() + interval '1 ms')", first.lease), "rescheduled");
+    assert_eq!(
+        say(&mut client, "complete($1, next_at => clock_timestamp() + interval '1 ms')", first.lease),
+        "rescheduled"
+    );
     let second = claim_one(&shop);
     assert_ne!(second.key, first.key);
     assert_eq!(say(&mut client, "complete($1, next_at => '2000-01-01')", second.lease), "ended");

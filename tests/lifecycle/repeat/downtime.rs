@@ -84,10 +84,10 @@ fn what_passed_while_the_server_was_crashed_follows_on_missed_and_catch_up() {
 #[test]
 fn what_passed_while_the_job_was_paused_follows_on_missed_and_catch_up() {
     let shop = Shop::open();
-    let first = all(&shop, "SELECT awty.pause(name) FROM awty.job");
+    let first = all(&shop, "SELECT awty.pause(job) FROM awty.job");
     shop.await_time(first, 4);
     let able = Utc::now();
-    shop.run("SELECT awty.resume(name) FROM awty.job");
+    shop.run("SELECT awty.resume(job) FROM awty.job");
     expect_policies(&shop, first, able);
 }
 

@@ -32,7 +32,7 @@ fn a_restored_rule_goes_on_once_it_is_adopted() {
     await_state_in(&shop, "copy", "late 3:1 4:1; pending 2 3 4");
     // A dump does not say that the functions go with the table; an inspection does.
     client.batch_execute("DROP TABLE shop.orders; CREATE FUNCTION shop.wake() RETURNS void LANGUAGE sql AS ''; SELECT awty.register('wake', 'shop.wake')").unwrap();
-    let over = "SELECT NOT EXISTS (SELECT FROM awty.rule) AND NOT EXISTS (SELECT FROM awty.job WHERE name = 'orders')
+    let over = "SELECT NOT EXISTS (SELECT FROM awty.rule) AND NOT EXISTS (SELECT FROM awty.job WHERE job = 'orders')
         AND NOT EXISTS (SELECT FROM awty.alert WHERE cleared_at IS NULL) AND NOT EXISTS (SELECT FROM pg_proc WHERE proname LIKE 'awty\\_orders%')";
     shop.cluster.await_sql("copy", "the restored rule to end with its table", over);
     assert_eq!(state(&shop), "late 1:1 2:1 3:1; pending 1 2 3");

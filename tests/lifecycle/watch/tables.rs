@@ -67,7 +67,7 @@ fn a_dropped_table_ends_its_rule() {
     shop.job("wake", crate::shop::NOTE, "");
     shop.await_true(
         "the rule to end",
-        "SELECT NOT EXISTS (SELECT FROM awty.rule) AND NOT EXISTS (SELECT FROM awty.job WHERE name = 'orders')",
+        "SELECT NOT EXISTS (SELECT FROM awty.rule) AND NOT EXISTS (SELECT FROM awty.job WHERE job = 'orders')",
     );
     assert_eq!(state(&shop), "late -; pending -");
     shop.run(ORDERS);

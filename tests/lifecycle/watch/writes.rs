@@ -213,7 +213,7 @@ fn an_error_fails_the_write_and_the_horizon_does_not() {
     let horizon: bool = shop.cluster.value(
         "postgres",
         "SELECT f.next_check_at BETWEEN now() + j.max_horizon - interval '1 min' AND now() + j.max_horizon
-         FROM awty.future_job AS f JOIN awty.job AS j ON j.name = f.job WHERE entity_key = '9'",
+         FROM awty.future_job AS f JOIN awty.job AS j ON j.job = f.job WHERE entity_key = '9'",
     );
     assert!(horizon, "{}", shop.pending("9"));
 }

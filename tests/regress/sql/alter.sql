@@ -7,7 +7,7 @@ SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid', slot => '5 min', max_lateness => '1 hour');
 CREATE VIEW test.options WITH (security_barrier) AS
 SELECT function_name, set_based, role, slot, timeout, max_checks, max_horizon, max_attempts, retry_after, on_missed,
-       max_lateness, keep_history, notify FROM awty.job WHERE name = 'unpaid';
+       max_lateness, keep_history, notify FROM awty.job WHERE job = 'unpaid';
 
 -- Nothing given, nothing changed.
 SELECT awty.alter('unpaid');
@@ -67,7 +67,7 @@ SELECT test.raises($$SELECT awty.alter('unpaid', run_as => 'regress_nobody')$$);
 BEGIN;
 SELECT awty.alter('unpaid', max_checks => 99);
 ROLLBACK;
-SELECT max_checks FROM awty.job WHERE name = 'unpaid';
+SELECT max_checks FROM awty.job WHERE job = 'unpaid';
 
 SELECT test.raises($$SELECT awty.alter('nothing', max_checks => 1)$$);
 SELECT awty.unregister('unpaid');

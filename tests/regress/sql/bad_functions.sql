@@ -63,7 +63,7 @@ SELECT regexp_replace(test.register(:'temp' || '.mine'), 'pg_temp_\d+', 'pg_temp
 SET search_path = pg_temp, shop;
 CREATE FUNCTION pg_temp.unpaid(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
 SELECT awty.register('unpaid', 'unpaid');
-SELECT function_schema, function_name FROM awty.job WHERE name = 'unpaid';
+SELECT function_schema, function_name FROM awty.job WHERE job = 'unpaid';
 SELECT awty.unregister('unpaid');
 RESET search_path;
 

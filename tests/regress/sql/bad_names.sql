@@ -17,7 +17,7 @@ SELECT call, test.raises('SELECT awty.' || call) FROM unnest(ARRAY[
 
 -- The longest of each, in bytes; and one more. A letter of two bytes counts as two.
 SELECT awty.register(repeat('ü', 31) || 'x', 'shop.unpaid');
-SELECT octet_length(name), char_length(name) FROM awty.job WHERE name LIKE 'ü%';
+SELECT octet_length(job), char_length(job) FROM awty.job WHERE job LIKE 'ü%';
 SELECT awty.schedule(repeat('é', 127) || 'x', repeat('€', 341) || 'x', repeat('ü', 31) || 'x', after => '1 hour') > 0;
 SELECT octet_length(entity_name), octet_length(entity_key), octet_length(job) FROM awty.future_job;
 SELECT awty.cancel(repeat('é', 127) || 'x', repeat('€', 341) || 'x', repeat('ü', 31) || 'x');
@@ -32,10 +32,10 @@ SELECT call, test.raises('SELECT awty.' || call) FROM unnest(ARRAY[
 -- Odd, but names: what was put in comes out, and nothing in it is read as SQL.
 SELECT name, awty.register(name, 'shop.unpaid') FROM unnest(ARRAY['a.b.c', '"quoted"', 'it''s', '; DROP TABLE shop.orders; --',
     'Unpaid', ' ', E'tab\tand\\', '%s %n $1', 'überfällig', '支払い', '🕐', 'NULL', U&'cafe\0301']) AS name;
-SELECT count(awty.schedule(name, name, name, after => '1 hour')) FROM awty.job;
+SELECT count(awty.schedule(job, job, job, after => '1 hour')) FROM awty.job;
 SELECT count(*) FROM awty.future_job WHERE job = entity_name AND entity_name = entity_key;
-SELECT name, awty.cancel(name, name, name), awty.pause(name), awty.resume(name), awty.unregister(name)
-FROM awty.job WHERE name NOT IN ('unshipped', 'unpaid') ORDER BY name;
+SELECT job, awty.cancel(job, job, job), awty.pause(job), awty.resume(job), awty.unregister(job)
+FROM awty.job WHERE job NOT IN ('unshipped', 'unpaid') ORDER BY job;
 SELECT awty.register(E'new\nline', 'shop.unpaid');
 SELECT test.raises(format('SELECT awty.register(%L, %L)', E'new\nline', 'shop.stale'));
 SELECT awty.unregister(E'new\nline');

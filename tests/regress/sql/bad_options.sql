@@ -24,11 +24,11 @@ CROSS JOIN LATERAL test.raises(format('SELECT awty.alter(%L, %s)', 'unpaid', opt
 SELECT option, test.raises(format('SELECT awty.register(%L, %L, %s => NULL)', 'new', 'shop.unpaid', option))
 FROM unnest('{timeout, max_checks, max_horizon, max_attempts, retry_after, on_missed, keep_history}'::text[]) AS option;
 SELECT awty.register('nulls', 'shop.unpaid', slot => NULL, max_lateness => NULL, run_as => NULL);
-SELECT slot, max_lateness, role FROM awty.job WHERE name = 'nulls';
+SELECT slot, max_lateness, role FROM awty.job WHERE job = 'nulls';
 SELECT awty.unregister('nulls');
 
 -- Nothing of all that has come through.
-SELECT name, timeout = '30 s' AND max_checks = 5 AND max_horizon = '366 days' AND max_attempts = 3 AND retry_after = '1 min'
+SELECT job, timeout = '30 s' AND max_checks = 5 AND max_horizon = '366 days' AND max_attempts = 3 AND retry_after = '1 min'
     AND on_missed = 'run' AND max_lateness IS NULL AND keep_history = 'all' AND slot IS NULL AS by_default FROM awty.job;
 
 -- Misspelt options are PostgreSQL's to refuse, as it does for any function.

@@ -12,7 +12,7 @@ CREATE FUNCTION test.anybodys(awty.future_job) RETURNS timestamptz LANGUAGE sql 
 -- A role that one is a member of; a role that one is not; a role that is not there.
 SET ROLE regress_shop;
 SELECT test.register('regress_team');
-SELECT role, registered_by FROM awty.job WHERE name = 'team';
+SELECT role, registered_by FROM awty.job WHERE job = 'team';
 SELECT awty.unregister('team');
 SELECT test.register('regress_eve');
 SELECT test.register('postgres');
@@ -60,7 +60,7 @@ SELECT CASE WHEN current_setting('server_version_num')::integer >= 170000 THEN '
     ELSE E'28000: role "regress_group" is not permitted to log in\nHINT: ALTER ROLE "regress_group" LOGIN;' END
     = test.register('regress_group', 'test.anybodys') AS no_login_before_17;
 RESET client_min_messages;
-SELECT count(awty.unregister(name)) >= 0 FROM awty.job;
+SELECT count(awty.unregister(job)) >= 0 FROM awty.job;
 
 -- A role with more than ordinary rights lends them to no function that a lesser role may change.
 CREATE FUNCTION test.trusted(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
@@ -71,9 +71,9 @@ BEGIN
     GRANT regress_shop TO regress_mighty;
     RETURN NEXT attribute || ':';
     RETURN NEXT '  a lesser role''s function: ' || split_part(test.register('regress_mighty'), E'\n', 1);
-    PERFORM awty.unregister(name) FROM awty.job;
+    PERFORM awty.unregister(job) FROM awty.job;
     RETURN NEXT '  a superuser''s: ' || test.register('regress_mighty', 'test.trusted');
-    PERFORM awty.unregister(name) FROM awty.job;
+    PERFORM awty.unregister(job) FROM awty.job;
     DROP ROLE regress_mighty;
 END $$;
 SELECT test.attribute('SUPERUSER');
@@ -131,7 +131,7 @@ CREATE OR REPLACE FUNCTION mallory.trap() RETURNS trigger LANGUAGE plpgsql
     AS $$ BEGIN PERFORM awty.schedule('bait', NEW.id::text, 'bait', after => '1 day'); RETURN NULL; END $$;
 RESET ROLE;
 INSERT INTO mallory.bait VALUES (2);
-SELECT j.role, f.scheduled_by FROM awty.future_job AS f JOIN awty.job AS j ON j.name = f.job;
+SELECT j.role, f.scheduled_by FROM awty.future_job AS f JOIN awty.job AS j ON j.job = f.job;
 SELECT awty.unregister('bait');
 
 SET client_min_messages = warning;

@@ -17,7 +17,7 @@ SELECT awty.cancel('orders', '99'), awty.cancel('nothing', '1'), awty.cancel('or
 SELECT entity_key, job FROM awty.future_job ORDER BY 1, 2;
 SELECT entity_key, job, outcome, started_at, lateness, run_time, check_count, attempts, sqlstate, message, role FROM awty.future_job_history
 WHERE entity_name = 'orders' AND outcome = 'cancelled' AND job IN ('unshipped', 'unpaid') AND finished_at > now() - interval '1 minute'
-    AND scheduled_at > (SELECT registered_at FROM awty.job WHERE name = 'unpaid')
+    AND scheduled_at > (SELECT registered_at FROM awty.job WHERE job = 'unpaid')
 ORDER BY 1, 2;
 
 -- Named arguments; quotes in a key are data.

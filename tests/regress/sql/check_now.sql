@@ -43,4 +43,4 @@ BEGIN READ ONLY;
 SELECT awty.check_now('orders', 1, 'unpaid');
 ROLLBACK;
 
-SELECT awty.unregister(name) > 0 FROM awty.job;
+SELECT awty.unregister(job) > 0 FROM awty.job;

@@ -98,6 +98,6 @@ SELECT test.raises($$SELECT awty.dry_run('orders', 1, 'try')$$);
 \c - postgres
 \pset format unaligned
 \pset tuples_only on
-SELECT awty.unregister(name) >= 0 FROM awty.job;
+SELECT awty.unregister(job) >= 0 FROM awty.job;
 DROP FUNCTION shop.try, shop.set;
 DROP TABLE shop.tried;

@@ -45,7 +45,7 @@ REVOKE CONNECT ON DATABASE :"database" FROM PUBLIC;
 SELECT test.heals('regress "odd"', $$SELECT awty.register('mine', '"Odd ""schema""".odds')$$);
 GRANT CONNECT ON DATABASE :"database" TO PUBLIC;
 
-SELECT name, awty.unregister(name) FROM awty.job ORDER BY name;
+SELECT job, awty.unregister(job) FROM awty.job ORDER BY job;
 REVOKE "regress ""odd""" FROM regress_shop;
 REVOKE ALL ON DATABASE :"database" FROM "regress ""odd""";
 SET client_min_messages = warning;

@@ -56,6 +56,6 @@ SELECT awty.register('unpaid', 'shop.unpaid', run_as => 'regress_shop');
 SELECT awty.schedule('orders', '1', 'unpaid', after => '1 hour') > 0, awty.schedule('orders', '2', 'unpaid', after => '1 hour') > 0;
 SELECT test.violates($$UPDATE awty.future_job SET entity_key = '2' WHERE entity_key = '1'$$);
 SELECT change, test.violates('UPDATE awty.job SET ' || change) FROM unnest(ARRAY[
-    $$name = ''$$, $$name = repeat('x', 64)$$, $$on_missed = 'later'$$, $$keep_history = 'some'$$]) AS change;
+    $$job = ''$$, $$job = repeat('x', 64)$$, $$on_missed = 'later'$$, $$keep_history = 'some'$$]) AS change;
 SELECT awty.unregister('unpaid');
 DROP FUNCTION test.violates;

@@ -56,4 +56,4 @@ SELECT job, outcome, attempts FROM awty.future_job_history WHERE entity_name = '
 SELECT awty.schedule('gone', 1, 'unshipped', after => '1 hour') > 0, awty.hold('gone', 1);
 SELECT awty.schedule('gone', 1, 'unshipped', after => '1 hour') > 0;
 SELECT held FROM awty.future_job WHERE entity_name = 'gone';
-SELECT count(awty.unregister(name)) FROM awty.job;
+SELECT count(awty.unregister(job)) FROM awty.job;

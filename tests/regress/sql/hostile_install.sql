@@ -55,10 +55,10 @@ SELECT awty.schedule('orders', '1', 'job', after => '2 hours') OPERATOR(pg_catal
 SELECT awty.next_slot('2099-01-01 00:00:01+00', 'job') OPERATOR(pg_catalog.=) '2099-01-01 00:01:00+00';
 SELECT awty.allow('job', 'regress_eve'), awty.pause('job'), awty.resume('job'), awty.alter('job', max_checks => 3), awty.cancel('orders', '1');
 SELECT pending, database_held FROM awty.status;
-SELECT pg_catalog.pg_typeof(name), pg_catalog.pg_typeof(timeout) FROM awty.job;
+SELECT pg_catalog.pg_typeof(job), pg_catalog.pg_typeof(timeout) FROM awty.job;
 GRANT USAGE ON SCHEMA awty TO regress_eve;
 SET ROLE regress_eve;
-SELECT name FROM awty.job;
+SELECT job FROM awty.job;
 SELECT entity_name FROM awty.future_job;
 SELECT entity_name FROM awty.future_job_history;
 -- The same from temporary objects, which come before all schemas that are not named.

@@ -43,4 +43,4 @@ RESET ROLE;
 
 -- The jobs are awty's, and stay.
 DROP EXTENSION awty_http;
-SELECT name, awty.unregister(name) FROM awty.job WHERE name LIKE 'http%' OR name = 'awty_http.roll_up' ORDER BY name;
+SELECT job, awty.unregister(job) FROM awty.job WHERE job LIKE 'http%' OR job = 'awty_http.roll_up' ORDER BY job;

@@ -4,12 +4,12 @@
 SET ROLE regress_shop;
 SET client_min_messages = warning;
 SELECT awty.register('mail', heartbeat => '15 s', timeout => '1 h');
-SELECT function_schema IS NULL, function_name IS NULL, heartbeat, delivery, keep_attempts FROM awty.job WHERE name = 'mail';
+SELECT function_schema IS NULL, function_name IS NULL, heartbeat, delivery, keep_attempts FROM awty.job WHERE job = 'mail';
 -- The same again changes nothing; another definition is another job.
 SELECT awty.register('mail', heartbeat => '15 s', timeout => '1 h');
 SELECT test.raises($$SELECT awty.register('mail')$$);
 SELECT awty.alter('mail', keep_attempts => 'problems', delivery => 'at_most_once', reset => '{heartbeat}');
-SELECT heartbeat IS NULL, delivery, keep_attempts FROM awty.job WHERE name = 'mail';
+SELECT heartbeat IS NULL, delivery, keep_attempts FROM awty.job WHERE job = 'mail';
 SELECT awty.alter('mail', reset => '{delivery,keep_attempts}');
 RESET client_min_messages;
 SELECT awty.register('post');

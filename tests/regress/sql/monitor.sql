@@ -8,7 +8,7 @@ SELECT awty.register('unpaid', 'shop.unpaid');
 SELECT awty.schedule('orders', '1', 'unpaid', after => '1 hour') > 0, awty.schedule('orders', '2', 'unpaid', after => '1 hour') > 0;
 SELECT awty.cancel('orders', '2');
 SET ROLE regress_watcher;
-SELECT name, role FROM awty.job;
+SELECT job, role FROM awty.job;
 SELECT (SELECT count(*) FROM awty.future_job), (SELECT count(*) FROM awty.future_job_history), (SELECT count(*) FROM awty.failing),
     (SELECT count(*) FROM awty.explain('orders', '1'));
 SELECT pending FROM awty.status;

@@ -59,7 +59,7 @@ CREATE ROLE regress_reader IN ROLE pg_read_all_data, pg_write_all_data;
 SET ROLE regress_reader;
 SELECT (SELECT count(*) > 0 FROM awty.job), (SELECT count(*) > 0 FROM awty.future_job), (SELECT count(*) > 0 FROM awty.future_job_history), (SELECT count(*) > 0 FROM awty_internal.origin);
 SELECT statement, test.sqlstate(statement) FROM unnest(ARRAY['INSERT INTO awty_internal.in_flight VALUES (1, ''{1}'')', 'INSERT INTO awty_internal.check_stat VALUES (1)', 'INSERT INTO awty_internal.origin VALUES (1, 1)',
-    $$INSERT INTO awty.job (name, function_schema, function_name, role, set_based, timeout, max_checks, max_horizon, max_attempts, retry_after, on_missed, keep_history, registered_by, registered_at)
+    $$INSERT INTO awty.job (job, function_schema, function_name, role, set_based, timeout, max_checks, max_horizon, max_attempts, retry_after, on_missed, keep_history, registered_by, registered_at)
       VALUES ('evil', 'shop', 'unpaid', 'postgres', false, '1 s', 1, '1 day', 1, '1 s', 'run', 'all', 'postgres', now())$$]) AS statement;
 WITH changed AS (DELETE FROM awty.future_job RETURNING 1) SELECT count(*) FROM changed;
 WITH changed AS (UPDATE awty.job SET role = 'postgres' RETURNING 1) SELECT count(*) FROM changed;

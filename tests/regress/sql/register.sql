@@ -6,7 +6,7 @@ SET ROLE regress_shop;
 
 -- Everything by default.
 SELECT awty.register('unshipped', 'shop.unshipped');
-SELECT name, function_schema, function_name, role, set_based, slot, timeout, max_checks, max_horizon, max_attempts,
+SELECT job, function_schema, function_name, role, set_based, slot, timeout, max_checks, max_horizon, max_attempts,
        retry_after, on_missed, max_lateness, keep_history, allowed, paused, resumed_at, registered_by,
        registered_at BETWEEN now() - interval '1 minute' AND now() AS just_now
 FROM awty.job;
@@ -15,8 +15,8 @@ FROM awty.job;
 SELECT awty.register('stale', 'shop.stale', slot => '15 min', timeout => '1500 ms', max_checks => 1000000,
     max_horizon => '1 month', max_attempts => 1, retry_after => '1 day', on_missed => 'next_slot', max_lateness => '1 us',
     keep_history => 'none', run_as => 'regress_shop');
-SELECT name, set_based, slot, timeout, max_checks, max_horizon, max_attempts, retry_after, on_missed, max_lateness,
-       keep_history FROM awty.job WHERE name = 'stale';
+SELECT job, set_based, slot, timeout, max_checks, max_horizon, max_attempts, retry_after, on_missed, max_lateness,
+       keep_history FROM awty.job WHERE job = 'stale';
 SELECT awty.register('skipper', 'shop.unpaid', on_missed => 'skip', keep_history => 'ran');
 
 -- The ends of each range belong to it.
@@ -27,7 +27,7 @@ SELECT awty.register('most', 'shop.unpaid', slot => '1 day', timeout => '1 day',
 
 -- A name that is taken.
 SELECT test.raises($$SELECT awty.register('unshipped', 'shop.unpaid')$$);
-SELECT function_name FROM awty.job WHERE name = 'unshipped';
+SELECT function_name FROM awty.job WHERE job = 'unshipped';
 
 -- An unqualified name is looked up in the caller's search_path, now, and its schema is kept.
 SELECT test.raises($$SELECT awty.register('paths', 'unpaid')$$);
@@ -35,7 +35,7 @@ SET search_path = nowhere, shop;
 SELECT awty.register('paths', 'unpaid');
 SELECT awty.register('folded', 'SHOP.UnPaid');
 RESET search_path;
-SELECT name, function_schema, function_name FROM awty.job WHERE name IN ('paths', 'folded') ORDER BY name;
+SELECT job, function_schema, function_name FROM awty.job WHERE job IN ('paths', 'folded') ORDER BY job;
 
 -- Quoted names mean what they mean in SQL.
 RESET ROLE;
@@ -43,18 +43,18 @@ CREATE SCHEMA "Odd.Shop" AUTHORIZATION regress_shop;
 SET ROLE regress_shop;
 CREATE FUNCTION "Odd.Shop"."Un ""Paid"""(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
 SELECT awty.register('odd', '"Odd.Shop"."Un ""Paid"""');
-SELECT function_schema, function_name FROM awty.job WHERE name = 'odd';
+SELECT function_schema, function_name FROM awty.job WHERE job = 'odd';
 
 -- A rolled-back registration leaves nothing, a savepoint's neither.
 BEGIN;
 SELECT awty.register('ghost', 'shop.unpaid');
 SAVEPOINT s;
 SELECT awty.register('ghost2', 'shop.unpaid');
-SELECT count(*) FROM awty.job WHERE name LIKE 'ghost%';
+SELECT count(*) FROM awty.job WHERE job LIKE 'ghost%';
 ROLLBACK TO s;
 SELECT awty.schedule('orders', '1', 'ghost', after => '1 day') > 0;
 ROLLBACK;
-SELECT count(*) FROM awty.job WHERE name LIKE 'ghost%';
+SELECT count(*) FROM awty.job WHERE job LIKE 'ghost%';
 SELECT count(*) FROM awty.future_job;
 
 -- Unregistering archives what is pending, and says how much that was.
@@ -72,7 +72,7 @@ SELECT count(*) FROM awty.future_job;
 
 -- A job whose row is broken can be got rid of, by a superuser; nobody else gets that far.
 RESET ROLE;
-UPDATE awty.job SET max_checks = -1 WHERE name = 'odd';
+UPDATE awty.job SET max_checks = -1 WHERE job = 'odd';
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'odd', after => '1 hour')$$);
 SELECT test.raises($$SELECT awty.alter('odd', max_checks => 1)$$);
 SET ROLE regress_shop;
@@ -81,4 +81,4 @@ RESET ROLE;
 SELECT awty.unregister('odd');
 SET ROLE regress_shop;
 
-SELECT name, awty.unregister(name) FROM awty.job ORDER BY name;
+SELECT job, awty.unregister(job) FROM awty.job ORDER BY job;

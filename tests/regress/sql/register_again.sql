@@ -10,7 +10,7 @@ CREATE FUNCTION shop.later() RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
 CREATE FUNCTION shop.noted(awty.future_job) RETURNS void LANGUAGE sql AS 'SELECT 1';
 CREATE FUNCTION shop.all_noted(awty.future_job[]) RETURNS void LANGUAGE sql AS 'SELECT 1';
 SELECT awty.register(name, 'shop.' || name) FROM unnest('{tidy, later, noted, all_noted}'::text[]) AS name;
-SELECT name, set_based FROM awty.job ORDER BY name;
+SELECT job, set_based FROM awty.job ORDER BY job;
 -- More than one of them: which one is meant?
 CREATE FUNCTION shop.tidy(awty.future_job) RETURNS void LANGUAGE sql AS 'SELECT 1';
 SELECT test.raises($$SELECT awty.register('again', 'shop.tidy')$$);
@@ -31,34 +31,34 @@ SET search_path = shop;
 CREATE FUNCTION sweep() RETURNS void BEGIN ATOMIC DELETE FROM shop.basket WHERE placed_at < now() - interval '1 day'; END; SELECT awty.register('sweep', 'sweep');
 CREATE FUNCTION "odd ""sweep"""() RETURNS void LANGUAGE sql AS $$ truncate shop.basket $$; SELECT awty.register('odd "sweep"', '"odd ""sweep"""');
 RESET search_path;
-SELECT name, function_schema, function_name FROM awty.job WHERE name LIKE '%sweep%' ORDER BY name;
+SELECT job, function_schema, function_name FROM awty.job WHERE job LIKE '%sweep%' ORDER BY job;
 
 -- 0 is no limit.
 SELECT awty.register('endless', 'shop.later', max_checks => 0, max_attempts => 0);
-SELECT max_checks, max_attempts FROM awty.job WHERE name = 'endless';
+SELECT max_checks, max_attempts FROM awty.job WHERE job = 'endless';
 SELECT awty.alter('endless', max_checks => 7, reset => '{max_attempts}');
 SELECT awty.alter('endless', max_checks => 0);
-SELECT max_checks, max_attempts FROM awty.job WHERE name = 'endless';
+SELECT max_checks, max_attempts FROM awty.job WHERE job = 'endless';
 
 -- The same definition again changes nothing, whatever is pending, paused or allowed.
 SELECT awty.register('late', 'shop.unpaid', slot => '1 day', timeout => '90 s', max_lateness => '2 hours');
 SELECT awty.allow('late', 'regress_app'), awty.pause('late');
 SELECT awty.schedule('orders', '1', 'late', at => '2001-01-01') AS id
 \gset
-SELECT ctid AS was FROM awty.job WHERE name = 'late'
+SELECT ctid AS was FROM awty.job WHERE job = 'late'
 \gset
 SELECT awty.register('late', 'shop.unpaid', slot => '24 hours', timeout => '1 min 30 s', max_lateness => '120 min');
 SELECT awty.register('late', 'SHOP.unpaid', slot => '1 day', timeout => '90 s', max_lateness => '2 hours', replace => true);
-SELECT ctid = :'was'::tid AS unchanged, paused, allowed FROM awty.job WHERE name = 'late';
+SELECT ctid = :'was'::tid AS unchanged, paused, allowed FROM awty.job WHERE job = 'late';
 -- Another one is refused, whatever it is that differs.
 SELECT test.raises(format('SELECT awty.register(%L, %s)', 'late', rest)) FROM unnest(ARRAY[
     $$'shop.unpaid'$$, $$'shop.unshipped', slot => '1 day', timeout => '90 s', max_lateness => '2 hours'$$,
     $$'shop.unpaid', slot => '1 day', timeout => '90 s'$$]) AS rest;
 SELECT test.raises($$SELECT awty.register('late', 'shop.stale', replace => NULL)$$);
-SELECT ctid = :'was'::tid AS unchanged FROM awty.job WHERE name = 'late';
+SELECT ctid = :'was'::tid AS unchanged FROM awty.job WHERE job = 'late';
 -- With replace it takes its place; what is pending, paused and allowed stays.
 SELECT awty.register('late', 'shop.stale', max_checks => 2, replace => true);
-SELECT function_name, set_based, slot, timeout, max_checks, max_lateness, paused, allowed, registered_by FROM awty.job WHERE name = 'late';
+SELECT function_name, set_based, slot, timeout, max_checks, max_lateness, paused, allowed, registered_by FROM awty.job WHERE job = 'late';
 SELECT id = :id AS still_there FROM awty.future_job WHERE job = 'late';
 -- A function that has changed its form is another definition.
 CREATE FUNCTION shop.formed(awty.future_job) RETURNS void LANGUAGE sql AS 'SELECT 1';
@@ -67,7 +67,7 @@ DROP FUNCTION shop.formed;
 CREATE FUNCTION shop.formed(awty.future_job[]) RETURNS void LANGUAGE sql AS 'SELECT 1';
 SELECT test.sqlstate($$SELECT awty.register('formed', 'shop.formed')$$);
 SELECT awty.register('formed', 'shop.formed', replace => true);
-SELECT set_based FROM awty.job WHERE name = 'formed';
+SELECT set_based FROM awty.job WHERE job = 'formed';
 -- Only members of its role replace a job.
 RESET ROLE;
 GRANT CREATE ON SCHEMA shop TO regress_eve;
@@ -85,11 +85,11 @@ SELECT awty.register('posted', 'shop.unpaid', run_as => 'regress_shop');
 SELECT awty.alter('posted', run_as => 'regress_shop');
 SELECT awty.alter('posted', timeout => '1 s');
 -- The role that replaces a definition has given it: the function may belong to that role from now on.
-SELECT registered_by FROM awty.job WHERE name = 'posted';
+SELECT registered_by FROM awty.job WHERE job = 'posted';
 SET ROLE regress_shop;
 SELECT awty.register('posted', 'shop.unpaid', replace => true);
-SELECT registered_by FROM awty.job WHERE name = 'posted';
+SELECT registered_by FROM awty.job WHERE job = 'posted';
 
-SELECT count(awty.unregister(name)) FROM awty.job;
+SELECT count(awty.unregister(job)) FROM awty.job;
 DROP FUNCTION shop.tidy, shop.later, shop.noted, shop.all_noted, shop.formed, shop.sweep, shop."odd ""sweep""";
 DROP TABLE shop.basket;

@@ -68,7 +68,7 @@ SELECT awty.next_slot('2027-03-14 02:30:00 America/New_York'), awty.next_slot('2
 SELECT slot, test.raises(format('SELECT awty.register(%L, %L, slot => %L)', 'wrong', 'shop.unpaid', slot))
 FROM unnest('{0, -1 min, 7 min, 90 s, 30 s, 25 hours, 2 days, 1 month, 60.5 s, 1 us, 178000000 years}'::text[]) AS slot;
 SELECT test.raises($$SELECT awty.alter('quarter', slot => '7 min')$$);
-SELECT name, slot FROM awty.job WHERE name IN ('quarter', 'wrong');
+SELECT job, slot FROM awty.job WHERE job IN ('quarter', 'wrong');
 
 -- Safe in a parallel query.
 CREATE TABLE shop.times (t timestamptz) WITH (parallel_workers = 2);

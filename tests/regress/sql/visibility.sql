@@ -6,7 +6,7 @@ CREATE ROLE regress_dave LOGIN;
 CREATE ROLE regress_trudy LOGIN;
 GRANT USAGE ON SCHEMA awty TO regress_carol, regress_dave, regress_trudy;
 CREATE FUNCTION test.see() RETURNS text LANGUAGE sql STABLE AS $$
-    SELECT concat_ws(' | ', (SELECT string_agg(name, ' ' ORDER BY name) FROM awty.job),
+    SELECT concat_ws(' | ', (SELECT string_agg(job, ' ' ORDER BY job) FROM awty.job),
         (SELECT string_agg(entity_name || '/' || entity_key || '/' || job, ' ' ORDER BY entity_name, entity_key, job) FROM awty.future_job),
         (SELECT string_agg(entity_name || '/' || entity_key || '/' || job || '/' || outcome, ' ' ORDER BY id) FROM awty.future_job_history WHERE entity_name LIKE 'secret%')) $$;
 GRANT CREATE ON SCHEMA shop TO regress_carol;
@@ -65,7 +65,7 @@ SELECT test.see();
 -- A cheap function that leaks what it is shown: it is shown only what may be seen.
 SET ROLE regress_trudy;
 CREATE FUNCTION test.leak(text) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS $$ BEGIN RAISE NOTICE 'leaked: %', $1; RETURN true; END $$;
-SELECT count(*) FROM awty.job WHERE test.leak(name);
+SELECT count(*) FROM awty.job WHERE test.leak(job);
 SELECT count(*) FROM awty.future_job WHERE test.leak(entity_name);
 SELECT count(*) FROM awty.future_job AS f WHERE test.leak(f::text) AND f.args IS NOT NULL AND f.entity_name LIKE '%carol%';
 SELECT count(*) FROM awty.future_job_history WHERE test.leak(entity_name);

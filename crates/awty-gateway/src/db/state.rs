@@ -37,11 +37,11 @@ const STANDING: &str = "SELECT r.rolsuper OR r.rolbypassrls,
 
 /// Only the owner of extension awty_http writes `awty_http.tenant`. The name of a job gives no right.
 const JOBS: &str =
-    "SELECT j.name, EXTRACT(epoch FROM j.heartbeat)::float8, pg_catalog.pg_get_userbyid(t.role::oid)::text
+    "SELECT j.job, EXTRACT(epoch FROM j.heartbeat)::float8, pg_catalog.pg_get_userbyid(t.role::oid)::text
     FROM awty_http.tenant AS t
-    JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) t.job AND j.role::oid OPERATOR(pg_catalog.=) t.role::oid
+    JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) t.job AND j.role::oid OPERATOR(pg_catalog.=) t.role::oid
     WHERE t.dropped_at IS NULL AND j.function_name IS NULL AND pg_catalog.pg_has_role(t.role::oid, 'MEMBER')
-    ORDER BY j.name";
+    ORDER BY j.job";
 
 impl Db {
     /// Who we are, and what is there.

@@ -108,8 +108,8 @@ fn removal_looks_at_no_other_schedule() {
 fn an_endpoint_is_data_and_no_function() {
     let (shop, _gateway, client) = open();
     assert_eq!(client.ask("PUT", &at("http://a.example/", "1 h"), "").status, 201);
-    assert_eq!(shop.text("SELECT function_name IS NULL FROM awty.job WHERE name = 'http.app'"), "true");
-    assert_eq!(shop.text("SELECT count(*) FROM awty.job WHERE name LIKE '%a.example%'"), "0");
+    assert_eq!(shop.text("SELECT function_name IS NULL FROM awty.job WHERE job = 'http.app'"), "true");
+    assert_eq!(shop.text("SELECT count(*) FROM awty.job WHERE job LIKE '%a.example%'"), "0");
 }
 
 #[test]
