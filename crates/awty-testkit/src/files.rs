@@ -43,8 +43,17 @@ pub(crate) fn postmaster(data: &Path) -> Option<Pid> {
 
 /// All processes of the server on a data directory, which is the working directory of each; also without a postmaster.
 pub(crate) fn processes(data: &Path) -> Vec<Pid> {
+    working(|cwd| cwd == data)
+}
+
+/// All processes whose working directory is this one or below it.
+pub(crate) fn processes_below(directory: &Path) -> Vec<Pid> {
+    working(|cwd| cwd.starts_with(directory))
+}
+
+fn working(here: impl Fn(&Path) -> bool) -> Vec<Pid> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let working_here = |entry: &fs::DirEntry| fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == data);
+    let working_here = |entry: &fs::DirEntry| fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| here(&cwd));
     let pid = |entry: fs::DirEntry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?);
     entries.flatten().filter(working_here).filter_map(pid).collect()
 }
@@ -61,8 +70,26 @@ pub(crate) fn remove(directory: &Path) {
         }
         let _ = await_end(&data, Duration::from_secs(30));
     }
+    end_all(directory);
     if let Err(error) = fs::remove_dir_all(directory) {
         eprintln!("awty-testkit: cannot remove {}: {error}", directory.display());
+    }
+}
+
+/// Ends what works below a directory: servers get the chance to free their shared memory.
+fn end_all(directory: &Path) {
+    for signal in [Signal::QUIT, Signal::KILL] {
+        let processes: Vec<Pid> = processes_below(directory);
+        for pid in processes {
+            let _ = kill_process(pid, signal);
+        }
+        let gone = poll("the processes to be gone", Duration::from_secs(15), || match processes_below(directory) {
+            rest if rest.is_empty() => Ok(()),
+            rest => Err(format!("{rest:?}")),
+        });
+        if gone.is_ok() {
+            break;
+        }
     }
 }
 
@@ -82,7 +109,9 @@ pub fn sweep() {
         let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
         let Some(owner) = rest.split('-').next().and_then(|pid| pid.parse::<u32>().ok()) else { continue };
         let ours = entry.metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == account::uid());
-        if ours && !Path::new(&format!("/proc/{owner}")).exists() {
+        // A dead process that its parent has not collected has no command line.
+        let runs = fs::read(format!("/proc/{owner}/cmdline")).is_ok_and(|line| !line.is_empty());
+        if ours && !runs {
             remove(&entry.path());
         }
     }

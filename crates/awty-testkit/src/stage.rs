@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 /// The stage's directory, from the environment's `AWTY_STAGE` or made by `scripts/stage`; asked for once per process.
-pub(crate) fn directory() -> &'static Path {
+pub fn directory() -> &'static Path {
     static STAGE: OnceLock<PathBuf> = OnceLock::new();
     STAGE.get_or_init(|| match std::env::var_os("AWTY_STAGE") {
         Some(given) => PathBuf::from(given),

@@ -1,0 +1,60 @@
+//! A folder for servers that a test starts by other programs, such as Patroni.
+//!
+//! Invariant: when the value is dropped, each process that works below the folder is ended and the folder is removed. The next test
+//! does so if this one was killed.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{account, files, stage};
+
+/// A folder that belongs to the servers' account and is closed to all others.
+#[derive(Debug)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// Makes a folder, and removes the folders that killed tests left behind.
+    #[track_caller]
+    #[allow(clippy::new_without_default)] // it writes to the disk
+    pub fn new() -> Self {
+        files::sweep();
+        Self(files::new_directory())
+    }
+
+    /// The path of the folder.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Makes a directory in it that only the servers' account may enter, and returns its path.
+    #[track_caller]
+    pub fn directory(&self, name: &str) -> PathBuf {
+        let path = self.0.join(name);
+        files::make_private(&path);
+        path
+    }
+
+    /// A command that runs in the folder as the servers' account.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = account::command(program);
+        command.current_dir(&self.0);
+        command
+    }
+
+    /// The same for an executable of the staged PostgreSQL.
+    pub fn server_tool(&self, name: &str) -> Command {
+        self.command(stage::directory().join("bin").join(name))
+    }
+
+    /// The processes that work in this folder or below it.
+    pub fn processes(&self) -> Vec<i32> {
+        files::processes_below(&self.0).into_iter().map(|pid| pid.as_raw_nonzero().get()).collect()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        files::remove(&self.0);
+    }
+}
