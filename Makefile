@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := all
-.PHONY: all setup install uninstall installcheck dist help gateway gateway-chaos neighbours gateway-speed gateway-rest soak skew demo demo-stop test matrix campaign bench bench-full fmt lint freeze clean
+.PHONY: all setup install uninstall installcheck dist help gateway gateway-chaos neighbours gateway-speed gateway-rest soak skew demo demo-stop test matrix campaign failover bench bench-full fmt lint freeze clean
 
 ifdef PG_CONFIG
 export PG_CONFIG
@@ -74,6 +74,9 @@ matrix: ## the same on PostgreSQL 15, 17 and 18, one after the other (MATRIX="17
 
 campaign: ## break what awty runs on and look for broken promises (MINUTES=3 SEED=1, FAULTS="KillWorker Promote")
 	@scripts/campaign "$(or $(MINUTES),3)" "$(or $(SEED),1)" $(FAULTS)
+
+failover: ## Patroni's switchovers and failovers, restores and a move, and what they lose (MINUTES=60 SEED=1, EVENTS="Switchover Pitr"); docs/failover.md
+	@scripts/failover "$(or $(MINUTES),60)" "$(or $(SEED),1)" $(EVENTS)
 
 bench: ## awty beside what one would pick instead, ten minutes; docs/performance.md (ONLY=ceiling,set SCALE=0.01 for a try)
 	@scripts/bench --scale "$(or $(SCALE),1)" --only "$(ONLY)"

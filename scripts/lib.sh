@@ -82,6 +82,12 @@ choose_pg_config() {
     export PG_CONFIG PG_MAJOR
 }
 
+# The program etcd: the installed one, or the one that scripts/setup has taken out of its package. Empty if there is none.
+find_etcd() { command -v etcd || { [[ ! -x $TARGET/etcd/usr/bin/etcd ]] || echo "$TARGET/etcd/usr/bin/etcd"; }; }
+
+# Can the servers that `make failover` needs be started?
+failover_complete() { [[ -n $(find_etcd) ]] && command -v patroni >/dev/null && command -v pgbackrest >/dev/null; }
+
 # For the scripts that need a server to be there already.
 require_pg_config() {
     choose_pg_config

@@ -1,0 +1,126 @@
+//! What happens to the cluster: switchovers, kills, a frozen Patroni, etcd away.
+//!
+//! Does not: judge. An event only fails if the cluster is not whole again in time.
+
+use crate::place::{Place, TTL};
+use crate::random::Random;
+use crate::reaper::pass;
+use awty_testkit::{Signal, poll};
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Event {
+    /// By Patroni, as an administrator asks for it.
+    Switchover,
+    /// kill -9 of the primary's postmaster.
+    KillPostmaster,
+    /// kill -9 of the primary's Patroni and postmaster; Patroni is started again after the failover.
+    KillBoth,
+    /// SIGSTOP of the primary's Patroni, until some time after another server was promoted.
+    FreezePatroni,
+    /// kill -9 of etcd; it is started again after 40 s.
+    EtcdAway,
+    /// A point-in-time recovery beside the original.
+    Pitr,
+    /// A restore by pgBackRest beside the original.
+    PgBackRest,
+    /// A move to another server by logical replication, at the end.
+    Move,
+}
+
+pub const ALL: [Event; 8] = [
+    Event::Switchover,
+    Event::KillPostmaster,
+    Event::KillBoth,
+    Event::FreezePatroni,
+    Event::EtcdAway,
+    Event::Pitr,
+    Event::PgBackRest,
+    Event::Move,
+];
+
+impl Event {
+    pub fn name(self) -> String {
+        format!("{self:?}")
+    }
+
+    /// Restores and the move come once.
+    pub fn is_once(self) -> bool {
+        matches!(self, Self::Pitr | Self::PgBackRest | Self::Move)
+    }
+
+    /// Does it to the cluster, and waits until all is whole again.
+    pub fn strike(self, place: &mut Place) -> Result<(), String> {
+        let old = place.await_whole()?;
+        match self {
+            Self::Switchover => switchover(place, old)?,
+            Self::KillPostmaster => place.members[old].kill_postmaster(),
+            Self::KillBoth => {
+                place.members[old].kill_patroni(&place.folder);
+                place.members[old].kill_postmaster();
+                await_other(place, old)?;
+                place.members[old].start_patroni(&place.folder);
+            }
+            Self::FreezePatroni => {
+                place.members[old].signal_patroni(&place.folder, Signal::STOP);
+                let other = await_other(place, old);
+                // Two servers accept connections as primaries now.
+                pass(Duration::from_secs(10));
+                place.members[old].signal_patroni(&place.folder, Signal::CONT);
+                other?;
+            }
+            Self::EtcdAway => {
+                place.stop_etcd();
+                pass(Duration::from_secs(40));
+                place.start_etcd();
+            }
+            Self::Pitr | Self::PgBackRest | Self::Move => {}
+        }
+        place.await_whole().map(|_| ())
+    }
+}
+
+fn switchover(place: &Place, old: usize) -> Result<(), String> {
+    let member = &place.members[old];
+    // Patroni refuses while its own record of the synchronous standby is older than the server's.
+    poll("Patroni to accept the switchover", Duration::from_secs(60), || {
+        let body = format!("{{\"leader\": \"{}\"}}", member.name);
+        match member.ask("POST /switchover", &body) {
+            Ok((200, _)) => Ok(()),
+            answer => Err(format!("{answer:?}")),
+        }
+    })?;
+    await_other(place, old)
+}
+
+fn await_other(place: &Place, old: usize) -> Result<(), String> {
+    poll("another primary", Duration::from_secs(4 * TTL), || match place.leader() {
+        Some(leader) if leader != old => Ok(()),
+        leader => Err(format!("{leader:?}")),
+    })
+}
+
+/// The events that come again and again, in the next order of a seed.
+pub fn shuffled(events: &[Event], random: &mut Random) -> Vec<Event> {
+    let mut left: Vec<Event> = events.iter().copied().filter(|event| !event.is_once()).collect();
+    let mut drawn = Vec::new();
+    while !left.is_empty() {
+        drawn.push(left.swap_remove(random.below(left.len() as u64) as usize));
+    }
+    drawn
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_round_has_each_event_that_comes_again() {
+        let mut random = Random::new(3, 0);
+        for _ in 0..4 {
+            let mut drawn = shuffled(&ALL, &mut random);
+            drawn.sort();
+            assert_eq!(drawn, ALL[..5]);
+        }
+    }
+}
