@@ -148,6 +148,17 @@ CREATE FUNCTION awty_http_internal.target(origin text, OUT job text, OUT target 
 $$;
 COMMENT ON FUNCTION awty_http_internal.target(text) IS 'How a target stands and what it allows, as in awty.target';
 
+-- The row of the tenant is the lock: only this function and the owner of the extension lock that row. Any role could take an advisory lock.
+CREATE FUNCTION awty_http_internal.lock_limits() RETURNS void
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
+COMMENT ON FUNCTION awty_http_internal.lock_limits() IS 'Waits until no other transaction sets limits of this tenant''s targets, and keeps others waiting until this one ends';
+
+CREATE FUNCTION awty_http_internal.lock_limits_as(caller oid) RETURNS void
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT FROM awty_http.tenant AS t WHERE t.job = awty_http_internal.job_to_schedule(lock_limits_as.caller) FOR NO KEY UPDATE
+$$;
+COMMENT ON FUNCTION awty_http_internal.lock_limits_as(oid) IS 'awty_http_internal.lock_limits for a caller';
+
 -- What the gateway says when a target has answered 429 or 503 with Retry-After. The right to claim is enough.
 CREATE FUNCTION awty_http_internal.asked_to_wait(job text, target text, until timestamptz, note text) RETURNS boolean
     LANGUAGE sql VOLATILE PARALLEL UNSAFE

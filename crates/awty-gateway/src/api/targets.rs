@@ -92,7 +92,7 @@ pub async fn put(
     asker.may("admin")?;
     let (origin, limits) = (origin(&name)?, limits(Fields::of(object(&headers, body)?))?);
     let request = api.begin(&asker).await?;
-    db::lock(&request, &origin).await?;
+    db::lock(&request).await?;
     let before = db::one(&request, &origin).await?;
     if !show::fits(&headers, before.as_ref().map(version).as_deref()) {
         return Err(Problem::new("precondition-failed", "It has changed since."));

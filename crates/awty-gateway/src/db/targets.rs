@@ -41,9 +41,8 @@ const BLOCK: &str =
     "SELECT awty.alter_target(awty_http_internal.job_to_schedule(), $1, blocked_until => CASE WHEN $3::text IS NOT NULL
     THEN pg_catalog.clock_timestamp() + $3::interval ELSE $2::text::timestamptz END, note => $4)";
 
-/// Limits that are judged before they are replaced are replaced by one request at a time.
-const LOCK: &str = "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(
-    pg_catalog.concat('limits of a target ', awty_http_internal.job(), ' ', $1::text), 0))";
+/// A request compares the limits with its condition before it replaces them, so one request of a tenant does so at a time.
+const LOCK: &str = "SELECT awty_http_internal.lock_limits()";
 
 /// In the order of their names; the first one is what is for all.
 pub async fn list(request: &Request, after: Option<&str>, limit: i64) -> Result<Vec<Item>, Trouble> {
@@ -55,9 +54,9 @@ pub async fn one(request: &Request, origin: &str) -> Result<Option<Value>, Troub
     Ok(request.maybe(ONE, &[&origin]).await?.map(|row| row.try_get(0)).transpose()?)
 }
 
-/// Waits until no other request sets its limits, up to the end of this one.
-pub async fn lock(request: &Request, origin: &str) -> Result<(), Trouble> {
-    request.maybe(LOCK, &[&origin]).await.map(drop)
+/// Waits until no other request sets limits of this tenant, and keeps others waiting until this one ends.
+pub async fn lock(request: &Request) -> Result<(), Trouble> {
+    request.maybe(LOCK, &[]).await.map(drop)
 }
 
 /// Sets the limits.

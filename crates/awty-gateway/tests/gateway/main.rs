@@ -39,5 +39,6 @@ mod secrets;
 mod sends;
 mod shop;
 mod stopping;
+mod strangers;
 mod targets;
 mod tenants;
