@@ -27,6 +27,8 @@ pub struct Lease {
     pub args: Option<Box<RawValue>>,
     /// Of a schedule: its row in awty_http.
     pub endpoint: Option<Endpoint>,
+    /// The tenant's role, whose secrets the call may have; empty: the job belongs to no tenant any more.
+    pub role: String,
     leased_at: DateTime<Utc>,
     deadline: DateTime<Utc>,
     seen: Instant,
@@ -81,10 +83,13 @@ const DEFINITIONS: &str = "SELECT u.j, u.n, u.k, e.id, e.failing_since IS NOT NU
     JOIN awty_http_internal.content AS c ON (c.entity_name, c.entity_key, c.job) OPERATOR(pg_catalog.=) (u.n, u.k, u.j)
     LEFT JOIN awty_http_internal.endpoint AS e ON (e.entity_name, e.entity_key, e.job) OPERATOR(pg_catalog.=) (u.n, u.k, u.j)";
 
-const TENANTS: &str =
-    "SELECT t.job, t.number FROM awty_http.tenant AS t WHERE t.job OPERATOR(pg_catalog.=) ANY ($1::text[])";
+/// Lease, job and tenant are read in one snapshot. So a job whose name another role has taken has no tenant.
+const TENANTS: &str = "SELECT l.lease, t.number, pg_catalog.pg_get_userbyid(t.role::oid)::text FROM awty.lease AS l
+    JOIN awty_http.tenant AS t ON t.job OPERATOR(pg_catalog.=) l.job
+    JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) t.job AND j.role::oid OPERATOR(pg_catalog.=) t.role::oid
+    WHERE l.lease OPERATOR(pg_catalog.=) ANY ($1) AND t.dropped_at IS NULL";
 
-/// The tenant's number is added by [`Db::add_definitions`].
+/// The tenant is added by [`Db::add_definitions`].
 fn lease(row: &Row, seen: Instant) -> Result<Lease, tokio_postgres::Error> {
     let piece = Piece {
         job: row.try_get(1)?,
@@ -102,6 +107,7 @@ fn lease(row: &Row, seen: Instant) -> Result<Lease, tokio_postgres::Error> {
         piece,
         args: row.try_get::<_, Option<Json<_>>>(4)?.map(|args| args.0),
         endpoint: None,
+        role: String::new(),
         leased_at: row.try_get(10)?,
         deadline: row.try_get(11)?,
         seen,
@@ -150,16 +156,17 @@ impl Db {
             |of: fn(&Piece) -> &String| leases.iter().map(|lease| of(&lease.piece).clone()).collect::<Vec<_>>();
         let (names, keys) = (column(|piece| &piece.entity_name), column(|piece| &piece.entity_key));
         let jobs = column(|piece| &piece.job);
+        let numbers: Vec<i64> = leases.iter().map(|lease| lease.lease).collect();
         let (rows, tenants) = self
             .on(async |client| {
                 let definitions = client.prepare_cached(DEFINITIONS).await?;
                 let tenants = client.prepare_cached(TENANTS).await?;
                 let rows = client.query(&definitions, &[&names, &keys, &jobs]).await?;
-                Ok((rows, client.query(&tenants, &[&jobs]).await?))
+                Ok((rows, client.query(&tenants, &[&numbers]).await?))
             })
             .await?;
-        let number = |row: &Row| Ok::<_, tokio_postgres::Error>((row.try_get(0)?, row.try_get(1)?));
-        let numbers = tenants.iter().map(number).collect::<Result<HashMap<String, i64>, _>>()?;
+        let tenant = |row: &Row| Ok::<_, tokio_postgres::Error>((row.try_get(0)?, (row.try_get(1)?, row.try_get(2)?)));
+        let mut tenants = tenants.iter().map(tenant).collect::<Result<HashMap<i64, (i64, String)>, _>>()?;
         let mut found = HashMap::new();
         for row in &rows {
             found.insert(
@@ -169,8 +176,9 @@ impl Db {
         }
         for lease in leases {
             let piece = &mut lease.piece;
-            // A tenant whose row this role does not see any more has no calls to make.
-            piece.tenant = numbers.get(&piece.job).copied().unwrap_or_default();
+            // A job that belongs to no tenant has no calls to make.
+            let Some((number, role)) = tenants.remove(&lease.lease) else { continue };
+            (piece.tenant, lease.role) = (number, role);
             let key = (piece.job.clone(), piece.entity_name.clone(), piece.entity_key.clone());
             let Some(row) = found.get(&key) else { continue };
             lease.args = Some(row.try_get::<_, Json<_>>(6)?.0);

@@ -23,8 +23,6 @@ pub struct Standing {
 pub struct Job {
     /// Its name.
     pub name: String,
-    /// The tenant's role.
-    pub role: String,
     /// How often its leases have to be extended.
     pub heartbeat: Option<Duration>,
 }
@@ -36,8 +34,7 @@ const STANDING: &str = "SELECT r.rolsuper OR r.rolbypassrls,
     FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) CURRENT_USER";
 
 /// Only the owner of extension awty_http writes `awty_http.tenant`. The name of a job gives no right.
-const JOBS: &str =
-    "SELECT j.job, EXTRACT(epoch FROM j.heartbeat)::float8, pg_catalog.pg_get_userbyid(t.role::oid)::text
+const JOBS: &str = "SELECT j.job, EXTRACT(epoch FROM j.heartbeat)::float8
     FROM awty_http.tenant AS t
     JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) t.job AND j.role::oid OPERATOR(pg_catalog.=) t.role::oid
     WHERE t.dropped_at IS NULL AND j.function_name IS NULL AND pg_catalog.pg_has_role(t.role::oid, 'MEMBER')
@@ -61,7 +58,7 @@ impl Db {
             let rows = client.query(JOBS, &[]).await?;
             let job = |row: &tokio_postgres::Row| {
                 let beat: Option<f64> = row.try_get(1)?;
-                Ok(Job { name: row.try_get(0)?, heartbeat: beat.map(Duration::from_secs_f64), role: row.try_get(2)? })
+                Ok(Job { name: row.try_get(0)?, heartbeat: beat.map(Duration::from_secs_f64) })
             };
             rows.iter().map(job).collect()
         })

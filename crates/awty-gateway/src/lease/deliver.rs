@@ -5,7 +5,7 @@ use super::room::Part;
 use crate::config::grants;
 use crate::db::{Answer, Booking, Changes, Failure, Lease, Wait};
 use crate::deliver::definition::Definition;
-use crate::deliver::request::{LARGEST_HEADERS, MOST_REFERENCES, REFERENCE, Terms, request};
+use crate::deliver::request::{LARGEST_HEADERS, MOST_REFERENCES, Piece, REFERENCE, Terms, request};
 use crate::deliver::result::{Said, of_call, of_none};
 use crate::deliver::retry;
 use crate::deliver::unmade::Unmade;
@@ -86,6 +86,9 @@ async fn work(
 ) -> (Verdict, Value, Duration) {
     let not_made = |failed| not_made(lateness, failed);
     let not_started = |fault, message| Failed { fault, message, not_started: true, ..Failed::default() };
+    if lease.role.is_empty() {
+        return not_made(not_started("request", "request: its job belongs to no tenant of the gateway".into()));
+    }
     if lease.endpoint.as_ref().is_some_and(|endpoint| endpoint.deleted) {
         return not_made(not_started("deleted", "the schedule was deleted".into()));
     }
@@ -103,7 +106,7 @@ async fn work(
     }
     let spread = rand::random_range(-1.0..=1.0);
     let piece = &lease.piece;
-    let secret = |name: &str| worker.secret(&piece.job, &piece.entity_name, name);
+    let secret = |name: &str| worker.secret(&lease.role, piece, name);
     let terms = Terms { master_key: &worker.master_key, timeout: worker.timeout, now, secret: &secret };
     let mut call = match request(&lease.piece, &mut definition, &terms) {
         Ok(call) => call,
@@ -192,9 +195,9 @@ impl Worker {
     }
 
     /// Reads a secret of the tenant without the end of its last line, if the secret may go to the origin.
-    fn secret(&self, job: &str, origin: &str, name: &str) -> Result<String, Unmade> {
-        let role = self.locked_view().jobs.iter().find(|known| known.name == job).map(|known| known.role.clone());
-        let path = role.and_then(|role| grants::path(&role, name)).ok_or_else(|| Unmade::missing(name))?;
+    fn secret(&self, role: &str, piece: &Piece, name: &str) -> Result<String, Unmade> {
+        let (job, origin) = (&piece.job, &piece.entity_name);
+        let path = grants::path(role, name).ok_or_else(|| Unmade::missing(name))?;
         if !self.grants.allows(&path, origin) {
             self.metrics.secret_refused();
             tracing::warn!(job, secret = path, origin, "a secret may not go there");

@@ -2,6 +2,8 @@
 
 use crate::client::encoded;
 use crate::people::{client, open};
+use crate::receiver::Receiver;
+use crate::shop::{Shop, until};
 
 /// The keys of advisory locks are no secret. So a stranger could take each lock that a request waits for.
 #[test]
@@ -14,4 +16,38 @@ fn no_advisory_lock_holds_up_a_change_of_limits() {
     let place = format!("/v1/targets/{}", encoded("https://api.example.com"));
     let limited = tenant.ask_once("PUT", &place, "{\"concurrency\": 3}", "");
     assert_eq!(limited.status, 200, "{}", limited.text);
+}
+
+/// A role takes the name of a dropped tenant's job before the gateway looks at its tenants again. The gateway claims that role's checks, but
+/// makes no call with the secrets, the headers and the signing keys of the former tenant.
+#[test]
+fn who_takes_the_name_of_a_job_gets_no_secret_of_the_former_tenant() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    shop.add_tenant("bob");
+    shop.secret("app", "TOKEN", "t0p\n");
+    let file = shop.let_secret("app", "TOKEN", &receiver.origin());
+    let gateway = shop.gateway_with("gateway", &["--config", &file]);
+    let plan = "every => '1 s', jitter => '0', headers => '{\"X\": \"own\"}'";
+    shop.app(&format!("SELECT awty_http.schedule('{}', {plan})", receiver.uri("/ok")));
+    receiver.called("/ok", 1);
+    let mut postgres = shop.cluster.superuser("postgres");
+    let headers = "{\"headers\": {\"X\": \"{{secret:TOKEN}}\"}}";
+    let (origin, jobs) = (receiver.origin(), "http.app");
+    postgres
+        .batch_execute(&format!(
+            "BEGIN; SELECT awty_http.drop_tenant('app'); SET LOCAL ROLE bob;
+             SELECT awty.register('{jobs}', heartbeat => '15 s', max_attempts => 0);
+             SELECT awty.schedule('{origin}', '/loot', '{jobs}', after => '0', args => '{headers}');
+             SELECT awty.schedule('{origin}', '/ok', '{jobs}', after => '0'); COMMIT"
+        ))
+        .unwrap();
+    let before = receiver.seen("/ok").len();
+    until("the gateway to have claimed bob's checks, or to leave them alone", || {
+        let ended =
+            shop.text("SELECT count(*) FROM awty.attempt WHERE job = 'http.app' AND scheduled_by::text = 'bob'");
+        let looks = gateway.log().matches("these jobs are claimed").count();
+        if ended == "2" || looks > 1 { Ok(()) } else { Err(format!("{ended} {}", gateway.log())) }
+    });
+    assert!(receiver.seen("/loot").is_empty(), "{:?}", receiver.seen("/loot")[0].headers);
+    assert_eq!(receiver.seen("/ok").len(), before);
 }
