@@ -139,6 +139,7 @@ DECLARE
     owner CONSTANT oid := (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = add_tenant.role);
     old awty_http.tenant;
     first text := 'http.' || add_tenant.role;
+    short text;
     the_job text;
 BEGIN
     PERFORM awty_http_internal.owner_only(format('add_tenant(%L)', add_tenant.role));
@@ -150,9 +151,14 @@ BEGIN
     WHILE octet_length(first) > 63 LOOP
         first := left(first, -1);
     END LOOP;
-    -- Another role may have a job of that name, or another tenant may have had one.
-    FOR n IN 0 .. 1000 LOOP
-        the_job := CASE n WHEN 0 THEN coalesce(old.job, first) WHEN 1 THEN first ELSE left(first, 50) || '-' || n END;
+    short := first;
+    WHILE octet_length(short) > 43 LOOP
+        short := left(short, -1);
+    END LOOP;
+    -- Another role may have a job of that name, or another tenant may have had one. No role can take the random name in advance.
+    FOR n IN 0 .. 3 LOOP
+        the_job := CASE n WHEN 0 THEN coalesce(old.job, first) WHEN 1 THEN first WHEN 2 THEN short || '-2'
+            ELSE short || '-' || awty_http_internal.random_number() END;
         CONTINUE WHEN EXISTS (SELECT FROM awty_http.tenant AS t WHERE t.job = the_job AND t.role::oid <> owner);
         BEGIN
             -- Its limits and rights may have been changed since.
@@ -161,7 +167,7 @@ BEGIN
                 PERFORM awty_http_internal.register(the_job, add_tenant.role);
             END IF;
             EXIT;
-        EXCEPTION WHEN duplicate_object THEN
+        EXCEPTION WHEN duplicate_object OR lock_not_available THEN
             the_job := NULL;
         END;
     END LOOP;

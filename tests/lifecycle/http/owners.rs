@@ -146,6 +146,29 @@ fn only_the_owner_of_the_extension_makes_tenants() {
     assert_eq!(error.code().unwrap().code(), "42704");
 }
 
+/// Names that other roles have registered, or are about to register, keep no role from being made a tenant.
+#[test]
+fn names_that_are_taken_in_advance_keep_nobody_out() {
+    let http = Http::open();
+    http.cluster.execute("postgres", &["CREATE ROLE late LOGIN"]);
+    http.ask("other", "SELECT count(awty.register('http.late' || CASE n WHEN 1 THEN '' ELSE '-' || n END)) FROM generate_series(1, 1100) AS n");
+    let job = http.ask("postgres", "SELECT awty_http.add_tenant('late')");
+    assert!(job.starts_with("http.late-"), "{job}");
+    assert_eq!(http.ask("postgres", "SELECT awty_http.add_tenant('late')"), job);
+    // Names of 63 bytes, of characters of several bytes.
+    let long = "ü".repeat(31);
+    http.cluster.execute("postgres", &[&format!("CREATE ROLE {long} LOGIN")]);
+    http.ask("other", &format!("SELECT awty.register('http.{}')", "ü".repeat(29)));
+    let job = http.ask("postgres", &format!("SELECT awty_http.add_tenant('{long}')"));
+    assert!(job.starts_with("http.üüü"), "{job}");
+    // `add_tenant` waits a few seconds for a name in a transaction that stays open.
+    http.cluster.execute("postgres", &["CREATE ROLE later LOGIN"]);
+    let mut other = http.client("other");
+    other.batch_execute("BEGIN; SELECT awty.register('http.later')").unwrap();
+    let job = http.ask("postgres", "SELECT awty_http.add_tenant('later')");
+    assert!(job.starts_with("http.later-"), "{job}");
+}
+
 /// Its calls end and its history stays. When it is a tenant again, its schedules have the ids that they had.
 #[test]
 fn a_dropped_tenant_makes_no_calls_and_comes_back_with_its_ids() {
