@@ -129,14 +129,20 @@ ALTER TABLE awty.rule ENABLE ALWAYS TRIGGER rule_changed;
 CREATE EVENT TRIGGER awty_refuse_drop ON sql_drop EXECUTE FUNCTION awty_internal.refuse_drop();
 COMMENT ON EVENT TRIGGER awty_refuse_drop IS 'Keeps DROP … CASCADE from taking along what a rule of awty needs';
 
--- EXPLAIN estimates by the statistics of a table, whatever rows it may show: there are none on names and keys.
-ALTER TABLE awty.job ALTER job SET STATISTICS 0, ALTER function_name SET STATISTICS 0, ALTER paused_note SET STATISTICS 0;
+-- EXPLAIN estimates by the statistics of a table, whatever rows it may show. So there are none on texts that a role chooses.
+ALTER TABLE awty.job ALTER job SET STATISTICS 0, ALTER function_schema SET STATISTICS 0, ALTER function_name SET STATISTICS 0,
+    ALTER notify SET STATISTICS 0, ALTER paused_note SET STATISTICS 0;
 ALTER TABLE awty.future_job ALTER job SET STATISTICS 0, ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0,
     ALTER args SET STATISTICS 0;
 ALTER TABLE awty.alert ALTER rule SET STATISTICS 0, ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0;
 ALTER TABLE awty_internal.repetition ALTER job SET STATISTICS 0, ALTER entity_name SET STATISTICS 0,
-    ALTER entity_key SET STATISTICS 0, ALTER args SET STATISTICS 0;
+    ALTER entity_key SET STATISTICS 0, ALTER args SET STATISTICS 0, ALTER cron SET STATISTICS 0, ALTER zone SET STATISTICS 0;
+ALTER TABLE awty.rule ALTER rule SET STATISTICS 0, ALTER entity_name SET STATISTICS 0, ALTER since SET STATISTICS 0,
+    ALTER until SET STATISTICS 0, ALTER call_schema SET STATISTICS 0, ALTER call_name SET STATISTICS 0,
+    ALTER notify SET STATISTICS 0, ALTER walked_to SET STATISTICS 0;
+ALTER TABLE awty_internal.rule_function ALTER rule SET STATISTICS 0, ALTER argument SET STATISTICS 0, ALTER columns SET STATISTICS 0;
+ALTER TABLE awty_internal.hold ALTER note SET STATISTICS 0;
 ALTER TABLE awty.future_job_history ALTER job SET STATISTICS 0, ALTER entity_name SET STATISTICS 0,
     ALTER entity_key SET STATISTICS 0, ALTER args SET STATISTICS 0, ALTER message SET STATISTICS 0,
-    ALTER context SET STATISTICS 0;
-ALTER TABLE awty_internal.check_stat ALTER message SET STATISTICS 0, ALTER context SET STATISTICS 0;
+    ALTER context SET STATISTICS 0, ALTER sqlstate SET STATISTICS 0;
+ALTER TABLE awty_internal.check_stat ALTER sqlstate SET STATISTICS 0, ALTER message SET STATISTICS 0, ALTER context SET STATISTICS 0;

@@ -191,3 +191,18 @@ fn estimates_tell_nothing_of_foreign_names_and_keys() {
     assert!(estimates.iter().all(|(_, _, there, missing)| there == missing), "{estimates:?}, from {known:?}");
     assert_eq!(known, None);
 }
+
+/// Row 10, P6: the same of every column whose text a role chooses. The other columns have words of awty's own.
+#[test]
+fn no_text_of_a_role_has_statistics() {
+    let field = Field::new();
+    field.sql("postgres", "CREATE EXTENSION awty_http");
+    let known: String = field.one(
+        "postgres",
+        "SELECT string_agg(DISTINCT a.attname, ' ' ORDER BY a.attname) FROM pg_attribute AS a JOIN pg_class AS c ON c.oid = a.attrelid
+         WHERE c.relnamespace = ANY ('{awty,awty_internal,awty_http,awty_http_internal}'::regnamespace[]) AND c.relkind IN ('r', 'p')
+           AND a.attnum > 0 AND coalesce(a.attstattarget, -1) <> 0
+           AND a.atttypid = ANY ('{text,text[],name,jsonb,bytea}'::regtype[])",
+    );
+    assert_eq!(known, "delivery existing keep_attempts keep_history last_outcome on_missed outcome scope verdict walk");
+}
