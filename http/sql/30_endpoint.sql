@@ -38,6 +38,8 @@ CREATE TABLE awty_http_internal.endpoint (
 );
 
 CREATE INDEX endpoint_failing_idx ON awty_http_internal.endpoint (failing_since, id) WHERE failing_since IS NOT NULL;
+-- A tenant's list in its order, however many schedules other tenants have.
+CREATE INDEX endpoint_job_idx ON awty_http_internal.endpoint (job, id);
 CREATE INDEX endpoint_origin_idx ON awty_http_internal.endpoint (entity_name, id);
 CREATE INDEX endpoint_labels_idx ON awty_http_internal.endpoint USING gin (labels) WHERE deleted_at IS NULL;
 CREATE INDEX endpoint_deleted_idx ON awty_http_internal.endpoint (deleted_at) WHERE deleted_at IS NOT NULL;

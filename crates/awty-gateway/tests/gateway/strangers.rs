@@ -51,3 +51,31 @@ fn who_takes_the_name_of_a_job_gets_no_secret_of_the_former_tenant() {
     assert!(receiver.seen("/loot").is_empty(), "{:?}", receiver.seen("/loot")[0].headers);
     assert_eq!(receiver.seen("/ok").len(), before);
 }
+
+/// The list of a tenant reads its own schedules only, however many another tenant has.
+#[test]
+fn a_list_reads_no_schedule_of_another_tenant() {
+    let (shop, _gateway, app) = open();
+    let many = "INSERT INTO awty_http_internal.endpoint (id, job, uri, entity_name, entity_key, every, created_by)
+        SELECT 's_' || md5(n::text), 'http.tenant', 'https://many.example/' || n, 'https://many.example', '/' || n, '1 h', 'tenant'::regrole
+        FROM generate_series(1, 20000) AS n";
+    for uri in ["https://a.example/1", "https://a.example/2", "https://b.example/3"] {
+        shop.app(&format!("SELECT awty_http.schedule('{uri}', every => '1 h', labels => '{{x}}')"));
+    }
+    shop.cluster.execute("postgres", &[many, "ANALYZE"]);
+    let reads = "SELECT pg_stat_force_next_flush()::text || sum(seq_tup_read + idx_tup_fetch) FROM pg_stat_all_tables
+        WHERE relid = 'awty_http_internal.endpoint'::regclass";
+    let before: i64 = shop.text(reads).parse().unwrap();
+    for (filter, found) in
+        [("", 3), ("?limit=2", 2), ("?origin=https%3A%2F%2Fa.example", 2), ("?label=x", 3), ("?q=b.example", 1)]
+    {
+        let list = app.get(&format!("/v1/schedules{filter}"));
+        assert_eq!(list.json()["items"].as_array().map(Vec::len), Some(found), "{filter}: {}", list.text);
+    }
+    until("the statistics of the gateway's sessions", || {
+        let after: i64 = shop.text(reads).parse().unwrap();
+        if after > before { Ok(()) } else { Err(after.to_string()) }
+    });
+    let after: i64 = shop.text(reads).parse().unwrap();
+    assert!(after - before < 5_000, "{} rows were read", after - before);
+}
