@@ -99,6 +99,22 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.refuse(text, text, text) IS 'Raises an error';
 
+-- The gateway and HTTP take UTF-8. A database of the encoding SQL_ASCII takes any bytes, and other encodings have characters of their own.
+CREATE FUNCTION awty_http_internal.check_encoding(VARIADIC texts text[]) RETURNS void
+    LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF getdatabaseencoding() = 'UTF8' THEN
+        RETURN;
+    END IF;
+    BEGIN
+        PERFORM convert_to(array_to_string(check_encoding.texts, ''), 'UTF8');
+    EXCEPTION WHEN character_not_in_repertoire OR untranslatable_character THEN
+        PERFORM awty_http_internal.refuse('22021', 'text cannot be converted to UTF-8', 'SET client_encoding = ''UTF8''; and send UTF-8.');
+    END;
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.check_encoding(text[]) IS 'Refuses texts that cannot be converted to UTF-8';
+
 -- What a call would not be made with.
 CREATE FUNCTION awty_http_internal.check_headers(headers jsonb) RETURNS void
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -208,6 +208,7 @@ BEGIN
     how := awty_http_internal.request(schedule_as.method, schedule_as.headers, schedule_as.body, schedule_as.body_text, schedule_as.body_base64,
         schedule_as.timeout, schedule_as.connect_timeout, schedule_as.retries, schedule_as.max_lateness, schedule_as.success, schedule_as.sign,
         schedule_as.keep_response);
+    PERFORM awty_http_internal.check_encoding(new.cron, new.zone, new.labels::text, new.description, how.content::text);
     new.request := how.request;
     new.version := 1;
     new.created_at := now();

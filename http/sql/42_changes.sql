@@ -46,6 +46,7 @@ BEGIN
     IF octet_length(pause_as.note) > 1024 THEN
         PERFORM awty_http_internal.refuse('54000', 'the note is longer than 1 KiB', 'Write the rest where the endpoint is described.');
     END IF;
+    PERFORM awty_http_internal.check_encoding(pause_as.note);
     -- A note is no part of the definition.
     UPDATE awty_http_internal.endpoint AS e
     SET paused = true, paused_note = coalesce(pause_as.note, CASE WHEN e.paused THEN e.paused_note END),

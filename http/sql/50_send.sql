@@ -67,6 +67,7 @@ BEGIN
     IF send_as.body IS NOT NULL THEN
         content := content || jsonb_build_object('body', send_as.body);
     END IF;
+    PERFORM awty_http_internal.check_encoding(send_as.key, content::text);
     IF send_as.key IS NOT NULL THEN
         digest := sha256(convert_to(place.uri || chr(10) || content::text, 'UTF8'));
         -- Waits for another transaction of this role that sends with the same key.

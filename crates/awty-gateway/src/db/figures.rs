@@ -52,9 +52,10 @@ const FAILING: &str = "SELECT e.job, pg_catalog.count(*)
           WHERE f.failing_since IS NOT NULL AND f.deleted_at IS NULL AND f.job = ANY ($1) LIMIT 100000) AS e
     GROUP BY e.job";
 
-/// Those that something is known of; more than so many are not counted.
+/// Those that something is known of; more than so many are not counted. No call is made to a name that is not ASCII, and in a database of
+/// the encoding SQL_ASCII the server could not send such a name.
 const TARGETS: &str = "SELECT t.state, t.job, t.target, CASE WHEN t.state = 'open' THEN t.blocked_until END
-    FROM awty.target AS t WHERE t.job = ANY ($1) AND t.target IS NOT NULL LIMIT 10000";
+    FROM awty.target AS t WHERE t.job = ANY ($1) AND t.target !~ '[^ -~]' LIMIT 10000";
 
 /// What ended in the last seconds may not have committed yet, so it is counted by the next scrape. A long time is made up for in parts.
 const MISSED: &str = "SELECT u.until, h.job, h.missed

@@ -7,6 +7,7 @@ use super::deliver::{deliver, filled_size};
 use super::room::Part as BodyRoom;
 use super::{InFlight, Part, Worker};
 use crate::db::{Lease, Trouble};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
@@ -67,7 +68,7 @@ impl Worker {
     }
 
     /// Starts a task for each lease; what comes too late to begin is given back.
-    async fn begin(self: &Arc<Self>, mut leases: Vec<Lease>, permits: Vec<OwnedSemaphorePermit>, room: &mut BodyRoom) {
+    async fn begin(self: &Arc<Self>, leases: Vec<Lease>, permits: Vec<OwnedSemaphorePermit>, room: &mut BodyRoom) {
         let numbers: Vec<i64> = leases.iter().map(|lease| lease.lease).collect();
         // From now on they are beaten, however long the next statement waits.
         for lease in &leases {
@@ -75,16 +76,16 @@ impl Worker {
                 InFlight { job: lease.piece.job.clone(), task: None, begun: Arc::default(), answered: false };
             self.locked_leases().insert(lease.lease, in_flight);
         }
-        let known = if self.has_http() { self.db.add_definitions(&mut leases).await } else { Ok(()) };
-        if self.is_stopping() || known.is_err() {
-            if let Err(trouble) = known {
-                self.in_trouble(Part::Claims, &trouble);
-            }
+        let known = if self.has_http() { self.define(leases).await } else { Ok(leases) };
+        if let Err(trouble) = &known {
+            self.in_trouble(Part::Claims, trouble);
+        }
+        let Some(leases) = known.ok().filter(|_| !self.is_stopping()) else {
             numbers.iter().for_each(|number| drop(self.locked_leases().remove(number)));
             // If this is lost as well, the leases run out.
             self.give_back(&numbers).await;
             return;
-        }
+        };
         for (lease, permit) in leases.into_iter().zip(permits) {
             let number = lease.lease;
             // One that is void by now is not there any more.
@@ -96,6 +97,32 @@ impl Worker {
                 in_flight.task = Some(task.abort_handle());
             }
         }
+    }
+
+    /// Adds the definitions. If that fails, each job is tried alone, and the leases of a job that fails are given back.
+    async fn define(&self, mut leases: Vec<Lease>) -> Result<Vec<Lease>, Trouble> {
+        match self.db.add_definitions(&mut leases).await {
+            Err(trouble) if is_of_a_job(&trouble) => {}
+            known => return known.map(|()| leases),
+        }
+        let mut jobs = BTreeMap::<String, Vec<Lease>>::new();
+        for lease in leases {
+            jobs.entry(lease.piece.job.clone()).or_default().push(lease);
+        }
+        let mut good = Vec::new();
+        for (job, mut leases) in jobs {
+            match self.db.add_definitions(&mut leases).await {
+                Ok(()) => good.append(&mut leases),
+                Err(trouble) if is_of_a_job(&trouble) => {
+                    self.put_aside(&job, &trouble);
+                    let numbers: Vec<i64> = leases.iter().map(|lease| lease.lease).collect();
+                    numbers.iter().for_each(|number| drop(self.locked_leases().remove(number)));
+                    self.give_back(&numbers).await;
+                }
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        Ok(good)
     }
 
     /// Gives leases back whose work has not begun.

@@ -4,6 +4,7 @@ use crate::client::encoded;
 use crate::people::{client, open};
 use crate::receiver::Receiver;
 use crate::shop::{Shop, until};
+use awty_testkit::postgres::Client;
 
 /// The keys of advisory locks are no secret. So a stranger could take each lock that a request waits for.
 #[test]
@@ -78,4 +79,64 @@ fn a_list_reads_no_schedule_of_another_tenant() {
     });
     let after: i64 = shop.text(reads).parse().unwrap();
     assert!(after - before < 5_000, "{} rows were read", after - before);
+}
+
+/// In a database of the encoding SQL_ASCII, text may be any bytes. A row that the server cannot send stops no other tenant.
+#[test]
+fn a_row_that_is_no_utf_8_stops_no_other_tenant() {
+    let (shop, receiver) = (Shop::open(), Receiver::start());
+    shop.add_tenant("bob");
+    let bytes = |sql: &[&str]| shop.cluster.execute("bytes", sql);
+    shop.cluster.execute("postgres", &["CREATE DATABASE bytes TEMPLATE template0 ENCODING 'SQL_ASCII' LOCALE 'C'"]);
+    bytes(&[
+        "CREATE EXTENSION awty CASCADE",
+        "CREATE EXTENSION awty_http",
+        "GRANT USAGE ON SCHEMA awty, awty_http TO app, bob, gateway",
+        "SELECT awty_http.add_tenant('app'), awty_http.add_tenant('bob')",
+    ]);
+    let role = |name: &str| -> Client {
+        let mut client = shop.cluster.client("bytes", name);
+        client.batch_execute("SET client_encoding = 'SQL_ASCII'; SET statement_timeout = '1min'").unwrap();
+        client
+    };
+    // Refused at its origin, as far as awty_http writes the row.
+    let broken = "convert_from('\\xff', 'SQL_ASCII')";
+    let uri = receiver.uri("/bad");
+    for call in [
+        format!("schedule('{uri}', '1 s', body_text => {broken})"),
+        format!("schedule('{uri}', '1 s', headers => jsonb_build_object('X', {broken}))"),
+        format!("schedule('{uri}', '1 s', description => {broken})"),
+        format!("schedule('{uri}', '1 s', labels => ARRAY[{broken}])"),
+        format!("send('{uri}', to_jsonb({broken}))"),
+        format!("send('{uri}', key => {broken})"),
+    ] {
+        let refusal = role("bob").batch_execute(&format!("SELECT awty_http.{call}")).expect_err(&call);
+        assert_eq!(refusal.code().unwrap().code(), "22021", "{call}: {refusal:?}");
+    }
+    let gateway = shop.gateway_at(&shop.url("gateway").replace("/postgres?", "/bytes?"), "one");
+    let schedule = format!("SELECT awty_http.schedule('{}', every => '1 s', jitter => '0')", receiver.uri("/ok"));
+    role("app").batch_execute(&schedule).unwrap();
+    receiver.called("/ok", 1);
+    // Rows that passed by those functions stop the calls of their own tenant at most, and the figures of none.
+    let (origin, text) = (receiver.origin(), format!("'{}'", receiver.origin()));
+    let schedule = |key: &str, args: &str| {
+        format!("SELECT awty.schedule({text}, {key}, 'http.bob', after => '0', args => {args})")
+    };
+    role("bob").batch_execute(&format!("SELECT awty.alter_target('http.bob', {broken}, concurrency => 1)")).unwrap();
+    bytes(&[&format!(
+        "INSERT INTO awty_http_internal.content VALUES ('http.bob', '{origin}', '/bad', jsonb_build_object('body_text', {broken}))"
+    )]);
+    role("bob").batch_execute(&schedule("'/bad'", "'{}'")).unwrap();
+    let aside = "awty_gateway_jobs_set_aside_total 1\n";
+    until("the job to be set aside", || {
+        let figures = gateway.get("/metrics").1;
+        if figures.contains(aside) { Ok(()) } else { Err(figures) }
+    });
+    receiver.called("/ok", receiver.seen("/ok").len() + 3);
+    for sql in [schedule(&format!("'/key' || {broken}"), "'{}'"), schedule("'/args'", &format!("to_jsonb({broken})"))] {
+        role("bob").batch_execute(&sql).unwrap();
+    }
+    receiver.called("/ok", receiver.seen("/ok").len() + 3);
+    let (status, figures) = gateway.get("/metrics");
+    assert!(status == 200 && figures.contains("awty_pending{job=\"http.app\"}"), "{figures}");
 }
