@@ -46,7 +46,7 @@ CREATE FUNCTION awty_internal.can_become(role regrole) RETURNS boolean
 
 COMMENT ON FUNCTION awty_internal.can_become(regrole) IS 'May the current user SET ROLE to that role?';
 
--- In PL/pgSQL, which keeps its plan: policies ask for each job, and SQL would be planned for each.
+-- In PL/pgSQL, which keeps its plan, because SQL would be planned for each job.
 CREATE FUNCTION awty_internal.has_any_role(roles regrole[], privilege text) RETURNS boolean
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -67,6 +67,12 @@ CREATE FUNCTION awty_internal.has_right(role oid, job text, "right" text) RETURN
     LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'role_has_right_wrapper';
 
 COMMENT ON FUNCTION awty_internal.has_right(oid, text, text) IS 'Has that role that right to the job now, whatever the transaction''s snapshot shows? For roles that the current user can become';
+
+-- PARALLEL SAFE, so that policies leave parallel scans to the planner. It reads by the snapshot of the statement.
+CREATE FUNCTION awty_internal.readable(OUT job text, OUT role oid, OUT may_schedule boolean, OUT may_claim boolean)
+    RETURNS SETOF record ROWS 100 LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'readable_wrapper';
+
+COMMENT ON FUNCTION awty_internal.readable() IS 'The jobs whose checks the current user may read, as their role or by a right, and what else it may do with them; for policies';
 
 CREATE FUNCTION awty_internal.can_read(job awty.job) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE

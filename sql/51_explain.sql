@@ -125,7 +125,7 @@ SELECT h.job, h.outcome, h.sqlstate, h.message, h.run_time, h.attempts, j.timeou
 FROM (SELECT n.job, n.role, n.outcome, n.sqlstate, n.message, n.run_time, n.attempts
       FROM awty.future_job_history AS n ORDER BY n.finished_at DESC LIMIT 10000) AS h
 JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) h.job AND j.role::pg_catalog.oid OPERATOR(pg_catalog.=) h.role::pg_catalog.oid
-WHERE awty_internal.can_read(j);
+WHERE j.job OPERATOR(pg_catalog.=) ANY (SELECT r.job FROM awty_internal.readable() AS r);
 
 COMMENT ON VIEW awty_internal.recent IS 'The last ten thousand ends, as far as the caller may read them';
 

@@ -18,9 +18,7 @@ CREATE POLICY own_checks ON awty_internal.lease FOR SELECT TO PUBLIC USING (
 CREATE POLICY own_attempts ON awty_internal.attempt FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR awty_internal.can_become(role)
-    OR (job, role::pg_catalog.oid) OPERATOR(pg_catalog.=) ANY (
-        SELECT j.job, j.role::pg_catalog.oid FROM awty.job AS j
-        WHERE awty_internal.can_read(j))
+    OR (job, role::pg_catalog.oid) OPERATOR(pg_catalog.=) ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
 -- The database's owner and members of pg_read_all_data may dump attempts. Leases are not dumped: where a dump is restored, the checks are handed out again.

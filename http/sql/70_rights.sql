@@ -73,19 +73,23 @@ ALTER TABLE awty_http_internal.sent ENABLE ROW LEVEL SECURITY;
 -- A tenant is seen by its role, also when its job is gone, and by those who may read its job; the rest goes with it.
 CREATE POLICY own ON awty_http.tenant FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(role)
-    OR (job, role::pg_catalog.oid) OPERATOR(pg_catalog.=) ANY (
-        SELECT j.job, j.role::pg_catalog.oid FROM awty.job AS j
-        WHERE awty_internal.can_read(j)));
+    OR (job, role::pg_catalog.oid) OPERATOR(pg_catalog.=) ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r));
 CREATE POLICY own ON awty_http_internal.endpoint FOR SELECT TO PUBLIC USING (
-    job OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT t.job FROM awty_http.tenant AS t)));
+    job OPERATOR(pg_catalog.=) ANY (SELECT t.job FROM awty_http.tenant AS t));
 CREATE POLICY own ON awty_http.stat FOR SELECT TO PUBLIC USING (
-    job OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT t.job FROM awty_http.tenant AS t)));
--- Not for roles that may only read.
+    job OPERATOR(pg_catalog.=) ANY (SELECT t.job FROM awty_http.tenant AS t));
+-- Not for roles that may only read. The rights are those of the snapshot that shows the rows.
 CREATE POLICY own ON awty_http_internal.content FOR SELECT TO PUBLIC USING (
-    job OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT t.job FROM awty_http.tenant AS t
-        WHERE awty_http_internal.may_schedule(t.job) OR awty_http_internal.may_claim(t.job))));
+    job OPERATOR(pg_catalog.=) ANY (
+        SELECT t.job FROM awty_http.tenant AS t
+        JOIN awty_internal.readable() AS r ON r.job OPERATOR(pg_catalog.=) t.job AND r.role OPERATOR(pg_catalog.=) t.role::pg_catalog.oid
+        WHERE t.dropped_at IS NULL AND (r.may_schedule OR r.may_claim)));
+-- An array, because the primary key begins with the job.
 CREATE POLICY own ON awty_http_internal.sent FOR SELECT TO PUBLIC USING (
-    job OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT t.job FROM awty_http.tenant AS t WHERE awty_http_internal.may_schedule(t.job))));
+    job OPERATOR(pg_catalog.=) ANY (ARRAY(
+        SELECT t.job FROM awty_http.tenant AS t
+        JOIN awty_internal.readable() AS r ON r.job OPERATOR(pg_catalog.=) t.job AND r.role OPERATOR(pg_catalog.=) t.role::pg_catalog.oid
+        WHERE t.dropped_at IS NULL AND r.may_schedule)));
 CREATE POLICY own ON awty_http.token FOR SELECT TO PUBLIC USING (awty_internal.can_become(role));
 
 -- The database's owner may dump it, with pg_dump --enable-row-security.

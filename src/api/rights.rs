@@ -15,12 +15,13 @@ use crate::shmem::{self, State};
 use crate::store::extension;
 use crate::store::job::{self, Job};
 use crate::store::origin;
-use crate::store::right::{self, Right};
+use crate::store::right::{self, Readable, Right};
 use awty_core::nearest;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 
 /// The gate for what a person says: refuses also where the library is not loaded, so that nothing would ever run.
 pub fn gate(function: &'static str) -> Result<()> {
@@ -122,6 +123,25 @@ fn role_has_right(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool,
     relations::lock(Purpose::Read);
     let Some(Ok(job)) = job::find(&job) else { return Ok(false) };
     Ok(catalog::can_become(catalog::current_role(), role) && has_right_as(role, &job, right))
+}
+
+/// `awty_internal.readable`: the jobs that the caller may read, each with its role and with the caller's other rights. A policy calls it once
+/// for each table of a statement. A name is returned as bytes, because a text of pgrx is always UTF-8; bytes are stored in the same way.
+#[pg_extern(sql = false)]
+#[allow(clippy::type_complexity)]
+fn readable() -> TableIterator<
+    'static,
+    (name!(job, Vec<u8>), name!(role, pg_sys::Oid), name!(may_schedule, bool), name!(may_claim, bool)),
+> {
+    let caller = catalog::current_role();
+    // Many jobs have few roles.
+    let known = RefCell::<HashMap<pg_sys::Oid, bool>>::default();
+    let may_be = |role| *known.borrow_mut().entry(role).or_insert_with(|| catalog::can_become(caller, role));
+    let jobs = right::readable(may_be);
+    TableIterator::new(jobs.into_iter().map(|found| {
+        let Readable { job, role, may_schedule, may_claim } = found;
+        (job.as_bytes().to_vec(), role, may_schedule, may_claim)
+    }))
 }
 
 /// The job of that name, if the caller is a member of its role; locked first, and judged as it is then.

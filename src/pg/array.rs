@@ -17,6 +17,8 @@ pub struct Element {
 pub const TEXT: Element = Element { kind: pg_sys::TEXTOID, length: -1, by_value: false, align: pg_sys::TYPALIGN_INT };
 pub const JSONB: Element = Element { kind: pg_sys::JSONBOID, length: -1, by_value: false, align: pg_sys::TYPALIGN_INT };
 pub const INT8: Element = Element { kind: pg_sys::INT8OID, length: 8, by_value: true, align: pg_sys::TYPALIGN_DOUBLE };
+pub const REGROLE: Element =
+    Element { kind: pg_sys::REGROLEOID, length: 4, by_value: true, align: pg_sys::TYPALIGN_INT };
 pub const BOOL: Element = Element { kind: pg_sys::BOOLOID, length: 1, by_value: true, align: pg_sys::TYPALIGN_CHAR };
 pub const TIME: Element =
     Element { kind: pg_sys::TIMESTAMPTZOID, length: 8, by_value: true, align: pg_sys::TYPALIGN_DOUBLE };

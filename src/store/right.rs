@@ -3,7 +3,8 @@
 //! Does not: know what members of a job's role may do, which is all of it.
 
 use super::arg;
-use super::statement::statement;
+use super::statement::{Rows, statement};
+use crate::pg::array::{self, REGROLE};
 use crate::pg::catalog;
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
@@ -58,6 +59,12 @@ statement!(
 );
 
 statement!(
+    select_rights,
+    [],
+    c"SELECT j.job, j.role::pg_catalog.oid, j.readers, j.allowed, j.claimers FROM awty.job AS j ORDER BY j.job"
+);
+
+statement!(
     update_right,
     [TEXTOID, OIDOID, TEXTOID],
     c"UPDATE awty.job AS j SET readers = n.readers, allowed = n.allowed, claimers = n.claimers
@@ -86,6 +93,33 @@ pub fn names_for(role: pg_sys::Oid) -> Vec<String> {
                 (0..rows.len()).filter_map(|row| rows.get::<Text>(row, 1)).map(|name| name.to_string()).collect()
             })
         })
+    })
+}
+
+/// A job that a role may read, and the role's other rights.
+pub struct Readable {
+    pub job: Text,
+    pub role: pg_sys::Oid,
+    pub may_schedule: bool,
+    pub may_claim: bool,
+}
+
+/// The jobs that the caller may read, by the snapshot of its statement. `may_be` says whether the caller may become a role.
+pub fn readable(may_be: impl Fn(pg_sys::Oid) -> bool) -> Vec<Readable> {
+    let any = |rows: &Rows, row, column| {
+        let Some(roles) = rows.datum(row, column) else { return false };
+        // SAFETY: the columns of this statement are arrays of regrole.
+        let roles = unsafe { array::elements(roles, REGROLE) };
+        roles.into_iter().flatten().flatten().any(|role| may_be(pg_sys::Oid::from(role.value() as u32)))
+    };
+    let one = |rows: &Rows, row| {
+        let (job, role) = (rows.get::<Text>(row, 1)?, rows.get(row, 2)?);
+        let all = may_be(role);
+        let (may_schedule, may_claim) = (all || any(rows, row, 4), all || any(rows, row, 5));
+        (may_schedule || may_claim || any(rows, row, 3)).then_some(Readable { job, role, may_schedule, may_claim })
+    };
+    as_owner(|| {
+        select_rights(|s| s.query_as_caller(&[], |rows| (0..rows.len()).filter_map(|row| one(rows, row)).collect()))
     })
 }
 

@@ -69,6 +69,11 @@ impl Statement {
         result
     }
 
+    /// Reads by the snapshot of the statement that calls.
+    pub fn query_as_caller<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
+        self.run(args, true, read)
+    }
+
     /// `read_only`: by the active snapshot, as it is.
     fn run<R>(&self, args: &[Arg], read_only: bool, read: impl FnOnce(&Rows) -> R) -> R {
         assert_eq!(args.len(), self.types.len(), "wrong number of parameters");

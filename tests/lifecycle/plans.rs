@@ -35,6 +35,7 @@ const WHOLE: &[(&str, &str)] = &[
     ("repetition::delete_of_job", "repetition_pkey"),
     ("job_stat::select_all", "job_pkey"),    // once after a start
     ("job_stat::select_gone", "job_pkey"),   // once a minute
+    ("right::select_rights", "job_pkey"),    // once for each policy of a statement, instead of a look-up for each row
     ("origin::select_hold", "job_role_idx"), // EXISTS
     ("origin::select_hold", "future_job_one_per_job_and_entity"), // EXISTS
 ];

@@ -9,6 +9,7 @@ mod schedules;
 mod seen;
 mod sends;
 mod stat;
+mod strangers;
 mod tenants;
 mod waits;
 

@@ -86,7 +86,7 @@ const DEFINITIONS: &str = "SELECT u.j, u.n, u.k, e.id, e.failing_since IS NOT NU
 /// Lease, job and tenant are read in one snapshot. So a job whose name another role has taken has no tenant.
 const TENANTS: &str = "SELECT l.lease, t.number, pg_catalog.pg_get_userbyid(t.role::oid)::text FROM awty.lease AS l
     JOIN awty_http.tenant AS t ON t.job OPERATOR(pg_catalog.=) l.job
-    JOIN awty.job AS j ON j.name OPERATOR(pg_catalog.=) t.job AND j.role::oid OPERATOR(pg_catalog.=) t.role::oid
+    JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) t.job AND j.role::oid OPERATOR(pg_catalog.=) t.role::oid
     WHERE l.lease OPERATOR(pg_catalog.=) ANY ($1) AND t.dropped_at IS NULL";
 
 /// The tenant is added by [`Db::add_definitions`].
