@@ -285,17 +285,34 @@ ORDER BY first.rank, first.since LIMIT 1;
 
 COMMENT ON VIEW awty_internal.reason IS 'Why nothing runs in this database, or why what is due does not, and what mends it';
 
--- One row: this database. What is not asked for is not looked up.
+-- STABLE, because the planner drops a column that no query asks for only if the column has no volatile function. Without JIT, which compiles
+-- the view's hundreds of expressions for seconds.
+CREATE FUNCTION awty_internal.first_reason(OUT why text, OUT fix text)
+    RETURNS SETOF record ROWS 1 LANGUAGE sql STABLE PARALLEL UNSAFE SET jit = off
+    BEGIN ATOMIC
+        SELECT r.why, r.fix FROM awty_internal.reason AS r;
+    END;
+
+COMMENT ON FUNCTION awty_internal.first_reason() IS 'The row of awty_internal.reason, for awty.status';
+
+-- Also STABLE, for the same reason.
+CREATE FUNCTION awty_internal.lag(since timestamptz) RETURNS interval
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN coalesce(greatest(CASE WHEN pg_catalog.isfinite(since)
+        THEN pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) since END, '0'), '0');
+
+COMMENT ON FUNCTION awty_internal.lag(timestamptz) IS 'How long ago that was; 0 if it is NULL or infinite';
+
+-- One row about this database. The planner leaves out a joined aggregate that no wanted column needs.
 CREATE VIEW awty.status AS
 SELECT pg_catalog.current_database() AS database,
     here.enabled,
     here.database_held,
-    (SELECT r.why FROM awty_internal.reason AS r) AS why,
-    (SELECT r.fix FROM awty_internal.reason AS r) AS fix,
+    first.why COLLATE pg_catalog."C" AS why,
+    first.fix COLLATE pg_catalog."C" AS fix,
     here.slot,
     here.last_slot_run,
-    coalesce(greatest(CASE WHEN pg_catalog.isfinite(oldest.overdue)
-        THEN pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) oldest.overdue END, '0'), '0') AS lag,
+    awty_internal.lag(oldest.overdue) AS lag,
     oldest.overdue AS oldest_overdue,
     (SELECT CASE WHEN counted.n OPERATOR(pg_catalog.<=) 100000 THEN counted.n
                  ELSE greatest(counted.n, (SELECT c.reltuples::pg_catalog.int8 FROM pg_catalog.pg_class AS c
@@ -309,7 +326,8 @@ SELECT pg_catalog.current_database() AS database,
     (SELECT e.extversion FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'awty') AS version,
     here.library
 FROM awty_internal.here AS here
-CROSS JOIN LATERAL (SELECT pg_catalog.min(o.next_check_at) AS overdue FROM awty_internal.overdue AS o WHERE NOT o.paused) AS oldest;
+LEFT JOIN (SELECT pg_catalog.min(r.why) AS why, pg_catalog.min(r.fix) AS fix FROM awty_internal.first_reason() AS r) AS first ON true
+LEFT JOIN (SELECT pg_catalog.min(o.next_check_at) AS overdue FROM awty_internal.overdue AS o WHERE NOT o.paused) AS oldest ON true;
 
 COMMENT ON VIEW awty.status IS 'One row about this database: does awty run here, why not, and how late is it?';
 COMMENT ON COLUMN awty.status.database IS 'Name of the database';

@@ -336,6 +336,30 @@ fn a_zone_that_is_gone_is_told_and_fails_no_look() {
     assert_eq!(events(&mut other), Vec::<String>::new());
 }
 
+/// A status without its reason looks at no check, and a status with it looks once at the oldest check of each job.
+#[test]
+fn the_status_looks_up_its_reason_once_and_only_if_asked() {
+    let shop = Shop::open();
+    for job in ["one", "two", "three"] {
+        shop.job(job, NOTE, "");
+        shop.run(&format!("SELECT awty.pause('{job}'), awty.schedule('orders', '1', '{job}', after => '1 s')"));
+    }
+    shop.await_true("all to be due", "SELECT count(*) = 3 FROM awty_internal.overdue");
+    let mut client = shop.cluster.superuser("postgres");
+    client.batch_execute("SET track_functions = 'all'").unwrap();
+    let mut look_ups = |columns: &str| -> i64 {
+        let mut transaction = client.transaction().unwrap();
+        let mut number = |sql: &str| transaction.query_one(sql, &[]).unwrap().get::<_, i64>(0);
+        let calls =
+            "SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_xact_user_functions WHERE funcname = 'cannot_call'";
+        let before = number(calls);
+        number(&format!("SELECT count({columns}) FROM awty.status AS s"));
+        number(calls) - before
+    };
+    assert_eq!(["*", "lag", "pending"].map(&mut look_ups), [0; 3]);
+    assert_eq!(["why", "fix", "concat(why, fix)", "s::text"].map(&mut look_ups), [3; 4]);
+}
+
 /// What is asked of the status reads the same few pages whether a hundred checks are pending or a hundred thousand.
 #[test]
 fn looking_costs_the_same_with_many_pending() {
