@@ -1,22 +1,22 @@
-//! How long to wait after something has failed, again and again.
+//! Waits that double with each failure in a row.
 //!
-//! Invariant: never shorter than after the failure before, and never longer than the longest.
-//! Does not: count the failures, or decide what is one.
+//! Invariant: a wait is never shorter than the wait before, and never longer than the longest.
+//! Does not: count failures.
 
 use std::time::Duration;
 
-/// A wait that doubles.
+/// A wait that doubles with each failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     first: Duration,
     longest: Duration,
 }
 
-/// A role whose worker achieved nothing, or whose run ended its process.
+/// For a role whose worker achieved nothing, or whose run ended its process.
 pub const ROLE: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(32));
-/// The server had no room for another process.
+/// For a server without room for another process.
 pub const NO_PROCESS: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
-/// A client has the row of a due check locked.
+/// For a due check whose row a client has locked.
 pub const LOCKED_CHECK: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));
 
 impl Backoff {
@@ -25,7 +25,7 @@ impl Backoff {
         Self { first, longest }
     }
 
-    /// The wait after so many failures before this one.
+    /// Returns the wait after a failure that followed `failures` others.
     pub fn after(&self, failures: u32) -> Duration {
         let doubled = 2_u32.checked_pow(failures).and_then(|times| self.first.checked_mul(times));
         doubled.map_or(self.longest, |wait| wait.min(self.longest))

@@ -1,16 +1,15 @@
-//! A token bucket: how many overdue checks may start now, at so many per second (`awty.catch_up_rate`).
+//! A token bucket that limits how many overdue checks start per second (`awty.catch_up_rate`).
 //!
-//! Invariant: over any stretch of time no more are granted than the rate allows, and one second's worth on top.
-//!
-//! Does not: lock; a bucket that several workers share is taken from under the caller's lock.
+//! Invariant: in any period the bucket grants at most the rate, plus one second's worth.
+//! Does not: lock. Workers share the bucket under the caller's lock.
 
 use crate::Mono;
 use std::time::Duration;
 
-/// One token in the bucket's own unit: at a rate of `r` per second, each microsecond brings `r` of them.
+/// One token. At a rate of `r` per second, each microsecond brings `r` units.
 const TOKEN: u64 = 1_000_000;
 
-/// Tokens left, and when that was worked out.
+/// The tokens left at the time `last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
     millionths: u64,
@@ -18,12 +17,12 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// A full bucket: the first second's worth may start at once.
+    /// A full bucket, so that the first second's worth may start at once.
     pub const fn full(mono: Mono) -> Self {
         Self { millionths: u64::MAX, last: mono }
     }
 
-    /// How many of `want` checks may start now; the others must wait. A rate of 0 is no limit.
+    /// Returns how many of `want` checks may start now. A rate of 0 means no limit.
     pub fn take(&mut self, rate_per_s: u32, want: u32, mono: Mono) -> u32 {
         if rate_per_s == 0 {
             self.last = mono;
@@ -36,7 +35,7 @@ impl Bucket {
         granted
     }
 
-    /// How long until [`take`](Self::take) grants one, if nobody takes any meanwhile.
+    /// Returns the time until [`take`](Self::take) grants a check, if no tokens are taken meanwhile.
     pub fn ready_in(&self, rate_per_s: u32, mono: Mono) -> Duration {
         if rate_per_s == 0 {
             return Duration::ZERO;
@@ -46,7 +45,7 @@ impl Bucket {
         Duration::from_micros(TOKEN.saturating_sub(filled.millionths).div_ceil(u64::from(rate_per_s)))
     }
 
-    /// Adds what the time since the last call brought, up to one second's worth.
+    /// Adds the tokens since the last call, up to one second's worth.
     fn fill(&mut self, rate_per_s: u32, mono: Mono) {
         let rate = u64::from(rate_per_s);
         let brought = micros(mono.since(self.last)).saturating_mul(rate);

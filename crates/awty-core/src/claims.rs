@@ -1,10 +1,10 @@
-//! Claims: which worker runs which check. A worker also says which checks it has prefetched, so that the other workers of its role take
-//! others.
+//! Claims: which worker runs which check. A worker also publishes the checks that it has prefetched, so that other
+//! workers of its role take different ones.
 //!
-//! Invariant (P4): a check is claimed by one worker at a time. A list never holds more than it has room for.
-//! Does not: lock. The lists of all workers are read and written under one lock of the caller's.
+//! Invariant (P4): at most one worker claims a check at a time.
+//! Does not: lock. One lock of the caller protects the lists of all workers.
 
-/// Ids of checks, sorted, so that other workers can look one up.
+/// A sorted list of check ids with a fixed capacity.
 #[derive(Clone, Copy, Debug)]
 pub struct Ids<const N: usize> {
     ids: [i64; N],
@@ -12,15 +12,15 @@ pub struct Ids<const N: usize> {
 }
 
 impl<const N: usize> Ids<N> {
-    /// No ids.
+    /// The empty list.
     pub const NONE: Self = Self { ids: [0; N], len: 0 };
 
-    /// Forgets all ids.
+    /// Removes all ids.
     pub fn clear(&mut self) {
         self.len = 0;
     }
 
-    /// Adds as many as there is room for.
+    /// Adds as many ids as fit.
     pub fn add(&mut self, more: &[i64]) {
         let len = self.len.saturating_add(more.len()).min(N);
         self.ids[self.len..len].copy_from_slice(&more[..len - self.len]);
@@ -28,17 +28,17 @@ impl<const N: usize> Ids<N> {
         self.ids[..len].sort_unstable();
     }
 
-    /// The ids, in order.
+    /// Returns the ids in ascending order.
     pub fn as_slice(&self) -> &[i64] {
         &self.ids[..self.len.min(N)]
     }
 
-    /// Is it one of them?
+    /// Whether the list contains `id`.
     pub fn has(&self, id: i64) -> bool {
         self.as_slice().binary_search(&id).is_ok()
     }
 
-    /// Claims those of the wanted that nobody else has, instead of what was claimed before. Returns what was granted.
+    /// Replaces the claims by those of the wanted ids that no other worker has. Returns the granted ids.
     pub fn claim(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         self.clear();
         let granted: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).take(N).collect();
@@ -46,8 +46,8 @@ impl<const N: usize> Ids<N> {
         granted
     }
 
-    /// Prefetches those of the wanted that nobody else has, besides what was prefetched before. Returns them all: what finds no room
-    /// here runs all the same, by the worker that claims it first.
+    /// Adds the wanted ids that no other worker has. Returns all of these: an id that does not fit into the list still
+    /// runs, in the worker that claims it first.
     pub fn prefetch(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         let free: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).collect();
         self.add(&free);

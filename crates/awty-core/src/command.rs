@@ -1,18 +1,17 @@
-//! Recognises a command where the name of a function is wanted, for a HINT.
+//! Recognises an SQL command in place of a function name, for a HINT.
 //!
-//! Invariant: the name of a function is never taken for a command, because it has no space after its first word.
-//!
-//! Does not: parse SQL; PostgreSQL does, when the function is created.
+//! Invariant: a function name is never taken for a command, because it has no space after its first word.
+//! Does not: parse SQL. PostgreSQL parses the function when the user creates it.
 
-/// What a body in SQL's own words may begin with.
+/// First words of commands that a BEGIN ATOMIC body accepts.
 const ATOMIC: [&str; 6] = ["SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "VALUES"];
-/// What a body has to be written in quotes for.
+/// First words of commands that need a quoted body.
 const QUOTED: [&str; 13] = [
     "MERGE", "CALL", "TRUNCATE", "REFRESH", "ANALYZE", "NOTIFY", "LOCK", "DO", "COPY", "CREATE", "ALTER", "DROP",
     "GRANT",
 ];
 
-/// The function to write instead of a command, under that name; `None` if the text is no command.
+/// Returns a CREATE FUNCTION that runs the command `text`, or `None` if `text` is not a command.
 ///
 /// ```
 /// # use awty_core::command::function_for;

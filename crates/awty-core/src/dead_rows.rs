@@ -1,25 +1,25 @@
-//! When awty has its table of pending checks vacuumed, without waiting for autovacuum.
+//! When awty vacuums its table of pending checks instead of waiting for autovacuum.
 //!
-//! Autovacuum comes to a database once in `autovacuum_naptime`, a minute by default. In a minute a busy server ends more than
-//! ten times as many checks as are pending, and the table grows to hold them all.
+//! Autovacuum visits a database once per `autovacuum_naptime`, a minute by default. In a minute a busy server ends more
+//! than ten times as many checks as are pending, and the table would grow to hold all of them.
 //!
-//! Invariant: an interval of at least [`PAUSE`] between two vacuums, and of [`AFTER_FAILURE`] after one that failed; the
-//! larger the table, the more dead rows are left in it, so that vacuuming stays a small part of the work.
-//! Does not: count anything itself.
+//! Invariant: vacuums are at least [`PAUSE`] apart, and [`AFTER_FAILURE`] after a failed one. The number of tolerated
+//! dead rows grows with the table, so that vacuuming stays a small part of the work.
+//! Does not: count rows.
 
 use crate::Mono;
 use std::time::Duration;
 
-/// So many dead rows are left in any table.
+/// Dead rows tolerated in any table.
 const LEAST: u64 = 30_000;
-/// So many for each of its pages, of which each has room for some sixty.
+/// Dead rows tolerated per page. A page holds about sixty rows.
 const PER_PAGE: u64 = 16;
-/// After a vacuum, and after the first dead row: a backlog that is soon over is not disturbed.
+/// Wait after a vacuum and after the first dead row, so that a short backlog is not disturbed.
 pub const PAUSE: Duration = Duration::from_secs(2);
-/// By then autovacuum may have come.
+/// Wait after a failed vacuum. Autovacuum may have run by then.
 pub const AFTER_FAILURE: Duration = Duration::from_secs(60);
 
-/// How many rows of a table are dead.
+/// Estimated number of dead rows in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadRows {
     rows: u64,
@@ -28,10 +28,10 @@ pub struct DeadRows {
 }
 
 impl DeadRows {
-    /// None in a table of which nothing is known.
+    /// No dead rows, in a table of unknown size.
     pub const NONE: Self = Self { rows: 0, limit: LEAST, not_before: Mono(0) };
 
-    /// So many more.
+    /// Adds dead rows.
     pub fn add(&mut self, rows: u64, mono: Mono) {
         if self.rows == 0 {
             self.not_before = self.not_before.max(mono.plus(PAUSE));
@@ -39,12 +39,12 @@ impl DeadRows {
         self.rows = self.rows.saturating_add(rows);
     }
 
-    /// Is it time for a vacuum?
+    /// Whether a vacuum is due.
     pub fn are_many(&self, mono: Mono) -> bool {
         self.rows >= self.limit && mono >= self.not_before
     }
 
-    /// Somebody vacuums, if it is time: those that there are now are taken care of.
+    /// Starts a vacuum if one is due, and resets the count. Returns whether it does.
     pub fn take(&mut self, mono: Mono) -> bool {
         let many = self.are_many(mono);
         if many {
@@ -54,7 +54,7 @@ impl DeadRows {
         many
     }
 
-    /// The vacuum has finished; the table has `pages` pages.
+    /// Records that the vacuum has finished and that the table has `pages` pages.
     pub fn vacuumed(&mut self, pages: u32, mono: Mono) {
         self.limit = LEAST.max(PER_PAGE * u64::from(pages));
         self.not_before = mono.plus(PAUSE);

@@ -1,14 +1,13 @@
-//! What the runs of one job come to: the counters of `awty.job_status`.
+//! Counters of the runs of one job, for `awty.job_status`.
 //!
-//! Invariant: the numbers by lateness are disjoint and add up to the number of runs; counting in parts and adding up is the same as
-//! counting all. Nothing overflows.
-//!
-//! Does not: know whose they are (see [`crate::job_table`]).
+//! Invariant: the counters by lateness are disjoint, and their sum is `runs`. Counting in parts and adding gives the
+//! same as counting everything. Counters saturate.
+//! Does not: know the job (see [`crate::job_table`]).
 
 use crate::{Outcome, Time};
 use chrono::TimeDelta;
 
-/// Runs that started no later than these after their slots are counted together; the others are the last number.
+/// Upper bounds of the lateness classes. A last class holds all later runs.
 pub const LATE: [TimeDelta; 5] = [
     TimeDelta::milliseconds(10),
     TimeDelta::milliseconds(100),
@@ -17,32 +16,32 @@ pub const LATE: [TimeDelta; 5] = [
     TimeDelta::minutes(1),
 ];
 
-/// What became of a check by its run.
+/// What a run did to its check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is asked again.
+    /// The job asked for another check.
     Again,
-    /// The run failed, and is tried again.
+    /// The run failed and will be retried.
     Retry,
-    /// It ended.
+    /// The check ended.
     End(Outcome),
 }
 
 /// One run of one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunOf {
-    /// When it began.
+    /// Start of the run.
     pub started_at: Time,
-    /// When it was over.
+    /// End of the run.
     pub finished_at: Time,
-    /// How long after its slot it began.
+    /// Time from the slot to the start.
     pub lateness: TimeDelta,
 }
 
-/// Counters and last times.
+/// Counters and latest times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figures {
-    /// Runs.
+    /// Number of runs.
     pub runs: u64,
     /// Checks that ended as `done`.
     pub done: u64,
@@ -50,28 +49,28 @@ pub struct Figures {
     pub failed: u64,
     /// Checks that ended as `timed_out`.
     pub timed_out: u64,
-    /// Failed runs that are tried again.
+    /// Failed runs that are retried.
     pub retries: u64,
-    /// Checks that a run ended otherwise.
+    /// Checks that a run ended with another outcome.
     pub other: u64,
-    /// The time of all runs, those of one set once.
+    /// Total duration. A run of a set of checks counts once.
     pub run_time: TimeDelta,
-    /// The longest run.
+    /// Duration of the longest run.
     pub max_run_time: TimeDelta,
-    /// Runs by lateness, see [`LATE`].
+    /// Runs by lateness class, see [`LATE`].
     pub late: [u64; LATE.len() + 1],
-    /// When the last run began.
+    /// Start of the last run.
     pub last_run_at: Option<Time>,
-    /// How the last check ended that a run ended, and when.
+    /// Time and outcome of the last check that a run ended.
     pub last_end: Option<(Time, Outcome)>,
-    /// When the last run was over that did not fail.
+    /// End of the last run that did not fail.
     pub last_success_at: Option<Time>,
-    /// When the last run failed, or a run ended its check with a problem.
+    /// Time of the last failed run, or of the last run that ended its check with a problem.
     pub last_failure_at: Option<Time>,
 }
 
 impl Figures {
-    /// Nothing has run.
+    /// All zero.
     pub const NONE: Self = Self {
         runs: 0,
         done: 0,
@@ -88,7 +87,7 @@ impl Figures {
         last_failure_at: None,
     };
 
-    /// A check has run.
+    /// Counts the run of a check.
     pub fn ran(&mut self, run: &RunOf, fate: Fate) {
         self.runs = self.runs.saturating_add(1);
         let place = LATE.iter().position(|late| run.lateness <= *late).unwrap_or(LATE.len());
@@ -116,13 +115,13 @@ impl Figures {
         *last = (*last).max(Some(run.finished_at));
     }
 
-    /// A run, of one check or of a set, took so long.
+    /// Adds the duration of a run, of one check or of a set.
     pub fn took(&mut self, run_time: TimeDelta) {
         self.run_time = self.run_time.checked_add(&run_time).unwrap_or(TimeDelta::MAX);
         self.max_run_time = self.max_run_time.max(run_time);
     }
 
-    /// Adds what was counted elsewhere.
+    /// Adds the counters of another part.
     pub fn add(&mut self, more: &Self) {
         for (number, more) in [
             (&mut self.runs, more.runs),
@@ -146,7 +145,7 @@ impl Figures {
     }
 }
 
-/// The later of two ends; the second, where they are at the same time.
+/// Returns the later end; `other` if both are at the same time.
 fn later_end(one: Option<(Time, Outcome)>, other: Option<(Time, Outcome)>) -> Option<(Time, Outcome)> {
     let at = |end: Option<(Time, Outcome)>| end.map(|(at, _)| at);
     if at(one) > at(other) { one } else { other }

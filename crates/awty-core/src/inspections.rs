@@ -1,38 +1,38 @@
 //! When each database is inspected next, and in which order.
 //!
-//! Invariant: every database is inspected once after it appears, whether awty is there or not. One with awty is inspected again within
-//! [`AUDIT`], and on request. Those with awty come before those of which nothing is known, which never wait for that longer than
-//! [`AFTER_KNOWN`].
-//! Does not: connect to any of them.
+//! Invariant: each database is inspected once after it appears, with or without awty. A database with awty is inspected
+//! again within [`AUDIT`], and on request. Databases with awty precede unknown ones by at most [`AFTER_KNOWN`].
+//! Does not: connect to a database.
 
 use crate::Mono;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Between two audits of a database, and between two looks at the list of databases.
+/// Time between two audits of a database, and between two reads of the list of databases.
 pub const AUDIT: Duration = Duration::from_secs(60);
-/// Where the extension has to be updated, and nothing tells when it has been; or where the first inspection failed.
+/// Wait after a failed inspection, or if the extension needs an update: no event announces that the update is done.
 pub const SOON: Duration = Duration::from_secs(5);
-/// After a database was wanted by DROP DATABASE or the like, or no process was free.
+/// Wait if no process was free, or if DROP DATABASE or a similar command needed the database.
 pub const LATER: Duration = Duration::from_secs(1);
-/// Databases not known to have awty are inspected this much later. An inspection costs about 10 ms of CPU, and there may be hundreds.
+/// Delay for databases that may lack awty. An inspection costs about 10 ms of CPU, and a server may have hundreds of
+/// databases.
 pub const AFTER_KNOWN: Duration = Duration::from_secs(10);
 
-/// What an inspection has found.
+/// Result of an inspection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// No awty.
+    /// The database has no awty.
     Nothing,
-    /// awty, which runs there, or waits for a word that is announced.
+    /// awty is installed, and runs or waits for an event that will be announced.
     Awty,
-    /// awty of another version, or an inspection that failed.
+    /// awty has another version, or the inspection failed.
     Unclear,
 }
 
-/// The databases, by a key of the caller's.
+/// The databases, by a key that the caller chooses.
 #[derive(Debug)]
 pub struct Inspections<K> {
-    /// When each is inspected next; `None` if awty was not there.
+    /// Next inspection of each database; `None` if awty was not found.
     at: BTreeMap<K, Option<Mono>>,
     /// When the list was last read.
     listed: Option<Mono>,
@@ -45,17 +45,17 @@ impl<K: Copy + Ord> Default for Inspections<K> {
 }
 
 impl<K: Copy + Ord> Inspections<K> {
-    /// Every database is due.
+    /// Makes every database due.
     pub fn all_due(&mut self) {
         *self = Self::default();
     }
 
-    /// Is it time to read the list of databases?
+    /// Whether the list of databases must be read again.
     pub fn wants_list(&self, now: Mono) -> bool {
         self.listed.is_none_or(|listed| now >= listed.plus(AUDIT))
     }
 
-    /// Takes in the list: new ones are due, those that are gone are forgotten.
+    /// Takes the current list: makes new databases due and forgets dropped ones.
     pub fn list(&mut self, present: &[K], now: Mono) {
         self.at.retain(|key, _| present.contains(key));
         for key in present {
@@ -64,14 +64,14 @@ impl<K: Copy + Ord> Inspections<K> {
         self.listed = Some(now);
     }
 
-    /// An inspection is over. One that was asked for meanwhile stays due.
+    /// Records the result of an inspection. A database that was requested meanwhile stays due.
     pub fn returned(&mut self, key: K, found: Found, now: Mono) {
         if found == Found::Unclear {
-            // Nobody may have come back because it is gone.
+            // The inspection may have failed because the database is gone.
             self.listed = None;
         }
-        // A database that left the list meanwhile, because it allows no connections, is new when it is in the list again. Its inspection
-        // says nothing about that time.
+        // The database left the list meanwhile, because it allows no connections. This result says nothing about a
+        // later time, so the database must count as new when it returns.
         let Some(at) = self.at.get(&key) else { return };
         if at.is_none_or(|at| at > now) {
             let next = match found {
@@ -83,22 +83,23 @@ impl<K: Copy + Ord> Inspections<K> {
         }
     }
 
-    /// One is asked for.
+    /// Requests an inspection.
     pub fn ask(&mut self, key: K, now: Mono) {
         self.at.insert(key, Some(now));
     }
 
-    /// One begins.
+    /// Records that an inspection starts.
     pub fn started(&mut self, key: K, now: Mono) {
         self.at.insert(key, Some(now.plus(AUDIT)));
     }
 
-    /// One cannot begin now.
+    /// Postpones an inspection.
     pub fn put_off(&mut self, key: K, now: Mono) {
         self.at.insert(key, Some(now.plus(LATER)));
     }
 
-    /// Those that are due, in their order, and how long until the next one is. `is_known`: has it awty, as far as is known?
+    /// Returns the due databases in order, and the time until the next one. `is_known` says whether a database is known
+    /// to have awty.
     pub fn due(&self, now: Mono, is_known: impl Fn(K) -> bool) -> (Vec<K>, Duration) {
         let mut due = Vec::new();
         let mut next = AUDIT;
@@ -137,7 +138,8 @@ mod tests {
         assert_eq!(inspections.due(after(11), |key| key == 3).0, [1, 2, 3]);
     }
 
-    /// A database that allows no connections for a while leaves the list during its inspection, which then finds nothing.
+    /// A database that allows no connections for a while leaves the list during its inspection, which then finds
+    /// nothing.
     #[test]
     fn a_database_that_leaves_the_list_during_its_inspection_is_new_later() {
         let mut inspections = Inspections::default();

@@ -1,46 +1,45 @@
-//! The figures of many jobs in a place of fixed size, and what the log has been told of each.
+//! Counters and log state of many jobs, in a table of fixed size.
 //!
-//! Where there are more jobs than room, the one that has not run for longest is merged into the row of its database that has no name,
-//! the *other jobs*.
+//! If the table is full, the job whose last run is oldest is merged into a nameless row of its database, the *other
+//! jobs*.
 //!
-//! Invariant: merging loses no number: what is counted for the jobs of a database adds up to what has happened there. A job is found by
-//! its database and its name; no two rows have the same.
-//!
-//! Does not: lock, or write to a table.
+//! Invariant: merging loses no count, so the rows of a database add up to everything that happened in it. The database
+//! and the name of a row are unique.
+//! Does not: lock, or write to an SQL table.
 
 use crate::figures::Figures;
 use crate::log_rate::LogRate;
 use crate::{Mono, Passed, Time};
 
-/// The longest name, in bytes.
+/// Longest job name, in bytes.
 pub const NAME: usize = 63;
 
-/// A job's row.
+/// Row of one job.
 #[derive(Clone, Copy, Debug)]
 pub struct JobRow {
     database: u32,
     name: [u8; NAME],
     len: u8,
-    /// What its runs have come to.
+    /// Counters of its runs.
     pub figures: Figures,
-    /// Since when that is counted.
+    /// Start of the counting.
     pub since: Time,
-    /// Has it been counted on since it was last stored?
+    /// Whether the counters have changed since they were last stored.
     pub is_new: bool,
-    /// What the log has been told of it.
+    /// State of its log entries.
     pub log: LogRate,
-    /// When a worker outside last asked for checks of it.
+    /// When an external worker last asked for checks of the job.
     pub claimed_at: Option<Time>,
-    /// When one last got some.
+    /// When an external worker last got checks.
     pub served_at: Option<Time>,
-    /// The target that a claim has stopped at.
+    /// The target at which the last claim stopped.
     pub target: TargetName,
 }
 
-/// The longest name of a target, in bytes.
+/// Longest target name, in bytes.
 pub const TARGET: usize = 255;
 
-/// The name of a target, or none.
+/// Name of a target; empty for none.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetName {
     len: u8,
@@ -50,7 +49,7 @@ pub struct TargetName {
 impl TargetName {
     const NONE: Self = Self { len: 0, bytes: [0; TARGET] };
 
-    /// One of so many bytes at most.
+    /// Copies the name, cut at [`TARGET`] bytes.
     pub fn new(name: &[u8]) -> Self {
         let mut copy = Self::NONE;
         let len = name.len().min(TARGET);
@@ -58,7 +57,7 @@ impl TargetName {
         Self { len: len as u8, ..copy }
     }
 
-    /// The name; empty for none.
+    /// Returns the name; empty for none.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
@@ -78,21 +77,21 @@ impl JobRow {
         target: TargetName::NONE,
     };
 
-    /// The job's name; empty for the other jobs.
+    /// Returns the job's name; empty for the other jobs.
     pub fn name(&self) -> &[u8] {
         &self.name[..usize::from(self.len)]
     }
 
-    /// The database that it is in.
+    /// Returns the OID of the database.
     pub fn database(&self) -> u32 {
         self.database
     }
 }
 
-/// `N` rows, of which `JOBS` are for jobs and the rest for the other jobs of the databases.
+/// `N` rows: `JOBS` for jobs, and the rest for the other jobs of each database.
 #[derive(Clone, Debug)]
 pub struct JobTable<const N: usize, const JOBS: usize> {
-    /// A hash of database and name, 0 where the row is free: to look at all rows would take longer than many a run.
+    /// Hash of database and name; 0 in a free row. Comparing all rows would take longer than many a run.
     keys: [u64; N],
     rows: [JobRow; N],
     jobs: usize,
@@ -109,7 +108,7 @@ fn key(database: u32, name: &[u8]) -> u64 {
 }
 
 impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
-    /// No rows.
+    /// The empty table.
     pub const EMPTY: Self = Self { keys: [0; N], rows: [JobRow::FREE; N], jobs: 0 };
 
     fn find(&self, database: u32, name: &[u8]) -> Option<usize> {
@@ -121,8 +120,8 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         (0..N).filter(|index| self.keys[*index] == wanted).find(is_it)
     }
 
-    /// The row of a job, made if there is none. The second answer is the database of which a row has left, if one has. `None` if the
-    /// name is too long, or where more databases have other jobs than there is room for.
+    /// Returns the row of a job and creates it if needed. The second value is the database from which a row was merged
+    /// away. The row is `None` if the name is too long, or if no row is left for the other jobs of another database.
     pub fn row(&mut self, database: u32, name: &[u8], now: Time) -> (Option<&mut JobRow>, Option<u32>) {
         if name.len() > NAME {
             return (None, None);
@@ -140,7 +139,7 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         (Some(row), left)
     }
 
-    /// Merges the job that has not run for longest into the other jobs of its database; that database.
+    /// Merges the job whose last run is oldest into the other jobs of its database. Returns the database.
     fn merge_oldest(&mut self) -> Option<u32> {
         let named = (0..N).filter(|index| self.keys[*index] != 0 && self.rows[*index].len > 0);
         let oldest = named.min_by_key(|index| self.rows[*index].figures.last_run_at)?;
@@ -162,7 +161,7 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         Some(row.database)
     }
 
-    /// Forgets a job; `false` if it was not there.
+    /// Removes a job. Returns whether it existed.
     pub fn forget(&mut self, database: u32, name: &[u8]) -> bool {
         let found = self.find(database, name);
         if let Some(index) = found {
@@ -172,7 +171,7 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         found.is_some()
     }
 
-    /// Forgets all of a database.
+    /// Removes all jobs of a database.
     pub fn forget_database(&mut self, database: u32) {
         for index in 0..N {
             if self.keys[index] != 0 && self.rows[index].database == database {
@@ -182,19 +181,19 @@ impl<const N: usize, const JOBS: usize> JobTable<N, JOBS> {
         }
     }
 
-    /// The rows of a database.
+    /// Returns the rows of a database.
     pub fn of(&self, database: u32) -> impl Iterator<Item = &JobRow> {
         let is_used = move |(key, row): &(&u64, &JobRow)| **key != 0 && row.database == database;
         self.keys.iter().zip(&self.rows).filter(is_used).map(|(_, row)| row)
     }
 
-    /// The same, to be changed.
+    /// Returns the rows of a database for changes.
     pub fn of_mut(&mut self, database: u32) -> impl Iterator<Item = &mut JobRow> {
         let is_used = move |(key, row): &(&u64, &mut JobRow)| **key != 0 && row.database == database;
         self.keys.iter().zip(&mut self.rows).filter(is_used).map(|(_, row)| row)
     }
 
-    /// What the log has not been told of the jobs of a database, where it is time to, by name.
+    /// Returns the overdue summaries of suppressed log entries of a database, by job name.
     pub fn summaries(&mut self, database: u32, now: Mono) -> Vec<(Vec<u8>, Passed)> {
         self.of_mut(database)
             .filter_map(|row| row.log.summary(now).map(|passed| (row.name().to_vec(), passed)))
@@ -226,7 +225,7 @@ mod tests {
         let mut table = Box::new(JobTable::<2060, 2048>::EMPTY);
         for job in 0..2049_i64 {
             let (row, left) = table.row(1, format!("job {job}").as_bytes(), clock("09:00:00"));
-            // Job 7 ran last of all.
+            // Job 7 ran last.
             row.unwrap().figures.ran(&run(if job == 7 { 9_999 } else { job }), Fate::Again);
             assert_eq!(left, (job == 2048).then_some(1), "{job}");
         }
@@ -234,7 +233,7 @@ mod tests {
         assert_eq!((names.len(), names[0].as_str()), (2049, ""));
         assert!(!names.contains(&"job 0".into()) && names.contains(&"job 7".into()));
         assert_eq!(table.of(1).map(|row| row.figures.runs).sum::<u64>(), 2049);
-        // It comes back, and another one goes.
+        // Job 0 returns, and another job is merged.
         table.row(1, b"job 0", clock("09:00:00"));
         assert_eq!(table.of(1).count(), 2049);
         assert_eq!(table.of(1).find(|row| row.name().is_empty()).unwrap().figures.runs, 2);

@@ -1,19 +1,18 @@
 //! Enums whose values are words of the SQL surface.
 //!
-//! Invariant: a value and its label are written down once, here used for `as_str`, `Display`, `FromStr` and serde.
-//!
+//! Invariant: a label is written once, and `as_str`, `Display`, `FromStr` and serde all use it.
 //! Does not: accept another spelling, another case or surrounding space.
 
 use std::fmt;
 
-/// A word that is none of the labels it could be.
+/// A word that is not a label of the enum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownLabel {
-    /// The option or argument that the word was given for.
+    /// The option or argument that got the word.
     pub parameter: &'static str,
     /// The word.
     pub value: String,
-    /// What it could have been, for a HINT.
+    /// The allowed labels, for a HINT.
     pub allowed: &'static [&'static str],
 }
 
@@ -42,7 +41,7 @@ macro_rules! labels {
             /// The SQL label of every value, in the same order.
             pub const LABELS: &'static [&'static str] = &[$($label,)+];
 
-            /// The SQL label.
+            /// Returns the SQL label.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $label,)+ }
             }
@@ -80,7 +79,6 @@ mod tests {
     use std::fmt::Debug;
     use std::str::FromStr;
 
-    /// Every label reads back as its value, by `FromStr` and by serde.
     fn round_trip<T>(all: &[T], labels: &[&'static str])
     where
         T: FromStr + Debug + PartialEq + for<'de> Deserialize<'de>,

@@ -1,13 +1,12 @@
-//! Lateness: how long after its slot a run started.
+//! Lateness: the time from a slot to the start of its run.
 //!
 //! Invariant: never negative.
-//!
-//! Does not: judge whether that is too late; [`crate::policy`] does.
+//! Does not: decide whether a run is too late; [`crate::policy`] does.
 
 use crate::Time;
 use chrono::TimeDelta;
 
-/// The time from the slot to the start of a run. Zero if the clock was set back meanwhile and `start` is before `slot`.
+/// Returns the time from `slot` to `start`; zero if `start` is earlier, because the clock was set back.
 pub fn lateness(start: Time, slot: Time) -> TimeDelta {
     start.signed_duration_since(slot).max(TimeDelta::zero())
 }

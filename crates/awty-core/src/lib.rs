@@ -1,29 +1,29 @@
-//! Every decision of awty about time, as functions from values to values.
+//! All decisions of awty about time, as pure functions.
 //!
-//! - [`slot`] rounds due times up to boundaries; [`lateness`] says how far behind one a run started.
-//! - [`limits`] are the options of a job with their legal ranges; [`policy`] applies them to one check, before and after
-//!   a run; [`retry`] spaces failed runs; [`outcome`] names why a check ended.
-//! - [`plan`] says which roles get a worker and when the launcher wakes next; [`bucket`] spreads a backlog; [`pace`] says how
-//!   much of it a worker takes on at a time.
-//! - [`claims`] keep a check with one worker; [`pauses`] leave one alone for a while; [`backoff`] is how long to wait after failures.
-//! - [`occupancy`] says who may be at a worker's place.
-//! - [`inspections`] says when each database is looked at.
-//! - [`quarantine`] lets checks that may have crashed the server run one at a time.
-//! - [`lease`] is the right of a worker outside to one check for a while.
+//! - [`slot`] rounds due times up to boundaries; [`lateness`] is the delay of a run after its slot.
+//! - [`limits`] are the options of a job with their ranges; [`policy`] applies them before and after a run; [`retry`]
+//!   spaces failed runs; [`outcome`] says why a check ended.
+//! - [`plan`] says which roles get a worker and when the launcher wakes; [`bucket`] limits the start of a backlog;
+//!   [`pace`] sizes a worker's turns.
+//! - [`claims`] keep a check with one worker; [`pauses`] postpone a check; [`backoff`] is the wait after failures.
+//! - [`occupancy`] is the state of a worker's place in shared memory.
+//! - [`inspections`] says when each database is inspected.
+//! - [`quarantine`] runs checks that may have crashed the server one at a time.
+//! - [`lease`] is an external worker's right to one check for a limited time.
+//! - [`watch`] says when a row is late and which level its alert gets.
 //! - [`watchdog`] says when a run is cancelled and when it is terminated.
-//! - [`dead_rows`] says when what has been finished is vacuumed away.
-//! - [`figures`] are what the runs of a job come to, [`job_table`] keeps those of many jobs.
-//! - [`log_rate`] says how often the log is told of failures.
-//! - [`repeat`] gives the moments of `every` and `cron` in a zone, their slots, and what comes next.
-//! - [`versions`] says which versions of the SQL a library serves.
-//! - [`mod@nearest`] finds the name that was probably meant; [`command`] the function to write instead of a command.
+//! - [`dead_rows`] says when finished checks are vacuumed.
+//! - [`figures`] counts the runs of a job, and [`job_table`] keeps the counters of many jobs.
+//! - [`log_rate`] limits log entries about failures.
+//! - [`repeat`] gives the moments and slots of `every` and `cron` in a zone.
+//! - [`versions`] says which SQL versions a library serves.
+//! - [`mod@nearest`] and [`command`] give HINTs for mistyped names and for commands.
 //!
-//! Invariant: the same arguments give the same answer; the current time is always an argument, and nothing panics.
+//! Invariant: the same arguments give the same answer, the current time is an argument, and no function panics.
+//! Does not: know PostgreSQL, read a clock, sleep, lock, log, or allocate more than its answer ([`repeat::Remembered`]
+//! keeps the last thousand answers of a zone).
 //!
-//! Does not: know PostgreSQL, read a clock, sleep, lock, log or allocate more than its answer ([`repeat::Remembered`] keeps the
-//! last thousand answers of a zone).
-//!
-//! An order that is placed at 10:05 and checked after three hours, with slots of 15 minutes:
+//! Example: an order placed at 10:05 is checked after three hours, with slots of 15 minutes.
 //!
 //! ```
 //! use awty_core::{After, Answer, Before, Check, Limits, Outcome, Time, Width, policy};
@@ -37,12 +37,12 @@
 //! assert_eq!(slot, at("13:15:00"));
 //! let check = Check { slot, check_count: 0, attempt: 0 };
 //!
-//! // Before its slot it waits; then it runs.
-//! let start = at("00:00:00"); // since when the server can run checks
+//! // A check waits for its slot.
+//! let start = at("00:00:00"); // when the server became able to run checks
 //! assert_eq!(policy::before(&check, &limits, start, at("13:14:59")), Before::NotYet);
 //! assert_eq!(policy::before(&check, &limits, start, at("13:15:00")), Before::Run);
 //!
-//! // The job answers "ask again in three hours", or that all is done.
+//! // The job asks for another check in three hours, or says that nothing is left to check.
 //! let again = Answer::Again(at("13:15:01") + TimeDelta::hours(3));
 //! assert_eq!(policy::after(&check, &limits, again, at("13:15:01")), After::Again(at("16:30:00")));
 //! assert_eq!(policy::after(&check, &limits, Answer::Done, at("13:15:01")), After::End(Outcome::Done));
@@ -95,11 +95,11 @@ pub use policy::{After, Answer, Before, Check, Failed, TooFar};
 pub use quarantine::Quarantine;
 pub use slot::{Width, WidthError};
 
-/// A moment by the server's clock, in UTC. PostgreSQL's resolution is a microsecond; a finer part is never lost in a
-/// comparison, so that nothing comes early because of it.
+/// A moment by the server's clock, in UTC. PostgreSQL's resolution is a microsecond. Comparisons keep finer parts, so
+/// that no check runs early.
 pub type Time = chrono::DateTime<chrono::Utc>;
 
-/// `t` + `delta`, or the last moment that there is.
+/// Returns `t` + `delta`, or the last representable moment.
 pub(crate) fn later(t: Time, delta: chrono::TimeDelta) -> Time {
     t.checked_add_signed(delta).unwrap_or(Time::MAX_UTC)
 }

@@ -1,8 +1,7 @@
-//! The options of a job, with their legal ranges and defaults.
+//! The options of a job, with their ranges and defaults.
 //!
-//! Invariant: what [`Limits::check`] accepts, no other function of this crate can trip over.
-//!
-//! Does not: apply them; [`crate::policy`] does.
+//! Invariant: options that pass [`Limits::check`] are safe for every function of this crate.
+//! Does not: apply the options; [`crate::policy`] does.
 
 use crate::label::labels;
 use crate::{Time, Width};
@@ -13,21 +12,21 @@ use std::ops::RangeInclusive;
 /// The longest reach of any option: 100 years.
 const CENTURY: TimeDelta = TimeDelta::days(36_525);
 
-/// `timeout`, the time of one run.
+/// `timeout`, the time limit of one run.
 pub const TIMEOUT: RangeInclusive<TimeDelta> = TimeDelta::milliseconds(1)..=TimeDelta::days(1);
-/// `max_checks`, the number of checks in all; 0 for no limit.
+/// `max_checks`, the total number of checks; 0 for no limit.
 pub const MAX_CHECKS: RangeInclusive<u32> = 0..=1_000_000;
-/// `max_horizon`, how far ahead a check may lie.
+/// `max_horizon`, how far ahead a check may be.
 pub const MAX_HORIZON: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=CENTURY;
 /// `max_attempts`, the number of failed runs in a row; 0 for no limit.
 pub const MAX_ATTEMPTS: RangeInclusive<u32> = 0..=1000;
 /// `retry_after`, the wait after the first failure.
 pub const RETRY_AFTER: RangeInclusive<TimeDelta> = TimeDelta::milliseconds(1)..=TimeDelta::days(366);
-/// `max_lateness`, where it is set.
+/// `max_lateness`, if set.
 pub const MAX_LATENESS: RangeInclusive<TimeDelta> = TimeDelta::microseconds(1)..=CENTURY;
 
 labels! {
-    /// What happens to a slot that passed while nothing could run.
+    /// What happens to a slot that passed while no check could run.
     OnMissed for "on_missed" {
         /// Run late, once.
         Run = "run",
@@ -39,48 +38,48 @@ labels! {
 }
 
 labels! {
-    /// Which finished checks are archived.
+    /// Which finished checks go to the history.
     KeepHistory for "keep_history" {
-        /// All of them.
+        /// All checks.
         All = "all",
-        /// Those that ran at least once.
+        /// Checks that ran at least once.
         Ran = "ran",
-        /// Those that ended with a problem.
+        /// Checks that ended with a problem.
         Problems = "problems",
-        /// None of them.
+        /// None.
         None = "none",
     }
 }
 
 labels! {
-    /// What `schedule` does where this job has a pending check of this entity.
+    /// What `schedule` does if the job already has a pending check of the entity.
     OnConflict for "on_conflict" {
-        /// The new check takes the place of the pending one.
+        /// The new check replaces the pending one.
         Replace = "replace",
-        /// The pending one stays.
+        /// The pending check stays.
         Keep = "keep",
-        /// Whichever has the earlier slot; the pending one where they are the same.
+        /// The check with the earlier slot stays; the pending one if the slots are equal.
         Earliest = "earliest",
-        /// Whichever has the later slot; the pending one where they are the same.
+        /// The check with the later slot stays; the pending one if the slots are equal.
         Latest = "latest",
-        /// Refuse.
+        /// `schedule` raises an error.
         Error = "error",
     }
 }
 
-/// What becomes of a check that is pending where a new one is scheduled.
+/// What happens to the pending check when a new one is scheduled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conflict {
-    /// It ends as `replaced`, and the new one is pending.
+    /// The pending check ends as `replaced`.
     Replace,
-    /// It stays, and there is no new one.
+    /// The pending check stays, and the new one is dropped.
     Keep,
-    /// It stays, and the client gets an error.
+    /// The pending check stays, and the client gets an error.
     Refuse,
 }
 
 impl OnConflict {
-    /// What becomes of a check pending at one slot where one is `wanted` at another.
+    /// Decides between a pending check and a new one at the slot `wanted`.
     pub fn decide(self, pending: Time, wanted: Time) -> Conflict {
         let replace = match self {
             Self::Replace => true,
@@ -93,16 +92,16 @@ impl OnConflict {
     }
 }
 
-/// The options of one job that bear on time and on how its checks end.
+/// The options of one job that concern time and outcomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The slot width that counts for it, see [`crate::slot::effective`].
+    /// The effective slot width, see [`crate::slot::effective`].
     pub width: Width,
-    /// The time of one run, within [`TIMEOUT`].
+    /// The time limit of one run, within [`TIMEOUT`].
     pub timeout: TimeDelta,
-    /// The number of checks in all, within [`MAX_CHECKS`]; 0 for no limit.
+    /// The total number of checks, within [`MAX_CHECKS`]; 0 for no limit.
     pub max_checks: u32,
-    /// How far ahead of now a check may lie, within [`MAX_HORIZON`].
+    /// How far ahead of now a check may be, within [`MAX_HORIZON`].
     pub max_horizon: TimeDelta,
     /// The number of failed runs in a row, within [`MAX_ATTEMPTS`]; 0 for no limit.
     pub max_attempts: u32,
@@ -110,14 +109,14 @@ pub struct Limits {
     pub retry_after: TimeDelta,
     /// What happens to a missed slot.
     pub on_missed: OnMissed,
-    /// Later than this a check ends instead of running, within [`MAX_LATENESS`]; `None`: never too late.
+    /// Lateness after which a check ends instead of running, within [`MAX_LATENESS`]; `None` for no limit.
     pub max_lateness: Option<TimeDelta>,
-    /// Which finished checks are archived.
+    /// Which finished checks go to the history.
     pub keep_history: KeepHistory,
 }
 
 impl Limits {
-    /// Every option at its default.
+    /// Returns the defaults of all options.
     pub const fn defaults(width: Width) -> Self {
         Self {
             width,
@@ -132,10 +131,10 @@ impl Limits {
         }
     }
 
-    /// Whether every option is within its range.
+    /// Checks that every option is within its range.
     ///
     /// # Errors
-    /// The first option that is not, with its range.
+    /// The first option outside its range.
     pub fn check(&self) -> Result<(), LimitError> {
         within("timeout", self.timeout, &TIMEOUT, Bounds::Time)?;
         within("max_checks", self.max_checks, &MAX_CHECKS, Bounds::Count)?;
@@ -148,7 +147,7 @@ impl Limits {
         }
     }
 
-    /// Whether a duration that is an option is within its range.
+    /// Checks that a duration is within the range of its option.
     pub(crate) fn check_time(
         option: &'static str,
         value: TimeDelta,
@@ -173,7 +172,7 @@ fn within<T: PartialOrd + Copy>(
 /// An option outside its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitError {
-    /// The name of the option.
+    /// Name of the option.
     pub option: &'static str,
     bounds: Bounds,
 }
@@ -196,7 +195,7 @@ impl fmt::Display for LimitError {
 
 impl std::error::Error for LimitError {}
 
-/// A duration as PostgreSQL writes settings: in the coarsest unit that loses nothing.
+/// A duration as PostgreSQL writes settings: in the coarsest unit that is exact.
 pub struct Shown(
     /// The duration.
     pub TimeDelta,

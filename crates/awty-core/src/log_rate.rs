@@ -1,35 +1,34 @@
-//! How often the server's log is told of the failures of one job.
+//! Limits log entries about the failures of one job.
 //!
-//! Invariant: at most one entry in a second and [`ENTRIES`] in a minute. What has been passed over is counted, and told with the next
-//! entry or as a summary, once the minute is over; so nothing is silent for good.
-//!
-//! Does not: know what failed, or write anything.
+//! Invariant: at most one entry per second and [`ENTRIES`] per minute. Suppressed failures are counted. The next entry
+//! or a summary reports their number after the minute, so no failure stays unreported.
+//! Does not: know the failures, or write to the log.
 
 use crate::Mono;
 use std::time::Duration;
 
-/// So many entries in a minute.
+/// Entries per minute.
 pub const ENTRIES: u32 = 10;
-/// Between two entries.
+/// Least time between two entries.
 pub const APART: Duration = Duration::from_secs(1);
-/// After that, what was passed over is told.
+/// Time after which suppressed failures are reported.
 pub const MINUTE: Duration = Duration::from_secs(60);
 
-/// What has been passed over since it was last told.
+/// Number of suppressed failures since the last report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// Failed runs and ends.
+    /// Failed runs and ended checks.
     pub events: u64,
-    /// How many of them were ends of checks.
+    /// The ended checks among them.
     pub ends: u64,
 }
 
-/// What the log has been told of one job.
+/// Log state of one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogRate {
-    /// When the minute began; `None`: there is none.
+    /// Start of the current minute; `None` before the first failure.
     began: Option<Mono>,
-    /// The last entry.
+    /// Time of the last entry.
     last: Option<Mono>,
     /// Entries in this minute.
     entries: u32,
@@ -37,11 +36,11 @@ pub struct LogRate {
 }
 
 impl LogRate {
-    /// The log has been told of nothing.
+    /// The state before any failure.
     pub const QUIET: Self = Self { began: None, last: None, entries: 0, passed: Passed { events: 0, ends: 0 } };
 
-    /// So much has failed at once, at least one thing: may the log have an entry about the first of it? If so, the entry also tells
-    /// what was passed over in the minute before.
+    /// Records failures, at least one. Returns `None` if no entry may be written. Otherwise the entry is about the
+    /// first failure and also reports the returned number of suppressed ones.
     pub fn note(&mut self, failed: Passed, now: Mono) -> Option<Passed> {
         let told = if self.may_tell(now) { self.begin_anew() } else { Passed::default() };
         self.began.get_or_insert(now);
@@ -51,19 +50,19 @@ impl LogRate {
         }
         self.entries += 1;
         self.last = Some(now);
-        // An entry about an end is about the first of them.
+        // The entry is about an end only if all failures were ends.
         let is_end = u64::from(failed.ends == failed.events);
         self.pass(Passed { events: failed.events.saturating_sub(1), ends: failed.ends.saturating_sub(is_end) });
         Some(told)
     }
 
-    /// So much has failed where nobody can write an entry: it is left to the summary.
+    /// Records failures of a caller that cannot write an entry, for the summary.
     pub fn leave(&mut self, failed: Passed, now: Mono) {
         self.began.get_or_insert(now);
         self.pass(failed);
     }
 
-    /// What was passed over, if it is time to tell.
+    /// Returns the number of suppressed failures if a summary is due.
     pub fn summary(&mut self, now: Mono) -> Option<Passed> {
         if !self.may_tell(now) {
             return None;
@@ -72,7 +71,7 @@ impl LogRate {
         if passed.events == 0 {
             return None;
         }
-        // The summary is an entry itself.
+        // The summary is itself an entry.
         self.last = Some(now);
         Some(passed)
     }
@@ -88,7 +87,7 @@ impl LogRate {
         self.passed.ends = self.passed.ends.saturating_add(more.ends);
     }
 
-    /// Is the minute over?
+    /// Whether the minute is over.
     fn may_tell(&self, now: Mono) -> bool {
         self.began.is_some_and(|began| now.since(began) >= MINUTE) && self.is_apart(now)
     }

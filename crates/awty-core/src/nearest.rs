@@ -1,11 +1,10 @@
-//! The name that was probably meant, for a HINT.
+//! Guesses the name that the user meant, for a HINT.
 //!
 //! Invariant: the answer does not depend on the order of the names.
-//!
-//! Does not: fold case or know any language.
+//! Does not: fold case.
 
-/// The name nearest to `wanted`: at most a third of its characters (or one) typed wrongly, left out, added or swapped with
-/// the next. The first by name among equals.
+/// Returns the name nearest to `wanted`, with at most a third of its characters (at least one) wrong, missing, added or
+/// swapped with the next. Among equals the first by name wins.
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted: Vec<char> = wanted.chars().collect();
     let most = (wanted.len() / 3).max(1);
@@ -17,7 +16,7 @@ pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Op
         .map(|(_, name)| name)
 }
 
-/// Edits from one word to the other, a swap of two neighbours being one (optimal string alignment), row by row.
+/// Counts the edits between two words; a swap of neighbours is one edit (optimal string alignment).
 fn distance(from: &[char], to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut before_last: Vec<usize> = Vec::new();

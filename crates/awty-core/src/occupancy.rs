@@ -1,30 +1,30 @@
-//! Who is at a worker's place in shared memory.
+//! The state of a worker's place in shared memory.
 //!
 //! ```text
 //! Free ──► Starting ──► Taken ──► Abandoned
 //!   ▲          │          │           │
 //!   └──────────┴──────────┴───────────┘      Abandoned ──► Starting, where no other place is left
-//! ```
+//!   └──────────┴──────────┴───────────┘      Abandoned ──► Starting if no other place is free
 //!
 //! Invariant: a place changes only along these arrows.
 //! Does not: change anything itself.
 
-/// Who is there.
+/// State of a place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Occupancy {
-    /// Nobody. Next: `Starting`.
+    /// No worker. Next: `Starting`.
     Free,
-    /// A worker was asked for. Next: `Taken`, or `Free` if it does not come.
+    /// The launcher has requested a worker. Next: `Taken`, or `Free` if the worker does not start.
     Starting,
-    /// A worker is at work. Next: `Free`, or `Abandoned` if its run ended it.
+    /// A worker is running. Next: `Free`, or `Abandoned` if a run ended the process.
     Taken,
-    /// A run ended its worker, by itself or by ignoring its timeout. The next worker of that role sees to it. Next: `Free`, or
-    /// `Starting` where no other place is left.
+    /// A run ended the worker's process, or made the server end it by ignoring its timeout. The next worker of the role
+    /// cleans up. Next: `Free`, or `Starting` if no other place is free.
     Abandoned,
 }
 
 impl Occupancy {
-    /// Is there an arrow from here to there?
+    /// Whether the diagram has an arrow from `self` to `next`.
     pub fn may_become(self, next: Occupancy) -> bool {
         use Occupancy::{Abandoned, Free, Starting, Taken};
         matches!(

@@ -1,8 +1,7 @@
 //! Outcomes: why a check ended.
 //!
-//! Invariant: every finished check has exactly one.
-//!
-//! Does not: decide it; [`crate::policy`] does, or the client that cancels or replaces.
+//! Invariant: every finished check has exactly one outcome.
+//! Does not: choose the outcome; [`crate::policy`] does, or the client that cancels or replaces the check.
 
 use crate::KeepHistory;
 use crate::label::labels;
@@ -10,36 +9,36 @@ use crate::label::labels;
 labels! {
     /// Why a check ended.
     Outcome for "outcome" {
-        /// The job answered that it is there: nothing more to check.
+        /// The job returned NULL: nothing is left to check.
         Done = "done",
-        /// A client, or the removal of the job, took it out.
+        /// A client cancelled the check, or removed the job.
         Cancelled = "cancelled",
-        /// A client scheduled a new check of the same entity in its place.
+        /// A client scheduled a new check of the same entity.
         Replaced = "replaced",
-        /// The job asked for one more check than `max_checks`.
+        /// The job asked for more checks than `max_checks`.
         Exhausted = "exhausted",
-        /// The job asked for a time not after the check's own slot.
+        /// The job asked for a time that is not after the check's slot.
         Past = "past",
         /// The job asked for a time beyond `max_horizon`.
         BeyondHorizon = "beyond_horizon",
-        /// `max_attempts` runs failed in a row, the last one with an error.
+        /// `max_attempts` runs failed in a row, the last one by an error.
         Failed = "failed",
-        /// `max_attempts` runs failed in a row, the last one for time.
+        /// `max_attempts` runs failed in a row, the last one by its time limit.
         TimedOut = "timed_out",
-        /// The slot passed while nothing could run, and `on_missed` is `skip`.
+        /// The slot passed while no check could run, and `on_missed` is `skip`.
         Missed = "missed",
-        /// It could not run within `max_lateness`.
+        /// The check could not run within `max_lateness`.
         Expired = "expired",
     }
 }
 
 impl Outcome {
-    /// Is it one that somebody should know of?
+    /// Whether the outcome deserves attention.
     pub const fn is_problem(self) -> bool {
         !matches!(self, Self::Done | Self::Cancelled | Self::Replaced)
     }
 
-    /// Whether a check that ended so, after so many runs, goes to the history.
+    /// Whether a check with this outcome and number of runs goes to the history.
     pub const fn kept(self, keep: KeepHistory, runs: u32) -> bool {
         match keep {
             KeepHistory::All => true,

@@ -1,21 +1,22 @@
-//! How many checks a worker takes on before it looks up again.
+//! How many checks a worker takes in one turn.
 //!
-//! Each turn costs a flush of the write-ahead log, which quick runs share better the more they are; but what falls due
-//! meanwhile waits for the turn's end, and what a crash finds in a turn is run alone. So a turn has a length in time.
+//! Each turn costs one flush of the write-ahead log, so larger turns are cheaper. But checks that become due meanwhile
+//! wait for the end of the turn, and after a crash all checks of the turn are suspects. Turns are therefore limited in
+//! time.
 //!
-//! Invariant: at least one check, and never more than asked for.
-//! Does not: know what the checks are.
+//! Invariant: at least one check, and never more than `most`.
+//! Does not: know the checks.
 
 use std::time::Duration;
 
-/// How long a turn should take.
+/// Intended duration of a turn.
 pub const TURN: Duration = Duration::from_millis(20);
-/// What a worker begins with.
+/// Size of the first turn.
 pub const FIRST: usize = 64;
 
-/// The size of the next turn, after `ran` checks took so long and the flush before them took `flush`. The runs of a turn take at
-/// least as long as its flush: on a slow disk, short turns would do little else than flush. The answer is at most twice or half of
-/// the last one's `size`, so that one slow check does not decide it alone.
+/// Returns the size of the next turn, after `ran` checks took `took` and the flush before them took `flush`. A turn
+/// runs for at least as long as its flush, so that a slow disk does not spend its time on flushes. The answer is
+/// between half and twice `size`, so that one slow check does not decide alone.
 pub fn next(size: usize, ran: usize, took: Duration, flush: Duration, most: usize) -> usize {
     let fitting = TURN.max(flush).as_nanos().saturating_mul(ran as u128) / took.as_nanos().max(1);
     let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
@@ -39,7 +40,7 @@ mod tests {
         assert_eq!(flush(150), 96);
         let mut size = 1;
         for _ in 0..20 {
-            // 10 microseconds a check, on a disk that takes 50 ms to flush.
+            // Each check takes 10 µs, and the disk takes 50 ms to flush.
             size = next(size, size, Duration::from_micros(10 * size as u64), Duration::from_millis(50), 5000);
         }
         assert_eq!(size, 5000);

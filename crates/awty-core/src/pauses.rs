@@ -1,60 +1,61 @@
-//! Checks that could not be run, and until when each is left alone.
+//! Checks that could not run, and until when each is left alone.
 //!
-//! Invariant: a check that a client has locked is tried again within the longest wait of [`LOCKED_CHECK`](crate::backoff::LOCKED_CHECK);
-//! one that is left to the audit is not waited for.
-//! Does not: know why.
+//! Invariant: a check that a client has locked is tried again within the longest wait of
+//! [`LOCKED_CHECK`](crate::backoff::LOCKED_CHECK).
+//! Does not: know why a check could not run.
 
 use crate::inspections::AUDIT;
 use crate::{Mono, backoff};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// One check's pause.
+/// Pause of one check.
 #[derive(Clone, Copy, Debug)]
 struct Pause {
     until: Mono,
-    /// Times in a row that it was locked.
+    /// How often in a row the check was locked.
     locked: u32,
     slot: i64,
-    /// It has been looked for again since. If it was not there any more, so much the better.
+    /// Whether the check has been looked for again since. It may be gone.
     over: bool,
 }
 
-/// All pauses, by the id of the check. A slot is a number that the caller orders by.
+/// All pauses by check id. A slot is a number in the caller's order.
 #[derive(Debug, Default)]
 pub struct Pauses {
     by_id: HashMap<i64, Pause>,
 }
 
 impl Pauses {
-    /// A client has it locked.
+    /// Pauses a check that a client has locked.
     pub fn locked(&mut self, id: i64, slot: i64, now: Mono) {
         let locked = self.by_id.get(&id).map_or(0, |pause| pause.locked);
         let until = now.plus(backoff::LOCKED_CHECK.after(locked));
         self.by_id.insert(id, Pause { until, locked: locked.saturating_add(1), slot, over: false });
     }
 
-    /// Another suspect is in quarantine.
+    /// Pauses a suspect because another suspect is in quarantine.
     pub fn quarantine_is_taken(&mut self, id: i64, slot: i64, now: Mono) {
         self.by_id.insert(id, Pause { until: now.plus(backoff::LOCKED_CHECK.after(0)), locked: 0, slot, over: false });
     }
 
-    /// It waits for the audit.
+    /// Pauses a check until the next audit.
     pub fn left_to_audit(&mut self, id: i64, slot: i64, now: Mono) {
         self.by_id.insert(id, Pause { until: now.plus(AUDIT), locked: 0, slot, over: false });
     }
 
-    /// Is it left alone now?
+    /// Whether the check is paused now.
     pub fn is_resting(&self, id: i64, now: Mono) -> bool {
         self.by_id.get(&id).is_some_and(|pause| pause.until > now)
     }
 
-    /// A new pass begins: those that were looked for again are forgotten.
+    /// Begins a new pass, and forgets the pauses that are over.
     pub fn begin_pass(&mut self) {
         self.by_id.retain(|_, pause| !pause.over);
     }
 
-    /// How long until one of them can be tried, zero for now; and the first slot to go back to, where the time has come.
+    /// Returns the time until the next check can be tried, zero for now, and the first slot to search again if a pause
+    /// has ended.
     pub fn next(&mut self, now: Mono) -> Option<(Duration, Option<i64>)> {
         let wait = self.by_id.values().filter(|pause| !pause.over).map(|pause| pause.until.since(now)).min()?;
         let mut back_to: Option<i64> = None;

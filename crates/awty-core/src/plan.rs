@@ -1,94 +1,93 @@
-//! The launcher's decisions: which roles get a worker, and when to look again.
+//! The launcher's decisions: which roles get a worker, and when the launcher looks again.
 //!
-//! Invariant: never more workers than the caps allow, no worker for a parked role, the longest unserved role first, and
-//! never a sleep of more than a second.
-//!
-//! Does not: start anything, or know what is due; the tables do, and [`Role::due`] is only a hint of them.
+//! Invariant: the number of workers stays within the caps, a parked role gets no worker, the role that was served
+//! longest ago comes first, and a sleep lasts at most a second.
+//! Does not: start workers, or know which checks are due. The tables know; [`Role::due`] is only a hint.
 
 use crate::Time;
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// How long all workers of a role are busy in one run each before another one helps.
+/// How long all workers of a role are busy in one run each before the role gets a helper.
 pub const BEHIND: Duration = Duration::from_secs(1);
 /// The shortest sleep.
 pub const MIN_SLEEP: Duration = Duration::from_millis(1);
 /// The longest sleep, so that a jump of the wall clock strands no slot.
 pub const MAX_SLEEP: Duration = Duration::from_secs(1);
 
-/// A moment by the monotonic clock, in microseconds. Only differences mean anything.
+/// A moment by the monotonic clock, in microseconds. Only differences have a meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mono(pub i64);
 
 impl Mono {
-    /// How long since `earlier`; zero if that is not earlier.
+    /// Returns the time since `earlier`; zero if `earlier` is not earlier.
     pub fn since(self, earlier: Mono) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0).max(0).unsigned_abs())
     }
 
-    /// The moment that is `wait` after this one.
+    /// Returns the moment `wait` after this one.
     pub fn plus(self, wait: Duration) -> Mono {
         Mono(self.0.saturating_add(micros(wait)))
     }
 }
 
-/// One role of one database, as the launcher sees it.
+/// One role of one database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// The earliest slot at which there may be work that no worker is on; `None`: none that is known of. A hint: a worker
-    /// that finds nothing takes it back.
+    /// The earliest slot at which there may be work without a worker; `None` if none is known. This is a hint, and a
+    /// worker that finds no work clears it.
     pub due: Option<Time>,
-    /// Since when every worker of this role has been in one and the same run; `None` while it has no worker or one of them
-    /// is free to take what is due. Only with a `due` that has come does it bring a helper.
+    /// Since when each worker of the role has been in one run; `None` if the role has no worker or a worker is free.
+    /// The role gets a helper only if `due` has also come.
     pub behind_since: Option<Mono>,
-    /// One of its workers has found more than it takes on at a time, again and again: a helper is worth its start.
+    /// A worker has repeatedly found more checks than fit into a turn, so a helper is worth its start.
     pub wants_help: bool,
-    /// Its workers, those that are just starting included, and those that are stuck left out.
+    /// Workers of the role, including starting ones and excluding stuck ones.
     pub workers: u32,
-    /// Its workers in runs that were cancelled and terminated and go on all the same. They count against the role and not
-    /// against the server, so that nobody takes all workers from the others by code that ignores its end.
+    /// Workers in runs that continue although they were cancelled and terminated. They count against the role's cap and
+    /// not against the server's, so that code that cannot be stopped does not take all workers from the other roles.
     pub stuck: u32,
-    /// Nothing is started for it before this: the role cannot connect, or the server had no worker slot free.
+    /// The role gets no worker before this moment, because it cannot connect or the server had no free worker slot.
     pub parked_until: Option<Mono>,
-    /// When it was last served: the value of a counter that is raised whenever a worker starts or leaves, 0 if never. A
-    /// role whose worker made room for others so comes after them.
+    /// When the role was last served: the value of a counter that grows whenever a worker starts or leaves; 0 for
+    /// never. A role whose worker left to make room therefore comes after the others.
     pub last_served: u64,
 }
 
-/// What limits the launcher.
+/// Limits of the launcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
-    /// The number of workers in all (`awty.max_workers`).
+    /// The total number of workers (`awty.max_workers`).
     pub max_workers: u32,
     /// The number of workers of one role (`awty.max_workers_per_role`), at least 1.
     pub max_workers_per_role: u32,
-    /// The number of workers of roles that are not in the list, because they wait for nothing more.
+    /// Workers of roles that are not in the list, because those roles wait for nothing.
     pub elsewhere: u32,
-    /// How long before a slot a worker may start, to connect and wait for it.
+    /// How long before a slot a worker may start, so that it can connect first.
     pub lead: TimeDelta,
 }
 
 impl Caps {
-    /// How many places helpers leave free, so that a few roles with long runs do not take all workers from the others: one,
-    /// unless all are meant for one role.
+    /// Returns the number of places that helpers must leave free, so that a few roles with long runs do not take all
+    /// workers. It is one, unless one role may have all places.
     fn kept_from_helpers(&self) -> u32 {
         u32::from(self.max_workers > self.max_workers_per_role)
     }
 }
 
-/// What the launcher does now.
+/// The launcher's next actions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The roles, by index, that get one more worker, in this order.
+    /// Indexes of the roles that get one more worker, in this order.
     pub start: Vec<usize>,
-    /// How many roles are due, not parked, and have no worker, because there is none to give. While it is not 0, the
+    /// Number of due, unparked roles without a worker that get none, because no place is free. While it is not 0,
     /// workers of other roles leave after their batch.
     pub waiting: u32,
-    /// How long to sleep, unless woken.
+    /// How long to sleep unless woken.
     pub wake_in: Duration,
 }
 
-/// The launcher's next step. `mono` and `now` are the same moment by the two clocks.
+/// Returns the launcher's next step. `mono` and `now` are the same moment by the two clocks.
 pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     let mut wanted = Vec::new();
     let mut wake_in = MAX_SLEEP;
@@ -106,7 +105,7 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
 
     let busy = roles.iter().fold(caps.elsewhere, |sum, role| sum.saturating_add(role.workers));
     let mut free = caps.max_workers.saturating_sub(busy);
-    // Those without a worker come first, so the first that gets none is followed by none that does.
+    // Roles without a worker come first. So once a role gets none, no later role gets one.
     let served = wanted.iter().take_while(|&&index| {
         let fits = free > if roles[index].workers > 0 { caps.kept_from_helpers() } else { 0 };
         free = free.saturating_sub(1);
@@ -118,7 +117,7 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     for role in unserved.iter().map(|&index| &roles[index]).filter(|role| role.workers == 0) {
         match until_due(role, now, TimeDelta::zero()) {
             Some(Duration::ZERO) => waiting += 1,
-            // In its lead time: nobody needs to make room for it yet.
+            // Its slot has not come yet, so workers need not make room for it.
             Some(wait) => wake_in = wake_in.min(wait),
             None => {}
         }
@@ -126,7 +125,7 @@ pub fn plan(now: Time, mono: Mono, roles: &[Role], caps: &Caps) -> Plan {
     Plan { start: wanted, waiting, wake_in: wake_in.max(MIN_SLEEP) }
 }
 
-/// How long until this role wants one more worker, if nothing else happens: zero for now, `None` for never.
+/// Returns the time until the role wants one more worker; zero for now, `None` for never.
 fn until_wanted(role: &Role, now: Time, mono: Mono, caps: &Caps) -> Option<Duration> {
     let due = until_due(role, now, caps.lead)?;
     if role.workers.saturating_add(role.stuck) >= caps.max_workers_per_role {
@@ -136,13 +135,13 @@ fn until_wanted(role: &Role, now: Time, mono: Mono, caps: &Caps) -> Option<Durat
     Some(due.max(help).max(until_unparked(role, mono)))
 }
 
-/// How long until its work is no more than `lead` away.
+/// Returns the time until the role's work is at most `lead` away.
 fn until_due(role: &Role, now: Time, lead: TimeDelta) -> Option<Duration> {
     let wait = role.due?.signed_duration_since(now) - lead;
     Some(wait.to_std().unwrap_or(Duration::ZERO))
 }
 
-/// How long until a helper is due to a role that has workers, `None` if one of them is free and none asks for help.
+/// Returns the time until a role with workers needs a helper; `None` if a worker is free and none wants help.
 fn until_behind(role: &Role, mono: Mono) -> Option<Duration> {
     if role.wants_help {
         return Some(Duration::ZERO);
@@ -150,7 +149,7 @@ fn until_behind(role: &Role, mono: Mono) -> Option<Duration> {
     Some(until(role.behind_since?.plus(BEHIND), mono))
 }
 
-/// How long until anything may be started for it.
+/// Returns the time until the role is no longer parked.
 fn until_unparked(role: &Role, mono: Mono) -> Duration {
     role.parked_until.map_or(Duration::ZERO, |end| until(end, mono))
 }
@@ -191,7 +190,7 @@ mod tests {
         Role { due: Some(now()), last_served, ..IDLE }
     }
 
-    /// Has one worker, which has been in one run for so long, and more to do.
+    /// A role with one worker that has been in one run for `ms`, and with more due work.
     fn behind(ms: i64) -> Role {
         Role { workers: 1, behind_since: Some(Mono(MONO.0 - ms * 1000)), ..due(0) }
     }
@@ -250,7 +249,7 @@ mod tests {
     fn helpers_leave_a_place_for_a_role_without_a_worker() {
         let plan = at_ten(&[behind(5000), behind(5000)], caps(4, 2));
         assert_eq!((plan.start, plan.waiting), (vec![0], 0));
-        // All places may be meant for one role.
+        // One role may have all places.
         assert_eq!(at_ten(&[behind(5000)], caps(2, 2)).start, [0]);
     }
 

@@ -1,9 +1,9 @@
-//! The guards: what happens to one check before and after a run.
+//! The guards: what happens to a check before and after a run.
 //!
-//! Invariant: a check makes progress. Every answer either ends it or puts it at a slot after its own, and it ends within
-//! `max_checks` × `max_attempts` runs, unless one of them is 0, for no limit.
-//!
-//! Does not: run anything, or know of clients that cancel and replace; the row lock at the end of a run settles that.
+//! Invariant: a check makes progress. Every answer ends the check or moves it to a later slot. A check ends within
+//! `max_checks` × `max_attempts` runs, unless one of them is 0 (no limit).
+//! Does not: run a check, or know that a client cancelled or replaced it. The row lock at the end of a run settles
+//! that.
 
 use crate::lateness::lateness;
 use crate::limits::Shown;
@@ -12,92 +12,91 @@ use crate::{Limits, OnMissed, Outcome, Time, later};
 use chrono::TimeDelta;
 use std::fmt;
 
-/// What the guards look at in one pending check.
+/// The fields of a pending check that the guards read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// Its slot (`next_check_at`).
+    /// Slot of the check (`next_check_at`).
     pub slot: Time,
-    /// How many checks have been done before this one.
+    /// Number of earlier checks.
     pub check_count: u32,
-    /// How many runs of this one have failed in a row.
+    /// Failed runs in a row of this check.
     pub attempt: u32,
 }
 
-/// What to do with a check that a worker has claimed.
+/// What to do with a claimed check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
     /// Its slot has not come.
     NotYet,
     /// Run it.
     Run,
-    /// Put it at this slot, without a run.
+    /// Move it to this slot, without a run.
     Move(Time),
     /// End it, without a run.
     End(Outcome),
 }
 
-/// What a job function answered.
+/// Answer of a job function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// NULL: nothing more to check.
+    /// NULL: nothing is left to check.
     Done,
     /// Check again at this time. `infinity` is [`Time::MAX_UTC`], `-infinity` is [`Time::MIN_UTC`].
     Again(Time),
 }
 
-/// How a run failed, and what its report asks for.
+/// How a run failed, and what its report requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Failed {
-    /// By its time limit, and not by an error.
+    /// Whether the time limit ended the run, and not an error.
     pub timed_out: bool,
-    /// No further attempt follows.
+    /// Whether no further attempt follows.
     pub is_final: bool,
-    /// When the next attempt is wanted, instead of after the usual wait.
+    /// Requested time of the next attempt, instead of the usual wait.
     pub retry_at: Option<Time>,
-    /// The usual wait is so many thousandths longer; less than 0: shorter.
+    /// Thousandths by which the usual wait is longer, or shorter if negative.
     pub spread: i32,
 }
 
 impl From<bool> for Failed {
-    /// A run that failed by its time limit, or by an error.
     fn from(timed_out: bool) -> Self {
         Self { timed_out, ..Self::default() }
     }
 }
 
 impl Failed {
-    /// The time that is asked for, as far ahead as it counts: up to `max_lateness`, else up to a day.
+    /// Returns the requested time of the retry, limited to `max_lateness` or else to a day ahead.
     pub(crate) fn wanted(&self, limits: &Limits, now: Time) -> Option<Time> {
         self.retry_at.map(|t| t.min(later(now, limits.max_lateness.unwrap_or(FURTHEST_RETRY))))
     }
 
-    /// The outcome of a check that this failure ends.
+    /// Returns the outcome if this failure ends the check.
     pub(crate) fn outcome(&self) -> Outcome {
         if self.timed_out { Outcome::TimedOut } else { Outcome::Failed }
     }
 }
 
-/// A report of a failure puts the next attempt no further ahead than this, unless the job has a `max_lateness`.
+/// How far ahead a failure report may put the next attempt if the job has no `max_lateness`.
 const FURTHEST_RETRY: TimeDelta = TimeDelta::days(1);
 
-/// What becomes of a check after a run.
+/// What happens to a check after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// It is pending at this slot, which is after its own.
+    /// The check is pending at this later slot.
     Again(Time),
-    /// It ended.
+    /// The check ended.
     End(Outcome),
 }
 
 /// A time further ahead than `max_horizon`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooFar {
-    /// The horizon that it is beyond.
+    /// The job's horizon.
     pub max_horizon: TimeDelta,
 }
 
 impl TooFar {
-    /// The horizon, as PostgreSQL writes settings.
+    /// Returns the horizon as PostgreSQL writes settings.
     pub fn horizon(&self) -> String {
         Shown(self.max_horizon).to_string()
     }
@@ -111,10 +110,10 @@ impl fmt::Display for TooFar {
 
 impl std::error::Error for TooFar {}
 
-/// The slot of a new check that a client wants at `t`. A past time means the next slot.
+/// Returns the slot of a new check at `t`. A past time means the next slot.
 ///
 /// # Errors
-/// [`TooFar`] beyond the job's `max_horizon`.
+/// [`TooFar`] if `t` is beyond the job's `max_horizon`.
 pub fn schedule(t: Time, limits: &Limits, now: Time) -> Result<Time, TooFar> {
     if t > later(now, limits.max_horizon) {
         return Err(TooFar { max_horizon: limits.max_horizon });
@@ -122,15 +121,16 @@ pub fn schedule(t: Time, limits: &Limits, now: Time) -> Result<Time, TooFar> {
     Ok(limits.width.due(t, now))
 }
 
-/// Whether a client that asked for a check after so long will wonder why it comes so late: its slot is more than a minute further away.
+/// Whether the slot is more than a minute later than a client expects that asked for a check `after` from now.
 pub fn is_surprising(after: TimeDelta, slot: Time, now: Time) -> bool {
     slot > later(later(now, after), TimeDelta::minutes(1))
 }
 
-/// What to do with a claimed check.
+/// Decides what to do with a claimed check.
 ///
-/// `able_since` is when this job's checks could last begin to run: server start, promotion, enabled, adopted, resumed. A
-/// caller that finds it ahead of the clock, which was then set back, lowers it to `now` and keeps it there.
+/// `able_since` is the last time at which this job's checks became able to run: server start, promotion, enabling,
+/// adoption or resumption. A caller that finds `able_since` ahead of the clock, because the clock was set back, lowers
+/// it to `now` for good.
 pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Before {
     if now < check.slot {
         return Before::NotYet;
@@ -148,13 +148,13 @@ pub fn before(check: &Check, limits: &Limits, able_since: Time, now: Time) -> Be
     }
 }
 
-/// Whether the whole slot had passed before anything could run it. Being late because earlier work was still running is
-/// never a miss; nor is anything by an `able_since` in the future, which only says that the clock was set back.
+/// Whether the whole slot had passed before the check could run. Waiting for earlier work is never a miss. An
+/// `able_since` in the future means only that the clock was set back, so it is no miss either.
 fn missed(slot: Time, limits: &Limits, able_since: Time, now: Time) -> bool {
     able_since <= now && later(slot, limits.width.delta()) <= able_since
 }
 
-/// What becomes of a check whose job gave an answer. The next check, if there is one, begins with no failed attempts.
+/// Decides what happens to a check after an answer. A next check starts without failed attempts.
 pub fn after(check: &Check, limits: &Limits, answer: Answer, now: Time) -> After {
     let Answer::Again(t) = answer else {
         return After::End(Outcome::Done);
@@ -171,7 +171,8 @@ pub fn after(check: &Check, limits: &Limits, answer: Answer, now: Time) -> After
     After::Again(limits.width.due(t, now))
 }
 
-/// What becomes of a check whose run failed. `true` stands for a run that failed by its time limit, `false` for one by an error.
+/// Decides what happens to a check after a failed run. `true` means that the time limit ended the run, `false` an
+/// error.
 pub fn failed(check: &Check, limits: &Limits, how: impl Into<Failed>, now: Time) -> After {
     let how = how.into();
     let failures = check.attempt.saturating_add(1);
@@ -184,13 +185,13 @@ pub fn failed(check: &Check, limits: &Limits, how: impl Into<Failed>, now: Time)
     After::Again(retry.max(limits.width.after(check.slot)))
 }
 
-/// A wait that is so many thousandths longer.
+/// Returns the wait, longer by so many thousandths.
 fn spread(wait: TimeDelta, thousandths: i32) -> TimeDelta {
     let more = (wait / 1000).checked_mul(thousandths).unwrap_or_default();
     wait.checked_add(&more).unwrap_or(wait)
 }
 
-/// Are so many enough? 0 sets no limit.
+/// Whether `count` has reached `limit`; 0 means no limit.
 fn is_reached(limit: u32, count: u32) -> bool {
     limit > 0 && count >= limit
 }
@@ -200,7 +201,6 @@ mod tests {
     use super::*;
     use crate::testing::{clock, limits};
 
-    /// A first check at 10:00.
     fn check() -> Check {
         Check { slot: clock("10:00:00"), check_count: 0, attempt: 0 }
     }
@@ -300,7 +300,7 @@ mod tests {
         let at = |t| Failed { retry_at: Some(t), ..Failed::default() };
         assert_eq!(fail(&limits(), Failed { is_final: true, ..at(now) }), After::End(Outcome::Failed));
         assert_eq!(fail(&limits(), at(clock("12:00:00") + second)), After::Again(clock("12:01:00")));
-        // A past time means the next slot, and one that is too far ahead as far as it counts.
+        // A past time means the next slot. A time too far ahead is cut to the allowed maximum.
         assert_eq!(fail(&limits(), at(Time::MIN_UTC)), After::Again(clock("10:01:00")));
         assert_eq!(fail(&limits(), at(Time::MAX_UTC)), After::Again(limits().width.round_up(now + FURTHEST_RETRY)));
         let late = Limits { max_lateness: Some(TimeDelta::hours(1)), ..limits() };

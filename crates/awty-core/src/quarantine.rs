@@ -1,20 +1,20 @@
-//! The quarantine: suspects run in it one at a time in the whole server, so that a crash tells which of them it was.
+//! The quarantine runs suspects one at a time in the whole server, so that a crash identifies its check.
 //!
-//! Invariant: no suspect enters within [`ALONE`] after another one that is still there; a role that keeps entering gives way
-//! after [`TURN`] to another that has asked, however many suspects it has and however long they run.
-//! Does not: know the checks, or what becomes of them.
+//! Invariant: a suspect enters only if no other suspect has entered within [`ALONE`] and is still inside. A role that
+//! keeps entering gives way after [`TURN`] to a waiting role, however many and however long its suspects are.
+//! Does not: know the checks, or what happens to them.
 
 use crate::Mono;
 use std::time::Duration;
 
-/// A suspect is alone for the first part of its run. Most crashes come at once, and nobody may hold up the others with a long run.
+/// How long a suspect is alone. Most crashes come early, and a long run must not hold up the others.
 pub const ALONE: Duration = Duration::from_secs(1);
-/// A role's suspects may follow one another for so long while another role waits.
+/// How long the suspects of one role may follow one another while another role waits.
 pub const TURN: Duration = Duration::from_secs(1);
-/// A role that has been refused counts as waiting for so long. It asks again sooner.
+/// How long a refused role counts as waiting. It asks again sooner than that.
 pub const ASKED: Duration = Duration::from_secs(1);
 
-/// Who is in quarantine. A role is a number that the caller chooses.
+/// State of the quarantine. A role is a number that the caller chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quarantine {
     inside: Option<Inside>,
@@ -31,14 +31,14 @@ struct Inside {
 }
 
 impl Quarantine {
-    /// Nobody is in it.
+    /// The empty quarantine.
     pub const EMPTY: Self = Self { inside: None, turn: None, asked: None };
 
-    /// Lets the worker at a place run a suspect of its role, or says that it has to ask again.
+    /// Lets the worker at `place` run a suspect of `role`, or returns `false` if the worker must ask again.
     pub fn enter(&mut self, place: usize, role: u64, now: Mono) -> bool {
         let is_free = self.inside.is_none_or(|inside| inside.place == place || !within(ALONE, inside.since, now));
         if !is_free || self.has_to_give_way(role, now) {
-            // The role whose turn it is needs no word with itself.
+            // A role does not wait for itself.
             if self.turn.is_none_or(|(owner, _)| owner != role) {
                 self.asked = Some((role, now));
             }
@@ -58,7 +58,8 @@ impl Quarantine {
         has_had_its_turn && another_waits
     }
 
-    /// The run of the suspect at that place is over, or its process is. Was it the last one to enter?
+    /// Records that the suspect's run or process at `place` has ended. Returns whether it was the last suspect to
+    /// enter.
     pub fn leave(&mut self, place: usize) -> bool {
         let was_inside = self.inside.is_some_and(|inside| inside.place == place);
         if was_inside {

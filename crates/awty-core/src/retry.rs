@@ -1,15 +1,14 @@
 //! The wait between failed runs of a check.
 //!
-//! Invariant: each wait is at least as long as the one before, and none is longer than [`MAX_BACKOFF`].
-//!
+//! Invariant: a wait is at least as long as the wait before, and at most [`MAX_BACKOFF`].
 //! Does not: count failures or round to slots; [`crate::policy`] does.
 
 use chrono::TimeDelta;
 
-/// No wait is longer than this.
+/// The longest wait.
 pub const MAX_BACKOFF: TimeDelta = TimeDelta::days(366);
 
-/// The wait after so many failures in a row (from 1; 0 counts as 1): `retry_after`, doubled each time.
+/// Returns the wait after so many failures in a row: `retry_after`, doubled after each further failure. 0 counts as 1.
 ///
 /// ```
 /// # use awty_core::retry::backoff;

@@ -1,14 +1,14 @@
-//! Slots: the boundaries in time at which checks run, and the rounding of due times up to them.
+//! Slots: the boundaries in time at which checks run, and the rounding of due times to them.
 //!
-//! Invariant: boundaries are aligned to UTC midnight, also before 1970, and rounding is never down: a check is never early.
-//!
-//! Does not: know time zones; a width divides the UTC day, so daylight saving time cannot move a boundary.
+//! Invariant: boundaries are aligned to UTC midnight, also before 1970. Due times are rounded up, so a check is never
+//! early.
+//! Does not: know time zones. A width divides the UTC day, so daylight saving time cannot move a boundary.
 
 use crate::{Time, later};
 use chrono::TimeDelta;
 use std::fmt;
 
-/// The seconds of a day, and the widest slot.
+/// Seconds of a day, and of the widest slot.
 pub const DAY_SECONDS: u32 = 86_400;
 
 /// The distance between two boundaries: whole seconds, 1 s to 1 day, a divisor of a day.
@@ -17,12 +17,12 @@ pub struct Width {
     seconds: u32,
 }
 
-/// Why a number of seconds is no width.
+/// Why a number of seconds is not a width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WidthError {
     /// Less than a second or more than a day.
     OutOfRange(i64),
-    /// Boundaries of this width would fall elsewhere each day.
+    /// The boundaries would differ from day to day.
     DoesNotDivideDay(u32),
 }
 
@@ -41,10 +41,10 @@ impl Width {
     /// One minute, the default of `awty.slot`.
     pub const MINUTE: Width = Width { seconds: 60 };
 
-    /// A width of so many seconds.
+    /// Returns a width of so many seconds.
     ///
     /// # Errors
-    /// [`WidthError`] unless it is 1 to 86400 and divides 86400.
+    /// [`WidthError`] unless `seconds` is between 1 and 86400 and divides 86400.
     pub fn new(seconds: i64) -> Result<Self, WidthError> {
         match u32::try_from(seconds) {
             Ok(width @ 1..=DAY_SECONDS) if DAY_SECONDS.is_multiple_of(width) => Ok(Self { seconds: width }),
@@ -53,29 +53,29 @@ impl Width {
         }
     }
 
-    /// The width in seconds, 1 to 86400.
+    /// Returns the width in seconds, 1 to 86400.
     pub const fn seconds(self) -> u32 {
         self.seconds
     }
 
-    /// The width as a duration.
+    /// Returns the width as a duration.
     pub fn delta(self) -> TimeDelta {
         TimeDelta::seconds(i64::from(self.seconds))
     }
 
-    /// Whether every boundary of this width is one of `other`'s.
+    /// Whether every boundary of this width is also a boundary of `other`.
     pub const fn is_multiple_of(self, other: Width) -> bool {
         self.seconds.is_multiple_of(other.seconds)
     }
 
-    /// The last boundary at or before `t`.
+    /// Returns the last boundary at or before `t`.
     pub fn floor(self, t: Time) -> Time {
         let second = t.timestamp();
         let boundary = second - second.rem_euclid(i64::from(self.seconds));
         Time::from_timestamp(boundary, 0).unwrap_or(Time::MIN_UTC)
     }
 
-    /// The first boundary at or after `t`; [`Time::MAX_UTC`] where there is none.
+    /// Returns the first boundary at or after `t`, or [`Time::MAX_UTC`] if there is none.
     ///
     /// ```
     /// # use awty_core::{Time, Width};
@@ -90,19 +90,19 @@ impl Width {
         if floor == t { t } else { later(floor, self.delta()) }
     }
 
-    /// The first boundary after `t`; [`Time::MAX_UTC`] where there is none.
+    /// Returns the first boundary after `t`, or [`Time::MAX_UTC`] if there is none.
     pub fn after(self, t: Time) -> Time {
         later(self.floor(t), self.delta())
     }
 
-    /// The slot of something due at `t`: `t` rounded up, or the next slot if `t` has passed.
+    /// Returns the slot for a due time: `t` rounded up, or the next slot if `t` has passed.
     pub fn due(self, t: Time, now: Time) -> Time {
         if t >= now { self.round_up(t) } else { self.after(now) }
     }
 }
 
-/// The width that counts for a job: the coarser of its own and the server's. After `awty.slot` changed, a job's slot may
-/// no longer be a multiple of it.
+/// Returns the effective width of a job: the coarser of its own and the server's. A job's width may not be a multiple
+/// of `awty.slot`, because the setting may have changed.
 pub fn effective(job: Option<Width>, server: Width) -> Width {
     job.map_or(server, |job| job.max(server))
 }

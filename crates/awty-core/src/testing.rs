@@ -1,13 +1,13 @@
-//! Short ways to write times and widths in unit tests.
+//! Helpers for times and widths in unit tests.
 
 use crate::{Limits, Time, Width};
 
-/// The time written in RFC 3339.
+/// Parses RFC 3339.
 pub(crate) fn at(text: &str) -> Time {
     text.parse().unwrap()
 }
 
-/// A time of day on the day that the tests look at.
+/// Returns a time of day on 2030-05-01.
 pub(crate) fn clock(time: &str) -> Time {
     at(&format!("2030-05-01T{time}Z"))
 }

@@ -1,18 +1,18 @@
 //! Which versions of the extension's SQL a library serves.
 //!
-//! Invariant: versions are compared as numbers, so that `0.10` comes after `0.9`.
-//! Does not: know which version is installed.
+//! Invariant: versions are compared as numbers, so `0.10` comes after `0.9`.
+//! Does not: know the installed version.
 
-/// Why a library does not serve the SQL that is installed.
+/// Why a library does not serve the installed SQL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unserved {
-    /// The SQL is of a version before, or of one that is not MAJOR.MINOR: ALTER EXTENSION awty UPDATE ends it.
+    /// The SQL is older, or its version is not MAJOR.MINOR. ALTER EXTENSION awty UPDATE is needed.
     Older,
-    /// The SQL is of a version to come: the server still has the library of before in memory, and a restart ends it.
+    /// The SQL is newer: the server still has the old library in memory, and must be restarted.
     Newer,
 }
 
-/// `None` if `installed` is one of the versions in `served`, of which the last is the library's own.
+/// Returns `None` if `served` contains `installed`. The last of `served` is the library's own version.
 pub fn unserved(installed: &str, served: &[&str]) -> Option<Unserved> {
     if served.contains(&installed) {
         return None;

@@ -1,37 +1,38 @@
-//! Watching: when a row of a watched table is late, and how far its alert has come.
+//! When a row of a watched table is late, and which level its alert has.
 //!
-//! A row's clock starts at its `since`. Level 1 is due `within` later, level k + 1 at `since + escalate[k]`. Each due time counts from
-//! the slot that it rounds up to, so no level comes early. One level is raised at a time.
+//! A row's clock starts at `since`. Level 1 is due at `since + within`, level k + 1 at `since + escalate[k]`. Each due
+//! time is rounded up to a slot, so no level is early. Levels are raised one at a time.
 //!
-//! Invariant: what a row comes to depends on the row, its open alert and the clock only, so it can be asked again at any time.
+//! Invariant: the verdict depends only on the row, its open alert and the clock, so it can be computed again at any
+//! time.
 
 use crate::limits::Limits;
 use crate::{Time, Width, later};
 use chrono::TimeDelta;
 
-/// How long after its clock's start a row becomes late, level by level.
+/// How long after its clock's start a row reaches each level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels(Vec<TimeDelta>);
 
-/// What is wrong with levels.
+/// Why levels are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LevelError {
-    /// `within` is none, or negative.
+    /// `within` is zero or negative.
     Within,
-    /// A level of `escalate`, from 1, does not come after the one before it.
+    /// This level of `escalate`, from 1, is not later than the level before.
     Escalate(usize),
-    /// More than [`MAX_LEVELS`].
+    /// More than [`MAX_LEVELS`] levels.
     TooMany,
 }
 
-/// The most levels that a rule may have.
+/// The largest number of levels of a rule.
 pub const MAX_LEVELS: usize = 100;
 
 impl Levels {
-    /// Levels by `within` and `escalate`.
+    /// Returns levels from `within` and `escalate`.
     ///
     /// # Errors
-    /// [`LevelError`] unless `within` is positive and each level comes after the one before it.
+    /// [`LevelError`] unless `within` is positive and each level is later than the level before.
     pub fn new(within: TimeDelta, escalate: &[TimeDelta]) -> Result<Self, LevelError> {
         if within <= TimeDelta::zero() {
             return Err(LevelError::Within);
@@ -46,50 +47,50 @@ impl Levels {
         }
     }
 
-    /// The time after `since` at which a level is due, from 1; `None` where there is no such level.
+    /// Returns the time from `since` to a level, from 1; `None` if the rule has no such level.
     pub fn after(&self, level: u32) -> Option<TimeDelta> {
         self.0.get(usize::try_from(level).ok()?.checked_sub(1)?).copied()
     }
 
-    /// When a row becomes late whose clock started at `since`. [`Time::MIN_UTC`], since ever, stays what it is.
+    /// Returns when a row becomes late. [`Time::MIN_UTC`] is returned unchanged.
     pub fn due(&self, since: Time) -> Time {
         if since == Time::MIN_UTC { since } else { later(since, self.0[0]) }
     }
 
-    /// The slot of a level of a row whose clock started at `since`.
+    /// Returns the slot of a level.
     fn slot(&self, level: u32, since: Time, width: Width) -> Option<Time> {
         Some(width.round_up(later(since, self.after(level)?)))
     }
 }
 
-/// What was found of a row.
+/// State of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// There is no such row, its condition holds, or its clock has not started.
+    /// The row is gone, its condition holds, or its clock has not started.
     Settled,
-    /// Its condition does not hold, since that time. [`Time::MIN_UTC`]: since ever.
+    /// The condition has not held since this time; `-infinity` is [`Time::MIN_UTC`].
     Waiting(Time),
 }
 
-/// What becomes of a check of a row.
+/// What happens to the check and the alert of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The row needs no alert, and an open one is cleared.
+    /// The row needs no alert. An open alert is cleared.
     Settled,
-    /// Not even the first level is due yet: an open alert is cleared, and the row is asked about at that slot.
+    /// Level 1 is not due yet. An open alert is cleared, and the row is checked at this slot.
     Ahead(Time),
-    /// The open alert stays as it is. The row is asked about again at that slot, or never.
+    /// The open alert keeps its level. The row is checked again at this slot, or never.
     Stay(Option<Time>),
-    /// This level is raised, and the row is asked about again at that slot, or never.
+    /// This level is raised. The row is checked again at this slot, or never.
     Raise(u32, Option<Time>),
 }
 
-/// What becomes of a row with an open alert of level `open`, or 0.
+/// Returns the verdict on a row whose open alert has level `open`, or 0 for none.
 pub fn judge(found: Found, open: u32, levels: &Levels, limits: &Limits, now: Time) -> Verdict {
     let Found::Waiting(since) = found else { return Verdict::Settled };
     let width = limits.width;
     let slot = |level| levels.slot(level, since, width);
-    // Beyond the horizon it is asked again at the horizon.
+    // A slot beyond the horizon is replaced by the horizon.
     let horizon = width.floor(later(now, limits.max_horizon)).max(width.after(now));
     let again = |level| slot(level).map(|slot| slot.max(width.after(now)).min(horizon));
     match slot(1) {
@@ -101,7 +102,7 @@ pub fn judge(found: Found, open: u32, levels: &Levels, limits: &Limits, now: Tim
     }
 }
 
-/// When the check of a row comes that has just been written, or `None` if never.
+/// Returns the slot of the first check of a row that was just written; `None` for no check.
 pub fn start(found: Found, open: u32, levels: &Levels, limits: &Limits, now: Time) -> Option<Time> {
     match judge(found, open, levels, limits, now) {
         Verdict::Settled => None,
@@ -111,10 +112,11 @@ pub fn start(found: Found, open: u32, levels: &Levels, limits: &Limits, now: Tim
     }
 }
 
-/// The longest name in PostgreSQL, in bytes.
+/// PostgreSQL's longest name, in bytes.
 const MAX_NAME: usize = 63;
 
-/// The name of a trigger or function of a rule: `awty_<rule><suffix>`. One that would be too long is cut, and gets a hash of the rule's name.
+/// Returns the name `awty_<rule><suffix>` of a rule's trigger or function. A long name is cut and gets a hash of the
+/// rule's name.
 pub fn object_name(rule: &str, suffix: &str) -> String {
     let whole = format!("awty_{rule}{suffix}");
     if whole.len() <= MAX_NAME {
@@ -199,7 +201,7 @@ mod tests {
     }
 
     proptest! {
-        /// A row is followed from any time on until nothing is asked any more.
+        /// Follows a row from any time until no check is left.
         #[test]
         fn no_level_is_early_or_left_out(
             since in 0_i64..200_000, first in 1_i64..90_000, steps in prop::collection::vec(1_i64..90_000, 0..4), began in 0_i64..400_000,

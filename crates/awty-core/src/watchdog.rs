@@ -1,37 +1,37 @@
-//! The limits of a run in time: it is struck twice. First it is cancelled, as by `pg_cancel_backend()`; one that catches that is
-//! terminated after [`GRACE`].
+//! The time limits of a run. An overdue run is first cancelled, as by `pg_cancel_backend()`. If it catches the
+//! cancellation, it is terminated after [`GRACE`].
 //!
-//! Invariant: no strike before its time by the monotonic clock, which no one can set.
+//! Invariant: no strike comes early. The times are of the monotonic clock, which cannot be set.
 //! Does not: send a signal.
 
 use crate::Mono;
 use std::time::Duration;
 
-/// Between the two strikes.
+/// Time between the two strikes.
 pub const GRACE: Duration = Duration::from_secs(2);
-/// The worker's own timer comes first. The watchdog is for when it does not, because the wall clock was set back.
+/// How long the watchdog waits for the worker's own timer, which is late if the wall clock was set back.
 pub const SLACK: Duration = Duration::from_millis(250);
-/// A run that goes on for so long after its second strike is one that nothing stops.
+/// How long after the second strike a run that continues counts as stuck.
 pub const STUCK: Duration = Duration::from_secs(1);
 
-/// One run, as the watchdog sees it.
+/// One run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// When it began.
+    /// Start of the run.
     pub began: Mono,
-    /// How long it may take.
+    /// Time limit of the run.
     pub timeout: Duration,
-    /// How often the watchdog has struck: 1 cancelled, 2 terminated.
+    /// Strikes so far: 1 for cancelled, 2 for terminated.
     pub strikes: u8,
 }
 
 impl Run {
-    /// A run that begins now.
+    /// A run that starts now.
     pub const fn new(began: Mono, timeout: Duration) -> Self {
         Self { began, timeout, strikes: 0 }
     }
 
-    /// Strikes, if it is time: how often the run has been struck by now, or `None` if nothing is new.
+    /// Strikes if a strike is due, and returns the total number of strikes then.
     pub fn strike(&mut self, now: Mono) -> Option<u8> {
         self.is_over_time(now).then(|| {
             self.strikes = self.strikes_due(now);
@@ -39,7 +39,7 @@ impl Run {
         })
     }
 
-    /// Is it time for a strike that has not been made?
+    /// Whether a strike is due.
     pub fn is_over_time(&self, now: Mono) -> bool {
         self.strikes_due(now) > self.strikes
     }
@@ -48,12 +48,12 @@ impl Run {
         self.times().iter().filter(|at| **at <= now).count() as u8
     }
 
-    /// How long until the next strike; `None` after the last.
+    /// Returns the time until the next strike; `None` after the last.
     pub fn next_strike_in(&self, now: Mono) -> Option<Duration> {
         self.times().iter().find(|at| **at > now).map(|at| at.since(now))
     }
 
-    /// Does it go on although it was struck twice? Only code that never checks for interrupts can.
+    /// Whether the run continues after two strikes. Only code that never checks for interrupts can do so.
     pub fn is_stuck(&self, now: Mono) -> bool {
         self.strikes >= 2 && now >= self.began.plus(self.timeout).plus(GRACE + STUCK)
     }

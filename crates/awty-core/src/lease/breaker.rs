@@ -1,5 +1,5 @@
-//! The circuit breaker of a target: after ten failures in a row it opens, and lets one call at a time through when it has been open for a
-//! while.
+//! The circuit breaker of a target. It opens after ten failures in a row. After a while it is half open and lets one
+//! call at a time through.
 //!
 //! ```text
 //! closed ── ten in a row over at least 10 s ──► open ── its time is over ──► half open ── an answer ──► closed
@@ -7,50 +7,49 @@
 //!                                                └──── a failure: twice as long ┘
 //! ```
 //!
-//! Invariant: a target is never shut out for longer than [`LONGEST`] at a time, also where the clock is set back.
-//!
-//! Does not: count a failure that says nothing about the target, or know what a call is.
+//! Invariant: a breaker is open for at most [`LONGEST`] (plus [`FORGET`] if the clock is set back).
+//! Does not: decide which failures count against the target.
 
 use crate::{Time, later};
 use chrono::TimeDelta;
 
-/// So many failures in a row open it.
+/// Failures in a row that open the breaker.
 const ROW: u32 = 10;
-/// If the first of them is so long ago.
+/// Least time since the first of these failures.
 const OVER: TimeDelta = TimeDelta::seconds(10);
-/// It is open for so long the first time, and then twice as long each time.
+/// How long the breaker is open the first time. Each further time is twice as long.
 const SHORTEST: TimeDelta = TimeDelta::seconds(30);
-/// And for so long at most.
+/// Longest time that the breaker is open.
 const LONGEST: TimeDelta = TimeDelta::minutes(15);
-/// What has opened so far ahead of now has done so by a clock that was set back.
+/// If the breaker opened more than this in the future, the clock was set back, and the breaker is half open.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
 
-/// What is remembered of a target that has failed last.
+/// Recent failures of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Breaker {
     /// Failures in a row.
     pub failures: u32,
-    /// When the first of them was.
+    /// Time of the first of these failures.
     pub since: Time,
-    /// When it last opened.
+    /// When the breaker last opened.
     pub opened_at: Option<Time>,
-    /// How often in a row it has opened.
+    /// How often in a row the breaker has opened.
     pub opens: u32,
 }
 
-/// What it lets through.
+/// Which calls the breaker allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// All calls.
     Closed,
-    /// None until then.
+    /// No calls until this time.
     Open(Time),
-    /// One at a time.
+    /// One call at a time.
     HalfOpen,
 }
 
 impl Breaker {
-    /// Where it stands.
+    /// Returns the state at `now`.
     pub fn state(&self, now: Time) -> State {
         let Some(opened_at) = self.opened_at else { return State::Closed };
         let until = later(opened_at, self.wait());
@@ -61,13 +60,13 @@ impl Breaker {
         SHORTEST.checked_mul(1 << self.opens.clamp(1, 20).saturating_sub(1)).unwrap_or(LONGEST).min(LONGEST)
     }
 
-    /// It after a failure; `None` if that changes nothing.
+    /// Returns the breaker after a failure; `None` if nothing changes.
     pub fn after_failure(before: Option<Self>, now: Time) -> Option<Self> {
         let Some(before) = before else { return Some(Self { failures: 1, since: now, opened_at: None, opens: 0 }) };
         let failures = before.failures.saturating_add(1);
         let since = before.since.min(now);
         match before.state(now) {
-            // It was called before it opened.
+            // The call began before the breaker opened.
             State::Open(_) => None,
             State::HalfOpen => {
                 Some(Self { failures, since, opened_at: Some(now), opens: before.opens.saturating_add(1).min(1000) })
@@ -79,7 +78,7 @@ impl Breaker {
         }
     }
 
-    /// Is it forgotten after an answer? One to a call from before it opened says nothing.
+    /// Whether an answer closes the breaker. An answer to a call from before the breaker opened does not.
     pub fn ends_with_answer(&self, now: Time) -> bool {
         !matches!(self.state(now), State::Open(_))
     }
@@ -127,7 +126,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the clock does, it is never open for longer than that from now on.
+        /// The breaker is never open for longer than this from now, whatever the clock does.
         #[test]
         fn it_is_never_open_for_longer(jumps in prop::collection::vec(-10_000_i64..10_000, 1..100)) {
             let (mut breaker, mut now) = (None, clock("10:00:00"));

@@ -1,8 +1,7 @@
-//! The key of one piece of work: the same in every lease of it, and of no other.
+//! The key of one piece of work. All leases of the work have this key, and no other work has it.
 //!
 //! Invariant: RFC 4648 base32 of the first 130 bits of a SHA-256, so 26 characters of `A–Z2–7`.
-//!
-//! Does not: know what the database's identity is.
+//! Does not: know the source of the database's identity.
 
 use crate::Time;
 use sha2::{Digest, Sha256};
@@ -10,7 +9,7 @@ use sha2::{Digest, Sha256};
 const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const LENGTH: usize = 26;
 
-/// A database, as far as keys are concerned.
+/// Identity of a database in keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Home {
     /// The random number of its installation.
@@ -19,7 +18,7 @@ pub struct Home {
     pub database: u32,
 }
 
-/// The key of a check when it is asked about for the time after `check_count` times.
+/// Returns the key of a check that has been asked about `check_count` times before.
 pub fn key(home: Home, check: i64, scheduled_at: Time, check_count: u32) -> String {
     let mut hash = Sha256::new();
     hash.update(home.identity.to_be_bytes());
@@ -30,7 +29,6 @@ pub fn key(home: Home, check: i64, scheduled_at: Time, check_count: u32) -> Stri
     base32(&hash.finalize())
 }
 
-/// Five bits a character.
 fn base32(bytes: &[u8]) -> String {
     let bit = |n: usize| (bytes[n / 8] >> (7 - n % 8)) & 1;
     let letter = |n: usize| (0..5).fold(0, |value, k| value << 1 | bit(n * 5 + k));

@@ -1,15 +1,15 @@
-//! The numbers of the locks that workers outside take: one of each job's claims, some of its targets.
+//! Numbers of the locks of external workers: one lock for each job's claims, and some locks for its targets.
 //!
-//! Invariant: who does not know the installation's random number cannot choose a name whose locks are those of another job.
-//!
+//! Invariant: only a caller that knows the installation's random number can choose a name whose locks collide with
+//! another job's.
 //! Does not: take a lock.
 
 use sha2::{Digest, Sha256};
 
-/// A lock's object and the part of it, as PostgreSQL numbers locks on objects.
+/// Object and sub-object number of a PostgreSQL object lock.
 pub type Number = (u32, u16);
 
-/// A transaction has at most so many locks on targets of one job, because each takes a place among the server's locks.
+/// Largest number of target locks of one job. It bounds the entries of a transaction in the server's lock table.
 const TARGETS: u16 = 64;
 
 fn numbers(identity: i64, name: &[u8]) -> Number {
@@ -20,12 +20,13 @@ fn numbers(identity: i64, name: &[u8]) -> Number {
     (u32::from_be_bytes([hash[0], hash[1], hash[2], hash[3]]), u16::from_be_bytes([hash[4], hash[5]]))
 }
 
-/// Of a job's claims. Two jobs of an installation have the same by chance only, one in 2⁴⁸; then their claims wait for each other.
+/// Returns the lock of a job's claims. If two jobs of an installation collide (a chance of one in 2⁴⁸), their claims
+/// wait for each other.
 pub fn of_claims(identity: i64, job: &[u8]) -> Number {
     numbers(identity, job)
 }
 
-/// Of what is known of a target. Two targets of one job may have the same.
+/// Returns the lock of a target's state. Two targets of one job may share a lock.
 pub fn of_target(identity: i64, job: &[u8], target: &[u8]) -> Number {
     let (_, part) = numbers(identity, target);
     (numbers(identity, job).0, part % TARGETS)

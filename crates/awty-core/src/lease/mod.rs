@@ -1,8 +1,8 @@
-//! Leases: the right of a worker outside to one check, until a moment.
+//! Leases: an external worker's right to one check, for a limited time.
 //!
-//! Invariant: `leased_at` ≤ `expires_at` ≤ `deadline`, and nothing moves the deadline. A lease that is live is nobody else's.
-//!
-//! Does not: know who has a lease, or look for checks.
+//! Invariant: `leased_at` ≤ `expires_at` ≤ `deadline`, and the deadline never moves. While a lease is live, no other
+//! worker has its check.
+//! Does not: know the owner of a lease, or look for checks.
 
 pub mod breaker;
 pub mod key;
@@ -18,11 +18,12 @@ use crate::{Time, Width, later};
 use chrono::TimeDelta;
 use std::ops::RangeInclusive;
 
-/// `heartbeat`, where it is set: after so long without a sign of life a lease expires.
+/// `heartbeat`, if set: a lease expires after this time without a heartbeat.
 pub const HEARTBEAT: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=TimeDelta::days(1);
-/// An idle worker asks again after this at the latest, because what becomes due between two slots is announced to nobody outside.
+/// How long an idle worker waits at most. External workers get no notification of checks that become due between two
+/// slots.
 pub const LONGEST_WAIT: TimeDelta = TimeDelta::seconds(5);
-/// The wait before a retry is up to so many thousandths longer or shorter.
+/// Largest change of the wait before a retry, in thousandths.
 const SPREAD: u64 = 200;
 
 labels! {
@@ -38,17 +39,17 @@ labels! {
 labels! {
     /// Which ended leases are kept.
     KeepAttempts for "keep_attempts" {
-        /// All of them.
+        /// All.
         All = "all",
-        /// Those that did not end well.
+        /// Leases that ended with a problem.
         Problems = "problems",
-        /// None of them.
+        /// None.
         None = "none",
     }
 }
 
 impl KeepAttempts {
-    /// Is a lease kept that ended so?
+    /// Whether a lease with this result is kept.
     pub fn keeps(self, ok: bool) -> bool {
         match self {
             Self::All => true,
@@ -58,10 +59,10 @@ impl KeepAttempts {
     }
 }
 
-/// The options that only jobs of workers outside have.
+/// The options that only jobs for external workers have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// A lease expires so long after the last sign of life; `None`: at its deadline.
+    /// A lease expires this long after the last heartbeat; `None` for its deadline.
     pub heartbeat: Option<TimeDelta>,
     /// How often a check may be handed out.
     pub delivery: Delivery,
@@ -70,20 +71,20 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Each option at its default.
+    /// The defaults.
     pub const DEFAULTS: Self =
         Self { heartbeat: None, delivery: Delivery::AtLeastOnce, keep_attempts: KeepAttempts::All };
 
-    /// Whether every option is within its range.
+    /// Checks that every option is within its range.
     ///
     /// # Errors
-    /// The first one that is not.
+    /// The first option outside its range.
     pub fn check(&self) -> Result<(), LimitError> {
         self.heartbeat.map_or(Ok(()), |heartbeat| Limits::check_time("heartbeat", heartbeat, &HEARTBEAT))
     }
 
-    /// What a reported failure asks for. `chance` is any number, by which waits are spread. A retry that must not be puts off no
-    /// occurrence after it.
+    /// Returns what a reported failure requests. `chance` is any number; it spreads the waits. A job that delivers at
+    /// most once drops the requested retry, so that the retry does not delay the next occurrence.
     pub fn reported(&self, retry_at: Option<Time>, is_final: bool, not_started: bool, chance: u64) -> Failed {
         let is_once = self.delivery == Delivery::AtMostOnce && !not_started;
         let retry_at = retry_at.filter(|_| is_final || !is_once);
@@ -92,7 +93,7 @@ impl Terms {
     }
 }
 
-/// A number of thousandths within ± [`SPREAD`].
+/// Returns a number of thousandths within ± [`SPREAD`].
 fn spread(chance: u64) -> i32 {
     let mixed = (chance ^ (chance >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     (mixed % (2 * SPREAD + 1)) as i32 - SPREAD as i32
@@ -101,46 +102,46 @@ fn spread(chance: u64) -> i32 {
 /// The right to one check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// When it was given.
+    /// When the lease began.
     pub leased_at: Time,
-    /// Until then nobody else gets the check.
+    /// Until when no other worker gets the check.
     pub expires_at: Time,
-    /// From then on it is void, whatever happens.
+    /// When the lease becomes void.
     pub deadline: Time,
 }
 
-/// Where a lease stands.
+/// State of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Its worker works.
+    /// The worker is working.
     Live,
-    /// No heartbeat came in time. An answer still counts, until somebody else gets the check.
+    /// The heartbeat is overdue. An answer still counts, until another worker gets the check.
     Expired,
-    /// The same, and its deadline has passed.
+    /// The heartbeat was overdue, and the deadline has passed.
     Lost,
-    /// Its deadline has passed, and it was never without a heartbeat.
+    /// The deadline has passed, and the heartbeats were in time.
     Overdue,
 }
 
-/// What becomes of a check whose lease was not answered.
+/// What happens to a check whose lease was not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unanswered {
     /// Nothing yet.
     Wait,
-    /// A crash of the worker: the check is due as before.
+    /// The worker crashed: the check is due as before.
     Crash,
-    /// A failure.
+    /// The run failed.
     Failure(Failed),
 }
 
 impl Lease {
-    /// A lease from now on.
+    /// Begins a lease at `now`.
     pub fn begin(now: Time, timeout: TimeDelta, heartbeat: Option<TimeDelta>) -> Self {
         let deadline = later(now, timeout);
         Self { leased_at: now, expires_at: heartbeat.map_or(deadline, |beat| later(now, beat).min(deadline)), deadline }
     }
 
-    /// Where it stands.
+    /// Returns the state at `now`.
     pub fn state(&self, now: Time) -> State {
         match () {
             () if now < self.expires_at => State::Live,
@@ -150,18 +151,19 @@ impl Lease {
         }
     }
 
-    /// Does an answer that comes now count?
+    /// Whether an answer at `now` counts.
     pub fn counts(&self, now: Time) -> bool {
         now < self.deadline
     }
 
-    /// The lease after a heartbeat; `None` if it is void. It never becomes shorter.
+    /// Returns the lease after a heartbeat; `None` if the lease is void. A heartbeat never shortens a lease.
     pub fn beat(&self, now: Time, heartbeat: Option<TimeDelta>) -> Option<Self> {
         let until = |beat| later(now, beat).min(self.deadline).max(self.expires_at);
         self.counts(now).then(|| Self { expires_at: heartbeat.map_or(self.expires_at, until), ..*self })
     }
 
-    /// What becomes of its check when somebody else wants it, or its time is over. One that may be handed out once only ends.
+    /// Decides what happens to the check if another worker wants it, or the lease is over. With `at_most_once`, the
+    /// check only ends.
     pub fn unanswered(&self, delivery: Delivery, now: Time) -> Unanswered {
         let once = delivery == Delivery::AtMostOnce;
         let failure = Failed { timed_out: true, is_final: once, ..Failed::default() };
@@ -173,18 +175,18 @@ impl Lease {
     }
 }
 
-/// What a worker may find of its jobs.
+/// What lies ahead for the jobs of a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ahead {
-    /// Something is due that nobody has a live lease of.
+    /// A check is due and has no live lease.
     pub is_due: bool,
-    /// The next slot at which something is pending.
+    /// The next slot with a pending check.
     pub slot: Option<Time>,
     /// The next end of a lease.
     pub expiry: Option<Time>,
 }
 
-/// How long there will be nothing to claim.
+/// Returns how long there will be nothing to claim.
 pub fn wait(ahead: &Ahead, width: Width, now: Time) -> TimeDelta {
     if ahead.is_due {
         return TimeDelta::zero();

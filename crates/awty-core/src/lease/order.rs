@@ -1,24 +1,23 @@
-//! Who is next: how a claim is divided among roles.
+//! How a claim is divided among roles.
 //!
-//! Invariant: no role gets two checks while another one waits for its first; the role that has waited longest comes first. So one
-//! role's backlog puts off another's single check by at most one claim.
+//! Invariant: no role gets two checks while another role waits for its first, and the role that was served longest ago
+//! comes first. So one role's backlog delays another role's single check by at most one claim.
 //!
-//! The same goes for the targets of a job, in the order of their names from where the claim before has stopped.
-//!
-//! Does not: look at checks. Within a target the oldest comes first.
+//! The targets of a job are treated alike, in the order of their names, starting where the last claim stopped.
+//! Does not: look at checks. Within a target the oldest check comes first.
 
 use crate::Time;
 
-/// A role with checks that are due.
+/// A role with due checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// When a check of it was last handed out.
+    /// When a check of the role was last handed out.
     pub served_at: Option<Time>,
-    /// How many of its checks could be handed out now.
+    /// Number of its checks that could be handed out now.
     pub due: usize,
 }
 
-/// How many checks each of these roles gets of a claim of at most `max`.
+/// Returns each role's share of a claim of at most `max` checks.
 pub fn shares(waiting: &[Waiting], max: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..waiting.len()).collect();
     order.sort_by_key(|role| waiting[*role].served_at);
@@ -28,7 +27,7 @@ pub fn shares(waiting: &[Waiting], max: usize) -> Vec<usize> {
     shares
 }
 
-/// The same of what comes in a fixed order, such as the targets of a job: one each, again and again.
+/// Returns the shares of parties in a fixed order, such as the targets of a job: one check each, round after round.
 pub fn in_turn(due: &[usize], max: usize) -> Vec<usize> {
     let (mut shares, mut left) = (vec![0; due.len()], max);
     loop {
@@ -36,7 +35,7 @@ pub fn in_turn(due: &[usize], max: usize) -> Vec<usize> {
         if wanting.is_empty() {
             return shares;
         }
-        // As many rounds at once as nobody drops out of.
+        // Deals as many rounds at once as every party can take.
         let least = wanting.iter().map(|place| due[*place] - shares[*place]).min().unwrap_or(1);
         let rounds = least.min(left / wanting.len()).max(1);
         left -= rounds * wanting.len();
@@ -61,7 +60,7 @@ mod tests {
         assert_eq!(shares(&[], 10), [0_usize; 0]);
     }
     proptest! {
-        /// One each in their order, again and again, as long as there is room.
+        /// The shares equal those of dealing checks one by one.
         #[test]
         fn shares_are_those_of_dealing_one_by_one(due in prop::collection::vec(0_usize..40, 0..20), max in 0_usize..300) {
             let (mut dealt, mut left) = (vec![0; due.len()], max);

@@ -1,53 +1,53 @@
-//! What a target allows: the entity name of the checks of a job without a function, with its limits, its block and its breaker.
+//! How many calls a target allows. A target is the entity name of checks of a job without a function.
 //!
-//! Invariant: never more leases at a time than `concurrency`, nothing while it is blocked or open, one at a time while it is half open.
-//!
-//! Does not: count leases, or know what else is due.
+//! Invariant: at most `concurrency` leases at a time, none while the target is blocked or open, one while it is half
+//! open.
+//! Does not: count leases.
 
 use super::breaker::{self, Breaker};
 use super::tokens::{Pace, Tokens};
 use crate::Time;
 use std::ops::RangeInclusive;
 
-/// `concurrency` and `burst`.
+/// Range of `concurrency` and `burst`.
 pub const COUNTS: RangeInclusive<i32> = 1..=1_000_000;
-/// `rate`, per second.
+/// Range of `rate`, per second.
 pub const RATES: RangeInclusive<f64> = 0.000_1..=1_000_000.0;
 
-/// A target as it stands.
+/// Limits and state of a target.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Target {
-    /// Leases at a time.
+    /// Largest number of leases at a time.
     pub concurrency: Option<u32>,
     /// Calls per second.
     pub pace: Option<Pace>,
-    /// None until then.
+    /// No calls until this time.
     pub blocked_until: Option<Time>,
-    /// Live leases.
+    /// Number of live leases.
     pub in_flight: u32,
-    /// What is left of the pace's tokens.
+    /// Tokens left of the pace.
     pub tokens: Option<Tokens>,
-    /// Its failures of late.
+    /// Recent failures.
     pub breaker: Option<Breaker>,
 }
 
-/// Where it stands.
+/// Whether a target can be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It can be called.
+    /// Yes.
     Ready,
-    /// A person, or the target itself, has blocked it until then.
+    /// A user, or the target itself, has blocked it until this time.
     Blocked(Time),
-    /// Its breaker is open until then.
+    /// Its breaker is open until this time.
     Open(Time),
     /// Its breaker lets one call at a time through.
     HalfOpen,
-    /// As many leases as it takes; or, with a time, calls came as fast as they may, and the next one may begin then.
+    /// All leases are taken; or, with a time, the rate is used up until then.
     Full(Option<Time>),
 }
 
 impl Standing {
-    /// As `awty.target` shows it.
+    /// Returns the word in `awty.target`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ready => "ready",
@@ -58,7 +58,7 @@ impl Standing {
         }
     }
 
-    /// When that is over, as far as it is known.
+    /// Returns when the state ends, if known.
     pub fn until(self) -> Option<Time> {
         match self {
             Self::Blocked(until) | Self::Open(until) => Some(until),
@@ -69,7 +69,7 @@ impl Standing {
 }
 
 impl Target {
-    /// How many more leases it may have now.
+    /// Returns how many more leases the target may have now.
     pub fn allows(&self, now: Time) -> usize {
         let most = self.concurrency.map_or(usize::MAX, |most| most.saturating_sub(self.in_flight) as usize);
         let tokens = self.pace.map_or(usize::MAX, |pace| pace.grants(pace.level(self.tokens, now)));
@@ -80,7 +80,7 @@ impl Target {
         }
     }
 
-    /// Where it stands, the gravest first.
+    /// Returns the most restrictive state that applies.
     pub fn standing(&self, now: Time) -> Standing {
         if let Some(until) = self.blocked_until.filter(|until| now < *until) {
             return Standing::Blocked(until);
@@ -99,7 +99,7 @@ impl Target {
         }
     }
 
-    /// The tokens after so many leases were given; `None` if it has no rate.
+    /// Returns the tokens after `leases` new leases, and when the bucket will be full; `None` without a rate.
     pub fn take(&self, leases: usize, now: Time) -> Option<(Tokens, Time)> {
         let pace = self.pace?;
         let left = pace.level(self.tokens, now) - leases as f64;

@@ -1,16 +1,15 @@
-//! A target's token bucket: how many calls may begin now, at so many per second.
+//! A target's token bucket: how many calls may begin now, at a rate per second.
 //!
-//! Invariant: over any stretch of time by a clock that is not set back, no more are granted than the rate brings, and one burst on top. A
-//! clock that is set back keeps nobody waiting for longer than [`FORGET`].
-//!
-//! Does not: know who takes a token; what is left is kept in a row that all workers share.
+//! Invariant: in any period of a clock that is not set back, the bucket grants at most the rate plus one burst. If the
+//! clock is set back, calls wait for at most [`FORGET`] because of it.
+//! Does not: know the workers. The row of the target keeps the tokens, and all workers share the row.
 
 use crate::{Time, later};
 use chrono::TimeDelta;
 
-/// What was worked out so far ahead of now is forgotten: the clock was set back.
+/// Tokens with a time further ahead than this are ignored, because the clock was set back.
 const FORGET: TimeDelta = TimeDelta::minutes(1);
-/// What is missing of a token because numbers have an end.
+/// Tolerance for rounding errors.
 const NEARLY: f64 = 1e-6;
 
 /// How fast calls may begin.
@@ -20,22 +19,22 @@ pub struct Pace {
     burst: f64,
 }
 
-/// Tokens that are left, and when that was worked out.
+/// Tokens left at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tokens {
-    /// So many, and a part of one.
+    /// Number of tokens, with a fraction.
     pub left: f64,
-    /// At that moment.
+    /// The time.
     pub at: Time,
 }
 
 impl Pace {
-    /// So many per second; `burst` at once, by default what a second brings, and at least one.
+    /// Returns a pace. The burst is at least one and defaults to one second's calls.
     pub fn new(per_s: f64, burst: Option<u32>) -> Self {
         Self { per_s: per_s.max(1e-9), burst: burst.map_or(per_s, f64::from).max(1.0) }
     }
 
-    /// What is there now. A bucket that nobody has taken from is full.
+    /// Returns the tokens at `now`. An unused bucket is full.
     pub fn level(&self, tokens: Option<Tokens>, now: Time) -> f64 {
         match tokens {
             Some(tokens) if tokens.at - now <= FORGET => {
@@ -45,17 +44,17 @@ impl Pace {
         }
     }
 
-    /// How many calls a level is good for.
+    /// Returns how many calls the tokens allow.
     pub fn grants(&self, level: f64) -> usize {
         (level + NEARLY).floor() as usize
     }
 
-    /// When there is a token again.
+    /// Returns when the next token is available.
     pub fn next_at(&self, level: f64, now: Time) -> Time {
         later(now, time((1.0 - level).max(0.0) / self.per_s))
     }
 
-    /// When the bucket is full, and nothing has to be known of it any more.
+    /// Returns when the bucket will be full, and its state can be forgotten.
     pub fn full_at(&self, level: f64, now: Time) -> Time {
         later(now, time((self.burst - level).max(0.0) / self.per_s))
     }
@@ -65,7 +64,7 @@ fn seconds(time: TimeDelta) -> f64 {
     time.as_seconds_f64()
 }
 
-/// Rounded up to a microsecond; what is longer than a year is a year.
+/// Rounds up to a microsecond, and cuts at a year.
 fn time(seconds: f64) -> TimeDelta {
     TimeDelta::microseconds((seconds.min(366.0 * 86_400.0) * 1e6).ceil() as i64)
 }
@@ -103,7 +102,7 @@ mod tests {
     }
 
     proptest! {
-        /// However it is asked, no more are granted than the rate brings and one burst, and a token comes when it was promised.
+        /// The bucket grants at most the rate plus one burst, and a token is available when promised.
         #[test]
         fn no_more_than_the_rate(rate in 0.01_f64..500.0, burst in 1_u32..50, gaps in prop::collection::vec(0_i64..5_000_000, 1..60)) {
             let pace = Pace::new(rate, Some(burst));

@@ -1,9 +1,8 @@
-//! What becomes of the pending occurrence when its plan changes: by `repeat` with other terms, or by new zone data.
+//! What happens to the pending occurrence when its plan changes, through `repeat` or through new zone data.
 //!
-//! Invariant: however the jitter has changed, a moment whose occurrence is still ahead is not lost, and none that is used up comes
-//! again.
-//!
-//! Does not: say whether two plans differ.
+//! Invariant: whatever the old and new jitter, no moment is lost whose occurrence is still ahead, and no used moment
+//! comes again.
+//! Does not: decide whether two plans differ.
 
 use super::Repetition;
 use super::occurrence::{Occurrence, Passed};
@@ -12,24 +11,24 @@ use super::zone::Zone;
 use crate::Time;
 use chrono::TimeDelta;
 
-/// New zone data move no moment by more than this: clocks are at most 26 hours from UTC.
+/// Bound on how far new zone data move a moment: local clocks are at most 26 hours from UTC.
 const MOST_MOVED: TimeDelta = TimeDelta::hours(52);
 
-/// What becomes of the pending occurrence when its plan is replaced by another.
+/// What happens to the pending occurrence when another plan replaces its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It is due and stays, with this in place of its [`Occurrence::passed`].
+    /// The occurrence is due and stays, with this as its [`Occurrence::passed`].
     Stays {
-        /// What it stands for by the new plan.
+        /// The moments of the new plan that the occurrence uses up.
         passed: Option<Passed>,
     },
-    /// Another one takes its place, at this slot; `None`: the repetition is over.
+    /// Another occurrence at this slot replaces it; `None` if the repetition is over.
     Moves(Option<Time>),
 }
 
 impl<Z: Zone> Repetition<Z> {
-    /// What becomes of the pending occurrence when `new` takes the place of this repetition. A moment whose occurrence is still
-    /// ahead is not lost where `new` has it too, and none that is used up comes again, however the jitter has changed.
+    /// Decides what happens to the pending occurrence when `new` replaces this repetition. A moment that is still ahead
+    /// is kept if `new` has it too. No used moment comes again, whatever the jitter.
     pub fn replaced_by(&self, new: &Self, occurrence: &Occurrence, now: Time) -> Change {
         if occurrence.first <= now || occurrence.has_begun() {
             return Change::Stays { passed: self.used_of(new, occurrence).map(Passed::Through) };
@@ -39,11 +38,11 @@ impl<Z: Zone> Repetition<Z> {
             (Some(first), Some(used)) if first <= used => new.plan.next(used),
             (first, _) => first,
         };
-        // What a client has put there stands for no moment that has passed.
+        // A check that a client has scheduled there stands for no past moment.
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {
-            // It was still ahead only because of its delay, and by the new delay it has come.
+            // Only the old delay kept this moment ahead. By the new delay it has come.
             Some(pending) if first.is_none_or(|first| pending < first) => {
                 Change::Moves(Some(new.width.due(new.slot(pending), now)))
             }
@@ -51,26 +50,28 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// Up to when moments of `new`, with their delay, are used up when this occurrence is over; `None`: its slot says it.
+    /// Returns up to when delayed moments of `new` are used up once this occurrence is over; `None` if its slot says
+    /// so.
     fn used_of(&self, new: &Self, occurrence: &Occurrence) -> Option<Time> {
         let first = occurrence.first;
         let last = self.last_moment_used(new, self.used_when_over(occurrence), first);
         let own = last.and_then(|last| new.plan.last(new.furthest_back(first), last)).map(|own| new.delayed(own));
         match occurrence.passed {
             None => own.filter(|&own| own > first),
-            // It is still no slot of the plan, so its own says nothing.
+            // The occurrence's own slot is still not a slot of the plan, so it says nothing about the moments.
             Some(_) => Some(own.max(last).unwrap_or(new.furthest_back(first))),
         }
     }
 
-    /// The last moment that, with its delay, comes by `used`, as far as `new` could bring it again after `t`.
+    /// Returns the last moment whose delayed time is at most `used`, among those that `new` could bring again after
+    /// `t`.
     fn last_moment_used(&self, new: &Self, used: Time, t: Time) -> Option<Time> {
         let open = self.moment_delayed_beyond(used).map_or(Time::MAX_UTC, just_before);
         self.plan.last(new.furthest_back(t), open)
     }
 
-    /// The slot of an occurrence that was computed with other zone data: where the plan has no slot there any more, the nearest
-    /// one takes its place. What is due, has begun, or is no slot of the plan stays.
+    /// Returns the slot of a pending occurrence under new zone data. If the plan no longer has the slot, the nearest
+    /// slot replaces it. An occurrence that is due, has begun, or has no slot of the plan keeps its slot.
     pub fn with_new_zone_data(&self, occurrence: &Occurrence, now: Time) -> Time {
         let slot = occurrence.first;
         if slot <= now || occurrence.has_begun() || occurrence.passed.is_some() {

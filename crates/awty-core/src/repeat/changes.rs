@@ -1,8 +1,7 @@
-//! Zone data as values: a list of offset changes, and a memory of what a dearer zone has answered.
+//! Zone data as values: a list of offset changes, and a cache for an expensive zone.
 //!
-//! Invariant: both give the spans that the list or the zone has; a span that is remembered may only begin later.
-//!
-//! Does not: grow beyond [`MOST`] spans.
+//! Invariant: both return the spans of the list or the zone, except that a cached span may begin later.
+//! Does not: cache more than [`MOST`] spans.
 
 use super::Zone;
 use super::civil::micros;
@@ -10,17 +9,16 @@ use super::zone::Span;
 use crate::Time;
 use std::cell::RefCell;
 
-/// A zone of which every change is known. What holds before the first and after the last holds for ever.
+/// A zone whose changes are all known. The first and last offsets hold for ever.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changes {
     before: i32,
-    /// When the offset becomes another one, in order.
+    /// Moments of the changes in order, with the new offsets.
     changes: Vec<(i64, i32)>,
 }
 
 impl Changes {
-    /// A zone that is `before` seconds ahead of UTC until the first change, and from each change on what that says. The changes
-    /// may come in any order.
+    /// Returns a zone that is `before` seconds ahead of UTC until the first change. The changes may be in any order.
     pub fn new(before: i32, changes: Vec<(Time, i32)>) -> Self {
         let mut changes: Vec<_> = changes.into_iter().map(|(t, offset)| (micros(t), offset)).collect();
         changes.sort_by_key(|&(t, _)| t);
@@ -36,19 +34,19 @@ impl Zone for Changes {
     }
 }
 
-/// The number of spans that are remembered at most: those of five centuries.
+/// The largest number of cached spans; enough for five centuries.
 pub const MOST: usize = 1024;
 
-/// A zone that is asked once for each of its spans. The far future costs nothing until somebody asks for it.
+/// A cache that asks its zone once per span, when the span is first needed.
 #[derive(Debug, Default)]
 pub struct Remembered<Z> {
     zone: Z,
-    /// From when on each span is known, and the span, in order and apart from each other.
+    /// The known start of each span, and the span. In order and disjoint.
     known: RefCell<Vec<(i64, Span)>>,
 }
 
 impl<Z: Zone> Remembered<Z> {
-    /// Remembers what `zone` answers.
+    /// Returns an empty cache of `zone`.
     pub fn new(zone: Z) -> Self {
         Self { zone, known: RefCell::new(Vec::new()) }
     }
@@ -68,7 +66,7 @@ impl<Z: Zone> Zone for Remembered<Z> {
         let mut known = self.known.borrow_mut();
         let full = known.len() >= MOST;
         match known.get_mut(next) {
-            // It was seen from a later moment before.
+            // The span is known from a later moment on.
             Some((from, later)) if later.until == span.until => (*from, *later) = (t, span),
             _ if full => *known = vec![(t, span)],
             _ => known.insert(next, (t, span)),
@@ -83,7 +81,7 @@ mod tests {
     use crate::testing::at;
     use std::cell::Cell;
 
-    /// Changes its offset each 1000 microseconds, and counts how often it is asked.
+    /// Changes its offset every 1000 microseconds, and counts the calls.
     #[derive(Default)]
     struct Restless(Cell<u32>);
 
@@ -112,7 +110,7 @@ mod tests {
             assert_eq!(zone.span_at(t), Restless::default().span_at(t), "{t}");
         }
         assert_eq!(zone.zone.0.get(), 4);
-        // Earlier in a span than before: it is asked once more, and then the span is known from there on.
+        // An earlier moment of a span asks the zone once more. Then the span is known from there on.
         for t in [2000, 2100, 2999] {
             assert_eq!(zone.span_at(t).offset, 2);
         }

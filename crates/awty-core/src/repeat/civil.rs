@@ -1,24 +1,19 @@
-//! The calendar: days as numbers, and local time as a clock on the wall shows it.
+//! The calendar: days as numbers, and local time as a wall clock shows it.
 //!
-//! Invariant: a date and its number lead to each other, before 1970 and in every year that [`Time`] can hold.
-//!
-//! Does not: know zones; [`super::zone`] turns local time into moments and back.
+//! Invariant: dates and numbers convert both ways, before 1970 and in every year that [`Time`] can hold.
+//! Does not: know zones; [`super::zone`] converts local time.
 
 use crate::Time;
 
-/// Microseconds in a second.
 pub(crate) const SECOND: i64 = 1_000_000;
-/// Seconds in a day without a change of the clocks.
 pub(crate) const DAY_SECONDS: i64 = 86_400;
-/// Microseconds in such a day.
 pub(crate) const DAY: i64 = DAY_SECONDS * SECOND;
 
-/// The microsecond in which `t` lies, counted from 1970. A whole microsecond is after `t` exactly if it is after this one.
+/// Returns the microsecond in which `t` lies. A whole microsecond is after `t` exactly if it is after this one.
 pub(crate) fn micros(t: Time) -> i64 {
     t.timestamp_micros()
 }
 
-/// The moment of a microsecond; `None` beyond the last one that there is.
 pub(crate) fn moment(micros: i64) -> Option<Time> {
     Time::from_timestamp_micros(micros)
 }
@@ -32,8 +27,8 @@ pub(crate) struct Date {
 }
 
 impl Date {
-    /// The date of the day with this number; 1970-01-01 has the number 0. Years begin in March here, so that the leap day is
-    /// a year's last, and 400 of them are an era of the same length always.
+    /// Returns the date of a day number; 1970-01-01 is number 0. In the computation years begin in March, so that the
+    /// leap day is a year's last day and each era of 400 years has the same length.
     pub(crate) fn of(number: i64) -> Self {
         let shifted = number + 719_468;
         let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
@@ -45,7 +40,6 @@ impl Date {
         Self { year: era * 400 + year_of_era + i64::from(month <= 2), month: month as u32, day: day as u32 }
     }
 
-    /// Its number.
     pub(crate) fn number(self) -> i64 {
         let year = self.year - i64::from(self.month <= 2);
         let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
@@ -54,7 +48,7 @@ impl Date {
         era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
     }
 
-    /// The same day so many months later, or the last day of that month where it has no such day.
+    /// Returns the same day so many months later, or the last day of that month if it is shorter.
     pub(crate) fn plus_months(self, months: i64) -> Option<Self> {
         let months = (self.year * 12 + i64::from(self.month) - 1).checked_add(months)?;
         let (year, month) = (months.div_euclid(12), months.rem_euclid(12) as u32 + 1);
@@ -62,7 +56,6 @@ impl Date {
     }
 }
 
-/// The number of days in a month.
 pub(crate) fn month_length(year: i64, month: u32) -> u32 {
     match month {
         4 | 6 | 9 | 11 => 30,
@@ -72,7 +65,7 @@ pub(crate) fn month_length(year: i64, month: u32) -> u32 {
     }
 }
 
-/// The weekday of the day with this number, from 0 for Sunday.
+/// Returns the weekday of a day number, from 0 for Sunday.
 pub(crate) fn weekday(number: i64) -> u32 {
     (number + 4).rem_euclid(7) as u32
 }

@@ -1,7 +1,6 @@
-//! Why something cannot be repeated.
+//! Why a plan cannot be repeated.
 //!
-//! Invariant: a message names what was given, in lower case and without a final dot.
-//!
+//! Invariant: a message names the argument or value, in lower case and without a final dot.
 //! Does not: know SQLSTATEs, hints, or the names of zones.
 
 use super::cron::Unreadable;
@@ -14,42 +13,42 @@ use std::fmt;
 
 /// The longest `jitter` and the longest `catch_up`.
 pub const LONGEST: TimeDelta = TimeDelta::days(366);
-/// The most moments that `occurrences` gives.
+/// The largest number of moments that `occurrences` returns.
 pub const MOST_OCCURRENCES: u16 = 10_000;
 
-/// Why something cannot be repeated.
+/// Why a plan cannot be repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RepeatError {
-    /// Both `every` and `cron`, or neither of them.
+    /// Both `every` and `cron`, or neither.
     EveryOrCron {
-        /// Whether it was both.
+        /// Whether both were given.
         both: bool,
     },
-    /// A cron expression that cannot be read.
+    /// The cron expression cannot be read.
     Unreadable(Unreadable),
-    /// An interval that is no distance.
+    /// The interval is not a valid `every`.
     Every(EveryError),
-    /// A rhythm that means another time in each zone, and no zone.
+    /// The rhythm depends on the zone, and no zone was given.
     NeedsZone(String),
-    /// A rhythm without a moment.
+    /// The rhythm has no moments.
     NeverComes(String),
-    /// A rhythm without a moment before the end.
+    /// The rhythm has no moment before the end.
     NoneBeforeEnd(String),
-    /// Moments that would share a slot of the server.
+    /// Two moments would share a slot of the server.
     TooClose {
-        /// The least time between two of them.
+        /// The least time between two moments.
         closest: TimeDelta,
-        /// The slot.
+        /// The server's slot width.
         slot: Width,
     },
-    /// An end that is not after the start and now.
+    /// The end is not after the start and now.
     EndsTooEarly,
-    /// A `jitter` or `catch_up` that is negative or longer than [`LONGEST`].
+    /// `jitter` or `catch_up` is negative or longer than [`LONGEST`].
     OutOfRange {
-        /// Which of them.
+        /// The argument's name.
         argument: &'static str,
     },
-    /// A `max` that is not between 1 and [`MOST_OCCURRENCES`].
+    /// `max` is not between 1 and [`MOST_OCCURRENCES`].
     Max,
 }
 
@@ -93,11 +92,11 @@ impl From<EveryError> for RepeatError {
 }
 
 impl Rhythm {
-    /// The rhythm of two arguments of which one must be given: the months, days and microseconds of an interval, or a cron
-    /// expression.
+    /// Returns the rhythm of two arguments, exactly one of which must be given: an interval's months, days and
+    /// microseconds, or a cron expression.
     ///
     /// # Errors
-    /// [`RepeatError`] for both or neither, and for what cannot be read.
+    /// [`RepeatError`] if both or neither are given, or if the argument is invalid.
     pub fn new(every: Option<(i32, i32, i64)>, cron: Option<&str>) -> Result<Self, RepeatError> {
         match (every, cron) {
             (Some((months, days, micros)), None) => Ok(Self::Every(Every::new(months, days, micros)?)),
@@ -106,7 +105,7 @@ impl Rhythm {
         }
     }
 
-    /// Whether it can be repeated without a zone, which then is UTC.
+    /// Checks that the rhythm can be repeated without a zone, which means in UTC.
     ///
     /// # Errors
     /// [`RepeatError::NeedsZone`].
@@ -115,7 +114,7 @@ impl Rhythm {
     }
 }
 
-/// Whether `jitter` or `catch_up` is within its range.
+/// Checks the range of `jitter` or `catch_up`.
 ///
 /// # Errors
 /// [`RepeatError::OutOfRange`].
@@ -123,7 +122,7 @@ pub fn check_length(argument: &'static str, length: TimeDelta) -> Result<(), Rep
     if (TimeDelta::zero()..=LONGEST).contains(&length) { Ok(()) } else { Err(RepeatError::OutOfRange { argument }) }
 }
 
-/// Whether so many moments may be asked for at once.
+/// Checks the number of moments that a caller requests.
 ///
 /// # Errors
 /// [`RepeatError::Max`].
@@ -145,7 +144,7 @@ mod tests {
         Rhythm::new(None, Some(text)).unwrap()
     }
 
-    /// What is refused of a plan in UTC at one-minute slots.
+    /// Returns the error of a plan in UTC at one-minute slots.
     fn refused(rhythm: Rhythm, starts: Option<Time>, ends: Option<Time>) -> String {
         let plan = Plan::new(rhythm, Fixed::UTC, starts, ends);
         plan.check(width(60), at("2026-11-22T12:00:00Z")).map_or_else(|error| error.to_string(), |()| "nothing".into())
@@ -184,7 +183,7 @@ mod tests {
         for never in ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "* * 30,31 feb */1"] {
             assert_eq!(refused(cron(never), None, None), format!("cron expression \"{never}\" never comes"));
         }
-        // A leap day on a Sunday, and one of two days: by number or by weekday.
+        // A leap day on a Sunday; and a day field of which only the weekday ever matches.
         assert_eq!(refused(cron("0 0 29 2 */7"), None, None), "nothing");
         assert_eq!(refused(cron("0 0 30 2 mon"), None, None), "nothing");
     }

@@ -1,34 +1,33 @@
 //! `every`: a distance of clock time or of calendar time, counted from an anchor.
 //!
-//! Invariant: the k-th moment is computed from the anchor by division, so that nothing drifts and a month that was too short for
-//! its day shortens no other.
-//!
-//! Does not: know zones; calendar time is local, and the caller turns it into moments.
+//! Invariant: the k-th moment is computed from the anchor by division. So nothing drifts, and a month that is too short
+//! for its day shortens no other month.
+//! Does not: know zones. Calendar time is local; the caller converts it.
 
 use super::civil::{DAY, Date};
 use super::steps::step;
 use std::fmt;
 
-/// What `every` says.
+/// The distance between two moments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Every {
-    /// Real time, in microseconds: `24 hours` is that long on each day.
+    /// Real time, in microseconds: `24 hours` has the same length on each day.
     Clock(i64),
-    /// Local time: `1 day` comes at the same time of each day.
+    /// Local time: `1 day` comes at the same local time each day.
     Calendar {
-        /// Months and years.
+        /// Months, including those of years.
         months: u32,
-        /// Days and weeks.
+        /// Days, including those of weeks.
         days: u32,
     },
 }
 
-/// Why an interval is no `every`.
+/// Why an interval is not a valid `every`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EveryError {
-    /// It is zero, or a part of it is negative.
+    /// The interval is zero, or a part of it is negative.
     NotPositive,
-    /// It has both months or days and clock time.
+    /// The interval has both calendar time and clock time.
     Mixed,
 }
 
@@ -44,10 +43,10 @@ impl fmt::Display for EveryError {
 impl std::error::Error for EveryError {}
 
 impl Every {
-    /// From the three parts of PostgreSQL's interval.
+    /// Returns the `every` of an interval's three parts.
     ///
     /// # Errors
-    /// [`EveryError`] for what has no parts, negative ones, or parts of both kinds.
+    /// [`EveryError`] for an empty interval, negative parts, or parts of both kinds.
     pub fn new(months: i32, days: i32, micros: i64) -> Result<Self, EveryError> {
         match (u32::try_from(months), u32::try_from(days), micros) {
             (Ok(0), Ok(0), 1..) => Ok(Self::Clock(micros)),
@@ -57,12 +56,12 @@ impl Every {
         }
     }
 
-    /// Whether its moments depend on the zone: calendar time does.
+    /// Whether the moments depend on the zone, as calendar time does.
     pub fn needs_zone(&self) -> bool {
         matches!(self, Self::Calendar { .. })
     }
 
-    /// The local time from which it counts where no start is given: 1970 begins, or for whole weeks its first Monday.
+    /// Returns the default anchor in local time: the start of 1970, or for whole weeks its first Monday.
     pub(super) fn anchor(&self) -> i64 {
         match self {
             Self::Calendar { months: 0, days } if days % 7 == 0 => 4 * DAY,
@@ -70,14 +69,14 @@ impl Every {
         }
     }
 
-    /// The first of its times after `after`, which may be before the anchor too. Both and the answer are local times of
-    /// calendar time, and moments of clock time.
+    /// Returns the first time after `after`, which may be before the anchor. All are local times for calendar time, and
+    /// moments for clock time.
     pub(super) fn next(&self, anchor: i64, after: i64) -> Option<i64> {
         match *self {
             Self::Clock(length) => step_after(anchor, length, after),
             Self::Calendar { months: 0, days } => step_after(anchor, i64::from(days) * DAY, after),
             Self::Calendar { months, days } => {
-                // A month has 30.436875 days on average, and no run of months is six days away from that.
+                // A month has 30.436875 days on average, and every run of months is within six days of that.
                 let length = i128::from(months) * 2_629_746_000_000 + i128::from(days) * i128::from(DAY);
                 let ahead = i128::from(after) - i128::from(anchor) - 6 * i128::from(DAY);
                 let mut number = i64::try_from(ahead.div_euclid(length)).ok()?;
@@ -95,7 +94,7 @@ impl Every {
 }
 
 impl fmt::Display for Every {
-    /// As PostgreSQL writes intervals.
+    /// Formats as PostgreSQL formats intervals.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::Calendar { months, days } = *self else {
             let Self::Clock(micros) = *self else { return Ok(()) };
@@ -114,14 +113,13 @@ impl fmt::Display for Every {
     }
 }
 
-/// The first time after `after` that is a whole number of lengths from the anchor.
 fn step_after(anchor: i64, length: i64, after: i64) -> Option<i64> {
     let (anchor, length, after) = (i128::from(anchor), i128::from(length), i128::from(after));
     let number = (after - anchor).div_euclid(length) + 1;
     i64::try_from(anchor + number * length).ok()
 }
 
-/// The anchor and `number` times so many months and days.
+/// Returns the anchor plus `number` times so many months and days.
 fn calendar_time(anchor: i64, number: i64, months: u32, days: u32) -> Option<i64> {
     let (day, time) = (anchor.div_euclid(DAY), anchor.rem_euclid(DAY));
     let date = Date::of(day).plus_months(number.checked_mul(i64::from(months))?)?;

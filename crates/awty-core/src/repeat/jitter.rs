@@ -1,13 +1,14 @@
-//! Jitter: the fixed delay of one entity's occurrences, so that many entities do not meet in one slot.
+//! Jitter: a fixed delay for the occurrences of each entity, so that many entities do not share one slot.
 //!
-//! Invariant: the delay of a job and an entity never changes, in no version of awty; golden values in the tests hold it.
-//!
-//! Does not: use chance. `hash` is FNV-1a of 64 bits, over the three texts, each after its length as 8 bytes (little-endian),
-//! and then the finishing steps of MurmurHash3, because the delay is made of the high bits, which FNV-1a mixes badly.
+//! Invariant: the delay of a job and an entity is the same in all versions of awty. Golden values in the tests ensure
+//! this.
+//! Does not: use randomness. `hash` is FNV-1a of 64 bits over the three texts, each preceded by its length as 8 bytes
+//! (little-endian), and then the final mix of MurmurHash3. The mix is needed because the delay uses the high bits,
+//! which FNV-1a mixes badly.
 
 use chrono::TimeDelta;
 
-/// The number of a job and an entity.
+/// Returns the hash of a job and an entity.
 pub fn hash(job: &str, entity_name: &str, entity_key: &str) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325;
     for text in [job, entity_name, entity_key] {
@@ -18,14 +19,14 @@ pub fn hash(job: &str, entity_name: &str, entity_key: &str) -> u64 {
     finish(hash)
 }
 
-/// MurmurHash3's `fmix64`: each bit of the input reaches each bit of the output.
+/// The final mix `fmix64` of MurmurHash3.
 fn finish(mut hash: u64) -> u64 {
     hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash = (hash ^ hash >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     hash ^ hash >> 33
 }
 
-/// `hash` / 2^64 × `jitter`, in whole microseconds: less than `jitter`, and none where that is not positive.
+/// Returns `hash` / 2^64 × `jitter` in whole microseconds: less than `jitter`, and zero if `jitter` is not positive.
 pub fn delay(hash: u64, jitter: TimeDelta) -> TimeDelta {
     let micros = jitter.num_microseconds().unwrap_or(i64::MAX).max(0);
     let part = (u128::from(hash) * u128::from(micros.unsigned_abs())) >> 64;
@@ -47,7 +48,7 @@ mod tests {
 
     #[test]
     fn the_mixing_is_that_of_murmurhash3() {
-        // 1 is known from the reference; all values here were computed by another program.
+        // The value for 1 comes from the reference. Another program computed all values here.
         assert_eq!(finish(0), 0);
         assert_eq!(finish(1), 0xb456_bcfc_34c2_cb2c);
         assert_eq!(finish(0x1234_5678_9abc_def0), 0x18b8_c062_f6f4_2398);

@@ -1,12 +1,12 @@
 //! Repetitions: when a job is asked about one entity again and again.
 //!
 //! - A [`Rhythm`] is [`every`] or [`cron`]; a [`Plan`] gives its moments in a [`zone`], from a start to an end.
-//! - A [`Repetition`] delays each moment by its part of the [`jitter`] and rounds it up to a slot.
-//! - [`occurrence`] says what comes next when the check for one slot ends; [`Change`], what becomes of it under another plan.
+//! - A [`Repetition`] delays each moment by the entity's [`jitter`] and rounds it up to a slot.
+//! - [`occurrence`] says what comes next when the check of a slot ends; [`Change`] says what happens to it under
+//!   another plan.
 //!
-//! Invariant: a plan neither drifts nor doubles, whatever the clocks of its zone do; each answer takes bounded work.
-//!
-//! Does not: hold zone data; PostgreSQL's own is handed in.
+//! Invariant: a plan neither drifts nor doubles when the clocks of its zone change, and each answer takes bounded work.
+//! Does not: hold zone data; the caller passes PostgreSQL's.
 
 mod change;
 mod changes;

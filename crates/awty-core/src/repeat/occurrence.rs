@@ -1,10 +1,9 @@
-//! What comes next: the decisions about the one check that a repetition has pending.
+//! What comes next: decisions about the pending check of a repetition.
 //!
-//! Invariant: a repetition goes on from slot to slot of its plan, and never to one that is used up, also where the clock was set
-//! back. It ends only when no moment of its plan is left.
-//!
-//! Does not: insert, replace or hold anything. A `next` is the slot of the check that the same transaction inserts; where it is
-//! `None`, that transaction removes the repetition.
+//! Invariant: a repetition moves from slot to slot of its plan, never to a used slot, even if the clock is set back. It
+//! ends only when its plan has no moment left.
+//! Does not: insert, replace or hold a check. `next` is the slot of the check that the same transaction inserts; if it
+//! is `None`, that transaction removes the repetition.
 
 use super::Repetition;
 use super::plan::{earlier, just_before};
@@ -14,56 +13,56 @@ use crate::slot::DAY_SECONDS;
 use crate::{Answer, Check, Limits, Outcome, Time, policy};
 use chrono::TimeDelta;
 
-/// The widest slot.
 const WIDEST: TimeDelta = TimeDelta::seconds(DAY_SECONDS as i64);
 
 /// The pending check of a repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occurrence {
-    /// Its first slot (`first_check_at`): a slot of the plan, or that of a check that a client has put in its place.
+    /// First slot of the check (`first_check_at`): a slot of the plan, or the slot of a check that a client scheduled
+    /// instead.
     pub first: Time,
-    /// What the guards look at.
+    /// The fields that the guards read.
     pub check: Check,
-    /// Which slots of the plan are used up, where `first` does not say it: after [`Occurrence::now`],
-    /// [`Occurrence::replaced_at`], [`Occurrence::followed_at`] and [`super::Change::Stays`].
+    /// Used slots of the plan, if `first` does not imply them: after [`Occurrence::now`], [`Occurrence::replaced_at`],
+    /// [`Occurrence::followed_at`] and [`super::Change::Stays`].
     pub passed: Option<Passed>,
 }
 
 /// Which slots of the plan are used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passed {
-    /// Those before this slot: a client has put a check in the place of its occurrence, which had not run.
+    /// The slots before this slot. A client has replaced its occurrence, which had not run.
     Before(Time),
-    /// Those of moments that, with their delay, come by this time.
+    /// The slots of moments whose delayed time is at most this time.
     Through(Time),
 }
 
-/// What to do with an occurrence that a worker has claimed.
+/// What to do with a claimed occurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
     /// Its slot has not come.
     NotYet,
     /// Run it.
     Run,
-    /// The next occurrence, at this slot, takes its place, and the history does not show it.
+    /// The next occurrence replaces it at this slot, without an entry in the history.
     Replace(Time),
     /// It ends without a run.
     End {
-        /// Why.
+        /// The outcome.
         outcome: Outcome,
         /// The slot of the next occurrence.
         next: Option<Time>,
     },
 }
 
-/// What becomes of an occurrence after a run.
+/// What happens to an occurrence after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// It is pending at this slot, which comes before the next occurrence.
+    /// It is pending at this slot, before the next occurrence.
     Again(Time),
     /// It ends.
     End {
-        /// Why.
+        /// The outcome.
         outcome: Outcome,
         /// The slot of the next occurrence.
         next: Option<Time>,
@@ -71,24 +70,23 @@ pub enum After {
 }
 
 impl Occurrence {
-    /// An occurrence that nothing has happened to yet.
+    /// Returns a fresh occurrence.
     pub fn new(slot: Time) -> Self {
         Self { first: slot, check: Check { slot, check_count: 0, attempt: 0 }, passed: None }
     }
 
-    /// Whether it has run.
     pub(super) fn has_begun(&self) -> bool {
         self.check.check_count > 0 || self.check.attempt > 0
     }
 
-    /// Which slots of the plan are used up even if this check never runs, or never again.
+    /// Returns the slots that are used up even if this check never runs again.
     pub(super) fn used(&self) -> Passed {
         let own = if self.has_begun() { Passed::Through(self.first) } else { Passed::Before(self.first) };
         self.passed.unwrap_or(own)
     }
 
-    /// `check_now`: it is due at this moment. If its slot is still ahead, it becomes an occurrence of its own, and that slot is
-    /// not used up.
+    /// `check_now`: makes the occurrence due now. If its slot is still ahead, the check becomes an extra occurrence,
+    /// and the slot is not used up.
     pub fn now(self, now: Time) -> Self {
         let check = Check { slot: now, ..self.check };
         if self.first <= now {
@@ -97,25 +95,26 @@ impl Occurrence {
         Self { first: now, check, passed: Some(self.used()) }
     }
 
-    /// `schedule`: a new check takes its place, and the plan goes on after that check's slot.
+    /// `schedule`: a new check replaces the occurrence, and the plan continues after that check's slot.
     pub fn replaced_at(self, slot: Time) -> Self {
         Self { passed: Some(self.used()), ..Self::new(slot) }
     }
 
-    /// `schedule` inside of its own run: it is done, and the plan goes on after the new check's slot.
+    /// `schedule` inside the occurrence's own run: the occurrence is done, and the plan continues after the new check's
+    /// slot.
     pub fn followed_at(self, slot: Time) -> Self {
         Self { passed: Some(self.passed.unwrap_or(Passed::Through(self.first))), ..Self::new(slot) }
     }
 }
 
 impl<Z: Zone> Repetition<Z> {
-    /// The slot of the first occurrence of a new repetition, and of one that has lost its check.
+    /// Returns the first slot of a new repetition, or of a repetition that lost its check.
     pub fn begin(&self, now: Time) -> Option<Time> {
         self.slot_after(now)
     }
 
-    /// The slot of the next occurrence when this one ends: the first one of the plan after both its own slot and now, or as far
-    /// back from now as `catch_up` says. A slot in the past is due at once.
+    /// Returns the slot of the next occurrence when this one ends: the first slot of the plan after both its own slot
+    /// and now, minus `catch_up`. A slot in the past is due at once.
     pub fn next(&self, occurrence: &Occurrence, now: Time) -> Option<Time> {
         self.going_on(occurrence, earlier(now, self.catch_up))
     }
@@ -125,10 +124,10 @@ impl<Z: Zone> Repetition<Z> {
         self.moment_delayed_beyond(used).map(|moment| self.slot(moment))
     }
 
-    /// Up to when moments, with their delay, are used up when this occurrence is over.
+    /// Returns up to when delayed moments are used up once this occurrence is over.
     pub(super) fn used_when_over(&self, occurrence: &Occurrence) -> Time {
         match occurrence.passed {
-            // Its moment was rounded up to this slot, be slots wider or narrower by now.
+            // The moment was rounded up to this slot, whatever the slot width is now.
             None => occurrence.first,
             Some(passed) => self.used_by(passed).max(self.width.floor(occurrence.first)),
         }
@@ -140,21 +139,21 @@ impl<Z: Zone> Repetition<Z> {
             Passed::Before(slot) => {
                 let beyond = self.moment_delayed_beyond(slot).map_or(Time::MAX_UTC, just_before);
                 let since = self.furthest_back(slot);
-                // The last moment that can have been rounded up to this slot, and not even that one.
+                // The last moment that can have been rounded up to this slot is not used up.
                 self.plan.last(since, beyond).map_or(slot, |moment| just_before(self.delayed(moment)))
             }
         }
     }
 
-    /// What to do with a claimed occurrence. `able_since` is that of [`policy::before`]. Where `on_missed` is not `run`, it wins
-    /// over `catch_up`.
+    /// Decides what to do with a claimed occurrence. `able_since` is that of [`policy::before`]. `on_missed` wins over
+    /// `catch_up`, unless it is `run`.
     pub fn before(&self, occurrence: &Occurrence, limits: &Limits, able_since: Time, now: Time) -> Before {
         match policy::before(&occurrence.check, limits, able_since, now) {
             policy::Before::NotYet => Before::NotYet,
             policy::Before::Run => Before::Run,
             policy::Before::Move(_) => match self.going_on(occurrence, now) {
                 Some(slot) => Before::Replace(slot),
-                // It has to end somehow, and nothing can take its place.
+                // No next occurrence can replace this one, so it ends.
                 None => Before::End { outcome: Outcome::Missed, next: None },
             },
             policy::Before::End(outcome @ Outcome::Missed) => {
@@ -164,8 +163,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// What becomes of an occurrence whose job gave an answer. A check that would not come before the next occurrence is
-    /// that occurrence, so this one is done.
+    /// Decides what happens to an occurrence after an answer. If the requested check would not come before the next
+    /// occurrence, this occurrence is done, and the next one takes its place.
     pub fn after(&self, occurrence: &Occurrence, limits: &Limits, answer: Answer, now: Time) -> After {
         let next = self.next(occurrence, now);
         if let (Answer::Again(t), Some(next)) = (answer, next)
@@ -180,8 +179,8 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// What becomes of an occurrence whose run failed. A retry that would not come before the next occurrence does not come. Where the
-    /// failure is final and says when to try again, the next occurrence does not come before.
+    /// Decides what happens to an occurrence after a failed run. A retry that would not come before the next occurrence
+    /// is dropped. If the failure is final and requests a time, the next occurrence does not come before that time.
     pub fn failed(&self, occurrence: &Occurrence, limits: &Limits, how: impl Into<Failed>, now: Time) -> After {
         let how = how.into();
         let since = earlier(now, self.catch_up);
@@ -196,7 +195,7 @@ impl<Z: Zone> Repetition<Z> {
         }
     }
 
-    /// No moment up to this has a slot after `t`, be slots as wide as they may.
+    /// Returns a time such that no moment up to it has a slot after `t`, for any slot width.
     pub(super) fn furthest_back(&self, t: Time) -> Time {
         earlier(earlier(t, self.delay), WIDEST)
     }

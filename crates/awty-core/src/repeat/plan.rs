@@ -1,8 +1,7 @@
-//! A plan: the moments that `every` or `cron` give in a zone, from its start to its end.
+//! A plan: the moments of `every` or `cron` in a zone, from a start to an end.
 //!
-//! Invariant: moments are whole microseconds, in order, none twice, none before the start or after the end.
-//!
-//! Does not: know slots, jitter or what is pending; [`super::Repetition`] does.
+//! Invariant: moments are whole microseconds, strictly increasing, and within the start and the end.
+//! Does not: know slots, jitter or pending checks; [`super::Repetition`] does.
 
 use super::civil::{micros, moment};
 use super::error::RepeatError;
@@ -12,7 +11,7 @@ use crate::{Time, Width};
 use chrono::TimeDelta;
 use std::fmt;
 
-/// What a plan repeats by.
+/// The rule that a plan repeats by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rhythm {
     /// A distance.
@@ -22,7 +21,7 @@ pub enum Rhythm {
 }
 
 impl Rhythm {
-    /// Whether the answer depends on the zone so much that UTC is no default.
+    /// Whether the moments depend on the zone so much that UTC is no sensible default.
     pub fn needs_zone(&self) -> bool {
         match self {
             Self::Every(every) => every.needs_zone(),
@@ -47,12 +46,12 @@ pub struct Plan<Z> {
     zone: Z,
     starts: Option<Time>,
     ends: Option<Time>,
-    /// From where `every` counts: a moment of clock time, a local time of calendar time.
+    /// Origin of `every`: a moment for clock time, a local time for calendar time.
     anchor: i64,
 }
 
 impl<Z: Zone> Plan<Z> {
-    /// The plan of a rhythm in a zone, from `starts` to `ends`, both included.
+    /// Returns the plan of a rhythm in a zone, from `starts` to `ends`, both included.
     pub fn new(rhythm: Rhythm, zone: Z, starts: Option<Time>, ends: Option<Time>) -> Self {
         let starts = starts.map(whole);
         let anchor = match (&rhythm, starts.map(micros)) {
@@ -65,12 +64,12 @@ impl<Z: Zone> Plan<Z> {
         Self { rhythm, zone, starts, ends, anchor }
     }
 
-    /// What it repeats by.
+    /// Returns the rhythm.
     pub fn rhythm(&self) -> &Rhythm {
         &self.rhythm
     }
 
-    /// The first moment after `after`.
+    /// Returns the first moment after `after`.
     ///
     /// ```
     /// # use awty_core::Time;
@@ -103,17 +102,17 @@ impl<Z: Zone> Plan<Z> {
         }
     }
 
-    /// The moments after `after`, one after the other.
+    /// Iterates over the moments after `after`.
     pub fn moments(&self, after: Time) -> impl Iterator<Item = Time> {
         std::iter::successors(self.next(after), |&last| self.next(last))
     }
 
-    /// Whether `t` is one of the moments.
+    /// Whether `t` is a moment of the plan.
     pub fn contains(&self, t: Time) -> bool {
         self.next(just_before(t)) == Some(t)
     }
 
-    /// The last moment up to `until`, `until` included, that is after `since`. Each question halves what is left to search.
+    /// Returns the last moment after `since` and at or before `until`. Each call of `next` halves the search interval.
     pub fn last(&self, since: Time, until: Time) -> Option<Time> {
         let mut last = self.next(since).filter(|&first| first <= until)?;
         let mut high = until;
@@ -127,8 +126,7 @@ impl<Z: Zone> Plan<Z> {
         Some(last)
     }
 
-    /// The least time between two moments, as `every` and `cron` say it: a change of the clocks does not count. A day if it is
-    /// more.
+    /// Returns the least time between two moments, without clock changes; at most a day.
     pub fn closest(&self) -> TimeDelta {
         match &self.rhythm {
             Rhythm::Every(Every::Clock(length)) => TimeDelta::microseconds(*length).min(TimeDelta::days(1)),
@@ -137,7 +135,7 @@ impl<Z: Zone> Plan<Z> {
         }
     }
 
-    /// Whether the plan can be repeated by, from `now` on, at slots of the server's width.
+    /// Checks that the plan can be repeated from `now` on, at slots of the server's width.
     ///
     /// # Errors
     /// [`RepeatError`] if moments are too close together, the end is too early, or no moment comes.
@@ -156,7 +154,7 @@ impl<Z: Zone> Plan<Z> {
     }
 }
 
-/// The first whole microsecond from `t` on.
+/// Rounds up to a whole microsecond.
 fn whole(t: Time) -> Time {
     match t.timestamp_subsec_nanos() % 1000 {
         0 => t,
@@ -164,12 +162,11 @@ fn whole(t: Time) -> Time {
     }
 }
 
-/// A microsecond before `t`.
 pub(super) fn just_before(t: Time) -> Time {
     earlier(t, TimeDelta::microseconds(1))
 }
 
-/// `t` - `delta`, or the first moment that there is.
+/// Returns `t` - `delta`, or the first representable moment.
 pub(super) fn earlier(t: Time, delta: TimeDelta) -> Time {
     t.checked_sub_signed(delta).unwrap_or(Time::MIN_UTC)
 }

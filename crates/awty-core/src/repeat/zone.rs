@@ -1,27 +1,25 @@
-//! Zones: how far local time is from UTC, and which moment a local time means where clocks are changed.
+//! Zones: how far local time is from UTC, and which moment a local time means near a change of the clocks.
 //!
-//! Invariant: as local time grows, its moment never goes back. A local time that a change leaves out is shown at the end of the
-//! gap; one that comes twice, the first time.
-//!
-//! Does not: hold the world's zone data or names. PostgreSQL hands them in, because no two copies of them agree for ever.
+//! Invariant: later local times give later or equal moments. A local time in a gap means the end of the gap; a local
+//! time that occurs twice means its first occurrence.
+//! Does not: hold zone data or names. PostgreSQL provides them, because two copies would differ sooner or later.
 
 use super::civil::SECOND;
 use super::steps::step;
 
-/// No local clock is further than this from UTC.
+/// Bound on the distance of local clocks from UTC.
 const REACH: i64 = 26 * 3600 * SECOND;
 
-/// A time during which the offset of a zone does not change.
+/// A period with a constant offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// How many seconds local time is ahead of UTC (east is positive).
+    /// Seconds by which local time is ahead of UTC (east is positive).
     pub offset: i32,
-    /// When another span begins, in microseconds since 1970; [`i64::MAX`]: never. The offset may be the same there.
+    /// Start of the next span, in microseconds since 1970; [`i64::MAX`] for never. Both may have the same offset.
     pub until: i64,
 }
 
 impl Span {
-    /// The offset in microseconds.
     pub(crate) fn shift(self) -> i64 {
         i64::from(self.offset) * SECOND
     }
@@ -29,10 +27,9 @@ impl Span {
 
 /// The offset changes of one zone.
 ///
-/// PostgreSQL's `pg_next_dst_boundary()` answers this question, with seconds in place of microseconds. What it costs is
-/// paid once where [`super::Remembered`] stands before it.
+/// PostgreSQL's `pg_next_dst_boundary()` answers this question, in seconds. [`super::Remembered`] caches its answers.
 pub trait Zone {
-    /// The span in which `t` lies, a moment in microseconds since 1970-01-01 00:00 UTC. Its end is after `t`.
+    /// Returns the span that contains `t`, in microseconds since 1970-01-01 00:00 UTC. The span ends after `t`.
     fn span_at(&self, t: i64) -> Span;
 }
 
@@ -48,15 +45,15 @@ impl<Z: Zone + ?Sized> Zone for std::rc::Rc<Z> {
     }
 }
 
-/// A zone whose clocks are never changed.
+/// A zone whose clocks never change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fixed {
-    /// How many seconds it is ahead of UTC.
+    /// Seconds by which the zone is ahead of UTC.
     pub offset: i32,
 }
 
 impl Fixed {
-    /// UTC itself.
+    /// UTC.
     pub const UTC: Fixed = Fixed { offset: 0 };
 }
 
@@ -66,15 +63,15 @@ impl Zone for Fixed {
     }
 }
 
-/// The span at `t`, whatever the zone answers: it ends after `t`, so that every walk comes to its end.
+/// Returns the span at `t`. Ensures that the span ends after `t`, so that every loop over spans ends.
 pub(crate) fn span_at(zone: &impl Zone, t: i64) -> Span {
     step();
     let span = zone.span_at(t);
     if span.until > t { span } else { Span { until: i64::MAX, ..span } }
 }
 
-/// The latest local time that the clock on the wall has shown up to `t`, `t` included: while a fold is passed through for the
-/// second time, the end of the first.
+/// Returns the latest local time that a wall clock has shown up to and including `t`. In a fold's second pass that is
+/// the end of the first pass.
 pub(crate) fn shown_until(zone: &impl Zone, t: i64) -> i64 {
     let mut latest = i64::MIN;
     let mut span = span_at(zone, t.saturating_sub(REACH));
@@ -85,7 +82,7 @@ pub(crate) fn shown_until(zone: &impl Zone, t: i64) -> i64 {
     latest.max(t.saturating_add(span.shift()))
 }
 
-/// The first moment at which the clock on the wall shows `local` or more.
+/// Returns the first moment at which a wall clock shows `local` or later.
 pub(crate) fn first_shown(zone: &impl Zone, local: i64) -> i64 {
     let mut begin = local.saturating_sub(REACH);
     loop {
@@ -105,7 +102,6 @@ mod tests {
     use crate::repeat::civil::micros;
     use crate::testing::at;
 
-    /// Berlin in 2026.
     fn berlin() -> Changes {
         Changes::new(3600, vec![(at("2026-03-29T01:00:00Z"), 7200), (at("2026-10-25T01:00:00Z"), 3600)])
     }

@@ -1,19 +1,18 @@
-//! Why a text is no cron expression, in words that say what to write instead.
+//! Why a text is not a cron expression, with a suggestion.
 //!
-//! Invariant: a message is hardly longer than the text, and never longer than [`MOST_SHOWN`] bytes and one sentence.
-//!
+//! Invariant: the length of a message is bounded by the text and by [`MOST_SHOWN`] bytes, plus one sentence.
 //! Does not: know SQLSTATEs or hints.
 
 use super::field::Field;
 use std::fmt;
 
-/// How many bytes of a text a message shows at most. No text that is read is longer.
+/// Largest number of bytes of a text in a message. Longer texts are refused.
 pub const MOST_SHOWN: usize = 1024;
 
-/// What cannot be read, and why.
+/// A cron expression that cannot be read, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
-    /// The expression, cut where it is too long.
+    /// The expression, cut if it is too long.
     pub expression: String,
     pub(super) fault: Fault,
 }
@@ -34,26 +33,25 @@ impl fmt::Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
-/// Why a text cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// More than [`MOST_SHOWN`] bytes.
+    /// The text is longer than [`MOST_SHOWN`] bytes.
     TooLong,
-    /// So many fields.
+    /// The number of fields is wrong.
     Fields(usize),
-    /// A number that the field does not have.
+    /// The field does not have this number.
     OutOfRange(&'static Field, String),
-    /// Neither a number nor a name.
+    /// Neither a number nor a name of the field.
     Unknown(&'static Field, String),
-    /// A list with nothing between two commas, or a range or step with an end missing.
+    /// An empty list item, or a range or step with a missing end.
     Gap(&'static Field, String),
-    /// A step that selects nothing but the first value.
+    /// A step that selects only the first value.
     Step(&'static Field, String),
-    /// A step without a range: other programs do not agree what it means.
+    /// A step without a range, which other programs interpret in different ways.
     NoRange(&'static Field, String),
     /// A range from a higher number to a lower one.
     Wraps { range: String, instead: String },
-    /// The syntax of another program.
+    /// Syntax of another program.
     Foreign { found: String, instead: &'static str },
 }
 

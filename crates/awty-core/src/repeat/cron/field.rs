@@ -1,31 +1,26 @@
 //! The six fields of a cron expression: their ranges and names.
 //!
-//! Invariant: every number of a field is below 64, so a field's values fit into one word.
-//!
+//! Invariant: every number is below 64, so the values of a field fit into one word.
 //! Does not: read text.
 
-/// One of the six.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Field {
-    /// What messages call it.
+    /// Name in messages.
     pub(super) name: &'static str,
-    /// The least number that may be written.
     pub(super) low: u32,
-    /// The greatest number that may be written.
     pub(super) high: u32,
-    /// The greatest number that means something of its own: as a day of the week, 7 is 0 again.
+    /// The greatest distinct number: as a day of the week, 7 equals 0.
     pub(super) last: u32,
-    /// The names of its numbers, from `low` on.
+    /// Names of the numbers, starting at `low`.
     pub(super) names: &'static [&'static str],
 }
 
 impl Field {
-    /// The longest step: all of the field, so that only the first value is left.
+    /// Returns the longest step: the length of the whole field.
     pub(super) fn most_step(&self) -> u32 {
         self.last - self.low + 1
     }
 
-    /// The bits of all its numbers.
     pub(super) fn all(&self) -> u64 {
         (self.low..=self.last).fold(0, |bits, value| bits | 1 << value)
     }

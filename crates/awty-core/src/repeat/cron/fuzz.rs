@@ -1,4 +1,4 @@
-//! Whatever is given, reading and searching take a bounded number of steps and never panic.
+//! Reading and searching take a bounded number of steps and never panic, for any input.
 
 use super::Cron;
 use crate::repeat::civil::SECOND;
@@ -6,12 +6,12 @@ use crate::repeat::steps::counted;
 use crate::repeat::zone::{Span, Zone};
 use proptest::prelude::*;
 
-/// Reading takes at most 60 steps for each byte: those of `*` and a comma.
+/// Steps to read one byte: those of `*` and a comma.
 const STEPS_PER_BYTE: u64 = 60;
-/// A search looks at the months of 41 years, and in each of them at a change of the clocks or two.
+/// A search visits the months of 41 years, with one or two changes of the clocks in each.
 const SEARCH_STEPS: u64 = 41 * 12 * 5;
 
-/// Changes its clocks on the first of each month or so: more often than any country.
+/// Changes its clocks about once a month: more often than any country.
 struct Busy;
 
 impl Zone for Busy {
@@ -22,7 +22,7 @@ impl Zone for Busy {
     }
 }
 
-/// Holds a text to the bounds.
+/// Checks the bounds for a text.
 fn hold(text: &str, after: i64) -> Result<(), TestCaseError> {
     let (read, steps) = counted(|| Cron::new(text));
     prop_assert!(steps <= STEPS_PER_BYTE * (text.len().min(1024) as u64 + 1), "{steps} steps to read {text:?}");
@@ -42,7 +42,7 @@ fn hold(text: &str, after: i64) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// One element of a list, sometimes odd.
+/// An item of a list, sometimes malformed.
 fn item() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => "[*]",

@@ -1,10 +1,9 @@
-//! Cron expressions: the moments that they give in a zone.
+//! Cron expressions and their moments in a zone.
 //!
-//! Invariant: the days are Vixie cron's, the hours of clock changes those of the contract. A time is *fixed* if neither the
-//! minute nor the hour begins with `*`. A fixed time comes once a day: at the end of a gap, in a fold the first time. Any other
-//! time comes at each minute that the clock on the wall shows.
-//!
-//! Does not: spread by jitter, round to slots, or know when a plan starts and ends.
+//! Invariant: days match as in Vixie cron. Clock changes follow awty's contract: a time is *fixed* if neither the
+//! minute nor the hour begins with `*`. A fixed time comes once a day; in a gap at the gap's end, in a fold the first
+//! time. Any other time comes whenever the wall clock shows it.
+//! Does not: add jitter, round to slots, or know the start and end of a plan.
 
 mod fault;
 mod field;
@@ -21,22 +20,23 @@ use super::civil::SECOND;
 use super::zone::{Zone, first_shown, shown_until, span_at};
 use chrono::TimeDelta;
 
-/// How far ahead a match is searched. A leap day with a certain weekday comes again after 40 years at the latest.
+/// How far ahead a match is searched. A leap day with a certain weekday comes again after at most 40 years.
 const SEARCHED: i64 = 41 * 366 * super::civil::DAY_SECONDS;
 
-/// A cron expression that has been read.
+/// A parsed cron expression.
 #[derive(Clone, Debug)]
 pub struct Cron {
     text: String,
     seconds: u64,
     minutes: u64,
     hours: u64,
-    /// The days of the month; bit 0 is the last one.
+    /// Days of the month. Bit 0 is the last day.
     days: u64,
     months: u64,
-    /// The days of the week, from 0 for Sunday.
+    /// Days of the week, from 0 for Sunday.
     weekdays: u64,
-    /// Whether a day must match by number and by weekday: one of these fields begins with `*`. Otherwise one is enough.
+    /// Whether a day must match by number and by weekday, because one of these fields begins with `*`. Otherwise one
+    /// match is enough.
     both_days: bool,
     fixed: bool,
     needs_zone: bool,
@@ -46,7 +46,7 @@ impl Cron {
     /// Reads an expression.
     ///
     /// # Errors
-    /// [`Unreadable`], which says what to write instead.
+    /// [`Unreadable`], with a suggestion.
     ///
     /// ```
     /// # use awty_core::repeat::Cron;
@@ -74,17 +74,18 @@ impl Cron {
         })
     }
 
-    /// The expression as it was written.
+    /// Returns the expression as written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether its moments depend on the zone by more than minutes: the hour, the day, the month or the weekday is fixed.
+    /// Whether the zone changes the moments by more than minutes, because the hour, the day, the month or the weekday
+    /// is fixed.
     pub fn needs_zone(&self) -> bool {
         self.needs_zone
     }
 
-    /// The first moment after `after`, both in microseconds; `None` if there is none within 41 years.
+    /// Returns the first moment after `after`, both in microseconds; `None` if there is none within 41 years.
     pub(super) fn next(&self, zone: &impl Zone, after: i64) -> Option<i64> {
         if self.fixed {
             let shown = shown_until(zone, after).div_euclid(SECOND);
@@ -94,7 +95,7 @@ impl Cron {
         self.next_shown(zone, after.div_euclid(SECOND))?.checked_mul(SECOND)
     }
 
-    /// The first second after `after` at which the clock on the wall shows a match, searched span by span.
+    /// Returns the first second after `after` at which the wall clock shows a match. Searches span by span.
     fn next_shown(&self, zone: &impl Zone, mut after: i64) -> Option<i64> {
         let end = after.saturating_add(SEARCHED);
         let mut span = span_at(zone, after.saturating_add(1).saturating_mul(SECOND));
@@ -112,7 +113,7 @@ impl Cron {
         }
     }
 
-    /// The least time between two matches by the clock on the wall; a day if it is more.
+    /// Returns the least time between two matches on a wall clock; at most a day.
     pub(super) fn closest(&self) -> TimeDelta {
         let (seconds, minutes, hours) = (self.seconds, self.minutes, self.hours);
         let within = |bits: u64| i64::from(bits.ilog2() - bits.trailing_zeros());
@@ -131,7 +132,7 @@ impl Cron {
 }
 
 impl PartialEq for Cron {
-    /// Whether both were read as the same: then they give the same moments in every zone, however they are written.
+    /// Two expressions are equal if they have the same fields, and so the same moments in every zone.
     fn eq(&self, other: &Self) -> bool {
         let fields = |cron: &Self| {
             let days = (cron.days, cron.months, cron.weekdays, cron.both_days);
@@ -143,7 +144,7 @@ impl PartialEq for Cron {
 
 impl Eq for Cron {}
 
-/// The least distance between two bits.
+/// Returns the least distance between two bits.
 fn apart(bits: u64) -> Option<i64> {
     (1..64).find(|distance| bits & bits >> distance != 0)
 }

@@ -1,30 +1,28 @@
-//! Reads cron expressions: 5 fields, 6 with the second first, or one of five words for them.
+//! Reads cron expressions: 5 fields, 6 fields with the second first, or one of five words.
 //!
-//! Invariant: what is not surely meant is refused, with what to write instead. The work is bounded by the length of the text,
-//! whatever numbers are in it.
-//!
-//! Does not: allocate but for the message of a refusal.
+//! Invariant: ambiguous input is refused, with a suggestion. The work is bounded by the length of the text, whatever
+//! its numbers.
+//! Does not: allocate, except for an error message.
 
 use super::fault::{Fault, MOST_SHOWN};
 use super::field::{DAY, Field, HOUR, MINUTE, MONTH, SECOND, WEEKDAY};
 use crate::repeat::steps::step;
 
-/// The bit of the last day of the month among the days, which count from 1.
+/// The bit of the last day of the month. Days count from 1, so bit 0 is free.
 pub(super) const LAST_DAY: u64 = 1;
 
 /// The values of one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Values {
-    /// The bit of each value.
+    /// One bit per value.
     pub(super) bits: u64,
-    /// Whether the text of the field begins with `*`.
+    /// Whether the field's text begins with `*`.
     pub(super) star: bool,
 }
 
 /// Second, minute, hour, day of month, month, day of week.
 pub(super) type Fields = [Values; 6];
 
-/// The words, and what they stand for.
 const WORDS: [(&str, &str); 5] = [
     ("@yearly", "0 0 1 1 *"),
     ("@monthly", "0 0 1 * *"),
@@ -33,7 +31,6 @@ const WORDS: [(&str, &str); 5] = [
     ("@hourly", "0 * * * *"),
 ];
 
-/// Reads a whole expression.
 pub(super) fn fields(text: &str) -> Result<Fields, Fault> {
     if text.len() > MOST_SHOWN {
         return Err(Fault::TooLong);
@@ -64,7 +61,7 @@ pub(super) fn fields(text: &str) -> Result<Fields, Fault> {
     Ok([second, values(&MINUTE, minute)?, values(&HOUR, hour)?, values(&DAY, day)?, values(&MONTH, month)?, weekday])
 }
 
-/// Reads a field: a list.
+/// Reads one field, a list.
 fn values(field: &'static Field, text: &str) -> Result<Values, Fault> {
     let mut bits = 0;
     for item in text.split(',') {
@@ -77,7 +74,7 @@ fn values(field: &'static Field, text: &str) -> Result<Values, Fault> {
     Ok(Values { bits, star: text.starts_with('*') })
 }
 
-/// Reads one of a list: a value, a range or `*`, with or without a step.
+/// Reads a list item: a value, a range or `*`, with or without a step.
 fn item_bits(field: &'static Field, item: &str) -> Result<u64, Fault> {
     let (range, every) = match item.split_once('/') {
         Some((range, every)) => (range, Some(every)),
@@ -113,7 +110,7 @@ fn item_bits(field: &'static Field, item: &str) -> Result<u64, Fault> {
     Ok(bits)
 }
 
-/// Whether this stands for the last day of the month.
+/// Whether the text means the last day of the month.
 fn is_last(text: &str) -> bool {
     matches!(text, "L" | "l" | "$")
 }
@@ -141,7 +138,7 @@ fn step_of(field: &'static Field, text: &str) -> Result<usize, Fault> {
     }
 }
 
-/// A range that goes over the end of the field, as the two that it is made of. As a day of the week, 7 is Sunday.
+/// The error for a range that wraps around; it suggests two ranges instead. As a day of the week, 7 is Sunday.
 fn wraps(field: &Field, from: u32, to: u32, has_step: bool, item: &str) -> Fault {
     let range = |from: u32, to: u32| if from == to { from.to_string() } else { format!("{from}-{to}") };
     let begin = if field == &WEEKDAY { 1 } else { field.low };
@@ -157,7 +154,7 @@ fn foreign(found: &str, instead: &'static str) -> Fault {
     Fault::Foreign { found: found.to_owned(), instead }
 }
 
-/// What is no number of the field: the syntax of another program, or nothing that is known.
+/// The error for a text that is no number of the field: syntax of another program, or unknown.
 fn unknown(field: &'static Field, text: &str) -> Fault {
     let instead = match text.as_bytes() {
         [.., b'?'] | [b'?', ..] => "write *",

@@ -1,19 +1,18 @@
 //! Finds the next local time that a cron expression matches.
 //!
-//! Invariant: the work is bounded by the months that are looked at, never by the minutes between two matches.
-//!
-//! Does not: know zones; its times are those of the clock on the wall, in seconds since 1970-01-01 00:00.
+//! Invariant: the work is bounded by the number of months searched, not by the minutes between two matches.
+//! Does not: know zones. Times are those of a wall clock, in seconds since 1970-01-01 00:00.
 
 use super::Cron;
 use super::parse::LAST_DAY;
 use crate::repeat::civil::{DAY_SECONDS, Date, month_length, weekday};
 use crate::repeat::steps::step;
 
-/// One bit at each multiple of seven: weekdays times this are the weekdays of six weeks.
+/// A bit at each multiple of seven: weekdays times this are the weekdays of six weeks.
 const WEEKS: u64 = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28 | 1 << 35;
 
 impl Cron {
-    /// The first match after `after` and before `before`.
+    /// Returns the first match after `after` and before `before`.
     pub(super) fn next_local(&self, after: i64, before: i64) -> Option<i64> {
         let from = after.checked_add(1)?;
         let (number, second) = (from.div_euclid(DAY_SECONDS), from.rem_euclid(DAY_SECONDS) as u32);
@@ -37,7 +36,7 @@ impl Cron {
         at(number, self.first_time(), before)
     }
 
-    /// The days of this month that match, each at the bit of its number.
+    /// Returns the matching days of a month, one bit per day number.
     fn days_of(&self, year: i64, month: u32) -> u64 {
         if self.months & 1 << month == 0 {
             return 0;
@@ -51,18 +50,18 @@ impl Cron {
         days & ((1 << (length + 1)) - 2)
     }
 
-    /// The first match of a day, in seconds.
+    /// Returns a day's first match, in seconds.
     pub(super) fn first_time(&self) -> u32 {
         let Self { hours, minutes, seconds, .. } = self;
         (hours.trailing_zeros() * 60 + minutes.trailing_zeros()) * 60 + seconds.trailing_zeros()
     }
 
-    /// The last match of a day, in seconds.
+    /// Returns a day's last match, in seconds.
     pub(super) fn last_time(&self) -> u32 {
         (self.hours.ilog2() * 60 + self.minutes.ilog2()) * 60 + self.seconds.ilog2()
     }
 
-    /// The first match of a day at or after this second of it.
+    /// Returns a day's first match at or after `second`.
     fn time_from(&self, second: u32) -> Option<u32> {
         let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
         let later = |bits: u64, from: u32| Some((bits & !0 << from).trailing_zeros()).filter(|&value| value < 64);
@@ -81,7 +80,7 @@ impl Cron {
         Some((hour * 60 + first(self.minutes)) * 60 + first(self.seconds))
     }
 
-    /// Whether two days in a row match. The pattern of weekdays and leap years is seen within 28 years.
+    /// Whether two days in a row match. 28 years cover the pattern of weekdays and leap years.
     pub(super) fn has_neighbouring_days(&self) -> bool {
         let mut last_of_month = false;
         (0..28 * 12).any(|number| {
@@ -95,7 +94,7 @@ impl Cron {
     }
 }
 
-/// The time of a day, if it is early enough.
+/// Returns the time on that day if it is before `before`.
 fn at(day: i64, time: u32, before: i64) -> Option<i64> {
     Some(day * DAY_SECONDS + i64::from(time)).filter(|&local| local < before)
 }

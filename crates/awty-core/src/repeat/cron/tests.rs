@@ -1,4 +1,4 @@
-//! What is read, what is refused and with which words, and which days match.
+//! Which expressions are read or refused, the error messages, and the matching days.
 
 use super::Cron;
 use crate::repeat::civil::{micros, moment};
@@ -6,7 +6,7 @@ use crate::repeat::zone::Fixed;
 use crate::testing::at;
 use chrono::TimeDelta;
 
-/// The moments after `after` in UTC.
+/// Returns the moments after `after` in UTC.
 fn moments(text: &str, after: &str, count: usize) -> Vec<String> {
     let cron = Cron::new(text).unwrap();
     let next = |t: &i64| cron.next(&Fixed::UTC, *t);
@@ -14,7 +14,7 @@ fn moments(text: &str, after: &str, count: usize) -> Vec<String> {
     all.take(count).map(|t| moment(t).unwrap().format("%Y-%m-%d %H:%M:%S").to_string()).collect()
 }
 
-/// The days of the month on which it comes in a month of 2026, by number.
+/// Returns the matching days of a month of 2026.
 fn days(text: &str, month: &str) -> Vec<u32> {
     let after = format!("2026-{month}-01T00:00:00Z");
     let before = at(&after) - TimeDelta::microseconds(1);
@@ -75,7 +75,7 @@ fn one_day_field_is_enough_unless_either_begins_with_a_star() {
     assert_eq!(days("0 0 */2 * sun", "03"), [1, 15, 29]);
     assert_eq!(days("0 0 1-14 * */7", "03"), [1, 8]);
     assert_eq!(days("0 0 */20,8 * sun", "03"), [1, 8]);
-    // This one does not begin with a star.
+    // This field does not begin with a star.
     assert_eq!(days("0 0 8,*/20 * sun", "03"), [1, 8, 15, 21, 22, 29]);
 }
 
@@ -83,7 +83,7 @@ fn one_day_field_is_enough_unless_either_begins_with_a_star() {
 fn leap_days_come_in_leap_years_only() {
     let leap_days = moments("0 0 29 2 *", "2095-01-01T00:00:00Z", 2);
     assert_eq!(leap_days, ["2096-02-29 00:00:00", "2104-02-29 00:00:00"]);
-    // A leap day on a Sunday: 2100 is no leap year, so the longest wait of all is 40 years.
+    // A leap day on a Sunday: 2100 is no leap year, so the longest wait is 40 years.
     let sundays = moments("0 0 29 2 */7", "2088-02-29T00:00:00Z", 2);
     assert_eq!(sundays, ["2128-02-29 00:00:00", "2156-02-29 00:00:00"]);
     assert_eq!(moments("0 0 30 2 *", "2026-01-01T00:00:00Z", 1), [""; 0]);
@@ -181,7 +181,7 @@ fn two_ways_to_write_one_plan_are_equal() {
     assert!(equal("0 9 * * mon-fri", "0 0 9 * * 1,2,3,4,5"));
     assert!(equal("@daily", "0 0 * * *"));
     assert!(!equal("0 9 * * mon", "0 9 1-31 * mon"));
-    // The hours of a fold count twice for the one and once for the other.
+    // In a fold the first expression comes twice per hour shown, the second once.
     assert!(!equal("0 * * * *", "0 0-23 * * *"));
 }
 

@@ -1,4 +1,4 @@
-//! Each case of what happens to an occurrence, as the contract has it.
+//! What happens to an occurrence: the cases of the contract.
 
 use super::*;
 use crate::OnMissed;
@@ -21,7 +21,7 @@ fn daily(minutes: i64) -> Repetition<Fixed> {
     Repetition { delay: TimeDelta::minutes(minutes), ..by(rhythm) }
 }
 
-/// Quarters of an hour, the last one at ten.
+/// Quarters of an hour until ten.
 fn until_ten() -> Repetition<Fixed> {
     let every = Rhythm::Every(Every::Clock(900_000_000));
     Repetition { plan: Plan::new(every, Fixed::UTC, None, Some(clock("10:00:00"))), ..quarters() }
@@ -56,7 +56,7 @@ fn slots_that_passed_during_the_run_are_left_out() {
 #[test]
 fn with_catch_up_they_follow_one_after_the_other() {
     assert_eq!(catching_up(60).next(&ten(), clock("10:40:00")), Some(clock("10:15:00")));
-    // Older ones leave no row.
+    // Older occurrences are dropped without a row.
     assert_eq!(catching_up(30).next(&ten(), clock("12:05:00")), Some(clock("11:45:00")));
     assert_eq!(catching_up(30).next(&ten(), clock("12:15:00")), Some(clock("12:00:00")));
 }
@@ -66,15 +66,15 @@ fn with_catch_up_they_follow_one_after_the_other() {
 fn a_clock_that_was_set_back_repeats_no_slot() {
     assert_eq!(quarters().next(&ten(), clock("08:00:00")), Some(clock("10:15:00")));
     assert_eq!(catching_up(60).next(&ten(), clock("08:00:00")), Some(clock("10:15:00")));
-    // Nor does a check that is put before an occurrence while the clock is wrong.
+    // A check that a client schedules before an occurrence while the clock is wrong repeats no slot either.
     let extra = ten().replaced_at(clock("08:05:00"));
     assert_eq!(quarters().next(&extra, clock("08:05:01")), Some(clock("10:00:00")));
     let extra = ten().now(clock("08:05:00")).now(clock("07:00:00")).replaced_at(clock("06:00:00"));
     assert_eq!(quarters().next(&extra, clock("06:00:01")), Some(clock("10:00:00")));
-    // Nor does one that the job schedules itself.
+    // The same for a check that the job schedules itself.
     let extra = ten().followed_at(clock("08:05:00"));
     assert_eq!(quarters().next(&extra, clock("08:05:01")), Some(clock("10:15:00")));
-    // What has run is used up, also when it is replaced while it waits to be asked again.
+    // An occurrence that has run is used up, even if it is replaced while it waits for its next check.
     let begun = Occurrence { check: Check { slot: clock("10:05:00"), check_count: 1, attempt: 0 }, ..ten() };
     let extra = begun.replaced_at(clock("08:05:00"));
     assert_eq!(quarters().next(&extra, clock("08:05:01")), Some(clock("10:15:00")));
@@ -83,7 +83,7 @@ fn a_clock_that_was_set_back_repeats_no_slot() {
 /// P11.
 #[test]
 fn a_slot_that_grows_repeats_no_moment() {
-    // It was inserted when slots were of a minute; now they are of an hour.
+    // The check was inserted with slots of a minute. Now slots are an hour.
     let hours = Repetition { width: width(3600), ..quarters() };
     let quarter_past = Occurrence::new(clock("10:15:00"));
     assert_eq!(hours.next(&quarter_past, clock("10:15:01")), Some(clock("11:00:00")));
@@ -93,7 +93,7 @@ fn a_slot_that_grows_repeats_no_moment() {
 
 #[test]
 fn a_slot_that_changes_loses_no_moment_to_check_now() {
-    // Five past nine, in the slot at ten when slots were of an hour.
+    // Five past nine, in the slot at ten, inserted with slots of an hour.
     let nine = by(Rhythm::new(None, Some("5 9 * * *")).unwrap());
     let extra = Occurrence::new(clock("10:00:00")).now(clock("09:01:00"));
     for seconds in [60, 900, 3600] {
@@ -110,11 +110,11 @@ fn a_missed_occurrence_follows_on_missed() {
         repetition.before(&ten(), &Limits { on_missed, ..limits() }, able, now)
     };
     assert_eq!(before(catching_up(60), OnMissed::Run), Before::Run);
-    // The two others win over catch_up.
+    // `skip` and `next_slot` win over catch_up.
     let next = Some(clock("11:00:00"));
     assert_eq!(before(catching_up(60), OnMissed::Skip), Before::End { outcome: Outcome::Missed, next });
     assert_eq!(before(catching_up(60), OnMissed::NextSlot), Before::Replace(clock("11:00:00")));
-    // The last one has nothing that could replace it.
+    // No occurrence can replace the last one.
     let over = Before::End { outcome: Outcome::Missed, next: None };
     assert_eq!(before(until_ten(), OnMissed::NextSlot), over);
     assert_eq!(before(until_ten(), OnMissed::Skip), over);
@@ -138,7 +138,7 @@ fn a_time_before_the_next_occurrence_is_asked_for_within_this_one() {
     assert_eq!(again(clock("10:05:30")), After::Again(clock("10:06:00")));
     assert_eq!(again(clock("10:14:00")), After::Again(clock("10:14:00")));
     assert_eq!(quarters().after(&ten(), &limits(), Answer::Done, now), After::End { outcome: Outcome::Done, next });
-    // At its slot comes the next occurrence, so this one is done.
+    // At this slot the next occurrence comes, so this one is done.
     for t in [clock("10:14:01"), clock("10:15:00"), clock("23:00:00"), Time::MAX_UTC] {
         assert_eq!(again(t), After::End { outcome: Outcome::Done, next }, "{t}");
     }
@@ -174,7 +174,7 @@ fn a_retry_that_would_not_come_before_the_next_occurrence_does_not_come() {
     let wait = Limits { retry_after: TimeDelta::seconds(870), ..limits() };
     let failed_once = quarters().failed(&ten(), &wait, false, clock("10:00:05"));
     assert_eq!(failed_once, After::End { outcome: Outcome::Failed, next });
-    // Every minute and a wait of a minute: the retry is rounded up to a slot of its own.
+    // Both `every` and the wait are a minute: the retry would be rounded up to the next occurrence's slot.
     let minutes = by(Rhythm::Every(Every::Clock(60_000_000)));
     let next = Some(clock("10:01:00"));
     assert_eq!(failed(minutes, 0, false), After::End { outcome: Outcome::Failed, next });
@@ -206,7 +206,7 @@ fn check_now_uses_no_slot_up() {
     let extra = ten().now(now);
     assert_eq!((extra.first, extra.check), (now, Check { slot: now, ..counted }));
     assert_eq!(quarters().next(&extra, clock("09:50:08")), Some(clock("10:00:00")));
-    // Still running at its slot: that one is left out.
+    // If the check still runs at that slot, the slot is skipped.
     assert_eq!(quarters().next(&extra, clock("10:00:00")), Some(clock("10:15:00")));
 }
 
@@ -242,7 +242,7 @@ fn an_occurrence_that_is_due_stays_when_the_plan_changes() {
 /// P11.
 #[test]
 fn a_longer_jitter_does_not_double_what_has_ended() {
-    // Today's has ended at 09:05, tomorrow's is pending. By the new jitter today's would come at 09:30.
+    // Today's occurrence ended at 09:05, and tomorrow's is pending. With the new jitter today's would come at 09:30.
     let change = daily(5).replaced_by(&daily(30), &Occurrence::new(tomorrow("09:05:00")), clock("09:10:00"));
     assert_eq!(change, Change::Moves(Some(tomorrow("09:30:00"))));
 }
@@ -255,7 +255,7 @@ fn a_longer_jitter_does_not_double_what_is_due() {
     assert_eq!(change, Change::Stays { passed: Some(Passed::Through(clock("09:30:00"))) });
     let stays = Occurrence { passed: Some(Passed::Through(clock("09:30:00"))), ..pending };
     assert_eq!(daily(30).next(&stays, clock("09:07:00")), Some(tomorrow("09:30:00")));
-    // Nor when that has passed already, and the new plan catches up.
+    // The same if that time has already passed and the new plan catches up.
     let change = daily(5).replaced_by(&daily(30), &pending, clock("10:40:00"));
     assert_eq!(change, Change::Stays { passed: Some(Passed::Through(clock("09:30:00"))) });
     let catching_up = Repetition { catch_up: TimeDelta::hours(2), ..daily(30) };
@@ -264,7 +264,8 @@ fn a_longer_jitter_does_not_double_what_is_due() {
 
 #[test]
 fn a_shorter_jitter_does_not_lose_what_is_pending() {
-    // Today's is pending for 09:30. By the new jitter it would have come at 09:05: it comes at the next slot.
+    // Today's occurrence is pending for 09:30. With the new jitter it would have come at 09:05, so it comes at the next
+    // slot.
     let pending = Occurrence::new(clock("09:30:00"));
     let change = daily(30).replaced_by(&daily(5), &pending, clock("09:10:10"));
     assert_eq!(change, Change::Moves(Some(clock("09:11:00"))));
@@ -284,7 +285,7 @@ fn a_check_that_a_client_has_put_there_gives_way_to_another_plan_too() {
 
 #[test]
 fn with_new_zone_data_a_pending_occurrence_moves_to_the_nearest_slot() {
-    // Daily at nine; the country has moved its clocks by an hour.
+    // Daily at nine. The country has moved its clocks by an hour.
     let plan = |offset| {
         let rhythm = Rhythm::new(None, Some("0 9 * * *")).unwrap();
         let plan = Plan::new(rhythm, Changes::new(offset, vec![]), None, None);
@@ -295,13 +296,13 @@ fn with_new_zone_data_a_pending_occurrence_moves_to_the_nearest_slot() {
     assert_eq!(moved(0, "06:00:00"), clock("09:00:00"));
     assert_eq!(moved(3600, "06:00:00"), clock("08:00:00"));
     assert_eq!(moved(-3600, "06:00:00"), clock("10:00:00"));
-    // Yesterday's is not done again, and today's is not lost where its time has passed.
+    // Yesterday's occurrence is not repeated. Today's comes at the next slot if its new time has passed.
     assert_eq!(moved(3600, "08:30:10"), clock("08:31:00"));
-    // What is due stays, and so does what a client has put there.
+    // An occurrence that is due stays, and so does a check that a client scheduled.
     assert_eq!(moved(3600, "09:00:00"), clock("09:00:00"));
     let extra = Occurrence::new(clock("12:00:00")).replaced_at(clock("09:00:00"));
     assert_eq!(plan(3600).with_new_zone_data(&extra, clock("06:00:00")), clock("09:00:00"));
-    // The plan has no moment left: what is pending is the last one.
+    // The plan has no moment left, so the pending occurrence is the last one.
     let over = Repetition {
         plan: Plan::new(
             Rhythm::new(None, Some("0 9 1 1 *")).unwrap(),
