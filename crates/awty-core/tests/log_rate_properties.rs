@@ -1,4 +1,4 @@
-//! The log under failures that come at any times (P9: nothing that fails is silent, and no job fills the disk).
+//! Log entries for failures at arbitrary times (P9: no failure is silent, and no job fills the disk).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
@@ -10,8 +10,8 @@ use std::time::Duration;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// Whatever fails when, and whenever somebody asks for the summary: entries keep their distance, there are at most eleven in any
-    /// stretch of a minute that one summary is about, and each failure is told in an entry or counted in one number.
+    /// Entries keep their distance. At most eleven fall into a minute that one summary covers. Each failure is in an
+    /// entry or in one count.
     #[test]
     fn everything_is_told_once_and_seldom(
         steps in prop::collection::vec((0_u64..8_000, 1_u64..50, any::<bool>(), any::<bool>()), 1..300)
@@ -40,7 +40,7 @@ proptest! {
         for pair in entries.windows(2) {
             prop_assert!(pair[1].since(pair[0]) >= APART, "{pair:?}");
         }
-        // A minute of the rule's may end and the next begin in any minute of the clock's.
+        // One minute of the rate limit may end, and the next begin, within a minute of the clock.
         for (place, first) in entries.iter().enumerate() {
             let within = entries[place..].iter().filter(|at| at.since(*first) < MINUTE).count();
             prop_assert!(within as u32 <= 2 * ENTRIES + 1, "{within} entries in a minute");

@@ -1,4 +1,4 @@
-//! What holds for every launcher with any roles, and for every bucket.
+//! Properties of the launcher's plan for all roles, and of the token bucket.
 
 use awty_core::plan::{MAX_SLEEP, MIN_SLEEP, Plan, plan};
 use awty_core::{Bucket, Caps, Mono, Role, Time};
@@ -9,7 +9,7 @@ use std::time::Duration;
 const MONO: Mono = Mono(1_000_000_000);
 const NOW: Time = Time::UNIX_EPOCH;
 
-/// Around now, in milliseconds, so that every rule has both sides.
+/// Milliseconds around now, so that each rule is tested on both sides.
 fn around() -> std::ops::Range<i64> {
     -2500..2500
 }
@@ -36,8 +36,8 @@ fn any_launcher() -> impl Strategy<Value = (Vec<Role>, Caps)> {
     (prop::collection::vec(any_role(), 0..12), caps)
 }
 
-/// The rule in plain words, at `micros` after now: its work is due or nearly, it is not parked, and it has no worker or
-/// all of them have been behind for a second, or one asks for help, and it may have one more.
+/// The rule in plain words, `micros` after now: the role's work is due or nearly due, the role is not parked, and it
+/// may have one more worker. It has no worker, or all its workers have been behind for a second, or one wants help.
 fn wants_worker(role: &Role, caps: &Caps, micros: i64) -> bool {
     let (now, mono) = (NOW + TimeDelta::microseconds(micros), Mono(MONO.0 + micros));
     let due = role.due.is_some_and(|due| due - caps.lead <= now);
@@ -75,7 +75,7 @@ proptest! {
             roles.iter().filter(|role| wants_worker(role, caps, 0)).partition(|role| role.workers > 0);
         let busy: u32 = caps.elsewhere + roles.iter().map(|role| role.workers).sum::<u32>();
         let free = caps.max_workers.saturating_sub(busy) as usize;
-        // Helpers leave one place, unless all are meant for one role.
+        // Helpers leave one place free, unless one role may have all places.
         let kept = usize::from(caps.max_workers > caps.max_workers_per_role);
         let first = alone.len().min(free);
         prop_assert_eq!(start.len(), first + helped.len().min((free - first).saturating_sub(kept)));
@@ -163,7 +163,7 @@ proptest! {
 
     #[test]
     fn a_bucket_that_is_always_emptied_grants_exactly_its_rate(
-        // From 10 per second on, the fraction left over and 0.9 s more cannot fill the bucket.
+        // From a rate of 10 on, the leftover fraction plus 0.9 s cannot fill the bucket.
         rate in 10_u32..2000, waits in prop::collection::vec(0_i64..900_000, 1..40),
     ) {
         let mut bucket = Bucket::full(MONO);

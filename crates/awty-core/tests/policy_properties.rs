@@ -1,4 +1,4 @@
-//! What holds for every check under every set of limits.
+//! Properties of every check under all limits.
 
 mod strategies;
 
@@ -14,7 +14,7 @@ fn seconds(range: std::ops::Range<i64>) -> impl Strategy<Value = TimeDelta> {
     range.prop_map(TimeDelta::seconds)
 }
 
-/// Limits small enough that a test sees their ends.
+/// Limits so small that tests reach them.
 fn any_limits() -> impl Strategy<Value = Limits> {
     let counts = (0_u32..6, 0_u32..5);
     let times = (seconds(1..4_000_000), seconds(1..100_000), prop::option::of(seconds(1..100_000)));
@@ -32,7 +32,7 @@ fn any_limits() -> impl Strategy<Value = Limits> {
     })
 }
 
-/// A check at some slot, and a time near it: before it, in it, or long after.
+/// A check, and a time before its slot, in it, or long after it.
 fn any_check() -> impl Strategy<Value = (Check, Limits, Time)> {
     (any_time(), any_limits(), 0_u32..6, 0_u32..5, -200_000_i64..200_000).prop_map(
         |(t, limits, checks, attempt, off)| {
@@ -42,7 +42,6 @@ fn any_check() -> impl Strategy<Value = (Check, Limits, Time)> {
     )
 }
 
-/// A time asked for, near `base`.
 fn near(base: Time, offset: i64) -> Time {
     base + TimeDelta::seconds(offset)
 }

@@ -1,4 +1,4 @@
-//! Daylight saving, row by row as the contract has it: what a gap and a fold of local time do to each kind of plan.
+//! Daylight saving: how each kind of plan behaves in a gap and in a fold of local time, row by row of the contract.
 
 #![allow(clippy::unwrap_used)] // in a test the panic is the report
 
@@ -11,18 +11,16 @@ use zones::{at, zone};
 
 const DAY: (i32, i32, i64) = (0, 1, 0);
 
-/// The moments from `from` on and before `to`.
+/// The moments at or after `from` and before `to`.
 fn between(rhythm: Rhythm, name: &str, starts: Option<Time>, from: &str, to: &str) -> Vec<Time> {
     let plan = Plan::new(rhythm, zone(name), starts, None);
     plan.moments(at(from) - TimeDelta::microseconds(1)).take_while(|&t| t < at(to)).collect()
 }
 
-/// The moments of a cron expression on one day and the hours around it.
 fn cron(text: &str, name: &str, from: &str, to: &str) -> Vec<Time> {
     between(Rhythm::new(None, Some(text)).unwrap(), name, None, from, to)
 }
 
-/// What `every` gives, from a start on.
 fn every(parts: (i32, i32, i64), name: &str, starts: &str, to: &str) -> Vec<Time> {
     between(Rhythm::new(Some(parts), None).unwrap(), name, Some(at(starts)), starts, to)
 }
@@ -31,7 +29,7 @@ fn all<const N: usize>(moments: [&str; N]) -> Vec<Time> {
     moments.map(at).to_vec()
 }
 
-/// The local days of Berlin's changes in 2026.
+/// Berlin's days of clock changes in 2026.
 const SPRING: (&str, &str) = ("2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z");
 const AUTUMN: (&str, &str) = ("2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z");
 
@@ -54,7 +52,7 @@ fn moments_that_fall_together_are_one() {
 #[test]
 fn a_fixed_time_in_a_fold_comes_once_the_first_time() {
     assert_eq!(berlin("30 2 * * *", AUTUMN), all(["2026-10-25T00:30:00Z"]));
-    // A star among the seconds does not count.
+    // A star in the seconds field does not matter.
     let seconds = berlin("*/20 30 2 * * *", AUTUMN);
     assert_eq!(seconds, all(["2026-10-25T00:30:00Z", "2026-10-25T00:30:20Z", "2026-10-25T00:30:40Z"]));
 }
@@ -137,14 +135,14 @@ fn a_calendar_day_follows_the_rule_of_fixed_times() {
     assert_eq!(spring, all(["2026-03-28T01:30:00Z", "2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]));
     let autumn = every(DAY, "Europe/Berlin", "2026-10-24T00:30:00Z", "2026-10-27T00:00:00Z");
     assert_eq!(autumn, all(["2026-10-24T00:30:00Z", "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]));
-    // A start in the second pass of a fold is a moment, and is not followed by the first.
+    // A start in a fold's second pass is a moment. The first pass does not follow it.
     let second = every(DAY, "Europe/Berlin", "2026-10-25T01:30:00Z", "2026-10-27T00:00:00Z");
     assert_eq!(second, all(["2026-10-25T01:30:00Z", "2026-10-26T01:30:00Z"]));
 }
 
 #[test]
 fn offsets_decide_and_not_what_a_country_calls_summer() {
-    // Dublin's winter is its daylight saving time, with a negative offset; Casablanca's is Ramadan.
+    // Dublin's winter and Casablanca's Ramadan are daylight saving time with a negative offset.
     let spring = cron("30 1 * * *", "Europe/Dublin", "2026-03-28T12:00:00Z", "2026-03-29T12:00:00Z");
     assert_eq!(spring, all(["2026-03-29T01:00:00Z"]));
     let autumn = cron("30 1 * * *", "Europe/Dublin", "2026-10-24T12:00:00Z", "2026-10-25T12:00:00Z");
@@ -160,13 +158,13 @@ fn without_a_start_it_counts_from_1970_of_the_zone_and_weeks_from_a_monday() {
         plan.next(at(from)).unwrap()
     };
     let from = "2026-11-22T12:00:00Z";
-    // A Monday, in local time.
+    // A Monday in local time.
     assert_eq!(first((0, 7, 0), "Asia/Tokyo", from), at("2026-11-22T15:00:00Z"));
     assert_eq!(first((0, 14, 0), "UTC", from), at("2026-11-23T00:00:00Z"));
     assert_eq!(first((0, 21, 0), "UTC", from), at("2026-12-07T00:00:00Z"));
     assert_eq!(first((1, 0, 0), "Europe/Berlin", from), at("2026-11-30T23:00:00Z"));
     assert_eq!(first((3, 0, 0), "UTC", from), at("2027-01-01T00:00:00Z"));
-    // Clock time too: the hours of a zone that is half an hour ahead begin half an hour earlier.
+    // For clock time too: hours begin half an hour earlier in a zone that is half an hour ahead.
     assert_eq!(first((0, 0, 3_600_000_000), "Asia/Kolkata", from), at("2026-11-22T12:30:00Z"));
     assert_eq!(first((0, 0, 3_600_000_000), "UTC", from), at("2026-11-22T13:00:00Z"));
 }

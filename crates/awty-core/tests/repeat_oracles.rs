@@ -1,5 +1,5 @@
-//! Plans against the same answers found by looking at each minute: Vixie's matcher in UTC, and local time in the zones of the
-//! world from 1970 to 2100.
+//! Plans, compared with an oracle that looks at each minute: Vixie's matcher in UTC, and local time in the world's
+//! zones from 1970 to 2100.
 
 #![allow(clippy::unwrap_used)] // in a test the panic is the report
 
@@ -15,7 +15,7 @@ use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
 use zones::{at, tz, zone};
 
-/// Zones with whole, half and quarter hours, changes at odd times, days left out, and negative daylight saving.
+/// Zones with whole, half and quarter hours, changes at odd times, missing days, and negative daylight saving.
 #[rustfmt::skip]
 const ZONES: [&str; 60] = [
     "Africa/Abidjan", "Africa/Cairo", "Africa/Casablanca", "Africa/El_Aaiun", "Africa/Juba", "Africa/Monrovia",
@@ -31,7 +31,7 @@ const ZONES: [&str; 60] = [
     "UTC",
 ];
 
-/// Chance, from a seed.
+/// Random numbers from a seed.
 struct Dice(ChaCha8Rng);
 
 impl Dice {
@@ -43,7 +43,7 @@ impl Dice {
         from[self.below(from.len() as i64) as usize]
     }
 
-    /// An expression that has something to do at night, when clocks are changed.
+    /// An expression with matches at night, when clocks change.
     fn expression(&mut self) -> String {
         let minute = self.pick(&["*", "*/15", "0", "30", "0,30", "5-55/10", "*/7", "59", "1,2,58", "*/2,1"]);
         let hour = self.pick(&["*", "*/2", "0", "1", "2", "3", "0-5", "1,2,3", "23", "*/5", "12", "0-23"]);
@@ -58,7 +58,7 @@ fn cron(text: &str) -> Rhythm {
     Rhythm::new(None, Some(text)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Some days around a change of the clocks, or any days.
+/// Returns days around a change of the clocks, or any days.
 fn days(dice: &mut Dice, zone: &impl Zone) -> NaiveDate {
     let any = dice.below(4_070_908_800) * 1_000_000;
     let near = if dice.below(5) == 0 { i64::MAX } else { zone.span_at(any).until };
@@ -75,14 +75,14 @@ fn in_every_zone_a_plan_is_what_looking_at_each_minute_gives() {
         for _ in 0..40 {
             let (text, first) = (dice.expression(), days(&mut dice, &zone));
             let expected = oracle::moments(&Vixie::new(&text), tz, first, 5);
-            // Local time may be that far from UTC.
+            // Bound on the distance of local time from UTC.
             let from = first.and_time(NaiveTime::MIN).and_utc() + TimeDelta::hours(16);
             let to = from + TimeDelta::hours(88);
             let expected: Vec<_> = expected.into_iter().filter(|&t| t > from && t < to).collect();
             let plan = Plan::new(cron(&text), &zone, None, None);
             let moments: Vec<_> = plan.moments(from).take_while(|&t| t < to).collect();
             assert_eq!(moments, expected, "{text} in {name} from {from}");
-            // From any moment on, the next one is the next one.
+            // `next` works from any moment.
             for _ in 0..10 {
                 let after = from + TimeDelta::microseconds(dice.below(88 * 3_600_000_000));
                 let next = expected.iter().find(|&&t| t > after);
@@ -134,7 +134,7 @@ fn calendar_time_is_what_adding_months_and_days_to_the_start_gives() {
     }
 }
 
-/// One field: a list of numbers, ranges and steps.
+/// A field: a list of numbers, ranges and steps.
 fn field(low: u32, high: u32) -> impl Strategy<Value = String> {
     let value = low..=high;
     let range = (low..=high, low..=high).prop_map(|(a, b)| format!("{}-{}", a.min(b), a.max(b)));
@@ -165,7 +165,7 @@ proptest! {
         let mut minute = after - TimeDelta::seconds(after.timestamp() % 60) + TimeDelta::minutes(1);
         let far = after + TimeDelta::days(400);
         while minute < far && !vixie.matches(minute.naive_utc()) {
-            // A day that does not match has no minute that does.
+            // A day that does not match has no matching minute.
             let midnight = (minute.date_naive() + Days::new(1)).and_time(NaiveTime::MIN).and_utc();
             minute = if vixie.matches_day(minute.date_naive()) { minute + TimeDelta::minutes(1) } else { midnight };
         }

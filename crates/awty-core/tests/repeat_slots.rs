@@ -1,4 +1,4 @@
-//! What holds for the slots of every repetition: against a list of all its moments, each with its delay.
+//! The slots of repetitions, compared with a list of all moments and their delays.
 
 #![allow(clippy::unwrap_used)] // in a test the panic is the report
 
@@ -16,7 +16,7 @@ fn second(number: i64) -> Time {
 const CRONS: [&str; 7] =
     ["* * * * *", "7 * * * *", "0,1,30 * * * *", "*/5 3,4 * * *", "0 0 * * *", "*/20 * * * * *", "0 0 29 2 *"];
 
-/// Seconds apart, or a cron expression whose moments are unevenly apart.
+/// A number of seconds, or a cron expression with uneven distances.
 fn any_rhythm() -> impl Strategy<Value = Rhythm> {
     prop_oneof![
         (1_i64..20_000).prop_map(|seconds| Rhythm::new(Some((0, 0, seconds * 1_000_000)), None).unwrap()),
@@ -38,7 +38,7 @@ fn any_repetition() -> impl Strategy<Value = Repetition<Fixed>> {
     )
 }
 
-/// Each moment from long before `t` on, with its slot.
+/// Each moment from long before `t`, with its slot.
 fn slots(repetition: &Repetition<Fixed>, t: Time) -> impl Iterator<Item = (Time, Time)> {
     let moments = repetition.plan.moments(t - repetition.delay - TimeDelta::days(2));
     moments.map(|moment| {
@@ -79,7 +79,7 @@ proptest! {
         repetition in any_repetition(), since in -3_000_000_i64..90_000, length in 0_i64..3_000_000,
     ) {
         let (since, until) = (second(since), second(since + length));
-        // What lies long before is not listed: the search must find its way by halves.
+        // Earlier moments are not listed, so the search must work by bisection.
         let plan = &repetition.plan;
         match plan.last(since, until) {
             Some(last) => {

@@ -1,4 +1,4 @@
-//! What holds for the rounding of every time to every width.
+//! Properties of rounding, for all times and widths.
 
 mod strategies;
 

@@ -1,10 +1,10 @@
-//! The same questions, answered the long way round: by looking at each minute.
+//! An oracle that looks at each minute.
 
 use awty_core::Time;
 use chrono::{Datelike, LocalResult, NaiveDate, NaiveDateTime, Offset, TimeDelta, TimeZone, Timelike};
 use chrono_tz::Tz;
 
-/// Vixie cron's way to match a minute: one array of bits for each field, and the rule of the stars.
+/// Vixie cron's matching of a minute: one array of bits per field, and the rule of the stars.
 pub struct Vixie {
     minutes: Vec<bool>,
     hours: Vec<bool>,
@@ -18,7 +18,7 @@ pub struct Vixie {
 }
 
 impl Vixie {
-    /// Reads five fields of numbers; the text is known to be right.
+    /// Reads five valid numeric fields.
     pub fn new(text: &str) -> Self {
         let fields: Vec<&str> = text.split(' ').collect();
         let mut weekdays = bits(fields[4], 0, 7);
@@ -37,7 +37,7 @@ impl Vixie {
         }
     }
 
-    /// Whether this minute of local time matches.
+    /// Whether a minute of local time matches.
     pub fn matches(&self, t: NaiveDateTime) -> bool {
         self.matches_day(t.date()) && self.hours[t.hour() as usize] && self.minutes[t.minute() as usize]
     }
@@ -51,7 +51,7 @@ impl Vixie {
     }
 }
 
-/// Sets the bits of a list, one after the other. As in Vixie's code, a step counts from the low end of its range.
+/// Sets the bits of a list. As in Vixie's code, a step counts from the low end of its range.
 fn bits(list: &str, low: usize, high: usize) -> Vec<bool> {
     let mut bits = vec![false; high + 1];
     let low = if high == 31 { 1 } else { low };
@@ -71,12 +71,12 @@ fn bits(list: &str, low: usize, high: usize) -> Vec<bool> {
     bits
 }
 
-/// The first moment, to the second, at which the clock on the wall shows `local` or more.
+/// Returns the first second at which a wall clock shows `local` or later.
 pub fn first_shown(tz: Tz, local: NaiveDateTime) -> Time {
     match tz.from_local_datetime(&local) {
         LocalResult::Single(t) | LocalResult::Ambiguous(t, _) => t.to_utc(),
         LocalResult::None => {
-            // Within a gap: the second at which it ends.
+            // In a gap: the second at which the gap ends.
             let shows = |t: Time| t.naive_utc() + tz.offset_from_utc_datetime(&t.naive_utc()).fix() >= local;
             let mut t = local.and_utc() - TimeDelta::hours(16);
             while !shows(t) {
@@ -90,7 +90,7 @@ pub fn first_shown(tz: Tz, local: NaiveDateTime) -> Time {
     }
 }
 
-/// Each moment at which the clock on the wall shows `local`.
+/// Returns each moment at which a wall clock shows `local`.
 pub fn shown(tz: Tz, local: NaiveDateTime) -> Vec<Time> {
     match tz.from_local_datetime(&local) {
         LocalResult::Single(t) => vec![t.to_utc()],
@@ -99,7 +99,7 @@ pub fn shown(tz: Tz, local: NaiveDateTime) -> Vec<Time> {
     }
 }
 
-/// The moments of an expression whose local times lie in these days.
+/// Returns the moments of an expression within these local days.
 pub fn moments(vixie: &Vixie, tz: Tz, from: NaiveDate, days: u64) -> Vec<Time> {
     let mut moments = Vec::new();
     for minute in 0..days as i64 * 1440 {

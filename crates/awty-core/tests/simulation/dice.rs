@@ -1,4 +1,4 @@
-//! Chance, from a seed.
+//! Random numbers from a seed.
 
 use chrono::TimeDelta;
 use rand::rngs::ChaCha8Rng;
@@ -11,12 +11,11 @@ impl Dice {
         Self(ChaCha8Rng::seed_from_u64(seed))
     }
 
-    /// A number below `n`.
     pub fn below(&mut self, n: usize) -> usize {
         ((u64::from(self.0.next_u32()) * n as u64) >> 32) as usize
     }
 
-    /// Once in `n` times.
+    /// Returns true once in `n` times.
     pub fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
@@ -25,7 +24,7 @@ impl Dice {
         from[self.below(from.len())]
     }
 
-    /// A duration from `low` to `high` milliseconds.
+    /// Returns a duration from `low` to `high` milliseconds.
     pub fn millis(&mut self, low: i64, high: i64) -> TimeDelta {
         TimeDelta::milliseconds(low + self.below((high - low + 1) as usize) as i64)
     }

@@ -1,4 +1,4 @@
-//! What goes wrong, and what people do to a running server.
+//! Faults, and actions of administrators.
 
 use crate::scheduler::Doing;
 use crate::world::{JOBS, WIDTHS, World, width};
@@ -18,7 +18,7 @@ impl World {
         }
     }
 
-    /// Its claim dies with it; its run leaves nothing.
+    /// The worker's claim dies with it, and its run has no effect.
     fn worker_dies(&mut self) {
         if self.workers.is_empty() {
             return;
@@ -62,7 +62,7 @@ impl World {
         }
     }
 
-    /// Somebody holds a check, also one that is being run: that run must commit nothing.
+    /// A client holds a check. A run in progress must commit nothing.
     fn hold(&mut self) {
         let running = self.workers.iter().find_map(|worker| match &worker.doing {
             Doing::Running(run) => Some(run.id),
@@ -84,7 +84,8 @@ impl World {
         self.latch = true;
     }
 
-    /// By up to an hour, forward or back; not twice before the launcher has seen it, which it does within a second.
+    /// Jumps by up to an hour, forward or back. The launcher, which looks within a second, sees each jump before the
+    /// next.
     fn clock_jumps(&mut self) {
         if self.clock_jumped {
             return;
@@ -97,7 +98,7 @@ impl World {
         self.ledger.log("jump", jump.num_milliseconds(), 0);
     }
 
-    /// Every process is gone, every open transaction aborted, every hint lost. What ran when it crashed is held.
+    /// All processes, open transactions and hints are lost. Checks that ran during a crash are held.
     fn server_restarts(&mut self) {
         let crashed = self.dice.one_in(2);
         for worker in std::mem::take(&mut self.workers) {
@@ -122,7 +123,7 @@ impl World {
         self.launcher_acts();
     }
 
-    /// What was scheduled at the old boundaries is still due.
+    /// Checks scheduled at the old boundaries are still due.
     fn slot_is_changed(&mut self) {
         self.server_width = width(self.dice.pick(&WIDTHS));
         for job in &mut self.jobs {

@@ -1,4 +1,4 @@
-//! The checker: told of every commit and every start, it knows what must hold and nothing of how it is done.
+//! The checker. It sees each commit and each start, and checks the promises without knowing the implementation.
 
 use crate::table::{Id, Table};
 use awty_core::{KeepHistory, Limits, Mono, Outcome, Time};
@@ -13,21 +13,21 @@ enum Place {
 struct Entry {
     job: usize,
     place: Place,
-    /// Raised whenever the check is changed; a run may commit only what it has read.
+    /// Grows with each change of the check. A run may commit only the version that it has read.
     version: u64,
-    /// Nobody wants it run before this.
+    /// The check must not run before this time.
     not_before: Time,
     /// When its slot was decided.
     since: Mono,
-    /// The version that is being run.
+    /// The version of the run in progress.
     running: Option<u64>,
-    /// Runs whose success or failure was committed, and the most that there may be.
+    /// Committed runs, and the largest number allowed.
     booked: u32,
     most: u32,
     keep: KeepHistory,
 }
 
-/// How often things happened.
+/// Event counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     pub outcomes: [u64; Outcome::ALL.len()],
@@ -92,7 +92,7 @@ impl Ledger {
         Self { entries: Vec::new(), able: vec![mono; jobs], hash: 0xcbf2_9ce4_8422_2325, tally: Tally::default() }
     }
 
-    /// Notes an event in the hash of the history (FNV-1a, by words).
+    /// Adds an event to the hash of the history (FNV-1a over words).
     pub fn log(&mut self, event: &str, a: i64, b: i64) {
         let words = [event.len() as i64, i64::from(event.as_bytes()[0]), a, b];
         for word in words {
@@ -135,13 +135,13 @@ impl Ledger {
         entry.running = Some(entry.version);
     }
 
-    /// A run is over and left no trace: it was killed, or its check had been changed.
+    /// A run ended without effect: it was killed, or its check had changed.
     pub fn discarded(&mut self, id: Id) {
         self.log("discarded", id as i64, 0);
         assert!(self.entries[id].running.take().is_some(), "check {id} was not running");
     }
 
-    /// The other half of P4: a run commits only for the very check that it has read.
+    /// The other half of P4: a run commits only the version of the check that it has read.
     pub fn booked(&mut self, id: Id) {
         self.log("booked", id as i64, 0);
         let entry = &mut self.entries[id];
@@ -159,13 +159,12 @@ impl Ledger {
         (entry.version, entry.not_before, entry.since) = (entry.version + 1, not_before, mono);
     }
 
-    /// The check is said to have been missed: then its job was not able to run at some time since its slot was decided.
+    /// A check may be missed only if its job was unable to run at some time since the slot was decided.
     pub fn missed(&mut self, id: Id) {
         let entry = &self.entries[id];
         assert!(self.able[entry.job] >= entry.since, "check {id} was missed though its job could run all the time");
     }
 
-    /// Held or released.
     pub fn hold(&mut self, id: Id, held: bool) {
         self.log("hold", id as i64, i64::from(held));
         let entry = &mut self.entries[id];
@@ -184,7 +183,7 @@ impl Ledger {
         self.tally.outcomes[outcome as usize] += 1;
     }
 
-    /// P3: every committed check is in exactly one place, and in the one where it must be.
+    /// P3: each committed check is in exactly one place, and in the right one.
     pub fn audit(&self, table: &Table) {
         let mut not_kept = 0;
         for (id, entry) in self.entries.iter().enumerate() {

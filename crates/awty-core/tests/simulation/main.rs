@@ -1,7 +1,7 @@
-//! A whole scheduler in one thread: clients, a launcher, workers, crashes, restarts, pauses and clocks that jump. Every
-//! decision is this crate's; a ledger that knows none of its rules holds each history to the promises.
+//! A simulation of the whole scheduler in one thread: clients, a launcher, workers, crashes, restarts, pauses and clock
+//! jumps. The crate makes all decisions. A ledger checks each history against the promises, without knowing the rules.
 //!
-//! `AWTY_SIM_SEED=7 AWTY_SIM_STEPS=100000 cargo test -p awty-core --test simulation` replays one history, as far as wanted.
+//! `AWTY_SIM_SEED=7 AWTY_SIM_STEPS=100000 cargo test -p awty-core --test simulation` replays one history.
 
 mod again;
 mod dice;
@@ -17,7 +17,7 @@ use awty_core::Outcome;
 use ledger::Tally;
 use world::World;
 
-/// Names the history that is being played if a promise is broken in it.
+/// Prints how to replay a history that breaks a promise.
 struct Replay {
     seed: u64,
     steps: u64,
@@ -31,13 +31,13 @@ impl Drop for Replay {
     }
 }
 
-/// Plays one history to its end; its hash and what happened in it.
+/// Plays one history. Returns its hash and its event counts.
 fn play(seed: u64, steps: u64) -> (u64, Tally) {
     let replay = Replay { seed, steps };
     let mut world = World::new(seed);
     for step in 0..replay.steps {
         world.step();
-        // Each audit reads everything that ever was.
+        // Each audit reads the whole history, so audits are rare.
         if step.is_multiple_of((steps / 20).max(1)) {
             world.audit();
         }
@@ -65,7 +65,7 @@ fn a_million_steps_keep_every_promise() {
         all.add(&play(seed, steps).1);
     }
     println!("{all:?}");
-    // A simulation in which something never happens proves nothing about it.
+    // Each event must occur, or the simulation proves nothing about it.
     for (outcome, count) in Outcome::ALL.iter().zip(all.outcomes) {
         assert!(count > 0, "no check ended as {outcome}");
     }

@@ -1,4 +1,4 @@
-//! The launcher and the workers: they carry out what the crate decides.
+//! The launcher and the workers. They apply the crate's decisions.
 
 use crate::table::{Id, Row};
 use crate::world::World;
@@ -7,7 +7,7 @@ use awty_core::{After, Answer, Before, Check, Mono, Outcome, Time, policy};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// What a run will come to, if it is let.
+/// How a run will end unless it is stopped.
 #[derive(Clone, Copy)]
 enum Finish {
     Answer(Answer),
@@ -30,7 +30,7 @@ pub struct Run {
 
 pub enum Doing {
     Looking,
-    /// It has seen this check, and not claimed it.
+    /// The worker has seen this check and has not claimed it.
     Found(Id),
     Running(Run),
 }
@@ -70,7 +70,7 @@ impl World {
         self.launcher_wakes = self.mono.plus(plan.wake_in);
     }
 
-    /// A worker came, went, or began or ended a run.
+    /// A worker started, left, or began or ended a run.
     fn role_changed(&mut self, role: usize) {
         let of_role = self.workers.iter().filter(|worker| worker.role == role);
         let since = of_role.clone().map(|worker| match &worker.doing {
@@ -86,12 +86,12 @@ impl World {
         (self.roles[role].workers, self.roles[role].behind_since) = (workers, behind_since);
     }
 
-    /// Says from the table when there is work that no worker is on.
+    /// Sets the hint to the earliest work without a worker.
     pub fn hint(&mut self, role: usize) {
         self.roles[role].due = self.earliest(role).map(|(slot, _)| slot);
     }
 
-    /// The earliest check of a role that a worker could take, now or later.
+    /// Returns the role's earliest check that a worker could take, now or later.
     fn earliest(&self, role: usize) -> Option<(Time, Id)> {
         self.table.of_role(role).find(|(_, id)| self.open_to_workers(&self.table.rows[id], *id))
     }
@@ -122,7 +122,7 @@ impl World {
 
     fn look(&mut self, worker: usize) {
         let role = self.workers[worker].role;
-        // It may be there shortly before the slot, and asks until the slot has come.
+        // A worker may arrive shortly before the slot, and polls until the slot comes.
         match self.earliest(role).filter(|(slot, _)| *slot <= self.now + self.caps.lead) {
             Some((_, id)) if self.waiting == 0 || self.dice.one_in(2) => self.workers[worker].doing = Doing::Found(id),
             None if self.dice.one_in(2) => self.hint(role),
@@ -137,7 +137,7 @@ impl World {
         self.latch = true;
     }
 
-    /// Takes the claim without waiting, reads the row, and asks whether to run it.
+    /// Takes the claim without waiting, reads the row, and applies the guards.
     fn claim(&mut self, worker: usize, id: Id) {
         self.workers[worker].doing = Doing::Looking;
         let Some(row) = self.table.rows.get(&id).filter(|row| self.open_to_workers(row, id)) else { return };
@@ -146,7 +146,7 @@ impl World {
         match policy::before(&check, &job.limits, job.able_since, self.now) {
             Before::NotYet => {}
             Before::Run => self.start(worker, id, version, check),
-            // The row is a client's: whatever it does comes first.
+            // A client has locked the row, and its change comes first.
             _ if locked => {}
             Before::Move(slot) => {
                 self.ledger.missed(id);
@@ -187,7 +187,7 @@ impl World {
         }
     }
 
-    /// Locks the row, and commits if it is still the version that was read.
+    /// Locks the row, and commits if the row still has the version that the run has read.
     fn finish(&mut self, worker: usize) {
         let Doing::Running(run) = std::mem::replace(&mut self.workers[worker].doing, Doing::Looking) else { return };
         let role = self.workers[worker].role;

@@ -1,4 +1,4 @@
-//! The tables of the model: what is pending, and what is archived.
+//! The tables of the model: pending and archived checks.
 
 use awty_core::{Check, KeepHistory, Outcome, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,12 +10,12 @@ pub struct Row {
     pub role: usize,
     pub entity: usize,
     pub check: Check,
-    /// Raised by every change, as PostgreSQL makes a new row version.
+    /// Grows with every change, as PostgreSQL makes a new row version.
     pub version: u64,
     pub held: bool,
-    /// Runs that were booked.
+    /// Booked runs.
     pub runs: u32,
-    /// An open transaction of a client has changed it.
+    /// A client's open transaction has changed the row.
     pub locked: bool,
 }
 
@@ -23,7 +23,7 @@ pub struct Row {
 pub struct Table {
     pub rows: BTreeMap<Id, Row>,
     pub history: BTreeMap<Id, Outcome>,
-    /// Ended, and not archived because of `keep_history`.
+    /// Checks that ended and were not archived because of `keep_history`.
     pub not_kept: usize,
     by_slot: BTreeSet<(usize, Time, Id)>,
     by_entity: BTreeMap<(usize, usize), Id>,

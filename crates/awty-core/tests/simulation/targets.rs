@@ -1,5 +1,5 @@
-//! Targets of workers outside: limits, blocks, breakers and turns, under random clocks, reports and crashes. The checker knows what must
-//! hold, and nothing of how it is done.
+//! Targets of external workers: limits, blocks, breakers and turns, under random clocks, reports and crashes. The
+//! checker does not know the implementation.
 
 use super::{Replay, from_environment};
 use crate::dice::Dice;
@@ -15,27 +15,27 @@ const TARGETS: usize = 5;
 const RATE: f64 = 2.0;
 const BURST: u32 = 4;
 
-/// One target of a role's job.
+/// A target of a role's job.
 #[derive(Clone, Debug, Default)]
 struct Line {
     target: Target,
     pending: usize,
-    /// When each of its leases ends by itself.
+    /// When each lease ends without an answer.
     leases: Vec<Time>,
 }
 
-/// What the checker has seen of one.
+/// What the checker has seen of a target.
 #[derive(Clone, Debug, Default)]
 struct Seen {
-    /// Since the clock was last set back, or the server crashed.
+    /// Calls since the clock was last set back or the server crashed.
     given: usize,
     since: Option<Time>,
     downs: Vec<Time>,
-    /// Claims that it has waited for, though it could have been served.
+    /// Claims that passed the target over although it could have been served.
     waited: usize,
 }
 
-/// What is on disk: the lines, where claims have stopped, and when a role was served.
+/// The state on disk: lines, where claims stopped, and when each role was served.
 type Tables = (Vec<Vec<Line>>, [usize; ROLES], [Option<Time>; ROLES]);
 
 struct World {
@@ -100,7 +100,7 @@ impl World {
         self.seen = vec![vec![Seen::default(); TARGETS]; ROLES];
     }
 
-    /// As a claim does: what is over is due again, then roles and targets take turns.
+    /// Claims as the server does: checks of ended leases are due again, then roles and targets take turns.
     fn claim(&mut self) {
         let now = self.now;
         for line in self.lines.iter_mut().flatten() {
@@ -151,7 +151,7 @@ impl World {
             seen.waited = 0;
             let most = (0..TARGETS).filter(least_left).map(|place| given[place]).min().unwrap_or(usize::MAX);
             assert!(count <= most.saturating_add(1), "turns of one each");
-            // What each limit says, by its own words.
+            // Each limit, in its own words.
             assert!(line.target.blocked_until.is_none_or(|until| until <= now), "it was blocked");
             assert!(line.target.concurrency.is_none_or(|most| line.leases.len() + count <= most as usize), "too many");
             if line.target.pace.is_some() {

@@ -23,14 +23,14 @@ pub struct Job {
     pub able_since: Time,
 }
 
-/// What a client's transaction does at its commit.
+/// What a client's transaction does at commit.
 #[derive(Clone, Copy)]
 pub enum Change {
     Cancel,
     Schedule { job: usize, entity: usize, slot: Time, not_before: Time, since: Mono },
 }
 
-/// A client's transaction that is still open, with the pending check that it has locked.
+/// A client's open transaction, with the pending check that it has locked.
 pub struct Open {
     locked: Option<Id>,
     change: Change,
@@ -102,7 +102,6 @@ impl World {
         }
     }
 
-    /// One thing happens.
     pub fn step(&mut self) {
         match self.dice.below(1000) {
             0..110 => self.client_schedules(),
@@ -118,7 +117,7 @@ impl World {
         self.ledger.audit(&self.table);
     }
 
-    /// From here on nothing goes wrong, and every check must come to its end.
+    /// Stops all faults. Every check must then end.
     pub fn drain(&mut self) {
         while !self.open.is_empty() {
             self.client_ends_transaction();
@@ -137,7 +136,7 @@ impl World {
         panic!("checks that never end, at {}: {left:?}", self.now);
     }
 
-    /// Both clocks go on, no further than to the moment when the launcher wakes.
+    /// Both clocks advance, at most until the launcher wakes.
     fn time_passes(&mut self) {
         if !self.latch {
             let longest = self.launcher_wakes.since(self.mono).as_micros() as i64;
@@ -183,7 +182,7 @@ impl World {
         }
     }
 
-    /// Most transactions commit at once; some stay open and hold the row lock.
+    /// Most transactions commit at once. Some stay open and hold the row lock.
     fn client_begins(&mut self, locked: Option<Id>, change: Change) {
         let open = Open { locked, change };
         if !self.dice.one_in(8) {
@@ -221,7 +220,7 @@ impl World {
         match open.change {
             Change::Cancel => open.locked.into_iter().for_each(|id| self.end(id, Outcome::Cancelled)),
             Change::Schedule { job, entity, slot, not_before, since } => {
-                // Another client was first: the unique index made this one fail.
+                // Another client was first, so the unique index makes this one fail.
                 if self.table.pending(job, entity) != open.locked {
                     return;
                 }
@@ -231,7 +230,7 @@ impl World {
         }
     }
 
-    /// A new check is committed: it is hinted at, and the launcher woken if it is the earliest.
+    /// Commits a new check: sets the hint, and wakes the launcher if the check is the earliest.
     pub fn insert(&mut self, job: usize, entity: usize, slot: Time, not_before: Time, since: Mono) {
         let role = self.jobs[job].role;
         let id = self.table.insert(job, role, entity, slot);

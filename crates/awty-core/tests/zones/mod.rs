@@ -1,4 +1,4 @@
-//! The zones of the world, as a server would hand them in: asked for one change after the other.
+//! The world's zones as a server provides them: one change per call.
 
 use awty_core::Time;
 use awty_core::repeat::{Remembered, Span, Zone};
@@ -6,10 +6,10 @@ use chrono::{NaiveDateTime, Offset, TimeZone};
 use chrono_tz::Tz;
 
 const SECOND: i64 = 1_000_000;
-/// The library's data do not reach beyond 2100.
+/// The library's data end in 2100.
 const LAST: i64 = 4_133_980_800;
 
-/// A zone by its name. Its changes are found by looking at each day.
+/// A zone of chrono-tz. Its changes are found by looking at each day.
 #[derive(Clone, Copy, Debug)]
 pub struct Real(pub Tz);
 
@@ -19,7 +19,7 @@ impl Real {
         self.0.offset_from_utc_datetime(&t).fix().local_minus_utc()
     }
 
-    /// The second at which the offset has become another than it is at `second`.
+    /// Returns the first second with another offset.
     fn change_after(self, second: i64) -> Option<i64> {
         let offset = self.offset(second);
         let mut before = second;
@@ -52,7 +52,7 @@ pub fn tz(name: &str) -> Tz {
     name.parse().unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// A zone that is asked once for each change.
+/// A zone with a cache.
 pub fn zone(name: &str) -> Remembered<Real> {
     Remembered::new(Real(tz(name)))
 }

@@ -1,4 +1,4 @@
-//! What clients do, and the people who run the server.
+//! Actions of clients and administrators.
 
 use super::ledger::Key;
 use super::plans::{SHAPES, Terms};
@@ -33,7 +33,7 @@ impl World {
 
     fn repeat(&mut self, key: Key) {
         let terms = self.any_terms();
-        // A plan whose end has come is refused.
+        // A plan that has already ended is refused.
         if let Some(slot) = terms.repetition(self.width).begin(self.now) {
             self.ledger.begins(key, &terms, self.width, self.now, slot);
             self.terms.insert(key, terms);
@@ -42,7 +42,7 @@ impl World {
         }
     }
 
-    /// Mostly with another jitter only.
+    /// Usually changes only the jitter.
     fn repeat_again(&mut self, id: u64) {
         let old = self.terms[&self.rows[&id].key];
         let any = self.any_terms();
@@ -53,7 +53,7 @@ impl World {
         }
     }
 
-    /// A new check takes the place of the pending one, whose run, if it has one, will commit nothing.
+    /// A new check replaces the pending one. A run in progress will commit nothing.
     fn schedule(&mut self, id: u64) {
         let row = &self.rows[&id];
         let (key, occurrence, held) = (row.key, row.occurrence, row.held);
@@ -65,14 +65,15 @@ impl World {
         self.ledger.tally.count("replaced");
     }
 
-    /// A run under way commits nothing any more.
+    /// A run in progress commits nothing any more.
     fn remove(&mut self, id: u64) {
         if self.rows.remove(&id).is_some_and(|row| row.run.is_some()) {
             self.ledger.tally.count("discarded");
         }
     }
 
-    /// A client puts it off. What has run is over; moments that share its slot are one, the last of them.
+    /// A client postpones the check. If it has run, its moments are over; moments in one slot count as the last of
+    /// them.
     fn gives_way(&mut self, id: u64) {
         let row = &self.rows[&id];
         let Some(last) = row.last else { return };
@@ -97,7 +98,7 @@ impl World {
         self.ledger.tally.count(if ahead { "checked now" } else { "checked now while due" });
     }
 
-    /// A run under way ends as it would; what it leaves pending is held.
+    /// A run in progress ends normally. Any check that it leaves pending is held.
     fn hold_or_release(&mut self, id: u64) {
         let now = self.now;
         if let Some(row) = self.rows.get_mut(&id) {
@@ -129,7 +130,7 @@ impl World {
         }
     }
 
-    /// `repeat` again, with other terms.
+    /// `repeat` with other terms.
     fn change(&mut self, id: u64, new: Terms) {
         let row = &self.rows[&id];
         let (key, occurrence, last, stayed, held) = (row.key, row.occurrence, row.last, row.stayed, row.held);
@@ -144,7 +145,7 @@ impl World {
                 self.terms.insert(key, new);
                 if let Some(row) = self.rows.get_mut(&id) {
                     (row.occurrence.passed, row.stayed) = (passed, true);
-                    // Its slot stands for what would be in it by the new plan, too.
+                    // By the new plan, the slot also stands for the new plan's moments in it.
                     let own = new.last_delayed_by(occurrence.first);
                     row.last = last.map(|last| if old.shape == new.shape { last.max(own) } else { own });
                     if old.shape != new.shape {

@@ -1,4 +1,4 @@
-//! What goes wrong with a server that repeats.
+//! Faults of a server with repetitions.
 
 use super::{WIDTHS, World};
 
@@ -6,7 +6,7 @@ impl World {
     pub fn something_goes_wrong(&mut self) {
         match self.dice.below(10) {
             0..3 => {
-                // A worker dies: its run leaves nothing.
+                // A worker dies, and its run has no effect.
                 if let Some(row) = self.rows.values_mut().find(|row| row.run.is_some()) {
                     row.run = None;
                     self.ledger.tally.count("killed");
@@ -22,11 +22,11 @@ impl World {
         }
     }
 
-    /// By up to two hours, forward or back.
+    /// Jumps by up to two hours, forward or back.
     fn clock_jumps(&mut self) {
         let longest = self.dice.pick(&[10_000, 600_000, 7_200_000]);
         self.now += self.dice.millis(-longest, longest);
-        // The maintainer sees it at once.
+        // The maintainer notices the jump at once.
         for job in &mut self.jobs {
             job.able_since = job.able_since.min(self.now);
         }

@@ -1,4 +1,4 @@
-//! The checker of repetitions: it counts moments, not slots, and has a list of all of them.
+//! The checker of repetitions. It counts moments instead of slots, from a full list of moments.
 
 use super::plans::Terms;
 use awty_core::{Outcome, Time, Width};
@@ -6,15 +6,15 @@ use std::collections::BTreeMap;
 
 pub type Key = (usize, usize);
 
-/// What is known of one repetition.
+/// State of one repetition.
 struct Account {
-    /// Moments up to this are over: booked, left out, or given up by a client.
+    /// Moments up to this one are over: booked, skipped, or given up by a client.
     gone: Time,
-    /// The last moment for which a run has been booked, or that has ended without one.
+    /// The last moment with a booked run, or whose occurrence ended without a run.
     booked: Time,
 }
 
-/// How often things happened.
+/// Event counts.
 #[derive(Default)]
 pub struct Tally(BTreeMap<&'static str, u64>);
 
@@ -46,7 +46,7 @@ pub struct Ledger {
     pub tally: Tally,
 }
 
-/// The slot that must come next: that of the first moment which is not over and whose slot is after `now`.
+/// Returns the expected next slot: that of the first moment after `gone` whose slot is after `now`.
 fn expected(terms: &Terms, width: Width, gone: Time, now: Time) -> Option<Time> {
     terms.open(gone, now, width).map(|(_, slot)| slot).next()
 }
@@ -63,32 +63,32 @@ impl Ledger {
         assert!(self.accounts.remove(&key).is_some(), "{key:?} was not repeated");
     }
 
-    /// P11: an occurrence that stands for moments up to `last` has ended, and not by a client's hand.
+    /// P11: an occurrence for moments up to `last` has ended, and not because of a client.
     pub fn booked(&mut self, key: Key, last: Time, outcome: Outcome) {
         let Some(account) = self.accounts.get_mut(&key) else { panic!("{key:?} is not repeated") };
         assert!(account.booked < last, "{key:?}: {last} was booked twice, now as {outcome}");
         account.booked = last;
     }
 
-    /// Moments up to this are over.
+    /// Moments up to this one are over.
     pub fn gone(&mut self, key: Key, last: Time) {
         if let Some(account) = self.accounts.get_mut(&key) {
             account.gone = account.gone.max(last);
         }
     }
 
-    /// Another rhythm is in force; its moments up to `gone` are over.
+    /// Another rhythm applies. Its moments up to `gone` are over.
     pub fn forget(&mut self, key: Key, gone: Option<Time>) {
         let gone = gone.unwrap_or(Time::MIN_UTC);
         self.accounts.insert(key, Account { gone, booked: Time::MIN_UTC });
     }
 
-    /// What must come next, without noting it.
+    /// Returns the expected next slot.
     pub fn next(&self, key: Key, own: Time, terms: &Terms, width: Width, now: Time) -> Option<Time> {
         expected(terms, width, self.accounts[&key].gone.max(own), now)
     }
 
-    /// The plan went on to `next`, with what was over up to `own`: nothing was lost, and nothing comes again.
+    /// The plan continues with `next`; moments up to `own` are over. No moment is lost or repeated.
     pub fn goes_on(&mut self, key: Key, own: Time, terms: &Terms, width: Width, now: Time, next: Option<Time>) {
         assert_eq!(next, self.next(key, own, terms, width, now), "{key:?} goes on after {own}, at {now}");
         self.gone(key, own);
@@ -97,7 +97,7 @@ impl Ledger {
         }
     }
 
-    /// Another plan is in force. `pending`: it differs by its jitter only, and the pending check stood for this moment.
+    /// Another plan applies. `pending` is the moment of the pending check if only the jitter differs.
     pub fn changed(
         &mut self,
         key: Key,
@@ -114,7 +114,7 @@ impl Ledger {
             assert!(open().next().is_some_and(|(_, slot)| slot <= next), "{key:?}: {next} is over, as {gone}");
         }
         if let Some(pending) = pending {
-            // It is neither lost nor late.
+            // The moment is neither lost nor late.
             let slot = open().find(|&(moment, _)| moment == pending).map(|(_, slot)| slot);
             let latest = slot.map(|slot| slot.max(width.after(now)));
             assert!(next.is_some() && next <= latest, "{key:?}: {next:?} comes after {latest:?}");
@@ -123,7 +123,7 @@ impl Ledger {
                 self.tally.count("moment kept by another jitter");
             }
         }
-        // What is left out comes before the slot of the last moment that the new check stands for.
+        // Skipped moments have slots before the slot of the last moment that the new check stands for.
         let stands_for = open().map(|(_, slot)| slot).take_while(|&slot| next.is_some_and(|next| slot <= next)).last();
         let left_out = open().take_while(|&(_, slot)| stands_for.is_some_and(|own| slot < own)).last();
         self.gone(key, left_out.map_or(gone, |(moment, _)| moment));

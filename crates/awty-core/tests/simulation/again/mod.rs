@@ -1,5 +1,5 @@
-//! Repetitions: clients that repeat, schedule, check now, hold, pause and cancel; workers; crashes, downtime, and clocks that
-//! jump. Each step is one commit. What comes next is this crate's decision; the ledger counts moments.
+//! Repetitions under clients, workers, crashes, downtime and clock jumps. Each step is one commit. The crate decides
+//! what comes next; the ledger counts moments.
 
 mod clients;
 mod faults;
@@ -30,9 +30,9 @@ struct Job {
 struct Row {
     key: Key,
     occurrence: Occurrence,
-    /// The last moment that it stands for; `None`: a client has put it there.
+    /// The last moment that the row stands for; `None` if a client scheduled the check.
     last: Option<Time>,
-    /// It was due when its plan was replaced.
+    /// Whether the check was due when its plan was replaced.
     stayed: bool,
     held: bool,
     able_since: Time,
@@ -46,7 +46,6 @@ pub struct World {
     mono: i64,
     width: Width,
     jobs: Vec<Job>,
-    /// The repetitions.
     terms: BTreeMap<Key, Terms>,
     rows: BTreeMap<u64, Row>,
     next_id: u64,
@@ -63,7 +62,7 @@ impl World {
         Self { dice, now, mono: 0, width, jobs, terms: BTreeMap::new(), rows: BTreeMap::new(), next_id: 0, ledger }
     }
 
-    /// One thing happens. Then exactly one check of each repetition is pending or held.
+    /// Plays one event. Then exactly one check of each repetition is pending or held.
     fn step(&mut self) {
         match self.dice.below(1000) {
             0..250 => self.time_passes(),
@@ -97,7 +96,7 @@ impl World {
         self.rows.iter().find(|(_, row)| row.key == key).map(|(id, _)| *id)
     }
 
-    /// Ends a check, and inserts the next one or removes the repetition: one commit. A hold outlives the occurrence.
+    /// Ends a check, and inserts the next one or removes the repetition, in one commit. A hold outlives the occurrence.
     fn goes_on(&mut self, id: u64, outcome: Outcome, next: Option<Time>, catch_up: bool) {
         let Some(row) = self.rows.remove(&id) else { panic!("check {id} ended twice") };
         let (key, terms) = (row.key, self.terms[&row.key]);
@@ -117,7 +116,7 @@ impl World {
         }
     }
 
-    /// The last moment that is over when this check ends: by another plan, too, no slot comes twice.
+    /// Returns the last moment that is over when this check ends. No slot comes twice, under another plan either.
     fn used_up(&self, row: &Row) -> Time {
         let (terms, first) = (self.terms[&row.key], row.occurrence.first);
         match row.last {
@@ -154,7 +153,6 @@ fn job(number: usize, width: Width, now: Time) -> Job {
     Job { limits, paused: false, able_since: now }
 }
 
-/// Plays one history.
 fn play(seed: u64, steps: u64) -> Tally {
     let _replay = crate::Replay { seed, steps };
     let mut world = World::new(seed);
@@ -184,7 +182,7 @@ fn a_million_steps_book_each_slot_of_a_repetition_once() {
     }
 }
 
-/// A simulation in which something never happens proves nothing about it.
+/// Each event must occur, or the simulation proves nothing about it.
 const EVENTS: [&str; 24] = [
     "run",
     "discarded",

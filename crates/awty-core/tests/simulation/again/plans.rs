@@ -1,15 +1,15 @@
-//! The plans that are repeated, and all their moments, found by looking at each minute.
+//! The tested plans and all their moments, found by looking at each minute.
 
 use awty_core::repeat::{Changes, Every, Plan, Repetition, Rhythm};
 use awty_core::{Time, Width};
 use chrono::TimeDelta;
 use std::sync::LazyLock;
 
-/// The moments are known from here on, and for [`DAYS`].
+/// Start of the list of moments, which covers [`DAYS`].
 pub const FIRST: Time = Time::from_timestamp(21_000 * 86_400, 0).unwrap();
 pub const DAYS: i64 = 30;
 
-/// A zone in which nobody would want to live: at which of each 48 hours clocks are set, and how many minutes ahead of UTC.
+/// A zone with many changes: the hours, out of each 48, at which clocks change, and the new offset in minutes.
 const CHANGES: [(i64, i32); 8] = [(0, 0), (5, 60), (11, 0), (17, -30), (26, 60), (33, 120), (37, 60), (44, 75)];
 
 pub struct Shape {
@@ -17,7 +17,7 @@ pub struct Shape {
     moments: Vec<Time>,
 }
 
-/// One of the plans, with a delay, at slots of a width.
+/// One of the plans, with a delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
     pub shape: usize,
@@ -45,7 +45,7 @@ static ZONE: LazyLock<Changes> = LazyLock::new(|| {
     Changes::new(0, days.map(|(hours, seconds)| (FIRST + TimeDelta::hours(hours), seconds)).collect())
 });
 
-/// How many minutes local time is ahead, by looking it up.
+/// Looks up the offset in minutes.
 fn ahead(minute: i64) -> i64 {
     let passed = CHANGES.iter().rev().find(|&&(hours, _)| hours <= minute / 60 % 48);
     passed.map_or(0, |&(_, minutes)| i64::from(minutes))
@@ -59,7 +59,7 @@ fn every(every: Every, starts: Time, ends: Option<Time>) -> Shape {
     Shape { plan: Plan::new(Rhythm::Every(every), &*ZONE, Some(starts), ends), moments }
 }
 
-/// A day's minutes that match are given twice: as text, and as a test of the minute of the day.
+/// Takes the matching minutes twice: as text, and as a test of the minute of the day.
 fn cron(text: &str, matches: fn(i64) -> bool, fixed: bool) -> Shape {
     let rhythm = Rhythm::new(None, Some(text)).unwrap_or_else(|error| panic!("{error}"));
     Shape { plan: Plan::new(rhythm, &*ZONE, Some(FIRST), None), moments: minutes(matches, fixed) }
@@ -73,7 +73,7 @@ fn days() -> Shape {
     }
 }
 
-/// Looks at each minute: a fixed time comes when the clock on the wall first shows it or has skipped it, any other whenever the
+/// Looks at each minute. A fixed time comes when the wall clock first shows or skips it, any other time whenever the
 /// clock shows it.
 fn minutes(matches: fn(i64) -> bool, fixed: bool) -> Vec<Time> {
     let mut latest = -1;
@@ -99,16 +99,16 @@ impl Terms {
         &SHAPES[self.shape].moments
     }
 
-    /// When the moment at this place comes with its delay.
+    /// Returns when a moment comes with its delay.
     fn delayed(&self, index: usize) -> Time {
         let delayed = self.moments()[index] + self.delay;
         self.moments().get(index + 1).map_or(delayed, |&next| next.min(delayed))
     }
 
-    /// Each moment after `gone` with a slot after `now`, and that slot.
+    /// Returns each moment after `gone` whose slot is after `now`, with that slot.
     pub fn open(&self, gone: Time, now: Time, width: Width) -> impl Iterator<Item = (Time, Time)> {
         let begin = self.moments().partition_point(|&moment| moment <= gone);
-        // A moment of two days and a delay ago has no slot that is still ahead.
+        // A moment from two days and a delay ago has a past slot.
         let recent = now.checked_sub_signed(self.delay + TimeDelta::days(2)).unwrap_or(Time::MIN_UTC);
         let begin = begin.max(self.moments().partition_point(|&moment| moment <= recent));
         let slots = (begin..self.moments().len())
@@ -116,15 +116,14 @@ impl Terms {
         slots.skip_while(move |&(_, slot)| slot <= now)
     }
 
-    /// The last moment that comes, with its delay, by `t`.
+    /// Returns the last moment that comes, with its delay, by `t`.
     pub fn last_delayed_by(&self, t: Time) -> Time {
         let begun = self.moments().partition_point(|&moment| moment <= t);
-        // The delay of the last but one has ended with the last.
+        // A delay ends at the next moment, so at most the last moment is still delayed.
         let index = (0..begun).rev().find(|&index| self.delayed(index) <= t);
         index.map_or(Time::MIN_UTC, |index| self.moments()[index])
     }
 
-    /// The moment before this one.
     pub fn last_before(&self, moment: Time) -> Time {
         let index = self.moments().partition_point(|&before| before < moment);
         index.checked_sub(1).map_or(Time::MIN_UTC, |index| self.moments()[index])

@@ -1,4 +1,4 @@
-//! The workers: they carry out what the crate decides.
+//! The workers. They apply the crate's decisions.
 
 use super::{Row, World};
 use awty_core::repeat::occurrence::{After, Before};
@@ -82,7 +82,6 @@ impl World {
         }
     }
 
-    /// Commits.
     fn finish(&mut self, id: u64, run: Run) {
         let Some(row) = self.rows.get_mut(&id) else { return };
         row.run = None;
@@ -121,7 +120,7 @@ impl World {
         }
     }
 
-    /// It is pending again, before the next occurrence.
+    /// The check is pending again, before the next occurrence.
     fn again(&mut self, id: u64, check: Check) {
         let row = &self.rows[&id];
         let (own, terms) = (self.used_up(row), self.terms[&row.key]);

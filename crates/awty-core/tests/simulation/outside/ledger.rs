@@ -1,4 +1,4 @@
-//! The checker: told of what was handed out and answered, it knows what must hold and nothing of how it is done.
+//! The checker. It sees what was handed out and answered, and does not know the implementation.
 
 use super::server::Server;
 use awty_core::{Outcome, Time};
@@ -48,11 +48,11 @@ impl Tally {
 
 #[derive(Default)]
 pub struct Ledger {
-    /// Until when a check is somebody's, and by which lease.
+    /// The lease of each check, and when it ends.
     holders: HashMap<i64, (u64, Time)>,
     keys: BTreeMap<(i64, u32), String>,
     all_keys: HashSet<String>,
-    /// Pieces of work that must not go out once more.
+    /// Work that must not be handed out again.
     gone_out: BTreeSet<(i64, u32)>,
     pending: BTreeSet<i64>,
     ended: BTreeMap<i64, Outcome>,
@@ -64,7 +64,7 @@ impl Ledger {
         assert!(self.pending.insert(check) && !self.ended.contains_key(&check), "check {check} is there twice");
     }
 
-    /// A check goes to a worker, until that moment.
+    /// A worker gets a check until `until`.
     pub fn handed_out(
         &mut self,
         (check, count): (i64, u32),
@@ -97,14 +97,14 @@ impl Ledger {
         self.holders.insert(check, (lease, until));
     }
 
-    /// An answer, or nothing, came of a lease: it is over.
+    /// A lease ended, with or without an answer.
     pub fn answered(&mut self, check: i64, lease: u64, now: Time) {
         let holder = self.holders.remove(&check).unwrap_or_else(|| panic!("nobody had check {check}"));
         assert_eq!(holder.0, lease, "an answer by an old lease of check {check} was booked");
         self.tally.late_answers += u64::from(now >= holder.1);
     }
 
-    /// A lease has run out.
+    /// A lease has expired.
     pub fn over(&mut self, check: i64, lease: u64, now: Time) {
         if let Some((other, until)) = self.holders.remove(&check) {
             assert!(
@@ -114,8 +114,8 @@ impl Ledger {
         }
     }
 
-    /// Nothing has left the worker.
-    pub fn not_started(&mut self, work: (i64, u32)) {
+    /// No effect has left the worker.
+    pub fn untouched(&mut self, work: (i64, u32)) {
         self.gone_out.remove(&work);
     }
 
@@ -126,10 +126,10 @@ impl Ledger {
         self.tally.outcomes[outcome as usize] += 1;
     }
 
-    /// What was committed and not flushed is undone: a lease may be gone, and an end.
+    /// A crash undoes commits that were not flushed, so leases and ends may be gone.
     pub fn goes_back(&mut self, server: &Server) {
         self.pending = server.rows.keys().copied().collect();
-        // Numbers and keys are new.
+        // Ids and keys after the crash are new.
         let lost = server.last_id + 1;
         self.ended.split_off(&lost);
         for check in &self.pending {

@@ -1,5 +1,5 @@
-//! Workers outside, with leases: they claim, work, beat, answer late or never; clients cancel and hold; the clock jumps and the server
-//! crashes. P14: no check is leased twice at a time, none is lost, and each has one key.
+//! External workers with leases. They claim, work, send heartbeats, and answer late or never. Clients cancel and hold,
+//! the clock jumps, and the server crashes. P14: no check has two leases at a time, none is lost, and each has one key.
 
 mod ledger;
 mod server;
@@ -16,7 +16,7 @@ use workers::Worker;
 pub struct World {
     dice: Dice,
     server: Server,
-    /// What is on disk: a crash of the server goes back to it.
+    /// The state on disk, to which a crash returns.
     flushed: Server,
     workers: Vec<Worker>,
     ledger: Ledger,
@@ -30,7 +30,6 @@ impl World {
         Self { dice, flushed: server.clone(), server, workers, ledger: Ledger::default() }
     }
 
-    /// One thing happens.
     fn step(&mut self) {
         match self.dice.below(1000) {
             0..140 => self.server.schedule(&mut self.dice, &mut self.ledger),
@@ -59,12 +58,12 @@ impl World {
                 self.server.now = now;
                 self.ledger.goes_back(&self.server);
             }
-            // It dies, or has forgotten what it was about to do.
+            // The worker dies, or has lost its state.
             _ => self.workers[worker].hands.clear(),
         }
     }
 
-    /// From here on nothing goes wrong, and every check must come to its end.
+    /// Stops all faults. Every check must then end.
     fn drain(&mut self) {
         self.server.release_all();
         for _ in 0..20_000 {

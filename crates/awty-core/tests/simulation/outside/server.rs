@@ -1,4 +1,4 @@
-//! The tables of the model and what calls of workers and clients do to them: they carry out what the crate decides.
+//! The tables of the model, and the calls of workers and clients. They apply the crate's decisions.
 
 use super::ledger::Ledger;
 use crate::dice::Dice;
@@ -14,7 +14,7 @@ const HOME: Home = Home { identity: 7, database: 5 };
 const MAX_CRASHES: u32 = 3;
 const ROLES: usize = 2;
 const JOBS: usize = 4;
-/// So many checks are pending at once.
+/// Largest number of pending checks.
 const MOST: usize = 40;
 
 #[derive(Clone, Debug)]
@@ -90,7 +90,7 @@ impl Server {
         let Ok(slot) = policy::schedule(wanted, &self.jobs[job].limits, self.now) else { return };
         self.last_id += 1;
         let check = Check { slot, check_count: 0, attempt: 0 };
-        // Two checks may be scheduled at one moment, and after a crash of the server one may get the number of another.
+        // Two checks may be scheduled at one moment, and after a crash a check may get another check's number.
         let row = Row { job, check, crashes: 0, held: false, scheduled_at: self.now };
         self.rows.insert(self.last_id, row);
         ledger.created(self.last_id);
@@ -118,13 +118,13 @@ impl Server {
         self.rows.values_mut().for_each(|row| (row.held, row.crashes) = (false, 0));
     }
 
-    /// As in the tables, the lease of a check that is gone stays until somebody looks.
+    /// As in the tables, the lease of a check that is gone stays until a later call finds it.
     fn end(&mut self, id: i64, outcome: Outcome, ledger: &mut Ledger) {
         self.rows.remove(&id);
         ledger.ended(id, outcome);
     }
 
-    /// Books what was never answered: all leases that are past their deadlines, or what is handed out once more.
+    /// Books unanswered leases: all that are past their deadlines, or the lease of the check `wanted`.
     pub fn book_overdue(&mut self, wanted: Option<i64>, ledger: &mut Ledger) {
         let over: Vec<i64> = match wanted {
             Some(id) => vec![id],
@@ -207,7 +207,7 @@ impl Server {
         Some(Hand { number, check: id, count })
     }
 
-    /// The lease that an answer is about, taken away; `None` if it is void.
+    /// Removes and returns the lease of an answer; `None` if the lease is void.
     fn take(&mut self, hand: &Hand, ledger: &mut Ledger) -> Option<usize> {
         let held = self.leases.get(&hand.check).filter(|held| held.number == hand.number);
         let job =

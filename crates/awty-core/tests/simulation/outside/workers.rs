@@ -1,4 +1,4 @@
-//! The workers of the model. What one has in its hands may long be void: it does not know.
+//! The workers of the model. A worker does not know whether its leases are still valid.
 
 use super::World;
 use super::ledger::Ledger;
@@ -47,7 +47,7 @@ impl World {
     }
 
     pub fn answer(&mut self) {
-        // Now and then twice.
+        // Some answers are sent twice.
         let keep = self.dice.one_in(20);
         let Some(hand) = self.any_hand(keep) else { return };
         let chance = self.dice.below(1 << 30) as u64;
