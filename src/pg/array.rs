@@ -1,11 +1,9 @@
-//! Arrays of one dimension, taken apart and put together.
-//!
-//! Does not: know what the elements mean.
+//! One-dimensional arrays: reads elements and builds arrays.
 
 use pgrx::pg_sys;
 use std::ffi::c_char;
 
-/// How PostgreSQL stores the elements of such an array.
+/// Storage of the elements of an array.
 #[derive(Clone, Copy)]
 pub struct Element {
     kind: pg_sys::Oid,
@@ -23,13 +21,13 @@ pub const BOOL: Element = Element { kind: pg_sys::BOOLOID, length: 1, by_value: 
 pub const TIME: Element =
     Element { kind: pg_sys::TIMESTAMPTZOID, length: 8, by_value: true, align: pg_sys::TYPALIGN_DOUBLE };
 
-/// The elements, `None` for NULL; `None` for an array of more dimensions than one.
+/// Returns the elements, `None` for NULL each; `None` for an array with several dimensions.
 ///
 /// # Safety
 /// The value must be an array of that type.
 pub unsafe fn elements(array: pg_sys::Datum, element: Element) -> Option<Vec<Option<pg_sys::Datum>>> {
     let (mut values, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
-    // SAFETY: as the caller says. PostgreSQL allocates two lists of as many elements as it says.
+    // SAFETY: the caller guarantees the type. PostgreSQL allocates both lists with `count` elements.
     unsafe {
         let array = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>();
         if (*array).ndim > 1 {
@@ -42,7 +40,7 @@ pub unsafe fn elements(array: pg_sys::Datum, element: Element) -> Option<Vec<Opt
     }
 }
 
-/// An array of these values, in the current memory.
+/// Builds an array in the current memory context.
 ///
 /// # Safety
 /// The values must be of that type.
@@ -53,7 +51,7 @@ pub unsafe fn build(values: impl Iterator<Item = Option<pg_sys::Datum>>, element
         values.into_iter().map(|value| value.unwrap_or(pg_sys::Datum::from(0))).collect();
     let (mut count, mut first) = (values.len() as i32, 1);
     let Element { kind, length, by_value, align } = element;
-    // SAFETY: as many values and nulls as it says, of one dimension that begins at 1.
+    // SAFETY: both lists have `count` elements, in one dimension that begins at 1.
     unsafe {
         pg_sys::Datum::from(pg_sys::construct_md_array(
             values.as_mut_ptr(),
@@ -69,11 +67,11 @@ pub unsafe fn build(values: impl Iterator<Item = Option<pg_sys::Datum>>, element
     }
 }
 
-/// The bytes of a text, where they lie.
+/// Returns the bytes of a text without copying.
 ///
 /// # Safety
 /// The value must be a text that lives for `'a`.
 pub unsafe fn bytes<'a>(text: pg_sys::Datum) -> &'a [u8] {
-    // SAFETY: as the caller says; one that is toasted is fetched into the current memory.
+    // SAFETY: the caller guarantees a text. A toasted text is fetched into the current memory context.
     unsafe { pgrx::varlena_to_byte_slice(pg_sys::pg_detoast_datum_packed(text.cast_mut_ptr())) }
 }

@@ -1,10 +1,11 @@
 //! Lets a function run with its owner's rights and know its caller.
 //!
-//! A SECURITY DEFINER function cannot ask PostgreSQL for its caller, because `current_user` is its owner. So the function that a role may call
-//! is [`awty_with_caller`], which calls the function of the same name with `_as` at its end, in the same schema or in that schema's
-//! `_internal`, and gives it the caller's OID as the first argument.
+//! A SECURITY DEFINER function cannot ask PostgreSQL for its caller, because `current_user` is its owner. So roles call
+//! [`awty_with_caller`]. It calls the function of the same name with the suffix `_as`, in the same schema or in that
+//! schema's `_internal`, and passes the caller's OID as the first argument.
 //!
-//! Invariant: the first argument of the called function is the current user. Only the owner has EXECUTE on the called function.
+//! Invariant: the first argument of the called function is the current user. Only the owner has EXECUTE on the called
+//! function.
 //! Does not: check a right. The called function does.
 
 use super::unbound;
@@ -12,16 +13,17 @@ use pgrx::{pg_guard, pg_sys};
 
 const PLAIN: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
 
-/// Tells PostgreSQL how `awty_with_caller` is called.
+/// Calling convention of `awty_with_caller`.
 #[unsafe(no_mangle)]
 pub extern "C" fn pg_finfo_awty_with_caller() -> &'static pg_sys::Pg_finfo_record {
     &PLAIN
 }
 
-/// Calls the function that belongs to this one, with the current user as its first argument.
+/// Calls the `_as` function, with the current user as its first argument.
 ///
 /// # Safety
-/// PostgreSQL calls it. An ERROR of the called function jumps over this frame, so the frame must hold nothing that has to be dropped.
+/// PostgreSQL calls it. An ERROR of the called function jumps over this frame, so the frame must not hold values with a
+/// destructor.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn awty_with_caller(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     // SAFETY: PostgreSQL's frame, which has `nargs` arguments. The new frame has room for one more.
@@ -46,7 +48,7 @@ pub unsafe extern "C-unwind" fn awty_with_caller(fcinfo: pg_sys::FunctionCallInf
     }
 }
 
-/// Finds the function that belongs to this one, and remembers it as long as PostgreSQL remembers this one.
+/// Finds the `_as` function, and caches it for as long as PostgreSQL caches this one.
 ///
 /// # Safety
 /// As for `awty_with_caller`.
@@ -57,7 +59,8 @@ unsafe extern "C-unwind" fn find(fcinfo: pg_sys::FunctionCallInfo) {
     let Some(called) = belonging_to(info.fn_oid) else {
         pgrx::error!("the function that belongs to function {} does not exist", info.fn_oid.to_u32());
     };
-    // SAFETY: the memory lives as long as `info`. An ERROR ends the statement, and with it the use of the memory context.
+    // SAFETY: the memory lives as long as `info`. An ERROR ends the statement, and with it the use of the memory
+    // context.
     unsafe {
         let found = pg_sys::MemoryContextAllocZero(info.fn_mcxt, size_of::<pg_sys::FmgrInfo>()).cast();
         let previous = pg_sys::MemoryContextSwitchTo(info.fn_mcxt);
@@ -67,7 +70,7 @@ unsafe extern "C-unwind" fn find(fcinfo: pg_sys::FunctionCallInfo) {
     }
 }
 
-/// The function with `_as` at the end of its name, and with a role before its arguments.
+/// Returns the function with the suffix `_as` and an additional role argument.
 fn belonging_to(function: pg_sys::Oid) -> Option<pg_sys::Oid> {
     let caller = super::procedure::by_oid(function)?;
     let schema = if caller.schema.ends_with("_internal") {

@@ -1,19 +1,18 @@
-//! Questions to PostgreSQL's catalogs that need no SQL: who is who, and where awty's own objects are.
+//! Catalog lookups without SQL: roles, databases and awty's own objects.
 //!
-//! Invariant: every answer is looked up when it is asked for; the caches behind it are PostgreSQL's, which keeps them right.
-//! Does not: run SQL or check rights of awty's own (see `api::rights`).
+//! Invariant: every answer is current, because PostgreSQL invalidates the caches that are read.
+//! Does not: run SQL, or check awty's own rights (see `api::rights`).
 
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
-/// The extension's OID, or `None` when it is not (or no longer) installed in this database.
+/// Returns the extension's OID, or `None` if it is not installed in this database.
 pub fn extension() -> Option<pg_sys::Oid> {
     // SAFETY: a catalog lookup in a transaction.
     let oid = unsafe { pg_sys::get_extension_oid(c"awty".as_ptr(), true) };
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
-/// The OID of a relation by its schema and name, or `None` when it is not there.
 pub fn relation(schema: &CStr, name: &CStr) -> Option<pg_sys::Oid> {
     // SAFETY: catalog lookups in a transaction, with valid C strings.
     let oid = unsafe {
@@ -23,7 +22,7 @@ pub fn relation(schema: &CStr, name: &CStr) -> Option<pg_sys::Oid> {
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
-/// Who owns awty's tables: the role that created the extension, unless they were given away.
+/// Returns the owner of awty's tables: the role that created the extension, unless the tables were given away.
 pub fn owner() -> pg_sys::Oid {
     let Some(relation) = relation(c"awty", c"future_job") else { return pg_sys::InvalidOid };
     // SAFETY: a catalog lookup; the tuple is released after its one field is read.
@@ -38,52 +37,47 @@ pub fn owner() -> pg_sys::Oid {
     }
 }
 
-/// This connection's database.
 pub fn database() -> pg_sys::Oid {
-    // SAFETY: set once, when the process connects.
+    // SAFETY: a global that is set once, when the process connects.
     unsafe { pg_sys::MyDatabaseId }
 }
 
-/// The name of this connection's database.
 pub fn database_name() -> String {
     // SAFETY: a catalog lookup in a transaction; the string is copied.
     unsafe { to_string(pg_sys::get_database_name(database())) }.unwrap_or_default()
 }
 
-/// Whose rights the code that runs now has.
 pub fn current_role() -> pg_sys::Oid {
     // SAFETY: a getter.
     unsafe { pg_sys::GetUserId() }
 }
 
-/// Is this role all that the session is: the role that it connected as, and whose rights the code that runs now has?
+/// Whether the session user, the outer user and the current user are all this role.
 pub fn is_alone(role: pg_sys::Oid) -> bool {
     // SAFETY: getters.
     unsafe { pg_sys::GetUserId() == role && pg_sys::GetOuterUserId() == role && pg_sys::GetSessionUserId() == role }
 }
 
-/// The name of a role, or `None` when it is gone.
 pub fn role_name(role: pg_sys::Oid) -> Option<String> {
     // SAFETY: a catalog lookup in a transaction; the string is copied.
     unsafe { to_string(pg_sys::GetUserNameFromId(role, true)) }
 }
 
-/// The name of a role, or its number when it is gone.
+/// Returns the name of a role, or its OID if the role is gone.
 pub fn role_label(role: pg_sys::Oid) -> String {
     role_name(role).unwrap_or_else(|| role.to_u32().to_string())
 }
 
-/// The role of that name.
 pub fn role(name: &CStr) -> Option<pg_sys::Oid> {
     // SAFETY: a catalog lookup in a transaction.
     let oid = unsafe { pg_sys::get_role_oid(name.as_ptr(), true) };
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
-/// What [`can_become`] is called in `pg_has_role()`.
+/// Privilege of `pg_has_role()` that corresponds to [`can_become`].
 pub const BECOME: &str = if cfg!(feature = "pg15") { "MEMBER" } else { "SET" };
 
-/// May this role become that one, by SET ROLE?
+/// Whether `member` may use SET ROLE to become `role`.
 pub fn can_become(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: catalog lookups in a transaction.
     unsafe {
@@ -94,19 +88,18 @@ pub fn can_become(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     }
 }
 
-/// Is this role that one, or a member of it? Superusers are members of all.
+/// Whether `member` is `role` or a member of it. Superusers are members of all roles.
 pub fn is_member(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: catalog lookups in a transaction.
     unsafe { pg_sys::is_member_of_role(member, role) }
 }
 
-/// Is this a monitoring role?
 pub fn is_monitor(role: pg_sys::Oid) -> bool {
     // SAFETY: catalog lookups in a transaction.
     unsafe { pg_sys::has_privs_of_role(role, pg_sys::ROLE_PG_MONITOR.into()) }
 }
 
-/// Has this role all that it takes to be treated as the owner of the database?
+/// Whether the role has the rights of the database's owner.
 pub fn owns_database(role: pg_sys::Oid) -> bool {
     // SAFETY: catalog lookups in a transaction.
     unsafe {
@@ -117,11 +110,11 @@ pub fn owns_database(role: pg_sys::Oid) -> bool {
     }
 }
 
-/// Roles that may do this can do anything, in the end.
+/// Membership in any of these predefined roles leads to superuser rights.
 const MIGHTY: [u32; 3] =
     [pg_sys::ROLE_PG_EXECUTE_SERVER_PROGRAM, pg_sys::ROLE_PG_WRITE_SERVER_FILES, pg_sys::ROLE_PG_READ_SERVER_FILES];
 
-/// Is it a role of the server's administration, which nobody should be made a member of by a hint?
+/// Whether the role administers the server. A HINT must not suggest membership in such a role.
 pub fn is_privileged(role: pg_sys::Oid) -> bool {
     // SAFETY: a catalog lookup in a transaction; the tuple is released after its fields are read.
     unsafe {
@@ -140,15 +133,14 @@ pub fn is_privileged(role: pg_sys::Oid) -> bool {
 /// Why a role cannot have a worker in a database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CannotConnect {
-    /// The database is gone, or accepts no connections.
+    /// The database is gone or accepts no connections.
     NoDatabase,
-    /// The role is gone.
     Gone,
     NoLogin,
     NoConnect,
 }
 
-/// Could a worker connect to that database as that role?
+/// Whether a worker could connect to the database as the role.
 pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), CannotConnect> {
     // SAFETY: catalog lookups in a transaction; each tuple is released after its one field is read.
     unsafe {
@@ -169,7 +161,7 @@ pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), Canno
         }
         let login = (*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_authid>()).rolcanlogin;
         pg_sys::ReleaseSysCache(tuple);
-        // From PostgreSQL 17 on a worker may connect as a role that cannot log in.
+        // Since PostgreSQL 17 a worker may connect as a role that cannot log in.
         if !login && cfg!(any(feature = "pg15", feature = "pg16")) {
             return Err(CannotConnect::NoLogin);
         }
@@ -185,8 +177,8 @@ pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), Canno
     Ok(())
 }
 
-/// Has this role CONNECT as the database's owner? PostgreSQL knows who is in `pg_database_owner` only within that database, and the
-/// launcher is in none.
+/// Whether the role has CONNECT as the database's owner. PostgreSQL knows the members of `pg_database_owner` only
+/// within the database, and the launcher is connected to none.
 ///
 /// # Safety
 /// Called in a transaction.
@@ -202,18 +194,18 @@ unsafe fn may_connect_as_owner(database: pg_sys::Oid, owner: pg_sys::Oid, role: 
     }
 }
 
-/// A name as C wants it; cut at a NUL, which no name has.
+/// Returns a name as a C string, cut at a NUL, which no valid name contains.
 pub fn c_name(bytes: &[u8]) -> CString {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     CString::new(&bytes[..end]).unwrap_or_default()
 }
 
 /// # Safety
-/// Null or a valid C string.
+/// `text` is null or a valid C string.
 unsafe fn to_string(text: *const std::ffi::c_char) -> Option<String> {
     if text.is_null() {
         return None;
     }
-    // SAFETY: not null, and so a valid C string, says the caller.
+    // SAFETY: not null, so the caller guarantees a valid C string.
     Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }

@@ -1,9 +1,9 @@
-//! PostgreSQL's PG_TRY: calls code that may raise an ERROR, and gives the whole ERROR back.
+//! PostgreSQL's PG_TRY: calls code that may raise an ERROR, and returns the ERROR.
 //!
-//! pgrx turns an ERROR into a panic that knows the standard SQLSTATEs only and no CONTEXT. A job may raise any code.
+//! pgrx turns an ERROR into a panic that keeps only standard SQLSTATEs and no CONTEXT. A job may raise any SQLSTATE.
 //!
-//! Invariant: when [`catch`] returns, the stacks of handlers and of error contexts are what they were.
-//! Does not: abort the transaction. The caller has to, after an error.
+//! Invariant: when [`catch`] returns, the stacks of handlers and of error contexts are as before.
+//! Does not: abort the transaction. After an error the caller must do so.
 
 use super::sqlstate;
 use cee_scape::{SigJmpBufFields, call_with_sigsetjmp};
@@ -16,41 +16,40 @@ use std::mem::MaybeUninit;
 pub struct Failure {
     pub sqlstate: String,
     pub message: String,
-    /// Where it was raised; empty if that is not known.
+    /// The ERROR's CONTEXT; empty if unknown.
     pub context: String,
 }
 
-/// Calls PostgreSQL, and returns its ERROR if it raises one.
+/// Calls PostgreSQL, and returns the ERROR if one is raised.
 ///
 /// # Safety
-/// `call` must do nothing but call C. An ERROR jumps over its frame, so it must hold nothing that has to be dropped, and must not
-/// panic.
+/// `call` may only call C functions, and must not panic. An ERROR jumps over its frame, so the frame must not hold
+/// values with a destructor.
 pub unsafe fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { catch_raised(call) }.map_err(|raised| raised.failure)
 }
 
-/// An ERROR with what helps the person who has caused it.
+/// An ERROR with the fields that help the user.
 pub struct Raised {
     pub failure: Failure,
     pub hint: String,
-    /// The character of the text that was being read, from 1; 0 if it is not known.
+    /// Position in the parsed text, in characters from 1; 0 if unknown.
     pub position: usize,
 }
 
-/// The same as [`catch`], with more of the ERROR.
+/// Like [`catch`], with more fields of the ERROR.
 ///
 /// # Safety
 /// As for [`catch`].
 pub unsafe fn catch_raised<R>(call: impl FnOnce() -> R) -> Result<R, Raised> {
-    // SAFETY: plain globals of this process, which has one thread. They are restored on both ways out.
+    // SAFETY: plain globals of this single-threaded process. They are restored on both ways out.
     unsafe {
         let memory = pg_sys::CurrentMemoryContext;
         let handlers = pg_sys::PG_exception_stack;
         let contexts = pg_sys::error_context_stack;
         let mut result = MaybeUninit::uninit();
         let jumped = call_with_sigsetjmp(false, |jump| {
-            // The buffer is C's own sigjmp_buf.
             pg_sys::PG_exception_stack = std::ptr::from_ref::<SigJmpBufFields>(jump).cast_mut().cast();
             result.write(call());
             0
@@ -75,8 +74,8 @@ pub unsafe fn catch_raised<R>(call: impl FnOnce() -> R) -> Result<R, Raised> {
 }
 
 /// # Safety
-/// Null or a valid C string.
+/// `text` is null or a valid C string.
 unsafe fn text(text: *const c_char) -> String {
-    // SAFETY: not null, and so a valid C string, says the caller.
+    // SAFETY: not null, so the caller guarantees a valid C string.
     if text.is_null() { String::new() } else { unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned() }
 }

@@ -1,8 +1,8 @@
 //! The clock: the only module that reads time or sleeps.
 //!
-//! Invariant: wall-clock times are `awty_core::Time` everywhere outside of this module and the tables; `Mono` never
-//! goes backwards, so limits that must survive clock jumps are measured with it.
-//! Does not: decide when anything is due.
+//! Invariant: outside this module and the tables, wall-clock times are `awty_core::Time`. `Mono` never goes backwards,
+//! so it measures limits that must survive clock jumps.
+//! Does not: decide when a check is due.
 
 use awty_core::{Mono, Time};
 use chrono::{DateTime, TimeDelta};
@@ -11,24 +11,24 @@ use pgrx::pg_sys;
 use std::cell::Cell;
 use std::time::Duration;
 
-/// 2000-01-01 minus 1970-01-01 in microseconds: PostgreSQL counts from the one, chrono from the other.
+/// PostgreSQL's epoch, 2000-01-01, in microseconds since chrono's, 1970-01-01.
 const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 
 /// PostgreSQL's `timestamptz`: microseconds since 2000-01-01 UTC.
 pub type Timestamp = i64;
 
 thread_local! {
-    /// How far this transaction's clock is ahead, in microseconds.
+    /// How far `awty.travel()` has set this session's clock ahead, in microseconds.
     static AHEAD: Cell<i64> = const { Cell::new(0) };
 }
 
-/// The time now, by the server's clock, or the travelled one.
+/// Returns the time by the server's clock, plus travelled time.
 pub fn now() -> Time {
     // SAFETY: reads the clock and nothing else.
     from_timestamp(unsafe { pg_sys::GetCurrentTimestamp() }.saturating_add(AHEAD.get())).unwrap_or(Time::MIN_UTC)
 }
 
-/// When the transaction began; where it has travelled, the travelled clock.
+/// Returns the start of the transaction; after travel, the travelled time.
 pub fn transaction_start() -> Timestamp {
     match AHEAD.get() {
         // SAFETY: a getter.
@@ -37,23 +37,22 @@ pub fn transaction_start() -> Timestamp {
     }
 }
 
-/// When the client's statement began.
 pub fn statement_start() -> Timestamp {
     // SAFETY: a getter.
     unsafe { pg_sys::GetCurrentStatementStartTimestamp() }
 }
 
-/// Sets the clock of this session ahead, until it comes back. It goes on from there.
+/// Sets this session's clock ahead until [`come_back`]. The clock keeps running.
 pub fn travel_to(time: Time) {
     AHEAD.set(AHEAD.get().saturating_add((time - now()).num_microseconds().unwrap_or(0).max(0)));
 }
 
-/// Sets the clock right again.
+/// Ends the travel.
 pub fn come_back() {
     AHEAD.set(0);
 }
 
-/// The monotonic clock, which no one can set.
+/// Reads the monotonic clock, which cannot be set.
 pub fn mono() -> Mono {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes into a local that outlives the call. CLOCK_MONOTONIC always exists on Linux.
@@ -61,7 +60,7 @@ pub fn mono() -> Mono {
     Mono(time.tv_sec * 1_000_000 + time.tv_nsec / 1_000)
 }
 
-/// `None` for the infinities and for years that chrono cannot hold (beyond 262142).
+/// Returns `None` for the infinities and for years beyond chrono's range (262142).
 pub fn from_timestamp(timestamp: Timestamp) -> Option<Time> {
     if timestamp == i64::MIN || timestamp == i64::MAX {
         return None;
@@ -69,41 +68,39 @@ pub fn from_timestamp(timestamp: Timestamp) -> Option<Time> {
     DateTime::from_timestamp_micros(timestamp.checked_add(POSTGRES_EPOCH)?)
 }
 
-/// A time; the infinities and the years that chrono cannot hold become the ends of its range.
+/// Converts a time. Infinities and years beyond chrono's range become the ends of the range.
 pub fn clamped(timestamp: Timestamp) -> Time {
     from_timestamp(timestamp).unwrap_or(if timestamp < 0 { Time::MIN_UTC } else { Time::MAX_UTC })
 }
 
-/// A time as PostgreSQL stores it.
 pub fn to_timestamp(time: Time) -> Timestamp {
     time.timestamp_micros().saturating_sub(POSTGRES_EPOCH)
 }
 
-/// A time as pgrx hands it to SQL.
 pub fn to_timestamptz(time: Time) -> Option<TimestampWithTimeZone> {
     TimestampWithTimeZone::try_from(to_timestamp(time)).ok()
 }
 
-/// How long until then; zero when it has passed.
+/// Returns the time until `time`; zero if it has passed.
 pub fn until(time: Time) -> Duration {
     (time - now()).to_std().unwrap_or(Duration::ZERO)
 }
 
-/// What ended a wait.
+/// Why a wait ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Woken {
-    /// Somebody set this process's latch.
+    /// The process's latch was set.
     Latch,
-    /// The time was up.
+    /// The timeout was reached.
     Timeout,
 }
 
-/// Sleeps on the process's latch, at most so long, answering signals; ends the process when the postmaster dies.
+/// Waits for the process's latch and handles signals. Ends the process when the postmaster dies.
 ///
-/// Rounds up to whole milliseconds: rounding down would spin through the last one before each slot.
+/// Rounds up to whole milliseconds, because rounding down would spin through the last one before each slot.
 pub fn sleep(duration: Duration, wait_event: u32) -> Woken {
     let millis = duration.as_micros().div_ceil(1000).clamp(1, 60_000) as i64;
-    // SAFETY: MyLatch is this process's own latch, set up before any code of ours runs.
+    // SAFETY: MyLatch is this process's own latch, set up before the extension's code runs.
     unsafe {
         let events = pg_sys::WaitLatch(
             pg_sys::MyLatch,
@@ -119,13 +116,12 @@ pub fn sleep(duration: Duration, wait_event: u32) -> Woken {
     Woken::Latch
 }
 
-/// A length of time as chrono has it; the longest, where it is longer.
+/// Converts a duration, at most the longest that chrono has.
 pub fn delta_of(duration: Duration) -> TimeDelta {
     TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
 }
 
-/// PostgreSQL's interval in microseconds, with years of 365.25 days, months of 30 days and days of 24 hours, as
-/// `extract(epoch)` does it.
+/// Converts an interval with years of 365.25 days, months of 30 days and days of 24 hours, as `extract(epoch)` does.
 pub fn delta(interval: &pgrx::datum::Interval) -> Option<TimeDelta> {
     const DAY: i64 = 86_400_000_000;
     let (years, months) = (i64::from(interval.months() / 12), i64::from(interval.months() % 12));

@@ -1,7 +1,7 @@
-//! Expressions over the row of a table, read by PostgreSQL's own parser and written down with every name qualified.
+//! Expressions over the row of a table, parsed by PostgreSQL's own parser and deparsed with qualified names.
 //!
-//! Invariant: nothing of the expression is executed, and no text is put together with other text before it has been parsed.
-//! Does not: say what an expression is for.
+//! Invariant: the expression is never executed, and its text is parsed before it is combined with other text.
+//! Does not: know the purpose of an expression.
 
 use super::catch::{Raised, catch_raised};
 use super::owner::set_local;
@@ -10,40 +10,40 @@ use super::{catalog, unbound};
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_void};
 
-/// Name of the row while PostgreSQL writes the expression down; columns stand without it.
+/// Alias of the row for deparsing. Columns are written without it.
 const ROW: &CStr = c"t";
 
-/// An expression that was read.
+/// A parsed expression.
 pub struct Expression {
-    /// The expression as SQL, with the bare names of the columns.
+    /// The expression as SQL, with bare column names.
     pub text: String,
-    /// Numbers of the columns that the expression uses, from 1, each once.
+    /// Distinct numbers of the used columns, from 1.
     pub columns: Vec<i16>,
-    /// Its type, without a domain.
+    /// Its type; the base type of a domain.
     pub kind: pg_sys::Oid,
-    /// It may give another value each time.
+    /// Whether the expression is volatile.
     pub is_volatile: bool,
-    /// The function or keyword of the clock in it.
+    /// The first function or keyword in the expression that reads the clock.
     pub clock: Option<String>,
 }
 
-/// Why a text is not one expression.
+/// Why a text is not a valid expression.
 pub enum Unreadable {
-    /// PostgreSQL's own error.
+    /// PostgreSQL's error.
     Raised(Raised),
-    /// It is none, or more than one, or more than an expression.
+    /// The text is not exactly one expression.
     NotOne,
-    /// Something that an expression over one row cannot have.
+    /// The expression returns a set.
     SetReturning,
-    /// The expression takes the row as a whole.
+    /// The expression uses the whole row or a system column.
     WholeRow,
 }
 
-/// Reads an expression over the row of a table.
+/// Parses an expression over the row of a table.
 pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable> {
     let source = catalog::c_name(text.as_bytes());
-    // SAFETY: a valid C string, and a table that the caller has locked. What is parsed lives in the current memory. What is caught calls
-    // C only.
+    // SAFETY: a valid C string, and a table that the caller has locked. Parse trees live in the current memory context.
+    // The closures passed to `catch_raised` call only C.
     unsafe {
         let raw = catch_raised(|| unbound::raw_parser(source.as_ptr(), pg_sys::RawParseMode::RAW_PARSE_PLPGSQL_EXPR))
             .map_err(Unreadable::Raised)?;
@@ -70,7 +70,7 @@ pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable
             if columns.contains(&0) {
                 return Err(Unreadable::WholeRow);
             }
-            // So that each name outside of pg_catalog is written with its schema.
+            // The fixed path makes the deparser qualify each name outside of pg_catalog.
             let nest = pg_sys::NewGUCNestLevel();
             set_local(c"search_path", c"pg_catalog, pg_temp");
             let written = catch_raised(|| unbound::deparse(node, ROW, relation)).map_err(Unreadable::Raised);
@@ -92,12 +92,12 @@ pub fn read(text: &Text, relation: pg_sys::Oid) -> Result<Expression, Unreadable
     }
 }
 
-/// The expression, if the text is one and nothing besides.
+/// Returns the expression if the text is a single expression.
 ///
 /// # Safety
-/// What the parser has given for a PL/pgSQL expression.
+/// `list` is the parser's result for a PL/pgSQL expression.
 unsafe fn only_target(list: *mut pg_sys::List) -> Option<*mut pg_sys::Node> {
-    // SAFETY: the parser gives one statement, a SELECT, with a list of targets.
+    // SAFETY: in this mode the parser returns one statement, a SELECT with a target list.
     unsafe {
         let statement = (*first(list)?.cast::<pg_sys::RawStmt>()).stmt.cast::<pg_sys::SelectStmt>();
         let select = &*statement;
@@ -123,20 +123,21 @@ unsafe fn only_target(list: *mut pg_sys::List) -> Option<*mut pg_sys::Node> {
 }
 
 /// # Safety
-/// Null or a list of pointers.
+/// `list` is null or a list of pointers.
 unsafe fn first(list: *mut pg_sys::List) -> Option<*mut c_void> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { (!list.is_null() && (*list).length > 0).then(|| (*(*list).elements).ptr_value) }
 }
 
-/// The numbers of the columns in an expression over one table: 0 is the whole row, and system columns are negative.
+/// Returns the numbers of the used columns: 0 for the whole row, negative for system columns.
 ///
 /// # Safety
-/// An expression that was transformed over a single table.
+/// `node` was transformed over a single table.
 unsafe fn columns(node: *mut pg_sys::Node) -> Vec<i16> {
     let mut found = std::ptr::null_mut();
     let mut columns = Vec::new();
-    // SAFETY: as the caller says: the table is the first of the range table. The set lives in the current memory context.
+    // SAFETY: the caller guarantees that the table is the first of the range table. The set lives in the current memory
+    // context.
     unsafe {
         pg_sys::pull_varattnos(node, 1, &mut found);
         let mut member = pg_sys::bms_next_member(found, -1);
@@ -148,7 +149,7 @@ unsafe fn columns(node: *mut pg_sys::Node) -> Vec<i16> {
     columns
 }
 
-/// Functions that tell the time without an argument that does.
+/// Functions that read the clock.
 const CLOCK: [u32; 8] = [
     pg_sys::F_NOW,
     pg_sys::F_TRANSACTION_TIMESTAMP,
@@ -160,15 +161,15 @@ const CLOCK: [u32; 8] = [
     pg_sys::F_AGE_XID,
 ];
 
-/// Notes the first function of the clock below a node; `true` ends the search.
+/// Stores the first use of the clock below a node; `true` ends the search.
 ///
 /// # Safety
-/// A node or null, and an `Option<String>`.
+/// `node` is a node or null, and `found` points to an `Option<String>`.
 unsafe extern "C-unwind" fn find_clock(node: *mut pg_sys::Node, found: *mut c_void) -> bool {
     if node.is_null() {
         return false;
     }
-    // SAFETY: as the caller says; a node is what its tag says.
+    // SAFETY: guaranteed by the caller. A node's tag gives its type.
     unsafe {
         let named = match (*node).type_ {
             pg_sys::NodeTag::T_FuncExpr => {
@@ -199,10 +200,11 @@ unsafe extern "C-unwind" fn find_clock(node: *mut pg_sys::Node, found: *mut c_vo
     }
 }
 
-/// May what a function says depend on settings? Not where it is a SQL function made of PostgreSQL's own immutable functions only.
+/// Whether settings may change a function's result. They cannot if it is an SQL function that uses only PostgreSQL's
+/// own immutable functions.
 pub fn depends_on_settings(function: pg_sys::Oid) -> bool {
-    // SAFETY: a catalog lookup in a transaction; the tuple is released after its column, which PostgreSQL's own parser has written, is
-    // read.
+    // SAFETY: a catalog lookup in a transaction. PostgreSQL's parser has written the column. The tuple is released
+    // after the column is read.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::PROCOID as i32, pg_sys::Datum::from(function));
         if tuple.is_null() {
@@ -226,15 +228,16 @@ pub fn depends_on_settings(function: pg_sys::Oid) -> bool {
 }
 
 /// # Safety
-/// A node or null.
+/// `node` is a node or null.
 unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mut c_void) -> bool {
     if node.is_null() {
         return false;
     }
-    // SAFETY: as the caller says; a node is what its tag says.
+    // SAFETY: guaranteed by the caller. A node's tag gives its type.
     unsafe {
         match (*node).type_ {
-            // Functions that write a value as text are called immutable, and many go by settings. A domain may ask anything.
+            // Casts to text are marked immutable, but many depend on settings. A domain's constraint may be any
+            // expression.
             pg_sys::NodeTag::T_CoerceViaIO
             | pg_sys::NodeTag::T_CoerceToDomain
             | pg_sys::NodeTag::T_SQLValueFunction
@@ -253,7 +256,7 @@ unsafe extern "C-unwind" fn is_of_settings(node: *mut pg_sys::Node, nothing: *mu
 unsafe extern "C-unwind" fn is_foreign_or_mutable(function: pg_sys::Oid, _nothing: *mut c_void) -> bool {
     // SAFETY: catalog lookups.
     let (volatility, result) = unsafe { (pg_sys::func_volatile(function), pg_sys::get_func_rettype(function)) };
-    // float8out() and the like, called by name, are casts to text, too.
+    // Output functions such as float8out(), called by name, are casts to text as well.
     function.to_u32() >= pg_sys::FirstNormalObjectId
         || volatility as u8 != pg_sys::PROVOLATILE_IMMUTABLE
         || result == pg_sys::CSTRINGOID

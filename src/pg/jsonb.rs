@@ -1,21 +1,21 @@
-//! How long the numbers of a jsonb are as text.
+//! Length of the numbers in a jsonb as text.
 //!
-//! Invariant: no more is written out than was asked for, and one number.
-//! Does not: count texts, which are no longer than six times their size.
+//! Invariant: stops as soon as the limit is exceeded.
+//! Does not: count strings, whose text is at most six times their size.
 
 use pgrx::pg_sys;
 use pgrx::pg_sys::JsonbIteratorToken as Token;
 use std::ffi::CStr;
 
-/// Are the numbers of a jsonb longer than `max` bytes, as they are written out? One of a dozen bytes may have 131,072 digits, so a
-/// value of 1 MiB may be 10 GB of text.
+/// Whether the numbers of a jsonb, as text, are longer than `max` bytes in total. A number of a dozen bytes may have
+/// 131,072 digits, so a value of 1 MiB may become 10 GB of text.
 ///
 /// # Safety
-///
-/// The value is a jsonb.
+/// `value` is a jsonb.
 pub unsafe fn has_longer_numbers(value: pg_sys::Datum, max: usize) -> bool {
     let mut length = 0;
-    // SAFETY: a jsonb that is not toasted is its header and its root. The iterator gives items until it is done, and a number's item has one.
+    // SAFETY: a detoasted jsonb is a header and a root. The iterator returns items until it is done, and a numeric item
+    // has a numeric.
     unsafe {
         let value = pg_sys::pg_detoast_datum(value.cast_mut_ptr()).cast::<pg_sys::Jsonb>();
         let mut iterator = pg_sys::JsonbIteratorInit(&raw mut (*value).root);

@@ -1,7 +1,7 @@
-//! Raw PostgreSQL: the only room that calls it by more than its ordinary functions. README.md says where it departs from them.
+//! Raw PostgreSQL: the only module that uses more than PostgreSQL's ordinary functions. README.md lists the departures.
 //!
-//! Invariant: nothing here knows a job, a check or a rule of awty's.
-//! Does not: hold SQL (see `store`), or decide anything.
+//! Invariant: this module does not know jobs, checks or rules.
+//! Does not: contain SQL (see `store`), or make decisions.
 
 pub mod array;
 pub mod caller;

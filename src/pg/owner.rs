@@ -1,23 +1,24 @@
-//! Runs as the owner of awty's tables, with a fixed `search_path`: the only way in which awty touches them.
+//! Runs code as the owner of awty's tables, with a fixed `search_path`. awty reads and writes its tables in no other
+//! way.
 //!
-//! Invariant: no code of a user can run inside of [`as_owner`]. Nobody may put a trigger, rule or policy on
-//! awty's tables; their columns are of core types; every name in the statements is qualified, and operators can only be
-//! found in `pg_catalog`. An ERROR inside leaves by aborting the (sub)transaction, which restores user and settings.
-//! Does not: hold SQL (see `store`), or decide who may do what.
+//! Invariant: no code of a user runs inside [`as_owner`]. Only the owner can put triggers, rules or policies on awty's
+//! tables, their columns have core types, and all names in the statements are qualified or in `pg_catalog`. An ERROR
+//! aborts the (sub)transaction, which restores the user and the settings.
+//! Does not: contain SQL (see `store`), or check rights.
 
 use super::{catalog, changes};
 use pgrx::pg_sys;
 use std::cell::Cell;
 use std::ffi::CStr;
 
-/// Where awty's names are looked up.
 const SEARCH_PATH: &CStr = c"pg_catalog, pg_temp";
 
 /// Runs `body` as the owner of awty's tables.
 pub fn as_owner<R>(body: impl FnOnce() -> R) -> R {
     as_user(owner(), pg_sys::SECURITY_LOCAL_USERID_CHANGE, || {
         pin_search_path();
-        // SAFETY: a setting of this session. Any other value than the default would have awty's statements planned at each execution.
+        // SAFETY: a setting of this session. With another value than the default, PostgreSQL would plan awty's
+        // statements at each execution.
         if unsafe { pg_sys::plan_cache_mode } != pg_sys::PlanCacheMode::PLAN_CACHE_MODE_AUTO as i32 {
             set_local(c"plan_cache_mode", c"auto");
         }
@@ -25,7 +26,7 @@ pub fn as_owner<R>(body: impl FnOnce() -> R) -> R {
     })
 }
 
-/// The owner of awty's tables, as it was found when a relation has last changed.
+/// Returns the owner of awty's tables, cached until a relation changes.
 fn owner() -> pg_sys::Oid {
     thread_local! {
         static KNOWN: Cell<(u64, pg_sys::Oid)> = const { Cell::new((0, pg_sys::InvalidOid)) };
@@ -40,7 +41,7 @@ fn owner() -> pg_sys::Oid {
     owner
 }
 
-/// Has names looked up in PostgreSQL's own schema until the end of the innermost nest level, if that is not so already.
+/// Sets `search_path` to PostgreSQL's own schema until the innermost nest level ends, unless it already is.
 pub(super) fn pin_search_path() {
     // SAFETY: a setting of this session, which is never null.
     if unsafe { CStr::from_ptr(pg_sys::namespace_search_path) } != SEARCH_PATH {
@@ -48,12 +49,13 @@ pub(super) fn pin_search_path() {
     }
 }
 
-/// Runs `body` with the identity of a role, under these flags of PostgreSQL's security context. What `body` sets by [`set_local`] is
-/// undone with it.
+/// Runs `body` as `role`, with these flags of PostgreSQL's security context. Afterwards the settings made by
+/// [`set_local`] are undone.
 pub(super) fn as_user<R>(role: pg_sys::Oid, flags: u32, body: impl FnOnce() -> R) -> R {
     let mut user = pg_sys::InvalidOid;
     let mut context = 0;
-    // SAFETY: plain getters and setters of this process's identity; what was there is restored below, or by the abort.
+    // SAFETY: plain getters and setters of this process's identity. The code below, or an abort, restores the old
+    // values.
     let nest = unsafe {
         pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
         let nest = pg_sys::NewGUCNestLevel();
@@ -61,7 +63,7 @@ pub(super) fn as_user<R>(role: pg_sys::Oid, flags: u32, body: impl FnOnce() -> R
         nest
     };
     let result = body();
-    // SAFETY: `nest` is the level opened above, and `user` and `context` are what was there.
+    // SAFETY: `nest` was opened above, and `user` and `context` are the old values.
     unsafe {
         pg_sys::AtEOXact_GUC(true, nest);
         pg_sys::SetUserIdAndSecContext(user, context);
@@ -69,9 +71,9 @@ pub(super) fn as_user<R>(role: pg_sys::Oid, flags: u32, body: impl FnOnce() -> R
     result
 }
 
-/// Sets a setting until the end of the innermost nest level.
+/// Changes a setting until the innermost nest level ends.
 pub fn set_local(name: &CStr, value: &CStr) {
-    // SAFETY: both are valid C strings; the settings that awty sets are ones that any user may set.
+    // SAFETY: valid C strings. awty changes only settings that any user may change.
     unsafe {
         pg_sys::set_config_option(
             name.as_ptr(),

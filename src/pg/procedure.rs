@@ -7,40 +7,38 @@ use super::table::{kind_name, name_of_schema, quoted};
 use super::text::{self, type_name, utf8};
 use pgrx::pg_sys;
 
-/// A function.
 #[derive(Clone, Debug)]
 pub struct Procedure {
     pub oid: pg_sys::Oid,
     pub owner: pg_sys::Oid,
     pub schema: String,
     pub name: String,
-    /// Types of its arguments.
     pub args: Vec<pg_sys::Oid>,
     pub result: pg_sys::Oid,
 }
 
 impl Procedure {
-    /// Returns `schema.name` as SQL writes it.
+    /// Returns `schema.name` for SQL.
     pub fn qualified(&self) -> String {
         format!("{}.{}", quoted(&self.schema), quoted(&self.name))
     }
 
-    /// Returns `schema.name(types)` as SQL writes it.
+    /// Returns `schema.name(types)` for SQL.
     pub fn signature(&self) -> String {
         let types: Vec<String> = self.args.iter().map(|kind| kind_name(*kind)).collect();
         format!("{}({})", self.qualified(), types.join(", "))
     }
 
-    /// Returns `schema.name(types)` as people write it.
+    /// Returns `schema.name(types)` for messages.
     pub fn label(&self) -> String {
         let types: Vec<String> = self.args.iter().map(|kind| type_name(*kind)).collect();
         format!("{}({})", self.qualified(), types.join(", "))
     }
 
     /// # Safety
-    /// A tuple of pg_proc.
+    /// `tuple` is a tuple of pg_proc.
     unsafe fn read(tuple: pg_sys::HeapTuple) -> Self {
-        // SAFETY: the fixed part of a tuple of pg_proc, which ends with the types of the arguments. The fields are copied.
+        // SAFETY: reads the fixed part of the tuple, which ends with the argument types. The fields are copied.
         unsafe {
             let row = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_proc>();
             Self {
@@ -55,7 +53,6 @@ impl Procedure {
     }
 }
 
-/// Returns the function with this OID, or `None` if there is none.
 pub fn by_oid(oid: pg_sys::Oid) -> Option<Procedure> {
     // SAFETY: a catalog lookup in a transaction; the tuple is released after its fields are copied.
     unsafe {
@@ -69,7 +66,6 @@ pub fn by_oid(oid: pg_sys::Oid) -> Option<Procedure> {
     }
 }
 
-/// Returns the functions of this name in all schemas.
 pub fn by_name(name: &str) -> Vec<Procedure> {
     let wanted = text::server(name);
     // SAFETY: a catalog lookup in a transaction, by the first column of the key of PROCNAMEARGSNSP; the list is released after its

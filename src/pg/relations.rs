@@ -1,10 +1,10 @@
-//! awty's own relations: where they are, and the locks that keep the extension there while something is done with them.
+//! awty's own relations, and the locks that keep the extension installed while awty uses them.
 //!
-//! The locks are on the relations and not on the extension, which any role may lock for as long as it likes (ALTER FUNCTION …
-//! DEPENDS ON EXTENSION).
+//! The locks are on the relations and not on the extension, because any role can lock the extension for any time (ALTER
+//! FUNCTION … DEPENDS ON EXTENSION).
 //!
-//! Invariant: no lock is waited for while another one that was taken here is held. So the locks are part of no deadlock, in whatever
-//! order DROP EXTENSION takes its own.
+//! Invariant: this module never waits for a lock while it holds another one that it took. So the locks cause no
+//! deadlock, whatever the lock order of DROP EXTENSION.
 //! Does not: look at versions or rows, or keep a lock beyond its transaction (see `session_locks`).
 
 use super::{catalog, changes, subtransaction};
@@ -12,14 +12,14 @@ use pgrx::pg_sys;
 use std::cell::{Cell, RefCell};
 use std::ffi::CStr;
 
-/// A table or sequence by its schema and name.
+/// Schema and name of a table or sequence.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Name(pub &'static CStr, pub &'static CStr);
 
 pub const FUTURE_JOB: Name = Name(c"awty", c"future_job");
 pub const JOB: Name = Name(c"awty", c"job");
 const ALERT: Name = Name(c"awty", c"alert");
-/// Runs and clients do not touch it, so it is not among those that they lock.
+/// Runs and clients do not use it, so they do not lock it.
 pub const JOB_STAT: Name = Name(c"awty_internal", c"job_stat");
 const HISTORY: Name = Name(c"awty", c"future_job_history");
 const DEFAULT_PARTITION: Name = Name(c"awty_internal", c"future_job_history_default");
@@ -28,7 +28,7 @@ pub const LEASE: Name = Name(c"awty_internal", c"lease");
 
 pub const BREAKER: Name = Name(c"awty_internal", c"breaker");
 
-/// All tables and sequences of awty, the last six for workers outside only.
+/// All tables and sequences of awty. The last six are for external workers only.
 const RELATIONS: [Name; 19] = [
     FUTURE_JOB,
     Name(c"awty", c"future_job_id_seq"),
@@ -50,27 +50,27 @@ const RELATIONS: [Name; 19] = [
     Name(c"awty_internal", c"bucket"),
     BREAKER,
 ];
-/// So many of them are for everybody.
+/// Number of relations that every purpose locks.
 const COMMON: usize = 13;
 
-/// A lock on a relation, by its OID.
+/// A relation's OID and a lock mode.
 pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
 
 const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// What the locks are for. What is going to be written is locked for that from the beginning: REINDEX keeps writers out first and
-/// readers afterwards, and would meet in a deadlock with a reader that comes to write.
+/// Purpose of the locks. A relation that will be written is locked for writing at once. REINDEX first excludes writers
+/// and then readers, so a reader that later writes would deadlock with it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// To look.
+    /// Reading.
     Read,
-    /// To write what a client says. The history is locked only when a check ends: a client's transaction that lasts long must not keep
-    /// partitions from being made.
+    /// Writing for a client. The history is locked only when a check ends, because a long client transaction must not
+    /// block new partitions.
     Write,
-    /// To run checks, which end in the history.
+    /// Running checks, which end in the history.
     Run,
-    /// To write what a worker outside says, also of leases.
+    /// Writing for an external worker, including leases.
     Lease,
 }
 
@@ -81,13 +81,13 @@ impl Purpose {
 }
 
 thread_local! {
-    /// The relations as they were last found, and the count of changes then. Another extension has others.
+    /// OIDs of the relations, and the change count when they were found. A reinstalled extension has other OIDs.
     static KNOWN: RefCell<(u64, Vec<pg_sys::Oid>)> = const { RefCell::new((0, Vec::new())) };
-    /// Where the locks were last taken.
+    /// The transaction that last took the locks.
     static TAKEN: Cell<Option<Taken>> = const { Cell::new(None) };
 }
 
-/// Locks are there until their (sub)transaction ends, and on the right relations while none has changed.
+/// The locks are valid until their (sub)transaction ends, and while no relation changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Taken {
     transaction: (u32, u32),
@@ -95,13 +95,12 @@ struct Taken {
     changes: u64,
 }
 
-/// The OID of one of awty's relations, or `None` when it is not there.
 pub fn oid(name: Name) -> Option<pg_sys::Oid> {
     catalog::relation(name.0, name.1)
 }
 
-/// The first locks of a transaction on awty's rows: they keep DROP EXTENSION out until it ends. Locks that the transaction has already
-/// are had again at once. `false` if the extension is gone, so that there is nothing to do.
+/// Takes a transaction's first locks on awty's relations. They exclude DROP EXTENSION until the transaction ends.
+/// Repeating the call is cheap. Returns `false` if the extension is gone.
 pub fn lock(purpose: Purpose) -> bool {
     let here = Taken { transaction: subtransaction::number(), purpose, changes: changes::of_relations() };
     if TAKEN.get() == Some(here) {
@@ -112,15 +111,15 @@ pub fn lock(purpose: Purpose) -> bool {
     is_there
 }
 
-/// The same; returns the locks.
+/// Takes the locks and returns them; `None` if the extension is gone.
 pub fn lock_all(purpose: Purpose) -> Option<Vec<Lock>> {
     let names = purpose.names();
     loop {
         let known = KNOWN.with_borrow(|known| known.1.get(..names.len()).map(<[_]>::to_vec));
         let oids = known.or_else(|| find(names))?;
         let locks = with_modes(&oids, purpose);
-        // SAFETY: locks on OIDs, whether or not anything has them, in an open transaction, released at its end or here.
-        // Taking one takes in what has changed in the catalogs.
+        // SAFETY: locks on OIDs, which need not exist, in an open transaction. They are released at its end or here.
+        // Taking a lock receives pending catalog invalidations.
         unsafe {
             let had = locks.iter().take_while(|(oid, mode)| pg_sys::ConditionalLockRelationOid(*oid, *mode)).count();
             if had == locks.len() && are_still(names, &oids) {
@@ -136,7 +135,7 @@ pub fn lock_all(purpose: Purpose) -> Option<Vec<Lock>> {
     }
 }
 
-/// Are the relations of these names still these?
+/// Whether the names still have these OIDs.
 fn are_still(names: &[Name], oids: &[pg_sys::Oid]) -> bool {
     let changes = changes::of_relations();
     if KNOWN.with_borrow(|(then, known)| *then == changes && known.starts_with(oids)) {
@@ -161,32 +160,30 @@ fn with_modes(oids: &[pg_sys::Oid], purpose: Purpose) -> Vec<Lock> {
     oids.iter().copied().zip(RELATIONS).map(|(oid, name)| (oid, mode(name))).collect()
 }
 
-/// Where these of the extension's relations are; `None` without the extension.
+/// Looks up the relations' OIDs; `None` without the extension.
 fn find(names: &[Name]) -> Option<Vec<pg_sys::Oid>> {
     catalog::extension()?;
     oid(FUTURE_JOB)?;
     Some(names.iter().map(|name| oid(*name).unwrap_or(pg_sys::InvalidOid)).collect())
 }
 
-/// The type of the rows of `awty.future_job`, which job functions take.
+/// Returns the row type of `awty.future_job`, which job functions take.
 pub fn row_type() -> pg_sys::Oid {
     // SAFETY: a catalog lookup in a transaction.
     unsafe { pg_sys::get_rel_type_id(oid(FUTURE_JOB).unwrap_or(pg_sys::InvalidOid)) }
 }
 
-/// The type of arrays of them.
 pub fn row_array_type() -> pg_sys::Oid {
     // SAFETY: a catalog lookup in a transaction.
     unsafe { pg_sys::get_array_type(row_type()) }
 }
 
-/// The type of the rows of `awty.alert`, which a rule's function takes.
+/// Returns the row type of `awty.alert`, which a rule's function takes.
 pub fn alert_type() -> pg_sys::Oid {
     // SAFETY: a catalog lookup in a transaction.
     unsafe { pg_sys::get_rel_type_id(oid(ALERT).unwrap_or(pg_sys::InvalidOid)) }
 }
 
-/// The type of arrays of them.
 pub fn alert_array_type() -> pg_sys::Oid {
     // SAFETY: a catalog lookup in a transaction.
     unsafe { pg_sys::get_array_type(alert_type()) }

@@ -1,28 +1,25 @@
-//! The rows that a set-returning function answers with, put into a tuplestore as its caller wants them.
-//!
-//! Does not: know what the columns are.
+//! The result rows of a set-returning function, in a tuplestore.
 
 use pgrx::pg_sys;
 
-/// The rows of one call.
 pub struct Sink(*mut pg_sys::ReturnSetInfo);
 
 impl Sink {
-    /// No rows yet.
+    /// Starts an empty result.
     pub fn begin(fcinfo: pg_sys::FunctionCallInfo) -> Self {
-        // SAFETY: PostgreSQL's own call information of a function that is declared to return a set of rows; it refuses a caller that
-        // cannot take them.
+        // SAFETY: the call information of a function that returns a set of rows. InitMaterializedSRF raises an ERROR if
+        // the caller cannot take them.
         unsafe {
             pg_sys::InitMaterializedSRF(fcinfo, 0);
             Self((*fcinfo).resultinfo.cast())
         }
     }
 
-    /// One more row, which is copied. The values must be of the declared columns, in their order.
+    /// Adds a copy of a row. The values must match the declared columns.
     pub fn put(&self, row: &[Option<pg_sys::Datum>]) {
         let mut nulls: Vec<bool> = row.iter().map(Option::is_none).collect();
         let mut values: Vec<pg_sys::Datum> = row.iter().map(|value| value.unwrap_or(pg_sys::Datum::from(0))).collect();
-        // SAFETY: made by `begin`; as many values as there are columns.
+        // SAFETY: `begin` made the tuplestore, and the number of values is checked.
         unsafe {
             let columns = (*self.0).setDesc;
             assert_eq!(row.len(), (*columns).natts as usize, "wrong number of columns");

@@ -1,14 +1,14 @@
-//! Values of any scalar type as text that does not depend on the session: what a key is made of.
+//! Text of scalar values, independent of session settings, for keys.
 //!
-//! Invariant: the same value gives the same text under any settings of any session.
-//! Does not: read arrays and rows, whose text nobody would write by hand.
+//! Invariant: a value has the same text under all settings of all sessions.
+//! Does not: support arrays and rows, whose text is impractical as a key.
 
 use super::owner::{pin_search_path, set_local};
 use super::text::Text;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// May a value of that type be a key? Its name for people, if not.
+/// Checks that a value of the type may be a key. Otherwise returns the type's name for the message.
 pub fn check(kind: pg_sys::Oid) -> Result<(), String> {
     // SAFETY: catalog lookups in a transaction; the name is copied.
     unsafe {
@@ -21,13 +21,13 @@ pub fn check(kind: pg_sys::Oid) -> Result<(), String> {
     }
 }
 
-/// The text of a value of a type that [`check`] accepts.
+/// Returns the text of a value of a type that [`check`] accepts.
 pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
-    // SAFETY: a catalog lookup; the value is of that type; the text is copied.
+    // SAFETY: a catalog lookup. The value has that type, and the text is copied.
     unsafe {
         let base = pg_sys::getBaseType(kind);
         match base {
-            // As the cast to text has it, and unlike the type's own output.
+            // As the cast to text writes it, unlike the type's output function.
             pg_sys::BOOLOID => return Text::from(if value.value() != 0 { "true" } else { "false" }),
             pg_sys::INT2OID | pg_sys::INT4OID | pg_sys::INT8OID | pg_sys::UUIDOID | pg_sys::TEXTOID => {
                 return output(value, base);
@@ -42,7 +42,7 @@ pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     }
 }
 
-/// Sets how values are written and read as text, and where names are looked up, until the end of the innermost nest level.
+/// Pins the text formats and the search path until the innermost nest level ends.
 pub fn pin() {
     for (name, setting) in [
         (c"DateStyle", c"ISO, YMD"),
@@ -58,19 +58,19 @@ pub fn pin() {
 }
 
 /// # Safety
-/// The value must be of that type.
+/// `value` has the type `kind`.
 unsafe fn output(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
-    // SAFETY: as the caller says; PostgreSQL allocates the text, which is copied.
+    // SAFETY: guaranteed by the caller. PostgreSQL allocates the text, which is copied.
     unsafe {
         pg_sys::getTypeOutputInfo(kind, &mut function, &mut is_varlena);
         CStr::from_ptr(pg_sys::OidOutputFunctionCall(function, value)).into()
     }
 }
 
-/// A JSON array of texts, as PostgreSQL's own functions write one.
+/// Returns a JSON array of texts in PostgreSQL's format.
 pub fn json_array(texts: &[Text]) -> Text {
-    // SAFETY: a buffer of PostgreSQL's, which is copied; texts have no NUL.
+    // SAFETY: a buffer of PostgreSQL, which is copied. Texts contain no NUL.
     unsafe {
         let buffer = pg_sys::makeStringInfo();
         for (place, text) in texts.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! The session of a worker or maintainer: what it overrides when it has connected, and what it drops between runs.
+//! The session of a worker or maintainer: overrides settings after connecting, and cleans up between runs.
 //!
-//! Invariant: no run finds anything of the one before it: no lock, cursor, prepared statement, temporary table or setting.
-//! Does not: reset what a procedural language keeps in its interpreter; a process serves one role only.
+//! Invariant: a run finds no lock, cursor, prepared statement, temporary table or setting of an earlier run.
+//! Does not: reset a procedural language's interpreter. A process serves only one role.
 
 use super::catch::Failure;
 use super::transaction::{Verdict, transaction};
@@ -11,10 +11,10 @@ use pgrx::pg_sys;
 use std::cell::Cell;
 use std::ffi::CStr;
 
-/// Sets for the session what a role's own settings must not decide.
+/// Overrides settings that a role must not control.
 ///
-/// A role may have given itself any of these with ALTER ROLE, and its checks would never run, or run as another role; or
-/// the database's owner with ALTER DATABASE.
+/// A role could set them with ALTER ROLE, or the database's owner with ALTER DATABASE. Its checks would then never run,
+/// or run as another role.
 pub fn override_settings() {
     for (name, value) in [
         (c"role", c"none"),
@@ -34,13 +34,13 @@ pub fn override_settings() {
     }
 }
 
-/// Commits are flushed in batches, unless `awty.synchronous_commit` says otherwise: then each is as durable as the role,
-/// the database and the server have it.
+/// Makes commits asynchronous, because awty flushes in batches. With `awty.synchronous_commit`, the setting of the
+/// role, the database or the server applies instead.
 pub fn set_commit_mode() {
     set_or_reset(c"synchronous_commit", (!settings::synchronous_commit()).then_some(c"off"));
 }
 
-/// Runs a body whose commits are flushed here before they return, whatever standbys do, and with them all before.
+/// Runs a body whose commits wait for the local flush, and not for standbys. The flush includes all earlier commits.
 pub fn flushed<R>(body: impl FnOnce() -> R) -> R {
     set(c"synchronous_commit", c"local");
     let result = body();
@@ -48,22 +48,22 @@ pub fn flushed<R>(body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Runs a body whose commits are flushed here before they return. With `awty.synchronous_commit`, they also wait for the standbys that
-/// a client's commit waits for.
+/// Runs a body whose commits wait for the local flush. With `awty.synchronous_commit`, they also wait for the standbys
+/// that a client's commit waits for.
 pub fn acknowledged<R>(body: impl FnOnce() -> R) -> R {
     // SAFETY: this process's own setting.
     let is_flushed = unsafe { pg_sys::synchronous_commit } != pg_sys::SyncCommitLevel::SYNCHRONOUS_COMMIT_OFF as i32;
     if settings::synchronous_commit() && is_flushed { body() } else { flushed(body) }
 }
 
-/// Sets for the session one of the settings that any user may set.
+/// Changes a setting for the session. Any user may change it.
 pub fn set(name: &CStr, value: &CStr) {
     set_or_reset(name, Some(value));
 }
 
-/// Without a value: what the session began with.
+/// Changes a setting, or resets it to the session's default.
 fn set_or_reset(name: &CStr, value: Option<&CStr>) {
-    // SAFETY: constant names of settings that any user may set, and valid values.
+    // SAFETY: constant names of settings that any user may change, and valid values.
     unsafe {
         pg_sys::SetConfigOption(
             name.as_ptr(),
@@ -78,12 +78,12 @@ thread_local! {
     static IS_CLEAN: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Drops what a run has left in the session, in a transaction of its own: what DISCARD ALL drops, but for settings, which the run's
-/// transaction has undone, and LISTEN, which is refused. Dropping a temporary table writes to the catalogs, and may fail: see
-/// [`is_clean`].
+/// Drops what a run left in the session, in a transaction of its own. This is DISCARD ALL without settings, which the
+/// run's transaction has undone, and without LISTEN, which awty refuses. Dropping a temporary table writes to the
+/// catalogs and may fail: see [`is_clean`].
 pub fn clean() {
     let done = transaction(|| {
-        // SAFETY: in a transaction; each does nothing where there is nothing.
+        // SAFETY: in a transaction. Each call does nothing if there is nothing to drop.
         unsafe {
             pg_sys::PortalHashTableDeleteAll();
             pg_sys::DropAllPreparedStatements();
@@ -101,7 +101,7 @@ pub fn clean() {
     IS_CLEAN.set(done.is_ok());
 }
 
-/// Is nothing left of earlier runs? What could not be dropped after one is tried again here, before the next.
+/// Whether no state of earlier runs is left. Retries a failed cleanup.
 pub fn is_clean() -> bool {
     if !IS_CLEAN.get() {
         clean();

@@ -1,8 +1,7 @@
-//! The locks on awty's relations that a worker keeps from one quick run to the next: taking them for each costs more than what many
-//! runs do.
+//! The locks on awty's relations that a worker keeps between quick runs. Taking them costs more than many runs do.
 //!
-//! Invariant: a lock is kept no longer than [`HOLD`] after the transaction that took it, and never while the worker sleeps.
-//! Does not: know what the locks keep out (see `relations`).
+//! Invariant: a lock is kept for at most [`HOLD`] after its transaction took it, and never while the worker sleeps.
+//! Does not: know the purpose of the locks (see `relations`).
 
 use super::relations::{self, Lock, Purpose};
 use super::{catalog, clock};
@@ -11,7 +10,6 @@ use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::time::Duration;
 
-/// The longest that locks are kept.
 const HOLD: Duration = Duration::from_millis(20);
 
 thread_local! {
@@ -23,8 +21,8 @@ struct Held {
     locks: Vec<Lock>,
 }
 
-/// The first locks of a worker's short transaction on awty's rows. What was locked a moment ago still is. `false` if the extension is
-/// gone.
+/// Takes the first locks of a worker's short transaction, unless they are still held. Returns `false` if the extension
+/// is gone.
 pub fn hold() -> bool {
     let now = clock::mono();
     if HELD.with_borrow(|held| held.as_ref().is_some_and(|held| now < held.since.plus(HOLD))) {
@@ -37,40 +35,39 @@ pub fn hold() -> bool {
     true
 }
 
-/// Keeps a lock that the transaction has for as long as the others, if there are any.
+/// Keeps a lock of the transaction for the session as well, if session locks are held.
 fn hold_too(lock: Lock) {
     HELD.with_borrow_mut(|held| {
         if let Some(held) = held
             && !held.locks.contains(&lock)
         {
-            // SAFETY: as the transaction has it, the session has it at once.
+            // SAFETY: the transaction has the lock, so the session gets it without waiting.
             unsafe { pg_sys::LockRelationIdForSession(&mut id(lock.0), lock.1) };
             held.locks.push(lock);
         }
     });
 }
 
-/// Gives back what is locked beyond the transaction. Called before a worker sleeps.
+/// Releases the session locks. Called before a worker sleeps.
 pub fn let_go() {
     for (relation, mode) in HELD.take().into_iter().flat_map(|held| held.locks) {
-        // SAFETY: locked by `hold_too`, and for the session by nothing else.
+        // SAFETY: `hold_too` locked it, and no other code locks it for the session.
         unsafe { pg_sys::UnlockRelationIdForSession(&mut id(relation), mode) };
     }
 }
 
-/// At the end of the process, after its transaction was aborted: PostgreSQL gives session locks back with an abort, so what a process
-/// keeps that ends between two transactions would stay locked for good.
+/// Releases all locks at the end of the process, after the abort of its transaction. PostgreSQL releases session locks
+/// only at an abort, so without this call a process that ends between transactions would leave them locked.
 pub fn give_all_back() {
-    // SAFETY: nothing of this process needs a lock any more, and none is being taken.
+    // SAFETY: this process needs no lock any more, and takes none.
     unsafe { pg_sys::LockReleaseAll(pg_sys::DEFAULT_LOCKMETHOD as pg_sys::LOCKMETHODID, true) };
 }
 
-/// An abort has given all of it back.
+/// An abort has released the session locks.
 pub fn forget() {
     HELD.set(None);
 }
 
-/// A relation of this database.
 fn id(relation: pg_sys::Oid) -> pg_sys::LockRelId {
     pg_sys::LockRelId { relId: relation, dbId: catalog::database() }
 }

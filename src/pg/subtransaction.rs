@@ -1,8 +1,8 @@
-//! Pieces of a client's transaction: one that is always undone, and one that is undone where it writes what is there already.
+//! Subtransactions within a client's transaction: some are always undone, others only after an error.
 //!
-//! Invariant: when [`undone`] returns, nothing of the body is left but what it returned, which must not lie in PostgreSQL's memory of the
-//! subtransaction. What the client had before, cursors and settings too, is as it was.
-//! Does not: undo sequences, or anything outside the database.
+//! Invariant: after [`undone`], only the body's result is left, which must not point into the subtransaction's memory.
+//! The client's earlier state, including cursors and settings, is unchanged.
+//! Does not: undo sequences or effects outside the database.
 
 use super::catch::Failure;
 use super::sqlstate;
@@ -11,7 +11,7 @@ use pgrx::pg_sys::panic::{CaughtError, ErrorReportWithLevel};
 use pgrx::prelude::{PgSqlErrorCode, PgTryBuilder};
 use std::panic::AssertUnwindSafe;
 
-/// The number of the transaction in this session, and of the subtransaction in that.
+/// Returns the numbers of the transaction in this session and of its current subtransaction.
 pub fn number() -> (u32, u32) {
     // SAFETY: getters; a session has its entry.
     unsafe {
@@ -23,38 +23,36 @@ pub fn number() -> (u32, u32) {
     }
 }
 
-/// Runs a body in a subtransaction and rolls that back. An ERROR of the body is returned.
+/// Runs a body in a subtransaction and rolls it back. Returns an ERROR of the body.
 pub fn undone<R>(body: impl FnOnce() -> R) -> Result<R, Failure> {
     within(|_| false, body).map_err(|cause| failure(&cause))
 }
 
-/// Runs a body in a subtransaction, which is undone if the body fails, or says `false`. An ERROR of the body is returned.
+/// Runs a body in a subtransaction, and rolls it back if the body fails or returns `false`. Returns an ERROR of the
+/// body.
 pub fn kept(body: impl FnOnce() -> Result<bool, Failure>) -> Result<bool, Failure> {
     within(|result| matches!(result, Ok(true)), body).map_err(|cause| failure(&cause))?
 }
 
-/// Runs a body in a subtransaction, and keeps what it has done; after an ERROR of the body, which is returned, nothing of it.
+/// Runs a body in a subtransaction and keeps its changes. After an ERROR, which is returned, they are rolled back.
 pub fn kept_whole<R>(body: impl FnOnce() -> R) -> Result<R, Caught> {
     within(|_| true, body).map_err(Caught)
 }
 
-/// An ERROR that was caught.
 pub struct Caught(CaughtError);
 
 impl Caught {
-    /// What it says.
     pub fn failure(&self) -> Failure {
         failure(&self.0)
     }
 
-    /// Raises it again.
     pub fn rethrow(self) -> ! {
         self.0.rethrow()
     }
 }
 
-/// Runs a body in a subtransaction, and keeps what it has done. `None`, and all of it undone, if something was there already that
-/// must be there once only. Any other ERROR is passed on.
+/// Runs a body in a subtransaction and keeps its changes. After a unique violation, rolls it back and returns `None`.
+/// Other ERRORs are raised again.
 pub fn unless_duplicate(body: impl FnOnce()) -> Option<()> {
     match within(|()| true, body) {
         Ok(()) => Some(()),
@@ -63,10 +61,12 @@ pub fn unless_duplicate(body: impl FnOnce()) -> Option<()> {
     }
 }
 
-/// Runs a body in a subtransaction, which is undone after an ERROR, and also without one unless it `is_kept`. The subtransaction has ended
-/// when this returns: one that is left open would keep the client's session in an aborted transaction.
+/// Runs a body in a subtransaction, and rolls it back after an ERROR or if `is_kept` returns `false`. The
+/// subtransaction has always ended when this returns: an open one would leave the client's session in an aborted
+/// transaction.
 fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Result<R, CaughtError> {
-    // SAFETY: a transaction is open. As plpgsql does it for an exception block: memory and resources are the caller's again afterwards.
+    // SAFETY: a transaction is open. As in a plpgsql exception block, the caller's memory context and resource owner
+    // are restored.
     unsafe {
         let (memory, resources) = (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner);
         pg_sys::BeginInternalSubTransaction(std::ptr::null());
@@ -85,7 +85,7 @@ fn within<R>(is_kept: impl FnOnce(&R) -> bool, body: impl FnOnce() -> R) -> Resu
     }
 }
 
-/// Does this transaction see nothing that others have committed since it began?
+/// Whether the transaction keeps one snapshot, and so cannot see later commits of others.
 pub fn has_one_snapshot() -> bool {
     // SAFETY: a getter.
     unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }

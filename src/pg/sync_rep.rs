@@ -1,18 +1,18 @@
 //! Which processes wait for a synchronous standby.
-//!
-//! Does not: wait, or end a wait.
 
 use pgrx::pg_sys;
 
-/// Does the commit of this process wait for a standby? Signal handlers may ask.
+/// Whether this process's commit waits for a standby. Safe in signal handlers.
 pub fn is_waiting() -> bool {
-    // SAFETY: MyProc is set before the process can run a transaction. Only this process and the one that ends its wait write the field.
+    // SAFETY: MyProc is set before the process can run a transaction. Only this process and the process that ends its
+    // wait write the field.
     unsafe { is_in_wait(pg_sys::MyProc) }
 }
 
-/// Does the commit of that process wait for a standby?
+/// Whether the process's commit waits for a standby.
 pub fn is_process_waiting(pid: i32) -> bool {
-    // SAFETY: the entry of a process stays in shared memory when the process ends, so it can be read. A stale value is harmless.
+    // SAFETY: a process's entry stays in shared memory after the process ends, so it can be read. A stale value is
+    // harmless.
     unsafe { is_in_wait(pg_sys::BackendPidGetProc(pid)) }
 }
 

@@ -1,48 +1,45 @@
-//! A user's table, as far as its rows are found by their primary key.
+//! Properties of a user's table, and its primary key.
 //!
-//! Invariant: what is said of a table is of this moment, from PostgreSQL's own caches.
+//! Invariant: every answer is current, from PostgreSQL's own caches.
 //! Does not: read rows, or keep a lock on the table.
 
 use super::scalar;
 use super::text::{self, Text, utf8};
 use pgrx::pg_sys;
 
-/// A column of a primary key, written as SQL wants it.
+/// A column of a primary key.
 #[derive(Clone, Debug)]
 pub struct KeyColumn {
-    /// Its number, from 1, in the table that was asked for.
+    /// Number of the column in its table, from 1.
     pub number: i32,
-    /// In quotes where it needs them.
+    /// Name, quoted for SQL.
     pub name: String,
     pub kind: pg_sys::Oid,
-    /// The operator by which the index compares.
+    /// The equality operator of the index.
     equals: pg_sys::Oid,
 }
 
 impl KeyColumn {
-    /// Returns the type as SQL writes it.
+    /// Returns the type's name for SQL.
     pub fn kind_name(&self) -> String {
         kind_name(self.kind)
     }
 
-    /// `OPERATOR(schema.=)`, by which the index compares.
+    /// Returns the index's equality operator as `OPERATOR(schema.=)`.
     pub fn equals(&self) -> String {
         operator(self.equals)
     }
 }
 
-/// Of what kind a table is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Plain,
     Partitioned,
-    /// One that a partitioned table is made of.
     Partition,
-    /// A view, an index and so on, with PostgreSQL's letter for it.
+    /// Another relation, such as a view or an index, with PostgreSQL's letter for it.
     Other(u8),
 }
 
-/// A table.
 #[derive(Clone, Debug)]
 pub struct Described {
     pub oid: pg_sys::Oid,
@@ -55,13 +52,12 @@ pub struct Described {
 }
 
 impl Described {
-    /// `schema.name`, in quotes where they are needed.
+    /// Returns `schema.name`, quoted for SQL.
     pub fn qualified(&self) -> String {
         format!("{}.{}", quoted(&self.schema), quoted(&self.name))
     }
 }
 
-/// What is known of a table; `None` if it is gone.
 pub fn describe(oid: pg_sys::Oid) -> Option<Described> {
     // SAFETY: a catalog lookup in a transaction; the tuple is released after its fields are copied.
     unsafe {
@@ -90,7 +86,7 @@ pub fn describe(oid: pg_sys::Oid) -> Option<Described> {
     }
 }
 
-/// May a role read all columns of a table?
+/// Whether the role may read all columns of the table.
 pub fn may_select(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: a catalog lookup in a transaction.
     unsafe {
@@ -98,7 +94,6 @@ pub fn may_select(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     }
 }
 
-/// May a role create objects in a schema?
 pub fn may_create_in(schema: &str, role: pg_sys::Oid) -> bool {
     let name = text::server(schema);
     // SAFETY: catalog lookups in a transaction, with a valid C string.
@@ -113,16 +108,16 @@ pub fn may_create_in(schema: &str, role: pg_sys::Oid) -> bool {
     }
 }
 
-/// Would policies hide rows of a table from a role?
+/// Whether row-level security hides rows of the table from the role.
 pub fn hides_rows(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: a catalog lookup in a transaction, which raises nothing.
     unsafe { pg_sys::check_enable_rls(table, role, true) == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32 }
 }
 
-/// The columns of a table's primary key, in its order; `None` if it has none that is a B-tree.
+/// Returns the columns of a table's primary key in key order; `None` without a B-tree primary key.
 pub fn primary_key(oid: pg_sys::Oid) -> Option<Vec<KeyColumn>> {
     const MODE: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-    // SAFETY: catalog lookups in a transaction; the caller holds a lock on the table, and what is opened is closed.
+    // SAFETY: catalog lookups in a transaction. The caller holds a lock on the table, and opened relations are closed.
     unsafe {
         let table = pg_sys::try_relation_open(oid, MODE);
         if table.is_null() {
@@ -141,12 +136,13 @@ pub fn primary_key(oid: pg_sys::Oid) -> Option<Vec<KeyColumn>> {
     }
 }
 
-/// A deferrable one, too, which PostgreSQL does not call the table's primary index.
+/// Returns the index of the primary key. Includes a deferrable one, which PostgreSQL does not report as primary index.
 ///
 /// # Safety
-/// An open table.
+/// `table` is open.
 unsafe fn primary_index(table: pg_sys::Relation) -> Option<pg_sys::Oid> {
-    // SAFETY: PostgreSQL's list of the table's indexes, in whose tuples the fixed part is always there; each is released.
+    // SAFETY: PostgreSQL's list of the table's indexes. The fixed part of each tuple is read, and each tuple is
+    // released.
     unsafe {
         let list = pg_sys::RelationGetIndexList(table);
         if list.is_null() {
@@ -167,9 +163,9 @@ unsafe fn primary_index(table: pg_sys::Relation) -> Option<pg_sys::Oid> {
 }
 
 /// # Safety
-/// An open table and its open index.
+/// `table` and its `index` are open.
 unsafe fn columns(table: pg_sys::Relation, index: pg_sys::Relation) -> Vec<KeyColumn> {
-    // SAFETY: an index has as many key columns as it says, with their operator families and types; the names are copied.
+    // SAFETY: the index has `indnkeyatts` key columns, each with an operator family and a type. The names are copied.
     unsafe {
         let form = &*(*index).rd_index;
         let numbers = form.indkey.values.as_slice(form.indnatts as usize);
@@ -205,28 +201,28 @@ fn operator(oid: pg_sys::Oid) -> String {
     }
 }
 
-/// The key of a row by the values of its key columns: one is its own text, several are what `awty.key()` makes of them.
+/// Returns the key text of a row: the text of a single key column, or for several columns the value of `awty.key()`.
 pub fn key_text(columns: &[KeyColumn], values: &[pg_sys::Datum]) -> Text {
     let mut texts: Vec<Text> =
         columns.iter().zip(values).map(|(column, value)| scalar::text(*value, column.kind)).collect();
     if texts.len() == 1 { texts.remove(0) } else { scalar::json_array(&texts) }
 }
 
-/// A name as SQL would write it: in quotes only where it needs them.
+/// Returns a name quoted for SQL if needed.
 pub fn quoted(name: &str) -> String {
     let name = text::server(name);
-    // SAFETY: PostgreSQL returns the name itself or an allocated copy; both live until the string has been made.
+    // SAFETY: PostgreSQL returns the name itself or an allocated copy. Both live until the string is made.
     unsafe { utf8(pg_sys::quote_identifier(name.as_ptr())) }
 }
 
-/// Returns a type with its schema, of any length: `character` alone would have the length 1.
+/// Returns a type's qualified name without a length. A bare `character` would mean `character(1)`.
 pub fn kind_name(kind: pg_sys::Oid) -> String {
     let flags = pg_sys::FORMAT_TYPE_FORCE_QUALIFY | pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN;
     // SAFETY: a catalog lookup in a transaction; the name is copied.
     unsafe { utf8(pg_sys::format_type_extended(kind, -1, flags as u16)) }
 }
 
-/// The name of a schema; empty if it is gone.
+/// Returns the name of a schema; empty if it is gone.
 pub(super) fn name_of_schema(oid: pg_sys::Oid) -> String {
     // SAFETY: a catalog lookup in a transaction; the name is copied.
     unsafe {

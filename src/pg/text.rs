@@ -1,7 +1,7 @@
-//! Text as the server stores it: bytes in the database's encoding, which need not be UTF-8.
+//! Text as the server stores it: bytes in the database's encoding, which may not be UTF-8.
 //!
-//! Invariant: what came from a table goes back into a table byte for byte; only messages for people are converted, and
-//! what cannot be shown is replaced there.
+//! Invariant: text from a table is written back byte for byte. Only messages are converted, with replacements for
+//! characters that cannot be shown.
 //! Does not: compare by locale.
 
 use pgrx::callconv::{BoxRet, FcInfo};
@@ -18,18 +18,16 @@ use std::fmt::{self, Write};
 pub struct Text(Vec<u8>);
 
 impl Text {
-    /// As a value for a statement, in the current memory context.
+    /// Returns a text datum in the current memory context.
     pub fn datum(&self) -> pg_sys::Datum {
-        // SAFETY: pointer and length are those of the vector; the text is copied.
+        // SAFETY: pointer and length of the vector, which PostgreSQL copies.
         unsafe { pg_sys::Datum::from(pg_sys::cstring_to_text_with_len(self.0.as_ptr().cast(), self.0.len() as i32)) }
     }
 
-    /// Its length in bytes.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -42,7 +40,7 @@ impl From<&str> for Text {
 }
 
 impl From<Vec<u8>> for Text {
-    /// Bytes that came from a text of this database.
+    /// Takes bytes in this database's encoding.
     fn from(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
@@ -59,7 +57,7 @@ impl fmt::Display for Text {
         if is_utf8() {
             return f.write_str(&String::from_utf8_lossy(&self.0));
         }
-        // What is sent to the client is taken to be in the database's encoding.
+        // The client expects messages in the database's encoding, so only ASCII is safe.
         self.0.iter().try_for_each(|byte| f.write_char(if byte.is_ascii() { char::from(*byte) } else { '?' }))
     }
 }
@@ -69,7 +67,7 @@ impl FromDatum for Text {
         if is_null {
             return None;
         }
-        // SAFETY: the caller passes a datum of type text, as the trait demands; the bytes are copied.
+        // SAFETY: the caller passes a datum of type text, as the trait requires. The bytes are copied.
         unsafe {
             let varlena = pg_sys::pg_detoast_datum_packed(datum.cast_mut_ptr());
             Some(Self(pgrx::varlena_to_byte_slice(varlena).to_vec()))
@@ -95,7 +93,7 @@ unsafe impl BoxRet for Text {
     }
 }
 
-// SAFETY: its SQL type is text.
+// SAFETY: the SQL type is text.
 unsafe impl SqlTranslatable for Text {
     const TYPE_IDENT: &'static str = String::TYPE_IDENT;
     const TYPE_ORIGIN: TypeOrigin = String::TYPE_ORIGIN;
@@ -103,13 +101,12 @@ unsafe impl SqlTranslatable for Text {
     const RETURN_SQL: Result<ReturnsRef, ReturnsError> = String::RETURN_SQL;
 }
 
-/// Does the connected database hold UTF-8?
 fn is_utf8() -> bool {
     // SAFETY: a getter.
     unsafe { pg_sys::GetDatabaseEncoding() == pg_sys::pg_enc::PG_UTF8 as i32 }
 }
 
-/// A message from anywhere as a text that the database's encoding can hold, cut at `max` bytes.
+/// Returns a message as a text that the database's encoding can represent, cut at `max` bytes.
 pub fn message(message: &str, max: usize) -> Text {
     let mut end = message.len().min(max);
     while !message.is_char_boundary(end) {
@@ -121,12 +118,12 @@ pub fn message(message: &str, max: usize) -> Text {
     Text::from(shown.as_str())
 }
 
-/// A C string in the database's encoding as UTF-8.
+/// Converts a C string in the database's encoding to UTF-8.
 ///
 /// # Safety
 /// A valid C string.
 pub unsafe fn utf8(text: *const c_char) -> String {
-    // SAFETY: as the caller says; PostgreSQL returns the string itself or a converted copy, which is copied.
+    // SAFETY: guaranteed by the caller. PostgreSQL returns the string itself or a converted copy, which is copied.
     unsafe {
         let length = CStr::from_ptr(text).to_bytes().len() as i32;
         let converted = pg_sys::pg_server_to_any(text, length, pg_sys::pg_enc::PG_UTF8 as i32);
@@ -134,16 +131,16 @@ pub unsafe fn utf8(text: *const c_char) -> String {
     }
 }
 
-/// The name of a type for people.
+/// Returns a type's name for messages.
 pub fn type_name(kind: pg_sys::Oid) -> String {
     // SAFETY: a catalog lookup in a transaction; the name is copied.
     unsafe { utf8(pg_sys::format_type_be(kind)) }
 }
 
-/// UTF-8 as a C string in the database's encoding.
+/// Converts UTF-8 to a C string in the database's encoding.
 pub fn server(text: &str) -> CString {
     let text = super::catalog::c_name(text.as_bytes());
-    // SAFETY: a valid C string; as above.
+    // SAFETY: a valid C string; PostgreSQL returns it or a converted copy, which is copied.
     unsafe {
         let length = text.to_bytes().len() as i32;
         let converted = pg_sys::pg_any_to_server(text.as_ptr(), length, pg_sys::pg_enc::PG_UTF8 as i32);

@@ -1,9 +1,9 @@
-//! The time limit of a run: it strikes twice. First the run is cancelled, as by `pg_cancel_backend()`; a run that catches
-//! that is terminated after [`GRACE`].
+//! The time limit of a run. First the run is cancelled, as by `pg_cancel_backend()`. If the run catches the
+//! cancellation, it is terminated after [`GRACE`].
 //!
-//! Invariant: a strike only sets flags, which PostgreSQL's own interrupt checks act upon; nothing is killed. A commit that waits for a
+//! Invariant: a strike only sets flags for PostgreSQL's interrupt checks, and kills nothing. A commit that waits for a
 //! synchronous standby is not struck, because PostgreSQL would end the wait and keep the commit.
-//! Does not: survive jumps of the wall clock, by which PostgreSQL's timers count; the launcher's watchdog does.
+//! Does not: survive jumps of the wall clock, which PostgreSQL's timers use. The launcher's watchdog does.
 
 use super::{sync_rep, unbound};
 use awty_core::watchdog::GRACE;
@@ -17,24 +17,24 @@ static CANCEL: AtomicI32 = AtomicI32::new(-1);
 static TERMINATE: AtomicI32 = AtomicI32::new(-1);
 static STRIKES: AtomicU32 = AtomicU32::new(0);
 
-/// Gets the process's two timers. Called once, after it has connected.
+/// Registers the process's two timers. Called once, after connecting.
 pub fn register() {
     CANCEL.store(unbound::register_timeout(cancel), Ordering::Relaxed);
     TERMINATE.store(unbound::register_timeout(terminate), Ordering::Relaxed);
 }
 
-/// Starts the time of a run.
+/// Starts the timers of a run.
 pub fn arm(timeout: Duration) {
     let ms = |duration: Duration| c_int::try_from(duration.as_millis().max(1)).unwrap_or(c_int::MAX);
     STRIKES.store(0, Ordering::Relaxed);
-    // SAFETY: both were registered when the process started.
+    // SAFETY: `register` has registered both.
     unsafe {
         unbound::enable_timeout_after(CANCEL.load(Ordering::Relaxed), ms(timeout));
         unbound::enable_timeout_after(TERMINATE.load(Ordering::Relaxed), ms(timeout + GRACE));
     }
 }
 
-/// Starts the time of a run in a client's session, which is cancelled and never terminated.
+/// Starts the timer of a run in a client's session, which is cancelled but never terminated.
 pub fn arm_cancel(timeout: Duration) {
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| CANCEL.store(unbound::register_timeout(cancel), Ordering::Relaxed));
@@ -44,9 +44,9 @@ pub fn arm_cancel(timeout: Duration) {
     unsafe { unbound::enable_timeout_after(CANCEL.load(Ordering::Relaxed), ms) };
 }
 
-/// Stops it, and forgets its own cancellation if that came too late. Says whether the timer struck.
+/// Stops the timer, and clears its cancellation if it came too late. Returns whether the timer struck.
 pub fn disarm_cancel() -> bool {
-    // SAFETY: registered by `arm_cancel`. QueryCancelPending is this process's own flag.
+    // SAFETY: `arm_cancel` has registered it. QueryCancelPending is this process's own flag.
     unsafe {
         unbound::disable_timeout(CANCEL.load(Ordering::Relaxed));
         let struck = STRIKES.swap(0, Ordering::Relaxed) > 0;
@@ -57,9 +57,9 @@ pub fn disarm_cancel() -> bool {
     }
 }
 
-/// Stops the time of a run, and forgets a cancellation that came too late. Returns how often the timer struck.
+/// Stops the timers of a run, and clears a cancellation that came too late. Returns the number of strikes.
 pub fn disarm() -> u32 {
-    // SAFETY: as above. QueryCancelPending is this process's own flag.
+    // SAFETY: registered, as in `arm`. QueryCancelPending is this process's own flag.
     unsafe {
         unbound::disable_timeout(CANCEL.load(Ordering::Relaxed));
         unbound::disable_timeout(TERMINATE.load(Ordering::Relaxed));
@@ -68,7 +68,7 @@ pub fn disarm() -> u32 {
     STRIKES.swap(0, Ordering::Relaxed)
 }
 
-/// How often the timer has struck in the run that is going on.
+/// Returns the number of strikes in the current run.
 pub fn strikes() -> u32 {
     STRIKES.load(Ordering::Relaxed)
 }
@@ -80,7 +80,7 @@ unsafe extern "C" fn cancel() {
         return;
     }
     STRIKES.store(1, Ordering::Relaxed);
-    // SAFETY: flags made to be written here.
+    // SAFETY: flags that signal handlers may write.
     unsafe {
         (&raw mut pg_sys::QueryCancelPending).write_volatile(1);
         (&raw mut pg_sys::InterruptPending).write_volatile(1);
@@ -95,7 +95,7 @@ unsafe extern "C" fn terminate() {
         return;
     }
     STRIKES.store(2, Ordering::Relaxed);
-    // SAFETY: flags made to be written here.
+    // SAFETY: flags that signal handlers may write.
     unsafe {
         (&raw mut pg_sys::ProcDiePending).write_volatile(1);
         (&raw mut pg_sys::InterruptPending).write_volatile(1);

@@ -1,7 +1,7 @@
-//! One transaction of a background process, with every way it can end.
+//! A transaction of a background process, and all the ways in which it ends.
 //!
-//! Invariant: when [`transaction`] returns, no transaction is open and nothing of a failed one is left, whatever the body
-//! did; a FATAL (being terminated) does not return at all.
+//! Invariant: when [`transaction`] returns, no transaction is open, and a failed one has left nothing, whatever the
+//! body did. A FATAL (termination) does not return.
 //! Does not: retry.
 
 use super::catch::{Failure, catch};
@@ -11,17 +11,15 @@ use pgrx::pg_sys::panic::CaughtError;
 use pgrx::prelude::PgTryBuilder;
 use std::panic::AssertUnwindSafe;
 
-/// What the body wants to become of its transaction.
+/// How the body wants its transaction to end.
 pub enum Verdict<R> {
     Commit(R),
-    /// Undo everything, as if it had never begun.
     Rollback(R),
 }
 
-/// Runs a body in a transaction of its own.
 pub fn transaction<R>(body: impl FnOnce() -> Verdict<R>) -> Result<R, Failure> {
     PgTryBuilder::new(AssertUnwindSafe(|| {
-        // SAFETY: no transaction is open, and the body leaves the snapshot that is pushed here on top.
+        // SAFETY: no transaction is open, and the body leaves this snapshot on top.
         unsafe {
             pg_sys::SetCurrentStatementStartTimestamp();
             pg_sys::StartTransactionCommand();
@@ -29,7 +27,7 @@ pub fn transaction<R>(body: impl FnOnce() -> Verdict<R>) -> Result<R, Failure> {
         }
         match body() {
             Verdict::Commit(result) => {
-                // SAFETY: as above.
+                // SAFETY: the snapshot pushed above.
                 unsafe { pg_sys::PopActiveSnapshot() };
                 commit().map(|()| result)
             }
@@ -45,18 +43,17 @@ pub fn transaction<R>(body: impl FnOnce() -> Verdict<R>) -> Result<R, Failure> {
 }
 
 fn commit() -> Result<(), Failure> {
-    // SAFETY: a transaction is open, and the closure does nothing else.
+    // SAFETY: a transaction is open, and the closure only calls C.
     unsafe { catch(|| unbound::commit_transaction_command()) }.inspect_err(|_| roll_back())
 }
 
-/// Undoes the transaction, and with it the locks that were to outlast it: PostgreSQL's do not survive an abort.
+/// Aborts the transaction. The abort also releases session locks.
 fn roll_back() {
-    // SAFETY: aborting is what has to be done after an error, and does nothing where there is no transaction.
+    // SAFETY: aborting is required after an error, and does nothing without a transaction.
     unsafe { pg_sys::AbortCurrentTransaction() };
     session_locks::forget();
 }
 
-/// Undoes the transaction and says what went wrong.
 fn abort(cause: CaughtError) -> Failure {
     roll_back();
     let (CaughtError::PostgresError(report)

@@ -1,8 +1,8 @@
-//! VACUUM of `awty.future_job`, through a portal as a client's would be: SPI has no such statement, because it commits on the way.
+//! VACUUM of `awty.future_job` through a portal, as for a client. SPI cannot run VACUUM, because it commits.
 //!
 //! Invariant: it blocks only DDL on the table, and waits for no lock.
-//! Does not: decide when (see `awty_core::dead_rows`), or give space back to the file system, for which it would have to
-//! lock everybody out.
+//! Does not: decide when to run (see `awty_core::dead_rows`), or truncate the table, which would need an exclusive
+//! lock.
 
 use super::relations;
 use super::session;
@@ -11,23 +11,24 @@ use std::ffi::CStr;
 
 #[cfg(feature = "pg15")]
 const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0) awty.future_job";
-// Statistics of the whole database are autovacuum's affair.
+// Autovacuum maintains the statistics of the whole database.
 #[cfg(not(feature = "pg15"))]
 const VACUUM: &CStr = c"VACUUM (SKIP_LOCKED, TRUNCATE false, PARALLEL 0, SKIP_DATABASE_STATS) awty.future_job";
 
-/// Vacuums it, unless somebody else does, and ends the transaction in which it is called; another one is open when it
-/// returns, with a snapshot.
+/// Vacuums the table, unless another process does. Ends the current transaction; on return another one is open, with a
+/// snapshot.
 pub fn future_job() {
     const LOCK: pg_sys::LOCKMODE = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
     let Some(table) = relations::oid(relations::FUTURE_JOB) else { return };
-    // SAFETY: the lock of a VACUUM on a relation, in a transaction, for as long as that lasts.
+    // SAFETY: VACUUM's lock on a relation, in a transaction that keeps it.
     if !unsafe { pg_sys::ConditionalLockRelationOid(table, LOCK) } {
-        // Most likely autovacuum is there. The VACUUM below would say in the log that it was skipped.
+        // Autovacuum probably runs. The VACUUM below would log that it was skipped.
         return;
     }
-    // As for autovacuum (see the table's own parameters); it outlasts the transaction, and the process has nothing else to do.
+    // As for autovacuum (see the table's storage parameters). It outlasts the transaction, but the process does nothing
+    // else.
     session::set(c"vacuum_cost_delay", c"0");
-    // SAFETY: a transaction is open, and not in a block of several statements.
+    // SAFETY: a transaction is open, and it is not a block of several statements.
     unsafe {
         pg_sys::PopActiveSnapshot();
         execute(VACUUM);
@@ -35,12 +36,12 @@ pub fn future_job() {
     }
 }
 
-/// Executes a utility statement that may commit on the way. As pg_cron does it (`ExecuteSqlString`).
+/// Executes a utility statement that may commit, as pg_cron does (`ExecuteSqlString`).
 ///
 /// # Safety
 /// A transaction must be open, with no snapshot on the stack.
 unsafe fn execute(statement: &'static CStr) {
-    // SAFETY: as the caller says. The parsed statement lives in a context that outlasts the commits, the portal in its own.
+    // SAFETY: guaranteed by the caller. The parse tree and the portal live in contexts that outlast the commits.
     unsafe {
         let context = pg_sys::AllocSetContextCreateInternal(
             pg_sys::TopMemoryContext,
@@ -70,12 +71,12 @@ unsafe fn execute(statement: &'static CStr) {
     }
 }
 
-/// How large the table is without its indexes, in pages.
+/// Returns the size of the table without its indexes, in pages.
 ///
-/// It must be known to be there (see `relations::lock`).
+/// The table must exist (see `relations::lock`).
 pub fn pages_of_future_job() -> u32 {
     let Some(table) = relations::oid(relations::FUTURE_JOB) else { return 0 };
-    // SAFETY: a table that exists; closed again, its lock kept until the transaction ends.
+    // SAFETY: the table exists. It is closed again, and its lock is kept until the transaction ends.
     unsafe {
         let relation = pg_sys::table_open(table, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
         let pages = pg_sys::RelationGetNumberOfBlocksInFork(relation, pg_sys::ForkNumber::MAIN_FORKNUM);

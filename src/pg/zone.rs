@@ -1,7 +1,7 @@
-//! PostgreSQL's own zone data: which time zones there are, and when the offset of each changes.
+//! PostgreSQL's own zone data: the names of time zones and their offset changes.
 //!
-//! Invariant: what it says of a zone is what `AT TIME ZONE` computes with in this process. PostgreSQL reads zone data once per process.
-//! Does not: take abbreviations or POSIX forms; [`canonical`] tells them from names.
+//! Invariant: the answers agree with `AT TIME ZONE` in this process. PostgreSQL reads zone data once per process.
+//! Does not: accept abbreviations or POSIX forms; [`canonical`] recognises names.
 
 use awty_core::repeat::{Remembered, Span, Zone};
 use pgrx::pg_sys;
@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CStr, CString};
 use std::rc::Rc;
 
-/// A zone, with what has been asked about it.
+/// A zone with a cache of its spans.
 pub type Local = Rc<Remembered<Data>>;
 
-/// A zone of PostgreSQL's, which keeps it for the life of the process.
+/// A zone that PostgreSQL keeps for the life of the process.
 #[derive(Debug)]
 pub struct Data(*mut pg_sys::pg_tz);
 
@@ -41,7 +41,7 @@ impl Zone for Data {
     }
 }
 
-/// The zone of that name, as a table has it; `None` if PostgreSQL does not know it any more.
+/// Returns the zone of this name; `None` if PostgreSQL no longer knows it.
 pub fn find(name: &str) -> Option<Local> {
     thread_local! {
         static KNOWN: RefCell<HashMap<String, Local>> = RefCell::default();
@@ -50,9 +50,9 @@ pub fn find(name: &str) -> Option<Local> {
         return Some(zone);
     }
     let c_name = CString::new(name).ok()?;
-    // SAFETY: a lookup by a valid C string, in PostgreSQL's own cache of zones.
+    // SAFETY: a lookup by a valid C string, in PostgreSQL's cache of zones.
     let zone = unsafe { pg_sys::pg_tzset(c_name.as_ptr()) };
-    // SAFETY: as above. One that counts leap seconds is none that PostgreSQL can use.
+    // SAFETY: as above. PostgreSQL cannot use a zone with leap seconds.
     if zone.is_null() || !unsafe { pg_sys::pg_tz_acceptable(zone) } {
         return None;
     }
@@ -61,19 +61,18 @@ pub fn find(name: &str) -> Option<Local> {
     Some(zone)
 }
 
-/// The name of `pg_timezone_names` that is spelled so, in any case.
+/// Returns the name in `pg_timezone_names` that matches, ignoring case.
 pub fn canonical(name: &str) -> Option<String> {
     with_names(|names| names.get(&name.to_ascii_lowercase()).cloned())
 }
 
-/// All names.
 pub fn names() -> Vec<String> {
     with_names(|names| names.values().cloned().collect())
 }
 
-/// The session's time zone, if it has a name.
+/// Returns the session's time zone, if it has a name.
 pub fn of_session() -> Option<String> {
-    // SAFETY: the zone is set when the process begins, and its name is a C string that lives as long.
+    // SAFETY: the zone is set when the process starts, and its name is a C string that lives as long.
     let name = unsafe {
         let name = pg_sys::pg_get_timezone_name(pg_sys::session_timezone);
         if name.is_null() {
@@ -84,7 +83,7 @@ pub fn of_session() -> Option<String> {
     canonical(&name)
 }
 
-/// The names by themselves in lower case, read once: that takes some 10 ms.
+/// Calls `read` with the names by their lower-case form. They are read once, which takes about 10 ms.
 fn with_names<R>(read: impl FnOnce(&BTreeMap<String, String>) -> R) -> R {
     thread_local! {
         static NAMES: RefCell<Option<BTreeMap<String, String>>> = const { RefCell::new(None) };
@@ -97,8 +96,8 @@ fn with_names<R>(read: impl FnOnce(&BTreeMap<String, String>) -> R) -> R {
 
 fn enumerate() -> BTreeMap<String, String> {
     let mut names = BTreeMap::new();
-    // SAFETY: what stands behind pg_timezone_names. Each zone is valid until the next one is asked for, and its name is copied. An
-    // ERROR unwinds, and the memory context that the search is in is reset.
+    // SAFETY: the functions behind pg_timezone_names. Each zone is valid until the next call, and its name is copied.
+    // After an ERROR the search's memory context is reset.
     unsafe {
         let search = pg_sys::pg_tzenumerate_start();
         loop {
