@@ -1,7 +1,7 @@
-//! What workers claim and prefetch, and the places that they have.
+//! Claims and prefetches of workers, and the entries that workers occupy.
 //!
-//! Invariant: no check has two claims. A place that a run has abandoned keeps its claim until it is given away.
-//! Does not: lock; the caller has shared memory locked.
+//! Invariant: no check has two claims. An entry that a run has abandoned keeps its claim until the entry is reused.
+//! Does not: lock. The caller holds the lock on shared memory.
 
 use super::{SharedState, WorkerEntry, marks};
 use awty_core::Mono;
@@ -10,13 +10,13 @@ use awty_core::occupancy::Occupancy;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// The maintainer takes away what `awty_internal.in_flight` says of an abandoned run within moments. Suspects wait for that no longer
-/// than so.
+/// How long suspects wait at most until the maintainer has removed an abandoned run from `awty_internal.in_flight`. The
+/// maintainer usually does so at once.
 const CLEARED: Duration = Duration::from_secs(5);
 
 impl SharedState {
-    /// Makes an entry ready for a worker that is about to be asked for, and says which. Where none is free, the oldest abandoned one
-    /// gives way, uncounted.
+    /// Reserves an entry for a worker that the launcher will request, and returns its index. If no entry is free, the
+    /// oldest abandoned one is reused, and its run is not counted.
     pub fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<usize> {
         let index = self.workers.iter().position(|entry| entry.occupancy() == Occupancy::Free).or_else(|| {
             let abandoned =
@@ -28,7 +28,8 @@ impl SharedState {
         Some(index)
     }
 
-    /// Claims those of the checks that no other worker has claimed, instead of what this one had claimed before.
+    /// Replaces a worker's claims by those of the wanted checks that no other worker has claimed. Returns the granted
+    /// ids.
     pub fn claim(&mut self, worker: usize, wanted: &[i64]) -> Vec<i64> {
         let database = self.workers[worker].database;
         let mut own = std::mem::replace(&mut self.workers[worker].claims, Ids::NONE);
@@ -37,13 +38,13 @@ impl SharedState {
         granted
     }
 
-    /// Since when a check is being run, if it is.
+    /// Returns since when a worker has been running the check; `None` if none is.
     pub fn running_since(&self, database: pg_sys::Oid, id: i64, now: Mono) -> Option<Mono> {
         let entry = self.workers[..self.used].iter().find(|entry| entry.has_claimed(database, id))?;
         Some(entry.run.map_or(now, |run| run.began))
     }
 
-    /// Prefetches those of the checks that no other worker has prefetched, besides what this one had prefetched before.
+    /// Prefetches those of the wanted checks that no other worker has prefetched, in addition to earlier ones.
     pub fn prefetch(&mut self, worker: usize, wanted: &[i64], now: Mono) -> Vec<i64> {
         let database = self.workers[worker].database;
         let mut own = std::mem::replace(&mut self.workers[worker].prefetched, Ids::NONE);
@@ -52,23 +53,23 @@ impl SharedState {
         free
     }
 
-    /// The other entries that may have a worker. Each is large, and to look at all of them takes a while.
+    /// Iterates over the other entries up to `used`, because entries are large and scanning all of them is slow.
     fn others(&self, worker: usize) -> impl Iterator<Item = &WorkerEntry> {
         self.workers[..self.used].iter().enumerate().filter(move |(index, _)| *index != worker).map(|(_, other)| other)
     }
 
-    /// What was prefetched has been run.
+    /// Clears a worker's prefetches after their turn.
     pub fn end_turn(&mut self, worker: usize) {
         self.workers[worker].prefetched.clear();
     }
 
-    /// Gives all claims of a worker back.
+    /// Releases all claims of a worker.
     pub fn release(&mut self, worker: usize) {
         self.workers[worker].claims.clear();
     }
 
-    /// Leaves an entry whose run ended its worker. A role has at most one such entry in a database, so that nobody takes the places of
-    /// others: an older one gives way.
+    /// Marks an entry whose run ended its worker. A role keeps at most one such entry per database, so that it does not
+    /// take the entries of other roles: an older one is freed.
     pub fn abandon(&mut self, worker: usize, overran: bool, now: Mono) {
         let (database, role) = (self.workers[worker].database, self.workers[worker].role);
         let older = |entry: &&mut WorkerEntry| entry.is_of(database, role) && entry.occupancy() == Occupancy::Abandoned;
@@ -76,8 +77,8 @@ impl SharedState {
         self.workers[worker].abandon(overran, now);
     }
 
-    /// Lets a worker run a suspect, if it is its turn and nobody else would be blamed for it: `awty_internal.in_flight` still names
-    /// what an abandoned run was about, until the maintainer has been there.
+    /// Lets a worker run a suspect if its turn has come. While `awty_internal.in_flight` still names the checks of an
+    /// abandoned run, a crash would be blamed on these checks, so no suspect may run.
     pub fn enter_quarantine(&mut self, worker: usize, now: Mono) -> bool {
         let is_named = |other: &WorkerEntry| {
             other.occupancy() == Occupancy::Abandoned && other.named && now < other.left_at.plus(CLEARED)
@@ -94,14 +95,15 @@ impl SharedState {
         entered
     }
 
-    /// The suspect of that worker has run, or its process is gone.
+    /// Ends a worker's stay in quarantine, because its suspect has run or its process is gone.
     pub fn leave_quarantine(&mut self, worker: usize) {
         if self.quarantine.leave(worker) {
             marks::set_quarantined(None);
         }
     }
 
-    /// `awty_internal.in_flight` names nothing any more of what these workers, by entry and generation, were about.
+    /// Records that `awty_internal.in_flight` no longer names the checks of these abandoned entries, by index and
+    /// generation.
     pub fn forget_names(&mut self, gone: &[(usize, u64)]) {
         for &(index, generation) in gone {
             let entry = &mut self.workers[index];

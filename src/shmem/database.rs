@@ -5,29 +5,29 @@ use awty_core::versions::Unserved;
 use awty_core::{DeadRows, Mono};
 use pgrx::pg_sys;
 
-/// What is known of a database.
+/// State of a database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// Not looked at since the server started. Next: any of the others.
+    /// Not inspected since the server started. Next: any other state.
     Unknown,
     /// Its checks run. Next: `Held`, `Unserved`, or forgotten.
     Ready,
-    /// Its rows come from another database. Next: `Ready`, by `awty.adopt()`.
+    /// Its rows come from another database. Next: `Ready`, through `awty.adopt()`.
     Held,
-    /// The library does not work with its SQL objects. Next: `Ready`, by ALTER EXTENSION or a restart.
+    /// The library does not serve its SQL version. Next: `Ready`, through ALTER EXTENSION or a restart.
     Unserved(Unserved),
 }
 
-/// What last kept awty from running checks in a database.
+/// The last reason why awty could not run checks in a database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trouble {
     None,
     NoWorkerSlot,
-    /// All of awty's own places are taken.
+    /// All entries for workers are taken.
     NoPlace,
-    /// A process goes on with a run that was cancelled and terminated; its pid.
+    /// The process with this PID continues a run that was cancelled and terminated.
     StuckRun(i32),
-    /// A worker could not read what is due, or a check.
+    /// A worker could not read due checks.
     Reading,
     RoleCannotConnect,
     Unserved(Unserved),
@@ -35,7 +35,7 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// For `awty.status`.
+    /// Returns the text in `awty.status`.
     pub fn text(self) -> Option<String> {
         let text = match self {
             Trouble::None => return None,
@@ -58,33 +58,32 @@ impl Trouble {
     }
 }
 
-/// One database with awty.
 #[derive(Clone, Copy)]
 pub struct Database {
     pub oid: pg_sys::Oid,
     pub state: State,
-    /// Since when its checks can run: slots before that were missed.
+    /// Since when its checks can run. Earlier slots were missed.
     pub able_since: Timestamp,
-    /// The latest slot of which a check has run since the server started; 0: none.
+    /// The latest slot with a run since the server started; 0 for none.
     pub last_slot_run: Timestamp,
-    /// Somebody asks for an inspection of the maintainer.
+    /// Whether a session has requested an inspection by the maintainer.
     pub inspection_wanted: bool,
     pub trouble: Trouble,
-    /// When that began; meaningless without trouble.
+    /// When the trouble began. Meaningless without trouble.
     pub trouble_at: Timestamp,
-    /// Raised whenever a crash or an exit has been counted against checks here: workers read again which run alone.
+    /// Grows whenever a crash or an exit is counted against checks here. Workers then read the list of suspects again.
     pub blamed: u64,
-    /// Of `awty.future_job`, as far as workers have left them there.
+    /// Dead rows of `awty.future_job`.
     pub dead_rows: DeadRows,
-    /// The last check of which awty_internal.check_stat was searched for rows that were left over.
+    /// The last check for which leftover rows were searched in awty_internal.check_stat.
     pub swept: i64,
-    /// The last repetition that was looked after.
+    /// The last repetition that was repaired.
     pub mended: i64,
-    /// When the maintainer last looked after its tables; `None`: not since the server started.
+    /// When the maintainer last maintained its tables; `None` for not since the server started.
     pub looked_after: Option<Mono>,
-    /// Has a row of its jobs' figures left shared memory since they were last stored?
+    /// Whether a row of its jobs' counters has left shared memory since they were last stored.
     pub jobs_left: bool,
-    /// The table that those figures were read back from; none before that.
+    /// OID of the table from which the counters were read back; invalid before that.
     pub jobs_of: pg_sys::Oid,
 }
 
@@ -110,7 +109,7 @@ impl Database {
         Self { oid, ..Self::FREE }
     }
 
-    /// Notes what keeps awty from running checks here, or [`Trouble::None`].
+    /// Records the trouble, or [`Trouble::None`].
     pub fn set_trouble(&mut self, trouble: Trouble, now: Timestamp) {
         if self.trouble != trouble {
             (self.trouble, self.trouble_at) = (trouble, now);

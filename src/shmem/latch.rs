@@ -1,14 +1,15 @@
-//! Latches of which shared memory holds the address.
+//! Latches by their address in shared memory.
 //!
-//! Invariant: such a latch is part of a PGPROC, which lives in shared memory as long as the server does.
-//! Does not: know whose it is.
+//! Invariant: a latch is part of a PGPROC, which lives in shared memory as long as the server does.
+//! Does not: know the latch's process.
 
 use pgrx::pg_sys;
 
-/// Sets a latch; 0 stands for none.
+/// Sets a latch; 0 means none.
 pub fn wake(latch: usize) {
     if latch != 0 {
-        // SAFETY: see the file's invariant. If the process has ended, another one there looks around for nothing.
+        // SAFETY: see the file's invariant. If the process has ended, the latch's next owner wakes up once without
+        // need.
         unsafe { pg_sys::SetLatch(latch as *mut pg_sys::Latch) };
     }
 }

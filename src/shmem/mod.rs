@@ -1,13 +1,12 @@
-//! Shared memory: what awty's processes tell each other. README.md has the whole picture.
+//! Shared memory, through which awty's processes communicate. README.md describes all of it.
 //!
-//! - a *database* line says whether awty may run anything there;
-//! - a *role* line says at which slot there may be work for a role that no worker is on;
-//! - a *worker entry* belongs to one worker and says what it is running: its claims, since when, and how long it may.
+//! - A *database* line says whether awty may run checks there.
+//! - A *role* line says at which slot a role may have work without a worker.
+//! - A *worker entry* belongs to one worker: its claims, and the start and time limit of its run.
 //!
-//! Invariant: hints only, with two exceptions that a crash of the server may safely forget: the claims on the checks that
-//! are running, which die with their process, and the runs that had to be terminated, until they are booked. Everything
-//! else can be lost and is found again in the tables.
-//! Does not: decide (see `awty_core::plan`), read a table, or hold its lock while it waits for anything.
+//! Invariant: everything is a hint that the tables can restore, with two exceptions that a server crash may forget: the
+//! claims on running checks, which end with their process, and terminated runs until they are booked.
+//! Does not: decide (see `awty_core::plan`), read a table, or wait while holding its lock.
 
 mod claims;
 mod database;
@@ -33,48 +32,49 @@ use pgrx::shmem::PGRXSharedMemory;
 use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Databases with awty that one server can hold. More are ignored, with a message in the log.
+/// Largest number of databases with awty. More are ignored, with a log message.
 const DATABASES: usize = 512;
-/// Jobs of which there are figures, in all databases.
+/// Largest number of jobs with counters, in all databases.
 const JOBS: usize = 2048;
-/// Roles with work, in all databases. When there are more, those due last are left to the audit.
+/// Largest number of roles with work, in all databases. Beyond it, the roles with the latest due times wait for the
+/// audit.
 const ROLES: usize = 1024;
 
-/// Everything in shared memory, under one lock.
+/// All of shared memory, under one lock.
 pub struct SharedState {
-    /// The launcher's latch, while it runs; an address in shared memory, the same in all processes.
+    /// The launcher's latch, while it runs: an address in shared memory, the same in all processes.
     launcher: usize,
-    /// When the launcher means to wake up by itself.
+    /// When the launcher will wake up by itself.
     wakes_at: Timestamp,
-    /// When the launcher last looked around, at least once a second; 0: not since the server started.
+    /// The launcher's last turn, at least once a second; 0 for none since the server started.
     pub heartbeat: Timestamp,
-    /// Was the server shut down in good order before this start?
+    /// Whether the last shutdown was clean.
     pub clean_start: bool,
-    /// The suspect that was in quarantine when the server went down: that crash is blamed on no other suspect.
+    /// The suspect in quarantine when the server went down. The crash is blamed on no other suspect.
     pub quarantined: Option<marks::Place>,
-    /// Raised by each `awty.adopt()`, so that sessions look again.
+    /// Grows with each `awty.adopt()`, so that sessions check their database again.
     pub adoptions: u64,
-    /// Raised by each start of a worker: what `last_served` counts in.
+    /// Grows with each start or end of a worker. `last_served` stores its values.
     pub served: u64,
-    /// How many roles are due and have no worker. While it is not 0, workers leave after their batch.
+    /// Number of due roles without a worker. While it is not 0, workers leave after their batch.
     pub waiting: u32,
-    /// Who runs a check that may have crashed the server.
+    /// Which worker runs a check that may have crashed the server.
     pub quarantine: Quarantine,
-    /// The tokens of `awty.catch_up_rate`.
+    /// Tokens of `awty.catch_up_rate`.
     pub catch_up: Bucket,
     pub databases: [Database; DATABASES],
     pub roles: [RoleEntry; ROLES],
     pub workers: [WorkerEntry; settings::MAX_WORKERS],
-    /// What the runs of each job have come to.
+    /// Counters of each job.
     jobs: JobTable<{ JOBS + DATABASES }, JOBS>,
-    /// No entry after so many has been in use since the server started.
+    /// Entries from this index on have not been used since the server started.
     used: usize,
 }
 
-// SAFETY: plain values without pointers into any process, copied into shared memory as a whole.
+// SAFETY: plain values without pointers into a process, copied as a whole into shared memory.
 unsafe impl PGRXSharedMemory for SharedState {}
 
-// SAFETY: no other extension has a reason to use this name.
+// SAFETY: the name is awty's own.
 static SHARED: PgLwLock<SharedState> = unsafe { PgLwLock::new(c"awty") };
 static PRESENT: AtomicBool = AtomicBool::new(false);
 
@@ -99,17 +99,15 @@ impl SharedState {
         }
     }
 
-    /// The line of a role, if it has one.
     pub fn role(&self, database: pg_sys::Oid, role: pg_sys::Oid) -> Option<&RoleEntry> {
         self.roles.iter().find(|line| line.is(database, role))
     }
 
-    /// The line of a role, if it has one.
     pub fn role_mut(&mut self, database: pg_sys::Oid, role: pg_sys::Oid) -> Option<&mut RoleEntry> {
         self.roles.iter_mut().find(|line| line.is(database, role))
     }
 
-    /// Notes that there may be work for a role at a slot, unless an earlier one is noted already.
+    /// Records that a role may have work at a slot.
     pub fn note_due(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) {
         if due == NEVER {
             return;
@@ -119,16 +117,16 @@ impl SharedState {
         }
     }
 
-    /// The line of a role, made if there is none.
+    /// Returns the line of a role, and creates it if needed.
     pub fn role_or_new(&mut self, database: pg_sys::Oid, role: pg_sys::Oid) -> Option<&mut RoleEntry> {
         self.role_or_new_for(database, role, Timestamp::MIN)
     }
 
-    /// As [`role_or_new`](Self::role_or_new), but not at the cost of a line that is due before that slot.
+    /// Like [`role_or_new`](Self::role_or_new), but does not replace a line that is due before `due`.
     fn role_or_new_for(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) -> Option<&mut RoleEntry> {
         let index = match self.roles.iter().position(|line| line.is(database, role)) {
             Some(index) => index,
-            // A free line, one that says nothing, or the one that is due last.
+            // A free line, a line without work, or the line with the latest due time.
             None => (0..ROLES).max_by_key(|&index| (self.roles[index].is_free(), self.roles[index].due)).unwrap_or(0),
         };
         let line = &mut self.roles[index];
@@ -141,17 +139,16 @@ impl SharedState {
         Some(line)
     }
 
-    /// The line of a database, if awty is known to be there.
+    /// Returns the line of a database, if awty is known to be installed there.
     pub fn database(&self, oid: pg_sys::Oid) -> Option<&Database> {
         self.databases.iter().find(|line| line.oid == oid)
     }
 
-    /// The line of a database, if awty is known to be there.
     pub fn database_mut(&mut self, oid: pg_sys::Oid) -> Option<&mut Database> {
         self.databases.iter_mut().find(|line| line.oid == oid)
     }
 
-    /// The line of a database, made if there is room for one.
+    /// Returns the line of a database, and creates it if there is room.
     pub fn database_or_new(&mut self, oid: pg_sys::Oid) -> Option<&mut Database> {
         let index = self.databases.iter().position(|line| line.oid == oid).or_else(|| {
             let free = self.databases.iter().position(|line| line.oid == pg_sys::InvalidOid)?;
@@ -161,7 +158,7 @@ impl SharedState {
         self.databases.get_mut(index)
     }
 
-    /// Forgets a database that is gone, and all its roles.
+    /// Removes a database that is gone, and all its roles.
     pub fn forget_database(&mut self, oid: pg_sys::Oid) {
         for line in self.databases.iter_mut().filter(|line| line.oid == oid) {
             *line = Database::FREE;
@@ -174,7 +171,7 @@ impl SharedState {
         self.jobs.forget_database(oid.to_u32());
     }
 
-    /// Says that so many roles wait for a worker, and has those workers look around that only wait for their next slot.
+    /// Sets the number of roles that wait for a worker, and wakes the workers that only wait for their next slot.
     pub fn set_waiting(&mut self, waiting: u32) {
         self.waiting = waiting;
         if waiting > 0 {
@@ -182,12 +179,11 @@ impl SharedState {
         }
     }
 
-    /// Has the launcher look around.
     pub fn wake_launcher(&self) {
         wake(self.launcher);
     }
 
-    /// Wakes the launcher, if it would sleep past that time.
+    /// Wakes the launcher if it would sleep past `due`.
     fn wake_launcher_for(&self, due: Timestamp) {
         if due < self.wakes_at {
             wake(self.launcher);
@@ -195,13 +191,13 @@ impl SharedState {
     }
 }
 
-/// Asks for the shared memory. Called from `_PG_init`, and only while the server starts.
+/// Requests the shared memory. Called from `_PG_init`, only while the server starts.
 pub fn register() {
     PRESENT.store(true, Ordering::Relaxed);
     pgrx::pg_shmem_init!(SHARED = SharedState::new());
 }
 
-/// Was the library loaded when the server started?
+/// Whether the library was loaded when the server started.
 pub fn is_present() -> bool {
     PRESENT.load(Ordering::Relaxed)
 }
@@ -216,9 +212,9 @@ pub fn write<R>(change: impl FnOnce(&mut SharedState) -> R) -> R {
     change(&mut SHARED.exclusive())
 }
 
-/// Notes work for a role and wakes the workers of that role, or the launcher.
+/// Records work for a role, and wakes the role's workers or the launcher.
 ///
-/// Called when the transaction has committed, so that the processes that are woken see its rows.
+/// Called after the transaction's commit, so that the woken processes see its rows.
 pub fn post(database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) {
     let known = read(|shared| shared.role(database, role).is_some_and(|line| line.due <= due));
     if known {
@@ -232,7 +228,7 @@ pub fn post(database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) {
     });
 }
 
-/// So many rows of `awty.future_job` are dead that no worker has left there.
+/// Adds dead rows of `awty.future_job` that did not come from a worker.
 pub fn count_dead_rows(database: pg_sys::Oid, rows: u64) {
     if rows == 0 {
         return;
@@ -245,7 +241,7 @@ pub fn count_dead_rows(database: pg_sys::Oid, rows: u64) {
     });
 }
 
-/// Asks the launcher to have a look at a database soon: awty has just been registered with, adopted or changed there.
+/// Asks the launcher to inspect a database soon, after a registration, an adoption or a change there.
 pub fn request_inspection(database: pg_sys::Oid, adopted: bool) {
     write(|shared| {
         if adopted {
@@ -258,7 +254,7 @@ pub fn request_inspection(database: pg_sys::Oid, adopted: bool) {
     });
 }
 
-/// The databases that an inspection is asked for, or whose dead rows are many.
+/// Returns the databases for which an inspection was requested, or which have many dead rows.
 pub fn wanted_inspections(mono: Mono) -> Vec<pg_sys::Oid> {
     write(|shared| {
         let lines = shared.databases.iter_mut().filter(|line| line.oid != pg_sys::InvalidOid);
@@ -268,22 +264,21 @@ pub fn wanted_inspections(mono: Mono) -> Vec<pg_sys::Oid> {
     })
 }
 
-/// Does the launcher run?
 pub fn has_launcher() -> bool {
     read(|shared| shared.launcher != 0)
 }
 
-/// The launcher takes its place, or leaves it.
+/// Sets or clears the launcher's latch.
 pub fn launcher_is(latch: *mut pg_sys::Latch) {
     write(|shared| shared.launcher = latch as usize);
 }
 
-/// The launcher looks around; what is posted from here on wakes it again.
+/// Records that the launcher has started a turn. A post from now on wakes it again.
 pub fn launcher_is_awake(now: Timestamp) {
     write(|shared| (shared.wakes_at, shared.heartbeat) = (NEVER, now));
 }
 
-/// The launcher says when it will wake up by itself.
+/// Records when the launcher will wake up by itself.
 pub fn launcher_sleeps_until(wakes_at: Timestamp) {
     write(|shared| shared.wakes_at = wakes_at);
 }

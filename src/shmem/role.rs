@@ -4,28 +4,28 @@ use crate::pg::clock::Timestamp;
 use awty_core::{Mono, backoff};
 use pgrx::pg_sys;
 
-/// No slot is known of.
+/// No slot is known.
 pub const NEVER: Timestamp = i64::MAX;
 
-/// One role of one database, and when there may be work for it.
+/// A role of a database, and when it may have work.
 #[derive(Clone, Copy)]
 pub struct RoleEntry {
     pub database: pg_sys::Oid,
     pub role: pg_sys::Oid,
-    /// The earliest slot at which there may be work that no worker is on; [`NEVER`] if none is known of.
+    /// The earliest slot with possible work that no worker has; [`NEVER`] if none is known.
     pub due: Timestamp,
-    /// The slot from which there is more than the workers at it are running now; [`NEVER`] if there is not.
+    /// The slot from which there is more work than the role's workers have taken; [`NEVER`] if there is none.
     pub backlog: Timestamp,
-    /// When a worker looks again from an earlier slot on, and which: a prepared transaction has announced something there that was not
-    /// committed yet; [`NEVER`] if there is none.
+    /// When a worker looks again, and from which earlier slot: a prepared transaction has announced work there and has
+    /// not committed yet. [`NEVER`] if there is none.
     pub look_again: (Timestamp, Timestamp),
-    /// Nothing is started for it before this moment.
+    /// The role gets no worker before this moment.
     pub parked_until: Option<Mono>,
-    /// How many workers in a row have achieved nothing: could not connect, read or write, or were terminated in a run.
+    /// Failed workers in a row: they could not connect, read or write, or were terminated in a run.
     pub failures: u32,
-    /// When it last got a worker, counted in starts.
+    /// When the role last got a worker, as a value of `SharedState::served`.
     pub last_served: u64,
-    /// What the log was last told of its jobs' invalid rows, as a hash; 0: nothing.
+    /// Hash of the invalid job rows that were last logged; 0 for none.
     pub complaint: u64,
 }
 
@@ -46,12 +46,12 @@ impl RoleEntry {
         Self { database, role, ..Self::FREE }
     }
 
-    /// When there may be something for a worker to do.
+    /// Returns when a worker may have work.
     pub fn wanted_at(&self) -> Timestamp {
         self.due.min(self.backlog).min(self.look_again.0)
     }
 
-    /// Takes over what a worker may do by now: from which slot on; `None` if there is nothing.
+    /// Takes the role's work that is due by now. Returns its first slot, or `None` if there is none.
     pub fn claim_due(&mut self, now: Timestamp) -> Option<Timestamp> {
         if self.wanted_at() > now {
             return None;
@@ -65,12 +65,11 @@ impl RoleEntry {
         Some(from)
     }
 
-    /// Is this the line of that role?
     pub fn is(&self, database: pg_sys::Oid, role: pg_sys::Oid) -> bool {
         self.database == database && self.role == role
     }
 
-    /// Notes that a worker has achieved nothing, so that the next one comes after a while, longer each time.
+    /// Parks the role after a failed worker, longer each time.
     pub fn note_failure(&mut self, mono: Mono) {
         self.parked_until = Some(mono.plus(backoff::ROLE.after(self.failures)));
         self.failures = self.failures.saturating_add(1);

@@ -1,9 +1,9 @@
-//! What a transaction has scheduled, told to the launcher when it commits.
+//! Announces a transaction's scheduled checks to the launcher when the transaction commits.
 //!
-//! Invariant: nothing is told before the commit, one message per role and transaction, and only the earliest slot. A
-//! lost or needless hint costs time, never a check: the audit finds what no hint told of.
-//! PREPARE TRANSACTION tells as well: its commit comes in another session, which knows nothing of it, and mostly within moments.
-//! Does not: follow savepoints (a hint of a rolled-back one finds nothing).
+//! Invariant: nothing is announced before the commit, with one message per role and transaction, for the earliest slot.
+//! A lost or needless hint costs time but never a check, because the audit finds all checks. PREPARE TRANSACTION
+//! announces as well, because the session that commits later knows nothing of the checks, and usually commits soon.
+//! Does not: follow savepoints. A hint of a rolled-back savepoint finds nothing.
 
 use crate::pg::catalog;
 use crate::pg::clock::{self, Timestamp};
@@ -19,13 +19,13 @@ struct Pending {
     due: Vec<(pg_sys::Oid, Timestamp)>,
     inspection: bool,
     adopted: bool,
-    /// Checks written, which are dead rows if the transaction is rolled back.
+    /// Written checks, which are dead rows after a rollback.
     written: u64,
-    /// Jobs whose figures a maintainer forgets.
+    /// Jobs whose counters a maintainer drops.
     forgotten: Vec<Vec<u8>>,
-    /// What the work of leases has come to, by job.
+    /// Counters and failures of leases, by job.
     counted: Vec<(Vec<u8>, Figures, Passed)>,
-    /// Checks ended, which are dead rows if it is committed.
+    /// Ended checks, which are dead rows after a commit.
     ended: u64,
 }
 
@@ -33,7 +33,7 @@ thread_local! {
     static PENDING: RefCell<Pending> = RefCell::default();
 }
 
-/// When this transaction commits: there is work for a role at a slot. `None` stands for workers outside, who are told nothing.
+/// At commit, announces work for a role at a slot. `None` stands for external workers, which get no announcements.
 pub fn at_commit(role: Option<pg_sys::Oid>, due: Timestamp) {
     let Some(role) = role else { return };
     note(|pending| match pending.due.iter_mut().find(|(other, _)| *other == role) {
@@ -42,29 +42,27 @@ pub fn at_commit(role: Option<pg_sys::Oid>, due: Timestamp) {
     });
 }
 
-/// Checks have been written.
 pub fn count_written(checks: u64) {
     note(|pending| pending.written += checks);
 }
 
-/// Checks have been ended.
 pub fn count_ended(checks: u64) {
     note(|pending| pending.ended += checks);
 }
 
-/// When this transaction commits: the work of leases of that job has come to this. The log is told of what failed when the minute is over.
+/// At commit, counts the results of a job's leases. The log gets a summary of failures after a minute.
 pub fn count_runs_at_commit(job: &[u8], figures: Figures, failed: Passed) {
     if figures.runs > 0 || failed.events > 0 {
         note(|pending| pending.counted.push((job.to_vec(), figures, failed)));
     }
 }
 
-/// When this transaction commits: the figures of that job are those of one that is gone.
+/// At commit, drops a job's counters, because the job is gone.
 pub fn forget_job_at_commit(job: &[u8]) {
     note(|pending| pending.forgotten.push(job.to_vec()));
 }
 
-/// When this transaction commits: the maintainer should inspect this database.
+/// At commit, requests an inspection of this database by the maintainer.
 pub fn inspect_at_commit(adopted: bool) {
     note(|pending| {
         pending.inspection = true;

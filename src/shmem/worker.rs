@@ -1,11 +1,10 @@
-//! A worker's entry in shared memory, and the claims that go with it.
+//! A worker's entry in shared memory, with its claims.
 //!
-//! A claim says: this worker runs this check. It is kept here and not in PostgreSQL's lock table because it has to outlive
-//! the abort of a failed run (a session lock of the ordinary kind does not) and must not be released by a job's
-//! `pg_advisory_unlock_all()` (one of the other kind would be). Like a lock it dies with its process: the entry is freed
-//! when the process ends, and all entries are new after a crash.
+//! A claim says that this worker runs this check. It cannot be a PostgreSQL lock: an ordinary session lock would not
+//! survive the abort of a failed run, and a job's `pg_advisory_unlock_all()` would release an advisory lock. Like a
+//! lock, a claim ends with its process: the entry is freed when the process ends, and a crash resets all entries.
 //!
-//! Invariant: `occupancy` changes by [`WorkerEntry::become_`] only.
+//! Invariant: only [`WorkerEntry::become_`] changes `occupancy`.
 //! Does not: lock, or start a process.
 
 use super::latch::wake;
@@ -17,39 +16,39 @@ pub use awty_core::watchdog::Run;
 use pgrx::pg_sys;
 use std::time::Duration;
 
-/// What a worker has prefetched is left to it until it has been in one run for so long.
+/// Other workers leave a prefetched check to its worker until that worker has been in one run for this time.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// One worker's entry.
+/// A worker's entry.
 pub struct WorkerEntry {
     occupancy: Occupancy,
-    /// Raised each time when a worker is asked for.
+    /// Grows each time a worker is requested for the entry.
     pub generation: u64,
     pub database: pg_sys::Oid,
     pub role: pg_sys::Oid,
     pub pid: i32,
-    /// The address of its latch.
+    /// Address of the worker's latch.
     latch: usize,
-    /// The run that is going on.
+    /// The current run.
     pub run: Option<Run>,
-    /// May `awty_internal.in_flight` name the checks of its worker?
+    /// Whether `awty_internal.in_flight` may name checks of this worker.
     pub named: bool,
-    /// Was the run that it abandoned terminated because it ignored its timeout?
+    /// Whether the abandoned run was terminated because it ignored its timeout.
     pub overran: bool,
-    /// The worker, by entry and generation, that is seeing to the abandoned run.
+    /// Index and generation of the worker that handles the abandoned run.
     pub seer: Option<(usize, u64)>,
-    /// When its worker was gone.
+    /// When the worker's process ended.
     pub(super) left_at: Mono,
-    /// Since when it has been working without a pause; `None` while it waits.
+    /// Since when the worker has been busy without a pause; `None` while it waits.
     pub busy_since: Option<Mono>,
-    /// When a worker was asked for.
+    /// When the worker was requested.
     pub asked_at: Mono,
-    /// Has it found more than it prefetches at a time, again and again?
+    /// Whether the worker has repeatedly found more checks than it prefetches at a time.
     pub wants_help: bool,
-    /// What it runs now.
+    /// Checks that the worker runs.
     pub(super) claims: Ids<MAX_BATCH>,
-    /// What it has prefetched: other workers of the role leave that to it, unless it is slow. A hint: what is not there is run by
-    /// whichever worker claims it first.
+    /// Checks that the worker has prefetched. Other workers of the role leave them to it, unless it is slow. This is a
+    /// hint: the worker that claims a check first runs it.
     pub(super) prefetched: Ids<MAX_BATCH>,
 }
 
@@ -73,18 +72,17 @@ impl WorkerEntry {
         prefetched: Ids::NONE,
     };
 
-    /// Who is there.
     pub fn occupancy(&self) -> Occupancy {
         self.occupancy
     }
 
-    /// The only place where that changes.
+    /// Changes the occupancy, along the arrows of [`Occupancy`] only.
     fn become_(&mut self, next: Occupancy) {
         debug_assert!(self.occupancy.may_become(next), "a place goes from {:?} to {next:?}", self.occupancy);
         self.occupancy = next;
     }
 
-    /// Makes the entry ready for a worker that is about to be asked for.
+    /// Reserves the entry for a worker that the launcher will request.
     pub(super) fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) {
         self.become_(Occupancy::Starting);
         self.generation += 1;
@@ -96,7 +94,8 @@ impl WorkerEntry {
         self.leave();
     }
 
-    /// The worker that was asked for is there, unless the entry has been given to another one meanwhile.
+    /// Marks the entry as taken by the requested worker. Returns `false` if the entry was given to another worker
+    /// meanwhile.
     pub fn take(&mut self, generation: u64, pid: i32, latch: *mut pg_sys::Latch) -> bool {
         let is_expected = self.occupancy == Occupancy::Starting && self.generation == generation;
         if is_expected {
@@ -106,7 +105,7 @@ impl WorkerEntry {
         is_expected
     }
 
-    /// It has nothing to do.
+    /// Marks the worker as idle.
     pub fn rest(&mut self) {
         self.busy_since = None;
         self.wants_help = false;
@@ -119,7 +118,7 @@ impl WorkerEntry {
         self.rest();
     }
 
-    /// Gives the entry back.
+    /// Frees the entry.
     pub fn free(&mut self) {
         self.become_(Occupancy::Free);
         self.run = None;
@@ -127,21 +126,22 @@ impl WorkerEntry {
         self.leave();
     }
 
-    /// Gives the entry back, if the worker that was asked for does not come.
+    /// Frees the entry if the requested worker has not started.
     pub fn free_if_starting(&mut self, generation: u64) {
         if self.occupancy == Occupancy::Starting && self.generation == generation {
             self.free();
         }
     }
 
-    /// Gives the entry back, if it is still that abandoned one.
+    /// Frees the entry if it is still the abandoned one of this generation.
     pub fn free_if_abandoned(&mut self, generation: u64) {
         if self.occupancy == Occupancy::Abandoned && self.generation == generation {
             self.free();
         }
     }
 
-    /// Leaves the entry, but not its claim: the run is still to be seen to. `overran` says that it was over its time.
+    /// Marks the entry as abandoned and keeps its claim until the run has been handled. `overran`: the run ignored its
+    /// timeout.
     pub(super) fn abandon(&mut self, overran: bool, now: Mono) {
         self.become_(Occupancy::Abandoned);
         self.left_at = now;
@@ -150,32 +150,30 @@ impl WorkerEntry {
         self.leave();
     }
 
-    /// Does it belong to that role?
     pub fn is_of(&self, database: pg_sys::Oid, role: pg_sys::Oid) -> bool {
         self.database == database && self.role == role
     }
 
-    /// Has it a worker that only waits for its next slot?
+    /// Whether the worker only waits for its next slot.
     pub fn is_resting(&self) -> bool {
         self.occupancy == Occupancy::Taken && self.busy_since.is_none()
     }
 
-    /// Does its run go on although it was cancelled and terminated?
+    /// Whether the run continues after it was cancelled and terminated.
     pub fn is_stuck(&self, now: Mono) -> bool {
         self.occupancy == Occupancy::Taken && self.run.is_some_and(|run| run.is_stuck(now))
     }
 
-    /// Does it count as a worker: running, or on its way?
+    /// Whether the entry has a running or starting worker.
     pub fn is_occupied(&self) -> bool {
         matches!(self.occupancy, Occupancy::Starting | Occupancy::Taken)
     }
 
-    /// Has its worker look around.
+    /// Wakes the worker.
     pub fn wake(&self) {
         wake(self.latch);
     }
 
-    /// The ids of the checks that its worker has claimed.
     pub fn claims(&self) -> &[i64] {
         self.claims.as_slice()
     }
@@ -186,7 +184,7 @@ impl WorkerEntry {
             && self.claims.has(id)
     }
 
-    /// Is that check left to this worker?
+    /// Whether other workers should leave the check to this worker.
     pub(super) fn keeps(&self, database: pg_sys::Oid, id: i64, now: Mono) -> bool {
         let is_slow = self.run.is_some_and(|run| now.since(run.began) > PATIENCE);
         self.occupancy == Occupancy::Taken && self.database == database && !is_slow && self.prefetched.has(id)
