@@ -1,7 +1,7 @@
 //! Runs that ended their processes.
 //!
-//! Invariant: what such a run had claimed stays claimed until it has been booked, or counted against its checks.
-//! Does not: run anything; what is still due comes with the next turn.
+//! Invariant: the checks of such a run stay claimed until the run is booked or counted against them.
+//! Does not: run checks. Those still due come with the next turn.
 
 use super::Worker;
 use super::batch::clear_in_flight_of;
@@ -12,9 +12,9 @@ use crate::pg::transaction::{Verdict, transaction};
 use crate::store::check_stat::Blame;
 
 impl Worker {
-    /// Sees to the runs of this role that ended their processes. One that ignored its timeout is booked as timed out. One that ended
-    /// its process otherwise is counted: it runs alone and last from now on, and is held if that happens too often. `false` if one
-    /// cannot be counted yet, because a client has it locked.
+    /// Handles the role's runs that ended their processes. A run that ignored its timeout is booked as timed out. Any
+    /// other is counted: its checks run alone and last from now on, and are held after too many such ends. Returns
+    /// `false` if a run cannot be counted yet, because a client has locked a check.
     pub(super) fn see_to_abandoned(&mut self) -> bool {
         let mut from = 0;
         while let Some(abandoned) = self.entry.next_abandoned(from) {
@@ -28,7 +28,7 @@ impl Worker {
                 {
                     self.context(task, true).book_terminated(check, abandoned.run_time);
                 } else {
-                    // A set: it cannot be told which of them it was, so each is run alone.
+                    // Any check of the set may be the cause, so each runs alone.
                     self.fetcher.isolate(ids);
                 }
             } else {
@@ -38,7 +38,7 @@ impl Worker {
                 });
                 self.fetcher.isolate(ids);
                 if !counted.unwrap_or(false) {
-                    // It stays claimed, so that it is not run meanwhile.
+                    // The checks stay claimed, so that they do not run meanwhile.
                     return false;
                 }
                 self.entry.note_blamed();

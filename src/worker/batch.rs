@@ -1,7 +1,8 @@
-//! A turn's tasks: named in `awty_internal.in_flight`, flushed, and run one after the other.
+//! Runs the tasks of a turn: names them in `awty_internal.in_flight`, flushes, and runs one after the other.
 //!
-//! Invariant: what runs is named on disk before, with `awty.synchronous_commit` on the standbys too, and claimed. Suspects run alone, in quarantine.
-//! Does not: choose the tasks (see `fetch`), or know what becomes of a check (see `run`).
+//! Invariant: a running check is claimed, and was named on disk before (with `awty.synchronous_commit` also on the
+//! standbys). Suspects run alone, in quarantine.
+//! Does not: choose the tasks (see `fetch`), or decide what happens to a check (see `run`).
 
 use super::fetch::Task;
 use super::{Next, Worker, entry};
@@ -16,26 +17,25 @@ use crate::store::record::Candidate;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// A worker whose runs are quick asks no more often than this whether it has to leave.
+/// How often a worker with quick runs checks whether it must leave.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// How a batch ended.
 enum BatchEnd {
     Done,
-    /// The worker has to leave.
+    /// The worker must leave.
     Leave,
-    /// Some job has been changed since the batch was chosen.
+    /// A job has changed since the batch was chosen.
     Stale,
 }
 
 impl Worker {
-    /// Runs a turn's tasks: those without suspicion together, the others alone.
+    /// Runs a turn's tasks: suspects alone, all others together.
     pub(super) fn run_all(&mut self, tasks: Vec<Task>) -> Next {
         let (blamed, others): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(|task| task.blame.is_some());
         let alone = blamed.into_iter().map(|task| vec![task]);
         let mut batches = std::iter::once(others).chain(alone).filter(|batch| !batch.is_empty());
         while let Some(batch) = batches.next() {
-            // One that only ended its process does no harm to others.
+            // A check that only ended its process does not endanger others, so it needs no quarantine.
             let is_suspect = batch[0].blame == Some(Blame::Crash);
             if is_suspect && !self.entry.enter_quarantine() {
                 batch.iter().for_each(|task| self.fetcher.wait_for_quarantine(&task.checks));
@@ -43,7 +43,8 @@ impl Worker {
             }
             let ran = self.run_batch(&batch);
             if is_suspect {
-                // The next suspect's crash must find nothing of this one: neither its name in flight nor a commit that is not flushed.
+                // The next suspect's crash must not be blamed on this one. So clear its name in flight and flush its
+                // commit.
                 self.clear_in_flight();
                 self.entry.leave_quarantine();
             }
@@ -51,7 +52,7 @@ impl Worker {
                 BatchEnd::Done => {}
                 BatchEnd::Leave => return Next::Leave,
                 BatchEnd::Stale => {
-                    // What is left of the turn is chosen again, from the jobs as they are now.
+                    // The rest of the turn is chosen again, with the jobs as they are now.
                     let left = batch.into_iter().chain(batches.flatten());
                     left.flat_map(|task| task.checks).for_each(|check| self.fetcher.go_back_to(check.slot));
                     return Next::Turn;
@@ -79,7 +80,7 @@ impl Worker {
                 Ran::Stale => return BatchEnd::Stale,
                 Ran::Booked | Ran::Locked | Ran::Left => {}
             }
-            // What is left of the turn stays due; nothing has been claimed for it yet.
+            // The rest of the turn stays due, and is not claimed yet.
             if self.is_time_to_look() && (self.has_to_leave() || self.should_yield()) {
                 return BatchEnd::Leave;
             }
@@ -87,8 +88,9 @@ impl Worker {
         BatchEnd::Done
     }
 
-    /// Says, flushed to disk, what is about to run. This also flushes what ran before. With `awty.synchronous_commit`, the batch begins
-    /// when the standbys have acknowledged it: a primary that was cut off runs nothing that its successor runs too.
+    /// Writes the ids of the batch to disk and flushes, which also flushes earlier runs. With
+    /// `awty.synchronous_commit`, waits until the standbys have acknowledged, so that a primary that was cut off does
+    /// not run checks that its successor also runs.
     fn announce(&mut self, batch: &[Task]) -> bool {
         let began = clock::mono();
         let ids: Vec<i64> = batch.iter().flat_map(|task| task.checks.iter().map(|check| check.id)).collect();
@@ -118,7 +120,7 @@ impl Worker {
         }
     }
 
-    /// Runs a task under claims that are kept until the next one's are taken or the batch is over.
+    /// Runs a task. Its claims are kept until the next task claims, or the batch is over.
     fn run(&mut self, task: &Task) -> Ran {
         let wanted: Vec<i64> = task.checks.iter().map(|check| check.id).collect();
         let (granted, blamed) = self.entry.claim(&wanted);
@@ -127,7 +129,7 @@ impl Worker {
             // A check may have been blamed since it was chosen.
             return Ran::Stale;
         }
-        // Another worker is on those that were not granted. The checks of a task are in the order of their ids.
+        // Other workers run the checks that were not granted. The checks of a task are sorted by id.
         let is_granted = |check: &&Candidate| granted.binary_search(&check.id).is_ok();
         let checks: Vec<_> = task.checks.iter().filter(is_granted).copied().collect();
         if checks.is_empty() {
@@ -143,7 +145,7 @@ impl Worker {
         ran
     }
 
-    /// Where the checks of a task are run.
+    /// Returns the context in which a task's checks run.
     pub(super) fn context<'a>(&self, task: &'a Task, blamed: bool) -> RunContext<'a> {
         let able_since = self.fetcher.able_since(&task.job);
         let (worker, epoch) = (self.entry.index(), self.fetcher.epoch);
@@ -151,7 +153,8 @@ impl Worker {
         RunContext { worker, able_since, blamed, job: &task.job, epoch, called, account }
     }
 
-    /// True at most once in [`LOOK`]: what is asked then (the database's lock, shared memory) costs more than a quick run.
+    /// Returns true at most once per [`LOOK`], because checking the database's lock and shared memory costs more than a
+    /// quick run.
     fn is_time_to_look(&mut self) -> bool {
         let now = clock::mono();
         let is_time = now.since(self.looked) >= LOOK;
@@ -161,7 +164,7 @@ impl Worker {
         is_time
     }
 
-    /// Says, flushed to disk together with all that ran before, that this worker is about to run nothing.
+    /// Records on disk that this worker runs nothing, and flushes all earlier runs.
     pub(super) fn clear_in_flight(&mut self) {
         if std::mem::take(&mut self.in_flight) {
             clear_in_flight_of(self.entry.index());
@@ -171,8 +174,8 @@ impl Worker {
     }
 }
 
-/// Says that nothing is run from an entry any more, flushed together with all that was committed here before. What cannot be
-/// cleared is found by the maintainer.
+/// Clears an entry in `awty_internal.in_flight`, and flushes all earlier commits. If clearing fails, the maintainer
+/// does it later.
 pub fn clear_in_flight_of(entry: usize) {
     let _ = session::flushed(|| {
         transaction(|| {

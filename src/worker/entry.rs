@@ -1,7 +1,7 @@
 //! The worker's own entry in shared memory.
 //!
-//! Invariant: however the process ends, work that was begun is due again, and the entry is given back; where a run ended the process,
-//! the run keeps the entry, and with it its claim, until the next worker has seen to it.
+//! Invariant: however the process ends, unfinished work is due again, and the entry is freed. If a run ended the
+//! process, the entry and its claim stay until the next worker has handled the run.
 //! Does not: survive a crash of the server, which forgets all workers.
 
 use crate::pg::clock::{self, Timestamp};
@@ -14,11 +14,11 @@ use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// This process's entry, for the callback at its end; `usize::MAX` when it has none.
+/// Index of this process's entry, for the exit callback; `usize::MAX` for none.
 static ENTRY: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// The slot that it is working from; [`NEVER`] while it is not.
+/// The slot from which the worker works; [`NEVER`] while it is idle.
 static WORKING_FROM: AtomicI64 = AtomicI64::new(NEVER);
-/// Has it done something since it came?
+/// Whether the worker has achieved anything.
 static USEFUL: AtomicBool = AtomicBool::new(false);
 
 pub struct MyWorker {
@@ -27,22 +27,21 @@ pub struct MyWorker {
     role: pg_sys::Oid,
 }
 
-/// A run that ended its process.
 pub struct Abandoned {
     pub entry: usize,
     pub generation: u64,
-    /// Because it ignored its timeout.
+    /// Whether the run ignored its timeout.
     pub overran: bool,
     pub ids: Vec<i64>,
     pub run_time: TimeDelta,
 }
 
 impl MyWorker {
-    /// Takes the entry, unless it has been given to another worker meanwhile.
+    /// Takes the entry, unless it was given to another worker meanwhile.
     pub fn take(assignment: &Assignment) -> Option<Self> {
         let index = assignment.entry as usize;
         let taken = shmem::write(|shared| {
-            // SAFETY: this process's own number and latch.
+            // SAFETY: this process's own PID and latch.
             let (pid, latch) = unsafe { (pg_sys::MyProcPid, &raw mut (*pg_sys::MyProc).procLatch) };
             shared.workers.get_mut(index).is_some_and(|entry| entry.take(assignment.generation, pid, latch))
         });
@@ -50,8 +49,8 @@ impl MyWorker {
             return None;
         }
         ENTRY.store(index, Ordering::Relaxed);
-        // SAFETY: the callback takes no argument. Registered before connecting, so that it runs after the transaction of a
-        // process that is terminated has been aborted: only then may another worker claim the check.
+        // SAFETY: the callback takes no argument. It is registered before connecting, so that it runs after the abort
+        // of a terminated process's transaction. Only then may another worker claim the check.
         unsafe { pg_sys::on_shmem_exit(Some(at_exit), pg_sys::Datum::from(0)) };
         Some(Self { index, database: assignment.database, role: assignment.role })
     }
@@ -60,24 +59,23 @@ impl MyWorker {
         self.index
     }
 
-    /// The entry's number, as it stands in `awty_internal.in_flight`.
+    /// Returns the entry's number in `awty_internal.in_flight`.
     pub fn number(&self) -> i32 {
         number(self.index)
     }
 
-    /// Is the database still one to work in?
     pub fn may_work(&self) -> bool {
         shmem::read(|shared| shared.database(self.database).is_some_and(|line| line.state == shmem::State::Ready))
     }
 
-    /// Takes over what is due by now, if anything is: the first slot of it.
+    /// Takes the work that is due by now. Returns its first slot.
     ///
-    /// The hint is taken back before the table is read. A session that commits a check after that sets it again.
+    /// The hint is cleared before the table is read. A session that commits a check later sets it again.
     pub fn claim_due(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| shared.role_mut(self.database, self.role)?.claim_due(now))
     }
 
-    /// What has been committed behind the pass that is going on: its first slot.
+    /// Takes work that was committed behind the current pass. Returns its first slot.
     pub fn claim_earlier(&self, now: Timestamp) -> Option<Timestamp> {
         shmem::write(|shared| {
             let line = shared.role_mut(self.database, self.role).filter(|line| line.due <= now)?;
@@ -87,19 +85,18 @@ impl MyWorker {
         })
     }
 
-    /// The next slot at which there may be something.
     pub fn next_due(&self) -> Timestamp {
         shmem::read(|shared| shared.role(self.database, self.role).map_or(NEVER, RoleEntry::wanted_at))
     }
 
-    /// It is at work from that slot on.
+    /// Records that the worker is busy from this slot on.
     pub fn working(&self, from: Timestamp) {
         WORKING_FROM.store(from, Ordering::Relaxed);
         let now = clock::mono();
         shmem::write(|shared| shared.workers[self.index].busy_since = Some(now));
     }
 
-    /// There is more from that slot on than this worker is running now: another one may help.
+    /// Records that there is more work from this slot on than this worker has taken, so that a helper may come.
     pub fn backlog(&self, from: Timestamp) {
         shmem::write(|shared| {
             if let Some(line) = shared.role_or_new(self.database, self.role) {
@@ -108,7 +105,8 @@ impl MyWorker {
         });
     }
 
-    /// It has run all that was due; the next is pending at that slot. `look_again`: when to look once more for the same.
+    /// Records that the worker has run all due checks. `next` is the next slot; `look_again` is when to search the same
+    /// slots again.
     pub fn caught_up(&self, next: Timestamp, look_again: Option<Timestamp>) {
         let from = WORKING_FROM.swap(NEVER, Ordering::Relaxed);
         USEFUL.store(true, Ordering::Relaxed);
@@ -124,7 +122,7 @@ impl MyWorker {
         });
     }
 
-    /// It finds more than it takes on at a time, again and again.
+    /// Records that the worker repeatedly finds more than it takes at a time, and wakes the launcher.
     pub fn ask_for_help(&self) {
         shmem::write(|shared| {
             if !std::mem::replace(&mut shared.workers[self.index].wants_help, true) {
@@ -133,24 +131,23 @@ impl MyWorker {
         });
     }
 
-    /// What it had taken on has been run.
+    /// Clears the prefetches after their turn.
     pub fn end_turn(&self) {
         shmem::write(|shared| shared.end_turn(self.index));
     }
 
-    /// Takes on those of the checks that no other worker has taken on.
     pub fn prefetch(&self, ids: &[i64]) -> Vec<i64> {
         let mono = clock::mono();
         shmem::write(|shared| shared.prefetch(self.index, ids, mono))
     }
 
-    /// `awty_internal.in_flight` names its checks from now on, or no more.
+    /// Records whether `awty_internal.in_flight` names checks of this worker.
     pub fn set_named(&self, named: bool) {
         shmem::write(|shared| shared.workers[self.index].named = named);
     }
 
-    /// Claims those of the checks that no other worker has. Also says how often checks have been blamed here: what was known of
-    /// suspects before may be outdated once a claim that another worker had is free.
+    /// Claims the checks that no other worker has. Also returns the blame count: a claim may become free because its
+    /// check was blamed, so the worker's list of suspects may be outdated.
     pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
         shmem::write(|shared| {
             let granted = shared.claim(self.index, ids);
@@ -158,12 +155,11 @@ impl MyWorker {
         })
     }
 
-    /// How often checks have been blamed here.
     pub fn blamed(&self) -> u64 {
         shmem::read(|shared| shared.database(self.database).map_or(0, |line| line.blamed))
     }
 
-    /// A crash or an exit has been counted against checks.
+    /// Records that a crash or an exit was counted against checks.
     pub fn note_blamed(&self) {
         shmem::write(|shared| {
             if let Some(line) = shared.database_mut(self.database) {
@@ -172,7 +168,7 @@ impl MyWorker {
         });
     }
 
-    /// Nothing is started for the role for so long.
+    /// Parks the role.
     pub fn park_role(&self, pause: Duration) {
         let until = clock::mono().plus(pause);
         shmem::write(|shared| {
@@ -183,7 +179,7 @@ impl MyWorker {
         USEFUL.store(true, Ordering::Relaxed);
     }
 
-    /// Says in `awty.status` what the matter is.
+    /// Sets the trouble in `awty.status`.
     pub fn trouble(&self, trouble: Trouble) {
         let now = clock::to_timestamp(clock::now());
         shmem::write(|shared| {
@@ -193,7 +189,7 @@ impl MyWorker {
         });
     }
 
-    /// Gives the claims back, after so many runs up to that slot.
+    /// Releases the claims and counts the runs. `slot` is the last slot that was run.
     pub fn release(&self, slot: Timestamp, runs: usize) {
         USEFUL.store(true, Ordering::Relaxed);
         let (mono, now) = (clock::mono(), clock::now());
@@ -202,27 +198,25 @@ impl MyWorker {
             account::write_counted(shared, self.database, now);
             let Some(line) = shared.database_mut(self.database) else { return };
             line.last_slot_run = line.last_slot_run.max(slot);
-            // Whether a check ended or is asked again: the row as it was is dead.
+            // Each run leaves a dead row, whether the check ended or was moved.
             line.dead_rows.add(runs as u64, mono);
         });
     }
 
-    /// Is it this worker's turn to run a suspect?
     pub fn enter_quarantine(&self) -> bool {
         let mono = clock::mono();
         shmem::write(|shared| shared.enter_quarantine(self.index, mono))
     }
 
-    /// The suspect has run.
     pub fn leave_quarantine(&self) {
         shmem::write(|shared| shared.leave_quarantine(self.index));
     }
 
-    /// A run of this role that ended its process, still to be seen to, on that entry or after it.
+    /// Returns the next run of this role that ended its process and is not handled, at or after entry `from`.
     pub fn next_abandoned(&self, from: usize) -> Option<Abandoned> {
         shmem::write(|shared| {
             let me = (self.index, shared.workers[self.index].generation);
-            // One that another worker is seeing to, and is there to do it, is left to that.
+            // An entry is left to another worker that is already handling it and is still alive.
             let is_left = |entry: &WorkerEntry| {
                 entry.seer.is_none_or(|seer| {
                     let other = &shared.workers[seer.0];
@@ -246,18 +240,17 @@ impl MyWorker {
         })
     }
 
-    /// It has been seen to. By now its entry may have been given to another worker.
+    /// Frees the entry of a handled run, unless it was reused meanwhile.
     pub fn forget_abandoned(&self, entry: usize, generation: u64) {
         shmem::write(|shared| shared.workers[entry].free_if_abandoned(generation));
     }
 
-    /// Leaves, with nothing begun.
     pub fn leave(&self) {
         give_back();
     }
 }
 
-/// An entry's number, as it stands in `awty_internal.in_flight`.
+/// Returns an entry's number in `awty_internal.in_flight`.
 pub fn number(entry: usize) -> i32 {
     i32::try_from(entry).unwrap_or(i32::MAX)
 }
@@ -286,13 +279,13 @@ fn give_back() {
         account::write_counted(shared, database, time);
         shared.leave_quarantine(index);
         let struck = run.map_or(0, |run| u32::from(run.strikes).max(timer::strikes()));
-        // A run that somebody else has ended is due again, and nothing is counted against it.
+        // A run that another process ended is due again, and is not counted against its check.
         let is_its_own_end = run.is_some() && (struck >= 2 || !process::was_terminated_by_another());
         if begun != NEVER {
-            // The clock may have been set back since: what has been begun is due now.
+            // The clock may have been set back since. Started work is due now.
             shared.note_due(database, role, begun.min(now));
         }
-        // Those that have been waiting meanwhile come first.
+        // Roles that have waited longer now come first.
         shared.served += 1;
         let served = shared.served;
         if let Some(line) = shared.role_mut(database, role) {
@@ -300,7 +293,7 @@ fn give_back() {
             if useful {
                 line.failures = 0;
             }
-            // A run that ends its process costs the server a new one, so the role pauses after it.
+            // A run that ends its process costs the server a new one, so the role pauses.
             if run.is_some() || !useful && (begun != NEVER || line.wanted_at() <= now) {
                 line.note_failure(mono);
             }
@@ -308,7 +301,7 @@ fn give_back() {
         if run.is_some()
             && let Some(line) = shared.database_mut(database)
         {
-            // So that the next crash is not blamed on what this worker was about.
+            // The maintainer must clear in_flight, so that the next crash is not blamed on this worker's checks.
             line.inspection_wanted = true;
         }
         if is_its_own_end {

@@ -1,14 +1,14 @@
-//! The fetcher: which checks a worker takes on next.
+//! The fetcher chooses a worker's next checks.
 //!
-//! Each turn takes a share from every job of the role, of its new slots first and of its missed ones after, each from where
-//! the turn before left off. Reading on from a key, and not from the start, matters: rows that were finished stay in the
-//! index for as long as anybody on the server holds an old snapshot.
+//! Each turn takes a share of every job of the role: its new slots first, then its missed ones, each from the position
+//! where the last turn stopped. Reading from a position instead of the start matters, because dead rows stay in the
+//! index for as long as any session of the server holds an old snapshot.
 //!
-//! Workers of one role divide what is due: what one has taken on the others leave to it, and look for at the end of their pass,
-//! in case it had to leave.
+//! Workers of one role divide the due checks. A worker skips the prefetched checks of others, and looks for them again
+//! at the end of its pass, in case their worker had to leave.
 //!
-//! Invariant: no check is handed out twice in one pass, except those that could not be run and are due to be tried again.
-//! Does not: claim anything; another worker may hand out the same check, and one of them will find it claimed or gone.
+//! Invariant: a pass returns no check twice, except checks that could not run and are due for another try.
+//! Does not: claim. Another worker may fetch the same check; one of the two will find it claimed or gone.
 
 use crate::pg::changes;
 use crate::pg::clock::{self, Timestamp};
@@ -30,25 +30,25 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// How soon to look again for what a prepared transaction has scheduled. Nobody waits for it meanwhile.
+/// How soon to look again for checks of a prepared transaction.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
-/// How soon to look again for what another worker has taken on.
+/// How soon to look again for checks that another worker has prefetched.
 const OTHERS_PAUSE: Duration = Duration::from_millis(5);
 
-/// Checks to be run in one call: one, or many of one slot, in the order of their ids, if the job is set-based.
+/// Checks for one call: a single check, or for a set-based job many of one slot, sorted by id.
 pub struct Task {
     pub job: Rc<Job>,
     pub checks: Vec<Candidate>,
-    /// The server or a process went down with it: it runs alone.
+    /// Set if the server or a process went down with the check. Such a check runs alone.
     pub blame: Option<Blame>,
 }
 
-/// Where the pass stands with one job.
+/// Position of the pass in one job.
 #[derive(Clone, Copy)]
 struct Place {
     /// In the slots since checks could run.
     new: Cursor,
-    /// In the slots before, which were missed.
+    /// In the earlier slots, which were missed.
     missed: Cursor,
 }
 
@@ -57,29 +57,29 @@ pub struct Fetcher {
     /// Since when this database's checks can run.
     database_able_since: Time,
     from: Timestamp,
-    /// The count of changes of `awty.job` when the jobs were read.
+    /// Change count of `awty.job` when the jobs were read.
     pub epoch: u64,
     places: HashMap<Vec<u8>, Place>,
     pauses: Pauses,
-    /// Those that run alone because of a crash or an exit, by how much they are suspected.
+    /// Checks that run alone because of a crash or an exit, with their rank by suspicion.
     suspects: HashMap<i64, (usize, Blame)>,
-    /// How often checks had been blamed when those were read; `None` before.
+    /// Blame count when `suspects` was read; `None` before.
     read_at: Option<u64>,
-    /// How often checks have been blamed, as far as the turn knows.
+    /// Blame count at the start of the turn.
     pub blamed: u64,
-    /// Those that run alone because a set that they were in had to be terminated.
+    /// Checks that run alone because their set had to be terminated.
     isolated: HashSet<i64>,
-    /// When the rate of catching up allows the next missed check; `None` while it does not hold any back.
+    /// When the catch-up rate allows the next missed check; `None` unless it holds checks back.
     held_back: Option<Duration>,
-    /// The first slot that is pending after all that was due, as far as it is known.
+    /// The first pending slot after all due ones, if known.
     next: Timestamp,
-    /// When to look again for what a prepared transaction has announced.
+    /// When to look again for checks of a prepared transaction.
     look_again: Option<Timestamp>,
-    /// How many checks the next turn takes on, those of set-based jobs not counted.
+    /// Number of checks in the next turn, without those of set-based jobs.
     size: usize,
-    /// Is there more than the turn takes on?
+    /// Whether there are more due checks than the turn takes.
     pub is_full: bool,
-    /// Where what was left to other workers begins, job by job.
+    /// For each job, where the checks that other workers have prefetched begin.
     others: HashMap<Vec<u8>, Cursor>,
 }
 
@@ -105,7 +105,7 @@ impl Fetcher {
         }
     }
 
-    /// Begins a pass at that slot.
+    /// Begins a pass at a slot.
     pub fn start_from(&mut self, from: Timestamp) {
         self.from = from;
         self.places.clear();
@@ -113,7 +113,7 @@ impl Fetcher {
         self.pauses.begin_pass();
     }
 
-    /// Goes back to that slot in the pass that is going on: something has been committed there meanwhile.
+    /// Moves the current pass back to a slot at which checks were committed meanwhile.
     pub fn go_back_to(&mut self, from: Timestamp) {
         self.from = self.from.min(from);
         for place in self.places.values_mut() {
@@ -122,20 +122,20 @@ impl Fetcher {
         }
     }
 
-    /// Since when checks of a job can run.
+    /// Returns since when a job's checks can run.
     pub fn able_since(&self, job: &Job) -> Time {
         job.resumed_at.map_or(self.database_able_since, |resumed| resumed.max(self.database_able_since))
     }
 
-    /// The next tasks of the pass; none when it is through; `None` when the extension is gone.
+    /// Returns the pass's next tasks; an empty list at its end; `None` if the extension is gone.
     pub fn next(&mut self, entry: &MyWorker) -> Option<Vec<Task>> {
         entry.end_turn();
-        // What was kept from the turn before may be of another extension by now.
+        // Session locks of the last turn may be on the relations of an extension that was since replaced.
         session_locks::let_go();
         if !session_locks::hold() {
             return None;
         }
-        // ALTER EXTENSION … UPDATE may have come since the last turn.
+        // ALTER EXTENSION … UPDATE may have run since the last turn.
         if extension::unserved().is_some() {
             shmem::request_inspection(catalog::database(), false);
             return None;
@@ -152,7 +152,7 @@ impl Fetcher {
         }
         self.epoch = changes::of_jobs();
         let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().filter(|job| !job.paused).map(Rc::new).collect();
-        // Asked before what is due is read: one that is committed in between comes with the next look.
+        // Read before the due checks: a check that is committed in between is found at the next look.
         let is_announced = prepared::any_young();
         let now = clock::to_timestamp(clock::now());
         self.size = self.size.min(settings::batch_size());
@@ -165,7 +165,7 @@ impl Fetcher {
                 let share = if job.set_based { settings::batch_size() } else { share };
                 found += self.fetch_share(job, now, share, entry, &mut tasks);
             }
-            // Where all of it rests or is left to others, there may be more after it.
+            // If all found checks rest or were left to others, there may be more behind them.
             if !tasks.is_empty() || found == 0 {
                 break;
             }
@@ -174,15 +174,15 @@ impl Fetcher {
             self.next = jobs.iter().filter_map(|job| future_job::next_after(&job.name, now)).min().unwrap_or(NEVER);
             self.look_again = is_announced.then_some(now + LOOK_AGAIN.as_micros() as Timestamp);
         }
-        // Those least suspected first: they are cleared before the worst of them gets its chance.
+        // The least suspected come first, so that they are cleared before the worst suspect runs.
         tasks.sort_by_key(|task| {
             task.checks.iter().filter_map(|check| self.suspicion(check.id)).map(|(rank, _)| rank).max()
         });
         Some(tasks)
     }
 
-    /// Takes a job's share: new slots first, then, at their rate, missed ones. Returns how many checks were passed, to be run or
-    /// not.
+    /// Takes a job's share: new slots first, then missed ones at their rate. Returns how many checks were passed,
+    /// whether or not they will run.
     fn fetch_share(
         &mut self,
         job: &Rc<Job>,
@@ -211,7 +211,7 @@ impl Fetcher {
             let passed = waiting.len();
             let mut missed = self.prefetch(job, waiting, entry);
             let allowed = self.allow(missed.len());
-            // The rest comes when its time has come.
+            // The rest waits for the rate.
             (place.missed, found) = match missed.get(allowed) {
                 Some(_) => (missed[..allowed].last().map_or(place.missed, Cursor::after), found + allowed),
                 None => (end, found + passed),
@@ -223,7 +223,8 @@ impl Fetcher {
         found
     }
 
-    /// Drops checks that are paused or that another worker has prefetched, and remembers the first of the latter for the second pass.
+    /// Removes checks that are paused or that another worker has prefetched, and remembers the first of the latter for
+    /// the second look.
     fn prefetch(&mut self, job: &Job, mut checks: Vec<Candidate>, entry: &MyWorker) -> Vec<Candidate> {
         let mono = clock::mono();
         checks.retain(|check| !self.pauses.is_resting(check.id, mono));
@@ -238,7 +239,7 @@ impl Fetcher {
         checks
     }
 
-    /// How many missed checks may run now, at `awty.catch_up_rate`.
+    /// Returns how many missed checks may run now, at `awty.catch_up_rate`.
     fn allow(&mut self, wanted: usize) -> usize {
         let rate = settings::catch_up_rate();
         if wanted == 0 || rate == 0 {
@@ -273,41 +274,40 @@ impl Fetcher {
         }
     }
 
-    /// A turn of so many checks took so long, and its flush so long: the next one takes about as long as it should.
+    /// Sets the size of the next turn from the duration of the last turn and its flush.
     pub fn keep_pace(&mut self, ran: usize, took: Duration, flushing: Duration) {
         self.size = pace::next(self.size, ran, took, flushing, settings::batch_size());
     }
 
-    /// Leaves checks alone for a while that a client has locked.
+    /// Pauses checks that a client has locked.
     pub fn postpone(&mut self, checks: &[Candidate]) {
         let mono = clock::mono();
         checks.iter().for_each(|check| self.pauses.locked(check.id, check.slot, mono));
     }
 
-    /// Leaves checks alone until the audit finds them.
+    /// Pauses checks until the audit.
     pub fn leave_to_audit(&mut self, checks: &[Candidate]) {
         let mono = clock::mono();
         checks.iter().for_each(|check| self.pauses.left_to_audit(check.id, check.slot, mono));
     }
 
-    /// Looks again soon for checks that wait until another worker has run its suspect.
+    /// Pauses checks until another worker has run its suspect.
     pub fn wait_for_quarantine(&mut self, checks: &[Candidate]) {
         let mono = clock::mono();
         checks.iter().for_each(|check| self.pauses.quarantine_is_taken(check.id, check.slot, mono));
     }
 
-    /// Runs these alone from now on.
+    /// Runs these checks alone from now on.
     pub fn isolate(&mut self, ids: &[i64]) {
         self.isolated.extend(ids);
     }
 
-    /// Does a check run alone, after how many others, and why?
+    /// Returns the rank and the reason if a check must run alone.
     fn suspicion(&self, id: i64) -> Option<(usize, Blame)> {
         let counted = self.suspects.get(&id).copied();
         counted.or_else(|| self.isolated.contains(&id).then_some((usize::MAX, Blame::Exit)))
     }
 
-    /// Finds pending checks by their ids.
     pub fn locate(&mut self, ids: &[i64]) -> Vec<Task> {
         self.epoch = changes::of_jobs();
         let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().map(Rc::new).collect();
@@ -320,8 +320,8 @@ impl Fetcher {
             .collect()
     }
 
-    /// The pass is through, but for checks that had to be left or held back. How long until some of them can be tried, with
-    /// zero for now; `None` if there are none, or none that is worth waiting for: those are left to the audit.
+    /// At the end of a pass, returns how long until some of the postponed checks can be tried, zero for now. Returns
+    /// `None` if there are none, or if the wait exceeds `patience`: the audit will find those checks.
     pub fn try_again_in(&mut self, patience: Duration) -> Option<Duration> {
         let mut wait = self.held_back;
         if let Some((left, back_to)) = self.pauses.next(clock::mono()) {
@@ -339,19 +339,19 @@ impl Fetcher {
         wait.filter(|wait| *wait <= patience)
     }
 
-    /// When to look once more for what was due in this pass.
+    /// Returns when to search the slots of this pass again.
     pub fn look_again(&self) -> Option<Timestamp> {
         self.look_again
     }
 
-    /// The next slot at which something is pending, as it was when the pass came to its end.
+    /// Returns the next slot with a pending check, as of the end of the pass.
     pub fn next_slot(&self) -> Timestamp {
         self.next
     }
 }
 
-/// The jobs of a role, with those left out whose rows cannot be read: they stop no other. The log is told of them when they
-/// are found and when they change, not by each worker again.
+/// Returns the jobs of a role. Jobs with unreadable rows are left out, so that they do not stop the others. They are
+/// logged when they are found or change, and not by each worker again.
 fn jobs_of(role: pg_sys::Oid) -> Vec<Job> {
     let here = catalog::database();
     let mut invalid = Vec::new();

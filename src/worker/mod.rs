@@ -1,11 +1,11 @@
-//! The worker: runs what is due for one role of one database, connected as that role, and leaves when nothing is.
+//! The worker: connects to a database as one role, runs the role's due checks, and leaves when none is due.
 //!
-//! One *turn* takes a share of every job's due checks, names them in `awty_internal.in_flight`, flushes that, and runs them one by one;
-//! the next list of names, or the end, flushes what they did.
+//! A *turn* takes a share of each job's due checks, names them in `awty_internal.in_flight`, flushes, and runs them one
+//! by one. The next turn's flush, or the end, makes their results durable.
 //!
-//! Invariant: no job's backlog starves another job of the role, nor new slots; the worker leaves as soon as the database
-//! is wanted by somebody else, awty is disabled, or another role has been waiting for a worker.
-//! Does not: decide what a check's fate is (see `awty_core::policy`).
+//! Invariant: one job's backlog starves neither other jobs of the role nor new slots. The worker leaves as soon as a
+//! command waits for the database, awty is disabled, or another role has been waiting for a worker.
+//! Does not: decide what happens to a check (see `awty_core::policy`).
 
 mod abandoned;
 mod batch;
@@ -25,17 +25,16 @@ use fetch::Fetcher;
 use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
-/// A worker that others are waiting for stays at least this long, so that it is worth its connection.
+/// How long a worker stays at least while other roles wait, so that its connection was worthwhile.
 const QUANTUM: Duration = Duration::from_millis(50);
-/// A role whose last run ended its process, which cannot be counted yet, is left alone for so long.
+/// How long a role is parked if a run that ended its process cannot be counted yet.
 const UNCOUNTED: Duration = Duration::from_secs(1);
-/// A worker waits so long for its next slot. A longer wait would cost more than a new connection, and DROP DATABASE gives up after
-/// five seconds.
+/// How long a worker waits for its next slot. A longer wait would cost more than a new connection, and DROP DATABASE
+/// gives up after five seconds.
 const IDLE: Duration = Duration::from_secs(1);
-/// The longest sleep of an idle worker, so that DROP DATABASE and the like do not wait long.
+/// Longest sleep of an idle worker, so that DROP DATABASE does not wait long.
 const NAP: Duration = Duration::from_millis(200);
 
-/// The process's main function; `Assignment` says for whom.
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn awty_worker_main(_argument: pg_sys::Datum) {
@@ -66,17 +65,17 @@ pub extern "C-unwind" fn awty_worker_main(_argument: pg_sys::Datum) {
     process::exit(0);
 }
 
-/// Connects as the role itself: nothing above it is ever in this process.
+/// Connects as the role itself, so that the process never has other rights.
 fn connect(assignment: &process::Assignment) {
     #[cfg(any(feature = "pg17", feature = "pg18"))]
     let flags = pg_sys::BGWORKER_BYPASS_ROLELOGINCHECK;
     #[cfg(not(any(feature = "pg17", feature = "pg18")))]
     let flags = 0;
-    // SAFETY: called once in this process. A database or role that is gone by now is a FATAL of this process.
+    // SAFETY: called once in this process. A missing database or role is a FATAL of this process.
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(assignment.database, assignment.role, flags) };
 }
 
-/// The last line of defence: whatever a role has set for itself, its jobs run as that role.
+/// The last line of defence: whatever settings a role has, its jobs run as that role.
 fn require_role(role: pg_sys::Oid) {
     // SAFETY: plain getters.
     let (current, session) = unsafe { (pg_sys::GetUserId(), pg_sys::GetSessionUserId()) };
@@ -89,19 +88,18 @@ fn require_role(role: pg_sys::Oid) {
 struct Worker {
     entry: MyWorker,
     fetcher: Fetcher,
-    /// When it began to work.
+    /// When the worker began to work.
     since: Mono,
-    /// Is there a row of this worker in awty_internal.in_flight?
+    /// Whether awty_internal.in_flight has a row of this worker.
     in_flight: bool,
-    /// How long the flushes of what is in flight took in this turn.
+    /// Time spent on flushing in_flight in this turn.
     flushing: Duration,
-    /// When it last asked whether it has to leave.
+    /// When the worker last checked whether it must leave.
     looked: Mono,
     /// The last slot of which it has run a check.
     last_slot: Timestamp,
 }
 
-/// What a worker does next.
 enum Next {
     Turn,
     Leave,
@@ -131,7 +129,7 @@ impl Worker {
         !settings::enabled() || process::is_database_wanted(self.entry.database) || !self.entry.may_work()
     }
 
-    /// Runs all that is due from that slot on.
+    /// Runs all checks that are due from a slot on.
     fn turns(&mut self, from: i64) -> Next {
         self.entry.working(from);
         failpoint!("worker.took_over");
@@ -143,7 +141,7 @@ impl Worker {
                 self.fetcher.go_back_to(from);
             }
             if !self.see_to_abandoned() {
-                // What ended a process is counted before anything else of the role runs.
+                // A run that ended its process is counted before the role runs anything else.
                 self.entry.park_role(UNCOUNTED);
                 return Next::Leave;
             }
@@ -194,7 +192,7 @@ impl Worker {
         Next::Turn
     }
 
-    /// Waits for the next slot, if it comes soon enough to be worth it.
+    /// Waits for the next slot, if it comes soon.
     fn wait(&mut self) -> Next {
         let due = self.entry.next_due();
         if due == NEVER {
@@ -202,7 +200,7 @@ impl Worker {
         }
         let left = clock::until(clock::clamped(due));
         if !left.is_zero() && shmem::read(|shared| shared.waiting > 0) {
-            // A worker that only waits makes room at once; the launcher starts another one in time.
+            // A worker that only waits makes room at once. The launcher will start another in time.
             return Next::Leave;
         }
         if left > IDLE {
@@ -212,20 +210,20 @@ impl Worker {
         Next::Turn
     }
 
-    /// Has another role been waiting for a worker, and has this one had its share?
+    /// Whether another role waits for a worker, and this worker has had its quantum.
     fn should_yield(&self) -> bool {
         let stayed = clock::mono().since(self.since);
         stayed >= QUANTUM && shmem::read(|shared| shared.waiting > 0)
     }
 
-    /// Makes sure that what was committed is on disk, and keeps nothing locked.
+    /// Flushes all commits, and releases the session locks.
     fn flush(&self) {
         session_locks::let_go();
-        // SAFETY: the end of this process's last commit; flushing it again costs nothing.
+        // SAFETY: the end of this process's last commit. Flushing it again costs nothing.
         unsafe { pg_sys::XLogFlush(pg_sys::XactLastCommitEnd) };
     }
 
-    /// Leaves in good order: everything flushed, nothing in flight.
+    /// Leaves with everything flushed and nothing in flight.
     fn finish(&mut self) {
         failpoint!("worker.leaving");
         self.clear_in_flight();
