@@ -1,8 +1,8 @@
 //! The processes that the launcher has started: workers and maintainers.
 //!
-//! Invariant: an entry that was reserved for a worker which never came is freed again; no more than [`MAINTAINERS`] databases are
-//! inspected at once; a server without room for another process is asked again after a growing while, and the log says so once.
-//! Does not: decide whom to start (see `awty_core::plan`).
+//! Invariant: an entry that was reserved for a worker that never started is freed. At most [`MAINTAINERS`] databases
+//! are inspected at a time. If the server has no free process, the launcher waits longer each time, and logs it once.
+//! Does not: decide which processes to start (see `awty_core::plan`).
 
 use crate::failpoint::failpoint;
 use crate::pg::catalog::{self, CannotConnect};
@@ -15,45 +15,44 @@ use pgrx::pg_sys;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-/// So many databases are inspected at once.
+/// Largest number of databases that are inspected at a time.
 const MAINTAINERS: usize = 2;
-/// A role that cannot connect is looked at again after this.
+/// How long a role that cannot connect is parked.
 const CANNOT_CONNECT: Duration = Duration::from_secs(5);
-/// An entry that a former launcher reserved, or a turn that ended in an error, is freed when nobody has come for so long. A worker
-/// that comes later finds it taken, and leaves.
+/// Age at which a reservation is freed that a former launcher, or a failed turn, left behind. A worker that starts
+/// later finds its entry taken, and leaves.
 const STALE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 pub struct Children {
-    /// Entries that this launcher has reserved, by number, with their generations.
+    /// Entries that this launcher has reserved, by index, with their generations.
     coming: HashMap<usize, (u64, Handle)>,
     maintainers: Vec<(pg_sys::Oid, Handle)>,
     returned: Vec<pg_sys::Oid>,
-    /// When to ask for another process, and how often in a row there was none; `None` while the server has room.
+    /// When to ask for another process, and the number of failures in a row; `None` while the server has room.
     no_room: Option<(Mono, u32)>,
-    /// Has the log been told that all places are taken?
+    /// Whether the log says that all entries are taken.
     said_no_place: bool,
-    /// Roles of which it has been said that they cannot connect.
+    /// Roles of which the log says that they cannot connect.
     said: HashSet<(pg_sys::Oid, pg_sys::Oid)>,
 }
 
-/// What became of a request for a maintainer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sent {
     Started,
     /// All maintainers are in other databases.
     Busy,
-    /// The server has no room for another process.
+    /// The server has no free process.
     NoProcess,
 }
 
-/// A process that was asked for. Its memory belongs to the launcher's longest-lived context and is freed with the handle.
+/// Handle of a requested process. Its memory is in the process's longest-lived context, and is freed on drop.
 struct Handle(*mut pg_sys::BackgroundWorkerHandle);
 
 impl Handle {
     fn has_ended(&self) -> bool {
         let mut pid = 0;
-        // SAFETY: a handle of a process that this one has registered.
+        // SAFETY: a handle of a process that this process has registered.
         let status = unsafe { pg_sys::GetBackgroundWorkerPid(self.0, &mut pid) };
         status == pg_sys::BgwHandleStatus::BGWH_STOPPED
     }
@@ -61,13 +60,13 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: allocated by RegisterDynamicBackgroundWorker, and not used after this.
+        // SAFETY: RegisterDynamicBackgroundWorker allocated it, and it is not used after this.
         unsafe { pg_sys::pfree(self.0.cast()) };
     }
 }
 
 impl Children {
-    /// Takes note of who has come, and who never will.
+    /// Frees the entries of workers that never started, and collects finished inspections.
     pub fn reap(&mut self, mono: Mono) {
         self.coming.retain(|&index, (generation, handle)| {
             let ended = handle.has_ended();
@@ -94,17 +93,15 @@ impl Children {
         });
     }
 
-    /// The databases whose inspections are over since the last call.
+    /// Returns the databases whose inspections have ended since the last call.
     pub fn returned(&mut self) -> Vec<pg_sys::Oid> {
         std::mem::take(&mut self.returned)
     }
 
-    /// Is a maintainer there now?
     pub fn is_inspecting(&self, database: pg_sys::Oid) -> bool {
         self.maintainers.iter().any(|(inspected, _)| *inspected == database)
     }
 
-    /// Sends a maintainer to a database.
     pub fn start_maintainer(&mut self, database: pg_sys::Oid, mono: Mono) -> Sent {
         if self.maintainers.len() >= MAINTAINERS {
             return Sent::Busy;
@@ -122,7 +119,7 @@ impl Children {
         }
     }
 
-    /// Starts a worker for a role, or parks the role for a while.
+    /// Starts a worker for a role, or parks the role.
     pub fn start_worker(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) {
         if process::is_database_wanted(database) {
             park(database, role, mono.plus(NO_PROCESS.after(0)), None);
@@ -135,8 +132,8 @@ impl Children {
                     end_trouble(database, &[Trouble::RoleCannotConnect]);
                 }
             }
-            // Only the list of databases makes the launcher forget one. An inspection may be running in this database, and a forgotten
-            // database would look as if the inspection had found no awty.
+            // Only the list of databases makes the launcher forget a database. An inspection may be running here, and
+            // if the database were forgotten, its result would look as if it had found no awty.
             Err(CannotConnect::NoDatabase) => {
                 park(database, role, mono.plus(CANNOT_CONNECT), None);
                 return;
@@ -171,8 +168,8 @@ impl Children {
         }
     }
 
-    /// The server had no room for another process. Says so once, and says when to ask again: a role that finds none meanwhile
-    /// waits for the same moment, so that no role's wait grows with the number of the others.
+    /// Logs once that the server has no free process, and returns when to ask again. All roles wait for the same
+    /// moment, so that a role's wait does not grow with the number of roles.
     fn ask_again_at(&mut self, mono: Mono) -> Mono {
         let failures = match self.no_room {
             Some((at, _)) if at > mono => return at,
@@ -194,7 +191,7 @@ impl Children {
     }
 }
 
-/// What kept checks from running there does so no more.
+/// Clears the trouble if it is one of these.
 fn end_trouble(database: pg_sys::Oid, over: &[Trouble]) {
     let is_there = |line: &shmem::Database| over.contains(&line.trouble);
     if shmem::read(|shared| shared.database(database).is_some_and(is_there)) {
@@ -206,7 +203,7 @@ fn end_trouble(database: pg_sys::Oid, over: &[Trouble]) {
     }
 }
 
-/// Nothing is started for a role before that moment.
+/// Parks a role.
 fn park(database: pg_sys::Oid, role: pg_sys::Oid, until: Mono, trouble: Option<Trouble>) {
     let now = clock::to_timestamp(clock::now());
     shmem::write(|shared| {
@@ -219,7 +216,7 @@ fn park(database: pg_sys::Oid, role: pg_sys::Oid, until: Mono, trouble: Option<T
     });
 }
 
-/// Finds a free entry for a worker of a role.
+/// Reserves a free entry for a worker.
 fn reserve(database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<(usize, u64)> {
     shmem::write(|shared| {
         let index = shared.reserve(database, role, mono)?;
@@ -237,12 +234,12 @@ fn reserve(database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<(usiz
 fn start(name: &std::ffi::CStr, function: &std::ffi::CStr, assignment: Assignment) -> Option<Handle> {
     let mut worker = process::describe(name, function, pg_sys::BGW_NEVER_RESTART, Some(assignment));
     let mut handle = std::ptr::null_mut();
-    // SAFETY: the description is copied; the handle is allocated where it lives as long as this process.
+    // SAFETY: PostgreSQL copies the description. The handle is allocated in memory that lives as long as this process.
     unsafe {
         let previous = pg_sys::MemoryContextSwitchTo(pg_sys::TopMemoryContext);
         let started = pg_sys::RegisterDynamicBackgroundWorker(&mut worker, &mut handle);
         pg_sys::MemoryContextSwitchTo(previous);
-        // Lazily: a handle that is dropped frees its memory, and there is none.
+        // Lazily, because dropping a `Handle` frees its memory, and a failed start has none.
         started.then(|| Handle(handle))
     }
 }

@@ -1,7 +1,7 @@
-//! Starts the inspections of databases that are due.
+//! Starts due inspections of databases.
 //!
-//! Invariant: which database comes when is decided by `awty_core::inspections`.
-//! Does not: connect to any of them.
+//! Invariant: `awty_core::inspections` decides the order.
+//! Does not: connect to a database.
 
 use super::children::{Children, Sent};
 use super::database_cache::DatabaseCache;
@@ -15,22 +15,20 @@ use std::time::Duration;
 
 pub struct Databases {
     inspections: Inspections<u32>,
-    /// Those that had awty when they were last inspected.
+    /// Databases that had awty when they were last inspected.
     cache: DatabaseCache,
 }
 
 impl Databases {
-    /// Every database is due.
     pub fn new() -> Self {
         Self { inspections: Inspections::default(), cache: DatabaseCache::read() }
     }
 
-    /// Every database is due.
     pub fn inspect_all(&mut self) {
         self.inspections.all_due();
     }
 
-    /// Starts the inspections that are due, as far as there is a process, and says when the next one is.
+    /// Starts due inspections while processes are free. Returns when the next inspection is due.
     pub fn inspect(&mut self, children: &mut Children, mono: Mono) -> Duration {
         for database in children.returned() {
             let state = shmem::read(|shared| shared.database(database).map(|line| line.state));
@@ -66,7 +64,7 @@ impl Databases {
             }
             let sent = children.start_maintainer(database, mono);
             if sent != Sent::Started {
-                // The launcher wakes up when a maintainer returns, and tries again soon if the server has no room for one.
+                // A returning maintainer wakes the launcher. If the server has no free process, try again soon.
                 next = next.min(LATER);
                 if sent == Sent::NoProcess {
                     self.note_no_process(database);
@@ -74,13 +72,13 @@ impl Databases {
                 break;
             }
             self.inspections.started(oid, mono);
-            // Until the inspection tells more. A database where awty is not is forgotten.
+            // The line exists until the inspection reports. A database without awty is then forgotten.
             shmem::write(|shared| shared.database_or_new(database).map(|_| ()));
         }
         next.min(AUDIT)
     }
 
-    /// Says in `awty.status` of each database that waits for its first inspection that the server has no room for a process.
+    /// Shows in `awty.status` that databases wait for their first inspection because the server has no free process.
     fn note_no_process(&self, first: pg_sys::Oid) {
         let now = clock::to_timestamp(clock::now());
         shmem::write(|shared| {
@@ -94,7 +92,7 @@ impl Databases {
         });
     }
 
-    /// Reads the list of databases: new ones are due, those that are gone are forgotten.
+    /// Reads the list of databases: new ones are due, dropped ones are forgotten.
     fn list(&mut self) {
         let present = open_databases();
         let oids: Vec<u32> = present.iter().map(|database| database.to_u32()).collect();
@@ -114,10 +112,10 @@ impl Databases {
     }
 }
 
-/// The databases that accept connections and are no templates.
+/// Returns the databases that accept connections and are not templates.
 fn open_databases() -> Vec<pg_sys::Oid> {
     let mut open = Vec::new();
-    // SAFETY: a scan of a shared catalog in a transaction, closed before its relation.
+    // SAFETY: a scan of a shared catalog in a transaction, which ends before its relation is closed.
     unsafe {
         let relation = pg_sys::table_open(pg_sys::DatabaseRelationId, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
         let scan = pg_sys::systable_beginscan(
@@ -134,7 +132,7 @@ fn open_databases() -> Vec<pg_sys::Oid> {
                 break;
             }
             let database = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_database>();
-            // A limit of -2 marks one whose DROP DATABASE was interrupted.
+            // A limit of -2 marks a database whose DROP DATABASE was interrupted.
             if database.datallowconn && !database.datistemplate && database.datconnlimit != -2 {
                 open.push(database.oid);
             }

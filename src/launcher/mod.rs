@@ -1,10 +1,10 @@
-//! The launcher: one process that sleeps until the earliest slot, starts workers and maintainers, and watches the runs.
+//! The launcher: one process that sleeps until the earliest slot, starts workers and maintainers, and watches runs.
 //!
-//! It is connected to no database, so it blocks nobody, and holds nothing that the tables do not hold.
+//! It connects to no database, so it blocks no command, and its state can be restored from the tables.
 //!
-//! Invariant: an error of a turn never ends the launcher; each turn answers signals, so it never blocks DROP DATABASE
-//! either. It sleeps a second at most, so that a jump of the clock strands no slot.
-//! Does not: read a table of awty, or run anything.
+//! Invariant: an error in a turn does not end the launcher. Each turn answers signals, so the launcher does not block
+//! DROP DATABASE. It sleeps at most a second, so that a clock jump strands no slot.
+//! Does not: read awty's tables, or run checks.
 
 mod children;
 mod database_cache;
@@ -23,24 +23,23 @@ use pgrx::{pg_guard, pg_sys};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// A worker is started so long before its slot, to be connected in time.
+/// How long before its slot a worker is started, so that it is connected in time.
 pub const LEAD: TimeDelta = TimeDelta::milliseconds(100);
-/// After an error of a turn.
+/// Wait after an error in a turn.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// Registers the launcher. Called from `_PG_init`, and only while the server starts.
+/// Registers the launcher. Called from `_PG_init`, only while the server starts.
 pub fn register() {
     let mut worker = process::describe(c"awty launcher", c"awty_launcher_main", 1, None);
-    // SAFETY: copied by PostgreSQL.
+    // SAFETY: PostgreSQL copies the description.
     unsafe { pg_sys::RegisterBackgroundWorker(&mut worker) };
 }
 
-/// The process's main function.
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn awty_launcher_main(_argument: pg_sys::Datum) {
     process::listen_to_signals();
-    // SAFETY: no database and no role: shared catalogs only. The callback takes no argument.
+    // SAFETY: connects to shared catalogs only, without a database or role. The callback takes no argument.
     unsafe {
         pg_sys::BackgroundWorkerInitializeConnectionByOid(pg_sys::InvalidOid, pg_sys::InvalidOid, 0);
         pg_sys::on_shmem_exit(Some(at_exit), pg_sys::Datum::from(0));
@@ -51,7 +50,7 @@ pub extern "C-unwind" fn awty_launcher_main(_argument: pg_sys::Datum) {
     process::report(None);
     loop {
         process::answer_signals();
-        // Each turn has a transaction for its questions to the shared catalogs.
+        // Each turn has a transaction for its catalog lookups.
         let wait = transaction(|| Verdict::Commit(launcher.turn())).unwrap_or_else(|failure| {
             pgrx::log!("awty: the launcher met an error and goes on: {} ({})", failure.message, failure.sqlstate);
             AFTER_ERROR
@@ -68,17 +67,17 @@ extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {
 struct Launcher {
     databases: Databases,
     children: Children,
-    /// Was awty enabled at the last turn?
+    /// Whether awty was enabled at the last turn.
     enabled: Option<bool>,
-    /// Processes with runs that nothing stops, of which the log has been told.
+    /// Processes with unstoppable runs that the log already names.
     stuck: HashSet<i32>,
 }
 
 impl Launcher {
-    /// Does what has to be done now, and says how long to sleep.
+    /// Does one turn. Returns how long to sleep.
     fn turn(&mut self) -> Duration {
         let (now, mono) = (clock::now(), clock::mono());
-        // A session that posts from here on cannot know what this turn still sees, and wakes the next one.
+        // This turn may miss a post from now on, so such a post must wake the next turn.
         shmem::launcher_is_awake(clock::to_timestamp(now));
         self.children.reap(mono);
         failpoint!("launcher.turn");
@@ -95,7 +94,7 @@ impl Launcher {
         wait
     }
 
-    /// What fell due while awty was disabled was missed. Nothing is missed because the clock was set back.
+    /// Slots that passed while awty was disabled were missed. A clock that is set back makes no slot missed.
     fn note_enabled(&mut self, now: Time) {
         let enabled = settings::enabled();
         let just_enabled = self.enabled == Some(false) && enabled;
@@ -111,7 +110,7 @@ impl Launcher {
         }
     }
 
-    /// Says in the log, once, and in `awty.status`, while it lasts, which processes go on with runs that nothing stops.
+    /// Reports processes with unstoppable runs: once in the log, and in `awty.status` while they last.
     fn tell_of_stuck_runs(&mut self, now: Time, mono: Mono) {
         let now = clock::to_timestamp(now);
         let stuck: Vec<(pg_sys::Oid, i32)> = shmem::write(|shared| {
@@ -154,8 +153,8 @@ impl Launcher {
     }
 }
 
-/// The roles that there may be work for, as the plan sees them, and how many workers there are of others: of roles that
-/// wait for no more, but are not through yet.
+/// Returns the roles that may have work, in the form of the plan, and the number of workers of all other roles, which
+/// are finishing.
 fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     shmem::read(|shared| {
         let (keys, roles): (Vec<_>, Vec<Role>) = shared
@@ -199,26 +198,27 @@ fn view(mono: Mono) -> (Vec<(pg_sys::Oid, pg_sys::Oid)>, Vec<Role>, u32) {
     })
 }
 
-/// The watchdog: strikes runs that are over their time by the monotonic clock, which no one can set. PostgreSQL's own
-/// timers, which the workers use, go by the wall clock. Says when to look again.
+/// The watchdog: strikes runs that exceed their time limit by the monotonic clock, which cannot be set. PostgreSQL's
+/// timers in the workers use the wall clock. Returns when to look again.
 fn watch(mono: Mono) -> Duration {
     shmem::write(|shared| {
         let mut next = plan::MAX_SLEEP;
         for entry in shared.workers.iter_mut().filter(|entry| entry.occupancy() == Occupancy::Taken) {
             let Some(run) = &mut entry.run else {
-                // Nothing runs before a standby answers, so this worker may leave.
+                // The worker runs nothing until a standby answers, so it may leave.
                 if sync_rep::is_process_waiting(entry.pid) && process::is_database_wanted(entry.database) {
                     // SAFETY: as below.
                     unsafe { libc::kill(entry.pid, libc::SIGTERM) };
                 }
                 continue;
             };
-            // PostgreSQL would end the wait and keep the commit, so a cut-off primary would begin the next run.
+            // PostgreSQL would end the wait and keep the commit, so a primary that was cut off would begin its next
+            // run.
             if run.is_over_time(mono) && sync_rep::is_process_waiting(entry.pid) {
                 continue;
             }
             if let Some(strikes) = run.strike(mono) {
-                // While shared memory is locked, the worker cannot give its entry up, so this is still its process.
+                // While shared memory is locked, the worker cannot give up its entry, so the PID is still its own.
                 let signal = if strikes > 1 { libc::SIGTERM } else { libc::SIGINT };
                 // SAFETY: sends a signal to a process of this server.
                 unsafe { libc::kill(entry.pid, signal) };
