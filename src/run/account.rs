@@ -1,7 +1,7 @@
-//! What one transaction of a run comes to. Listeners are told by its commit, the counters and the log after it.
+//! Result of one transaction of a run. Listeners are notified at commit; counters and log are updated after the commit.
 //!
-//! Invariant: what is undone is neither counted nor told.
-//! Does not: write to a table, or allocate for a run that is no problem.
+//! Invariant: a rolled-back run is neither counted nor reported.
+//! Does not: write to a table, or allocate for a run without a problem.
 
 use crate::pg::catch::Failure;
 use crate::pg::text::Text;
@@ -19,16 +19,16 @@ use std::cell::RefCell;
 pub struct Account {
     figures: Figures,
     problems: Problems,
-    /// What became of each check, where somebody wants to know.
+    /// What happened to each check, if the caller asked for it.
     became: Option<Vec<(i64, Became)>>,
 }
 
-/// What an answer has made of a check.
+/// What an answer did to a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Became {
-    /// It is pending at a later slot.
+    /// The check is pending at a later slot.
     Pending,
-    /// It has ended, and the next occurrence is pending or held.
+    /// The check ended, and its next occurrence is pending or held.
     Next {
         held: bool,
     },
@@ -42,12 +42,12 @@ impl Default for Account {
 }
 
 impl Account {
-    /// One that says what became of each check.
+    /// Returns an account that records what happened to each check.
     pub fn by_check() -> Self {
         Self { became: Some(Vec::new()), ..Self::default() }
     }
 
-    /// A check goes on or ends; `next`: whether its next occurrence is held, if there is one.
+    /// Records that a check continues or ends. `next`: whether its next occurrence is held, if it has one.
     pub fn settled(&mut self, check: i64, fate: After, next: Option<bool>) {
         if let Some(became) = &mut self.became {
             let this = match (fate, next) {
@@ -59,26 +59,27 @@ impl Account {
         }
     }
 
-    /// The transaction is a client's, or goes on: it is counted, and told in a summary, when it commits. Returns what became of each check.
+    /// For a client's transaction: counts the runs, and reports failures in a summary, at commit. Returns what happened
+    /// to each check.
     pub fn at_commit(self, job: &Text) -> Vec<(i64, Became)> {
         wakeup::count_runs_at_commit(job.as_bytes(), self.figures, self.problems.count());
         self.became.unwrap_or_default()
     }
 
-    /// A check has run.
+    /// Counts the run of a check.
     pub fn ran(&mut self, run: &RunRecord, fate: Fate) {
         let RunRecord { started_at, finished_at, .. } = *run;
         self.figures.ran(&RunOf { started_at, finished_at, lateness: run.lateness() }, fate);
     }
 
-    /// The run, of one check or of a set, took so long.
+    /// Adds the duration of the run, of one check or of a set.
     pub fn took(&mut self, run_time: TimeDelta) {
         if self.figures.runs > 0 {
             self.figures.took(run_time);
         }
     }
 
-    /// A check has run and given an answer, by which it goes on or ends.
+    /// Records an answer, by which a check continues or ends.
     pub fn answered(&mut self, job: &Job, row: &Row, run: &RunRecord, fate: After) {
         match fate {
             After::Again(_) => self.ran(run, Fate::Again),
@@ -89,7 +90,7 @@ impl Account {
         }
     }
 
-    /// A check has run and failed.
+    /// Records a failed run.
     pub fn failed(&mut self, job: &Job, row: &Row, run: &RunRecord, failure: &Failure, fate: After) {
         let attempt = (row.attempt.unsigned_abs() + 1, job.options.limits.max_attempts);
         let (counted, told) = match fate {
@@ -110,7 +111,7 @@ impl Account {
         });
     }
 
-    /// A check ends without an error of its run.
+    /// Records that a check ended without an error of its run.
     pub fn ended(&mut self, job: &Job, row: &Row, outcome: Outcome) {
         if !outcome.is_problem() {
             return;
@@ -120,7 +121,7 @@ impl Account {
         self.problems.add(true, || Problem { id: row.id, entity: row.label(), fate, attempt: (0, 0), failure: None });
     }
 
-    /// The transaction is committed.
+    /// Reports and counts after the commit.
     pub fn tell(&mut self, job: &Text) {
         self.problems.tell(job);
         let figures = std::mem::replace(&mut self.figures, Figures::NONE);
@@ -139,7 +140,7 @@ impl Account {
     }
 }
 
-/// What the runs of a job have come to in this process, from the start of the first of them.
+/// Counters of a job in this process, and the start of its first counted run.
 struct Counted {
     job: Text,
     figures: Figures,
@@ -147,11 +148,11 @@ struct Counted {
 }
 
 thread_local! {
-    /// What the runs of this process have come to since that was last written, by job. Jobs stay in it, so that a run allocates nothing.
+    /// Counters since they were last written, by job. Jobs stay in the list, so that a run allocates nothing.
     static COUNTED: RefCell<Vec<Counted>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Writes to shared memory what has been counted here.
+/// Adds this process's counters to shared memory.
 pub fn write_counted(shared: &mut SharedState, database: pg_sys::Oid, now: Time) {
     COUNTED.with_borrow_mut(|counted| {
         for counted in counted.iter_mut().filter(|counted| counted.figures.runs > 0) {

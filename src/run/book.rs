@@ -1,7 +1,8 @@
-//! Books what came of a run: the only writer of outcomes after runs, for all who hold the claim on a check.
+//! Books the results of runs. All holders of a claim on a check use this code, and no other code writes outcomes after
+//! runs.
 //!
-//! Invariant (P1, P4): a check is booked on the version of its row that was read, locked without waiting, in the caller's
-//! transaction. Where somebody else has touched the row, nothing is booked.
+//! Invariant (P1, P4): a check is booked on the row version that was read. The row is locked without waiting, in the
+//! caller's transaction. If another session has changed or locked the row, nothing is booked.
 //! Does not: call a function, or begin or end a transaction.
 
 use super::account::Account;
@@ -16,7 +17,7 @@ use awty_core::figures::Fate;
 use awty_core::{After, Answer, Before, Failed, Outcome, Time, policy};
 use chrono::TimeDelta;
 
-/// When the run was, which its checks may have shared.
+/// Times of a run, which several checks may share.
 #[derive(Clone, Copy)]
 pub struct Timing {
     pub started_at: Time,
@@ -31,11 +32,11 @@ impl Timing {
     }
 }
 
-/// Somebody else has changed or locked one of the checks: the caller has to roll back.
+/// Another session has changed or locked a check. The caller must roll back.
 pub struct Conflict;
 
-/// Books the answers that a run has given, one for each check. `blamed`: earlier runs may have left a row in `awty_internal.check_stat` although
-/// the check counts none.
+/// Books the answers of a run, one per check. `blamed`: earlier runs may have left a row in `awty_internal.check_stat`
+/// although the check counts none.
 pub fn answers(
     table: &Table,
     job: &Job,
@@ -48,7 +49,7 @@ pub fn answers(
     for (row, answer) in answered {
         match table.lock(&row) {
             Locked::Same => locked.push((row, answer)),
-            // The run has replaced or cancelled its own check, and has thereby answered.
+            // The run has replaced or cancelled its own check, which counts as its answer.
             Locked::Own => {
                 let run = timing.of(&row);
                 account.ran(&run, Fate::End(Outcome::Done));
@@ -60,7 +61,7 @@ pub fn answers(
         failpoint!("run.row_locked");
     }
     let mut going_on = GoingOn::of_rows(job, &locked.iter().map(|(row, _)| row).collect::<Vec<_>>());
-    // Their first runs end them: they are archived together.
+    // Checks that end with their first run are archived together.
     let mut ended: Vec<(Row, Outcome)> = Vec::new();
     for (row, answer) in locked {
         let run = timing.of(&row);
@@ -87,7 +88,6 @@ pub fn answers(
     Ok(())
 }
 
-/// Books a failed run.
 pub fn failure(
     table: &Table,
     job: &Job,
@@ -119,7 +119,7 @@ pub fn failure(
     Ok(())
 }
 
-/// Deals with the checks that are not run now: not due, held, missed, too late. Returns those to run.
+/// Handles the checks that do not run now, because they are not due, held, missed or too late. Returns the others.
 pub fn settle(
     table: &Table,
     job: &Job,

@@ -1,8 +1,8 @@
 //! Calls a job function with the rights and settings of its role, within its limits.
 //!
-//! Invariant: when [`ask`] returns, nothing of the run is left to be executed at the commit, and settings and current user are
-//! what they were; after an error, the abort of the transaction restores them.
-//! Does not: begin or end the transaction, or decide what the answers mean.
+//! Invariant: when [`ask`] returns, the commit will execute no more code of the run, and settings and current user are
+//! restored. After an error, the abort of the transaction restores them.
+//! Does not: begin or end the transaction, or interpret the answers.
 
 use crate::error::Error;
 use crate::failpoint::failpoint;
@@ -18,13 +18,13 @@ use pgrx::{FromDatum, pg_sys};
 /// Where a function is called.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// In a transaction of a worker, which holds nothing else.
+    /// In a worker's transaction, which contains nothing else.
     Worker,
-    /// In a subtransaction of a client, beside its own cursors and queries.
+    /// In a subtransaction of a client, beside the client's own cursors and queries.
     Client,
 }
 
-/// Calls the function of a job for these rows and reads its answers, one for each.
+/// Calls the function of a job for these rows. Returns one answer per row.
 pub fn ask(job: &Job, function: Function, rows: &[pg_sys::Datum], place: Place) -> Result<Vec<Answer>, Failure> {
     match function.takes {
         Takes::Set => ask_set(job, function, rows, place),
@@ -34,14 +34,15 @@ pub fn ask(job: &Job, function: Function, rows: &[pg_sys::Datum], place: Place) 
 }
 
 fn ask_one(function: Function, argument: Option<pg_sys::Datum>, place: Place) -> Result<Answer, Failure> {
-    // SAFETY: the function was just found to take a check or nothing, and to return a timestamptz or void.
+    // SAFETY: the lookup has just found that the function takes a check or nothing, and returns a timestamptz or void.
     let (datum, null) = unsafe { call(function.oid, argument, place) }?;
     Ok(check_row::answer((function.answers && !null).then(|| datum.value() as i64)))
 }
 
 fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], place: Place) -> Result<Vec<Answer>, Failure> {
     let argument = check_row::array(rows.iter().copied(), relations::row_type());
-    // SAFETY: the function was just found to take an array of checks and to return one of timestamptz, or void.
+    // SAFETY: the lookup has just found that the function takes an array of checks, and returns an array of timestamptz
+    // or void.
     let (datum, null) = unsafe { call(function.oid, Some(argument), place) }?;
     if !function.answers {
         return Ok(vec![Answer::Done; rows.len()]);
@@ -57,20 +58,20 @@ fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], place: Place) 
     Ok(answers)
 }
 
-/// Calls a function with one argument or none, and with everything checked that it has deferred. An error is the function's.
+/// Calls a function with at most one argument, and then its deferred work. An error is the function's.
 ///
 /// # Safety
-/// The function must take as many arguments, of the argument's type; a transaction must be open with a snapshot.
+/// The function must take this argument, and a transaction with a snapshot must be open.
 unsafe fn call(
     function: pg_sys::Oid,
     argument: Option<pg_sys::Datum>,
     place: Place,
 ) -> Result<(pg_sys::Datum, bool), Failure> {
-    // SAFETY: opens a level of settings that is closed below, or by the abort.
+    // SAFETY: the nest level is closed below, or by the abort.
     let nest = unsafe { pg_sys::NewGUCNestLevel() };
     failpoint!("call.before");
-    // SAFETY: as the caller says. FmgrInfo and the frame live in the transaction's memory, and the frame has room for one argument.
-    // What is caught here calls C only.
+    // SAFETY: guaranteed by the caller. FmgrInfo and the frame live in the transaction's memory, and the frame has room
+    // for one argument. The closures passed to `catch` only call C.
     let result = unsafe {
         catch(|| unbound::invoke_function_execute_hook(function))?;
         let info = pg_sys::palloc0(size_of::<pg_sys::FmgrInfo>()).cast::<pg_sys::FmgrInfo>();
@@ -93,23 +94,23 @@ unsafe fn call(
         failpoint!("call.deferred");
         (result, null)
     };
-    // SAFETY: the level opened above; `false` undoes what was set inside, also by a plain SET.
+    // SAFETY: the level opened above; `false` undoes all settings made inside, including those of a plain SET.
     unsafe { pg_sys::AtEOXact_GUC(false, nest) };
     Ok(result)
 }
 
-/// SET CONSTRAINTS ALL IMMEDIATE: a deferred violation is an error of this run, here and now, and deferred triggers run
-/// while the role's settings and limits are in force. Then those that were deferred once more. At the commit itself they would run while
-/// the check's row is locked. So would the queries of cursors WITH HOLD, whose rows nobody would read: all cursors are closed. For a
-/// client there is no commit, and its own cursors stay.
+/// Executes SET CONSTRAINTS ALL IMMEDIATE, and then the triggers that were deferred again. So a violation is an error
+/// of this run, and deferred triggers run under the role's settings and limits. At commit they would run while the
+/// check's row is locked. The same holds for the queries of cursors WITH HOLD, so all cursors are closed. A client's
+/// transaction does not commit here, and the client's own cursors stay.
 fn check_deferred(place: Place) -> Result<(), Failure> {
     let mut statement = pg_sys::ConstraintsSetStmt {
         type_: pg_sys::NodeTag::T_ConstraintsSetStmt,
         constraints: std::ptr::null_mut(),
         deferred: false,
     };
-    // SAFETY: a statement without a list of names stands for ALL; a transaction is open. No cursor is active, because the function was
-    // not called through one.
+    // SAFETY: a statement without names means ALL, and a transaction is open. No cursor is active, because the function
+    // was not called through one.
     unsafe {
         catch(|| {
             unbound::after_trigger_set_state(&mut statement);

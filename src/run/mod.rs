@@ -1,8 +1,9 @@
-//! Runs checks: one transaction for each run, and a second one to book a failure.
+//! Runs checks: one transaction per run, and a second one to book a failure.
 //!
-//! Invariant (P1): what a run did, its row of history and its next time are one commit. (P4): a check whose row somebody else has
-//! changed meanwhile is undone as if its run had never started.
-//! Does not: choose what to run (see `worker`), decide its fate (see `awty_core::policy`), or write it down (see `book`).
+//! Invariant (P1): the effects of a run, its history row and its next slot are one commit. (P4): if another session has
+//! changed the check's row meanwhile, the run is rolled back.
+//! Does not: choose checks (see `worker`), decide what happens to them (see `awty_core::policy`), or write it (see
+//! `book`).
 
 pub mod account;
 pub mod book;
@@ -28,39 +29,38 @@ use chrono::TimeDelta;
 use pgrx::pg_sys;
 use std::cell::{Cell, RefCell};
 
-/// What became of the checks that were taken on.
+/// What happened to a worker's checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ran {
-    /// Booked: ended, at a later slot, or gone already.
+    /// Booked: ended, moved to a later slot, or already gone.
     Booked,
-    /// Not tried, because some job has been changed since they were chosen.
+    /// Not tried, because a job has changed since they were chosen.
     Stale,
-    /// Left as they were, because a client has them locked.
+    /// Unchanged, because a client has locked them.
     Locked,
-    /// Left as they were, because awty could not read or book them.
+    /// Unchanged, because awty could not read or book them.
     Left,
-    /// The extension is gone, or another version is being installed: the worker has nothing to do here any more.
+    /// The extension is gone, or another version is being installed: the worker must leave.
     NoExtension,
 }
 
-/// Where a run happens.
+/// Context of a run.
 pub struct RunContext<'a> {
-    /// The worker's place in shared memory.
+    /// Index of the worker's entry in shared memory.
     pub worker: usize,
     /// Since when checks of this job can run.
     pub able_since: Time,
-    /// A crash or exit may have been counted against the checks.
+    /// Whether a crash or exit may have been counted against the checks.
     pub blamed: bool,
     pub job: &'a Job,
-    /// The count of changes of `awty.job` when the job was read.
+    /// Change count of `awty.job` when the job was read.
     pub epoch: u64,
-    /// Has the function been called, so that an error is the run's?
+    /// Whether the function was called. Then an error is the run's.
     pub called: Cell<bool>,
-    /// What the transaction that is going on comes to.
+    /// Result of the current transaction.
     pub account: RefCell<Account>,
 }
 
-/// How one transaction went.
 enum TxnEnd {
     Booked,
     Failed(Failure),
@@ -76,11 +76,11 @@ impl From<Conflict> for TxnEnd {
 }
 
 impl RunContext<'_> {
-    /// Runs these checks of one slot: together if the job is set-based, and in smaller sets after a failure, down to one,
-    /// so that one bad row fails alone.
+    /// Runs checks of one slot. A set-based job gets all of them together, and smaller sets after a failure, down to
+    /// single checks, so that a bad row fails alone.
     pub fn run(&self, candidates: &[Candidate]) -> Ran {
         if !session::is_clean() {
-            // What keeps it from that may pass as a lock does.
+            // The cause of the failed cleanup may pass, as a lock does.
             return Ran::Locked;
         }
         let began = clock::mono();
@@ -88,7 +88,7 @@ impl RunContext<'_> {
         self.called.set(false);
         let result = self.attempt(candidates, began, started_at);
         failpoint!("run.over");
-        // In this order: the watchdog cannot strike any more when a late cancellation is forgotten.
+        // In this order: once the watchdog cannot strike any more, a late cancellation is cleared.
         let struck = self.note_end().max(timer::disarm());
         session::clean();
         failpoint!("run.cleaned");
@@ -165,7 +165,7 @@ impl RunContext<'_> {
         Ok(())
     }
 
-    /// Calls the function and reads its answers, one for each row.
+    /// Calls the function. Returns one answer per row.
     fn call(&self, rows: &[Row], began: Mono) -> Result<Vec<Answer>, Failure> {
         let job = self.job;
         let function = function::of_job(job)?;
@@ -175,7 +175,7 @@ impl RunContext<'_> {
         ask(job, function, &rows, Place::Worker)
     }
 
-    /// Books a failure in a transaction of its own, if the check is still the one that failed.
+    /// Books a failure in a transaction of its own, if the check has not changed since.
     fn book_failure(
         &self,
         candidate: &Candidate,
@@ -220,7 +220,7 @@ impl RunContext<'_> {
         }
     }
 
-    /// Books a run that was terminated because it ignored its timeout. Its process is gone.
+    /// Books a run that ignored its timeout and was terminated. Its process is gone.
     pub fn book_terminated(&self, candidate: &Candidate, run_time: TimeDelta) -> Ran {
         let failure = Failure {
             sqlstate: sqlstate::QUERY_CANCELED.into(),
@@ -231,19 +231,19 @@ impl RunContext<'_> {
         self.book_failure(candidate, &failure, true, began, clock::now() - run_time)
     }
 
-    /// Tells the watchdog of the run.
+    /// Announces the run to the watchdog.
     fn note_start(&self, began: Mono) {
         let run = Run::new(began, self.job.options.limits.timeout.to_std().unwrap_or_default());
         shmem::write(|shared| shared.workers[self.worker].run = Some(run));
     }
 
-    /// The run is over; returns how often the watchdog struck.
+    /// Ends the run for the watchdog. Returns the watchdog's number of strikes.
     fn note_end(&self) -> u32 {
         shmem::write(|shared| shared.workers[self.worker].run.take()).map_or(0, |run| u32::from(run.strikes))
     }
 }
 
-/// What is said of a run that was cancelled for its time.
+/// Returns the message for a run that exceeded its timeout.
 pub fn over_time(timeout: TimeDelta) -> String {
     format!("run took longer than its timeout of {} s", timeout.as_seconds_f64())
 }
