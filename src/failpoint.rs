@@ -1,16 +1,15 @@
-//! Failpoints: the steps at which the campaign makes a process fail. Only with the feature `failpoints`; without it, a step is
-//! nothing at all.
+//! Failpoints: steps at which the campaign makes a process fail. Without the feature `failpoints` they are empty.
 //!
-//! A file `awty_failpoints/STEP` in the data directory says what is to happen to the next process that comes there: `error`,
-//! `term` or `kill`. It is taken by removing it, so that it happens once.
+//! A file `awty_failpoints/STEP` in the data directory holds the action for the next process at the step: `error`,
+//! `term` or `kill`. The process removes the file first, so that the action happens once.
 //!
-//! Invariant: at a step whose [`Step::may_raise`] is false nothing is raised, because no error can come about there.
-//! Does not: cost anything in a library that is installed anywhere.
+//! Invariant: a step whose [`Step::may_raise`] is false raises nothing, because no real error is possible there.
+//! Does not: cost anything in an installed library.
 
 #[cfg(feature = "failpoints")]
 mod steps;
 
-/// `failpoint!("run.called")`: something may happen here.
+/// Marks a step, as in `failpoint!("run.called")`.
 macro_rules! failpoint {
     ($step:literal) => {
         #[cfg(feature = "failpoints")]
@@ -28,11 +27,10 @@ mod armed {
     use pgrx::{PgSqlErrorCode, ereport, pg_guard, pg_sys};
     use std::fs;
 
-    /// A process comes by.
     pub fn cross(step: &str) {
         let file = format!("awty_failpoints/{step}");
         let Ok(action) = fs::read_to_string(&file) else { return };
-        // The process that removes the file has its action.
+        // The process that removes the file performs the action.
         if fs::remove_file(&file).is_err() {
             return;
         }
@@ -53,14 +51,14 @@ mod armed {
         unsafe { libc::kill(libc::getpid(), signal) };
     }
 
-    /// Makes steps of the moments before and after the record of a commit.
+    /// Makes steps of the moments before and after a commit's record.
     pub fn watch_commits() {
         // SAFETY: the callback takes no argument.
         unsafe { pg_sys::RegisterXactCallback(Some(at_commit), std::ptr::null_mut()) };
     }
 
     /// # Safety
-    /// Called by PostgreSQL only.
+    /// Only PostgreSQL calls it.
     #[pg_guard]
     unsafe extern "C-unwind" fn at_commit(event: pg_sys::XactEvent::Type, _argument: *mut std::ffi::c_void) {
         match event {

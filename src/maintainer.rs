@@ -1,9 +1,10 @@
-//! The maintainer: a short inspection of one database. It finds out whether awty is there and may run, what is due by role,
-//! looks after the tables, and has what is dead in them vacuumed away.
+//! The maintainer: a short inspection of one database. It checks whether awty is installed and may run, collects the
+//! due slots of each role, maintains the tables, and vacuums dead rows.
 //!
-//! Inspections happen after a start, on request, and as an audit at most once a minute; the audit finds what no hint told of.
+//! Inspections happen after a start, on request, and as an audit once a minute at most. The audit finds checks that no
+//! hint announced.
 //!
-//! Invariant: an inspection that finds nothing to do writes nothing. Runs no code of any user.
+//! Invariant: an inspection without work writes nothing, and runs no code of a user.
 //! Does not: run checks.
 
 mod figures;
@@ -33,23 +34,23 @@ use awty_core::{Outcome, Time};
 use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
-/// At most so many stray checks are dealt with in one inspection.
+/// Largest number of stray checks handled in one inspection.
 const STRAYS: i64 = 1000;
-/// The longest vacuum. A reader that has a page of an index pinned can hold it up. The next inspection waits for
-/// it, and so does DROP EXTENSION; DROP DATABASE would for five seconds, and then fail.
+/// Time limit of a vacuum, which a reader with a pinned index page can delay. The next inspection and DROP EXTENSION
+/// wait for the vacuum; DROP DATABASE would fail after five seconds.
 const VACUUM_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// The process's main function; `Assignment::database` says where to go.
+/// The process's main function. `Assignment::database` is the database to inspect.
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn awty_maintainer_main(_argument: pg_sys::Datum) {
     process::listen_to_signals();
     let database = process::assignment().database;
-    // SAFETY: connects as no role in particular, as the server's own processes do.
+    // SAFETY: connects as the bootstrap superuser, as the server's own processes do.
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(database, pg_sys::InvalidOid, 0) };
     timer::register();
     session::override_settings();
-    // Nothing runs before the first inspection has committed, so no commit of the maintainer may wait for a standby.
+    // No check runs before the first inspection has committed, so the maintainer's commits must not wait for a standby.
     session::set(c"synchronous_commit", c"local");
     failpoint!("maintainer.connected");
     process::report(Some(c"awty: looking for what is due"));
@@ -61,7 +62,7 @@ fn inspection(database: pg_sys::Oid) {
     let before = shmem::read(|shared| shared.database(database).copied());
     match inspect(before) {
         Ok(None) => shmem::write(|shared| {
-            // Unless awty has been installed meanwhile, and somebody asks for the next inspection.
+            // awty may have been installed meanwhile, and requested the next inspection.
             if shared.database(database).is_none_or(|line| !line.inspection_wanted) {
                 shared.forget_database(database);
             }
@@ -86,7 +87,7 @@ fn inspection(database: pg_sys::Oid) {
     }
 }
 
-/// Is awty here, and may it run? `None` if it is not here.
+/// Returns the state of awty in this database; `None` if it is not installed.
 fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     let here = catalog::database();
     let mut gone = Vec::new();
@@ -107,7 +108,8 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
             State::Ready
         };
         if state == State::Ready {
-            // Before any worker can start here: what those are about to run must not be taken for left-overs.
+            // Before a worker can start here, because the checks that a worker names in flight must not be mistaken for
+            // leftovers.
             gone = crash::take_up_in_flight(is_first);
             failpoint!("maintainer.in_flight_taken");
             let first = inspected::first_per_role();
@@ -126,12 +128,12 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     if let Ok(Some(State::Ready | State::Held)) = inspected
         && before.is_none_or(|line| line.state != State::Ready)
     {
-        // Before the first check is archived, because a day whose rows are in the default partition gets no partition. A held database
-        // may be a subscriber, which gets each day's rows.
+        // Before the first check is archived, because a day whose rows are in the default partition can get no
+        // partition. A held database may be a subscriber that receives rows for each day.
         task(here, make_partitions);
     }
     inspected.inspect(|found| {
-        // By a commit that was flushed.
+        // The commit was flushed.
         shmem::write(|shared| shared.forget_names(&gone));
         if let Some(state) = found {
             let now = clock::to_timestamp(clock::now());
@@ -147,7 +149,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
                     let trouble = match (*state, line.trouble) {
                         (State::Unserved(unserved), _) => Trouble::Unserved(unserved),
                         (_, Trouble::Unserved(_) | Trouble::Maintenance | Trouble::Reading) => Trouble::None,
-                        // The role that it was about is gone, or has no work any more.
+                        // Its role is gone, or has no work any more.
                         (_, Trouble::RoleCannotConnect | Trouble::NoWorkerSlot | Trouble::NoPlace) if !any_parked => {
                             Trouble::None
                         }
@@ -160,7 +162,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     })
 }
 
-/// Says once, in the log, what keeps awty from running here.
+/// Logs once why awty does not run here.
 fn log_change(before: Option<Database>, found: State) {
     if before.is_some_and(|line| line.state == found) {
         return;
@@ -179,7 +181,7 @@ fn log_change(before: Option<Database>, found: State) {
     });
 }
 
-/// Looks after the tables.
+/// Maintains the tables.
 fn look_after(database: pg_sys::Oid) {
     task(database, upkeep::mend);
     for one in [rules::mend, rules::schedule_sweeps, rules::delete_alerts] {
@@ -195,7 +197,7 @@ fn look_after(database: pg_sys::Oid) {
     problem::tell_summaries();
 }
 
-/// PostgreSQL may have read other zone data at this start than at the one before.
+/// After a server start PostgreSQL may have new zone data.
 fn compute_again(database: pg_sys::Oid) {
     let mut after = Some(i64::MIN);
     while let Some(last) = after {
@@ -203,8 +205,8 @@ fn compute_again(database: pg_sys::Oid) {
     }
 }
 
-/// Ends checks that can never run: their job was unregistered while they were being committed, or their job's role has
-/// been dropped. Returns what the log has to say, by job.
+/// Ends checks that can never run: their job was unregistered while they were being committed, or their job's role was
+/// dropped. Returns the problems to log, by job.
 fn end_strays(now: Time) -> Vec<(Text, Problems)> {
     history::end(&inspected::lock_orphans(STRAYS), Outcome::Cancelled, now, None);
     let gone = Failure {
@@ -226,12 +228,12 @@ fn end_strays(now: Time) -> Vec<(Text, Problems)> {
     problems
 }
 
-/// Holds the checks that were held during a run which ended at the same time, and forgets holds of checks that are gone.
+/// Holds checks whose hold and run ended at the same time, and removes the holds of checks that are gone.
 fn hold_late(_now: Time) {
     let here = catalog::database();
     hold::carry_lost(STRAYS);
     let mut late = hold::late(STRAYS);
-    // What is being run is not touched: that would undo the run.
+    // Holding a running check would undo its run.
     let mono = clock::mono();
     shmem::read(|shared| late.retain(|id| shared.running_since(here, *id, mono).is_none()));
     if !late.is_empty() {
@@ -257,8 +259,8 @@ fn drop_partitions(now: Time) {
     }
 }
 
-/// What the inspection is for: looking after the tables, a vacuum of them, or both. On a busy server there is an inspection every few
-/// seconds for the second, and clients may have to wait for the first.
+/// Returns whether to maintain the tables and whether to vacuum. A busy server has an inspection for vacuuming every
+/// few seconds. Clients may have to wait for maintenance, so it is rarer.
 fn tasks(database: pg_sys::Oid) -> (bool, bool) {
     let mono = clock::mono();
     shmem::write(|shared| {
@@ -273,7 +275,6 @@ fn tasks(database: pg_sys::Oid) -> (bool, bool) {
     })
 }
 
-/// Has the dead rows vacuumed away.
 fn vacuum(database: pg_sys::Oid) {
     process::report(Some(c"awty: vacuuming awty.future_job"));
     timer::arm(VACUUM_TIMEOUT);
@@ -281,7 +282,7 @@ fn vacuum(database: pg_sys::Oid) {
         if relations::lock(Purpose::Read) {
             pg_vacuum::future_job();
         }
-        // In another transaction by now, which has nothing locked.
+        // In a new transaction, which holds no locks.
         Verdict::Commit(if relations::lock(Purpose::Read) { pg_vacuum::pages_of_future_job() } else { 0 })
     });
     timer::disarm();

@@ -1,14 +1,13 @@
-//! The steps, in the order of a check's life. The campaign reads this list, too, and holds it to what is in the code.
+//! The steps, in the order of a check's life. The campaign also reads this list, and compares it with the code.
 
 /// A place at which a process may fail.
 pub struct Step {
-    /// As it is written in the code.
+    /// Name in the code.
     pub name: &'static str,
-    /// Can an error come about there?
+    /// Whether an error is possible there.
     pub may_raise: bool,
 }
 
-/// All of them.
 pub const STEPS: &[Step] = &[
     step("launcher.turn"),
     step("launcher.before_start"),

@@ -1,7 +1,8 @@
-//! The figures of jobs between shared memory, where workers count, and `awty_internal.job_stat`, where they outlive the server.
+//! Moves job counters between shared memory, where workers count, and `awty_internal.job_stat`, where they outlive the
+//! server.
 //!
-//! Invariant: what is in shared memory is what was read from the table and what has been counted since, each once; so the table may be
-//! written from it as a whole.
+//! Invariant: shared memory holds the counters read from the table plus all later counts, each once. So a row of the
+//! table can be overwritten as a whole.
 //! Does not: count.
 
 use crate::pg::catalog;
@@ -12,7 +13,7 @@ use crate::store::job_stat::{self, Stored};
 use awty_core::Time;
 use pgrx::pg_sys;
 
-/// Reads the figures that were stored, once after a start of the server and once for each extension. Called before workers can count.
+/// Reads the stored counters, once per server start and per installed extension, before workers can count.
 pub fn read_back(now: Time) {
     let here = catalog::database();
     let Some(table) = relations::oid(JOB_STAT) else { return };
@@ -24,16 +25,16 @@ pub fn read_back(now: Time) {
     shmem::write(|shared| shared.take_figures(here, table, &stored, now));
 }
 
-/// What has changed was stored, or could not be.
+/// Handles the result of [`store`].
 pub fn stored(database: pg_sys::Oid, gone: Option<Vec<Text>>) {
     shmem::write(|shared| match gone {
         Some(gone) => gone.iter().for_each(|job| shared.forget_job(database, job.as_bytes())),
-        // Next time all of it.
+        // The next inspection stores all counters again.
         None => shared.figures_are_not_stored(database),
     });
 }
 
-/// Stores what has changed. Returns the jobs that are not registered any more; `None` without the extension.
+/// Stores changed counters. Returns the jobs that are no longer registered; `None` without the extension.
 pub fn store(_now: Time) -> Option<Vec<Text>> {
     let here = catalog::database();
     let table = relations::oid(JOB_STAT)?;
@@ -44,7 +45,7 @@ pub fn store(_now: Time) -> Option<Vec<Text>> {
     if let Some(names) = keep {
         job_stat::keep_only(&names);
     }
-    // After the others: what was stored just now of a job that was registered again is about that one.
+    // Afterwards, because the row that was just stored for a job that was registered again belongs to the new job.
     gone.extend(job_stat::gone());
     Some(gone)
 }

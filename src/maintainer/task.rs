@@ -1,7 +1,7 @@
-//! What an inspection does to the tables: one thing after the other, each in a transaction of its own.
+//! Runs the tasks of an inspection, each in its own transaction.
 //!
-//! Invariant: what fails is logged, shown in `awty.status`, and holds up nothing else.
-//! Does not: know what is done.
+//! Invariant: a failed task is logged and shown in `awty.status`, and does not stop the others.
+//! Does not: know the tasks.
 
 use crate::failpoint::failpoint;
 use crate::pg::catch::Failure;
@@ -13,16 +13,16 @@ use awty_core::Time;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// How long an inspection waits for anybody, and what a client may have to wait for a change of partitions.
+/// How long an inspection waits for a lock, and a client for a change of partitions.
 const LOCK_TIMEOUT: &CStr = c"200ms";
 
-/// One thing that the tables need, in a transaction of its own, so that one does not wait for another.
+/// Runs one task in a transaction of its own, so that tasks do not wait for each other.
 pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R> {
     let done = transaction(|| {
         if !relations::lock(Purpose::Write) {
             return Verdict::Rollback(None);
         }
-        // Nobody must hold up the inspections by holding a lock.
+        // A client's lock must not hold up inspections.
         owner::set_local(c"lock_timeout", LOCK_TIMEOUT);
         failpoint!("maintainer.looks_after");
         Verdict::Commit(Some(task(clock::now())))
@@ -30,7 +30,7 @@ pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R>
     done.inspect_err(|failure| trouble(database, failure)).unwrap_or_default()
 }
 
-/// Says in the log and in `awty.status` that something failed.
+/// Reports a failed task in the log and in `awty.status`.
 pub fn trouble(database: pg_sys::Oid, failure: &Failure) {
     pgrx::log!(
         "awty: looking after database {} failed and is tried again: {} ({})",
@@ -40,7 +40,7 @@ pub fn trouble(database: pg_sys::Oid, failure: &Failure) {
     );
     let now = clock::to_timestamp(clock::now());
     shmem::write(|shared| {
-        // It keeps no check from running: what does is worth more.
+        // A failed task stops no check, so it must not hide a trouble that does.
         if let Some(line) = shared.database_mut(database).filter(|line| line.trouble == Trouble::None) {
             line.set_trouble(Trouble::Maintenance, now);
         }

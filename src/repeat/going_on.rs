@@ -1,8 +1,8 @@
-//! Ends occurrences and begins the next ones, in one transaction.
+//! Ends occurrences and starts the next ones, in one transaction.
 //!
-//! Invariant: the repetitions are read after the rows of their checks are locked. Who changes a repetition has that lock, too, so
-//! what is read here holds until the commit.
-//! Does not: lock or end a check (see `run::book`), or ask anything where the job has no repetition.
+//! Invariant: repetitions are read after their checks' rows are locked. A session that changes a repetition needs the
+//! same lock, so the repetition cannot change until the commit.
+//! Does not: lock or end a check (see `run::book`), or run a query if the job has no repetition.
 
 use super::{of, say_stopped};
 use crate::failpoint::failpoint;
@@ -17,23 +17,23 @@ use awty_core::repeat::{Repetition, occurrence};
 use awty_core::{After, Answer, Before, Check, Failed, Time, policy};
 use std::collections::HashMap;
 
-/// The repetitions of some checks of a job, and what comes next for them.
+/// The repetitions of some checks of a job, and their next occurrences.
 pub struct GoingOn<'a> {
     job: &'a Job,
     found: HashMap<i64, (Pending, Option<Repetition<Local>>)>,
     next: Vec<(i64, Time)>,
-    /// Of those that are held, with the check that has ended.
+    /// Held repetitions with the next slot and the ended check.
     held: Vec<(i64, Time, i64)>,
     over: Vec<i64>,
-    /// Checks whose next occurrence comes, and whether that is held.
+    /// Ended checks that have a next occurrence, and whether it is held.
     begun: Vec<(i64, bool)>,
 }
 
 /// What to do with a check that is not run now.
 pub enum Instead {
-    /// Nothing: run it after all, or leave it.
+    /// What the policy says.
     Policy(Before),
-    /// The next occurrence takes its place, and the history does not show it.
+    /// Replace it by the next occurrence, without an entry in the history.
     Replace,
 }
 
@@ -44,7 +44,7 @@ impl<'a> GoingOn<'a> {
         Self::with(job, found)
     }
 
-    /// The same for checks whose rows the caller has read, and locked since.
+    /// Like [`GoingOn::of`], for rows that the caller has read and then locked.
     pub fn of_rows(job: &'a Job, rows: &[&Row]) -> Self {
         match rows {
             [row] if job.repeats => Self::with(job, repetition::of_row(row).into_iter().collect()),
@@ -67,12 +67,12 @@ impl<'a> GoingOn<'a> {
         Self { job, found, next: Vec::new(), held: Vec::new(), over: Vec::new(), begun: Vec::new() }
     }
 
-    /// Does something stand in `awty_internal.check_stat` of this check, although it has not run yet?
+    /// Whether `awty_internal.check_stat` has a row of the check, although it may not have run yet.
     pub fn is_noted(&self, check: i64) -> bool {
         self.found.get(&check).is_some_and(|(pending, _)| pending.occurrence.passed.is_some())
     }
 
-    /// Does an occurrence follow this check, which has ended, and is it held?
+    /// Returns whether the next occurrence of an ended check is held; `None` if it has none.
     pub fn next_of(&self, check: i64) -> Option<bool> {
         self.begun.iter().find(|(ended, _)| *ended == check).map(|(_, held)| *held)
     }
@@ -81,7 +81,7 @@ impl<'a> GoingOn<'a> {
         self.found.get(&check)
     }
 
-    /// The repetition goes on at that slot, or it is over.
+    /// Continues the repetition at a slot, or ends it.
     fn follow(&mut self, check: i64, next: Option<Time>) {
         if let Some((pending, _)) = self.found.get(&check) {
             if next.is_some() {
@@ -105,7 +105,7 @@ impl<'a> GoingOn<'a> {
         }
     }
 
-    /// What becomes of a check instead of a run, which the policy has found to move or to end.
+    /// Decides what happens to a check that the policy moves or ends without a run.
     pub fn before(&mut self, check: i64, by_policy: Before, able_since: Time, now: Time) -> Instead {
         let Some((pending, Some(repetition))) = self.known(check) else { return Instead::Policy(by_policy) };
         match repetition.before(&pending.occurrence, &self.job.options.limits, able_since, now) {
@@ -122,7 +122,7 @@ impl<'a> GoingOn<'a> {
         }
     }
 
-    /// What becomes of a check that its job has answered.
+    /// Decides what happens to a check after its job's answer.
     pub fn after(&mut self, id: i64, check: &Check, answer: Answer, now: Time) -> After {
         let limits = &self.job.options.limits;
         let Some((pending, Some(repetition))) = self.known(id) else {
@@ -132,7 +132,7 @@ impl<'a> GoingOn<'a> {
         self.fate(id, after)
     }
 
-    /// What becomes of a check whose run has failed.
+    /// Decides what happens to a check after a failed run.
     pub fn failed(&mut self, id: i64, check: &Check, how: Failed, now: Time) -> After {
         let limits = &self.job.options.limits;
         let Some((pending, Some(repetition))) = self.known(id) else {
@@ -142,7 +142,8 @@ impl<'a> GoingOn<'a> {
         self.fate(id, after)
     }
 
-    /// Begins what comes next, and returns the first slot of it. The checks that have ended must be out of `awty.future_job` by now.
+    /// Inserts the next occurrences, and returns their first slot. The ended checks must already be gone from
+    /// `awty.future_job`.
     pub fn begin_next(self, now: Time) -> Option<Time> {
         if !self.over.is_empty() {
             repetition::remove(&self.over);
@@ -158,7 +159,7 @@ impl<'a> GoingOn<'a> {
         repetition::schedule(&self.next, false, now);
         failpoint!("run.next_begun");
         if first <= now {
-            // The worker may have passed this slot already.
+            // The worker may already have passed this slot.
             wakeup::at_commit(self.job.runner(), clock::to_timestamp(first));
         }
         Some(first)

@@ -1,12 +1,12 @@
-//! Repetitions: what a stored one means, and how it goes on.
+//! Repetitions: how stored ones are read and continued.
 //!
-//! - [`going_on`] books the end of an occurrence together with the beginning of the next one;
-//! - [`own`] says which checks a run may change as its own;
-//! - [`upkeep`] is what the maintainer does for them.
+//! - [`going_on`] books the end of an occurrence together with the start of the next one.
+//! - [`own`] holds the checks that a run may change as its own.
+//! - [`upkeep`] maintains repetitions for the maintainer.
 //!
-//! Invariant (P11): while a repetition exists, exactly one check of its job and entity is pending or held. Who ends that check
-//! inserts the next one, or removes the repetition, in the same transaction.
-//! Does not: know when a moment comes (see `awty_core::repeat`), or hold SQL.
+//! Invariant (P11): while a repetition exists, exactly one check of its job and entity is pending or held. The
+//! transaction that ends this check inserts the next one or removes the repetition.
+//! Does not: compute moments (see `awty_core::repeat`), or contain SQL.
 
 pub mod going_on;
 pub mod own;
@@ -19,12 +19,11 @@ use awty_core::repeat::{Plan, RepeatError, Repetition, Rhythm, jitter};
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-/// The rhythm that the terms give.
 pub fn rhythm(terms: &Terms) -> Result<Rhythm, RepeatError> {
     Rhythm::new(terms.every, terms.cron.as_deref())
 }
 
-/// The repetition of a job and entity by these terms, in a zone that was found.
+/// Returns the repetition of a job and entity.
 pub fn repetition(
     terms: &Terms,
     rhythm: Rhythm,
@@ -40,14 +39,14 @@ pub fn repetition(
     }
 }
 
-/// What a stored repetition means at slots of that width; `None` where its zone is gone or its row makes no sense.
+/// Returns a stored repetition at slots of a width; `None` if its zone is gone or its row is invalid.
 pub fn of(stored: &Stored, width: Width) -> Option<Repetition<Local>> {
     let zone = zone::find(&stored.terms.zone)?;
     let subject = [&*stored.job, &*stored.entity_name, &*stored.entity_key];
     Some(repetition(&stored.terms, rhythm(&stored.terms).ok()?, zone, subject, width))
 }
 
-/// Says once in each process that a repetition cannot go on.
+/// Logs, once per process, that a repetition has stopped.
 pub fn say_stopped(stored: &Stored) {
     thread_local! {
         static SAID: RefCell<HashSet<i64>> = RefCell::default();

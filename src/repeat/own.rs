@@ -1,6 +1,6 @@
-//! The checks whose function is being called in this process: what it does to them is their run's answer.
+//! The checks whose function this process is calling. A change to such a check counts as its run's answer.
 //!
-//! Invariant: outside of a call there are none.
+//! Invariant: empty outside of a call.
 
 use std::cell::RefCell;
 
@@ -10,7 +10,7 @@ thread_local! {
 
 /// Calls the function of these checks.
 pub fn during<R>(checks: Vec<i64>, call: impl FnOnce() -> R) -> R {
-    /// Also where a panic unwinds.
+    /// Also runs when a panic unwinds.
     struct Over;
     impl Drop for Over {
         fn drop(&mut self) {
@@ -22,7 +22,7 @@ pub fn during<R>(checks: Vec<i64>, call: impl FnOnce() -> R) -> R {
     call()
 }
 
-/// Is the function of this check being called, so that the run changes its own check?
+/// Whether the function of this check is being called, so that the run changes its own check.
 pub fn is_own(check: i64) -> bool {
     OWN.with_borrow(|own| own.contains(&check))
 }

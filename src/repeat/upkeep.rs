@@ -1,8 +1,8 @@
-//! What the maintainer does for repetitions: it gives one without a check a new one, removes those that belong to nothing any more,
-//! and after a start computes pending occurrences again, because PostgreSQL may have other zone data by then.
+//! The maintainer's work for repetitions: restarts those without a check, removes strays, and after a server start
+//! recomputes pending occurrences, because PostgreSQL may have new zone data.
 //!
-//! Invariant: what a client has locked is left for the next time.
-//! Does not: touch an occurrence that is due or has begun.
+//! Invariant: checks that a client has locked are left for the next inspection.
+//! Does not: change an occurrence that is due or has begun.
 
 use super::of;
 use crate::pg::text::Text;
@@ -12,10 +12,10 @@ use crate::store::job::{self, Job};
 use crate::store::{repetition, repetition_upkeep};
 use awty_core::Time;
 
-/// So many repetitions are looked at in one transaction.
+/// Repetitions per transaction.
 const PIECE: i64 = 1000;
 
-/// Looks after the next piece of the repetitions.
+/// Repairs the next piece of the repetitions.
 pub fn mend(now: Time) {
     let here = catalog::database();
     let after = shmem::read(|shared| shared.database(here).map_or(i64::MIN, |line| line.mended));
@@ -47,7 +47,7 @@ fn begin_again(alone: &[i64], now: Time) {
     }
 }
 
-/// Computes the pending occurrences of a piece of the repetitions again, after an id. Returns where to go on.
+/// Recomputes the pending occurrences of the repetitions after an id. Returns where to continue.
 pub fn compute_again(after: i64, now: Time) -> Option<i64> {
     let (last, checks) = repetition_upkeep::zoned(after, PIECE, now);
     if checks.is_empty() {

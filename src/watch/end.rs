@@ -1,7 +1,7 @@
 //! Ends a rule, and all checks of a job.
 //!
-//! Invariant: nothing of the rule is left but its alerts, which are cleared, and its history.
-//! Does not: check who may do so.
+//! Invariant: a rule leaves only its cleared alerts and its history.
+//! Does not: check rights.
 
 use crate::pg::subtransaction::has_one_snapshot;
 use crate::pg::text::Text;
@@ -11,10 +11,10 @@ use crate::store::rule::{self, Rule};
 use crate::store::{alert, future_job, history, job, rule_function, rule_objects};
 use awty_core::Outcome;
 
-/// This transaction does not see an alert that is open.
+/// An alert is open that this transaction's snapshot cannot see.
 pub struct Unseen;
 
-/// Ends a rule; returns how many checks were pending.
+/// Ends a rule. Returns the number of its pending checks.
 pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
     if let Some(table) = table::describe(rule.relation) {
         rule_objects::drop_all(&rule.name, &table);
@@ -28,13 +28,13 @@ pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
     Ok(count)
 }
 
-/// Clears all open alerts of a rule, or refuses to where one is not seen.
+/// Clears all open alerts of a rule. Fails if this transaction's snapshot cannot see one of them.
 pub fn alerts(rule: &Text) -> Result<(), Unseen> {
     alert::clear_all(rule, clock::now());
     if has_one_snapshot() && alert::is_any_open(rule) { Err(Unseen) } else { Ok(()) }
 }
 
-/// Ends all pending checks of a job as cancelled; returns how many.
+/// Ends all pending checks of a job as cancelled. Returns their number.
 pub fn checks(job: &Text) -> i64 {
     let ids = future_job::lock_job(job);
     wakeup::count_ended(ids.len() as u64);

@@ -1,4 +1,5 @@
-//! Judges the expressions of a rule: whether they can be asked of one row, and give the same answer until the row is written again.
+//! Validates a rule's expressions: each must be over one row, and must not change its value until the row is written
+//! again.
 //!
 //! Does not: execute them.
 
@@ -10,11 +11,10 @@ use crate::pg::table::Described;
 use crate::pg::text::{Text, type_name};
 use pgrx::pg_sys;
 
-/// SQLSTATEs by which PostgreSQL refuses what an expression over one row cannot have: aggregates, window functions, system columns,
-/// parameters, subqueries.
+/// SQLSTATEs with which PostgreSQL refuses aggregates, window functions, system columns, parameters and subqueries.
 const NOT_OVER_ONE_ROW: [&str; 5] = ["42803", "42P20", "42P10", "42P02", "0A000"];
 
-/// The most columns that an expression may use, because a function has at most 100 arguments (`FUNC_MAX_ARGS`).
+/// The most columns in an expression, because a function has at most 100 arguments (`FUNC_MAX_ARGS`).
 const MAX_COLUMNS: usize = 100;
 
 /// Reads `until` or `since`.

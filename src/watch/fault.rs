@@ -1,6 +1,6 @@
 //! The part that a stopped rule lacks, and the command that repairs the rule.
 //!
-//! Does not: look for the part (see `functions`).
+//! Does not: find the part (see `functions`).
 
 use crate::error::{WatchError, quote};
 use crate::pg::catalog;
@@ -16,9 +16,9 @@ pub enum Fault {
     NoKey,
     /// A column of an expression is gone.
     Column(String),
-    /// The function of an expression is gone, or takes or returns something else.
+    /// The function of an expression is gone, or its signature has changed.
     Function(String),
-    /// The function belongs to another role than the table.
+    /// The function's owner is not the table's owner.
     NotOwners { function: String, table_owner: pg_sys::Oid },
     /// Triggers of the rule are gone.
     Triggers,
@@ -58,7 +58,7 @@ pub fn words(rule: &Rule, table: &Described, fault: &Fault) -> (String, String) 
     (why, fix)
 }
 
-/// Returns the call of `awty.watch()` that makes the rule whole again.
+/// Returns the call of `awty.watch()` that repairs the rule.
 fn call(rule: &Rule, table: &Described) -> String {
     let terms = &rule.terms;
     let mut args = vec![quote(&table.qualified())];
@@ -91,7 +91,7 @@ fn call(rule: &Rule, table: &Described) -> String {
     format!("SELECT awty.watch({});", args.join(", "))
 }
 
-/// Returns a duration in the largest unit that it is a multiple of, as PostgreSQL reads it.
+/// Returns a duration in the largest exact unit, for PostgreSQL to read.
 fn interval(delta: TimeDelta) -> String {
     let Some(micros) = delta.num_microseconds() else { return format!("{} days", delta.num_days()) };
     let units = [(86_400_000_000, "days"), (3_600_000_000, "hours"), (60_000_000, "minutes"), (1_000_000, "seconds")];

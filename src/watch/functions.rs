@@ -1,8 +1,8 @@
-//! Finds the functions of a rule and the first part that the rule lacks.
+//! Finds the functions of a rule, and the first part that the rule lacks.
 //!
-//! Invariant: a function counts only if the owner of the table owns it. It is found by its OID, or by its name and signature where OIDs
-//! have changed. It is never found through a trigger, because the table's owner writes triggers.
-//! Does not: call a function, or write anything.
+//! Invariant: a function counts only if the table's owner owns it. It is found by its OID, or by its name and signature
+//! if OIDs have changed. It is never found through a trigger, because the table's owner writes triggers.
+//! Does not: call a function, or write.
 
 use super::fault::Fault;
 use crate::pg::column::Column;
@@ -22,13 +22,12 @@ pub struct Functions {
 }
 
 impl Functions {
-    /// Returns each function of the rule.
     pub fn all(&self) -> impl Iterator<Item = &RowFunction> {
         std::iter::once(&self.until).chain(&self.since)
     }
 }
 
-/// Returns the functions of a rule, or what is missing.
+/// Returns the functions of a rule, or the missing part.
 pub fn find(rule: &Rule, table: &Described) -> Result<Functions, Fault> {
     let stored = rule_function::of(&rule.name);
     let one = |argument: &str| {
@@ -41,7 +40,7 @@ pub fn find(rule: &Rule, table: &Described) -> Result<Functions, Fault> {
     Ok(Functions { until, since })
 }
 
-/// Returns the first thing that is missing of a rule; `None` if it is whole.
+/// Returns the first missing part of a rule; `None` if the rule is complete.
 pub fn fault(rule: &Rule, table: &Described) -> Option<Fault> {
     if table::primary_key(table.oid).is_none() {
         return Some(Fault::NoKey);
@@ -84,7 +83,7 @@ fn resolve(rule: &Text, stored: &Stored, table: &Described) -> Result<RowFunctio
     Ok(RowFunction { argument: stored.argument.clone(), oid: function.oid, name: function.qualified(), columns })
 }
 
-/// Functions of the table's owner come first, and among them the one in the table's schema.
+/// Prefers functions of the table's owner, and among them the one in the table's schema.
 fn by_signature(name: &str, table: &Described, fits: impl Fn(&Procedure) -> bool) -> Option<Procedure> {
     let mut found: Vec<Procedure> = procedure::by_name(name).into_iter().filter(fits).collect();
     found.sort_by_key(|function| (function.owner != table.owner, function.schema != table.schema));

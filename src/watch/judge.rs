@@ -1,8 +1,9 @@
-//! What a run of a rule's job does: it reads the rows of its checks, and raises the alerts of those that are late.
+//! The run of a rule's job: reads the rows of its checks, and raises alerts for late rows.
 //!
-//! Invariant: nothing here waits for a client, and no client for a function that is called here: open alerts are locked after that.
-//! Who has changed a row meanwhile has its check locked, so that what is done here is undone.
-//! Does not: book anything (see `run::book`); the answers are those of a job function.
+//! Invariant: this code waits for no client, and a client does not wait for a function called here, because open alerts
+//! are locked only afterwards. A client that changed a row meanwhile has locked its check, so this run will be rolled
+//! back.
+//! Does not: book (see `run::book`). It returns the answers of a job function.
 
 use super::{BACKFILL, SWEEP, Watched, sweep, walk};
 use crate::error::Result;
@@ -19,7 +20,7 @@ use awty_core::Time;
 use awty_core::watch::{Found, Verdict, judge};
 use std::collections::HashMap;
 
-/// The answers to checks of one rule: when each is to be asked again.
+/// Returns the answers to checks of one rule: when to check each again.
 pub fn answers(watched: &Watched, given: &[Given]) -> Result<Vec<Option<Time>>> {
     let now = clock::now();
     let mut answers = vec![None; given.len()];
@@ -37,7 +38,7 @@ pub fn answers(watched: &Watched, given: &[Given]) -> Result<Vec<Option<Time>>> 
     Ok(answers)
 }
 
-/// What becomes of the checks at these places.
+/// Judges the checks at these places.
 fn judged(watched: &Watched, given: &[Given], places: &[usize], now: Time) -> Result<Vec<(usize, Option<Time>)>> {
     if places.is_empty() {
         return Ok(Vec::new());
@@ -76,7 +77,7 @@ fn judged(watched: &Watched, given: &[Given], places: &[usize], now: Time) -> Re
     }
     raise(watched, &raised, now)?;
     alert::escalate(&raised, now);
-    // Who has an alert locked may leave it open: its row is looked at again.
+    // Another session has the alert locked and may leave it open, so the row is checked again.
     let left = alert::clear_free(&rule.name, &clear, now);
     for (place, again) in &mut answers {
         if left.contains(&given[*place].key) {
@@ -86,7 +87,7 @@ fn judged(watched: &Watched, given: &[Given], places: &[usize], now: Time) -> Re
     Ok(answers)
 }
 
-/// Writes new alerts, and tells of each that is raised.
+/// Writes new alerts, and notifies listeners of each raised one.
 fn raise(watched: &Watched, raised: &[Raised], now: Time) -> Result<()> {
     if raised.is_empty() {
         return Ok(());

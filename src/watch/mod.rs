@@ -1,15 +1,15 @@
-//! Watching: a rule has a check for each row of its table that is not there yet, and an alert for each that is late.
+//! Watching: a rule has a check for each row of its table that is not there yet, and an alert for each late row.
 //!
-//! - [`written`] is what a trigger does with rows that were written;
-//! - [`judge`] is what a run does with rows that are due;
-//! - [`walk`] takes in the rows that were there before the rule, [`sweep`] compares open alerts with their rows;
-//! - [`expression`] judges what a rule may ask, [`functions`] finds the function of each expression,
-//!   and [`fault`] says what is missing;
-//! - [`upkeep`] is what the maintainer does for rules; [`end`] ends one.
+//! - [`written`] handles written rows, for triggers.
+//! - [`judge`] handles due rows, for runs.
+//! - [`walk`] adds the rows that existed before the rule; [`sweep`] compares open alerts with their rows.
+//! - [`expression`] validates a rule's expressions, [`functions`] finds their functions, and [`fault`] describes
+//!   missing parts.
+//! - [`upkeep`] maintains rules for the maintainer; [`end`] ends a rule.
 //!
-//! Invariant (P12): whatever is written of a row is read from the row itself, in the same transaction, after its check has been locked.
-//! Who ends or moves a check has its row locked, so a run that had read the row before is undone.
-//! Does not: decide when a row is late (see `awty_core::watch`), or hold SQL.
+//! Invariant (P12): state about a row is read from the row itself, in the same transaction, after its check was locked.
+//! A session that ends or moves a check locks its row, so a run that has read the row before is rolled back.
+//! Does not: decide when a row is late (see `awty_core::watch`), or contain SQL.
 
 pub mod end;
 pub mod expression;
@@ -33,19 +33,19 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// The schema and name of the function of the jobs of rules.
+/// Schema and name of the job function of all rules.
 pub const FUNCTION: (&str, &str) = ("awty_internal", "check_rows");
-/// The `entity_name` of the check that walks through the rows that were there before the rule.
+/// The `entity_name` of the check that walks through the rows from before the rule.
 pub const BACKFILL: &str = "awty.backfill";
 /// The `entity_name` of the check that compares open alerts with their rows.
 pub const SWEEP: &str = "awty.sweep";
 
 thread_local! {
-    /// The rules that this session has met, each with the counts of changes when it was read.
+    /// Cached rules of this session, with the change counts when each was read.
     static KNOWN: RefCell<HashMap<Text, ([u64; 3], Watched)>> = RefCell::default();
 }
 
-/// A rule whose table is there.
+/// A rule whose table exists.
 #[derive(Clone)]
 pub struct Watched {
     pub rule: Rc<Rule>,
@@ -56,18 +56,18 @@ pub struct Watched {
 
 /// Why a rule watches nothing.
 pub enum Missing {
-    /// There is no rule of that name, or no job.
+    /// No rule or no job has this name.
     Rule,
     /// The table is gone.
     Table,
-    /// The table is there, and something else that the rule needs is not.
+    /// The table exists, but another part of the rule is missing.
     Part(Rc<Rule>, Box<Described>, Fault),
 }
 
 impl Watched {
-    /// The rule of that name. One that was found is remembered until something changes in the catalogs, or in what is registered.
+    /// Returns the rule of this name. It is cached until a catalog, a job or a rule changes.
     pub fn find(name: &Text) -> Result<Self, Missing> {
-        // This listens, too.
+        // This also receives pending invalidations, so it comes first.
         let Some(Ok(job)) = job::find(name) else { return Err(Missing::Rule) };
         let now = [changes::of_rules(), changes::of_relations(), changes::of_functions()];
         if let Some((rule, source, levels)) = KNOWN.with_borrow(|known| {
@@ -97,7 +97,7 @@ impl Watched {
     }
 }
 
-/// Is this the job of a rule?
+/// Whether the job belongs to a rule.
 pub fn is_rules(job: &Job) -> bool {
     (job.schema.as_bytes(), job.function.as_bytes()) == (FUNCTION.0.as_bytes(), FUNCTION.1.as_bytes())
 }

@@ -1,7 +1,7 @@
-//! Compares the open alerts of a rule with their rows, where triggers may have been bypassed.
+//! Compares a rule's open alerts with their rows, because triggers may have been bypassed.
 //!
-//! Invariant: an alert is cleared only by what its row says now.
-//! Does not: raise anything.
+//! Invariant: an alert is cleared only because of its row's present state.
+//! Does not: raise alerts.
 
 use super::Watched;
 use super::written::note;
@@ -12,11 +12,12 @@ use awty_core::Time;
 use awty_core::watch::{Found, Verdict, judge};
 use std::collections::HashMap;
 
-/// Alerts are compared so many at a time.
+/// Alerts per piece.
 const ALERTS: i64 = 5_000;
 
-/// Clears the open alerts whose rows are there, gone, or not late any more; the last are asked about when they will be. Returns when to sweep again, where somebody has one locked:
-/// who that is may leave it open.
+/// Clears the open alerts whose rows are there, gone, or no longer late. The last get a check for when they will be
+/// late. Returns when to sweep again if another session has an alert locked, because that session may leave the alert
+/// open.
 pub fn all(watched: &Watched, now: Time) -> Option<Time> {
     let name = &watched.rule.name;
     let mut is_over = true;

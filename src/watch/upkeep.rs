@@ -1,7 +1,6 @@
-//! What the maintainer does for rules: it ends those whose tables are gone, has open alerts compared with their rows once a day, and
-//! deletes old alerts.
+//! The maintainer's work for rules: ends rules without a table, schedules a daily sweep, and deletes old alerts.
 //!
-//! Does not: read a watched table, which runs of the rule's job do.
+//! Does not: read a watched table. Runs of the rule's job do.
 
 use super::{SWEEP, end, functions};
 use crate::pg::clock;
@@ -14,25 +13,25 @@ use awty_core::Time;
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// Alerts are deleted so many at a time.
+/// Alerts deleted at a time.
 const ALERTS: i64 = 10_000;
-/// For so long in one inspection.
+/// Time limit for deleting, per inspection.
 const MOST: Duration = Duration::from_secs(1);
 
-/// Ends rules without a table. For the others, writes down where their functions are now and ties the functions to their tables,
-/// which a restore has forgotten.
+/// Ends rules without a table. For the others, records where their functions are now, and restores the functions'
+/// dependency on their tables, which a restore from a dump loses.
 pub fn mend(_now: Time) {
     for name in rule::names() {
         let Some(found) = rule::find(&name) else { continue };
         match table::describe(found.relation) {
-            // An inspection sees all that is committed, so nothing is refused.
+            // An inspection sees all commits, so this cannot fail.
             None => drop(end::rule(&found)),
             Some(table) => mend_functions(&found, &table),
         }
     }
 }
 
-/// Writes down where the functions of a rule are now, and ties each to the table.
+/// Records where a rule's functions are now, and makes each depend on the table.
 fn mend_functions(rule: &Rule, table: &Described) {
     let Ok(found) = functions::find(rule, table) else { return };
     let stored = rule_function::of(&rule.name);
@@ -45,7 +44,7 @@ fn mend_functions(rule: &Rule, table: &Described) {
     }
 }
 
-/// Schedules the sweeps that are due.
+/// Schedules due sweeps.
 pub fn schedule_sweeps(now: Time) {
     let Some(then) = now.checked_sub_signed(TimeDelta::days(1)) else { return };
     for name in rule::to_sweep(then) {
@@ -55,7 +54,6 @@ pub fn schedule_sweeps(now: Time) {
     }
 }
 
-/// Deletes alerts that were cleared long ago.
 pub fn delete_alerts(now: Time) {
     let Some(then) = settings::history_retention().and_then(|retention| now.checked_sub_signed(retention)) else {
         return;

@@ -1,8 +1,8 @@
-//! Takes in the rows that were there before their rule, in pieces, in the order of their keys.
+//! Adds the rows that existed before their rule, in pieces, in key order.
 //!
-//! Invariant: how far the walk has come is written in the transaction of each piece. A row that changes meanwhile is safe: its trigger
-//! writes of it, and its check reads it again.
-//! Does not: lock a row.
+//! Invariant: each piece's transaction also stores the position of the walk. A row that changes meanwhile is safe: its
+//! trigger updates its check, and the check reads the row again.
+//! Does not: lock rows.
 
 use super::Watched;
 use crate::pg::text::Text;
@@ -16,12 +16,12 @@ use awty_core::Time;
 use awty_core::watch::{self, Found};
 use std::collections::HashMap;
 
-/// Rows are read so many at a time.
+/// Largest number of rows read at a time.
 const ROWS: i64 = 5_000;
-/// At first, because nobody knows yet how long `until` takes; then twice as many each time, while that is quick.
+/// Number of rows of the first piece, because the cost of `until` is unknown. It doubles while pieces are quick.
 const FIRST_ROWS: i64 = 100;
 
-/// One piece of the walk, of at most half the job's timeout. Returns when to go on; `None` when it is over.
+/// Walks for at most half the job's timeout. Returns when to continue; `None` at the end.
 pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     if watched.rule.walk == Walk::Done {
         return None;
@@ -93,7 +93,7 @@ fn take(watched: &Watched, rows: Vec<Seen>, now: Time) {
     }
 }
 
-/// Is level 1 still to come?
+/// Whether level 1 is in the future.
 fn is_ahead(watched: &Watched, found: Found, now: Time) -> bool {
     matches!(found, Found::Waiting(since) if watched.levels.due(since) > now)
 }

@@ -1,8 +1,8 @@
-//! What becomes of the checks and alerts of rows that have just been written.
+//! Updates the checks and alerts of rows that were just written.
 //!
-//! Invariant: a row that was inserted is judged as it was inserted. Any other is read again by its key, so that the order in which rows
-//! are reported does not matter.
-//! Does not: check whose trigger it is (see `api::watch_triggers`).
+//! Invariant: an inserted row is judged as it was inserted. Any other row is read again by its key, so that the order
+//! of the triggers' reports does not matter.
+//! Does not: verify the trigger (see `api::watch_triggers`).
 
 use super::{Watched, end};
 use crate::pg::subtransaction::{has_one_snapshot, unless_duplicate};
@@ -19,18 +19,18 @@ use awty_core::watch::{self, Found, Verdict};
 use awty_core::{Outcome, Time};
 use std::collections::HashMap;
 
-/// Rows are taken so many at a time.
+/// Rows per piece.
 const PIECE: i64 = 10_000;
 
 /// Why a row cannot be watched.
 pub enum Refused {
-    /// The key of a row has more bytes than that.
+    /// The row's key has this many bytes, which is too long.
     KeyTooLong(usize),
-    /// Another transaction has written of the row what this one cannot see.
+    /// Another transaction has written about the row, and this one cannot see it.
     Changed,
 }
 
-/// The rows of a statement have been inserted.
+/// A statement has inserted rows.
 pub fn inserted(watched: &Watched, firing: Firing) -> Result<(), Refused> {
     let by = By { role: catalog::current_role(), at: clock::now() };
     let mut refused = Ok(());
@@ -68,7 +68,7 @@ fn begin(watched: &Watched, rows: Vec<Seen>, by: By) -> Result<(), Refused> {
     Ok(())
 }
 
-/// One row has been inserted into a partition, updated or deleted.
+/// A row was updated, deleted, or inserted into a partition.
 pub fn changed(watched: &Watched, firing: Firing) -> Result<(), Refused> {
     let Some(key) = table::primary_key(firing.table()) else { return Ok(()) };
     let numbers: Vec<i32> = key.iter().map(|column| column.number).collect();
@@ -84,11 +84,11 @@ pub fn emptied(watched: &Watched) -> Result<(), Refused> {
     end::alerts(&watched.rule.name).map_err(|_| Refused::Changed)
 }
 
-/// Has checks and alerts of these rows say what the rows say now.
+/// Makes the checks and alerts of these rows match their present state.
 fn settle(watched: &Watched, keys: &[Text]) -> Result<(), Refused> {
     let rule = &watched.rule;
     let by = By { role: catalog::current_role(), at: clock::now() };
-    // A run under way is undone, or over, from here on.
+    // Locking undoes a run in progress, or waits for its end.
     rule_check::lock(rule, keys);
     let seen = watched.source.by_keys(keys);
     let states = current(watched, keys, seen);
@@ -128,8 +128,8 @@ fn settle(watched: &Watched, keys: &[Text]) -> Result<(), Refused> {
     Ok(())
 }
 
-/// The states of rows by the keys as they were given. One whose key is written otherwise by now is gone under the old key, and its
-/// open alert goes along.
+/// Returns the states of rows by their given keys. If a row's key is now spelled differently, the row is gone under its
+/// old key, and its open alert gets the new key.
 fn current(watched: &Watched, keys: &[Text], seen: Vec<(usize, Seen)>) -> HashMap<Text, State> {
     let mut states = HashMap::new();
     for (place, row) in seen {
@@ -142,7 +142,7 @@ fn current(watched: &Watched, keys: &[Text], seen: Vec<(usize, Seen)>) -> HashMa
     states
 }
 
-/// Has a worker come for checks that were written at these slots, when that is committed.
+/// At commit, tells the launcher to start a worker for these slots.
 pub(super) fn note(watched: &Watched, slots: &[Time]) {
     wakeup::count_written(slots.len() as u64);
     if let Some(first) = slots.iter().min() {
