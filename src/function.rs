@@ -1,8 +1,8 @@
-//! A job's function: found by name and exact signature, and whether its role may run it.
+//! Finds a job's function by name and exact signature, and checks that its role may run it.
 //!
-//! Invariant: the answer is of this moment. It is asked for when a job is registered, when a check is scheduled, and
-//! before runs, because the function, its owner and its rights may change at any time in between.
-//! Does not: call it (see `run`).
+//! Invariant: the answer is current. It is needed when a job is registered, when a check is scheduled, and before runs,
+//! because the function, its owner and its rights may change at any time.
+//! Does not: call the function (see `run`).
 
 use crate::error::{Error, Result, WatchError};
 use crate::pg::text::Text;
@@ -19,15 +19,15 @@ use std::collections::HashMap;
 pub struct Function {
     pub oid: pg_sys::Oid,
     pub takes: Takes,
-    /// Does it answer with times? Otherwise it returns void, and its checks are done.
+    /// Whether it returns times. Otherwise it returns void, and its checks are done.
     pub answers: bool,
 }
 
-/// Reads a name as SQL would: `schema.function`, or `function` in the first schema of the search path that has one.
+/// Reads a name as SQL does: `schema.function`, or `function` in the first schema of the search path that has it.
 pub fn parse(name: &Text, arguments: &[pg_sys::Oid]) -> Result<(Text, Text)> {
     let unreadable = || Error::FunctionName { function: name.to_string() };
     let parts = split(name).filter(|parts| parts.iter().all(|part| part.len() > 0)).ok_or_else(unreadable)?;
-    // SQL would take a parenthesis as the beginning of the arguments, which are not to be given.
+    // A parenthesis would begin the arguments, which must not be given.
     if name.as_bytes().contains(&b'(') && !name.as_bytes().contains(&b'"') {
         return Err(unreadable());
     }
@@ -45,12 +45,12 @@ pub fn parse(name: &Text, arguments: &[pg_sys::Oid]) -> Result<(Text, Text)> {
     }
 }
 
-/// The arguments that a job's function can have.
+/// The possible arguments of a job's function.
 pub fn of_jobs() -> [pg_sys::Oid; 3] {
     [Takes::Check, Takes::Set, Takes::Nothing].map(argument)
 }
 
-/// The type of the one argument; none where there is none.
+/// Returns the type of the argument; invalid if the function has none.
 fn argument(takes: Takes) -> pg_sys::Oid {
     match takes {
         Takes::Check => relations::row_type(),
@@ -59,11 +59,11 @@ fn argument(takes: Takes) -> pg_sys::Oid {
     }
 }
 
-/// Splits a name at its dots, minding quotes and case.
+/// Splits a name at its dots, with SQL's quotes and case folding.
 fn split(name: &Text) -> Option<Vec<Text>> {
     let mut list = std::ptr::null_mut();
-    // SAFETY: PostgreSQL writes into the copy, which it allocated, and points the list into it; both live until the end
-    // of the call.
+    // SAFETY: PostgreSQL writes into its own copy, and the list points into the copy. Both live until the end of the
+    // call.
     unsafe {
         let copy = pg_sys::pstrdup(catalog::c_name(name.as_bytes()).as_ptr());
         if !pg_sys::SplitIdentifierString(copy, b'.' as std::ffi::c_char, &mut list) {
@@ -75,26 +75,25 @@ fn split(name: &Text) -> Option<Vec<Text>> {
     }
 }
 
-/// A name as SQL would write it: in quotes only where it needs them.
+/// Returns a name quoted for SQL if needed.
 pub fn quoted(name: &Text) -> String {
     table::quoted(&name.to_string())
 }
 
-/// The schemas that the caller's unqualified names are looked up in.
+/// Returns the schemas of the caller's search path.
 fn search_path() -> Vec<Text> {
     let mut oids = [pg_sys::InvalidOid; 64];
-    // SAFETY: PostgreSQL fills at most as many elements as it is told there are.
+    // SAFETY: PostgreSQL fills at most the given number of elements.
     let length = unsafe { pg_sys::fetch_search_path_array(oids.as_mut_ptr(), oids.len() as i32) };
     store::schema_names(oids[..(length.max(0) as usize).min(oids.len())].to_vec())
 }
 
-/// Can checks of a job be scheduled: may its role run its function, if it has one?
+/// Checks that a job's checks can be scheduled: its role may run its function, if it has one.
 pub fn check(job: &Job) -> Result<()> {
     if job.is_outside() { Ok(()) } else { of_job(job).map(|_| ()) }
 }
 
-/// The function of a job that has been registered, if its role may run it. The answer is kept until something changes in
-/// the catalogs that it was read from.
+/// Returns the function of a registered job if its role may run it. Cached until a function, role or schema changes.
 pub fn of_job(job: &Job) -> Result<Function> {
     thread_local! {
         static KNOWN: RefCell<HashMap<Key, (u64, Function)>> = RefCell::default();
@@ -127,8 +126,8 @@ struct Key {
     set_based: bool,
 }
 
-/// The function of that name, if `role` may run it as a job that `registered_by` has registered. `set_based` says whether the job was
-/// registered for sets of checks; `None` while it is being registered.
+/// Returns the function if `role` may run it as a job that `registered_by` has registered. `set_based` is `None` during
+/// the registration.
 pub fn resolve(
     schema: &Text,
     name: &Text,
@@ -148,7 +147,7 @@ pub fn resolve(
     if found.returns_set || (found.result != times && found.result != pg_sys::VOIDOID) {
         return Err(Error::WrongResult { function: label, takes });
     }
-    // awty's own function, which no role can name.
+    // awty's own function. No role can name it in a registration.
     let is_own = set_based.is_some() && schema.as_bytes() == b"awty_internal";
     if !found.may_use_schema && !is_own {
         return Err(Error::NoUsage { schema: schema.to_string(), role: catalog::role_label(role) });
@@ -157,13 +156,13 @@ pub fn resolve(
     Ok(Function { oid: found.oid, takes, answers: found.result != pg_sys::VOIDOID })
 }
 
-/// Refuses a function that would lend the rights of a role to others, or that the role may not execute.
+/// Refuses a function that would lend a role's rights to others, or that the role may not execute.
 fn trusted(found: &store::Found, signature: &str, role: pg_sys::Oid, registered_by: pg_sys::Oid) -> Result<()> {
     let signature = || signature.to_owned();
     if !found.owned_by_superuser && store::is_privileged(role) {
         return Err(Error::Untrusted { function: signature(), role: catalog::role_label(role) });
     }
-    // A name may have come to stand for a function of somebody else's since it was registered.
+    // Since registration, the name may have come to refer to another user's function.
     if !found.owned_by_superuser && found.owner != registered_by && !catalog::is_member(role, found.owner) {
         let owner = catalog::role_label(found.owner);
         return Err(Error::ForeignFunction { function: signature(), owner, role: catalog::role_label(role) });
@@ -174,7 +173,7 @@ fn trusted(found: &store::Found, signature: &str, role: pg_sys::Oid, registered_
     Ok(())
 }
 
-/// The function that a rule calls with its alerts, if `role` may run it for a rule of `watched_by`.
+/// Checks the function that a rule calls with its alerts: `role` must be able to run it for a rule of `watched_by`.
 pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_sys::Oid) -> Result<()> {
     let label = format!("{}.{}", quoted(schema), quoted(name));
     let found = store::find(schema, name, relations::alert_type(), role)
@@ -186,8 +185,8 @@ pub fn of_alerts(schema: &Text, name: &Text, role: pg_sys::Oid, watched_by: pg_s
     trusted(&found, &format!("{label}(awty.alert)"), role, watched_by)
 }
 
-/// The one function of that name that a job can call. While it is being registered, there must be one only; later, an overload that is
-/// made beside it changes nothing, except that a check is preferred to nothing.
+/// Returns the function of this name that a job can call. At registration exactly one must exist. Later overloads
+/// change nothing, except that a function of a check wins over one without arguments.
 fn find(
     schema: &Text,
     name: &Text,

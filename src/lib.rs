@@ -1,20 +1,24 @@
 //! awty, *are we there yet?*: one check per entity, run when it is due.
 //!
-//! The modules, in the order data flows:
-//! - [`api`]: what SQL calls;
-//! - [`store`]: the only SQL text;
-//! - [`pg`]: PostgreSQL's functions, each behind one that Rust may call safely; its README lists every departure from the plain way;
-//! - [`mod@repeat`]: repetitions, which begin their next check when one ends; [`mod@watch`]: rules, which watch tables;
-//! - [`shmem`]: what processes tell each other, in shared memory;
-//! - [`problem`]: who is told of failures;
-//! - [`launcher`], [`maintainer`], [`worker`]: the processes; [`run`]: one run; [`trying`]: one that is undone; [`mod@travel`]: runs in a client's transaction that cannot commit; [`mod@function`]: what a job calls, in one of the forms of [`takes`]; [`crash`]: after one; [`restore`]: after a restore;
-//! - [`outside`]: workers outside, which take checks by lease;
-//! - [`version`], [`settings`], [`error`], [`failpoint`]: what all of them need.
+//! The modules, in the order of the data flow:
+//! - [`api`]: SQL functions
+//! - [`store`]: all SQL statements
+//! - [`pg`]: safe functions over PostgreSQL's; its README lists every departure from plain use
+//! - [`mod@repeat`]: repetitions, whose next check begins when one ends; [`mod@watch`]: rules, which watch tables
+//! - [`shmem`]: shared memory of the processes
+//! - [`problem`]: reports of failures
+//! - [`launcher`], [`maintainer`], [`worker`]: the processes
+//! - [`run`]: runs of checks; [`trying`]: a run that is rolled back; [`mod@travel`]: runs in a client's transaction
+//!   that cannot commit
+//! - [`mod@function`]: a job's function, in one of the forms of [`takes`]; [`crash`]: after a crash; [`restore`]: after
+//!   a restore
+//! - [`outside`]: external workers, which lease checks
+//! - [`version`], [`settings`], [`error`], [`failpoint`]: used by all modules
 //!
-//! All decisions about time are in the crate `awty-core`. DESIGN.md tells how the processes work together.
+//! All decisions about time are in the crate `awty-core`. DESIGN.md describes how the processes work together.
 //!
 //! Invariant: PostgreSQL's ERROR unwinds through every frame here (`panic = "unwind"`).
-//! Does not: run anything in a binary upgrade or in single-user mode.
+//! Does not: run during a binary upgrade or in single-user mode.
 
 #![deny(ffi_unwind_calls)]
 
@@ -49,7 +53,7 @@ use pgrx::prelude::*;
 
 pgrx::pg_module_magic!(name, version);
 
-/// Called by PostgreSQL when it loads the library.
+/// PostgreSQL calls this when it loads the library.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     report::without_backtraces();

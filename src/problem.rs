@@ -1,8 +1,8 @@
-//! Who is told of failed runs, and of checks that end with a problem: the job's channel by the commit, the server's log after it, as much as
-//! `awty.log_failures` allows and as often as `awty_core::log_rate` does.
+//! Reports failed runs, and checks that end with a problem: to the job's channel at commit, and to the server log after
+//! the commit, within `awty.log_failures` and `awty_core::log_rate`.
 //!
-//! Invariant: under `codes` an entry has numbers, outcomes and SQLSTATEs, and no name, key, argument or message.
-//! Does not: write to the log in a transaction that may still be undone, or decide what is a problem.
+//! Invariant: under `codes` an entry has only numbers, outcomes and SQLSTATEs, and no name, key, argument or message.
+//! Does not: log before the commit, or decide which outcomes are problems.
 
 use crate::error::Label;
 use crate::pg::catch::Failure;
@@ -16,28 +16,28 @@ use awty_core::{Outcome, Passed, Time};
 use pgrx::prelude::PgLogLevel;
 use std::ffi::CString;
 
-/// The SQLSTATE of an entry that is about no error.
+/// SQLSTATE of an entry without an error.
 const WARNING: &str = "01000";
 
-/// A failed run, or an end that is a problem.
+/// A failed run, or an end with a problem.
 pub struct Problem {
     pub id: i64,
     pub entity: Label,
     pub fate: Fate,
-    /// Failed runs in a row, and how many there may be.
+    /// Failed runs in a row, and the allowed number.
     pub attempt: (u32, u32),
     pub failure: Option<Failure>,
 }
 
-/// What became of the check.
+/// What happened to the check.
 #[derive(Clone, Copy)]
 pub enum Fate {
-    /// It is tried again at this slot.
+    /// The check is retried at this slot.
     Retry(Time),
     End(Outcome),
 }
 
-/// What failed in one transaction: the first of it, and how much it was.
+/// The problems of one transaction: the first one, and their number.
 #[derive(Default)]
 pub struct Problems {
     first: Option<Problem>,
@@ -45,7 +45,7 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// One more. Only the first is worked out: the log has one entry about all of them.
+    /// Adds a problem. Only the first is evaluated, because the log gets one entry for all of them.
     pub fn add(&mut self, is_end: bool, problem: impl FnOnce() -> Problem) {
         self.count.events += 1;
         self.count.ends += u64::from(is_end);
@@ -54,12 +54,11 @@ impl Problems {
         }
     }
 
-    /// How many they are.
     pub fn count(&self) -> Passed {
         self.count
     }
 
-    /// Tells the log of them, if it may be told now. Called after the commit.
+    /// Logs the problems if the rate allows. Called after the commit.
     pub fn tell(&mut self, job: &Text) {
         let Some(problem) = self.first.take() else { return };
         let (count, now, mono) = (std::mem::take(&mut self.count), clock::now(), clock::mono());
@@ -114,7 +113,7 @@ impl Problem {
     }
 }
 
-/// Tells the log of what it has not been told of the jobs of this database, where it is time to.
+/// Writes the overdue summaries of suppressed log entries for this database.
 pub fn tell_summaries() {
     let (here, mono) = (catalog::database(), clock::mono());
     for (job, passed) in shmem::write(|shared| shared.log_summaries(here, mono)) {
@@ -133,12 +132,12 @@ pub fn tell_summaries() {
     }
 }
 
-/// As much of a name as one needs to know it by.
+/// Cuts a name to a recognisable length.
 fn shortened(name: &str) -> String {
     name.chars().take(200).collect()
 }
 
-/// A number with a comma after each thousand.
+/// Formats a number with a comma after each thousand.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let parts: Vec<&str> =
@@ -146,11 +145,11 @@ fn grouped(number: u64) -> String {
     parts.join(",")
 }
 
-/// Checks that the caller is about to end without a run, by an error of awty's own. Returns what the log has to say after the commit,
-/// by job.
+/// Describes checks that the caller will end without a run, because of an error in awty's own code. Returns the
+/// problems to log after the commit, by job.
 pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Problems)> {
     let mut told: Vec<(Text, Problems)> = Vec::new();
-    // An idle database is asked nothing.
+    // An idle database runs no query.
     let mut checks = if ids.is_empty() { Vec::new() } else { future_job::describe(ids) };
     checks.sort_unstable_by(|one, other| one.job.cmp(&other.job));
     for check in checks {
@@ -167,10 +166,11 @@ pub fn ends(ids: &[i64], outcome: Outcome, failure: &Failure) -> Vec<(Text, Prob
     told
 }
 
-/// Has a job's channel told, by the commit, of a check that ends with a problem. The payload has no name, because anybody may listen.
+/// Notifies a job's channel, at commit, of a check that ends with a problem. The payload contains no name, because any
+/// role may listen.
 pub fn notify(channel: Option<&Text>, id: i64) {
     let Some(channel) = channel else { return };
-    // Neither has a NUL: the one is a text of PostgreSQL's, the other a number.
+    // Neither contains a NUL: a text of PostgreSQL's and a number.
     if let (Ok(channel), Ok(payload)) = (CString::new(channel.as_bytes()), CString::new(id.to_string())) {
         unbound::async_notify(&channel, &payload);
     }

@@ -1,11 +1,11 @@
-//! Whether this server was restored from a backup, so that its databases are held until `awty.adopt()`.
+//! Detects a server that was restored from a backup. Its databases are held until `awty.adopt()`.
 //!
-//! A restore is a start with `recovery.signal` or `backup_label`, and without `standby.signal`, which takes precedence in PostgreSQL,
-//! too. A crash, a standby and its promotion are none. The time of the last restore is kept in a file, so that restarts change nothing;
-//! each database notes in `awty_internal.origin` the restore that it was adopted after.
+//! A restore is a start with `recovery.signal` or `backup_label` and without `standby.signal`, which takes precedence,
+//! as in PostgreSQL. A crash, a standby and a promotion are no restores. A file keeps the time of the last restore, so
+//! that restarts change nothing. Each database stores in `awty_internal.origin` the restore after which it was adopted.
 //!
-//! Invariant: a later restore has a later time, whatever the clock says.
-//! Does not: see a copy of the disks that was made without a backup: PostgreSQL takes that for a crash.
+//! Invariant: a later restore has a later time, whatever the clock shows.
+//! Does not: detect a copy of the disks without a backup, which PostgreSQL treats as a crash.
 
 use crate::pg::clock::{self, Timestamp};
 use crate::settings;
@@ -15,7 +15,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-// Relative to the data directory, where each process of the server works.
+// Relative to the data directory, which is the working directory of each server process.
 const FILE: &CStr = c"pg_stat/awty_restored";
 const NEW: &CStr = c"pg_stat/awty_restored.new";
 
@@ -31,12 +31,12 @@ pub enum Hold {
 /// The last restore; 0 for none. The postmaster sets it, and its children inherit it.
 static RESTORED_AT: AtomicI64 = AtomicI64::new(0);
 
-/// When this server was last restored from a backup. `None`: never, or `awty.auto_adopt` was on.
+/// Returns when this server was last restored from a backup; `None` for never, or if `awty.auto_adopt` was on.
 pub fn restored_at() -> Option<Timestamp> {
     Some(RESTORED_AT.load(Ordering::Relaxed)).filter(|at| *at != 0)
 }
 
-/// Looks how the server starts. The postmaster calls this before recovery, which removes the files.
+/// Detects a restore. The postmaster calls this before recovery, which removes the signal files.
 pub fn note_start() {
     let before = std::fs::read_to_string(path(FILE)).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
     RESTORED_AT.store(before, Ordering::Relaxed);
@@ -62,12 +62,12 @@ fn is_restore() -> bool {
         && (is_there(pg_sys::RECOVERY_SIGNAL_FILE) || is_there(pg_sys::BACKUP_LABEL_FILE))
 }
 
-/// Writes the file so that it survives a crash of the machine.
+/// Writes the file durably.
 fn keep(at: Timestamp) -> std::io::Result<()> {
     let mut file = std::fs::File::create(path(NEW))?;
     writeln!(file, "{at}")?;
     drop(file);
-    // SAFETY: constant names. PostgreSQL flushes the file and its directory, and reports what fails at that level.
+    // SAFETY: constant names. PostgreSQL flushes the file and its directory, and reports failures at the given level.
     match unsafe { pg_sys::durable_rename(NEW.as_ptr(), FILE.as_ptr(), pg_sys::LOG as i32) } {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),

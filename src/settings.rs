@@ -1,17 +1,17 @@
 //! The settings of awty (`awty.*`), registered once and read as plain values.
 //!
-//! Invariant: all of them are server-level (`postgresql.conf`, reloaded on SIGHUP), so no user can turn one on itself;
-//! every value that leaves this module is within its range.
-//! Does not: decide anything; read the clock.
+//! Invariant: all are server-level (`postgresql.conf`, reloaded on SIGHUP), so users cannot change them. Every value is
+//! within its range.
+//! Does not: decide, or read the clock.
 
 use awty_core::Width;
 use chrono::TimeDelta;
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 use pgrx::{PostgresGucEnum, pg_sys};
 
-/// A worker slot is reserved in shared memory for each, so this is fixed when the server starts.
+/// The number of worker entries in shared memory, so it is fixed when the server starts.
 pub const MAX_WORKERS: usize = 64;
-/// The most checks that one batch, or one call of a set-based job, may hold.
+/// The most checks in one batch, or in one call of a set-based job.
 pub const MAX_BATCH: usize = 1000;
 
 static ENABLED: GucSetting<bool> = GucSetting::<bool>::new(true);
@@ -28,13 +28,13 @@ static LOG_FAILURES: GucSetting<LogFailures> = GucSetting::<LogFailures>::new(Lo
 static TIME_TRAVEL: GucSetting<bool> = GucSetting::<bool>::new(false);
 static SYNCHRONOUS_COMMIT: GucSetting<bool> = GucSetting::<bool>::new(false);
 
-/// What the server's log says of failures.
+/// What the server log says about failures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PostgresGucEnum)]
 pub enum LogFailures {
-    /// What failed, and why.
+    /// Everything.
     #[name = c"all"]
     All,
-    /// Numbers of checks, outcomes and SQLSTATEs: no name, key, argument or message.
+    /// Only ids of checks, outcomes and SQLSTATEs.
     #[name = c"codes"]
     Codes,
     /// Nothing.
@@ -42,48 +42,48 @@ pub enum LogFailures {
     None,
 }
 
-/// What the server's log says of failures (`awty.log_failures`).
+/// `awty.log_failures`.
 pub fn log_failures() -> LogFailures {
     LOG_FAILURES.get()
 }
 
-/// Is awty to run anything at all (`awty.enabled`)?
+/// `awty.enabled`.
 pub fn enabled() -> bool {
     ENABLED.get()
 }
 
-/// The width of the server's slots (`awty.slot`).
+/// `awty.slot`, the server's slot width.
 pub fn slot() -> Width {
-    // The check hook lets no other value in; a minute is what a damaged one would fall back to.
+    // The check hook refuses other values, so the default is only for safety.
     Width::new(i64::from(SLOT.get())).unwrap_or(Width::MINUTE)
 }
 
-/// How many workers may run at once, in all databases (`awty.max_workers`).
+/// `awty.max_workers`, for all databases.
 pub fn max_workers() -> u32 {
     WORKERS.get().unsigned_abs()
 }
 
-/// How many of them for one role in one database (`awty.max_workers_per_role`).
+/// `awty.max_workers_per_role`, for one role in one database.
 pub fn max_workers_per_role() -> u32 {
     WORKERS_PER_ROLE.get().unsigned_abs()
 }
 
-/// How many checks a worker takes on at a time, at most (`awty.batch_size`).
+/// `awty.batch_size`, the most checks that a worker takes in one turn.
 pub fn batch_size() -> usize {
     BATCH_SIZE.get().unsigned_abs() as usize
 }
 
-/// How many missed checks may be caught up on in a second (`awty.catch_up_rate`), 0 for no limit.
+/// `awty.catch_up_rate`, in missed checks per second; 0 for no limit.
 pub fn catch_up_rate() -> u32 {
     CATCH_UP_RATE.get().unsigned_abs()
 }
 
-/// How long finished checks are kept (`awty.history_retention`), `None` for ever.
+/// `awty.history_retention`; `None` for ever.
 pub fn history_retention() -> Option<TimeDelta> {
     retention(&HISTORY_RETENTION)
 }
 
-/// How long ended leases are kept (`awty.attempt_retention`), `None` for ever.
+/// `awty.attempt_retention`; `None` for ever.
 pub fn attempt_retention() -> Option<TimeDelta> {
     retention(&ATTEMPT_RETENTION)
 }
@@ -93,29 +93,29 @@ fn retention(setting: &GucSetting<i32>) -> Option<TimeDelta> {
     (minutes > 0).then(|| TimeDelta::minutes(minutes))
 }
 
-/// How many crashes of the server a check may take part in before it is held (`awty.max_crashes`).
+/// `awty.max_crashes`, the number of crashes after which a check is held.
 pub fn max_crashes() -> i32 {
     MAX_CRASHES.get()
 }
 
-/// Is a restored or cloned database to run its checks without `awty.adopt()` (`awty.auto_adopt`)?
+/// `awty.auto_adopt`: restored and cloned databases need no `awty.adopt()`.
 pub fn auto_adopt() -> bool {
     AUTO_ADOPT.get()
 }
 
-/// May a client move the clock of its transaction ahead (`awty.time_travel`)?
+/// `awty.time_travel`: clients may use `awty.travel()`.
 pub fn time_travel() -> bool {
     TIME_TRAVEL.get()
 }
 
-/// Is every run to be flushed by itself instead of once a batch (`awty.synchronous_commit`)?
+/// `awty.synchronous_commit`: each run is flushed by itself, and not once per batch.
 pub fn synchronous_commit() -> bool {
     SYNCHRONOUS_COMMIT.get()
 }
 
-/// PostgreSQL's own `max_prepared_transactions`, which is fixed when the server starts.
+/// PostgreSQL's `max_prepared_transactions`.
 pub fn max_prepared_transactions() -> i32 {
-    // SAFETY: the name of a setting that exists; its text is read at once.
+    // SAFETY: the setting exists, and its text is parsed at once.
     unsafe {
         let value = pg_sys::GetConfigOption(c"max_prepared_transactions".as_ptr(), true, false);
         if value.is_null() {
@@ -126,20 +126,20 @@ pub fn max_prepared_transactions() -> i32 {
     }
 }
 
-/// Lets `awty.slot` be nothing that does not divide a day.
+/// Refuses values of `awty.slot` that do not divide a day.
 ///
 /// # Safety
-/// Called by PostgreSQL only, with a pointer to the new value.
+/// Only PostgreSQL calls it, with a pointer to the new value.
 unsafe extern "C-unwind" fn check_slot(
     new_value: *mut i32,
     _extra: *mut *mut std::ffi::c_void,
     _source: pg_sys::GucSource::Type,
 ) -> bool {
-    // SAFETY: PostgreSQL passes a valid pointer to the proposed value.
+    // SAFETY: PostgreSQL passes a valid pointer to the new value.
     let seconds = unsafe { *new_value };
     let fits = Width::new(i64::from(seconds)).is_ok();
     if !fits {
-        // SAFETY: PostgreSQL reads these right after the hook, and frees neither; they live as long as the library.
+        // SAFETY: PostgreSQL reads both right after the hook and does not free them. They live as long as the library.
         unsafe {
             pg_sys::GUC_check_errdetail_string = c"A slot must divide a day.".as_ptr().cast_mut();
             pg_sys::GUC_check_errhint_string =
@@ -149,7 +149,7 @@ unsafe extern "C-unwind" fn check_slot(
     fits
 }
 
-/// Registers every setting. Called once, from `_PG_init`.
+/// Registers all settings. Called once, from `_PG_init`.
 pub fn register() {
     let int = |name, short, long, setting, min, max, flags| {
         GucRegistry::define_int_guc(name, short, long, setting, min, max, GucContext::Sighup, flags);
@@ -163,7 +163,7 @@ pub fn register() {
         c"When off, checks can be scheduled and cancelled but none runs; what falls due meanwhile counts as missed.",
         &ENABLED,
     );
-    // SAFETY: check_slot reads the value that it is given and cannot panic.
+    // SAFETY: check_slot only reads the given value, and cannot panic.
     unsafe {
         GucRegistry::define_int_guc_with_hooks(
             c"awty.slot",
@@ -273,6 +273,6 @@ pub fn register() {
 
 /// Makes a misspelt `awty.` setting an error instead of a silent placeholder.
 fn reserve_prefix() {
-    // SAFETY: a constant C string; called from _PG_init, after every setting is defined.
+    // SAFETY: a constant C string. _PG_init calls this after all settings are defined.
     unsafe { pg_sys::MarkGUCPrefixReserved(c"awty".as_ptr()) };
 }

@@ -2,7 +2,7 @@
 //!
 //! Does not: look a function up (see `function`).
 
-/// What a job's function takes.
+/// The argument of a job's function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Takes {
     /// `f(awty.future_job)`.
@@ -14,7 +14,7 @@ pub enum Takes {
 }
 
 impl Takes {
-    /// As it stands in a function's parentheses.
+    /// Returns the argument list.
     pub fn signature(self) -> &'static str {
         match self {
             Takes::Check => "awty.future_job",

@@ -1,8 +1,8 @@
-//! `awty.travel()` and `awty.now()`: moves the clock of a transaction ahead and runs what falls due on the way, for tests.
+//! `awty.travel()` and `awty.now()`, for tests: moves a transaction's clock ahead and runs the checks that become due.
 //!
-//! Invariant (P13): a transaction that has travelled cannot commit. No role is switched: only jobs run whose role is all that the session
-//! is. What is run here is booked by [`crate::run::book`], as by a worker.
-//! Does not: run a check that is held, paused, or locked by somebody else.
+//! Invariant (P13): a transaction that has travelled cannot commit. No role is switched: jobs run only if their role is
+//! the session's only role. [`crate::run::book`] books the runs, as for a worker.
+//! Does not: run a check that is held, paused, or locked by another session.
 
 use crate::api::args::Args;
 use crate::api::rights;
@@ -29,11 +29,11 @@ use pgrx::prelude::*;
 use pgrx::{PgXactCallbackEvent, register_xact_callback};
 use std::cell::Cell;
 
-/// The most runs of one transaction: each holds locks and memory until it is rolled back.
+/// The most runs of one transaction. Each run holds locks and memory until the rollback.
 const MAX_RUNS: u32 = 100_000;
 
 thread_local! {
-    /// How many runs this transaction has had; `None`: it has not travelled.
+    /// Number of runs of this transaction; `None` if it has not travelled.
     static RUNS: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
@@ -68,14 +68,13 @@ fn travel(
     })))
 }
 
-/// The time, as jobs and rules have it: `now()`, and in a transaction that has travelled, the travelled clock.
+/// Returns the time for jobs and rules: `now()`, or the travelled clock.
 #[pg_extern(sql = false)]
 fn now(fcinfo: pg_sys::FunctionCallInfo) -> Option<TimestampWithTimeZone> {
     let _ = Args::new(fcinfo);
     TimestampWithTimeZone::try_from(clock::transaction_start()).ok()
 }
 
-/// A check that was run.
 struct Ran {
     due: Due,
     end: End,
@@ -114,7 +113,7 @@ fn go(args: &Args) -> Result<Vec<Ran>> {
     Ok(ran)
 }
 
-/// From here on the transaction cannot commit.
+/// Prevents the transaction from committing.
 fn begin() {
     if RUNS.get().is_some() {
         return;
@@ -129,7 +128,8 @@ fn begin() {
     });
 }
 
-/// Runs checks of one slot; those of a set that fails in smaller sets, down to one. Returns the numbers of those that were left.
+/// Runs checks of one slot, and a failed set in smaller sets, down to single checks. Returns the ids of checks that
+/// were left.
 fn run(job: &Job, checks: Vec<Due>, ran: &mut Vec<Ran>) -> Result<Vec<i64>> {
     let count = RUNS.get().unwrap_or(0) + 1;
     if count > MAX_RUNS {
@@ -137,7 +137,7 @@ fn run(job: &Job, checks: Vec<Due>, ran: &mut Vec<Ran>) -> Result<Vec<i64>> {
     }
     RUNS.set(Some(count));
     let (began, started_at) = (clock::mono(), clock::now());
-    // The history tells how a check has ended.
+    // The history must show how a check ended.
     let mut kept_job = job.clone();
     kept_job.options.limits.keep_history = KeepHistory::All;
     let ids: Vec<i64> = checks.iter().map(|due| due.id).collect();
@@ -159,7 +159,7 @@ fn run(job: &Job, checks: Vec<Due>, ran: &mut Vec<Ran>) -> Result<Vec<i64>> {
         Err(mut failure) => {
             let timed_out = failure.sqlstate == sqlstate::QUERY_CANCELED;
             if timed_out && !struck {
-                // Somebody means the client's statement.
+                // The cancellation is for the client's statement.
                 error::cancelled(failure.message);
             }
             if timed_out {
@@ -179,7 +179,7 @@ fn run(job: &Job, checks: Vec<Due>, ran: &mut Vec<Ran>) -> Result<Vec<i64>> {
     }
 }
 
-/// One run; `false`, and nothing of it, if somebody else has locked or changed a check.
+/// Does one run. Returns `false`, without any effect, if another session has locked or changed a check.
 fn attempt(job: &Job, ids: &[i64], began: Mono, started_at: Time) -> std::result::Result<bool, Failure> {
     snapshot::with_new(|| {
         let Some(table) = Table::open() else { return Ok(false) };

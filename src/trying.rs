@@ -1,8 +1,8 @@
-//! `awty.dry_run()`: what would become of a check, if it ran now?
+//! `awty.dry_run()`: shows what a check would do if it ran now.
 //!
-//! Invariant: nothing of it stays but numbers from sequences; the check's row is not locked. The function runs with the rights of its
-//! job's role, because the caller is that role, in a session of that role: no role is switched.
-//! Does not: run anything for good.
+//! Invariant: only values taken from sequences remain, and the check's row is not locked. The function runs with the
+//! rights of its job's role, because the caller must be this role in a session of this role. No role is switched.
+//! Does not: keep any effect of the run.
 
 use crate::api::args::{Args, MAX_JOB};
 use crate::api::entity::Entity;
@@ -76,7 +76,7 @@ fn try_check(args: &Args) -> Result<Row> {
     let trial = trial::pending(name, key, &job.name)
         .or_else(|| trial::imagined((name, key), &job.name, job_args, slot, catalog::current_role(), now))
         .ok_or_else(|| entity.missing(Some(&job.name)))?;
-    // It runs at this moment: before its slot it is tried as if that were now.
+    // The run happens now. Before its slot, the check is tried as if its slot were now.
     let check = Check { slot: trial.check.slot.min(now), ..trial.check };
     let (fate, failure) = match policy::before(&check, &job.options.limits, Time::MIN_UTC, now) {
         Before::End(outcome) => (After::End(outcome), None),
@@ -91,7 +91,7 @@ fn try_check(args: &Args) -> Result<Row> {
     Ok((trial.id, job.name, entity.name, entity.key, timestamp(trial.check.slot), outcome, next, sqlstate, message))
 }
 
-/// Runs the function in a subtransaction that is undone, and says what would become of the check.
+/// Runs the function in a subtransaction that is rolled back, and returns what would happen to the check.
 fn run(job: &Job, trial: &Trial, check: &Check) -> (After, Option<Failure>) {
     let limits = &job.options.limits;
     let answered = undone(|| {
@@ -108,7 +108,7 @@ fn run(job: &Job, trial: &Trial, check: &Check) -> (After, Option<Failure>) {
         Err(mut failure) => {
             let is_cancelled = failure.sqlstate == sqlstate::QUERY_CANCELED;
             if is_cancelled && !struck {
-                // Somebody means the client's statement.
+                // The cancellation is for the client's statement.
                 error::cancelled(failure.message);
             }
             if is_cancelled {
