@@ -1,9 +1,10 @@
-//! What a worker says of its leases: `awty.complete()`, `awty.fail()`, and the same for many.
+//! Answers to leases: `awty.complete()`, `awty.fail()`, and their variants for many leases.
 //!
-//! Invariant (P1, P14): an answer, its history and what comes next are one commit, that of the caller. A lease that is void changes nothing.
-//! Lock order: the check's row, then its lease. A session that has the lease locked waits for no check. `complete()` and `fail()` wait for the
-//! check's row; `complete_many()` and `fail_many()` never do, so that no client delays the answers of other checks.
-//! Does not: decide what becomes of a check.
+//! Invariant (P1, P14): an answer, its history row and the next check are one commit, that of the caller. A void lease
+//! changes nothing. Lock order: the check's row, then its lease. A session that has the lease locked waits for no
+//! check. `complete()` and `fail()` wait for the check's row. `complete_many()` and `fail_many()` never do, so that no
+//! client delays the answers for other checks.
+//! Does not: decide what happens to a check.
 
 use super::arrays::{each, leases};
 use super::beat::live;
@@ -30,11 +31,11 @@ use pgrx::prelude::*;
 use pgrx::{FromDatum, pg_sys};
 use std::collections::{HashMap, HashSet};
 
-/// What is reported is cut at so many bytes.
+/// Maximum length of a reported message, in bytes. Longer messages are cut.
 const MAX_MESSAGE: usize = 4096;
-/// The largest `result`.
+/// Maximum size of `result`.
 const MAX_RESULT: usize = 1024 * 1024;
-/// An error of the worker's own, as PostgreSQL calls it.
+/// SQLSTATE of an external worker's own error (external routine exception).
 const EXTERNAL: &str = "38000";
 
 #[pg_extern(sql = false)]
@@ -57,7 +58,7 @@ fn fail_many(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Vec<&'stat
     Ok(many(&Args::new(fcinfo), "awty.fail_many()", failures)?)
 }
 
-/// What came of one lease.
+/// The content of an answer.
 #[derive(Clone)]
 enum Said {
     Done(Answer),
@@ -86,7 +87,7 @@ fn again(datum: Option<pg_sys::Datum>) -> Answer {
     answer(datum.map(|datum| datum.value() as i64))
 }
 
-/// One that is not too large. What is cut off of a jsonb would be none.
+/// Checks the size of a result. A jsonb cannot be cut.
 fn result(datum: Option<pg_sys::Datum>) -> Result<Option<pg_sys::Datum>> {
     if datum.is_some_and(|datum| crate::api::args::size(datum) > MAX_RESULT) {
         return Err(Error::TooLong { argument: "result", max: MAX_RESULT });
@@ -99,12 +100,12 @@ fn failure(args: &Args, number: i64) -> Result<Report> {
     failed(number, [1, 2, 3, 4, 5, 6, 7].map(flag))
 }
 
-/// The message, the SQLSTATE, `retry_at`, `final`, `not_started`, `target_down` and the result, as they came.
+/// Reads the message, the SQLSTATE, `retry_at`, `final`, `not_started`, `target_down` and the result.
 fn failed(
     number: i64,
     [message, code, at, is_final, not_started, target_down, result_of]: [Option<pg_sys::Datum>; 7],
 ) -> Result<Report> {
-    // SAFETY: values of these types, as the functions are declared.
+    // SAFETY: the values have these types, because the functions are declared so.
     let text = |datum: Option<pg_sys::Datum>| datum.and_then(|datum| unsafe { Text::from_datum(datum, false) });
     let message = text(message).ok_or(Error::Null { argument: "message" })?;
     let code = text(code).map_or(EXTERNAL.to_owned(), |code| code.to_string());
@@ -120,7 +121,7 @@ fn failed(
     Ok(Report { number, said, result: result(result_of)? })
 }
 
-/// Reports of many leases; an error in one of them is kept for it.
+/// Reports of many leases. An error in one of them concerns only its lease.
 type Reports = Vec<Result<Report>>;
 
 fn completions(args: &Args) -> Result<(usize, Reports)> {
@@ -152,13 +153,13 @@ fn failures(args: &Args) -> Result<(usize, Reports)> {
     Ok((count, by_place(&numbers, read)))
 }
 
-/// NULL is no lease.
+/// Reads each report; a NULL lease is an error.
 fn by_place(numbers: &[Option<i64>], read: impl Fn(usize, i64) -> Result<Report>) -> Reports {
     let all = numbers.iter().enumerate();
     all.map(|(place, number)| read(place, number.ok_or(Error::Null { argument: "leases" })?)).collect()
 }
 
-/// Books all of it at once, or, where something raises an error, one after the other, so that this stops no other.
+/// Books all reports at once. If one raises an error, books them one by one, so that it stops no other.
 fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, Reports)>) -> Result<Vec<&'static str>> {
     rights::gate_lease(function)?;
     let (count, reports) = read(args)?;
@@ -187,23 +188,24 @@ fn many(args: &Args, function: &'static str, read: fn(&Args) -> Result<(usize, R
     Ok(answers)
 }
 
-/// Is it about the whole statement, and not about one lease: cancelled, a conflict of transactions, no room, or `lock_timeout`?
+/// Whether an error concerns the whole statement, and not one lease: a cancellation, a serialization conflict, lack of
+/// resources, or `lock_timeout`.
 fn is_everybodys(trouble: &Failure) -> bool {
     ["40", "53", "57", "25", "55P03"].iter().any(|class| trouble.sqlstate.starts_with(class))
 }
 
 const VOID: &str = "void";
-/// A client has the check locked: answer again.
+/// A client has the check locked, so the worker must answer again.
 const BUSY: &str = "busy";
 
-/// What to do where a client has a check locked.
+/// What to do if a client has a check locked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Locks {
     Wait,
     Skip,
 }
 
-/// A lease, its job, its check, and what is said of it.
+/// A lease, its job, its check's row, and its report.
 struct Taken<'a> {
     given: Given,
     job: Job,
@@ -218,7 +220,8 @@ impl Taken<'_> {
 }
 
 impl Report {
-    /// What it says of the target; `None` where nothing has left the worker. Any other answer shows that the target is there.
+    /// Returns what the report says about the target; `None` if nothing has left the worker. Any other answer shows
+    /// that the target is up.
     fn says(&self) -> Option<target::Said> {
         match &self.said {
             Said::Failed { failure, target_down: true, .. } => Some(target::Said::Down(failure.message.clone())),
@@ -228,13 +231,13 @@ impl Report {
     }
 }
 
-/// Books reports. Returns what became of each.
+/// Books reports. Returns the result of each.
 fn take(reports: &[Report], locks: Locks) -> Vec<&'static str> {
     let now = clock::now();
     let numbers: Vec<i64> = reports.iter().map(|report| report.number).collect();
     let mut answers: HashMap<i64, &'static str> = HashMap::new();
     let Some(table) = Table::open_latest() else { return vec![VOID; reports.len()] };
-    // Of two reports of one lease the first counts.
+    // If a lease has two reports, the first counts.
     let mut first: HashMap<i64, &Report> = HashMap::new();
     for report in reports {
         first.entry(report.number).or_insert(report);
@@ -244,7 +247,7 @@ fn take(reports: &[Report], locks: Locks) -> Vec<&'static str> {
     let (mut taken, mut ends) = (Vec::new(), Vec::new());
     for (given, job) in live {
         let report = first[&given.number];
-        // A client may be about to cancel it.
+        // A client may be cancelling the check.
         let locked = if locks == Locks::Wait { Ok(table.lock_waiting(given.id)) } else { table.lock_at_once(given.id) };
         let Ok(row) = locked else {
             answers.insert(given.number, BUSY);
@@ -261,7 +264,7 @@ fn take(reports: &[Report], locks: Locks) -> Vec<&'static str> {
     if has_one_snapshot() && taken.iter().any(|taken| !ended.contains(&taken.given.number)) {
         Error::from(LeaseError::Concurrent).raise();
     }
-    // Somebody else has claimed it meanwhile, or has answered.
+    // Another session may have claimed the check or answered the lease meanwhile.
     taken.retain(|taken| ended.contains(&taken.given.number));
     let heard: Vec<_> = taken.iter().filter_map(|taken| Some((taken.key(), taken.report.says()?))).collect();
     let of_check: HashMap<i64, i64> = taken.iter().map(|taken| (taken.row.id, taken.given.number)).collect();
@@ -302,11 +305,10 @@ fn end(given: &Given, job: &Job, report: &Report, held: Option<bool>) -> End {
     }
 }
 
-/// What answers have in common that are booked together: the job, when they were leased, their slot, and whether anything is noted of them.
+/// Key of answers that are booked together: the job, the start of the lease, the slot, and whether the check has notes.
 type Shared = (Text, Time, Time, bool);
 
-/// Books what is taken: answers together, as far as they have their times in common, and failures one by one. Returns what became of each
-/// check, and whether that was by an answer.
+/// Books answers in groups, and failures one by one. Returns what happened to each check, and whether it had an answer.
 fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, Became, bool)> {
     let noted: HashSet<i64> =
         lease::noted(&taken.iter().map(|taken| taken.row.id).collect::<Vec<_>>()).into_iter().collect();
@@ -324,7 +326,7 @@ fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, Became, bool)>
                     job.options.terms.reported(*retry_at, *is_final, *not_started, given.number.unsigned_abs());
                 let mut account = Account::by_check();
                 let timing = timing(given.lease.leased_at, now);
-                // The row is locked here: there is no conflict.
+                // The row is already locked, so no conflict is possible.
                 let _ = book::failure(table, &job, &row, failure, how, &timing, &mut account);
                 became.extend(account.at_commit(&job.name).into_iter().map(|(check, became)| (check, became, false)));
             }

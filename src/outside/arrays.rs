@@ -1,6 +1,7 @@
-//! The arrays that workers pass: one element for each lease.
+//! The arrays that workers pass, with one element per lease.
 //!
-//! Invariant: what has another length than the leases is refused before anything happens. A NULL array is NULL for each.
+//! Invariant: an array whose length differs from that of the leases is refused before any change. A NULL array means
+//! NULL for each lease.
 
 use crate::api::args::{Args, MAX_JOB};
 use crate::api::rights;
@@ -18,11 +19,11 @@ const MAX_JOBS: usize = 10_000;
 type Elements = Vec<Option<pg_sys::Datum>>;
 
 fn elements(datum: pg_sys::Datum, element: Element, argument: &'static str) -> Result<Elements> {
-    // SAFETY: each call here names the type that the argument is declared with.
+    // SAFETY: each caller names the declared type of the argument.
     Ok(unsafe { array::elements(datum, element) }.ok_or(LeaseError::Unequal { argument })?)
 }
 
-/// The numbers of leases; NULL, as `array_agg()` makes it of no rows, is none.
+/// Returns the numbers of leases. NULL, which `array_agg()` returns for no rows, means none.
 pub fn leases(args: &Args) -> Result<Vec<Option<i64>>> {
     let Some(datum) = args.datum(0) else { return Ok(Vec::new()) };
     let numbers = elements(datum, INT8, "leases")?;
@@ -32,7 +33,7 @@ pub fn leases(args: &Args) -> Result<Vec<Option<i64>>> {
     Ok(numbers.into_iter().map(|number| number.map(|number| number.value() as i64)).collect())
 }
 
-/// One value for each lease.
+/// Returns one value per lease.
 pub fn each(args: &Args, index: usize, element: Element, argument: &'static str, leases: usize) -> Result<Elements> {
     let Some(datum) = args.datum(index) else { return Ok(vec![None; leases]) };
     let values = elements(datum, element, argument)?;
@@ -42,7 +43,7 @@ pub fn each(args: &Args, index: usize, element: Element, argument: &'static str,
     Ok(values)
 }
 
-/// The jobs that the first argument names, each once, if the caller may claim their checks.
+/// Returns the distinct jobs in the first argument, if the caller may claim their checks.
 pub fn jobs(args: &Args) -> Result<Vec<Job>> {
     const ARGUMENT: &str = "jobs";
     let names = elements(args.datum(0).ok_or(Error::Null { argument: ARGUMENT })?, TEXT, ARGUMENT)?;

@@ -1,5 +1,5 @@
-//! What a worker says between a claim and its answers: `awty.heartbeat()`, `awty.requeue()` and `awty.next_claim_in()`; and when one last
-//! asked for checks.
+//! Calls between a claim and its answers: `awty.heartbeat()`, `awty.requeue()` and `awty.next_claim_in()`; and the time
+//! of a job's last claim.
 //!
 //! Does not: count anything against a check.
 
@@ -25,11 +25,11 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::collections::{HashMap, HashSet};
 
-/// So many of the oldest checks are looked at for one that can be handed out, before all targets are.
+/// Number of oldest checks that are searched for one that can be handed out, before all targets are.
 const LOOK: usize = 100;
-/// A worker asks again after this, where there are more targets than were looked at.
+/// Wait before asking again if there are more targets than were visited.
 const LOOK_ON: TimeDelta = TimeDelta::seconds(1);
-/// A worker asks again after this, where another transaction claims of the job.
+/// Wait before asking again if another transaction is claiming checks of the job.
 const BUSY: TimeDelta = TimeDelta::milliseconds(100);
 
 #[pg_extern(sql = false)]
@@ -47,7 +47,7 @@ fn next_claim_in(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option
     Ok(next_claim(&Args::new(fcinfo))?)
 }
 
-/// When a worker outside last asked for checks of a job.
+/// Returns when an external worker last asked for checks of a job.
 #[pg_extern(sql = false)]
 fn last_claim(fcinfo: pg_sys::FunctionCallInfo) -> Option<TimestampWithTimeZone> {
     let job = Args::new(fcinfo).get::<Text>(0).filter(|_| shmem::is_present())?;
@@ -56,7 +56,7 @@ fn last_claim(fcinfo: pg_sys::FunctionCallInfo) -> Option<TimestampWithTimeZone>
     clock::to_timestamptz(at)
 }
 
-/// The leases of these numbers that an answer of the caller would count for, with their jobs.
+/// Returns the leases for which an answer of the caller would count, with their jobs.
 pub fn live(numbers: &[i64], now: Time) -> Vec<(Given, Job)> {
     let given = lease::given(numbers);
     let mut jobs: HashMap<Text, Option<Job>> = HashMap::new();
@@ -91,7 +91,7 @@ fn beat(args: &Args) -> Result<Vec<Option<i64>>> {
     if !until.is_empty() {
         until.sort_unstable();
         alive.extend(lease::extend(&until));
-        // Others are gone, or somebody is answering them.
+        // The remaining leases are gone, or another session is answering them.
         let others =
             until.iter().map(|(number, _)| *number).filter(|number| !alive.contains(number)).collect::<Vec<_>>();
         alive.extend(lease::given(&others).iter().map(|given| given.number));
@@ -107,7 +107,7 @@ fn give_back(args: &Args) -> Result<i64> {
     Ok(if live.is_empty() { 0 } else { lease::requeue(&live).len() as i64 })
 }
 
-/// Is another transaction claiming of it?
+/// Whether another transaction is claiming checks of the job.
 fn is_claimed_of(job: &Job) -> bool {
     let number = lock::of_claims(origin::identity(), job.name.as_bytes());
     relations::oid(relations::LEASE).is_some_and(|leases| !claim_lock::is_free(leases, number))
@@ -121,25 +121,25 @@ fn next_claim(args: &Args) -> Result<Option<Interval>> {
         && shmem::read(|shared| shared.database(here).is_some_and(|line| line.state == State::Ready));
     let now = clock::now();
     let mut first = Ahead::default();
-    // A job that is paused, or a database that is held, has nothing to wait for.
+    // A paused job or a held database has nothing to wait for.
     for job in jobs.iter().filter(|job| is_open && !job.paused) {
         let mut ahead = lease::ahead(&job.name, now);
         if ahead.is_due && store::target::any(&job.name) {
-            // Perhaps only of targets that cannot be called now.
+            // The due checks may all belong to targets that cannot be called now.
             let oldest = lease::due(&job.name, now, LOOK);
             let is_all = oldest.len() < LOOK;
             let chosen = target::choose(here, &job.name, oldest, is_all, LOOK, now);
             ahead.is_due = !chosen.due.is_empty();
             ahead.expiry = ahead.expiry.into_iter().chain(chosen.until).min();
             if let (false, Some(name)) = (ahead.is_due, &chosen.walked_to) {
-                // A worker that claims only what is due comes to the others, too.
+                // A worker that claims only after this call must also reach the other targets.
                 shmem::write(|shared| shared.note_target(here, job.name.as_bytes(), name.as_bytes(), now));
                 let soon = chosen.is_cut.then(|| now.checked_add_signed(LOOK_ON)).flatten();
                 ahead.expiry = ahead.expiry.into_iter().chain(soon).min();
             }
         }
         if ahead.is_due && jobs.len() > 1 && is_claimed_of(job) {
-            // A claim of several jobs leaves it out.
+            // A claim of several jobs skips this job.
             ahead.is_due = false;
             ahead.expiry = ahead.expiry.into_iter().chain(now.checked_add_signed(BUSY)).min();
         }

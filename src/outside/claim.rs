@@ -1,8 +1,8 @@
-//! `awty.claim()`: hands out what is due.
+//! `awty.claim()`: hands out due checks.
 //!
-//! Invariant (P14): what is due is read by a snapshot that is newer than the lock on the job's claims, and nothing is handed out
-//! that somebody has a live lease of. (P2): and nothing before its slot.
-//! Does not: wait for a client that has a check locked, or write where nothing is due.
+//! Invariant (P14): due checks are read by a snapshot that is newer than the lock on the job's claims, and a check with
+//! a live lease is not handed out. (P2): no check is handed out before its slot.
+//! Does not: wait for a client that has a check locked, or write if no check is due.
 
 use super::target::{self, Chosen};
 use super::{arrays, expire};
@@ -33,9 +33,9 @@ use std::collections::HashSet;
 
 /// The most checks of one claim.
 const MOST: i32 = 1000;
-/// The longest name of a worker, in bytes.
+/// Maximum length of a worker's name, in bytes.
 const MAX_WORKER: usize = 255;
-/// So often a claim looks again where what was due had to be ended instead, at so many checks.
+/// A claim retries at most this many times when a guard has ended or moved the checks that it found.
 const ROUNDS: usize = 10;
 const AT_LEAST: usize = 500;
 
@@ -75,7 +75,7 @@ fn claim_checks(args: &Args, fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     Ok(())
 }
 
-/// Since when checks of this database can be claimed; `None` if they cannot.
+/// Returns since when checks of this database can be claimed; `None` if they cannot.
 fn able_since(here: pg_sys::Oid) -> Option<Time> {
     let ready = shmem::read(|shared| {
         shared.database(here).filter(|line| line.state == State::Ready).map(|line| line.able_since)
@@ -83,8 +83,9 @@ fn able_since(here: pg_sys::Oid) -> Option<Time> {
     ready.filter(|_| settings::enabled()).map(clock::clamped)
 }
 
-/// Takes the locks on the claims of these jobs, and returns those that it has, as they are then. A job that another transaction claims of is
-/// left out, because that transaction may take long, and its role is not that of the others. A claim of one job alone waits.
+/// Locks the claims of these jobs. Returns the locked jobs, read after locking. A job that another transaction is
+/// claiming is skipped, because that transaction may be long and of another role. A claim of a single job waits
+/// instead.
 fn lock_claims(jobs: Vec<&Job>, is_alone: bool) -> Vec<Job> {
     let Some(leases) = relations::oid(relations::LEASE) else { return Vec::new() };
     let identity = origin::identity();
@@ -106,20 +107,19 @@ struct Claim<'a> {
     max: usize,
 }
 
-/// What is due of one job.
+/// Checks of one job that can be handed out.
 struct Turn {
     job: Job,
     chosen: Chosen,
 }
 
-/// Where a check comes in its role: its turn, when its job was served last, its slot and its number.
+/// Order of a check within its role: its turn, when its job was last served, its slot and its id.
 type Place = ((usize, usize), Option<Time>, Time, i64);
 
-/// A check and its turn.
 type InTurn = (Due, (usize, usize));
 
 impl Claim<'_> {
-    /// What could be handed out of a job. What its guards end or move instead is settled on the way.
+    /// Chooses checks of a job. Guards end or move some checks instead.
     fn choose(&self, job: Job) -> Option<Turn> {
         let now = clock::now();
         let over = lease::overdue_of(&job.name, now, expire::PIECE);
@@ -147,7 +147,7 @@ impl Claim<'_> {
         }
         let now = clock::now();
         let mut chosen = target::choose(self.here, &job.name, due, is_all, self.max, now);
-        // Of what is due beyond the oldest, the guards have not judged anything yet.
+        // The guards have not seen the checks from the walk over targets yet.
         let (due, others): (Vec<InTurn>, Vec<InTurn>) =
             chosen.due.into_iter().partition(|(due, _)| runs(&job, due, able_since, now));
         chosen.due = due.into_iter().filter(|(due, _)| !running.contains(&due.id)).collect();
@@ -163,7 +163,8 @@ impl Claim<'_> {
         Some(Turn { job, chosen })
     }
 
-    /// What workers of awty are about to run here, or run: the job had a function until a moment ago.
+    /// Returns the checks that awty's own workers run or are about to run, because the job may have had a function
+    /// until a moment ago.
     fn running(&self) -> HashSet<i64> {
         shmem::read(|shared| {
             let here = shared.workers.iter().filter(|entry| entry.database == self.here);
@@ -171,7 +172,7 @@ impl Claim<'_> {
         })
     }
 
-    /// Divides the claim among roles; within a role among targets, one each, again and again.
+    /// Divides the claim among roles, and within a role among targets, round by round.
     fn pick(&self, turns: Vec<Turn>) -> Vec<(Turn, Vec<InTurn>)> {
         let mut roles: Vec<pg_sys::Oid> = turns.iter().map(|turn| turn.job.role).collect();
         roles.sort_unstable_by_key(|role| role.to_u32());
@@ -206,11 +207,12 @@ impl Claim<'_> {
         turns.filter(|(_, due): &(Turn, Vec<InTurn>)| !due.is_empty()).collect()
     }
 
-    /// Hands these checks of a job out.
+    /// Hands out these checks of a job.
     fn give(&self, Turn { job, chosen }: &Turn, mut due: Vec<InTurn>, sink: &Sink) {
         let expired: Vec<i64> = due.iter().filter_map(|(due, _)| due.expired).collect();
         if !expired.is_empty() {
-            // A crash is counted against each, which may hold it; what somebody has locked is left.
+            // Counts a crash against each expired lease, which may hold the check. Skips leases that another session
+            // has locked.
             let ended: HashSet<i64> = expire::book(job, &lease::lock(&expired), clock::now()).into_iter().collect();
             due.retain(|(due, _)| due.expired.is_none_or(|number| ended.contains(&number)));
         }
@@ -237,18 +239,18 @@ impl Claim<'_> {
     }
 }
 
-/// Do the guards let it run now?
+/// Whether the guards let the check run now.
 fn runs(job: &Job, due: &Due, able_since: Time, now: Time) -> bool {
     policy::before(&due.check, &job.options.limits, able_since, now) == Before::Run
 }
 
-/// Those that run, and the ids of the others.
+/// Splits off the ids of the checks that do not run now.
 fn split(found: Vec<Due>, runs: impl Fn(&Due) -> bool) -> (Vec<Due>, Vec<i64>) {
     let (due, others): (Vec<Due>, Vec<Due>) = found.into_iter().partition(runs);
     (due, others.into_iter().map(|due| due.id).collect())
 }
 
-/// Ends or moves checks as the guards say, as a worker of awty would. Returns how many are locked by somebody else.
+/// Applies the guards to checks that do not run now, as a worker would. Returns how many another session has locked.
 fn settle(job: &Job, checks: &[i64], able_since: Time, now: Time) -> usize {
     let Some(table) = Table::open_latest() else { return checks.len() };
     let mut account = Account::default();

@@ -1,8 +1,8 @@
-//! Leases that were never answered: a crash of the worker, or a failure.
+//! Leases that were never answered, because the worker crashed or failed.
 //!
-//! Invariant: such a lease is locked, and nobody waits for its check: what a client has locked is left for the next time. So a claim or
-//! the maintainer is part of no deadlock.
-//! Does not: look for leases that a claim wants, or decide what one comes to.
+//! Invariant: a lease is locked first, and its check is locked without waiting: a check that a client has locked is
+//! left for the next time. So a claim or the maintainer is part of no deadlock.
+//! Does not: choose the leases that a claim needs, or decide what happens to their checks.
 
 use crate::crash;
 use crate::pg::catch::Failure;
@@ -19,10 +19,10 @@ use awty_core::Time;
 use awty_core::lease::{State, Unanswered};
 use chrono::TimeDelta;
 
-/// So many are dealt with at a time.
+/// Leases handled at a time.
 pub const PIECE: i64 = 1000;
 
-/// Books all that is past its deadline, as far as one inspection goes.
+/// Books leases past their deadlines, as many as fit into one inspection.
 pub fn sweep(now: Time) {
     target::forget(now);
     let mut over = lease::overdue(now, PIECE);
@@ -33,7 +33,7 @@ pub fn sweep(now: Time) {
     for of_job in over.chunk_by(|one, other| one.job == other.job) {
         match job::find(&of_job[0].job) {
             Some(Ok(job)) => drop(book(&job, of_job, now)),
-            // Its checks are gone, or will be.
+            // The job's checks are gone, or soon will be.
             _ => drop(lease::end(&of_job.iter().map(|given| ended(given, false, None, None)).collect::<Vec<_>>(), now)),
         }
     }
@@ -51,7 +51,7 @@ fn ended(given: &Given, kept: bool, failure: Option<&Failure>, held: Option<bool
     }
 }
 
-/// Books leases of a job that are locked here and over. Returns those that are ended by that.
+/// Books unanswered leases of a job, which the caller has locked. Returns the leases that are now closed.
 pub fn book(job: &Job, over: &[Given], now: Time) -> Vec<i64> {
     let mut done = Vec::new();
     let Some(table) = Table::open_latest() else { return done };
@@ -79,7 +79,7 @@ pub fn book(job: &Job, over: &[Given], now: Time) -> Vec<i64> {
                 let started_at = given.lease.leased_at;
                 let run_time = (now - started_at).max(TimeDelta::zero());
                 let timing = Timing { started_at, finished_at: now, run_time };
-                // It is locked here: there is no conflict.
+                // The row is already locked, so no conflict is possible.
                 let _ = book::failure(&table, job, &row, &failure, how, &timing, &mut account);
                 wakeup::count_ended(1);
             }
@@ -89,7 +89,6 @@ pub fn book(job: &Job, over: &[Given], now: Time) -> Vec<i64> {
     done
 }
 
-/// What is said of it.
 fn failure(given: &Given, job: &Job, now: Time) -> Failure {
     let (sqlstate, message) = match (given.lease.state(now), job.options.terms.heartbeat) {
         (State::Expired | State::Lost, Some(heartbeat)) => {
@@ -103,7 +102,7 @@ fn failure(given: &Given, job: &Job, now: Time) -> Failure {
     Failure { sqlstate: sqlstate.into(), message, context: String::new() }
 }
 
-/// As of a run that was cancelled for its time.
+/// As for a run that its time limit cancelled.
 const TIMED_OUT: &str = crate::pg::sqlstate::QUERY_CANCELED;
-/// As of a connection that was lost.
+/// As for a lost connection.
 const LOST: &str = crate::pg::sqlstate::CONNECTION_FAILURE;

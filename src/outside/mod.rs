@@ -1,11 +1,11 @@
-//! Workers outside: what they call, and what becomes of leases that nobody answers.
+//! External workers: their calls, and leases that were never answered.
 //!
-//! - [`claim`] hands checks out; [`answer`] takes what came of them; [`beat`] is for the time in between;
-//! - [`target`] says what may be handed out, and what answers say of whom is called;
-//! - [`expire`] books what was never answered, for claims and for the maintainer.
+//! - [`claim`] hands out checks; [`answer`] takes the answers; [`beat`] serves the time between.
+//! - [`target`] says which checks may be handed out, and takes what answers say about targets.
+//! - [`expire`] books unanswered leases, for claims and for the maintainer.
 //!
-//! Invariant (P14): a lease is a run that happens elsewhere. So the same guards apply, and `run::book` writes what comes of it.
-//! Does not: run anything, or decide when a lease is over (see `awty_core::lease`).
+//! Invariant (P14): a lease is a run outside the server. The same guards apply, and `run::book` writes its result.
+//! Does not: run checks, or decide when a lease is over (see `awty_core::lease`).
 
 mod answer;
 mod arrays;

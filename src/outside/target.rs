@@ -1,11 +1,11 @@
-//! Targets: which checks a claim may hand out, in which order, and what answers say of a target.
+//! Targets: which checks a claim may hand out and in which order, and what answers say about a target.
 //!
-//! What is due is read in the order of its slots first, as many checks as a claim may have. Only if there may be more than that, or if some
-//! of it cannot be handed out, claims go from target to target by an index. So a target that cannot be called, however much of it is due,
-//! costs a claim no more than one that can.
+//! A claim first reads the oldest due checks, as many as it may hand out. Only if there may be more, or if some of them
+//! cannot be handed out, it walks from target to target by an index. So a target that cannot be called costs a claim no
+//! more than one that can, however large its backlog.
 //!
-//! Invariant: under the lock on the job's claims, no target gets more than it allows. No claim and no answer waits here for another transaction.
-//! Whoever removes rows that claims read takes the lock on the job's claims before.
+//! Invariant: under the lock on the job's claims, no target gets more than it allows. Claims and answers wait for no
+//! other transaction here. A session that removes rows that claims read takes the lock on the job's claims first.
 //! Does not: decide what a target allows (see `awty_core::lease::target`).
 
 use crate::pg::text::Text;
@@ -23,25 +23,25 @@ use awty_core::lease::target::Target;
 use pgrx::pg_sys;
 use std::collections::{BTreeMap, HashMap};
 
-/// A claim looks at so many targets at most. The next one goes on where it has stopped.
+/// The most targets that one claim visits. The next claim continues there.
 const STEPS: usize = 5000;
 
-/// Checks that may be handed out, and their turns.
+/// Checks that may be handed out, in turns.
 #[derive(Default)]
 pub struct Chosen {
-    /// Each with its turn: its place within its target, and the place of the target.
+    /// Checks with their turns: the place within the target, and the place of the target.
     pub due: Vec<(Due, (usize, usize))>,
-    /// What the targets allow, by their names; empty where nothing is known of any.
+    /// States of the targets by name; empty if the job has no limits.
     pub targets: HashMap<Text, Target>,
-    /// When a target that allows nothing now will, as far as it is known.
+    /// When the first target that allows nothing now will allow a call, if known.
     pub until: Option<Time>,
-    /// Where the walk has ended without anything.
+    /// Where a walk without result has stopped.
     pub walked_to: Option<Text>,
-    /// It has not been at all targets.
+    /// Whether the walk has not visited all targets.
     pub is_cut: bool,
 }
 
-/// Chooses up to `max` checks of a job out of the oldest that are due, and of what may be due besides.
+/// Chooses up to `max` checks of a job, from the oldest due ones and, if needed, from a walk over the targets.
 pub fn choose(here: pg_sys::Oid, job: &Text, oldest: Vec<Due>, is_all: bool, max: usize, now: Time) -> Chosen {
     let is_known = target::any(job);
     if is_all && !is_known {
@@ -61,7 +61,7 @@ pub fn choose(here: pg_sys::Oid, job: &Text, oldest: Vec<Due>, is_all: bool, max
         chosen.walk(job, is_known, &cursor, max, now, &mut allowed);
         fetch(job, &allowed, max, now, &mut found);
     }
-    // From where the last claim has stopped, and round.
+    // From the last claim's position to the end, then from the start.
     let (first, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(|(name, _)| *name > cursor);
     let in_order: Vec<(Text, BTreeMap<_, Due>)> = first.into_iter().chain(rest).collect();
     let counts: Vec<usize> =
@@ -75,7 +75,7 @@ pub fn choose(here: pg_sys::Oid, job: &Text, oldest: Vec<Due>, is_all: bool, max
 }
 
 impl Chosen {
-    /// Looks at targets, and notes what those allow that allow anything.
+    /// Looks at targets, and records what they allow. Returns how many allow a call.
     fn look(
         &mut self,
         job: &Text,
@@ -103,7 +103,7 @@ impl Chosen {
         good
     }
 
-    /// Goes from target to target until enough of them have something to hand out, once round at most.
+    /// Walks from target to target, once round at most, until enough of them have a check to hand out.
     fn walk(
         &mut self,
         job: &Text,
@@ -138,7 +138,7 @@ impl Chosen {
     }
 }
 
-/// Reads what is due of the targets that allow something: of each as many as it may take for `max`.
+/// Reads due checks of the targets that allow a call, for each as many as it may get of `max`.
 fn fetch(
     job: &Text,
     allowed: &BTreeMap<Text, usize>,
@@ -151,7 +151,7 @@ fn fetch(
     }
     let each = max.div_ceil(allowed.len()) + 1;
     let mut asked: Vec<(Text, usize)> = allowed.iter().map(|(name, most)| (name.clone(), each.min(*most))).collect();
-    // Where some have less than their part, others may have more.
+    // If some targets have fewer checks than their share, others may get more.
     for _ in 0..2 {
         let mut counts: HashMap<Text, usize> = HashMap::new();
         for due in target::due_of(job, &asked, now) {
@@ -167,7 +167,7 @@ fn fetch(
     }
 }
 
-/// Notes that leases were given: what is left of rates, and where the next claim begins.
+/// Records new leases: the tokens left, and where the next claim begins.
 pub fn given(
     here: pg_sys::Oid,
     job: &Job,
@@ -187,23 +187,23 @@ pub fn given(
     if !taken.is_empty() {
         target::take_tokens(&job.name, &taken, now);
     }
-    // The last one of the last round.
+    // The last target of the last round.
     if let Some((name, _)) = given.iter().max_by_key(|(_, turn)| *turn) {
         shmem::write(|shared| shared.note_target(here, job.name.as_bytes(), name.as_bytes(), now));
     }
 }
 
-/// What an answer says of a target.
+/// What an answer says about a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// It is there.
+    /// The target is up.
     Answered,
-    /// It is down, with this message.
+    /// The target is down, with this message.
     Down(String),
 }
 
-/// Takes in what answers say of targets. One that somebody else is writing is left out, and so is a transaction that cannot see what others
-/// have written.
+/// Updates breakers from answers. Skips a target that another session is writing, and does nothing in a transaction
+/// that cannot see the writes of others.
 pub fn heard(said: Vec<(Key, Said)>, now: Time) {
     let mut keys: Vec<Key> = said.iter().map(|(key, _)| key.clone()).collect();
     keys.sort_unstable();
