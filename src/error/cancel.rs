@@ -1,12 +1,12 @@
-//! What PostgreSQL itself would say where a client's statement is cancelled.
+//! The error for a cancelled statement, as PostgreSQL raises it.
 //!
-//! Does not: decide whether it is.
+//! Does not: decide whether a statement is cancelled.
 
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::PgLogLevel;
 
-/// Passes on that somebody has cancelled the client's statement.
+/// Raises the error for a client's cancelled statement.
 pub fn cancelled(message: String) -> ! {
     ErrorReport::new(Code::ERRCODE_QUERY_CANCELED, message, "awty").report(PgLogLevel::ERROR);
     unreachable!("an ERROR does not return")

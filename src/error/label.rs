@@ -1,8 +1,7 @@
-//! What an error is about.
+//! The entity in an error.
 
 use std::fmt;
 
-/// The name and key of an entity.
 #[derive(Debug)]
 pub struct Label {
     pub name: String,

@@ -1,7 +1,7 @@
-//! What is refused to workers outside, and about their jobs.
+//! Errors of external workers and their jobs.
 //!
-//! Invariant: as in `words`, each has a hint.
-//! Does not: decide when to refuse.
+//! Invariant: each has a hint, as in `words`.
+//! Does not: decide when to raise an error.
 
 use super::phrase::{Words, call, quote, say};
 use awty_core::Time;
@@ -13,25 +13,25 @@ pub enum LeaseError {
     NotClaimer { job: String, role: String },
     /// The job has a function.
     HasFunction { job: String },
-    /// The job has none.
+    /// The job has no function.
     NoFunction { job: String },
-    /// An option that means nothing to a job with a function.
+    /// An option without meaning for a job with a function.
     OnlyOutside { option: &'static str },
-    /// More or fewer checks than one claim takes.
+    /// The number of checks is outside the range of one claim.
     Max { most: i32 },
-    /// An array of another length than the leases, or of more dimensions than one.
+    /// An array of another length than the leases, or of several dimensions.
     Unequal { argument: &'static str },
     /// More leases than one call takes.
     TooMany { max: usize },
     /// Not five digits or capital letters.
     SqlState { value: String },
-    /// A worker has the check.
+    /// A worker has a lease on the check.
     Leased { id: i64, until: Time },
-    /// The job is to get or lose its function while workers have checks of it.
+    /// The job's function cannot be added or removed while workers have leases.
     InUse { job: String },
-    /// A limit of a target that is none.
+    /// A target's limit is out of range.
     Limit { option: &'static str, least: String, most: String },
-    /// Not one of the limits of a target.
+    /// Not a limit of a target.
     UnknownLimit { limit: String, limits: &'static [&'static str] },
     /// Another transaction has written the lease since this one took its snapshot.
     Concurrent,

@@ -1,8 +1,8 @@
-//! Every refusal of awty: what it says, its SQLSTATE, and what to do about it. The only module that names an SQLSTATE.
+//! Every error of awty, with its SQLSTATE, message and hint. No other module chooses an SQLSTATE for an error.
 //!
-//! Invariant: messages follow PostgreSQL's style (lower case, no final dot, names in double quotes); details and hints
-//! are sentences; a hint that is a statement can be pasted.
-//! Does not: decide when to refuse.
+//! Invariant: messages follow PostgreSQL's style (lower case, no final dot, names in double quotes). Details and hints
+//! are sentences. A hint that is a statement can be pasted.
+//! Does not: decide when to raise an error.
 
 use crate::pg::catch::Failure;
 use crate::pg::sqlstate;
@@ -29,31 +29,31 @@ pub use travel::TravelError;
 pub use watch::WatchError;
 pub use {cancel::cancelled, label::Label, lease::LeaseError};
 
-/// What awty refuses. What each says is in `words`.
+/// The errors of awty. `words` has their texts.
 #[derive(Debug)]
 pub enum Error {
     /// The library was not loaded when the server started.
     NotPreloaded,
-    /// The same, where something was written for it.
+    /// The library was not loaded, and a check was written nevertheless.
     NothingRuns,
-    /// The library does not work with the SQL objects that are installed.
+    /// The library does not serve the installed SQL version.
     Unserved {
         installed: String,
         unserved: Unserved,
     },
-    /// The standby cannot write.
+    /// A standby cannot write.
     Standby {
         function: &'static str,
     },
-    /// The transaction must not write.
+    /// The transaction is read-only.
     ReadOnly {
         function: &'static str,
     },
-    /// Index expressions, REFRESH MATERIALIZED VIEW, ANALYZE and the like.
+    /// A security-restricted operation, such as an index expression, REFRESH MATERIALIZED VIEW or ANALYZE.
     Restricted {
         function: &'static str,
     },
-    /// A trigger's function, called as if it were another one.
+    /// A trigger function was called directly.
     NotTrigger {
         function: &'static str,
     },
@@ -70,12 +70,12 @@ pub enum Error {
         argument: &'static str,
         max: usize,
     },
-    /// An array or a row where a key is wanted.
+    /// An array or a row as a key.
     KeyType {
         argument: &'static str,
         kind: String,
     },
-    /// An array of more than one dimension, or of another length than the keys.
+    /// An array of several dimensions, or of another length than the keys.
     ArrayShape {
         argument: &'static str,
     },
@@ -83,11 +83,11 @@ pub enum Error {
     TooManyKeys {
         max: usize,
     },
-    /// The same key twice in one call.
+    /// A key occurs twice in one call.
     KeyTwice {
         key: String,
     },
-    /// The arguments are larger than a pending check should be.
+    /// The arguments are too large for a pending check.
     ArgsTooLarge {
         max: usize,
     },
@@ -95,7 +95,7 @@ pub enum Error {
     AtOrAfter {
         both: bool,
     },
-    /// An infinite time, or one that cannot be computed with.
+    /// A time that is infinite or out of range.
     OutOfRange {
         argument: &'static str,
     },
@@ -107,7 +107,7 @@ pub enum Error {
         argument: &'static str,
         min: &'static str,
     },
-    /// An interval that is none, or negative.
+    /// An interval that is zero or negative.
     NotPositive {
         argument: &'static str,
     },
@@ -116,22 +116,22 @@ pub enum Error {
     TooManySteps {
         max: i64,
     },
-    /// A negative interval where there must be none.
+    /// An interval is negative and must not be.
     Negative {
         argument: &'static str,
     },
-    /// Further ahead than the job's `max_horizon`.
+    /// A time beyond the job's `max_horizon`.
     TooFar {
         job: String,
         time: Time,
         max_horizon: String,
     },
-    /// No job of that name; perhaps one is spelt nearly like it.
+    /// No job has this name. One may have a similar name.
     UnknownJob {
         job: String,
         nearest: Option<String>,
     },
-    /// Another job of that name is there already, perhaps the caller's own.
+    /// A job of this name exists, perhaps the caller's own.
     JobExists {
         job: String,
         own: bool,
@@ -145,7 +145,7 @@ pub enum Error {
     NotOwner {
         job: String,
     },
-    /// An option is out of its range; the message comes from `awty_core`.
+    /// An option is out of its range. The message comes from `awty_core`.
     Option {
         message: String,
     },
@@ -155,16 +155,16 @@ pub enum Error {
         value: String,
         choices: &'static str,
     },
-    /// The slot of a job is none, or is not made of whole slots of the server.
+    /// The slot of a job is invalid, or not a multiple of the server's slot.
     Slot {
         message: String,
         server: u32,
     },
-    /// `reset` names no option that has a default.
+    /// `reset` names no option with a default.
     UnknownOption {
         option: String,
     },
-    /// A command where the name of a function is wanted, with the function to write and what it is called.
+    /// A command instead of a function name, with the function to create and its name.
     Command {
         job: String,
         command: String,
@@ -175,31 +175,31 @@ pub enum Error {
     FunctionName {
         function: String,
     },
-    /// No function of that name takes a check, or an array of them if that was asked for.
+    /// No function of this name takes a check, or an array of checks if requested.
     FunctionMissing {
         function: String,
         set_based: bool,
     },
-    /// It is there, but a procedure, an aggregate or a window function.
+    /// A procedure, an aggregate or a window function.
     NotAFunction {
         function: String,
     },
-    /// It returns a set, or something else than times.
+    /// The function returns a set, or another type than times.
     WrongResult {
         function: String,
         takes: Takes,
     },
-    /// More than one form is there.
+    /// The function exists in more than one form.
     Ambiguous {
         function: String,
         takes: [Takes; 2],
     },
-    /// One of the above or below, of the function of a job that has been registered.
+    /// A function error, for the function of a registered job.
     OfJob {
         job: String,
         error: Box<Error>,
     },
-    /// A function in somebody's temporary schema.
+    /// A function in a temporary schema.
     TemporaryFunction {
         function: String,
     },
@@ -213,23 +213,23 @@ pub enum Error {
         schema: String,
         role: String,
     },
-    /// A privileged role is to run a function that a lesser one may change.
+    /// A privileged role would run a function that a less privileged role may change.
     Untrusted {
         function: String,
         role: String,
     },
-    /// A function of somebody whom the job's role has no reason to trust.
+    /// The function's owner is a role that the job's role has no reason to trust.
     ForeignFunction {
         function: String,
         owner: String,
         role: String,
     },
-    /// Only the job's role itself can try the job.
+    /// Only the job's own role can try the job.
     OtherRole {
         job: String,
         role: String,
     },
-    /// The role has as many jobs as a role may have.
+    /// The role has reached the largest number of jobs.
     TooManyJobs {
         role: String,
         max: i64,
@@ -238,7 +238,7 @@ pub enum Error {
     JobBusy {
         job: String,
     },
-    /// No role of that name, or no longer.
+    /// No role has this name.
     UnknownRole {
         role: String,
     },
@@ -248,7 +248,6 @@ pub enum Error {
         caller: String,
         privileged: bool,
     },
-    /// The role has no LOGIN.
     NoLogin {
         role: String,
     },
@@ -257,87 +256,87 @@ pub enum Error {
         role: String,
         database: String,
     },
-    /// `on_conflict => 'error'`, and there is one.
+    /// `on_conflict => 'error'`, and a check is pending.
     AlreadyPending {
         job: String,
         entity: Label,
         id: i64,
     },
-    /// Others kept replacing the check.
+    /// Other sessions kept replacing the check.
     Contended {
         job: String,
         entity: Label,
     },
-    /// No check of that entity, or none that the caller may touch.
+    /// The entity has no check, or none that the caller may change.
     NoCheck {
         entity: Label,
         job: Option<String>,
     },
-    /// A call that means one check, and does not say which.
+    /// The call is for one check, but several match.
     ManyChecks {
         entity: Label,
         jobs: Vec<String>,
         function: &'static str,
     },
-    /// The check is being run.
+    /// The check is running.
     Running {
         id: i64,
         since: Time,
     },
-    /// The check stands still until somebody releases it.
+    /// The check is held until a release.
     Held {
         entity: Label,
         job: String,
     },
-    /// There is nothing to release.
+    /// The check is not held, so it cannot be released.
     NotHeld {
         entity: Label,
         job: String,
     },
-    /// Only the owner of a database says whose it is.
+    /// Only the owner of a database may adopt it.
     NotDatabaseOwner {
         database: String,
     },
-    /// The row of a job makes no sense; somebody wrote to the table.
+    /// The row of a job is invalid, because it was written by hand.
     BrokenJob {
         job: String,
         message: String,
     },
-    /// An administrator has changed a table of awty's in a way that it cannot work with.
+    /// An administrator has altered a table of awty's in an unsupported way.
     Altered {
         table: &'static str,
     },
-    /// It cannot be repeated so, for this job; in a session with this time zone.
+    /// An error of a repetition, with the job and the session's time zone.
     Repeat {
         error: RepeatError,
         job: String,
         zone: Option<String>,
     },
-    /// No time zone of that name.
+    /// No time zone has this name.
     UnknownZone {
         zone: String,
         hint: String,
     },
-    /// A job answered with an infinite time, or one far out of range.
+    /// A job returned an infinite time, or one far out of range.
     AnswerOutOfRange {
         job: String,
     },
-    /// It cannot travel, or be committed afterwards.
+    /// An error of `awty.travel()`.
     Travel(TravelError),
-    /// It cannot be watched so.
+    /// An error of a rule.
     Watch(WatchError),
-    /// A set-based job answered with an array of another length.
+    /// A set-based job returned an array of another length.
     AnswerCount {
         job: String,
         checks: usize,
         answers: usize,
     },
-    /// What concerns workers outside.
+    /// An error of external workers.
     Lease(LeaseError),
 }
 
 impl Error {
-    /// As PostgreSQL takes it.
+    /// Returns PostgreSQL's form of the error.
     pub fn report(&self) -> ErrorReport {
         let words = self.words();
         let mut report = ErrorReport::new(words.code, words.message, "awty").set_hint(words.hint);
@@ -347,18 +346,18 @@ impl Error {
         report
     }
 
-    /// What is wrong, and what to do.
+    /// Returns the message and the hint.
     pub fn in_words(&self) -> (String, String) {
         let words = self.words();
         (words.message, words.hint)
     }
 
-    /// Says it in the server log, where there is nobody to refuse anything to.
+    /// Logs the error as a warning, if no client can get it.
     pub fn warn(&self) {
         self.report().report(PgLogLevel::WARNING);
     }
 
-    /// Raises it as an ERROR.
+    /// Raises the error.
     pub fn raise(&self) -> ! {
         self.report().report(PgLogLevel::ERROR);
         unreachable!("an ERROR does not return")
@@ -396,5 +395,5 @@ impl From<Error> for ErrorReport {
     }
 }
 
-/// What a function of awty gives back to SQL.
+/// Result of awty's SQL functions.
 pub type Result<T> = std::result::Result<T, Error>;

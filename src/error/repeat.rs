@@ -1,12 +1,12 @@
-//! What is said of something that cannot be repeated.
+//! Hints for errors of repetitions.
 //!
-//! Invariant: the messages are those of `awty_core::repeat`; here is what to write instead.
-//! Does not: decide when to refuse.
+//! Invariant: the messages come from `awty_core::repeat`; this file adds what to write instead.
+//! Does not: decide when to raise an error.
 
 use super::phrase::quote;
 use awty_core::repeat::RepeatError;
 
-/// The hint to a refusal of a call for that job, in a session with that time zone.
+/// Returns the hint for an error, with the job and the session's time zone.
 pub fn hint(error: &RepeatError, job: &str, zone: Option<&str>) -> String {
     let job = quote(if job.is_empty() { "digest" } else { job });
     match error {

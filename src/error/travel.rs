@@ -1,20 +1,20 @@
-//! What is said of time travel.
+//! Errors of time travel.
 //!
-//! Does not: decide when to refuse.
+//! Does not: decide when to raise an error.
 
 use super::phrase::{Words, say};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
-/// What `awty.travel()` refuses.
+/// Errors of `awty.travel()`.
 #[derive(Debug)]
 pub enum TravelError {
-    /// The server does not let clients travel.
+    /// The server does not allow time travel.
     Off,
-    /// The transaction has travelled, and someone commits it.
+    /// A transaction that has travelled tried to commit.
     Travelled,
     /// More runs than one transaction may have.
     TooMany { max: u32 },
-    /// A count that is none, or negative.
+    /// A count that is zero or negative.
     NotPositive { argument: &'static str },
 }
 

@@ -1,15 +1,15 @@
-//! What is said of something that cannot be watched.
+//! Errors of rules.
 //!
-//! Does not: decide when to refuse.
+//! Does not: decide when to raise an error.
 
 use super::phrase::{Words, call, ident, quote, say};
 use awty_core::watch::{LevelError, MAX_LEVELS};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
-/// What `awty.watch()`, `awty.unwatch()` and the triggers of rules refuse.
+/// Errors of `awty.watch()`, `awty.unwatch()` and the triggers of rules.
 #[derive(Debug)]
 pub enum WatchError {
-    /// A view, a foreign table, a temporary table, a table of PostgreSQL's own.
+    /// A view, a foreign table, a temporary table, or a table of PostgreSQL's own.
     NotATable {
         relation: String,
         is: &'static str,
@@ -31,7 +31,7 @@ pub enum WatchError {
         hint: String,
         position: usize,
     },
-    /// An expression takes the row as a whole.
+    /// An expression uses the whole row.
     WholeRow {
         argument: &'static str,
     },
@@ -40,7 +40,7 @@ pub enum WatchError {
         argument: &'static str,
         what: String,
     },
-    /// It would give another result without a write.
+    /// The expression's value could change without a write.
     NotStable {
         argument: &'static str,
         what: String,
@@ -62,12 +62,12 @@ pub enum WatchError {
         rule: String,
         own: bool,
     },
-    /// The rule of that name watches another table.
+    /// The rule of this name watches another table.
     OtherTable {
         rule: String,
         relation: String,
     },
-    /// A user's own function or trigger has the name that the rule's would have.
+    /// A user's function or trigger already has a name that the rule needs.
     NameTaken {
         rule: String,
         object: String,
@@ -77,18 +77,18 @@ pub enum WatchError {
         schema: String,
         owner: String,
     },
-    /// Something that the rule needs is missing.
+    /// A part of the rule is missing.
     Stopped {
         rule: String,
         why: String,
         not_owners: bool,
         fix: String,
     },
-    /// No function of that name takes an alert.
+    /// No function of this name takes an alert.
     Call {
         function: String,
     },
-    /// Policies would hide rows from the role.
+    /// Row-level security would hide rows from the role.
     RowSecurity {
         relation: String,
         role: String,
@@ -105,21 +105,21 @@ pub enum WatchError {
     UnknownRule {
         rule: String,
     },
-    /// A job that belongs to a rule.
+    /// The job belongs to a rule.
     IsRule {
         job: String,
     },
-    /// A trigger of a rule on another table.
+    /// The trigger belongs to a rule on another table.
     ForeignTrigger {
         rule: String,
         relation: String,
     },
-    /// The triggers of a rule that is not there.
+    /// The trigger's rule does not exist.
     NoRule {
         rule: String,
         relation: String,
     },
-    /// Another transaction has changed what is pending for a row.
+    /// Another transaction has changed the check or the alert of a row.
     Changed {
         rule: String,
     },

@@ -1,7 +1,7 @@
-//! What each refusal says.
+//! The texts of all errors.
 //!
-//! Invariant: each has a hint; the match is complete, so that a new error cannot be without one.
-//! Does not: decide when to refuse.
+//! Invariant: each error has a hint, because the match is complete.
+//! Does not: decide when to raise an error.
 
 use super::Error;
 use super::phrase::{Words, array, call, head, ident, quote, say};
@@ -11,7 +11,7 @@ use awty_core::versions::Unserved;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
 impl Error {
-    /// The one list of SQLSTATEs, messages, details and hints.
+    /// The only list of SQLSTATEs, messages, details and hints.
     pub(super) fn words(&self) -> Words {
         match self {
             Error::NotPreloaded => say(
