@@ -1,13 +1,13 @@
 //! What happens to checks with which the server, or a process, went down.
 //!
 //! 1. Before a worker runs a batch, it writes a row with the batch's checks to `awty_internal.in_flight` and flushes
-//!   (`worker`).
+//!    (`worker`).
 //! 2. After a crash of the server, the first inspection of each database takes the remaining rows, and counts a crash
-//!   against their checks ([`take_up_in_flight`]). After a clean shutdown, which a mark in `pg_stat/` shows, the rows
-//!   mean nothing.
+//!    against their checks ([`take_up_in_flight`]). After a clean shutdown, which a mark in `pg_stat/` shows, the rows
+//!    mean nothing.
 //! 3. A check with a counted crash is a *suspect*. It runs alone, with its own row in `in_flight`, and in quarantine:
-//!   one at a time in the whole server, the least suspected first. So innocent checks are cleared, and the guilty check
-//!   crashes alone.
+//!    one at a time in the whole server, the least suspected first. So innocent checks are cleared, and the guilty check
+//!    crashes alone.
 //! 4. A run that ends its own process is counted separately. It needs no quarantine, because it harms no other run.
 //! 5. At `awty.max_crashes` a check is held, which `awty.future_job` and `awty.status` show. It is never deleted.
 //!
