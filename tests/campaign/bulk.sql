@@ -1,18 +1,18 @@
--- Bulks: thousands of checks far ahead that come and go, so that the files of awty's tables grow and shrink. Among those of a
--- bulk are some that are due at once, the followers, so that their rows lie all over the file.
+-- Bulks: thousands of checks far in the future that come and go, so that the files of awty's tables grow and shrink. A
+-- bulk also has followers: checks that are due at once, with rows scattered over the file.
 
--- How many filler checks each transaction has added. Their sum is how many are pending.
+-- Number of filler checks that each transaction has added. The sum is the number of pending fillers.
 CREATE TABLE camp.bulk (checks bigint NOT NULL);
 
--- No filler is due, unless the clock is set ahead meanwhile.
+-- No filler is due, unless the clock is set ahead.
 CREATE FUNCTION camp.filler(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO camp.bulk VALUES (-1);
     RETURN NULL;
 END $$;
 
--- Schedules fillers, with the followers between them. The first follower's run takes a nap, so that the worker that has taken
--- on all of them has the rest of them before it when somebody comes for the table.
+-- Schedules fillers with followers between them. The first follower's run is long, so that its worker still has the
+-- other followers ahead when a fault changes the table.
 CREATE FUNCTION camp.fill(tag text, job text, fillers bigint, followers integer, nap float8) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE

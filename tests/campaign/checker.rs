@@ -1,8 +1,8 @@
-//! The checker: are P1 to P4 kept, P11, P14, and parts of P6 to P8, by the rows that were read? Are awty's own tables whole and tidy?
+//! The checker of P1 to P4, P11, P14, parts of P6 to P8, and the state of awty's own tables.
 //!
-//! Invariant: pure. What it is given was read in one snapshot, and the clients' log was copied before that snapshot was taken, so
-//! runs may go on meanwhile: whatever was committed is either in it as a whole or not at all.
-//! Does not: know how long anything may take; see `faults::recover`.
+//! Invariant: pure. The evidence was read in one snapshot, and the clients' log was copied before that snapshot. So
+//! runs may continue: each commit is in the evidence as a whole or not at all.
+//! Does not: know time limits; see `faults::recover`.
 
 use crate::faults::MAX_CRASHES;
 use crate::ledger::{self, Work};
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub type Time = DateTime<Utc>;
 
-/// What a run left in the user's table.
+/// The effect of a run in the user's table.
 #[derive(Clone, Debug)]
 pub struct Effect {
     pub check: i64,
@@ -23,17 +23,17 @@ pub struct Effect {
     pub began: Time,
     pub xid: i64,
     pub act: String,
-    /// The run that wrote it was going to fail.
+    /// The run was going to fail.
     pub bad: bool,
-    /// The run that wrote it was going to take away its own check.
-    #[allow(dead_code)] // shown with the row
+    /// The run was going to cancel or replace its own check.
+    #[allow(dead_code)] // printed with the row
     pub own: bool,
     /// When the server committed it.
     pub committed: Option<Time>,
 }
 
 impl Effect {
-    /// Of a worker outside, which wrote it in the transaction of its answer.
+    /// Whether an external worker wrote it, in the transaction of its answer.
     fn is_outside(&self) -> bool {
         self.act == "outside"
     }
@@ -46,7 +46,7 @@ pub struct Pending {
     pub check_count: i32,
     pub attempt: i32,
     pub first_slot: Time,
-    /// By awty, and not because a client said so.
+    /// By awty, and not by a client.
     pub held: bool,
     /// Clients hold, release and move such checks, which writes their rows.
     pub is_handled: bool,
@@ -63,34 +63,34 @@ pub struct Ended {
     pub slot: Time,
     pub started: Option<Time>,
     pub outcome: String,
-    /// Of all its runs together, in seconds.
+    /// Total duration of its runs, in seconds.
     pub run_time: f64,
-    /// Its runs.
+    /// Number of its runs.
     pub attempts: i32,
-    /// What its job allows a run, in seconds; none if the job is gone.
+    /// The job's timeout, in seconds; none if the job is gone.
     pub timeout: Option<f64>,
     pub sqlstate: Option<String>,
     pub message: Option<String>,
     pub xmin: i64,
-    /// When the transaction that ended it was committed, by the server.
+    /// When the server committed the end.
     pub committed: Option<Time>,
 }
 
-/// A check that somebody scheduled in a transaction that was committed.
+/// A check that a committed transaction scheduled.
 #[derive(Clone, Debug)]
 pub struct Placed {
     pub check: i64,
     pub wanted: Option<Time>,
 }
 
-/// What a client knows to be committed, because the server said so.
+/// A commit that the server has confirmed to a client.
 #[derive(Clone, Debug)]
 pub enum Told {
     Placed { check: i64 },
     Cancelled { xid: i64, count: i64, at: Time },
 }
 
-/// All that is known of one database.
+/// The evidence of one database.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     pub effects: Vec<Effect>,
@@ -98,36 +98,36 @@ pub struct Evidence {
     pub ended: Vec<Ended>,
     pub placed: Vec<Placed>,
     pub told: Vec<Told>,
-    /// The last check that there was each time when the campaign took a process away.
+    /// The latest check id each time the campaign killed a process.
     pub struck: Vec<i64>,
-    /// Counted by the runs themselves, also by those that were undone.
+    /// Counts of the runs themselves, including rolled-back ones.
     pub overlaps: i64,
     pub early: i64,
     pub leaks: i64,
-    /// Filler checks (see `bulk.sql`): how many there should be, and how many there are.
+    /// Filler checks (see `bulk.sql`): the expected and the actual number.
     pub fillers: [i64; 2],
-    /// What workers outside have noted.
+    /// Notes of external workers.
     pub ledger: Vec<Work>,
-    /// What repeats.
+    /// Violations in repetitions.
     pub repeated: Repeated,
-    /// What is watched.
+    /// Violations in watched tables.
     pub watched: Watched,
-    /// What awty's own tables have when all is quiet; none while work goes on.
+    /// Leftovers in awty's tables when all is quiet; `None` under load.
     pub left: Option<Left>,
-    /// The server's clock was set meanwhile: times of two transactions cannot be compared.
+    /// The server's clock was set, so times of two transactions cannot be compared.
     pub clock_was_set: bool,
 }
 
-/// A promise that was not kept.
+/// A violated promise.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
     pub promise: &'static str,
-    /// 0 where it is not about one check.
+    /// 0 if the violation concerns no single check.
     pub check: i64,
     pub what: String,
 }
 
-/// What is known of one check.
+/// All rows of one check.
 #[derive(Default)]
 struct Story<'a> {
     effects: Vec<&'a Effect>,
@@ -136,22 +136,22 @@ struct Story<'a> {
     placed: Vec<&'a Placed>,
 }
 
-/// What a run does to its process or to the whole server, so that its check is held in the end.
+/// Acts that end the run's process or the server, so that the check is held in the end.
 const DEADLY: [&str; 2] = ["leave", "crash"];
 
-/// A check that may have been so often in the way of the campaign itself may be held. One crash of another's may have been counted,
-/// too.
+/// A check that the campaign may have interrupted this often may be held, because one crash of another check may also
+/// have been counted.
 const OFTEN: usize = MAX_CRASHES - 1;
 
-/// Seconds that a run has to be gone once it was cancelled for its time (`GRACE` in `src/run/timer.rs`, and one).
+/// Seconds until a cancelled run is gone (`GRACE` of the watchdog, plus one).
 const TO_BE_GONE: f64 = 3.0;
-/// And what no noise of the machine explains, a frozen worker of the campaign's included.
+/// More than any machine noise, including a frozen worker.
 const NOISE: f64 = 10.0;
 
-/// Outcomes of a run that succeeded.
+/// Outcomes of a successful run.
 const BY_SUCCESS: [&str; 4] = ["done", "exhausted", "past", "beyond_horizon"];
 
-/// All promises that were not kept.
+/// Returns all violations.
 pub fn judge(evidence: &Evidence) -> Vec<Violation> {
     let mut stories: BTreeMap<i64, Story> = BTreeMap::new();
     evidence.effects.iter().for_each(|row| stories.entry(row.check).or_default().effects.push(row));
@@ -192,7 +192,7 @@ pub fn judge(evidence: &Evidence) -> Vec<Violation> {
     violations
 }
 
-/// What clients were told is what is there.
+/// Compares the confirmed commits with the tables.
 fn judge_clients(
     evidence: &Evidence,
     stories: &BTreeMap<i64, Story>,
@@ -208,7 +208,7 @@ fn judge_clients(
             Told::Placed { check } if !placed.contains(check) => {
                 report("P3", *check, "a client was told that it is scheduled, and it is not".into());
             }
-            // What wrote nothing is not flushed, so after a crash its number may be another's.
+            // A transaction that wrote nothing is not flushed, so after a crash its number may be reused.
             Told::Placed { .. } | Told::Cancelled { count: 0, .. } => {}
             Told::Cancelled { xid, count, at } => {
                 let ended = ended_by.get(&as_xmin(*xid)).map_or(&[][..], Vec::as_slice);
@@ -254,7 +254,7 @@ impl Story<'_> {
         }
     }
 
-    /// P3: it is in one place, and somebody scheduled it. P7: it is not held for what others did.
+    /// P3: the check is in one place, and a client scheduled it. P7: it is not held because of other checks.
     fn judge_place(&self, in_the_way: bool, report: &mut impl FnMut(&'static str, String)) {
         match (self.placed.is_empty(), self.pending.len() + self.ended.len()) {
             (false, 1)
@@ -270,11 +270,12 @@ impl Story<'_> {
         }
     }
 
-    /// P2: nothing is early.
+    /// P2: no run is early.
     fn judge_slots(&self, report: &mut impl FnMut(&'static str, String)) {
         let first_slot =
             self.pending.first().map(|row| row.first_slot).or(self.ended.first().map(|row| row.first_slot));
-        // What a client asks for now comes before its first slot, and between slots, which are whole seconds here; then it goes on from there.
+        // `check_now()` moves a check before its first slot and between slots, which are whole seconds here. The check
+        // then continues from there.
         let asked_for = self.effects.iter().any(|effect| effect.slot.timestamp_subsec_micros() > 0);
         for effect in &self.effects {
             if effect.began < effect.slot || !asked_for && first_slot.is_some_and(|first| effect.slot < first) {
@@ -293,7 +294,8 @@ impl Story<'_> {
         }
     }
 
-    /// P1: checks 0 to n-1 have each one effect, and nothing else has. A run that takes away its own check is counted as done.
+    /// P1: checks 0 to n-1 have one effect each, and there are no others. A run that removes its own check counts as
+    /// done.
     fn judge_effects(&self, check_count: i32, outcome: Option<&str>, report: &mut impl FnMut(&'static str, String)) {
         if let Some(effect) = self.effects.iter().find(|effect| effect.bad) {
             report("P1", format!("the run failed and its {effect:?} is there"));
@@ -307,10 +309,10 @@ impl Story<'_> {
         }
     }
 
-    /// P1: effect, history and next time are of one transaction.
+    /// P1: effect, history and next slot come from one transaction.
     fn judge_transactions(&self, report: &mut impl FnMut(&'static str, String)) {
         let effect_of = |check_count: i32| self.effects.iter().find(|effect| effect.check_count == check_count);
-        // An answer of many is a part of its transaction, whose number is another: the time of the commit is the same.
+        // An answer for many leases uses a subtransaction with another number, so the commit times are compared.
         let xid_of = |check_count: i32| {
             effect_of(check_count).filter(|effect| !effect.is_outside()).map(|effect| as_xmin(effect.xid))
         };
@@ -345,8 +347,8 @@ impl Story<'_> {
         }
     }
 
-    /// P4: no run is committed after its check has ended, however it has, and none begins before the one before it is committed.
-    /// By the server's times of the commits: where two transactions change one row, the later one has the later time.
+    /// P4: no run commits after its check's end, and none begins before the previous run has committed. Uses the
+    /// server's commit times: if two transactions change one row, the later one has the later time.
     fn judge_times(&self, report: &mut impl FnMut(&'static str, String)) {
         for (row, ended) in self.ended.iter().filter_map(|row| Some((row, row.committed?))) {
             let is_late = |effect: &&&Effect| effect.began > ended || effect.committed.is_some_and(|at| at > ended);
@@ -363,7 +365,7 @@ impl Story<'_> {
         }
     }
 
-    /// P8: a run is gone soon after its timeout. `run_time` is by the monotonic clock.
+    /// P8: a run ends soon after its timeout. `run_time` uses the monotonic clock.
     fn judge_length(&self, clock_was_set: bool, report: &mut impl FnMut(&'static str, String)) {
         for row in &self.ended {
             let allowed = row.timeout.map(|timeout| f64::from(row.attempts) * (timeout + TO_BE_GONE) + NOISE);
@@ -378,7 +380,7 @@ impl Story<'_> {
     }
 }
 
-/// A transaction's number as it stands in a row's `xmin`.
+/// Returns the form of a transaction's number in `xmin`.
 fn as_xmin(xid: i64) -> i64 {
     xid & 0xffff_ffff
 }

@@ -1,8 +1,8 @@
-//! The faults: what is done to the server while it works, one idea per file, and how often each is worth it.
+//! The faults: one idea per file, and the frequency of each.
 //!
-//! Invariant: a fault that did not come about (its target was not there) is not counted, and each leaves the server as it
-//! was, but for what it is to recover from.
-//! Does not: look at the promises; see `checker`.
+//! Invariant: a fault without a target is not counted, and each fault restores the server, except for the damage that
+//! awty must handle.
+//! Does not: check promises; see `checker`.
 
 mod bulk;
 mod clock;
@@ -30,9 +30,9 @@ use awty_testkit::{Cluster, DiskFault, Stop};
 use rewrite::Rewrite;
 use std::time::Duration;
 
-/// From a fault to when all is done that was due then. A crash takes up to some seconds on a loaded machine.
+/// Time from a fault until all checks due then are done. A crash takes some seconds on a loaded machine.
 const TO_RECOVER: Duration = Duration::from_secs(90);
-/// Of the server, before a check that was there each time is held.
+/// Server crashes after which a check that was running each time is held.
 pub const MAX_CRASHES: usize = 3;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -83,7 +83,7 @@ pub enum Fault {
     Failpoint,
 }
 
-/// All of them, and how many times as often as others each is chosen.
+/// All faults with their weights.
 pub const ALL: &[(Fault, u64)] = {
     use Fault::*;
     &[
@@ -135,7 +135,7 @@ pub const ALL: &[(Fault, u64)] = {
 };
 
 impl Fault {
-    /// One of those that may be, each as often as it is worth; none if nothing may be.
+    /// Returns a possible fault, by weight; `None` if none is possible.
     pub fn any(random: &mut Random, may_be: impl Fn(Fault) -> bool) -> Option<Self> {
         let choices: Vec<(Fault, u64)> = ALL.iter().copied().filter(|(fault, _)| may_be(*fault)).collect();
         let mut place = random.below(choices.iter().map(|(_, weight)| weight).sum());
@@ -146,22 +146,22 @@ impl Fault {
         })
     }
 
-    /// As the command line and the report name it.
+    /// Returns the name for the command line and the report.
     pub fn name(self) -> String {
         format!("{self:?}")
     }
 
-    /// Does it take so much that it has to be asked for?
+    /// Whether the fault is so expensive that it must be requested.
     pub fn is_costly(self) -> bool {
         self == Fault::FillNotifyQueue
     }
 
-    /// Does it make awty's files shorter? A round begins with one of these, so that a short campaign has one, too.
+    /// Whether the fault shrinks awty's files. Each round begins with such a fault, so that short campaigns have one.
     pub fn shrinks(self) -> bool {
         [Fault::VacuumFull, Fault::ClusterTable, Fault::SetFillfactor].contains(&self)
     }
 
-    /// Can it be done in a round whose clock can be set, or cannot?
+    /// Whether the fault is possible in a round with or without a movable clock.
     pub fn is_for(self, movable_clock: bool) -> bool {
         match self {
             Fault::Failpoint => failpoint::are_built_in(),
@@ -169,7 +169,7 @@ impl Fault {
         }
     }
 
-    /// Does it, and returns whether it came about.
+    /// Strikes. Returns whether the fault succeeded.
     pub fn strike(self, cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
         match self {
             Fault::KillWorkerInRun => processes::kill(cluster, shared, processes::IN_RUN),

@@ -1,8 +1,8 @@
-//! Are awty's tables and indexes whole? By amcheck, and by what the server's log has of internal errors.
+//! Checks awty's tables and indexes with amcheck, and the server log for internal errors.
 //!
-//! Invariant: no false alarm: what amcheck says of a relation that is in use is true of it, and a server that goes down while it
-//! is asked is asked again.
-//! Does not: look at a user's tables; what random SQL does in them is its own affair.
+//! Invariant: no false alarm. amcheck is reliable on relations in use, and is repeated if the server goes down
+//! meanwhile.
+//! Does not: check users' tables, which random SQL may damage.
 
 use crate::load::{Shared, explain};
 use awty_testkit::postgres::{Client, Error};
@@ -10,8 +10,8 @@ use awty_testkit::{Cluster, PATIENCE, poll};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// All that lies in awty's schemas, with its TOAST tables and all indexes. An index that is not valid is of a REINDEX CONCURRENTLY
-/// that did not come to its end.
+/// All relations in awty's schemas, with their TOAST tables and indexes. An invalid index comes from an unfinished
+/// REINDEX CONCURRENTLY.
 const RELATIONS: &str = "
     WITH own AS (
         SELECT c.oid, c.reltoastrelid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -27,10 +27,10 @@ const INDEX: &str = "SELECT public.bt_index_check($1::oid, true)";
 const HEAP: &str =
     "SELECT format('block %s, row %s: %s', blkno, offnum, msg) FROM public.verify_heapam($1::oid) LIMIT 3";
 
-/// So many are told of one look.
+/// Most reports per check.
 const ENOUGH: usize = 5;
 
-/// What is broken in a database.
+/// Returns the damage in a database.
 pub fn verify(shared: &Shared, database: &str) -> Vec<String> {
     let verified = poll("awty's tables to be verified", PATIENCE, || {
         let mut client = shared.connect(database, "postgres").map_err(explain)?;
@@ -41,7 +41,7 @@ pub fn verify(shared: &Shared, database: &str) -> Vec<String> {
 }
 
 fn relations(client: &mut Client) -> Result<Vec<String>, Error> {
-    // What it finds is told from here, and not by the log.
+    // Errors are reported by the campaign, so the log need not contain them.
     client.batch_execute("SET statement_timeout = '2min'; SET log_min_messages = panic")?;
     client.batch_execute("CREATE EXTENSION IF NOT EXISTS amcheck SCHEMA public")?;
     let mut broken = Vec::new();
@@ -61,7 +61,7 @@ fn relations(client: &mut Client) -> Result<Vec<String>, Error> {
     Ok(broken)
 }
 
-/// How far a server's log has been read. A standby that takes over has a log of its own.
+/// Position in the server log. A promoted standby has its own log.
 #[derive(Default)]
 pub struct LogMark {
     file: PathBuf,
@@ -69,7 +69,7 @@ pub struct LogMark {
 }
 
 impl LogMark {
-    /// What is new in it, in complete lines.
+    /// Returns the new complete lines.
     pub fn news(&mut self, cluster: &Cluster) -> String {
         if self.file != cluster.log_file() {
             *self = Self { file: cluster.log_file(), position: 0 };
@@ -81,8 +81,8 @@ impl LogMark {
     }
 }
 
-/// The internal errors in these lines of a server's log, without time and process, so that the same again is not told again.
-/// `log_line_prefix` is that of the campaign.
+/// Returns the internal errors in these lines, without time and process, so that repeated errors are reported once. The
+/// lines have the campaign's `log_line_prefix`.
 pub fn internal_errors(log: &str) -> Vec<String> {
     let of_line = |line: &str| {
         let (_, said) = line.split_once("] ")?;
@@ -92,16 +92,17 @@ pub fn internal_errors(log: &str) -> Vec<String> {
     log.lines().filter_map(of_line).filter(|said| told.insert(without_numbers(said))).take(ENOUGH).collect()
 }
 
-/// Blocks, checks and files are others each time that the same goes wrong.
+/// Repetitions of one error differ in the numbers of blocks, checks and files.
 pub fn without_numbers(what: &str) -> String {
     what.replace(|letter: char| letter.is_ascii_digit(), "")
 }
 
-/// Is it an error that no client and no DBA can cause, a process that broke down, or something of the kind that awty has met?
+/// Whether the line is an error that neither clients nor administrators can cause, a crashed process, or such an error
+/// that awty met.
 fn is_internal(said: &str) -> bool {
     let raised = ["ERROR:  ", "FATAL:  ", "PANIC:  "].iter().any(|level| said.contains(level));
     let coded = said.split(":  ").next().is_some_and(|prefix| prefix.contains(" XX0"));
-    // Of the campaign's own are SIGKILL, SIGQUIT and, by a PANIC, SIGABRT.
+    // The campaign itself causes SIGKILL, SIGQUIT and, through a PANIC, SIGABRT.
     let broke_down = [4, 7, 8, 11].iter().any(|signal| said.contains(&format!("was terminated by signal {signal}:")));
     (raised && coded) || broke_down || (said.contains("LOG:  awty: ") && said.contains("(XX0"))
 }

@@ -1,8 +1,8 @@
-//! The ledger of workers outside: who had which check under which key, and what left the worker. P14 by it.
+//! The ledger of external workers: which worker had which check under which key, and its effects. Checks P14.
 //!
-//! Invariant: pure. A worker writes a line when it has a lease, and before it acts, answers or gives back; so the ledger is part of no
-//! transaction, and no crash of the server takes anything from it.
-//! Does not: know what became of a check; that is for the checker.
+//! Invariant: pure. A worker writes a line when it has a lease, and before it acts, answers or requeues. The ledger is
+//! not part of a transaction, so a server crash loses none of it.
+//! Does not: know what happened to a check; the checker does.
 
 use crate::checker::Time;
 use std::collections::BTreeMap;
@@ -12,32 +12,32 @@ use std::time::Instant;
 #[derive(Clone, Debug)]
 pub struct Work {
     pub check: i64,
-    /// With the check's number it names a check also where a standby has given the number a second time.
+    /// Identifies the check together with its id, which a promoted standby may assign again.
     pub scheduled_at: Time,
     pub check_count: i32,
     pub key: String,
     pub at_most_once: bool,
-    /// By the server's clock. Heartbeats that were confirmed move the latter.
+    /// By the server's clock. Confirmed heartbeats move `expires_at`.
     pub leased_at: Time,
     pub expires_at: Time,
     pub deadline: Time,
-    /// Of the campaign, after the claim had returned and before an answer was sent.
+    /// By the campaign's clock, after the claim returned and before an answer was sent.
     pub claimed: Instant,
     pub let_go: Option<Instant>,
-    /// Something has left the worker.
+    /// The worker has had an effect.
     pub acted: bool,
-    /// Grows when a standby takes over that lacks what the workers know.
+    /// Grows when a promoted standby lacks commits that workers know of.
     pub epoch: u64,
 }
 
 impl Work {
-    /// It was over, by what its worker knew, before `next` was handed out.
+    /// Whether the lease had ended, as its worker knows, before `next` was handed out.
     fn is_over_for(&self, next: &Work) -> bool {
         next.leased_at >= self.expires_at || self.let_go.is_some_and(|at| at <= next.claimed)
     }
 }
 
-/// What breaks P14.
+/// Returns violations of P14.
 pub fn faults(ledger: &[Work], clock_was_set: bool) -> Vec<(i64, String)> {
     let mut faults = Vec::new();
     let mut of_piece: BTreeMap<(i64, Time, i32), &str> = BTreeMap::new();
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// The second lease of a check, taken over when the first had expired.
+    /// A check's second lease, after the first expired.
     fn ledger() -> Vec<Work> {
         let (at, now) = (Time::UNIX_EPOCH, Instant::now());
         let second = Duration::from_secs(1);
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn a_ledger_that_keeps_the_promise_is_passed() {
         assert!(said(|_| {}).is_empty());
-        // Given back before it had expired; asked again under another key; a promotion that lost an act.
+        // Requeued before it expired; checked again with another key; a promotion that lost an act.
         assert!(
             said(|works| (works[0].expires_at, works[0].let_go) = (works[0].deadline, Some(works[1].claimed)))
                 .is_empty()

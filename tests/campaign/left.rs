@@ -1,11 +1,11 @@
-//! What is left in awty's own tables when all is quiet: nothing that belongs to no check, to no worker or to no database.
+//! Leftovers in awty's own tables when all is quiet: rows without a check, worker or database.
 //!
-//! Invariant: pure but for `read`, which asks in one statement.
-//! Does not: say after how long; see `recover::tidy`.
+//! Invariant: pure, except `read`, which uses one statement.
+//! Does not: say how soon they must go; see `recover::tidy`.
 
 use awty_testkit::postgres::{Client, Error};
 
-/// What awty keeps for itself, by name.
+/// awty's own tables.
 pub const CHECK_STAT: &str = "awty_internal.check_stat";
 pub const IN_FLIGHT: &str = "awty_internal.in_flight";
 pub const ORIGIN: &str = "awty_internal.origin";
@@ -15,12 +15,12 @@ pub const LEASE: &str = "awty_internal.lease";
 pub struct Left {
     /// Rows of `awty_internal.check_stat` whose check is gone.
     pub stats: Vec<i64>,
-    /// Rows of `awty_internal.in_flight`, and the workers of this database to whom they may belong.
+    /// Rows of `awty_internal.in_flight`, and the number of this database's workers.
     pub in_flight: i64,
     pub workers: i64,
     /// Rows of `awty_internal.origin`.
     pub origins: i64,
-    /// Rows of `awty_internal.lease` that are past their deadline.
+    /// Rows of `awty_internal.lease` past their deadline.
     pub leases: i64,
 }
 
@@ -44,7 +44,7 @@ impl Left {
         })
     }
 
-    /// What should not be there.
+    /// Returns the leftovers.
     pub fn too_much(&self) -> Vec<String> {
         let mut what = Vec::new();
         if let [first, ..] = self.stats.as_slice() {

@@ -1,8 +1,8 @@
-//! The load: databases with jobs of several roles in each, and a client of each role that places, ships and replaces orders.
+//! The load: databases with jobs of several roles, and one client per role that places, ships and replaces orders.
 //!
-//! Invariant: a client's log has what the server has confirmed, and nothing else. What became of a transaction whose
-//! connection broke, `camp.placed` tells: its row was written in the same transaction.
-//! Does not: care whether the server is there; a client comes back when it is.
+//! Invariant: a client's log contains exactly the confirmed commits. If the connection broke, `camp.placed` shows
+//! whether the transaction committed, because its row was written in the same transaction.
+//! Does not: depend on the server: a client returns when the server does.
 
 use crate::checker::{Told, Violation};
 use crate::integrity::{LogMark, internal_errors};
@@ -20,42 +20,41 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Clients wait so long for an answer.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub const DATABASES: [&str; 3] = ["one", "two", "three"];
 pub const ROLES: [&str; 4] = ["alice", "bob", "carol", "dave"];
 
-/// A role without clients: the faults that need checks of their own have them of this one.
+/// A role without clients, for the checks that faults need.
 pub const ERIN: &str = "erin";
 
-/// Between two actions of a client, on average.
+/// Average pause between two actions of a client.
 const PACE: Duration = Duration::from_millis(120);
 
-/// What clients and the campaign share.
+/// State shared by clients and the campaign.
 pub struct Shared {
     pub server: Mutex<PathBuf>,
-    /// Clients leave, and come back when they may.
+    /// Clients must disconnect until this is cleared.
     pub away: AtomicBool,
     pub over: AtomicBool,
-    /// Nothing is left for workers outside either.
+    /// Checks of external workers have ended as well.
     pub closed: AtomicBool,
-    /// Of the workers outside, by database.
+    /// Ledger of the external workers, by database.
     pub ledger: [Mutex<Vec<Work>>; DATABASES.len()],
-    /// How often a standby has taken over that lacks what clients were told.
+    /// How often a promoted standby lacked confirmed commits.
     pub epoch: AtomicU64,
     pub outside: outside::Counts,
-    /// How many clients have a connection.
+    /// Number of connected clients.
     pub present: AtomicU64,
     pub actions: AtomicU64,
     pub unknown: AtomicU64,
-    /// By database.
+    /// Confirmed commits, by database.
     pub told: [Mutex<Vec<Told>>; DATABASES.len()],
-    /// By database: the last check that there was each time when the campaign took a process away.
+    /// By database: the latest check id each time the campaign killed a process.
     pub struck: [Mutex<Vec<i64>>; DATABASES.len()],
-    /// What was timed on the way, in seconds.
+    /// Other durations, in seconds.
     pub timed: Mutex<Vec<(&'static str, f64)>>,
-    /// Broken promises that were seen on the way, and not by the checker.
+    /// Violations found by others than the checker.
     pub seen: Mutex<Vec<Violation>>,
     log: Mutex<LogMark>,
 }
@@ -85,12 +84,12 @@ impl Shared {
         self.seen.lock().unwrap().push(Violation { promise, check: 0, what });
     }
 
-    /// For the figures of the report.
+    /// Records a duration for the report.
     pub fn time(&self, what: &'static str, since: Instant) {
         self.timed.lock().unwrap().push((what, since.elapsed().as_secs_f64()));
     }
 
-    /// Notes which checks a fault may interrupt. An innocent check that is interrupted each time is held, too.
+    /// Records which checks a fault may interrupt. An innocent check that is interrupted each time will be held.
     pub fn note_struck(&self) {
         for (database, struck) in DATABASES.iter().zip(&self.struck) {
             let sql = "SELECT last_value FROM awty.future_job_id_seq";
@@ -99,14 +98,14 @@ impl Shared {
         }
     }
 
-    /// Failed assertions, leaks and internal errors in the server's log.
+    /// Reports failed assertions, leaks and internal errors in the server log.
     pub fn look_for_faults_of(&self, cluster: &Cluster) {
         cluster.new_faults().into_iter().for_each(|line| self.saw("P7", line));
         let news = self.log.lock().unwrap().news(cluster);
         internal_errors(&news).into_iter().for_each(|line| self.saw("integrity", format!("in the log: {line}")));
     }
 
-    /// A connection that gives up by itself.
+    /// Connects with timeouts.
     pub fn connect(&self, database: &str, role: &str) -> Result<Client, Error> {
         let mut config = Config::new();
         config.host_path(self.server.lock().unwrap().as_path()).port(Cluster::PORT).dbname(database).user(role);
@@ -114,7 +113,6 @@ impl Shared {
         config.options(&format!("-c statement_timeout={}s", STATEMENT_TIMEOUT.as_secs())).connect(NoTls)
     }
 
-    /// Starts all clients.
     pub fn start(self: &Arc<Self>, seed: u64) -> Vec<JoinHandle<()>> {
         let places = (0..DATABASES.len()).flat_map(|database| ROLES.map(|role| (database, role)));
         let client = |(number, (database, role)): (usize, (usize, &'static str))| {
@@ -132,9 +130,9 @@ pub struct Customer {
     database: usize,
     pub role: &'static str,
     pub random: Random,
-    /// Decides how large arguments are.
+    /// Random sizes of arguments.
     sizes: Random,
-    /// Numbers its orders.
+    /// Number of orders so far.
     orders: u64,
 }
 
@@ -192,18 +190,18 @@ impl Customer {
         }
     }
 
-    /// One of the latest orders.
+    /// Returns one of the latest orders.
     pub fn recent(&mut self) -> String {
         let back = self.random.below(40);
         format!("{}{}", self.role, self.orders.saturating_sub(back))
     }
 
-    /// From now by the server's clock, in seconds.
+    /// Returns seconds from now, by the server's clock.
     pub fn soon(&mut self) -> f64 {
         self.random.below(4000) as f64 / 1000.0 - 0.5
     }
 
-    /// The job of a new order, and what its runs will do.
+    /// Returns the job of a new order, and what its runs do.
     fn errand(&mut self) -> (&'static str, serde_json::Value) {
         let (job, act) = match self.random.below(1000) {
             0..30 => ("watch", "error"),
@@ -233,7 +231,7 @@ impl Customer {
             650..700 => ("once", "ok"),
             _ => ("watch", "ok"),
         };
-        // Some are so long that a second worker comes to help.
+        // Some runs are so long that a second worker helps.
         let nap = match self.random.below(1000) {
             0..6 => 1000 + self.random.below(2000),
             6..12 => self.random.below(500),
@@ -256,8 +254,8 @@ impl Customer {
         (job, args)
     }
 
-    /// Some arguments are stored out of line, and a few are as large as they may be. More often in sets, where several rows are
-    /// archived at once.
+    /// Some arguments are stored out of line, and a few have the maximum size. Sets have more of them, because several
+    /// rows are archived at once.
     fn size(&mut self, job: &str) -> Option<usize> {
         match (self.sizes.below(1000), job) {
             (0..2, _) => Some(1_000_000),
@@ -266,7 +264,7 @@ impl Customer {
         }
     }
 
-    /// A new order, whose trigger schedules. Sometimes two for a deadlock.
+    /// Places an order, whose trigger schedules a check. Sometimes two orders, for a deadlock.
     fn place(&mut self, client: &mut Client) -> Result<(), Error> {
         self.orders += 1;
         let key = format!("{}{}", self.role, self.orders);
@@ -298,7 +296,7 @@ impl Customer {
         Ok(())
     }
 
-    /// An order ships, and its trigger cancels.
+    /// Ships an order, whose trigger cancels its check.
     fn ship(&mut self, client: &mut Client) -> Result<(), Error> {
         let key = self.recent();
         let rows = client.query(
@@ -313,7 +311,7 @@ impl Customer {
         Ok(())
     }
 
-    /// An order gets another due time, and its trigger schedules again.
+    /// Changes an order's due time. Its trigger schedules again.
     fn replace(&mut self, client: &mut Client) -> Result<(), Error> {
         let (key, due) = (self.recent(), self.soon());
         let rows = client.query(
@@ -324,7 +322,7 @@ impl Customer {
         Ok(())
     }
 
-    /// A transaction that is rolled back, or of which a part is: nothing of that may be seen.
+    /// Rolls a transaction back, or a part of it. The rolled-back part must have no effect.
     fn change_mind(&mut self, client: &mut Client) -> Result<(), Error> {
         let (key, due) = (self.recent(), self.soon());
         let (job, args) = (format!("{}_watch", self.role), serde_json::json!({"act": "ok", "nap": 0, "again": 0}));
@@ -344,7 +342,7 @@ impl Customer {
         Ok(())
     }
 
-    /// All checks of an entity.
+    /// Cancels all checks of an entity.
     fn cancel_directly(&mut self, client: &mut Client) -> Result<(), Error> {
         let key = self.recent();
         let sql = "SELECT awty.cancel('orders', $1), pg_current_xact_id()::text::bigint";
@@ -365,19 +363,19 @@ impl Customer {
     }
 }
 
-/// Is that what a client has to expect of a server that is stopped, has crashed, whose disk fails, or whose clock is set?
-/// `began`: when it was asked.
+/// Whether a client must expect this error from a server that is stopped or crashed, whose disk fails, or whose clock
+/// is set. `began`: when the call was made.
 pub fn is_of_a_fault(error: &Error, began: Instant) -> bool {
     let broken = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
-    // 22008: the clock was set back, by years, after the client had read it.
+    // 22008: the clock was set back by years after the client had read it.
     let expected = ["57P", "08", "53100", "58030", "22008"];
     let told = error.code().is_some_and(|code| expected.iter().any(|class| code.code().starts_with(class)));
-    // PostgreSQL's timers go by the clock: one that is set ahead ends what has not taken its time.
+    // PostgreSQL's timers use the clock, so setting it ahead ends statements too early.
     let too_early = error.code().is_some_and(|code| code.code() == "57014") && began.elapsed() < STATEMENT_TIMEOUT / 2;
     error.is_closed() || broken || told || too_early
 }
 
-/// An error with what the server said.
+/// Formats an error with the server's message.
 pub fn explain(error: Error) -> String {
     let told = error.as_db_error().map(|told| format!("{} {}", told.code().code(), told.message()));
     told.unwrap_or_else(|| error.to_string())

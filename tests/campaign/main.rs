@@ -1,13 +1,13 @@
-//! The campaign: works awty hard, breaks what it runs on, and looks for promises that were not kept: P1 to P4, that no check is held
-//! for what another did (P7), that no run outlives its timeout (P8), P11, P14. How soon all is well again is measured (P5, P10).
+//! The campaign: loads awty, injects faults, and checks the promises: P1 to P4, no check is held because of another
+//! (P7), no run outlives its timeout (P8), P11, P14. It measures how soon all is well again (P5, P10).
 //!
-//! `campaign MINUTES SEED [FAULT …]`. The time is cut into rounds, each with a cluster of its own and a seed of its own. In a
-//! round, clients place, ship and replace orders in several databases; faults come in an order that the seed decides; after each, all that
-//! was due must get done, and the checker reads everything.
+//! `campaign MINUTES SEED [FAULT …]`. The time is divided into rounds, each with its own cluster and seed. In a round,
+//! clients place, ship and replace orders in several databases, and the seed decides the order of faults. After each
+//! fault all due checks must be done, and the checker reads everything.
 //!
-//! Invariant: exit status 0 only if nothing was violated and at least one fault came about.
-//! Does not: replay a history exactly. The seed decides what clients ask for and which faults come; when the server gets to
-//! what is up to the machine.
+//! Invariant: exit status 0 only if no promise was violated and at least one fault succeeded.
+//! Does not: replay a history exactly. The seed decides the clients' requests and the faults, but the timing depends on
+//! the machine.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // a test program: the panic is the report
 
@@ -47,9 +47,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// What a round's tables hold is read after each fault, so a round has to end.
+/// The tables of a round are read after each fault, so a round must be short.
 const ROUND: Duration = Duration::from_secs(120);
-/// Of the server and of all sessions; their clocks go forward and back on other days.
+/// Time zones of server and sessions, with clock changes on different days.
 const ZONES: [&str; 3] = ["UTC", "Europe/Berlin", "America/New_York"];
 
 struct Campaign {
@@ -102,7 +102,7 @@ fn main() -> ExitCode {
     if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Reads a database. A fault may come about late, while it is being read.
+/// Reads a database. Repeats if a late fault interrupts the read.
 fn read(shared: &Shared, number: usize, database: &str, movable_clock: bool) -> Result<Evidence, String> {
     let read = || {
         let told = shared.told[number].lock().unwrap().clone();
@@ -112,7 +112,7 @@ fn read(shared: &Shared, number: usize, database: &str, movable_clock: bool) -> 
     poll("the database to be read", PATIENCE, read)
 }
 
-/// Adds a run's lines to those of earlier ones.
+/// Appends a run's lines to those of earlier runs.
 fn keep(lines: &str) {
     let file = checkout().join("target/campaign-results.tsv");
     let opened = std::fs::OpenOptions::new().create(true).append(true).open(&file);
@@ -134,9 +134,9 @@ impl Campaign {
             .set("track_commit_timestamp", "on")
             .set("deadlock_timeout", "200ms")
             .set("max_worker_processes", "32")
-            // So small that pages of other tables soon take the place of awty's.
+            // Small, so that pages of other tables soon replace awty's.
             .set("shared_buffers", "16MB")
-            .set("awty.max_workers", "24") // so that there is room for those who help out
+            .set("awty.max_workers", "24") // room for helpers
             .set("awty.max_workers_per_role", "4")
             .set("awty.max_crashes", &faults::MAX_CRASHES.to_string())
             .set("awty.history_retention", "0")
@@ -195,7 +195,7 @@ impl Campaign {
         }
     }
 
-    /// Every other round, or where it is asked for. Where the clock is set, the checker cannot compare times.
+    /// Every second round, or on request. If the clock is set, the checker cannot compare times.
     fn has_movable_clock(&self, round: u64) -> bool {
         match self.only.is_empty() {
             true => round % 2 == 1,
@@ -203,7 +203,7 @@ impl Campaign {
         }
     }
 
-    /// One of those that were asked for, or any.
+    /// Returns one of the requested faults, or any.
     fn choose(&self, random: &mut Random, movable_clock: bool, first: bool) -> Fault {
         let asked = |fault: Fault| match self.only.is_empty() {
             true => !fault.is_costly() && (!first || fault.shrinks()),
@@ -213,7 +213,7 @@ impl Campaign {
         chosen.expect("a round is made for what was asked")
     }
 
-    /// Reads everything and judges it. `left`: by database, when all is quiet.
+    /// Reads and judges everything. `left`: leftovers by database, when all is quiet.
     fn check(
         &mut self,
         fault: Option<Fault>,
@@ -257,7 +257,7 @@ impl Campaign {
         );
     }
 
-    /// Adds what happened in a round to the report.
+    /// Adds a round's counts to the report.
     fn count(&mut self, shared: &Shared) {
         let report = &mut self.report;
         report.rounds += 1;
@@ -281,7 +281,7 @@ fn count_in(client: &mut Client, report: &mut Report) -> Result<(), Error> {
     report.effects += row.get::<_, i64>(0) as u64;
     report.server = row.get(1);
     report.alerts += client.query_one("SELECT count(*) FROM awty.alert", &[])?.get::<_, i64>(0) as u64;
-    // The mean of a check's runs, all of which took too long; by the monotonic clock.
+    // The mean duration of a check's runs, all of which timed out; by the monotonic clock.
     let sql = "SELECT extract(epoch FROM run_time / attempts - j.timeout)::float8
                FROM awty.future_job_history AS h JOIN awty.job AS j ON j.job = h.job
                WHERE outcome = 'timed_out' AND check_count = 0 AND attempts = j.max_attempts AND j.function_name IS NOT NULL";

@@ -1,6 +1,6 @@
-//! What a client does to a check that is being run, and what it does in a transaction that then cannot be committed.
+//! Clients that change running checks, and transactions that fail to commit.
 //!
-//! Does not: look whether the client had to wait; see `watch`.
+//! Does not: check whether the client had to wait; see `watch`.
 
 use crate::checker::Told;
 use crate::load::Customer;
@@ -9,7 +9,7 @@ use awty_testkit::postgres::{Client, Error, IsolationLevel};
 use chrono::Utc;
 use std::time::{Duration, Instant};
 
-/// A check of one of the role's own jobs whose run has begun: it has the lock of `camp.enter()`.
+/// A running check of one of the role's own jobs, recognised by the lock of `camp.enter()`.
 const RUNNING: &str = "SELECT f.entity_name, f.entity_key, f.job
     FROM pg_locks AS l JOIN awty.future_job AS f ON f.id = l.objid::bigint
     WHERE l.locktype = 'advisory' AND l.classid = 7 AND l.granted AND starts_with(f.job, $1)
@@ -19,7 +19,7 @@ const RUNNING: &str = "SELECT f.entity_name, f.entity_key, f.job
 pub const IN_RUN: &str = "cancel or replace a check that is being run";
 
 impl Customer {
-    /// Cancels or replaces a check while it is run, if there is one.
+    /// Cancels or replaces a running check, if there is one.
     pub fn meddle(&mut self, client: &mut Client) -> Result<(), Error> {
         let Some(row) = client.query_opt(RUNNING, &[&self.role])? else { return Ok(()) };
         let [name, key, job]: [String; 3] = [row.get(0), row.get(1), row.get(2)];
@@ -39,8 +39,8 @@ impl Customer {
         Ok(())
     }
 
-    /// A transaction that fails at its COMMIT, or may: by a constraint that was deferred, or because it does with another
-    /// serializable one what no order of the two would do. What it scheduled and cancelled must not be.
+    /// A transaction that fails, or may fail, at COMMIT: by a deferred constraint, or by a serialization conflict.
+    /// Nothing that it scheduled or cancelled may remain.
     pub fn fail_to_commit(&mut self, client: &mut Client) -> Result<(), Error> {
         let (key, due) = (self.recent(), self.soon());
         let (job, args) = (format!("{}_watch", self.role), serde_json::json!({"act": "ok", "nap": 0, "again": 0}));
@@ -50,7 +50,7 @@ impl Customer {
             let mut transaction = client.build_transaction().isolation_level(level).start()?;
             if serializable {
                 let all = transaction.query_one("SELECT sum(amount)::bigint FROM camp.account", &[])?;
-                // Not by the server's clock, which may be set meanwhile.
+                // Independent of the server's clock, which may be set meanwhile.
                 std::thread::park_timeout(Duration::from_millis(50));
                 let sql = "UPDATE camp.account SET amount = $2::bigint % 1000 WHERE owner = $1";
                 transaction.execute(sql, &[&self.role, &all.get::<_, i64>(0)])?;

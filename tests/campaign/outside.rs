@@ -1,8 +1,9 @@
-//! Workers outside: they claim, beat, complete, fail, give back, abort, die with and without a word, and are late.
+//! External workers that claim, send heartbeats, complete, fail, requeue, abort, die at different moments, and are
+//! late.
 //!
-//! Invariant: what is done of a check is written to `camp.effect` by the transaction that answers, as a run of awty would (P1), and to
-//! the ledger before it (P14).
-//! Does not: do anything wrong once the round is over: then all that is pending comes to its end.
+//! Invariant: the transaction of an answer writes its effect to `camp.effect`, as a run does (P1). The ledger is
+//! written before (P14).
+//! Does not: cause faults after the round, so that all pending checks can end.
 
 use crate::checker::Time;
 use crate::ledger::Work;
@@ -17,24 +18,24 @@ use std::time::{Duration, Instant};
 
 /// A role that may claim, and nothing else.
 pub const MAILER: &str = "mailer";
-/// The lease does not count any more.
+/// The lease no longer counts.
 const VOID: &str = "void";
-/// A client has locked the check, so that the answer must come again.
+/// A client has locked the check, so the answer must be repeated.
 const BUSY: &str = "busy";
-/// In each database.
+/// Workers per database.
 const WORKERS: u64 = 2;
 /// The shortest heartbeat that a job may have.
 pub const HEARTBEAT: Duration = Duration::from_secs(1);
-/// For all to come to its end when nothing goes wrong any more.
+/// Time for all checks to end after the faults.
 const TO_END: Duration = Duration::from_secs(90);
 
-/// Jobs of workers outside are named so.
+/// Kinds of jobs for external workers, as in their names.
 const KINDS: [&str; 2] = ["out", "once"];
 
-/// Is a check, or a row of the history, one of theirs?
+/// Condition for checks and history rows of external workers.
 pub const IS_OUTSIDE: &str = "job ~ '_(out|once)$'";
 
-/// The jobs of a role. Every other role's workers say that they are alive.
+/// Returns the jobs of a role. Every second role's workers send heartbeats.
 pub fn jobs(role: &str, number: usize) -> String {
     let heartbeat = if number.is_multiple_of(2) { ", heartbeat => '1 s'" } else { "" };
     format!(
@@ -44,7 +45,7 @@ pub fn jobs(role: &str, number: usize) -> String {
     )
 }
 
-/// What workers have done in a round, for the report.
+/// Counts of a round, for the report.
 #[derive(Default)]
 pub struct Counts {
     leased: AtomicU64,
@@ -84,7 +85,7 @@ struct Worker {
 /// How a turn ends.
 enum Turn {
     GoesOn,
-    /// The worker dies, and is replaced.
+    /// The worker dies and is replaced.
     Dies,
 }
 
@@ -119,7 +120,7 @@ impl Worker {
         }
     }
 
-    /// Does something go wrong, so often of a thousand times?
+    /// Whether a fault happens, with this chance in a thousand. None happens after the round.
     fn goes_wrong(&mut self, per_mille: u64) -> bool {
         self.random.per_mille(per_mille) && !self.shared.over.load(Ordering::Relaxed)
     }
@@ -174,7 +175,7 @@ impl Worker {
         Ok(Turn::Dies)
     }
 
-    /// Writes a lease into the ledger.
+    /// Writes a lease to the ledger.
     fn note(&self, row: &Row) -> Leased {
         let work = Work {
             check: row.get(1),
@@ -195,7 +196,7 @@ impl Worker {
         Leased { lease: row.get(0), place: ledger.len() - 1, again: row.get(9), slot: row.get(10) }
     }
 
-    /// Is busy for a while, and says that it is alive, or does not. What is void is not worked on any more.
+    /// Works for a while, with or without heartbeats. Drops void leases.
     fn nap(&mut self, client: &mut Client, leases: &mut Vec<Leased>) -> Result<(), Error> {
         let is_alive = self.random.per_mille(700);
         for _ in 0..1 + self.random.below(4) {
@@ -214,24 +215,24 @@ impl Worker {
         Ok(())
     }
 
-    /// Acts, and answers: all at once, or one by one.
+    /// Acts and answers, together or one by one.
     fn complete(&mut self, client: &mut Client, leases: Vec<Leased>) -> Result<Turn, Error> {
         leases.iter().for_each(|lease| self.act(lease));
         let pieces = if self.random.per_mille(500) { leases.len() } else { 1 };
         for some in leases.chunks(pieces.max(1)) {
             if self.goes_wrong(50) {
-                // The answer is taken back, and comes again.
+                // The answer is rolled back and repeated.
                 let mut transaction = client.transaction()?;
                 self.answer(&mut transaction, some)?;
                 transaction.rollback()?;
             }
             if self.goes_wrong(30) {
-                // The connection is gone before the commit.
+                // The connection breaks before the commit.
                 client.batch_execute("BEGIN")?;
                 self.answer(client, some)?;
                 return self.die(some);
             }
-            // A client has locked the checks of busy answers. An answer of one waits for the client.
+            // Clients have locked the checks of busy answers. A single answer waits for the client.
             for lease in self.commit(client, some)? {
                 self.commit(client, std::slice::from_ref(lease))?;
             }
@@ -239,7 +240,7 @@ impl Worker {
         Ok(Turn::GoesOn)
     }
 
-    /// Answers in a transaction of its own. Returns the leases whose answers were busy.
+    /// Answers in a transaction of its own. Returns the leases with busy answers.
     fn commit<'a>(&self, client: &mut Client, leases: &'a [Leased]) -> Result<Vec<&'a Leased>, Error> {
         let mut transaction = client.transaction()?;
         let answers = self.answer(&mut transaction, leases)?;
@@ -256,7 +257,7 @@ impl Worker {
         Ok(busy)
     }
 
-    /// Answers, and writes the effects of the checks whose answers count. Returns the answers.
+    /// Answers, and writes the effects of valid answers. Returns the answers.
     fn answer(&self, client: &mut impl GenericClient, leases: &[Leased]) -> Result<Vec<String>, Error> {
         let answers: Vec<String> = match leases {
             [one] => vec![client.query_one(COMPLETE, &[&one.lease, &one.again])?.get(0)],
@@ -274,7 +275,7 @@ impl Worker {
         Ok(answers)
     }
 
-    /// Says that it has failed: for now, for good, or before anything has left the worker.
+    /// Reports a failure: to be retried, final, or before any effect.
     fn fail(&mut self, client: &mut Client, leases: Vec<Leased>) -> Result<Turn, Error> {
         let how = *self.random.pick(&["", ", final => ARRAY[true]", ", not_started => ARRAY[true]"]);
         if !how.contains("not_started") {
@@ -303,7 +304,7 @@ impl Worker {
     }
 }
 
-/// A lease, its line in the ledger, and what is to be answered: after so many seconds again.
+/// A lease, its line in the ledger, and the answer's delay in seconds, if it asks for another check.
 struct Leased {
     lease: i64,
     place: usize,
@@ -321,8 +322,8 @@ const COMPLETE_MANY: &str = "SELECT awty.complete_many($1, ARRAY(
 const EFFECT: &str = "INSERT INTO camp.effect (check_id, check_count, attempt, slot, began, act, bad, own)
     VALUES ($1, $2, 0, $3, $4, 'outside', false, false)";
 
-/// When the round is over, everything comes to its end: what is held is released, and no lease is left. Not what has to wait for a
-/// clock that was set back.
+/// Waits until all checks of external workers have ended: held ones are released, and no lease is left. Ignores checks
+/// that must wait because the clock was set back.
 pub fn finish(shared: &Shared) -> Result<(), String> {
     let soon = "clock_timestamp() + interval '30 s'";
     for database in DATABASES {

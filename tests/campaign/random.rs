@@ -1,10 +1,9 @@
-//! Random choices that a seed decides: SplitMix64.
+//! Random choices from a seed: SplitMix64.
 
-/// One stream of choices.
 pub struct Random(u64);
 
 impl Random {
-    /// A stream of its own for every (seed, number).
+    /// Returns an independent stream for each (seed, number).
     pub fn new(seed: u64, stream: u64) -> Self {
         let mut random = Self(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         random.next();
@@ -19,12 +18,12 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// 0 to `end` - 1.
+    /// Returns 0 to `end` - 1.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
 
-    /// True in so many of a thousand cases.
+    /// Returns true in `chance` of a thousand cases.
     pub fn per_mille(&mut self, chance: u64) -> bool {
         self.below(1000) < chance
     }
@@ -33,7 +32,7 @@ impl Random {
         &choices[self.below(choices.len() as u64) as usize]
     }
 
-    /// Letters and digits that no compression makes shorter by much.
+    /// Returns letters and digits that compress badly.
     pub fn text(&mut self, bytes: usize) -> String {
         const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-";
         let mut text = String::with_capacity(bytes + 10);

@@ -1,30 +1,30 @@
-//! Clients that repeat, repeat otherwise, schedule, pause, hold, release, ask now and cancel; and P11 by what is read of it.
+//! Clients that repeat, change, schedule, pause, hold, release, check now and cancel; and the check of P11.
 //!
-//! Invariant: what repeats is about entities of a name of its own, [`ENTITY`], whose checks nobody else schedules.
+//! Invariant: repetitions use an entity name of their own, [`ENTITY`], whose checks no other client schedules.
 
 use crate::checker::Told;
 use crate::load::Customer;
 use awty_testkit::postgres::{Client, Error};
 use chrono::Utc;
 
-/// What repeats is asked about.
+/// The entity name of repetitions.
 pub const ENTITY: &str = "again";
 
-/// What is known of the repetitions of a database.
+/// Violations in the repetitions of a database.
 #[derive(Clone, Debug, Default)]
 pub struct Repeated {
     /// Repetitions without a check.
     pub alone: Vec<String>,
-    /// Slots that were booked more than once.
+    /// Slots with two bookings.
     pub doubled: Vec<String>,
 }
 
 impl Repeated {
-    /// What breaks P11.
+    /// Returns violations of P11.
     pub fn faults(&self, clock_was_set: bool) -> Vec<String> {
         let alone = self.alone.iter().map(|what| format!("a repetition without a check: {what}"));
         let doubled = self.doubled.iter().map(|what| format!("a slot was booked twice: {what}"));
-        // A slot comes again where the clock goes back and a repetition is made anew.
+        // A slot may come again if the clock was set back and a repetition was recreated.
         alone.chain(doubled.filter(|_| !clock_was_set)).collect()
     }
 }
@@ -35,7 +35,7 @@ pub const DOUBLED: &str = "SELECT string_agg(left(h::text, 300), ' and ' ORDER B
     WHERE entity_name = 'again' AND outcome NOT IN ('cancelled', 'replaced')
     GROUP BY job, entity_key, first_check_at HAVING count(*) > 1";
 
-/// One of these at a time.
+/// Does one action.
 pub fn act(customer: &mut Customer, client: &mut Client) -> Result<(), Error> {
     let job = format!("{}_again", customer.role);
     let key = format!("{}{}", customer.role, customer.random.below(4));
@@ -49,7 +49,7 @@ pub fn act(customer: &mut Customer, client: &mut Client) -> Result<(), Error> {
             client.execute(sql, &[&ENTITY, &key, &job, &seconds, &errand(customer)]).map(|_| ())
         }
         9 => client.batch_execute(&format!("SELECT awty.pause('{job}'); SELECT awty.resume('{job}')")),
-        // Nothing is pending, it is held, it is being run, or nobody holds it.
+        // No check is pending, it is held, it is running, or it is not held.
         10 => unless_refused(
             &["42704", "55000", "55006"],
             client.execute("SELECT awty.check_now($1, $2, $3)", &[&ENTITY, &key, &job]),
@@ -65,7 +65,7 @@ pub fn act(customer: &mut Customer, client: &mut Client) -> Result<(), Error> {
     }
 }
 
-/// What each of its runs does.
+/// Returns what each run does.
 fn errand(customer: &mut Customer) -> serde_json::Value {
     let act = match customer.random.below(20) {
         0 | 1 => "error",
@@ -91,7 +91,7 @@ fn repeat(customer: &mut Customer, client: &mut Client, job: &str, key: &str) ->
     ]);
     let sql = format!("SELECT awty.repeat($1, {when}, entity_name => $2, entity_key => $3, args => $4)");
     let args = errand(customer);
-    // Its end has come meanwhile, by a clock that is set.
+    // A clock that was set may have passed the repetition's end.
     unless_refused(&["22023"], client.execute(&sql, &[&job, &ENTITY, &key, &args]))
 }
 

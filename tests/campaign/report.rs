@@ -1,4 +1,4 @@
-//! The report, as Markdown: fault, how often, what was violated, what it means that nothing was, and how soon all was well again.
+//! The report in Markdown: faults, counts, violations, their statistical bound, and recovery times.
 //!
 //! Does not: judge.
 
@@ -9,12 +9,12 @@ use crate::speed::Speed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// What is told of one fault.
+/// Figures of one fault.
 #[derive(Default)]
 struct Line {
     times: u64,
     missed: u64,
-    /// That were new after it.
+    /// New violations after the fault.
     violations: u64,
     first: Vec<f64>,
     all: Vec<f64>,
@@ -24,11 +24,11 @@ struct Line {
 pub struct Report {
     lines: BTreeMap<Option<Fault>, Line>,
     seen: BTreeSet<(String, &'static str, i64, String)>,
-    /// What was timed besides, in seconds.
+    /// Other durations, in seconds.
     timed: BTreeMap<&'static str, Vec<f64>>,
     pub outcomes: BTreeMap<String, u64>,
     pub effects: u64,
-    /// Of the watched tables.
+    /// Alerts of the watched tables.
     pub alerts: u64,
     pub actions: u64,
     pub unknown: u64,
@@ -36,11 +36,11 @@ pub struct Report {
     pub server: String,
 }
 
-/// Where and how it was run.
+/// Parameters of the run.
 pub struct Run {
     pub seed: u64,
     pub minutes: f64,
-    /// `git describe`, given by `scripts/campaign`.
+    /// `git describe`, from `scripts/campaign`.
     pub commit: String,
 }
 
@@ -60,9 +60,9 @@ impl Report {
         self.timed.entry(what).or_default().push(seconds);
     }
 
-    /// Prints a violation that has not been seen yet; `place` is its database and round.
+    /// Prints a new violation. `place` is its database and round.
     pub fn violated(&mut self, after: Option<Fault>, place: &str, violation: &Violation) {
-        // What is about one check may be said in other words next time.
+        // A violation of one check may have other words next time.
         let words = match violation {
             Violation { promise: "integrity", what, .. } => without_numbers(what),
             Violation { check: 0, what, .. } => what.clone(),
@@ -123,8 +123,8 @@ impl Report {
         text
     }
 
-    /// One line per fault, to add up many runs: when, commit, server, seed, minutes, fault, times, missed, violations,
-    /// slowest first run, slowest end.
+    /// Returns one line per fault, to combine many runs: date, commit, server, seed, minutes, fault, times, missed,
+    /// violations, slowest first run, slowest end.
     pub fn tsv(&self, run: &Run, when: &str) -> String {
         let most =
             |seconds: &[f64]| seconds.iter().copied().reduce(f64::max).map_or(String::new(), |s| format!("{s:.3}"));
@@ -142,7 +142,7 @@ impl Report {
     }
 }
 
-/// The rule of three: with no failure in n, the rate of failure is below 3/n.
+/// The rule of three: after n trials without failure, the failure rate is below 3/n.
 fn bound(times: u64, violations: u64) -> String {
     match (times, violations) {
         (0, _) | (_, 1..) => String::new(),
@@ -150,7 +150,7 @@ fn bound(times: u64, violations: u64) -> String {
     }
 }
 
-/// Median, 99th percentile and maximum.
+/// Returns median, 99th percentile and maximum.
 fn spread(seconds: &[f64]) -> String {
     let mut sorted = seconds.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

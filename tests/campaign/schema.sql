@@ -1,8 +1,8 @@
--- What the campaign's databases have in them: the tables that tell what happened, and the jobs.
+-- The campaign's tables, which record what happened, and its jobs.
 --
--- A run writes one row of camp.effect, before anything can go wrong with it. Whether it may stay is said in the row itself:
--- bad means that this run is going to fail, own that it takes away its own check. Sequences are not undone by a rollback, so they
--- also count what runs saw that were undone later. Before its nap a run has no lock that a client could want.
+-- A run first writes one row of camp.effect, which also says whether the row may stay: bad means that the run is going
+-- to fail, own that it removes its own check. Sequences ignore rollbacks, so they count observations of rolled-back
+-- runs. Before its nap a run holds no lock that a client could want.
 
 CREATE EXTENSION awty;
 CREATE SCHEMA camp;
@@ -19,8 +19,8 @@ CREATE TABLE camp.effect (
     own         boolean NOT NULL
 );
 
--- Every check that was scheduled, in the transaction that scheduled it. wanted: not before that; NULL where an earlier
--- check may have been kept, and for checks that clients ask for at once by awty.check_now().
+-- Every scheduled check, written in the transaction that scheduled it. wanted: the earliest time; NULL if an earlier
+-- check may have been kept, and for checks that clients move by awty.check_now().
 CREATE TABLE camp.placed (check_id bigint NOT NULL, wanted timestamptz);
 
 CREATE TABLE camp.orders (
@@ -34,7 +34,7 @@ CREATE TABLE camp.orders (
     PRIMARY KEY (key, job)
 );
 
--- What two serializable transactions of clients get wrong together: each takes from its own row what all have.
+-- For serialization conflicts: each client's transaction reads all rows and changes its own.
 CREATE TABLE camp.account (owner text PRIMARY KEY, amount bigint NOT NULL);
 
 CREATE TABLE camp.parent (id bigint PRIMARY KEY);
@@ -44,7 +44,7 @@ CREATE SEQUENCE camp.overlaps;
 CREATE SEQUENCE camp.early;
 CREATE SEQUENCE camp.leaks;
 
--- Checks that take the server down no more.
+-- Checks that no longer crash the server.
 CREATE TABLE camp.mended (check_id bigint PRIMARY KEY);
 
 CREATE FUNCTION camp.fail_late() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -66,7 +66,7 @@ BEGIN
 END $$;
 CREATE TRIGGER watch BEFORE INSERT OR UPDATE ON camp.orders FOR EACH ROW EXECUTE FUNCTION camp.watch_order();
 
--- due: so many seconds from now.
+-- due: in so many seconds.
 CREATE FUNCTION camp.schedule(entity text, key text, job text, due float8, args jsonb, conflict text) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -81,7 +81,7 @@ CREATE FUNCTION camp.is_own(j awty.future_job) RETURNS boolean LANGUAGE sql
 RETURN j.args->>'act' IN ('own_cancel', 'own_replace')
     OR (j.args->>'act' IN ('cancel', 'replace') AND j.entity_name = 'orders' AND j.args->>'other' = j.entity_key);
 
--- Has the run before this one left something in the session?
+-- Whether the run before this one left something in the session.
 CREATE FUNCTION camp.finds_something() RETURNS boolean LANGUAGE sql
 RETURN coalesce(current_setting('camp.mark', true), '') <> ''
     OR EXISTS (SELECT FROM pg_prepared_statements)
@@ -102,9 +102,9 @@ BEGIN
     EXECUTE 'DECLARE mine CURSOR WITH HOLD FOR SELECT 1';
 END $$;
 
--- The beginning of every run.
+-- Start of every run.
 CREATE FUNCTION camp.enter(j awty.future_job, bad boolean) RETURNS void LANGUAGE plpgsql AS $$
--- now(): the clock may have been set back since the run was let in.
+-- now(): the clock may have been set back since the run was admitted.
 DECLARE began timestamptz := greatest(clock_timestamp(), now());
 BEGIN
     IF NOT pg_try_advisory_xact_lock(7, (j.id % 2147483647)::integer) THEN
@@ -145,7 +145,7 @@ BEGIN
     EXECUTE format('COPY (SELECT) TO PROGRAM %L', 'kill -9 ' || pg_backend_pid());
 END $$;
 
--- The job of one check.
+-- The job for single checks.
 CREATE FUNCTION camp.watch(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
 DECLARE bad boolean := camp.is_bad(j);
 BEGIN
@@ -156,7 +156,7 @@ BEGIN
             IF bad THEN RAISE EXCEPTION 'this run fails'; END IF;
         WHEN 'timeout' THEN
             IF bad THEN
-                PERFORM pg_sleep(20); -- over at once if the clock is set ahead meanwhile
+                PERFORM pg_sleep(20); -- ends at once if the clock is set ahead meanwhile
                 RAISE EXCEPTION 'this run was not cancelled in time';
             END IF;
         WHEN 'stubborn' THEN
@@ -172,7 +172,7 @@ BEGIN
         WHEN 'late' THEN
             IF bad THEN INSERT INTO camp.late VALUES ('40001'); END IF;
         WHEN 'commit' THEN
-            IF bad THEN -- there is no way to empty the one and keep the other: an error of COMMIT itself
+            IF bad THEN -- emptying only one of the two is impossible, so COMMIT itself fails
                 CREATE TEMPORARY TABLE emptied (id integer PRIMARY KEY) ON COMMIT DELETE ROWS;
                 CREATE TEMPORARY TABLE kept (id integer REFERENCES emptied);
             END IF;
@@ -221,7 +221,7 @@ BEGIN
     RETURN camp.answer(j);
 END $$;
 
--- The job of many checks at once: one bad row makes the call fail.
+-- The set-based job. One bad row makes the call fail.
 CREATE FUNCTION camp.watch_all(j awty.future_job[]) RETURNS timestamptz[] LANGUAGE plpgsql AS $$
 DECLARE
     one awty.future_job;

@@ -1,19 +1,18 @@
-//! Makes what the campaign works with: databases, roles and jobs.
+//! Creates the campaign's databases, roles and jobs.
 
 use crate::load::{DATABASES, ERIN, ROLES};
 use crate::outside::{self, MAILER};
 use crate::watched::FRANK;
 use awty_testkit::Cluster;
 
-/// The jobs of the role that has no clients. What is cancelled of the fillers leaves nothing, what is cancelled of those kept, a row
-/// of history each.
+/// Jobs of the role without clients. Cancelled checks of erin_fill leave no history row; those of erin_keep leave one
+/// each.
 const OF_ERIN: &str = "
     SELECT awty.register('erin_watch', 'camp.watch', timeout => '6 s', retry_after => '1 s');
     SELECT awty.register('erin_long', 'camp.watch', timeout => '2 min', retry_after => '1 s');
     SELECT awty.register('erin_fill', 'camp.filler', keep_history => 'none');
     SELECT awty.register('erin_keep', 'camp.filler')";
 
-/// Makes the databases, roles and jobs.
 pub fn set_up(cluster: &Cluster) {
     for role in ROLES.into_iter().chain([ERIN, FRANK, MAILER]) {
         cluster.execute("postgres", &[&format!("CREATE ROLE {role} LOGIN")]);

@@ -1,6 +1,7 @@
-//! How soon awty is at work again after a fault (P5), by the server's own clock: its log says when it took connections again.
+//! How soon awty works again after a fault (P5), by the server's clock: the log says when it accepted connections
+//! again.
 //!
-//! Invariant: what is measured here is for the figures of the report; only what no noise of a machine can explain is a violation.
+//! Invariant: the figures are for the report. Only a delay that no machine noise can explain is a violation.
 
 use crate::load::{DATABASES, Shared};
 use awty_testkit::Cluster;
@@ -10,15 +11,15 @@ use std::time::Instant;
 
 const READY: &str = "database system is ready to accept connections";
 
-/// A lost wake-up takes up to a minute to be noticed; nothing else takes that long.
+/// A lost wake-up is noticed within a minute. Nothing else takes this long.
 const TOO_LATE: f64 = 30.0;
 
-/// Where the log was before the fault. A standby that takes over has a log of its own.
+/// State of the log before the fault. A promoted standby has its own log.
 pub struct Mark {
     log: PathBuf,
     position: usize,
     clock: i64,
-    /// The next transaction's number: where the clock was set back, times do not tell what was before.
+    /// The next transaction's number. If the clock was set back, times do not tell which transactions came before.
     xid: i64,
 }
 
@@ -34,7 +35,7 @@ impl Mark {
         }
     }
 
-    /// When the server was ready for the last time since then, as its log says.
+    /// Returns when the server was last ready since the mark, according to its log.
     fn ready(&self, cluster: &Cluster) -> Option<String> {
         let position = if cluster.log_file() == self.log { self.position } else { 0 };
         let log = cluster.log_since(position);
@@ -43,22 +44,22 @@ impl Mark {
     }
 }
 
-/// In seconds.
+/// Durations in seconds.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Speed {
-    /// From when the server took connections again to the first run of what was due then, in the database where that took
-    /// longest. None if it was never down, or nothing was due.
+    /// From accepting connections to the first run of a due check, in the slowest database. `None` if the server was
+    /// never down, or no check was due.
     pub first: Option<f64>,
-    /// From when the server took connections again, or the fault was over, until all was done that was due then.
+    /// From accepting connections, or from the end of the fault, until all checks due then were done.
     pub all: f64,
 }
 
-/// Asked when all is done. `mark`: from before the fault; `since`: when it was over.
+/// Called when all due checks are done. `mark` is from before the fault; `since` is its end.
 pub fn measure(cluster: &Cluster, shared: &Shared, mark: &Mark, since: Instant) -> Speed {
     let waited = Speed { first: None, all: since.elapsed().as_secs_f64() };
     let speed = mark.ready(cluster).and_then(|ready| since_ready(shared, &ready, mark.xid).ok());
     let Some(speed) = speed else { return waited };
-    // Not if the clock was set meanwhile, be it by the operating system.
+    // Invalid if the clock was set meanwhile, even by the operating system.
     if cluster.clock() != mark.clock || speed.all < 0.0 || speed.all > waited.all + TOO_LATE {
         return waited;
     }

@@ -1,8 +1,8 @@
-//! Random SQL as the work of a job: sqlsmith makes the statements, a job of an ordinary role executes one in each run.
+//! Random SQL as a job's work: sqlsmith generates statements, and a job of an ordinary role executes one per run.
 //!
-//! Invariant: the server stays up, each check ends in the history, and a check of another role in the same database starts in time.
-//! What a statement does to its own role's data is its own affair, and so is how it fails.
-//! Does not: judge PostgreSQL: an internal error of one of its own functions is counted, and no violation.
+//! Invariant: the server stays up, each check ends in the history, and checks of another role in the database start in
+//! time. A statement may fail, and may change its own role's data.
+//! Does not: judge PostgreSQL: an internal error of one of its own functions is counted, but is no violation.
 
 use crate::load::Shared;
 use crate::random::Random;
@@ -12,18 +12,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const DATABASE: &str = "smithy";
-/// Of one strike.
+/// Statements per strike.
 const STATEMENTS: usize = 60;
-/// For all of them to end; each has a timeout of 300 ms, and half a second to go when it ignores that.
+/// Time for all statements to end. Each has a timeout of 300 ms, and half a second if it ignores that.
 const TO_END: Duration = Duration::from_secs(120);
-/// That a check of a bystander may start after its slot, on a loaded machine.
+/// Allowed lateness of a bystander's check, on a loaded machine.
 const LATE: f64 = 20.0;
 
 static EXECUTED: AtomicU64 = AtomicU64::new(0);
 static DONE: AtomicU64 = AtomicU64::new(0);
 static INTERNAL: AtomicU64 = AtomicU64::new(0);
 
-/// A line for the report, if there is something to tell.
+/// Returns a line for the report, if there were statements.
 pub fn summary() -> Option<String> {
     let [executed, done, internal] = [&EXECUTED, &DONE, &INTERNAL].map(|count| count.load(Ordering::Relaxed));
     (executed > 0).then(|| {
@@ -31,12 +31,11 @@ pub fn summary() -> Option<String> {
     })
 }
 
-/// Is there a sqlsmith?
 pub fn is_installed() -> bool {
     std::process::Command::new("sqlsmith").arg("--version").output().is_ok()
 }
 
-/// Some dozens of statements. Returns whether that came about.
+/// Executes some dozens of statements. Returns whether that was possible.
 pub fn strike(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
     if !is_installed() {
         println!("sqlsmith is not installed (apt-get install sqlsmith)");
@@ -57,7 +56,7 @@ pub fn strike(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
     struck.is_ok()
 }
 
-/// Makes the roles and the database, once in a cluster.
+/// Creates the roles and the database, once per cluster.
 fn set_up(shared: &Shared) -> Result<(), Error> {
     let mut admin = shared.connect("postgres", "postgres")?;
     if admin.query_opt("SELECT FROM pg_database WHERE datname = $1", &[&DATABASE])?.is_some() {
@@ -68,7 +67,7 @@ fn set_up(shared: &Shared) -> Result<(), Error> {
     shared.connect(DATABASE, "postgres")?.batch_execute(include_str!("sqlsmith.sql"))
 }
 
-/// What sqlsmith thinks of, by the seed; it looks at the schema, and executes nothing.
+/// Returns sqlsmith's statements. sqlsmith reads the schema, and executes nothing.
 fn statements(cluster: &Cluster, random: &mut Random) -> Result<Vec<String>, String> {
     let host = cluster.socket_directory().display();
     let output = std::process::Command::new("sqlsmith")
@@ -78,7 +77,7 @@ fn statements(cluster: &Cluster, random: &mut Random) -> Result<Vec<String>, Str
         .args(["--dry-run", *random.pick(&["--exclude-catalog", "--verbose"])])
         .output()
         .map_err(|error| error.to_string())?;
-    // It takes PostgreSQL's newest pseudotypes for types, and with them half of what it makes would not be executed.
+    // sqlsmith uses PostgreSQL's newest pseudotypes as types, so half of its statements would fail otherwise.
     let text = String::from_utf8_lossy(&output.stdout)
         .replace("anymultirange", "int4multirange")
         .replace("anyrange", "int4range");
@@ -117,7 +116,7 @@ fn execute(shared: &Shared, statements: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// A check for each statement, and one per second of a bystander.
+/// Schedules a check per statement, and one per second for a bystander.
 fn forge(admin: &mut Client, statements: &[String]) -> Result<(), Error> {
     admin.batch_execute("SET ROLE smith; DELETE FROM smith.statement")?;
     for (number, sql) in statements.iter().enumerate() {

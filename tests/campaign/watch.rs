@@ -1,10 +1,11 @@
-//! Looks on: does a client wait for a run (P4)?
+//! Checks that no client waits for a run (P4).
 //!
-//! A run holds nothing of its own that a client could want until it is over (see schema.sql), so a client that is blocked by a
-//! worker whose run takes its nap waits for awty. In the last moment of a run it may: no nap is there.
+//! Until its last moment a run holds no lock that a client could want (see schema.sql). So if a worker blocks a client
+//! while its run naps, the client waits for awty.
 //!
-//! Invariant: no false alarm, however slow the machine is. One look is no proof, because processes and locks are looked at one
-//! after the other; if the same run of the same worker naps in two looks, it napped when the locks were looked at in between.
+//! Invariant: no false alarm, however slow the machine is. Processes and locks are read one after the other, so a
+//! single look proves nothing. If the same run of the same worker naps in two looks, it also napped when the locks were
+//! read in between.
 
 use crate::load::{ROLES, Shared};
 use awty_testkit::postgres::Client;
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 const PAUSE: Duration = Duration::from_millis(60);
 
-/// Client and worker, each with what tells their transactions from others of theirs.
+/// Client and worker, with the start of their transactions to distinguish them.
 const WAITING: &str = "
     SELECT concat_ws(' ', c.usename, c.pid, c.xact_start, 'waits for', w.usename, w.pid, w.xact_start, 'in', c.datname)
     FROM pg_stat_activity AS c
@@ -25,7 +26,7 @@ const WAITING: &str = "
     WHERE c.wait_event_type = 'Lock' AND c.application_name = 'campaign' AND c.usename = ANY ($1)
         AND w.backend_type = 'awty worker' AND w.wait_event = 'PgSleep'";
 
-/// Until the campaign's round is over.
+/// Watches until the end of the round.
 pub fn start(shared: &Arc<Shared>) -> JoinHandle<()> {
     let shared = Arc::clone(shared);
     std::thread::spawn(move || {

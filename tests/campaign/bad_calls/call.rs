@@ -1,15 +1,15 @@
-//! A call: one function with some of its arguments, in one of the notations that SQL has.
+//! A call: a function with some of its arguments, in one of SQL's notations.
 //!
-//! Invariant: decided by the seed alone.
+//! Invariant: the seed decides everything.
 
 use super::signatures::{Argument, Function};
 use super::values::{any, sound};
 use crate::random::Random;
 
-/// One statement that calls one of the functions.
+/// Returns a statement that calls one of the functions.
 pub fn call(functions: &[Function], random: &mut Random) -> String {
     let function = pick(functions, random);
-    // Mostly one value is bad: a call that is bad all over is refused by the first look at it.
+    // Usually one value is bad, because a call with many bad values is refused at the first one.
     let bad = [0, 0, 100, 150, 400, 1000][random.below(6) as usize];
     let value = |argument: &Argument, random: &mut Random| {
         if random.per_mille(bad) { any(argument, random) } else { sound(argument, random) }
@@ -57,7 +57,7 @@ pub fn call(functions: &[Function], random: &mut Random) -> String {
     }
 }
 
-/// Those that make something to work on come more often than those that take it away.
+/// Prefers functions that create objects to functions that remove them.
 fn pick<'a>(functions: &'a [Function], random: &mut Random) -> &'a Function {
     let often = ["awty.register", "awty.schedule", "awty.alter"];
     loop {
@@ -69,7 +69,7 @@ fn pick<'a>(functions: &'a [Function], random: &mut Random) -> &'a Function {
     }
 }
 
-/// How many arguments are usually given by position.
+/// Returns the usual number of positional arguments.
 fn first_without_default(function: &str) -> usize {
     match function {
         "awty.register" | "awty.allow" | "awty.disallow" | "awty.cancel" => 2,

@@ -1,4 +1,4 @@
--- A database in which awty is called with garbage: functions that can be jobs, functions that cannot, and ways to make a call.
+-- A database for bad calls: functions that can be jobs, functions that cannot, and ways to make a call.
 
 CREATE EXTENSION awty;
 CREATE SCHEMA garbage;
@@ -10,7 +10,7 @@ GRANT SELECT ON pg_catalog.pg_backend_memory_contexts TO PUBLIC;
 CREATE SEQUENCE garbage.runs;
 GRANT USAGE ON SEQUENCE garbage.runs TO PUBLIC;
 
--- Makes a call, and returns how it was refused: SQLSTATE and message; '' if it was not.
+-- Makes a call. Returns SQLSTATE and message of an error, or ''.
 CREATE FUNCTION garbage.try(call text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     state text;
@@ -23,7 +23,7 @@ EXCEPTION WHEN OTHERS THEN
     RETURN state || ' ' || message;
 END $$;
 
--- Makes a call so often, each time in a subtransaction that is undone.
+-- Makes a call many times, each in a subtransaction that is rolled back.
 CREATE FUNCTION garbage.many_times(call text, times integer) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     FOR i IN 1..times LOOP
@@ -36,7 +36,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Makes the call of each row that is put in.
+-- Makes the call in each inserted row.
 CREATE TABLE garbage.inbox (call text, answer text);
 GRANT ALL ON garbage.inbox TO PUBLIC;
 CREATE FUNCTION garbage.on_inbox() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -59,7 +59,7 @@ ALTER MATERIALIZED VIEW garbage.by_garbage_user OWNER TO garbage_user;
 ALTER MATERIALIZED VIEW garbage.by_garbage_stranger OWNER TO garbage_stranger;
 ALTER MATERIALIZED VIEW garbage.by_garbage_nobody OWNER TO garbage_nobody;
 
--- Jobs.
+-- Valid job functions.
 CREATE FUNCTION garbage.ok(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM nextval('garbage.runs');
@@ -87,7 +87,7 @@ CREATE FUNCTION garbage."Odd "".f()"(j awty.future_job) RETURNS timestamptz STRI
 CREATE FUNCTION garbage.lesser(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS $$ SELECT NULL::timestamptz $$;
 ALTER FUNCTION garbage.lesser OWNER TO garbage_user;
 
--- No jobs.
+-- Invalid job functions.
 CREATE FUNCTION garbage.set_of(j awty.future_job) RETURNS SETOF timestamptz LANGUAGE sql AS $$ SELECT now() $$;
 CREATE FUNCTION garbage.of_text(j text) RETURNS timestamptz LANGUAGE sql AS $$ SELECT now() $$;
 CREATE FUNCTION garbage.to_text(j awty.future_job) RETURNS text LANGUAGE sql AS $$ SELECT 'now' $$;

@@ -1,10 +1,10 @@
-//! Bad calls: awty's functions called with values of the right and the wrong types that nobody would think of, by several roles, in
-//! every kind of place. Databases and roles of their own, so that the campaign's books stay what they are; jobs that come of
-//! it are really run.
+//! Bad calls: awty's functions with unusual values of right and wrong types, called by several roles in all kinds of
+//! places. The databases and roles are separate, so that the campaign's checker is not affected. Jobs that bad calls
+//! register do run.
 //!
-//! Invariant: a call is refused with an SQLSTATE that says what is wrong with it, or does what it says. No XX000, no crash, no lock
-//! that stays, no memory that grows, nothing in the log.
-//! Does not: know whether a call ought to have been refused; `tests/regress` does.
+//! Invariant: a call fails with a fitting SQLSTATE, or does what it says. There is no XX000, no crash, no remaining
+//! lock, no growing memory, and no log entry.
+//! Does not: know whether a call should fail; `tests/regress` does.
 
 mod call;
 mod judge;
@@ -26,7 +26,7 @@ use std::time::Duration;
 const DATABASES: [(&str, &str); 3] =
     [("garbage", "UTF8"), ("garbage_latin1", "LATIN1"), ("garbage_ascii", "SQL_ASCII")];
 const ROLES: [&str; 5] = ["postgres", "garbage_owner", "garbage_user", "garbage_stranger", "garbage_nobody"];
-/// Who calls how often: little comes of those who may nothing.
+/// Callers by frequency. Calls of roles without rights reveal little.
 const CALLERS: [&str; 9] = [
     "postgres",
     "postgres",
@@ -40,15 +40,15 @@ const CALLERS: [&str; 9] = [
 ];
 const ENCODINGS: [&str; 7] = ["UTF8", "LATIN1", "SQL_ASCII", "WIN1252", "EUC_JP", "SJIS", "KOI8R"];
 
-/// Of one strike: different calls, each made twice; calls by psql; and how often one call is repeated.
+/// Per strike: calls, each made twice; calls through psql; and repetitions of one call.
 const CALLS: usize = 800;
 const BY_PSQL: usize = 200;
 const REPEATED: u64 = 2000;
-/// How often the calls are made at most, while memory grows.
+/// How often the calls are repeated at most, while memory grows.
 const TURNS: usize = 5;
-/// What a session may have more after the second time, or after so many repetitions: noise, not a share of each call.
+/// Allowed growth after the second turn, or after the repetitions: noise, not a share of each call.
 const GROWTH: i64 = 256 * 1024;
-/// For the first check of a database after a fault.
+/// Time for the first check of a database after a fault.
 const TO_RUN: Duration = Duration::from_secs(90);
 
 static CALLED: AtomicU64 = AtomicU64::new(0);
@@ -56,7 +56,7 @@ static ACCEPTED: AtomicU64 = AtomicU64::new(0);
 static DRUMMED: AtomicU64 = AtomicU64::new(0);
 static RUNS: AtomicU64 = AtomicU64::new(0);
 
-/// A line for the report, if there is something to tell.
+/// Returns a line for the report, if there were bad calls.
 pub fn summary() -> Option<String> {
     let [called, accepted, drummed, runs] =
         [&CALLED, &ACCEPTED, &DRUMMED, &RUNS].map(|count| count.load(Ordering::Relaxed));
@@ -66,7 +66,7 @@ pub fn summary() -> Option<String> {
     })
 }
 
-/// Thousands of calls. Returns whether that came about.
+/// Makes thousands of calls. Returns whether that was possible.
 pub fn strike(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
     let position = cluster.log_position();
     let struck = set_up(shared).and_then(|()| by_driver(shared, random));
@@ -80,7 +80,7 @@ pub fn strike(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
         }
     }
     for line in cluster.log_since(position).lines().filter(|line| judge::is_alarming(line)).take(5) {
-        // Without time and process, so that the same again is not told again.
+        // Without time and process, so that repeated lines are reported once.
         let what = line.split_once("] ").map_or(line, |(_, what)| what);
         shared.saw("P9", format!("in the log after bad calls: {what}"));
     }
@@ -91,7 +91,7 @@ fn connect(shared: &Shared, database: &str, role: &str) -> Result<Client, Error>
     shared.connect(database, role)
 }
 
-/// Makes roles and databases, once in a cluster.
+/// Creates roles and databases, once per cluster.
 fn set_up(shared: &Shared) -> Result<(), Error> {
     let mut admin = connect(shared, "postgres", "postgres")?;
     if admin.query_opt("SELECT FROM pg_database WHERE datname = 'garbage_ascii'", &[])?.is_some() {
@@ -110,7 +110,7 @@ fn set_up(shared: &Shared) -> Result<(), Error> {
     Ok(())
 }
 
-/// One session of one role: so many calls, then the same again. Then two calls, many times each.
+/// Makes the calls in one session of one role, and repeats them. Then makes two calls many times.
 fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
     let (database, role) = (DATABASES[0].0, *random.pick(&CALLERS));
     let mut witness = connect(shared, database, "postgres")?;
@@ -122,7 +122,7 @@ fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
         steps.push(places::Step::any(&functions, random));
     }
     let mut memory = vec![];
-    // A cache may have got larger the second time, because something else was there; what leaks does so each time.
+    // A cache may grow in the second turn. A leak grows in each turn.
     while memory.len() < 2 || memory.len() < TURNS && grown(&memory) {
         for step in &steps {
             for (call, answer) in
@@ -130,7 +130,7 @@ fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
             {
                 hear(shared, role, &call, &answer);
             }
-            // Those of serializable transactions stay for a while.
+            // Locks of serializable transactions remain for a while.
             let sql = "SELECT count(*) FROM pg_locks WHERE pid = $1 AND mode <> 'SIReadLock'";
             let locks: i64 = witness.query_one(sql, &[&pid])?.get(0);
             if locks > 0 {
@@ -148,7 +148,7 @@ fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
     Ok(())
 }
 
-/// More the last time than the time before?
+/// Whether the last turn used more memory than the one before.
 fn grown(memory: &[i64]) -> bool {
     matches!(memory, [.., before, last] if *last > before + GROWTH)
 }
@@ -166,8 +166,8 @@ fn hear(shared: &Shared, role: &str, call: &str, answer: &str) {
     }
 }
 
-/// One call many times, each undone: what each leaves behind adds up. In a session of its own: what leaks would first fill the
-/// holes that other calls have left in the process's heap.
+/// Makes one call many times, each rolled back, so that leaks add up. Uses a session of its own, because a leak would
+/// first fill holes in the heap that other calls left.
 fn repeat(shared: &Shared, role: &str, functions: &[Function], random: &mut Random) -> Result<(), Error> {
     let call = loop {
         let call = call::call(functions, random);
@@ -196,20 +196,20 @@ fn repeat(shared: &Shared, role: &str, functions: &[Function], random: &mut Rand
     Ok(())
 }
 
-/// Bytes in use in the backend's memory contexts.
+/// Returns the bytes in use in the backend's memory contexts.
 fn in_contexts(client: &mut Client) -> Result<i64, Error> {
     let sql = "SELECT sum(used_bytes)::bigint FROM pg_catalog.pg_backend_memory_contexts";
     Ok(places::value(client, sql)?.parse().unwrap_or(0))
 }
 
-/// Bytes that the process has for itself, outside the contexts too.
+/// Returns the private bytes of the process, including those outside the contexts.
 fn resident(pid: i32) -> i64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or("0");
     line.trim().trim_end_matches(" kB").parse::<i64>().unwrap_or(0) * 1024
 }
 
-/// The same by psql, in databases and clients of other encodings, some bytes exchanged for others.
+/// Makes calls through psql, in databases and clients of other encodings, with some bytes replaced.
 fn by_psql(cluster: &Cluster, shared: &Shared, random: &mut Random) {
     let Ok(mut client) = connect(shared, DATABASES[0].0, "postgres") else { return };
     let Ok(functions) = signatures::read(&mut client) else { return };
@@ -239,14 +239,14 @@ fn by_psql(cluster: &Cluster, shared: &Shared, random: &mut Random) {
         }
     }
     if said.contains("is not supported") {
-        return; // PostgreSQL knows no conversion between these two
+        return; // PostgreSQL has no conversion between these two
     }
     if output.status.code() == Some(2) {
         shared.saw("P7", format!("psql in {database} with {encoding} lost its connection: {said}"));
     }
 }
 
-/// The runs of what garbage has made are counted, and a check of a sound job runs as if nothing had happened.
+/// Waits for the run of a sound job, and counts the runs of the jobs that bad calls registered.
 fn settle(shared: &Shared, database: &str, clean: bool) -> Result<(), String> {
     let text = |error: Error| error.to_string();
     let mut admin = connect(shared, database, "postgres").map_err(text)?;

@@ -1,8 +1,8 @@
-//! Where calls are made: in plain statements, transactions of every kind, subtransactions, triggers, operations that must have no
-//! effects, and under settings that nobody would choose.
+//! Where calls are made: plain statements, all kinds of transactions, subtransactions, triggers, restricted operations,
+//! and unusual settings.
 //!
-//! Invariant: every answer is given back with its call; an `Err` means that the connection is of no use any more. After each
-//! step the session is as before: no transaction, no settings, the same user.
+//! Invariant: every answer is returned with its call. An `Err` means that the connection is lost. After each step the
+//! session is as before: no transaction, no settings, the same user.
 
 use super::signatures::Function;
 use crate::random::Random;
@@ -27,7 +27,7 @@ pub enum Place {
     Copy,
 }
 
-/// All of them, the first ones more than once.
+/// The places; frequent ones occur more than once.
 const PLACES: [Place; 18] = {
     use Place::*;
     [
@@ -66,13 +66,13 @@ const SETTINGS: &[&str] = &[
     "default_tablespace = ''", "default_table_access_method = heap", "temp_buffers = 100", "max_stack_depth = 100",
 ];
 
-/// What is done between two looks at the session.
+/// The calls between two inspections of the session.
 #[derive(Debug)]
 pub struct Step {
     place: Place,
     settings: Vec<&'static str>,
     pub calls: Vec<String>,
-    /// Is it undone in the end?
+    /// Whether it is rolled back.
     undone: bool,
 }
 
@@ -89,10 +89,10 @@ impl Step {
         Self { place, settings, calls, undone: random.per_mille(300) }
     }
 
-    /// Makes the calls, and returns what was answered to which: '' or "SQLSTATE message".
+    /// Makes the calls. Returns the answer to each: '' or "SQLSTATE message".
     pub fn take(&self, client: &mut Client, role: &str) -> Result<Vec<(String, String)>, Error> {
         for setting in &self.settings {
-            ask(client, &format!("SET {setting}"))?; // some are for superusers only, or of other versions
+            ask(client, &format!("SET {setting}"))?; // some settings are for superusers only, or of other versions
         }
         let before = state(client)?;
         let mut answers = self.make(client, role)?;
@@ -157,14 +157,13 @@ impl Step {
                 self.inbox(client, inserted, end)
             }
             Place::Copy => {
-                ask(client, "BEGIN READ WRITE")?; // the driver has no answer to a COPY that is refused before it begins
+                ask(client, "BEGIN READ WRITE")?; // the driver cannot handle a COPY that is refused before it begins
                 let copied = copy(client, &self.calls)?;
                 self.inbox(client, copied, end)
             }
         }
     }
 
-    /// Each call for itself.
     fn each(&self, client: &mut Client, begin: &str, end: &str) -> Result<Vec<(String, String)>, Error> {
         ask(client, begin)?;
         let mut answers = Vec::new();
@@ -188,7 +187,7 @@ impl Step {
         Ok(answers)
     }
 
-    /// What the rows of the inbox were answered.
+    /// Returns the answers in the rows of the inbox.
     fn inbox(&self, client: &mut Client, put_in: String, end: &str) -> Result<Vec<(String, String)>, Error> {
         let mut answers = vec![(self.calls.join("; "), put_in)];
         if answers[0].1.is_empty() {
@@ -204,7 +203,7 @@ impl Step {
     }
 }
 
-/// '' where it was done, else "SQLSTATE message".
+/// Returns '' after success, or else "SQLSTATE message".
 pub fn ask(client: &mut Client, sql: &str) -> Result<String, Error> {
     answer(client.simple_query(sql).map(drop))
 }
@@ -213,7 +212,7 @@ fn ask_all(client: &mut Client, statements: &[String]) -> Result<Vec<String>, Er
     statements.iter().map(|sql| value(client, sql)).collect()
 }
 
-/// The first value of the answer, or the refusal.
+/// Returns the first value of the result, or the error.
 pub fn value(client: &mut Client, sql: &str) -> Result<String, Error> {
     match client.simple_query(sql) {
         Ok(rows) => Ok(rows
@@ -235,7 +234,7 @@ fn copy(client: &mut Client, calls: &[String]) -> Result<String, Error> {
     for call in calls {
         let line = call.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t");
         if writer.write_all(format!("{line}\n").as_bytes()).is_err() {
-            break; // finish() says why
+            break; // finish() reports the reason
         }
     }
     answer(writer.finish().map(drop))
@@ -251,7 +250,7 @@ fn answer(result: Result<(), Error>) -> Result<String, Error> {
     }
 }
 
-/// Who the session is, and which settings are its own.
+/// Returns the session's users and its own settings.
 fn state(client: &mut Client) -> Result<String, Error> {
     value(
         client,

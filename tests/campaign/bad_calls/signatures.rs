@@ -1,20 +1,20 @@
-//! What can be called: the functions of schema awty, as the catalog has them.
+//! The functions of schema awty, as in the catalog.
 //!
-//! Invariant: nothing is listed by hand, so that a new function, or a new argument, is called with garbage from its first day.
+//! Invariant: nothing is listed by hand, so a new function or argument gets bad calls at once.
 
 use awty_testkit::postgres::{Client, Error};
 
 pub struct Argument {
-    /// Empty where it has none.
+    /// Empty if it has no name.
     pub name: String,
     pub type_name: String,
-    /// Of the elements, where it is an array.
+    /// Element type of an array.
     pub element: Option<String>,
     pub composite: bool,
 }
 
 pub struct Function {
-    /// With its schema, quoted where it must be.
+    /// With its schema, quoted if needed.
     pub name: String,
     pub arguments: Vec<Argument>,
 }

@@ -1,7 +1,7 @@
-//! Values: for each type those that nobody thinks of, and for some arguments by name those with which a call goes deep.
+//! Unusual values for each type, and for some arguments values with which a call gets far.
 //!
-//! Invariant: each is an SQL expression, and short, however large its value is. What is not known here is still called: with
-//! the words of any text, cast to the argument's type.
+//! Invariant: each value is a short SQL expression, however large its result. Arguments of unknown types get texts,
+//! cast to their type.
 
 use super::signatures::Argument;
 use crate::random::Random;
@@ -58,11 +58,11 @@ const JSONS: &[&str] = &[
 #[rustfmt::skip]
 const ROLES: &[&str] = &["garbage_owner", "garbage_user", "garbage_stranger", "garbage_nobody", "garbage_nologin", "postgres", "pg_monitor"];
 
-/// What a polymorphic argument may be.
+/// Types of polymorphic arguments.
 const POLYMORPHIC: &[&str] =
     &["integer", "bigint", "timestamptz", "interval", "jsonb", "boolean", "name", "text", "uuid", "integer[]"];
 
-/// A value that may be anything.
+/// Returns any value.
 pub fn any(argument: &Argument, random: &mut Random) -> String {
     if matches!(argument.type_name.as_str(), "anynonarray" | "\"any\"") {
         let (name, type_name) = (argument.name.clone(), (*random.pick(POLYMORPHIC)).into());
@@ -77,7 +77,7 @@ pub fn any(argument: &Argument, random: &mut Random) -> String {
         }
         (None, false) => scalar(&argument.type_name, random).into(),
     };
-    // Seldom without its type, or as another one: PostgreSQL has to find the function by itself then.
+    // Sometimes without its type or with another type, so that PostgreSQL must resolve the function.
     match random.below(20) {
         0 => value,
         1 => format!(
@@ -115,7 +115,7 @@ fn array(element: &str, random: &mut Random) -> String {
     }
 }
 
-/// A value with which a call may succeed, if the argument is one that is known here.
+/// Returns a value with which a call may succeed, if the argument is known here.
 pub fn sound(argument: &Argument, random: &mut Random) -> String {
     let quoted = |words: &[&str], random: &mut Random| format!("'{}'", random.pick(words));
     match argument.name.as_str() {

@@ -1,7 +1,7 @@
-//! The clock is set: a little or by days, in steps that go on from the last, to dates where others stumble, while a check is
-//! run, and while the launcher is away.
+//! Sets the clock: by a little or by days, cumulatively, to difficult dates, during a run, and while the launcher is
+//! down.
 //!
-//! Invariant: what awty promises by time is promised by the server's clock, so the clock is never set back when a round is over.
+//! Invariant: awty's promises about time use the server's clock, so the clock is not reset at the end of a round.
 
 use super::look::catch;
 use super::processes::{IN_RUN, LAUNCHER, kill};
@@ -11,15 +11,15 @@ use awty_testkit::{Cluster, Stop, poll};
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 
-/// A run's timeout, the time to end it by force, and room for a loaded machine.
+/// A run's timeout, the time to terminate it, and some reserve.
 const RUN_IS_OVER: Duration = Duration::from_secs(30);
 
 const HOUR: i64 = 3600;
 
-/// Just after them the clock of some country goes forward or back, or a number ends or begins.
+/// Just before clock changes of a country, or limits of number ranges.
 const DATES: [&str; 12] = [
     "1970-01-01T00:00:10Z",
-    "2000-01-01T00:00:00Z", // PostgreSQL's own beginning
+    "2000-01-01T00:00:00Z", // PostgreSQL's epoch
     "2024-02-29T00:00:00Z",
     "2025-12-31T23:00:00Z", // New Year in Berlin
     "2026-03-08T07:00:00Z", // New York, forward
@@ -32,7 +32,7 @@ const DATES: [&str; 12] = [
     "2262-04-11T23:47:17Z", // 64 bits of nanoseconds
 ];
 
-/// By seconds, minutes, hours or days, from where it is or from the real time.
+/// By seconds, minutes, hours or days, from the present setting or from the real time.
 pub fn set(cluster: &Cluster, random: &mut Random) -> bool {
     cluster.set_clock(elsewhere(cluster, random));
     true
@@ -48,14 +48,14 @@ fn elsewhere(cluster: &Cluster, random: &mut Random) -> i64 {
     if random.per_mille(500) { from + step } else { from - step }
 }
 
-/// A few seconds before a date, so that it is crossed.
+/// A few seconds before a date, so that the date passes.
 pub fn set_to_date(cluster: &Cluster, random: &mut Random) -> bool {
     let date: DateTime<Utc> = random.pick(&DATES).parse().expect("a date");
     cluster.set_clock((date - Utc::now()).num_seconds() - random.below(4) as i64);
     true
 }
 
-/// While a check is run. It has to come to its end in the time that it has, whatever the clock says.
+/// During a run, which must end in its time whatever the clock says.
 pub fn set_in_run(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
     let run = format!("SELECT pid::text || ' ' || xact_start FROM pg_stat_activity WHERE {IN_RUN} LIMIT 1");
     let Some(run) = catch::<String>(shared, &run) else { return false };
@@ -74,8 +74,8 @@ pub fn set_in_run(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bo
     true
 }
 
-/// While the launcher is gone, or the whole server. (Where a superuser ends the launcher alone, and the clock is set back before
-/// it is there again, PostgreSQL starts it when the clock has caught up: its restart_time is by the wall clock.)
+/// While the launcher or the server is down. If a superuser terminates only the launcher and the clock is set back,
+/// PostgreSQL restarts the launcher when the clock has caught up, because its restart_time uses the wall clock.
 pub fn set_at_start(cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
     let to = elsewhere(cluster, random);
     if random.per_mille(500) {

@@ -1,4 +1,4 @@
-//! A role has so much to do that several workers run for it at a time; one of them is terminated in a run, and then another one.
+//! Several workers run for one role with much work. One of them is terminated in a run, and then another.
 
 use super::look::catch;
 use crate::load::{DATABASES, ERIN, Shared};
@@ -6,13 +6,13 @@ use crate::random::Random;
 use std::time::Duration;
 
 const CHECKS: i32 = 60;
-/// Of a run, in seconds.
+/// Length of a run, in seconds.
 const NAP: f64 = 0.25;
-/// How many there must be at least, each time when one is terminated.
+/// Least number of workers at each termination.
 const AT_LEAST: [i32; 3] = [3, 2, 2];
 const BETWEEN: Duration = Duration::from_millis(300);
 
-/// Comes about when one worker of several was terminated.
+/// Succeeds if one of several workers was terminated.
 pub fn terminate_one(shared: &Shared, random: &mut Random) -> bool {
     let database = *random.pick(&DATABASES);
     let tag = random.below(u64::MAX).to_string();

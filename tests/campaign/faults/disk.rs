@@ -1,6 +1,6 @@
-//! The disk fails for a moment: it is full, or what was written cannot be flushed.
+//! The disk fails for a moment: it is full, or flushes fail.
 //!
-//! Does not: lose what was written, as a broken disk would; PostgreSQL goes down instead of going on (`data_sync_retry`).
+//! Does not: lose written data, as a broken disk would. PostgreSQL goes down instead of continuing (`data_sync_retry`).
 
 use super::server::be_up;
 use crate::load::Shared;
@@ -12,7 +12,7 @@ pub fn fail(cluster: &mut Cluster, shared: &Shared, random: &mut Random, how: Di
     let admin = shared.connect("postgres", "postgres");
     shared.note_struck();
     cluster.fail_disk(how);
-    // Or nobody but WAL would be flushed. It cannot succeed.
+    // Otherwise only WAL would be flushed. The CHECKPOINT must fail.
     if let (DiskFault::Full | DiskFault::FlushOfData, Ok(mut admin)) = (how, admin) {
         let _ = admin.batch_execute("CHECKPOINT");
     }

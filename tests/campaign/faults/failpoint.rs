@@ -1,7 +1,8 @@
-//! Failpoints: lets the next process that comes to a step of `src/failpoint/steps.rs` fail there, by an ERROR, SIGTERM or SIGKILL.
+//! Failpoints: makes the next process at a step of `src/failpoint/steps.rs` fail by an ERROR, SIGTERM or SIGKILL.
 //!
-//! Only with a library that has them: `scripts/campaign` builds it when this fault is asked for, and says so by AWTY_FAILPOINTS.
-//! Does not: know who comes by; a step of a transaction may be that of a run, of its booking or of what is in flight.
+//! Needs a library with failpoints. `scripts/campaign` builds one when this fault is requested, and sets
+//! AWTY_FAILPOINTS.
+//! Does not: know which process reaches a step. A transaction's step may belong to a run, its booking or in_flight.
 
 #[path = "../../../src/failpoint/steps.rs"]
 mod steps;
@@ -16,22 +17,22 @@ use std::sync::Mutex;
 use std::time::Duration;
 use steps::{STEPS, Step};
 
-/// For somebody to come by.
+/// Time for a process to reach the step.
 const TO_COME_BY: Duration = Duration::from_secs(8);
 const ACTIONS: [&str; 3] = ["error", "term", "kill"];
 const ERROR: usize = 0;
 const ERRORS_AT_ONCE: usize = 8;
 
-/// By step and action: how often somebody failed there, and how often nobody came by.
+/// By step and action: how often a process failed there, and how often none came.
 static CROSSED: Mutex<BTreeMap<(usize, usize), [u32; 2]>> = Mutex::new(BTreeMap::new());
 
-/// Does the server's library have them?
+/// Whether the server's library has failpoints.
 pub fn are_built_in() -> bool {
     std::env::var_os("AWTY_FAILPOINTS").is_some()
 }
 
-/// Those that were crossed least come first, so that all are in the end. Errors end one run or one process, so several are
-/// armed at a time; the others may take the server down.
+/// Strikes at the least tested steps, so that all get tested. Several errors are armed at a time, because an error ends
+/// only one run or process. The other actions may take the server down.
 pub fn strike(shared: &Shared, random: &mut Random) -> bool {
     let first = choose(random, |_| true).expect("some step");
     let mut armed = vec![first];
@@ -47,7 +48,7 @@ pub fn strike(shared: &Shared, random: &mut Random) -> bool {
     })
 }
 
-/// One of those that were tried least.
+/// Returns one of the least tested places.
 fn choose(random: &mut Random, may_be: impl Fn((usize, usize)) -> bool) -> Option<(usize, usize)> {
     let crossed = CROSSED.lock().unwrap();
     let tried = |place| crossed.get(&place).map_or(0, |[times, missed]| times + missed);
@@ -64,7 +65,7 @@ fn file(step: &Step) -> String {
 }
 
 fn run(shared: &Shared, command: &str) -> Result<(), String> {
-    // The program has to take what COPY writes.
+    // The program must read the output of COPY.
     let sql = format!("COPY (SELECT) TO PROGRAM $$cat >/dev/null; {command}$$");
     let mut client = shared.connect("postgres", "postgres").map_err(|error| error.to_string())?;
     client.batch_execute(&sql).map_err(|error| error.to_string())
@@ -75,7 +76,7 @@ fn arm(shared: &Shared, step: &Step, action: &str) -> bool {
     run(shared, &format!("mkdir -p awty_failpoints && printf {action} > {file}.new && mv {file}.new {file}")).is_ok()
 }
 
-/// Has somebody come by? If not in time, the failpoint is taken back.
+/// Whether a process reached the failpoint. If not, disarms it.
 fn crossed(shared: &Shared, step: &Step) -> bool {
     let file = file(step);
     let taken = poll("somebody to come by", TO_COME_BY, || {
@@ -96,7 +97,7 @@ fn crossed(shared: &Shared, step: &Step) -> bool {
     taken.is_ok()
 }
 
-/// Some steps are not on everybody's way.
+/// Provokes steps that are rare otherwise.
 fn provoke(shared: &Shared, step: &str) {
     if step.starts_with("maintainer") {
         let owner = shared.connect(DATABASES[0], ROLES[0]);
@@ -109,7 +110,7 @@ fn provoke(shared: &Shared, step: &str) {
     } else if ["worker.leaving", "in_flight.cleared", "worker.left", "worker.caught_up", "worker.flushed"]
         .contains(&step)
     {
-        // All workers leave; what is due waits for a moment.
+        // Makes all workers leave. Due checks wait for a moment.
         let _ = enable(shared, "off");
         std::thread::park_timeout(Duration::from_millis(200));
         // The server may have gone down meanwhile.
@@ -125,7 +126,7 @@ fn enable(shared: &Shared, value: &str) -> Result<(), String> {
     reloaded.map_err(|error| error.to_string())
 }
 
-/// Step and action, and how often it was crossed.
+/// Returns each step with its counts by action.
 pub fn summary() -> Vec<String> {
     let crossed = CROSSED.lock().unwrap();
     if crossed.is_empty() {

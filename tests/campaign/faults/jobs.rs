@@ -1,4 +1,4 @@
-//! What roles do to their own jobs: a pause, a check that takes the server down and is mended.
+//! Actions of job owners: pausing, and mending a check that crashes the server.
 
 use super::{MAX_CRASHES, TO_RECOVER};
 use crate::load::{DATABASES, ROLES, Shared};
@@ -21,7 +21,7 @@ pub fn pause_and_resume(shared: &Shared, random: &mut Random) -> bool {
     pause(&mut client, "resume").is_ok()
 }
 
-/// A check that takes the whole server down, each time, until it is held. Then it is mended and released, and has to run.
+/// A check crashes the server in each run until it is held. After it is mended and released, it must run.
 pub fn crashing_job(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
     let (database, role) = (*random.pick(&DATABASES), *random.pick(&ROLES));
     let key = random.below(u64::MAX).to_string();
@@ -47,7 +47,7 @@ pub fn crashing_job(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
         release(shared, database, role, id);
     } else {
         shared.saw("P7", format!("check {id}, which crashes the server each time, should be held: {held:?}"));
-        // Or there would be no end to it.
+        // Otherwise it would crash the server again and again.
         let _ = poll("a moment to cancel it", TO_RECOVER, || {
             let mut client = shared.connect(database, "postgres").map_err(|error| error.to_string())?;
             client.execute("SELECT awty.cancel('crash', $1)", &[&key]).map_err(|error| error.to_string())

@@ -1,6 +1,6 @@
-//! A role's run takes very long, and the server crashes beside it: nobody else is to wait for that run.
+//! The server crashes during a very long run of one role. No other role may wait for this run.
 //!
-//! Invariant: the bound is a share of the run's own length, so that a slow machine is no violation before it is as slow as that.
+//! Invariant: the bound is a share of the run's own length, so a slow machine causes no violation.
 
 use super::processes::{self, IN_RUN};
 use crate::load::{DATABASES, ERIN, ROLES, Shared, explain};
@@ -9,17 +9,17 @@ use awty_testkit::postgres::Error;
 use awty_testkit::{Cluster, poll};
 use std::time::{Duration, Instant};
 
-/// The run's length in seconds, and which part of it the others have to catch up.
+/// Length of the run in seconds, and the share within which the others must catch up.
 const SECONDS: u64 = 40;
 const SHARE: f64 = 0.5;
-/// The length of each other role's run, of which they take one after the other when they are suspects.
+/// Length of each other role's run. As suspects they run one after the other.
 const OF_OTHERS: f64 = 1.0;
-/// For the runs to begin: a slot may last three seconds.
+/// Time for the runs to begin. A slot may last three seconds.
 const TO_BEGIN: Duration = Duration::from_secs(8);
-/// For the end of the run that was long enough.
+/// Time for the end of the long run.
 const TO_END: Duration = Duration::from_secs(20);
 
-/// What is due of others than the role with the long run.
+/// Overdue checks of all roles except the one with the long run.
 const OVERDUE: &str = "SELECT count(*), min(left(f::text, 300)) FROM awty.future_job AS f
     WHERE NOT held AND next_check_at <= $1 AND NOT starts_with(job, $2)";
 const NAPPING: &str = "SELECT count(*) FILTER (WHERE usename = $1), count(*) FILTER (WHERE usename <> $1)
@@ -29,7 +29,7 @@ pub fn beside_crash(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
     let database = *random.pick(&DATABASES);
     let key = random.below(u64::MAX).to_string();
     let Ok(since) = begin(shared, database, &key) else { return false };
-    // One of the others, so that the long run is a suspect and no more.
+    // Kills a run of another role, so that the long run is only a suspect.
     if !processes::kill(cluster, shared, &format!("{IN_RUN} AND datname = '{database}' AND usename <> '{ERIN}'")) {
         end(shared, database, &key);
         return false;
@@ -54,7 +54,7 @@ pub fn beside_crash(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
     true
 }
 
-/// The long run has begun, and so has one of each other role; returns the server's time then.
+/// Starts the long run and one run of each other role. Returns the server's time then.
 fn begin(shared: &Shared, database: &str, key: &str) -> Result<crate::checker::Time, String> {
     let schedule = |role: &str, job: &str, nap: f64| -> Result<(), Error> {
         let args = serde_json::json!({"act": "ok", "nap": nap, "again": 0});
@@ -81,7 +81,7 @@ fn begin(shared: &Shared, database: &str, key: &str) -> Result<crate::checker::T
     begun
 }
 
-/// Cancels the long check, and its run.
+/// Cancels the long check and its run.
 fn end(shared: &Shared, database: &str, key: &str) {
     let running = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE backend_type = 'awty worker'
                    AND wait_event = 'PgSleep' AND datname = current_database() AND usename = $1";

@@ -1,4 +1,4 @@
-//! What is going on in the server, as superuser.
+//! Looks at the server's activity as superuser.
 //!
 //! Does not: change anything.
 
@@ -9,10 +9,10 @@ use awty_testkit::postgres::types::FromSql;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// For a process to show up that is there for moments only.
+/// Time to find a short-lived process.
 pub const TO_CATCH: Duration = Duration::from_secs(3);
 
-/// The first answer to a question, as superuser.
+/// Returns the first result of a query, as superuser.
 pub fn catch<T: for<'a> FromSql<'a>>(shared: &Shared, sql: &str) -> Option<T> {
     let mut client = shared.connect("postgres", "postgres").ok()?;
     poll(sql, TO_CATCH, || match client.query_opt(sql, &[]) {
@@ -22,12 +22,12 @@ pub fn catch<T: for<'a> FromSql<'a>>(shared: &Shared, sql: &str) -> Option<T> {
     .ok()
 }
 
-/// Has the server noticed? The process may also have gone by itself just before.
+/// Whether the server has noticed the crash. The process may also have ended by itself.
 pub fn is_down(witness: &mut Client) -> bool {
     poll("the crash", TO_CATCH, || witness.execute("SELECT", &[]).err().ok_or_else(|| "alive".into())).is_ok()
 }
 
-/// Every client that is connected now waits for the standby: a transaction of each has been through since.
+/// Waits until each connected client has committed, so that all commits wait for the standby.
 pub fn settled(shared: &Shared) -> bool {
     let before = shared.actions.load(Ordering::Relaxed);
     let enough = (DATABASES.len() * ROLES.len() * 10) as u64;
@@ -38,7 +38,7 @@ pub fn settled(shared: &Shared) -> bool {
     .is_ok()
 }
 
-/// The state of the database and of awty's processes.
+/// Returns the state of the database and of awty's processes.
 pub fn look_around(client: &mut Client) -> String {
     let sql = "SELECT concat_ws(' ', clock_timestamp(), (SELECT s FROM awty.status AS s),
                    (SELECT array_agg((datname, usename, backend_type, wait_event, state, clock_timestamp() - backend_start))

@@ -1,21 +1,21 @@
-//! The queue of NOTIFY is full: who notifies gets an error at COMMIT, as it does where a listener sits in an open transaction.
+//! The queue of NOTIFY is full, as when a listener stays in an open transaction. COMMIT then raises an error.
 //!
-//! It is chosen only where it is asked for: the queue takes 8 GB, and with it the disk and most of a minute. (From PostgreSQL 17 on
-//! `max_notify_queue_pages` could make it small; the campaign leaves it as it is.)
+//! Only on request, because the queue takes 8 GB of disk and most of a minute. (Since PostgreSQL 17
+//! `max_notify_queue_pages` could reduce the size; the campaign does not change it.)
 
 use crate::load::Shared;
 use awty_testkit::postgres::Client;
 use awty_testkit::postgres::error::SqlState;
 use std::time::Duration;
 
-/// Not on the channel that the campaign's jobs use: nobody has to be told.
+/// Another channel than that of the campaign's jobs.
 const FILL: &str = "SELECT count(pg_notify('full', n || repeat('x', 7900))) FROM generate_series(1, 5000) AS n";
 /// More than any queue takes.
 const ENOUGH: usize = 400;
-/// For runs and clients to meet it.
+/// Time for runs and clients to meet the full queue.
 const WHILE: Duration = Duration::from_secs(5);
 
-/// Comes about when the queue is full while awty is at work.
+/// Succeeds if the queue is full while awty works.
 pub fn fill(shared: &Shared) -> bool {
     let listener = shared.connect("postgres", "postgres").and_then(|mut client| {
         client.batch_execute("LISTEN nothing")?;
@@ -24,7 +24,7 @@ pub fn fill(shared: &Shared) -> bool {
     });
     let (Ok(_listener), Ok(mut filler)) = (listener, shared.connect("postgres", "postgres")) else { return false };
     let is_full = (0..ENOUGH).any(|_| is_refused(&mut filler, FILL));
-    // One that fits in where a large one does not.
+    // A small notification that fits where a large one does not.
     let is_full = is_full && (0..ENOUGH * 100).any(|_| is_refused(&mut filler, "NOTIFY nothing"));
     std::thread::park_timeout(WHILE);
     is_full

@@ -1,4 +1,5 @@
-//! Signals to single processes of the server, from a cancellation to a kill, which makes the postmaster restart all of them.
+//! Signals to single server processes, from a cancellation to a kill, after which the postmaster restarts all
+//! processes.
 
 use super::look::{catch, is_down};
 use crate::load::{DATABASES, ROLES, Shared};
@@ -8,7 +9,7 @@ use awty_testkit::{Cluster, Signal};
 pub const IN_RUN: &str = "backend_type = 'awty worker' AND wait_event = 'PgSleep'";
 pub const ANY_WORKER: &str = "backend_type = 'awty worker'";
 pub const LAUNCHER: &str = "backend_type = 'awty launcher'";
-/// PostgreSQL's own.
+/// PostgreSQL's own processes.
 pub const OTHERS: &str = "backend_type IN ('checkpointer', 'background writer', 'walwriter', 'autovacuum launcher',
     'autovacuum worker', 'logical replication launcher')";
 pub const CLIENT: &str = "backend_type = 'client backend' AND application_name = 'campaign' AND pid <> pg_backend_pid()
@@ -30,7 +31,8 @@ pub fn signal(shared: &Shared, whom: &str, function: &str) -> bool {
     catch::<bool>(shared, &sql).unwrap_or(false)
 }
 
-/// Waits until it is back. PostgreSQL starts it again a second later, by the wall clock: the fault after this one may set that.
+/// Terminates the launcher and waits for its return. PostgreSQL restarts it after a second of the wall clock, which the
+/// next fault may set.
 pub fn terminate_launcher(shared: &Shared) -> bool {
     let is_another = |pid: i32| format!("SELECT true FROM pg_stat_activity WHERE {LAUNCHER} AND pid <> {pid}");
     let Some(pid) = catch::<i32>(shared, &format!("SELECT pid FROM pg_stat_activity WHERE {LAUNCHER}")) else {
@@ -39,7 +41,7 @@ pub fn terminate_launcher(shared: &Shared) -> bool {
     signal(shared, LAUNCHER, "pg_terminate_backend") && catch::<bool>(shared, &is_another(pid)).is_some()
 }
 
-/// It comes when the jobs have changed, and is gone after moments: too few for a pause between two looks.
+/// Kills a maintainer. One starts after a change of a job, and lives too briefly for a pause between two looks.
 pub fn kill_maintainer(cluster: &Cluster, shared: &Shared) -> Result<bool, Error> {
     let mut owner = shared.connect(DATABASES[0], ROLES[0])?;
     let mut witness = shared.connect("postgres", "postgres")?;

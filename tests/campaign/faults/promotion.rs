@@ -1,7 +1,7 @@
-//! The primary dies, and a standby takes its place; the old one is gone for good.
+//! The primary dies, and a standby is promoted.
 //!
-//! Invariant: with a synchronous standby the campaign forgets nothing. With an asynchronous one it forgets what clients were told
-//! after the last point that the standby was known to have, and what of that the standby lacks; nothing else.
+//! Invariant: with a synchronous standby the campaign forgets nothing. With an asynchronous one it forgets only
+//! confirmations that came after the last point known to be on the standby, and that the standby lacks.
 
 use super::look::{catch, settled};
 use crate::checker::Told;
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// For a standby to do what takes moments.
+/// Time for quick actions of the standby.
 const TO_FOLLOW: Duration = Duration::from_secs(20);
 
 pub fn promote(cluster: &mut Cluster, shared: &Shared) -> bool {
@@ -36,7 +36,7 @@ pub fn promote(cluster: &mut Cluster, shared: &Shared) -> bool {
     true
 }
 
-/// The standby gets nothing any more in the primary's last moments, and so lacks what clients were told in them.
+/// The standby receives nothing in the primary's last moments, and so lacks the last confirmed commits.
 pub fn promote_behind(cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
     let mut standby = cluster.standby();
     let Some(sender) = catch::<i32>(shared, "SELECT pid FROM pg_stat_replication WHERE state = 'streaming'") else {
@@ -80,7 +80,7 @@ fn take_over(cluster: &mut Cluster, standby: Cluster, shared: &Shared) {
     *cluster = standby;
 }
 
-/// Nothing comes any more, and nothing is left to replay, but perhaps a half record.
+/// Whether the standby receives and replays nothing more, except perhaps a partial record.
 fn replayed(standby: &Cluster) -> Result<(), String> {
     let mut client = standby.try_client("postgres", "postgres").map_err(|error| error.to_string())?;
     let mut look = || {
@@ -94,8 +94,8 @@ fn replayed(standby: &Cluster) -> Result<(), String> {
     if after == before && after.1 { Ok(()) } else { Err(format!("{before:?}, then {after:?}")) }
 }
 
-/// Drops what clients were told lately and is not there; returns how much. The standby may still replay more: then more was
-/// dropped than need be, and nothing is said to be missing that is not.
+/// Drops recent confirmations that the standby lacks, and returns their number. If the standby replays more later, too
+/// many were dropped, which causes no false alarm.
 fn forget(standby: &Cluster, shared: &Shared, number: usize, known: usize) -> Result<usize, Error> {
     let mut client = standby.try_client(DATABASES[number], "postgres")?;
     let placed: BTreeSet<i64> =

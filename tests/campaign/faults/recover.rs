@@ -1,4 +1,4 @@
-//! After a fault: the server is there again, and all is done that was due. After a round: nothing is left over.
+//! After a fault, waits until all due checks are done. After a round, waits until nothing is left over.
 
 use super::TO_RECOVER;
 use super::look::look_around;
@@ -7,12 +7,12 @@ use crate::load::{DATABASES, ERIN, Shared, explain};
 use awty_testkit::poll;
 use std::time::{Duration, Instant};
 
-/// Some of what is left over is found by the audit, which comes once a minute.
+/// The audit, once a minute, finds some leftovers.
 const TO_TIDY: Duration = Duration::from_secs(70);
-/// After that, what is going on is worth a line.
+/// After this time, the current activity is logged.
 const SLOW: Duration = Duration::from_secs(8);
 
-/// Waits until the server is there, and has done all that was due then. An error says what was not.
+/// Waits until the server is up and has done all checks that were due then. An error describes the rest.
 pub fn recover(shared: &Shared) -> Result<(), String> {
     for database in DATABASES {
         let mut since: Option<crate::checker::Time> = None;
@@ -23,7 +23,7 @@ pub fn recover(shared: &Shared) -> Result<(), String> {
                 let row = client.query_one("SELECT clock_timestamp()", &[]).map_err(explain)?;
                 since = Some(row.get(0));
             }
-            // Where the clock was set back, a lease lasts longer by as much.
+            // If the clock was set back, a lease lasts longer by the same amount.
             let sql = "SELECT count(*), min(left(f::text, 300)) FROM awty.future_job AS f WHERE NOT held AND next_check_at <= $1
                            AND NOT EXISTS (SELECT FROM awty_internal.lease AS l WHERE l.id = f.id AND l.expires_at > $1 + interval '30 s')";
             let row = client.query_one(sql, &[&since]).map_err(explain)?;
@@ -42,11 +42,11 @@ pub fn recover(shared: &Shared) -> Result<(), String> {
     Ok(())
 }
 
-/// Waits until nothing is left in awty's own tables that belongs to nothing, as far as awty sees to that, and returns what is there
-/// then, by database. Work must be over.
+/// Waits until awty's tables have no leftovers that awty cleans up. Returns the remaining ones by database. Requires
+/// that work is over.
 pub fn tidy(shared: &Shared) -> [Option<Left>; DATABASES.len()] {
     let end = Instant::now() + TO_TIDY;
-    // A change of a job asks for an inspection.
+    // A change of a job requests an inspection.
     for database in DATABASES {
         let owner = shared.connect(database, ERIN);
         let _ = owner.and_then(|mut owner| owner.batch_execute("SELECT awty.alter('erin_watch', max_checks => 5)"));

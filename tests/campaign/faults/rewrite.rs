@@ -1,7 +1,7 @@
-//! A DBA rewrites, shrinks or moves awty's tables and their indexes, while clients and workers go on.
+//! An administrator rewrites, shrinks or moves awty's tables and indexes under load.
 //!
-//! Invariant: what a statement has set is as before when the fault is over, and each is one that a DBA may give at any time.
-//! Does not: excuse anybody: a client's call, a run or a later statement that meets an internal error is a violation.
+//! Invariant: every setting is restored after the fault, and an administrator may run each statement at any time.
+//! Does not: excuse internal errors. One in a client's call, a run or a later statement is a violation.
 
 use super::bulk::{Bulk, Kind};
 use crate::integrity;
@@ -16,7 +16,7 @@ use std::time::Duration;
 pub enum Rewrite {
     VacuumFull,
     Cluster,
-    /// By a plain VACUUM, which gives back what is empty at the file's end.
+    /// A plain VACUUM, which truncates empty pages at the end of the file.
     Truncate,
     Tablespace,
     Fillfactor,
@@ -24,13 +24,12 @@ pub enum Rewrite {
     Reindex,
 }
 
-/// Between a statement and the one that takes it back: runs see the table as it is meanwhile.
+/// Pause before a change is reverted, so that runs see the changed table.
 const WHILE: Duration = Duration::from_millis(400);
 
-/// How often a statement is given that meets a deadlock.
+/// How often a statement is tried after a deadlock.
 const TRIES: usize = 5;
 
-/// What is rewritten.
 struct Table {
     name: String,
     /// One of its indexes, without and with its schema.
@@ -38,7 +37,7 @@ struct Table {
     options: Option<String>,
 }
 
-/// Comes about when the statements have been executed.
+/// Succeeds if the statements were executed.
 pub fn strike(how: Rewrite, shared: &Shared, random: &mut Random) -> bool {
     let database = *random.pick(&DATABASES);
     let kind = match random.below(100) {
@@ -87,7 +86,8 @@ fn rewrite(
     bulk.go()
 }
 
-/// Nobody else uses awty's tables but by awty, which takes its locks so that a DBA's statement waits, and no more.
+/// Only awty uses its tables, and it locks them so that an administrator's statement waits at most. So a deadlock is a
+/// violation.
 fn execute(admin: &mut Client, statement: &str, shared: &Shared) -> Result<(), Error> {
     for _ in 0..TRIES {
         match admin.batch_execute(statement) {
@@ -100,7 +100,7 @@ fn execute(admin: &mut Client, statement: &str, shared: &Shared) -> Result<(), E
     Ok(())
 }
 
-/// Once in a cluster. It lies in the data directory, where a standby has one of its own.
+/// Once per cluster. In the data directory, where a standby has its own.
 fn make_tablespace(admin: &mut Client) -> Result<(), Error> {
     if admin.query_opt("SELECT FROM pg_tablespace WHERE spcname = 'elsewhere'", &[])?.is_none() {
         admin.batch_execute("SET allow_in_place_tablespaces = on")?;
@@ -122,7 +122,7 @@ impl Table {
                 admin.query_one(largest, &[])?.get::<_, String>(0)
             }
         };
-        // CLUSTER takes no index of some rows only.
+        // CLUSTER does not accept partial indexes.
         let sql = "SELECT i.relname::text, i.oid::regclass::text, array_to_string(t.reloptions, ', ')
                    FROM pg_class AS t JOIN pg_index ON indrelid = t.oid JOIN pg_class AS i ON i.oid = indexrelid
                    WHERE t.oid = $1::text::regclass AND indpred IS NULL AND indisvalid ORDER BY random() LIMIT 1";
@@ -132,7 +132,7 @@ impl Table {
 
     fn statements(&self, how: Rewrite, random: &mut Random) -> Vec<String> {
         let Table { name, index: [index, qualified_index], options } = self;
-        // `in_flight` has one of its own.
+        // `in_flight` has its own fillfactor.
         let options = options.iter().flat_map(|options| options.split(", "));
         let fillfactor = options.into_iter().find(|option| option.starts_with("fillfactor="));
         let set_back = fillfactor.map_or("RESET (fillfactor)".into(), |option| format!("SET ({option})"));

@@ -26,7 +26,7 @@ pub fn kill_postmaster(cluster: &mut Cluster, shared: &Shared) -> bool {
     true
 }
 
-/// Waits for all clients, so they have to leave.
+/// A smart shutdown waits for all clients, so they must leave.
 pub fn stop_smart(cluster: &mut Cluster, shared: &Shared) -> bool {
     shared.away.store(true, Ordering::Relaxed);
     let done = stop(cluster, shared, Stop::Smart);
@@ -34,7 +34,7 @@ pub fn stop_smart(cluster: &mut Cluster, shared: &Shared) -> bool {
     done
 }
 
-/// Waits until the server is there; starts it where it went down for good, as it does when it cannot recover.
+/// Waits until the server is up. Starts it if it went down for good because it could not recover.
 pub fn be_up(cluster: &mut Cluster, shared: &Shared) {
     let up = poll("the server to be up", TO_RECOVER, || match shared.connect("postgres", "postgres") {
         Ok(_) => Ok(()),

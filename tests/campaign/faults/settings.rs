@@ -1,4 +1,4 @@
-//! What an administrator changes while the server works: its settings.
+//! Changes of settings by an administrator.
 
 use crate::random::Random;
 use awty_testkit::Cluster;

@@ -1,4 +1,4 @@
-//! All background worker slots are taken, by parallel queries.
+//! Parallel queries take all background worker slots.
 
 use crate::load::Shared;
 use awty_testkit::Cluster;
@@ -17,7 +17,7 @@ const QUERY: &str =
 
 const SAID: &str = "awty could not start a worker process";
 
-/// Comes about when awty has said that it found no room.
+/// Succeeds if awty logs that no slot was free.
 pub fn take_all(cluster: &Cluster, shared: &Shared) -> bool {
     let Ok(mut admin) = shared.connect("postgres", "postgres") else { return false };
     if admin.batch_execute(TABLE).is_err() {
@@ -25,7 +25,7 @@ pub fn take_all(cluster: &Cluster, shared: &Shared) -> bool {
     }
     let position = cluster.log_position();
     std::thread::scope(|scope| {
-        // Later ones take what awty's workers have left meanwhile.
+        // Later queries take the slots that awty's workers have freed meanwhile.
         for _ in 0..4 {
             let hog = shared.connect("postgres", "postgres");
             scope.spawn(move || hog.map(|mut hog| hog.batch_execute(QUERY)));
