@@ -1,15 +1,15 @@
-//! The operating system account that servers run as.
+//! The operating system account of the servers.
 //!
-//! PostgreSQL refuses to run as root, so root's clusters run as `postgres`; everybody else's run as themselves.
+//! PostgreSQL refuses to run as root, so root's clusters run as `postgres`. All other users run clusters as themselves.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// Root's servers run as this user, which the Debian packages create.
+/// The account of root's servers, which the Debian packages create.
 const SERVER_USER: &str = "postgres";
 
-/// A command that runs as the server's account, in a directory that every account may enter.
+/// Returns a command in the server's account, in a directory that every account may enter.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = if is_root() {
         let mut runuser = Command::new("runuser");
@@ -22,7 +22,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Runs a command to its end and returns its standard output; panics with its standard error if it fails.
+/// Runs a command and returns its standard output. Panics with its standard error if it fails.
 #[track_caller]
 pub(crate) fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
@@ -34,7 +34,7 @@ pub(crate) fn run(command: &mut Command) -> String {
     stdout
 }
 
-/// The numeric id of the server's account.
+/// Returns the numeric id of the server's account.
 pub(crate) fn uid() -> u32 {
     static UID: OnceLock<u32> = OnceLock::new();
     *UID.get_or_init(|| {

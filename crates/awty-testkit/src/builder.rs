@@ -1,4 +1,4 @@
-//! How a new cluster is made.
+//! How a cluster is created.
 
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
@@ -22,7 +22,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Sets a server setting; the value is quoted here.
+    /// Sets a server setting. The value is quoted here.
     pub fn set(mut self, name: &str, value: &str) -> Self {
         self.settings.push((name.into(), value.into()));
         self
@@ -34,8 +34,8 @@ impl Builder {
         self
     }
 
-    /// Runs `initdb` for this cluster, with checksums whatever the version's default is. Otherwise all clusters are copies of one, with the
-    /// same system identifier.
+    /// Runs `initdb` for this cluster, with checksums. Otherwise all clusters are copies of one, with the same system
+    /// identifier.
     pub fn own_identity(mut self) -> Self {
         self.own_identity = true;
         self
@@ -59,19 +59,19 @@ impl Builder {
         self
     }
 
-    /// Puts the cluster into this directory, which must not exist, and leaves it running when the process ends.
+    /// Creates the cluster in this directory, which must not exist, and leaves it running when the process ends.
     pub fn lasting_at(mut self, directory: &Path) -> Self {
         self.lasting = Some(directory.into());
         self
     }
 
-    /// Runs another staged PostgreSQL than the one that this process was started for.
+    /// Runs another staged PostgreSQL than the process's default.
     pub fn stage(mut self, directory: &Path) -> Self {
         self.stage = Some(directory.into());
         self
     }
 
-    /// Makes the cluster and starts it.
+    /// Creates the cluster and starts it.
     #[track_caller]
     pub fn start(self) -> Cluster {
         let mut cluster = self.create();
@@ -79,7 +79,7 @@ impl Builder {
         cluster
     }
 
-    /// Makes the cluster without starting it.
+    /// Creates the cluster without starting it.
     #[track_caller]
     pub fn create(self) -> Cluster {
         static SWEPT: Once = Once::new();
@@ -119,7 +119,7 @@ impl Builder {
         }
         lines.push_str("log_line_prefix = '%m [%p] %b %q%u@%d '\n");
         if !self.failing_disk {
-            // A test kills processes and never the machine, so what the kernel has been given is not lost.
+            // Tests kill processes and never the machine, so the kernel keeps written data.
             lines.push_str("fsync = off\n");
         }
         lines.push_str(&self.conf);
@@ -130,20 +130,18 @@ impl Builder {
     }
 }
 
-/// The lines that make a server reachable by its own socket and by nothing else.
+/// Returns the settings that make a server reachable only through its own socket.
 pub(crate) fn network(cluster: &Cluster) -> String {
     let directory = cluster.socket_directory().display();
     format!("\nlisten_addresses = ''\nunix_socket_directories = '{directory}'\nport = {}\n", Cluster::PORT)
 }
 
-/// Appends to a configuration file.
 #[track_caller]
 pub(crate) fn append(file: &Path, lines: &str) {
     let written = OpenOptions::new().append(true).open(file).and_then(|mut open| open.write_all(lines.as_bytes()));
     written.unwrap_or_else(|error| panic!("cannot write to {}: {error}", file.display()));
 }
 
-/// Reads a file that a test or a runner was given.
 #[track_caller]
 pub(crate) fn read(file: &Path) -> String {
     fs::read_to_string(file).unwrap_or_else(|error| panic!("cannot read {}: {error}", file.display()))

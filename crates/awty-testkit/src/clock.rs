@@ -1,19 +1,19 @@
 //! A server's wall clock that a test can set.
 //!
-//! Invariant: only the wall clock of all of the server's processes is moved; their monotonic clock goes on as ever.
+//! Invariant: only the wall clock of the server's processes moves. Their monotonic clock is unaffected.
 
 use crate::Cluster;
 use crate::preload::CLOCK;
 
 impl Cluster {
-    /// Sets the server's clock so many seconds ahead of the real one, or behind it, in all of its processes at once. For
-    /// clusters that were built [`with_movable_clock`](crate::Builder::with_movable_clock).
+    /// Sets the server's clock so many seconds ahead of real time, or behind it, in all of its processes at once. For
+    /// clusters built [`with_movable_clock`](crate::Builder::with_movable_clock).
     #[track_caller]
     pub fn set_clock(&self, seconds: i64) {
         CLOCK.set(self, 0, seconds);
     }
 
-    /// How many seconds the server's clock is ahead; 0 if it cannot be set.
+    /// Returns how many seconds the server's clock is ahead; 0 if it cannot be set.
     #[track_caller]
     pub fn clock(&self) -> i64 {
         if CLOCK.is_installed(self) { CLOCK.get(self, 0) } else { 0 }

@@ -1,8 +1,7 @@
-//! One throwaway server: start, stop, signals, standbys, and its end.
+//! One throwaway server: start, stop, signals, standbys, and removal.
 //!
-//! Invariant: what runs in the directory is stopped and removed when the value is dropped, unless it was made lasting; and that
-//! panics if the server has logged a failed assertion or a leak which nobody has looked at, or if amcheck finds fault with
-//! awty's tables.
+//! Invariant: dropping the value stops the server and removes its directory, unless it is lasting. The drop panics if
+//! the server has logged an unexpected failed assertion or leak, or if amcheck finds damage in awty's tables.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,14 +13,14 @@ use crate::builder::{append, network};
 use crate::poll::PATIENCE;
 use crate::{Builder, account, files, preload};
 
-/// How to stop a server; PostgreSQL's three ways.
+/// PostgreSQL's three ways to stop a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// Waits for all clients to leave.
     Smart,
     /// Ends all clients, then writes everything.
     Fast,
-    /// As a crash: the next start recovers.
+    /// Like a crash: the next start recovers.
     Immediate,
 }
 
@@ -31,15 +30,15 @@ pub struct Cluster {
     directory: PathBuf,
     lasting: bool,
     stage: PathBuf,
-    /// How far its log has been searched by [`Cluster::new_faults`].
+    /// How far [`Cluster::new_faults`] has searched the log.
     pub(crate) looked_for_faults: AtomicUsize,
 }
 
 impl Cluster {
-    /// Each server has a socket directory of its own, so all have the same port.
+    /// The port of all servers. Each has a socket directory of its own.
     pub const PORT: u16 = 5432;
 
-    /// A cluster to be; awty preloaded, slots of one second.
+    /// Returns a builder for a cluster with awty preloaded and slots of one second.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -48,27 +47,27 @@ impl Cluster {
         Cluster { directory, lasting, stage, looked_for_faults: AtomicUsize::new(0) }
     }
 
-    /// The data directory.
+    /// Returns the data directory.
     pub fn data(&self) -> PathBuf {
         self.directory.join("data")
     }
 
-    /// Where the server's socket is: the `host` to connect to.
+    /// Returns the directory of the server's socket: the `host` to connect to.
     pub fn socket_directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The staged PostgreSQL that it runs.
+    /// Returns the staged PostgreSQL that the server runs.
     pub fn stage(&self) -> &Path {
         &self.stage
     }
 
-    /// An executable of that PostgreSQL.
+    /// Returns an executable of that PostgreSQL.
     pub(crate) fn executable(&self, name: &str) -> PathBuf {
         self.stage.join("bin").join(name)
     }
 
-    /// The server's log.
+    /// Returns the server's log file.
     pub fn log_file(&self) -> PathBuf {
         self.directory.join("log")
     }
@@ -102,25 +101,26 @@ impl Cluster {
         self.start();
     }
 
-    /// Makes the server read its configuration again; the processes follow within moments, not at once.
+    /// Reloads the configuration. The processes follow soon, but not at once.
     #[track_caller]
     pub fn reload(&self) {
         self.ctl(&["reload"]);
     }
 
-    /// Makes a standby a primary, and waits until it is one.
+    /// Promotes a standby, and waits until it is a primary.
     #[track_caller]
     pub fn promote(&mut self) {
         self.ctl(&["promote", "-w", "-t", "180"]);
     }
 
-    /// Appends lines to `postgresql.conf`; takes effect with [`reload`](Self::reload) or [`restart`](Self::restart).
+    /// Appends lines to `postgresql.conf`. They take effect with [`reload`](Self::reload) or
+    /// [`restart`](Self::restart).
     #[track_caller]
     pub fn configure(&self, lines: &str) {
         append(&self.data().join("postgresql.conf"), &format!("\n{lines}\n"));
     }
 
-    /// A standby of this server, started and streaming.
+    /// Returns a standby of this server, started and streaming.
     #[track_caller]
     pub fn standby(&self) -> Cluster {
         let mut standby = self.base_backup(&["-R"]);
@@ -128,7 +128,7 @@ impl Cluster {
         standby
     }
 
-    /// A base backup of this server, made with more options of `pg_basebackup` and not started.
+    /// Returns a base backup of this server, with additional options of `pg_basebackup`, not started.
     #[track_caller]
     pub fn base_backup(&self, options: &[&str]) -> Cluster {
         let copy = Cluster::at(files::new_directory(), false, self.stage.clone());
@@ -146,15 +146,15 @@ impl Cluster {
         files::postmaster(&self.data()).is_some()
     }
 
-    /// The postmaster's process id.
+    /// Returns the postmaster's process id.
     #[track_caller]
     pub fn postmaster_pid(&self) -> i32 {
         let pid = files::postmaster(&self.data());
         pid.unwrap_or_else(|| panic!("the server does not run")).as_raw_nonzero().get()
     }
 
-    /// Runs a script in single-user mode, with more options of `postgres`, on a server that is stopped; one statement in each
-    /// line. Returns what was printed, errors too.
+    /// Runs a script in single-user mode on a stopped server, with additional options of `postgres`. Each line holds
+    /// one statement. Returns all output, including errors.
     #[track_caller]
     pub fn single_user(&self, options: &[&str], database: &str, script: &str) -> String {
         let file = self.directory.join("single_user.sql");
@@ -168,7 +168,7 @@ impl Cluster {
         printed
     }
 
-    /// Sends a signal to one of the server's processes. It may be gone already: that is not an error.
+    /// Sends a signal to a server process. A process that has already ended is no error.
     #[track_caller]
     pub fn kill(&self, signal: Signal, pid: i32) {
         let target = Pid::from_raw(pid).filter(|_| pid > 1);
@@ -179,8 +179,7 @@ impl Cluster {
         }
     }
 
-    /// From now on one of the server's processes gets so many more bytes of memory and no more, as under `ulimit -v`: an allocation
-    /// beyond that fails.
+    /// Limits a server process to so many additional bytes of memory, as `ulimit -v` does. Larger allocations fail.
     #[track_caller]
     pub fn limit_memory(&self, pid: i32, more: u64) {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -192,26 +191,26 @@ impl Cluster {
         account::run(account::command("prlimit").args([limit, format!("--pid={pid}")]));
     }
 
-    /// From now on one of the server's processes may open so many files, as under `ulimit -n`.
+    /// Sets how many files a server process may open, as `ulimit -n` does.
     #[track_caller]
     pub fn allow_files(&self, pid: i32, files: u32) {
         account::run(account::command("prlimit").args([format!("--nofile={files}:"), format!("--pid={pid}")]));
     }
 
-    /// Kills the postmaster as the kernel would, and waits until it and all its children are gone.
+    /// Kills the postmaster, and waits until all its children are gone.
     #[track_caller]
     pub fn kill_server(&mut self) {
         let pid = self.postmaster_pid();
         self.kill(Signal::KILL, pid);
         files::await_end(&self.data(), PATIENCE).unwrap_or_else(|message| panic!("{message}"));
-        // Where nobody waits for orphans (a container without an init), the dead postmaster still has its process id, and a
-        // new one would refuse to start because of it. All processes are gone: the lock files protect nothing any more.
+        // In a container without an init process, the dead postmaster keeps its process id, and a new one would refuse
+        // to start. All processes are gone, so the lock files can be removed.
         for lock in [self.data().join("postmaster.pid"), self.directory.join(format!(".s.PGSQL.{}.lock", Self::PORT))] {
             let _ = std::fs::remove_file(lock);
         }
     }
 
-    /// A tool of PostgreSQL as the server's account, which may write into the cluster's directory.
+    /// Returns a PostgreSQL tool in the server's account, which may write into the cluster's directory.
     pub(crate) fn server_tool(&self, name: &str) -> Command {
         let mut command = account::command(self.executable(name));
         command.env("PGHOST", self.socket_directory()).env("PGPORT", Self::PORT.to_string());

@@ -1,4 +1,4 @@
-//! Talking to a cluster: connections, tools, and the questions that most tests ask.
+//! Connections to a cluster, client tools, and common queries.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,12 +10,12 @@ use crate::poll::{PATIENCE, poll};
 use crate::{Cluster, account};
 
 impl Cluster {
-    /// A connection, or the reason why there is none.
+    /// Connects, or returns the error.
     pub fn try_client(&self, database: &str, role: &str) -> Result<Client, postgres::Error> {
         self.config(database, role).connect(NoTls)
     }
 
-    /// Returns the settings of a connection, which another thread can use.
+    /// Returns the settings of a connection, for use in another thread.
     pub fn config(&self, database: &str, role: &str) -> Config {
         let mut config = Config::new();
         config.host_path(self.socket_directory()).port(Self::PORT).dbname(database).user(role);
@@ -23,14 +23,14 @@ impl Cluster {
         config
     }
 
-    /// A connection.
+    /// Connects.
     #[track_caller]
     pub fn client(&self, database: &str, role: &str) -> Client {
         let client = self.try_client(database, role);
         client.unwrap_or_else(|error| panic!("cannot connect to {database} as {role}: {error}"))
     }
 
-    /// A connection as superuser.
+    /// Connects as superuser.
     #[track_caller]
     pub fn superuser(&self, database: &str) -> Client {
         self.client(database, "postgres")
@@ -53,7 +53,7 @@ impl Cluster {
         self.execute(database, &["CREATE EXTENSION awty"]);
     }
 
-    /// An ordinary role that may log in and use awty, with a schema of the same name in this database.
+    /// Creates an ordinary role that may log in and use awty, with a schema of the same name in this database.
     #[track_caller]
     pub fn create_user(&self, database: &str, role: &str) {
         self.execute(
@@ -66,14 +66,14 @@ impl Cluster {
         );
     }
 
-    /// One value, as superuser; the statement must return exactly one row.
+    /// Returns one value, as superuser. The statement must return exactly one row.
     #[track_caller]
     pub fn value<T: for<'a> postgres::types::FromSql<'a>>(&self, database: &str, sql: &str) -> T {
         let row = self.superuser(database).query_one(sql, &[]);
         row.unwrap_or_else(|error| panic!("{sql}: {}", explain(&error))).get(0)
     }
 
-    /// Waits until a query (as superuser) that returns one boolean returns true.
+    /// Waits until a boolean query, as superuser, returns true.
     #[track_caller]
     pub fn await_sql(&self, database: &str, what: &str, sql: &str) {
         let mut client = self.superuser(database);
@@ -84,13 +84,13 @@ impl Cluster {
         });
     }
 
-    /// [`poll`]s, and panics when the time is over (the end of the server's log follows when the cluster is dropped).
+    /// [`poll`]s, and panics at the deadline. The end of the server log follows when the cluster is dropped.
     #[track_caller]
     pub fn await_that<T>(&self, what: &str, within: Duration, ask: impl FnMut() -> Result<T, String>) -> T {
         poll(what, within, ask).unwrap_or_else(|message| panic!("{message}"))
     }
 
-    /// The processes whose `backend_type` begins so; `"awty"` for all of awty's.
+    /// Returns the processes whose `backend_type` has this prefix; `"awty"` for all of awty's.
     #[track_caller]
     pub fn pids(&self, backend_type: &str) -> Vec<i32> {
         let sql = "SELECT pid FROM pg_stat_activity WHERE starts_with(backend_type, $1) ORDER BY backend_start";
@@ -99,7 +99,8 @@ impl Cluster {
         rows.iter().map(|row| row.get(0)).collect()
     }
 
-    /// A tool of PostgreSQL (`pg_dump`, `pgbench`, ...) as the caller, connected to this server as superuser by default.
+    /// Returns a PostgreSQL tool (`pg_dump`, `pgbench`, ...) in the caller's account, which connects to this server as
+    /// superuser.
     pub fn tool(&self, name: &str) -> Command {
         let mut command = Command::new(self.executable(name));
         self.environment().into_iter().for_each(|(name, value)| {
@@ -108,13 +109,13 @@ impl Cluster {
         command
     }
 
-    /// The environment that makes libpq's programs connect to this server as superuser.
+    /// Returns the environment with which libpq programs connect to this server as superuser.
     pub fn environment(&self) -> [(&'static str, PathBuf); 3] {
         let host = self.socket_directory().to_path_buf();
         [("PGHOST", host), ("PGPORT", Self::PORT.to_string().into()), ("PGUSER", "postgres".into())]
     }
 
-    /// What psql prints (unaligned, rows only) for a script that must not fail.
+    /// Returns psql's output (unaligned, rows only) for a script that must succeed.
     #[track_caller]
     pub fn psql(&self, database: &str, script: &str) -> String {
         let mut psql = self.tool("psql");
@@ -122,7 +123,7 @@ impl Cluster {
     }
 }
 
-/// An error with its SQLSTATE, detail and hint.
+/// Formats an error with its SQLSTATE, detail and hint.
 pub(crate) fn explain(error: &postgres::Error) -> String {
     match error.as_db_error() {
         Some(db) => {

@@ -1,4 +1,4 @@
-//! A server's disk that fails, or is slow, when a test says so.
+//! A server's disk that fails or is slow on request.
 
 use crate::Cluster;
 use crate::preload::DISK;
@@ -7,42 +7,41 @@ use std::time::Duration;
 /// What fails, as in `disk.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFault {
-    /// No space is left to write WAL: the server goes down by design.
+    /// No space for WAL: the server goes down by design.
     FullForWal = 1,
-    /// No space is left to write tables and indexes: what needs it fails.
+    /// No space for tables and indexes: operations that need space fail.
     FullForTables = 2,
-    /// No space is left at all.
+    /// No space at all.
     Full = 1 | 2 | 4,
-    /// WAL cannot be flushed: the server goes down by design.
+    /// Flushes of WAL fail: the server goes down by design.
     FlushOfWal = 8,
-    /// Data cannot be flushed: the server goes down by design, at its next checkpoint.
+    /// Flushes of data fail: the server goes down by design at its next checkpoint.
     FlushOfData = 16,
 }
 
 impl Cluster {
-    /// From now on the disk fails so. For clusters that were built
-    /// [`with_failing_disk`](crate::Builder::with_failing_disk).
+    /// Makes the disk fail from now on. For clusters built [`with_failing_disk`](crate::Builder::with_failing_disk).
     #[track_caller]
     pub fn fail_disk(&self, how: DiskFault) {
         DISK.set(self, 1, 0);
         DISK.set(self, 0, how as i64);
     }
 
-    /// The disk works again. Returns how many calls failed meanwhile.
+    /// Repairs the disk. Returns how many calls failed.
     #[track_caller]
     pub fn mend_disk(&self) -> i64 {
         DISK.set(self, 0, 0);
         DISK.get(self, 1)
     }
 
-    /// From now on each flush of WAL takes so long, for clusters as above; with zero, none does any more.
+    /// Slows each flush of WAL down to this duration; zero ends it. For clusters as above.
     #[track_caller]
     pub fn slow_down_flushes(&self, to: Duration) {
         DISK.set(self, 3, 0);
         DISK.set(self, 2, i64::try_from(to.as_micros()).unwrap_or(i64::MAX));
     }
 
-    /// How many flushes were that slow since then, in all processes of the server.
+    /// Returns the number of slowed flushes since then, in all server processes.
     #[track_caller]
     pub fn slow_flushes(&self) -> i64 {
         DISK.get(self, 3)

@@ -1,6 +1,6 @@
-//! Where clusters lie, and the removal of those whose test was killed.
+//! The directories of clusters, and the removal of those whose test was killed.
 //!
-//! Invariant: a directory is removed only if it has our name and our owner, and the process in its name is gone.
+//! Invariant: a directory is removed only if its name and owner match, and the process in its name is gone.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -12,11 +12,12 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{account, poll};
 
-/// Not `$TMPDIR`: the path of a Unix socket has to be short, and root's servers run as another user.
+/// Not `$TMPDIR`: a Unix socket's path must be short, and root's servers run in another account.
 const HOME: &str = "/tmp";
 const PREFIX: &str = "awty-test-";
 
-/// A directory for a new cluster, owned by the server's account and closed to all others: connections are trusted.
+/// Creates a directory for a cluster. It belongs to the server's account and is closed to others, because connections
+/// are trusted.
 #[track_caller]
 pub(crate) fn new_directory() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(1);
@@ -26,13 +27,13 @@ pub(crate) fn new_directory() -> PathBuf {
     path
 }
 
-/// Makes a directory for the server's account.
+/// Creates a directory for the server's account.
 #[track_caller]
 pub(crate) fn make_private(path: &Path) {
     account::run(account::command("mkdir").args(["-m", "700"]).arg(path));
 }
 
-/// The process id in a data directory's `postmaster.pid`, if that process is a server on this directory.
+/// Returns the process id in `postmaster.pid`, if that process is a server on this data directory.
 pub(crate) fn postmaster(data: &Path) -> Option<Pid> {
     let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     let pid: i32 = text.lines().next()?.trim().parse().ok()?;
@@ -41,7 +42,7 @@ pub(crate) fn postmaster(data: &Path) -> Option<Pid> {
     on_this_directory.then_some(Pid::from_raw(pid)).flatten()
 }
 
-/// All processes of the server on a data directory, which is the working directory of each; also without a postmaster.
+/// Returns all server processes whose working directory is this data directory, even without a postmaster.
 pub(crate) fn processes(data: &Path) -> Vec<Pid> {
     working(|cwd| cwd == data)
 }
@@ -58,7 +59,7 @@ fn working(here: impl Fn(&Path) -> bool) -> Vec<Pid> {
     entries.flatten().filter(working_here).filter_map(pid).collect()
 }
 
-/// Ends whatever server runs in a cluster's directory, as hard as needed, and removes the directory.
+/// Ends a cluster's server, by force if needed, and removes its directory.
 pub(crate) fn remove(directory: &Path) {
     let data = directory.join("data");
     if let Some(pid) = postmaster(&data) {
@@ -101,7 +102,7 @@ pub(crate) fn await_end(data: &Path, within: Duration) -> Result<(), String> {
     })
 }
 
-/// Removes the clusters of test processes that ended without doing so (killed, or interrupted at the keyboard).
+/// Removes the clusters of killed or interrupted test processes.
 pub fn sweep() {
     let Ok(entries) = fs::read_dir(HOME) else { return };
     for entry in entries.flatten() {

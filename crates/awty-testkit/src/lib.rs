@@ -1,7 +1,7 @@
-//! Throwaway PostgreSQL clusters with awty in them, for tests, benches and the demo.
+//! Throwaway PostgreSQL clusters with awty, for tests, benches and the demo.
 //!
-//! A cluster is a server made from the staged PostgreSQL (`scripts/stage`), with a data directory of its own, reached by
-//! its Unix socket only:
+//! A cluster is a server of the staged PostgreSQL (`scripts/stage`) with its own data directory, reachable only by its
+//! Unix socket:
 //!
 //! ```no_run
 //! use awty_testkit::{Cluster, Stop};
@@ -13,10 +13,10 @@
 //! cluster.start();
 //! ```
 //!
-//! Invariant: nothing is written into the installed PostgreSQL, no other cluster is touched, and a cluster is stopped and
-//! removed when its [`Cluster`] is dropped, also by a panic. What a killed test left behind is swept by the next.
-//! Does not: wait for luck. Whatever must happen is polled for with a deadline, and a failure says what was awaited, what
-//! was seen last, and the end of the server's log.
+//! Invariant: the installed PostgreSQL and other clusters are not changed. Dropping a [`Cluster`], even by a panic,
+//! stops and removes it. The next test removes the clusters of killed tests.
+//! Does not: sleep for luck. Every wait polls with a deadline, and a failure shows the awaited condition, the last
+//! observation, and the end of the server log.
 
 mod account;
 mod builder;

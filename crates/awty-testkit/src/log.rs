@@ -1,4 +1,4 @@
-//! The server's log, as tests read it, and what must never be in it.
+//! The server log, and lines that must never be in it.
 
 use std::fs;
 use std::sync::atomic::Ordering;
@@ -7,18 +7,18 @@ use crate::Cluster;
 use crate::poll::{PATIENCE, poll};
 
 impl Cluster {
-    /// How long the server's log is now: pass it to [`Cluster::log_since`] to see only what comes after.
+    /// Returns the length of the log, for [`Cluster::log_since`].
     pub fn log_position(&self) -> usize {
         self.log_since(0).len()
     }
 
-    /// What the server logged after a position.
+    /// Returns the log after a position.
     pub fn log_since(&self, position: usize) -> String {
         let bytes = fs::read(self.log_file()).unwrap_or_default();
         String::from_utf8_lossy(bytes.get(position..).unwrap_or_default()).into_owned()
     }
 
-    /// Waits until a line after a position contains all the given parts, and returns that line.
+    /// Waits until a line after a position contains all the given parts. Returns the line.
     #[track_caller]
     pub fn await_log(&self, parts: &[&str], position: usize) -> String {
         let what = format!("a log line with {parts:?}");
@@ -30,17 +30,17 @@ impl Cluster {
         found.unwrap_or_else(|message| panic!("{message}"))
     }
 
-    /// Failed assertions and leaks that the server has logged since this was last asked; the lines. A cluster that is dropped
-    /// with any of them panics.
+    /// Returns the lines with failed assertions and leaks since the last call. A cluster that is dropped with such
+    /// lines panics.
     pub fn new_faults(&self) -> Vec<String> {
         let log = self.log_since(self.looked_for_faults.load(Ordering::Relaxed));
-        // The last line may not be complete yet.
+        // The last line may be incomplete.
         let complete = log.rfind('\n').map_or(0, |end| end + 1);
         self.looked_for_faults.fetch_add(complete, Ordering::Relaxed);
         log[..complete].lines().filter(|line| is_fault(line)).map(str::to_owned).collect()
     }
 
-    /// The end of the server's log, for the message of a failing test.
+    /// Returns the end of the log, for the message of a failing test.
     pub fn log_tail(&self) -> String {
         const LINES: usize = 40;
         let log = self.log_since(0);
@@ -50,17 +50,17 @@ impl Cluster {
     }
 }
 
-/// Is a line the trace of a mistake in the server's own code, awty's included? A server with assertions
-/// (`scripts/assert-server`) finds more of them.
+/// Whether a line shows a mistake in the server's code, including awty's. A server with assertions
+/// (`scripts/assert-server`) finds more.
 fn is_fault(line: &str) -> bool {
     const WARNINGS: [&str; 7] = [
         " leak: ",                 // of buffers, relations, snapshots, files, ...; until PostgreSQL 16
-        "resource was not closed", // the same from 17 on
+        "resource was not closed", // the same since 17
         "still active",            // a snapshot
         "non-empty SPI stack",
         "problem in alloc set",
         "you don't own a lock",
-        "while in ", // AbortTransaction while in COMMIT state, and its like
+        "while in ", // for example AbortTransaction while in COMMIT state
     ];
     line.starts_with("TRAP: ") || (line.contains("WARNING:  ") && WARNINGS.iter().any(|warning| line.contains(warning)))
 }

@@ -1,16 +1,16 @@
-//! Waiting for something to become true, with a deadline.
+//! Waits with a deadline.
 //!
-//! Invariant: a wait that fails names what was awaited and what was seen last.
+//! Invariant: a failed wait names the awaited condition and the last observation.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How long a test waits for what should happen at once. Generous: a loaded machine must not fail a test, and a test that
-/// passes never waits this long.
+/// How long a test waits for an immediate event. Generous, so that a loaded machine fails no test. A passing test never
+/// waits this long.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Asks until the answer is `Ok`, or returns a message after `within`. An `Err` says what was seen instead.
+/// Calls `ask` until it returns `Ok`, or returns a message after `within`. An `Err` describes the observation.
 pub fn poll<T>(what: &str, within: Duration, mut ask: impl FnMut() -> Result<T, String>) -> Result<T, String> {
     let start = Instant::now();
     loop {
@@ -24,9 +24,9 @@ pub fn poll<T>(what: &str, within: Duration, mut ask: impl FnMut() -> Result<T, 
     }
 }
 
-#[allow(clippy::disallowed_methods)] // the one place that sleeps, between two looks at the truth
+#[allow(clippy::disallowed_methods)] // the only place that sleeps, between two observations
 fn pause() {
-    // Now shorter, now longer, so that looks do not keep step with slots.
+    // Random, so that observations do not keep step with slots.
     let part = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_nanos() % 1_000);
     std::thread::sleep(PAUSE * (500 + part) / 1_000);
 }

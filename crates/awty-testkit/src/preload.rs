@@ -1,7 +1,7 @@
-//! Libraries that are preloaded into a server, so that a test is in charge of what the server takes for granted: its wall clock
-//! (`clock.c`) and its disk (`disk.c`). Each is told what to do by a file of numbers that all of the server's processes map.
+//! Preloaded libraries that let a test control a server's wall clock (`clock.c`) and disk (`disk.c`). Each is
+//! controlled by a file of numbers that all server processes map.
 //!
-//! Does not: touch the test itself, or any other program.
+//! Does not: affect the test itself, or any other program.
 
 use crate::{Cluster, account};
 use std::ffi::OsStr;
@@ -10,11 +10,10 @@ use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// One such library.
 pub(crate) struct Library {
-    /// Of its files in the cluster's directory.
+    /// Name of its files in the cluster's directory.
     name: &'static str,
-    /// The environment variable that names the file of numbers.
+    /// The environment variable with the name of the file of numbers.
     variable: &'static str,
     source: &'static str,
 }
@@ -37,25 +36,25 @@ impl Library {
         self.object(cluster).exists()
     }
 
-    /// Gives it to a cluster that has not been started; so many numbers, all 0.
+    /// Installs the library in a cluster that was not started, with so many numbers, all 0.
     #[track_caller]
     pub(crate) fn install(&self, cluster: &Cluster, numbers: usize) {
         let source = self.numbers(cluster).with_extension("c");
         must("write", &source, fs::write(&source, self.source));
         let file = self.numbers(cluster);
         must("write", &file, fs::write(&file, vec![0; numbers * NUMBER]));
-        // The server may be another account's; its directory is closed to all others.
+        // The server may run in another account, and its directory is closed to all others.
         must("open up", &file, fs::set_permissions(&file, Permissions::from_mode(0o666)));
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(self.object(cluster)).arg(source).arg("-ldl");
         account::run(&mut compiler);
     }
 
-    /// Writes one of its numbers; the server sees it at once.
+    /// Writes a number. The server sees it at once.
     #[track_caller]
     pub(crate) fn set(&self, cluster: &Cluster, place: usize, number: i64) {
         let file = self.numbers(cluster);
-        // In place and never shorter than it was, as the server has it mapped.
+        // In place and without truncation, because the server has mapped the file.
         let open = OpenOptions::new().write(true).open(&file);
         let written = open.and_then(|open| open.write_all_at(&number.to_ne_bytes(), (place * NUMBER) as u64));
         must("write", &file, written);
@@ -74,7 +73,7 @@ impl Library {
     }
 }
 
-/// A standby gets what its primary has, with the same numbers.
+/// Copies the primary's libraries and numbers to a standby.
 #[track_caller]
 pub(crate) fn copy(from: &Cluster, to: &Cluster) {
     for library in [CLOCK, DISK].iter().filter(|library| library.is_installed(from)) {
@@ -84,7 +83,7 @@ pub(crate) fn copy(from: &Cluster, to: &Cluster) {
     }
 }
 
-/// A command that starts a program of the server with what was installed.
+/// Returns a command that starts a server program with the installed libraries.
 pub(crate) fn command(cluster: &Cluster, program: impl AsRef<OsStr>) -> Command {
     let installed: Vec<Library> = [CLOCK, DISK].into_iter().filter(|library| library.is_installed(cluster)).collect();
     if installed.is_empty() {

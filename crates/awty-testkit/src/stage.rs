@@ -1,13 +1,13 @@
-//! The staged PostgreSQL: a copy of the installed one with the built awty in it.
+//! The staged PostgreSQL: a copy of the installed one, with the built awty.
 //!
-//! Does not: build the extension; `scripts/stage` says so if that was not done.
+//! Does not: build the extension; `scripts/stage` reports a missing build.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// The stage's directory, from the environment's `AWTY_STAGE` or made by `scripts/stage`; asked for once per process.
-pub fn directory() -> &'static Path {
+/// Returns the stage's directory: `AWTY_STAGE` from the environment, or made by `scripts/stage` once per process.
+pub(crate) fn directory() -> &'static Path {
     static STAGE: OnceLock<PathBuf> = OnceLock::new();
     STAGE.get_or_init(|| match std::env::var_os("AWTY_STAGE") {
         Some(given) => PathBuf::from(given),
@@ -15,8 +15,8 @@ pub fn directory() -> &'static Path {
     })
 }
 
-/// The checkout. Cargo says where it is when it runs something; what it said when it compiled may be outdated, because a
-/// checkout can be copied or moved with all that was built in it.
+/// Returns the checkout. Cargo's variable at run time is right; the value at compile time may be outdated, because a
+/// checkout can be copied or moved after a build.
 pub fn checkout() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let package = package.filter(|package| package.ends_with("crates/awty-testkit"));

@@ -1,4 +1,4 @@
-//! pg_upgrade, from a cluster of one major version into a cluster of a later one.
+//! pg_upgrade between clusters of two major versions.
 //!
 //! Does not: choose the versions; see [`Builder::stage`](crate::Builder::stage).
 
@@ -7,8 +7,8 @@ use std::process::Command;
 use crate::{Cluster, account};
 
 impl Cluster {
-    /// Runs pg_upgrade into this cluster, which has never been started, and returns what it printed; an error is all that it
-    /// printed and logged.
+    /// Runs pg_upgrade into this cluster, which was never started, and returns its output. An error contains all output
+    /// and logs.
     pub fn upgrade_from(&self, old: &Cluster, options: &[&str]) -> Result<String, String> {
         let mut upgrade = self.server_tool("pg_upgrade");
         upgrade.current_dir(self.socket_directory()).args(["-U", "postgres", "-s"]).arg(self.socket_directory());
@@ -22,7 +22,7 @@ impl Cluster {
         Err(printed + &String::from_utf8_lossy(&output.stderr) + &self.upgrade_logs())
     }
 
-    /// The ends of what pg_upgrade has left in the data directory.
+    /// Returns the ends of pg_upgrade's logs in the data directory.
     fn upgrade_logs(&self) -> String {
         let mut find = Command::new("find");
         find.arg(self.data().join("pg_upgrade_output.d"))
@@ -30,7 +30,7 @@ impl Cluster {
         find.output().map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
     }
 
-    /// Starts the server as pg_upgrade does: for superusers only, and nothing is to go on in it.
+    /// Starts the server as pg_upgrade does: for superusers only, without background activity.
     #[track_caller]
     pub fn start_for_upgrade(&mut self) {
         let log = self.log_file();

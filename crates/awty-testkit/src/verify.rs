@@ -1,8 +1,8 @@
-//! amcheck on awty's tables and indexes: is what lies in them what PostgreSQL has put there?
+//! Checks awty's tables and indexes with amcheck.
 //!
-//! Invariant: a database is as before, whatever was found; amcheck itself is there for one transaction only, unless somebody
-//! has installed it.
-//! Does not: look at tables of users, or at a standby.
+//! Invariant: the database is unchanged afterwards. amcheck is installed for one transaction only, unless it already
+//! was.
+//! Does not: check users' tables, or a standby.
 
 use postgres::Client;
 use postgres::error::SqlState;
@@ -10,7 +10,7 @@ use postgres::error::SqlState;
 use crate::Cluster;
 use crate::connect::explain;
 
-/// awty's own tables in this database, and where their long values lie.
+/// awty's own tables in this database, and their TOAST tables.
 const TABLES: &str = "
     CREATE TEMPORARY TABLE awty_verified ON COMMIT DROP AS
     WITH own AS (
@@ -21,14 +21,14 @@ const TABLES: &str = "
     WHERE c.relam = (SELECT oid FROM pg_am WHERE amname = 'heap')
       AND c.oid IN (SELECT oid FROM own UNION SELECT reltoastrelid FROM own)";
 
-/// Nothing that a test has left in the server is to get in the way.
+/// Overrides settings that a test may have left.
 const PREPARE: &str = "
     SET session_replication_role = replica; SET lock_timeout = '2s'; SET statement_timeout = '20s';
     SET search_path = pg_catalog; SET default_tablespace = ''; SET client_min_messages = error;
     BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 impl Cluster {
-    /// P1: amcheck finds nothing wrong with awty's tables, partitions and indexes in a database; awty need not be there.
+    /// P1: amcheck finds no damage in awty's tables, partitions and indexes in a database. awty need not be installed.
     #[track_caller]
     pub fn verify(&self, database: &str) {
         match self.try_client(database, "postgres").and_then(|mut client| faults_in(&mut client)) {
@@ -37,8 +37,8 @@ impl Cluster {
         }
     }
 
-    /// What amcheck finds in any database; nothing where the server does not run, or is a standby. A database that a test has
-    /// made inaccessible is named and left alone.
+    /// Returns amcheck's findings in all databases; none if the server is down or is a standby. Prints and skips a
+    /// database that a test has made inaccessible.
     pub(crate) fn faults_of_tables(&self) -> Vec<String> {
         if !self.is_running() {
             return Vec::new();
@@ -63,7 +63,7 @@ impl Cluster {
         faults
     }
 
-    /// Those to which one can connect; none on a standby, where nothing can be installed.
+    /// Returns the databases that accept connections; none on a standby, where nothing can be installed.
     fn databases(&self) -> Result<Vec<String>, postgres::Error> {
         // A test may have dropped the first.
         let mut client =
@@ -73,7 +73,7 @@ impl Cluster {
     }
 }
 
-/// Looks at all of a database that is awty's, and leaves no trace.
+/// Checks all of awty's relations in a database, and leaves no trace.
 fn faults_in(client: &mut Client) -> Result<Vec<String>, postgres::Error> {
     let present = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname IN ('awty', 'awty_internal'))";
     if !client.query_one(present, &[])?.get::<_, bool>(0) {
@@ -94,7 +94,7 @@ fn faults_in(client: &mut Client) -> Result<Vec<String>, postgres::Error> {
         "SELECT format('%s, block %s, row %s: %s', v.oid::regclass, blkno, offnum, msg)
          FROM awty_verified AS v CROSS JOIN LATERAL {schema}.verify_heapam(v.oid, check_toast => true)"
     );
-    // Whatever it finds is an error: the first is enough.
+    // Any finding is an error, so the first is enough.
     let indexes = format!(
         "SELECT count({schema}.bt_index_check(i.indexrelid, true)) FROM awty_verified AS v
          JOIN pg_index AS i ON i.indrelid = v.oid JOIN pg_class AS c ON c.oid = i.indexrelid
@@ -122,7 +122,8 @@ fn text(message: &postgres::SimpleQueryMessage) -> Option<String> {
     }
 }
 
-/// Is this the doing of a test: locks, a full disk, too many connections, a role without rights, a server that is going down?
+/// Whether a test can cause the error: locks, a full disk, too many connections, a role without rights, or a server
+/// shutdown.
 fn is_inaccessible(error: &postgres::Error) -> bool {
     let classes = ["08", "28", "53", "57", "58"];
     error.code().is_none_or(|code| {

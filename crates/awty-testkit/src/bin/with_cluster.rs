@@ -1,7 +1,7 @@
-//! Runs a command against a throwaway cluster: `with-cluster [--conf FILE] -- COMMAND...`, or `with-cluster --sweep`.
+//! Runs a command with a throwaway cluster: `with-cluster [--conf FILE] -- COMMAND...`, or `with-cluster --sweep`.
 //!
-//! The command's `PGHOST`, `PGPORT` and `PGUSER` point to the cluster, which is gone when the command ends. Its exit status
-//! is ours.
+//! The command's `PGHOST`, `PGPORT` and `PGUSER` point to the cluster, which is removed when the command ends. The exit
+//! status is that of the command.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};

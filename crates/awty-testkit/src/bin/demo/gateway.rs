@@ -1,6 +1,7 @@
-//! The second part of the demo: the gateway and its endpoints, two processes that stay until `scripts/demo stop`.
+//! The second part of the demo: the gateway and its endpoints, two processes that run until `scripts/demo stop`.
 //!
-//! Invariant: both have the demo's directory in their command line and their process id in a file there, by which they are ended.
+//! Invariant: both have the demo's directory in their command line and their process id in a file there, so that the
+//! script can end them.
 
 use crate::report::table;
 use crate::shop::{SHOP, text};
@@ -23,7 +24,7 @@ const RIGHTS: &[&str] = &[
     "SELECT awty_http.add_tenant('shop')",
 ];
 
-/// The endpoint that misbehaves has been called again and is well, and the one that is not there is known.
+/// A call of the misbehaving endpoint was repeated successfully, and the missing endpoint is known.
 const SHOWN: &str = "SELECT EXISTS (SELECT FROM awty.attempt AS f JOIN awty.attempt AS s USING (key)
     WHERE f.entity_key = '/carrier' AND NOT f.ok AND s.ok)
     AND EXISTS (SELECT FROM awty_http.endpoint WHERE failing_since IS NOT NULL)";
@@ -34,7 +35,7 @@ SELECT entity_key AS endpoint, count(*) AS calls, count(*) FILTER (WHERE ok) AS 
        string_agg(DISTINCT split_part(message, ':', 1), ', ') AS \"what went wrong\"
 FROM awty.attempt WHERE job = 'http.shop' GROUP BY entity_key ORDER BY entity_key";
 
-/// Starts both, waits until something has gone wrong and been mended, and says what to look at.
+/// Starts both, waits until a failed call was repeated, and prints what to look at.
 pub(crate) fn show(cluster: &Cluster) -> Result<(), String> {
     let directory = cluster.socket_directory();
     cluster.execute(SHOP, RIGHTS);
@@ -67,7 +68,7 @@ Have an endpoint called, and no longer:
     Ok(())
 }
 
-/// Starts the endpoints; their address.
+/// Starts the endpoints and returns their address.
 fn receiver(directory: &Path) -> Result<String, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(own);
@@ -80,7 +81,7 @@ fn receiver(directory: &Path) -> Result<String, String> {
     Ok(line.trim().to_owned())
 }
 
-/// Starts the gateway; its address.
+/// Starts the gateway and returns its address.
 fn gateway(directory: &Path) -> Result<String, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?.with_file_name("awty-gateway");
     let credentials = directory.join("credentials");
@@ -90,7 +91,7 @@ fn gateway(directory: &Path) -> Result<String, String> {
         return Err(String::from_utf8_lossy(&init.stderr).into_owned());
     }
     let log = File::create(directory.join("gateway.log")).map_err(|error| error.to_string())?;
-    // Its own port, unless another gateway has it.
+    // The default port, unless another gateway uses it.
     let is_free = TcpListener::bind("127.0.0.1:8470").is_ok();
     let address = if is_free { "127.0.0.1:8470" } else { "127.0.0.1:0" };
     let database = format!("postgresql:///{SHOP}?user=gateway&host={}", directory.display());

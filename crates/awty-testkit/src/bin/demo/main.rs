@@ -1,7 +1,10 @@
-//! The demo: a shop with late orders, and a gateway with endpoints that misbehave, on a throwaway cluster that stays for a look around.
+//! The demo: a shop with late orders, and a gateway with misbehaving endpoints, on a throwaway cluster that keeps
+//! running.
 //!
-//! Everything it prints is queried. Exit status 0 only if each order that did not ship in time has its alerts and no other
-//! has. Does not: build or stage; `scripts/demo` does, and stops the cluster later.
+//! All printed figures are queried. Exit status 0 only if exactly the orders that did not ship in time have their
+//! alerts.
+//!
+//! Does not: build or stage. `scripts/demo` does, and later stops the cluster.
 
 mod gateway;
 mod receiver;
@@ -18,7 +21,7 @@ use awty_testkit::poll;
 use crate::shop::Shop;
 use crate::view::View;
 
-/// After the last order: 5 seconds to its last check, and as much again for a slow machine, several times over.
+/// Time after the last order: 5 seconds until its last check, with a large reserve for a slow machine.
 const DRAIN: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {

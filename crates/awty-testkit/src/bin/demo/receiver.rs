@@ -1,4 +1,4 @@
-//! The endpoints of the demo: one that is well, one that misbehaves now and then, one that is not there.
+//! The demo's endpoints: a sound one, one that misbehaves sometimes, and a missing one.
 //!
 //! Does not: end by itself; `scripts/demo stop` ends it.
 
@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Answers until the process ends.
+/// Answers requests until the process ends.
 pub(crate) fn serve(address: &str) -> io::Result<()> {
     let listener = TcpListener::bind(address)?;
     println!("{}", listener.local_addr()?);
@@ -15,7 +15,7 @@ pub(crate) fn serve(address: &str) -> io::Result<()> {
     for stream in listener.incoming() {
         let (stream, calls) = (stream?, Arc::clone(&calls));
         std::thread::spawn(move || {
-            // A caller that goes away ends its thread, and nothing else.
+            // A lost caller ends only its own thread.
             let _ = answer(&stream, &calls);
         });
     }
@@ -40,7 +40,7 @@ fn answer(mut stream: &TcpStream, calls: &AtomicUsize) -> io::Result<()> {
     }
 }
 
-/// The path of the next request, which is read to its end.
+/// Reads a whole request. Returns its path.
 fn request(reader: &mut BufReader<TcpStream>) -> io::Result<Option<String>> {
     let (mut first, mut length) = (String::new(), 0);
     if reader.read_line(&mut first)? == 0 {

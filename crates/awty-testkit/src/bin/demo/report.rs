@@ -1,4 +1,4 @@
-//! What the demo ends with: the history, some of its rows, and whether the alerts are right.
+//! The end of the demo: the history, some of its rows, and whether the alerts are right.
 
 use awty_testkit::Cluster;
 use awty_testkit::postgres::Row;
@@ -17,7 +17,7 @@ SELECT DISTINCT ON (outcome, check_count) entity_key AS \"order\", first_check_a
        next_check_at::time(3) AS next_check_at, started_at::time(3) AS started_at, lateness, check_count, outcome
 FROM awty.future_job_history WHERE entity_name = 'orders' ORDER BY outcome, check_count, id";
 
-/// Prints what became of the orders; true if every order has the alerts that it must have, and no other.
+/// Prints the results. Returns whether each order has exactly the right alerts.
 pub(crate) fn print(cluster: &Cluster) -> bool {
     println!("== the history, by outcome");
     table(cluster, BY_OUTCOME);
@@ -28,7 +28,7 @@ pub(crate) fn print(cluster: &Cluster) -> bool {
     verify(cluster)
 }
 
-/// Prints how to go on, and how to end it.
+/// Prints how to continue, and how to stop the demo.
 pub(crate) fn print_end(cluster: &Cluster) {
     let host = cluster.socket_directory().display();
     println!(
@@ -57,7 +57,7 @@ fn verify(cluster: &Cluster) -> bool {
         println!("WRONG: {}", complaint(row));
     }
     match wrong.len() {
-        // A demo in which nothing happened has shown nothing.
+        // Without orders or alerts the demo has shown nothing.
         0 if n(0) > 0 && n(2) > 0 => println!("Every order that did not ship in time has its alert, and no other has."),
         0 => println!("WRONG: there were no orders or no alerts"),
         more => println!("WRONG: {more} findings in all (demo/verify.sql)"),

@@ -8,20 +8,19 @@ use std::time::Duration;
 use awty_testkit::postgres::Client;
 use awty_testkit::{Cluster, checkout, poll};
 
-/// For how long customers order.
+/// How long customers order.
 pub(crate) const SECONDS: u32 = 20;
 
-/// The database, and the ordinary role that owns everything in it.
+/// The database, and the ordinary role that owns its objects.
 pub(crate) const SHOP: &str = "shop";
 
-/// A running shop.
 pub(crate) struct Shop {
     pub(crate) cluster: Cluster,
     client: Client,
 }
 
 impl Shop {
-    /// Starts the cluster and makes the shop in it.
+    /// Starts the cluster and creates the shop in it.
     pub(crate) fn open(directory: &Path) -> Self {
         let cluster = Cluster::builder().lasting_at(directory).start();
         cluster.execute("postgres", &["CREATE DATABASE shop"]);
@@ -32,13 +31,12 @@ impl Shop {
         Shop { cluster, client }
     }
 
-    /// Checks that wait.
     pub(crate) fn pending(&mut self) -> i64 {
         let row = self.client.query_one("SELECT count(*) FROM awty.future_job", &[]);
         row.unwrap_or_else(|error| panic!("cannot count the pending checks: {error:?}")).get(0)
     }
 
-    /// Lets pgbench place 40 orders a second and look 80 times a second for one to ship.
+    /// Starts pgbench, which places 40 orders and makes 80 attempts to ship one per second.
     pub(crate) fn customers(&self) -> Customers {
         let mut pgbench = self.cluster.tool("pgbench");
         pgbench.args(["-n", "-c", "2", "-j", "2", "-R", "120", "-T", &SECONDS.to_string(), "-U", SHOP]);
@@ -50,11 +48,11 @@ impl Shop {
     }
 }
 
-/// pgbench at work.
+/// A running pgbench.
 pub(crate) struct Customers(Child);
 
 impl Customers {
-    /// Waits for so long, or until pgbench ends; false once it has ended.
+    /// Waits until pgbench ends, or for `time`. Returns whether it still runs.
     pub(crate) fn is_busy_for(&mut self, time: Duration) -> bool {
         let ended = poll("pgbench to end", time, || match self.0.try_wait() {
             Ok(Some(_)) => Ok(()),
@@ -63,7 +61,7 @@ impl Customers {
         ended.is_err()
     }
 
-    /// What pgbench complained about, if it failed.
+    /// Returns pgbench's errors if it failed.
     pub(crate) fn result(mut self) -> Result<(), String> {
         let mut complaints = String::new();
         if let Some(stderr) = self.0.stderr.as_mut() {
@@ -76,7 +74,7 @@ impl Customers {
 }
 
 impl Drop for Customers {
-    /// No orders without a demo.
+    /// Stops pgbench together with the demo.
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -87,7 +85,7 @@ fn file(name: &str) -> PathBuf {
     checkout().join("demo").join(name)
 }
 
-/// A file of `demo/` as text.
+/// Returns a file of `demo/` as text.
 pub(crate) fn text(name: &str) -> String {
     let path = file(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))

@@ -1,6 +1,6 @@
-//! The live view: what is pending, the lag, the runs of each slot, and the alerts, queried each second.
+//! The live view: pending checks, lag, runs per slot, and alerts, queried every second.
 //!
-//! On a terminal it redraws itself; elsewhere it prints a line per second.
+//! On a terminal it redraws itself. Otherwise it prints one line per second.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use awty_testkit::postgres::{Client, Row};
 
 use crate::shop::SHOP;
 
-/// So many slots are in the chart.
+/// Slots in the chart.
 const SLOTS: i32 = 20;
 
 const NUMBERS: &str = "
@@ -21,7 +21,7 @@ SELECT s.pending, (extract(epoch FROM s.lag) * 1000)::bigint AS lag, s.workers::
        (SELECT count(*) FROM awty.alert WHERE level = 2) AS escalated
 FROM awty.status s";
 
-/// Runs of each of the last slots. A check's first run was at its first slot; if it had a second one, the history has when.
+/// Runs per recent slot. A check's first run was at its first slot; the history has the time of its second run.
 const CHART: &str = "
 WITH run AS (
     SELECT first_check_at AS slot FROM awty.future_job_history WHERE check_count >= 1
@@ -33,7 +33,7 @@ FROM generate_series(date_trunc('second', clock_timestamp()) - make_interval(sec
                      clock_timestamp(), '1 second') AS s(slot)
 ORDER BY s.slot";
 
-/// The view and its connection (as the shop: an ordinary role sees all this).
+/// The view and its connection, as the shop's ordinary role.
 pub(crate) struct View {
     client: Client,
     start: Instant,
@@ -48,14 +48,14 @@ impl View {
         View { client, start: Instant::now(), shown: None, drawn_lines: 0, terminal: std::io::stdout().is_terminal() }
     }
 
-    /// Shows the state of now, if a second has passed since the last time.
+    /// Shows the present state once per second.
     pub(crate) fn show_each_second(&mut self) {
         if self.shown.is_none_or(|shown| shown.elapsed() >= Duration::from_secs(1)) {
             self.show();
         }
     }
 
-    /// Shows the state of now.
+    /// Shows the present state.
     pub(crate) fn show(&mut self) {
         self.shown = Some(Instant::now());
         let seconds = self.start.elapsed().as_secs();
@@ -64,7 +64,7 @@ impl View {
         let runs: Vec<i64> = chart.iter().map(|row| row.get("runs")).collect();
         let n = |column: &str| -> i64 { numbers.get(column) };
         if !self.terminal {
-            // The last second may still be running, so the one before it is shown.
+            // The last second may still be running, so the one before is shown.
             let last = runs.iter().rev().nth(1).copied().unwrap_or(0);
             println!(
                 "{seconds:>4} s   orders {:>4}   shipped {:>4}   pending {:>4}   lag {:>4} ms   runs in the last slot {last:>3}   \
@@ -81,13 +81,13 @@ impl View {
         self.draw(&frame(seconds, &numbers, &runs));
     }
 
-    /// Prints a line that stays.
+    /// Prints a permanent line.
     pub(crate) fn note(&mut self, line: &str) {
         self.end();
         println!("{line}");
     }
 
-    /// Leaves what is drawn.
+    /// Keeps the last frame.
     pub(crate) fn end(&mut self) {
         self.drawn_lines = 0;
     }
@@ -115,7 +115,7 @@ fn frame(seconds: u64, numbers: &Row, runs: &[i64]) -> String {
     frame
 }
 
-/// A bar for each slot, oldest first, five lines high, with the tallest bar's number.
+/// Returns a bar per slot, oldest first, five lines high, with the largest number.
 fn bars(runs: &[i64]) -> String {
     const HEIGHT: i64 = 5;
     let most = runs.iter().copied().max().unwrap_or(0).max(1);
@@ -124,7 +124,7 @@ fn bars(runs: &[i64]) -> String {
         let label = if level == HEIGHT { most.to_string() } else { String::new() };
         chart.push_str(&format!("  {label:>4} |"));
         for &count in runs {
-            // rounded up, so that a single run shows
+            // Rounded up, so that a single run is visible.
             let height = (count * HEIGHT + most - 1) / most;
             chart.push_str(if height >= level { "##" } else { "  " });
             chart.push(' ');
