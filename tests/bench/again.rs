@@ -1,6 +1,7 @@
-//! Repetitions: what an occurrence costs beside a check that ends, and how soon many of one slot have started.
+//! Repetitions: the cost of an occurrence compared with a check that ends, and how soon many occurrences of one slot
+//! have started.
 //!
-//! An occurrence is a check that ends, and begins the next one in the same transaction.
+//! An occurrence is a check that ends and begins the next one in the same transaction.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// What a slot of occurrences took, in seconds.
+/// Times of a slot of occurrences, in seconds.
 struct Ran {
     /// From the first start to the last end.
     seconds: f64,
@@ -21,7 +22,7 @@ struct Ran {
     last_start: f64,
 }
 
-/// Repeats a job about orders 1 to n, all from one slot on, and ends the repetitions when each has run once.
+/// Repeats a job for orders 1 to n from one slot on, and ends the repetitions after their first run.
 fn run_slot(shop: &Shop, n: u32) -> Ran {
     shop.tidy("postgres");
     let mut client = shop.client("postgres");

@@ -1,4 +1,4 @@
-//! What it costs to schedule checks of many entities in one call.
+//! The cost of scheduling checks of many entities in one call.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
@@ -19,7 +19,7 @@ const PLAIN: &str = "
     SELECT 'one', 'orders', id::text, placed_at + interval '3 hours', placed_at + interval '3 hours', 'shop'::regrole, now() FROM shop.placed";
 const EMPTY: &str = "SELECT awty.cancel_many('orders', array_agg(entity_key), 'one') FROM awty.future_job";
 
-/// How long a statement takes as the shop, on empty tables.
+/// Returns the seconds of a statement of role shop, on empty tables.
 fn timed(shop: &Shop, n: u32, statement: &str) -> f64 {
     shop.cluster.execute("postgres", &["TRUNCATE shop.plain, awty.future_job, awty.future_job_history", "CHECKPOINT"]);
     let mut client = shop.cluster.client("postgres", "shop");
@@ -35,7 +35,7 @@ fn timed(shop: &Shop, n: u32, statement: &str) -> f64 {
     seconds
 }
 
-/// Many checks in one call, against one statement that writes the same rows; and cancelling them.
+/// Many checks in one call, compared with one statement that writes the same rows; and their cancellation.
 pub fn bulk(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("bulk");
     let n = options.size(100_000, 1_000_000);

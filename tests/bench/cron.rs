@@ -1,8 +1,9 @@
-//! Row 12: the cron jobs that awty replaces. Each minute they look for late orders in the whole table.
+//! Row 12: cron jobs that awty replaces. Each minute they search the whole table for late orders.
 //!
-//! In every table of orders, one in a hundred is late and has been reported; a thousand orders come to the end of their three
-//! hours in the minute that is measured, and a hundred of these are late. The watch has a check left for each of the hundred.
-//! Does not: count what the watch costs who writes (see the row `watch`).
+//! In every table of orders, one in a hundred is late and already reported. In the measured minute the three hours of a
+//! thousand orders end, and a hundred of these are late. The watch has one check left for each of the hundred.
+//!
+//! Does not: count the cost of the watch for writers (see the row `watch`).
 
 use crate::options::Options;
 use crate::progress::say;
@@ -13,7 +14,7 @@ use std::time::Instant;
 
 const DUE: u32 = 1000;
 
-/// What three kinds of cron need. The orders of this minute are those up to DUE.
+/// Tables for three kinds of cron. The orders of this minute have the ids up to DUE.
 fn tables(orders: u32) -> String {
     format!(
         "INSERT INTO shop.orders
@@ -61,7 +62,7 @@ const CRONS: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// One minute of a cron, in seconds; what it found is made to be found again.
+/// Returns the seconds of one minute of a cron. Afterwards resets what it found.
 fn minute(shop: &Shop, database: &str, [find, forget]: [&str; 2]) -> f64 {
     let mut client = shop.client(database);
     let began = Instant::now();
@@ -74,14 +75,14 @@ fn minute(shop: &Shop, database: &str, [find, forget]: [&str; 2]) -> f64 {
 
 const WATCH: &str = "SELECT awty.watch('shop.watched', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours', existing => 'none')";
 
-/// One minute of a watch, in seconds: from the first start to the last end.
+/// Returns the seconds of one minute of a watch, from the first start to the last end.
 fn watched(shop: &Shop, database: &str) -> f64 {
     shop.cluster.execute(
         database,
         &[
             &format!("DELETE FROM shop.watched WHERE id <= {DUE}"),
             "TRUNCATE awty.future_job_history",
-            // Due in one slot, when all that ship in time have done so.
+            // All are due in one slot, after the orders that ship in time have shipped.
             &format!(
                 "INSERT INTO shop.watched SELECT n, 'UNSHIPPED', now() - interval '3 h' + interval '4 s', 'customer ' || n FROM generate_series(1, {DUE}) AS n"
             ),

@@ -1,6 +1,7 @@
-//! Row 9: what awty costs while nothing is due.
+//! Row 9: the cost of awty while no check is due.
 //!
-//! Invariant: the time of all of awty's processes counts, also of those that have ended: the postmaster's children have nothing
+//! Invariant: counts the CPU time of all awty processes, including ended ones. No other child of the postmaster ends,
+//! because autovacuum is off and this program stays connected.
 //! else among them that ends, because autovacuum is off and this programme stays connected.
 
 use crate::options::Options;
@@ -13,9 +14,9 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Linux counts the time of processes in these, whatever its own clock does.
+/// Linux's unit of CPU times in /proc.
 const TICKS_PER_SECOND: f64 = 100.0;
-/// An inspection of the maintainer is shorter.
+/// An inspection of the maintainer is shorter than this.
 const LASTING: Duration = Duration::from_secs(3);
 
 pub fn idle(options: &Options) -> Outcome {
@@ -24,7 +25,7 @@ pub fn idle(options: &Options) -> Outcome {
         Shop::open(&[("awty.slot", "1min"), ("autovacuum", "off"), ("wal_level", "minimal"), ("max_wal_senders", "0")]);
     let n = options.size(1_000_000, 1_000_000);
     fill(&shop, "postgres", n);
-    // Some by the front door, so that the launcher has heard of them.
+    // Some are scheduled normally, so that the launcher gets hints.
     let hint = "SELECT awty.schedule('orders', n::text, 'one', after => '1 day') FROM generate_series(1, 100) AS n";
     shop.cluster.execute("postgres", &[hint, "CHECKPOINT"]);
     let mut client = shop.client("postgres");
@@ -58,7 +59,7 @@ pub fn idle(options: &Options) -> Outcome {
     outcome
 }
 
-/// Waits until what came before has died away.
+/// Waits until earlier activity has ended.
 fn await_quiet(client: &mut Client) {
     for _ in 0..30 {
         let before = wal_position(client);
@@ -70,16 +71,16 @@ fn await_quiet(client: &mut Client) {
     say("the server has not become quiet within a minute");
 }
 
-/// Awty's processes that are connected to a database.
+/// Returns awty's processes that are connected to a database.
 fn connected(client: &mut Client) -> Vec<i32> {
     let sql = "SELECT pid FROM pg_stat_activity WHERE starts_with(backend_type, 'awty') AND datid IS NOT NULL";
     client.query(sql, &[]).unwrap().iter().map(|row| row.get(0)).collect()
 }
 
-/// Seconds of CPU: a process's own, and that of its children which have ended.
+/// Returns CPU seconds: a process's own, and those of its ended children.
 fn times(pid: i32) -> [f64; 2] {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // The second field is a name in brackets, with who knows what in it; utime is the 14th.
+    // The second field is a name in parentheses, which may contain anything. utime is the 14th field.
     let fields: Vec<f64> = stat[stat.rfind(')').unwrap() + 1..]
         .split_whitespace()
         .skip(11)

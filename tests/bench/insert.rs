@@ -1,4 +1,4 @@
-//! Row 5: what scheduling costs a client that places an order.
+//! Row 5: the cost of scheduling for a client that places an order.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
@@ -7,8 +7,8 @@ use crate::stats::{Pairs, median};
 use awty_testkit::postgres::Client;
 use std::time::Instant;
 
-/// Two tables of orders, one with a trigger that schedules, one with a trigger that does a plain INSERT … ON CONFLICT into a
-/// table with the columns, constraints and indexes of awty.future_job. The slot is not even computed there.
+/// Two tables of orders. One has a trigger that schedules. The other has a trigger with a plain INSERT … ON CONFLICT
+/// into a table with the columns, constraints and indexes of awty.future_job, without computing a slot.
 const SET_UP: &str = "
 SET ROLE shop;
 CREATE TABLE shop.watched (LIKE shop.orders INCLUDING ALL);
@@ -52,7 +52,7 @@ END $$";
 const AGAINST: &str = "the same with a plain INSERT … ON CONFLICT";
 const AT_MOST: Wanted = Wanted::AtMost(1.3);
 
-/// How long it takes to do something to a table of orders, empty before.
+/// Returns the seconds to fill an empty table of orders.
 fn timed(shop: &Shop, orders: &str, n: u32, place: impl Fn(&mut Client, &str, u32)) -> f64 {
     let empty = "TRUNCATE shop.watched, shop.unwatched, shop.plain, awty.future_job";
     shop.cluster.execute("postgres", &[empty, "CHECKPOINT"]);

@@ -1,6 +1,6 @@
-//! Where and of what a figure was measured.
+//! The machine and settings of a measurement.
 //!
-//! Does not: guess. What cannot be read is said to be unknown.
+//! Does not: guess. Unreadable values are reported as unknown.
 
 use crate::options::Options;
 use crate::results::Run;
@@ -10,7 +10,7 @@ use std::fs;
 pub fn describe(options: &Options) -> Run {
     let shop = Shop::with_orders(&[], 1);
     let server: String = shop.cluster.value("postgres", "SELECT version()");
-    // The server's own, and all of awty's, as most rows have them; a row says what it has otherwise.
+    // The server's settings and awty's, as in most rows. A row reports its own differences.
     let sql = "SELECT string_agg(name || ' = ' || current_setting(name), E'\\n' ORDER BY name) FROM pg_settings \
                WHERE name LIKE 'awty.%' OR name IN ('synchronous_commit', 'fsync', 'full_page_writes', 'wal_level', 'autovacuum')";
     let known: String = shop.cluster.value("postgres", sql);
@@ -40,7 +40,6 @@ fn machine() -> String {
     format!("{model}, {cores} cores, {memory}, Linux {}", line("/proc/sys/kernel/osrelease"))
 }
 
-/// The first line of a file.
 fn line(file: &str) -> String {
     let text = fs::read_to_string(file).unwrap_or_default();
     text.lines().next().filter(|line| !line.is_empty()).unwrap_or("unknown").to_owned()

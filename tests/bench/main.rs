@@ -1,11 +1,11 @@
-//! The benchmark: awty beside what one would pick instead, and beside what PostgreSQL itself can do, all in one run.
+//! The benchmark: awty compared with alternatives and with PostgreSQL's own limits, all in one run.
 //!
-//! `bench [--full] [--scale FACTOR] [--only ROW,ROW]`, run by `make bench` and `make bench-full`. Each row makes a throwaway cluster
-//! of its own, keeps its results in `target/bench/<row>.json` (`target/bench/full` for the large sizes), and the page
-//! `docs/performance.md` is written from all of them.
+//! `bench [--full] [--scale FACTOR] [--only ROW,ROW]`, called by `make bench` and `make bench-full`. Each row creates
+//! its own throwaway cluster and stores its results in `target/bench/<row>.json` (`target/bench/full` for the large
+//! sizes). The page `docs/performance.md` is written from all of them.
 //!
-//! Invariant: every ratio is of two things measured in turn in the same run, the median of at least five pairs.
-//! Does not: fail because something is slow; it says "short".
+//! Invariant: every ratio compares two things measured in turn in the same run, as the median of at least five pairs.
+//! Does not: fail because of slowness; it prints "short".
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // a program for developers: the panic is the report
 
@@ -41,7 +41,7 @@ use results::Outcome;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// A row of the table. Some have several figures.
+/// A row of the table, with one or more figures.
 pub struct Row {
     pub name: &'static str,
     measure: fn(&Options) -> Outcome,
@@ -95,7 +95,7 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), String> {
-    // What a try measures means nothing: it is kept apart, and the page in docs/ stays.
+    // Results of a try are meaningless, so they are stored separately, and the page in docs/ is not written.
     let root = checkout().canonicalize().map_err(|error| error.to_string())?;
     let run = machine::describe(options);
     let (kept, place) = match (options.is_try(), options.full) {
@@ -111,7 +111,7 @@ fn run(options: &Options) -> Result<(), String> {
     for row in ROWS.iter().filter(|row| options.wants(row.name)) {
         say(&format!("== {}", row.name));
         let began = Instant::now();
-        // One row that fails leaves the others their ten minutes.
+        // A row that fails does not stop the others.
         let Ok(mut outcome) = std::panic::catch_unwind(|| (row.measure)(options)) else {
             say(&format!("{} FAILED; its last results stay", row.name));
             failed.push(row.name);

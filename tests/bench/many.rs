@@ -1,5 +1,5 @@
-//! What else must not matter: how many checks are pending when one is cancelled or replaced, how many roles share a slot, and what
-//! another role has to do.
+//! More things that must not matter: the number of pending checks when one is cancelled or replaced, the number of
+//! roles in a slot, and another role's backlog.
 
 use crate::options::Options;
 use crate::pending::fill;
@@ -10,7 +10,7 @@ use crate::stats::{Pairs, median, spread};
 use chrono::{DateTime, Utc};
 use std::time::Instant;
 
-/// Cancelling and replacing by entity, with few and with many pending.
+/// Cancelling and replacing by entity, with few and with many pending checks.
 pub fn entity(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("entity");
     let times = options.size(1000, 1000);
@@ -20,7 +20,7 @@ pub fn entity(options: &Options) -> Outcome {
         shop.add(database, 1);
         fill(&shop, database, pending);
     }
-    // Other keys each time, all over the table.
+    // Different keys each time, scattered over the table.
     let keys = |pending: u32| {
         format!(
             "FROM (SELECT (i * 7919::bigint % {pending} + 1)::text AS key FROM generate_series(1, {times}) AS i) AS k"
@@ -51,7 +51,7 @@ pub fn entity(options: &Options) -> Outcome {
     outcome
 }
 
-/// Many roles with a few checks each in one slot, against one role with all of them.
+/// Many roles with a few checks each in one slot, compared with one role with all of them.
 pub fn roles(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("roles");
     let roles = options.size(200, 200);
@@ -78,7 +78,7 @@ pub fn roles(options: &Options) -> Outcome {
     outcome
 }
 
-/// One role has very much to do. How late is the single check of another?
+/// How late a single check of one role is while another role has a large backlog.
 pub fn fairness(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("fairness");
     let n = options.size(60_000, 100_000);
@@ -113,7 +113,7 @@ pub fn fairness(options: &Options) -> Outcome {
     outcome
 }
 
-/// In milliseconds: of a single check in each slot, for as long as the other role is busy.
+/// Returns the lateness in milliseconds of single checks, one per slot, while the other role is busy.
 fn singles(shop: &Shop, n: u32) -> Vec<f64> {
     shop.tidy("postgres");
     let mut client = shop.client("postgres");

@@ -1,7 +1,7 @@
-//! What is started each minute: awty's repetitions beside pg_cron, in one server. pg_cron starts its jobs at the minute, awty half a
-//! minute later, so that neither is in the other's way.
+//! Jobs that start every minute: awty's repetitions and pg_cron in one server. pg_cron starts its jobs at the full
+//! minute, awty half a minute later, so that they do not disturb each other.
 //!
-//! Invariant: each job does the same, one INSERT that says when it was.
+//! Invariant: each job does the same: one INSERT of its time.
 
 use crate::options::Options;
 use crate::progress::say;
@@ -11,9 +11,9 @@ use crate::stats::{Pairs, median};
 use awty_testkit::poll;
 use std::time::Duration;
 
-/// For each minute that is measured.
+/// Time limit per measured minute.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// Jobs in the minutes with many.
+/// Number of jobs in the minutes with many.
 const MANY: u32 = 30;
 
 const SET_UP: &str = "
@@ -22,20 +22,20 @@ CREATE TABLE shop.started (who text, at timestamptz);
 CREATE FUNCTION shop.note_start() RETURNS void LANGUAGE sql AS $$ INSERT INTO shop.started VALUES ('awty', clock_timestamp()) $$;
 SELECT awty.register('note', 'shop.note_start', run_as => 'postgres')";
 
-/// In milliseconds after their moment, of each minute.
+/// Milliseconds after their moment, per minute.
 struct Starts {
     first: Pairs,
     last: Pairs,
 }
 
-/// The minutes in which all jobs of a scheduler started, after the moment at which they were to.
+/// The minutes in which all jobs of a scheduler started, with the delays of the first and the last.
 const MINUTES: &str = "
 SELECT extract(epoch FROM min(at) - moment)::float8 * 1000, extract(epoch FROM max(at) - moment)::float8 * 1000
 FROM (SELECT at, date_bin('1 min', at, timestamptz '2000-01-01 00:00:00Z' + $2 * interval '1 s') AS moment
       FROM shop.started WHERE who = $1) AS s
 GROUP BY moment HAVING count(*) = $3 ORDER BY moment";
 
-/// So many jobs of each, over so many minutes.
+/// Measures so many jobs of each scheduler, over so many minutes.
 fn measure(shop: &Shop, jobs: u32, minutes: usize) -> Starts {
     let mut client = shop.client("postgres");
     let begin = format!(

@@ -1,4 +1,4 @@
-//! What the command line asks for: which rows, and how large.
+//! The command line: which rows, and which sizes.
 
 use crate::ROWS;
 
@@ -6,7 +6,7 @@ use crate::ROWS;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     pub full: bool,
-    /// All sizes are multiplied by it. Below 1 it is a try: nothing that it measures means anything, and it is kept apart.
+    /// Factor for all sizes. Below 1 the run is a try, with meaningless results that are stored separately.
     pub scale: f64,
     pub only: Vec<String>,
 }
@@ -42,18 +42,18 @@ impl Options {
         self.only.is_empty() || self.only.iter().any(|name| name == row)
     }
 
-    /// Is this a try of the programme itself?
+    /// Whether the run only tries the program.
     pub fn is_try(&self) -> bool {
         self.scale < 1.0
     }
 
-    /// How many of something: in ten minutes, or in full.
+    /// Returns a scaled size: the quick or the full one.
     pub fn size(&self, quick: u32, full: u32) -> u32 {
         let size = if self.full { full } else { quick };
         ((f64::from(size) * self.scale) as u32).max(3)
     }
 
-    /// How many pairs are measured.
+    /// Returns the number of pairs.
     pub fn rounds(&self) -> usize {
         match (self.is_try(), self.full) {
             (true, _) => 2,

@@ -1,4 +1,5 @@
-//! Workers outside: claims and answers in batches, beside plain SQL that does the same bookkeeping, and beside a queue that does none.
+//! External workers: claims and answers in batches, compared with plain SQL of the same bookkeeping, and with a queue
+//! without any.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted};
@@ -9,7 +10,7 @@ use crate::work::{rates, speeds};
 use awty_testkit::postgres::Client;
 use std::time::Instant;
 
-/// So many at a time.
+/// Checks per claim.
 const BATCH: i32 = 500;
 const FILL: &str = "SELECT count(*) FROM (SELECT awty.schedule_many('orders', array_agg(n::text), 'mail', after => '0') FROM generate_series(1, $1) AS n) AS s";
 const FILL_PLAIN: &str = "WITH put AS (INSERT INTO plain.pending (id, job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
@@ -17,7 +18,7 @@ const FILL_PLAIN: &str = "WITH put AS (INSERT INTO plain.pending (id, job, entit
     SELECT count(*) FROM put";
 const FILL_QUEUE: &str = "WITH put AS (INSERT INTO plain.queue SELECT n, n::text, NULL, now() FROM generate_series(1, $1) AS n RETURNING 1) SELECT count(*) FROM put";
 
-/// Claims and answers until nothing is left; the time.
+/// Claims and answers until no check is left. Returns the seconds.
 fn drain(client: &mut Client, claim: &str, complete: &str, n: u32) -> f64 {
     let began = Instant::now();
     let mut done = 0;

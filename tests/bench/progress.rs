@@ -1,4 +1,4 @@
-//! Says what goes on, with the time since the start.
+//! Prints progress, with the time since the start.
 
 use std::sync::OnceLock;
 use std::time::Instant;

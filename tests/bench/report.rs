@@ -1,5 +1,5 @@
-//! The report: a table of all rows that have results, written between two markers of a page, so that prose around it stays. The
-//! large sizes have a place of their own.
+//! The report: a table of all rows with results, between two markers of a page, so that the surrounding text stays. The
+//! large sizes have their own markers.
 //!
 //! Does not: measure, or judge beyond "met" and "short".
 
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// Where on the page results stand, and what the names of their charts end in.
+/// Markers of the results on the page, and the suffix of their charts' names.
 pub struct Place {
     begin: &'static str,
     end: &'static str,
@@ -18,7 +18,7 @@ pub struct Place {
 
 pub const TEN_MINUTES: Place =
     Place { begin: "<!-- results: begin; written by make bench -->", end: "<!-- results: end -->", suffix: "" };
-/// The same sizes on PostgreSQL 17, beside those on Debian's version.
+/// The same sizes on PostgreSQL 17, in addition to Debian's version.
 pub const ON_17: Place = Place {
     begin: "<!-- PostgreSQL 17: begin; written by scripts/in-folder 17 make bench -->",
     end: "<!-- PostgreSQL 17: end -->",
@@ -30,7 +30,7 @@ pub const LARGE: Place = Place {
     suffix: "-full",
 };
 
-/// Writes the page and its charts out of the results that there are.
+/// Writes the page and its charts from the stored results.
 pub fn write(results: &Path, page: &Path, place: &Place) -> Result<(), String> {
     let mut outcomes: Vec<Outcome> = ROWS.iter().filter_map(|row| load(results, row.name)).collect();
     outcomes.iter_mut().flat_map(|outcome| &mut outcome.charts).for_each(|chart| chart.name.push_str(place.suffix));
@@ -44,14 +44,14 @@ pub fn write(results: &Path, page: &Path, place: &Place) -> Result<(), String> {
     fs::write(page, after).map_err(|error| format!("{}: {error}", page.display()))
 }
 
-/// A page with other text between its markers.
+/// Replaces the text between a page's markers.
 fn between_markers(page: &str, text: &str, Place { begin, end, .. }: &Place) -> Result<String, String> {
     let parts = page.split_once(begin).and_then(|(head, rest)| Some((head, rest.split_once(end)?.1)));
     let (head, tail) = parts.ok_or_else(|| format!("the page lacks its markers: {begin} and {end}"))?;
     Ok(format!("{head}{begin}\n{text}{end}{tail}"))
 }
 
-/// What was measured, as Markdown.
+/// Returns the results as Markdown.
 pub fn table(outcomes: &[Outcome]) -> String {
     let mut text = String::new();
     let mut runs: Vec<&Run> = Vec::new();

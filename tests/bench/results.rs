@@ -1,35 +1,34 @@
-//! What was measured, as it is kept: one JSON file per row, so that a run of some rows leaves the others as they are.
+//! Stored results: one JSON file per row, so that a run of some rows keeps the others.
 //!
-//! Invariant: what is kept says where and when it was measured, at which commit and size.
+//! Invariant: a result says where and when it was measured, at which commit and size.
 
 use crate::stats::{Pairs, median, spread};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
 
-/// What one row of the table came to.
+/// Results of one row.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
     pub row: String,
     pub figures: Vec<Figure>,
     pub charts: Vec<Chart>,
-    /// What was not measured, and why; what one has to know to read the figures.
+    /// Missing measurements with their reasons, and remarks on the figures.
     pub notes: Vec<String>,
     pub seconds: f64,
     pub run: Option<Run>,
 }
 
-/// One figure.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Figure {
     pub what: String,
     pub against: String,
     pub value: f64,
     pub unit: String,
-    /// The least and the greatest of what `value` is the median of.
+    /// Minimum and maximum of the values whose median is `value`.
     pub spread: Option<[f64; 2]>,
     pub wanted: Wanted,
-    /// Absolute values, which hold for this machine only.
+    /// Absolute values, valid only for this machine.
     pub detail: String,
 }
 
@@ -37,7 +36,7 @@ pub struct Figure {
 pub enum Wanted {
     AtLeast(f64),
     AtMost(f64),
-    /// It is shown, and that is all.
+    /// No goal.
     Nothing,
 }
 
@@ -54,7 +53,7 @@ impl Wanted {
 /// A chart with logarithmic axes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Chart {
-    /// Of its file.
+    /// Name of its file.
     pub name: String,
     pub title: String,
     pub x: String,
@@ -62,7 +61,7 @@ pub struct Chart {
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 
-/// Where, when and of what.
+/// Circumstances of a measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     pub began: String,
@@ -84,7 +83,7 @@ impl Outcome {
         self.notes.push(note.into());
     }
 
-    /// A ratio of pairs: the median of theirs.
+    /// Adds a ratio: the median over pairs.
     pub fn ratio(&mut self, [what, against]: [&str; 2], pairs: &Pairs, wanted: Wanted, detail: String) {
         let ratios = pairs.ratios();
         self.figures.push(Figure {
@@ -98,14 +97,14 @@ impl Outcome {
         });
     }
 
-    /// A value as it is.
+    /// Adds a plain value.
     pub fn value(&mut self, [what, against]: [&str; 2], value: f64, unit: &str, wanted: Wanted, detail: String) {
         let (what, against, unit) = (what.into(), against.into(), unit.into());
         self.figures.push(Figure { what, against, value, unit, spread: None, wanted, detail });
     }
 }
 
-/// A number as people read it: three figures that count, thousands apart.
+/// Formats a number with three significant digits and separated thousands.
 pub fn readable(value: f64) -> String {
     let digits = match value.abs() {
         0.0 => 0,

@@ -1,4 +1,4 @@
-//! Row 4: job queues that one would pick instead. Each does the same job on the same tables, at the best of several settings.
+//! Row 4: other job queues. Each does the same work on the same tables, with the best of several settings.
 //!
 //! Does not: guess. A program that is not installed is reported as missing.
 
@@ -13,12 +13,12 @@ use std::path::PathBuf;
 use std::process::Command;
 
 struct Rival {
-    /// Of the package, and of the program in `npm/` that uses it.
+    /// Name of the package, and of its program in `npm/`.
     name: &'static str,
     at_least: f64,
-    /// Jobs at once, and how many are fetched at a time.
+    /// Concurrent jobs, and jobs per fetch.
     settings: &'static [[u32; 2]],
-    /// What empties its tables.
+    /// Statement that empties its tables.
     forget: &'static str,
 }
 
@@ -37,12 +37,12 @@ const RIVALS: [Rival; 2] = [
     },
 ];
 
-/// Where `scripts/setup bench` puts the packages.
+/// Returns the directory in which `scripts/setup bench` installs packages.
 fn packages() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| checkout().join("target"), PathBuf::from).join("bench/npm")
 }
 
-/// The version that is installed, or why there is none.
+/// Returns the installed version, or why there is none.
 fn version(name: &str) -> Result<String, String> {
     let file = packages().join("node_modules").join(name).join("package.json");
     let text = std::fs::read_to_string(&file).map_err(|_| "not installed".to_owned())?;
@@ -51,7 +51,7 @@ fn version(name: &str) -> Result<String, String> {
 }
 
 impl Rival {
-    /// Seconds for so many jobs.
+    /// Returns the seconds for n jobs.
     fn run(&self, shop: &Shop, n: u32, [at_once, fetched]: [u32; 2], commit: &str) -> Result<f64, String> {
         shop.cluster.execute("postgres", &["TRUNCATE shop.alert"]);
         let seconds = self.work(shop, n, [at_once, fetched], commit, "SELECT shop.look_at($1, 0)")?;
@@ -59,7 +59,7 @@ impl Rival {
         if alerts == i64::from(n / 10) { Ok(seconds) } else { Err(format!("{alerts} alerts instead of {}", n / 10)) }
     }
 
-    /// Seconds for so many jobs, each of which is this statement, or nothing at all.
+    /// Returns the seconds for n jobs that run this statement, or nothing.
     fn work(&self, shop: &Shop, n: u32, [at_once, fetched]: [u32; 2], commit: &str, each: &str) -> Result<f64, String> {
         shop.cluster.execute("postgres", &[self.forget]);
         let mut node = Command::new("node");
@@ -75,7 +75,7 @@ impl Rival {
         seconds.ok_or_else(|| String::from_utf8_lossy(&output.stderr).lines().take(20).collect::<Vec<_>>().join("\n"))
     }
 
-    /// The settings with which it is fastest, by one try each.
+    /// Returns the fastest settings, after one try each.
     fn best(&self, shop: &Shop, n: u32) -> Result<[u32; 2], String> {
         let mut best = None;
         for settings in self.settings {
@@ -115,7 +115,7 @@ impl Rival {
     }
 }
 
-/// Seconds in which graphile-worker hands so many jobs out whose work is nothing, and takes them as done; and which version.
+/// Returns the seconds in which graphile-worker hands out and completes n empty jobs, and its version.
 pub fn hand_out(shop: &Shop, n: u32) -> Result<(f64, String), String> {
     let graphile = &RIVALS[0];
     let version = version(graphile.name)?;

@@ -1,20 +1,21 @@
-//! A throwaway cluster with the shop in it, and the two ways that most rows compare: awty runs a slot's checks, or one SQL
+//! A throwaway cluster with the shop, and the two ways that most rows compare: awty runs a slot's checks, or one SQL
 //! statement does the same work on the same tables (*the ceiling*).
 //!
-//! Invariant: what is timed begins on vacuumed tables and after a checkpoint, and did all of its work, or the programme panics.
-//! Does not: put the client's time into awty's figures. Those come from the history that awty writes.
+//! Invariant: a measurement starts with vacuumed tables and after a checkpoint. The program panics unless all work was
+//! done.
+//! Does not: count the client's time for awty. The figures come from awty's history.
 
 use awty_testkit::postgres::{Client, Row};
 use awty_testkit::{Cluster, poll};
 use chrono::{DateTime, Utc};
 use std::time::{Duration, Instant};
 
-/// Orders in the table, where a row does not say otherwise: as many as the largest batch has checks.
+/// Default number of orders: the size of the largest batch.
 pub const ORDERS: u32 = 200_000;
-/// How long a batch may take.
+/// Time limit of a batch.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Settings of a server that is not starved of memory, the same for every way that is compared.
+/// Settings with enough memory, equal for all compared ways.
 pub const SETTINGS: [(&str, &str); 7] = [
     ("shared_buffers", "2GB"),
     ("maintenance_work_mem", "512MB"),
@@ -22,7 +23,7 @@ pub const SETTINGS: [(&str, &str); 7] = [
     ("checkpoint_timeout", "1h"),
     ("max_worker_processes", "16"),
     ("max_connections", "100"),
-    // The ceiling's one large statement would be compiled, which takes longer than it saves.
+    // JIT would compile the ceiling's large statement, which costs more than it saves.
     ("jit", "off"),
 ];
 
@@ -30,7 +31,7 @@ pub struct Shop {
     pub cluster: Cluster,
 }
 
-/// What a batch of checks took.
+/// Cost of a batch of checks.
 #[derive(Debug, Clone, Copy)]
 pub struct Ran {
     pub seconds: f64,
@@ -38,7 +39,7 @@ pub struct Ran {
 }
 
 impl Shop {
-    /// A cluster with the shop in the database `postgres`.
+    /// Creates a cluster with the shop in the database `postgres`.
     pub fn open(settings: &[(&str, &str)]) -> Self {
         Self::with_orders(settings, ORDERS)
     }
@@ -52,7 +53,7 @@ impl Shop {
         shop
     }
 
-    /// One more database with a shop.
+    /// Adds a database with a shop.
     pub fn add(&self, database: &str, orders: u32) {
         self.cluster.execute("postgres", &[&format!("CREATE DATABASE {database}")]);
         self.furnish(database, orders);
@@ -65,7 +66,7 @@ impl Shop {
         self.cluster.execute(database, &["VACUUM ANALYZE shop.orders"]);
     }
 
-    /// Orders with these numbers; one in ten is late.
+    /// Adds orders with these numbers; one in ten is late.
     pub fn add_orders(&self, database: &str, from: u32, to: u32) {
         let insert = format!(
             "INSERT INTO shop.orders SELECT n, CASE WHEN n % 10 = 0 THEN 'UNSHIPPED' ELSE 'SHIPPED' END, now() - interval '4 h', \
@@ -78,21 +79,21 @@ impl Shop {
         self.cluster.superuser(database)
     }
 
-    /// Changes one of the server's settings and waits until it is in force here; other processes follow within moments.
+    /// Changes a server setting and waits until this session sees it. Other processes follow soon.
     pub fn set(&self, name: &str, value: &str) {
         self.cluster.execute("postgres", &[&format!("ALTER SYSTEM SET {name} = '{value}'"), "SELECT pg_reload_conf()"]);
         let sql = format!("SELECT current_setting('{name}') = '{value}'");
         self.cluster.await_sql("postgres", &format!("{name} to be {value}"), &sql);
     }
 
-    /// Empties what the last batch filled, so that all begin alike.
+    /// Empties the tables of the last batch.
     pub fn tidy(&self, database: &str) {
         let statements = ["TRUNCATE awty.future_job_history, shop.alert", "VACUUM awty.future_job", "CHECKPOINT"];
         self.cluster.execute(database, &statements);
     }
 
-    /// Schedules orders 1 to n for one slot, taking the jobs in turn, so many seconds ahead. Returns the slot, and of each job the
-    /// last check.
+    /// Schedules orders 1 to n for one slot in so many seconds, alternating between the jobs. Returns the slot, and the
+    /// last check of each job.
     fn schedule(client: &mut Client, jobs: &[&str], n: u32, seconds: f64) -> (DateTime<Utc>, Vec<i64>) {
         let sql = "SELECT max(awty.schedule('orders', n::text, ($1::text[])[n % cardinality($1::text[]) + 1], at => slot)), slot
                    FROM (SELECT awty.next_slot(clock_timestamp() + $3 * interval '1 s') AS slot) AS s,
@@ -102,7 +103,7 @@ impl Shop {
         (rows[0].get(1), rows.iter().map(|row| row.get(0)).collect())
     }
 
-    /// Lets awty run n checks that are due at one slot and all scheduled before it.
+    /// Lets awty run n checks that were all scheduled before their common slot.
     pub fn run_due(&self, database: &str, jobs: &[&str], n: u32) -> Ran {
         self.tidy(database);
         let mut client = self.client(database);
@@ -114,7 +115,7 @@ impl Shop {
             if left > 0.2 {
                 break (slot, last);
             }
-            // Too late to call it a slot's batch: those that have begun already are not counted.
+            // Too late: checks that have already begun do not count.
             lead *= 2.0;
             self.await_done(&mut client, &last);
             self.tidy(database);
@@ -135,7 +136,7 @@ impl Shop {
         Ran { seconds: row.get(0), wal: wal_position(&mut client) - wal }
     }
 
-    /// Waits until these checks are not pending any more; costs the server next to nothing.
+    /// Waits until these checks are no longer pending, by cheap queries.
     pub fn await_done(&self, client: &mut Client, checks: &[i64]) {
         let sql = "SELECT count(*) FROM awty.future_job WHERE id = ANY ($1)";
         let done = poll("the checks to be done", PATIENCE, || match one(client, sql, &[&checks]).get::<_, i64>(0) {
@@ -145,19 +146,19 @@ impl Shop {
         done.unwrap_or_else(|message| panic!("{message}\n{}", self.cluster.log_tail()));
     }
 
-    /// The ceiling: n checks that are not due yet, done by one statement of a superuser; or by one for each job, all at the same
-    /// time.
+    /// The ceiling: one statement of a superuser does the work of n checks that are not due yet; or one statement per
+    /// job, concurrently.
     pub fn ceiling(&self, database: &str, jobs: &[&str], n: u32) -> Ran {
         self.by_hand(database, jobs, n, CEILING, n / 10)
     }
 
-    /// What the tables alone cost: the ceiling's statement without a call of the function.
+    /// The cost of the tables: the ceiling's statement without the function call.
     pub fn tables_alone(&self, database: &str, n: u32) -> Ran {
         let statement = CEILING.replace("shop.unshipped(due.j)", "NULL::timestamptz");
         self.by_hand(database, &["one"], n, &statement, 0)
     }
 
-    /// What one would write by hand to give each check a transaction: a loop that commits after each.
+    /// A hand-written loop that commits after each check.
     pub fn loop_with_commits(&self, database: &str, n: u32) -> Ran {
         self.cluster.execute(database, &[LOOP]);
         self.by_hand(database, &["one"], n, "CALL public.run_each($1, $2)", n / 10)
@@ -199,8 +200,8 @@ impl Shop {
     }
 }
 
-/// One statement that deletes what is due, calls the job's function for each, and inserts the history. No isolation of one check
-/// from the other, no guards, no claims.
+/// Deletes due checks, calls the job's function for each, and inserts the history, in one statement. There are no
+/// guards and no claims, and checks are not isolated from each other.
 const CEILING: &str = "
 WITH due AS (
     DELETE FROM awty.future_job AS f WHERE f.job = $2 AND f.next_check_at <= $1 AND NOT f.held RETURNING f.*, f AS j
@@ -235,17 +236,16 @@ BEGIN
     END LOOP;
 END $$";
 
-/// The one row of a statement.
 pub fn one(client: &mut Client, sql: &str, parameters: &[&(dyn awty_testkit::postgres::types::ToSql + Sync)]) -> Row {
     client.query_one(sql, parameters).unwrap_or_else(|error| panic!("{sql}: {error:?}"))
 }
 
-/// How many bytes of write-ahead log there have ever been.
+/// Returns the total bytes of write-ahead log.
 pub fn wal_position(client: &mut Client) -> f64 {
     one(client, "SELECT (pg_current_wal_insert_lsn() - '0/0')::float8", &[]).get(0)
 }
 
-/// Waits in the server, where it costs nothing.
+/// Waits in the server, at no cost.
 pub fn sleep_until(client: &mut Client, time: DateTime<Utc>) {
     client.execute("SELECT pg_sleep_until($1)", &[&time]).unwrap();
 }

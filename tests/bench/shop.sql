@@ -1,7 +1,7 @@
--- The shop that all rows of the benchmark work on: orders, of which one in ten is late, and the alerts about them.
+-- The benchmark's shop: orders, of which one in ten is late, and alerts about them.
 --
--- Each job looks its order up by key, and inserts an alert if it is late. Roles: shop owns everything, other is the second role of
--- "two roles". What another role does, it does by the same functions on the same tables.
+-- Each job looks up its order by key, and inserts an alert if the order is late. Role shop owns everything. Role other
+-- is the second role of "two roles"; it uses the same functions and tables.
 CREATE SCHEMA IF NOT EXISTS shop AUTHORIZATION shop;
 GRANT USAGE ON SCHEMA shop TO PUBLIC;
 GRANT USAGE ON SCHEMA awty TO shop, other;
@@ -21,7 +21,7 @@ CREATE TABLE shop.alert (
 GRANT SELECT ON shop.orders TO PUBLIC;
 GRANT INSERT ON shop.alert TO PUBLIC;
 
--- One order at a time. Every way to do the work calls this or says the same.
+-- For one order. Every measured way calls this function or does the same.
 CREATE FUNCTION shop.look_at(order_id bigint, level integer) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE status text;
 BEGIN
@@ -55,7 +55,7 @@ SELECT awty.register('one', 'shop.unshipped');
 SELECT awty.register('set', 'shop.unshipped_set');
 RESET ROLE;
 
--- It runs a function of the shop's, as a member of it.
+-- Runs a function of the shop as a member of role shop.
 GRANT shop TO other;
 SET ROLE other;
 SELECT awty.register('other', 'shop.unshipped');

@@ -1,4 +1,4 @@
-//! Rows 10 and 11: what stays behind: the size of the table of what is pending, and the memory of a worker.
+//! Rows 10 and 11: the size of the table of pending checks, and the memory of a worker.
 
 use crate::options::Options;
 use crate::progress::say;
@@ -8,7 +8,7 @@ use awty_testkit::poll;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Row 11: a worker's own memory after few checks and after many.
+/// Row 11: a worker's private memory after few checks and after many.
 pub fn memory(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("memory");
     let (few, many) = (options.size(10_000, 10_000), options.size(50_000, 1_000_000));
@@ -48,14 +48,14 @@ pub fn memory(options: &Options) -> Outcome {
     outcome
 }
 
-/// A process's memory that is not shared, in kB.
+/// Returns a process's private memory, in kB.
 fn own_memory(pid: i32) -> Option<f64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Row 10: the size of the table of what is pending, when many checks have come and gone.
+/// Row 10: the size of the table of pending checks, after many checks have come and gone.
 pub fn churn(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("churn");
     let (steady, total) = (options.size(100_000, 100_000), options.size(200_000, 5_000_000));

@@ -1,14 +1,14 @@
-//! Medians, percentiles, and the comparison of two ways to do the same.
+//! Medians, percentiles, and the comparison of two ways in pairs.
 //!
-//! Invariant: two ways are compared pair by pair, run one right after the other, so that what slows the machine down slows both.
+//! Invariant: the two ways of a pair run one right after the other, so that a slow machine affects both.
 //! Does not: know what is measured.
 
-/// The middle one; of an even number, the mean of the two in the middle.
+/// Returns the median; for an even number of values, the mean of the two middle ones.
 pub fn median(values: &[f64]) -> f64 {
     percentile(values, 50.0)
 }
 
-/// The value below which so many of a hundred lie, between two of them in proportion.
+/// Returns a percentile, interpolated between two values.
 pub fn percentile(values: &[f64], percent: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -17,19 +17,19 @@ pub fn percentile(values: &[f64], percent: f64) -> f64 {
     low + (high - low) * place.fract()
 }
 
-/// The least and the greatest.
+/// Returns minimum and maximum.
 pub fn spread(values: &[f64]) -> [f64; 2] {
     values.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], value| [low.min(*value), high.max(*value)])
 }
 
-/// What two ways came to, alternating: ours first, then the other's, and again.
+/// Results of two ways, measured in turn: ours first, then the other.
 pub struct Pairs {
     pub ours: Vec<f64>,
     pub theirs: Vec<f64>,
 }
 
 impl Pairs {
-    /// Measures so many pairs, and says each.
+    /// Measures pairs, and prints each.
     pub fn measure(what: &str, rounds: usize, mut ours: impl FnMut() -> f64, mut theirs: impl FnMut() -> f64) -> Self {
         let mut pairs = Pairs { ours: Vec::new(), theirs: Vec::new() };
         for round in 1..=rounds {
@@ -41,7 +41,7 @@ impl Pairs {
         pairs
     }
 
-    /// Ours by the other's, of each pair.
+    /// Returns ours divided by theirs, for each pair.
     pub fn ratios(&self) -> Vec<f64> {
         self.ours.iter().zip(&self.theirs).map(|(ours, theirs)| ours / theirs).collect()
     }

@@ -1,4 +1,4 @@
-//! Targets: what cannot be handed out costs a claim nothing, however much of it is due.
+//! Targets: checks that cannot be handed out cost a claim nothing, whatever their number.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
@@ -7,11 +7,11 @@ use crate::stats::{Pairs, median};
 use std::cell::RefCell;
 use std::time::Instant;
 
-/// So many claims of it are timed together.
+/// Claims that are timed together.
 const CLAIMS: i32 = 30;
 const FILL: &str = "SELECT count(*) FROM (SELECT awty.schedule_many($2, array_agg(n::text), 'mail', after => '0') FROM generate_series(1, $1) AS n) AS s";
 
-/// Claims of one target beside another that is blocked and has everything else that is due, and without what is due of that one.
+/// Claims of one target, with and without a backlog of another, blocked target.
 pub fn targets(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("targets");
     let n = options.size(100_000, 1_000_000) as i32;

@@ -1,7 +1,7 @@
-//! A table that is full when it is watched: how long its writers wait for `awty.watch()`, and the walk over its rows, whose worker is
-//! killed in the middle.
+//! Watching a full table: how long writers wait for `awty.watch()`, and the walk over the rows, whose worker is killed
+//! in the middle.
 //!
-//! Invariant: at the end each row that waits has one check at its time, or the programme panics.
+//! Invariant: in the end each waiting row has one check at its time. Otherwise the program panics.
 
 use crate::options::Options;
 use crate::progress::say;
@@ -18,12 +18,12 @@ const WATCH: &str = "BEGIN;
     SELECT awty.alter('full', timeout => '4 s');
     COMMIT";
 
-/// A row that waits and has no check at its time; and the checks that there are.
+/// Waiting rows without a check at their time; and the number of checks.
 const MISSING: &str = "SELECT count(*) FILTER (WHERE f.next_check_at IS DISTINCT FROM awty.next_slot(o.placed_at + interval '3 hours'))
     FROM shop.full AS o LEFT JOIN awty.future_job AS f ON f.job = 'full' AND f.entity_key = o.id::text WHERE o.status = 'UNSHIPPED'";
 const CHECKS: &str = "SELECT count(*) FROM awty.future_job WHERE job = 'full' AND entity_name = 'full'";
 
-/// How long `awty.watch()` took, and the longest write beside it, in seconds.
+/// Returns the seconds of `awty.watch()`, and of the longest concurrent write.
 fn watch_beside_a_writer(shop: &Shop) -> [f64; 2] {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -47,7 +47,7 @@ fn watch_beside_a_writer(shop: &Shop) -> [f64; 2] {
     })
 }
 
-/// Kills the walk's worker once a piece of the walk is done, and waits until the server is back.
+/// Kills the walk's worker after a piece of the walk, and waits until the server is back.
 fn kill_in_the_middle(shop: &Shop) {
     shop.cluster.await_sql(
         "postgres",
@@ -64,7 +64,8 @@ fn kill_in_the_middle(shop: &Shop) {
     back.unwrap();
 }
 
-/// Watches the table, waits for the end of the walk; returns how long the call, a write beside it and the walk took.
+/// Watches the table and waits for the end of the walk. Returns the seconds of the call, of a concurrent write, and of
+/// the walk.
 fn one(shop: &Shop, rows: u32, crash: bool) -> [f64; 3] {
     let began = Instant::now();
     let [call, write] = watch_beside_a_writer(shop);

@@ -1,4 +1,4 @@
-//! What a watch costs: who writes, and who raises the alerts.
+//! The cost of a watch, for writers and for raising alerts.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
@@ -6,8 +6,8 @@ use crate::shop::{Shop, one};
 use crate::stats::{Pairs, median};
 use std::time::Instant;
 
-/// Two tables of orders, one that is watched, one with a trigger that does a plain INSERT … ON CONFLICT into a table with the
-/// columns, constraints and indexes of awty.future_job; and tables like those of alerts and of the history.
+/// Two tables of orders. One is watched. The other has a trigger with a plain INSERT … ON CONFLICT into a table with
+/// the columns, constraints and indexes of awty.future_job. Also copies of the tables of alerts and history.
 const SET_UP: &str = "
 SET ROLE shop;
 CREATE TABLE shop.watched (LIKE shop.orders INCLUDING ALL);
@@ -48,9 +48,9 @@ END $$";
 
 const CHECKS: &str = "SELECT (SELECT count(*) FROM awty.future_job WHERE entity_name NOT LIKE 'awty.%') + (SELECT count(*) FROM shop.plain)";
 
-/// How long a script takes as the shop, on empty tables; so many checks must be there afterwards.
+/// Returns the seconds of a script of role shop, on empty tables. Afterwards n checks must exist.
 fn timed(shop: &Shop, n: u32, script: &str) -> f64 {
-    // In the order in which a run takes its locks: awty's tables, then those of the shop.
+    // In the lock order of a run: awty's tables, then those of the shop.
     let empty = "TRUNCATE awty.future_job, awty.future_job_history, awty.alert, shop.watched, shop.unwatched, shop.bare, shop.plain, shop.plain_alert, shop.plain_history";
     shop.cluster.execute("postgres", &[empty, "CHECKPOINT"]);
     let mut client = shop.cluster.client("postgres", "shop");
@@ -100,7 +100,7 @@ pub fn watch(options: &Options) -> Outcome {
     outcome
 }
 
-/// Many rows in one statement, against two: the rows, and their checks.
+/// Many rows in one statement, compared with two statements: the rows, and their checks.
 fn bulk(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     let n = options.size(100_000, 1_000_000);
     let ours = orders("shop.watched", n, "now()");
@@ -121,8 +121,8 @@ fn bulk(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     );
 }
 
-/// From the first start to the last end of checks whose rows are late, against one statement that reads the rows, writes alerts and
-/// history, and deletes what was pending.
+/// From the first start to the last end of checks with late rows, compared with one statement that reads the rows,
+/// writes alerts and history, and deletes the pending checks.
 fn late(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     let n = options.size(100_000, 100_000);
     let past = "now() - interval '4 hours'";
@@ -135,7 +135,7 @@ fn late(outcome: &mut Outcome, shop: &Shop, options: &Options) {
             started_at, finished_at, run_time, lateness, check_count, attempts, outcome, role)
         SELECT id, job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at, now(), now(), '0', '0', 1, 1, 'done', scheduled_by FROM due";
     let ours = || {
-        // Due in one slot, when all are there.
+        // Due in one slot, after all were inserted.
         timed(shop, n, &orders("shop.watched", n, "now() - interval '3 hours' + interval '10 s'"));
         shop.cluster.execute("postgres", &["VACUUM ANALYZE shop.watched, awty.future_job", "CHECKPOINT"]);
         shop.cluster.await_sql("postgres", "all to be late", &format!("SELECT count(*) = {n} FROM awty.alert"));

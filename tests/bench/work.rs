@@ -1,23 +1,23 @@
-//! Rows 1 to 3: how fast due checks are run, by one worker and by two, one by one and in sets.
+//! Rows 1 to 3: speed of due checks, by one worker and by two, one by one and in sets.
 
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
 use crate::shop::{Ran, Shop};
 use crate::stats::{Pairs, median};
 
-/// Checks per second, as two medians.
+/// Returns checks per second, as two medians.
 pub fn rates(n: u32, [ours, theirs]: [&str; 2], pairs: &Pairs) -> String {
     let rate = |seconds: &[f64]| readable(f64::from(n) / median(seconds));
     format!("{ours} {}/s, {theirs} {}/s; {} checks", rate(&pairs.ours), rate(&pairs.theirs), readable(f64::from(n)))
 }
 
-/// Ratios of speeds are those of times, upside down.
+/// Exchanges the two, because ratios of speeds are the inverse of ratios of times.
 pub fn speeds(mut times: Pairs) -> Pairs {
     std::mem::swap(&mut times.ours, &mut times.theirs);
     times
 }
 
-/// Rows 1 and 11: one worker, check by check, against the ceiling: time, and write-ahead log.
+/// Rows 1 and 11: one worker, check by check, compared with the ceiling: time, and write-ahead log.
 pub fn ceiling(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("ceiling");
     let n = options.size(10_000, 200_000);
@@ -55,7 +55,7 @@ pub fn ceiling(options: &Options) -> Outcome {
     outcome
 }
 
-/// Row 2: the same work as a set-based job, in sets of the default size and in small ones.
+/// Row 2: the same work as a set-based job, with sets of the default size and small ones.
 pub fn set(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("set");
     let n = options.size(10_000, 200_000);
@@ -77,7 +77,7 @@ pub fn set(options: &Options) -> Outcome {
         };
         outcome.ratio([&what, "the ceiling"], &speeds(times), wanted, detail);
     }
-    // How much can be gained by calls of the function that cost nothing.
+    // How much time the calls of the function take.
     let times = Pairs::measure(
         "the ceiling without the function, the ceiling",
         options.rounds(),
@@ -90,7 +90,7 @@ pub fn set(options: &Options) -> Outcome {
     outcome
 }
 
-/// Row 3: two workers against one.
+/// Row 3: two workers compared with one.
 pub fn workers(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("workers");
     let n = options.size(20_000, 200_000);
@@ -112,7 +112,7 @@ pub fn workers(options: &Options) -> Outcome {
         Pairs::measure("two workers of one role, one", options.rounds(), || with_workers("2"), || with_workers("1"));
     let detail = rates(n, ["two", "one"], &times);
     outcome.ratio(["two workers: one role", "one worker"], &speeds(times), Wanted::AtLeast(1.6), detail);
-    // What the machine and PostgreSQL have to give at all.
+    // The limit of the machine and PostgreSQL.
     let times = Pairs::measure(
         "the ceiling by two sessions, by one",
         options.rounds(),
