@@ -1,12 +1,13 @@
-//! How the gateway does with many calls: an hour of it (`soak`), beside endpoints that hang (`skew`), beside what one would pick
-//! instead (`speed`), and with nothing to do (`rest`).
+//! The gateway under many calls: an hour (`soak`), with hanging endpoints (`skew`), compared with alternatives
+//! (`speed`), and idle (`rest`).
 //!
-//! `calls soak|skew|speed|rest [--schedules N] [--minutes M] [--rounds R]`, run by `make soak`, `skew`, `gateway-speed`, `gateway-rest`. The program
-//! awty-gateway is the one in `AWTY_GATEWAY`; `AWTY_CALLER` makes its calls without a database, and `AWTY_PG_NET` says that the stage has
-//! pg_net. What is smaller than the usual size is a try: it is kept in `target/calls`, and no page in docs/ is written.
+//! `calls soak|skew|speed|rest [--schedules N] [--minutes M] [--rounds R]`, called by `make soak`, `skew`,
+//! `gateway-speed` and `gateway-rest`. `AWTY_GATEWAY` is the program awty-gateway, `AWTY_CALLER` makes its calls
+//! without a database, and `AWTY_PG_NET` says that the stage has pg_net. A run smaller than usual is a try: its results
+//! go to `target/calls`, and no page in docs/ is written.
 //!
-//! Invariant: what is compared is measured in turn in the same run.
-//! Does not: fail because something is slow. It fails if a call was lost or doubled.
+//! Invariant: compared ways are measured in turn in the same run.
+//! Does not: fail because of slowness. It fails if a call was lost or doubled.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // a program for developers: the panic is the report
 
@@ -20,12 +21,11 @@ mod speed;
 
 use std::process::ExitCode;
 
-/// What a run is given.
 pub struct Options {
     pub schedules: u32,
     pub minutes: u32,
     pub rounds: u32,
-    /// Smaller than usual.
+    /// Whether the run is smaller than usual.
     pub is_try: bool,
 }
 
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The value below which so many of a hundred lie.
+/// Returns a percentile.
 pub fn percentile(sorted: &[f64], percent: f64) -> f64 {
     let place = (percent / 100.0 * (sorted.len().saturating_sub(1)) as f64).round() as usize;
     sorted.get(place).copied().unwrap_or(f64::NAN)

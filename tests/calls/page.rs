@@ -1,4 +1,4 @@
-//! Where a run's results go: a page and its charts, in docs/ or, for a try, in target/calls.
+//! A run's page and charts: in docs/, or for a try in target/calls.
 
 use crate::Options;
 use crate::chart::{Chart, draw};
@@ -6,12 +6,12 @@ use awty_testkit::checkout;
 use std::fs;
 use std::path::PathBuf;
 
-/// What there is to say of a run.
+/// Content of the page.
 pub struct Page {
-    /// Of the file.
+    /// Name of the file.
     pub name: &'static str,
     pub title: &'static str,
-    /// What was done.
+    /// What was measured.
     pub what: String,
     /// Name and value.
     pub figures: Vec<(&'static str, String)>,
@@ -34,7 +34,7 @@ fn machine() -> String {
 }
 
 impl Page {
-    /// Writes it, and says it.
+    /// Writes the page and prints it.
     pub fn write(&self, options: &Options) -> Result<(), String> {
         let root = checkout().canonicalize().map_err(|error| error.to_string())?;
         let folder: PathBuf = root.join(if options.is_try { "target/calls" } else { "docs" });

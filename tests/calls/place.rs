@@ -6,7 +6,7 @@ use awty_testkit::{Cluster, PATIENCE, poll};
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
-/// Schedules of one statement.
+/// Schedules per statement.
 const AT_ONCE: i32 = 1_000;
 
 pub struct Place {
@@ -15,7 +15,7 @@ pub struct Place {
     gateway: Option<Child>,
 }
 
-/// The program under test.
+/// Returns the program under test.
 pub fn program() -> PathBuf {
     let program = std::env::var_os("AWTY_GATEWAY")
         .expect("AWTY_GATEWAY names no program; run it by make soak, make skew or make gateway-speed");
@@ -27,7 +27,7 @@ impl Place {
         Self::open_with(&[])
     }
 
-    /// With more settings of the server.
+    /// Opens a place with additional server settings.
     pub fn open_with(more: &[(&str, &str)]) -> Self {
         let settings = [("shared_buffers", "1GB"), ("max_wal_size", "8GB"), ("jit", "off")];
         let all = settings.iter().chain(more);
@@ -50,7 +50,7 @@ impl Place {
         self.cluster.client("postgres", "app")
     }
 
-    /// Schedules numbers up to `count`, in turn over the origins; all begin within the next period.
+    /// Schedules the numbers up to `count`, alternating between the origins. All begin within the next period.
     pub fn schedule(&self, origins: &[String], path: &str, count: u32, every: &str) {
         let sql =
             "SELECT count(awty_http.schedule(($1::text[])[n % cardinality($1) + 1] || $2::text || n, every => $5::text::interval))
@@ -66,12 +66,12 @@ impl Place {
         self.start_gateway_with(&[]);
     }
 
-    /// With more flags.
+    /// Starts the gateway with additional flags.
     pub fn start_gateway_with(&mut self, flags: &[&str]) {
         self.start_gateway_at("127.0.0.1:0", flags);
     }
 
-    /// Its API is at that address.
+    /// Starts the gateway with its API at this address.
     pub fn start_gateway_at(&mut self, address: &str, flags: &[&str]) {
         let folder = self.cluster.socket_directory().to_path_buf();
         let credentials = folder.join("credentials");
@@ -96,7 +96,7 @@ impl Place {
         self.gateway = Some(command.arg("--credentials").arg(&credentials).stderr(log).spawn().unwrap());
     }
 
-    /// KiB that the gateway holds.
+    /// Returns the gateway's resident memory in KiB.
     pub fn memory(&self) -> u64 {
         let pid = self.gateway.as_ref().map(Child::id).unwrap();
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the gateway has ended");
@@ -104,7 +104,7 @@ impl Place {
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
-    /// Ends the gateway; what has begun is ended and booked.
+    /// Ends the gateway, after calls in progress are booked.
     pub fn end_gateway(&mut self) {
         let child = self.gateway.as_mut().unwrap();
         let pid = child.id().to_string();
@@ -124,7 +124,6 @@ impl Drop for Place {
     }
 }
 
-/// Lets time pass.
 pub fn pass(seconds: f64) {
     let until = std::time::Instant::now() + std::time::Duration::from_secs_f64(seconds);
     while let Some(left) = until.checked_duration_since(std::time::Instant::now()) {

@@ -1,4 +1,4 @@
-//! Endpoints that answer at once, or hang, and write down when what arrived.
+//! Endpoints that answer at once or hang, and record arrivals.
 
 use chrono::{DateTime, Utc};
 use std::collections::hash_map::DefaultHasher;
@@ -8,24 +8,23 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::Builder;
 
-/// Each connection has a thread, which needs little.
+/// Stack size of a connection's thread.
 const STACK: usize = 96 * 1024;
 
-/// One request.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     /// The number at the end of its path.
     pub schedule: u32,
-    /// µs since 1970, as `slot` is.
+    /// µs since 1970, as `slot`.
     pub at: i64,
     pub slot: i64,
-    /// Of its key.
+    /// Hash of its key.
     pub key: u64,
-    /// Seconds after the slot, by the clock of this machine, which is the database's too.
+    /// Seconds after the slot, by this machine's clock, which the database also uses.
     pub lateness: f64,
 }
 
-/// The endpoints; their threads end with the process.
+/// The endpoints. Their threads end with the process.
 #[derive(Clone, Default)]
 pub struct Receiver {
     arrivals: Arc<Mutex<Vec<Arrival>>>,
@@ -34,7 +33,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// One more target; its origin. If it hangs, it never answers.
+    /// Adds a target and returns its origin. A hanging target never answers.
     pub fn listen(&self, hangs: bool) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let origin = format!("http://{}", listener.local_addr().unwrap());
@@ -54,17 +53,17 @@ impl Receiver {
         origin
     }
 
-    /// What has arrived since that many.
+    /// Returns the arrivals after the first `from`.
     pub fn since(&self, from: usize) -> Vec<Arrival> {
         self.arrivals.lock().unwrap()[from..].to_vec()
     }
 
-    /// How much has arrived.
+    /// Returns the number of arrivals.
     pub fn count(&self) -> usize {
         self.arrivals.lock().unwrap().len()
     }
 
-    /// Connections that wait for an answer.
+    /// Returns the number of hanging connections.
     pub fn hanging(&self) -> usize {
         self.hanging.lock().unwrap().len()
     }
@@ -80,7 +79,7 @@ impl Receiver {
     }
 }
 
-/// The next request; none: the connection has ended.
+/// Reads the next request; `None` at the end of the connection.
 fn read(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Arrival>> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {

@@ -1,19 +1,19 @@
-//! Twin runs: the same schedules with and without a target that hangs and one that is blocked and has everything due.
+//! Twin runs: the same schedules with and without a hanging target and a blocked target with a large backlog.
 
 use crate::page::Page;
 use crate::place::{Place, pass};
 use crate::{Options, percentile};
 
-/// Of which one hangs.
+/// Number of targets. One of them hangs.
 const TARGETS: usize = 100;
 /// Due checks of the blocked target.
 const BLOCKED: i32 = 100_000;
-/// Before measuring: each schedule is called once.
+/// Time before measuring, in which each schedule is called once.
 const WARM: f64 = 12.0;
-/// What the others may be late, by the twin's.
+/// Allowed lateness of the other targets, relative to the twin's.
 const WANTED: f64 = 1.5;
 
-/// p50 and p99 of the lateness of those that are well, and how many calls that was.
+/// Returns p50 and p99 of the lateness of calls to sound targets, and the number of calls.
 fn run(options: &Options, with_bad_ones: bool) -> (f64, f64, usize) {
     let mut place = Place::open();
     let well: Vec<String> = (1..TARGETS).map(|_| place.receiver.listen(false)).collect();

@@ -1,4 +1,4 @@
-//! An hour of schedules once a minute: how late calls are, what grows, and whether one was lost or doubled.
+//! An hour of schedules that run every minute: lateness, growth, and lost or double calls.
 
 use crate::chart::Chart;
 use crate::page::Page;
@@ -10,9 +10,9 @@ use chrono::Utc;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// Targets, of which each allows ten calls at once.
+/// Targets, each with ten concurrent calls.
 const TARGETS: usize = 100;
-/// Samples of a run, and the fewest seconds of one.
+/// Samples of a run, and the least seconds per sample.
 const SAMPLES: u32 = 360;
 const SHORTEST: u32 = 5;
 const MINUTE: i64 = 60_000_000;
@@ -49,8 +49,7 @@ fn sample(place: &Place, client: &mut Client, minutes: f64, arrivals: &[Arrival]
     }
 }
 
-/// What is missing or double, by the ledger of the slots from that time on. While schedules were made nobody called them, and slots that passed
-/// then are left out.
+/// Returns missing and double calls from `from` on. Slots that passed while schedules were being created are skipped.
 fn findings(arrivals: &[Arrival], schedules: u32, from: i64) -> Vec<String> {
     let mut slots: BTreeMap<u32, BTreeMap<i64, (u64, u32)>> = BTreeMap::new();
     let mut found = Vec::new();
@@ -84,7 +83,8 @@ pub fn soak(options: &Options) -> Result<(), String> {
     let before: f64 = client.query_one(SIZES, &[]).unwrap().get(1);
     place.start_gateway();
     let step = f64::from((options.minutes * 60 / SAMPLES).max(SHORTEST));
-    // What fell due while schedules were made is called first, and is not measured: less than a second's calls is overdue after that.
+    // Checks that became due while schedules were created are called first, and not measured. Afterwards less than a
+    // second's calls are overdue.
     loop {
         let overdue: f64 = client.query_one(SIZES, &[]).unwrap().get(2);
         if overdue < f64::from(options.schedules) / 60.0 {
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(findings(&good, 2, 0), Vec::<String>::new());
         let with = |more: Arrival| findings(&[good.clone(), vec![more]].concat(), 2, 0).join(";");
         assert!(with(arrival(1, 4, 13)).contains("1 gaps"));
-        // What was due before is no gap.
+        // Earlier slots are no gaps.
         let late = [good.clone(), vec![arrival(1, -3, 9)]].concat();
         assert_eq!(findings(&late, 2, MINUTE), Vec::<String>::new());
         assert!(findings(&late, 2, -4 * MINUTE).join(";").contains("1 gaps"));

@@ -1,10 +1,10 @@
--- The bookkeeping of calls that come through, in plain SQL: a lease each, then the row of the attempt; no limits of targets.
+-- The bookkeeping of successful calls in plain SQL: a lease each, then the attempt's row, without limits of targets.
 CREATE SCHEMA plain;
 CREATE TABLE plain.pending (LIKE awty.future_job INCLUDING ALL);
 CREATE TABLE plain.lease (LIKE awty_internal.lease INCLUDING ALL);
 CREATE TABLE plain.attempt (LIKE awty_internal.attempt_default INCLUDING ALL);
 
--- Calls of the numbers up to `calls`, due now.
+-- Calls with numbers up to `calls`, due now.
 CREATE FUNCTION plain.fill(origins text[], calls integer) RETURNS void LANGUAGE sql AS $$
     INSERT INTO plain.pending (id, job, entity_name, entity_key, args, first_check_at, next_check_at, scheduled_by, scheduled_at)
     OVERRIDING SYSTEM VALUE
@@ -12,7 +12,7 @@ CREATE FUNCTION plain.fill(origins text[], calls integer) RETURNS void LANGUAGE 
         jsonb_build_object('method', 'POST', 'body', jsonb_build_object('order', n)), now(), now(), 'postgres'::regrole, now()
     FROM generate_series(1, calls) AS n
 $$;
--- The key stands for awty's, a hash of the check.
+-- A hash of the check in place of awty's key.
 CREATE FUNCTION plain.claim(most integer) RETURNS TABLE (lease bigint, entity_name text, entity_key text, args jsonb) LANGUAGE sql AS $$
     WITH due AS (
         SELECT f.* FROM plain.pending AS f

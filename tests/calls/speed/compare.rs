@@ -1,8 +1,8 @@
-//! The gateway's figures by those of others: the settings of the others, and a row of the page.
+//! The gateway's figures divided by those of alternatives: the alternatives' best settings, and a row of the page.
 
 use crate::percentile;
 
-/// The best setting, by one try each; an error of any is none.
+/// Returns the best setting after one try each, without those that fail.
 pub fn best<T: Copy + std::fmt::Debug>(
     name: &str,
     all: &[T],
@@ -21,7 +21,7 @@ pub fn best<T: Copy + std::fmt::Debug>(
     found.map(|(_, settings)| settings)
 }
 
-/// What a ratio is wanted to be.
+/// Goal of a ratio.
 #[derive(Clone, Copy)]
 pub enum Goal {
     None,
@@ -54,7 +54,7 @@ fn middle(values: &[f64]) -> f64 {
     percentile(&sorted, 50.0)
 }
 
-/// The gateway's by the others', of each round: the median, the least and the most, the goal, and the medians of both.
+/// Returns the ratio over the rounds: median, minimum, maximum, the goal, and the medians of both.
 pub fn row(ours: &[f64], theirs: &[f64], goal: Goal, show: fn(f64) -> String) -> String {
     if theirs.is_empty() {
         return format!("not measured: missing here; {} alone", show(middle(ours)));

@@ -1,4 +1,4 @@
-//! Where everything is measured: one server, the origins, and the calls that are made to them.
+//! The measured server, the origins, and the calls to them.
 
 use crate::place::{Place, pass};
 use crate::receiver::Arrival;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Origins that answer at once.
 const ORIGINS: usize = 100;
-/// For all arrivals of one run.
+/// Time limit for all arrivals of a run.
 pub const LONGEST: Duration = Duration::from_secs(600);
 
 pub struct Field {
@@ -18,7 +18,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// With pg_net, if the server has it.
+    /// Opens a field, with pg_net if the server has it.
     pub fn open(with_pg_net: bool) -> Self {
         let libraries = if with_pg_net { "awty,pg_stat_statements,pg_net" } else { "awty,pg_stat_statements" };
         let place = Place::open_with(&[("shared_preload_libraries", libraries), ("synchronous_commit", "off")]);
@@ -30,7 +30,7 @@ impl Field {
         self.place.cluster.superuser("postgres")
     }
 
-    /// Waits until each of so many calls has arrived since that many, and `is_booked` says that its sender knows.
+    /// Waits until each of `calls` calls has arrived, and `is_booked` says that the sender knows.
     pub fn run(&self, calls: u32, from: usize, begin: i64, is_booked: &str) -> Result<Run, String> {
         poll("all calls to arrive", LONGEST, || {
             let count = self.place.receiver.count() - from;
@@ -41,7 +41,7 @@ impl Field {
             let row = client.query_one(is_booked, &[]).map_err(|error| error.to_string())?;
             if row.get(0) { Ok(()) } else { Err("they are not".into()) }
         })?;
-        // What comes twice may come late.
+        // A double call may be late.
         pass(0.5);
         let arrivals: Vec<Arrival> = self.place.receiver.since(from);
         each_once(&arrivals, calls)?;

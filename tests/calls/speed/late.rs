@@ -1,6 +1,6 @@
-//! How late calls are: the gateway beside pg-boss on the same schedule.
+//! Lateness of calls: the gateway and pg-boss with the same schedule.
 //!
-//! Invariant: the receiver stamps arrivals; what is due when is known here, and asked of neither.
+//! Invariant: the receiver stamps arrivals, and the due times are computed here.
 
 use super::compare::{Goal, milliseconds, row};
 use super::field::Field;
@@ -8,11 +8,11 @@ use super::run::Calls;
 use super::ways;
 use crate::Options;
 
-/// Due in each second of the calls that are spread.
+/// Calls due per second in the spread load.
 const A_SECOND: u32 = 1_000;
 const WANTED: Goal = Goal::AtMost(0.5);
 
-/// Spread over seconds, and half as many due at once.
+/// Returns a load spread over seconds, and one of half the calls due at once.
 fn loads(options: &Options) -> [Calls; 2] {
     let all = options.schedules;
     [Calls { count: all, a_second: Some(A_SECOND) }, Calls { count: all / 2, a_second: Some(all / 2) }]

@@ -1,8 +1,8 @@
-//! Deliveries per second of one gateway, beside what one would pick instead and beside its own ceilings, and how late its calls are. By
-//! itself: what it needs at rest, and how long lists take.
+//! Deliveries per second of one gateway, compared with alternatives and its own ceilings, and the lateness of its
+//! calls. Separately, its needs when idle, and how long lists take.
 //!
 //! Invariant: the ways are measured in turn, round by round, on one server with the same origins.
-//! Does not: guess. What is not installed is reported as missing.
+//! Does not: guess. A missing program is reported as missing.
 
 mod compare;
 mod field;
@@ -18,13 +18,13 @@ use compare::{Goal, best, per_second};
 use field::Field;
 use run::Calls;
 
-/// The rivals' settings; each is tried once, and the best is used.
+/// The alternatives' settings. Each is tried once, and the best is used.
 const BATCHES: [u32; 4] = [200, 1_000, 2_500, 5_000];
-/// What pg_net has by default.
+/// pg_net's default.
 const DEFAULT_BATCH: u32 = BATCHES[0];
 const LOOPS: [[u32; 2]; 5] = [[1, 500], [1, 2_000], [2, 500], [2, 2_000], [4, 500]];
 
-/// How many calls are enough for that batch size: 25 batches, each of which takes more than a second.
+/// Returns the number of calls for a batch size: 25 batches, each of which takes more than a second.
 fn share(calls: u32, batch: u32) -> u32 {
     calls.min(25 * batch)
 }
@@ -59,7 +59,7 @@ pub fn speed(options: &Options) -> Result<(), String> {
     } else {
         None
     };
-    // What is kept warm for one is kept warm for all.
+    // Warms up for all ways.
     println!("gateway, not counted: {:.0}/s", ways::gateway(&mut field, &calls)?.rate());
     let mut rates = Rates::default();
     for round in 1..=options.rounds {
@@ -100,7 +100,7 @@ pub fn speed(options: &Options) -> Result<(), String> {
     page.write(options)
 }
 
-/// What it needs while nothing moves, and how long lists take.
+/// The idle gateway, and the duration of lists.
 pub fn rest(options: &Options) -> Result<(), String> {
     let mut figures = rest::figures(options)?;
     figures.extend(lists::figures(options)?);

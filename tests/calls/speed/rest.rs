@@ -1,15 +1,15 @@
-//! What the gateway needs when nothing moves: memory of calls that hang, and statements while nothing is due.
+//! The idle gateway: memory of hanging calls, and statements while no check is due.
 
 use crate::Options;
 use crate::place::{Place, pass};
 use awty_testkit::{PATIENCE, poll};
 
-/// Calls that hang, over so many origins.
+/// Hanging calls, and their origins.
 const HANGING: u32 = 10_000;
 const ORIGINS: u32 = 10;
 const KIB_EACH: f64 = 30.0;
 const STATEMENTS_A_SLOT: f64 = 2.0;
-/// Until a gateway that has just started is at rest.
+/// Seconds until a started gateway is idle.
 const SETTLE: f64 = 5.0;
 
 fn verdict(value: f64, goal: f64) -> &'static str {
@@ -39,7 +39,7 @@ pub fn figures(options: &Options) -> Result<Vec<(&'static str, String)>, String>
     ])
 }
 
-/// KiB of the gateway before and while all hang.
+/// Returns the gateway's memory in KiB before and during the hanging calls.
 fn memory() -> Result<(u64, u64), String> {
     let mut place = Place::open();
     let origins: Vec<String> = (0..ORIGINS).map(|_| place.receiver.listen(true)).collect();
@@ -62,7 +62,7 @@ fn memory() -> Result<(u64, u64), String> {
     Ok((before, place.memory()))
 }
 
-/// Statements of the gateway's role and the write-ahead log that they wrote, and in how many slots.
+/// Returns the statements of the gateway's role, their write-ahead log, and the number of slots.
 fn idle(options: &Options) -> Result<(i64, i64, f64), String> {
     let mut place = Place::open_with(&[("shared_preload_libraries", "awty,pg_stat_statements")]);
     let origin = place.receiver.listen(false);

@@ -1,12 +1,12 @@
-//! What arrived of one run: how fast, and how late.
+//! The arrivals of a run: rate and lateness.
 
 use crate::percentile;
 use crate::receiver::Arrival;
 
-/// Calls with the numbers from 1 on.
+/// Calls numbered from 1.
 pub struct Calls {
     pub count: u32,
-    /// So many are due in each second, in the order of their numbers. None: all are due at once.
+    /// Calls due per second, in the order of their numbers; `None` if all are due at once.
     pub a_second: Option<u32>,
 }
 
@@ -15,7 +15,7 @@ impl Calls {
         Calls { count, a_second: None }
     }
 
-    /// So many that there are none after the first second, if all are due at once.
+    /// Returns the calls due per second; all of them if they are due at once.
     pub fn each_second(&self) -> u32 {
         self.a_second.unwrap_or(self.count)
     }
@@ -28,13 +28,13 @@ pub struct Run {
 }
 
 impl Run {
-    /// Calls per second up to the last arrival.
+    /// Returns calls per second up to the last arrival.
     pub fn rate(&self) -> f64 {
         let last = self.arrivals.iter().map(|arrival| arrival.at).max().unwrap_or(self.begin);
         self.arrivals.len() as f64 / ((last - self.begin) as f64 / 1e6)
     }
 
-    /// p99 of arrival minus due time in seconds, and how many arrived before they were due.
+    /// Returns p99 of the lateness in seconds, and the number of early arrivals.
     pub fn lateness(&self, each_second: u32) -> (f64, usize) {
         let late = |arrival: &Arrival| {
             let due = self.begin + i64::from(arrival.schedule.saturating_sub(1) / each_second) * 1_000_000;
@@ -46,7 +46,7 @@ impl Run {
     }
 }
 
-/// Each number up to `calls` has arrived, and none twice.
+/// Checks that each number up to `calls` has arrived exactly once.
 pub fn each_once(arrivals: &[Arrival], calls: u32) -> Result<(), String> {
     let mut numbers: Vec<u32> = arrivals.iter().map(|arrival| arrival.schedule).collect();
     numbers.sort_unstable();

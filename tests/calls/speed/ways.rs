@@ -11,23 +11,23 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Calls that the gateway makes to one origin at once, and what the others may, too: awty_http's default.
+/// Concurrent calls per origin, as awty_http's default. The others get the same.
 const AT_ONCE: u32 = 10;
-/// Leases of one claim, and answers of one statement, of the SQL ceiling.
+/// Leases per claim, and answers per statement, of the SQL ceiling.
 const BATCH: i32 = 500;
-/// Open files that are enough for the largest batch of pg_net.
+/// Open files for the largest batch of pg_net.
 const FILES: u32 = 10_000;
 
 fn now() -> i64 {
     Utc::now().timestamp_micros()
 }
 
-/// A second that comes after that many calls are written.
+/// Returns a second that is after the calls are written.
 fn soon(calls: &Calls) -> i64 {
     now() / 1_000_000 + 10 + i64::from(calls.count / 1_500)
 }
 
-/// awty_http.send, one gateway as it is by default.
+/// awty_http.send and one gateway with defaults.
 pub fn gateway(field: &mut Field, calls: &Calls) -> Result<Run, String> {
     let from = field.place.receiver.count();
     field.place.start_gateway();
@@ -48,11 +48,11 @@ pub fn gateway(field: &mut Field, calls: &Calls) -> Result<Run, String> {
     run
 }
 
-/// net.http_post, all in one transaction. Its tables are empty before.
+/// net.http_post in one transaction, with empty tables.
 pub fn pg_net(field: &Field, calls: u32, batch: u32) -> Result<Run, String> {
     let from = field.place.receiver.count();
     let mut client = field.superuser();
-    // It opens a connection for each call of a batch.
+    // pg_net opens a connection for each call of a batch.
     let worker = "SELECT pid FROM pg_stat_activity WHERE backend_type LIKE 'pg_net%'";
     let worker: i32 = client.query_one(worker, &[]).map_err(|error| format!("pg_net's worker: {error}"))?.get(0);
     field.place.cluster.allow_files(worker, FILES);
@@ -80,12 +80,12 @@ pub fn pg_net(field: &Field, calls: u32, batch: u32) -> Result<Run, String> {
     field.run(calls, from, begin, "SELECT true")
 }
 
-/// Where `scripts/setup bench` puts Node's packages.
+/// Returns the directory in which `scripts/setup bench` installs Node's packages.
 pub fn packages() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| checkout().join("target"), PathBuf::from).join("bench/npm")
 }
 
-/// One process of Node.js: so many loops, each with so many fetched at a time.
+/// One Node.js process with so many loops and jobs per fetch.
 pub fn pg_boss(field: &Field, calls: &Calls, [loops, batch]: [u32; 2]) -> Result<Run, String> {
     let from = field.place.receiver.count();
     field.superuser().batch_execute("DROP SCHEMA IF EXISTS pgboss CASCADE").unwrap();
@@ -104,7 +104,7 @@ pub fn pg_boss(field: &Field, calls: &Calls, [loops, batch]: [u32; 2]) -> Result
     )
 }
 
-/// The gateway's own requests and connections, without a database.
+/// The gateway's requests and connections, without a database.
 pub fn http_alone(field: &Field, calls: u32) -> Result<Run, String> {
     let from = field.place.receiver.count();
     let program = std::env::var_os("AWTY_CALLER").ok_or("AWTY_CALLER names no program")?;
@@ -113,7 +113,7 @@ pub fn http_alone(field: &Field, calls: u32) -> Result<Run, String> {
     field.run(calls, from, begin, "SELECT true")
 }
 
-/// Runs it to its end; the number that it prints.
+/// Runs a command and returns the number that it prints.
 fn run(command: &mut Command) -> Result<i64, String> {
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| format!("cannot run: {error}"))?;
     let mut line = String::new();
@@ -123,7 +123,7 @@ fn run(command: &mut Command) -> Result<i64, String> {
     begin.ok_or_else(|| format!("it ended with {status} and said {line:?}"))
 }
 
-/// Claims and answers by plain SQL on one connection, with the result of a real call for each; calls per second.
+/// Returns calls per second of claims and answers in plain SQL on one connection, each with the result of a real call.
 pub fn sql_alone(field: &Field, calls: u32) -> Result<f64, String> {
     let mut client: Client = field.superuser();
     let real = "SELECT result FROM awty.attempt WHERE job = 'http.app' AND ok LIMIT 1";
