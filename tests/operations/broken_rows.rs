@@ -1,13 +1,13 @@
-//! Rows that no function of awty would have written: a superuser may write anything.
+//! Rows that no function of awty writes, because a superuser may write anything.
 //!
-//! Every column of every table gets NULL, the ends of its type and nonsense, each in a row of its own; what would refuse that is
-//! dropped before. All are broken at the same time, so a failure names none: see the server's log.
+//! Every column of every table gets NULL, the limits of its type, and nonsense, each in a row of its own. Constraints
+//! are dropped first. All rows are broken at the same time, so a failure names none of them: see the server log.
 
 use crate::clients;
 use crate::shop::{NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
 
-/// Values of a type, as they stand in SQL.
+/// SQL values of each type.
 const VALUES: &str = "CREATE TABLE public.bad_value AS
     SELECT typ, value FROM (VALUES
         ('text', ARRAY['NULL', '''''', 'repeat(''x'', 100000)', '''no such''', 'E''\\n\\001%s''']),
@@ -25,7 +25,7 @@ const VALUES: &str = "CREATE TABLE public.bad_value AS
                            'array_fill(0::bigint, ARRAY[100000])'])
     ) AS t (typ, list), unnest(list) AS value";
 
-/// Drops what would refuse such rows.
+/// Drops constraints.
 const UNGUARD: &str = "DO $$
     DECLARE c record;
     BEGIN
@@ -50,7 +50,7 @@ const UNGUARD: &str = "DO $$
     CREATE UNIQUE INDEX ON awty_internal.check_stat (check_id);
     CREATE UNIQUE INDEX ON awty_internal.origin (identity)";
 
-/// For each table: makes a good row, and breaks a column of it. See [`break_each`].
+/// For each table: creates a valid row, and breaks one of its columns. See [`break_each`].
 const BREAKS: [(&str, &str); 5] = [
     (
         "awty.job",
@@ -86,8 +86,8 @@ const BREAKS: [(&str, &str); 5] = [
     ),
 ];
 
-/// Runs one statement for each column of a table and each bad value; in it, COLUMN, VALUE and NUMBER stand for these. What is
-/// refused nevertheless is not broken.
+/// Runs one statement per column and bad value, in place of COLUMN and VALUE, with a NUMBER. Refused values are
+/// skipped.
 fn break_each(shop: &Shop, table: &str, statement: &str) {
     let script = format!(
         "DO $do$
@@ -113,7 +113,7 @@ fn break_each(shop: &Shop, table: &str, statement: &str) {
     }
 }
 
-/// Has the database inspected, and runs what is due for two roles; also after a crash, when more is read.
+/// Requests an inspection, and runs due checks of two roles. Repeats this after a crash, when more rows are read.
 #[track_caller]
 fn expect_others_go_on(shop: &mut Shop, what: &str) {
     for time in ["before", "after"] {
@@ -126,7 +126,7 @@ fn expect_others_go_on(shop: &mut Shop, what: &str) {
         let mut client = shop.cluster.client("postgres", "other");
         client.query_one(other, &[&format!("other {key}")]).unwrap();
         assert_eq!(shop.end_of(&format!("other {key}")).outcome, "done", "{key}");
-        // What reads all of it does so, and what names it says so.
+        // Queries over all rows succeed.
         shop.cluster.psql("postgres", "SELECT * FROM awty.status; SELECT count(f::text) FROM awty.future_job AS f");
         if time == "before" {
             shop.cluster.stop(Stop::Immediate);
@@ -135,8 +135,8 @@ fn expect_others_go_on(shop: &mut Shop, what: &str) {
     }
 }
 
-/// P7, P3: a row that was broken by hand stops itself at most, also over a crash, and nothing that is said of it is an internal
-/// error. What is said of a job or check names its row.
+/// P7, P3: a row that was broken by hand stops at most itself, even across a crash, and raises no internal error.
+/// Errors about a job or check name the row.
 #[test]
 fn a_broken_row_stops_only_itself() {
     let mut shop = Shop::on(Cluster::builder().set("awty.history_retention", "30d").start());
@@ -171,12 +171,12 @@ fn a_broken_row_stops_only_itself() {
     assert!(
         named(["invalid row in awty.job", "job \"bad "]) && named(["awty: check ", "invalid row in awty.future_job"])
     );
-    // A failed run is logged with its error, which is cut at 4096 bytes.
+    // A failed run is logged with its error, cut at 4096 bytes.
     let long: Vec<&str> = log.lines().filter(|line| line.len() > 4200 && line.contains("awty worker")).collect();
     assert!(long.is_empty(), "a message has no end: {long:?}");
 }
 
-/// P3: whatever is broken in `awty_internal.origin`, what the status says is what is done; and one call makes the database run again.
+/// P3: whatever is broken in `awty_internal.origin`, the status is true, and one call makes the database run again.
 #[test]
 fn a_broken_origin_holds_the_database_until_it_is_adopted() {
     let shop = Shop::open();
@@ -216,13 +216,13 @@ fn a_broken_origin_holds_the_database_until_it_is_adopted() {
     clients::judge_effects(&shop.cluster, "postgres");
 }
 
-/// P5: a slot that no clock reaches back to is due, and does not hide from the launcher what else its role has to run.
+/// P5: a slot before all clock values is due, and does not hide other work of its role from the launcher.
 #[test]
 fn a_slot_of_minus_infinity_is_due() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
     shop.schedule("ancient", "note", "after => '1 hour'");
-    // Written behind the engine's back: an inspection finds it.
+    // A direct write. An inspection finds it.
     shop.cluster
         .execute("postgres", &["UPDATE awty.future_job SET first_check_at = '-infinity', next_check_at = '-infinity'"]);
     shop.job("other", NOTE, "");

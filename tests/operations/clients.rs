@@ -1,4 +1,4 @@
-//! A client that schedules, cancels and replaces all the time, and the judgement on what became of its checks.
+//! A client that constantly schedules, cancels and replaces, and the verification of its checks.
 
 use crate::shop::Shop;
 use awty_testkit::postgres::Client;
@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// The job `note` of these clients: it notes the id of its check, in the transaction that ends it.
+/// The job `note` of these clients. It writes its check's id in the transaction that ends the check.
 pub const NOTE_ID: &str =
     "BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, j.id::text); RETURN NULL; END";
 
-/// Gives another database what the first one of a shop has, and the job.
+/// Gives another database the objects and the job of a shop's first database.
 pub fn furnish(cluster: &Cluster, database: &str) {
     cluster.execute(
         database,
@@ -31,22 +31,22 @@ pub fn furnish(cluster: &Cluster, database: &str) {
     );
 }
 
-/// A client at work, which remembers what the server has confirmed.
+/// A working client, which remembers confirmed commits.
 pub struct Placing {
     over: Arc<AtomicBool>,
     thread: JoinHandle<Log>,
 }
 
-/// How each check that a client has placed is to end.
+/// The expected end of each check.
 pub struct Log(BTreeMap<i64, &'static str>);
 
-/// Orders one after the other, each with a check of the job [`NOTE_ID`]; some are cancelled or replaced. An SQLSTATE of `refused` means: try
-/// again. Of `57P01`, or a connection that is closed: that was all.
+/// Starts a client that places orders with checks of the job [`NOTE_ID`], and cancels or replaces some. It repeats a
+/// call after an SQLSTATE in `refused`, and ends after `57P01` or a closed connection if that is in `refused`.
 pub fn place(shop: &Shop, refused: &'static [&'static str]) -> Placing {
     place_in(&shop.cluster, "postgres", refused)
 }
 
-/// The same in another database.
+/// Like [`place`], in another database.
 pub fn place_in(cluster: &Cluster, database: &str, refused: &'static [&'static str]) -> Placing {
     let over = Arc::new(AtomicBool::new(false));
     let mut client = cluster.client(database, "shop");
@@ -59,7 +59,7 @@ pub fn place_in(cluster: &Cluster, database: &str, refused: &'static [&'static s
 
 struct Session {
     client: Client,
-    /// Its orders are its own.
+    /// Part of its orders' keys, so that they are unique.
     name: i32,
     refused: &'static [&'static str],
 }
@@ -74,7 +74,7 @@ impl Session {
         Log(log)
     }
 
-    /// Places one order; `None` when the connection is gone.
+    /// Places one order; `None` if the connection is gone.
     fn place(&mut self, order: u64, log: &mut BTreeMap<i64, &'static str>) -> Option<()> {
         let key = format!("{}.{order}", self.name);
         let now = "SELECT awty.schedule('orders', $1, 'note', after => '0')";
@@ -93,7 +93,7 @@ impl Session {
                 log.insert(self.ask(now, &key)?, "done");
                 log.insert(id, "replaced");
             }
-            // Its run may come first.
+            // The run may come before the cancellation.
             3 => {
                 let id = self.ask(now, &key)?;
                 log.insert(id, "lost");
@@ -106,7 +106,7 @@ impl Session {
         Some(())
     }
 
-    /// The answer of a call that is made until it is accepted; `None` when the connection is gone.
+    /// Repeats a call until it is accepted; `None` if the connection is gone.
     fn ask(&mut self, call: &str, key: &str) -> Option<i64> {
         let since = Instant::now();
         loop {
@@ -126,13 +126,13 @@ impl Session {
 }
 
 impl Placing {
-    /// Ends it; its connection is closed then.
+    /// Ends the client and its connection.
     pub fn stop(self) -> Log {
         self.over.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()
     }
 
-    /// P1, P3: ends it and judges, see [`Log::judge`].
+    /// P1, P3: ends the client and verifies its checks, see [`Log::judge`].
     #[track_caller]
     pub fn judge(self, shop: &Shop) {
         self.stop().judge(&shop.cluster, "postgres");
@@ -140,7 +140,8 @@ impl Placing {
 }
 
 impl Log {
-    /// P1, P3: waits until all is done that is due. Each check has ended as it had to, once, and was run once if it was to be.
+    /// P1, P3: waits until all due checks are done. Each check has ended once, as expected, and has run once if it
+    /// should.
     #[track_caller]
     pub fn judge(&self, cluster: &Cluster, database: &str) {
         assert!(!self.0.is_empty(), "nothing was placed");
@@ -159,14 +160,14 @@ impl Log {
     }
 }
 
-/// Waits until nothing is pending that is due within the next minutes.
+/// Waits until no check is due within the next minutes.
 #[track_caller]
 pub fn await_all_done(cluster: &Cluster, database: &str) {
     let sql = "SELECT NOT EXISTS (SELECT FROM awty.future_job WHERE next_check_at < now() + interval '10 minutes')";
     cluster.await_sql(database, "every check to have ended", sql);
 }
 
-/// P1: each check that is done has its effect once, and there is no other effect; no check has ended twice, or is pending as well.
+/// P1: each done check has one effect, and there are no others. No check has ended twice, or is also pending.
 #[track_caller]
 pub fn judge_effects(cluster: &Cluster, database: &str) {
     let sql = "SELECT h.id, h.ends, p.id, e.effects
@@ -178,7 +179,7 @@ pub fn judge_effects(cluster: &Cluster, database: &str) {
     assert!(wrong.is_empty(), "id, rows of history, pending, effects: {wrong:?}");
 }
 
-/// Waits until more has been run in a database than now.
+/// Waits for more runs in a database.
 #[track_caller]
 pub fn await_more_runs(cluster: &Cluster, database: &str) {
     let before: i64 = cluster.value(database, "SELECT count(*) FROM shop.note");

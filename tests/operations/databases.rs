@@ -1,4 +1,4 @@
-//! Many databases, of which a few have awty. `AWTY_DATABASES=200` makes as many as that.
+//! Many databases, a few of them with awty. `AWTY_DATABASES=200` sets their number.
 
 use crate::shop::{Shop, ready_at};
 use awty_testkit::{Cluster, PATIENCE};
@@ -11,7 +11,7 @@ fn number_of_databases() -> usize {
     std::env::var("AWTY_DATABASES").ok().and_then(|number| number.parse().ok()).unwrap_or(30)
 }
 
-/// P5, P10: after a start, what is due in each of them runs, and then awty is connected to none.
+/// P5, P10: after a start the due checks of each database run, and then awty is connected to none.
 #[test]
 fn a_server_with_many_databases_starts_quickly_and_idles_without_connections() {
     let shop = Shop::on(Cluster::builder().set("fsync", "off").start());
@@ -19,7 +19,7 @@ fn a_server_with_many_databases_starts_quickly_and_idles_without_connections() {
         shop.cluster.execute("postgres", &[&format!("CREATE DATABASE d{number}")]);
     }
     let mut cluster = shop.cluster;
-    // The last ones in the order in which they are looked at.
+    // The last ones in the order of inspections.
     let with_awty = || (0..number_of_databases()).rev().take(WITH_AWTY).map(|number| format!("d{number}"));
     for database in with_awty() {
         cluster.execute(
@@ -49,7 +49,7 @@ fn a_server_with_many_databases_starts_quickly_and_idles_without_connections() {
         number_of_databases(),
         late.fold(f64::MIN, f64::max)
     );
-    // When it has seen all of them it stays away, for much longer than a worker or an inspection lasts.
+    // Afterwards awty stays disconnected for much longer than a worker or an inspection lasts.
     let connected =
         "SELECT count(*) FROM pg_stat_activity WHERE starts_with(backend_type, 'awty') AND datid IS NOT NULL";
     let mut since = Instant::now();
@@ -63,7 +63,7 @@ fn a_server_with_many_databases_starts_quickly_and_idles_without_connections() {
     });
 }
 
-/// P10: databases that are dropped at the moment when each has an inspection, two at a time: both go, and awty goes on elsewhere.
+/// P10: two databases are dropped while each has an inspection. Both drops succeed, and awty continues in the others.
 #[test]
 fn two_databases_can_be_dropped_while_both_are_visited() {
     let shop = Shop::open();
@@ -75,14 +75,14 @@ fn two_databases_can_be_dropped_while_both_are_visited() {
             "CREATE EXTENSION awty",
             "CREATE FUNCTION public.note(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'",
             "SELECT awty.register('note', 'public.note')",
-            // Dead rows, so that an inspection has something to vacuum.
+            // Dead rows, so that an inspection vacuums.
             "SELECT count(awty.schedule('orders', i::text, 'note', after => '1 day')) FROM generate_series(1, 20000) AS i",
             "SELECT count(awty.cancel('orders', i::text)) FROM generate_series(1, 19000) AS i",
         ],
     );
     let (mut inspected, since) = (0, Instant::now());
     for round in 0.. {
-        // An inspection may be over before anybody looks, so that it takes some rounds until one is met.
+        // An inspection may end before it is observed, so several rounds may be needed.
         if round >= 6 && (inspected > 0 || since.elapsed() > PATIENCE) {
             break;
         }
@@ -90,7 +90,7 @@ fn two_databases_can_be_dropped_while_both_are_visited() {
         for database in &databases {
             shop.cluster.execute("postgres", &[&format!("CREATE DATABASE {database} TEMPLATE origin")]);
         }
-        // Ends the wait of copies for their owner's word, and asks for an inspection.
+        // Ends the hold of the copies, and requests an inspection.
         let asking = databases.each_ref().map(|database| shop.cluster.superuser(database));
         for mut client in asking {
             client.batch_execute("SELECT awty.adopt()").unwrap();

@@ -1,9 +1,9 @@
-//! Logical decoding of awty's tables: what a plugin is told is what has happened.
+//! Logical decoding of awty's tables shows what has happened.
 
 use crate::shop::{NOTE, Shop};
 use awty_testkit::Cluster;
 
-/// What the plugin says of a transaction: the checks whose rows were deleted, and those that were put into the history.
+/// Per transaction: the checks whose rows were deleted, and those that were inserted into the history.
 const TOLD: &str = r"
     SELECT c.xid::text, array_agg(d.id ORDER BY d.id) FILTER (WHERE d.what = 'DELETE'), array_agg(d.id ORDER BY d.id) FILTER (WHERE d.what = 'INSERT')
     FROM pg_logical_slot_get_changes('slot', NULL, NULL, 'skip-empty-xacts', '1') AS c
@@ -14,7 +14,7 @@ const TOLD: &str = r"
     ) AS d
     GROUP BY c.xid::text";
 
-/// P1: in each way in which a check can end, its row's deletion and its row of history are told in one transaction, each once.
+/// P1: for each way in which a check can end, the deletion and the history row are decoded once, in one transaction.
 #[test]
 fn every_end_of_a_check_is_decoded_as_one_transaction() {
     let shop = Shop::on(Cluster::builder().set("wal_level", "logical").start());
@@ -25,7 +25,7 @@ fn every_end_of_a_check_is_decoded_as_one_transaction() {
     shop.job("bad", "BEGIN RAISE 'no'; END", ", max_attempts => 2, retry_after => '1 ms'");
     let long =
         "(SELECT to_jsonb(string_agg(md5(random()::text), '')) FROM generate_series(1, 200) AS h WHERE h + n > 0)";
-    // What is cancelled or replaced is so before its run.
+    // Checks are cancelled or replaced before their run.
     shop.run("SELECT awty.pause('note')");
     shop.run(&format!(
         "SELECT awty.schedule('orders', name || n, name, after => '1 s', args => CASE WHEN n % 2 = 0 THEN {long} END)
@@ -35,7 +35,7 @@ fn every_end_of_a_check_is_decoded_as_one_transaction() {
     shop.cluster.execute("postgres", &["VACUUM FULL awty.future_job"]);
     shop.run("SELECT awty.resume('note')");
     shop.await_all_ended();
-    // What is decoded has been flushed: this commit waits for that, with all before it.
+    // Decoding shows only flushed changes: this commit waits for the flush of all earlier ones.
     shop.cluster.execute("postgres", &["CREATE TABLE public.last ()"]);
     let transactions = shop.cluster.superuser("postgres").query(TOLD, &[]).unwrap();
     let mut told: Vec<i64> = Vec::new();

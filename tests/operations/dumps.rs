@@ -1,4 +1,4 @@
-//! Dumps that are taken while runs go on, and what becomes of them where they are restored.
+//! Dumps during runs, and restored dumps.
 
 use crate::clients::{self, NOTE_ID};
 use crate::shop::Shop;
@@ -7,8 +7,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A shop at work, with checks of a paused job that are due, so that each dump has some that are pending, and with more data
-/// than a pipe takes.
+/// Opens a working shop. A paused job has due checks, so that each dump has pending ones. There are more data than a
+/// pipe holds.
 fn at_work() -> Shop {
     let shop = Shop::open();
     shop.job("note", NOTE_ID, "");
@@ -21,19 +21,18 @@ fn at_work() -> Shop {
     shop
 }
 
-/// Runs a tool to its end; it must not fail.
 #[track_caller]
 fn run(command: &mut Command) {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A place for a dump.
+/// Returns the path for a dump.
 fn file(shop: &Shop, name: &str) -> PathBuf {
     shop.cluster.socket_directory().join(name)
 }
 
-/// Dumps in the middle of everything, and restores that beside the original.
+/// Dumps under load, and restores into another database.
 fn dump_in_parallel(shop: &Shop) {
     let directory = file(shop, "directory");
     run(shop.cluster.tool("pg_dump").args(["-Fd", "-j", "4", "-d", "postgres", "-f"]).arg(&directory));
@@ -42,7 +41,7 @@ fn dump_in_parallel(shop: &Shop) {
     expect_held_then_run_once(&shop.cluster, "restored", &["later"]);
 }
 
-/// P1, P3: what was pending when the dump began stays so until somebody adopts it, and then each of it runs, once.
+/// P1, P3: checks that were pending at the start of the dump stay pending until the adoption, and then each runs once.
 #[track_caller]
 fn expect_held_then_run_once(cluster: &Cluster, database: &str, paused: &[&str]) {
     let snapshot = "SELECT count(*), (SELECT count(*) FROM shop.note), (SELECT database_held FROM awty.status) FROM awty.future_job";
@@ -65,7 +64,7 @@ fn expect_held_then_run_once(cluster: &Cluster, database: &str, paused: &[&str])
     clients::judge_effects(cluster, database);
 }
 
-/// P1, P3, P4: pg_dump in parallel beside clients and runs, restored in parallel.
+/// P1, P3, P4: pg_dump in parallel with clients and runs, restored in parallel.
 #[test]
 fn a_parallel_dump_under_load_is_held_and_then_runs_once() {
     let shop = at_work();
@@ -76,14 +75,14 @@ fn a_parallel_dump_under_load_is_held_and_then_runs_once() {
     placing.judge(&shop);
 }
 
-/// P4, P10: a dump that takes its time holds up no run and no client; neither does one of the whole server, which is complete.
+/// P4, P10: a slow dump holds up no run and no client. Neither does a dump of the whole server, which is complete.
 #[test]
 fn a_slow_dump_holds_up_nobody() {
     let shop = at_work();
     let placing = clients::place(&shop, &[]);
     clients::await_more_runs(&shop.cluster, "postgres");
     let mut dump = shop.cluster.tool("pg_dump").args(["-d", "postgres"]).stdout(Stdio::piped()).spawn().unwrap();
-    // Nobody reads what it writes, so it stops in the middle, with its snapshot and all its locks.
+    // No process reads its output, so the dump stops in the middle, with its snapshot and locks.
     let stopped = "SELECT EXISTS (SELECT FROM pg_stat_activity AS a JOIN pg_locks AS l USING (pid)
                                   WHERE a.application_name = 'pg_dump'
                                     AND l.relation = 'awty.future_job'::regclass)";
@@ -106,12 +105,12 @@ fn a_slow_dump_holds_up_nobody() {
     shop.run("SELECT awty.resume('later')");
     placing.judge(&shop);
     let other = Cluster::builder().own_identity().start();
-    // It has the superuser already.
+    // The superuser already exists.
     let text = std::fs::read_to_string(&all).unwrap().replace("CREATE ROLE postgres;", "");
     std::fs::write(&all, text).unwrap();
     load(&other, "postgres", &all);
     expect_held_then_run_once(&other, "postgres", &["later"]);
-    // The copy of before was adopted where it was.
+    // The earlier copy was adopted on the other server.
     assert!(other.value::<bool>("slowly", "SELECT database_held FROM awty.status"));
 }
 
@@ -120,8 +119,8 @@ fn load(cluster: &Cluster, database: &str, script: &Path) {
     run(cluster.tool("psql").args(["-Xq", "-v", "ON_ERROR_STOP=1", "-d", database, "-f"]).arg(script));
 }
 
-/// P3: the database's owner and a role for backups dump every row of awty, in each format. Without the option, pg_dump says that rows are
-/// missing instead of leaving them out.
+/// P3: the database's owner and a backup role dump every row of awty, in each format. Without the option, pg_dump
+/// reports missing rows instead of skipping them.
 #[test]
 fn the_owner_of_the_database_dumps_every_row() {
     let shop = at_work();
@@ -137,7 +136,7 @@ fn the_owner_of_the_database_dumps_every_row() {
             "CREATE ROLE backup LOGIN IN ROLE pg_read_all_data",
         ],
     );
-    // Only what is awty's: the owner of a database has no right to other tables in it.
+    // Only awty's objects: a database's owner has no rights to other tables.
     let awty = ["--schema=awty", "--schema=awty_internal", "--extension=awty", "-d", "postgres"];
     for role in ["landlord", "backup"] {
         let refused = shop.cluster.tool("pg_dump").args(awty).args(["-U", role]).output().unwrap();

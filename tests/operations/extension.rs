@@ -4,7 +4,7 @@ use crate::clients::{self, NOTE_ID};
 use crate::shop::Shop;
 use std::path::{Path, PathBuf};
 
-/// Upgrade scripts to a version that is none and back, as long as the test runs.
+/// Upgrade scripts to a fictitious version and back, for the duration of the test.
 struct Scripts([PathBuf; 2]);
 
 impl Scripts {
@@ -14,7 +14,7 @@ impl Scripts {
         let here: String = shop.cluster.value("postgres", "SELECT extversion FROM pg_extension WHERE extname = 'awty'");
         let script = |from: &str, to: &str, fillfactor: u32| {
             let file = Path::new(&directory).join(format!("awty--{from}--{to}.sql"));
-            // Slow enough to meet runs on its way, and it takes the strongest lock that there is.
+            // Slow enough to meet runs, and with the strongest lock.
             let text = format!(
                 "SELECT pg_catalog.pg_sleep(0.05);
                  ALTER TABLE awty.future_job SET (fillfactor = {fillfactor});
@@ -33,8 +33,8 @@ impl Drop for Scripts {
     }
 }
 
-/// P1, P3, P10: an update in the middle of everything loses nothing, doubles nothing, and is part of no deadlock. While the
-/// version is not the library's, nothing runs and the log says what to do.
+/// P1, P3, P10: an update under load loses and doubles nothing, and is part of no deadlock. While the version differs
+/// from the library's, nothing runs, and the log says what to do.
 #[test]
 fn an_update_under_load_loses_nothing() {
     let shop = Shop::open();
@@ -59,7 +59,7 @@ fn an_update_under_load_loses_nothing() {
     drop(scripts);
 }
 
-/// P10: VACUUM FULL, CLUSTER, REINDEX and ALTER TABLE of awty's tables, again and again, beside clients and runs.
+/// P10: VACUUM FULL, CLUSTER, REINDEX and ALTER TABLE of awty's tables, repeatedly, beside clients and runs.
 #[test]
 fn maintenance_of_the_tables_under_load_loses_nothing() {
     let shop = Shop::open();

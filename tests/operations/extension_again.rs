@@ -1,4 +1,4 @@
-//! DROP EXTENSION awty and CREATE EXTENSION awty again, in the middle of runs and of clients that schedule.
+//! DROP EXTENSION awty and CREATE EXTENSION awty, repeatedly, with runs and scheduling clients.
 
 use crate::shop::Shop;
 use awty_testkit::postgres::Client;
@@ -9,11 +9,10 @@ use std::thread::JoinHandle;
 
 const TIMES: u32 = 6;
 
-/// What a client may be told while there is no extension, no right to it or no job: no such schema, function or table, no
-/// USAGE, no such job.
+/// SQLSTATEs without an extension, rights or job: no schema, function or table, no USAGE, no job.
 const REFUSED: [&str; 5] = ["3F000", "42883", "42P01", "42501", "42704"];
 
-/// Schedules orders that nobody has had before, whatever it is told; returns those that were accepted, and what it was told.
+/// Schedules new orders and ignores errors. Returns the accepted orders and the errors.
 fn client(shop: &Shop, name: &'static str, over: &Arc<AtomicBool>) -> JoinHandle<(Vec<String>, BTreeSet<String>)> {
     let (mut client, over): (Client, _) = (shop.client(), Arc::clone(over));
     std::thread::spawn(move || {
@@ -32,15 +31,15 @@ fn client(shop: &Shop, name: &'static str, over: &Arc<AtomicBool>) -> JoinHandle
     })
 }
 
-/// The job of one installation; DROP EXTENSION takes the function of the last one along.
+/// Registers an installation's job. DROP EXTENSION also drops the function of the last one.
 fn register(shop: &Shop, time: u32) {
     let body =
         "BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, 'TIME:' || j.id); RETURN NULL; END";
     shop.job("note", &body.replace("TIME", &time.to_string()), "");
 }
 
-/// P1, P3, P10: it is never in the way of a client or in anybody's, what one installation has scheduled is not run by the next,
-/// and in the end everything works.
+/// P1, P3, P10: nothing waits forever or deadlocks, one installation's checks do not run in the next, and in the end
+/// everything works.
 #[test]
 fn the_extension_can_be_dropped_and_created_again_and_again() {
     let shop = Shop::open();
@@ -78,7 +77,7 @@ fn the_extension_can_be_dropped_and_created_again_and_again() {
     }
     shop.await_all_ended();
     act(&format!("INSERT INTO shop.archive SELECT '{TIMES}', id, entity_key, outcome FROM awty.future_job_history"));
-    // Of the installations whose history is known, effects and history agree; of no order are there two effects.
+    // If an installation's history was saved, effects and history agree. No order has two effects.
     let wrong = "SELECT time, id, entity_key, outcome, effects FROM shop.archive
                  FULL JOIN (SELECT split_part(what, ':', 1) AS time, split_part(what, ':', 2)::bigint AS id, entity_key,
                                    count(*) AS effects
@@ -92,7 +91,7 @@ fn the_extension_can_be_dropped_and_created_again_and_again() {
     let unknown = "SELECT count(*) FROM shop.note WHERE entity_key <> ALL ($1::text[])";
     let unknown: i64 = shop.cluster.superuser("postgres").query_one(unknown, &[&accepted]).unwrap().get(0);
     assert_eq!(unknown, 0, "an effect of an order that was not accepted");
-    // Everything works: see clients.
+    // The last installation works, as for clients.
     shop.run(
         "CREATE OR REPLACE FUNCTION shop.note(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS
               $$ INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, 'after'); SELECT NULL::timestamptz $$",

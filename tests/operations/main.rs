@@ -1,6 +1,7 @@
-//! Operations: what a DBA does to a server while awty works in it. One file per operation; each test has a cluster of its own.
+//! Operations: what an administrator does to a server while awty works. One file per operation; each test has its own
+//! cluster.
 //!
-//! What is done to single databases and their dumps is in `tests/lifecycle` (`ddl`, `dump`, `standby`).
+//! Operations on single databases and their dumps are in `tests/lifecycle` (`ddl`, `dump`, `standby`).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // in a test the panic is the report
 

@@ -1,18 +1,18 @@
-//! A server where memory may run out: what a client passes to awty must not cost the server more than it has cost already.
+//! Memory shortage: arguments of a client must not cost the server additional memory.
 
 use crate::shop::{NOTE, Shop};
 
-/// What a text is long, in bytes, and how much more memory there is: enough for the text, not for another one like it.
+/// Length of a text in bytes, and available memory: enough for the text, but not for a copy.
 const LENGTH: u64 = 100_000_000;
 const MEMORY: u64 = LENGTH * 3 / 2;
 
-/// P7, P9: a long text is refused for its length, wherever one is taken; nobody makes a copy of it first. Without memory for that, the
-/// process would be ended, and with it all sessions of the server.
+/// P7, P9: every function refuses a long text by its length, before it is copied. Without memory for a copy, the
+/// process would crash, which ends all sessions of the server.
 #[test]
 fn a_text_that_is_too_long_is_refused_without_a_copy() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
-    // Not a constant: that would be computed, and copied, by the planner.
+    // Not a constant, because the planner would compute and copy it.
     let long = format!("repeat(repeat('x', 100000), (random() * 0 + {LENGTH} / 100000)::integer)");
     let calls = [
         "awty.schedule(LONG, 'k', 'note', after => '1 h')",
@@ -42,7 +42,7 @@ fn a_text_that_is_too_long_is_refused_without_a_copy() {
         let mut client = shop.client();
         let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0);
         shop.cluster.limit_memory(pid, MEMORY);
-        // Without awty there is enough.
+        // Without awty the memory is sufficient.
         client.batch_execute(&format!("SELECT octet_length({long})")).unwrap_or_else(|error| panic!("{error:?}"));
         let error = client.batch_execute(&format!("SELECT {}", call.replace("LONG", &long))).unwrap_err();
         let code = error.code().map(|code| code.code().to_owned());

@@ -1,11 +1,11 @@
-//! A server that has no process for awty, from its start on: what `awty.status` says.
+//! `awty.status` on a server that never has a process for awty.
 //!
-//! See `status` for one that has lent all of them to others.
+//! See `status` for a server whose processes are taken temporarily.
 
 use crate::shop::{NOTE, Shop};
 use awty_testkit::Cluster;
 
-/// Settings under which something is missing, and what has to be raised.
+/// The missing process, and the settings that cause it.
 const SERVERS: [(&str, &str, &str); 4] = [
     ("the launcher", "1", "4"),
     ("any worker", "2", "4"),
@@ -13,7 +13,7 @@ const SERVERS: [(&str, &str, &str); 4] = [
     ("the maintainer beside a worker", "2", "0"),
 ];
 
-/// P7, P9: whatever is missing, either the check runs, or the status says that it waits and what to raise. Never is it silent.
+/// P7, P9: whichever process is missing, the check runs, or the status says that it waits and which setting to raise.
 #[test]
 fn a_server_without_a_process_for_awty_is_shown() {
     for (missing, processes, replication) in SERVERS {
@@ -30,7 +30,7 @@ fn a_server_without_a_process_for_awty_is_shown() {
         );
         let ended = "SELECT EXISTS (SELECT FROM awty.future_job_history)";
         if !shop.cluster.value::<bool>("postgres", ended) {
-            // Not for a moment only: it stays said for as long as it is so.
+            // The status keeps saying so.
             let said = "SELECT EXISTS (SELECT FROM awty.future_job_history)
                                OR coalesce(why, last_error) IS NOT NULL AND lag > '4 s' FROM awty.status";
             shop.await_true(&format!("the reason still to be there, where {missing} is missing"), said);
@@ -43,7 +43,7 @@ fn a_server_without_a_process_for_awty_is_shown() {
     }
 }
 
-/// P9: each database with awty says at once what is missing, even the database that would be inspected last.
+/// P9: every database with awty immediately reports the missing process, even the one that is inspected last.
 #[test]
 fn each_database_says_that_no_process_is_free() {
     let mut shop = Shop::on(Cluster::builder().set("max_logical_replication_workers", "0").start());
@@ -51,7 +51,7 @@ fn each_database_says_that_no_process_is_free() {
     shop.cluster.execute("template1", &["CREATE DATABASE last TEMPLATE postgres"]);
     shop.cluster.execute("last", &["SELECT awty.adopt()"]);
     for database in ["postgres", "last"] {
-        // The launcher knows the database from now on.
+        // From now on the launcher knows the database.
         let inspected = "SELECT why IS NULL AND heartbeat IS NOT NULL FROM awty.status";
         shop.cluster.await_sql(database, "the inspection", inspected);
         shop.cluster

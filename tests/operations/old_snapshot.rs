@@ -1,10 +1,10 @@
-//! A session that keeps an old snapshot, so that no row that is gone can be removed.
+//! A session with an old snapshot, which prevents the removal of dead rows.
 
 use crate::clients::{self, NOTE_ID};
 use crate::shop::Shop;
 use awty_testkit::Cluster;
 
-/// P1, P3: all goes on beside it. What was scheduled in its transaction, before everything else, runs when it has committed.
+/// P1, P3: everything works beside it. A check that its transaction scheduled first of all runs after its commit.
 #[test]
 fn beside_an_old_snapshot_nothing_is_skipped_or_run_twice() {
     let shop = Shop::on(Cluster::builder().set("autovacuum_naptime", "1s").start());

@@ -1,9 +1,9 @@
-//! Databases and objects that change hands: who owns the database, and who owns awty's tables.
+//! Databases and objects that change owners: the database's owner, and the owner of awty's tables.
 
 use crate::shop::{NOTE, Shop};
 use awty_testkit::postgres::error::DbError;
 
-/// P3: a role that may connect because it owns the database has its checks run, as it can connect itself.
+/// P3: the checks of a role run if the role can connect only because it owns the database.
 #[test]
 fn who_may_connect_as_the_databases_owner_has_its_checks_run() {
     let shop = Shop::open();
@@ -33,8 +33,8 @@ fn who_may_connect_as_the_databases_owner_has_its_checks_run() {
     );
 }
 
-/// P9: awty's tables belong to a role that is no superuser any more. Either awty works for it as for any owner, or it says whose they
-/// are, in the status and to who calls; what is overdue is shown as overdue. When they are a superuser's again, all of it runs.
+/// P9: the owner of awty's tables is no longer a superuser. awty works, or names the owner in the status and in errors,
+/// and shows overdue checks. When the owner is a superuser again, all checks run.
 #[test]
 fn tables_that_are_no_superusers_any_more_are_no_riddle() {
     let shop = Shop::open();
@@ -49,7 +49,7 @@ fn tables_that_are_no_superusers_any_more_are_no_riddle() {
         .unwrap();
     shop.job("note", NOTE, "");
     shop.schedule("before", "note", "after => '2 s'");
-    // PostgreSQL lets no event trigger go to a role that is no superuser, and says so.
+    // PostgreSQL refuses to give an event trigger to a role that is not a superuser.
     let reassign = shop.cluster.superuser("postgres").batch_execute("REASSIGN OWNED BY boss TO successor");
     assert!(reassign.unwrap_err().as_db_error().is_some_and(|error| error.message().contains("awty_refuse_drop")));
     shop.cluster.execute("postgres", &["ALTER ROLE boss NOSUPERUSER"]);

@@ -1,4 +1,4 @@
-//! A logical subscriber that has awty, too.
+//! A logical subscriber with awty.
 
 use crate::shop::{NOTE, Shop};
 use awty_testkit::{Builder, Cluster};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 const DAY: i64 = 86_400;
 
-/// A server whose clock can be moved without ending its replication.
+/// A server whose clock can be set without ending its replication.
 fn server(wal_level: &str) -> Builder {
     let server = Cluster::builder().own_identity().with_movable_clock().set("wal_level", wal_level);
     server.set("wal_sender_timeout", "0").set("wal_receiver_timeout", "0").set("wal_retrieve_retry_interval", "100ms")
@@ -17,7 +17,8 @@ fn run(tool: &mut Command) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// P1, P3: the steps of docs/operations.md. In the week before the cutover the subscriber runs nothing and takes all rows; after it, what is
+/// P1, P3: the steps of docs/operations.md. In the week before the cutover the subscriber runs nothing and takes all
+/// rows. Afterwards it runs the pending checks, and new checks get new ids.
 /// pending runs there, and new checks get numbers of their own.
 #[test]
 fn a_database_moves_by_logical_replication() {
@@ -78,7 +79,8 @@ fn a_database_moves_by_logical_replication() {
     assert!(new.value::<bool>("postgres", once));
 }
 
-/// P1: what the publisher has run is not run by the subscriber, neither by the rows of awty that it is sent nor by its triggers.
+/// P1: the subscriber does not repeat the publisher's runs, neither because of replicated rows of awty nor because of
+/// its triggers.
 #[test]
 fn a_logical_subscriber_runs_nothing_twice() {
     let watched = "CREATE TABLE shop.orders (id text PRIMARY KEY);

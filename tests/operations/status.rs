@@ -1,16 +1,15 @@
-//! What `awty.status` says in each state in which nothing runs, or not everything, and when that is over.
+//! `awty.status` in each state in which some or all checks do not run, and after it.
 
 use crate::clients::{self, NOTE_ID};
 use crate::shop::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
 use std::path::{Path, PathBuf};
 
-/// The columns that tell of a state.
 fn expect(shop: &Shop, what: &str, condition: &str) {
     shop.await_true(what, &format!("SELECT {condition} FROM awty.status"));
 }
 
-/// P7: a role that cannot connect: enabled, not held, its check overdue, and why; afterwards no longer overdue.
+/// P7: a role that cannot connect: the status shows its overdue check and the reason, until they are over.
 #[test]
 fn a_role_that_cannot_connect_is_shown() {
     let shop = Shop::open();
@@ -18,9 +17,9 @@ fn a_role_that_cannot_connect_is_shown() {
     shop.cluster.create_user("postgres", "other");
     let placing = clients::place(&shop, &[]);
     clients::await_more_runs(&shop.cluster, "postgres");
-    // Neither the superuser nor who is connected already needs it; a worker that is there would stay while there is work.
+    // Superusers and connected sessions need no CONNECT. A connected worker would stay while there is work.
     shop.cluster.execute("postgres", &["REVOKE CONNECT ON DATABASE postgres FROM PUBLIC"]);
-    // Also one that was on its way.
+    // Including workers that are just starting.
     let ended = "SELECT count(pg_terminate_backend(pid)) = 0 FROM pg_stat_activity WHERE backend_type = 'awty worker'";
     shop.await_true("the end of all workers", ended);
     expect(
@@ -42,10 +41,10 @@ fn a_role_that_cannot_connect_is_shown() {
     );
 }
 
-/// Slots for background workers, but for the launcher's.
+/// Slots for background workers, without the launcher's.
 const FREE: u32 = 4;
 
-/// All slots for background workers are taken by parallel queries until the value is dropped: then the queries are cancelled.
+/// Parallel queries that take all background worker slots, until the value is dropped.
 struct Taken(Vec<std::thread::JoinHandle<()>>);
 
 impl Taken {
@@ -62,7 +61,7 @@ impl Taken {
                      SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
                      SELECT count(pg_sleep(60)) FROM hog";
         let mut queries = Vec::new();
-        // Later ones take what processes of awty have left meanwhile.
+        // Later queries take the slots that awty's processes have freed meanwhile.
         let taken = format!("SELECT count(*) = {FREE} FROM pg_stat_activity WHERE backend_type = 'parallel worker'");
         shop.cluster.await_that("all slots to be taken", PATIENCE, || {
             if shop.cluster.value("postgres", &taken) {
@@ -79,7 +78,7 @@ impl Taken {
 
     fn end(self, shop: &Shop) {
         let cancel = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE backend_type = 'client backend' AND query LIKE '%FROM hog'";
-        // Also those that begin late.
+        // Including queries that begin late.
         shop.cluster.await_that("the end of all queries", PATIENCE, || {
             let cancelled: i64 = shop.cluster.value("postgres", cancel);
             if self.0.iter().all(|thread| thread.is_finished()) {
@@ -92,7 +91,8 @@ impl Taken {
     }
 }
 
-/// P7, P9: no room for a worker: what to raise, and how much waits; when there is room again, all of it runs.
+/// P7, P9: without a free slot the status shows which setting to raise, and the backlog. When slots are free again, all
+/// checks run.
 #[test]
 fn a_server_without_room_is_shown() {
     let slots = (FREE + 1).to_string();
@@ -112,7 +112,7 @@ fn a_server_without_room_is_shown() {
     expect(&shop, "the end of it", "lag = '0' AND oldest_overdue IS NULL");
 }
 
-/// P9: not enabled: nothing runs, and the status says so; what was missed runs when it is enabled.
+/// P9: while awty is disabled nothing runs, and the status says so. Missed checks run when it is enabled.
 #[test]
 fn a_server_that_is_not_enabled_is_shown() {
     let shop = Shop::open();
@@ -134,7 +134,8 @@ fn a_server_that_is_not_enabled_is_shown() {
     expect(&shop, "the end of it", "enabled AND lag = '0' AND oldest_overdue IS NULL");
 }
 
-/// P3, P9: rows of another database, also those that a restore is bringing: held, and the call that ends it.
+/// P3, P9: rows of another database, including rows of a restore in progress: the status shows the hold and the call
+/// that ends it.
 #[test]
 fn a_database_that_is_held_is_shown() {
     let shop = Shop::open();
@@ -164,7 +165,7 @@ fn a_database_that_is_held_is_shown() {
     clients::judge_effects(&shop.cluster, "d");
 }
 
-/// A library beside scripts of another version, see `extension`.
+/// Upgrade scripts of another version, see `extension`.
 struct Script(PathBuf);
 
 impl Drop for Script {
@@ -173,7 +174,8 @@ impl Drop for Script {
     }
 }
 
-/// P9: objects of another version than the library's: which command ends it; also right after a start.
+/// P9: for objects of another version than the library's, the status shows the command to run, even right after a
+/// start.
 #[test]
 fn another_version_is_shown() {
     let mut shop = Shop::on(Cluster::builder().start());
@@ -206,7 +208,7 @@ fn another_version_is_shown() {
     drop(scripts);
 }
 
-/// P9: what looks at the database works where no query may write a temporary file.
+/// P9: monitoring functions work without temporary files.
 #[test]
 fn nothing_that_looks_needs_a_temporary_file() {
     let shop = Shop::on(Cluster::builder().set("temp_file_limit", "0").start());
