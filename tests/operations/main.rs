@@ -18,6 +18,7 @@ mod not_loaded;
 mod old_snapshot;
 mod one_database;
 mod owners;
+mod reference;
 mod replication;
 mod serializable;
 #[allow(dead_code)] // lifecycle needs more of it

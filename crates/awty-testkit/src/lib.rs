@@ -29,6 +29,7 @@ mod folder;
 mod log;
 mod poll;
 mod preload;
+pub mod reference;
 mod stage;
 mod upgrade;
 mod verify;

@@ -1,0 +1,132 @@
+//! Writes docs/reference.md from the catalog of a server with awty, and from the lists in the source.
+//!
+//! Invariant: each function, column, setting, outcome and error appears; a function without a group is an error.
+//! Does not: write the page; `make reference` does, and a test compares.
+
+#![allow(clippy::expect_used)] // in a generator the panic is the report
+
+mod catalog;
+mod errors;
+mod markdown;
+
+use crate::{Cluster, checkout};
+use markdown::{paragraph, table};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// The functions of schema awty, in the order of the page.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Jobs", &["register", "alter", "unregister", "pause", "resume", "allow", "disallow"]),
+    (
+        "Checks",
+        &["schedule", "schedule_many", "cancel", "cancel_many", "check_now", "hold", "release", "key", "next_slot"],
+    ),
+    ("Watching a table", &["watch", "unwatch"]),
+    ("Repeating", &["repeat", "occurrences"]),
+    ("Seeing", &["explain", "doctor", "healthy", "forecast"]),
+    ("Trying and testing", &["dry_run", "travel", "now"]),
+    ("This database", &["adopt"]),
+    (
+        "External workers",
+        &[
+            "claim",
+            "complete",
+            "fail",
+            "complete_many",
+            "fail_many",
+            "heartbeat",
+            "requeue",
+            "next_claim_in",
+            "alter_target",
+        ],
+    ),
+];
+
+/// The functions of schema awty_http.
+const HTTP: &[&str] = &["schedule", "unschedule", "send", "add_tenant", "drop_tenant", "create_token", "drop_token"];
+
+const HEAD: &str = "\
+# Reference
+
+What takes which arguments, and what are its defaults, ranges, columns and errors? This page is generated: `make reference` writes it
+from the catalog and the source, and a test compares. What the words mean is in [jobs.md](jobs.md).
+
+[Functions](#functions) · [Options of a job](#options-of-a-job) · [Tables and views](#tables-and-views) ·
+[Settings](#settings) · [Outcomes](#outcomes) · [Errors](#errors) · [Extension awty_http](#extension-awty_http)
+";
+
+/// Where the page is.
+pub fn page() -> PathBuf {
+    checkout().join("docs/reference.md")
+}
+
+/// The page, by what a fresh server has.
+pub fn reference() -> String {
+    let cluster = Cluster::builder().start();
+    cluster.create_extension("postgres");
+    cluster.execute("postgres", &["CREATE EXTENSION awty_http"]);
+    let mut client = cluster.superuser("postgres");
+    let mut page = HEAD.to_owned();
+
+    page += "\n## Functions\n";
+    page += &paragraph(
+        "Arguments with a default may be left out. Pass all arguments after the first ones by name, as in `after => '3 hours'`.",
+    );
+    let functions = catalog::functions(&mut client, "awty");
+    for (heading, names) in GROUPS {
+        let _ = write!(page, "\n### {heading}\n");
+        for name in *names {
+            page += &catalog::function(&functions, name);
+        }
+    }
+    expect_all(&functions, &GROUPS.iter().flat_map(|(_, names)| *names).copied().collect::<Vec<_>>());
+
+    page += "\n## Options of a job\n";
+    page += &paragraph(
+        "`awty.register()` sets them, `awty.alter()` changes them, and `awty.alter(job, reset => '{slot}')` puts one back to its default. `run_as` is the caller if it is left out. `replace => true` gives a job that exists another definition.",
+    );
+    page += &catalog::options(&mut client, &functions);
+
+    page += "\n## Tables and views\n";
+    page += &paragraph(
+        "All roles may read them. Row security shows the rows of the jobs that a role may read. Only functions write them.",
+    );
+    page += &catalog::relations(&mut client, "awty");
+
+    page += "\n## Settings\n";
+    page += &paragraph(
+        "All are set in `postgresql.conf`, by a superuser's `ALTER SYSTEM` or on the server's command line. The context `sighup` means: takes effect with a reload.",
+    );
+    page += &catalog::settings(&mut client);
+
+    page += "\n## Outcomes\n";
+    page += &paragraph(
+        "Each check ends with exactly one outcome. A *problem* is an outcome that `notify`, the log and `keep_history => 'problems'` tell of.",
+    );
+    page += &errors::outcomes();
+
+    page += "\n## Errors\n";
+    page += &paragraph("An ellipsis stands for what depends on the call. A hint that is a statement can be pasted.");
+    page += &table(&["SQLSTATE", "message", "hint"], &errors::of_the_library(&cluster));
+
+    page += "\n## Extension awty_http\n";
+    page += &paragraph("What an endpoint is, and what the gateway does with it: [gateway.md](gateway.md).");
+    let functions = catalog::functions(&mut client, "awty_http");
+    page += "\n### Functions of awty_http\n";
+    for name in HTTP {
+        page += &catalog::function(&functions, name);
+    }
+    expect_all(&functions, HTTP);
+    page += "\n### Tables and views of awty_http\n";
+    page += &catalog::relations(&mut client, "awty_http");
+    page += "\n### Errors of awty_http\n";
+    page += &table(&["SQLSTATE", "message", "hint"], &errors::of_awty_http());
+    page
+}
+
+/// A function that the page leaves out is one that nobody finds.
+fn expect_all(functions: &[catalog::Function], known: &[&str]) {
+    let missing: Vec<&str> =
+        functions.iter().map(|function| function.name.as_str()).filter(|name| !known.contains(name)).collect();
+    assert!(missing.is_empty(), "name a group in crates/awty-testkit/src/reference for {missing:?}");
+}
