@@ -11,7 +11,7 @@ pub struct Function {
     arguments: Vec<String>,
     returns: String,
     comment: String,
-    /// What a call without the argument uses, by name.
+    /// The defaults of the arguments, by their names.
     pub defaults: Vec<(String, String)>,
 }
 
@@ -83,7 +83,7 @@ pub fn function(functions: &[Function], name: &str) -> String {
     let mut section = format!("\n#### {name}\n");
     let all = functions.iter().filter(|function| function.name == name);
     let (same, own): (Vec<&Function>, Vec<&Function>) = all.partition(|f| f.comment.starts_with(OVERLOAD));
-    assert!(!own.is_empty(), "no function {name}, or without a COMMENT of its own");
+    assert!(!own.is_empty(), "function {name} is missing or has no COMMENT");
     for function in own {
         let head = format!("{name}(");
         let _ = write!(section, "\n```\n{}\n```\n", fill(&head, &function.arguments, &function.returns));

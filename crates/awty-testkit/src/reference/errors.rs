@@ -61,7 +61,7 @@ impl<'ast> Visit<'ast> for Texts {
             && let Some(Expr::Lit(format)) = arguments.first()
             && let Lit::Str(text) = &format.lit
         {
-            // A call in the text of a hint is `call("awty.allow", …)`: its name stands in its place.
+            // A hint may have a value `call("awty.allow", …)`: the page then shows the statement.
             let mut calls = arguments.iter().skip(1).filter_map(called);
             self.0.push(dots(&text.value(), &mut calls));
         }
@@ -90,7 +90,7 @@ fn dots(format: &str, calls: &mut impl Iterator<Item = String>) -> String {
     let mut letters = format.chars().peekable();
     while let Some(letter) = letters.next() {
         match letter {
-            // Doubled, a brace stands for itself.
+            // A doubled brace is a brace.
             '{' | '}' if letters.next_if_eq(&letter).is_some() => text.push(letter),
             '{' => {
                 let value: String = letters.by_ref().take_while(|letter| *letter != '}').collect();
@@ -131,7 +131,7 @@ impl<'ast> Visit<'ast> for Said {
     }
 }
 
-/// What the library refuses: SQLSTATE, message, hint; by SQLSTATE and then in the order of the source.
+/// The errors of the library with SQLSTATE, message and hint: by SQLSTATE, then in the order of the source.
 pub fn of_the_library(cluster: &Cluster) -> Vec<Vec<String>> {
     let states = states(cluster);
     let mut said = Said::default();
@@ -162,7 +162,7 @@ fn states(cluster: &Cluster) -> BTreeMap<String, String> {
     list.lines().filter_map(row).collect()
 }
 
-/// What the functions of awty_http refuse.
+/// The errors of awty_http.
 pub fn of_awty_http() -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for path in files("http/sql", "sql") {

@@ -48,19 +48,19 @@ const HTTP: &[&str] = &["schedule", "unschedule", "send", "add_tenant", "drop_te
 const HEAD: &str = "\
 # Reference
 
-What takes which arguments, and what are its defaults, ranges, columns and errors? This page is generated: `make reference` writes it
-from the catalog and the source, and a test compares. What the words mean is in [jobs.md](jobs.md).
+Which arguments, defaults, ranges, columns and errors are there? This page is generated: `make reference` writes it
+from the catalog and the source, and a test compares. [jobs.md](jobs.md) explains the words.
 
 [Functions](#functions) · [Options of a job](#options-of-a-job) · [Tables and views](#tables-and-views) ·
 [Settings](#settings) · [Outcomes](#outcomes) · [Errors](#errors) · [Extension awty_http](#extension-awty_http)
 ";
 
-/// Where the page is.
+/// The file of the page.
 pub fn page() -> PathBuf {
     checkout().join("docs/reference.md")
 }
 
-/// The page, by what a fresh server has.
+/// The text of the page, from a fresh server.
 pub fn reference() -> String {
     let cluster = Cluster::builder().start();
     cluster.create_extension("postgres");
@@ -106,7 +106,8 @@ pub fn reference() -> String {
     page += &errors::outcomes();
 
     page += "\n## Errors\n";
-    page += &paragraph("An ellipsis stands for what depends on the call. A hint that is a statement can be pasted.");
+    page +=
+        &paragraph("An ellipsis replaces the parts that depend on the call. A hint that is a statement can be pasted.");
     page += &table(&["SQLSTATE", "message", "hint"], &errors::of_the_library(&cluster));
 
     page += "\n## Extension awty_http\n";
@@ -124,7 +125,7 @@ pub fn reference() -> String {
     page
 }
 
-/// A function that the page leaves out is one that nobody finds.
+/// Readers do not find a function that the page leaves out.
 fn expect_all(functions: &[catalog::Function], known: &[&str]) {
     let missing: Vec<&str> =
         functions.iter().map(|function| function.name.as_str()).filter(|name| !known.contains(name)).collect();
