@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 /// Returns the stage's directory: `AWTY_STAGE` from the environment, or made by `scripts/stage` once per process.
-pub(crate) fn directory() -> &'static Path {
+pub fn directory() -> &'static Path {
     static STAGE: OnceLock<PathBuf> = OnceLock::new();
     STAGE.get_or_init(|| match std::env::var_os("AWTY_STAGE") {
         Some(given) => PathBuf::from(given),

@@ -47,7 +47,7 @@ fn ten_thousand_jobs_with_names_of_tenants_stop_no_call() {
         &shop,
         "SELECT awty.register('http.m', heartbeat => '15 s'); SELECT awty.allow('http.m', 'gateway', 'claim')",
     );
-    let many = "INSERT INTO awty.job SELECT (jsonb_populate_record(j, jsonb_build_object('name', 'http.m' || n))).*
+    let many = "INSERT INTO awty.job SELECT (jsonb_populate_record(j, jsonb_build_object('job', 'http.m' || n))).*
         FROM awty.job AS j, generate_series(1, 10000) AS n WHERE j.job = 'http.m'";
     shop.cluster.execute("postgres", &[many]);
     let gateway = shop.gateway("one");

@@ -115,7 +115,7 @@ impl Ledger {
     }
 
     /// No effect has left the worker.
-    pub fn untouched(&mut self, work: (i64, u32)) {
+    pub fn not_started(&mut self, work: (i64, u32)) {
         self.gone_out.remove(&work);
     }
 
