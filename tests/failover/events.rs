@@ -56,17 +56,17 @@ impl Event {
             Self::Switchover => switchover(place, old)?,
             Self::KillPostmaster => place.members[old].kill_postmaster(),
             Self::KillBoth => {
-                place.members[old].kill_patroni(&place.folder);
+                place.members[old].kill_patroni();
                 place.members[old].kill_postmaster();
                 await_other(place, old)?;
                 place.members[old].start_patroni(&place.folder);
             }
             Self::FreezePatroni => {
-                place.members[old].signal_patroni(&place.folder, Signal::STOP);
+                place.members[old].signal_patroni(Signal::STOP);
                 let other = await_other(place, old);
                 // Two servers accept connections as primaries now.
                 pass(Duration::from_secs(10));
-                place.members[old].signal_patroni(&place.folder, Signal::CONT);
+                place.members[old].signal_patroni(Signal::CONT);
                 other?;
             }
             Self::EtcdAway => {

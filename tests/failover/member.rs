@@ -38,25 +38,21 @@ impl Member {
         self.patroni = Some(patroni.spawn().unwrap_or_else(|error| panic!("cannot run {patroni:?}: {error}")));
     }
 
-    fn patroni_pids(&self, folder: &Folder) -> Vec<i32> {
-        let config = self.config(folder).display().to_string();
-        reaper::find(folder, |line| line.contains(&config) && !line.contains("runuser"))
-    }
-
-    pub fn signal_patroni(&self, folder: &Folder, signal: Signal) {
-        self.patroni_pids(folder).into_iter().for_each(|pid| reaper::kill(pid, signal));
+    pub fn signal_patroni(&self, signal: Signal) {
+        if let Some(pid) = self.patroni.as_ref().and_then(|patroni| i32::try_from(patroni.id()).ok()) {
+            reaper::kill(pid, signal);
+        }
     }
 
     /// Kills Patroni. The server continues without it.
-    pub fn kill_patroni(&mut self, folder: &Folder) {
-        self.signal_patroni(folder, Signal::KILL);
+    pub fn kill_patroni(&mut self) {
+        self.signal_patroni(Signal::KILL);
         let _ = self.patroni.take().map(|mut patroni| patroni.wait());
     }
 
     /// Asks Patroni to stop, which stops its server first.
-    pub fn end_patroni(&mut self, folder: &Folder) {
-        self.signal_patroni(folder, Signal::CONT);
-        self.signal_patroni(folder, Signal::TERM);
+    pub fn end_patroni(&mut self) {
+        self.signal_patroni(Signal::TERM);
         let _ = self.patroni.take().map(|mut patroni| patroni.wait());
     }
 

@@ -8,7 +8,7 @@ use crate::orders::TABLES;
 use crate::reaper;
 use awty_testkit::{Folder, poll, postgres::Client, stage_directory};
 use std::net::TcpListener;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Seconds of Patroni's lease, the shortest that it takes.
@@ -40,10 +40,23 @@ pub struct Place {
     pub folder: Folder,
 }
 
-/// Ports that no process listens on now.
+/// Ports that no process uses now, below those that the kernel gives to outgoing connections: one of these could take the port of a server
+/// that is down for a moment.
 fn free_ports<const N: usize>() -> [u16; N] {
-    let listeners: [TcpListener; N] = std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").unwrap());
-    listeners.map(|listener| listener.local_addr().unwrap().port())
+    let first = 12_000 + std::process::id() as u16 % 1_000 * 8;
+    let mut free = (first..30_000).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
+    std::array::from_fn(|_| free.next().unwrap())
+}
+
+fn etcd_program() -> String {
+    std::env::var("AWTY_ETCD").unwrap_or_else(|_| "etcd".into())
+}
+
+/// Whether etcd has its older interface, which is then used. By the newer one, Patroni 3.0.2 takes the key of the primary without a comparison:
+/// a Patroni that was frozen takes it from the new primary, whose commits are then lost.
+fn has_v2() -> bool {
+    let help = Command::new(etcd_program()).arg("--help").output();
+    help.is_ok_and(|output| [output.stdout, output.stderr].concat().windows(11).any(|part| part == b"--enable-v2"))
 }
 
 impl Place {
@@ -77,8 +90,8 @@ impl Place {
         let [client, peer] = self.etcd_ports.map(|port| format!("http://127.0.0.1:{port}"));
         let log =
             std::fs::OpenOptions::new().create(true).append(true).open(self.folder.path().join("etcd.log")).unwrap();
-        let program = std::env::var("AWTY_ETCD").unwrap_or_else(|_| "etcd".into());
-        let mut etcd = self.folder.command(program);
+        let mut etcd = self.folder.command(etcd_program());
+        etcd.args(has_v2().then_some("--enable-v2"));
         etcd.args(["--name", "one", "--data-dir"]).arg(self.folder.path().join("etcd"));
         etcd.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
         etcd.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
@@ -89,10 +102,9 @@ impl Place {
 
     /// Kills etcd.
     pub fn stop_etcd(&mut self) {
-        for pid in reaper::find(&self.folder, |line| line.contains("--listen-peer-urls")) {
-            reaper::kill(pid, awty_testkit::Signal::KILL);
+        if let Some(mut etcd) = self.etcd.take() {
+            let _ = etcd.kill().and_then(|()| etcd.wait().map(|_| ()));
         }
-        let _ = self.etcd.take().map(|mut etcd| etcd.wait());
     }
 
     fn patroni_config(&self, number: usize) -> String {
@@ -103,6 +115,7 @@ impl Place {
         };
         let folder = self.folder.path().display();
         let (name, port, rest, etcd) = (&member.name, member.port, member.rest_port, self.etcd_ports[0]);
+        let interface = if has_v2() { "etcd" } else { "etcd3" };
         let data = member.data.display();
         let bin = stage_directory().join("bin");
         let bin = bin.display();
@@ -110,7 +123,7 @@ impl Place {
             "scope: awty
 name: {name}
 restapi: {{listen: '127.0.0.1:{rest}', connect_address: '127.0.0.1:{rest}'}}
-etcd3: {{host: '127.0.0.1:{etcd}'}}
+{interface}: {{host: '127.0.0.1:{etcd}'}}
 bootstrap:
   dcs:
     ttl: {TTL}
@@ -186,7 +199,7 @@ postgresql:
     /// Starts a new Patroni at each member without a restart of the servers, and waits until the cluster is whole.
     pub fn restart_patroni(&mut self) -> Result<(), String> {
         for number in 0..self.members.len() {
-            self.members[number].kill_patroni(&self.folder);
+            self.members[number].kill_patroni();
             self.members[number].start_patroni(&self.folder);
         }
         self.await_whole().map(|_| ())
@@ -195,7 +208,7 @@ postgresql:
     /// Ends Patroni, which ends its server, and then etcd.
     pub fn close(mut self) {
         for member in &mut self.members {
-            member.end_patroni(&self.folder);
+            member.end_patroni();
         }
         self.stop_etcd();
     }

@@ -1,6 +1,6 @@
-//! Processes: finding them, sending signals, and collecting those whose parent is gone.
+//! Processes: sending signals, and collecting those whose parent is gone.
 
-use awty_testkit::{Folder, Signal};
+use awty_testkit::Signal;
 use rustix::process::{Pid, WaitOptions, kill_process, waitpid};
 use std::sync::Once;
 use std::time::Duration;
@@ -46,15 +46,6 @@ fn dead_server(stat: &str, parent: u32) -> Option<i32> {
     let mut fields = tail.split_whitespace();
     let is_dead = name == "postgres" && fields.next()? == "Z" && fields.next()?.parse() == Ok(parent);
     is_dead.then(|| pid.parse().ok())?
-}
-
-/// The processes in a folder whose command line is like that.
-pub fn find(folder: &Folder, is_like: impl Fn(&str) -> bool) -> Vec<i32> {
-    let line = |pid: &i32| {
-        let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&bytes).replace('\0', " ")
-    };
-    folder.processes().into_iter().filter(|pid| is_like(&line(pid))).collect()
 }
 
 /// Sends a signal to a process, which may be gone already.

@@ -22,7 +22,20 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Runs a command and returns its standard output. Panics with its standard error if it fails.
+/// The same without a process that waits for the program: signals to the child are signals to the program.
+pub(crate) fn direct(program: impl AsRef<OsStr>) -> Command {
+    let mut command = if is_root() {
+        let mut setpriv = Command::new("setpriv");
+        setpriv.args(["--reuid", SERVER_USER, "--regid", SERVER_USER, "--init-groups", "--"]).arg(program);
+        setpriv
+    } else {
+        Command::new(program)
+    };
+    command.stdin(Stdio::null()).env("LC_MESSAGES", "C");
+    command
+}
+
+/// Runs a command to its end and returns its standard output; panics with its standard error if it fails.
 #[track_caller]
 pub(crate) fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));

@@ -77,20 +77,26 @@ pub(crate) fn remove(directory: &Path) {
     }
 }
 
-/// Ends what works below a directory: servers get the chance to free their shared memory.
+/// Ends what works below a directory. Servers get the chance to free their shared memory.
 fn end_all(directory: &Path) {
-    for signal in [Signal::QUIT, Signal::KILL] {
-        let processes: Vec<Pid> = processes_below(directory);
-        for pid in processes {
-            let _ = kill_process(pid, signal);
+    let is_server = |pid: &Pid| {
+        let name = fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero())).unwrap_or_default();
+        name.trim() == "postgres"
+    };
+    let (servers, others): (Vec<Pid>, Vec<Pid>) = processes_below(directory).into_iter().partition(is_server);
+    let signals = [(others, Signal::KILL), (servers, Signal::QUIT)];
+    for (pid, signal) in signals.into_iter().flat_map(|(pids, signal)| pids.into_iter().map(move |pid| (pid, signal))) {
+        let _ = kill_process(pid, signal);
+    }
+    let gone = || match processes_below(directory) {
+        rest if rest.is_empty() => Ok(()),
+        rest => Err(format!("{rest:?}")),
+    };
+    if poll("the processes to be gone", Duration::from_secs(15), gone).is_err() {
+        for pid in processes_below(directory) {
+            let _ = kill_process(pid, Signal::KILL);
         }
-        let gone = poll("the processes to be gone", Duration::from_secs(15), || match processes_below(directory) {
-            rest if rest.is_empty() => Ok(()),
-            rest => Err(format!("{rest:?}")),
-        });
-        if gone.is_ok() {
-            break;
-        }
+        let _ = poll("the processes to be gone", Duration::from_secs(15), gone);
     }
 }
 

@@ -35,9 +35,9 @@ impl Folder {
         path
     }
 
-    /// A command that runs in the folder as the servers' account.
+    /// A command that runs in the folder as the servers' account. The child is the program itself.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
-        let mut command = account::command(program);
+        let mut command = account::direct(program);
         command.current_dir(&self.0);
         command
     }
@@ -45,11 +45,6 @@ impl Folder {
     /// The same for an executable of the staged PostgreSQL.
     pub fn server_tool(&self, name: &str) -> Command {
         self.command(stage::directory().join("bin").join(name))
-    }
-
-    /// The processes that work in this folder or below it.
-    pub fn processes(&self) -> Vec<i32> {
-        files::processes_below(&self.0).into_iter().map(|pid| pid.as_raw_nonzero().get()).collect()
     }
 }
 
