@@ -133,8 +133,19 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.owner_only(text) IS 'Refuses what only the owner of extension awty_http may do';
 
-CREATE FUNCTION awty_http.add_tenant(role name) RETURNS text
+CREATE FUNCTION awty_http_internal.refuse_locked(role name) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM awty_http_internal.refuse('55P03', format('another session has rows of tenant "%s" locked', refuse_locked.role),
+        format('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %L; ends its sessions. pg_prepared_xacts lists prepared transactions.',
+            refuse_locked.role));
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.refuse_locked(name) IS 'Raises the error about locked rows of a tenant';
+
+-- A tenant that keeps its rows locked delays neither function for long.
+CREATE FUNCTION awty_http.add_tenant(role name) RETURNS text
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
 DECLARE
     owner CONSTANT oid := (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = add_tenant.role);
     old awty_http.tenant;
@@ -181,6 +192,8 @@ BEGIN
         UPDATE awty_http.stat AS s SET job = the_job, id = CASE WHEN s.id = s.job THEN the_job ELSE s.id END WHERE s.job = old.job;
     END IF;
     RETURN the_job;
+EXCEPTION WHEN lock_not_available THEN
+    PERFORM awty_http_internal.refuse_locked(add_tenant.role);
 END
 $$;
 COMMENT ON FUNCTION awty_http.add_tenant(name) IS 'Makes a role a tenant, whose calls the gateway makes, and returns the job of its calls; for the owner of extension awty_http';
@@ -193,7 +206,7 @@ $$;
 COMMENT ON FUNCTION awty_http_internal.random_number() IS 'A number that cannot be guessed';
 
 CREATE FUNCTION awty_http.drop_tenant(role name) RETURNS void
-    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
 DECLARE
     old awty_http.tenant;
 BEGIN
@@ -207,6 +220,8 @@ BEGIN
     UPDATE awty_http_internal.endpoint AS e SET deleted_at = now(), failing_since = NULL, paused = false, paused_note = NULL
     WHERE e.job = old.job AND e.deleted_at IS NULL;
     PERFORM awty.unregister(j.job) FROM awty.job AS j WHERE j.job = old.job AND j.role::oid = old.role::oid;
+EXCEPTION WHEN lock_not_available THEN
+    PERFORM awty_http_internal.refuse_locked(drop_tenant.role);
 END
 $$;
 COMMENT ON FUNCTION awty_http.drop_tenant(name) IS 'Ends all calls of a tenant, whose history stays; for the owner of extension awty_http';

@@ -169,6 +169,27 @@ fn names_that_are_taken_in_advance_keep_nobody_out() {
     assert!(job.starts_with("http.later-"), "{job}");
 }
 
+/// A tenant that keeps its rows locked is dropped after its sessions have ended. The owner of the extension learns how.
+#[test]
+fn a_tenant_that_keeps_its_rows_locked_can_be_dropped() {
+    let http = Http::open();
+    http.ask("app", &format!("SELECT awty_http.schedule('{URI}', '1 h')"));
+    let mut postgres = http.cluster.superuser("postgres");
+    postgres.batch_execute("SET statement_timeout = '1min'").unwrap();
+    let hold = "awty.hold('https://api.example.com', '/tick', 'http.app')";
+    for lock in ["awty_http_internal.lock(id)", "awty_http_internal.lock_limits()", hold] {
+        let mut app = http.client("app");
+        app.batch_execute(&format!("BEGIN; SELECT {lock} FROM awty_http.endpoint")).unwrap();
+        assert_eq!(refused(&mut postgres, "SELECT awty_http.drop_tenant('app')"), "55P03", "{lock}");
+        if lock.contains("limits") {
+            assert_eq!(refused(&mut postgres, "SELECT awty_http.add_tenant('app')"), "55P03", "{lock}");
+        }
+    }
+    let end = "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE usename = 'app'";
+    postgres.batch_execute(end).unwrap();
+    postgres.batch_execute("SELECT awty_http.drop_tenant('app')").unwrap();
+}
+
 /// Its calls end and its history stays. When it is a tenant again, its schedules have the ids that they had.
 #[test]
 fn a_dropped_tenant_makes_no_calls_and_comes_back_with_its_ids() {
