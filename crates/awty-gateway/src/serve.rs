@@ -26,8 +26,8 @@ use tokio::time::{Instant, sleep};
 /// Connections at most. Each purpose has its own, so that a statement that waits holds up no other purpose.
 const OF_CLAIMS: usize = 2;
 const OF_ANSWERS: usize = 2;
-/// One of them is for tokens and reads, so that no change that waits for a lock holds up reading.
-const OF_REQUESTS: usize = api::CHANGES + 1;
+/// Two of them are for tokens and reads, so that no change that waits for a lock holds up reading.
+const OF_REQUESTS: usize = api::CHANGES + api::READS;
 
 /// How often connections are closed that are not needed any more.
 const SHRINK: Duration = Duration::from_secs(10);

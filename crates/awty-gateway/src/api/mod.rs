@@ -28,7 +28,7 @@ mod targets;
 mod time;
 mod tokens;
 
-pub use share::CHANGES;
+pub use share::{CHANGES, READS};
 
 use crate::db::Db;
 use crate::duration::Length;

@@ -1,79 +1,160 @@
 //! How many requests are at work in the database at a time.
 //!
-//! Invariant: no role has all connections, however long its requests wait there. Requests that change something leave one connection for
-//! tokens and reads, whatever their roles are. Further requests wait for their turn, within their time.
+//! Invariant: no role has all connections, however long its requests wait there. Reads of a role wait for no change. Requests that change
+//! something leave connections for tokens and reads, whatever their roles are. Roles whose reads run long have one connection together.
+//! Further requests wait for their turn, within their time.
 
 use super::Api;
 use super::auth::Asker;
 use super::problem::Problem;
 use crate::db::Request;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Requests of one role.
+/// Reads of one role, and as many requests that change something.
 const EACH: usize = 2;
 /// Requests of all roles that change something.
 pub const CHANGES: usize = 3;
+/// Connections that no change takes.
+pub const READS: usize = 2;
+/// Reads of all slow roles.
+const SLOW: usize = 1;
+/// A read that takes this long in the database makes its role slow for [`SLOW_FOR`].
+const LONG: Duration = Duration::from_secs(1);
+const SLOW_FOR: Duration = Duration::from_secs(60);
 /// Roles that are known before those at rest are forgotten.
 const MANY: usize = 1_000;
 
 /// The places of requests.
 pub struct Shares {
-    roles: Mutex<HashMap<String, Arc<Semaphore>>>,
+    roles: Mutex<HashMap<String, Arc<Role>>>,
     changes: Arc<Semaphore>,
+    slow: Arc<Semaphore>,
 }
 
-/// The place of a request: in its role, and, if it changes something, among all that do.
-pub type Place = (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>);
+/// The places of one role.
+struct Role {
+    reads: Arc<Semaphore>,
+    changes: Arc<Semaphore>,
+    /// End of the last read that ran long.
+    long_read: Mutex<Option<Instant>>,
+}
+
+impl Role {
+    fn is_slow(&self, now: Instant) -> bool {
+        let long_read = *self.long_read.lock().unwrap_or_else(PoisonError::into_inner);
+        long_read.is_some_and(|then| now.saturating_duration_since(then) < SLOW_FOR)
+    }
+
+    fn has_read(&self, began: Instant, ended: Instant) {
+        if ended.saturating_duration_since(began) >= LONG {
+            *self.long_read.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
+        }
+    }
+}
+
+/// The place of a request: in its role, and among all changes or all reads of slow roles.
+struct Place {
+    role: Arc<Role>,
+    changes: bool,
+    began: OnceLock<Instant>,
+    _permits: (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>),
+}
+
+impl Place {
+    /// The request has its connection.
+    fn begin(&self) {
+        self.began.get_or_init(Instant::now);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let (false, Some(began)) = (self.changes, self.began.get()) {
+            self.role.has_read(*began, Instant::now());
+        }
+    }
+}
+
+async fn free(places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Problem> {
+    let place = places.clone().acquire_owned().await;
+    place.map_err(|_| Problem::new("internal", "The gateway is at its end.")) // nobody closes it
+}
 
 impl Default for Shares {
     fn default() -> Self {
-        Shares { roles: Mutex::default(), changes: Arc::new(Semaphore::new(CHANGES)) }
+        let [changes, slow] = [CHANGES, SLOW].map(|places| Arc::new(Semaphore::new(places)));
+        Shares { roles: Mutex::default(), changes, slow }
     }
 }
 
 impl Shares {
-    fn of(&self, role: &str) -> Arc<Semaphore> {
+    fn of(&self, role: &str) -> Arc<Role> {
         let mut roles = self.roles.lock().unwrap_or_else(PoisonError::into_inner);
         if roles.len() >= MANY {
-            roles.retain(|_, places| Arc::strong_count(places) > 1); // who waits or works has one of them
+            let now = Instant::now();
+            // A request that waits or works has a clone of its role.
+            roles.retain(|_, role| Arc::strong_count(role) > 1 || role.is_slow(now));
         }
-        roles.entry(role.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(EACH))).clone()
+        let new = || {
+            let [reads, changes] = [EACH; 2].map(|places| Arc::new(Semaphore::new(places)));
+            Arc::new(Role { reads, changes, long_read: Mutex::default() })
+        };
+        roles.entry(role.to_owned()).or_insert_with(new).clone()
     }
 
     /// A place, as soon as one is free.
     async fn place(&self, role: &str, changes: bool) -> Result<Place, Problem> {
-        let free = async |places: Arc<Semaphore>| {
-            let place = places.acquire_owned().await;
-            place.map_err(|_| Problem::new("internal", "The gateway is at its end.")) // nobody closes it
+        let role = self.of(role);
+        let of_role = free(if changes { &role.changes } else { &role.reads }).await?;
+        let of_all = if changes {
+            Some(free(&self.changes).await?)
+        } else if role.is_slow(Instant::now()) {
+            Some(free(&self.slow).await?)
+        } else {
+            None
         };
-        let of_role = free(self.of(role)).await?;
-        Ok((of_role, if changes { Some(free(self.changes.clone()).await?) } else { None }))
+        Ok(Place { role, changes, began: OnceLock::new(), _permits: (of_role, of_all) })
     }
 }
 
 impl Api {
     /// Begins the transaction of a request, as the asker's role.
     pub(super) async fn begin(&self, asker: &Asker) -> Result<Request, Problem> {
-        let place = self.shares.place(asker.role(), asker.changes()).await?;
-        Ok(self.db.begin(asker.role(), place).await?)
+        let place = Arc::new(self.shares.place(asker.role(), asker.changes()).await?);
+        let request = self.db.begin(asker.role(), place.clone()).await?;
+        place.begin();
+        Ok(request)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
     use tokio::time::timeout;
+
+    async fn at_once(shares: &Shares, role: &str, changes: bool) -> Option<Place> {
+        timeout(Duration::ZERO, shares.place(role, changes)).await.ok().map(Result::unwrap)
+    }
 
     #[tokio::test]
     async fn each_role_has_its_places_and_no_more() {
         let shares = Shares::default();
-        let held = [shares.place("a", false).await.unwrap(), shares.place("a", true).await.unwrap()];
-        assert_eq!((shares.of("a").available_permits(), shares.of("b").available_permits()), (0, EACH));
+        let held = [shares.place("a", false).await.unwrap(), shares.place("a", false).await.unwrap()];
+        assert!(at_once(&shares, "a", false).await.is_none());
+        assert!(at_once(&shares, "b", false).await.is_some());
         drop(held);
-        assert_eq!(shares.of("a").available_permits(), EACH);
+        assert!(at_once(&shares, "a", false).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn reads_of_a_role_wait_for_none_of_its_changes() {
+        let shares = Shares::default();
+        let _held = [shares.place("a", true).await.unwrap(), shares.place("a", true).await.unwrap()];
+        assert!(at_once(&shares, "a", true).await.is_none(), "one change more than a role may have");
+        assert!(at_once(&shares, "a", false).await.is_some(), "a read waits for a change");
     }
 
     #[tokio::test]
@@ -83,11 +164,28 @@ mod tests {
         for role in 0..CHANGES {
             held.push(shares.place(&role.to_string(), true).await.unwrap());
         }
-        let at_once = async |changes| timeout(Duration::ZERO, shares.place("other", changes)).await.is_ok();
-        assert!(!at_once(true).await, "one change more than there may be");
-        assert!(at_once(false).await, "a read waits for a change");
+        assert!(at_once(&shares, "other", true).await.is_none(), "one change more than there may be");
+        assert!(at_once(&shares, "other", false).await.is_some(), "a read waits for a change");
         held.pop();
-        assert!(at_once(true).await);
+        assert!(at_once(&shares, "other", true).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn slow_roles_have_one_place_together() {
+        let shares = Shares::default();
+        let now = Instant::now();
+        for role in ["a", "b"] {
+            shares.of(role).has_read(now, now + LONG);
+        }
+        shares.of("c").has_read(now, now + LONG / 2);
+        let held = at_once(&shares, "a", false).await.unwrap();
+        assert!(at_once(&shares, "a", false).await.is_none(), "a slow role has a second place");
+        assert!(at_once(&shares, "b", false).await.is_none(), "two slow roles have a place each");
+        let _others = [at_once(&shares, "c", false).await.unwrap(), at_once(&shares, "c", false).await.unwrap()];
+        let _change = at_once(&shares, "a", true).await.unwrap();
+        drop(held);
+        assert!(at_once(&shares, "b", false).await.is_some());
+        assert!(shares.of("a").is_slow(now + LONG) && !shares.of("a").is_slow(now + LONG + SLOW_FOR));
     }
 
     #[tokio::test]
@@ -96,7 +194,7 @@ mod tests {
         let held = shares.place("at work", false).await.unwrap();
         (0..MANY * 2).for_each(|number| drop(shares.of(&number.to_string())));
         assert!(shares.roles.lock().unwrap().len() <= MANY);
-        assert_eq!(shares.of("at work").available_permits(), EACH - 1);
+        assert_eq!(shares.of("at work").reads.available_permits(), EACH - 1);
         drop(held);
     }
 }

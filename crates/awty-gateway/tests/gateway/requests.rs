@@ -1,15 +1,18 @@
 //! Requests that wait in the database, and requests of other roles meanwhile.
 
 use crate::people::{client, open};
-use std::sync::atomic::{AtomicBool, Ordering};
+use crate::shop::until;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Requests of each of two roles that wait for a locked row.
 const WAITING: usize = 4;
+/// Sessions of the gateway that wait for a lock.
+const LOCKED: &str = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'gateway' AND wait_event_type = 'Lock'";
 const READS: u32 = 10;
 
-/// Requests that change something wait for a locked row on three of the four connections. The fourth connection is kept for tokens and
-/// reads, so that a read of another role is answered at once.
+/// Requests that change something wait for a locked row on three of the five connections. The other two are kept for tokens and reads, so
+/// that a read of another role is answered at once.
 #[test]
 fn a_read_is_answered_while_changes_of_other_roles_wait_for_locked_rows() {
     let (shop, gateway, app) = open();
@@ -24,7 +27,6 @@ fn a_read_is_answered_while_changes_of_other_roles_wait_for_locked_rows() {
         .into();
     let mut holder = shop.cluster.superuser("postgres");
     holder.batch_execute("BEGIN; SELECT FROM awty_http_internal.endpoint FOR UPDATE").unwrap();
-    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'gateway' AND wait_event_type = 'Lock'";
     let is_over = AtomicBool::new(false);
     let (reads, most) = std::thread::scope(|scope| {
         for (client, path) in std::iter::zip([&app, &tenant], &paths) {
@@ -41,14 +43,14 @@ fn a_read_is_answered_while_changes_of_other_roles_wait_for_locked_rows() {
                 });
             }
         }
-        shop.await_text(&format!("({waiting}) >= 3"), "true");
+        shop.await_text(&format!("({LOCKED}) >= 3"), "true");
         let mut most = 0;
         let reads: Vec<(u16, Duration)> = (0..READS)
             .map(|_| {
                 let start = Instant::now();
                 let status = reader.ask_once("GET", "/v1/schedules", "", "").status;
                 let took = start.elapsed();
-                most = most.max(shop.text(waiting).parse().unwrap_or(u32::MAX));
+                most = most.max(shop.text(LOCKED).parse().unwrap_or(u32::MAX));
                 (status, took)
             })
             .collect();
@@ -58,7 +60,94 @@ fn a_read_is_answered_while_changes_of_other_roles_wait_for_locked_rows() {
     });
     assert!(reads.iter().all(|(status, _)| *status == 200), "{reads:?}");
     assert!(most <= 3, "{most} connections waited for a locked row");
-    // Without the fourth connection, a read waits twice for a request that waits for up to a second.
+    // Without connections of their own, a read waits twice for a request that waits for up to a second.
     let took: Duration = reads.iter().map(|(_, took)| took).sum();
     assert!(took < READS * Duration::from_millis(500), "{reads:?}");
+}
+
+/// A role that waits in its own open transaction still sees its schedules.
+#[test]
+fn reads_of_a_role_go_on_while_its_changes_wait() {
+    let (shop, _gateway, app) = open();
+    let made = app.ask("POST", "/v1/schedules", r#"{"uri": "https://api.example.com/x", "every": "1 h"}"#);
+    let path = format!("/v1/schedules/{}/pause", made.json()["id"].as_str().unwrap());
+    let mut holder = shop.cluster.superuser("postgres");
+    holder.batch_execute("BEGIN; SELECT FROM awty_http_internal.endpoint FOR UPDATE").unwrap();
+    let (is_over, ended) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..WAITING {
+            scope.spawn(|| {
+                for _ in 0..60 {
+                    app.ask_once("POST", &path, "{}", "");
+                    ended.fetch_add(1, Ordering::SeqCst);
+                    if is_over.load(Ordering::SeqCst) {
+                        break;
+                    }
+                }
+            });
+        }
+        // Other changes wait for a place. A read that shares the places with them has to wait until a change has ended.
+        let found = std::panic::catch_unwind(|| {
+            until("a read while all changes wait", || {
+                let before = (ended.load(Ordering::SeqCst), shop.text(LOCKED));
+                let answer = app.ask_once("GET", "/v1/schedules", "", "");
+                let after = (ended.load(Ordering::SeqCst), shop.text(LOCKED));
+                let waited = before == after && after.1 == "2";
+                if answer.status == 200 && waited { Ok(()) } else { Err(format!("{before:?} {after:?}")) }
+            });
+        });
+        is_over.store(true, Ordering::SeqCst);
+        holder.batch_execute("ROLLBACK").unwrap();
+        found.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+}
+
+/// Reads that run long leave connections to the reads of other roles: roles with such reads have one connection together.
+#[test]
+fn roles_whose_reads_are_slow_have_one_connection_together() {
+    let (shop, gateway, app) = open();
+    let tenant = client(&shop, &gateway, "tenant", "write");
+    let reader = client(&shop, &gateway, "other", "read");
+    let paths = [&app, &tenant].map(|client| {
+        let made = client.ask("POST", "/v1/schedules", r#"{"uri": "https://api.example.com/x", "every": "1 h"}"#);
+        format!("/v1/schedules/{}/stats?bucket=1h", made.json()["id"].as_str().unwrap())
+    });
+    let mut holder = shop.cluster.superuser("postgres");
+    holder.batch_execute("BEGIN; LOCK TABLE awty_http.stat").unwrap();
+    let (is_over, ended) = (AtomicBool::new(false), [AtomicUsize::new(0), AtomicUsize::new(0)]);
+    let (is_over, ended) = (&is_over, &ended);
+    std::thread::scope(|scope| {
+        for ((client, path), ended) in [&app, &tenant].into_iter().zip(&paths).zip(ended) {
+            for _ in 0..WAITING {
+                scope.spawn(move || {
+                    for _ in 0..60 {
+                        let answer = client.ask_once("GET", path, "", "");
+                        if is_over.load(Ordering::SeqCst) {
+                            break;
+                        }
+                        assert_ne!(answer.status, 200, "{}", answer.text);
+                        ended.fetch_add(1, Ordering::SeqCst);
+                    }
+                });
+            }
+        }
+        let found = std::panic::catch_unwind(|| {
+            until("two long reads of each role", || {
+                let ended = ended.each_ref().map(|ended| ended.load(Ordering::SeqCst));
+                if ended.iter().all(|ended| *ended >= 2) { Ok(()) } else { Err(format!("{ended:?}")) }
+            });
+            until("one connection for both roles", || {
+                let most = (0..READS).map(|_| {
+                    let answer = reader.ask_once("GET", "/v1/targets", "", "");
+                    assert_eq!(answer.status, 200, "{}", answer.text);
+                    shop.text(LOCKED).parse::<u32>().unwrap()
+                });
+                let most = most.max().unwrap();
+                if most <= 1 { Ok(()) } else { Err(format!("{most} connections waited for a lock")) }
+            });
+        });
+        is_over.store(true, Ordering::SeqCst);
+        holder.batch_execute("ROLLBACK").unwrap();
+        found.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
 }
