@@ -83,7 +83,9 @@ SELECT h.id, h.job, pg_catalog.concat(h.entity_name, pg_catalog.split_part(h.ent
     awty_http_internal.key_of(h.entity_key) AS key,
     h.first_check_at, h.next_check_at, h.started_at, h.finished_at, h.lateness, h.attempts, h.outcome, h.sqlstate, h.message
 FROM awty.future_job_history AS h
-JOIN awty_http.tenant AS t ON t.job OPERATOR(pg_catalog.=) h.job AND t.role::pg_catalog.oid OPERATOR(pg_catalog.=) h.role::pg_catalog.oid;
+JOIN awty_http.tenant AS t ON t.job OPERATOR(pg_catalog.=) h.job AND t.role::pg_catalog.oid OPERATOR(pg_catalog.=) h.role::pg_catalog.oid
+-- As the index of a job's problems says it.
+WHERE h.outcome OPERATOR(pg_catalog.<>) ALL ('{done,met,cancelled,replaced}');
 
 COMMENT ON VIEW awty_http_internal.problem IS 'The history of calls that ended otherwise than done or cancelled, of schedules and of sends';
 

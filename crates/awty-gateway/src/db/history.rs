@@ -4,22 +4,27 @@ use super::calls::{Item, item};
 use super::{Request, Trouble};
 use serde_json::Value;
 
-macro_rules! problems {
+macro_rules! columns {
     () => {
         "SELECT pg_catalog.jsonb_build_object('id', p.id, 'uri', p.uri, 'schedule', p.schedule, 'key', p.key, 'slot', p.first_check_at, 'finished_at', p.finished_at, 'attempts', p.attempts, 'outcome', p.outcome, 'message', p.message),
-            p.finished_at::text, p.id::text
-        FROM awty_http_internal.problem AS p "
+            p.finished_at::text, p.id::text "
     };
 }
 
-/// A URI's sends have # and a key after its path.
-const LIST: &str = concat!(
-    problems!(),
-    "WHERE ($1::text IS NULL OR p.entity_name = $1) AND ($2::text IS NULL OR p.entity_key = $2 OR p.entity_key ^@ ($2 || '#'))
-      AND (p.finished_at, p.id) < (coalesce($3::text::timestamptz, 'infinity'), coalesce($4::bigint, 0))
+/// Takes a page of each visible tenant, because an index has the problems of one job in the order of a page. Sends have # and a key after the
+/// path of their URI.
+pub const LIST: &str = concat!(
+    columns!(),
+    "FROM awty_http.tenant AS t CROSS JOIN LATERAL (
+        SELECT p.* FROM awty_http_internal.problem AS p
+        WHERE p.job = t.job AND ($1::text IS NULL OR p.entity_name = $1) AND ($2::text IS NULL OR p.entity_key = $2 OR p.entity_key ^@ ($2 || '#'))
+          AND (p.finished_at, p.id) < (coalesce($3::text::timestamptz, 'infinity'), coalesce($4::bigint, 0))
+        ORDER BY p.finished_at DESC, p.id DESC LIMIT $5
+    ) AS p
     ORDER BY p.finished_at DESC, p.id DESC LIMIT $5"
 );
-const ONE: &str = concat!(problems!(), "WHERE p.id = $1 ORDER BY p.finished_at DESC LIMIT 1");
+const ONE: &str =
+    concat!(columns!(), "FROM awty_http_internal.problem AS p WHERE p.id = $1 ORDER BY p.finished_at DESC LIMIT 1");
 /// Of a send with a key that is remembered, where the role's own sends are.
 const KEY: &str = "SELECT s.key FROM awty_http_internal.problem AS p
     JOIN awty_http_internal.sent AS s ON s.job = p.job AND s.key = p.key AND s.entity_name = p.entity_name AND s.entity_key = p.entity_key

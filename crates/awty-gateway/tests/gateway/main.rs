@@ -27,6 +27,7 @@ mod openapi;
 mod page;
 mod people;
 mod places;
+mod plans;
 mod pooler;
 mod process;
 mod random;

@@ -1,0 +1,43 @@
+//! Plans of the gateway's statements where other tenants have most of the rows.
+
+use crate::people::open;
+use awty_gateway::db::history::LIST;
+use serde_json::Value;
+
+/// Adds up a number over all scans of the history.
+fn of_scans(plan: &Value, field: &str) -> i64 {
+    let inner = match plan {
+        Value::Array(nodes) => nodes.iter().map(|node| of_scans(node, field)).sum(),
+        Value::Object(fields) => fields.values().map(|node| of_scans(node, field)).sum(),
+        _ => 0,
+    };
+    let is_scan = plan["Relation Name"].as_str().is_some_and(|name| name.starts_with("future_job_history"));
+    inner + if is_scan { plan[field].as_i64().unwrap_or(0) * plan["Actual Loops"].as_i64().unwrap_or(1) } else { 0 }
+}
+
+/// With a million rows of another tenant, a page of a few rows took three seconds.
+#[test]
+fn a_page_of_the_history_reads_no_row_of_another_tenant() {
+    let (shop, _gateway, _app) = open();
+    for (role, count) in [("app", 60), ("tenant", 20_000)] {
+        shop.cluster.execute(
+            "postgres",
+            &[&format!(
+                "INSERT INTO awty.future_job_history (id, job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by,
+                     scheduled_at, finished_at, run_time, check_count, attempts, outcome, role)
+                 SELECT n, 'http.{role}', 'https://api.example.com', '/' || n, now(), now(), '{role}', now(), now() - n * interval '1 s',
+                     '0', 1, 1, 'failed', '{role}' FROM generate_series(1, {count}) AS n"
+            )],
+        );
+    }
+    shop.cluster.execute("postgres", &["ANALYZE awty.future_job_history"]);
+    let mut client = shop.cluster.client("postgres", "app");
+    client.batch_execute(&format!("PREPARE page (text, text, text, bigint, bigint) AS {LIST}")).unwrap();
+    let plan: Value = client
+        .query_one("EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE page (NULL, NULL, NULL, NULL, 20)", &[])
+        .unwrap()
+        .get(0);
+    assert_eq!(of_scans(&plan, "Rows Removed by Filter"), 0, "{plan:#}");
+    let rows = of_scans(&plan, "Actual Rows");
+    assert!((20..=60).contains(&rows), "{rows} rows were read for a page of 20: {plan:#}");
+}
