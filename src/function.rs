@@ -162,7 +162,7 @@ fn trusted(found: &store::Found, signature: &str, role: pg_sys::Oid, registered_
     if !found.owned_by_superuser && store::is_privileged(role) {
         return Err(Error::Untrusted { function: signature(), role: catalog::role_label(role) });
     }
-    // Since registration, the name may have come to refer to another user's function.
+    // Since registration, the name may have become that of another user's function.
     if !found.owned_by_superuser && found.owner != registered_by && !catalog::is_member(role, found.owner) {
         let owner = catalog::role_label(found.owner);
         return Err(Error::ForeignFunction { function: signature(), owner, role: catalog::role_label(role) });

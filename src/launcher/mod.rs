@@ -205,7 +205,7 @@ fn watch(mono: Mono) -> Duration {
         let mut next = plan::MAX_SLEEP;
         for entry in shared.workers.iter_mut().filter(|entry| entry.occupancy() == Occupancy::Taken) {
             let Some(run) = &mut entry.run else {
-                // The worker runs nothing until a standby answers, so it may leave.
+                // The worker waits for a standby and has no run in progress, so it may leave.
                 if sync_rep::is_process_waiting(entry.pid) && process::is_database_wanted(entry.database) {
                     // SAFETY: as below.
                     unsafe { libc::kill(entry.pid, libc::SIGTERM) };

@@ -34,7 +34,7 @@ pub fn stored(database: pg_sys::Oid, gone: Option<Vec<Text>>) {
     });
 }
 
-/// Stores changed counters. Returns the jobs that are no longer registered; `None` without the extension.
+/// Stores changed counters. Returns the jobs that are no longer registered; `None` if the extension is gone.
 pub fn store(_now: Time) -> Option<Vec<Text>> {
     let here = catalog::database();
     let table = relations::oid(JOB_STAT)?;

@@ -35,7 +35,7 @@ pub struct Chosen {
     pub targets: HashMap<Text, Target>,
     /// When the first target that allows nothing now will allow a call, if known.
     pub until: Option<Time>,
-    /// Where a walk without result has stopped.
+    /// Target at which a walk without result has stopped.
     pub walked_to: Option<Text>,
     /// Whether the walk has not visited all targets.
     pub is_cut: bool,

@@ -1,6 +1,6 @@
 //! The locks that serialise claims of one job and writers of one target; and the numbers of leases.
 //!
-//! The locks are PostgreSQL's object locks of a class that is not a catalog but a table of awty's. So SQL cannot take
+//! The locks are PostgreSQL's object locks. Their class is a table of awty's and no catalog. So SQL cannot take
 //! them, an idle claim writes nothing, and the locks end with the (sub)transaction.
 //!
 //! Does not: know the claimed checks.

@@ -160,7 +160,7 @@ fn with_modes(oids: &[pg_sys::Oid], purpose: Purpose) -> Vec<Lock> {
     oids.iter().copied().zip(RELATIONS).map(|(oid, name)| (oid, mode(name))).collect()
 }
 
-/// Looks up the relations' OIDs; `None` without the extension.
+/// Looks up the relations' OIDs; `None` if the extension is gone.
 fn find(names: &[Name]) -> Option<Vec<pg_sys::Oid>> {
     catalog::extension()?;
     oid(FUTURE_JOB)?;

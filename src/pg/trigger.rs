@@ -21,7 +21,7 @@ pub enum Version {
 }
 
 impl Firing {
-    /// Returns `None` unless the function was called as a trigger.
+    /// Returns `None` if the call is no trigger call.
     pub fn of(fcinfo: pg_sys::FunctionCallInfo) -> Option<Self> {
         // SAFETY: the context is a TriggerData if a trigger made the call.
         unsafe { pgrx::trigger_support::called_as_trigger(fcinfo).then(|| Self((*fcinfo).context.cast())) }

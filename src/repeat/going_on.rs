@@ -31,14 +31,14 @@ pub struct GoingOn<'a> {
 
 /// What to do with a check that is not run now.
 pub enum Instead {
-    /// What the policy says.
+    /// Follow the policy.
     Policy(Before),
     /// Replace it by the next occurrence, without an entry in the history.
     Replace,
 }
 
 impl<'a> GoingOn<'a> {
-    /// Finds the repetitions of these checks, whose rows the caller has locked.
+    /// Finds the repetitions of checks whose rows the caller has locked.
     pub fn of(job: &'a Job, checks: &[i64]) -> Self {
         let found = if job.repeats && !checks.is_empty() { repetition::of_checks(checks) } else { Vec::new() };
         Self::with(job, found)

@@ -33,7 +33,7 @@ thread_local! {
     static PENDING: RefCell<Pending> = RefCell::default();
 }
 
-/// At commit, announces work for a role at a slot. `None` stands for external workers, which get no announcements.
+/// At commit, announces work for a role at a slot. `None` means external workers, which get no announcements.
 pub fn at_commit(role: Option<pg_sys::Oid>, due: Timestamp) {
     let Some(role) = role else { return };
     note(|pending| match pending.due.iter_mut().find(|(other, _)| *other == role) {

@@ -1,4 +1,4 @@
-//! Validates a rule's expressions: each must be over one row, and must not change its value until the row is written
+//! Validates a rule's expressions: each must be over one row, and keep its value until the row is written
 //! again.
 //!
 //! Does not: execute them.

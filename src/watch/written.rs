@@ -1,6 +1,6 @@
 //! Updates the checks and alerts of rows that were just written.
 //!
-//! Invariant: an inserted row is judged as it was inserted. Any other row is read again by its key, so that the order
+//! Invariant: the verdict on an inserted row uses the inserted values. Any other row is read again by its key, so that the order
 //! of the triggers' reports does not matter.
 //! Does not: verify the trigger (see `api::watch_triggers`).
 
@@ -84,7 +84,7 @@ pub fn emptied(watched: &Watched) -> Result<(), Refused> {
     end::alerts(&watched.rule.name).map_err(|_| Refused::Changed)
 }
 
-/// Makes the checks and alerts of these rows match their present state.
+/// Brings the checks and alerts of these rows up to date.
 fn settle(watched: &Watched, keys: &[Text]) -> Result<(), Refused> {
     let rule = &watched.rule;
     let by = By { role: catalog::current_role(), at: clock::now() };

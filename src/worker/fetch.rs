@@ -7,7 +7,7 @@
 //! Workers of one role divide the due checks. A worker skips the prefetched checks of others, and looks for them again
 //! at the end of its pass, in case their worker had to leave.
 //!
-//! Invariant: a pass returns no check twice, except checks that could not run and are due for another try.
+//! Invariant: a pass returns a check a second time only if the check failed to run and is due for another try.
 //! Does not: claim. Another worker may fetch the same check; one of the two will find it claimed or gone.
 
 use crate::pg::changes;
@@ -67,9 +67,9 @@ pub struct Fetcher {
     read_at: Option<u64>,
     /// Blame count at the start of the turn.
     pub blamed: u64,
-    /// Checks that run alone because their set had to be terminated.
+    /// Checks that run alone because their set was terminated.
     isolated: HashSet<i64>,
-    /// When the catch-up rate allows the next missed check; `None` unless it holds checks back.
+    /// When the catch-up rate allows the next missed check; `None` if it holds no check back.
     held_back: Option<Duration>,
     /// The first pending slot after all due ones, if known.
     next: Timestamp,
@@ -79,7 +79,7 @@ pub struct Fetcher {
     size: usize,
     /// Whether there are more due checks than the turn takes.
     pub is_full: bool,
-    /// For each job, where the checks that other workers have prefetched begin.
+    /// Position of the first check of each job that another worker has prefetched.
     others: HashMap<Vec<u8>, Cursor>,
 }
 

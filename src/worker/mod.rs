@@ -3,7 +3,7 @@
 //! A *turn* takes a share of each job's due checks, names them in `awty_internal.in_flight`, flushes, and runs them one
 //! by one. The next turn's flush, or the end, makes their results durable.
 //!
-//! Invariant: one job's backlog starves neither other jobs of the role nor new slots. The worker leaves as soon as a
+//! Invariant: other jobs of the role and new slots get a share in spite of one job's backlog. The worker leaves as soon as a
 //! command waits for the database, awty is disabled, or another role has been waiting for a worker.
 //! Does not: decide what happens to a check (see `awty_core::policy`).
 

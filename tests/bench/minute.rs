@@ -35,7 +35,7 @@ FROM (SELECT at, date_bin('1 min', at, timestamptz '2000-01-01 00:00:00Z' + $2 *
       FROM shop.started WHERE who = $1) AS s
 GROUP BY moment HAVING count(*) = $3 ORDER BY moment";
 
-/// Measures so many jobs of each scheduler, over so many minutes.
+/// Measures `jobs` jobs of each scheduler over `minutes`.
 fn measure(shop: &Shop, jobs: u32, minutes: usize) -> Starts {
     let mut client = shop.client("postgres");
     let begin = format!(

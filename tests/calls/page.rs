@@ -11,7 +11,7 @@ pub struct Page {
     /// Name of the file.
     pub name: &'static str,
     pub title: &'static str,
-    /// What was measured.
+    /// The measurement.
     pub what: String,
     /// Name and value.
     pub figures: Vec<(&'static str, String)>,

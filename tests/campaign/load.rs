@@ -132,7 +132,7 @@ pub struct Customer {
     pub random: Random,
     /// Random sizes of arguments.
     sizes: Random,
-    /// Number of orders so far.
+    /// Number of placed orders.
     orders: u64,
 }
 

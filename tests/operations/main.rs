@@ -1,4 +1,4 @@
-//! Operations: what an administrator does to a server while awty works. One file per operation; each test has its own
+//! Operations: an administrator's work on a server while awty works. One file per operation; each test has its own
 //! cluster.
 //!
 //! Operations on single databases and their dumps are in `tests/lifecycle` (`ddl`, `dump`, `standby`).

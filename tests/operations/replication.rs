@@ -79,7 +79,7 @@ fn a_database_moves_by_logical_replication() {
     assert!(new.value::<bool>("postgres", once));
 }
 
-/// P1: the subscriber does not repeat the publisher's runs, neither because of replicated rows of awty nor because of
+/// P1: the subscriber does not repeat the publisher's runs because of replicated rows of awty, or because of
 /// its triggers.
 #[test]
 fn a_logical_subscriber_runs_nothing_twice() {

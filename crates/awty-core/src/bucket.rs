@@ -45,7 +45,6 @@ impl Bucket {
         Duration::from_micros(TOKEN.saturating_sub(filled.millionths).div_ceil(u64::from(rate_per_s)))
     }
 
-    /// Adds the tokens since the last call, up to one second's worth.
     fn fill(&mut self, rate_per_s: u32, mono: Mono) {
         let rate = u64::from(rate_per_s);
         let brought = micros(mono.since(self.last)).saturating_mul(rate);

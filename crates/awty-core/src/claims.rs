@@ -46,8 +46,8 @@ impl<const N: usize> Ids<N> {
         granted
     }
 
-    /// Adds the wanted ids that no other worker has. Returns all of these: an id that does not fit into the list still
-    /// runs, in the worker that claims it first.
+    /// Adds and returns the wanted ids that no other worker has. An id that does not fit into the list still runs, in
+    /// the worker that claims it first.
     pub fn prefetch(&mut self, wanted: &[i64], has_another: impl Fn(i64) -> bool) -> Vec<i64> {
         let free: Vec<i64> = wanted.iter().copied().filter(|id| !has_another(*id)).collect();
         self.add(&free);

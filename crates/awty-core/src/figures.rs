@@ -16,7 +16,7 @@ pub const LATE: [TimeDelta; 5] = [
     TimeDelta::minutes(1),
 ];
 
-/// What a run did to its check.
+/// How a run left its check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// The job asked for another check.

@@ -34,7 +34,6 @@ pub enum Found {
 pub struct Inspections<K> {
     /// Next inspection of each database; `None` if awty was not found.
     at: BTreeMap<K, Option<Mono>>,
-    /// When the list was last read.
     listed: Option<Mono>,
 }
 

@@ -28,9 +28,7 @@ pub struct Passed {
 pub struct LogRate {
     /// Start of the current minute; `None` before the first failure.
     began: Option<Mono>,
-    /// Time of the last entry.
     last: Option<Mono>,
-    /// Entries in this minute.
     entries: u32,
     passed: Passed,
 }
@@ -76,7 +74,6 @@ impl LogRate {
         Some(passed)
     }
 
-    /// Ends the minute.
     fn begin_anew(&mut self) -> Passed {
         (self.began, self.entries) = (None, 0);
         std::mem::take(&mut self.passed)
@@ -87,7 +84,6 @@ impl LogRate {
         self.passed.ends = self.passed.ends.saturating_add(more.ends);
     }
 
-    /// Whether the minute is over.
     fn may_tell(&self, now: Mono) -> bool {
         self.began.is_some_and(|began| now.since(began) >= MINUTE) && self.is_apart(now)
     }

@@ -3,7 +3,7 @@
 //! ```text
 //! Free ──► Starting ──► Taken ──► Abandoned
 //!   ▲          │          │           │
-//!   └──────────┴──────────┴───────────┘      Abandoned ──► Starting, where no other place is left
+//!   └──────────┴──────────┴───────────┘      Abandoned ──► Starting, if no other place is free
 //!   └──────────┴──────────┴───────────┘      Abandoned ──► Starting if no other place is free
 //!
 //! Invariant: a place changes only along these arrows.

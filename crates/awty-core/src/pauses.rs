@@ -1,4 +1,4 @@
-//! Checks that could not run, and until when each is left alone.
+//! Checks that failed to run, and until when each is left alone.
 //!
 //! Invariant: a check that a client has locked is tried again within the longest wait of
 //! [`LOCKED_CHECK`](crate::backoff::LOCKED_CHECK).
@@ -9,14 +9,13 @@ use crate::{Mono, backoff};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Pause of one check.
 #[derive(Clone, Copy, Debug)]
 struct Pause {
     until: Mono,
     /// How often in a row the check was locked.
     locked: u32,
     slot: i64,
-    /// Whether the check has been looked for again since. It may be gone.
+    /// Whether a worker has searched for the check since. The check may be gone.
     over: bool,
 }
 

@@ -149,7 +149,6 @@ fn until_behind(role: &Role, mono: Mono) -> Option<Duration> {
     Some(until(role.behind_since?.plus(BEHIND), mono))
 }
 
-/// Returns the time until the role is no longer parked.
 fn until_unparked(role: &Role, mono: Mono) -> Duration {
     role.parked_until.map_or(Duration::ZERO, |end| until(end, mono))
 }

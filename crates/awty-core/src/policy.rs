@@ -70,7 +70,6 @@ impl Failed {
         self.retry_at.map(|t| t.min(later(now, limits.max_lateness.unwrap_or(FURTHEST_RETRY))))
     }
 
-    /// Returns the outcome if this failure ends the check.
     pub(crate) fn outcome(&self) -> Outcome {
         if self.timed_out { Outcome::TimedOut } else { Outcome::Failed }
     }
@@ -185,7 +184,7 @@ pub fn failed(check: &Check, limits: &Limits, how: impl Into<Failed>, now: Time)
     After::Again(retry.max(limits.width.after(check.slot)))
 }
 
-/// Returns the wait, longer by so many thousandths.
+/// Lengthens the wait by so many thousandths.
 fn spread(wait: TimeDelta, thousandths: i32) -> TimeDelta {
     let more = (wait / 1000).checked_mul(thousandths).unwrap_or_default();
     wait.checked_add(&more).unwrap_or(wait)

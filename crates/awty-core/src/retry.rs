@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 /// The longest wait.
 pub const MAX_BACKOFF: TimeDelta = TimeDelta::days(366);
 
-/// Returns the wait after so many failures in a row: `retry_after`, doubled after each further failure. 0 counts as 1.
+/// Returns the wait after `failures` in a row: `retry_after`, doubled after each further failure. 0 counts as 1.
 ///
 /// ```
 /// # use awty_core::retry::backoff;

@@ -41,7 +41,7 @@ impl Width {
     /// One minute, the default of `awty.slot`.
     pub const MINUTE: Width = Width { seconds: 60 };
 
-    /// Returns a width of so many seconds.
+    /// Returns a width.
     ///
     /// # Errors
     /// [`WidthError`] unless `seconds` is between 1 and 86400 and divides 86400.

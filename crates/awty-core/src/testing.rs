@@ -2,7 +2,6 @@
 
 use crate::{Limits, Time, Width};
 
-/// Parses RFC 3339.
 pub(crate) fn at(text: &str) -> Time {
     text.parse().unwrap()
 }

@@ -57,7 +57,6 @@ impl Levels {
         if since == Time::MIN_UTC { since } else { later(since, self.0[0]) }
     }
 
-    /// Returns the slot of a level.
     fn slot(&self, level: u32, since: Time, width: Width) -> Option<Time> {
         Some(width.round_up(later(since, self.after(level)?)))
     }

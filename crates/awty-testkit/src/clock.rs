@@ -6,7 +6,7 @@ use crate::Cluster;
 use crate::preload::CLOCK;
 
 impl Cluster {
-    /// Sets the server's clock so many seconds ahead of real time, or behind it, in all of its processes at once. For
+    /// Sets the server's clock `seconds` ahead of real time, or behind it, in all of its processes at once. For
     /// clusters built [`with_movable_clock`](crate::Builder::with_movable_clock).
     #[track_caller]
     pub fn set_clock(&self, seconds: i64) {

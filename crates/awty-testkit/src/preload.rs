@@ -36,7 +36,7 @@ impl Library {
         self.object(cluster).exists()
     }
 
-    /// Installs the library in a cluster that was not started, with so many numbers, all 0.
+    /// Installs the library in a cluster that was not started, with `numbers` numbers, all 0.
     #[track_caller]
     pub(crate) fn install(&self, cluster: &Cluster, numbers: usize) {
         let source = self.numbers(cluster).with_extension("c");

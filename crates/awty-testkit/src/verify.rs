@@ -63,7 +63,7 @@ impl Cluster {
         faults
     }
 
-    /// Returns the databases that accept connections; none on a standby, where nothing can be installed.
+    /// Returns the databases that accept connections; none on a standby, because amcheck cannot be installed there.
     fn databases(&self) -> Result<Vec<String>, postgres::Error> {
         // A test may have dropped the first.
         let mut client =

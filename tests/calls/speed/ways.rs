@@ -85,7 +85,7 @@ pub fn packages() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| checkout().join("target"), PathBuf::from).join("bench/npm")
 }
 
-/// One Node.js process with so many loops and jobs per fetch.
+/// One Node.js process with `loops` loops and `batch` jobs per fetch.
 pub fn pg_boss(field: &Field, calls: &Calls, [loops, batch]: [u32; 2]) -> Result<Run, String> {
     let from = field.place.receiver.count();
     field.superuser().batch_execute("DROP SCHEMA IF EXISTS pgboss CASCADE").unwrap();

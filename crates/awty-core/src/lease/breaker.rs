@@ -15,7 +15,7 @@ use chrono::TimeDelta;
 
 /// Failures in a row that open the breaker.
 const ROW: u32 = 10;
-/// Least time since the first of these failures.
+/// Least time since the first failure in the row.
 const OVER: TimeDelta = TimeDelta::seconds(10);
 /// How long the breaker is open the first time. Each further time is twice as long.
 const SHORTEST: TimeDelta = TimeDelta::seconds(30);
@@ -29,7 +29,7 @@ const FORGET: TimeDelta = TimeDelta::minutes(1);
 pub struct Breaker {
     /// Failures in a row.
     pub failures: u32,
-    /// Time of the first of these failures.
+    /// Time of the first failure in the row.
     pub since: Time,
     /// When the breaker last opened.
     pub opened_at: Option<Time>,

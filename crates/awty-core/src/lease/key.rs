@@ -18,7 +18,7 @@ pub struct Home {
     pub database: u32,
 }
 
-/// Returns the key of a check that has been asked about `check_count` times before.
+/// Returns the key of a check's next answer, after `check_count` answers.
 pub fn key(home: Home, check: i64, scheduled_at: Time, check_count: u32) -> String {
     let mut hash = Sha256::new();
     hash.update(home.identity.to_be_bytes());

@@ -23,7 +23,7 @@ pub const HEARTBEAT: RangeInclusive<TimeDelta> = TimeDelta::seconds(1)..=TimeDel
 /// How long an idle worker waits at most. External workers get no notification of checks that become due between two
 /// slots.
 pub const LONGEST_WAIT: TimeDelta = TimeDelta::seconds(5);
-/// Largest change of the wait before a retry, in thousandths.
+/// In thousandths of the wait before a retry.
 const SPREAD: u64 = 200;
 
 labels! {

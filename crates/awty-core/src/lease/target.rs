@@ -99,7 +99,8 @@ impl Target {
         }
     }
 
-    /// Returns the tokens after `leases` new leases, and when the bucket will be full; `None` without a rate.
+    /// Returns the tokens after `leases` new leases, and when the bucket will be full; `None` if the target has no
+    /// rate.
     pub fn take(&self, leases: usize, now: Time) -> Option<(Tokens, Time)> {
         let pace = self.pace?;
         let left = pace.level(self.tokens, now) - leases as f64;

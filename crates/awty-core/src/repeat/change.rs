@@ -14,7 +14,7 @@ use chrono::TimeDelta;
 /// Bound on how far new zone data move a moment: local clocks are at most 26 hours from UTC.
 const MOST_MOVED: TimeDelta = TimeDelta::hours(52);
 
-/// What happens to the pending occurrence when another plan replaces its plan.
+/// What happens to the pending occurrence under another plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The occurrence is due and stays, with this as its [`Occurrence::passed`].
@@ -38,7 +38,7 @@ impl<Z: Zone> Repetition<Z> {
             (Some(first), Some(used)) if first <= used => new.plan.next(used),
             (first, _) => first,
         };
-        // A check that a client has scheduled there stands for no past moment.
+        // A client has scheduled this check, so it covers no past moment.
         let passed = if occurrence.passed.is_none() { used } else { used.max(self.width.floor(now)) };
         let pending = self.moment_delayed_beyond(passed);
         match pending.filter(|&pending| new.plan.contains(pending)) {

@@ -48,7 +48,7 @@ impl Date {
         era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
     }
 
-    /// Returns the same day so many months later, or the last day of that month if it is shorter.
+    /// Adds months. The day becomes the last day of a shorter month.
     pub(crate) fn plus_months(self, months: i64) -> Option<Self> {
         let months = (self.year * 12 + i64::from(self.month) - 1).checked_add(months)?;
         let (year, month) = (months.div_euclid(12), months.rem_euclid(12) as u32 + 1);

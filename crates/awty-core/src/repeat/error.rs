@@ -92,11 +92,10 @@ impl From<EveryError> for RepeatError {
 }
 
 impl Rhythm {
-    /// Returns the rhythm of two arguments, exactly one of which must be given: an interval's months, days and
-    /// microseconds, or a cron expression.
+    /// Returns the rhythm of an interval's months, days and microseconds, or of a cron expression.
     ///
     /// # Errors
-    /// [`RepeatError`] if both or neither are given, or if the argument is invalid.
+    /// [`RepeatError`] unless exactly one is given and valid.
     pub fn new(every: Option<(i32, i32, i64)>, cron: Option<&str>) -> Result<Self, RepeatError> {
         match (every, cron) {
             (Some((months, days, micros)), None) => Ok(Self::Every(Every::new(months, days, micros)?)),
@@ -183,7 +182,7 @@ mod tests {
         for never in ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "* * 30,31 feb */1"] {
             assert_eq!(refused(cron(never), None, None), format!("cron expression \"{never}\" never comes"));
         }
-        // A leap day on a Sunday; and a day field of which only the weekday ever matches.
+        // A leap day on a Sunday; and a day field that matches only by its weekday.
         assert_eq!(refused(cron("0 0 29 2 */7"), None, None), "nothing");
         assert_eq!(refused(cron("0 0 30 2 mon"), None, None), "nothing");
     }

@@ -119,7 +119,6 @@ fn step_after(anchor: i64, length: i64, after: i64) -> Option<i64> {
     i64::try_from(anchor + number * length).ok()
 }
 
-/// Returns the anchor plus `number` times so many months and days.
 fn calendar_time(anchor: i64, number: i64, months: u32, days: u32) -> Option<i64> {
     let (day, time) = (anchor.div_euclid(DAY), anchor.rem_euclid(DAY));
     let date = Date::of(day).plus_months(number.checked_mul(i64::from(months))?)?;

@@ -1,4 +1,4 @@
-//! Repetitions: when a job is asked about one entity again and again.
+//! Repetitions: repeated checks of one entity.
 //!
 //! - A [`Rhythm`] is [`every`] or [`cron`]; a [`Plan`] gives its moments in a [`zone`], from a start to an end.
 //! - A [`Repetition`] delays each moment by the entity's [`jitter`] and rounds it up to a slot.

@@ -154,7 +154,6 @@ impl<Z: Zone> Plan<Z> {
     }
 }
 
-/// Rounds up to a whole microsecond.
 fn whole(t: Time) -> Time {
     match t.timestamp_subsec_nanos() % 1000 {
         0 => t,

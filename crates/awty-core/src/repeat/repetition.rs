@@ -10,12 +10,12 @@ use super::zone::Zone;
 use crate::{Time, Width, later};
 use chrono::TimeDelta;
 
-/// When a job is asked about one entity again and again.
+/// The repeated checks of one entity.
 #[derive(Clone, Debug)]
 pub struct Repetition<Z> {
     /// The moments.
     pub plan: Plan<Z>,
-    /// Delay of each occurrence, see [`super::jitter::delay`]. It ends at the next moment at the latest.
+    /// Delay of each occurrence, at most until the next moment; see [`super::jitter::delay`].
     pub delay: TimeDelta,
     /// The effective slot width of the job.
     pub width: Width,

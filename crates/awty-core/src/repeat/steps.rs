@@ -8,7 +8,6 @@ thread_local! {
     static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// Counts one loop turn.
 #[inline(always)]
 pub(super) fn step() {
     #[cfg(test)]

@@ -41,7 +41,7 @@ pub(super) enum Fault {
     Fields(usize),
     /// The field does not have this number.
     OutOfRange(&'static Field, String),
-    /// Neither a number nor a name of the field.
+    /// An unknown word.
     Unknown(&'static Field, String),
     /// An empty list item, or a range or step with a missing end.
     Gap(&'static Field, String),

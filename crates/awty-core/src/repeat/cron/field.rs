@@ -5,13 +5,12 @@
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Field {
-    /// Name in messages.
     pub(super) name: &'static str,
     pub(super) low: u32,
     pub(super) high: u32,
     /// The greatest distinct number: as a day of the week, 7 equals 0.
     pub(super) last: u32,
-    /// Names of the numbers, starting at `low`.
+    /// From `low` on.
     pub(super) names: &'static [&'static str],
 }
 

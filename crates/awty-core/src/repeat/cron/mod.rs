@@ -35,7 +35,7 @@ pub struct Cron {
     months: u64,
     /// Days of the week, from 0 for Sunday.
     weekdays: u64,
-    /// Whether a day must match by number and by weekday, because one of these fields begins with `*`. Otherwise one
+    /// Whether a day must match by number and by weekday, because the day or the weekday begins with `*`. Otherwise one
     /// match is enough.
     both_days: bool,
     fixed: bool,

@@ -14,7 +14,6 @@ pub(super) const LAST_DAY: u64 = 1;
 /// The values of one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Values {
-    /// One bit per value.
     pub(super) bits: u64,
     /// Whether the field's text begins with `*`.
     pub(super) star: bool,
@@ -61,7 +60,6 @@ pub(super) fn fields(text: &str) -> Result<Fields, Fault> {
     Ok([second, values(&MINUTE, minute)?, values(&HOUR, hour)?, values(&DAY, day)?, values(&MONTH, month)?, weekday])
 }
 
-/// Reads one field, a list.
 fn values(field: &'static Field, text: &str) -> Result<Values, Fault> {
     let mut bits = 0;
     for item in text.split(',') {
@@ -110,12 +108,10 @@ fn item_bits(field: &'static Field, item: &str) -> Result<u64, Fault> {
     Ok(bits)
 }
 
-/// Whether the text means the last day of the month.
 fn is_last(text: &str) -> bool {
     matches!(text, "L" | "l" | "$")
 }
 
-/// Reads a number or a name.
 fn number(field: &'static Field, text: &str) -> Result<u32, Fault> {
     if let Some(index) = field.names.iter().position(|name| name.eq_ignore_ascii_case(text)) {
         return Ok(field.low + index as u32);

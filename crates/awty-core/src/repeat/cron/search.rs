@@ -50,13 +50,13 @@ impl Cron {
         days & ((1 << (length + 1)) - 2)
     }
 
-    /// Returns a day's first match, in seconds.
+    /// In seconds.
     pub(super) fn first_time(&self) -> u32 {
         let Self { hours, minutes, seconds, .. } = self;
         (hours.trailing_zeros() * 60 + minutes.trailing_zeros()) * 60 + seconds.trailing_zeros()
     }
 
-    /// Returns a day's last match, in seconds.
+    /// In seconds.
     pub(super) fn last_time(&self) -> u32 {
         (self.hours.ilog2() * 60 + self.minutes.ilog2()) * 60 + self.seconds.ilog2()
     }
@@ -94,7 +94,6 @@ impl Cron {
     }
 }
 
-/// Returns the time on that day if it is before `before`.
 fn at(day: i64, time: u32, before: i64) -> Option<i64> {
     Some(day * DAY_SECONDS + i64::from(time)).filter(|&local| local < before)
 }

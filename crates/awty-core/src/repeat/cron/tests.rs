@@ -6,7 +6,6 @@ use crate::repeat::zone::Fixed;
 use crate::testing::at;
 use chrono::TimeDelta;
 
-/// Returns the moments after `after` in UTC.
 fn moments(text: &str, after: &str, count: usize) -> Vec<String> {
     let cron = Cron::new(text).unwrap();
     let next = |t: &i64| cron.next(&Fixed::UTC, *t);

@@ -145,7 +145,7 @@ impl World {
                 self.terms.insert(key, new);
                 if let Some(row) = self.rows.get_mut(&id) {
                     (row.occurrence.passed, row.stayed) = (passed, true);
-                    // By the new plan, the slot also stands for the new plan's moments in it.
+                    // Under the new plan, the slot also covers the new plan's moments in it.
                     let own = new.last_delayed_by(occurrence.first);
                     row.last = last.map(|last| if old.shape == new.shape { last.max(own) } else { own });
                     if old.shape != new.shape {

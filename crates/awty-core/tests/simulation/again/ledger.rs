@@ -114,7 +114,7 @@ impl Ledger {
             assert!(open().next().is_some_and(|(_, slot)| slot <= next), "{key:?}: {next} is over, as {gone}");
         }
         if let Some(pending) = pending {
-            // The moment is neither lost nor late.
+            // The moment comes, and in time.
             let slot = open().find(|&(moment, _)| moment == pending).map(|(_, slot)| slot);
             let latest = slot.map(|slot| slot.max(width.after(now)));
             assert!(next.is_some() && next <= latest, "{key:?}: {next:?} comes after {latest:?}");
@@ -123,7 +123,7 @@ impl Ledger {
                 self.tally.count("moment kept by another jitter");
             }
         }
-        // Skipped moments have slots before the slot of the last moment that the new check stands for.
+        // Skipped moments have slots before the slot of the last moment that the new check covers.
         let stands_for = open().map(|(_, slot)| slot).take_while(|&slot| next.is_some_and(|next| slot <= next)).last();
         let left_out = open().take_while(|&(_, slot)| stands_for.is_some_and(|own| slot < own)).last();
         self.gone(key, left_out.map_or(gone, |(moment, _)| moment));

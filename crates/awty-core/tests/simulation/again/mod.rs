@@ -30,7 +30,7 @@ struct Job {
 struct Row {
     key: Key,
     occurrence: Occurrence,
-    /// The last moment that the row stands for; `None` if a client scheduled the check.
+    /// The last moment that the row covers; `None` if a client scheduled the check.
     last: Option<Time>,
     /// Whether the check was due when its plan was replaced.
     stayed: bool,

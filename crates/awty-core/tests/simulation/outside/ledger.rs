@@ -1,4 +1,4 @@
-//! The checker. It sees what was handed out and answered, and does not know the implementation.
+//! The checker. It sees leases and answers, and does not know the implementation.
 
 use super::server::Server;
 use awty_core::{Outcome, Time};
