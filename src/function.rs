@@ -45,12 +45,10 @@ pub fn parse(name: &Text, arguments: &[pg_sys::Oid]) -> Result<(Text, Text)> {
     }
 }
 
-/// The possible arguments of a job's function.
 pub fn of_jobs() -> [pg_sys::Oid; 3] {
     [Takes::Check, Takes::Set, Takes::Nothing].map(argument)
 }
 
-/// Returns the type of the argument; invalid if the function has none.
 fn argument(takes: Takes) -> pg_sys::Oid {
     match takes {
         Takes::Check => relations::row_type(),
@@ -75,12 +73,10 @@ fn split(name: &Text) -> Option<Vec<Text>> {
     }
 }
 
-/// Returns a name quoted for SQL if needed.
 pub fn quoted(name: &Text) -> String {
     table::quoted(&name.to_string())
 }
 
-/// Returns the schemas of the caller's search path.
 fn search_path() -> Vec<Text> {
     let mut oids = [pg_sys::InvalidOid; 64];
     // SAFETY: PostgreSQL fills at most the given number of elements.
@@ -93,7 +89,7 @@ pub fn check(job: &Job) -> Result<()> {
     if job.is_outside() { Ok(()) } else { of_job(job).map(|_| ()) }
 }
 
-/// Returns the function of a registered job if its role may run it. Cached until a function, role or schema changes.
+/// Cached until a function, role or schema changes.
 pub fn of_job(job: &Job) -> Result<Function> {
     thread_local! {
         static KNOWN: RefCell<HashMap<Key, (u64, Function)>> = RefCell::default();

@@ -34,7 +34,6 @@ use awty_core::{Outcome, Time};
 use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 
-/// Largest number of stray checks handled in one inspection.
 const STRAYS: i64 = 1000;
 /// Time limit of a vacuum, which a reader with a pinned index page can delay. The next inspection and DROP EXTENSION
 /// wait for the vacuum; DROP DATABASE would fail after five seconds.
@@ -162,7 +161,6 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
     })
 }
 
-/// Logs once why awty does not run here.
 fn log_change(before: Option<Database>, found: State) {
     if before.is_some_and(|line| line.state == found) {
         return;
@@ -181,7 +179,6 @@ fn log_change(before: Option<Database>, found: State) {
     });
 }
 
-/// Maintains the tables.
 fn look_after(database: pg_sys::Oid) {
     task(database, upkeep::mend);
     for one in [rules::mend, rules::schedule_sweeps, rules::delete_alerts] {

@@ -19,7 +19,6 @@ use std::ffi::CString;
 /// SQLSTATE of an entry without an error.
 const WARNING: &str = "01000";
 
-/// A failed run, or an end with a problem.
 pub struct Problem {
     pub id: i64,
     pub entity: Label,
@@ -29,7 +28,6 @@ pub struct Problem {
     pub failure: Option<Failure>,
 }
 
-/// What happened to the check.
 #[derive(Clone, Copy)]
 pub enum Fate {
     /// The check is retried at this slot.
@@ -132,12 +130,10 @@ pub fn tell_summaries() {
     }
 }
 
-/// Cuts a name to a recognisable length.
 fn shortened(name: &str) -> String {
     name.chars().take(200).collect()
 }
 
-/// Formats a number with a comma after each thousand.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let parts: Vec<&str> =

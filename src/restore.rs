@@ -19,7 +19,6 @@ use std::sync::atomic::{AtomicI64, Ordering};
 const FILE: &CStr = c"pg_stat/awty_restored";
 const NEW: &CStr = c"pg_stat/awty_restored.new";
 
-/// Why the checks of a database are held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hold {
     /// Its rows come from another database.

@@ -28,16 +28,13 @@ static LOG_FAILURES: GucSetting<LogFailures> = GucSetting::<LogFailures>::new(Lo
 static TIME_TRAVEL: GucSetting<bool> = GucSetting::<bool>::new(false);
 static SYNCHRONOUS_COMMIT: GucSetting<bool> = GucSetting::<bool>::new(false);
 
-/// What the server log says about failures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PostgresGucEnum)]
 pub enum LogFailures {
-    /// Everything.
     #[name = c"all"]
     All,
     /// Only ids of checks, outcomes and SQLSTATEs.
     #[name = c"codes"]
     Codes,
-    /// Nothing.
     #[name = c"none"]
     None,
 }
@@ -149,7 +146,6 @@ unsafe extern "C-unwind" fn check_slot(
     fits
 }
 
-/// Registers all settings. Called once, from `_PG_init`.
 pub fn register() {
     let int = |name, short, long, setting, min, max, flags| {
         GucRegistry::define_int_guc(name, short, long, setting, min, max, GucContext::Sighup, flags);

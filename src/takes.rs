@@ -2,7 +2,6 @@
 //!
 //! Does not: look a function up (see `function`).
 
-/// The argument of a job's function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Takes {
     /// `f(awty.future_job)`.
@@ -14,7 +13,6 @@ pub enum Takes {
 }
 
 impl Takes {
-    /// Returns the argument list.
     pub fn signature(self) -> &'static str {
         match self {
             Takes::Check => "awty.future_job",

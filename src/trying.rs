@@ -91,7 +91,7 @@ fn try_check(args: &Args) -> Result<Row> {
     Ok((trial.id, job.name, entity.name, entity.key, timestamp(trial.check.slot), outcome, next, sqlstate, message))
 }
 
-/// Runs the function in a subtransaction that is rolled back, and returns what would happen to the check.
+/// Runs the function in a subtransaction that is rolled back.
 fn run(job: &Job, trial: &Trial, check: &Check) -> (After, Option<Failure>) {
     let limits = &job.options.limits;
     let answered = undone(|| {

@@ -2,9 +2,7 @@
 
 /// A place at which a process may fail.
 pub struct Step {
-    /// Name in the code.
     pub name: &'static str,
-    /// Whether an error is possible there.
     pub may_raise: bool,
 }
 

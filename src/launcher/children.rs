@@ -15,7 +15,6 @@ use pgrx::pg_sys;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-/// Largest number of databases that are inspected at a time.
 const MAINTAINERS: usize = 2;
 /// How long a role that cannot connect is parked.
 const CANNOT_CONNECT: Duration = Duration::from_secs(5);
@@ -25,7 +24,7 @@ const STALE: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 pub struct Children {
-    /// Entries that this launcher has reserved, by index, with their generations.
+    /// Reserved entries by index, with their generations.
     coming: HashMap<usize, (u64, Handle)>,
     maintainers: Vec<(pg_sys::Oid, Handle)>,
     returned: Vec<pg_sys::Oid>,
@@ -33,7 +32,7 @@ pub struct Children {
     no_room: Option<(Mono, u32)>,
     /// Whether the log says that all entries are taken.
     said_no_place: bool,
-    /// Roles of which the log says that they cannot connect.
+    /// Roles that the log has named as unable to connect.
     said: HashSet<(pg_sys::Oid, pg_sys::Oid)>,
 }
 
@@ -42,7 +41,6 @@ pub enum Sent {
     Started,
     /// All maintainers are in other databases.
     Busy,
-    /// The server has no free process.
     NoProcess,
 }
 
@@ -119,7 +117,7 @@ impl Children {
         }
     }
 
-    /// Starts a worker for a role, or parks the role.
+    /// Starts a worker, or parks the role.
     pub fn start_worker(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) {
         if process::is_database_wanted(database) {
             park(database, role, mono.plus(NO_PROCESS.after(0)), None);
@@ -191,7 +189,6 @@ impl Children {
     }
 }
 
-/// Clears the trouble if it is one of these.
 fn end_trouble(database: pg_sys::Oid, over: &[Trouble]) {
     let is_there = |line: &shmem::Database| over.contains(&line.trouble);
     if shmem::read(|shared| shared.database(database).is_some_and(is_there)) {
@@ -203,7 +200,6 @@ fn end_trouble(database: pg_sys::Oid, over: &[Trouble]) {
     }
 }
 
-/// Parks a role.
 fn park(database: pg_sys::Oid, role: pg_sys::Oid, until: Mono, trouble: Option<Trouble>) {
     let now = clock::to_timestamp(clock::now());
     shmem::write(|shared| {
@@ -216,7 +212,6 @@ fn park(database: pg_sys::Oid, role: pg_sys::Oid, until: Mono, trouble: Option<T
     });
 }
 
-/// Reserves a free entry for a worker.
 fn reserve(database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<(usize, u64)> {
     shmem::write(|shared| {
         let index = shared.reserve(database, role, mono)?;
@@ -230,7 +225,6 @@ fn reserve(database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) -> Option<(usiz
     })
 }
 
-/// Asks the postmaster for a process.
 fn start(name: &std::ffi::CStr, function: &std::ffi::CStr, assignment: Assignment) -> Option<Handle> {
     let mut worker = process::describe(name, function, pg_sys::BGW_NEVER_RESTART, Some(assignment));
     let mut handle = std::ptr::null_mut();

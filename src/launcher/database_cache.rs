@@ -31,7 +31,6 @@ impl DatabaseCache {
         self.databases.iter().map(|oid| pg_sys::Oid::from(*oid))
     }
 
-    /// Records the result of an inspection.
     pub fn note(&mut self, database: pg_sys::Oid, has_awty: bool) {
         let database = database.to_u32();
         self.changed |= if has_awty { self.databases.insert(database) } else { self.databases.remove(&database) };
@@ -43,7 +42,7 @@ impl DatabaseCache {
         self.changed |= self.databases.len() != before;
     }
 
-    /// Writes the file if it is out of date, atomically.
+    /// Writes the file atomically, if it is out of date.
     pub fn write(&mut self) {
         if std::mem::take(&mut self.changed) {
             let text: String = self.databases.iter().map(|database| format!("{database}\n")).collect();

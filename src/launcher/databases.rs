@@ -28,7 +28,7 @@ impl Databases {
         self.inspections.all_due();
     }
 
-    /// Starts due inspections while processes are free. Returns when the next inspection is due.
+    /// Starts due inspections while processes are free. Returns the time until the next one.
     pub fn inspect(&mut self, children: &mut Children, mono: Mono) -> Duration {
         for database in children.returned() {
             let state = shmem::read(|shared| shared.database(database).map(|line| line.state));
@@ -92,7 +92,6 @@ impl Databases {
         });
     }
 
-    /// Reads the list of databases: new ones are due, dropped ones are forgotten.
     fn list(&mut self) {
         let present = open_databases();
         let oids: Vec<u32> = present.iter().map(|database| database.to_u32()).collect();
@@ -112,7 +111,6 @@ impl Databases {
     }
 }
 
-/// Returns the databases that accept connections and are not templates.
 fn open_databases() -> Vec<pg_sys::Oid> {
     let mut open = Vec::new();
     // SAFETY: a scan of a shared catalog in a transaction, which ends before its relation is closed.

@@ -25,7 +25,6 @@ use std::time::Duration;
 
 /// How long before its slot a worker is started, so that it is connected in time.
 pub const LEAD: TimeDelta = TimeDelta::milliseconds(100);
-/// Wait after an error in a turn.
 const AFTER_ERROR: Duration = Duration::from_secs(1);
 
 /// Registers the launcher. Called from `_PG_init`, only while the server starts.
@@ -67,14 +66,13 @@ extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {
 struct Launcher {
     databases: Databases,
     children: Children,
-    /// Whether awty was enabled at the last turn.
     enabled: Option<bool>,
     /// Processes with unstoppable runs that the log already names.
     stuck: HashSet<i32>,
 }
 
 impl Launcher {
-    /// Does one turn. Returns how long to sleep.
+    /// Returns how long to sleep.
     fn turn(&mut self) -> Duration {
         let (now, mono) = (clock::now(), clock::mono());
         // This turn may miss a post from now on, so such a post must wake the next turn.

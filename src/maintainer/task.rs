@@ -30,7 +30,6 @@ pub fn task<R>(database: pg_sys::Oid, task: impl FnOnce(Time) -> R) -> Option<R>
     done.inspect_err(|failure| trouble(database, failure)).unwrap_or_default()
 }
 
-/// Reports a failed task in the log and in `awty.status`.
 pub fn trouble(database: pg_sys::Oid, failure: &Failure) {
     pgrx::log!(
         "awty: looking after database {} failed and is tried again: {} ({})",

@@ -33,7 +33,6 @@ use std::collections::{HashMap, HashSet};
 
 /// Maximum length of a reported message, in bytes. Longer messages are cut.
 const MAX_MESSAGE: usize = 4096;
-/// Maximum size of `result`.
 const MAX_RESULT: usize = 1024 * 1024;
 /// SQLSTATE of an external worker's own error (external routine exception).
 const EXTERNAL: &str = "38000";
@@ -58,7 +57,6 @@ fn fail_many(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Vec<&'stat
     Ok(many(&Args::new(fcinfo), "awty.fail_many()", failures)?)
 }
 
-/// The content of an answer.
 #[derive(Clone)]
 enum Said {
     Done(Answer),
@@ -100,7 +98,6 @@ fn failure(args: &Args, number: i64) -> Result<Report> {
     failed(number, [1, 2, 3, 4, 5, 6, 7].map(flag))
 }
 
-/// Reads the message, the SQLSTATE, `retry_at`, `final`, `not_started`, `target_down` and the result.
 fn failed(
     number: i64,
     [message, code, at, is_final, not_started, target_down, result_of]: [Option<pg_sys::Datum>; 7],
@@ -121,7 +118,6 @@ fn failed(
     Ok(Report { number, said, result: result(result_of)? })
 }
 
-/// Reports of many leases. An error in one of them concerns only its lease.
 type Reports = Vec<Result<Report>>;
 
 fn completions(args: &Args) -> Result<(usize, Reports)> {
@@ -198,14 +194,12 @@ const VOID: &str = "void";
 /// A client has the check locked, so the worker must answer again.
 const BUSY: &str = "busy";
 
-/// What to do if a client has a check locked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Locks {
     Wait,
     Skip,
 }
 
-/// A lease, its job, its check's row, and its report.
 struct Taken<'a> {
     given: Given,
     job: Job,

@@ -11,9 +11,7 @@ use crate::pg::text::Text;
 use crate::store::job::Job;
 use pgrx::{FromDatum, pg_sys};
 
-/// The most leases in one call.
 const MAX_LEASES: usize = 100_000;
-/// The most jobs in one call.
 const MAX_JOBS: usize = 10_000;
 
 type Elements = Vec<Option<pg_sys::Datum>>;
@@ -33,7 +31,6 @@ pub fn leases(args: &Args) -> Result<Vec<Option<i64>>> {
     Ok(numbers.into_iter().map(|number| number.map(|number| number.value() as i64)).collect())
 }
 
-/// Returns one value per lease.
 pub fn each(args: &Args, index: usize, element: Element, argument: &'static str, leases: usize) -> Result<Elements> {
     let Some(datum) = args.datum(index) else { return Ok(vec![None; leases]) };
     let values = elements(datum, element, argument)?;

@@ -47,7 +47,6 @@ fn next_claim_in(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option
     Ok(next_claim(&Args::new(fcinfo))?)
 }
 
-/// Returns when an external worker last asked for checks of a job.
 #[pg_extern(sql = false)]
 fn last_claim(fcinfo: pg_sys::FunctionCallInfo) -> Option<TimestampWithTimeZone> {
     let job = Args::new(fcinfo).get::<Text>(0).filter(|_| shmem::is_present())?;
@@ -107,7 +106,6 @@ fn give_back(args: &Args) -> Result<i64> {
     Ok(if live.is_empty() { 0 } else { lease::requeue(&live).len() as i64 })
 }
 
-/// Whether another transaction is claiming checks of the job.
 fn is_claimed_of(job: &Job) -> bool {
     let number = lock::of_claims(origin::identity(), job.name.as_bytes());
     relations::oid(relations::LEASE).is_some_and(|leases| !claim_lock::is_free(leases, number))

@@ -31,9 +31,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::collections::HashSet;
 
-/// The most checks of one claim.
 const MOST: i32 = 1000;
-/// Maximum length of a worker's name, in bytes.
 const MAX_WORKER: usize = 255;
 /// A claim retries at most this many times when a guard has ended or moved the checks that it found.
 const ROUNDS: usize = 10;
@@ -107,7 +105,6 @@ struct Claim<'a> {
     max: usize,
 }
 
-/// Checks of one job that can be handed out.
 struct Turn {
     job: Job,
     chosen: Chosen,
@@ -207,7 +204,6 @@ impl Claim<'_> {
         turns.filter(|(_, due): &(Turn, Vec<InTurn>)| !due.is_empty()).collect()
     }
 
-    /// Hands out these checks of a job.
     fn give(&self, Turn { job, chosen }: &Turn, mut due: Vec<InTurn>, sink: &Sink) {
         let expired: Vec<i64> = due.iter().filter_map(|(due, _)| due.expired).collect();
         if !expired.is_empty() {
@@ -239,12 +235,10 @@ impl Claim<'_> {
     }
 }
 
-/// Whether the guards let the check run now.
 fn runs(job: &Job, due: &Due, able_since: Time, now: Time) -> bool {
     policy::before(&due.check, &job.options.limits, able_since, now) == Before::Run
 }
 
-/// Splits off the ids of the checks that do not run now.
 fn split(found: Vec<Due>, runs: impl Fn(&Due) -> bool) -> (Vec<Due>, Vec<i64>) {
     let (due, others): (Vec<Due>, Vec<Due>) = found.into_iter().partition(runs);
     (due, others.into_iter().map(|due| due.id).collect())

@@ -19,7 +19,6 @@ use awty_core::Time;
 use awty_core::lease::{State, Unanswered};
 use chrono::TimeDelta;
 
-/// Leases handled at a time.
 pub const PIECE: i64 = 1000;
 
 /// Books leases past their deadlines, as many as fit into one inspection.
@@ -102,7 +101,5 @@ fn failure(given: &Given, job: &Job, now: Time) -> Failure {
     Failure { sqlstate: sqlstate.into(), message, context: String::new() }
 }
 
-/// As for a run that its time limit cancelled.
 const TIMED_OUT: &str = crate::pg::sqlstate::QUERY_CANCELED;
-/// As for a lost connection.
 const LOST: &str = crate::pg::sqlstate::CONNECTION_FAILURE;

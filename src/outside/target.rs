@@ -26,7 +26,6 @@ use std::collections::{BTreeMap, HashMap};
 /// The most targets that one claim visits. The next claim continues there.
 const STEPS: usize = 5000;
 
-/// Checks that may be handed out, in turns.
 #[derive(Default)]
 pub struct Chosen {
     /// Checks with their turns: the place within the target, and the place of the target.
@@ -196,9 +195,7 @@ pub fn given(
 /// What an answer says about a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// The target is up.
     Answered,
-    /// The target is down, with this message.
     Down(String),
 }
 

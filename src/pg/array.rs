@@ -3,7 +3,6 @@
 use pgrx::pg_sys;
 use std::ffi::c_char;
 
-/// Storage of the elements of an array.
 #[derive(Clone, Copy)]
 pub struct Element {
     kind: pg_sys::Oid,

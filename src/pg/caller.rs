@@ -13,7 +13,6 @@ use pgrx::{pg_guard, pg_sys};
 
 const PLAIN: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
 
-/// Calling convention of `awty_with_caller`.
 #[unsafe(no_mangle)]
 pub extern "C" fn pg_finfo_awty_with_caller() -> &'static pg_sys::Pg_finfo_record {
     &PLAIN
@@ -70,7 +69,6 @@ unsafe extern "C-unwind" fn find(fcinfo: pg_sys::FunctionCallInfo) {
     }
 }
 
-/// Returns the function with the suffix `_as` and an additional role argument.
 fn belonging_to(function: pg_sys::Oid) -> Option<pg_sys::Oid> {
     let caller = super::procedure::by_oid(function)?;
     let schema = if caller.schema.ends_with("_internal") {

@@ -6,7 +6,6 @@
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
-/// Returns the extension's OID, or `None` if it is not installed in this database.
 pub fn extension() -> Option<pg_sys::Oid> {
     // SAFETY: a catalog lookup in a transaction.
     let oid = unsafe { pg_sys::get_extension_oid(c"awty".as_ptr(), true) };
@@ -63,7 +62,7 @@ pub fn role_name(role: pg_sys::Oid) -> Option<String> {
     unsafe { to_string(pg_sys::GetUserNameFromId(role, true)) }
 }
 
-/// Returns the name of a role, or its OID if the role is gone.
+/// Returns a role's name, or its OID if the role is gone.
 pub fn role_label(role: pg_sys::Oid) -> String {
     role_name(role).unwrap_or_else(|| role.to_u32().to_string())
 }
@@ -88,7 +87,7 @@ pub fn can_become(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     }
 }
 
-/// Whether `member` is `role` or a member of it. Superusers are members of all roles.
+/// Superusers are members of all roles.
 pub fn is_member(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: catalog lookups in a transaction.
     unsafe { pg_sys::is_member_of_role(member, role) }
@@ -130,17 +129,14 @@ pub fn is_privileged(role: pg_sys::Oid) -> bool {
     }
 }
 
-/// Why a role cannot have a worker in a database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CannotConnect {
-    /// The database is gone or accepts no connections.
     NoDatabase,
     Gone,
     NoLogin,
     NoConnect,
 }
 
-/// Whether a worker could connect to the database as the role.
 pub fn can_connect(database: pg_sys::Oid, role: pg_sys::Oid) -> Result<(), CannotConnect> {
     // SAFETY: catalog lookups in a transaction; each tuple is released after its one field is read.
     unsafe {

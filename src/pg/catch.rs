@@ -11,7 +11,6 @@ use pgrx::pg_sys;
 use std::ffi::{CStr, c_char};
 use std::mem::MaybeUninit;
 
-/// An ERROR.
 #[derive(Clone, Debug)]
 pub struct Failure {
     pub sqlstate: String,
@@ -30,7 +29,6 @@ pub unsafe fn catch<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
     unsafe { catch_raised(call) }.map_err(|raised| raised.failure)
 }
 
-/// An ERROR with the fields that help the user.
 pub struct Raised {
     pub failure: Failure,
     pub hint: String,

@@ -26,7 +26,6 @@ pub fn listen() {
     unsafe { pg_sys::AcceptInvalidationMessages() };
 }
 
-/// Counts changes of relations and schemas in this database.
 pub fn of_relations() -> u64 {
     watch();
     RELATIONS.load(Ordering::Relaxed)

@@ -16,13 +16,11 @@ pub fn take(class: pg_sys::Oid, (object, part): Number) {
     unsafe { pg_sys::LockDatabaseObject(class, pg_sys::Oid::from(object), part, EXCLUSIVE) };
 }
 
-/// Takes the lock unless another transaction has it.
 pub fn try_take(class: pg_sys::Oid, (object, part): Number) -> bool {
     // SAFETY: as above.
     unsafe { pg_sys::ConditionalLockDatabaseObject(class, pg_sys::Oid::from(object), part, EXCLUSIVE) }
 }
 
-/// Whether no other transaction has the lock.
 pub fn is_free(class: pg_sys::Oid, number @ (object, part): Number) -> bool {
     let is_free = try_take(class, number);
     if is_free {

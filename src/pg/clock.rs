@@ -47,7 +47,6 @@ pub fn travel_to(time: Time) {
     AHEAD.set(AHEAD.get().saturating_add((time - now()).num_microseconds().unwrap_or(0).max(0)));
 }
 
-/// Ends the travel.
 pub fn come_back() {
     AHEAD.set(0);
 }
@@ -81,17 +80,13 @@ pub fn to_timestamptz(time: Time) -> Option<TimestampWithTimeZone> {
     TimestampWithTimeZone::try_from(to_timestamp(time)).ok()
 }
 
-/// Returns the time until `time`; zero if it has passed.
 pub fn until(time: Time) -> Duration {
     (time - now()).to_std().unwrap_or(Duration::ZERO)
 }
 
-/// Why a wait ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Woken {
-    /// The process's latch was set.
     Latch,
-    /// The timeout was reached.
     Timeout,
 }
 
@@ -116,7 +111,6 @@ pub fn sleep(duration: Duration, wait_event: u32) -> Woken {
     Woken::Latch
 }
 
-/// Converts a duration, at most the longest that chrono has.
 pub fn delta_of(duration: Duration) -> TimeDelta {
     TimeDelta::from_std(duration).unwrap_or(TimeDelta::MAX)
 }

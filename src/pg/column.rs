@@ -8,7 +8,6 @@ use super::table::{kind_name, quoted};
 use super::text::{self, Text, utf8};
 use pgrx::pg_sys;
 
-/// An existing column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     /// Number of the column in its table, from 1. A rename does not change the number.
@@ -39,7 +38,6 @@ impl Column {
         if number > 0 { Self::by_number(table, number) } else { None }
     }
 
-    /// Returns the name as a text value.
     pub fn text(&self) -> Text {
         Text::from(text::server(&self.name).as_c_str())
     }

@@ -13,7 +13,6 @@ use std::ffi::{CStr, c_void};
 /// Alias of the row for deparsing. Columns are written without it.
 const ROW: &CStr = c"t";
 
-/// A parsed expression.
 pub struct Expression {
     /// The expression as SQL, with bare column names.
     pub text: String,
@@ -21,19 +20,15 @@ pub struct Expression {
     pub columns: Vec<i16>,
     /// Its type; the base type of a domain.
     pub kind: pg_sys::Oid,
-    /// Whether the expression is volatile.
     pub is_volatile: bool,
     /// The first function or keyword in the expression that reads the clock.
     pub clock: Option<String>,
 }
 
-/// Why a text is not a valid expression.
 pub enum Unreadable {
-    /// PostgreSQL's error.
     Raised(Raised),
     /// The text is not exactly one expression.
     NotOne,
-    /// The expression returns a set.
     SetReturning,
     /// The expression uses the whole row or a system column.
     WholeRow,
@@ -149,7 +144,6 @@ unsafe fn columns(node: *mut pg_sys::Node) -> Vec<i16> {
     columns
 }
 
-/// Functions that read the clock.
 const CLOCK: [u32; 8] = [
     pg_sys::F_NOW,
     pg_sys::F_TRANSACTION_TIMESTAMP,

@@ -13,7 +13,6 @@ use std::ffi::CStr;
 
 const SEARCH_PATH: &CStr = c"pg_catalog, pg_temp";
 
-/// Runs `body` as the owner of awty's tables.
 pub fn as_owner<R>(body: impl FnOnce() -> R) -> R {
     as_user(owner(), pg_sys::SECURITY_LOCAL_USERID_CHANGE, || {
         pin_search_path();

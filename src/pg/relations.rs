@@ -12,7 +12,6 @@ use pgrx::pg_sys;
 use std::cell::{Cell, RefCell};
 use std::ffi::CStr;
 
-/// Schema and name of a table or sequence.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Name(pub &'static CStr, pub &'static CStr);
 
@@ -53,7 +52,6 @@ const RELATIONS: [Name; 19] = [
 /// Number of relations that every purpose locks.
 const COMMON: usize = 13;
 
-/// A relation's OID and a lock mode.
 pub type Lock = (pg_sys::Oid, pg_sys::LOCKMODE);
 
 const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
@@ -63,12 +61,10 @@ const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 /// and then readers, so a reader that later writes would deadlock with it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Reading.
     Read,
     /// Writing for a client. The history is locked only when a check ends, because a long client transaction must not
     /// block new partitions.
     Write,
-    /// Running checks, which end in the history.
     Run,
     /// Writing for an external worker, including leases.
     Lease,
@@ -83,7 +79,6 @@ impl Purpose {
 thread_local! {
     /// OIDs of the relations, and the change count when they were found. A reinstalled extension has other OIDs.
     static KNOWN: RefCell<(u64, Vec<pg_sys::Oid>)> = const { RefCell::new((0, Vec::new())) };
-    /// The transaction that last took the locks.
     static TAKEN: Cell<Option<Taken>> = const { Cell::new(None) };
 }
 
@@ -135,7 +130,6 @@ pub fn lock_all(purpose: Purpose) -> Option<Vec<Lock>> {
     }
 }
 
-/// Whether the names still have these OIDs.
 fn are_still(names: &[Name], oids: &[pg_sys::Oid]) -> bool {
     let changes = changes::of_relations();
     if KNOWN.with_borrow(|(then, known)| *then == changes && known.starts_with(oids)) {
@@ -167,7 +161,7 @@ fn find(names: &[Name]) -> Option<Vec<pg_sys::Oid>> {
     Some(names.iter().map(|name| oid(*name).unwrap_or(pg_sys::InvalidOid)).collect())
 }
 
-/// Returns the row type of `awty.future_job`, which job functions take.
+/// The row type of `awty.future_job`, which job functions take.
 pub fn row_type() -> pg_sys::Oid {
     // SAFETY: a catalog lookup in a transaction.
     unsafe { pg_sys::get_rel_type_id(oid(FUTURE_JOB).unwrap_or(pg_sys::InvalidOid)) }
@@ -178,7 +172,7 @@ pub fn row_array_type() -> pg_sys::Oid {
     unsafe { pg_sys::get_array_type(row_type()) }
 }
 
-/// Returns the row type of `awty.alert`, which a rule's function takes.
+/// The row type of `awty.alert`, which a rule's function takes.
 pub fn alert_type() -> pg_sys::Oid {
     // SAFETY: a catalog lookup in a transaction.
     unsafe { pg_sys::get_rel_type_id(oid(ALERT).unwrap_or(pg_sys::InvalidOid)) }

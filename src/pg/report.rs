@@ -8,7 +8,7 @@ use pgrx::pg_sys;
 use pgrx::prelude::PgLogLevel;
 use std::ffi::{CString, c_char};
 
-/// Maximum length of a part, in bytes.
+/// In bytes.
 const MAX: usize = 4096;
 
 /// Writes a message. `code` is an SQLSTATE of five characters. An empty detail or context is omitted.

@@ -5,7 +5,6 @@ use pgrx::pg_sys;
 pub struct Sink(*mut pg_sys::ReturnSetInfo);
 
 impl Sink {
-    /// Starts an empty result.
     pub fn begin(fcinfo: pg_sys::FunctionCallInfo) -> Self {
         // SAFETY: the call information of a function that returns a set of rows. InitMaterializedSRF raises an ERROR if
         // the caller cannot take them.

@@ -21,7 +21,7 @@ pub fn check(kind: pg_sys::Oid) -> Result<(), String> {
     }
 }
 
-/// Returns the text of a value of a type that [`check`] accepts.
+/// Text of a value whose type [`check`] accepts.
 pub fn text(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     // SAFETY: a catalog lookup. The value has that type, and the text is copied.
     unsafe {
@@ -68,7 +68,6 @@ unsafe fn output(value: pg_sys::Datum, kind: pg_sys::Oid) -> Text {
     }
 }
 
-/// Returns a JSON array of texts in PostgreSQL's format.
 pub fn json_array(texts: &[Text]) -> Text {
     // SAFETY: a buffer of PostgreSQL, which is copied. Texts contain no NUL.
     unsafe {

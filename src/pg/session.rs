@@ -56,7 +56,6 @@ pub fn acknowledged<R>(body: impl FnOnce() -> R) -> R {
     if settings::synchronous_commit() && is_flushed { body() } else { flushed(body) }
 }
 
-/// Changes a setting for the session. Any user may change it.
 pub fn set(name: &CStr, value: &CStr) {
     set_or_reset(name, Some(value));
 }

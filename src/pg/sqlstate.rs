@@ -16,7 +16,6 @@ pub fn text(code: i32) -> String {
     if text == "00000" { RAISE_EXCEPTION.into() } else { text }
 }
 
-/// Returns PostgreSQL's encoding of an SQLSTATE.
 pub fn code(text: &str) -> i32 {
     let bits = |byte: u8| i32::from(byte.wrapping_sub(b'0') & 0x3f);
     text.bytes().take(5).enumerate().map(|(place, byte)| bits(byte) << (6 * place)).sum()

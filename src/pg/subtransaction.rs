@@ -11,7 +11,6 @@ use pgrx::pg_sys::panic::{CaughtError, ErrorReportWithLevel};
 use pgrx::prelude::{PgSqlErrorCode, PgTryBuilder};
 use std::panic::AssertUnwindSafe;
 
-/// Returns the numbers of the transaction in this session and of its current subtransaction.
 pub fn number() -> (u32, u32) {
     // SAFETY: getters; a session has its entry.
     unsafe {

@@ -9,7 +9,6 @@ pub fn is_waiting() -> bool {
     unsafe { is_in_wait(pg_sys::MyProc) }
 }
 
-/// Whether the process's commit waits for a standby.
 pub fn is_process_waiting(pid: i32) -> bool {
     // SAFETY: a process's entry stays in shared memory after the process ends, so it can be read. A stale value is
     // harmless.

@@ -7,7 +7,6 @@ use super::scalar;
 use super::text::{self, Text, utf8};
 use pgrx::pg_sys;
 
-/// A column of a primary key.
 #[derive(Clone, Debug)]
 pub struct KeyColumn {
     /// Number of the column in its table, from 1.
@@ -15,7 +14,6 @@ pub struct KeyColumn {
     /// Name, quoted for SQL.
     pub name: String,
     pub kind: pg_sys::Oid,
-    /// The equality operator of the index.
     equals: pg_sys::Oid,
 }
 
@@ -86,7 +84,6 @@ pub fn describe(oid: pg_sys::Oid) -> Option<Described> {
     }
 }
 
-/// Whether the role may read all columns of the table.
 pub fn may_select(table: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: a catalog lookup in a transaction.
     unsafe {
@@ -208,7 +205,6 @@ pub fn key_text(columns: &[KeyColumn], values: &[pg_sys::Datum]) -> Text {
     if texts.len() == 1 { texts.remove(0) } else { scalar::json_array(&texts) }
 }
 
-/// Returns a name quoted for SQL if needed.
 pub fn quoted(name: &str) -> String {
     let name = text::server(name);
     // SAFETY: PostgreSQL returns the name itself or an allocated copy. Both live until the string is made.
@@ -222,7 +218,6 @@ pub fn kind_name(kind: pg_sys::Oid) -> String {
     unsafe { utf8(pg_sys::format_type_extended(kind, -1, flags as u16)) }
 }
 
-/// Returns the name of a schema; empty if it is gone.
 pub(super) fn name_of_schema(oid: pg_sys::Oid) -> String {
     // SAFETY: a catalog lookup in a transaction; the name is copied.
     unsafe {

@@ -131,7 +131,6 @@ pub unsafe fn utf8(text: *const c_char) -> String {
     }
 }
 
-/// Returns a type's name for messages.
 pub fn type_name(kind: pg_sys::Oid) -> String {
     // SAFETY: a catalog lookup in a transaction; the name is copied.
     unsafe { utf8(pg_sys::format_type_be(kind)) }

@@ -23,7 +23,6 @@ pub fn register() {
     TERMINATE.store(unbound::register_timeout(terminate), Ordering::Relaxed);
 }
 
-/// Starts the timers of a run.
 pub fn arm(timeout: Duration) {
     let ms = |duration: Duration| c_int::try_from(duration.as_millis().max(1)).unwrap_or(c_int::MAX);
     STRIKES.store(0, Ordering::Relaxed);
@@ -68,7 +67,6 @@ pub fn disarm() -> u32 {
     STRIKES.swap(0, Ordering::Relaxed)
 }
 
-/// Returns the number of strikes in the current run.
 pub fn strikes() -> u32 {
     STRIKES.load(Ordering::Relaxed)
 }

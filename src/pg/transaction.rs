@@ -11,7 +11,6 @@ use pgrx::pg_sys::panic::CaughtError;
 use pgrx::prelude::PgTryBuilder;
 use std::panic::AssertUnwindSafe;
 
-/// How the body wants its transaction to end.
 pub enum Verdict<R> {
     Commit(R),
     Rollback(R),
@@ -47,7 +46,6 @@ fn commit() -> Result<(), Failure> {
     unsafe { catch(|| unbound::commit_transaction_command()) }.inspect_err(|_| roll_back())
 }
 
-/// Aborts the transaction. The abort also releases session locks.
 fn roll_back() {
     // SAFETY: aborting is required after an error, and does nothing without a transaction.
     unsafe { pg_sys::AbortCurrentTransaction() };

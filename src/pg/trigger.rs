@@ -11,7 +11,6 @@ use std::num::NonZeroUsize;
 #[derive(Clone, Copy)]
 pub struct Firing(*mut pg_sys::TriggerData);
 
-/// Which version of a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// The old row, or the only row of an INSERT or DELETE.
@@ -27,7 +26,6 @@ impl Firing {
         unsafe { pgrx::trigger_support::called_as_trigger(fcinfo).then(|| Self((*fcinfo).context.cast())) }
     }
 
-    /// Returns the data for SPI.
     pub fn data(self) -> *mut pg_sys::TriggerData {
         self.0
     }
@@ -54,7 +52,6 @@ impl Firing {
             }
     }
 
-    /// Returns the first argument.
     pub fn argument(self) -> Option<String> {
         // SAFETY: a trigger has `tgnargs` arguments, which are C strings.
         unsafe {
@@ -68,13 +65,11 @@ impl Firing {
         unsafe { (*self.0).tg_event & pg_sys::TRIGGER_EVENT_ROW != 0 }
     }
 
-    /// Whether the trigger has a transition table of new rows.
     pub fn has_new_rows(self) -> bool {
         // SAFETY: `Self` holds a TriggerData.
         unsafe { !(*self.0).tg_newtable.is_null() }
     }
 
-    /// Returns the number of new rows.
     pub fn new_rows(self) -> i64 {
         // SAFETY: the transition table is valid or null.
         unsafe {

@@ -9,7 +9,6 @@
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_char, c_int};
 
-/// Handler of a timeout.
 pub type TimeoutHandler = unsafe extern "C" fn();
 
 mod c {
@@ -58,7 +57,6 @@ const USER_TIMEOUT: c_int = 12;
 #[cfg(any(feature = "pg17", feature = "pg18"))]
 const USER_TIMEOUT: c_int = 13;
 
-/// Registers a timeout of this process and returns its number.
 pub fn register_timeout(handler: TimeoutHandler) -> c_int {
     // SAFETY: for USER_TIMEOUT, PostgreSQL picks a free number or ends the process with a FATAL.
     unsafe { c::RegisterTimeout(USER_TIMEOUT, Some(handler)) }

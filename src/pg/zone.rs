@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CStr, CString};
 use std::rc::Rc;
 
-/// A zone with a cache of its spans.
 pub type Local = Rc<Remembered<Data>>;
 
 /// A zone that PostgreSQL keeps for the life of the process.
@@ -70,7 +69,6 @@ pub fn names() -> Vec<String> {
     with_names(|names| names.values().cloned().collect())
 }
 
-/// Returns the session's time zone, if it has a name.
 pub fn of_session() -> Option<String> {
     // SAFETY: the zone is set when the process starts, and its name is a C string that lives as long.
     let name = unsafe {

@@ -29,7 +29,6 @@ pub struct GoingOn<'a> {
     begun: Vec<(i64, bool)>,
 }
 
-/// What to do with a check that is not run now.
 pub enum Instead {
     /// Follow the policy.
     Policy(Before),
@@ -81,7 +80,6 @@ impl<'a> GoingOn<'a> {
         self.found.get(&check)
     }
 
-    /// Continues the repetition at a slot, or ends it.
     fn follow(&mut self, check: i64, next: Option<Time>) {
         if let Some((pending, _)) = self.found.get(&check) {
             if next.is_some() {
@@ -122,7 +120,6 @@ impl<'a> GoingOn<'a> {
         }
     }
 
-    /// Decides what happens to a check after its job's answer.
     pub fn after(&mut self, id: i64, check: &Check, answer: Answer, now: Time) -> After {
         let limits = &self.job.options.limits;
         let Some((pending, Some(repetition))) = self.known(id) else {
@@ -132,7 +129,6 @@ impl<'a> GoingOn<'a> {
         self.fate(id, after)
     }
 
-    /// Decides what happens to a check after a failed run.
     pub fn failed(&mut self, id: i64, check: &Check, how: Failed, now: Time) -> After {
         let limits = &self.job.options.limits;
         let Some((pending, Some(repetition))) = self.known(id) else {

@@ -23,7 +23,6 @@ pub fn rhythm(terms: &Terms) -> Result<Rhythm, RepeatError> {
     Rhythm::new(terms.every, terms.cron.as_deref())
 }
 
-/// Returns the repetition of a job and entity.
 pub fn repetition(
     terms: &Terms,
     rhythm: Rhythm,
@@ -46,7 +45,6 @@ pub fn of(stored: &Stored, width: Width) -> Option<Repetition<Local>> {
     Some(repetition(&stored.terms, rhythm(&stored.terms).ok()?, zone, subject, width))
 }
 
-/// Logs, once per process, that a repetition has stopped.
 pub fn say_stopped(stored: &Stored) {
     thread_local! {
         static SAID: RefCell<HashSet<i64>> = RefCell::default();

@@ -8,7 +8,6 @@ thread_local! {
     static OWN: RefCell<Vec<i64>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Calls the function of these checks.
 pub fn during<R>(checks: Vec<i64>, call: impl FnOnce() -> R) -> R {
     /// Also runs when a panic unwinds.
     struct Over;

@@ -12,10 +12,8 @@ use crate::store::job::{self, Job};
 use crate::store::{repetition, repetition_upkeep};
 use awty_core::Time;
 
-/// Repetitions per transaction.
 const PIECE: i64 = 1000;
 
-/// Repairs the next piece of the repetitions.
 pub fn mend(now: Time) {
     let here = catalog::database();
     let after = shmem::read(|shared| shared.database(here).map_or(i64::MIN, |line| line.mended));

@@ -23,7 +23,6 @@ pub struct Account {
     became: Option<Vec<(i64, Became)>>,
 }
 
-/// What an answer did to a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Became {
     /// The check is pending at a later slot.
@@ -66,13 +65,12 @@ impl Account {
         self.became.unwrap_or_default()
     }
 
-    /// Counts the run of a check.
     pub fn ran(&mut self, run: &RunRecord, fate: Fate) {
         let RunRecord { started_at, finished_at, .. } = *run;
         self.figures.ran(&RunOf { started_at, finished_at, lateness: run.lateness() }, fate);
     }
 
-    /// Adds the duration of the run, of one check or of a set.
+    /// Adds a duration, of one check or of a set.
     pub fn took(&mut self, run_time: TimeDelta) {
         if self.figures.runs > 0 {
             self.figures.took(run_time);
@@ -90,7 +88,6 @@ impl Account {
         }
     }
 
-    /// Records a failed run.
     pub fn failed(&mut self, job: &Job, row: &Row, run: &RunRecord, failure: &Failure, fate: After) {
         let attempt = (row.attempt.unsigned_abs() + 1, job.options.limits.max_attempts);
         let (counted, told) = match fate {

@@ -15,7 +15,6 @@ use awty_core::Answer;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{FromDatum, pg_sys};
 
-/// Where a function is called.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// In a worker's transaction, which contains nothing else.
@@ -24,7 +23,7 @@ pub enum Place {
     Client,
 }
 
-/// Calls the function of a job for these rows. Returns one answer per row.
+/// Returns one answer per row.
 pub fn ask(job: &Job, function: Function, rows: &[pg_sys::Datum], place: Place) -> Result<Vec<Answer>, Failure> {
     match function.takes {
         Takes::Set => ask_set(job, function, rows, place),

@@ -29,7 +29,6 @@ use chrono::TimeDelta;
 use pgrx::pg_sys;
 use std::cell::{Cell, RefCell};
 
-/// What happened to a worker's checks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ran {
     /// Booked: ended, moved to a later slot, or already gone.
@@ -44,9 +43,7 @@ pub enum Ran {
     NoExtension,
 }
 
-/// Context of a run.
 pub struct RunContext<'a> {
-    /// Index of the worker's entry in shared memory.
     pub worker: usize,
     /// Since when checks of this job can run.
     pub able_since: Time,
@@ -57,7 +54,6 @@ pub struct RunContext<'a> {
     pub epoch: u64,
     /// Whether the function was called. Then an error is the run's.
     pub called: Cell<bool>,
-    /// Result of the current transaction.
     pub account: RefCell<Account>,
 }
 
@@ -165,7 +161,6 @@ impl RunContext<'_> {
         Ok(())
     }
 
-    /// Calls the function. Returns one answer per row.
     fn call(&self, rows: &[Row], began: Mono) -> Result<Vec<Answer>, Failure> {
         let job = self.job;
         let function = function::of_job(job)?;

@@ -58,12 +58,10 @@ impl SharedState {
         self.workers[..self.used].iter().enumerate().filter(move |(index, _)| *index != worker).map(|(_, other)| other)
     }
 
-    /// Clears a worker's prefetches after their turn.
     pub fn end_turn(&mut self, worker: usize) {
         self.workers[worker].prefetched.clear();
     }
 
-    /// Releases all claims of a worker.
     pub fn release(&mut self, worker: usize) {
         self.workers[worker].claims.clear();
     }
@@ -95,7 +93,6 @@ impl SharedState {
         entered
     }
 
-    /// Ends a worker's stay in quarantine, because its suspect has run or its process is gone.
     pub fn leave_quarantine(&mut self, worker: usize) {
         if self.quarantine.leave(worker) {
             marks::set_quarantined(None);

@@ -5,7 +5,6 @@ use awty_core::versions::Unserved;
 use awty_core::{DeadRows, Mono};
 use pgrx::pg_sys;
 
-/// State of a database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// Not inspected since the server started. Next: any other state.
@@ -27,7 +26,6 @@ pub enum Trouble {
     NoPlace,
     /// The process with this PID continues a run that was cancelled and terminated.
     StuckRun(i32),
-    /// A worker could not read due checks.
     Reading,
     RoleCannotConnect,
     Unserved(Unserved),
@@ -35,7 +33,6 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// Returns the text in `awty.status`.
     pub fn text(self) -> Option<String> {
         let text = match self {
             Trouble::None => return None,
@@ -66,14 +63,12 @@ pub struct Database {
     pub able_since: Timestamp,
     /// The latest slot with a run since the server started; 0 for none.
     pub last_slot_run: Timestamp,
-    /// Whether a session has requested an inspection by the maintainer.
     pub inspection_wanted: bool,
     pub trouble: Trouble,
     /// When the trouble began. Meaningless without trouble.
     pub trouble_at: Timestamp,
     /// Grows whenever a crash or an exit is counted against checks here. Workers then read the list of suspects again.
     pub blamed: u64,
-    /// Dead rows of `awty.future_job`.
     pub dead_rows: DeadRows,
     /// The last check for which leftover rows were searched in awty_internal.check_stat.
     pub swept: i64,
@@ -109,7 +104,6 @@ impl Database {
         Self { oid, ..Self::FREE }
     }
 
-    /// Records the trouble, or [`Trouble::None`].
     pub fn set_trouble(&mut self, trouble: Trouble, now: Timestamp) {
         if self.trouble != trouble {
             (self.trouble, self.trouble_at) = (trouble, now);

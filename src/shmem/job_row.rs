@@ -14,7 +14,6 @@ use std::collections::HashSet;
 pub type Counted = (Vec<u8>, Figures, Time);
 
 impl SharedState {
-    /// Returns the row of a job, and creates it if there is room.
     pub fn job_row(&mut self, database: pg_sys::Oid, job: &[u8], now: Time) -> Option<&mut JobRow> {
         let (row, left) = self.jobs.row(database.to_u32(), job, now);
         if let Some(left) = left
@@ -41,7 +40,6 @@ impl SharedState {
         }
     }
 
-    /// Returns the overdue summaries of suppressed log entries of a database.
     pub fn log_summaries(&mut self, database: pg_sys::Oid, mono: Mono) -> Vec<(Vec<u8>, Passed)> {
         self.jobs.summaries(database.to_u32(), mono)
     }
@@ -57,7 +55,6 @@ impl SharedState {
         }
     }
 
-    /// Adds the counters and failures of leases.
     pub fn count_leases(
         &mut self,
         database: pg_sys::Oid,
@@ -92,7 +89,6 @@ impl SharedState {
         row.map_or_else(Vec::new, |row| row.target.as_bytes().to_vec())
     }
 
-    /// Records the target at which a claim stopped.
     pub fn note_target(&mut self, database: pg_sys::Oid, job: &[u8], target: &[u8], now: Time) {
         if let Some(row) = self.job_row(database, job, now) {
             row.target = TargetName::new(target);
@@ -105,7 +101,6 @@ impl SharedState {
         row.map_or((None, None), |row| (row.claimed_at, row.served_at))
     }
 
-    /// Whether the counters were read back from this table.
     pub fn has_figures_of(&self, database: pg_sys::Oid, table: pg_sys::Oid) -> bool {
         self.database(database).is_some_and(|line| line.jobs_of == table)
     }
@@ -125,7 +120,6 @@ impl SharedState {
         }
     }
 
-    /// Returns the counters of each job of a database.
     pub fn figures(&self, database: pg_sys::Oid) -> Vec<Counted> {
         self.jobs.of(database.to_u32()).map(|row| (row.name().to_vec(), row.figures, row.since)).collect()
     }
@@ -142,7 +136,6 @@ impl SharedState {
         (rows.collect(), keep)
     }
 
-    /// Records that the counters could not be stored.
     pub fn figures_are_not_stored(&mut self, database: pg_sys::Oid) {
         self.jobs.of_mut(database.to_u32()).filter(|row| row.figures.runs > 0).for_each(|row| row.is_new = true);
         if let Some(line) = self.database_mut(database) {

@@ -43,7 +43,6 @@ pub fn was_quarantined() -> Option<Place> {
     Some((database.parse().ok()?, entry.parse().ok()?))
 }
 
-/// Records the worker in quarantine, or that the quarantine is empty.
 pub fn set_quarantined(place: Option<Place>) {
     let _ = match place {
         Some((database, entry)) => std::fs::write(QUARANTINED, format!("{database} {entry}\n")),

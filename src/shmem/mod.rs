@@ -40,7 +40,6 @@ const JOBS: usize = 2048;
 /// audit.
 const ROLES: usize = 1024;
 
-/// All of shared memory, under one lock.
 pub struct SharedState {
     /// The launcher's latch, while it runs: an address in shared memory, the same in all processes.
     launcher: usize,
@@ -65,7 +64,6 @@ pub struct SharedState {
     pub databases: [Database; DATABASES],
     pub roles: [RoleEntry; ROLES],
     pub workers: [WorkerEntry; settings::MAX_WORKERS],
-    /// Counters of each job.
     jobs: JobTable<{ JOBS + DATABASES }, JOBS>,
     /// Entries from this index on have not been used since the server started.
     used: usize,
@@ -107,7 +105,6 @@ impl SharedState {
         self.roles.iter_mut().find(|line| line.is(database, role))
     }
 
-    /// Records that a role may have work at a slot.
     pub fn note_due(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) {
         if due == NEVER {
             return;
@@ -117,7 +114,6 @@ impl SharedState {
         }
     }
 
-    /// Returns the line of a role, and creates it if needed.
     pub fn role_or_new(&mut self, database: pg_sys::Oid, role: pg_sys::Oid) -> Option<&mut RoleEntry> {
         self.role_or_new_for(database, role, Timestamp::MIN)
     }
@@ -139,7 +135,6 @@ impl SharedState {
         Some(line)
     }
 
-    /// Returns the line of a database, if awty is known to be installed there.
     pub fn database(&self, oid: pg_sys::Oid) -> Option<&Database> {
         self.databases.iter().find(|line| line.oid == oid)
     }
@@ -148,7 +143,6 @@ impl SharedState {
         self.databases.iter_mut().find(|line| line.oid == oid)
     }
 
-    /// Returns the line of a database, and creates it if there is room.
     pub fn database_or_new(&mut self, oid: pg_sys::Oid) -> Option<&mut Database> {
         let index = self.databases.iter().position(|line| line.oid == oid).or_else(|| {
             let free = self.databases.iter().position(|line| line.oid == pg_sys::InvalidOid)?;
@@ -158,7 +152,6 @@ impl SharedState {
         self.databases.get_mut(index)
     }
 
-    /// Removes a database that is gone, and all its roles.
     pub fn forget_database(&mut self, oid: pg_sys::Oid) {
         for line in self.databases.iter_mut().filter(|line| line.oid == oid) {
             *line = Database::FREE;
@@ -197,7 +190,6 @@ pub fn register() {
     pgrx::pg_shmem_init!(SHARED = SharedState::new());
 }
 
-/// Whether the library was loaded when the server started.
 pub fn is_present() -> bool {
     PRESENT.load(Ordering::Relaxed)
 }
@@ -228,7 +220,7 @@ pub fn post(database: pg_sys::Oid, role: pg_sys::Oid, due: Timestamp) {
     });
 }
 
-/// Adds dead rows of `awty.future_job` that did not come from a worker.
+/// Adds dead rows that did not come from a worker.
 pub fn count_dead_rows(database: pg_sys::Oid, rows: u64) {
     if rows == 0 {
         return;
@@ -268,7 +260,6 @@ pub fn has_launcher() -> bool {
     read(|shared| shared.launcher != 0)
 }
 
-/// Sets or clears the launcher's latch.
 pub fn launcher_is(latch: *mut pg_sys::Latch) {
     write(|shared| shared.launcher = latch as usize);
 }

@@ -46,7 +46,6 @@ impl RoleEntry {
         Self { database, role, ..Self::FREE }
     }
 
-    /// Returns when a worker may have work.
     pub fn wanted_at(&self) -> Timestamp {
         self.due.min(self.backlog).min(self.look_again.0)
     }

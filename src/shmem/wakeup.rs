@@ -57,7 +57,7 @@ pub fn count_runs_at_commit(job: &[u8], figures: Figures, failed: Passed) {
     }
 }
 
-/// At commit, drops a job's counters, because the job is gone.
+/// At commit, drops a job's counters.
 pub fn forget_job_at_commit(job: &[u8]) {
     note(|pending| pending.forgotten.push(job.to_vec()));
 }

@@ -19,7 +19,6 @@ use std::time::Duration;
 /// Other workers leave a prefetched check to its worker until that worker has been in one run for this time.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// A worker's entry.
 pub struct WorkerEntry {
     occupancy: Occupancy,
     /// Grows each time a worker is requested for the entry.
@@ -27,9 +26,7 @@ pub struct WorkerEntry {
     pub database: pg_sys::Oid,
     pub role: pg_sys::Oid,
     pub pid: i32,
-    /// Address of the worker's latch.
     latch: usize,
-    /// The current run.
     pub run: Option<Run>,
     /// Whether `awty_internal.in_flight` may name checks of this worker.
     pub named: bool,
@@ -37,15 +34,12 @@ pub struct WorkerEntry {
     pub overran: bool,
     /// Index and generation of the worker that handles the abandoned run.
     pub seer: Option<(usize, u64)>,
-    /// When the worker's process ended.
     pub(super) left_at: Mono,
     /// Since when the worker has been busy without a pause; `None` while it waits.
     pub busy_since: Option<Mono>,
-    /// When the worker was requested.
     pub asked_at: Mono,
     /// Whether the worker has repeatedly found more checks than it prefetches at a time.
     pub wants_help: bool,
-    /// Checks that the worker runs.
     pub(super) claims: Ids<MAX_BATCH>,
     /// Checks that the worker has prefetched. Other workers of the role leave them to it, unless it is slow. This is a
     /// hint: the worker that claims a check first runs it.
@@ -82,7 +76,6 @@ impl WorkerEntry {
         self.occupancy = next;
     }
 
-    /// Reserves the entry for a worker that the launcher will request.
     pub(super) fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) {
         self.become_(Occupancy::Starting);
         self.generation += 1;
@@ -105,7 +98,6 @@ impl WorkerEntry {
         is_expected
     }
 
-    /// Marks the worker as idle.
     pub fn rest(&mut self) {
         self.busy_since = None;
         self.wants_help = false;
@@ -118,7 +110,6 @@ impl WorkerEntry {
         self.rest();
     }
 
-    /// Frees the entry.
     pub fn free(&mut self) {
         self.become_(Occupancy::Free);
         self.run = None;
@@ -169,7 +160,6 @@ impl WorkerEntry {
         matches!(self.occupancy, Occupancy::Starting | Occupancy::Taken)
     }
 
-    /// Wakes the worker.
     pub fn wake(&self) {
         wake(self.latch);
     }

@@ -17,7 +17,6 @@ const NOT_OVER_ONE_ROW: [&str; 5] = ["42803", "42P20", "42P10", "42P02", "0A000"
 /// The most columns in an expression, because a function has at most 100 arguments (`FUNC_MAX_ARGS`).
 const MAX_COLUMNS: usize = 100;
 
-/// Reads `until` or `since`.
 pub fn read(text: &Text, argument: &'static str, table: &Described) -> Result<Expression> {
     let read = expression::read(text, table.oid).map_err(|unreadable| match unreadable {
         Unreadable::NotOne => WatchError::NotAnExpression { argument, what: "it is none, or more than one".into() },

@@ -9,7 +9,6 @@ use crate::store::rule::Rule;
 use chrono::TimeDelta;
 use pgrx::pg_sys;
 
-/// Why a rule has stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The table has lost its primary key.
@@ -26,7 +25,6 @@ pub enum Fault {
     Disabled(Vec<String>),
 }
 
-/// Returns the error for a rule that has stopped.
 pub fn stopped(rule: &Rule, table: &Described, fault: &Fault) -> WatchError {
     let (why, fix) = words(rule, table, fault);
     let not_owners = matches!(fault, Fault::NotOwners { .. });

@@ -14,7 +14,6 @@ use crate::store::rule_function::{self, Stored};
 use crate::store::rule_objects::{self, Trigger, function_name};
 use crate::store::watched::RowFunction;
 
-/// The functions of a rule.
 #[derive(Clone, Debug)]
 pub struct Functions {
     pub until: RowFunction,
@@ -27,7 +26,6 @@ impl Functions {
     }
 }
 
-/// Returns the functions of a rule, or the missing part.
 pub fn find(rule: &Rule, table: &Described) -> Result<Functions, Fault> {
     let stored = rule_function::of(&rule.name);
     let one = |argument: &str| {

@@ -20,7 +20,7 @@ use awty_core::Time;
 use awty_core::watch::{Found, Verdict, judge};
 use std::collections::HashMap;
 
-/// Returns the answers to checks of one rule: when to check each again.
+/// Returns when to check each again.
 pub fn answers(watched: &Watched, given: &[Given]) -> Result<Vec<Option<Time>>> {
     let now = clock::now();
     let mut answers = vec![None; given.len()];
@@ -38,7 +38,6 @@ pub fn answers(watched: &Watched, given: &[Given]) -> Result<Vec<Option<Time>>> 
     Ok(answers)
 }
 
-/// Judges the checks at these places.
 fn judged(watched: &Watched, given: &[Given], places: &[usize], now: Time) -> Result<Vec<(usize, Option<Time>)>> {
     if places.is_empty() {
         return Ok(Vec::new());

@@ -56,9 +56,7 @@ pub struct Watched {
 
 /// Why a rule watches nothing.
 pub enum Missing {
-    /// No rule or no job has this name.
     Rule,
-    /// The table is gone.
     Table,
     /// The table exists, but another part of the rule is missing.
     Part(Rc<Rule>, Box<Described>, Fault),
@@ -97,7 +95,6 @@ impl Watched {
     }
 }
 
-/// Whether the job belongs to a rule.
 pub fn is_rules(job: &Job) -> bool {
     (job.schema.as_bytes(), job.function.as_bytes()) == (FUNCTION.0.as_bytes(), FUNCTION.1.as_bytes())
 }

@@ -12,7 +12,6 @@ use awty_core::Time;
 use awty_core::watch::{Found, Verdict, judge};
 use std::collections::HashMap;
 
-/// Alerts per piece.
 const ALERTS: i64 = 5_000;
 
 /// Clears the open alerts whose rows are there, gone, or no longer late. The last get a check for when they will be

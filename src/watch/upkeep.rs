@@ -13,7 +13,6 @@ use awty_core::Time;
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// Alerts deleted at a time.
 const ALERTS: i64 = 10_000;
 /// Time limit for deleting, per inspection.
 const MOST: Duration = Duration::from_secs(1);
@@ -44,7 +43,6 @@ fn mend_functions(rule: &Rule, table: &Described) {
     }
 }
 
-/// Schedules due sweeps.
 pub fn schedule_sweeps(now: Time) {
     let Some(then) = now.checked_sub_signed(TimeDelta::days(1)) else { return };
     for name in rule::to_sweep(then) {

@@ -16,7 +16,6 @@ use awty_core::Time;
 use awty_core::watch::{self, Found};
 use std::collections::HashMap;
 
-/// Largest number of rows read at a time.
 const ROWS: i64 = 5_000;
 /// Number of rows of the first piece, because the cost of `until` is unknown. It doubles while pieces are quick.
 const FIRST_ROWS: i64 = 100;
@@ -52,7 +51,6 @@ pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     }
 }
 
-/// Writes the checks of some rows.
 fn take(watched: &Watched, rows: Vec<Seen>, now: Time) {
     let rule = &watched.rule;
     let keys: Vec<Text> = rows.iter().map(|row| row.key.clone()).collect();

@@ -19,10 +19,8 @@ use awty_core::watch::{self, Found, Verdict};
 use awty_core::{Outcome, Time};
 use std::collections::HashMap;
 
-/// Rows per piece.
 const PIECE: i64 = 10_000;
 
-/// Why a row cannot be watched.
 pub enum Refused {
     /// The row's key has this many bytes, which is too long.
     KeyTooLong(usize),
@@ -30,7 +28,6 @@ pub enum Refused {
     Changed,
 }
 
-/// A statement has inserted rows.
 pub fn inserted(watched: &Watched, firing: Firing) -> Result<(), Refused> {
     let by = By { role: catalog::current_role(), at: clock::now() };
     let mut refused = Ok(());
@@ -68,7 +65,7 @@ fn begin(watched: &Watched, rows: Vec<Seen>, by: By) -> Result<(), Refused> {
     Ok(())
 }
 
-/// A row was updated, deleted, or inserted into a partition.
+/// For an update or a deletion, or an insertion into a partition.
 pub fn changed(watched: &Watched, firing: Firing) -> Result<(), Refused> {
     let Some(key) = table::primary_key(firing.table()) else { return Ok(()) };
     let numbers: Vec<i32> = key.iter().map(|column| column.number).collect();
@@ -78,7 +75,6 @@ pub fn changed(watched: &Watched, firing: Firing) -> Result<(), Refused> {
     settle(watched, &keys)
 }
 
-/// All rows are gone.
 pub fn emptied(watched: &Watched) -> Result<(), Refused> {
     end::checks(&watched.rule.name);
     end::alerts(&watched.rule.name).map_err(|_| Refused::Changed)

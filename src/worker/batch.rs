@@ -22,7 +22,6 @@ const LOOK: Duration = Duration::from_millis(5);
 
 enum BatchEnd {
     Done,
-    /// The worker must leave.
     Leave,
     /// A job has changed since the batch was chosen.
     Stale,
@@ -145,7 +144,6 @@ impl Worker {
         ran
     }
 
-    /// Returns the context in which a task's checks run.
     pub(super) fn context<'a>(&self, task: &'a Task, blamed: bool) -> RunContext<'a> {
         let able_since = self.fetcher.able_since(&task.job);
         let (worker, epoch) = (self.entry.index(), self.fetcher.epoch);

@@ -30,7 +30,6 @@ pub struct MyWorker {
 pub struct Abandoned {
     pub entry: usize,
     pub generation: u64,
-    /// Whether the run ignored its timeout.
     pub overran: bool,
     pub ids: Vec<i64>,
     pub run_time: TimeDelta,
@@ -59,7 +58,6 @@ impl MyWorker {
         self.index
     }
 
-    /// Returns the entry's number in `awty_internal.in_flight`.
     pub fn number(&self) -> i32 {
         number(self.index)
     }
@@ -159,7 +157,6 @@ impl MyWorker {
         shmem::read(|shared| shared.database(self.database).map_or(0, |line| line.blamed))
     }
 
-    /// Records that a crash or an exit was counted against checks.
     pub fn note_blamed(&self) {
         shmem::write(|shared| {
             if let Some(line) = shared.database_mut(self.database) {
@@ -168,7 +165,6 @@ impl MyWorker {
         });
     }
 
-    /// Parks the role.
     pub fn park_role(&self, pause: Duration) {
         let until = clock::mono().plus(pause);
         shmem::write(|shared| {
@@ -179,7 +175,6 @@ impl MyWorker {
         USEFUL.store(true, Ordering::Relaxed);
     }
 
-    /// Sets the trouble in `awty.status`.
     pub fn trouble(&self, trouble: Trouble) {
         let now = clock::to_timestamp(clock::now());
         shmem::write(|shared| {
@@ -250,7 +245,6 @@ impl MyWorker {
     }
 }
 
-/// Returns an entry's number in `awty_internal.in_flight`.
 pub fn number(entry: usize) -> i32 {
     i32::try_from(entry).unwrap_or(i32::MAX)
 }

@@ -43,7 +43,6 @@ pub struct Task {
     pub blame: Option<Blame>,
 }
 
-/// Position of the pass in one job.
 #[derive(Clone, Copy)]
 struct Place {
     /// In the slots since checks could run.
@@ -122,7 +121,6 @@ impl Fetcher {
         }
     }
 
-    /// Returns since when a job's checks can run.
     pub fn able_since(&self, job: &Job) -> Time {
         job.resumed_at.map_or(self.database_able_since, |resumed| resumed.max(self.database_able_since))
     }
@@ -279,13 +277,11 @@ impl Fetcher {
         self.size = pace::next(self.size, ran, took, flushing, settings::batch_size());
     }
 
-    /// Pauses checks that a client has locked.
     pub fn postpone(&mut self, checks: &[Candidate]) {
         let mono = clock::mono();
         checks.iter().for_each(|check| self.pauses.locked(check.id, check.slot, mono));
     }
 
-    /// Pauses checks until the audit.
     pub fn leave_to_audit(&mut self, checks: &[Candidate]) {
         let mono = clock::mono();
         checks.iter().for_each(|check| self.pauses.left_to_audit(check.id, check.slot, mono));
@@ -297,7 +293,6 @@ impl Fetcher {
         checks.iter().for_each(|check| self.pauses.quarantine_is_taken(check.id, check.slot, mono));
     }
 
-    /// Runs these checks alone from now on.
     pub fn isolate(&mut self, ids: &[i64]) {
         self.isolated.extend(ids);
     }

@@ -88,15 +88,12 @@ fn require_role(role: pg_sys::Oid) {
 struct Worker {
     entry: MyWorker,
     fetcher: Fetcher,
-    /// When the worker began to work.
     since: Mono,
     /// Whether awty_internal.in_flight has a row of this worker.
     in_flight: bool,
     /// Time spent on flushing in_flight in this turn.
     flushing: Duration,
-    /// When the worker last checked whether it must leave.
     looked: Mono,
-    /// The last slot of which it has run a check.
     last_slot: Timestamp,
 }
 
@@ -129,7 +126,6 @@ impl Worker {
         !settings::enabled() || process::is_database_wanted(self.entry.database) || !self.entry.may_work()
     }
 
-    /// Runs all checks that are due from a slot on.
     fn turns(&mut self, from: i64) -> Next {
         self.entry.working(from);
         failpoint!("worker.took_over");
@@ -210,7 +206,6 @@ impl Worker {
         Next::Turn
     }
 
-    /// Whether another role waits for a worker, and this worker has had its quantum.
     fn should_yield(&self) -> bool {
         let stayed = clock::mono().since(self.since);
         stayed >= QUANTUM && shmem::read(|shared| shared.waiting > 0)

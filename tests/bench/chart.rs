@@ -16,7 +16,6 @@ const COLOURS: [RGBColor; 5] = [
     RGBColor(120, 120, 120),
 ];
 
-/// Writes `<directory>/<name>.svg`.
 pub fn draw(directory: &Path, chart: &Chart) -> Result<(), Box<dyn Error>> {
     let points = || chart.lines.iter().flat_map(|(_, points)| points.iter().copied());
     let range = |values: Vec<f64>, above: f64| {

@@ -62,7 +62,7 @@ const CRONS: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// Returns the seconds of one minute of a cron. Afterwards resets what it found.
+/// Seconds. Afterwards resets what it found.
 fn minute(shop: &Shop, database: &str, [find, forget]: [&str; 2]) -> f64 {
     let mut client = shop.client(database);
     let began = Instant::now();
@@ -75,7 +75,7 @@ fn minute(shop: &Shop, database: &str, [find, forget]: [&str; 2]) -> f64 {
 
 const WATCH: &str = "SELECT awty.watch('shop.watched', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours', existing => 'none')";
 
-/// Returns the seconds of one minute of a watch, from the first start to the last end.
+/// Seconds, from the first start to the last end.
 fn watched(shop: &Shop, database: &str) -> f64 {
     shop.cluster.execute(
         database,

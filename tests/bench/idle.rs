@@ -71,7 +71,6 @@ fn await_quiet(client: &mut Client) {
     say("the server has not become quiet within a minute");
 }
 
-/// Returns awty's processes that are connected to a database.
 fn connected(client: &mut Client) -> Vec<i32> {
     let sql = "SELECT pid FROM pg_stat_activity WHERE starts_with(backend_type, 'awty') AND datid IS NOT NULL";
     client.query(sql, &[]).unwrap().iter().map(|row| row.get(0)).collect()

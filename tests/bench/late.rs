@@ -34,7 +34,7 @@ pub fn late(options: &Options) -> Outcome {
     outcome
 }
 
-/// Returns the lateness of the first and the last start in each slot, in milliseconds.
+/// Lateness of the first and the last start in each slot, in milliseconds.
 fn measure(shop: &Shop, slots: u32, apart: u32) -> Vec<[f64; 2]> {
     shop.tidy("postgres");
     let mut client = shop.client("postgres");

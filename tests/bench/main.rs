@@ -41,7 +41,6 @@ use results::Outcome;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// A row of the table, with one or more figures.
 pub struct Row {
     pub name: &'static str,
     measure: fn(&Options) -> Outcome,

@@ -11,7 +11,6 @@ use crate::stats::{Pairs, median};
 use awty_testkit::poll;
 use std::time::Duration;
 
-/// Time limit per measured minute.
 const PATIENCE: Duration = Duration::from_secs(90);
 /// Number of jobs in the minutes with many.
 const MANY: u32 = 30;
@@ -61,7 +60,6 @@ fn measure(shop: &Shop, jobs: u32, minutes: usize) -> Starts {
     Starts { first: Pairs { ours: first, theirs: their_first }, last: Pairs { ours: last, theirs: their_last } }
 }
 
-/// One job a minute, and many.
 pub fn minute(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("minute");
     let mut shop = Shop::with_orders(&[], 1);

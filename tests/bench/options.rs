@@ -42,7 +42,6 @@ impl Options {
         self.only.is_empty() || self.only.iter().any(|name| name == row)
     }
 
-    /// Whether the run only tries the program.
     pub fn is_try(&self) -> bool {
         self.scale < 1.0
     }
@@ -53,7 +52,6 @@ impl Options {
         ((f64::from(size) * self.scale) as u32).max(3)
     }
 
-    /// Returns the number of pairs.
     pub fn rounds(&self) -> usize {
         match (self.is_try(), self.full) {
             (true, _) => 2,

@@ -10,7 +10,6 @@ use crate::work::{rates, speeds};
 use awty_testkit::postgres::Client;
 use std::time::Instant;
 
-/// Checks per claim.
 const BATCH: i32 = 500;
 const FILL: &str = "SELECT count(*) FROM (SELECT awty.schedule_many('orders', array_agg(n::text), 'mail', after => '0') FROM generate_series(1, $1) AS n) AS s";
 const FILL_PLAIN: &str = "WITH put AS (INSERT INTO plain.pending (id, job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)

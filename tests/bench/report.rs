@@ -51,7 +51,6 @@ fn between_markers(page: &str, text: &str, Place { begin, end, .. }: &Place) -> 
     Ok(format!("{head}{begin}\n{text}{end}{tail}"))
 }
 
-/// Returns the results as Markdown.
 pub fn table(outcomes: &[Outcome]) -> String {
     let mut text = String::new();
     let mut runs: Vec<&Run> = Vec::new();

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
 
-/// Results of one row.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
     pub row: String,
@@ -36,7 +35,6 @@ pub struct Figure {
 pub enum Wanted {
     AtLeast(f64),
     AtMost(f64),
-    /// No goal.
     Nothing,
 }
 
@@ -53,7 +51,6 @@ impl Wanted {
 /// A chart with logarithmic axes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Chart {
-    /// Name of its file.
     pub name: String,
     pub title: String,
     pub x: String,
@@ -97,7 +94,6 @@ impl Outcome {
         });
     }
 
-    /// Adds a plain value.
     pub fn value(&mut self, [what, against]: [&str; 2], value: f64, unit: &str, wanted: Wanted, detail: String) {
         let (what, against, unit) = (what.into(), against.into(), unit.into());
         self.figures.push(Figure { what, against, value, unit, spread: None, wanted, detail });

@@ -37,7 +37,6 @@ const RIVALS: [Rival; 2] = [
     },
 ];
 
-/// Returns the directory in which `scripts/setup bench` installs packages.
 fn packages() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| checkout().join("target"), PathBuf::from).join("bench/npm")
 }
@@ -51,7 +50,6 @@ fn version(name: &str) -> Result<String, String> {
 }
 
 impl Rival {
-    /// Returns the seconds for n jobs.
     fn run(&self, shop: &Shop, n: u32, [at_once, fetched]: [u32; 2], commit: &str) -> Result<f64, String> {
         shop.cluster.execute("postgres", &["TRUNCATE shop.alert"]);
         let seconds = self.work(shop, n, [at_once, fetched], commit, "SELECT shop.look_at($1, 0)")?;
@@ -59,7 +57,7 @@ impl Rival {
         if alerts == i64::from(n / 10) { Ok(seconds) } else { Err(format!("{alerts} alerts instead of {}", n / 10)) }
     }
 
-    /// Returns the seconds for n jobs that run this statement, or nothing.
+    /// Seconds for n jobs that run this statement, or nothing.
     fn work(&self, shop: &Shop, n: u32, [at_once, fetched]: [u32; 2], commit: &str, each: &str) -> Result<f64, String> {
         shop.cluster.execute("postgres", &[self.forget]);
         let mut node = Command::new("node");

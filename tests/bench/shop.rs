@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 /// Default number of orders: the size of the largest batch.
 pub const ORDERS: u32 = 200_000;
-/// Time limit of a batch.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Settings with enough memory, equal for all compared ways.
@@ -31,7 +30,6 @@ pub struct Shop {
     pub cluster: Cluster,
 }
 
-/// Cost of a batch of checks.
 #[derive(Debug, Clone, Copy)]
 pub struct Ran {
     pub seconds: f64,
@@ -39,7 +37,6 @@ pub struct Ran {
 }
 
 impl Shop {
-    /// Creates a cluster with the shop in the database `postgres`.
     pub fn open(settings: &[(&str, &str)]) -> Self {
         Self::with_orders(settings, ORDERS)
     }
@@ -53,7 +50,6 @@ impl Shop {
         shop
     }
 
-    /// Adds a database with a shop.
     pub fn add(&self, database: &str, orders: u32) {
         self.cluster.execute("postgres", &[&format!("CREATE DATABASE {database}")]);
         self.furnish(database, orders);

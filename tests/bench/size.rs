@@ -48,7 +48,7 @@ pub fn memory(options: &Options) -> Outcome {
     outcome
 }
 
-/// Returns a process's private memory, in kB.
+/// In kB.
 fn own_memory(pid: i32) -> Option<f64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;

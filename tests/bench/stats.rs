@@ -17,7 +17,6 @@ pub fn percentile(values: &[f64], percent: f64) -> f64 {
     low + (high - low) * place.fract()
 }
 
-/// Returns minimum and maximum.
 pub fn spread(values: &[f64]) -> [f64; 2] {
     values.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], value| [low.min(*value), high.max(*value)])
 }

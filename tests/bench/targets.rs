@@ -7,7 +7,6 @@ use crate::stats::{Pairs, median};
 use std::cell::RefCell;
 use std::time::Instant;
 
-/// Claims that are timed together.
 const CLAIMS: i32 = 30;
 const FILL: &str = "SELECT count(*) FROM (SELECT awty.schedule_many($2, array_agg(n::text), 'mail', after => '0') FROM generate_series(1, $1) AS n) AS s";
 

@@ -9,14 +9,12 @@ const COLOURS: [RGBColor; 3] = [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGB
 
 /// Lines of minutes and values, with axes from 0.
 pub struct Chart {
-    /// Name of its file.
     pub name: &'static str,
     pub title: String,
     pub unit: &'static str,
     pub lines: Vec<(&'static str, Vec<(f64, f64)>)>,
 }
 
-/// Writes `<directory>/<name>.svg`.
 pub fn draw(directory: &Path, chart: &Chart) -> Result<(), Box<dyn Error>> {
     let points = || chart.lines.iter().flat_map(|(_, points)| points).filter(|(_, value)| value.is_finite());
     let (last, most) = points().fold((0.1, 1e-9), |(x, y): (f64, f64), point| (x.max(point.0), y.max(point.1)));

@@ -59,7 +59,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns a percentile.
 pub fn percentile(sorted: &[f64], percent: f64) -> f64 {
     let place = (percent / 100.0 * (sorted.len().saturating_sub(1)) as f64).round() as usize;
     sorted.get(place).copied().unwrap_or(f64::NAN)

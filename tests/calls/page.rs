@@ -6,9 +6,7 @@ use awty_testkit::checkout;
 use std::fs;
 use std::path::PathBuf;
 
-/// Content of the page.
 pub struct Page {
-    /// Name of the file.
     pub name: &'static str,
     pub title: &'static str,
     /// The measurement.

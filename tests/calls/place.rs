@@ -6,7 +6,6 @@ use awty_testkit::{Cluster, PATIENCE, poll};
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
-/// Schedules per statement.
 const AT_ONCE: i32 = 1_000;
 
 pub struct Place {
@@ -15,7 +14,6 @@ pub struct Place {
     gateway: Option<Child>,
 }
 
-/// Returns the program under test.
 pub fn program() -> PathBuf {
     let program = std::env::var_os("AWTY_GATEWAY")
         .expect("AWTY_GATEWAY names no program; run it by make soak, make skew or make gateway-speed");
@@ -27,7 +25,6 @@ impl Place {
         Self::open_with(&[])
     }
 
-    /// Opens a place with additional server settings.
     pub fn open_with(more: &[(&str, &str)]) -> Self {
         let settings = [("shared_buffers", "1GB"), ("max_wal_size", "8GB"), ("jit", "off")];
         let all = settings.iter().chain(more);
@@ -66,12 +63,10 @@ impl Place {
         self.start_gateway_with(&[]);
     }
 
-    /// Starts the gateway with additional flags.
     pub fn start_gateway_with(&mut self, flags: &[&str]) {
         self.start_gateway_at("127.0.0.1:0", flags);
     }
 
-    /// Starts the gateway with its API at this address.
     pub fn start_gateway_at(&mut self, address: &str, flags: &[&str]) {
         let folder = self.cluster.socket_directory().to_path_buf();
         let credentials = folder.join("credentials");
@@ -96,7 +91,7 @@ impl Place {
         self.gateway = Some(command.arg("--credentials").arg(&credentials).stderr(log).spawn().unwrap());
     }
 
-    /// Returns the gateway's resident memory in KiB.
+    /// In KiB.
     pub fn memory(&self) -> u64 {
         let pid = self.gateway.as_ref().map(Child::id).unwrap();
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the gateway has ended");

@@ -8,7 +8,6 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::Builder;
 
-/// Stack size of a connection's thread.
 const STACK: usize = 96 * 1024;
 
 #[derive(Clone, Copy, Debug)]
@@ -58,12 +57,10 @@ impl Receiver {
         self.arrivals.lock().unwrap()[from..].to_vec()
     }
 
-    /// Returns the number of arrivals.
     pub fn count(&self) -> usize {
         self.arrivals.lock().unwrap().len()
     }
 
-    /// Returns the number of hanging connections.
     pub fn hanging(&self) -> usize {
         self.hanging.lock().unwrap().len()
     }

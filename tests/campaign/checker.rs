@@ -65,7 +65,6 @@ pub struct Ended {
     pub outcome: String,
     /// Total duration of its runs, in seconds.
     pub run_time: f64,
-    /// Number of its runs.
     pub attempts: i32,
     /// The job's timeout, in seconds; none if the job is gone.
     pub timeout: Option<f64>,
@@ -108,9 +107,7 @@ pub struct Evidence {
     pub fillers: [i64; 2],
     /// Notes of external workers.
     pub ledger: Vec<Work>,
-    /// Violations in repetitions.
     pub repeated: Repeated,
-    /// Violations in watched tables.
     pub watched: Watched,
     /// Leftovers in awty's tables when all is quiet; `None` under load.
     pub left: Option<Left>,
@@ -118,7 +115,6 @@ pub struct Evidence {
     pub clock_was_set: bool,
 }
 
-/// A violated promise.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Violation {
     pub promise: &'static str,
@@ -151,7 +147,6 @@ const NOISE: f64 = 10.0;
 /// Outcomes of a successful run.
 const BY_SUCCESS: [&str; 4] = ["done", "exhausted", "past", "beyond_horizon"];
 
-/// Returns all violations.
 pub fn judge(evidence: &Evidence) -> Vec<Violation> {
     let mut stories: BTreeMap<i64, Story> = BTreeMap::new();
     evidence.effects.iter().for_each(|row| stories.entry(row.check).or_default().effects.push(row));

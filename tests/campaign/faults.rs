@@ -83,7 +83,6 @@ pub enum Fault {
     Failpoint,
 }
 
-/// All faults with their weights.
 pub const ALL: &[(Fault, u64)] = {
     use Fault::*;
     &[

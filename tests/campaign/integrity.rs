@@ -30,7 +30,6 @@ const HEAP: &str =
 /// Most reports per check.
 const ENOUGH: usize = 5;
 
-/// Returns the damage in a database.
 pub fn verify(shared: &Shared, database: &str) -> Vec<String> {
     let verified = poll("awty's tables to be verified", PATIENCE, || {
         let mut client = shared.connect(database, "postgres").map_err(explain)?;

@@ -5,7 +5,6 @@
 
 use awty_testkit::postgres::{Client, Error};
 
-/// awty's own tables.
 pub const CHECK_STAT: &str = "awty_internal.check_stat";
 pub const IN_FLIGHT: &str = "awty_internal.in_flight";
 pub const ORIGIN: &str = "awty_internal.origin";
@@ -18,7 +17,6 @@ pub struct Left {
     /// Rows of `awty_internal.in_flight`, and the number of this database's workers.
     pub in_flight: i64,
     pub workers: i64,
-    /// Rows of `awty_internal.origin`.
     pub origins: i64,
     /// Rows of `awty_internal.lease` past their deadline.
     pub leases: i64,
@@ -44,7 +42,6 @@ impl Left {
         })
     }
 
-    /// Returns the leftovers.
     pub fn too_much(&self) -> Vec<String> {
         let mut what = Vec::new();
         if let [first, ..] = self.stats.as_slice() {

@@ -44,7 +44,6 @@ pub struct Shared {
     /// How often a promoted standby lacked confirmed commits.
     pub epoch: AtomicU64,
     pub outside: outside::Counts,
-    /// Number of connected clients.
     pub present: AtomicU64,
     pub actions: AtomicU64,
     pub unknown: AtomicU64,
@@ -52,7 +51,6 @@ pub struct Shared {
     pub told: [Mutex<Vec<Told>>; DATABASES.len()],
     /// By database: the latest check id each time the campaign killed a process.
     pub struck: [Mutex<Vec<i64>>; DATABASES.len()],
-    /// Other durations, in seconds.
     pub timed: Mutex<Vec<(&'static str, f64)>>,
     /// Violations found by others than the checker.
     pub seen: Mutex<Vec<Violation>>,
@@ -84,7 +82,6 @@ impl Shared {
         self.seen.lock().unwrap().push(Violation { promise, check: 0, what });
     }
 
-    /// Records a duration for the report.
     pub fn time(&self, what: &'static str, since: Instant) {
         self.timed.lock().unwrap().push((what, since.elapsed().as_secs_f64()));
     }
@@ -124,7 +121,6 @@ impl Shared {
     }
 }
 
-/// A client of one role in one database.
 pub struct Customer {
     pub shared: Arc<Shared>,
     database: usize,
@@ -190,7 +186,6 @@ impl Customer {
         }
     }
 
-    /// Returns one of the latest orders.
     pub fn recent(&mut self) -> String {
         let back = self.random.below(40);
         format!("{}{}", self.role, self.orders.saturating_sub(back))

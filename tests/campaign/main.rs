@@ -112,7 +112,6 @@ fn read(shared: &Shared, number: usize, database: &str, movable_clock: bool) -> 
     poll("the database to be read", PATIENCE, read)
 }
 
-/// Appends a run's lines to those of earlier runs.
 fn keep(lines: &str) {
     let file = checkout().join("target/campaign-results.tsv");
     let opened = std::fs::OpenOptions::new().create(true).append(true).open(&file);
@@ -257,7 +256,6 @@ impl Campaign {
         );
     }
 
-    /// Adds a round's counts to the report.
     fn count(&mut self, shared: &Shared) {
         let report = &mut self.report;
         report.rounds += 1;

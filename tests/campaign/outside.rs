@@ -16,13 +16,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A role that may claim, and nothing else.
 pub const MAILER: &str = "mailer";
 /// The lease no longer counts.
 const VOID: &str = "void";
 /// A client has locked the check, so the answer must be repeated.
 const BUSY: &str = "busy";
-/// Workers per database.
 const WORKERS: u64 = 2;
 /// The shortest heartbeat that a job may have.
 pub const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -82,10 +80,8 @@ struct Worker {
     random: Random,
 }
 
-/// How a turn ends.
 enum Turn {
     GoesOn,
-    /// The worker dies and is replaced.
     Dies,
 }
 
@@ -175,7 +171,6 @@ impl Worker {
         Ok(Turn::Dies)
     }
 
-    /// Writes a lease to the ledger.
     fn note(&self, row: &Row) -> Leased {
         let work = Work {
             check: row.get(1),

@@ -23,7 +23,6 @@ impl Random {
         self.next() % end.max(1)
     }
 
-    /// Returns true in `chance` of a thousand cases.
     pub fn per_mille(&mut self, chance: u64) -> bool {
         self.below(1000) < chance
     }

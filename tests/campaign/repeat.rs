@@ -7,13 +7,11 @@ use crate::load::Customer;
 use awty_testkit::postgres::{Client, Error};
 use chrono::Utc;
 
-/// The entity name of repetitions.
 pub const ENTITY: &str = "again";
 
 /// Violations in the repetitions of a database.
 #[derive(Clone, Debug, Default)]
 pub struct Repeated {
-    /// Repetitions without a check.
     pub alone: Vec<String>,
     /// Slots with two bookings.
     pub doubled: Vec<String>,
@@ -35,7 +33,6 @@ pub const DOUBLED: &str = "SELECT string_agg(left(h::text, 300), ' and ' ORDER B
     WHERE entity_name = 'again' AND outcome NOT IN ('cancelled', 'replaced')
     GROUP BY job, entity_key, first_check_at HAVING count(*) > 1";
 
-/// Does one action.
 pub fn act(customer: &mut Customer, client: &mut Client) -> Result<(), Error> {
     let job = format!("{}_again", customer.role);
     let key = format!("{}{}", customer.role, customer.random.below(4));

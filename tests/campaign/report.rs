@@ -9,7 +9,6 @@ use crate::speed::Speed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// Figures of one fault.
 #[derive(Default)]
 struct Line {
     times: u64,
@@ -24,11 +23,9 @@ struct Line {
 pub struct Report {
     lines: BTreeMap<Option<Fault>, Line>,
     seen: BTreeSet<(String, &'static str, i64, String)>,
-    /// Other durations, in seconds.
     timed: BTreeMap<&'static str, Vec<f64>>,
     pub outcomes: BTreeMap<String, u64>,
     pub effects: u64,
-    /// Alerts of the watched tables.
     pub alerts: u64,
     pub actions: u64,
     pub unknown: u64,

@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const DATABASE: &str = "smithy";
-/// Statements per strike.
 const STATEMENTS: usize = 60;
 /// Time for all statements to end. Each has a timeout of 300 ms, and half a second if it ignores that.
 const TO_END: Duration = Duration::from_secs(120);
@@ -23,7 +22,6 @@ static EXECUTED: AtomicU64 = AtomicU64::new(0);
 static DONE: AtomicU64 = AtomicU64::new(0);
 static INTERNAL: AtomicU64 = AtomicU64::new(0);
 
-/// Returns a line for the report, if there were statements.
 pub fn summary() -> Option<String> {
     let [executed, done, internal] = [&EXECUTED, &DONE, &INTERNAL].map(|count| count.load(Ordering::Relaxed));
     (executed > 0).then(|| {
@@ -56,7 +54,6 @@ pub fn strike(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
     struck.is_ok()
 }
 
-/// Creates the roles and the database, once per cluster.
 fn set_up(shared: &Shared) -> Result<(), Error> {
     let mut admin = shared.connect("postgres", "postgres")?;
     if admin.query_opt("SELECT FROM pg_database WHERE datname = $1", &[&DATABASE])?.is_some() {

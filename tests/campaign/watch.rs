@@ -26,7 +26,6 @@ const WAITING: &str = "
     WHERE c.wait_event_type = 'Lock' AND c.application_name = 'campaign' AND c.usename = ANY ($1)
         AND w.backend_type = 'awty worker' AND w.wait_event = 'PgSleep'";
 
-/// Watches until the end of the round.
 pub fn start(shared: &Arc<Shared>) -> JoinHandle<()> {
     let shared = Arc::clone(shared);
     std::thread::spawn(move || {

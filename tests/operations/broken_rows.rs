@@ -7,7 +7,6 @@ use crate::clients;
 use crate::shop::{NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
 
-/// SQL values of each type.
 const VALUES: &str = "CREATE TABLE public.bad_value AS
     SELECT typ, value FROM (VALUES
         ('text', ARRAY['NULL', '''''', 'repeat(''x'', 100000)', '''no such''', 'E''\\n\\001%s''']),
@@ -25,7 +24,6 @@ const VALUES: &str = "CREATE TABLE public.bad_value AS
                            'array_fill(0::bigint, ARRAY[100000])'])
     ) AS t (typ, list), unnest(list) AS value";
 
-/// Drops constraints.
 const UNGUARD: &str = "DO $$
     DECLARE c record;
     BEGIN

@@ -74,7 +74,6 @@ impl Session {
         Log(log)
     }
 
-    /// Places one order; `None` if the connection is gone.
     fn place(&mut self, order: u64, log: &mut BTreeMap<i64, &'static str>) -> Option<()> {
         let key = format!("{}.{order}", self.name);
         let now = "SELECT awty.schedule('orders', $1, 'note', after => '0')";
@@ -179,7 +178,6 @@ pub fn judge_effects(cluster: &Cluster, database: &str) {
     assert!(wrong.is_empty(), "id, rows of history, pending, effects: {wrong:?}");
 }
 
-/// Waits for more runs in a database.
 #[track_caller]
 pub fn await_more_runs(cluster: &Cluster, database: &str) {
     let before: i64 = cluster.value(database, "SELECT count(*) FROM shop.note");

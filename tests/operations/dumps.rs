@@ -27,7 +27,6 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Returns the path for a dump.
 fn file(shop: &Shop, name: &str) -> PathBuf {
     shop.cluster.socket_directory().join(name)
 }

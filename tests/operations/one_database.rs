@@ -30,7 +30,6 @@ fn occupy(shop: &Shop, database: &str) {
     shop.cluster.await_sql(database, "a slow run", runs);
 }
 
-/// Makes the checks of [`occupy`] fast from now on.
 fn hurry(shop: &Shop, database: &str) {
     shop.cluster.execute(database, &["DELETE FROM shop.slowly"]);
 }

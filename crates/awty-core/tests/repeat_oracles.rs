@@ -31,7 +31,6 @@ const ZONES: [&str; 60] = [
     "UTC",
 ];
 
-/// Random numbers from a seed.
 struct Dice(ChaCha8Rng);
 
 impl Dice {

@@ -21,7 +21,6 @@ pub fn best<T: Copy + std::fmt::Debug>(
     found.map(|(_, settings)| settings)
 }
 
-/// Goal of a ratio.
 #[derive(Clone, Copy)]
 pub enum Goal {
     None,

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 /// Origins that answer at once.
 const ORIGINS: usize = 100;
-/// Time limit for all arrivals of a run.
 pub const LONGEST: Duration = Duration::from_secs(600);
 
 pub struct Field {

@@ -16,7 +16,6 @@ use std::time::Instant;
 const FEW: i32 = 1_000;
 const ORIGINS: i32 = 100;
 const FACTOR: i32 = 50;
-/// Attempts per schedule.
 const ATTEMPTS: i32 = 10;
 /// Requests per list, and uncounted first ones. A token allows a hundred at once.
 const REQUESTS: usize = 30;

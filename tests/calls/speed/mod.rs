@@ -29,7 +29,6 @@ fn share(calls: u32, batch: u32) -> u32 {
     calls.min(25 * batch)
 }
 
-/// Calls per second of each round.
 #[derive(Default)]
 struct Rates {
     gateway: Vec<f64>,

@@ -80,7 +80,6 @@ pub fn pg_net(field: &Field, calls: u32, batch: u32) -> Result<Run, String> {
     field.run(calls, from, begin, "SELECT true")
 }
 
-/// Returns the directory in which `scripts/setup bench` installs Node's packages.
 pub fn packages() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| checkout().join("target"), PathBuf::from).join("bench/npm")
 }

@@ -6,7 +6,6 @@ use super::signatures::{Argument, Function};
 use super::values::{any, sound};
 use crate::random::Random;
 
-/// Returns a statement that calls one of the functions.
 pub fn call(functions: &[Function], random: &mut Random) -> String {
     let function = pick(functions, random);
     // Usually one value is bad, because a call with many bad values is refused at the first one.

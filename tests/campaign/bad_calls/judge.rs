@@ -2,7 +2,6 @@
 //!
 //! Invariant: pure. XX000 and similar codes are never allowed, because they mean an unforeseen call.
 
-/// How a call was refused.
 pub struct Refusal {
     pub sqlstate: String,
     pub message: String,

@@ -56,7 +56,6 @@ static ACCEPTED: AtomicU64 = AtomicU64::new(0);
 static DRUMMED: AtomicU64 = AtomicU64::new(0);
 static RUNS: AtomicU64 = AtomicU64::new(0);
 
-/// Returns a line for the report, if there were bad calls.
 pub fn summary() -> Option<String> {
     let [called, accepted, drummed, runs] =
         [&CALLED, &ACCEPTED, &DRUMMED, &RUNS].map(|count| count.load(Ordering::Relaxed));
@@ -153,7 +152,6 @@ fn grown(memory: &[i64]) -> bool {
     matches!(memory, [.., before, last] if *last > before + GROWTH)
 }
 
-/// Counts and judges an answer.
 fn hear(shared: &Shared, role: &str, call: &str, answer: &str) {
     CALLED.fetch_add(1, Ordering::Relaxed);
     let Some(refusal) = Refusal::read(answer) else {
@@ -196,7 +194,6 @@ fn repeat(shared: &Shared, role: &str, functions: &[Function], random: &mut Rand
     Ok(())
 }
 
-/// Returns the bytes in use in the backend's memory contexts.
 fn in_contexts(client: &mut Client) -> Result<i64, Error> {
     let sql = "SELECT sum(used_bytes)::bigint FROM pg_catalog.pg_backend_memory_contexts";
     Ok(places::value(client, sql)?.parse().unwrap_or(0))

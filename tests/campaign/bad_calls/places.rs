@@ -72,7 +72,6 @@ pub struct Step {
     place: Place,
     settings: Vec<&'static str>,
     pub calls: Vec<String>,
-    /// Whether it is rolled back.
     undone: bool,
 }
 
@@ -187,7 +186,6 @@ impl Step {
         Ok(answers)
     }
 
-    /// Returns the answers in the rows of the inbox.
     fn inbox(&self, client: &mut Client, put_in: String, end: &str) -> Result<Vec<(String, String)>, Error> {
         let mut answers = vec![(self.calls.join("; "), put_in)];
         if answers[0].1.is_empty() {

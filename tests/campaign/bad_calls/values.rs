@@ -58,11 +58,9 @@ const JSONS: &[&str] = &[
 #[rustfmt::skip]
 const ROLES: &[&str] = &["garbage_owner", "garbage_user", "garbage_stranger", "garbage_nobody", "garbage_nologin", "postgres", "pg_monitor"];
 
-/// Types of polymorphic arguments.
 const POLYMORPHIC: &[&str] =
     &["integer", "bigint", "timestamptz", "interval", "jsonb", "boolean", "name", "text", "uuid", "integer[]"];
 
-/// Returns any value.
 pub fn any(argument: &Argument, random: &mut Random) -> String {
     if matches!(argument.type_name.as_str(), "anynonarray" | "\"any\"") {
         let (name, type_name) = (argument.name.clone(), (*random.pick(POLYMORPHIC)).into());

@@ -21,7 +21,6 @@ const TO_BEGIN: Duration = Duration::from_secs(6);
 const OTHER: &str = "CREATE TABLE IF NOT EXISTS camp.other AS
     SELECT n, repeat('x', 500) AS filler FROM generate_series(1, 30000) AS n";
 
-/// The table that a bulk enlarges.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     FutureJob,

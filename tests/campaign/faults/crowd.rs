@@ -6,7 +6,6 @@ use crate::random::Random;
 use std::time::Duration;
 
 const CHECKS: i32 = 60;
-/// Length of a run, in seconds.
 const NAP: f64 = 0.25;
 /// Least number of workers at each termination.
 const AT_LEAST: [i32; 3] = [3, 2, 2];

@@ -26,7 +26,6 @@ const ERRORS_AT_ONCE: usize = 8;
 /// By step and action: how often a process failed there, and how often none came.
 static CROSSED: Mutex<BTreeMap<(usize, usize), [u32; 2]>> = Mutex::new(BTreeMap::new());
 
-/// Whether the server's library has failpoints.
 pub fn are_built_in() -> bool {
     std::env::var_os("AWTY_FAILPOINTS").is_some()
 }
@@ -48,7 +47,6 @@ pub fn strike(shared: &Shared, random: &mut Random) -> bool {
     })
 }
 
-/// Returns one of the least tested places.
 fn choose(random: &mut Random, may_be: impl Fn((usize, usize)) -> bool) -> Option<(usize, usize)> {
     let crossed = CROSSED.lock().unwrap();
     let tried = |place| crossed.get(&place).map_or(0, |[times, missed]| times + missed);

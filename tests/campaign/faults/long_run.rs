@@ -16,7 +16,6 @@ const SHARE: f64 = 0.5;
 const OF_OTHERS: f64 = 1.0;
 /// Time for the runs to begin. A slot may last three seconds.
 const TO_BEGIN: Duration = Duration::from_secs(8);
-/// Time for the end of the long run.
 const TO_END: Duration = Duration::from_secs(20);
 
 /// Overdue checks of all roles except the one with the long run.
@@ -81,7 +80,6 @@ fn begin(shared: &Shared, database: &str, key: &str) -> Result<crate::checker::T
     begun
 }
 
-/// Cancels the long check and its run.
 fn end(shared: &Shared, database: &str, key: &str) {
     let running = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE backend_type = 'awty worker'
                    AND wait_event = 'PgSleep' AND datname = current_database() AND usename = $1";

@@ -9,7 +9,6 @@ use awty_testkit::{Cluster, Signal};
 pub const IN_RUN: &str = "backend_type = 'awty worker' AND wait_event = 'PgSleep'";
 pub const ANY_WORKER: &str = "backend_type = 'awty worker'";
 pub const LAUNCHER: &str = "backend_type = 'awty launcher'";
-/// PostgreSQL's own processes.
 pub const OTHERS: &str = "backend_type IN ('checkpointer', 'background writer', 'walwriter', 'autovacuum launcher',
     'autovacuum worker', 'logical replication launcher')";
 pub const CLIENT: &str = "backend_type = 'client backend' AND application_name = 'campaign' AND pid <> pg_backend_pid()

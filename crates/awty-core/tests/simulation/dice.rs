@@ -15,7 +15,6 @@ impl Dice {
         ((u64::from(self.0.next_u32()) * n as u64) >> 32) as usize
     }
 
-    /// Returns true once in `n` times.
     pub fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
@@ -24,7 +23,6 @@ impl Dice {
         from[self.below(from.len())]
     }
 
-    /// Returns a duration from `low` to `high` milliseconds.
     pub fn millis(&mut self, low: i64, high: i64) -> TimeDelta {
         TimeDelta::milliseconds(low + self.below((high - low + 1) as usize) as i64)
     }

@@ -27,7 +27,6 @@ struct Entry {
     keep: KeepHistory,
 }
 
-/// Event counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     pub outcomes: [u64; Outcome::ALL.len()],
@@ -81,7 +80,6 @@ impl Tally {
 
 pub struct Ledger {
     entries: Vec<Entry>,
-    /// Since when each job can run.
     able: Vec<Mono>,
     hash: u64,
     pub tally: Tally,
@@ -151,7 +149,6 @@ impl Ledger {
         assert!(entry.booked <= entry.most, "check {id} ran more than {} times", entry.most);
     }
 
-    /// The check is pending at another time.
     pub fn again(&mut self, id: Id, not_before: Time, mono: Mono) {
         self.log("again", id as i64, not_before.timestamp_micros());
         let entry = &mut self.entries[id];

@@ -13,9 +13,7 @@ enum Finish {
     Answer(Answer),
     Error,
     TimedOut,
-    /// The job cancels its own check.
     CancelsItself,
-    /// The job schedules its own check again.
     SchedulesItself(Time),
 }
 

@@ -13,7 +13,6 @@ pub struct Row {
     /// Grows with every change, as PostgreSQL makes a new row version.
     pub version: u64,
     pub held: bool,
-    /// Booked runs.
     pub runs: u32,
     /// A client's open transaction has changed the row.
     pub locked: bool,
@@ -35,7 +34,6 @@ impl Table {
         self.by_entity.get(&(job, entity)).copied()
     }
 
-    /// The checks of a role, by slot.
     pub fn of_role(&self, role: usize) -> impl Iterator<Item = (Time, Id)> {
         self.by_slot.range((role, Time::MIN_UTC, 0)..(role + 1, Time::MIN_UTC, 0)).map(|(_, slot, id)| (*slot, *id))
     }

@@ -10,7 +10,6 @@ pub fn any_time() -> impl Strategy<Value = Time> {
         .prop_map(|(seconds, micros)| Time::UNIX_EPOCH + TimeDelta::seconds(seconds) + TimeDelta::microseconds(micros))
 }
 
-/// Any width.
 pub fn any_width() -> impl Strategy<Value = Width> {
     let widths: Vec<Width> = (1..=86_400).filter_map(|seconds| Width::new(seconds).ok()).collect();
     prop::sample::select(widths)

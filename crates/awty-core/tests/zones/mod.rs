@@ -19,7 +19,6 @@ impl Real {
         self.0.offset_from_utc_datetime(&t).fix().local_minus_utc()
     }
 
-    /// Returns the first second with another offset.
     fn change_after(self, second: i64) -> Option<i64> {
         let offset = self.offset(second);
         let mut before = second;
@@ -52,7 +51,6 @@ pub fn tz(name: &str) -> Tz {
     name.parse().unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// A zone with a cache.
 pub fn zone(name: &str) -> Remembered<Real> {
     Remembered::new(Real(tz(name)))
 }

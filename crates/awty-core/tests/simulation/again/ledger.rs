@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 pub type Key = (usize, usize);
 
-/// State of one repetition.
 struct Account {
     /// Moments up to this one are over: booked, skipped, or given up by a client.
     gone: Time,
@@ -14,7 +13,6 @@ struct Account {
     booked: Time,
 }
 
-/// Event counts.
 #[derive(Default)]
 pub struct Tally(BTreeMap<&'static str, u64>);
 

@@ -104,7 +104,6 @@ impl Ledger {
         self.tally.late_answers += u64::from(now >= holder.1);
     }
 
-    /// A lease has expired.
     pub fn over(&mut self, check: i64, lease: u64, now: Time) {
         if let Some((other, until)) = self.holders.remove(&check) {
             assert!(
