@@ -5,6 +5,7 @@
 
 use crate::results::{Figure, Outcome, Run, Wanted, load, readable};
 use crate::{ROWS, chart};
+use awty_testkit::markdown::wrap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -66,10 +67,10 @@ pub fn table(outcomes: &[Outcome]) -> String {
     for run in &runs {
         let of = if runs.len() > 1 { format!("{}: ", names(run)) } else { String::new() };
         let Run { began, commit, sizes, machine, load_before, server, .. } = run;
-        let _ = writeln!(
-            text,
-            "{of}{began}, commit {commit}, sizes: {sizes}. {server}; {machine}; load before it {load_before}.\n"
-        );
+        let line =
+            format!("{of}{began}, commit {commit}, sizes: {sizes}. {server}; {machine}; load before it {load_before}.");
+        text += &wrap(&line);
+        text.push('\n');
     }
     let minutes = outcomes.iter().map(|outcome| outcome.seconds).sum::<f64>() / 60.0;
     let _ = writeln!(text, "To measure it took {} minutes in all.\n", readable(minutes));
@@ -79,7 +80,7 @@ pub fn table(outcomes: &[Outcome]) -> String {
     }
     for outcome in outcomes {
         outcome.notes.iter().for_each(|note| {
-            let _ = write!(text, "\n- {}: {note}", outcome.row);
+            let _ = write!(text, "\n{}", wrap(&format!("- {}: {note}", outcome.row)).trim_end().replace('\n', "\n  "));
         });
     }
     text.push('\n');
@@ -87,7 +88,8 @@ pub fn table(outcomes: &[Outcome]) -> String {
         let _ = write!(text, "\n![{}]({}.svg)\n", chart.title, chart.name);
     }
     if let Some(run) = runs.last() {
-        let _ = write!(text, "\nSettings: `{}`.\n", run.settings.join("`, `"));
+        text.push('\n');
+        text += &wrap(&format!("Settings: `{}`.", run.settings.join("`, `")));
     }
     text
 }

@@ -27,6 +27,7 @@ mod disk;
 mod files;
 mod folder;
 mod log;
+pub mod markdown;
 mod poll;
 mod preload;
 pub mod reference;

@@ -1,6 +1,6 @@
 //! Functions, tables, views and settings, as the server's catalog and its COMMENTs have them.
 
-use super::markdown::{WIDTH, paragraph, sentence, table};
+use crate::markdown::{WIDTH, paragraph, sentence, table};
 use postgres::{Client, Row};
 use std::fmt::Write as _;
 

@@ -1,6 +1,6 @@
 //! Outcomes and errors, as the source has them.
 
-use super::markdown::table;
+use crate::markdown::table;
 use crate::{Cluster, checkout};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -7,10 +7,9 @@
 
 mod catalog;
 mod errors;
-mod markdown;
 
+use crate::markdown::{paragraph, table};
 use crate::{Cluster, checkout};
-use markdown::{paragraph, table};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-pub const WIDTH: usize = 140;
+/// The widest line: 140 columns with the indent of a list.
+pub const WIDTH: usize = 138;
 
 /// A paragraph, wrapped, after an empty line.
 pub fn paragraph(text: &str) -> String {
@@ -10,7 +11,7 @@ pub fn paragraph(text: &str) -> String {
 }
 
 /// Words in lines of at most `WIDTH` columns.
-fn wrap(text: &str) -> String {
+pub fn wrap(text: &str) -> String {
     let mut lines = String::new();
     let mut line = String::new();
     let mut is_empty = true;
