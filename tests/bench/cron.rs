@@ -145,6 +145,6 @@ pub fn cron(options: &Options) -> Outcome {
         y: "milliseconds a minute".into(),
         lines,
     });
-    outcome.note("the watch's minute is from the first start to the last end, a cron's is its statement. What the watch costs who writes is in the row `watch`.");
+    outcome.note("the watch's minute is from the first start to the last end, a cron's is its statement. The row `watch` has the cost for writers.");
     outcome
 }

@@ -111,6 +111,15 @@ fn no_link_is_dead() {
     assert!(dead.is_empty(), "dead links:\n{}", dead.join("\n"));
 }
 
+/// A visitor reads so much and no more.
+#[test]
+fn the_first_pages_stay_short() {
+    let text = |name: &str| std::fs::read_to_string(root().join(name)).unwrap();
+    let (readme, design) = (text("README.md").lines().count(), text("DESIGN.md").split_whitespace().count());
+    assert!(readme <= 120, "README.md has {readme} lines: move something into docs/");
+    assert!(design <= 3000, "DESIGN.md has {design} words: write about a file in the file");
+}
+
 /// A check that finds nothing in bad pages protects no page.
 #[test]
 fn bad_pages_are_found() {

@@ -110,7 +110,7 @@ pub fn reference() -> String {
     page += &table(&["SQLSTATE", "message", "hint"], &errors::of_the_library(&cluster));
 
     page += "\n## Extension awty_http\n";
-    page += &paragraph("What an endpoint is, and what the gateway does with it: [gateway.md](gateway.md).");
+    page += &paragraph("[gateway.md](gateway.md) explains endpoints, tenants and the gateway.");
     let functions = catalog::functions(&mut client, "awty_http");
     page += "\n### Functions of awty_http\n";
     for name in HTTP {
