@@ -40,10 +40,10 @@ pub struct Place {
     pub folder: Folder,
 }
 
-/// Ports that no process uses now, below those that the kernel gives to outgoing connections: one of these could take the port of a server
-/// that is down for a moment.
+/// Ports that no process uses now. They are below the ports that the kernel gives to outgoing connections, because such a connection could
+/// take the port of a server that is down for a moment.
 fn free_ports<const N: usize>() -> [u16; N] {
-    let first = 12_000 + std::process::id() as u16 % 1_000 * 8;
+    let first = 12_000 + std::process::id() as u16 % 1_000 * 16;
     let mut free = (first..30_000).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
     std::array::from_fn(|_| free.next().unwrap())
 }
@@ -140,6 +140,7 @@ bootstrap:
         archive_mode: 'on'
         fsync: 'off'
         log_timezone: UTC
+        log_error_verbosity: terse
         log_line_prefix: '%m [%p] %b '
         max_connections: 100
         wal_level: logical

@@ -104,22 +104,23 @@ impl Report {
     }
 }
 
-const HEAD: &str = "# Failover: what is lost, doubled or missing
+const HEAD: &str = "# Failover: losses, doubles and the time to the first run
 
 Patroni runs three members with etcd on one machine (`ttl` 20 s). Writers place 200 orders a second at whatever member Patroni calls the primary. Half of the orders
 ship in time, a tenth ship late, and the others never ship. A rule watches the table (`within` 4 seconds, slots of a second) and calls a function for each late order.
 The mode *synchronous* has `synchronous_mode` of Patroni and `awty.synchronous_commit` on. The mode *asynchronous* has both off.
 ";
 
-const TAIL: &str = "
-- **Lost, doubled or missing**: each order that is not shipped must have one open alert, one run in the outbox and one check in the history. An order that was shipped in time has no alert.
+const TAIL: &str = "- **Lost, doubled or missing**: each order that is not shipped must have one open alert, one run in the outbox and one check in the history. An order that was shipped in time has no alert.
 - **By the failover**: PostgreSQL loses commits in asynchronous mode that no standby had. The new primary then does not have an acknowledged order, or runs a check again whose run was lost.
   In synchronous mode either counts as a violation.
 - **Runs on a cut-off primary** began, or became visible, on a timeline after a later timeline had begun. The marks are lines of the servers' logs and notifications, which no rewind takes back.
 - **Whole again**: from the event until there are a primary and two standbys that stream.
 - **Ready to first run**: from \"ready to accept connections\" in the log of the new primary to its first run. Both columns: median / most.
-- **Pitr, PgBackRest**: a restore beside the running original runs nothing and says why until `awty.adopt()`, and has each alert after it. **Move**: by logical replication, in the steps of
+- **Pitr, PgBackRest**: a restore beside the running original. Before `awty.adopt()` the copy runs nothing and `why` has the reason. After it each late order has its alert. **Move**: by logical replication, in the steps of
   [operations](operations.md).
+- Patroni uses etcd's older interface (`--enable-v2`). By the newer one, Patroni 3.0.2 takes the key of the primary without a comparison. A Patroni that was frozen then takes the key
+  from the new primary, and PostgreSQL loses acknowledged orders, in synchronous mode too. awty has no part in this.
 ";
 
 /// Median and maximum.
