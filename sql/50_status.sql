@@ -289,9 +289,9 @@ COMMENT ON VIEW awty_internal.reason IS 'Why nothing runs in this database, or w
 -- the view's hundreds of expressions for seconds.
 CREATE FUNCTION awty_internal.first_reason(OUT why text, OUT fix text)
     RETURNS SETOF record ROWS 1 LANGUAGE sql STABLE PARALLEL UNSAFE SET jit = off
-    BEGIN ATOMIC
-        SELECT r.why, r.fix FROM awty_internal.reason AS r;
-    END;
+BEGIN ATOMIC
+    SELECT r.why, r.fix FROM awty_internal.reason AS r;
+END;
 
 COMMENT ON FUNCTION awty_internal.first_reason() IS 'The row of awty_internal.reason, for awty.status';
 
