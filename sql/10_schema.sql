@@ -1,7 +1,7 @@
 -- awty, part 1: the schemas.
 --
--- The files of this folder, in the order of their numbers, are the install script. It is written by hand, uses plain
--- CREATE only and qualifies every name: whatever a user put in the way beforehand makes it fail instead of joining in.
+-- The files of this folder, in the order of their numbers, are the install script. It is written by hand and uses plain CREATE only:
+-- an object that a user made beforehand makes it fail. The search path below finds PostgreSQL's names; awty's names have their schema.
 
 \echo Use "CREATE EXTENSION awty" to load this file. \quit
 

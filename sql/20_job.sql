@@ -37,13 +37,13 @@ CREATE TABLE awty.job (
     delivery        text COLLATE "C" NOT NULL DEFAULT 'at_least_once',
     keep_attempts   text COLLATE "C" NOT NULL DEFAULT 'all',
     CONSTRAINT job_pkey PRIMARY KEY (job),
-    CONSTRAINT job_name_is_1_to_63_bytes CHECK (pg_catalog.octet_length(job) BETWEEN 1 AND 63),
+    CONSTRAINT job_name_is_1_to_63_bytes CHECK (octet_length(job) BETWEEN 1 AND 63),
     CONSTRAINT job_on_missed_is_known CHECK (on_missed IN ('run', 'next_slot', 'skip')),
     CONSTRAINT job_keep_history_is_known CHECK (keep_history IN ('all', 'ran', 'problems', 'none')),
     CONSTRAINT job_delivery_is_known CHECK (delivery IN ('at_least_once', 'at_most_once')),
     CONSTRAINT job_keep_attempts_is_known CHECK (keep_attempts IN ('all', 'problems', 'none')),
-    CONSTRAINT job_function_has_a_schema CHECK ((function_schema IS NULL) OPERATOR(pg_catalog.=) (function_name IS NULL)),
-    CONSTRAINT job_notify_is_1_to_63_bytes CHECK (pg_catalog.octet_length(notify) BETWEEN 1 AND 63)
+    CONSTRAINT job_function_has_a_schema CHECK ((function_schema IS NULL) = (function_name IS NULL)),
+    CONSTRAINT job_notify_is_1_to_63_bytes CHECK (octet_length(notify) BETWEEN 1 AND 63)
 );
 
 -- The jobs of a role, for its workers.

@@ -4,7 +4,7 @@
 -- ordinary row of awty.future_job.
 CREATE TABLE awty_internal.repetition (
     -- Numbers of checks: a sequence of its own would be one more relation to lock.
-    id              bigint NOT NULL DEFAULT pg_catalog.nextval('awty.future_job_id_seq'::pg_catalog.regclass),
+    id              bigint NOT NULL DEFAULT nextval('awty.future_job_id_seq'::regclass),
     job             text COLLATE "C" NOT NULL,
     entity_name     text COLLATE "C" NOT NULL,
     entity_key      text COLLATE "C" NOT NULL,
@@ -20,9 +20,9 @@ CREATE TABLE awty_internal.repetition (
     repeated_at     timestamptz NOT NULL,
     CONSTRAINT repetition_pkey PRIMARY KEY (id),
     CONSTRAINT repetition_one_per_job_and_entity UNIQUE (entity_name, entity_key, job),
-    CONSTRAINT repetition_has_every_or_cron CHECK ((every IS NULL) OPERATOR(pg_catalog.<>) (cron IS NULL)),
-    CONSTRAINT repetition_entity_name_is_1_to_255_bytes CHECK (pg_catalog.octet_length(entity_name) BETWEEN 1 AND 255),
-    CONSTRAINT repetition_entity_key_is_1_to_1024_bytes CHECK (pg_catalog.octet_length(entity_key) BETWEEN 1 AND 1024)
+    CONSTRAINT repetition_has_every_or_cron CHECK ((every IS NULL) <> (cron IS NULL)),
+    CONSTRAINT repetition_entity_name_is_1_to_255_bytes CHECK (octet_length(entity_name) BETWEEN 1 AND 255),
+    CONSTRAINT repetition_entity_key_is_1_to_1024_bytes CHECK (octet_length(entity_key) BETWEEN 1 AND 1024)
 );
 
 COMMENT ON TABLE awty_internal.repetition IS 'What stands behind awty.repetition';
@@ -46,8 +46,8 @@ CREATE VIEW awty.repetition WITH (security_invoker = true) AS
 SELECT r.job, r.entity_name, r.entity_key, f.next_check_at, r.every, r.cron, r.zone, r.starts, r.ends, r.jitter, r.catch_up,
        r.args, r.repeated_by, r.repeated_at
 FROM awty_internal.repetition AS r
-LEFT JOIN awty.future_job AS f ON f.entity_name OPERATOR(pg_catalog.=) r.entity_name
-    AND f.entity_key OPERATOR(pg_catalog.=) r.entity_key AND f.job OPERATOR(pg_catalog.=) r.job;
+LEFT JOIN awty.future_job AS f ON f.entity_name = r.entity_name
+    AND f.entity_key = r.entity_key AND f.job = r.job;
 
 COMMENT ON VIEW awty.repetition IS 'What repeats: one row per repetition; awty.repeat() writes it, awty.cancel() ends it';
 COMMENT ON COLUMN awty.repetition.job IS 'Name of the job that asks';

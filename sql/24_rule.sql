@@ -20,7 +20,7 @@ CREATE TABLE awty.rule (
     walked_to       text COLLATE "C",
     swept_at        timestamptz,
     CONSTRAINT rule_pkey PRIMARY KEY (rule),
-    CONSTRAINT rule_name_is_1_to_63_bytes CHECK (pg_catalog.octet_length(rule) BETWEEN 1 AND 63),
+    CONSTRAINT rule_name_is_1_to_63_bytes CHECK (octet_length(rule) BETWEEN 1 AND 63),
     CONSTRAINT rule_existing_is_known CHECK (existing IN ('upcoming', 'all', 'none')),
     CONSTRAINT rule_walk_is_known CHECK (walk IN ('new', 'changed', 'done'))
 );
@@ -66,7 +66,7 @@ COMMENT ON COLUMN awty_internal.rule_function.columns IS 'Names of the columns a
 -- Which rows are or were late. At most one alert of a row is open.
 CREATE TABLE awty.alert (
     -- Numbers of checks: a sequence of its own would be one more relation to lock.
-    id              bigint NOT NULL DEFAULT pg_catalog.nextval('awty.future_job_id_seq'::pg_catalog.regclass),
+    id              bigint NOT NULL DEFAULT nextval('awty.future_job_id_seq'::regclass),
     rule            text COLLATE "C" NOT NULL,
     entity_name     text COLLATE "C" NOT NULL,
     entity_key      text COLLATE "C" NOT NULL,

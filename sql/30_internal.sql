@@ -34,7 +34,7 @@ COMMENT ON COLUMN awty_internal.check_stat.used_before IS 'Of a repetition: slot
 COMMENT ON COLUMN awty_internal.check_stat.used_through IS 'Of a repetition: moments that come by then are used up, and not as the first slot says';
 
 -- Checks that run alone, because the server or a process went down with them.
-CREATE INDEX check_stat_suspects_idx ON awty_internal.check_stat (check_id) WHERE crashes OPERATOR(pg_catalog.>) 0 OR exits OPERATOR(pg_catalog.>) 0;
+CREATE INDEX check_stat_suspects_idx ON awty_internal.check_stat (check_id) WHERE crashes > 0 OR exits > 0;
 
 -- Checks whose last run failed.
 CREATE INDEX check_stat_failing_idx ON awty_internal.check_stat (check_id) WHERE failed_at IS NOT NULL;
@@ -145,20 +145,20 @@ COMMENT ON COLUMN awty_internal.origin.restored_at IS 'Restore of the server aft
 CREATE SEQUENCE awty_internal.identity;
 COMMENT ON SEQUENCE awty_internal.identity IS 'Random number of this installation, drawn once; pg_upgrade carries it along, a dump does not';
 
-SELECT pg_catalog.setval('awty_internal.identity'::pg_catalog.regclass,
-    ('x' || pg_catalog.substr(pg_catalog.md5(pg_catalog.gen_random_uuid()::pg_catalog.text), 1, 15))::pg_catalog.bit(60)::pg_catalog.int8 + 1);
+SELECT setval('awty_internal.identity'::regclass,
+    ('x' || substr(md5(gen_random_uuid()::text), 1, 15))::pg_catalog.bit(60)::int8 + 1);
 
 -- What a dump has to carry: the registered jobs, what is pending and what it has used, what is finished and lies in no
 -- daily partition (those are ordinary tables to pg_dump), and where all that came from.
-SELECT pg_catalog.pg_extension_config_dump('awty.job', '');
-SELECT pg_catalog.pg_extension_config_dump('awty.future_job', '');
-SELECT pg_catalog.pg_extension_config_dump('awty.future_job_id_seq', '');
-SELECT pg_catalog.pg_extension_config_dump('awty_internal.repetition', '');
-SELECT pg_catalog.pg_extension_config_dump('awty.rule', '');
-SELECT pg_catalog.pg_extension_config_dump('awty_internal.rule_function', '');
-SELECT pg_catalog.pg_extension_config_dump('awty.alert', '');
-SELECT pg_catalog.pg_extension_config_dump('awty.future_job_history', '');
-SELECT pg_catalog.pg_extension_config_dump('awty_internal.future_job_history_default', '');
-SELECT pg_catalog.pg_extension_config_dump('awty_internal.check_stat', '');
-SELECT pg_catalog.pg_extension_config_dump('awty_internal.hold', '');
-SELECT pg_catalog.pg_extension_config_dump('awty_internal.origin', '');
+SELECT pg_extension_config_dump('awty.job', '');
+SELECT pg_extension_config_dump('awty.future_job', '');
+SELECT pg_extension_config_dump('awty.future_job_id_seq', '');
+SELECT pg_extension_config_dump('awty_internal.repetition', '');
+SELECT pg_extension_config_dump('awty.rule', '');
+SELECT pg_extension_config_dump('awty_internal.rule_function', '');
+SELECT pg_extension_config_dump('awty.alert', '');
+SELECT pg_extension_config_dump('awty.future_job_history', '');
+SELECT pg_extension_config_dump('awty_internal.future_job_history_default', '');
+SELECT pg_extension_config_dump('awty_internal.check_stat', '');
+SELECT pg_extension_config_dump('awty_internal.hold', '');
+SELECT pg_extension_config_dump('awty_internal.origin', '');

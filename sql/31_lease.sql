@@ -78,10 +78,10 @@ COMMENT ON COLUMN awty_internal.lease.role IS 'Role of the job when it was claim
 CREATE VIEW awty.lease WITH (security_invoker = true, security_barrier = true) AS
 SELECT l.lease, l.id, l.job, l.entity_name, l.entity_key, l.first_check_at,
        l.next_check_at, l.check_count, l.attempt, f.held, l.scheduled_by, l.scheduled_at,
-       l.key, l.leased_at, l.expires_at, l.deadline, l.worker, NULL::pg_catalog.timestamptz AS ended_at,
-       l.leased_at OPERATOR(pg_catalog.-) l.next_check_at AS lateness, NULL::pg_catalog.bool AS ok, NULL::pg_catalog.text COLLATE "C" AS sqlstate, NULL::pg_catalog.text AS message, NULL::pg_catalog.jsonb AS result
+       l.key, l.leased_at, l.expires_at, l.deadline, l.worker, NULL::timestamptz AS ended_at,
+       l.leased_at - l.next_check_at AS lateness, NULL::bool AS ok, NULL::text COLLATE "C" AS sqlstate, NULL::text AS message, NULL::jsonb AS result
 FROM awty_internal.lease AS l
-JOIN awty.future_job AS f ON f.id OPERATOR(pg_catalog.=) l.id;
+JOIN awty.future_job AS f ON f.id = l.id;
 
 COMMENT ON VIEW awty.lease IS 'Which worker outside works on which check';
 COMMENT ON COLUMN awty.lease.held IS 'What is pending after this lease stands still';
@@ -155,23 +155,23 @@ DECLARE
     command text;
 BEGIN
     FOR command IN
-        SELECT pg_catalog.format('COMMENT ON COLUMN %s.%I IS %L', c.oid::pg_catalog.regclass, a.attname,
-            CASE WHEN c.relkind OPERATOR(pg_catalog.=) 'v'::"char"
-                THEN coalesce(pg_catalog.col_description(t.attrelid, t.attnum), pg_catalog.col_description(v.attrelid, v.attnum))
-                ELSE 'As in awty.' OPERATOR(pg_catalog.||) c.relname::pg_catalog.text END)
-        FROM pg_catalog.pg_class AS c
-        JOIN pg_catalog.pg_attribute AS a ON a.attrelid OPERATOR(pg_catalog.=) c.oid AND a.attnum OPERATOR(pg_catalog.>) 0
-        LEFT JOIN pg_catalog.pg_attribute AS t
-            ON t.attrelid OPERATOR(pg_catalog.=) 'awty.leased'::pg_catalog.regclass AND t.attname OPERATOR(pg_catalog.=) a.attname
-        LEFT JOIN pg_catalog.pg_attribute AS v
-            ON v.attrelid OPERATOR(pg_catalog.=) 'awty.lease'::pg_catalog.regclass AND v.attname OPERATOR(pg_catalog.=) a.attname
-        WHERE c.oid OPERATOR(pg_catalog.=) ANY ('{awty.lease,awty.attempt,awty_internal.lease,awty_internal.attempt}'::pg_catalog.regclass[])
-          AND pg_catalog.col_description(a.attrelid, a.attnum) IS NULL
+        SELECT format('COMMENT ON COLUMN %s.%I IS %L', c.oid::regclass, a.attname,
+            CASE WHEN c.relkind = 'v'::"char"
+                THEN coalesce(col_description(t.attrelid, t.attnum), col_description(v.attrelid, v.attnum))
+                ELSE 'As in awty.' || c.relname::text END)
+        FROM pg_class AS c
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0
+        LEFT JOIN pg_attribute AS t
+            ON t.attrelid = 'awty.leased'::regclass AND t.attname = a.attname
+        LEFT JOIN pg_attribute AS v
+            ON v.attrelid = 'awty.lease'::regclass AND v.attname = a.attname
+        WHERE c.oid = ANY ('{awty.lease,awty.attempt,awty_internal.lease,awty_internal.attempt}'::regclass[])
+          AND col_description(a.attrelid, a.attnum) IS NULL
     LOOP
         EXECUTE command;
     END LOOP;
 END
 $$;
 
-SELECT pg_catalog.pg_extension_config_dump('awty_internal.attempt', '');
-SELECT pg_catalog.pg_extension_config_dump('awty_internal.attempt_default', '');
+SELECT pg_extension_config_dump('awty_internal.attempt', '');
+SELECT pg_extension_config_dump('awty_internal.attempt_default', '');

@@ -71,4 +71,4 @@ CREATE INDEX future_job_target_idx ON awty.future_job (job, entity_name, next_ch
 -- How many leases a target has.
 CREATE INDEX lease_target_idx ON awty_internal.lease (job, entity_name);
 
-SELECT pg_catalog.pg_extension_config_dump('awty_internal.target', '');
+SELECT pg_extension_config_dump('awty_internal.target', '');

@@ -151,7 +151,7 @@ CREATE FUNCTION awty.occurrences(
     every interval DEFAULT NULL,
     cron text DEFAULT NULL,
     zone text DEFAULT NULL,
-    after timestamptz DEFAULT pg_catalog.now(),
+    after timestamptz DEFAULT now(),
     max integer DEFAULT 10,
     starts timestamptz DEFAULT NULL
 ) RETURNS SETOF timestamptz LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 10 AS 'MODULE_PATHNAME', 'occurrences_wrapper';

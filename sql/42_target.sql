@@ -9,22 +9,22 @@ SELECT k.job, nullif(k.target, '') AS target,
     coalesce(own.burst, CASE WHEN own.rate IS NULL THEN everyone.burst END) AS burst,
     flight.n AS in_flight,
     standing.state,
-    CASE WHEN standing.state OPERATOR(pg_catalog.=) ANY ('{blocked,open}') THEN standing.until END AS blocked_until,
+    CASE WHEN standing.state = ANY ('{blocked,open}') THEN standing.until END AS blocked_until,
     CASE standing.state
-        WHEN 'blocked' THEN pg_catalog.concat('blocked until ', standing.until,
-            (SELECT pg_catalog.concat(
-                ' since ' OPERATOR(pg_catalog.||) pg_catalog.date_trunc('second', b.blocked_at)::pg_catalog.text,
-                ' by ' OPERATOR(pg_catalog.||) b.blocked_by::pg_catalog.text,
-                ': "' OPERATOR(pg_catalog.||) b.note OPERATOR(pg_catalog.||) '"')
+        WHEN 'blocked' THEN concat('blocked until ', standing.until,
+            (SELECT concat(
+                ' since ' || date_trunc('second', b.blocked_at)::text,
+                ' by ' || b.blocked_by::text,
+                ': "' || b.note || '"')
              FROM awty_internal.target AS b
-             WHERE b.job OPERATOR(pg_catalog.=) k.job AND b.target OPERATOR(pg_catalog.=) ANY (ARRAY[k.target, ''])
+             WHERE b.job = k.job AND b.target = ANY (ARRAY[k.target, ''])
              ORDER BY b.blocked_until DESC NULLS LAST LIMIT 1))
-        WHEN 'open' THEN pg_catalog.format('%s failures in a row since %s; the next try is at %s; the last: %s', breaker.failures,
+        WHEN 'open' THEN format('%s failures in a row since %s; the next try is at %s; the last: %s', breaker.failures,
             breaker.since, standing.until, breaker.message)
-        WHEN 'half_open' THEN pg_catalog.format('%s failures in a row since %s; one lease at a time; the last: %s', breaker.failures,
+        WHEN 'half_open' THEN format('%s failures in a row since %s; one lease at a time; the last: %s', breaker.failures,
             breaker.since, breaker.message)
-        WHEN 'full' THEN CASE WHEN standing.until IS NULL THEN pg_catalog.format('%s leases at a time, and all are given', coalesce(own.concurrency, everyone.concurrency))
-            ELSE pg_catalog.format('%s leases a second; the next one is at %s', coalesce(own.rate, everyone.rate), standing.until) END
+        WHEN 'full' THEN CASE WHEN standing.until IS NULL THEN format('%s leases at a time, and all are given', coalesce(own.concurrency, everyone.concurrency))
+            ELSE format('%s leases a second; the next one is at %s', coalesce(own.rate, everyone.rate), standing.until) END
     END AS why
 FROM (
     SELECT t.job, t.target FROM awty_internal.target AS t
@@ -33,18 +33,18 @@ FROM (
     UNION
     SELECT l.job, l.entity_name FROM awty_internal.lease AS l
 ) AS k
-LEFT JOIN awty_internal.target AS own ON own.job OPERATOR(pg_catalog.=) k.job AND own.target OPERATOR(pg_catalog.=) k.target
-LEFT JOIN awty_internal.target AS everyone ON everyone.job OPERATOR(pg_catalog.=) k.job AND everyone.target OPERATOR(pg_catalog.=) ''
-LEFT JOIN awty_internal.breaker AS breaker ON breaker.job OPERATOR(pg_catalog.=) k.job AND breaker.target OPERATOR(pg_catalog.=) k.target
-LEFT JOIN awty_internal.bucket AS bucket ON bucket.job OPERATOR(pg_catalog.=) k.job AND bucket.target OPERATOR(pg_catalog.=) k.target
+LEFT JOIN awty_internal.target AS own ON own.job = k.job AND own.target = k.target
+LEFT JOIN awty_internal.target AS everyone ON everyone.job = k.job AND everyone.target = ''
+LEFT JOIN awty_internal.breaker AS breaker ON breaker.job = k.job AND breaker.target = k.target
+LEFT JOIN awty_internal.bucket AS bucket ON bucket.job = k.job AND bucket.target = k.target
 CROSS JOIN LATERAL (
-    SELECT pg_catalog.count(*) AS n FROM awty_internal.lease AS l
-    WHERE l.job OPERATOR(pg_catalog.=) k.job AND (l.entity_name OPERATOR(pg_catalog.=) k.target OR k.target OPERATOR(pg_catalog.=) '')
-      AND l.expires_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()
+    SELECT count(*) AS n FROM awty_internal.lease AS l
+    WHERE l.job = k.job AND (l.entity_name = k.target OR k.target = '')
+      AND l.expires_at > clock_timestamp()
 ) AS flight
 CROSS JOIN LATERAL awty_internal.target_standing(
-    CASE WHEN k.target OPERATOR(pg_catalog.<>) '' THEN coalesce(own.concurrency, everyone.concurrency) END, flight.n,
-    coalesce(own.rate, everyone.rate)::pg_catalog.float8, coalesce(own.burst, CASE WHEN own.rate IS NULL THEN everyone.burst END),
+    CASE WHEN k.target <> '' THEN coalesce(own.concurrency, everyone.concurrency) END, flight.n,
+    coalesce(own.rate, everyone.rate)::float8, coalesce(own.burst, CASE WHEN own.rate IS NULL THEN everyone.burst END),
     greatest(own.blocked_until, everyone.blocked_until), bucket.tokens, bucket.at,
     breaker.failures, breaker.since, breaker.opened_at, breaker.opens
 ) AS standing;

@@ -35,14 +35,14 @@ COMMENT ON FUNCTION awty_internal.cannot_call(text) IS 'What is wrong with a job
 CREATE FUNCTION awty_internal.becoming() RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN CASE
-        WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 OPERATOR(pg_catalog.>=) 160000
+        WHEN current_setting('server_version_num')::int4 >= 160000
         THEN 'SET' ELSE 'MEMBER' END;
 
 COMMENT ON FUNCTION awty_internal.becoming() IS 'The privilege to SET ROLE, by the name that pg_has_role() has for it';
 
 CREATE FUNCTION awty_internal.can_become(role regrole) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN pg_catalog.pg_has_role(role::pg_catalog.oid, awty_internal.becoming());
+    RETURN pg_has_role(role::oid, awty_internal.becoming());
 
 COMMENT ON FUNCTION awty_internal.can_become(regrole) IS 'May the current user SET ROLE to that role?';
 
@@ -77,17 +77,17 @@ COMMENT ON FUNCTION awty_internal.readable() IS 'The jobs whose checks the curre
 CREATE FUNCTION awty_internal.can_read(job awty.job) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN awty_internal.can_become((job).role)
-        OR awty_internal.has_any_role((job).readers OPERATOR(pg_catalog.||) (job).allowed OPERATOR(pg_catalog.||) (job).claimers,
+        OR awty_internal.has_any_role((job).readers || (job).allowed || (job).claimers,
             awty_internal.becoming());
 
 COMMENT ON FUNCTION awty_internal.can_read(awty.job) IS 'May the current user read the checks of that job, as its role or by a right?';
 
 CREATE FUNCTION awty_internal.since(since timestamptz, by regrole, note text) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN pg_catalog.concat(
-        ' since ' OPERATOR(pg_catalog.||) pg_catalog.date_trunc('second', since)::pg_catalog.text,
-        ' by ' OPERATOR(pg_catalog.||) by::pg_catalog.text,
-        ': "' OPERATOR(pg_catalog.||) note OPERATOR(pg_catalog.||) '"');
+    RETURN concat(
+        ' since ' || date_trunc('second', since)::text,
+        ' by ' || by::text,
+        ': "' || note || '"');
 
 COMMENT ON FUNCTION awty_internal.since(timestamptz, regrole, text) IS 'Since when, by whom and why, as far as each is known';
 
@@ -99,15 +99,15 @@ CROSS JOIN LATERAL (
     SELECT CASE
         WHEN NOT runtime.preloaded
         THEN ARRAY['awty is not in shared_preload_libraries', 'add it in postgresql.conf and restart the server']
-        WHEN pg_catalog.pg_is_in_recovery() THEN ARRAY['this server is a standby', 'checks run on its primary']
+        WHEN pg_is_in_recovery() THEN ARRAY['this server is a standby', 'checks run on its primary']
         WHEN NOT runtime.enabled
         THEN ARRAY['awty.enabled is off', 'ALTER SYSTEM SET awty.enabled = on; SELECT pg_reload_conf();']
         WHEN runtime.held IS NOT NULL THEN ARRAY[runtime.held, 'SELECT awty.adopt(); runs its checks here']
         WHEN runtime.unserved IS NOT NULL THEN runtime.unserved
         WHEN runtime.heartbeat IS NULL
         THEN ARRAY['awty''s launcher does not run', 'consider increasing max_worker_processes, and restart the server']
-        WHEN runtime.heartbeat OPERATOR(pg_catalog.<) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) '10 seconds'::pg_catalog.interval)
-        THEN ARRAY['awty''s launcher has given no sign of life since ' OPERATOR(pg_catalog.||) runtime.heartbeat::pg_catalog.text,
+        WHEN runtime.heartbeat < (clock_timestamp() - '10 seconds'::interval)
+        THEN ARRAY['awty''s launcher has given no sign of life since ' || runtime.heartbeat::text,
                    'see the server log']
     END AS why
 ) AS list;
@@ -119,40 +119,40 @@ COMMENT ON VIEW awty_internal.here IS 'What is known of this database, and why n
 CREATE VIEW awty_internal.standing AS
 SELECT f.id, first.rank, first.why, first.mend
 FROM awty.future_job AS f
-LEFT JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) f.job
+LEFT JOIN awty.job AS j ON j.job = f.job
 CROSS JOIN awty_internal.here AS here
 CROSS JOIN LATERAL (
     SELECT r.is_known,
-        CASE WHEN r.is_known THEN pg_catalog.format('job "%s"', f.job) ELSE 'a job' END AS job,
-        CASE WHEN r.is_known THEN pg_catalog.quote_literal(f.job) ELSE '…' END AS quoted_job,
-        CASE WHEN r.is_known THEN pg_catalog.format('role "%s"', pg_catalog.pg_get_userbyid(j.role)) ELSE 'the role of a job' END AS role,
-        CASE WHEN r.is_known THEN pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(j.role)) ELSE '…' END AS quoted_role
+        CASE WHEN r.is_known THEN format('job "%s"', f.job) ELSE 'a job' END AS job,
+        CASE WHEN r.is_known THEN quote_literal(f.job) ELSE '…' END AS quoted_job,
+        CASE WHEN r.is_known THEN format('role "%s"', pg_get_userbyid(j.role)) ELSE 'the role of a job' END AS role,
+        CASE WHEN r.is_known THEN quote_ident(pg_get_userbyid(j.role)) ELSE '…' END AS quoted_role
     FROM (SELECT awty_internal.can_read(j)
-              OR pg_catalog.pg_has_role('pg_monitor', 'MEMBER') AS is_known) AS r
+              OR pg_has_role('pg_monitor', 'MEMBER') AS is_known) AS r
 ) AS named
 CROSS JOIN LATERAL (
     SELECT list.rank, list.why, list.mend FROM (
         SELECT 1 AS rank, here.why, here.mend WHERE here.why IS NOT NULL
         UNION ALL
-        SELECT 2, pg_catalog.concat(named.job, ' is paused',
+        SELECT 2, concat(named.job, ' is paused',
                 CASE WHEN named.is_known THEN awty_internal.since(j.paused_at, j.paused_by, j.paused_note) END),
-            pg_catalog.format('SELECT awty.resume(%s);', named.quoted_job)
+            format('SELECT awty.resume(%s);', named.quoted_job)
         WHERE j.paused
         UNION ALL
-        SELECT 3, pg_catalog.concat('the check is held', (
+        SELECT 3, concat('the check is held', (
                 SELECT awty_internal.since(h.held_at, h.held_by, h.note)
-                FROM awty_internal.hold AS h WHERE h.check_id OPERATOR(pg_catalog.=) f.id)),
-            pg_catalog.format('SELECT awty.release(%L, %L, %L);', f.entity_name, f.entity_key, f.job)
+                FROM awty_internal.hold AS h WHERE h.check_id = f.id)),
+            format('SELECT awty.release(%L, %L, %L);', f.entity_name, f.entity_key, f.job)
         WHERE f.held
         UNION ALL
         SELECT 4, CASE unable.why
-                WHEN 'gone' THEN pg_catalog.format('the role of %s does not exist any more', named.job)
-                WHEN 'no login' THEN pg_catalog.format('%s has no LOGIN, which this version of PostgreSQL asks for', named.role)
-                ELSE pg_catalog.format('%s has no CONNECT on this database', named.role) END,
+                WHEN 'gone' THEN format('the role of %s does not exist any more', named.job)
+                WHEN 'no login' THEN format('%s has no LOGIN, which this version of PostgreSQL asks for', named.role)
+                ELSE format('%s has no CONNECT on this database', named.role) END,
             CASE unable.why
-                WHEN 'gone' THEN pg_catalog.format('SELECT awty.alter(%s, run_as => …);', named.quoted_job)
-                WHEN 'no login' THEN pg_catalog.format('ALTER ROLE %s LOGIN;', named.quoted_role)
-                ELSE pg_catalog.format('GRANT CONNECT ON DATABASE %I TO %s;', pg_catalog.current_database(), named.quoted_role) END
+                WHEN 'gone' THEN format('SELECT awty.alter(%s, run_as => …);', named.quoted_job)
+                WHEN 'no login' THEN format('ALTER ROLE %s LOGIN;', named.quoted_role)
+                ELSE format('GRANT CONNECT ON DATABASE %I TO %s;', current_database(), named.quoted_role) END
         FROM (SELECT awty_internal.cannot_connect(j.role) AS why) AS unable WHERE unable.why IS NOT NULL AND j.function_name IS NOT NULL
         UNION ALL
         SELECT 5, CASE WHEN named.is_known THEN unable.why[1] ELSE 'the function of a job cannot be called' END,
@@ -161,75 +161,75 @@ CROSS JOIN LATERAL (
         UNION ALL
         SELECT 5, 'its job is not registered any more', 'the check ends as cancelled by itself' WHERE j.job IS NULL
         UNION ALL
-        SELECT 6, 'it is not due yet', NULL WHERE f.next_check_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()
+        SELECT 6, 'it is not due yet', NULL WHERE f.next_check_at > clock_timestamp()
         UNION ALL
-        SELECT 7, pg_catalog.concat(pg_catalog.format('its row is locked by process %s', l.pid),
+        SELECT 7, concat(format('its row is locked by process %s', l.pid),
                 CASE WHEN waits.for_standby THEN ', which waits for a synchronous standby' END),
             CASE WHEN waits.for_standby THEN 'SELECT application_name, state, sync_state FROM pg_stat_replication;'
-                ELSE pg_catalog.format('COMMIT there, or SELECT pg_terminate_backend(%s);', l.pid) END
-        FROM pg_catalog.pg_locks AS l
+                ELSE format('COMMIT there, or SELECT pg_terminate_backend(%s);', l.pid) END
+        FROM pg_locks AS l
         CROSS JOIN LATERAL (SELECT awty_internal.waits_for_standby(l.pid) AS for_standby) AS waits
-        WHERE f.xmax OPERATOR(pg_catalog.<>) '0'::pg_catalog.xid
-            AND l.locktype OPERATOR(pg_catalog.=) 'transactionid' AND l.granted AND l.transactionid OPERATOR(pg_catalog.=) f.xmax
-            AND l.pid OPERATOR(pg_catalog.<>) ALL (ARRAY(SELECT w.pid FROM awty_internal.worker() AS w))
-            AND l.pid OPERATOR(pg_catalog.<>) pg_catalog.pg_backend_pid()
+        WHERE f.xmax <> '0'::xid
+            AND l.locktype = 'transactionid' AND l.granted AND l.transactionid = f.xmax
+            AND l.pid <> ALL (ARRAY(SELECT w.pid FROM awty_internal.worker() AS w))
+            AND l.pid <> pg_backend_pid()
         UNION ALL
-        SELECT 8, pg_catalog.format('it is running since %s in process %s', w.started_at, w.pid), NULL
+        SELECT 8, format('it is running since %s in process %s', w.started_at, w.pid), NULL
         FROM awty_internal.worker() AS w
-        WHERE f.id OPERATOR(pg_catalog.=) ANY (w.check_ids) AND NOT awty_internal.waits_for_standby(w.pid)
+        WHERE f.id = ANY (w.check_ids) AND NOT awty_internal.waits_for_standby(w.pid)
         UNION ALL
-        SELECT 8, pg_catalog.format('it is leased since %s to %s until %s', l.leased_at,
-                CASE WHEN named.is_known THEN pg_catalog.quote_ident(l.worker) ELSE 'a worker' END, l.expires_at), NULL
+        SELECT 8, format('it is leased since %s to %s until %s', l.leased_at,
+                CASE WHEN named.is_known THEN quote_ident(l.worker) ELSE 'a worker' END, l.expires_at), NULL
         FROM awty_internal.lease AS l
-        WHERE l.id OPERATOR(pg_catalog.=) f.id AND l.expires_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()
+        WHERE l.id = f.id AND l.expires_at > clock_timestamp()
         UNION ALL
         -- Only with awty.synchronous_commit.
-        SELECT 9, pg_catalog.format('worker process %s waits for a synchronous standby', w.pid),
+        SELECT 9, format('worker process %s waits for a synchronous standby', w.pid),
             'SELECT application_name, state, sync_state FROM pg_stat_replication;'
         FROM awty_internal.worker() AS w
-        WHERE w.role OPERATOR(pg_catalog.=) j.role::pg_catalog.oid AND awty_internal.waits_for_standby(w.pid)
+        WHERE w.role = j.role::oid AND awty_internal.waits_for_standby(w.pid)
         UNION ALL
-        SELECT 9, pg_catalog.format('%s checks of its job are due, and awty.catch_up_rate lets %s a second run of those that were missed',
-                CASE WHEN due.n OPERATOR(pg_catalog.>) 10000 THEN 'more than 10000' ELSE due.n::pg_catalog.text END, rate.n),
+        SELECT 9, format('%s checks of its job are due, and awty.catch_up_rate lets %s a second run of those that were missed',
+                CASE WHEN due.n > 10000 THEN 'more than 10000' ELSE due.n::text END, rate.n),
             'ALTER SYSTEM SET awty.catch_up_rate = 0; SELECT pg_reload_conf();'
-        FROM (SELECT pg_catalog.current_setting('awty.catch_up_rate', true)::pg_catalog.int4 AS n) AS rate
+        FROM (SELECT current_setting('awty.catch_up_rate', true)::int4 AS n) AS rate
         CROSS JOIN LATERAL (
-            SELECT pg_catalog.count(*) AS n FROM (
+            SELECT count(*) AS n FROM (
                 SELECT FROM awty.future_job AS b
-                WHERE b.job OPERATOR(pg_catalog.=) f.job AND NOT b.held
-                  AND b.next_check_at OPERATOR(pg_catalog.<=) pg_catalog.statement_timestamp() LIMIT 10001) AS b
+                WHERE b.job = f.job AND NOT b.held
+                  AND b.next_check_at <= statement_timestamp() LIMIT 10001) AS b
         ) AS due
-        WHERE rate.n OPERATOR(pg_catalog.>) 0 AND due.n OPERATOR(pg_catalog.>) rate.n AND j.function_name IS NOT NULL
+        WHERE rate.n > 0 AND due.n > rate.n AND j.function_name IS NOT NULL
         UNION ALL
-        SELECT 9, CASE WHEN named.is_known THEN pg_catalog.format('its target is %s', coalesce(t.why, t.state)) ELSE 'its target takes no calls now' END,
-            CASE WHEN t.state OPERATOR(pg_catalog.=) ANY ('{blocked,open}') AND named.is_known
-                THEN pg_catalog.format('SELECT awty.alter_target(%s, %L, blocked_until => ''-infinity'');', named.quoted_job, f.entity_name) END
+        SELECT 9, CASE WHEN named.is_known THEN format('its target is %s', coalesce(t.why, t.state)) ELSE 'its target takes no calls now' END,
+            CASE WHEN t.state = ANY ('{blocked,open}') AND named.is_known
+                THEN format('SELECT awty.alter_target(%s, %L, blocked_until => ''-infinity'');', named.quoted_job, f.entity_name) END
         FROM awty.target AS t
-        WHERE t.job OPERATOR(pg_catalog.=) f.job AND t.target OPERATOR(pg_catalog.=) f.entity_name AND t.state OPERATOR(pg_catalog.<>) 'ready'
+        WHERE t.job = f.job AND t.target = f.entity_name AND t.state <> 'ready'
           AND j.function_name IS NULL
         UNION ALL
-        SELECT 9, CASE WHEN named.is_known THEN pg_catalog.format('all targets of its job are %s', t.why) ELSE 'its target takes no calls now' END,
-            CASE WHEN named.is_known THEN pg_catalog.format('SELECT awty.alter_target(%s, blocked_until => ''-infinity'');', named.quoted_job) END
+        SELECT 9, CASE WHEN named.is_known THEN format('all targets of its job are %s', t.why) ELSE 'its target takes no calls now' END,
+            CASE WHEN named.is_known THEN format('SELECT awty.alter_target(%s, blocked_until => ''-infinity'');', named.quoted_job) END
         FROM awty.target AS t
-        WHERE t.job OPERATOR(pg_catalog.=) f.job AND t.target IS NULL AND t.state OPERATOR(pg_catalog.=) 'blocked' AND j.function_name IS NULL
+        WHERE t.job = f.job AND t.target IS NULL AND t.state = 'blocked' AND j.function_name IS NULL
         UNION ALL
         -- One that works may be silent for the timeout.
-        SELECT 10, pg_catalog.concat('no worker outside has claimed checks of ', named.job,
-                coalesce(' since ' OPERATOR(pg_catalog.||) pg_catalog.date_trunc('second', last.claim)::pg_catalog.text, ' since the server started')),
+        SELECT 10, concat('no worker outside has claimed checks of ', named.job,
+                coalesce(' since ' || date_trunc('second', last.claim)::text, ' since the server started')),
             'start a worker that calls awty.claim()'
         FROM (SELECT awty_internal.last_claim(f.job) AS claim) AS last
         WHERE j.function_name IS NULL AND j.job IS NOT NULL
-          AND (last.claim OPERATOR(pg_catalog.+) '10 seconds'::pg_catalog.interval OPERATOR(pg_catalog.+) j.timeout OPERATOR(pg_catalog.>=) pg_catalog.clock_timestamp()) IS NOT TRUE
+          AND (last.claim + '10 seconds'::interval + j.timeout >= clock_timestamp()) IS NOT TRUE
         UNION ALL
-        SELECT 10, pg_catalog.format('all workers that may run it are busy: %s of %s, %s of them for %s', busy.n,
-                pg_catalog.current_setting('awty.max_workers', true), busy.own, named.role),
+        SELECT 10, format('all workers that may run it are busy: %s of %s, %s of them for %s', busy.n,
+                current_setting('awty.max_workers', true), busy.own, named.role),
             'consider increasing awty.max_workers_per_role or awty.max_workers'
-        FROM (SELECT pg_catalog.count(*) AS n,
-                     pg_catalog.count(*) FILTER (WHERE w.role OPERATOR(pg_catalog.=) j.role::pg_catalog.oid) AS own
+        FROM (SELECT count(*) AS n,
+                     count(*) FILTER (WHERE w.role = j.role::oid) AS own
               FROM awty_internal.worker() AS w WHERE w.is_busy) AS busy
         WHERE j.function_name IS NOT NULL
-          AND (busy.own OPERATOR(pg_catalog.>=) pg_catalog.current_setting('awty.max_workers_per_role', true)::pg_catalog.int4
-            OR busy.n OPERATOR(pg_catalog.>=) pg_catalog.current_setting('awty.max_workers', true)::pg_catalog.int4)
+          AND (busy.own >= current_setting('awty.max_workers_per_role', true)::int4
+            OR busy.n >= current_setting('awty.max_workers', true)::int4)
         UNION ALL
         SELECT 11, here.trouble, NULL WHERE here.trouble IS NOT NULL AND j.function_name IS NOT NULL
         UNION ALL
@@ -246,15 +246,15 @@ SELECT j.job, j.paused, first.id, first.next_check_at
 FROM awty.job AS j
 CROSS JOIN LATERAL (
     SELECT f.id, f.next_check_at FROM awty.future_job AS f
-    WHERE f.job OPERATOR(pg_catalog.=) j.job AND NOT f.held
+    WHERE f.job = j.job AND NOT f.held
       -- What a worker outside works on is not late any more.
       AND (j.function_name IS NOT NULL OR NOT EXISTS (
           SELECT FROM awty_internal.lease AS l
-          WHERE l.id OPERATOR(pg_catalog.=) f.id AND l.expires_at OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp()))
+          WHERE l.id = f.id AND l.expires_at > clock_timestamp()))
     ORDER BY f.next_check_at, f.id LIMIT 1
 ) AS first
 -- Out here, because no index is searched by a time that goes on meanwhile.
-WHERE first.next_check_at OPERATOR(pg_catalog.<=) pg_catalog.clock_timestamp()
+WHERE first.next_check_at <= clock_timestamp()
 ORDER BY j.paused, first.next_check_at LIMIT 20;
 
 COMMENT ON VIEW awty_internal.overdue IS 'The longest overdue check of each of the twenty jobs that have been waiting longest, paused ones last';
@@ -264,21 +264,21 @@ COMMENT ON VIEW awty_internal.overdue IS 'The longest overdue check of each of t
 CREATE VIEW awty_internal.reason AS
 SELECT first.why, first.fix
 FROM (
-    SELECT -2 AS rank, '-infinity'::pg_catalog.timestamptz AS since, here.why, here.mend AS fix
+    SELECT -2 AS rank, '-infinity'::timestamptz AS since, here.why, here.mend AS fix
     FROM awty_internal.here AS here WHERE here.why IS NOT NULL
     UNION ALL
     SELECT CASE s.rank WHEN 2 THEN 100 ELSE s.rank END, o.next_check_at, s.why, s.mend
-    FROM awty_internal.overdue AS o JOIN awty_internal.standing AS s ON s.id OPERATOR(pg_catalog.=) o.id
-    WHERE s.rank OPERATOR(pg_catalog.=) ANY ('{2,4,5}')
-       OR s.rank OPERATOR(pg_catalog.=) ANY ('{7,9,10,11}')
-          AND o.next_check_at OPERATOR(pg_catalog.<) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) '2 seconds'::pg_catalog.interval)
+    FROM awty_internal.overdue AS o JOIN awty_internal.standing AS s ON s.id = o.id
+    WHERE s.rank = ANY ('{2,4,5}')
+       OR s.rank = ANY ('{7,9,10,11}')
+          AND o.next_check_at < (clock_timestamp() - '2 seconds'::interval)
     UNION ALL
     SELECT 6, r.watched_at,
-        CASE WHEN named.is_known THEN pg_catalog.format('rule "%s" has stopped: %s', r.rule, unable.why[1]) ELSE 'a rule has stopped' END,
+        CASE WHEN named.is_known THEN format('rule "%s" has stopped: %s', r.rule, unable.why[1]) ELSE 'a rule has stopped' END,
         CASE WHEN named.is_known THEN unable.why[2] ELSE 'SELECT awty.watch(…);' END
-    FROM awty.rule AS r LEFT JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) r.rule
+    FROM awty.rule AS r LEFT JOIN awty.job AS j ON j.job = r.rule
     CROSS JOIN LATERAL (SELECT awty_internal.cannot_watch(r.rule) AS why) AS unable
-    CROSS JOIN LATERAL (SELECT awty_internal.can_read(j) OR pg_catalog.pg_has_role('pg_monitor', 'MEMBER') AS is_known) AS named
+    CROSS JOIN LATERAL (SELECT awty_internal.can_read(j) OR pg_has_role('pg_monitor', 'MEMBER') AS is_known) AS named
     WHERE unable.why IS NOT NULL
 ) AS first
 ORDER BY first.rank, first.since LIMIT 1;
@@ -298,36 +298,36 @@ COMMENT ON FUNCTION awty_internal.first_reason() IS 'The row of awty_internal.re
 -- Also STABLE, for the same reason.
 CREATE FUNCTION awty_internal.lag(since timestamptz) RETURNS interval
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN coalesce(greatest(CASE WHEN pg_catalog.isfinite(since)
-        THEN pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) since END, '0'), '0');
+    RETURN coalesce(greatest(CASE WHEN isfinite(since)
+        THEN clock_timestamp() - since END, '0'), '0');
 
 COMMENT ON FUNCTION awty_internal.lag(timestamptz) IS 'How long ago that was; 0 if it is NULL or infinite';
 
 -- One row about this database. The planner leaves out a joined aggregate that no wanted column needs.
 CREATE VIEW awty.status AS
-SELECT pg_catalog.current_database() AS database,
+SELECT current_database() AS database,
     here.enabled,
     here.database_held,
-    first.why COLLATE pg_catalog."C" AS why,
-    first.fix COLLATE pg_catalog."C" AS fix,
+    first.why COLLATE "C" AS why,
+    first.fix COLLATE "C" AS fix,
     here.slot,
     here.last_slot_run,
     awty_internal.lag(oldest.overdue) AS lag,
     oldest.overdue AS oldest_overdue,
-    (SELECT CASE WHEN counted.n OPERATOR(pg_catalog.<=) 100000 THEN counted.n
-                 ELSE greatest(counted.n, (SELECT c.reltuples::pg_catalog.int8 FROM pg_catalog.pg_class AS c
-                      WHERE c.oid OPERATOR(pg_catalog.=) 'awty.future_job'::pg_catalog.regclass)) END
-     FROM (SELECT pg_catalog.count(*) AS n FROM (SELECT 1 FROM awty.future_job LIMIT 100001) AS sample) AS counted) AS pending,
-    (SELECT pg_catalog.count(*) FROM awty.future_job AS f WHERE f.held) AS held_checks,
+    (SELECT CASE WHEN counted.n <= 100000 THEN counted.n
+                 ELSE greatest(counted.n, (SELECT c.reltuples::int8 FROM pg_class AS c
+                      WHERE c.oid = 'awty.future_job'::regclass)) END
+     FROM (SELECT count(*) AS n FROM (SELECT 1 FROM awty.future_job LIMIT 100001) AS sample) AS counted) AS pending,
+    (SELECT count(*) FROM awty.future_job AS f WHERE f.held) AS held_checks,
     here.workers,
     coalesce(here.unserved[1], here.trouble) AS last_error,
     here.trouble_at AS last_error_at,
     here.heartbeat,
-    (SELECT e.extversion FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'awty') AS version,
+    (SELECT e.extversion FROM pg_extension AS e WHERE e.extname = 'awty') AS version,
     here.library
 FROM awty_internal.here AS here
-LEFT JOIN (SELECT pg_catalog.min(r.why) AS why, pg_catalog.min(r.fix) AS fix FROM awty_internal.first_reason() AS r) AS first ON true
-LEFT JOIN (SELECT pg_catalog.min(o.next_check_at) AS overdue FROM awty_internal.overdue AS o WHERE NOT o.paused) AS oldest ON true;
+LEFT JOIN (SELECT min(r.why) AS why, min(r.fix) AS fix FROM awty_internal.first_reason() AS r) AS first ON true
+LEFT JOIN (SELECT min(o.next_check_at) AS overdue FROM awty_internal.overdue AS o WHERE NOT o.paused) AS oldest ON true;
 
 COMMENT ON VIEW awty.status IS 'One row about this database: does awty run here, why not, and how late is it?';
 COMMENT ON COLUMN awty.status.database IS 'Name of the database';

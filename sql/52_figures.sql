@@ -5,8 +5,8 @@ CREATE VIEW awty.failing WITH (security_invoker = true, security_barrier = true)
 SELECT f.id, f.job, f.entity_name, f.entity_key, f.attempt, j.max_attempts, f.next_check_at,
        s.sqlstate, s.message, s.context, s.failed_at
 FROM awty_internal.check_stat AS s
-JOIN awty.future_job AS f ON f.id OPERATOR(pg_catalog.=) s.check_id
-LEFT JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) f.job
+JOIN awty.future_job AS f ON f.id = s.check_id
+LEFT JOIN awty.job AS j ON j.job = f.job
 WHERE s.failed_at IS NOT NULL;
 
 COMMENT ON VIEW awty.failing IS 'Pending checks whose last run failed, with that error';
@@ -25,22 +25,22 @@ COMMENT ON COLUMN awty.failing.failed_at IS 'When that run was over';
 -- Runs under way. A row is for who may see the check, for members of the role that it runs as, and for monitoring roles; the check is
 -- named to who may see it.
 CREATE VIEW awty.running WITH (security_invoker = true, security_barrier = true) AS
-SELECT w.pid, w.role::pg_catalog.regrole AS role, f.job, f.entity_name, f.entity_key, f.id, f.next_check_at AS slot, w.started_at,
-       pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) w.started_at AS runs_for, w.timeout,
-       pg_catalog.cardinality(w.check_ids) AS set_size
+SELECT w.pid, w.role::regrole AS role, f.job, f.entity_name, f.entity_key, f.id, f.next_check_at AS slot, w.started_at,
+       clock_timestamp() - w.started_at AS runs_for, w.timeout,
+       cardinality(w.check_ids) AS set_size
 FROM awty_internal.worker() AS w
 LEFT JOIN LATERAL (
     SELECT c.job, c.entity_name, c.entity_key, c.id, c.next_check_at FROM awty.future_job AS c
-    WHERE c.id OPERATOR(pg_catalog.=) ANY (w.check_ids) ORDER BY c.id LIMIT 1
+    WHERE c.id = ANY (w.check_ids) ORDER BY c.id LIMIT 1
 ) AS f ON true
 WHERE w.started_at IS NOT NULL
-  AND (f.id IS NOT NULL OR awty_internal.can_become(w.role::pg_catalog.regrole)
-       OR pg_catalog.pg_has_role('pg_monitor', 'USAGE'))
+  AND (f.id IS NOT NULL OR awty_internal.can_become(w.role::regrole)
+       OR pg_has_role('pg_monitor', 'USAGE'))
 UNION ALL
 SELECT NULL, j.role, l.job, l.entity_name, l.entity_key, l.id, l.next_check_at, l.leased_at,
-       pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) l.leased_at, l.deadline OPERATOR(pg_catalog.-) l.leased_at, 1
-FROM awty.lease AS l LEFT JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) l.job
-WHERE l.deadline OPERATOR(pg_catalog.>) pg_catalog.clock_timestamp();
+       clock_timestamp() - l.leased_at, l.deadline - l.leased_at, 1
+FROM awty.lease AS l LEFT JOIN awty.job AS j ON j.job = l.job
+WHERE l.deadline > clock_timestamp();
 
 COMMENT ON VIEW awty.running IS 'Runs under way in this database';
 COMMENT ON COLUMN awty.running.pid IS 'Process that runs it; NULL: a worker outside, see awty.lease';
@@ -82,8 +82,8 @@ SELECT j.job, j.role, j.paused, j.paused_note,
        coalesce(c.late_10ms, 0) AS late_10ms, coalesce(c.late_100ms, 0) AS late_100ms, coalesce(c.late_1s, 0) AS late_1s,
        coalesce(c.late_10s, 0) AS late_10s, coalesce(c.late_1min, 0) AS late_1min, coalesce(c.later, 0) AS later, c.stats_since
 FROM awty.job AS j
-LEFT JOIN awty_internal.job_pending() AS p ON p.job OPERATOR(pg_catalog.=) j.job
-LEFT JOIN awty_internal.job_counter() AS c ON c.job OPERATOR(pg_catalog.=) j.job
+LEFT JOIN awty_internal.job_pending() AS p ON p.job = j.job
+LEFT JOIN awty_internal.job_counter() AS c ON c.job = j.job
 UNION ALL
 SELECT 'other jobs', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        c.runs, c.done, c.failed, c.timed_out, c.retries, c.other, c.run_time, c.max_run_time,
@@ -134,23 +134,23 @@ RETURNS TABLE (slot timestamptz, job text, checks bigint)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off
 BEGIN ATOMIC
     WITH RECURSIVE span AS MATERIALIZED (
-        SELECT pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+) awty_internal.as_ahead(forecast.ahead, forecast.step) AS until
+        SELECT clock_timestamp() + awty_internal.as_ahead(forecast.ahead, forecast.step) AS until
     ), n (job) AS (
         (SELECT f.job FROM awty.future_job AS f WHERE NOT f.held ORDER BY f.job LIMIT 1)
         UNION ALL
         SELECT (SELECT f.job FROM awty.future_job AS f
-                WHERE NOT f.held AND f.job OPERATOR(pg_catalog.>) n.job ORDER BY f.job LIMIT 1)
+                WHERE NOT f.held AND f.job > n.job ORDER BY f.job LIMIT 1)
         FROM n WHERE n.job IS NOT NULL
     ), counted AS (
-        SELECT due.slot, n.job, pg_catalog.count(*) AS checks
+        SELECT due.slot, n.job, count(*) AS checks
         FROM span
         CROSS JOIN n
-        LEFT JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) n.job
+        LEFT JOIN awty.job AS j ON j.job = n.job
         CROSS JOIN LATERAL (
             SELECT CASE WHEN forecast.step IS NULL THEN f.next_check_at
-                ELSE pg_catalog.date_bin(forecast.step, f.next_check_at, '2000-01-01 00:00:00+00'::pg_catalog.timestamptz) END AS slot
+                ELSE date_bin(forecast.step, f.next_check_at, '2000-01-01 00:00:00+00'::timestamptz) END AS slot
             FROM awty.future_job AS f
-            WHERE f.job OPERATOR(pg_catalog.=) n.job AND NOT f.held AND f.next_check_at OPERATOR(pg_catalog.<=) span.until
+            WHERE f.job = n.job AND NOT f.held AND f.next_check_at <= span.until
         ) AS due
         WHERE j.paused IS NOT TRUE
         GROUP BY due.slot, n.job
@@ -159,25 +159,25 @@ BEGIN ATOMIC
         SELECT due.slot, g.job, g.checks
         FROM span
         CROSS JOIN (
-            SELECT r.job, r.every, r.cron, r.zone, r.starts, r.ends, pg_catalog.max(f.next_check_at) AS after, pg_catalog.count(*) AS checks
+            SELECT r.job, r.every, r.cron, r.zone, r.starts, r.ends, max(f.next_check_at) AS after, count(*) AS checks
             FROM awty.repetition AS r
-            JOIN awty.future_job AS f ON f.entity_name OPERATOR(pg_catalog.=) r.entity_name
-                AND f.entity_key OPERATOR(pg_catalog.=) r.entity_key AND f.job OPERATOR(pg_catalog.=) r.job
-            LEFT JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) r.job
+            JOIN awty.future_job AS f ON f.entity_name = r.entity_name
+                AND f.entity_key = r.entity_key AND f.job = r.job
+            LEFT JOIN awty.job AS j ON j.job = r.job
             WHERE j.paused IS NOT TRUE AND NOT f.held
             GROUP BY r.job, r.every, r.cron, r.zone, r.starts, r.ends
         ) AS g
         CROSS JOIN LATERAL (
             SELECT CASE WHEN forecast.step IS NULL THEN awty.next_slot(o.at, g.job)
-                ELSE pg_catalog.date_bin(forecast.step, awty.next_slot(o.at, g.job), '2000-01-01 00:00:00+00'::pg_catalog.timestamptz) END AS slot
+                ELSE date_bin(forecast.step, awty.next_slot(o.at, g.job), '2000-01-01 00:00:00+00'::timestamptz) END AS slot
             FROM awty_internal.coming(g.every, g.cron, g.zone, g.after, 1000, g.starts) AS o (at)
-            WHERE o.at OPERATOR(pg_catalog.<=) span.until AND (g.ends IS NULL OR o.at OPERATOR(pg_catalog.<=) g.ends)
+            WHERE o.at <= span.until AND (g.ends IS NULL OR o.at <= g.ends)
         ) AS due
         UNION ALL
         -- The arguments are looked at also where nothing is pending.
         SELECT span.until, NULL, 0 FROM span WHERE span.until IS NULL
     )
-    SELECT c.slot, c.job, pg_catalog.sum(c.checks)::pg_catalog.int8 FROM counted AS c GROUP BY c.slot, c.job ORDER BY c.slot, c.job;
+    SELECT c.slot, c.job, sum(c.checks)::int8 FROM counted AS c GROUP BY c.slot, c.job ORDER BY c.slot, c.job;
 END;
 
 COMMENT ON FUNCTION awty.forecast(interval, interval) IS 'How many checks are pending by slot, or by step, and job, of those that the caller may see and that are neither held nor paused; up to 1000 further occurrences of each repetition; more may come, and some may be cancelled';

@@ -14,16 +14,16 @@ DECLARE
     command text;
 BEGIN
     FOR command IN
-        SELECT pg_catalog.format('REVOKE ALL ON TABLE %s FROM %s', c.oid::pg_catalog.regclass,
-            CASE WHEN a.grantee OPERATOR(pg_catalog.=) 0 THEN 'PUBLIC' ELSE a.grantee::pg_catalog.regrole::pg_catalog.text END)
-        FROM pg_catalog.pg_class AS c CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) AS a
-        WHERE c.relnamespace OPERATOR(pg_catalog.=) ANY ('{awty,awty_internal}'::pg_catalog.regnamespace[])
-          AND a.grantee OPERATOR(pg_catalog.<>) c.relowner
+        SELECT format('REVOKE ALL ON TABLE %s FROM %s', c.oid::regclass,
+            CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END)
+        FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS a
+        WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[])
+          AND a.grantee <> c.relowner
         UNION
-        SELECT pg_catalog.format('REVOKE ALL ON SCHEMA %I FROM %s', n.nspname,
-            CASE WHEN a.grantee OPERATOR(pg_catalog.=) 0 THEN 'PUBLIC' ELSE a.grantee::pg_catalog.regrole::pg_catalog.text END)
-        FROM pg_catalog.pg_namespace AS n CROSS JOIN LATERAL pg_catalog.aclexplode(n.nspacl) AS a
-        WHERE n.nspname OPERATOR(pg_catalog.=) ANY ('{awty,awty_internal}') AND a.grantee OPERATOR(pg_catalog.<>) n.nspowner
+        SELECT format('REVOKE ALL ON SCHEMA %I FROM %s', n.nspname,
+            CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END)
+        FROM pg_namespace AS n CROSS JOIN LATERAL aclexplode(n.nspacl) AS a
+        WHERE n.nspname = ANY ('{awty,awty_internal}') AND a.grantee <> n.nspowner
     LOOP
         EXECUTE command;
     END LOOP;
@@ -52,36 +52,36 @@ ALTER TABLE awty_internal.origin ENABLE ROW LEVEL SECURITY;
 -- A role that may become a job's role or was given a right by awty.allow() reads the job; a monitoring role reads all jobs. Each policy asks for
 -- the readable jobs once, because a look-up for each job takes seconds with thousands of jobs.
 CREATE POLICY own_jobs ON awty.job FOR SELECT TO PUBLIC USING (
-    job OPERATOR(pg_catalog.=) ANY (SELECT r.job FROM awty_internal.readable() AS r)
+    job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
 );
 CREATE POLICY monitored ON awty.job FOR SELECT TO pg_monitor USING (true);
 
 -- Its checks and their ends go with the job, but not to a monitoring role; and each role reads what it has scheduled itself.
 CREATE POLICY own_checks ON awty.future_job FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
-    OR job OPERATOR(pg_catalog.=) ANY (SELECT r.job FROM awty_internal.readable() AS r)
+    OR job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
 );
 
 CREATE POLICY own_repetitions ON awty_internal.repetition FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(repeated_by)
-    OR job OPERATOR(pg_catalog.=) ANY (SELECT r.job FROM awty_internal.readable() AS r)
+    OR job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
 );
 
 -- A rule and its alerts go with its job.
 CREATE POLICY own_rules ON awty.rule FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(role)
-    OR rule OPERATOR(pg_catalog.=) ANY (SELECT r.job FROM awty_internal.readable() AS r)
+    OR rule = ANY (SELECT r.job FROM awty_internal.readable() AS r)
 );
 CREATE POLICY own_alerts ON awty.alert FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(role)
-    OR (rule, role::pg_catalog.oid) OPERATOR(pg_catalog.=) ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
+    OR (rule, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
 -- The role is part of the question, because another one's job may bear the name by now.
 CREATE POLICY own_history ON awty.future_job_history FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR awty_internal.can_become(role)
-    OR (job, role::pg_catalog.oid) OPERATOR(pg_catalog.=) ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
+    OR (job, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
 -- The database's owner and members of pg_read_all_data may dump it, with pg_dump --enable-row-security. A backup without these rows

@@ -10,8 +10,8 @@ ALTER TABLE awty_internal.job_stat ALTER job SET STATISTICS 0;
 -- the same sees only what belongs to checks that the policy of awty.future_job shows.
 GRANT SELECT ON awty_internal.check_stat, awty_internal.hold TO PUBLIC;
 CREATE POLICY own_checks ON awty_internal.hold FOR SELECT TO PUBLIC USING (
-    EXISTS (SELECT FROM awty.future_job AS f WHERE f.id OPERATOR(pg_catalog.=) check_id)
+    EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = check_id)
 );
 CREATE POLICY own_checks ON awty_internal.check_stat FOR SELECT TO PUBLIC USING (
-    EXISTS (SELECT FROM awty.future_job AS f WHERE f.id OPERATOR(pg_catalog.=) check_id)
+    EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = check_id)
 );

@@ -11,14 +11,14 @@ ALTER TABLE awty_internal.attempt_default ENABLE ROW LEVEL SECURITY;
 
 -- A lease is seen with its check.
 CREATE POLICY own_checks ON awty_internal.lease FOR SELECT TO PUBLIC USING (
-    EXISTS (SELECT FROM awty.future_job AS f WHERE f.id OPERATOR(pg_catalog.=) lease.id)
+    EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = lease.id)
 );
 
 -- As the history.
 CREATE POLICY own_attempts ON awty_internal.attempt FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR awty_internal.can_become(role)
-    OR (job, role::pg_catalog.oid) OPERATOR(pg_catalog.=) ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
+    OR (job, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
 -- The database's owner and members of pg_read_all_data may dump attempts. Leases are not dumped: where a dump is restored, the checks are handed out again.

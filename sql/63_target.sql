@@ -11,13 +11,13 @@ ALTER TABLE awty_internal.breaker ENABLE ROW LEVEL SECURITY;
 
 -- A target goes with its job.
 CREATE POLICY own_targets ON awty_internal.target FOR SELECT TO PUBLIC USING (
-    job OPERATOR(pg_catalog.=) ANY (SELECT r.job FROM awty_internal.readable() AS r)
+    job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
 );
 CREATE POLICY own_targets ON awty_internal.bucket FOR SELECT TO PUBLIC USING (
-    job OPERATOR(pg_catalog.=) ANY (SELECT r.job FROM awty_internal.readable() AS r)
+    job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
 );
 CREATE POLICY own_targets ON awty_internal.breaker FOR SELECT TO PUBLIC USING (
-    job OPERATOR(pg_catalog.=) ANY (SELECT r.job FROM awty_internal.readable() AS r)
+    job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
 );
 
 -- The database's owner may dump what people want of targets.

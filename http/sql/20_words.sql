@@ -10,7 +10,7 @@ BEGIN
     IF host ~ '(^|[.])([0-9]+|0x[0-9a-f]*)[.]?$' AND host !~ '^((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])([.](?!$)|$)){4}$' THEN
         RETURN 'its host ends in a number and is no IPv4 address as usual; write it like 192.0.2.1';
     ELSIF host ~ '^\[' THEN
-        usual := pg_catalog.host(btrim(host, '[]')::inet);
+        usual := host(btrim(host, '[]')::inet);
         RETURN CASE WHEN strpos(usual, '.') > 0 THEN 'its IPv6 address has an IPv4 address in it; write that one'
             WHEN host <> '[' || usual || ']' THEN 'its IPv6 address is not in the usual spelling; write it as [' || usual || ']' END;
     END IF;

@@ -7,7 +7,7 @@ CREATE TABLE awty_http.tenant (
     role            regrole NOT NULL,
     job             text COLLATE "C" NOT NULL,
     number          bigint NOT NULL,
-    added_at        timestamptz NOT NULL DEFAULT pg_catalog.now(),
+    added_at        timestamptz NOT NULL DEFAULT now(),
     dropped_at      timestamptz,
     CONSTRAINT tenant_pkey PRIMARY KEY (role),
     CONSTRAINT tenant_has_its_own_job UNIQUE (job),
@@ -23,7 +23,7 @@ COMMENT ON COLUMN awty_http.tenant.dropped_at IS 'Time of drop_tenant; NULL: it 
 
 CREATE FUNCTION awty_http_internal.can_become(caller oid, role oid) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN pg_catalog.pg_has_role(caller, role, awty_internal.becoming());
+    RETURN pg_has_role(caller, role, awty_internal.becoming());
 COMMENT ON FUNCTION awty_http_internal.can_become(oid, oid) IS 'May the first role SET ROLE to the second?';
 
 -- By the rights that awty.allow() gives, and those of members of the tenant's role. They are read as they are now: an old snapshot lends no
@@ -32,8 +32,8 @@ CREATE FUNCTION awty_http_internal.has_right(caller oid, job text, "right" text)
     LANGUAGE sql STABLE PARALLEL RESTRICTED
     RETURN EXISTS (
         SELECT FROM awty_http.tenant AS t
-        JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) t.job AND j.role::pg_catalog.oid OPERATOR(pg_catalog.=) t.role::pg_catalog.oid
-        WHERE t.job OPERATOR(pg_catalog.=) has_right.job AND t.dropped_at IS NULL)
+        JOIN awty.job AS j ON j.job = t.job AND j.role::oid = t.role::oid
+        WHERE t.job = has_right.job AND t.dropped_at IS NULL)
         AND awty_internal.has_right(has_right.caller, has_right.job, has_right."right");
 COMMENT ON FUNCTION awty_http_internal.has_right(oid, text, text) IS 'May that role read, schedule or claim the calls of that tenant''s job?';
 

@@ -30,8 +30,8 @@ CREATE TABLE awty_http_internal.endpoint (
     verdict_at      timestamptz,
     verdict_note    text,
     created_by      regrole NOT NULL,
-    created_at      timestamptz NOT NULL DEFAULT pg_catalog.now(),
-    changed_at      timestamptz NOT NULL DEFAULT pg_catalog.now(),
+    created_at      timestamptz NOT NULL DEFAULT now(),
+    changed_at      timestamptz NOT NULL DEFAULT now(),
     deleted_at      timestamptz,
     CONSTRAINT endpoint_pkey PRIMARY KEY (id),
     CONSTRAINT endpoint_one_per_uri UNIQUE (entity_name, entity_key, job)
@@ -92,11 +92,11 @@ COMMENT ON COLUMN awty_http_internal.content.content IS 'headers, and one of bod
 
 CREATE VIEW awty_http.endpoint WITH (security_invoker = true) AS
 SELECT e.id, e.job, e.uri, e.entity_name, e.entity_key, e.version, e.every, e.rounded_from, e.cron, e.zone, e.at, e.after, e.starts, e.ends, e.jitter, e.catch_up,
-    e.request OPERATOR(pg_catalog.||) coalesce(c.content, '{}') AS request,
+    e.request || coalesce(c.content, '{}') AS request,
     e.labels, e.description, e.paused, e.paused_note, e.failing_since, e.verdict, e.verdict_at, e.verdict_note, e.created_by, e.created_at, e.changed_at, e.deleted_at
 FROM awty_http_internal.endpoint AS e
-LEFT JOIN awty_http_internal.content AS c ON c.entity_name OPERATOR(pg_catalog.=) e.entity_name
-    AND c.entity_key OPERATOR(pg_catalog.=) e.entity_key AND c.job OPERATOR(pg_catalog.=) e.job;
+LEFT JOIN awty_http_internal.content AS c ON c.entity_name = e.entity_name
+    AND c.entity_key = e.entity_key AND c.job = e.job;
 
 COMMENT ON VIEW awty_http.endpoint IS 'Which URIs are called when and how: one row for each URI of a tenant; a deleted one stays as long as its statistics';
 -- The columns of the view have the comments of the table, except for the request.
@@ -105,9 +105,9 @@ DECLARE
     command text;
 BEGIN
     FOR command IN
-        SELECT pg_catalog.format('COMMENT ON COLUMN awty_http.endpoint.%I IS %L', a.attname, pg_catalog.col_description(a.attrelid, a.attnum))
-        FROM pg_catalog.pg_attribute AS a
-        WHERE a.attrelid OPERATOR(pg_catalog.=) 'awty_http_internal.endpoint'::pg_catalog.regclass AND a.attnum OPERATOR(pg_catalog.>) 0
+        SELECT format('COMMENT ON COLUMN awty_http.endpoint.%I IS %L', a.attname, col_description(a.attrelid, a.attnum))
+        FROM pg_attribute AS a
+        WHERE a.attrelid = 'awty_http_internal.endpoint'::regclass AND a.attnum > 0
     LOOP
         EXECUTE command;
     END LOOP;
@@ -124,7 +124,7 @@ CREATE TABLE awty_http_internal.sent (
     entity_name     text COLLATE "C" NOT NULL,
     entity_key      text COLLATE "C" NOT NULL,
     sent_by         regrole NOT NULL,
-    sent_at         timestamptz NOT NULL DEFAULT pg_catalog.now(),
+    sent_at         timestamptz NOT NULL DEFAULT now(),
     due_at          timestamptz NOT NULL,
     CONSTRAINT sent_pkey PRIMARY KEY (job, sent_by, key)
 );

@@ -7,7 +7,7 @@ CREATE TABLE awty_http.token (
     scope           text COLLATE "C" NOT NULL,
     expires_at      timestamptz NOT NULL,
     created_by      regrole NOT NULL,
-    created_at      timestamptz NOT NULL DEFAULT pg_catalog.now(),
+    created_at      timestamptz NOT NULL DEFAULT now(),
     last_used_at    timestamptz,
     CONSTRAINT token_pkey PRIMARY KEY (id),
     CONSTRAINT token_hash_is_one_of_a_kind UNIQUE (hash)

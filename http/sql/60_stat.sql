@@ -19,12 +19,12 @@ CREATE TABLE awty_http.stat (
     duration_steps  bigint[] NOT NULL,
     job             text COLLATE "C" NOT NULL,
     CONSTRAINT stat_pkey PRIMARY KEY (id, width, bucket),
-    CONSTRAINT stat_width_is_an_hour_or_a_day CHECK (width OPERATOR(pg_catalog.=) ANY ('{1 hour,24 hours}'::pg_catalog.interval[]))
+    CONSTRAINT stat_width_is_an_hour_or_a_day CHECK (width = ANY ('{1 hour,24 hours}'::interval[]))
 );
 
 CREATE INDEX stat_age_idx ON awty_http.stat (width, bucket);
 CREATE INDEX stat_job_idx ON awty_http.stat (job, width, bucket);
-CREATE INDEX stat_of_jobs_idx ON awty_http.stat (width, bucket) WHERE id OPERATOR(pg_catalog.=) job;
+CREATE INDEX stat_of_jobs_idx ON awty_http.stat (width, bucket) WHERE id = job;
 
 COMMENT ON TABLE awty_http.stat IS 'What the calls of each endpoint, and those of all schedules of each job, came to, by hour for 90 days and by day in UTC for 5 years';
 COMMENT ON COLUMN awty_http.stat.id IS 'The endpoint, or the job';
@@ -48,7 +48,7 @@ COMMENT ON COLUMN awty_http.stat.job IS 'The job of the tenant; the same as id i
 -- Histograms that can be added: step n has what is below 2^(n-1) ms.
 CREATE FUNCTION awty_http_internal.step(length interval) RETURNS integer
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN 1 OPERATOR(pg_catalog.+) pg_catalog.width_bucket(length, '{1 ms,2 ms,4 ms,8 ms,16 ms,32 ms,64 ms,128 ms,256 ms,512 ms,1.024 s,2.048 s,4.096 s,8.192 s,16.384 s,32.768 s,65.536 s,131.072 s,262.144 s,524.288 s,1048.576 s,2097.152 s,4194.304 s}'::pg_catalog.interval[]);
+    RETURN 1 + width_bucket(length, '{1 ms,2 ms,4 ms,8 ms,16 ms,32 ms,64 ms,128 ms,256 ms,512 ms,1.024 s,2.048 s,4.096 s,8.192 s,16.384 s,32.768 s,65.536 s,131.072 s,262.144 s,524.288 s,1048.576 s,2097.152 s,4194.304 s}'::interval[]);
 COMMENT ON FUNCTION awty_http_internal.step(interval) IS 'The step of a histogram that a length belongs to, 1 to 24';
 
 CREATE FUNCTION awty_http_internal.count_step(steps bigint[], length interval) RETURNS bigint[]
@@ -92,14 +92,14 @@ COMMENT ON AGGREGATE awty_http_internal.all_steps(bigint[]) IS 'Sum of histogram
 -- large for double precision.
 CREATE FUNCTION awty_http_internal.seconds(value jsonb) RETURNS interval
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN CASE WHEN pg_catalog.jsonb_typeof(value) OPERATOR(pg_catalog.=) 'number' THEN
-        CASE WHEN pg_catalog.abs(value::pg_catalog.numeric) OPERATOR(pg_catalog.<) 1e9
-            THEN pg_catalog.make_interval(secs => pg_catalog.round(value::pg_catalog.numeric, 6)::pg_catalog.float8) END END;
+    RETURN CASE WHEN jsonb_typeof(value) = 'number' THEN
+        CASE WHEN abs(value::numeric) < 1e9
+            THEN make_interval(secs => round(value::numeric, 6)::float8) END END;
 COMMENT ON FUNCTION awty_http_internal.seconds(jsonb) IS 'A JSON number of seconds as an interval';
 
 CREATE FUNCTION awty_http_internal.dropped(ok boolean, message text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN NOT dropped.ok AND coalesce(dropped.message, '') OPERATOR(pg_catalog.^@) 'dropped: ';
+    RETURN NOT dropped.ok AND coalesce(dropped.message, '') ^@ 'dropped: ';
 COMMENT ON FUNCTION awty_http_internal.dropped(boolean, text) IS 'Was nothing called, because it was too late for the occurrence?';
 
 -- What an attempt says of a call, cleaned. In its results a gateway reports "lateness" and "duration" in seconds; where it does not, the
@@ -109,21 +109,21 @@ CREATE FUNCTION awty_http_internal.cleaned(ok boolean, message text, result json
     LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 1
 BEGIN ATOMIC
     SELECT c.dropped, c.caught_up,
-        CASE WHEN c.dropped THEN 0 ELSE (c.lateness IS NULL)::pg_catalog.int4 OPERATOR(pg_catalog.+) (c.duration IS NULL)::pg_catalog.int4 END,
+        CASE WHEN c.dropped THEN 0 ELSE (c.lateness IS NULL)::int4 + (c.duration IS NULL)::int4 END,
         CASE WHEN NOT c.dropped AND NOT c.caught_up THEN c.lateness END,
         CASE WHEN NOT c.dropped THEN c.duration END
     FROM (
         SELECT awty_http_internal.dropped(cleaned.ok, cleaned.message) AS dropped,
-            said.lateness OPERATOR(pg_catalog.>) greatest('10 s', cleaned.every)
-                AND said.lateness OPERATOR(pg_catalog.<=) said.latest AS caught_up,
-            CASE WHEN said.lateness OPERATOR(pg_catalog.>=) '0' AND said.lateness OPERATOR(pg_catalog.<=) said.latest THEN said.lateness END AS lateness,
-            CASE WHEN said.duration OPERATOR(pg_catalog.>=) '0' AND said.duration OPERATOR(pg_catalog.<=) said.longest THEN said.duration END AS duration
+            said.lateness > greatest('10 s', cleaned.every)
+                AND said.lateness <= said.latest AS caught_up,
+            CASE WHEN said.lateness >= '0' AND said.lateness <= said.latest THEN said.lateness END AS lateness,
+            CASE WHEN said.duration >= '0' AND said.duration <= said.longest THEN said.duration END AS duration
         FROM (
-            SELECT coalesce(awty_http_internal.seconds(cleaned.result OPERATOR(pg_catalog.->) 'lateness'), cleaned.lateness) AS lateness,
-                coalesce(awty_http_internal.seconds(cleaned.result OPERATOR(pg_catalog.->) 'duration'), cleaned.took) AS duration,
+            SELECT coalesce(awty_http_internal.seconds(cleaned.result -> 'lateness'), cleaned.lateness) AS lateness,
+                coalesce(awty_http_internal.seconds(cleaned.result -> 'duration'), cleaned.took) AS duration,
                 -- A call begins and ends within its lease. A second is for clocks.
-                least('366 days', cleaned.lateness OPERATOR(pg_catalog.+) cleaned.took OPERATOR(pg_catalog.+) '1 s'::pg_catalog.interval) AS latest,
-                least('1 day', cleaned.took OPERATOR(pg_catalog.+) '1 s'::pg_catalog.interval) AS longest
+                least('366 days', cleaned.lateness + cleaned.took + '1 s'::interval) AS latest,
+                least('1 day', cleaned.took + '1 s'::interval) AS longest
             OFFSET 0 -- once each
         ) AS said
     ) AS c;

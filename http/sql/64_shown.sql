@@ -3,40 +3,40 @@
 -- Told apart, so that the view can be a part of other queries: what the time changes stays out of its columns.
 CREATE FUNCTION awty_http_internal.why_held(id bigint) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN (SELECT s.why FROM awty_internal.standing AS s WHERE s.id OPERATOR(pg_catalog.=) why_held.id);
+    RETURN (SELECT s.why FROM awty_internal.standing AS s WHERE s.id = why_held.id);
 COMMENT ON FUNCTION awty_http_internal.why_held(bigint) IS 'Why a check does not run now';
 
 -- What is cheap to know of many, beside all columns of the endpoint, so that a list takes no join. A function of one schedule knows more:
 -- awty_http_internal.counts() and so on.
 CREATE VIEW awty_http_internal.schedule_status WITH (security_invoker = true) AS
 SELECT CASE WHEN e.deleted_at IS NOT NULL THEN 'ended' WHEN e.paused THEN 'paused' WHEN f.held THEN 'held' WHEN f.id IS NULL THEN 'ended'
-        WHEN target.state OPERATOR(pg_catalog.=) ANY ('{blocked,open}') THEN 'blocked' ELSE 'active' END AS state,
+        WHEN target.state = ANY ('{blocked,open}') THEN 'blocked' ELSE 'active' END AS state,
     CASE WHEN e.deleted_at IS NOT NULL THEN NULL WHEN e.paused THEN e.paused_note
         WHEN f.held THEN coalesce(e.verdict_note, awty_http_internal.why_held(f.id))
         WHEN f.id IS NULL THEN e.verdict_note
-        WHEN target.state OPERATOR(pg_catalog.=) 'blocked' THEN pg_catalog.concat('its target is blocked until ', target.until, ': ' OPERATOR(pg_catalog.||) block.note)
-        WHEN target.state OPERATOR(pg_catalog.=) 'open'
-            THEN pg_catalog.format('its target has failed %s times in a row; the next try is at %s: %s', breaker.failures, target.until, breaker.message)
+        WHEN target.state = 'blocked' THEN concat('its target is blocked until ', target.until, ': ' || block.note)
+        WHEN target.state = 'open'
+            THEN format('its target has failed %s times in a row; the next try is at %s: %s', breaker.failures, target.until, breaker.message)
     END AS why,
     f.id AS check_id,
     CASE WHEN NOT f.held THEN f.next_check_at END AS next_slot,
-    EXISTS (SELECT FROM awty.lease AS l WHERE l.id OPERATOR(pg_catalog.=) f.id AND l.expires_at OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp()) AS in_flight,
+    EXISTS (SELECT FROM awty.lease AS l WHERE l.id = f.id AND l.expires_at > statement_timestamp()) AS in_flight,
     -- Last, where columns of later versions can be added.
     e.*
 FROM awty_http.endpoint AS e
 LEFT JOIN LATERAL (
     SELECT p.id, p.held, p.next_check_at FROM awty.future_job AS p
-    WHERE p.entity_name OPERATOR(pg_catalog.=) e.entity_name AND p.entity_key OPERATOR(pg_catalog.=) e.entity_key
-      AND p.job OPERATOR(pg_catalog.=) e.job OFFSET 0
+    WHERE p.entity_name = e.entity_name AND p.entity_key = e.entity_key
+      AND p.job = e.job OFFSET 0
 ) AS f ON true
 LEFT JOIN LATERAL (
     SELECT x.blocked_until, x.note FROM awty_internal.target AS x
-    WHERE x.job OPERATOR(pg_catalog.=) e.job AND x.target OPERATOR(pg_catalog.=) ANY (ARRAY[e.entity_name, ''])
+    WHERE x.job = e.job AND x.target = ANY (ARRAY[e.entity_name, ''])
     ORDER BY x.blocked_until DESC NULLS LAST LIMIT 1
 ) AS block ON true
 LEFT JOIN LATERAL (
     SELECT x.failures, x.since, x.opened_at, x.opens, x.message FROM awty_internal.breaker AS x
-    WHERE x.job OPERATOR(pg_catalog.=) e.job AND x.target OPERATOR(pg_catalog.=) e.entity_name OFFSET 0
+    WHERE x.job = e.job AND x.target = e.entity_name OFFSET 0
 ) AS breaker ON true
 CROSS JOIN LATERAL awty_internal.target_standing(NULL, 0, NULL, NULL, block.blocked_until, NULL, NULL, breaker.failures, breaker.since,
     breaker.opened_at, breaker.opens) AS target;
@@ -46,46 +46,46 @@ COMMENT ON VIEW awty_http_internal.schedule_status IS 'How each schedule stands:
 -- Sends with a key. What is over and has no row in the history was done, or cancelled.
 CREATE VIEW awty_http_internal.send_status WITH (security_invoker = true) AS
 SELECT s.key, s.job, s.check_id, s.entity_name, s.entity_key,
-    pg_catalog.concat(s.entity_name, pg_catalog.split_part(s.entity_key, '#', 1)) AS uri,
+    concat(s.entity_name, split_part(s.entity_key, '#', 1)) AS uri,
     s.sent_by, s.sent_at, s.due_at,
     CASE WHEN f.held THEN 'held'
-        WHEN f.id IS NOT NULL AND EXISTS (SELECT FROM awty.lease AS l WHERE l.id OPERATOR(pg_catalog.=) f.id AND l.expires_at OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp()) THEN 'in_flight'
+        WHEN f.id IS NOT NULL AND EXISTS (SELECT FROM awty.lease AS l WHERE l.id = f.id AND l.expires_at > statement_timestamp()) THEN 'in_flight'
         WHEN f.id IS NOT NULL THEN 'pending'
         WHEN last.ok THEN 'done'
         WHEN ended.outcome IS NOT NULL THEN ended.outcome
-        WHEN last.ended_at IS NULL AND kept.kept OPERATOR(pg_catalog.>) '0'
-            AND greatest(s.due_at, s.sent_at) OPERATOR(pg_catalog.<) (pg_catalog.statement_timestamp() OPERATOR(pg_catalog.-) kept.kept) THEN 'forgotten'
+        WHEN last.ended_at IS NULL AND kept.kept > '0'
+            AND greatest(s.due_at, s.sent_at) < (statement_timestamp() - kept.kept) THEN 'forgotten'
         ELSE 'cancelled' END AS state,
     CASE WHEN NOT f.held THEN f.next_check_at END AS next_slot,
     ended.finished_at,
     last.attempt, last.leased_at, last.ended_at, last.ok, last.message, last.result
 FROM awty_http_internal.sent AS s
-CROSS JOIN (SELECT pg_catalog.current_setting('awty.attempt_retention')::pg_catalog.interval AS kept) AS kept
+CROSS JOIN (SELECT current_setting('awty.attempt_retention')::interval AS kept) AS kept
 LEFT JOIN LATERAL (
-    SELECT p.id, p.held, p.next_check_at FROM awty.future_job AS p WHERE p.id OPERATOR(pg_catalog.=) s.check_id OFFSET 0
+    SELECT p.id, p.held, p.next_check_at FROM awty.future_job AS p WHERE p.id = s.check_id OFFSET 0
 ) AS f ON true
 LEFT JOIN LATERAL (
     SELECT h.outcome, h.finished_at FROM awty.future_job_history AS h
-    WHERE f.id IS NULL AND h.id OPERATOR(pg_catalog.=) s.check_id ORDER BY h.finished_at DESC LIMIT 1
+    WHERE f.id IS NULL AND h.id = s.check_id ORDER BY h.finished_at DESC LIMIT 1
 ) AS ended ON true
 LEFT JOIN LATERAL (
     SELECT a.attempt, a.leased_at, a.ended_at, a.ok, a.message, a.result FROM awty.attempt AS a
-    WHERE a.id OPERATOR(pg_catalog.=) s.check_id ORDER BY a.ended_at DESC LIMIT 1
+    WHERE a.id = s.check_id ORDER BY a.ended_at DESC LIMIT 1
 ) AS last ON true;
 
 COMMENT ON VIEW awty_http_internal.send_status IS 'What became of each send whose key is remembered: pending, in_flight, held, done, cancelled, forgotten, or the outcome of awty; with its last attempt';
 
 -- Finished calls that did not go well: those that went well are in awty.attempt.
 CREATE VIEW awty_http_internal.problem WITH (security_invoker = true) AS
-SELECT h.id, h.job, pg_catalog.concat(h.entity_name, pg_catalog.split_part(h.entity_key, '#', 1)) AS uri, h.entity_name, h.entity_key,
-    CASE WHEN pg_catalog.strpos(h.entity_key, '#') OPERATOR(pg_catalog.=) 0
-        THEN awty_http_internal.id(t.number, pg_catalog.concat(h.entity_name, h.entity_key)) END AS schedule,
+SELECT h.id, h.job, concat(h.entity_name, split_part(h.entity_key, '#', 1)) AS uri, h.entity_name, h.entity_key,
+    CASE WHEN strpos(h.entity_key, '#') = 0
+        THEN awty_http_internal.id(t.number, concat(h.entity_name, h.entity_key)) END AS schedule,
     awty_http_internal.key_of(h.entity_key) AS key,
     h.first_check_at, h.next_check_at, h.started_at, h.finished_at, h.lateness, h.attempts, h.outcome, h.sqlstate, h.message
 FROM awty.future_job_history AS h
-JOIN awty_http.tenant AS t ON t.job OPERATOR(pg_catalog.=) h.job AND t.role::pg_catalog.oid OPERATOR(pg_catalog.=) h.role::pg_catalog.oid
+JOIN awty_http.tenant AS t ON t.job = h.job AND t.role::oid = h.role::oid
 -- As the index of a job's problems says it.
-WHERE h.outcome OPERATOR(pg_catalog.<>) ALL ('{done,met,cancelled,replaced}');
+WHERE h.outcome <> ALL ('{done,met,cancelled,replaced}');
 
 COMMENT ON VIEW awty_http_internal.problem IS 'The history of calls that ended otherwise than done or cancelled, of schedules and of sends';
 

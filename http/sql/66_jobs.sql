@@ -15,8 +15,8 @@ COMMENT ON FUNCTION awty_http_internal.set_up() IS 'Registers the job that rolls
 -- to its default, which nobody else does.
 DO $$
 BEGIN
-    IF NOT EXISTS (SELECT FROM pg_catalog.pg_settings AS s
-                   WHERE s.name OPERATOR(pg_catalog.=) 'xmloption' AND s.source OPERATOR(pg_catalog.=) 'session') THEN
+    IF NOT EXISTS (SELECT FROM pg_settings AS s
+                   WHERE s.name = 'xmloption' AND s.source = 'session') THEN
         PERFORM awty_http_internal.set_up();
     END IF;
 END

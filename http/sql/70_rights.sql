@@ -14,22 +14,22 @@ DECLARE
     command text;
 BEGIN
     FOR command IN
-        SELECT pg_catalog.format('REVOKE ALL ON TABLE %s FROM %s', c.oid::pg_catalog.regclass,
-            CASE WHEN a.grantee OPERATOR(pg_catalog.=) 0 THEN 'PUBLIC' ELSE a.grantee::pg_catalog.regrole::pg_catalog.text END)
-        FROM pg_catalog.pg_class AS c CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) AS a
-        WHERE c.relnamespace OPERATOR(pg_catalog.=) ANY ('{awty_http,awty_http_internal}'::pg_catalog.regnamespace[])
-          AND a.grantee OPERATOR(pg_catalog.<>) c.relowner
+        SELECT format('REVOKE ALL ON TABLE %s FROM %s', c.oid::regclass,
+            CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END)
+        FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS a
+        WHERE c.relnamespace = ANY ('{awty_http,awty_http_internal}'::regnamespace[])
+          AND a.grantee <> c.relowner
         UNION
-        SELECT pg_catalog.format('REVOKE ALL ON SCHEMA %I FROM %s', n.nspname,
-            CASE WHEN a.grantee OPERATOR(pg_catalog.=) 0 THEN 'PUBLIC' ELSE a.grantee::pg_catalog.regrole::pg_catalog.text END)
-        FROM pg_catalog.pg_namespace AS n CROSS JOIN LATERAL pg_catalog.aclexplode(n.nspacl) AS a
-        WHERE n.nspname OPERATOR(pg_catalog.=) ANY ('{awty_http,awty_http_internal}') AND a.grantee OPERATOR(pg_catalog.<>) n.nspowner
+        SELECT format('REVOKE ALL ON SCHEMA %I FROM %s', n.nspname,
+            CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END)
+        FROM pg_namespace AS n CROSS JOIN LATERAL aclexplode(n.nspacl) AS a
+        WHERE n.nspname = ANY ('{awty_http,awty_http_internal}') AND a.grantee <> n.nspowner
         UNION
-        SELECT pg_catalog.format('REVOKE ALL ON ROUTINE %s FROM %s', p.oid::pg_catalog.regprocedure,
-            CASE WHEN a.grantee OPERATOR(pg_catalog.=) 0 THEN 'PUBLIC' ELSE a.grantee::pg_catalog.regrole::pg_catalog.text END)
-        FROM pg_catalog.pg_proc AS p CROSS JOIN LATERAL pg_catalog.aclexplode(p.proacl) AS a
-        WHERE p.pronamespace OPERATOR(pg_catalog.=) ANY ('{awty_http,awty_http_internal}'::pg_catalog.regnamespace[])
-          AND a.grantee OPERATOR(pg_catalog.<>) p.proowner
+        SELECT format('REVOKE ALL ON ROUTINE %s FROM %s', p.oid::regprocedure,
+            CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END)
+        FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS a
+        WHERE p.pronamespace = ANY ('{awty_http,awty_http_internal}'::regnamespace[])
+          AND a.grantee <> p.proowner
     LOOP
         EXECUTE command;
     END LOOP;
@@ -53,10 +53,10 @@ DECLARE
     command text;
 BEGIN
     FOR command IN
-        SELECT pg_catalog.format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', p.oid::pg_catalog.regprocedure)
-        FROM pg_catalog.pg_proc AS p
-        WHERE p.pronamespace OPERATOR(pg_catalog.=) 'awty_http_internal'::pg_catalog.regnamespace
-          AND p.proname::pg_catalog.text OPERATOR(pg_catalog.~) '_as$'
+        SELECT format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', p.oid::regprocedure)
+        FROM pg_proc AS p
+        WHERE p.pronamespace = 'awty_http_internal'::regnamespace
+          AND p.proname::text ~ '_as$'
     LOOP
         EXECUTE command;
     END LOOP;
@@ -73,22 +73,22 @@ ALTER TABLE awty_http_internal.sent ENABLE ROW LEVEL SECURITY;
 -- A tenant is seen by its role, also when its job is gone, and by those who may read its job; the rest goes with it.
 CREATE POLICY own ON awty_http.tenant FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(role)
-    OR (job, role::pg_catalog.oid) OPERATOR(pg_catalog.=) ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r));
+    OR (job, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r));
 CREATE POLICY own ON awty_http_internal.endpoint FOR SELECT TO PUBLIC USING (
-    job OPERATOR(pg_catalog.=) ANY (SELECT t.job FROM awty_http.tenant AS t));
+    job = ANY (SELECT t.job FROM awty_http.tenant AS t));
 CREATE POLICY own ON awty_http.stat FOR SELECT TO PUBLIC USING (
-    job OPERATOR(pg_catalog.=) ANY (SELECT t.job FROM awty_http.tenant AS t));
+    job = ANY (SELECT t.job FROM awty_http.tenant AS t));
 -- Not for roles that may only read. The rights are those of the snapshot that shows the rows.
 CREATE POLICY own ON awty_http_internal.content FOR SELECT TO PUBLIC USING (
-    job OPERATOR(pg_catalog.=) ANY (
+    job = ANY (
         SELECT t.job FROM awty_http.tenant AS t
-        JOIN awty_internal.readable() AS r ON r.job OPERATOR(pg_catalog.=) t.job AND r.role OPERATOR(pg_catalog.=) t.role::pg_catalog.oid
+        JOIN awty_internal.readable() AS r ON r.job = t.job AND r.role = t.role::oid
         WHERE t.dropped_at IS NULL AND (r.may_schedule OR r.may_claim)));
 -- An array, because the primary key begins with the job.
 CREATE POLICY own ON awty_http_internal.sent FOR SELECT TO PUBLIC USING (
-    job OPERATOR(pg_catalog.=) ANY (ARRAY(
+    job = ANY (ARRAY(
         SELECT t.job FROM awty_http.tenant AS t
-        JOIN awty_internal.readable() AS r ON r.job OPERATOR(pg_catalog.=) t.job AND r.role OPERATOR(pg_catalog.=) t.role::pg_catalog.oid
+        JOIN awty_internal.readable() AS r ON r.job = t.job AND r.role = t.role::oid
         WHERE t.dropped_at IS NULL AND r.may_schedule)));
 CREATE POLICY own ON awty_http.token FOR SELECT TO PUBLIC USING (awty_internal.can_become(role));
 
@@ -110,15 +110,15 @@ DECLARE
     config record;
 BEGIN
     FOR config IN
-        SELECT t.name::pg_catalog.regclass AS name, CASE WHEN t.name OPERATOR(pg_catalog.=) ANY ('{awty_http.tenant,awty_http.token}')
+        SELECT t.name::regclass AS name, CASE WHEN t.name = ANY ('{awty_http.tenant,awty_http.token}')
             THEN 'WHERE EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) role::pg_catalog.oid)'
             ELSE 'WHERE job OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT t.job FROM awty_http.tenant AS t'
                 ' WHERE EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) t.role::pg_catalog.oid)))' END AS condition
-        FROM pg_catalog.unnest('{awty_http.tenant,awty_http.token,awty_http.stat,awty_http_internal.endpoint,awty_http_internal.content,awty_http_internal.sent}'::pg_catalog.text[]) AS t (name)
+        FROM unnest('{awty_http.tenant,awty_http.token,awty_http.stat,awty_http_internal.endpoint,awty_http_internal.content,awty_http_internal.sent}'::text[]) AS t (name)
     LOOP
-        PERFORM pg_catalog.pg_extension_config_dump(config.name, config.condition);
+        PERFORM pg_extension_config_dump(config.name, config.condition);
     END LOOP;
-    PERFORM pg_catalog.pg_extension_config_dump('awty_http.token_id_seq', '');
+    PERFORM pg_extension_config_dump('awty_http.token_id_seq', '');
 END
 $$;
 
