@@ -1,9 +1,10 @@
-//! Statements on `awty.alert`: which rows of watched tables are or were late.
+//! Statements on `awty.alert`: the open and cleared alerts of watched rows.
 //!
-//! Lock order: a check's row, then the alert of its row. A run waits for no client, and no client for a run: it locks alerts when all
-//! functions of users' have been called, and leaves those alone that a client has locked. Such a client has locked the check, too.
+//! Lock order: a check's row, then the alert of its row. A run and a client never wait for each other: a run locks
+//! alerts only after all user functions have returned, and skips alerts that a client has locked. Such a client has
+//! locked the check, too.
 //!
-//! LATERAL with LIMIT: however few alerts there are when a statement is planned, each key is looked up by the index.
+//! LATERAL with LIMIT makes the plan look each key up by the index, even if the table had few alerts at planning time.
 
 use super::statement::{Arg, Kept, Rows, statement};
 use super::{arg, time};
@@ -23,9 +24,9 @@ pub struct Open {
     pub level: u32,
 }
 
-/// An alert that is to be raised to a level.
+/// An alert to raise to a level.
 pub struct Raised<'a> {
-    /// The open one, if there is one.
+    /// The open alert, if any.
     pub id: Option<i64>,
     pub key: &'a Text,
     pub level: u32,
@@ -152,7 +153,7 @@ statement!(
           SELECT a.id FROM awty.alert AS a WHERE a.cleared_at IS NOT NULL AND a.cleared_at < $1 ORDER BY a.cleared_at LIMIT $2))"
 );
 
-/// A time as it is stored, where the first one that there is stands for `-infinity`.
+/// A time as a parameter. `Time::MIN_UTC` becomes `-infinity`.
 fn moment(time: Time) -> Option<TimestampWithTimeZone> {
     let stored = if time == Time::MIN_UTC { i64::MIN } else { clock::to_timestamp(time) };
     TimestampWithTimeZone::try_from(stored).ok()
@@ -166,7 +167,7 @@ fn read_open(rows: &Rows, row: usize) -> Option<Open> {
     Some(Open { key: rows.get(row, 1)?, id: rows.get(row, 2)?, level: rows.get::<i32>(row, 3)?.unsigned_abs() })
 }
 
-/// The open alerts of these rows, those locked that nobody else has locked; and whether that is so.
+/// Locks the open alerts of these rows, except those that another transaction has locked. The flag says whether an alert is locked here.
 pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<(Open, bool)> {
     let read = |rows: &Rows, row| Some((read_open(rows, row)?, rows.get(row, 4)?));
     as_owner(|| {
@@ -189,8 +190,8 @@ pub fn open(rule: &Text, keys: &[Text]) -> Vec<Open> {
     })
 }
 
-/// Writes new alerts of level 1. Returns the keys, ids and rows of all that are raised, open ones as [`escalate`] is going to write them;
-/// of none if nobody is to be told.
+/// Writes new alerts of level 1. Returns key, id and row of all raised alerts, including open ones as [`escalate`] will
+/// write them. Without `tells`, no listener needs the rows, and the result may be empty.
 pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Text, i64, pg_sys::Datum)> {
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
     let read = |rows: &Rows| {
@@ -211,7 +212,7 @@ pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Tex
             since.into_datum(),
             due_at.into_datum(),
         ];
-        // None is open, as far as the run has seen.
+        // The run has seen no open alert for these keys.
         let add = || {
             as_owner(|| add_all(|s| s.execute(&args)));
         };
@@ -239,7 +240,7 @@ fn levels<'a>(raised: impl Iterator<Item = &'a Raised<'a>>, now: Time) -> [Arg; 
     [arg(ids), arg(levels), time(now)]
 }
 
-/// Clears the open alerts of rows; returns how many.
+/// Clears the open alerts of rows. Returns their number.
 pub fn clear(rule: &Text, keys: &[Text], now: Time) -> u64 {
     if keys.is_empty() {
         return 0;
@@ -247,7 +248,7 @@ pub fn clear(rule: &Text, keys: &[Text], now: Time) -> u64 {
     as_owner(|| clear_keys(|s| s.execute(&[Some(rule.datum()), keys_arg(keys), time(now)])))
 }
 
-/// Clears those open alerts of rows that nobody else has locked; returns the keys of the others.
+/// Clears the open alerts that no other transaction has locked. Returns the keys of the locked ones.
 pub fn clear_free(rule: &Text, keys: &[Text], now: Time) -> Vec<Text> {
     if keys.is_empty() {
         return Vec::new();
@@ -263,18 +264,18 @@ pub fn clear_all(rule: &Text, now: Time) {
     as_owner(|| clear_rule(|s| s.execute(&[Some(rule.datum()), time(now)])));
 }
 
-/// Notes that the clock of a late row has started at another time.
+/// Stores a new start of a late row's clock.
 pub fn set_since(rule: &Text, key: &Text, since: Time, due_at: Time) {
     let (since, due_at) = (moment(since), moment(due_at));
     as_owner(|| update_since(|s| s.execute(&[Some(rule.datum()), Some(key.datum()), arg(since), arg(due_at)])));
 }
 
-/// The key of a row is written otherwise now.
+/// Gives an alert the new key of its row.
 pub fn rename(rule: &Text, from: &Text, to: &Text) {
     as_owner(|| update_key(|s| s.execute(&[Some(rule.datum()), Some(from.datum()), Some(to.datum())])));
 }
 
-/// The keys of open alerts after a key, in order, so many at a time.
+/// Returns up to `limit` keys of open alerts after a key, in order.
 pub fn open_after(rule: &Text, after: &Text, limit: i64) -> Vec<Text> {
     as_owner(|| {
         select_open_after(|s| {
@@ -285,18 +286,18 @@ pub fn open_after(rule: &Text, after: &Text, limit: i64) -> Vec<Text> {
     })
 }
 
-/// Is there a check of a row that is `over` or an open alert of one to `clear` now, whatever the snapshot of this transaction shows?
+/// Whether a row in `over` has a check, or a row in `clear` has an open alert. Uses the latest snapshot.
 pub fn any_left(rule: &Rule, over: &[Text], clear: &[Text]) -> bool {
     let args = [Some(rule.name.datum()), Some(rule.entity_name.datum()), keys_arg(over), keys_arg(clear)];
     as_owner(|| select_unseen(|s| s.query_latest(&args, |rows| rows.first(1)))).unwrap_or(false)
 }
 
-/// Has a rule an open alert now, whatever the snapshot of this transaction shows?
+/// Whether a rule has an open alert, by the latest snapshot.
 pub fn is_any_open(rule: &Text) -> bool {
     as_owner(|| select_any_open(|s| s.query_latest(&[Some(rule.datum())], |rows| rows.first(1)))).unwrap_or(false)
 }
 
-/// Deletes some of the alerts that were cleared before then; returns how many.
+/// Deletes up to `limit` alerts that were cleared before `then`. Returns their number.
 pub fn delete_cleared(then: Time, limit: i64) -> u64 {
     as_owner(|| delete_old(|s| s.execute(&[time(then), arg(limit)])))
 }

@@ -1,8 +1,8 @@
-//! Statements whose text is made of the names of a user's table. Their plans are kept by that text, and by the role that they run as.
+//! Statements whose text contains the names of a user's table. Plans are cached by text and role.
 //!
-//! Invariant: every name in the text is quoted and qualified, and no value is part of it. What PostgreSQL knows of a plan's validity is
-//! all that is relied upon.
-//! Does not: choose whose rights a statement has (see `crate::pg::role`).
+//! Invariant: every name in the text is quoted and qualified, and no value is part of the text. A cached plan is used
+//! only while PostgreSQL says that it is valid.
+//! Does not: choose the role that a statement runs as (see `crate::pg::role`).
 
 use super::statement::{Arg, Rows};
 use crate::pg::owner::set_local;
@@ -12,14 +12,14 @@ use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// More plans than that are forgotten together.
+/// Above this number, all plans are dropped.
 const MAX_PLANS: usize = 500;
 
 thread_local! {
     static PLANS: RefCell<HashMap<pg_sys::Oid, HashMap<String, pg_sys::SPIPlanPtr>>> = RefCell::default();
 }
 
-/// Executes a command that is no query, and is not kept.
+/// Executes a command without caching a plan.
 pub fn command(sql: &str) {
     let source = text::server(sql);
     // SAFETY: SPI is connected for the duration; a valid C string; an ERROR unwinds, and the abort cleans SPI up.
@@ -31,7 +31,7 @@ pub fn command(sql: &str) {
     }
 }
 
-/// Executes a query that calls a user's function, under the settings that there are: its plan is not kept.
+/// Executes a query that calls a user's function, under the current settings. The plan is not cached, because it depends on the settings.
 pub fn call(sql: &str, types: &[pg_sys::Oid], args: &[Arg]) {
     let (source, mut types) = (text::server(sql), types.to_vec());
     let (mut values, nulls) = parameters(&types, args);
@@ -53,7 +53,8 @@ pub fn call(sql: &str, types: &[pg_sys::Oid], args: &[Arg]) {
     }
 }
 
-/// Executes a query and hands the rows to `read`; what it returns must not borrow from them. A trigger's tables of rows can be read.
+/// Executes a query and hands the rows to `read`, whose result must not borrow from them. With `firing`, the query can
+/// read the trigger's transition tables.
 pub fn query<R>(
     sql: &str,
     types: &[pg_sys::Oid],
@@ -75,9 +76,9 @@ pub fn query<R>(
     }
 }
 
-/// Executes a query and hands its rows to `read`, so many at a time.
+/// Executes a query and hands its rows to `read` in pieces of `piece` rows.
 pub fn query_in_pieces(sql: &str, firing: Firing, piece: i64, mut read: impl FnMut(&Rows)) {
-    // SAFETY: as above; the cursor is closed with what it holds.
+    // SAFETY: as above; the cursor is closed before SPI is.
     unsafe {
         connect(Some(firing));
         let plan = prepared(sql, &[]);
@@ -109,7 +110,7 @@ fn parameters(types: &[pg_sys::Oid], args: &[Arg]) -> (Vec<pg_sys::Datum>, Vec<s
 /// # Safety
 /// `SPI_finish` must follow.
 unsafe fn connect(firing: Option<Firing>) {
-    // SAFETY: as the caller says; the trigger's data live as long as the call.
+    // SAFETY: by the contract of this function; the trigger's data live as long as the call.
     unsafe {
         pg_sys::SPI_connect();
         if let Some(firing) = firing {
@@ -129,7 +130,8 @@ unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> pg_sys::SPIPlanPtr {
     {
         return plan;
     }
-    // Until the settings of before are back: rows are found by their keys, however few there are when the plan is made.
+    // These settings hold until the caller's settings are restored. They make the plan find rows by key, even if the
+    // table is small when it is planned.
     for (name, value) in
         [(c"enable_seqscan", c"off"), (c"enable_hashjoin", c"off"), (c"enable_mergejoin", c"off"), (c"jit", c"off")]
     {
@@ -139,7 +141,7 @@ unsafe fn prepared(sql: &str, types: &[pg_sys::Oid]) -> pg_sys::SPIPlanPtr {
         return plan;
     }
     let (source, mut types) = (text::server(sql), types.to_vec());
-    // SAFETY: SPI is connected, says the caller; the types are as many as it is told. A kept plan lives until it is freed.
+    // SAFETY: SPI is connected by the contract of this function; `types` has `types.len()` entries. A kept plan lives until it is freed.
     unsafe {
         let plan = pg_sys::SPI_prepare_cursor(
             source.as_ptr(),

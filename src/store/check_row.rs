@@ -1,11 +1,11 @@
-//! The row of one check: read by its key without a lock, and locked at the end of its run, without waiting.
+//! The row of one check. A run reads it by its key without a lock, and locks it at the end without waiting.
 //!
-//! The lock is taken through the table's access method and not by SQL. Only the access method tells who has changed the row:
-//! somebody else, so that the run has to be undone, or the run itself, which has thereby given its answer.
+//! The lock is taken through the table's access method and not by SQL, because only the access method says who has
+//! changed the row: another transaction, so that the run must be undone, or the run itself, which has thereby answered.
 //!
-//! Invariant: a place in the file (TID) is used only in the transaction that read it. That transaction holds a lock on the table
+//! Invariant: a TID is used only in the transaction that read it. That transaction holds a lock on the table
 //! and a snapshot that sees the row, so the row stays where it is.
-//! Does not: remember anything from one transaction to the next.
+//! Does not: keep anything from one transaction to the next.
 
 use crate::error::Label;
 use crate::pg::clock::{self, Timestamp};
@@ -18,17 +18,17 @@ use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-/// `awty.future_job`, opened for the length of a transaction.
+/// `awty.future_job`, open for the length of a transaction.
 pub struct Table {
     relation: pg_sys::Relation,
     key: pg_sys::Oid,
-    /// A row is fetched into it.
+    /// Buffer for fetched rows.
     slot: *mut pg_sys::TupleTableSlot,
-    /// Has it a snapshot of its own on top of the others?
+    /// Whether the table has pushed a snapshot of its own.
     is_latest: bool,
 }
 
-/// A check as it stands.
+/// The row of a check.
 pub struct Row {
     pub id: i64,
     tid: pg_sys::ItemPointerData,
@@ -36,24 +36,24 @@ pub struct Row {
     pub check_count: i32,
     pub attempt: i32,
     pub held: bool,
-    /// The row as the job function takes it.
+    /// The row as the job function's argument.
     pub datum: pg_sys::Datum,
-    /// Its columns, which point into it, and which of them are NULL.
+    /// The columns, which point into `datum`, and their NULL flags.
     columns: (Vec<pg_sys::Datum>, Vec<bool>),
 }
 
-/// What was found at the end of a run.
+/// Result of the lock at the end of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Locked {
-    /// It is as it was read, and locked now.
+    /// The row is unchanged, and locked now.
     Same,
     /// The run itself has replaced, cancelled or rescheduled its check.
     Own,
-    /// Somebody else has changed or locked it.
+    /// Another transaction has changed or locked the row.
     Other,
 }
 
-/// Another transaction has a check locked.
+/// Another transaction has locked the check.
 #[derive(Clone, Copy, Debug)]
 pub struct Busy;
 
@@ -72,12 +72,12 @@ const SCHEDULED_BY: usize = 11;
 const SCHEDULED_AT: usize = 12;
 
 impl Table {
-    /// Opens the table, if it is there, and takes a snapshot under its lock. Keeps out ALTER, DROP and every rewrite until the transaction
-    /// ends.
+    /// Opens the table, if it exists, and takes a snapshot under its lock. The lock keeps out ALTER, DROP and every
+    /// rewrite until the transaction ends.
     pub fn open() -> Option<Self> {
         let table = Self::open_as_it_is()?;
-        // SAFETY: the snapshot of `transaction`, which is on top. To one that is older than the lock, a table that ALTER has rewritten
-        // meanwhile looks empty.
+        // SAFETY: the snapshot of `transaction` is on top. It must be replaced, because a table that ALTER has
+        // rewritten since looks empty to a snapshot that is older than the lock.
         unsafe {
             pg_sys::PopActiveSnapshot();
             pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
@@ -85,7 +85,7 @@ impl Table {
         Some(table)
     }
 
-    /// The same in the transaction of a client, which has snapshots of its own. What is read is what is committed now.
+    /// Opens the table in a client's transaction, which has snapshots of its own. Reads see what is committed now.
     pub fn open_latest() -> Option<Self> {
         let mut table = Self::open_as_it_is()?;
         table.is_latest = true;
@@ -114,14 +114,14 @@ impl Table {
         unsafe { (*self.relation).rd_att }
     }
 
-    /// Reads a check by its id, if it is there.
+    /// Reads a check by its id, if it exists.
     pub fn read(&self, id: i64) -> Option<Row> {
         self.scan(pg_sys::Datum::from(id), 0).pop()
     }
 
-    /// Reads those of the checks that are there, in one scan of the primary key.
+    /// Reads checks in one scan of the primary key. Missing checks are left out.
     pub fn read_all(&self, ids: impl ExactSizeIterator<Item = i64>) -> Vec<Row> {
-        // A search through the whole table knows no arrays.
+        // A sequential scan cannot search for an array.
         // SAFETY: a setting of this session.
         let has_index = self.key != pg_sys::InvalidOid && !unsafe { pg_sys::IgnoreSystemIndexes };
         if ids.len() < 2 || !has_index {
@@ -131,12 +131,12 @@ impl Table {
         array.map_or_else(Vec::new, |ids| self.scan(ids, pg_sys::SK_SEARCHARRAY as i32))
     }
 
-    /// Reads the rows whose id is the key, or, with `SK_SEARCHARRAY`, in the key.
+    /// Reads the rows whose id equals the key or, with `SK_SEARCHARRAY`, is an element of the key.
     fn scan(&self, key: pg_sys::Datum, flags: i32) -> Vec<Row> {
         let mut id = pg_sys::ScanKeyData::default();
         let mut rows = Vec::new();
-        // SAFETY: the relation is open and a snapshot is active. The key compares the one column of the primary key. Each datum is
-        // a copy in the transaction's memory, with what was toasted brought in.
+        // SAFETY: the relation is open and a snapshot is active. The scan key compares the only column of the primary
+        // key. Each datum is a detoasted copy in the transaction's memory.
         unsafe {
             pg_sys::ScanKeyInit(
                 &mut id,
@@ -146,7 +146,7 @@ impl Table {
                 key,
             );
             id.sk_flags |= flags;
-            // Without a primary key, which an administrator may have dropped, the table is searched from end to end.
+            // An administrator may have dropped the primary key. Then the whole table is scanned.
             let has_key = self.key != pg_sys::InvalidOid;
             let snapshot = pg_sys::GetActiveSnapshot();
             let scan = pg_sys::systable_beginscan(self.relation, self.key, has_key, snapshot, 1, &mut id);
@@ -165,7 +165,7 @@ impl Table {
     /// # Safety
     /// The tuple must be a row of this table.
     unsafe fn decode(&self, tuple: pg_sys::HeapTuple) -> Option<Row> {
-        // SAFETY: as the caller says. There is room for all columns.
+        // SAFETY: by the contract of this function. The vectors have room for all columns.
         unsafe {
             let datum = pg_sys::heap_copy_tuple_as_datum(tuple, self.columns());
             let columns = self.columns_of(datum);
@@ -191,12 +191,12 @@ impl Table {
         }
     }
 
-    /// The columns of a row.
+    /// Returns the columns of a row.
     ///
     /// # Safety
-    /// The datum must be a row of this table, flat.
+    /// The datum must be a row of this table without external values.
     unsafe fn columns_of(&self, datum: pg_sys::Datum) -> (Vec<pg_sys::Datum>, Vec<bool>) {
-        // SAFETY: as the caller says. There is room for all columns.
+        // SAFETY: by the contract of this function. The vectors have room for all columns.
         unsafe {
             let count = (*self.columns()).natts as usize;
             let (mut values, mut nulls) = (vec![pg_sys::Datum::from(0); count], vec![true; count]);
@@ -211,14 +211,14 @@ impl Table {
         }
     }
 
-    /// Reads a check by its id and locks it, once nobody else has it locked. For a table that was opened by [`Table::open_latest`].
+    /// Reads a check by its id and locks it, waiting for other transactions. The table must be opened by [`Table::open_latest`].
     pub fn lock_waiting(&self, id: i64) -> Option<Row> {
         loop {
             let row = self.read(id)?;
             match self.lock_as(&row, pg_sys::LockWaitPolicy::LockWaitBlock) {
                 Locked::Same => return Some(row),
                 Locked::Own => return None,
-                // SAFETY: the snapshot that is popped is this table's own.
+                // SAFETY: the popped snapshot is this table's own.
                 Locked::Other => unsafe {
                     pg_sys::PopActiveSnapshot();
                     pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot());
@@ -227,15 +227,15 @@ impl Table {
         }
     }
 
-    /// The same, if no other transaction has the check locked; the error: one has. For a table that was opened by [`Table::open_latest`].
+    /// Reads a check by its id and locks it, without waiting. The table must be opened by [`Table::open_latest`].
     pub fn lock_at_once(&self, id: i64) -> Result<Option<Row>, Busy> {
-        // A second time by a later snapshot: it may have been changed and let go meanwhile.
+        // The second try has a later snapshot, because another transaction may have changed and unlocked the check since the first.
         for _ in 0..2 {
             let Some(row) = self.read(id) else { return Ok(None) };
             match self.lock(&row) {
                 Locked::Same => return Ok(Some(row)),
                 Locked::Own => return Ok(None),
-                // SAFETY: the snapshot that is popped is this table's own.
+                // SAFETY: the popped snapshot is this table's own.
                 Locked::Other => unsafe {
                     pg_sys::PopActiveSnapshot();
                     pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot());
@@ -245,7 +245,7 @@ impl Table {
         Err(Busy)
     }
 
-    /// Locks the version of a row that was read, if that is possible at once.
+    /// Locks the version of the row that was read, without waiting.
     pub fn lock(&self, row: &Row) -> Locked {
         self.lock_as(row, pg_sys::LockWaitPolicy::LockWaitSkip)
     }
@@ -271,7 +271,7 @@ impl Table {
         }
     }
 
-    /// Deletes a row that the caller has locked. Triggers, foreign keys and rules that an administrator has added see a DELETE.
+    /// Deletes a row that the caller has locked. An administrator's triggers, foreign keys and rules see a DELETE.
     pub fn delete(&self, row: &Row) {
         let mut tid = row.tid;
         // SAFETY: the relation is open; the row was read and locked in this transaction.
@@ -285,7 +285,6 @@ impl Table {
     }
 }
 
-/// What an access method's answer means.
 fn found(result: pg_sys::TM_Result::Type) -> Locked {
     match result {
         pg_sys::TM_Result::TM_Ok => Locked::Same,
@@ -296,7 +295,7 @@ fn found(result: pg_sys::TM_Result::Type) -> Locked {
 
 impl Drop for Table {
     fn drop(&mut self) {
-        // SAFETY: opened by `open`. After an ERROR the abort has closed it, or is about to.
+        // SAFETY: opened by `open`. After an ERROR, the abort closes the relation.
         if !std::thread::panicking() {
             // SAFETY: as above.
             unsafe {
@@ -311,7 +310,7 @@ impl Drop for Table {
 }
 
 impl Row {
-    /// What it asks about, for people.
+    /// The entity, for messages.
     pub fn label(&self) -> Label {
         Label { name: self.text(ENTITY_NAME), key: self.text(ENTITY_KEY) }
     }
@@ -322,13 +321,13 @@ impl Row {
         text.map(|text| text.to_string()).unwrap_or_default()
     }
 
-    /// A column, by its number, as a parameter.
+    /// A column by its number, as a parameter.
     fn column(&self, column: usize) -> Arg {
         let (values, nulls) = &self.columns;
         (!nulls[column - 1]).then_some(values[column - 1])
     }
 
-    /// The entity's name and key, and the job.
+    /// Entity name, entity key and job.
     pub fn subject(&self) -> [Arg; 3] {
         [ENTITY_NAME, ENTITY_KEY, JOB].map(|column| self.column(column))
     }
@@ -338,20 +337,20 @@ impl Row {
         self.column(FIRST_CHECK_AT).map_or(self.slot, |first| clock::clamped(first.value() as Timestamp))
     }
 
-    /// What the history shows of a check as it was scheduled: number, job, entity's name and key, arguments, first and next slot, who
-    /// scheduled it and when.
+    /// The columns that the history copies from the check: number, job, entity's name and key, arguments, first and
+    /// next slot, scheduled_by and scheduled_at.
     pub fn scheduled(&self) -> [Arg; 9] {
         [ID, JOB, ENTITY_NAME, ENTITY_KEY, ARGS, FIRST_CHECK_AT, NEXT_CHECK_AT, SCHEDULED_BY, SCHEDULED_AT]
             .map(|column| self.column(column))
     }
 
-    /// What the guards look at.
+    /// The values that the guards use.
     pub fn check(&self) -> Check {
         Check { slot: self.slot, check_count: self.check_count.unsigned_abs(), attempt: self.attempt.unsigned_abs() }
     }
 }
 
-/// Says once that a check has a row that cannot be read: an administrator has been there.
+/// Logs once per check that its row is invalid. Only an administrator can have written such a row.
 fn say_invalid(id: i64) {
     thread_local! {
         static SAID: RefCell<HashSet<i64>> = RefCell::default();
@@ -361,10 +360,10 @@ fn say_invalid(id: i64) {
     }
 }
 
-/// A list of rows, as job functions take them, as the array that a set-based job takes.
+/// Builds the array that a set-based job takes.
 pub fn array(rows: impl IntoIterator<Item = pg_sys::Datum>, element: pg_sys::Oid) -> pg_sys::Datum {
     let mut datums: Vec<pg_sys::Datum> = rows.into_iter().collect();
-    // SAFETY: as many composite datums of that type; rows are passed by reference, of any length, aligned to 8 bytes.
+    // SAFETY: all datums are composites of that type; composites are passed by reference, of variable length, aligned to 8 bytes.
     unsafe {
         pg_sys::Datum::from(pg_sys::construct_array(
             datums.as_mut_ptr(),
@@ -377,7 +376,7 @@ pub fn array(rows: impl IntoIterator<Item = pg_sys::Datum>, element: pg_sys::Oid
     }
 }
 
-/// A time, or NULL, as a job answered it.
+/// Converts a job function's result.
 pub fn answer(raw: Option<Timestamp>) -> Answer {
     match raw {
         None => Answer::Done,

@@ -1,4 +1,4 @@
-//! Statements on `awty_internal.check_stat`: what a pending check has used so far, and how often it was there when the server crashed.
+//! Statements on `awty_internal.check_stat`: usage of a pending check so far, and the number of crashes and exits during its runs.
 
 use super::arg;
 use super::statement::statement;
@@ -8,9 +8,9 @@ use pgrx::pg_sys;
 /// Why a check runs alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Blame {
-    /// The server went down while it was about to run or running.
+    /// The server crashed while the check was running or about to run.
     Crash,
-    /// A run of it ended its own process.
+    /// A run of the check ended its own process.
     Exit,
 }
 
@@ -31,7 +31,7 @@ statement!(
     c"SELECT pg_catalog.count(*) FROM awty.future_job AS f WHERE f.id = ANY ($1)"
 );
 
-// With NOT f.held, a planner that knows nothing of the table may read the whole index of what is not held, whose last column is the id.
+// Without NOT f.held, the planner may read the whole index of checks that are not held, because its last column is the id.
 statement!(
     hold_worst,
     [INT8OID, INT4OID],
@@ -41,7 +41,7 @@ statement!(
         AND f.held IS DISTINCT FROM true"
 );
 
-// OFFSET 0 keeps the order: from the few suspects to their checks, and not from all that the role has pending.
+// OFFSET 0 fixes the order of the join: the plan starts from the few suspects, not from all pending checks of the role.
 statement!(
     select_suspects,
     [OIDOID],
@@ -70,8 +70,8 @@ statement!(
 
 statement!(delete_some, [INT8ARRAYOID], c"DELETE FROM awty_internal.check_stat WHERE check_id = ANY ($1)");
 
-// By key and in pieces: where many checks are asked again and again, the table is large. After a piece that is not full it begins again:
-// where there is always something new, the end would never come.
+// Reads by key and in pieces, because the table is large if many checks are asked again. A piece that is not full
+// counts as the last one, because with a steady stream of new rows an empty piece would never come.
 statement!(
     select_piece,
     [INT8OID, INT8OID],
@@ -80,8 +80,8 @@ statement!(
       FROM (SELECT t.check_id FROM awty_internal.check_stat AS t WHERE t.check_id > $1 ORDER BY t.check_id LIMIT $2) AS p"
 );
 
-/// Counts a crash or an exit against each of these checks that is still pending, and locks it. `false` if somebody else has one
-/// locked, which is then left out.
+/// Counts a crash or an exit against each of these checks that is still pending, and locks it. Returns `false` if a
+/// check was skipped because another transaction has locked it.
 pub fn count(ids: &[i64], blame: Blame) -> bool {
     let (crashes, exits) = match blame {
         Blame::Crash => (1, 0),
@@ -93,12 +93,12 @@ pub fn count(ids: &[i64], blame: Blame) -> bool {
     })
 }
 
-/// Holds a check that has had too many crashes and exits, and whose row is locked here; says whether it is held from now on.
+/// Holds a check that has had too many crashes and exits. The caller has locked its row. Returns whether the check became held.
 pub fn hold(id: i64, max_crashes: i32) -> bool {
     as_owner(|| hold_worst(|s| s.execute(&[arg(id), arg(max_crashes)]))) == 1
 }
 
-/// The checks of a role that run alone, those least suspected first.
+/// The checks of a role that run alone, the least suspected first.
 pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Blame)> {
     let blame = |crashed| if crashed { Blame::Crash } else { Blame::Exit };
     as_owner(|| {
@@ -110,7 +110,7 @@ pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Blame)> {
     })
 }
 
-/// Those of the checks that no crash has been counted against.
+/// Returns the checks that have no crash counted against them.
 pub fn without_suspects(ids: &[i64]) -> Vec<i64> {
     as_owner(|| {
         select_unsuspected(|s| {
@@ -119,13 +119,13 @@ pub fn without_suspects(ids: &[i64]) -> Vec<i64> {
     })
 }
 
-/// Removes what these checks have used.
+/// Removes the rows of these checks.
 pub fn remove(ids: &[i64]) {
     as_owner(|| delete_some(|s| s.execute(&[arg(ids.to_vec())])));
 }
 
-/// Removes the rows of checks that are gone, among the next of them after an id. Returns where to go on, from the beginning after the
-/// last. A worker that had read the suspects before may have ended a check without looking for what it had used.
+/// Removes rows of ended checks within the next piece after an id. Returns the id to continue after. Such rows exist
+/// because a worker that had read the suspects earlier may have ended a check without removing its row.
 pub fn remove_orphans(after: i64, piece: i64) -> i64 {
     let (last, orphans) = as_owner(|| {
         select_piece(|s| {
@@ -139,7 +139,7 @@ pub fn remove_orphans(after: i64, piece: i64) -> i64 {
     last.unwrap_or(i64::MIN)
 }
 
-/// Forgets the crashes and exits of a check: it has run to its end, or it is released.
+/// Resets the crashes and exits of a check that ran to its end or was released.
 pub fn absolve(id: i64) {
     as_owner(|| absolve_one(|s| s.execute(&[arg(id)])));
 }

@@ -1,4 +1,4 @@
-//! Statements of `awty.travel()`: what falls due next for a role, and what has become of it.
+//! Statements of `awty.travel()`: the next due checks of a role, and how their runs ended.
 
 use super::statement::{Rows, statement};
 use super::{arg, from_timestamptz, time};
@@ -18,7 +18,7 @@ pub struct Due {
     pub slot: Time,
 }
 
-/// What has become of a check: it has ended, or is asked again.
+/// Result of a run: an outcome, or the next slot.
 pub struct End {
     pub outcome: Option<Text>,
     pub next_check_at: Option<Time>,
@@ -52,7 +52,7 @@ statement!(
              (SELECT f.next_check_at FROM awty.future_job AS f WHERE f.id = $1)"
 );
 
-/// The job and slot of what falls due first by then, without those checks.
+/// Job and slot of the first check that is due by `by`, ignoring the checks in `without`.
 pub fn first(role: pg_sys::Oid, by: Time, without: &[i64]) -> Option<(Text, Time)> {
     as_owner(|| {
         select_first(|s| {
@@ -63,7 +63,7 @@ pub fn first(role: pg_sys::Oid, by: Time, without: &[i64]) -> Option<(Text, Time
     })
 }
 
-/// The checks of a job that are due at a slot, so many, without those.
+/// Up to `most` checks of a job that are due at a slot, ignoring the checks in `without`.
 pub fn of_slot(job: &Text, slot: Time, most: usize, without: &[i64]) -> Vec<Due> {
     let read = |rows: &Rows, row| {
         Some(Due {
@@ -78,7 +78,7 @@ pub fn of_slot(job: &Text, slot: Time, most: usize, without: &[i64]) -> Vec<Due>
     as_owner(|| select_of_slot(|s| s.query(&args, |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect())))
 }
 
-/// What has become of a check that was run.
+/// Returns how a check stands after its run.
 pub fn end(id: i64) -> End {
     as_owner(|| {
         select_end(|s| {

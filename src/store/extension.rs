@@ -1,6 +1,6 @@
-//! What `pg_extension` says of awty: the version of its SQL objects in this database.
+//! The version of awty's SQL objects in this database, from `pg_extension`.
 //!
-//! Invariant: it is read each time, because ALTER EXTENSION may change it at any moment.
+//! Invariant: the version is read each time, because ALTER EXTENSION may change it at any moment.
 //! Does not: know the versions that the library serves (see `version`).
 
 use super::statement::statement;
@@ -11,13 +11,13 @@ use awty_core::versions::{self, Unserved};
 
 statement!(select_version, [], c"SELECT e.extversion FROM pg_catalog.pg_extension AS e WHERE e.extname = 'awty'");
 
-/// The version of awty's SQL objects in this database; empty without them.
+/// The installed version; empty if the extension is not installed.
 pub fn installed() -> String {
     let version = as_owner(|| select_version(|s| s.query(&[], |rows| rows.first::<Text>(1))));
     version.map(|version| version.to_string()).unwrap_or_default()
 }
 
-/// Why this library does not work with them; `None` if it does.
+/// Why this library does not work with the installed version; `None` if it does.
 pub fn unserved() -> Option<Unserved> {
     versions::unserved(&installed(), SERVES)
 }

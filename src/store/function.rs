@@ -1,4 +1,4 @@
-//! What PostgreSQL's catalogs say of a job's function and of its role.
+//! What PostgreSQL's catalogs say about a job's function and its role.
 
 use super::arg;
 use super::statement::statement;
@@ -6,7 +6,7 @@ use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use pgrx::pg_sys;
 
-/// A function of that name and signature.
+/// A function with the given name and signature.
 pub struct Found {
     pub oid: pg_sys::Oid,
     /// `pg_proc.prokind`: 'f' for a plain function.
@@ -32,8 +32,8 @@ statement!(
         AND CASE WHEN $3 = 0::pg_catalog.oid THEN p.pronargs = 0 ELSE p.pronargs = 1 AND p.proargtypes[0] = $3 END"
 );
 
-// A role can do whatever those can do that it is a member of. Members of pg_database_owner are those of the database's owner, which lends no
-// rights beyond it.
+// A role can do whatever the roles can do that it is a member of. The database's owner is an implicit member of
+// pg_database_owner, which gives no rights beyond the owner's.
 statement!(
     select_privileged,
     [OIDOID],
@@ -52,7 +52,7 @@ statement!(
       WHERE n.nspname NOT LIKE 'pg\\_temp\\_%' ORDER BY s.place"
 );
 
-/// The function of that name that takes one argument of that type, or none if the type is none.
+/// Finds the function by name that takes one argument of this type, or no argument if the type is invalid.
 pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid) -> Option<Found> {
     as_owner(|| {
         select_function(|s| {
@@ -75,12 +75,12 @@ pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid
     })
 }
 
-/// Has a role rights that its owner's own functions should not be lent?
+/// Whether a role has rights that functions of its owner must not be lent. Unknown roles count as privileged.
 pub fn is_privileged(role: pg_sys::Oid) -> bool {
     as_owner(|| select_privileged(|s| s.query(&[arg(role)], |rows| rows.first(1)))).unwrap_or(true)
 }
 
-/// The names of schemas, in the order of their OIDs' list, without temporary ones.
+/// The names of these schemas in the order of `oids`, without temporary schemas.
 pub fn schema_names(oids: Vec<pg_sys::Oid>) -> Vec<Text> {
     as_owner(|| {
         select_schemas(|s| s.query(&[arg(oids)], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()))

@@ -1,4 +1,4 @@
-//! Statements on `awty.future_job`: what is pending.
+//! Statements on `awty.future_job`: the pending checks.
 
 use super::record::{Again, Candidate, Cursor, RunRecord};
 use super::statement::{Arg, Rows, statement};
@@ -11,10 +11,10 @@ use awty_core::{Check, Time};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 
-/// The longest key of an entity in bytes, so that it fits into an index.
+/// Maximum length of an entity's key in bytes, so that an index entry can hold it.
 pub const MAX_ENTITY_KEY: usize = 1024;
 
-/// A check to be written.
+/// A check to write.
 pub struct NewCheck {
     pub job: pg_sys::Datum,
     pub entity_name: pg_sys::Datum,
@@ -34,7 +34,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// What the guards look at.
+    /// The values that the guards use.
     pub fn check(&self) -> Check {
         let Pending { slot, check_count, attempt, .. } = *self;
         Check { slot, check_count: check_count.unsigned_abs(), attempt: attempt.unsigned_abs() }
@@ -82,8 +82,8 @@ statement!(
       UNION ALL SELECT r.job FROM awty_internal.repetition AS r WHERE r.entity_name = $1 AND r.entity_key = $2"
 );
 
-// No index begins with the job of all checks: one has those that are not held, another one the few that are. OFFSET 0 keeps the planner
-// at the latter.
+// No index on all checks begins with the job: one index has the checks that are not held, another one has the few that
+// are. OFFSET 0 makes the planner use the latter.
 statement!(
     lock_of_job,
     [TEXTOID],
@@ -154,7 +154,7 @@ statement!(move_one, [INT8OID, TIMESTAMPTZOID], c"UPDATE awty.future_job SET nex
 
 statement!(delete_all, [INT8ARRAYOID], c"DELETE FROM awty.future_job WHERE id = ANY ($1)");
 
-/// Writes a new check and returns its id; `None` if one is pending for this job and entity.
+/// Writes a new check and returns its id; `None` if a check is pending for this job and entity.
 pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
     as_owner(|| {
         insert_one(|s| {
@@ -174,24 +174,25 @@ pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
     })
 }
 
-/// Locks the check that is pending for this job and entity, against other clients and against the end of a run.
+/// Locks the pending check of this job and entity against other clients and against the end of a run.
 pub fn lock(check: &NewCheck) -> Option<Pending> {
     as_owner(|| {
         lock_one(|s| s.query(&[Some(check.entity_name), Some(check.entity_key), Some(check.job)], Pending::read))
     })
 }
 
-/// The same for an entity and a job.
+/// Locks the pending check of an entity and a job.
 pub fn lock_check(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<Pending> {
     as_owner(|| lock_one(|s| s.query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)))
 }
 
-/// Looks at it without locking it, so that a run under way is not undone.
+/// Reads the pending check without a lock, so that a run in progress is not undone.
 pub fn peek(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<Pending> {
     as_owner(|| select_one(|s| s.query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)))
 }
 
-/// The jobs of which a check is pending for an entity, or that repeat for it, in order. Locks nothing: some may be none of the caller's business.
+/// The jobs that have a pending check or a repetition for an entity, in order. Takes no locks, because the caller may
+/// have no right to some of them.
 pub fn jobs_of_entity(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum) -> Vec<Text> {
     let mut jobs: Vec<Text> = as_owner(|| {
         select_jobs_of_entity(|s| {
@@ -205,7 +206,7 @@ pub fn jobs_of_entity(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum) -> 
     jobs
 }
 
-/// Locks the check that is pending for an entity and a job, and returns its id.
+/// Locks the pending check of an entity and a job, and returns its id.
 pub fn lock_of(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<i64> {
     as_owner(|| lock_one(|s| s.query(&[Some(entity_name), Some(entity_key), Some(job.datum())], |rows| rows.first(1))))
 }
@@ -215,22 +216,22 @@ pub fn lock_job(job: &Text) -> Vec<i64> {
     as_owner(|| lock_of_job(|s| s.query(&[Some(job.datum())], ids)))
 }
 
-/// Holds a check, whose row the caller has locked.
+/// Holds a check. The caller has locked its row.
 pub fn set_held(id: i64) {
     as_owner(|| set_held_of(|s| s.execute(&[arg(id), arg(true)])));
 }
 
-/// Lets a held check run again, whose row the caller has locked.
+/// Releases a held check. The caller has locked its row.
 pub fn release(id: i64) {
     as_owner(|| set_held_of(|s| s.execute(&[arg(id), arg(false)])));
 }
 
-/// Is this check pending, as far as this transaction knows?
+/// Whether the check is pending, by this transaction's snapshot.
 pub fn is_pending(id: i64) -> bool {
     as_owner(|| select_by_id(|s| s.query(&[arg(vec![id])], |rows| rows.len()))) > 0
 }
 
-/// The checks of a job after the cursor that are due by then, in order.
+/// Up to `limit` checks of a job that come after the cursor and are due by `until`, in order.
 pub fn due(job: &Text, after: Cursor, until: Timestamp, limit: usize) -> Vec<Candidate> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let timestamp = |value: Timestamp| Some(pg_sys::Datum::from(value));
@@ -247,7 +248,7 @@ fn candidate(rows: &Rows, row: usize) -> Option<Candidate> {
     Some(Candidate { id: rows.get(row, 1)?, slot: rows.get::<TimestampWithTimeZone>(row, 2)?.into() })
 }
 
-/// Where checks are, and whose job's.
+/// Returns the slots and jobs of checks.
 pub fn locate(ids: &[i64]) -> Vec<(Text, Candidate)> {
     as_owner(|| {
         select_by_id(|s| {
@@ -258,7 +259,7 @@ pub fn locate(ids: &[i64]) -> Vec<(Text, Candidate)> {
     })
 }
 
-/// A check, its entity, its job and whom that tells of problems.
+/// A check, its entity, its job, and the channel that the job notifies of problems.
 pub struct Described {
     pub id: i64,
     pub job: Text,
@@ -266,7 +267,7 @@ pub struct Described {
     pub notify: Option<Text>,
 }
 
-/// What people are to be told of checks.
+/// Describes checks for messages and notifications.
 pub fn describe(ids: &[i64]) -> Vec<Described> {
     let text =
         |rows: &Rows, row, column| rows.get::<Text>(row, column).map(|text| text.to_string()).unwrap_or_default();
@@ -281,7 +282,7 @@ pub fn describe(ids: &[i64]) -> Vec<Described> {
     })
 }
 
-/// The first slot after that time at which a check of a job is pending.
+/// The first slot after `after` at which a check of a job is pending.
 pub fn next_after(job: &Text, after: Timestamp) -> Option<Timestamp> {
     as_owner(|| {
         select_next(|s| {
@@ -296,7 +297,7 @@ pub(super) fn ids(rows: &Rows) -> Vec<i64> {
     (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
 }
 
-/// Puts a check, whose row the caller has locked, at its next slot, and remembers the error of a run that failed.
+/// Moves a check to its next slot, and stores the error if its run failed. The caller has locked its row.
 pub fn put_again(id: i64, again_at: &Again, run: &RunRecord) {
     let failure = again_at.failure;
     as_owner(|| {
@@ -318,12 +319,12 @@ pub fn put_again(id: i64, again_at: &Again, run: &RunRecord) {
     });
 }
 
-/// Moves a check, whose row the caller has locked, to another slot without a run.
+/// Moves a check to another slot without a run. The caller has locked its row.
 pub fn put_at(id: i64, slot: Time) {
     as_owner(|| move_one(|s| s.execute(&[arg(id), time(slot)])));
 }
 
-/// Takes checks away, whose rows the caller has locked. Refuses to go on where somebody's trigger or rule keeps one there.
+/// Deletes checks. The caller has locked their rows. Raises an error if a user's trigger or rule keeps one of the rows.
 pub fn remove(ids: &[i64]) {
     if as_owner(|| delete_all(|s| s.execute(&[arg(ids.to_vec())]))) != ids.len() as u64 {
         Error::Altered { table: "awty.future_job" }.raise();

@@ -1,4 +1,4 @@
-//! Statements on `awty.future_job_history`: how checks end. A check is archived, and then taken out of `awty.future_job`.
+//! Statements on `awty.future_job_history`. A check that ends is archived, and then deleted from `awty.future_job`.
 
 use super::record::{End, RunRecord};
 use super::statement::statement;
@@ -12,7 +12,7 @@ use crate::store::job::Job;
 use crate::store::{check_stat, future_job};
 use awty_core::{Outcome, Time};
 
-// In steps, and not in one statement with DELETEs in it: PostgreSQL supports no rules of an administrator there.
+// Archiving and deleting are separate statements, because PostgreSQL does not support an administrator's rules on a DELETE inside WITH.
 statement!(
     archive_run,
     [
@@ -38,7 +38,7 @@ statement!(
       WHERE f.id = $1"
 );
 
-// The common case: the first run of a check ends it, so nothing stands in check_stat. The caller has deleted its row.
+// The common case: the first run of a check ends it, so check_stat has no row. The caller has deleted the check's row.
 statement!(
     archive_one,
     [
@@ -64,7 +64,7 @@ statement!(
       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 1, $15, $16)"
 );
 
-// The same for checks that had their run together.
+// Archives checks that were run together.
 statement!(
     archive_all,
     [RECORDARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, TEXTOID, OIDOID],
@@ -91,7 +91,7 @@ statement!(
         AND CASE j.keep_history WHEN 'none' THEN false WHEN 'ran' THEN u.runs > 0 WHEN 'problems' THEN $6 ELSE true END"
 );
 
-// A run has ended its own check, and was archived as if nobody had run it.
+// For a run that has ended its own check. The check was archived like a check without a run.
 statement!(
     answer_own,
     [INT8OID, TIMESTAMPTZOID, TIMESTAMPTZOID, INTERVALOID, INTERVALOID, TEXTOID],
@@ -100,7 +100,7 @@ statement!(
       WHERE id = $1"
 );
 
-/// Archives a check that its own run has cancelled or replaced as done, with the times of that run.
+/// Archives a check as done that its own run has cancelled or replaced, with the times of that run.
 pub fn end_own(row: Row, job: &Job, run: &RunRecord) {
     let args = [
         arg(row.id),
@@ -111,12 +111,12 @@ pub fn end_own(row: Row, job: &Job, run: &RunRecord) {
         Some(Text::from(Outcome::Done.as_str()).datum()),
     ];
     if as_owner(|| answer_own(|s| s.execute(&args))) == 0 && !future_job::is_pending(row.id) {
-        // What has never run before was not kept.
+        // The history did not keep the check, because it had never run before.
         archive(&[(row, Outcome::Done)], job, run);
     }
 }
 
-/// Ends a check, whose row the caller has locked, after a run of it.
+/// Ends a check after a run. The caller has locked its row.
 pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
     let args = [
         arg(id),
@@ -137,7 +137,7 @@ pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
     remove(&[id]);
 }
 
-/// Archives checks of one slot, whose rows the caller has deleted, after their first run, which they had together.
+/// Archives checks of one slot after their first run, which they shared. The caller has deleted their rows.
 pub fn archive(checks: &[(Row, Outcome)], job: &Job, run: &RunRecord) {
     let mut left: Vec<&(Row, Outcome)> = checks.iter().filter(|(_, outcome)| is_kept(job, *outcome)).collect();
     while let Some((_, outcome)) = left.first() {
@@ -170,7 +170,7 @@ fn is_kept(job: &Job, outcome: Outcome) -> bool {
     outcome.kept(job.options.limits.keep_history, 1)
 }
 
-/// Ends checks, whose rows the caller has locked, without a run.
+/// Ends checks without a run. The caller has locked their rows.
 pub fn end(ids: &[i64], outcome: Outcome, now: Time, failure: Option<&Failure>) {
     if ids.is_empty() {
         return;
@@ -187,7 +187,7 @@ pub fn end(ids: &[i64], outcome: Outcome, now: Time, failure: Option<&Failure>) 
     remove(ids);
 }
 
-/// Takes checks that are archived, or that the history does not show, out of `awty.future_job`, with what they have used.
+/// Deletes checks and their usage. They are archived, or the history does not keep them.
 pub fn remove(ids: &[i64]) {
     future_job::remove(ids);
     check_stat::remove(ids);

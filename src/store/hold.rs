@@ -1,9 +1,10 @@
-//! Statements on `awty_internal.hold`: which checks stand still because somebody said so, since when and why.
+//! Statements on `awty_internal.hold`: the checks that a user has held, with the time and the note.
 //!
-//! A row may be there for a check whose run is still under way, and for a short while for one that is gone. Such a run may book its end
-//! before it can see the row. The row says then of which repetition the check was, so that an inspection holds what is pending for it.
+//! A row may belong to a check whose run is in progress and, for a short while, to a check that has ended, because such
+//! a run may commit before it can see the row. The row then names the repetition of the check, so that an inspection
+//! can hold the next occurrence.
 //!
-//! Invariant: nothing here waits for a client: workers only read the table, and leave rows of checks that are gone to an inspection.
+//! Invariant: nothing here waits for a client. Workers only read the table, and an inspection deletes the rows of ended checks.
 
 use super::statement::statement;
 use super::{arg, from_timestamptz, time};
@@ -31,8 +32,8 @@ statement!(
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3 AND h.repetition_id = r.id AND h.repetition_id IS NOT NULL"
 );
 
-// What a client is releasing at this moment is left to it, here and below. Such a client waits for what is found here, and then looks
-// again.
+// Here and below, SKIP LOCKED leaves out rows that a client is releasing at the moment. The client in turn waits for
+// the rows that are found here, and then looks again.
 statement!(
     carry_lost_ones,
     [INT8OID],
@@ -64,8 +65,8 @@ statement!(
       FOR KEY SHARE OF h SKIP LOCKED"
 );
 
-// One that a client is releasing at this moment is left out: if the client rolls back, an inspection finds it. One that is found here
-// keeps such a client waiting for the end of this transaction; then it looks again what is pending.
+// A row that a client is releasing at the moment is left out. If that client rolls back, an inspection finds the row.
+// For a row that is found here, the client waits until this transaction ends, and then looks again what is pending.
 statement!(
     lock_in_force,
     [INT8ARRAYOID],
@@ -82,28 +83,28 @@ statement!(
           WHERE NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = o.check_id) LIMIT $1 FOR UPDATE SKIP LOCKED)"
 );
 
-/// Notes that a check stands still, whose run may be under way. One that did already has a new note, and is held since the first.
+/// Stores a hold on a check, whose run may be in progress. If the check is held already, only the note and the role change.
 pub fn put(id: i64, runs: bool, by: pg_sys::Oid, now: Time, note: Option<Text>) {
     as_owner(|| put_one(|s| s.execute(&[arg(id), arg(by), time(now), note.map(|note| note.datum()), arg(runs)])));
 }
 
-/// Forgets what was said of occurrences whose run was under way; `false` if there is nothing.
+/// Removes the holds of a repetition's earlier occurrences. Returns `false` if there was none.
 pub fn remove_lost(entity_name: &Text, entity_key: &Text, job: &Text) -> bool {
     as_owner(|| delete_lost(|s| s.execute(&[Some(entity_name.datum()), Some(entity_key.datum()), Some(job.datum())])))
         > 0
 }
 
-/// Says of pending occurrences what was said of one before them during its run, which could not see it. None is held by that yet.
+/// Copies holds of earlier occurrences to the pending ones, for runs that could not see the hold. The copies do not set `held` yet.
 pub fn carry_lost(limit: i64) {
     as_owner(|| carry_lost_ones(|s| s.execute(&[arg(limit)])));
 }
 
-/// Forgets it; returns since when it was held, if it was.
+/// Removes a hold. Returns since when the check was held.
 pub fn remove(id: i64) -> Option<Time> {
     as_owner(|| delete_one(|s| s.query(&[arg(id)], |rows| rows.first(1).map(from_timestamptz))))
 }
 
-/// Those of these checks that are held, or are from the end of their run on.
+/// Returns the checks that are held, or will be when their run ends.
 pub fn in_force(ids: &[i64]) -> Vec<i64> {
     as_owner(|| {
         lock_in_force(|s| {
@@ -112,25 +113,25 @@ pub fn in_force(ids: &[i64]) -> Vec<i64> {
     })
 }
 
-/// Says of the checks that are now pending for repetitions what was said of the ones before them.
+/// Copies holds of ended occurrences to the checks that are now pending for these repetitions.
 pub fn carry(ended: &[(i64, i64)]) {
     let (repetitions, checks): (Vec<i64>, Vec<i64>) = ended.iter().copied().unzip();
     as_owner(|| carry_all(|s| s.execute(&[arg(repetitions), arg(checks)])));
 }
 
-/// Pending checks that were held during a run, which has left them to run again.
+/// Pending checks that were held during a run and are not marked as held yet.
 pub fn late(limit: i64) -> Vec<i64> {
     as_owner(|| {
         select_late(|s| s.query(&[arg(limit)], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()))
     })
 }
 
-/// Holds these checks, whose rows the caller has locked.
+/// Marks checks as held. The caller has locked their rows.
 pub fn apply(ids: Vec<i64>) {
     as_owner(|| set_held(|s| s.execute(&[arg(ids)])));
 }
 
-/// Removes the rows of some checks that are gone.
+/// Removes up to `limit` holds of checks that have ended.
 pub fn remove_orphans(limit: i64) {
     as_owner(|| delete_orphans(|s| s.execute(&[arg(limit)])));
 }

@@ -1,4 +1,4 @@
-//! Statements on `awty_internal.in_flight`: which checks a worker is about to run.
+//! Statements on `awty_internal.in_flight`: the checks that each worker is about to run.
 
 use super::arg;
 use super::statement::{Arg, statement};
@@ -21,8 +21,8 @@ statement!(
     c"SELECT i.worker, i.xmin::pg_catalog.text::pg_catalog.int8 FROM awty_internal.in_flight AS i"
 );
 
-// Each as it was read: a worker that has come meanwhile has written its own. One id per row, because an array that an administrator
-// has written need not be one of this program's.
+// Deletes a row only as it was read, because a new worker may have written its own row since. Returns one id per row,
+// because an administrator may have written an array that this program could not read.
 statement!(
     delete_read,
     [INT4ARRAYOID, INT8ARRAYOID],
@@ -41,24 +41,23 @@ where
     values.into_datum()
 }
 
-/// Says what a worker is about to run, instead of what it said before.
+/// Replaces a worker's list of the checks that it is about to run.
 pub fn write(worker: i32, ids: &[i64]) {
     as_owner(|| upsert(|s| s.execute(&[arg(worker), array(ids.to_vec())])));
 }
 
-/// Says that a worker is about to run nothing.
+/// Removes a worker's list.
 pub fn clear(worker: i32) {
     as_owner(|| delete_one(|s| s.execute(&[arg(worker)])));
 }
 
-/// A row as it was read.
+/// A row, with the transaction that wrote it.
 #[derive(Clone, Copy)]
 pub struct Read {
     pub worker: i32,
     xid: i64,
 }
 
-/// All rows.
 pub fn all() -> Vec<Read> {
     as_owner(|| {
         select_all(|s| {
@@ -71,7 +70,8 @@ pub fn all() -> Vec<Read> {
     })
 }
 
-/// Takes these away as they were read, and returns the checks that each of them named, by worker. An idle database is not written to.
+/// Deletes these rows, unless they have changed since they were read. Returns the checks that each row named, by
+/// worker. Writes nothing in an idle database.
 pub fn take(read: &[Read]) -> Vec<(i32, Vec<i64>)> {
     if read.is_empty() {
         return Vec::new();

@@ -1,7 +1,7 @@
-//! Statements of the maintainer on all that is pending: what is due by role, and what can never run.
+//! Statements of the maintainer on all pending checks: due times by role, and checks that can never run.
 //!
-//! Invariant: each goes by index from one job to the next, so that its work follows the number of jobs and not of checks.
-//! Does not: end anything.
+//! Invariant: each statement goes by index from one job to the next, so its cost grows with the number of jobs, not of checks.
+//! Does not: end any check.
 
 use super::future_job::ids;
 use super::statement::statement;
@@ -32,7 +32,7 @@ statement!(
 
 statement!(select_any_job, [], c"SELECT 1 FROM awty.job LIMIT 1");
 
-// Goes from one job to the next by index: the table may hold millions of checks of few jobs.
+// Goes from one job to the next by index, because the table may hold millions of checks of few jobs.
 statement!(
     select_orphans,
     [INT8OID],
@@ -58,7 +58,7 @@ statement!(
       WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid = j.role::pg_catalog.oid) LIMIT $2"
 );
 
-/// For each role, the first slot at which a check is pending, due or not.
+/// For each role, the first slot with a pending check, due or not.
 pub fn first_per_role() -> Vec<(pg_sys::Oid, Timestamp)> {
     as_owner(|| {
         select_first_per_role(|s| {
@@ -71,12 +71,12 @@ pub fn first_per_role() -> Vec<(pg_sys::Oid, Timestamp)> {
     })
 }
 
-/// Is anything registered? Before that, a restore may be about to bring its own tables.
+/// Whether any job is registered. Before the first, a restore may be about to create its own tables.
 pub fn any_job() -> bool {
     as_owner(|| select_any_job(|s| s.query(&[], |rows| rows.len()))) > 0
 }
 
-/// Some of the checks whose job is no longer registered, locked: their client committed after `awty.unregister()` had looked.
+/// Locks some checks whose job is not registered any more. Their client committed after `awty.unregister()` had looked.
 pub fn lock_orphans(limit: i64) -> Vec<i64> {
     as_owner(|| {
         let found = select_orphans(|s| s.query(&[arg(limit)], ids));
@@ -84,12 +84,12 @@ pub fn lock_orphans(limit: i64) -> Vec<i64> {
     })
 }
 
-/// Those of the checks that nobody else has locked, locked.
+/// Locks those of the checks that no other transaction has locked, and returns them.
 pub fn lock_some_of(checks: &[i64]) -> Vec<i64> {
     as_owner(|| lock_some(|s| s.query(&[arg(checks.to_vec())], ids)))
 }
 
-/// Some of the checks that are due for jobs whose role has been dropped, locked.
+/// Locks some due checks of jobs whose role has been dropped.
 pub fn lock_roleless(now: Time, limit: i64) -> Vec<i64> {
     as_owner(|| {
         let found = select_roleless(|s| s.query(&[time(now), arg(limit)], ids));

@@ -1,4 +1,4 @@
-//! Statements on `awty.job`: what is registered.
+//! Statements on `awty.job`: the registered jobs.
 
 use super::statement::{Rows, statement};
 use super::{arg, from_timestamptz, time};
@@ -18,14 +18,15 @@ use std::collections::HashMap;
 use std::ffi::CStr;
 use std::panic::AssertUnwindSafe;
 
-/// A change of a job waits so long for another one, as a setting and in milliseconds. A prepared transaction may hold its lock for days.
+/// How long a change of a job waits for another one, as a setting and in milliseconds. The wait is limited, because a
+/// prepared transaction may hold its lock for days.
 const PATIENCE: (&CStr, i32) = (c"5s", 5_000);
 
 /// A registered job.
 #[derive(Clone)]
 pub struct Job {
     pub name: Text,
-    /// Empty, as its function's name, where workers outside claim its checks.
+    /// Empty, like the function's name, if external workers claim the job's checks.
     pub schema: Text,
     pub function: Text,
     pub role: pg_sys::Oid,
@@ -34,34 +35,34 @@ pub struct Job {
     pub paused: bool,
     pub resumed_at: Option<Time>,
     pub registered_by: pg_sys::Oid,
-    /// The channel that is told of checks that end with a problem.
+    /// The channel that is notified of checks that end with a problem.
     pub notify: Option<Text>,
-    /// Its checks may be occurrences of repetitions.
+    /// Whether checks of the job may be occurrences of repetitions.
     pub repeats: bool,
 }
 
-/// The options of a job, as they stand in the table.
+/// The options of a job, as stored.
 #[derive(Clone, Copy, PartialEq)]
 pub struct Options {
     pub slot: Option<TimeDelta>,
-    /// The others; its width is that of the job's slot under today's `awty.slot`.
+    /// All other limits. Their width is the job's slot under the current `awty.slot`.
     pub limits: Limits,
-    /// Those that only workers outside know.
+    /// The terms for external workers.
     pub terms: Terms,
 }
 
 impl Job {
-    /// Has it no function, so that workers outside claim its checks?
+    /// Whether the job has no function, so that external workers claim its checks.
     pub fn is_outside(&self) -> bool {
         self.function.len() == 0
     }
 
-    /// The role whose workers run its checks; `None` where no worker of awty does.
+    /// The role whose workers run the job's checks; `None` if external workers do.
     pub fn runner(&self) -> Option<pg_sys::Oid> {
         (!self.is_outside()).then_some(self.role)
     }
 
-    /// Does it say the same as that one: function, role and options?
+    /// Whether both jobs have the same function, role and options.
     pub fn says_the_same(&self, other: &Job) -> bool {
         let words = |job: &Job| {
             let Job { schema, function, role, set_based, options, notify, .. } = job.clone();
@@ -159,7 +160,7 @@ statement!(
 
 statement!(update_repeats, [TEXTOID], c"UPDATE awty.job SET repeats = true WHERE job = $1 AND NOT repeats");
 
-/// Reads a row of the columns above. What cannot be understood comes back as a sentence.
+/// Reads a job from the columns above. An invalid row becomes the job's name and a message.
 fn read(rows: &Rows, row: usize) -> Result<Job, (Text, String)> {
     let name: Text = rows.get(row, 1).unwrap_or_else(|| Text::from(""));
     let options = read_options(rows, row).map_err(|message| (name.clone(), message))?;
@@ -205,13 +206,13 @@ fn read_options(rows: &Rows, row: usize) -> Result<Options, String> {
     Ok(Options { slot, limits, terms })
 }
 
-/// The width that a job's slot comes to under today's `awty.slot`.
+/// The width of a job's slot under the current `awty.slot`.
 pub fn width(slot: Option<TimeDelta>) -> Result<Width, String> {
     let own = slot.map(|slot| Width::new(slot.num_seconds())).transpose().map_err(|error| error.to_string())?;
     Ok(awty_core::slot::effective(own, settings::slot()))
 }
 
-/// The job of that name as it is now, or what is wrong with its row. A job that was found is remembered until the table changes.
+/// The job with this name, or what is wrong with its row. A job is cached until the table changes.
 pub fn find(name: &Text) -> Option<Result<Job, String>> {
     thread_local! {
         static KNOWN: RefCell<HashMap<Text, (u64, Job)>> = RefCell::default();
@@ -221,7 +222,7 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
     if let Some((then, mut job)) = KNOWN.with_borrow(|known| known.get(name).cloned())
         && then == epoch
     {
-        // awty.slot may have been changed meanwhile.
+        // The width depends on awty.slot, which may have changed since.
         let width = width(job.options.slot);
         return Some(width.map(|width| {
             job.options.limits.width = width;
@@ -244,8 +245,8 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
     found
 }
 
-/// The job of that name, locked against other changes until the transaction ends, or what is wrong with its row. Another transaction
-/// that is changing it is waited for, but not for long.
+/// Locks a job against other changes until the transaction ends, and returns it or what is wrong with its row. Waits
+/// for another transaction's change, but only for `PATIENCE`.
 pub fn lock(name: &Text) -> Option<Result<Job, String>> {
     waiting_for(name, || {
         lock_one(|s| {
@@ -256,7 +257,7 @@ pub fn lock(name: &Text) -> Option<Result<Job, String>> {
     })
 }
 
-/// Runs a statement that may have to wait for another transaction's change of this job.
+/// Runs a statement that may have to wait for another transaction's change of this job. The wait is limited.
 fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {
     PgTryBuilder::new(AssertUnwindSafe(|| {
         as_owner(|| {
@@ -272,24 +273,24 @@ fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {
     .execute()
 }
 
-/// How many jobs a role has, counted up to a limit.
+/// Number of jobs of a role, counted up to a limit.
 pub fn count(role: pg_sys::Oid, limit: i64) -> i64 {
     as_owner(|| count_of_role(|s| s.query_latest(&[arg(role), arg(limit)], |rows| rows.first(1)))).unwrap_or(0)
 }
 
-/// All jobs of a role that its workers run; those whose rows are broken by name, with what is wrong.
+/// All jobs that a role's workers run. An invalid row becomes its name and a message.
 pub fn of_role(role: pg_sys::Oid) -> Vec<Result<Job, (Text, String)>> {
     as_owner(|| select_of_role(|s| s.query(&[arg(role)], |rows| (0..rows.len()).map(|row| read(rows, row)).collect())))
 }
 
-/// Writes a new job; `false` if one of that name is there.
+/// Writes a new job. Returns `false` if the name is taken.
 pub fn insert(job: &Job, now: Time) -> bool {
     let mut args = row(job).to_vec();
     args.extend([arg(job.registered_by), time(now)]);
     waiting_for(&job.name, || insert_one(|s| s.execute(&args))) == 1
 }
 
-/// Writes a job's function, role and options, and who gave them; `false` if it is gone.
+/// Writes a job's function, role, options and `registered_by`. Returns `false` if the job is gone.
 pub fn update(job: &Job) -> bool {
     let mut args = row(job).to_vec();
     args.push(arg(job.registered_by));
@@ -322,18 +323,18 @@ fn row(job: &Job) -> [super::statement::Arg; 18] {
     ]
 }
 
-/// Removes a job; `false` if it was gone.
+/// Removes a job. Returns `false` if it was gone.
 pub fn delete(name: &Text) -> bool {
     as_owner(|| delete_one(|s| s.execute(&[Some(name.datum())]))) == 1
 }
 
-/// Pauses or resumes a job; `false` if it was so already.
+/// Pauses or resumes a job. Returns `false` if nothing changed.
 pub fn set_paused(name: &Text, paused: bool, note: Option<&Text>, by: pg_sys::Oid, now: Time) -> bool {
     let args = [Some(name.datum()), arg(paused), time(now), arg(by), note.map(Text::datum)];
     as_owner(|| update_paused(|s| s.execute(&args))) == 1
 }
 
-/// Notes that a job is repeated; `false` if that is known already.
+/// Marks a job as repeated. Returns `false` if it was marked before.
 pub fn set_repeats(name: &Text) -> bool {
     waiting_for(name, || update_repeats(|s| s.execute(&[Some(name.datum())]))) == 1
 }

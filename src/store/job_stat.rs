@@ -1,6 +1,6 @@
-//! Statements on `awty_internal.job_stat`, where the figures of jobs outlive the server, and counts of what is pending by job.
+//! Statements on `awty_internal.job_stat`, which keeps the figures of jobs across restarts, and counts of pending checks by job.
 //!
-//! The other jobs are kept under the empty name. What is older than the job that bears its name is about another one, which is gone.
+//! The row with the empty name has the figures of all other jobs. A row that is older than its job belongs to a removed job of that name.
 
 use super::statement::{Arg, Rows, statement};
 use super::{arg, from_timestamptz, interval, time};
@@ -14,7 +14,7 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::pg_sys;
 use std::collections::{HashMap, HashSet};
 
-/// So many rows are counted; where there are more, the number is estimated.
+/// Counts stop at this number of rows. Above it, the number is an estimate.
 pub const COUNTED: i64 = 100_000;
 
 statement!(
@@ -104,14 +104,14 @@ statement!(
       WHERE c.oid = 'awty.future_job'::pg_catalog.regclass"
 );
 
-/// The figures of one job.
+/// The stored figures of one job.
 pub struct Stored {
     pub job: Text,
     pub figures: Figures,
     pub since: Time,
 }
 
-/// What is pending of one job, as far as it is counted.
+/// The pending checks of one job, counted up to a limit.
 pub struct Pending {
     pub pending: i64,
     pub overdue: i64,
@@ -119,7 +119,7 @@ pub struct Pending {
     pub next_slot: Option<TimestampWithTimeZone>,
 }
 
-/// The figures of all jobs that are registered, and of the other jobs.
+/// The figures of all registered jobs, and of the other jobs.
 pub fn all() -> Vec<Stored> {
     as_owner(|| select_all(|s| s.query(&[], |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect())))
 }
@@ -147,7 +147,7 @@ fn read(rows: &Rows, row: usize) -> Option<Stored> {
     Some(Stored { job: rows.get(row, 1)?, figures, since: at(21)? })
 }
 
-/// Stores the figures of a job; `false` if it is not registered any more.
+/// Stores the figures of a job. Returns `false` if the job is not registered any more.
 pub fn store(stored: &Stored) -> bool {
     let Stored { job, figures, since } = stored;
     let number = |number: u64| arg(i64::try_from(number).unwrap_or(i64::MAX));
@@ -165,7 +165,7 @@ pub fn store(stored: &Stored) -> bool {
     as_owner(|| upsert(|s| s.execute(&args))) == 1
 }
 
-/// Jobs of which there are figures, and which are not registered any more.
+/// Jobs that have figures and are not registered any more.
 pub fn gone() -> Vec<Text> {
     as_owner(|| select_gone(|s| s.query(&[], names)))
 }
@@ -174,7 +174,7 @@ fn names(rows: &Rows) -> Vec<Text> {
     (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
 }
 
-/// Removes the figures of all but these jobs.
+/// Removes the figures of all jobs except these.
 pub fn keep_only(jobs: &HashSet<Vec<u8>>) {
     let names = as_owner(|| select_names(|s| s.query(&[], names)));
     for name in names.iter().filter(|name| !jobs.contains(name.as_bytes())) {
@@ -182,7 +182,7 @@ pub fn keep_only(jobs: &HashSet<Vec<u8>>) {
     }
 }
 
-/// The jobs that a role may read, or all of them, and which are paused.
+/// The jobs that a role may read, or all jobs, each with whether it is paused.
 pub fn readable(role: pg_sys::Oid, all: bool) -> Vec<(Text, bool)> {
     as_owner(|| {
         select_readable(|s| {
@@ -193,7 +193,7 @@ pub fn readable(role: pg_sys::Oid, all: bool) -> Vec<(Text, bool)> {
     })
 }
 
-/// What is pending of one job, but for what is held.
+/// Counts the pending checks of one job, without held ones.
 pub fn pending(job: &Text, now: Time) -> Pending {
     let args = [Some(job.datum()), time(now), arg(COUNTED + 1)];
     as_owner(|| {
@@ -208,12 +208,12 @@ pub fn pending(job: &Text, now: Time) -> Pending {
     })
 }
 
-/// Checks whose last run failed, by job, as far as they are counted.
+/// Number of checks whose last run failed, by job, counted up to a limit.
 pub fn failing() -> HashMap<Text, i64> {
     as_owner(|| select_failing(|s| s.query(&[arg(COUNTED)], by_job)))
 }
 
-/// Checks that are held, by job, as far as they are counted.
+/// Number of held checks by job, counted up to a limit.
 pub fn held() -> HashMap<Text, i64> {
     as_owner(|| select_held(|s| s.query(&[arg(COUNTED)], by_job)))
 }
@@ -226,7 +226,7 @@ fn by_job(rows: &Rows) -> HashMap<Text, i64> {
     numbers
 }
 
-/// How many checks are pending in all, as PostgreSQL estimates it.
+/// PostgreSQL's estimate of the number of pending checks.
 pub fn estimate() -> i64 {
     as_owner(|| estimate_all(|s| s.query(&[], |rows| rows.first(1)))).unwrap_or(0)
 }

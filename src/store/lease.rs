@@ -1,8 +1,9 @@
-//! Statements on `awty_internal.lease` and `awty_internal.attempt`: who works on what, and what became of it.
+//! Statements on `awty_internal.lease` and `awty_internal.attempt`: the claims of external workers, and their results.
 //!
-//! Invariant: what is due and who has it is read by a snapshot that is newer than the caller's lock on the job's claims: by one that is
-//! older, a check would be handed out twice. Where that fails, the unique key on the check refuses the second lease.
-//! Lock order: the check's row, then its lease. Who comes from the lease does not wait for the check.
+//! Invariant: due checks and their leases are read with a snapshot that is newer than the caller's lock on the job's
+//! claims. With an older snapshot, a check could be handed out twice. If the invariant is broken, the unique key on the
+//! check refuses the second lease.
+//! Lock order: the check's row, then its lease. A transaction that locks the lease first must not wait for the check.
 
 use super::statement::{Arg, Rows, statement};
 use super::{arg, from_timestamptz, time};
@@ -43,7 +44,7 @@ statement!(
       FROM awty_internal.lease AS l WHERE l.lease = ANY ($1)"
 );
 
-// SKIP LOCKED, because its answer may just be booked.
+// SKIP LOCKED, because another transaction may be recording the answer to the lease.
 statement!(
     lock_given,
     [INT8ARRAYOID],
@@ -59,7 +60,7 @@ statement!(
       ORDER BY l.expires_at LIMIT $3 FOR UPDATE SKIP LOCKED"
 );
 
-// From end to end: the table is as large as what is being worked on, and the maintainer asks once a minute.
+// Scans the whole table. It is only as large as the work in progress, and the maintainer asks once a minute.
 statement!(
     lock_overdue,
     [TIMESTAMPTZOID, INT8OID],
@@ -90,7 +91,7 @@ statement!(
       FROM chosen AS f ORDER BY f.next_check_at, f.id"
 );
 
-// Of a check that is gone, the attempt says so.
+// If the check is gone, the attempt records that instead of the answer.
 statement!(
     end_all,
     [
@@ -119,7 +120,7 @@ statement!(
       SELECT lease FROM gone"
 );
 
-// SKIP LOCKED: who has it locked answers it, and may take long.
+// SKIP LOCKED, because a transaction that has locked a lease is answering it, and may take long.
 statement!(
     extend_all,
     [INT8ARRAYOID, TIMESTAMPTZARRAYOID],
@@ -164,30 +165,30 @@ pub struct Due {
     pub id: i64,
     pub check: Check,
     pub scheduled_at: Time,
-    /// A lease of it that has expired.
+    /// An expired lease of the check.
     pub expired: Option<i64>,
-    /// Its entity name.
+    /// The entity name.
     pub target: Text,
 }
 
-/// A lease as it stands.
+/// A stored lease.
 #[derive(Clone)]
 pub struct Given {
     pub number: i64,
     pub id: i64,
     pub job: Text,
     pub lease: Lease,
-    /// The entity name of its check.
+    /// The entity name of the check.
     pub target: Text,
 }
 
-/// The checks of a job that are due and that nobody has a live lease of, the oldest first.
+/// Up to `limit` due checks of a job that have no live lease, the oldest first.
 pub fn due(job: &Text, now: Time, limit: usize) -> Vec<Due> {
     let args = [Some(job.datum()), time(now), arg(limit as i64)];
     as_owner(|| select_due(|s| s.query_latest(&args, dues)))
 }
 
-/// The columns of `select_due`, as other statements give them, too.
+/// Reads the columns of `select_due`, which other statements return as well.
 pub(super) fn dues(rows: &Rows) -> Vec<Due> {
     let read = |row| {
         let count = |column| rows.get::<i32>(row, column).map(i32::unsigned_abs);
@@ -203,7 +204,7 @@ pub(super) fn dues(rows: &Rows) -> Vec<Due> {
     (0..rows.len()).filter_map(read).collect()
 }
 
-/// What the workers of a job may expect.
+/// The next work of a job for its workers.
 pub fn ahead(job: &Text, now: Time) -> Ahead {
     as_owner(|| {
         select_ahead(|s| {
@@ -235,39 +236,39 @@ fn ids(rows: &Rows) -> Vec<i64> {
     (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
 }
 
-/// The leases of those numbers that are there, be their checks or not.
+/// The leases with these numbers, even if their checks are gone.
 pub fn given(numbers: &[i64]) -> Vec<Given> {
     as_owner(|| select_given(|s| s.query_latest(&[arg(numbers.to_vec())], givens)))
 }
 
-/// The same, locked, without those that somebody else has locked.
+/// Locks the leases with these numbers and returns them, without those that another transaction has locked.
 pub fn lock(numbers: &[i64]) -> Vec<Given> {
     as_owner(|| lock_given(|s| s.query(&[arg(numbers.to_vec())], givens)))
 }
 
-/// Some of the leases of a job that are past their deadlines, locked.
+/// Locks up to `limit` leases of a job that are past their deadlines.
 pub fn overdue_of(job: &Text, now: Time, limit: i64) -> Vec<Given> {
     as_owner(|| lock_overdue_of(|s| s.query(&[Some(job.datum()), time(now), arg(limit)], givens)))
 }
 
-/// Some of those of all jobs, locked.
+/// Locks up to `limit` leases of all jobs that are past their deadlines.
 pub fn overdue(now: Time, limit: i64) -> Vec<Given> {
     as_owner(|| lock_overdue(|s| s.query(&[time(now), arg(limit)], givens)))
 }
 
-/// What is given to one worker of one job at a moment.
+/// New leases for one worker and one job.
 pub struct New<'a> {
     pub job: &'a Text,
     pub worker: &'a Text,
     pub role: pg_sys::Oid,
     pub lease: Lease,
-    /// The numbers of the leases, the checks and their keys.
+    /// Lease numbers, checks and idempotency keys, in the same order.
     pub numbers: Vec<i64>,
     pub ids: Vec<i64>,
     pub keys: Vec<String>,
 }
 
-/// Writes leases, and hands the columns of `awty.leased` to `take`. What is not pending any more, or held, gets none.
+/// Writes leases, and hands the columns of `awty.leased` to `take`. Checks that are held or not pending any more get no lease.
 pub fn give(new: New, mut take: impl FnMut(Vec<Arg>)) {
     let Lease { leased_at, expires_at, deadline } = new.lease;
     let args = [
@@ -290,24 +291,24 @@ pub fn give(new: New, mut take: impl FnMut(Vec<Arg>)) {
     });
 }
 
-/// How a lease ends.
+/// The end of a lease.
 pub struct End {
     pub number: i64,
-    /// Does `awty.attempt` keep it?
+    /// Whether `awty.attempt` keeps it.
     pub kept: bool,
     pub ok: bool,
     pub sqlstate: Option<Text>,
     pub message: Option<Text>,
     pub result: Arg,
-    /// Does the check stand still afterwards? `None`: it is gone.
+    /// Whether the check is held afterwards; `None` if the check is gone.
     pub held: Option<bool>,
 }
 
-/// Ends leases. Returns those that were still there.
+/// Ends leases. Returns those that still existed.
 pub fn end(ends: &[End], now: Time) -> Vec<i64> {
     let text = |text: &Option<Text>| text.as_ref().map(Text::datum);
     let bools = |of: fn(&End) -> Option<bool>| ends.iter().map(move |end| of(end).map(pg_sys::Datum::from));
-    // SAFETY: booleans, texts, and values of type jsonb.
+    // SAFETY: the element types are those of the values: booleans, texts, jsonb.
     let args = unsafe {
         [
             arg(ends.iter().map(|end| end.number).collect::<Vec<i64>>()),
@@ -324,41 +325,41 @@ pub fn end(ends: &[End], now: Time) -> Vec<i64> {
     as_owner(|| end_all(|s| s.query(&args, ids)))
 }
 
-/// Extends leases, but those that somebody has locked. Returns those that it has extended.
+/// Extends leases, except locked ones. Returns the extended ones.
 pub fn extend(until: &[(i64, Time)]) -> Vec<i64> {
     let times = until.iter().map(|(_, until)| time(*until));
-    // SAFETY: times.
+    // SAFETY: the values are times.
     let times = unsafe { array::build(times, array::TIME) };
     let numbers: Vec<i64> = until.iter().map(|(number, _)| *number).collect();
     as_owner(|| extend_all(|s| s.query(&[arg(numbers), Some(times)], ids)))
 }
 
-/// Takes leases away as if they had never been. Returns the checks of those that were still there.
+/// Deletes leases without a trace. Returns the checks of those that still existed.
 pub fn requeue(numbers: &[i64]) -> Vec<i64> {
     as_owner(|| give_back(|s| s.query(&[arg(numbers.to_vec())], ids)))
 }
 
-/// Until when somebody has a live lease of a check.
+/// The end of the live lease of a check, if it has one.
 pub fn until(id: i64, now: Time) -> Option<Time> {
     as_owner(|| select_until(|s| s.query_latest(&[arg(id), time(now)], |rows| rows.first(1).map(from_timestamptz))))
 }
 
-/// Has a job a live lease?
+/// Whether a job has a live lease.
 pub fn any_live(job: &Text, now: Time) -> bool {
     as_owner(|| select_live(|s| s.query_latest(&[Some(job.datum()), time(now)], |rows| rows.len()))) > 0
 }
 
-/// Those of the checks that are pending now.
+/// Returns the checks that are pending now.
 pub fn pending(checks: &[i64]) -> Vec<i64> {
     as_owner(|| select_pending(|s| s.query_latest(&[arg(checks.to_vec())], ids)))
 }
 
-/// Those of the checks that are held, as this transaction has left them.
+/// Returns the checks that are held, by this transaction's snapshot.
 pub fn held(checks: &[i64]) -> Vec<i64> {
     as_owner(|| select_held(|s| s.query(&[arg(checks.to_vec())], ids)))
 }
 
-/// Those of the checks that something is noted of in `awty_internal.check_stat`.
+/// Returns the checks that have a row in `awty_internal.check_stat`.
 pub fn noted(checks: &[i64]) -> Vec<i64> {
     as_owner(|| select_noted(|s| s.query(&[arg(checks.to_vec())], ids)))
 }

@@ -1,7 +1,7 @@
-//! Statements on many checks of `awty.future_job` at a time, each in the order of the keys that it is given.
+//! Statements on many checks of `awty.future_job` at once, each in the order of the given keys.
 //!
-//! Invariant: rows are written and locked in that order, so that callers whose keys overlap wait for each other and never in a circle.
-//! One statement does both: two steps, one that writes and one that locks, would each begin with the first key again.
+//! Invariant: rows are written and locked in that order, so that callers with overlapping keys wait for each other and
+//! cannot deadlock. One statement writes and locks, because two steps would each start at the first key.
 
 use super::statement::{Arg, statement};
 use super::{arg, time};
@@ -10,8 +10,8 @@ use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::pg_sys;
 
-// Sets in a list of columns come one row after the other. As tables they would be written to disk first. Without ON CONFLICT, which
-// takes twice as long for each row.
+// unnest() in the select list streams its rows; in FROM it would write them to disk first. There is no ON CONFLICT,
+// because it doubles the cost per row.
 statement!(
     insert_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
@@ -21,8 +21,8 @@ statement!(
       FROM (SELECT pg_catalog.unnest($3) AS key, pg_catalog.unnest($4) AS slot, pg_catalog.unnest($5) AS args) AS k"
 );
 
-// PostgreSQL locks the row that is in the way, although the WHERE says that it stays as it is. A column of a unique index makes it the
-// lock of FOR UPDATE.
+// PostgreSQL locks the conflicting row, although the WHERE excludes the update. SET names a column of a unique index,
+// so that the lock is the one of FOR UPDATE.
 statement!(
     insert_or_lock_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, JSONBARRAYOID, TIMESTAMPTZOID, OIDOID, TIMESTAMPTZOID],
@@ -34,7 +34,7 @@ statement!(
       RETURNING f.id"
 );
 
-// Key by key, as OFFSET 0 says. Else a plan that was made while the planner knew little of the table compares each key with each check.
+// OFFSET 0 makes the plan look up key by key. Otherwise a plan that was made with little statistics compares each key with each check.
 statement!(
     select_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID],
@@ -70,7 +70,7 @@ statement!(
       ORDER BY k.n FOR UPDATE OF f"
 );
 
-/// Checks to be written: of one job and kind of entity.
+/// Checks to write, of one job and kind of entity.
 pub struct NewChecks {
     pub job: pg_sys::Datum,
     pub entity_name: pg_sys::Datum,
@@ -78,10 +78,10 @@ pub struct NewChecks {
     pub scheduled_at: Time,
 }
 
-/// What is said for each key.
+/// The values for each key.
 pub struct Said {
     pub keys: pg_sys::Datum,
-    /// NULL where all have the one slot.
+    /// NULL if all checks have the same slot.
     pub slots: Arg,
     pub args: Arg,
     pub slot: Time,
@@ -102,17 +102,17 @@ impl NewChecks {
     }
 }
 
-/// Writes checks, of which none must be pending.
+/// Writes checks. None of them may be pending.
 pub fn insert(checks: &NewChecks, said: Said) {
     as_owner(|| insert_all(|s| s.execute(&checks.with(said))));
 }
 
-/// Writes those checks that are not pending, and locks those that are. Returns the ids of the former.
+/// Writes the checks that are not pending and locks those that are. Returns the ids of the new ones.
 pub fn insert_or_lock(checks: &NewChecks, said: Said) -> Vec<i64> {
     as_owner(|| insert_or_lock_all(|s| s.query(&checks.with(said), super::future_job::ids)))
 }
 
-/// Places from 0, ids and slots of the checks that are pending for keys, in their order and without a lock.
+/// Positions (from 0), ids and slots of the pending checks of these keys, in the order of the keys. Takes no locks.
 pub fn pending(checks: &NewChecks, keys: pg_sys::Datum) -> Vec<(usize, i64, Time)> {
     let read = |rows: &super::statement::Rows, row| {
         let place = usize::try_from(rows.get::<i64>(row, 1)? - 1).ok()?;
@@ -127,16 +127,16 @@ pub fn pending(checks: &NewChecks, keys: pg_sys::Datum) -> Vec<(usize, i64, Time
     })
 }
 
-/// What there is for one of the keys and a job.
+/// A pending check or repetition for one of the keys and a job.
 pub struct Found {
-    /// From 0.
+    /// Position of the key, from 0.
     pub place: usize,
-    /// The pending check; `None`: there is a repetition alone.
+    /// The pending check; `None` if there is only a repetition.
     pub check: Option<i64>,
     pub job: Text,
 }
 
-/// What is pending or repeats for entities, of one job or of all; in the order of the keys and jobs, and without a lock.
+/// The pending checks and repetitions of entities, for one job or all, in the order of keys and jobs. Takes no locks.
 pub fn of_entities(entity_name: pg_sys::Datum, keys: pg_sys::Datum, job: Option<&Text>) -> Vec<Found> {
     let read = |rows: &super::statement::Rows, row| {
         let place = usize::try_from(rows.get::<i64>(row, 1)? - 1).ok()?;
@@ -149,12 +149,12 @@ pub fn of_entities(entity_name: pg_sys::Datum, keys: pg_sys::Datum, job: Option<
             })
         })
     });
-    // A repetition comes after its check.
+    // A repetition sorts after its check, so the check stays.
     found.dedup_by(|next, first| next.place == first.place && next.job == first.job);
     found
 }
 
-/// Locks those of the checks that are still pending, in this order.
+/// Locks the checks that are still pending, in this order.
 pub fn lock_in_order(ids: Vec<i64>) -> Vec<i64> {
     as_owner(|| lock_ids(|s| s.query(&[arg(ids)], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect())))
 }

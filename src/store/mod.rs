@@ -1,7 +1,7 @@
-//! The store: the only module with SQL text, one file per table.
+//! The only module with SQL text, one file per table.
 //!
-//! Invariant: every statement is prepared, takes parameters only, qualifies every name, and runs inside the owner's
-//! rights (`crate::pg::owner::as_owner`), which the functions here take on themselves.
+//! Invariant: every statement is prepared, takes parameters only, qualifies every name, and runs with the owner's
+//! rights (`crate::pg::owner::as_owner`). The functions here switch to these rights themselves.
 //! Does not: decide anything, check rights, or commit.
 
 pub mod alert;
@@ -48,7 +48,7 @@ pub fn time(time: Time) -> Arg {
     Some(pg_sys::Datum::from(clock::to_timestamp(time)))
 }
 
-/// A timestamptz as a time; the infinities and far years become the ends of the range.
+/// Converts a timestamptz; infinities and far years become the ends of the range.
 pub fn from_timestamptz(value: TimestampWithTimeZone) -> Time {
     clock::clamped(value.into())
 }
@@ -58,27 +58,27 @@ pub fn interval(delta: TimeDelta) -> Arg {
     to_interval(delta).and_then(IntoDatum::into_datum)
 }
 
-/// A duration as PostgreSQL has it.
+/// Converts a duration to PostgreSQL's type.
 pub fn to_interval(delta: TimeDelta) -> Option<Interval> {
     let days = i32::try_from(delta.num_days()).unwrap_or(i32::MAX);
     let micros = (delta - TimeDelta::days(days.into())).num_microseconds().unwrap_or(i64::MAX);
     Interval::new(0, days, micros).ok()
 }
 
-/// Messages and contexts of errors are cut at so many bytes.
+/// Maximum length of an error's message or context, in bytes.
 const MAX_MESSAGE: usize = 4096;
 
-/// A message of an error as a parameter.
+/// An error's message as a parameter.
 pub fn message(text: &str) -> Arg {
     Some(text::message(text, MAX_MESSAGE).datum())
 }
 
-/// The context of an error as a parameter; NULL if it is not known.
+/// An error's context as a parameter; NULL if unknown.
 pub fn context(text: &str) -> Arg {
     if text.is_empty() { None } else { message(text) }
 }
 
-/// Anything else as a parameter.
+/// Any other value as a parameter.
 pub fn arg<T: IntoDatum>(value: T) -> Arg {
     value.into_datum()
 }

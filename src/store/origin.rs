@@ -1,4 +1,4 @@
-//! Statements on `awty_internal.origin`: do the rows of this database come from another one, or from a backup?
+//! Statements on `awty_internal.origin`: whether this database's rows come from another database or from a backup.
 
 use super::arg;
 use super::statement::Arg;
@@ -9,8 +9,8 @@ use crate::restore::{self, Hold};
 use crate::settings;
 use pgrx::datum::TimestampWithTimeZone;
 
-// Jobs or checks without a row here mean that a dump is being restored, because a dump has this table last. No database has the OID 0. An
-// inspection writes 0 after a restore of the server, so that pg_upgrade and a dump keep the hold.
+// A dump has this table last, so jobs or checks without a row here mean that a restore is in progress. No database has
+// the OID 0. After a restore of the server an inspection writes 0, so that pg_upgrade and a dump keep the hold.
 statement!(
     select_hold,
     [OIDOID, TIMESTAMPTZOID],
@@ -33,7 +33,7 @@ statement!(
       ON CONFLICT (identity) DO UPDATE SET database = excluded.database, restored_at = excluded.restored_at"
 );
 
-// Writes nothing where something has been said: two sessions that register do not wait for each other.
+// Writes nothing if the table has a row, so that two sessions that register do not wait for each other.
 statement!(
     claim_own,
     [OIDOID, TIMESTAMPTZOID],
@@ -41,7 +41,7 @@ statement!(
       WHERE NOT EXISTS (SELECT FROM awty_internal.origin) ON CONFLICT (identity) DO NOTHING"
 );
 
-// Logical replication copies rows and no sequences. Checks, alerts and repetitions have their numbers from one sequence.
+// Logical replication copies rows but no sequences. Checks, alerts and repetitions get their numbers from one sequence.
 statement!(
     pass_used_ids,
     [],
@@ -54,17 +54,17 @@ statement!(
 
 statement!(select_identity, [], c"SELECT i.last_value FROM awty_internal.identity AS i");
 
-/// The number of this installation, which a dump does not carry.
+/// The number of this installation. A dump does not include it.
 pub fn identity() -> i64 {
     as_owner(|| select_identity(|s| s.query_latest(&[], |rows| rows.first(1)))).unwrap_or(0)
 }
 
-/// Why nothing may run here before `awty.adopt()`; `None` if checks may run.
+/// Why nothing may run before `awty.adopt()`; `None` if checks may run.
 pub fn hold() -> Option<Hold> {
     if settings::auto_adopt() { None } else { stored_hold() }
 }
 
-/// The same, whatever `awty.auto_adopt` says.
+/// The stored hold, whatever `awty.auto_adopt` says.
 pub fn stored_hold() -> Option<Hold> {
     match as_owner(|| select_hold(|s| s.query(&here(), |rows| rows.first::<i32>(1)))) {
         Some(2) => Some(Hold::Restored),
@@ -73,18 +73,18 @@ pub fn stored_hold() -> Option<Hold> {
     }
 }
 
-/// This database, and the restore that it is adopted after.
+/// This database, and the time of the restore for which it is adopted.
 fn here() -> [Arg; 2] {
     let restored_at = restore::restored_at().and_then(|at| TimestampWithTimeZone::try_from(at).ok());
     [arg(catalog::database()), restored_at.and_then(arg)]
 }
 
-/// Notes in the database that it is held because of a restore. The note goes with the rows, wherever they are copied next.
+/// Marks the database as held because of a restore. The mark is copied with the rows.
 pub fn mark_as_restored() {
     as_owner(|| mark_restored(|s| s.execute(&[])));
 }
 
-/// Says that the rows are this database's own. New checks get numbers that no row has. Returns whether they were another one's.
+/// Declares that the rows belong to this database. Moves the sequence past all used numbers. Returns whether the database was held.
 pub fn adopt() -> bool {
     let was_held = stored_hold().is_some();
     as_owner(|| {
@@ -95,7 +95,7 @@ pub fn adopt() -> bool {
     was_held
 }
 
-/// Says so where nothing has been said yet: called before anything is registered.
+/// Declares that the rows belong to this database, unless a row exists. Called before the first registration.
 pub fn claim_if_new() {
     if stored_hold().is_none() {
         as_owner(|| claim_own(|s| s.execute(&here())));

@@ -1,8 +1,8 @@
-//! The daily partitions of `awty.future_job_history` and `awty_internal.attempt`: made ahead of time, dropped when they are too old.
+//! The daily partitions of `awty.future_job_history` and `awty_internal.attempt`: created in advance, and dropped when they are too old.
 //!
-//! Invariant: history leaves by whole days, never row by row; nothing that a client does waits for a lock taken here for
-//! longer than the caller's `lock_timeout`.
-//! Does not: run when the database holds no job yet, so that a restore finds the names free.
+//! Invariant: history is removed by whole days, never row by row. A client waits for a lock taken here no longer than
+//! the caller's `lock_timeout`.
+//! Does not: run while the database has no job, so that a restore finds the names free.
 
 use super::statement::{Rows, statement};
 use crate::pg::owner::as_owner;
@@ -12,7 +12,7 @@ use chrono::{NaiveDate, TimeDelta};
 use pgrx::pg_sys;
 use std::ffi::CString;
 
-/// So many days of partitions are there beforehand.
+/// Number of days for which partitions exist in advance.
 const AHEAD: i64 = 7;
 
 /// A table that has daily partitions.
@@ -30,7 +30,7 @@ impl Parted {
         }
     }
 
-    /// The names of its partitions begin so.
+    /// Prefix of the partitions' names.
     fn prefix(self) -> &'static str {
         match self {
             Self::History => "future_job_history_",
@@ -38,7 +38,7 @@ impl Parted {
         }
     }
 
-    /// Columns that EXPLAIN must not tell of.
+    /// Columns without statistics, so that EXPLAIN does not disclose their values.
     fn hidden(self) -> &'static [&'static str] {
         match self {
             Self::History => &["job", "entity_name", "entity_key", "args", "message", "context"],
@@ -100,7 +100,7 @@ fn present(parted: Parted) -> Vec<NaiveDate> {
     })
 }
 
-/// Makes the partitions of today and the coming days. Looks first, and changes nothing where there is nothing to change.
+/// Creates the partitions of today and the coming days. Takes no lock if none is missing.
 pub fn make(parted: Parted, now: Time) {
     let (today, present) = (now.date_naive(), present(parted));
     let missing: Vec<NaiveDate> = (0..=AHEAD)
@@ -111,11 +111,12 @@ pub fn make(parted: Parted, now: Time) {
         return;
     }
     as_owner(|| {
-        // A day of which rows are in the default partition keeps them there: they could not be moved without DELETE.
+        // If the default partition has rows of a day, it keeps them. They could not be moved without DELETE.
         let free = |day: &NaiveDate| !strays(parted).is_some_and(|(first, last)| (first..=last).contains(day));
         if missing.contains(&today) && free(&today) {
-            // A row that was routed to the default partition while today's is made would violate the former's constraint:
-            // let writers wait before they route. The default partition, which clients lock first, comes first here, too.
+            // A row that was routed to the default partition while today's is created would violate the default
+            // partition's constraint, so writers must wait before they route. Clients lock the default partition first,
+            // so it is locked first here as well.
             run(&format!("LOCK TABLE awty_internal.{}default IN ACCESS EXCLUSIVE MODE", parted.prefix()));
             run(&format!("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE", parted.table()));
         }
@@ -123,8 +124,8 @@ pub fn make(parted: Parted, now: Time) {
     });
 }
 
-/// Drops the partitions of the days that were over before that time, and with them what found none, by its last day. Looks
-/// first, and changes nothing where there is nothing to change.
+/// Drops the partitions of days before `than`, and deletes rows of such days from the default partition. Takes no lock
+/// if no partition is old.
 pub fn drop_older(parted: Parted, than: Time) {
     let is_old = |day: &NaiveDate| *day < than.date_naive();
     let old: Vec<NaiveDate> = present(parted).into_iter().filter(is_old).collect();
@@ -141,7 +142,7 @@ pub fn drop_older(parted: Parted, than: Time) {
     });
 }
 
-/// The first and last day of rows that found no partition, if there are any.
+/// First and last day of the rows in the default partition, if there are any.
 fn strays(parted: Parted) -> Option<(NaiveDate, NaiveDate)> {
     let range = |rows: &Rows| {
         let day = |column| rows.first(column).map(|at| super::from_timestamptz(at).date_naive());
@@ -153,8 +154,8 @@ fn strays(parted: Parted) -> Option<(NaiveDate, NaiveDate)> {
     }
 }
 
-/// Makes a table beside the others and then attaches it: that way, unlike with CREATE TABLE … PARTITION OF, nobody who
-/// reads or writes the history has to wait.
+/// Creates a table and then attaches it. Unlike CREATE TABLE … PARTITION OF, ATTACH lets readers and writers of the
+/// history go on.
 fn create(parted: Parted, day: NaiveDate) {
     let Some(next) = day.succ_opt() else { return };
     let (name, table) = (parted.name_of(day), parted.table());
@@ -163,17 +164,17 @@ fn create(parted: Parted, day: NaiveDate) {
         parted.prefix()
     ));
     run(&format!("REVOKE ALL ON awty_internal.{name} FROM PUBLIC"));
-    // As in the install script: what ALTER DEFAULT PRIVILEGES has given away, and those who may read or write all data.
+    // As in the install script: revokes rights that ALTER DEFAULT PRIVILEGES has granted, also from roles that may read or write all data.
     for role in grantees(&name) {
         run(&format!("REVOKE ALL ON awty_internal.{name} FROM {role}"));
     }
     run(&format!("ALTER TABLE awty_internal.{name} ENABLE ROW LEVEL SECURITY"));
-    // For pg_dump by the database's owner, to which each partition is a table of its own.
+    // pg_dump by the database's owner reads each partition as a table of its own.
     run(&format!("GRANT SELECT ON awty_internal.{name} TO pg_database_owner"));
     run(&format!(
         "CREATE POLICY dumped ON awty_internal.{name} FOR SELECT TO pg_database_owner, pg_read_all_data USING (true)"
     ));
-    // As in the install script: EXPLAIN must not tell of names and keys.
+    // As in the install script: EXPLAIN must not disclose names and keys.
     let hidden: Vec<String> = parted.hidden().iter().map(|column| format!("ALTER {column} SET STATISTICS 0")).collect();
     run(&format!("ALTER TABLE awty_internal.{name} {}", hidden.join(", ")));
     run(&format!(
@@ -182,14 +183,14 @@ fn create(parted: Parted, day: NaiveDate) {
     ));
 }
 
-/// Who else has rights on a partition, quoted where need be.
+/// Other roles with rights on a partition, quoted if needed.
 fn grantees(name: &str) -> Vec<Text> {
     select_grantees(|s| {
         s.query(&[Some(Text::from(name).datum())], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect())
     })
 }
 
-/// Runs a command whose only variable parts are dates, and roles that PostgreSQL has quoted.
+/// Runs a command. Its only variable parts are dates, and roles that PostgreSQL has quoted.
 fn run(command: &str) {
     let Ok(command) = CString::new(command) else { return };
     // SAFETY: SPI is connected for the duration; an ERROR unwinds and the abort cleans up.

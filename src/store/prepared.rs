@@ -1,4 +1,4 @@
-//! Transactions that are prepared and not yet committed.
+//! Prepared transactions that are not committed yet.
 
 use super::statement::statement;
 use crate::pg::owner::as_owner;
@@ -11,8 +11,8 @@ statement!(
       WHERE p.database = pg_catalog.current_database() AND p.prepared > pg_catalog.clock_timestamp() - '1 minute'::pg_catalog.interval LIMIT 1"
 );
 
-/// Has a transaction of this database been prepared within the last minute, the time between two audits? What it scheduled has been
-/// announced, and comes when it is committed.
+/// Whether a transaction of this database was prepared within the last minute, the time between two audits. The
+/// launcher knows of the checks that it scheduled, and they appear with COMMIT PREPARED.
 pub fn any_young() -> bool {
     if settings::max_prepared_transactions() == 0 {
         return false;

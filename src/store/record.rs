@@ -1,4 +1,4 @@
-//! What is written of a check and its runs, and read of it, beyond the row itself. Plain values.
+//! Plain values that are written and read for a check and its runs, beyond the row itself.
 
 use crate::pg::catch::Failure;
 use crate::pg::clock::Timestamp;
@@ -13,7 +13,7 @@ pub struct Candidate {
     pub slot: Timestamp,
 }
 
-/// Where a scan of what is due stands: after this check of this slot.
+/// Position of a scan of due checks: after this check of this slot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Cursor {
     pub slot: Timestamp,
@@ -21,24 +21,24 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Before all checks of a slot.
+    /// The position before all checks of a slot.
     pub fn before(slot: Timestamp) -> Self {
         Self { slot, id: i64::MIN }
     }
 
-    /// After this check.
+    /// The position after a check.
     pub fn after(check: &Candidate) -> Self {
         Self { slot: check.slot, id: check.id }
     }
 }
 
-/// What is known of one run of a check.
+/// One run of a check.
 #[derive(Clone, Copy)]
 pub struct RunRecord {
     pub slot: Time,
     pub started_at: Time,
     pub finished_at: Time,
-    /// Its length by the monotonic clock, which a jump of the other one does not distort.
+    /// Duration by the monotonic clock, so that a jump of the system clock does not distort it.
     pub run_time: TimeDelta,
 }
 
@@ -49,7 +49,7 @@ impl RunRecord {
     }
 }
 
-/// What a run leaves behind where its check stays pending.
+/// Result of a run after which the check stays pending.
 pub struct Again<'a> {
     /// The next slot.
     pub slot: Time,
@@ -60,10 +60,10 @@ pub struct Again<'a> {
     pub failure: Option<&'a Failure>,
 }
 
-/// How a check ends after a run.
+/// Result of a run that ends the check.
 pub struct End<'a> {
     pub outcome: Outcome,
-    /// 1 if the run was a check, 0 if it failed.
+    /// 1 if the check was done, 0 if it failed.
     pub done: i32,
     pub failure: Option<&'a Failure>,
 }

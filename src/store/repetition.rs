@@ -1,6 +1,6 @@
-//! Statements on `awty_internal.repetition`: what repeats, and what is pending for it.
+//! Statements on `awty_internal.repetition`, and on the pending checks of repetitions.
 //!
-//! Lock order: the check's row, then its repetition. A run locks no repetition but one that it ends.
+//! Lock order: the check's row, then its repetition. A run locks a repetition only to end it.
 
 use super::check_row::Row;
 use super::hold;
@@ -15,7 +15,7 @@ use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{IntoDatum, pg_sys};
 
-/// What a caller of `awty.repeat()` has said.
+/// The arguments of `awty.repeat()`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terms {
     /// Months, days and microseconds.
@@ -28,7 +28,7 @@ pub struct Terms {
     pub catch_up: TimeDelta,
 }
 
-/// Of what job and entity a repetition is, and who says so.
+/// Job, entity and arguments of a repetition, and the role that repeats it.
 pub struct Subject {
     pub job: Text,
     pub entity_name: Text,
@@ -38,7 +38,7 @@ pub struct Subject {
     pub repeated_at: Time,
 }
 
-/// A repetition as it is stored.
+/// A stored repetition.
 #[derive(Clone, Debug)]
 pub struct Stored {
     pub id: i64,
@@ -48,7 +48,7 @@ pub struct Stored {
     pub terms: Terms,
 }
 
-/// The check that is pending for a repetition.
+/// A pending check of a repetition.
 #[derive(Clone, Debug)]
 pub struct Pending {
     pub check: i64,
@@ -57,13 +57,13 @@ pub struct Pending {
     pub repetition: Stored,
 }
 
-/// What there is for a job and entity, at one moment.
+/// What exists for a job and entity, at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Found {
     Nothing,
     /// A repetition without a check, by its id.
     Alone(i64),
-    /// With one.
+    /// A repetition with a check.
     Pending,
 }
 
@@ -80,7 +80,7 @@ statement!(
       WHERE f.id = ANY ($1)"
 );
 
-// The same for a check whose row is known.
+// For a check whose row is known.
 statement!(
     select_of_row,
     [TEXTOID, TEXTOID, TEXTOID, INT8OID],
@@ -140,8 +140,8 @@ statement!(
     c"DELETE FROM awty_internal.repetition WHERE entity_name = $1 AND entity_key = $2 AND job = $3"
 );
 
-// Reads all of them: awty.unregister() is rare, and repetitions are few beside checks. OFFSET 0 keeps the planner from an index that
-// begins with something else.
+// Scans all repetitions: awty.unregister() is rare, and repetitions are few compared with checks. OFFSET 0 keeps the
+// planner from using an index that begins with another column.
 statement!(
     delete_of_job,
     [TEXTOID],
@@ -150,7 +150,7 @@ statement!(
           SELECT h.id FROM (SELECT r.id, r.job FROM awty_internal.repetition AS r ORDER BY r.id OFFSET 0) AS h WHERE h.job = $1))"
 );
 
-// Where a check is in the way, it stays, and the repetition goes on after it.
+// If another check is pending for the entity, that check stays, and the repetition continues after it.
 statement!(
     insert_occurrences,
     [INT8ARRAYOID, TIMESTAMPTZARRAYOID, BOOLOID, TIMESTAMPTZOID],
@@ -250,7 +250,7 @@ fn pending(rows: &Rows, row: usize) -> Option<Pending> {
     })
 }
 
-/// Those of these checks that are pending for repetitions.
+/// Returns the checks that are pending for repetitions.
 pub fn of_checks(checks: &[i64]) -> Vec<Pending> {
     let found = as_owner(|| {
         select_of_checks(|s| {
@@ -261,7 +261,7 @@ pub fn of_checks(checks: &[i64]) -> Vec<Pending> {
     with_holds(found)
 }
 
-/// The same of a check whose row the caller has read and locked.
+/// The repetition of a check whose row the caller has read and locked.
 pub fn of_row(check: &Row) -> Option<Pending> {
     let [entity_name, entity_key, job] = check.subject();
     let args = [entity_name, entity_key, job, arg(check.id)];
@@ -282,7 +282,7 @@ pub fn of_row(check: &Row) -> Option<Pending> {
     with_holds(found.into_iter().collect()).pop()
 }
 
-/// Adds what holds that are noted make of checks, each with whether there is one.
+/// Applies noted holds. The flag of each check says whether it has a note.
 fn with_holds(found: Vec<(Pending, bool)>) -> Vec<Pending> {
     let noted: Vec<i64> = found.iter().filter(|(_, is_noted)| *is_noted).map(|(pending, _)| pending.check).collect();
     let in_force = if noted.is_empty() { Vec::new() } else { hold::in_force(&noted) };
@@ -306,17 +306,17 @@ pub fn find(entity_name: &Text, entity_key: &Text, job: &Text) -> Found {
     })
 }
 
-/// Has a repetition these arguments for its job?
+/// Whether a repetition has these arguments.
 pub fn has_args(id: i64, args: Arg) -> bool {
     as_owner(|| same_args(|s| s.query(&[arg(id), args], |rows| rows.first(1)))).unwrap_or(false)
 }
 
-/// Writes a new repetition, and returns its id; `None` if there is one.
+/// Writes a new repetition and returns its id; `None` if the job and entity have one.
 pub fn insert(subject: &Subject, terms: &Terms) -> Option<i64> {
     as_owner(|| insert_one(|s| s.query(&written(subject, terms), |rows| rows.first(1))))
 }
 
-/// Gives a repetition other terms; `false` if it is gone.
+/// Changes the terms of a repetition. Returns `false` if it is gone.
 pub fn update(subject: &Subject, terms: &Terms) -> bool {
     as_owner(|| update_one(|s| s.execute(&written(subject, terms)))) > 0
 }
@@ -326,7 +326,7 @@ pub fn remove(ids: &[i64]) {
     as_owner(|| delete_some(|s| s.execute(&[arg(ids.to_vec())])));
 }
 
-/// Removes the repetition of a job and entity; `false` if there is none.
+/// Removes the repetition of a job and entity. Returns `false` if there is none.
 pub fn remove_of(entity_name: &Text, entity_key: &Text, job: &Text) -> bool {
     as_owner(|| delete_one(|s| s.execute(&key_args(entity_name, entity_key, job)))) > 0
 }
@@ -336,7 +336,7 @@ pub fn remove_job(job: &Text) {
     as_owner(|| delete_of_job(|s| s.execute(&[Some(job.datum())])));
 }
 
-/// Inserts the next occurrences of repetitions, each by its repetition's id and its slot. Returns how many.
+/// Inserts the next occurrence of each repetition, given by id and slot. Returns the number of new checks.
 pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     if next.is_empty() {
         return 0;
@@ -348,7 +348,7 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
     as_owner(|| insert_occurrences(|s| s.execute(&[arg(ids), slots.into_datum(), arg(held), time(now)])))
 }
 
-/// Notes which slots of its plan are used up, where the pending check's first slot does not say it.
+/// Stores which slots of the plan are used up, if the first slot of the pending check does not show it.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     let (before, through) = match passed {
         None => {
@@ -361,7 +361,7 @@ pub fn set_passed(check: i64, passed: Option<Passed>) {
     as_owner(|| upsert_used(|s| s.execute(&[arg(check), before, through])));
 }
 
-/// Holds a check that takes the place of a held one.
+/// Holds a check that replaces a held one.
 pub fn hold(check: i64) {
     as_owner(|| hold_one(|s| s.execute(&[arg(check)])));
 }

@@ -1,4 +1,4 @@
-//! Statements by which the maintainer looks after repetitions, piece by piece in the order of their ids.
+//! Statements of the maintainer on repetitions, in pieces in the order of their ids.
 
 use super::repetition::{Stored, stored};
 use super::statement::{Rows, statement};
@@ -6,13 +6,13 @@ use super::{arg, time};
 use crate::pg::owner::as_owner;
 use awty_core::Time;
 
-/// What a piece of the repetitions needs.
+/// A piece of the repetitions, with those that need work.
 pub struct Piece {
-    /// The last id of the piece; `None`: there is nothing after it.
+    /// The last id of the piece; `None` at the end.
     pub last: Option<i64>,
-    /// Those without a check.
+    /// Repetitions without a check.
     pub alone: Vec<i64>,
-    /// Those whose job or role is gone.
+    /// Repetitions whose job or role is gone.
     pub stray: Vec<i64>,
 }
 
@@ -30,7 +30,7 @@ statement!(
             FROM awty_internal.repetition AS r WHERE r.id > $1 ORDER BY r.id LIMIT $2) AS p"
 );
 
-// A client that has one locked is about to change it.
+// SKIP LOCKED, because a client that has locked a repetition is about to change it.
 statement!(
     lock_some,
     [INT8ARRAYOID],
@@ -76,7 +76,7 @@ pub fn piece(after: i64, size: i64) -> Piece {
     })
 }
 
-/// Locks those repetitions that nobody else has locked.
+/// Locks the repetitions that no other transaction has locked, and returns them.
 pub fn lock(repetitions: &[i64]) -> Vec<Stored> {
     as_owner(|| {
         lock_some(|s| {
@@ -85,12 +85,12 @@ pub fn lock(repetitions: &[i64]) -> Vec<Stored> {
     })
 }
 
-/// The last id of the next piece of repetitions with a zone, and their checks whose first slot is after now.
+/// The last id of the next piece of repetitions with a time zone, and their checks whose first slot is after `now`.
 pub fn zoned(after: i64, size: i64, now: Time) -> (Option<i64>, Vec<i64>) {
     as_owner(|| select_zoned(|s| s.query(&[arg(after), arg(size), time(now)], |rows| (rows.first(1), ids(rows, 2)))))
 }
 
-/// Locks those checks that nobody else has locked.
+/// Locks the checks that no other transaction has locked, and returns them.
 pub fn lock_pending(checks: &[i64]) -> Vec<i64> {
     as_owner(|| {
         lock_checks(|s| {
@@ -99,7 +99,7 @@ pub fn lock_pending(checks: &[i64]) -> Vec<i64> {
     })
 }
 
-/// Moves an occurrence, whose row the caller has locked, to another slot of its plan.
+/// Moves an occurrence to another slot of its plan. The caller has locked its row.
 pub fn move_to(check: i64, slot: Time) {
     as_owner(|| move_first(|s| s.execute(&[arg(check), time(slot)])));
 }

@@ -1,6 +1,6 @@
 //! Statements on the rights to jobs that `awty.allow()` has given.
 //!
-//! Does not: know what members of a job's role may do, which is all of it.
+//! Does not: check members of a job's role, who have all rights.
 
 use super::arg;
 use super::statement::{Rows, statement};
@@ -10,18 +10,18 @@ use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use pgrx::pg_sys;
 
-/// What a role that is no member of a job's role may do with the job. Each includes `Read`.
+/// Rights of a role on a job if the role is no member of the job's role. Each right includes `Read`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Right {
     Read,
     /// Schedule, cancel, run now, hold and release its checks.
     Schedule,
-    /// Take its checks as a worker outside.
+    /// Claim its checks as an external worker.
     Claim,
 }
 
 impl Right {
-    /// As SQL names it.
+    /// The right's name in SQL.
     pub fn word(self) -> &'static str {
         match self {
             Right::Read => "read",
@@ -77,7 +77,7 @@ statement!(
         AND (j.readers, j.allowed, j.claimers) IS DISTINCT FROM (n.readers, n.allowed, n.claimers)"
 );
 
-/// The roles that were given a right to a job, besides members of its own, or one that includes it.
+/// The roles that were granted this right to a job, or a right that includes it. Members of the job's role are not listed.
 pub fn granted(name: &Text, right: Right) -> Vec<pg_sys::Oid> {
     let args = [Some(name.datum()), Some(Text::from(right.word()).datum())];
     as_owner(|| {
@@ -85,7 +85,7 @@ pub fn granted(name: &Text, right: Right) -> Vec<pg_sys::Oid> {
     })
 }
 
-/// The names of the jobs that a role may know of.
+/// The names of the jobs that a role may see.
 pub fn names_for(role: pg_sys::Oid) -> Vec<String> {
     as_owner(|| {
         select_names(|s| {
@@ -104,7 +104,7 @@ pub struct Readable {
     pub may_claim: bool,
 }
 
-/// The jobs that the caller may read, by the snapshot of its statement. `may_be` says whether the caller may become a role.
+/// The jobs that the caller may read, by its statement's snapshot. `may_be` says whether the caller is a member of a role.
 pub fn readable(may_be: impl Fn(pg_sys::Oid) -> bool) -> Vec<Readable> {
     let any = |rows: &Rows, row, column| {
         let Some(roles) = rows.datum(row, column) else { return false };
@@ -123,7 +123,7 @@ pub fn readable(may_be: impl Fn(pg_sys::Oid) -> bool) -> Vec<Readable> {
     })
 }
 
-/// Gives a role a right to a job instead of the one that it had; `None`: no right.
+/// Replaces a role's right to a job; `None` removes it.
 pub fn set_right(name: &Text, role: pg_sys::Oid, right: Option<Right>) {
     let right = right.map(|right| Text::from(right.word()).datum());
     as_owner(|| update_right(|s| s.execute(&[Some(name.datum()), arg(role), right])));

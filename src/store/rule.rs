@@ -1,4 +1,4 @@
-//! Statements on `awty.rule`: what is watched.
+//! Statements on `awty.rule`: the rules of watched tables.
 
 use super::statement::{Arg, Rows, statement};
 use super::{arg, from_timestamptz, time};
@@ -11,7 +11,7 @@ use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{IntoDatum, pg_sys};
 
-/// What a caller of `awty.watch()` has said.
+/// The arguments of `awty.watch()`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Terms {
     pub since: Option<Text>,
@@ -39,18 +39,18 @@ pub struct Rule {
     pub walked_to: Option<Text>,
 }
 
-/// How the rows that were there before the rule are walked through.
+/// State of the walk through the rows that existed before the rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Walk {
-    /// What is pending stays.
+    /// Pending checks keep their slots.
     New,
-    /// What is pending moves to where the changed rule has it.
+    /// Pending checks move to the slots of the changed rule.
     Changed,
     Done,
 }
 
 impl Walk {
-    /// As the table has it.
+    /// The word in the table.
     pub fn word(self) -> &'static str {
         match self {
             Walk::New => "new",
@@ -61,7 +61,7 @@ impl Walk {
 }
 
 impl Rule {
-    /// Its levels; `None` where its row makes no sense.
+    /// The levels; `None` if the stored ones are invalid.
     pub fn levels(&self) -> Option<Levels> {
         Levels::new(self.terms.within, &self.terms.escalate).ok()
     }
@@ -136,14 +136,14 @@ fn read(rows: &Rows) -> Option<Rule> {
     })
 }
 
-/// The rule of that name as it is now: a row that is written under an older snapshot is watched, too.
+/// The rule with this name, by the latest snapshot, because rows that are written under an older snapshot are watched as well.
 pub fn find(name: &Text) -> Option<Rule> {
     as_owner(|| {
         select_one(|s| s.query_latest(&[Some(name.datum())], |rows| if rows.len() > 0 { read(rows) } else { None }))
     })
 }
 
-/// Writes a rule, in the place of one of that name.
+/// Writes a rule, or replaces the one with this name.
 pub fn put(rule: &Rule) {
     let text = |text: &Option<Text>| text.as_ref().map(Text::datum);
     let terms = &rule.terms;
@@ -174,18 +174,18 @@ pub fn remove(name: &Text) {
     as_owner(|| delete_one(|s| s.execute(&[Some(name.datum())])));
 }
 
-/// Notes how far the walk through the rows that were there has come.
+/// Stores how far the walk through existing rows has come.
 pub fn set_walked(name: &Text, walk: Walk, to: Option<&Text>) {
     let args = [Some(name.datum()), Some(Text::from(walk.word()).datum()), to.map(Text::datum)];
     as_owner(|| update_walk(|s| s.execute(&args)));
 }
 
-/// Notes that the open alerts of a rule have been compared with their rows.
+/// Stores that the open alerts of a rule have been compared with their rows.
 pub fn set_swept(name: &Text, now: Time) {
     as_owner(|| update_swept(|s| s.execute(&[Some(name.datum()), time(now)])));
 }
 
-/// Has all rules swept again.
+/// Marks all rules for another sweep.
 pub fn sweep_all() {
     as_owner(|| forget_sweeps(|s| s.execute(&[])));
 }
@@ -195,7 +195,7 @@ pub fn names() -> Vec<Text> {
     as_owner(|| select_names(|s| s.query(&[], texts)))
 }
 
-/// The rules with open alerts that were last swept by then, or never.
+/// The rules with open alerts that were last swept by `then`, or never.
 pub fn to_sweep(then: Time) -> Vec<Text> {
     as_owner(|| select_to_sweep(|s| s.query(&[time(then)], texts)))
 }

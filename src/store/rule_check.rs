@@ -1,4 +1,4 @@
-//! Statements on the checks of rules: written, moved and found by the keys of rows.
+//! Statements on the checks of rules, by the keys of rows.
 
 use super::statement::{Rows, statement};
 use super::{arg, from_timestamptz, time};
@@ -44,7 +44,7 @@ statement!(
       ON CONFLICT (entity_name, entity_key, job) DO NOTHING"
 );
 
-// Each row that is looked up is pending, so each INSERT meets it: by the index, whatever a plan for these keys would read.
+// Each selected row is pending, so each INSERT conflicts. This finds the row by the index, whatever plan an UPDATE would get.
 statement!(
     move_all,
     [TEXTOID, TEXTOID, TEXTARRAYOID, TIMESTAMPTZARRAYOID, OIDOID, TIMESTAMPTZOID],
@@ -84,7 +84,7 @@ statement!(
     c"SELECT c.job, c.entity_name, c.entity_key, c.scheduled_at FROM pg_catalog.unnest($1) WITH ORDINALITY AS c ORDER BY c.ordinality"
 );
 
-/// A check that a run of the rule's job was given.
+/// A check that was passed to a run of the rule's job.
 pub struct Given {
     pub job: Text,
     pub entity_name: Text,
@@ -92,7 +92,7 @@ pub struct Given {
     pub scheduled_at: Time,
 }
 
-/// Who schedules, and when.
+/// The role that schedules, and the time.
 #[derive(Clone, Copy)]
 pub struct By {
     pub role: pg_sys::Oid,
@@ -111,17 +111,17 @@ fn args(rule: &Rule, keys: &[Text], slots: &[Time], by: By) -> [super::statement
     ]
 }
 
-/// Writes checks at their slots. One that is pending moves there.
+/// Writes checks at these slots. Pending checks move there.
 pub fn put(rule: &Rule, keys: &[Text], slots: &[Time], by: By) {
     as_owner(|| put_all(|s| s.execute(&args(rule, keys, slots, by))));
 }
 
-/// Writes checks, of which none must be pending.
+/// Writes checks. None of them may be pending.
 pub fn add(rule: &Rule, keys: &[Text], slots: &[Time], by: By) {
     as_owner(|| add_all(|s| s.execute(&args(rule, keys, slots, by))));
 }
 
-/// Writes a check, if none is pending.
+/// Writes a check, unless one is pending. Returns whether it was written.
 pub fn add_one(rule: &Rule, key: &Text, slot: Time, by: By) -> bool {
     let args = [
         Some(rule.name.datum()),
@@ -134,12 +134,12 @@ pub fn add_one(rule: &Rule, key: &Text, slot: Time, by: By) -> bool {
     as_owner(|| insert_one(|s| s.execute(&args))) == 1
 }
 
-/// Writes checks where none is pending.
+/// Writes checks for the keys that have none pending.
 pub fn keep(rule: &Rule, keys: &[Text], slots: &[Time], by: By) {
     as_owner(|| keep_all(|s| s.execute(&args(rule, keys, slots, by))));
 }
 
-/// Writes a check of the rule itself, due now, where none is pending.
+/// Writes a check of the rule itself, due now, unless one is pending.
 pub fn put_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid) {
     let slot = clock::to_timestamptz(now);
     let args = [
@@ -153,19 +153,19 @@ pub fn put_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid)
     as_owner(|| keep_all(|s| s.execute(&args)));
 }
 
-/// Moves those that are pending.
+/// Moves pending checks to these slots. Writes no new ones.
 pub fn move_to(rule: &Rule, keys: &[Text], slots: &[Time], by: By) {
     as_owner(|| move_all(|s| s.execute(&args(rule, keys, slots, by))));
 }
 
-/// Those of the keys for which a check is pending, with when it was scheduled.
+/// The keys that have a pending check, with the time when it was scheduled.
 pub fn pending(rule: &Rule, keys: &[Text]) -> Vec<(Text, Time)> {
     let given = [Some(rule.name.datum()), Some(rule.entity_name.datum()), arg(keys.to_vec())];
     let read = |rows: &Rows, row| Some((rows.get(row, 1)?, from_timestamptz(rows.get(row, 2)?)));
     as_owner(|| select_pending(|s| s.query(&given, |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect())))
 }
 
-/// Locks the checks that are pending for keys; their ids.
+/// Locks the pending checks of these keys. Returns their ids.
 pub fn lock(rule: &Rule, keys: &[Text]) -> Vec<i64> {
     if keys.is_empty() {
         return Vec::new();

@@ -1,6 +1,6 @@
 //! Statements on `awty_internal.rule_function`: the functions that evaluate the expressions of rules.
 //!
-//! Does not: judge whether the function is still there and whose it is (see `watch::functions`).
+//! Does not: check whether the function still exists and who owns it (see `watch::functions`).
 
 use super::arg;
 use super::statement::{Rows, statement};

@@ -1,8 +1,8 @@
-//! What a rule puts beside its table: functions that judge a row, and triggers.
+//! The objects that a rule creates beside its table: functions that evaluate a row, and triggers.
 //!
-//! Invariant: the functions belong to the table's owner and take columns, so that the table can be altered. The triggers are made with
-//! awty's rights, which may fire its function. DROP TABLE takes both along.
-//! Does not: decide what they are for (see `crate::watch`).
+//! Invariant: the functions belong to the table's owner and take columns, so that the table can be altered. The
+//! triggers are created with awty's rights, because only awty may use its trigger function. DROP TABLE drops both.
+//! Does not: decide when to create or drop them (see `crate::watch`).
 
 use super::by_text::{call, command, query};
 use super::rule;
@@ -28,7 +28,7 @@ fn trigger_name(rule: &Text, event: &str) -> String {
     object_name(&rule.to_string(), &format!("_{}", event.to_lowercase()))
 }
 
-/// Is this the name of a trigger of a rule?
+/// Whether this is the name of a trigger of a rule.
 pub fn is_trigger_name(rule: &Text, name: &str) -> bool {
     EVENTS.iter().any(|event| trigger_name(rule, event) == name)
 }
@@ -44,8 +44,7 @@ pub fn result_type(argument: &str) -> pg_sys::Oid {
     if argument == "until" { pg_sys::BOOLOID } else { pg_sys::TIMESTAMPTZOID }
 }
 
-/// What PostgreSQL says of a rule's function in psql's `\df+`. A dump keeps it, and so it tells a function that awty has left from
-/// a function of a user.
+/// The comment on a rule's function. A dump keeps the comment, so it identifies a function that awty has left behind.
 fn comment(rule: &Text) -> String {
     format!("awty: judges the rows of rule \"{rule}\"")
 }
@@ -57,13 +56,13 @@ statement!(
                      WHERE d.classoid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objoid = $1 AND d.objsubid = 0 AND d.description = $2)"
 );
 
-/// Is this a function that awty has made for a rule of this name?
+/// Whether awty has made this function for a rule of this name.
 fn is_awtys(rule: &Text, function: &Procedure) -> bool {
     let args = [super::arg(function.oid), Some(Text::from(comment(rule).as_str()).datum())];
     as_owner(|| has_comment(|s| s.query(&args, |rows| rows.first(1)))).unwrap_or(false)
 }
 
-/// Something of a user that has the name which a rule's function or trigger would have.
+/// A user's object that has the name of the rule's function or trigger.
 pub fn name_taken(rule: &Text, table: &Described, expressions: &[(&str, &Expression)]) -> Option<String> {
     let function = expressions
         .iter()
@@ -133,7 +132,7 @@ statement!(
                          AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = $2 AND d.deptype = 'a')"
 );
 
-/// Has PostgreSQL drop the function together with the table. A dump does not carry that along.
+/// Makes PostgreSQL drop the function together with the table. A dump does not include this dependency.
 pub fn go_with_table(function: &RowFunction, table: &Described) {
     let recorded = [super::arg(function.oid), super::arg(table.oid)];
     if as_owner(|| has_dependency(|s| s.query(&recorded, |rows| rows.first(1)))).unwrap_or(false) {
@@ -153,7 +152,7 @@ pub fn create_triggers(rule: &Text, source: &Source) {
     let row = |row: &str| key.iter().map(|column| format!("{row}.{}", column.name)).collect::<Vec<_>>().join(", ");
     let mut changes = vec![
         format!("({} IS TRUE) OPERATOR(pg_catalog.<>) ({} IS TRUE)", until.over("OLD"), until.over("NEW")),
-        // As a function: the operator between two rows would be read as one between their columns.
+        // A function, because the operator between two rows would be parsed as one between their columns.
         format!("pg_catalog.record_image_ne(ROW({}), ROW({}))", row("OLD"), row("NEW")),
     ];
     if let Some(since) = since {
@@ -192,7 +191,7 @@ pub struct Trigger {
 }
 
 impl Trigger {
-    /// Does the trigger fire in no session?
+    /// Whether the trigger fires in no session.
     pub fn is_disabled(&self) -> bool {
         self.enabled as u8 == b'D'
     }

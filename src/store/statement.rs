@@ -1,8 +1,8 @@
 //! A prepared statement on awty's tables, kept for the life of the process.
 //!
-//! Invariant: a statement is planned once, for any parameters, and by index: a table that was empty when the process
-//! began must not be scanned when it has ten million rows. Runs inside of `as_owner` only.
-//! Does not: hold any SQL itself; commit.
+//! Invariant: a statement is planned once, for any parameters, and by index, because a table that was empty when the
+//! process began must not be scanned when it has ten million rows. Runs inside of `as_owner` only.
+//! Does not: contain SQL; commit.
 
 use crate::pg::owner;
 use crate::pg::relations;
@@ -17,11 +17,11 @@ pub struct Statement {
     plan: Cell<pg_sys::SPIPlanPtr>,
 }
 
-/// In a statement's list of types this stands for an array of the rows of `awty.future_job`. The type's number differs from one
-/// database to the next.
+/// Stands for an array of rows of `awty.future_job` in a statement's list of types. The type's OID differs between
+/// databases.
 const CHECKS: pg_sys::Oid = pg_sys::RECORDARRAYOID;
 
-/// Declares a function that gives the process's one copy of a statement.
+/// Declares a function that gives access to the process's copy of a statement.
 macro_rules! statement {
     ($name:ident, [$($type:ident),*], $sql:expr) => {
         fn $name<R>(run: impl FnOnce(&crate::store::statement::Statement) -> R) -> R {
@@ -39,29 +39,28 @@ pub(crate) use statement;
 pub type Arg = Option<pg_sys::Datum>;
 
 impl Statement {
-    /// A statement that is prepared when it is first used.
+    /// Declares a statement. It is prepared at its first use.
     pub const fn new(sql: &'static CStr, types: &'static [pg_sys::Oid]) -> Self {
         Self { sql, types, plan: Cell::new(std::ptr::null_mut()) }
     }
 
-    /// Executes and counts the rows that were processed.
+    /// Executes, and returns the number of processed rows.
     pub fn execute(&self, args: &[Arg]) -> u64 {
         self.query(args, |rows| rows.processed)
     }
 
-    /// Executes and hands the rows to `read`; what it returns must not borrow from them.
+    /// Executes, and hands the rows to `read`, whose result must not borrow from them.
     pub fn query<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         self.run(args, false, read)
     }
 
-    /// Reads what is committed now, whatever snapshot the caller's transaction has. In a parallel query, where PostgreSQL allows no
-    /// other snapshot, it is that one.
+    /// Reads with the latest snapshot. A parallel query allows no new snapshot, so there it reads with the current one.
     pub fn query_latest<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         // SAFETY: a getter.
         if unsafe { pg_sys::IsInParallelMode() } {
             return self.run(args, true, read);
         }
-        // SAFETY: a snapshot that is popped again, or by the abort.
+        // SAFETY: the snapshot is popped below, or by the abort.
         unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetLatestSnapshot()) };
         let result = self.run(args, true, read);
         // SAFETY: as above.
@@ -69,12 +68,12 @@ impl Statement {
         result
     }
 
-    /// Reads by the snapshot of the statement that calls.
+    /// Reads with the snapshot of the calling statement.
     pub fn query_as_caller<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         self.run(args, true, read)
     }
 
-    /// `read_only`: by the active snapshot, as it is.
+    /// With `read_only`, uses the active snapshot unchanged.
     fn run<R>(&self, args: &[Arg], read_only: bool, read: impl FnOnce(&Rows) -> R) -> R {
         assert_eq!(args.len(), self.types.len(), "wrong number of parameters");
         let mut values: Vec<pg_sys::Datum> = args.iter().map(|arg| arg.unwrap_or(pg_sys::Datum::from(0))).collect();
@@ -93,18 +92,18 @@ impl Statement {
         }
     }
 
-    /// The plan, made again where the tables or their statistics have changed.
+    /// Returns the plan, and plans again if the tables or their statistics have changed.
     ///
     /// # Safety
     /// SPI must be connected.
     unsafe fn prepared(&self) -> pg_sys::SPIPlanPtr {
         let mut plan = self.plan.get();
-        // SAFETY: the plan was kept, so it lives as long as the process; SPI is connected, says the caller.
+        // SAFETY: the plan was kept, so it lives as long as the process; SPI is connected by the contract of this function.
         unsafe {
             if !plan.is_null() && pg_sys::SPI_plan_is_valid(plan) {
                 return plan;
             }
-            // Until `as_owner` undoes them.
+            // `as_owner` restores these settings.
             for (name, value) in [
                 (c"enable_seqscan", c"off"),
                 (c"enable_bitmapscan", c"off"),
@@ -118,7 +117,7 @@ impl Statement {
                 owner::set_local(name, value);
             }
             if !plan.is_null() && self.types.contains(&CHECKS) {
-                // The tables, and with them the type, may be others.
+                // The extension may have been created again, so the type's OID may have changed.
                 pg_sys::SPI_freeplan(self.plan.replace(std::ptr::null_mut()));
                 plan = std::ptr::null_mut();
             }
@@ -143,7 +142,7 @@ fn known_type(oid: pg_sys::Oid) -> pg_sys::Oid {
     if oid == CHECKS { relations::row_array_type() } else { oid }
 }
 
-/// A value of any type, where it lies.
+/// A value of any type, not copied.
 struct Raw(pg_sys::Datum);
 
 impl FromDatum for Raw {
@@ -152,24 +151,24 @@ impl FromDatum for Raw {
     }
 }
 
-/// What a statement gave.
+/// The result of a statement.
 pub struct Rows {
     table: *mut pg_sys::SPITupleTable,
-    /// How many rows were returned, inserted, updated or deleted.
+    /// Number of rows returned, inserted, updated or deleted.
     pub processed: u64,
 }
 
 impl Rows {
-    /// Those of the statement that SPI has executed last.
+    /// The rows of the statement that SPI has executed last.
     ///
     /// # Safety
-    /// SPI must be connected, and stay so while they are read.
+    /// SPI must be connected, and stay connected while the rows are read.
     pub(super) unsafe fn current() -> Self {
-        // SAFETY: as the caller says.
+        // SAFETY: by the contract of this function.
         unsafe { Self { table: pg_sys::SPI_tuptable, processed: pg_sys::SPI_processed } }
     }
 
-    /// A column of a row as it is, in SPI's memory; `None` for NULL.
+    /// A column of a row, in SPI's memory; `None` for NULL.
     pub fn datum(&self, row: usize, column: i32) -> Option<pg_sys::Datum> {
         assert!(row < self.len(), "row {row} of {} rows", self.len());
         // SAFETY: the row exists, and the caller names a column of the statement.
@@ -181,7 +180,7 @@ impl Rows {
         }
     }
 
-    /// How many rows can be read.
+    /// Number of rows that can be read.
     pub fn len(&self) -> usize {
         // SAFETY: a non-null table is SPI's current one, valid until SPI_finish, which comes after the reader returns.
         unsafe { self.table.as_ref() }.map_or(0, |table| table.numvals as usize)
@@ -201,23 +200,23 @@ impl Rows {
         }
     }
 
-    /// A column as it came, which lies in SPI's memory.
+    /// A column of any type, in SPI's memory.
     pub fn raw(&self, row: usize, column: i32) -> Option<pg_sys::Datum> {
         self.get::<Raw>(row, column).map(|Raw(datum)| datum)
     }
 
-    /// The first row's column, where there is a row and it is not NULL.
+    /// A column of the first row; `None` without a row or for NULL.
     pub fn first<T: FromDatum>(&self, column: i32) -> Option<T> {
         if self.len() == 0 { None } else { self.get(0, column) }
     }
 }
 
-/// A row that outlives the statement that made it.
+/// A row that outlives its statement.
 pub struct Kept(pub pg_sys::Datum);
 
 impl FromDatum for Kept {
     unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _type: pg_sys::Oid) -> Option<Self> {
-        // SAFETY: a composite value, within SPI; copied into the memory of the caller that connected.
+        // SAFETY: a composite value, while SPI is connected; it is copied into the memory of the caller that connected.
         (!is_null).then(|| Self(unsafe { pg_sys::SPI_datumTransfer(datum, false, -1) }))
     }
 }

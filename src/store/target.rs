@@ -1,7 +1,7 @@
-//! Statements on `awty_internal.target`, `awty_internal.bucket` and `awty_internal.breaker`: what targets allow.
+//! Statements on `awty_internal.target`, `awty_internal.bucket` and `awty_internal.breaker`: limits, rates and failures of targets.
 //!
-//! Invariant: claims write buckets, under the lock on the claims of the job; answers write breakers, under the lock on the target that
-//! nobody waits for. So no claim and no answer waits here for another.
+//! Invariant: claims write buckets under the lock on the job's claims. Answers write breakers under the target's lock,
+//! which is only tried. So no claim and no answer waits here for another.
 //! Does not: decide what a target allows (see `awty_core::lease::target`).
 
 use super::lease::{Due, dues};
@@ -40,7 +40,7 @@ statement!(
       LEFT JOIN LATERAL (SELECT x.* FROM awty_internal.breaker AS x WHERE x.job = $1 AND x.target = g.name OFFSET 0) AS k ON true"
 );
 
-// Without those that another transaction has locked: a claim waits for none.
+// SKIP LOCKED, because a claim waits for no other transaction.
 statement!(
     upsert_buckets,
     [TEXTOID, TEXTARRAYOID, FLOAT8ARRAYOID, TIMESTAMPTZOID, TIMESTAMPTZARRAYOID],
@@ -78,7 +78,7 @@ statement!(
     c"DELETE FROM awty_internal.breaker AS b WHERE b.job = $1 AND b.target = $2"
 );
 
-// Without those that a claim or an answer is writing.
+// SKIP LOCKED leaves out buckets that another transaction is writing.
 statement!(
     delete_full,
     [TIMESTAMPTZOID],
@@ -88,7 +88,7 @@ statement!(
       ) AS g WHERE b.job = g.job AND b.target = g.target"
 );
 
-// A failure that nothing has followed for a day.
+// A failure is forgotten after a day without another one.
 statement!(
     delete_forgotten,
     [TIMESTAMPTZOID],
@@ -155,7 +155,7 @@ statement!(
       DELETE FROM awty_internal.breaker AS k WHERE k.job = $1"
 );
 
-// A block that is long over, where nothing else is wanted of the target.
+// A block is forgotten a day after its end, if no limit is set for the target.
 statement!(
     delete_unblocked,
     [TIMESTAMPTZOID],
@@ -166,7 +166,7 @@ statement!(
       ) AS g WHERE t.job = g.job AND t.target = g.target"
 );
 
-// From one target to the next by the index, however many checks each has.
+// Goes from one target to the next by the index, so the number of checks per target does not matter.
 statement!(
     walk_targets,
     [TEXTOID, TEXTOID, TIMESTAMPTZOID, INT8OID, INT8OID],
@@ -213,17 +213,17 @@ statement!(
       ) AS d"
 );
 
-/// Is anything known of the targets of a job?
+/// Whether a limit, a block or a failure is stored for a target of the job.
 pub fn any(job: &Text) -> bool {
     as_owner(|| select_any(|s| s.query_latest(&[Some(job.datum())], |rows| rows.first(1)))).unwrap_or(false)
 }
 
 fn texts<'a>(texts: impl Iterator<Item = &'a Text>) -> Arg {
-    // SAFETY: texts.
+    // SAFETY: the values are texts.
     Some(unsafe { array::build(texts.map(|text| Some(text.datum())), TEXT) })
 }
 
-/// The targets of these names, as they stand.
+/// The targets with these names, in their current state.
 pub fn read(job: &Text, names: &[Text], now: Time) -> Vec<(Text, Target)> {
     let args = [Some(job.datum()), texts(names.iter()), time(now)];
     let one = |rows: &Rows, row| {
@@ -247,24 +247,25 @@ pub fn read(job: &Text, names: &[Text], now: Time) -> Vec<(Text, Target)> {
     })
 }
 
-/// A breaker in the four columns from that one on.
+/// Reads a breaker from four columns, beginning with `first`.
 fn breaker(rows: &Rows, row: usize, first: i32) -> Option<Breaker> {
     let count = |column| rows.get::<i32>(row, column).map(i32::unsigned_abs);
     let at = |column| rows.get::<TimestampWithTimeZone>(row, column).map(from_timestamptz);
     Some(Breaker { failures: count(first)?, since: at(first + 1)?, opened_at: at(first + 2), opens: count(first + 3)? })
 }
 
-/// The same of some targets, up to so many of each.
+/// The due checks of some targets, up to a number for each.
 pub fn due_of(job: &Text, targets: &[(Text, usize)], now: Time) -> Vec<Due> {
     let names = targets.iter().map(|(name, _)| Some(name.datum()));
-    // SAFETY: texts.
+    // SAFETY: the values are texts.
     let names = unsafe { array::build(names, TEXT) };
     let most: Vec<i64> = targets.iter().map(|(_, most)| *most as i64).collect();
     let args = [Some(job.datum()), Some(names), time(now), arg(most)];
     as_owner(|| select_due_of(|s| s.query_latest(&args, dues)))
 }
 
-/// The targets of a job that come after a name, and whether something can be handed out of each: until so many are due, or so many were looked at.
+/// The targets of a job after a name, each with whether a check can be handed out. Stops after `due` such targets, or
+/// after `steps` targets.
 pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize) -> Vec<(Text, bool)> {
     let args = [Some(job.datum()), Some(after.datum()), time(now), arg(steps as i64), arg(due as i64)];
     let read = |rows: &Rows, row| Some((rows.get(row, 1)?, rows.get(row, 2)?));
@@ -273,9 +274,9 @@ pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize) -> Ve
     })
 }
 
-/// Notes what is left of rates: the target, its tokens, and when there are all of them again.
+/// Stores the remaining tokens of targets, and the times when their buckets are full again.
 pub fn take_tokens(job: &Text, taken: &[(Text, Tokens, Time)], now: Time) {
-    // SAFETY: times.
+    // SAFETY: the values are times.
     let full = unsafe { array::build(taken.iter().map(|(_, _, full_at)| time(*full_at)), array::TIME) };
     let left: Vec<f64> = taken.iter().map(|(_, tokens, _)| tokens.left).collect();
     let args = [Some(job.datum()), texts(taken.iter().map(|(name, ..)| name)), arg(left), time(now), Some(full)];
@@ -285,7 +286,7 @@ pub fn take_tokens(job: &Text, taken: &[(Text, Tokens, Time)], now: Time) {
 /// A job and one of its targets.
 pub type Key = (Text, Text);
 
-/// What is known of the failures of these targets.
+/// The stored failures of these targets.
 pub fn breakers(keys: &[Key]) -> Vec<(Key, Breaker)> {
     let args = [texts(keys.iter().map(|(job, _)| job)), texts(keys.iter().map(|(_, target)| target))];
     let one = |rows: &Rows, row| Some(((rows.get(row, 1)?, rows.get(row, 2)?), breaker(rows, row, 3)?));
@@ -294,7 +295,7 @@ pub fn breakers(keys: &[Key]) -> Vec<(Key, Breaker)> {
     })
 }
 
-/// Notes a failure; `None` for the message: the target has answered, and all is forgotten.
+/// Stores a failure. `None` means that the target has answered, and removes its failures.
 pub fn set_breaker((job, target): &Key, failed: Option<(Breaker, &str)>, now: Time) {
     let (job, target) = (Some(job.datum()), Some(target.datum()));
     let Some((breaker, text)) = failed else {
@@ -316,7 +317,7 @@ pub fn set_breaker((job, target): &Key, failed: Option<(Breaker, &str)>, now: Ti
     as_owner(|| upsert_breaker(|s| s.execute(&args)));
 }
 
-/// Removes what nothing has to be known of any more.
+/// Removes rows that say nothing any more.
 pub fn forget(now: Time) {
     as_owner(|| {
         delete_full(|s| s.execute(&[time(now)]));
@@ -325,24 +326,24 @@ pub fn forget(now: Time) {
     });
 }
 
-/// Removes all that is known of the targets of a job.
+/// Removes everything about the targets of a job.
 pub fn forget_job(job: &Text) {
     as_owner(|| delete_of_job(|s| s.execute(&[Some(job.datum())])));
 }
 
-/// What is wanted of a target.
+/// Changes of a target's limits and block.
 pub struct Wanted {
     pub concurrency: Option<i32>,
     pub rate: Option<pg_sys::Datum>,
     pub burst: Option<i32>,
     pub blocked_until: Option<clock::Timestamp>,
     pub note: Option<Text>,
-    /// The limits that are given up.
+    /// The limits to remove.
     pub reset: Vec<Text>,
     pub unblock: bool,
 }
 
-/// Notes it, of one target or, where its name is empty, of all.
+/// Stores the changes of one target, or of the whole job if the name is empty.
 pub fn alter(job: &Text, target: &Text, wanted: &Wanted, by: pg_sys::Oid, now: Time) {
     let args = [
         Some(job.datum()),
@@ -366,7 +367,7 @@ pub fn alter(job: &Text, target: &Text, wanted: &Wanted, by: pg_sys::Oid, now: T
     });
 }
 
-/// Blocks a target until then, unless it is blocked for longer, or somebody else is writing it. The caller has the lock on the target.
+/// Blocks a target until a time, unless it is blocked for longer or another transaction is writing it. The caller holds the target's lock.
 pub fn block(job: &Text, target: &Text, until: Time, note: Option<&Text>, by: pg_sys::Oid, now: Time) -> bool {
     let key = [Some(job.datum()), Some(target.datum())];
     let args = [Some(job.datum()), Some(target.datum()), time(until), time(now), arg(by), note.map(Text::datum)];

@@ -1,4 +1,4 @@
-//! Statements for trying a check: its row as a job function takes it, without a lock; and one for an entity that has none.
+//! Statements that read the row of a check for a trial without a lock, or make up the row for an entity that has none.
 
 use super::statement::{Kept, statement};
 use super::{arg, from_timestamptz, time};
@@ -24,12 +24,12 @@ statement!(
 
 statement!(select_version, [INT8OID], c"SELECT f.xmin::pg_catalog.text FROM awty.future_job AS f WHERE f.id = $1");
 
-/// A check to be tried.
+/// A check to try.
 pub struct Trial {
-    /// None is pending where it has no id.
+    /// `None` if no check is pending.
     pub id: Option<i64>,
     pub check: Check,
-    /// The row as the job function takes it.
+    /// The row as the job function's argument.
     pub row: pg_sys::Datum,
     version: Option<Text>,
 }
@@ -49,7 +49,7 @@ pub fn pending(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text
     as_owner(|| select_row(|s| s.query(&[Some(entity_name), Some(entity_key), Some(job.datum())], read)))
 }
 
-/// A check as it would be scheduled, without writing it. Its number is taken from the sequence.
+/// The row of a check as it would be scheduled. It is not written, but takes a number from the sequence.
 pub fn imagined(
     entity: (pg_sys::Datum, pg_sys::Datum),
     job: &Text,
@@ -63,7 +63,7 @@ pub fn imagined(
 }
 
 impl Trial {
-    /// Has the check been cancelled, replaced or changed since it was read?
+    /// Whether the check was cancelled, replaced or changed since it was read.
     pub fn is_changed(&self) -> bool {
         let Some(id) = self.id else { return false };
         let version: Option<Text> = as_owner(|| select_version(|s| s.query(&[arg(id)], |rows| rows.first(1))));

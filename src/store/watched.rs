@@ -1,7 +1,7 @@
-//! Statements on a table that is watched: its rows by their keys, in the order of their keys, and as they have just been inserted.
+//! Statements on a watched table. They read rows by their keys, in the order of their keys, or as a statement has just inserted them.
 //!
-//! Invariant: rows are read and judged with the rights of the table's owner, whose code the functions are. Names come quoted and
-//! qualified from PostgreSQL's catalogs.
+//! Invariant: rows are read and evaluated with the rights of the table's owner, because the functions are the owner's
+//! code. Names come quoted and qualified from PostgreSQL's catalogs.
 //! Does not: write to the table.
 
 use super::by_text;
@@ -18,22 +18,22 @@ use awty_core::Time;
 use awty_core::watch::Found;
 use pgrx::{datum::TimestampWithTimeZone, pg_sys};
 
-/// How the rows of a table are read and judged.
+/// How the rows of a table are read and evaluated.
 #[derive(Clone)]
 pub struct Source {
     pub table: Described,
     pub key: Vec<KeyColumn>,
-    /// The function that says whether a row is there.
+    /// The function that says whether a row meets the rule.
     pub until: RowFunction,
-    /// The function that says when the clock of a row has started.
+    /// The function that returns the start of a row's clock.
     pub since: Option<RowFunction>,
-    /// May settings of the session change what they say?
+    /// Whether the functions' results depend on settings of the session.
     pub by_settings: bool,
-    /// How the rows that a statement has inserted are read.
+    /// The query of the rows that a statement has inserted.
     new_rows: String,
 }
 
-/// A function that judges a row by some of its columns.
+/// A function that evaluates a row by some of its columns.
 #[derive(Clone, Debug)]
 pub struct RowFunction {
     /// The argument of `awty.watch()` that the function evaluates.
@@ -63,24 +63,23 @@ impl RowFunction {
     }
 }
 
-/// A row.
 pub struct Seen {
     pub key: Text,
     pub state: State,
 }
 
-/// What a row says of itself.
+/// The state of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// Its condition holds, or its clock has not started.
+    /// The row meets the rule, or its clock has not started.
     Settled,
     Waiting(Time),
-    /// It is not there, and the rule has no `since`.
+    /// The row does not meet the rule, which has no `since`.
     WaitingSinceAppearance,
 }
 
 impl State {
-    /// As the decisions take it, of a row that appeared at that time.
+    /// Converts the state for the decisions. `appeared` is when the row appeared.
     pub fn found(self, appeared: Time) -> Found {
         match self {
             State::Settled => Found::Settled,
@@ -91,7 +90,6 @@ impl State {
 }
 
 impl Source {
-    /// Of a table that is watched by these functions.
     pub fn new(table: Described, key: Vec<KeyColumn>, until: RowFunction, since: Option<RowFunction>) -> Self {
         let by_settings =
             std::iter::once(&until).chain(&since).any(|function| expression::depends_on_settings(function.oid));
@@ -100,20 +98,20 @@ impl Source {
         source
     }
 
-    /// Returns SQL for the columns of a row's key, whether the row is there, and when its clock has started.
+    /// Returns SQL for the columns of a row's key, whether the row meets the rule, and when its clock has started.
     fn columns(&self, row: &str) -> String {
         let key: Vec<String> = self.key.iter().map(|column| format!("{row}.{}", column.name)).collect();
         let since = self.since.as_ref().map_or("NULL::pg_catalog.timestamptz".into(), |f| f.over(row));
         format!("{}, {}, {since}", key.join(", "), self.until.over(row))
     }
 
-    /// The table as FROM has it. What inherits from a plain table is another table.
+    /// The table for FROM. ONLY excludes tables that inherit from a plain table.
     fn from(&self) -> String {
         let only = if self.table.kind == Kind::Partitioned { "" } else { "ONLY " };
         format!("{only}{}", self.table.qualified())
     }
 
-    /// The values of the key's columns, out of a key as text.
+    /// SQL for the values of the key's columns, from a key as text.
     fn values(&self, key: &str) -> Vec<String> {
         let part = |(place, column): (usize, &KeyColumn)| match self.key.len() {
             1 => format!("{key}::{}", column.kind_name()),
@@ -122,7 +120,7 @@ impl Source {
         self.key.iter().enumerate().map(part).collect()
     }
 
-    /// Reads the rows with these keys, each with its key's place. A row that is not there any more is left out.
+    /// Reads the rows with these keys, each with the position of its key. Missing rows are left out.
     pub fn by_keys(&self, keys: &[Text]) -> Vec<(usize, Seen)> {
         let equal: Vec<String> = std::iter::zip(&self.key, self.values("k.key"))
             .map(|(column, value)| format!("t.{} {} {value}", column.name, column.equals()))
@@ -146,7 +144,7 @@ impl Source {
         })
     }
 
-    /// Reads rows in the order of their keys, after one of them or from the first.
+    /// Reads up to `limit` rows in the order of their keys, after a key or from the first.
     pub fn after(&self, key: Option<&Text>, limit: i64) -> Vec<Seen> {
         let names: Vec<String> = self.key.iter().map(|column| format!("t.{}", column.name)).collect();
         let condition = if key.is_some() {
@@ -172,7 +170,7 @@ impl Source {
         })
     }
 
-    /// Hands the rows that a statement has inserted to `read`, so many at a time.
+    /// Hands the rows that a statement has inserted to `read`, in pieces of `piece` rows.
     pub fn inserted(&self, firing: Firing, piece: i64, mut read: impl FnMut(Vec<Seen>)) {
         let all = |rows: &Rows| (0..rows.len()).filter_map(|row| self.seen(rows, row)).collect();
         as_role_of(self.table.owner, self.by_settings, || {
@@ -184,7 +182,7 @@ impl Source {
         });
     }
 
-    /// Is there any row in the table?
+    /// Whether the table has any row.
     pub fn has_rows(&self) -> bool {
         let sql = format!("SELECT 1 FROM {} AS t LIMIT 1", self.from());
         as_role(self.table.owner, || by_text::query(&sql, &[], &[], None, |rows| rows.len() > 0))
@@ -204,5 +202,5 @@ impl Source {
     }
 }
 
-/// The name under which a trigger's new rows are read.
+/// Name of the trigger's transition table of new rows.
 pub const NEW_ROWS: &str = "awty_new";
