@@ -1,7 +1,7 @@
 //! The arguments of a call, as PostgreSQL passes them.
 //!
-//! Invariant: text is taken as bytes in the database's encoding; what is too long or empty is refused here, before
-//! anything else happens.
+//! Invariant: text is taken as bytes in the database's encoding. A text that is too long or empty is refused here,
+//! before anything else happens.
 
 use crate::error::{Error, Result};
 use crate::pg::text::Text;
@@ -11,22 +11,22 @@ use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
 use std::str::FromStr;
 
-/// The longest name of a job, in bytes; as for any name in PostgreSQL.
+/// Maximum length of a job's name in bytes, as for all names in PostgreSQL.
 pub const MAX_JOB: usize = 63;
-/// The longest name of an entity: a table's, with its schema and quotes.
+/// Maximum length of an entity's name: a table's name with schema and quotes.
 pub const MAX_ENTITY_NAME: usize = 255;
-/// The longest note that a person gives.
+/// Maximum length of a note.
 pub const MAX_NOTE: usize = 1024;
-/// The largest `args` of a check.
+/// Maximum size of a check's `args`.
 pub const MAX_ARGS: usize = 1024 * 1024;
-/// In so many bytes there are no more than five numbers, each with 147,500 digits at most.
+/// A jsonb of this many bytes has at most five numbers, each of at most 147,500 digits, so it needs no closer look.
 const HARMLESS: usize = 64;
 
-/// The longest name of a function: a schema and a function, each in quotes with every character doubled.
+/// Maximum length of a function's name: schema and function, both quoted and with every character doubled.
 pub const MAX_FUNCTION: usize = 260;
-/// The longest text that is taken for a command where a function is wanted.
+/// Maximum length of a command that is given in place of a function.
 pub const MAX_COMMAND: usize = 10_000;
-/// The longest word that stands for a choice. There is none that long.
+/// Maximum length of a choice. No valid choice is as long.
 const MAX_CHOICE: usize = 64;
 
 /// The arguments of one call.
@@ -37,19 +37,19 @@ impl Args {
         Self(fcinfo)
     }
 
-    /// An argument, `None` for NULL. `T` must be the type that the function is declared with.
+    /// An argument; `None` for NULL. `T` must match the declared type.
     pub fn get<T: FromDatum>(&self, index: usize) -> Option<T> {
-        // SAFETY: PostgreSQL passes as many arguments as the function is declared with, of those types.
+        // SAFETY: PostgreSQL passes the declared number of arguments, with the declared types.
         unsafe { pgrx::pg_getarg(self.0, index) }
     }
 
-    /// An argument as it came.
+    /// An argument as PostgreSQL passes it.
     pub fn datum(&self, index: usize) -> Option<pg_sys::Datum> {
         // SAFETY: as above.
         unsafe { pgrx::pg_getarg_datum(self.0, index) }
     }
 
-    /// A text of no more than `max` bytes, `None` for NULL. A longer one is refused before it is copied.
+    /// A text of at most `max` bytes; `None` for NULL. A longer text is refused before it is copied.
     pub fn text(&self, index: usize, argument: &'static str, max: usize) -> Result<Option<Text>> {
         let Some(datum) = self.datum(index) else { return Ok(None) };
         if size(datum) > max {
@@ -58,12 +58,12 @@ impl Args {
         Ok(self.get(index))
     }
 
-    /// A name that must be given.
+    /// A required name.
     pub fn name(&self, index: usize, argument: &'static str, max: usize) -> Result<Text> {
         self.optional_name(index, argument, max)?.ok_or(Error::Null { argument })
     }
 
-    /// A name that may be NULL.
+    /// An optional name; `None` for NULL.
     pub fn optional_name(&self, index: usize, argument: &'static str, max: usize) -> Result<Option<Text>> {
         match self.text(index, argument, max)? {
             Some(text) if text.len() == 0 => Err(Error::Empty { argument }),
@@ -86,7 +86,7 @@ impl Args {
         }
     }
 
-    /// The type of an argument: of the call, or where that is not known, as the function is declared.
+    /// The type of an argument in the call, or the declared type if the call does not say.
     fn kind(&self, index: usize) -> pg_sys::Oid {
         let (mut types, mut count) = (std::ptr::null_mut(), 0);
         // SAFETY: PostgreSQL's own call information. The list that it allocates has as many elements as it says.
@@ -112,12 +112,12 @@ impl Args {
         }
     }
 
-    /// The name of a role that must exist.
+    /// A required role, by name.
     pub fn role(&self, index: usize, argument: &'static str) -> Result<pg_sys::Oid> {
         self.optional_role(index)?.ok_or(Error::Null { argument })
     }
 
-    /// The name of a role, which must exist if it is not NULL.
+    /// An optional role, by name. A given role must exist.
     pub fn optional_role(&self, index: usize) -> Result<Option<pg_sys::Oid>> {
         let Some(name) = self.get::<&std::ffi::CStr>(index) else { return Ok(None) };
         crate::pg::catalog::role(name)
@@ -125,14 +125,14 @@ impl Args {
             .ok_or_else(|| Error::UnknownRole { role: name.to_string_lossy().into_owned() })
     }
 
-    /// One of a few words, `None` for NULL.
+    /// One of a few words; `None` for NULL.
     pub fn choice<T: FromStr>(&self, index: usize, argument: &'static str, choices: &'static str) -> Result<Option<T>> {
         let Some(text) = self.text(index, argument, MAX_CHOICE)? else { return Ok(None) };
         let value = text.to_string();
         value.parse().map(Some).map_err(|_| Error::Choice { argument, value, choices })
     }
 
-    /// A duration, `None` for NULL; years count 365.25 days, months 30.
+    /// A duration; `None` for NULL. Years have 365.25 days, months 30.
     pub fn duration(&self, index: usize, argument: &'static str) -> Result<Option<chrono::TimeDelta>> {
         match self.get::<Interval>(index) {
             Some(interval) => clock::delta(&interval).map(Some).ok_or(Error::DurationOutOfRange { argument }),
@@ -140,7 +140,7 @@ impl Args {
         }
     }
 
-    /// A finite time, `None` for NULL.
+    /// A finite time; `None` for NULL.
     pub fn time(&self, index: usize, argument: &'static str) -> Result<Option<awty_core::Time>> {
         match self.get::<TimestampWithTimeZone>(index) {
             Some(value) => clock::from_timestamp(value.into()).map(Some).ok_or(Error::OutOfRange { argument }),
@@ -148,7 +148,7 @@ impl Args {
         }
     }
 
-    /// Arguments for a job that are not too large, `None` for NULL.
+    /// Arguments for a job, of limited size; `None` for NULL.
     pub fn jsonb(&self, index: usize) -> Result<Option<pg_sys::Datum>> {
         let Some(datum) = self.datum(index) else { return Ok(None) };
         // SAFETY: each call here is for an argument that is declared as jsonb.
@@ -159,19 +159,19 @@ impl Args {
     }
 }
 
-/// Are these `args` larger than they may be? Their numbers count as they are written out, because a claim gives them as text.
+/// Whether these `args` are too large. Numbers count with all their digits, because a claim returns them as text.
 ///
 /// # Safety
 ///
 /// The value is a jsonb.
 pub unsafe fn is_too_large(args: pg_sys::Datum) -> bool {
     let size = size(args);
-    // SAFETY: the caller says so.
+    // SAFETY: by the contract of this function.
     size > MAX_ARGS || size > HARMLESS && unsafe { jsonb::has_longer_numbers(args, MAX_ARGS) }
 }
 
-/// The size in bytes of a text, a jsonb or an array, without its header; looked up without fetching what is toasted.
+/// Size in bytes of a text, a jsonb or an array, without its header. Does not fetch toasted values.
 pub fn size(datum: pg_sys::Datum) -> usize {
-    // SAFETY: such values are varlenas, toasted or not.
+    // SAFETY: the values are varlenas, toasted or not.
     unsafe { pg_sys::toast_raw_datum_size(datum) }.saturating_sub(pg_sys::VARHDRSZ)
 }

@@ -19,31 +19,31 @@ fn cancel(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<i64, ErrorRep
     Ok(cancel_checks(&Args::new(fcinfo))?)
 }
 
-/// Ends the pending checks of an entity. Without a job, those of jobs that the caller may not schedule stay, unseen.
+/// Ends the pending checks of an entity. Without a job, skips jobs that the caller may not schedule, and does not report them.
 fn cancel_checks(args: &Args) -> Result<i64> {
     rights::gate_write("awty.cancel()")?;
     let entity = Entity::of(args)?;
     let jobs = match args.optional_name(2, "job", MAX_JOB)? {
         Some(name) => vec![rights::schedulable_job(&name)?],
-        // Who cancels its own checks does not mean to end a watch of the row.
+        // A caller that cancels its own checks does not mean to end the watch of the row.
         None => entity.jobs(|job| rights::may_schedule(job) && !watch::is_rules(job)),
     };
-    // Only what may be cancelled is locked, so that nobody holds up checks of others.
+    // Locks only checks that the caller may cancel, so that the call does not block checks of others.
     let ids: Vec<i64> = jobs.iter().filter_map(|job| lock(&entity, job)).collect();
     wakeup::count_ended(ids.len() as u64);
     history::end(&ids, Outcome::Cancelled, clock::now(), None);
     Ok(ids.len() as i64)
 }
 
-/// Locks the check of a job that is pending for an entity, and ends its repetition.
+/// Locks the pending check of an entity and a job, and ends the repetition. Returns the check's id.
 pub fn lock(entity: &Entity, job: &Job) -> Option<i64> {
     let lock = || future_job::lock_of(entity.name.datum(), entity.key.datum(), &job.name);
     let mut id = lock();
     if !job.repeats {
         return id;
     }
-    // Where the lock had to wait for the end of a run, the next occurrence is pending by now. The last look is for a check that the
-    // maintainer has given a repetition that had none.
+    // If the lock had to wait for a run, the next occurrence is pending by now. The last look is for a repetition
+    // without a check, to which the maintainer has just given one.
     while id.is_none() && repetition::find(&entity.name, &entity.key, &job.name) == Found::Pending {
         id = lock();
     }

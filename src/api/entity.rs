@@ -1,7 +1,7 @@
-//! Calls that name an entity, and perhaps a job, and mean one pending check.
+//! Arguments that name an entity, and optionally a job, and identify one pending check.
 //!
-//! Invariant: a check of a job that is none of the caller's business does not exist.
-//! Does not: lock anything.
+//! Invariant: a check whose job the caller may not see is reported as missing.
+//! Does not: take locks.
 
 use super::args::{Args, MAX_ENTITY_NAME, MAX_JOB};
 use super::rights;
@@ -10,24 +10,24 @@ use crate::pg::text::Text;
 use crate::store::future_job;
 use crate::store::job::{self, Job};
 
-/// What a check asks about.
+/// The entity of a check.
 pub struct Entity {
     pub name: Text,
     pub key: Text,
 }
 
 impl Entity {
-    /// The first two arguments.
+    /// The entity in the first two arguments.
     pub fn of(args: &Args) -> Result<Self> {
         Ok(Self { name: args.name(0, "entity_name", MAX_ENTITY_NAME)?, key: args.key(1, "entity_key")? })
     }
 
-    /// For an error.
+    /// The entity for messages.
     pub fn label(&self) -> Label {
         Label { name: self.name.to_string(), key: self.key.to_string() }
     }
 
-    /// The jobs with a pending check of this entity that `may` lets the caller know of.
+    /// The jobs that have a pending check of this entity and pass `may`.
     pub fn jobs(&self, may: impl Fn(&Job) -> bool) -> Vec<Job> {
         future_job::jobs_of_entity(self.name.datum(), self.key.datum())
             .iter()
@@ -36,8 +36,8 @@ impl Entity {
             .collect()
     }
 
-    /// The job of the one check of this entity whose job the caller may schedule: the third argument says of which job, and may be left
-    /// out where there is one only.
+    /// The job of a check that the caller may schedule. The third argument names the job. It is optional if there is
+    /// only one such job.
     pub fn one_job(&self, args: &Args, function: &'static str) -> Result<Job> {
         if let Some(name) = args.optional_name(2, "job", MAX_JOB)? {
             return rights::schedulable_job(&name);
@@ -54,7 +54,7 @@ impl Entity {
         }
     }
 
-    /// There is no such check, as far as the caller may know.
+    /// The error for a check that does not exist, as far as the caller may know.
     pub fn missing(&self, job: Option<&Text>) -> Error {
         Error::NoCheck { entity: self.label(), job: job.map(ToString::to_string) }
     }

@@ -1,7 +1,7 @@
-//! What is behind `awty.job_status` and `awty.forecast()`.
+//! The functions behind `awty.job_status` and `awty.forecast()`.
 //!
-//! Invariant: reads only, on a standby and without the library in memory, too; locks nothing above AccessShare. Shows the jobs that the
-//! caller may read; those of all roles to a monitoring role.
+//! Invariant: only reads, and also works on a standby and without the preloaded library; takes no lock above
+//! AccessShare. Shows the jobs that the caller may read, and all jobs to a monitoring role.
 //! Does not: count runs (see `run::account`).
 
 use super::args::Args;
@@ -21,8 +21,8 @@ use std::collections::HashMap;
 
 type Timestamptz = Option<TimestampWithTimeZone>;
 
-/// What is pending of each job that the caller may read. A name is a text, of which pgrx knows no other kind than UTF-8; as bytes it is
-/// stored in the same way.
+/// The pending checks of each job that the caller may read. A name is returned as bytes, because pgrx's text is always
+/// UTF-8. PostgreSQL stores bytes and text alike.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn job_pending() -> TableIterator<
@@ -50,7 +50,7 @@ fn job_pending() -> TableIterator<
     let rows = jobs.into_iter().map(|(job, paused, counted)| {
         let Pending { pending, overdue, oldest_overdue, next_slot } = counted;
         let pending = if pending > COUNTED { pending.max(large) } else { pending };
-        // What a paused job has not run is not overdue.
+        // The checks of a paused job are not overdue.
         let (overdue, oldest_overdue) = if paused { (0, None) } else { (overdue, oldest_overdue) };
         let [failing, held] = [&failing, &held].map(|numbers| numbers.get(&job).copied().unwrap_or(0));
         (job.as_bytes().to_vec(), pending + held, overdue, oldest_overdue, failing, held, next_slot)
@@ -58,7 +58,7 @@ fn job_pending() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// How many checks are pending of each job that has too many to be counted: what the table holds beyond the rest, in equal parts.
+/// The estimated number of checks of each job that has too many to count: an equal share of the checks that were not counted.
 fn estimate(pending: impl Iterator<Item = i64>) -> i64 {
     let (large, small): (Vec<i64>, Vec<i64>) = pending.partition(|pending| *pending > COUNTED);
     match i64::try_from(large.len()) {
@@ -67,13 +67,12 @@ fn estimate(pending: impl Iterator<Item = i64>) -> i64 {
     }
 }
 
-/// The jobs that the caller may read.
 fn readable() -> Vec<(Text, bool)> {
     let caller = catalog::current_role();
     job_stat::readable(caller, catalog::is_monitor(caller))
 }
 
-/// What the runs of each job that the caller may read have come to; of the other jobs, in a row without a name, for a monitoring role.
+/// The figures of each job that the caller may read. A monitoring role also gets a row without a name, for the other jobs.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn job_counter() -> TableIterator<
@@ -136,7 +135,7 @@ fn job_counter() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// What has been counted in this database: what is in shared memory, or, where nothing has been read back into it, what was stored.
+/// The counters of this database: from shared memory or, before they are loaded there, from the table.
 fn counted() -> Vec<shmem::Counted> {
     let here = catalog::database();
     if shmem::is_present()
@@ -154,10 +153,10 @@ fn at(time: Option<Time>) -> Timestamptz {
     time.and_then(clock::to_timestamptz)
 }
 
-/// More steps would be more than anybody reads.
+/// More steps are of no use to a reader.
 const MAX_STEPS: i64 = 100_000;
 
-/// The first argument of `awty.forecast()`, if both make sense.
+/// The first argument of `awty.forecast()`, if both arguments are valid.
 #[pg_extern(sql = false)]
 fn as_ahead(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<Interval>, ErrorReport> {
     let args = Args::new(fcinfo);

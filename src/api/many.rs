@@ -1,7 +1,7 @@
 //! `awty.schedule_many()` and `awty.cancel_many()`: checks of many entities in a few statements.
 //!
-//! Invariant: keys are sorted, and each is written or locked before the next one, so that two calls never wait for each other in a circle.
-//! Nothing is written if anything is refused.
+//! Invariant: keys are sorted, and written or locked in that order, so that two calls cannot deadlock. If anything is
+//! refused, nothing is written.
 
 use super::args::{Args, MAX_ARGS, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB, is_too_large};
 use super::entity::Entity;
@@ -24,7 +24,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::collections::HashMap;
 
-/// The most keys in one call.
+/// Maximum number of keys in one call.
 const MAX_KEYS: usize = 1_000_000;
 
 #[pg_extern(sql = false)]
@@ -37,15 +37,14 @@ fn cancel_many(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<i64, Err
     Ok(cancel_checks(&Args::new(fcinfo))?)
 }
 
-/// The keys of a call.
 struct Keys {
     texts: Vec<pg_sys::Datum>,
-    /// Their places in the order in which they are written.
+    /// Positions of the keys in the order of writing.
     sorted: Vec<usize>,
 }
 
 impl Keys {
-    /// The second argument. NULL, as `array_agg()` makes it of no rows, is no keys.
+    /// The keys in the second argument. NULL is an empty list, because `array_agg()` over no rows returns NULL.
     fn of(args: &Args) -> Result<Self> {
         const ARGUMENT: &str = "entity_keys";
         let Some(datum) = args.datum(1) else { return Ok(Self { texts: Vec::new(), sorted: Vec::new() }) };
@@ -56,7 +55,7 @@ impl Keys {
         }
         let texts: Option<Vec<pg_sys::Datum>> = texts.into_iter().collect();
         let texts = texts.ok_or(Error::Null { argument: ARGUMENT })?;
-        // SAFETY: elements of the argument, which lives as long as the call.
+        // SAFETY: the elements belong to the argument, which lives as long as the call.
         let bytes: Vec<&[u8]> = texts.iter().map(|text| unsafe { array::bytes(*text) }).collect();
         for key in &bytes {
             match key.len() {
@@ -73,30 +72,29 @@ impl Keys {
         Ok(Self { texts, sorted })
     }
 
-    /// Some of them as an array.
+    /// Builds an array of the keys at these positions.
     fn array(&self, places: &[usize]) -> pg_sys::Datum {
-        // SAFETY: texts.
+        // SAFETY: the values are texts.
         unsafe { array::build(places.iter().map(|place| Some(self.texts[*place])), TEXT) }
     }
 }
 
-/// A key.
 fn text(key: pg_sys::Datum) -> Option<Text> {
-    // SAFETY: a text.
+    // SAFETY: the value is a text.
     unsafe { pgrx::FromDatum::from_datum(key, false) }
 }
 
-/// A key for an error.
+/// The key for messages.
 fn label(key: pg_sys::Datum) -> String {
     text(key).map(|text| text.to_string()).unwrap_or_default()
 }
 
-/// The checks that a call asks for.
+/// The checks to schedule.
 struct Wanted<'a> {
     job: &'a Job,
     entity_name: &'a Text,
     keys: Keys,
-    /// One for each key, or one for all.
+    /// One slot for each key, or one for all.
     slots: Vec<Time>,
     args: Option<Vec<Option<pg_sys::Datum>>>,
     on_conflict: OnConflict,
@@ -138,7 +136,7 @@ fn schedule_checks(args: &Args) -> Result<i64> {
     Ok(written)
 }
 
-/// One time for each key by `at`, or one for all by `after`.
+/// One time for each key from `at`, or one for all from `after`.
 fn due_times(args: &Args, keys: usize) -> Result<(Vec<Time>, Option<chrono::TimeDelta>)> {
     match (args.datum(3), args.datum(4)) {
         (Some(at), None) => {
@@ -156,13 +154,13 @@ fn due_times(args: &Args, keys: usize) -> Result<(Vec<Time>, Option<chrono::Time
     }
 }
 
-/// One for each key, or none at all.
+/// The arguments of each check, or `None`.
 fn job_args(args: &Args, keys: usize) -> Result<Option<Vec<Option<pg_sys::Datum>>>> {
     let Some(datum) = args.datum(5) else { return Ok(None) };
     // SAFETY: the function is declared with jsonb[].
     let values = unsafe { array::elements(datum, JSONB) }.filter(|values| values.len() == keys);
     let values = values.ok_or(Error::ArrayShape { argument: "args" })?;
-    // SAFETY: elements of an array of jsonb.
+    // SAFETY: the values are elements of an array of jsonb.
     if values.iter().flatten().any(|value| unsafe { is_too_large(*value) }) {
         return Err(Error::ArgsTooLarge { max: MAX_ARGS });
     }
@@ -174,7 +172,7 @@ impl Wanted<'_> {
         if self.slots.len() == 1 { self.slots[0] } else { self.slots[place] }
     }
 
-    /// Writes the checks, dealing with those that may be pending already as `on_conflict` says. Returns how many were written.
+    /// Writes the checks. `on_conflict` decides about pending ones. Returns the number of written checks.
     fn write(&self) -> Result<i64> {
         let checks = NewChecks {
             job: self.job.name.datum(),
@@ -183,7 +181,7 @@ impl Wanted<'_> {
             scheduled_at: self.now,
         };
         let places = &self.keys.sorted;
-        // In most calls nothing is pending. ON CONFLICT would take twice as long then.
+        // In most calls no check is pending, and ON CONFLICT would double the time.
         if many::pending(&checks, self.keys.array(places)).is_empty()
             && unless_duplicate(|| many::insert(&checks, self.said(places))).is_some()
         {
@@ -205,7 +203,7 @@ impl Wanted<'_> {
 
     fn said(&self, places: &[usize]) -> Said {
         let slot = |place: &usize| Some(pg_sys::Datum::from(clock::to_timestamp(self.slots[*place])));
-        // SAFETY: times, and values of the array of jsonb.
+        // SAFETY: the values are times, and elements of an array of jsonb.
         let slots = (self.slots.len() > 1).then(|| unsafe { array::build(places.iter().map(slot), TIME) });
         let args = self.args.as_ref();
         // SAFETY: as above.
@@ -213,7 +211,7 @@ impl Wanted<'_> {
         Said { keys: self.keys.array(places), slots, args, slot: self.slots[0] }
     }
 
-    /// Ends those checks that were pending, and are locked by now, if the caller replaces them. Returns the places of the replaced ones.
+    /// Ends the checks that were pending and are locked now, if the caller replaces them. Returns their positions.
     fn make_room(
         &self,
         checks: &NewChecks,
@@ -247,7 +245,7 @@ impl Wanted<'_> {
         Ok(places)
     }
 
-    /// The checks that have taken the place of occurrences stand for them.
+    /// Links checks that replace occurrences to their repetitions.
     fn stand_for(&self, replaced: &[(usize, repetition::Pending)]) {
         for (place, pending) in replaced {
             let check = future_job::lock_of(self.entity_name.datum(), self.keys.texts[*place], &self.job.name);
@@ -262,7 +260,7 @@ impl Wanted<'_> {
     }
 }
 
-/// Ends the pending checks of entities. Without a job, those of jobs that the caller may not schedule stay, unseen.
+/// Ends the pending checks of entities. Without a job, skips jobs that the caller may not schedule, and does not report them.
 fn cancel_checks(args: &Args) -> Result<i64> {
     rights::gate_write("awty.cancel_many()")?;
     let entity_name = args.name(0, "entity_name", MAX_ENTITY_NAME)?;
@@ -274,14 +272,14 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     }
     let found = many::of_entities(entity_name.datum(), keys.array(&keys.sorted), name.as_ref());
     for Found { job, .. } in &found {
-        // Without a job, a watch of the rows goes on.
+        // Without a job, watches of the rows continue.
         let may = |job: &Job| rights::may_schedule(job) && !watch::is_rules(job);
         jobs.entry(job.clone()).or_insert_with_key(|job| job::find(job)?.ok().filter(may));
     }
-    // Only what may be cancelled is locked, so that nobody holds up checks of others.
+    // Locks only checks that the caller may cancel, so that the call does not block checks of others.
     let found = found.iter().filter_map(|found| Some((found, jobs.get(&found.job)?.as_ref()?)));
     let ids: Vec<i64> = if jobs.values().flatten().any(|job| job.repeats) {
-        // One by one: where a lock has to wait for the end of a run, the next occurrence comes before the next key.
+        // Locks one by one. If a lock has to wait for a run, the next occurrence must be locked before the next key.
         let lock = |(found, job): (&Found, &Job)| {
             let key = text(keys.texts[keys.sorted[found.place]])?;
             cancel::lock(&Entity { name: entity_name.clone(), key }, job)

@@ -1,7 +1,7 @@
-//! What SQL calls: read the arguments, check them and the caller's rights, call, report.
+//! The functions that SQL calls: each reads its arguments, checks them and the caller's rights, and calls other modules.
 //!
 //! Invariant: nothing is written before everything is checked; every refusal is a `crate::error::Error`.
-//! Does not: hold SQL, or take a role from an argument where the caller's own is meant.
+//! Does not: contain SQL, or take a role from an argument if the caller's own role is meant.
 
 pub mod args;
 mod cancel;

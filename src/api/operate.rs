@@ -1,5 +1,5 @@
-//! What an operator does with jobs and restored databases: `awty.pause()`, `awty.resume()`, `awty.allow()`, `awty.disallow()` and
-//! `awty.adopt()`.
+//! An operator's functions for jobs and restored databases: `awty.pause()`, `awty.resume()`, `awty.allow()`,
+//! `awty.disallow()` and `awty.adopt()`.
 
 use super::args::{Args, MAX_JOB, MAX_NOTE};
 use super::rights;
@@ -63,7 +63,7 @@ fn disallow_role(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Says that this restored or cloned database is the one to run its checks.
+/// Declares that this restored or cloned database runs its checks itself.
 fn adopt_database() -> Result<()> {
     rights::gate("awty.adopt()")?;
     if !catalog::owns_database(catalog::current_role()) {

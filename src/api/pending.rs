@@ -1,7 +1,7 @@
-//! What is done to one pending check: `awty.check_now()`, `awty.hold()` and `awty.release()`.
+//! Functions on one pending check: `awty.check_now()`, `awty.hold()` and `awty.release()`.
 //!
-//! Invariant: a run under way is not undone by any of them. So the check of such a run is not locked.
-//! Does not: say how a held check is shown.
+//! Invariant: these functions do not undo a run in progress, so they do not lock its check.
+//! Does not: decide how a held check is shown.
 
 use super::args::{Args, MAX_NOTE};
 use super::entity::Entity;
@@ -34,7 +34,7 @@ fn release(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorRep
     Ok(release_check(&Args::new(fcinfo))?)
 }
 
-/// Moves a check to this moment, which need not be a slot.
+/// Moves a check to the current time, which need not be a slot.
 fn ask_now(args: &Args) -> Result<i64> {
     rights::gate_write("awty.check_now()")?;
     let entity = Entity::of(args)?;
@@ -62,7 +62,7 @@ fn ask_now(args: &Args) -> Result<i64> {
     Ok(check.id)
 }
 
-/// An occurrence whose slot is still ahead becomes one of its own, and no slot of its plan is used up.
+/// Moves a check. An occurrence whose slot is in the future becomes an extra one, so that no slot of its plan is used up.
 fn put_now(check: &Pending, job: &Job, now: Time) {
     let pending = if job.repeats { repetition::of_checks(&[check.id]).pop() } else { None };
     match pending.map(|pending| pending.occurrence).filter(|occurrence| occurrence.first > now) {
@@ -74,7 +74,7 @@ fn put_now(check: &Pending, job: &Job, now: Time) {
     }
 }
 
-/// Keeps a check from running. A run under way ends as it would, and what it leaves pending is held then.
+/// Holds a check. A run in progress ends normally, and the check that it leaves pending is held then.
 fn hold_check(args: &Args) -> Result<()> {
     rights::gate_write("awty.hold()")?;
     let entity = Entity::of(args)?;
@@ -83,7 +83,7 @@ fn hold_check(args: &Args) -> Result<()> {
     let seen = peek(&entity, &job)?;
     let runs = running_since(seen.id).is_some();
     let id = if runs {
-        // Should the run end before this is committed, an inspection finds what it has left pending.
+        // If the run ends before this transaction commits, an inspection holds the check that the run left pending.
         wakeup::inspect_at_commit(false);
         seen.id
     } else {
@@ -95,7 +95,7 @@ fn hold_check(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Lets a held check run again. What fell due while it was held follows the job's `on_missed`.
+/// Releases a held check. If the check fell due while it was held, the job's `on_missed` applies.
 fn release_check(args: &Args) -> Result<()> {
     rights::gate_write("awty.release()")?;
     let entity = Entity::of(args)?;
@@ -104,8 +104,8 @@ fn release_check(args: &Args) -> Result<()> {
     let was_lost = job.repeats && hold::remove_lost(&entity.name, &entity.key, &job.name);
     let mut held_at = None;
     if !seen.held {
-        // It was held during a run that is still going on, or has just ended. Where this had to wait for the end of the run, what
-        // the run has left pending is held.
+        // The check was held during a run that is in progress or has just ended. If this call had to wait for the end
+        // of the run, the check that the run left pending is held.
         held_at = hold::remove(seen.id);
         if !peek(&entity, &job).is_ok_and(|check| check.held) {
             let not_held = || Error::NotHeld { entity: entity.label(), job: job.name.to_string() };
@@ -124,7 +124,7 @@ fn release_check(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Deals with a check that fell due while it could not run, as a worker would after a pause.
+/// Treats a check that fell due while it could not run as a worker does after a pause.
 fn settle(check: &Pending, job: &Job) {
     let now = clock::now();
     let by_policy = policy::before(&check.check(), &job.options.limits, now, now);
@@ -160,20 +160,20 @@ fn peek(entity: &Entity, job: &Job) -> Result<Pending> {
 fn lock(entity: &Entity, job: &Job) -> Result<Pending> {
     let lock = || future_job::lock_check(entity.name.datum(), entity.key.datum(), &job.name);
     let mut check = lock();
-    // Where the lock had to wait for the end of a run, the next occurrence is pending by now.
+    // If the lock had to wait for a run, the next occurrence is pending by now.
     while check.is_none() && job.repeats && repetition::find(&entity.name, &entity.key, &job.name) == Found::Pending {
         check = lock();
     }
     check.ok_or_else(|| entity.missing(Some(&job.name)))
 }
 
-/// When the run of a check began that is under way.
+/// The start of the run in progress, if there is one.
 fn running_since(id: i64) -> Option<Mono> {
     let (here, now) = (catalog::database(), clock::mono());
     shmem::is_present().then(|| shmem::read(|shared| shared.running_since(here, id, now))).flatten()
 }
 
-/// A moment of the monotonic clock as a time.
+/// Converts a moment of the monotonic clock to a time.
 fn since(began: Mono) -> Time {
     clock::now() - clock::delta_of(clock::mono().since(began))
 }

@@ -22,7 +22,7 @@ const ON_MISSED: &str = "run, next_slot, skip";
 const DELIVERY: &str = "at_least_once, at_most_once";
 const KEEP_ATTEMPTS: &str = "all, problems, none";
 const KEEP_HISTORY: &str = "all, ran, problems, none";
-/// The longest channel of NOTIFY, in bytes.
+/// Maximum length of a NOTIFY channel, in bytes.
 const MAX_CHANNEL: usize = 63;
 
 #[pg_extern(sql = false)]
@@ -84,7 +84,7 @@ fn register_job(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what only workers outside could heed.
+/// Refuses options that only external workers can follow.
 fn refuse_terms(terms: &Terms) -> Result<()> {
     let Terms { heartbeat, delivery, keep_attempts } = Terms::DEFAULTS;
     for (is_default, option) in [
@@ -99,14 +99,14 @@ fn refuse_terms(terms: &Terms) -> Result<()> {
     Ok(())
 }
 
-/// Takes the lock on the claims of a job. A claim that is under way is waited for; the next one sees what is committed here.
+/// Takes the lock on a job's claims. Waits for a claim in progress; the next claim sees what this transaction commits.
 fn lock_claims(job: &Text) {
     if let Some(leases) = relations::oid(relations::LEASE) {
         claim_lock::take(leases, lock::of_claims(origin::identity(), job.as_bytes()));
     }
 }
 
-/// Refuses a function for a job while workers outside have checks of it: two could be at the same one.
+/// Refuses a function while external workers hold leases of the job. Otherwise two workers could run the same check.
 fn refuse_while_leased(job: &Job) -> Result<()> {
     lock_claims(&job.name);
     if lease::any_live(&job.name, clock::now()) {
@@ -115,14 +115,14 @@ fn refuse_while_leased(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Writes a job. One of that name stays as it is where it says the same, and gets this definition where it may be replaced. `false` if
-/// nothing has changed.
+/// Writes a job. An equal job of that name stays. A different one is replaced if `replace` is set. Returns whether
+/// anything changed.
 fn write(job: &Job, replace: bool) -> Result<bool> {
     if job::find(&job.name).is_none() {
         check_quota(job.role)?;
         origin::claim_if_new();
         if job::insert(job, clock::now()) {
-            // What was counted of another job of that name.
+            // Forgets the counters of an earlier job of that name.
             wakeup::forget_job_at_commit(job.name.as_bytes());
             return Ok(true);
         }
@@ -151,7 +151,7 @@ fn write(job: &Job, replace: bool) -> Result<bool> {
     Ok(true)
 }
 
-/// The name of the function in the second argument. A command there is answered with the function to write.
+/// The function in the second argument. For a command, the error shows the function to write instead.
 fn function_name(args: &Args, job: &Text) -> Result<Option<Text>> {
     if let Ok(Some(text)) = args.optional_name(1, "function", MAX_COMMAND) {
         let (text, function) = (text.to_string(), function::quoted(job));
@@ -163,7 +163,7 @@ fn function_name(args: &Args, job: &Text) -> Result<Option<Text>> {
     args.optional_name(1, "function", MAX_FUNCTION)
 }
 
-/// Says as whom a job runs, where that is not the caller.
+/// Reports the job's role, if it is not the caller.
 fn say_role(job: &Job) {
     if job.role != catalog::current_role() {
         error::log::notice(format!("job \"{}\" runs as \"{}\"", job.name, catalog::role_label(job.role)));
@@ -211,13 +211,13 @@ fn alter_job(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Does the function, which the role must be able to run, take many checks at a time?
+/// Whether the function takes many checks at a time. The role must be able to run it.
 fn is_set_based(schema: &Text, function: &Text, role: pg_sys::Oid, registered_by: pg_sys::Oid) -> Result<bool> {
     Ok(function::resolve(schema, function, role, registered_by, None)?.takes == Takes::Set)
 }
 
 fn unregister_job(args: &Args) -> Result<i64> {
-    // Also of leases and targets.
+    // Unregistering also removes leases and targets.
     rights::gate_lease("awty.unregister()")?;
     let name = args.name(0, "job", MAX_JOB)?;
     let own = rights::own_job(&name);
@@ -225,17 +225,17 @@ fn unregister_job(args: &Args) -> Result<i64> {
         return Err(WatchError::IsRule { job: name.to_string() }.into());
     }
     let repeats = match own {
-        // A job whose row is broken must be possible to get rid of, by a superuser at least.
+        // A superuser must be able to remove a job whose row is broken.
         // SAFETY: a getter.
         Err(Error::BrokenJob { .. }) if unsafe { pg_sys::superuser() } => true,
         own => own?.repeats,
     };
-    // Before rows go that claims of other jobs' workers read and write: such a claim leaves this job out, and does not wait.
+    // Takes the lock before deleting rows that claims of other jobs' workers use. Such a claim skips this job and does not wait.
     lock_claims(&name);
     let mut count = watch::end::checks(&name);
     if repeats {
         repetition::remove_job(&name);
-        // The end of a run that was waited for has begun the next occurrence.
+        // If this call had to wait for the end of a run, that run has scheduled the next occurrence.
         count += watch::end::checks(&name);
     }
     job::delete(&name);
@@ -243,7 +243,7 @@ fn unregister_job(args: &Args) -> Result<i64> {
     Ok(count)
 }
 
-/// A role may have so many jobs: each inspection and each worker of the role reads all of them.
+/// Maximum number of jobs of a role, because each inspection and each worker of the role reads all of them.
 const MAX_JOBS: i64 = 10_000;
 
 pub fn check_quota(role: pg_sys::Oid) -> Result<()> {
@@ -253,7 +253,7 @@ pub fn check_quota(role: pg_sys::Oid) -> Result<()> {
     Err(Error::TooManyJobs { role: catalog::role_label(role), max: MAX_JOBS })
 }
 
-/// Whose rights the job gets: the caller's, or those of a role that the caller may become. A job that `connects` needs a role that can.
+/// The role that the job runs as: the caller's, or one that the caller may become. With `connects`, the role must be able to connect.
 pub fn run_as(role: Option<pg_sys::Oid>, connects: bool) -> Result<pg_sys::Oid> {
     let caller = catalog::current_role();
     let role = role.unwrap_or(caller);
@@ -275,8 +275,7 @@ pub fn run_as(role: Option<pg_sys::Oid>, connects: bool) -> Result<pg_sys::Oid> 
     Ok(role)
 }
 
-/// The options as they stand with the arguments from the third on. With `all`, NULL is no value for an option that has
-/// one by default.
+/// The options, changed by the arguments from the third on. With `all`, NULL is refused for an option with a default.
 fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> {
     let required = |argument| if all { Err(Error::Null { argument }) } else { Ok(()) };
     if let Some(slot) = args.duration(2, "slot")? {
@@ -333,7 +332,7 @@ fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> {
     Ok(options)
 }
 
-/// A count as it was given; a negative one is out of range.
+/// A count; a negative one is out of range.
 fn count(given: i32) -> u32 {
     u32::try_from(given).unwrap_or(u32::MAX)
 }

@@ -1,6 +1,6 @@
 //! `awty.repeat()` and `awty.occurrences()`.
 //!
-//! Invariant (P11): a repetition is written together with its check. Who changes one has the check's row locked.
+//! Invariant (P11): a repetition is written together with its check. A transaction that changes a repetition has locked the check's row.
 //! Does not: end a repetition (see `cancel`).
 
 use super::args::{Args, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB};
@@ -24,7 +24,7 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// How often a check may be taken from under a call before the call gives up.
+/// Number of tries of a call whose check other transactions take away.
 const ROUNDS: u32 = 100;
 
 #[pg_extern(sql = false)]
@@ -39,7 +39,7 @@ fn occurrences(
     Ok(SetOfIterator::new(moments(&Args::new(fcinfo))?.into_iter().filter_map(clock::to_timestamptz)))
 }
 
-/// Of what is stored, which cannot be refused any more.
+/// The coming occurrences of a stored repetition, which is valid already.
 #[pg_extern(sql = false)]
 fn coming(fcinfo: pg_sys::FunctionCallInfo) -> SetOfIterator<'static, TimestampWithTimeZone> {
     let moments = stored_moments(&Args::new(fcinfo)).unwrap_or_default();
@@ -64,7 +64,7 @@ fn moments(args: &Args) -> Result<Vec<Time>> {
     let max = args.get::<i32>(4).ok_or(Error::Null { argument: "max" })?;
     let max = awty_core::repeat::check_max(i64::from(max)).map_err(|error| terms::refused(error, ""))?;
     let plan = Plan::new(rhythm, local, args.time(5, "starts")?, None);
-    // As awty.repeat() would refuse it, but for the slot.
+    // `awty.repeat()` refuses the same, and checks the slot as well.
     if plan.next(after).is_none() {
         let never = awty_core::repeat::RepeatError::NeverComes(plan.rhythm().to_string());
         return Err(terms::refused(never, ""));
@@ -80,7 +80,7 @@ struct Call {
     terms: Terms,
     plan: Repetition<Local>,
     now: Time,
-    /// The job has not been repeated before: a worker may not know by now that its checks may be occurrences.
+    /// Whether the job was never repeated before. Then workers may not know that its checks may be occurrences.
     is_first: bool,
 }
 
@@ -124,7 +124,7 @@ fn repeat_job(args: &Args) -> Result<Option<Time>> {
 }
 
 impl Call {
-    /// Writes the repetition and its check, dealing with what is there already. Returns the next slot.
+    /// Writes the repetition and its check, or changes what exists. Returns the next slot.
     fn write(&self) -> Result<Option<Time>> {
         for _ in 0..ROUNDS {
             if let Some(id) = repetition::insert(&self.subject, &self.terms) {
@@ -132,7 +132,7 @@ impl Call {
             }
             match self.pending() {
                 Some(pending) => return Ok(self.change(&pending)),
-                // Its zone is gone, say, and it has no check.
+                // For example, the time zone is gone, and the repetition has no check.
                 None => match self.find() {
                     Found::Alone(id) if repetition::update(&self.subject, &self.terms) => return self.begin(id),
                     Found::Alone(_) | Found::Pending | Found::Nothing => {}
@@ -154,12 +154,12 @@ impl Call {
         future_job::lock_of(self.entity.name.datum(), self.entity.key.datum(), &self.job.name)
     }
 
-    /// The check that is pending for the repetition, locked; read after it was locked.
+    /// Locks the repetition's pending check, and then reads it.
     fn pending(&self) -> Option<Pending> {
         repetition::of_checks(&[self.lock_check()?]).pop()
     }
 
-    /// Begins a repetition that has no check. One that a client has scheduled gives way, unless it is due.
+    /// Begins a repetition without a check. A check that a client has scheduled is replaced, unless it is due.
     fn begin(&self, id: i64) -> Result<Option<Time>> {
         let Some(slot) = self.plan.begin(self.now) else {
             repetition::remove(&[id]);
@@ -186,7 +186,7 @@ impl Call {
         Err(self.contended())
     }
 
-    /// `repeat()` again. The same terms change nothing.
+    /// Changes an existing repetition. Equal terms change nothing.
     fn change(&self, pending: &Pending) -> Option<Time> {
         let (stored, occurrence) = (&pending.repetition, &pending.occurrence);
         if stored.terms == self.terms && repetition::has_args(stored.id, self.subject.args) {
@@ -195,7 +195,7 @@ impl Call {
         repetition::update(&self.subject, &self.terms);
         let change = match repeat::of(stored, self.job.options.limits.width) {
             Some(old) => old.replaced_by(&self.plan, occurrence, self.now),
-            // Its zone is gone.
+            // The old time zone is gone.
             None if occurrence.first <= self.now => Change::Stays { passed: None },
             None => Change::Moves(self.plan.begin(self.now)),
         };
@@ -221,7 +221,7 @@ impl Call {
         }
     }
 
-    /// Says when it comes, and how to be rid of it.
+    /// Reports the next slot, and the call that ends the repetition.
     fn tell(&self, next: Time) {
         let when = terms::local_time(&self.terms.zone, next);
         let quoted = |text: &Text| format!("'{}'", text.to_string().replace('\'', "''"));
@@ -233,7 +233,7 @@ impl Call {
     }
 }
 
-/// Another check takes its place.
+/// Ends a check as replaced.
 fn end(pending: &Pending, now: Time) {
     wakeup::count_ended(1);
     history::end(&[pending.check], Outcome::Replaced, now, None);

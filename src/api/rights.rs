@@ -1,7 +1,7 @@
-//! Who may do what with which job.
+//! The rights of roles to jobs.
 //!
-//! Invariant: the caller is the role whose rights the call runs with (`GetUserId()`), so that a SECURITY DEFINER function
-//! schedules as its owner. Names of jobs are only suggested to those who may know of them.
+//! Invariant: the caller is the role with whose rights the call runs (`GetUserId()`), so that a SECURITY DEFINER
+//! function schedules as its owner. An error suggests a job's name only to roles that may see the job.
 
 use super::args::Args;
 use crate::error::{self, Error, LeaseError, Result};
@@ -23,7 +23,7 @@ use pgrx::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-/// The gate for what a person says: refuses also where the library is not loaded, so that nothing would ever run.
+/// The gate for functions of operators. They also fail if the library is not preloaded, because nothing would ever run.
 pub fn gate(function: &'static str) -> Result<()> {
     if !shmem::is_present() {
         return Err(Error::NotPreloaded);
@@ -31,13 +31,13 @@ pub fn gate(function: &'static str) -> Result<()> {
     gate_write(function)
 }
 
-/// Refuses where nothing may be written, and keeps DROP EXTENSION out of what follows. What an application writes must not fail because
-/// the library is not loaded.
+/// Refuses to write on a standby, and keeps out DROP EXTENSION until the transaction ends. Does not need the preloaded
+/// library, because an application's writes must not fail without it.
 pub fn gate_write(function: &'static str) -> Result<()> {
     gate_for(function, Purpose::Write)
 }
 
-/// The gate for what a worker outside says.
+/// The gate for functions of external workers.
 pub fn gate_lease(function: &'static str) -> Result<()> {
     if !shmem::is_present() {
         return Err(Error::NotPreloaded);
@@ -58,12 +58,12 @@ fn gate_for(function: &'static str, purpose: Purpose) -> Result<()> {
             return Err(Error::Restricted { function });
         }
     }
-    // Without the extension, the next statement says what is missing.
+    // Without the extension, the next statement raises the error.
     relations::lock(purpose);
     Ok(())
 }
 
-/// The job of that name.
+/// The job with this name.
 pub fn job(name: &Text) -> Result<Job> {
     known(name, job::find(name))
 }
@@ -75,7 +75,7 @@ fn known(name: &Text, found: Option<std::result::Result<Job, String>>) -> Result
         None => {
             let known = right::names_for(catalog::current_role());
             let wanted = name.to_string();
-            // A role may have a right to this job that does not suffice here.
+            // The role may have another right to this job, so the job itself must not be suggested.
             let others = known.iter().map(String::as_str).filter(|name| *name != wanted);
             let nearest = nearest(&wanted, others).map(str::to_owned);
             Err(Error::UnknownJob { job: wanted, nearest })
@@ -83,22 +83,22 @@ fn known(name: &Text, found: Option<std::result::Result<Job, String>>) -> Result
     }
 }
 
-/// Is the caller a member of the job's role?
+/// Whether the caller is a member of the job's role.
 pub fn owns(job: &Job) -> bool {
     catalog::can_become(catalog::current_role(), job.role)
 }
 
-/// May the caller schedule checks of this job?
+/// Whether the caller may schedule checks of this job.
 pub fn may_schedule(job: &Job) -> bool {
     has_right(job, Right::Schedule)
 }
 
-/// May the caller claim checks of this job, and answer its leases?
+/// Whether the caller may claim checks of this job, and answer its leases.
 pub fn may_claim(job: &Job) -> bool {
     has_right(job, Right::Claim)
 }
 
-/// May the caller know of this job?
+/// Whether the caller may see this job.
 pub fn may_read(job: &Job) -> bool {
     has_right(job, Right::Read)
 }
@@ -113,8 +113,8 @@ fn has_right_as(caller: pg_sys::Oid, job: &Job, right: Right) -> bool {
         || right::granted(&job.name, right).into_iter().any(|role| catalog::can_become(caller, role))
 }
 
-/// `awty_internal.has_right`: has that role that right to the job now, whatever the snapshot of the transaction shows? The current user
-/// may ask about roles that it can become.
+/// `awty_internal.has_right`: whether a role has a right to a job, by the latest snapshot. The current user may ask
+/// about roles that it can become.
 #[pg_extern(sql = false)]
 fn role_has_right(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, ErrorReport> {
     let args = Args::new(fcinfo);
@@ -125,8 +125,9 @@ fn role_has_right(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool,
     Ok(catalog::can_become(catalog::current_role(), role) && has_right_as(role, &job, right))
 }
 
-/// `awty_internal.readable`: the jobs that the caller may read, each with its role and with the caller's other rights. A policy calls it once
-/// for each table of a statement. A name is returned as bytes, because a text of pgrx is always UTF-8; bytes are stored in the same way.
+/// `awty_internal.readable`: the jobs that the caller may read, each with its role and the caller's other rights. A
+/// policy calls it once for each table of a statement. Names are returned as bytes, because pgrx's text is always
+/// UTF-8. PostgreSQL stores bytes and text alike.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn readable() -> TableIterator<
@@ -134,7 +135,7 @@ fn readable() -> TableIterator<
     (name!(job, Vec<u8>), name!(role, pg_sys::Oid), name!(may_schedule, bool), name!(may_claim, bool)),
 > {
     let caller = catalog::current_role();
-    // Many jobs have few roles.
+    // A cache, because many jobs share a few roles.
     let known = RefCell::<HashMap<pg_sys::Oid, bool>>::default();
     let may_be = |role| *known.borrow_mut().entry(role).or_insert_with(|| catalog::can_become(caller, role));
     let jobs = right::readable(may_be);
@@ -144,19 +145,19 @@ fn readable() -> TableIterator<
     }))
 }
 
-/// The job of that name, if the caller is a member of its role; locked first, and judged as it is then.
+/// The job with this name, if the caller is a member of its role. The job is locked first and checked afterwards.
 pub fn own_job(name: &Text) -> Result<Job> {
     let job = known(name, job::lock(name))?;
     if owns(&job) { Ok(job) } else { Err(Error::NotOwner { job: job.name.to_string() }) }
 }
 
-/// The job of that name, if the caller may know of it; otherwise it does not exist.
+/// The job with this name. If the caller may not see it, the error is that of a missing job.
 pub fn visible_job(name: &Text) -> Result<Job> {
     let job = job(name)?;
     if may_read(&job) { Ok(job) } else { known(name, None) }
 }
 
-/// The job of that name, if the caller may schedule checks of it.
+/// The job with this name, if the caller may schedule its checks.
 pub fn schedulable_job(name: &Text) -> Result<Job> {
     let job = job(name)?;
     if may_schedule(&job) {
@@ -165,7 +166,7 @@ pub fn schedulable_job(name: &Text) -> Result<Job> {
     Err(Error::NotAllowed { job: job.name.to_string(), role: catalog::role_label(catalog::current_role()) })
 }
 
-/// The job of that name, if the caller may claim checks of it, and if they can be claimed.
+/// The job with this name, if external workers can claim its checks and the caller may.
 pub fn claimable_job(name: &Text) -> Result<Job> {
     let job = job(name)?;
     if !may_claim(&job) {
@@ -179,13 +180,13 @@ pub fn claimable_job(name: &Text) -> Result<Job> {
 }
 
 thread_local! {
-    /// What this session last found: at which count of adoptions, and whether the database was held.
+    /// Count of adoptions at the last look of this session, and whether the database was held.
     static HELD: Cell<Option<(u64, Option<Hold>)>> = const { Cell::new(None) };
-    /// The client's statement that was last warned: one is enough for a statement that schedules many checks.
+    /// The client's statement that was warned last, because a statement that schedules many checks warns only once.
     static WARNED: Cell<Timestamp> = const { Cell::new(0) };
 }
 
-/// Warns in a restored or cloned database that nothing will run before it is adopted, and where the library does not work with the SQL.
+/// Warns that no check will run: in a restored or cloned database before it is adopted, or if the library does not match the SQL.
 pub fn warn_if_nothing_runs() {
     if !shmem::is_present() {
         return warn_once_of_no_library();

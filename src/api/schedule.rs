@@ -23,10 +23,10 @@ use pgrx::prelude::*;
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-/// How often a check may be taken from under a call before the call gives up.
+/// Number of tries of a call whose check other transactions take away.
 const ROUNDS: u32 = 100;
 
-/// Intervals beyond that, in either direction, are not even added to the time: a thousand years.
+/// Maximum number of days of `after`, in either direction: a thousand years. Longer intervals could overflow.
 const MAX_DAYS: i64 = 365_250;
 
 #[pg_extern(sql = false)]
@@ -80,7 +80,7 @@ fn schedule_check(args: &Args) -> Result<i64> {
     Ok(id)
 }
 
-/// Says when a check comes, once a session for each job: a trigger may schedule thousands.
+/// Reports a check's slot, once per session and job, because a trigger may schedule thousands.
 pub fn say_slot(job: &Job, slot: Time) {
     thread_local! {
         static SAID: RefCell<HashSet<Text>> = RefCell::default();
@@ -91,7 +91,7 @@ pub fn say_slot(job: &Job, slot: Time) {
     }
 }
 
-/// The time that the caller asks for, by `at` or `after`; and how long from now, by `after`.
+/// The due time from `at` or `after`, and the duration of `after`.
 fn due_time(args: &Args) -> Result<(Time, Option<TimeDelta>)> {
     let at = args.time(3, "at")?;
     let after = args.datum(4);
@@ -102,14 +102,14 @@ fn due_time(args: &Args) -> Result<(Time, Option<TimeDelta>)> {
     }
 }
 
-/// The time that is so long after the start of the transaction, and how long that is. `after` is the fifth argument.
+/// The time that lies `after` from the start of the transaction, and that duration. `after` is the fifth argument.
 pub fn due_after(args: &Args, after: pg_sys::Datum) -> Result<(Time, TimeDelta)> {
-    // What would overflow below is out of any range.
+    // An interval that would overflow below is out of range.
     let duration = args.duration(4, "after").ok().flatten();
     if duration.is_none_or(|duration| duration.num_days().abs() > MAX_DAYS) {
         return Err(Error::OutOfRange { argument: "after" });
     }
-    // SAFETY: a plain function of PostgreSQL on a timestamptz and an interval; it minds months and time zones.
+    // SAFETY: a plain function of PostgreSQL on a timestamptz and an interval. It respects months and time zones.
     let (start, then): (i64, TimestampWithTimeZone) = unsafe {
         let start = clock::transaction_start();
         let then = pgrx::direct_function_call(
@@ -126,9 +126,9 @@ pub fn due_after(args: &Args, after: pg_sys::Datum) -> Result<(Time, TimeDelta)>
     Ok((time, TimeDelta::microseconds(then - start)))
 }
 
-/// Writes the check, dealing with the one that may be pending already as `on_conflict` says.
+/// Writes the check. `on_conflict` decides about a pending one.
 fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConflict, entity: &Entity) -> Result<i64> {
-    // Of the occurrence that it takes the place of.
+    // The repetition of the replaced occurrence.
     let mut stands_for = None;
     for _ in 0..ROUNDS {
         if let Some(id) = future_job::insert(check, slot) {
@@ -138,7 +138,7 @@ fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConf
             }
             return Ok(id);
         }
-        // Gone by now, or changed: look again.
+        // The pending check is gone or has changed, so the loop looks again.
         let Some(pending) = future_job::lock(check) else { continue };
         match on_conflict.decide(pending.slot, slot) {
             Conflict::Keep => return Ok(pending.id),
@@ -161,7 +161,7 @@ fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConf
     Err(Error::Contended { job: job.name.to_string(), entity: entity.label() })
 }
 
-/// A check that takes the place of an occurrence: its repetition goes on after the check's slot, and a hold outlives the occurrence.
+/// Links a check that replaces an occurrence to its repetition, which continues after the check's slot. A hold stays.
 pub fn stand_for(id: i64, pending: &repetition::Pending, slot: Time) {
     let occurrence = pending.occurrence;
     let is_own = own::is_own(pending.check);

@@ -1,7 +1,8 @@
-//! What is behind `awty.status`, `awty.explain()` and `awty.doctor()`: what shared memory and the catalogs know of this database.
+//! The functions behind `awty.status`, `awty.explain()` and `awty.doctor()`: the state of this database in shared
+//! memory and in the catalogs.
 //!
-//! Invariant: reads only, on a standby and without the library in memory, too; locks nothing above AccessShare.
-//! Does not: hold SQL, or choose the reason why nothing runs; see sql/50_status.sql.
+//! Invariant: only reads, and also works on a standby and without the preloaded library; takes no lock above AccessShare.
+//! Does not: contain SQL, or choose the reason why nothing runs; see sql/50_status.sql.
 
 use super::args::{Args, MAX_JOB};
 use crate::error::{Error, Result};
@@ -23,7 +24,7 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// One row of what the processes know of this database; without the library in memory, that it is not.
+/// One row with the state of this database in shared memory, or a row that says that the library is not loaded.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn runtime() -> TableIterator<
@@ -57,7 +58,7 @@ fn runtime() -> TableIterator<
         let workers = shared.workers.iter().filter(|entry| entry.is_occupied() && entry.database == here).count();
         (shared.database(here).copied(), workers, shared.heartbeat)
     });
-    // Shared memory only knows what the last inspection has found.
+    // Shared memory has only the last inspection's result, so `unserved` above replaces `Trouble::Unserved`.
     let trouble = line.filter(|line| !matches!(line.trouble, Trouble::None | Trouble::Unserved(_)));
     TableIterator::once((
         true,
@@ -74,12 +75,12 @@ fn runtime() -> TableIterator<
     ))
 }
 
-/// A time of shared memory, where 0 is none.
+/// A time in shared memory; 0 is `None`.
 fn timestamptz(timestamp: Timestamp) -> Option<TimestampWithTimeZone> {
     TimestampWithTimeZone::try_from(timestamp).ok().filter(|_| timestamp != 0)
 }
 
-/// The workers of this database: whose, which checks each has claimed, since when it runs them, and for how long others wait for it.
+/// The workers of this database: role, claimed checks, start of the run, and how long other roles have waited for the worker.
 #[pg_extern(sql = false)]
 #[allow(clippy::type_complexity)]
 fn worker() -> TableIterator<
@@ -115,13 +116,13 @@ fn worker() -> TableIterator<
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-/// Does the commit of that process wait for a synchronous standby?
+/// Whether that process's commit waits for a synchronous standby.
 #[pg_extern(sql = false)]
 fn waits_for_standby(pid: i32) -> bool {
     sync_rep::is_process_waiting(pid)
 }
 
-/// Why no worker could connect to this database as that role: one of three words, `None` if one could.
+/// Why no worker can connect to this database as that role; `None` if one can.
 #[pg_extern(sql = false)]
 fn cannot_connect(role: pg_sys::Oid) -> Option<&'static str> {
     match catalog::can_connect(catalog::database(), role) {
@@ -132,7 +133,7 @@ fn cannot_connect(role: pg_sys::Oid) -> Option<&'static str> {
     }
 }
 
-/// What is wrong with a job's row or function, with what mends it; `None` if it can be called.
+/// The error in a job's row or function, and its fix; `None` if the function can be called.
 #[pg_extern(sql = false)]
 fn cannot_call(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<Vec<String>>, ErrorReport> {
     Ok(job_trouble(&Args::new(fcinfo))?)
@@ -163,13 +164,13 @@ fn rule_trouble(args: &Args) -> Result<Option<Vec<String>>> {
     }))
 }
 
-/// Is there a rule of this name?
+/// Whether a rule has this name.
 #[pg_extern(sql = false)]
 fn is_rule(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, ErrorReport> {
     Ok(rule::find(&Args::new(fcinfo).name(0, "rule", MAX_JOB)?).is_some())
 }
 
-/// Is this the name of a trigger of this rule?
+/// Whether a trigger of this rule has this name.
 #[pg_extern(sql = false)]
 fn is_trigger_of(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, ErrorReport> {
     let args = Args::new(fcinfo);
@@ -177,7 +178,7 @@ fn is_trigger_of(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, 
     Ok(trigger.is_some_and(|trigger| rule_objects::is_trigger_name(&rule, &trigger.to_string())))
 }
 
-/// `awty.healthy()` is not asked to be more exact than that: the launcher looks around once a second.
+/// Minimum of `awty.healthy()`'s argument, because the launcher looks only once a second.
 const MIN_LAG: (TimeDelta, &str) = (TimeDelta::seconds(5), "5 seconds");
 
 /// The argument of `awty.healthy()`.
@@ -191,13 +192,13 @@ fn as_max_lag(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<In
     }
 }
 
-/// What is wrong, and what mends it.
+/// An error's message and hint.
 fn pair(error: &Error) -> Vec<String> {
     let (message, hint) = error.in_words();
     vec![message, hint]
 }
 
-/// Runs after each statement that changes `awty.job` or `awty.rule`, of awty's or anybody's.
+/// Runs after each statement that changes `awty.job` or `awty.rule`, also after statements of users.
 #[pg_extern(sql = false)]
 fn job_changed(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
     // SAFETY: PostgreSQL's own call information, whose context is a TriggerData if a trigger calls.

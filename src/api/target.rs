@@ -1,4 +1,4 @@
-//! `awty.alter_target()`: limits and blocks of targets; and how a target stands, for `awty.target`.
+//! `awty.alter_target()` sets limits and blocks of targets. Another function returns a target's state for `awty.target`.
 //!
 //! Does not: decide what a target allows (see `awty_core::lease::target`).
 
@@ -19,10 +19,10 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// What `reset` can name.
+/// The words that `reset` accepts.
 const LIMITS: [&str; 5] = ["concurrency", "rate", "burst", "blocked_until", "note"];
 
-/// A target that asks not to be called is left alone for so long at most.
+/// Maximum length of a block that a target asks for.
 const ASKED: TimeDelta = TimeDelta::hours(1);
 
 #[pg_extern(sql = false)]
@@ -30,7 +30,7 @@ fn alter_target(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), Err
     Ok(alter(&Args::new(fcinfo))?)
 }
 
-/// The word for how a target stands, and until when, as far as that is known.
+/// The state of a target, and its end if known.
 #[pg_extern(sql = false)]
 fn target_standing(
     fcinfo: pg_sys::FunctionCallInfo,
@@ -48,7 +48,7 @@ fn target_standing(
         breaker: breaker(),
     };
     let standing = target.standing(clock::now());
-    // An infinite block as it was given.
+    // An infinite block is returned as it was given.
     let until = standing.until().and_then(|until| match args.get::<TimestampWithTimeZone>(4) {
         Some(blocked) if crate::store::from_timestamptz(blocked) == until => Some(blocked),
         _ => clock::to_timestamptz(until),
@@ -56,7 +56,7 @@ fn target_standing(
     TableIterator::once((standing.word(), until))
 }
 
-/// What a target itself has asked for. The right to claim is enough, so it is for a while only.
+/// Blocks a target that has asked for it. The right to claim is enough, so the block is limited to [`ASKED`].
 #[pg_extern(sql = false)]
 fn block_for_now(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, ErrorReport> {
     Ok(block(&Args::new(fcinfo))?)
@@ -105,7 +105,7 @@ fn alter(args: &Args) -> Result<()> {
     let blocked_until = until.filter(|until| *until != clock::Timestamp::MIN);
     let wanted = Wanted { concurrency, rate: args.datum(3), burst, blocked_until, note, reset, unblock };
     let of = of.unwrap_or_else(|| Text::from(""));
-    // Who reports a failure, or a wish to be left alone, does not wait for this.
+    // This lock does not delay workers that report a failure or a block, because they only try it.
     if let Some(class) = relations::oid(relations::BREAKER) {
         claim_lock::take(class, lock::of_target(origin::identity(), job.name.as_bytes(), of.as_bytes()));
     }

@@ -1,7 +1,7 @@
-//! Reads the arguments that say when something repeats: `every`, `cron` and `zone`.
+//! Reads the arguments that define a repetition: `every`, `cron` and `zone`.
 //!
-//! Invariant: a zone is stored as PostgreSQL spells it; where none is given it is UTC, if the answer does not depend on it.
-//! Does not: look at slots (see `awty_core::repeat::Plan::check`).
+//! Invariant: a time zone is stored in PostgreSQL's spelling. Without one it is UTC, if the result does not depend on the zone.
+//! Does not: consider slots (see `awty_core::repeat::Plan::check`).
 
 use super::args::Args;
 use crate::error::{Error, Result};
@@ -12,24 +12,23 @@ use awty_core::{Time, nearest};
 use chrono::TimeDelta;
 use pgrx::datum::Interval;
 
-/// The longest text that is looked at. What is longer than a cron expression may be is refused by itself.
+/// Maximum length of the text to parse. The parser refuses expressions that are too long.
 const MAX_CRON: usize = 64 * 1024;
-/// The longest name of a zone.
+/// Maximum length of a time zone's name.
 const MAX_ZONE: usize = 255;
 
-/// What was asked for.
 pub struct Asked {
     pub rhythm: Rhythm,
     pub local: Local,
     pub terms: Terms,
 }
 
-/// A refusal, of a call for that job.
+/// The error of a call for that job.
 pub fn refused(error: RepeatError, job: &str) -> Error {
     Error::Repeat { error, job: job.to_owned(), zone: zone::of_session() }
 }
 
-/// The three arguments from that one on, of a call for that job.
+/// The three arguments from `first` on, of a call for that job.
 pub fn asked(args: &Args, first: usize, job: &str) -> Result<Asked> {
     let every = every(args, first);
     let cron = args.text(first + 1, "cron", MAX_CRON)?.map(|cron| cron.to_string());
@@ -44,32 +43,31 @@ pub fn asked(args: &Args, first: usize, job: &str) -> Result<Asked> {
     Ok(Asked { rhythm, local, terms: Terms { every, cron, zone, starts: None, ends: None, jitter, catch_up } })
 }
 
-/// Months, days and microseconds.
 fn every(args: &Args, index: usize) -> Option<(i32, i32, i64)> {
     args.get::<Interval>(index).map(|every| (every.months(), every.days(), every.micros()))
 }
 
-/// The same as they are stored, of a repetition whose zone is known.
+/// The stored arguments of a repetition; `None` if the time zone is unknown.
 pub fn stored(args: &Args) -> Option<(Rhythm, Local)> {
     let cron = args.text(1, "cron", MAX_CRON).ok()?.map(|cron| cron.to_string());
     let rhythm = Rhythm::new(every(args, 0), cron.as_deref()).ok()?;
     Some((rhythm, stored_zone(args, 2)??))
 }
 
-/// A stored zone, if there is one, and if it is known.
+/// A stored time zone, if there is one, and if it is known.
 pub fn stored_zone(args: &Args, index: usize) -> Option<Option<Local>> {
     let zone = args.text(index, "zone", MAX_ZONE).ok()??;
     Some(zone::find(&zone.to_string()))
 }
 
-/// A `jitter` or `catch_up`.
+/// The argument `jitter` or `catch_up`.
 pub fn length(args: &Args, index: usize, argument: &'static str, job: &str) -> Result<TimeDelta> {
     let length = args.duration(index, argument)?.ok_or(Error::Null { argument })?;
     check_length(argument, length).map_err(|error| refused(error, job))?;
     Ok(length)
 }
 
-/// A time as the clocks of a zone show it.
+/// A time as a zone's clocks show it.
 pub fn local_time(name: &str, time: Time) -> String {
     let offset = zone::find(name).map_or(0, |zone| zone.span_at(time.timestamp_micros()).offset);
     let local = time.naive_utc() + TimeDelta::seconds(i64::from(offset));
@@ -77,7 +75,7 @@ pub fn local_time(name: &str, time: Time) -> String {
     format!("{} {name}", local.format(format))
 }
 
-/// The zone as PostgreSQL spells it.
+/// The zone in PostgreSQL's spelling.
 fn known(name: String) -> Result<String> {
     zone::canonical(&name).ok_or_else(|| unknown(&name))
 }
@@ -96,7 +94,7 @@ fn unknown(name: &str) -> Error {
     Error::UnknownZone { zone: name.to_owned(), hint }
 }
 
-/// The whole hours that something like `GMT+3`, `UTC+2` or `+02:00` means to who writes it.
+/// The whole hours that the writer of a zone like `GMT+3`, `UTC+2` or `+02:00` means.
 fn shift(name: &str) -> Option<i32> {
     let at = name.find(['+', '-'])?;
     let (word, number) = name.split_at(at);

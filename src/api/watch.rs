@@ -23,9 +23,9 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// The longest expression.
+/// Maximum length of an expression.
 const MAX_EXPRESSION: usize = 100_000;
-/// The longest channel of NOTIFY, in bytes.
+/// Maximum length of a NOTIFY channel, in bytes.
 const MAX_CHANNEL: usize = 63;
 
 #[pg_extern(sql = false)]
@@ -102,7 +102,7 @@ fn watch_table(args: &Args) -> Result<Text> {
     Ok(name)
 }
 
-/// Returns the rule that has this name, if the caller may change it. The rule of a table that is gone ends here.
+/// The rule with this name, if the caller may change it. If its table is gone, the rule ends here.
 fn in_the_way(name: &Text) -> Result<Option<Rule>> {
     let Some(old) = rule::find(name) else { return Ok(None) };
     if !may_change(&old) {
@@ -115,7 +115,7 @@ fn in_the_way(name: &Text) -> Result<Option<Rule>> {
     Ok(None)
 }
 
-/// Refuses where the rule's functions and triggers cannot be made.
+/// Refuses if the rule's functions and triggers cannot be created.
 fn check_room(name: &Text, table: &Described, until: &Expression, since: Option<&Expression>) -> Result<()> {
     if !table::may_create_in(&table.schema, table.owner) {
         let (schema, owner) = (table::quoted(&table.schema), catalog::role_label(table.owner));
@@ -128,7 +128,7 @@ fn check_room(name: &Text, table: &Described, until: &Expression, since: Option<
     }
 }
 
-/// The table, locked, if the caller may become its owner.
+/// Locks the table and returns it, if the caller may become its owner.
 fn own_table(args: &Args) -> Result<Described> {
     let oid = args.get::<pg_sys::Oid>(0).ok_or(Error::Null { argument: "relation" })?;
     let judge = || -> Result<Described> {
@@ -151,7 +151,7 @@ fn own_table(args: &Args) -> Result<Described> {
         };
         Err(WatchError::NotATable { relation: table.qualified(), is }.into())
     };
-    // First without the lock, which nobody may take of a table that is none of the caller's business.
+    // Checks before locking, because a caller must not lock a table of others. Checks again under the lock.
     judge()?;
     table_lock::against_writes(oid);
     judge()
@@ -200,7 +200,7 @@ fn terms(args: &Args, until: Text, since: Option<Text>, table: &Described) -> Re
     Ok(Terms { since, until, within, escalate, call, notify, existing, role })
 }
 
-/// The rule's job: new, or with another role.
+/// Writes the rule's job, or changes its role.
 fn write_job(name: &Text, terms: &Terms, replaces: bool) -> Result<()> {
     if replaces {
         let old = rights::job(name)?;
@@ -212,7 +212,7 @@ fn write_job(name: &Text, terms: &Terms, replaces: bool) -> Result<()> {
         register::check_quota(terms.role)?;
         origin::claim_if_new();
         let mut limits = Limits::defaults(crate::settings::slot());
-        // No level may be lost because a row was asked about often, or because a function is broken for a while.
+        // No limits, because a level must not be lost if a row is asked about often, or if a function is broken for a while.
         (limits.max_checks, limits.max_attempts) = (0, 0);
         let job = Job {
             name: name.clone(),
@@ -239,7 +239,7 @@ fn write_job(name: &Text, terms: &Terms, replaces: bool) -> Result<()> {
     Ok(())
 }
 
-/// Has open alerts compared with their rows by the new terms.
+/// Schedules a comparison of open alerts with their rows under the new terms.
 fn sweep(rule: &Rule, now: awty_core::Time) {
     if alert::is_any_open(&rule.name) {
         rule_check::put_special(&rule.name, SWEEP, now, rule.terms.role);
@@ -247,7 +247,7 @@ fn sweep(rule: &Rule, now: awty_core::Time) {
     }
 }
 
-/// Has the rows that are there walked through.
+/// Schedules the walk through the existing rows.
 fn take_in(rule: &Rule, source: &Source, now: awty_core::Time) {
     if rule.walk == Walk::Done {
         return;
@@ -259,7 +259,7 @@ fn take_in(rule: &Rule, source: &Source, now: awty_core::Time) {
     }
 }
 
-/// May the caller change this rule?
+/// Whether the caller may change this rule.
 fn may_change(rule: &Rule) -> bool {
     let caller = catalog::current_role();
     match table::describe(rule.relation) {

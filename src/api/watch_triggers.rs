@@ -1,4 +1,4 @@
-//! What the triggers and runs of rules call.
+//! Functions that the triggers and runs of rules call.
 
 use super::args::Args;
 use super::rights;
@@ -58,7 +58,7 @@ fn fired(fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     })
 }
 
-/// A write does not fail because the rule of its table is gone, as after a restore of the table alone, or has stopped.
+/// Warns once per session. A write does not fail because its rule has stopped or is gone, such as after a restore of the table alone.
 fn warn_of(missing: Missing, rule: String, firing: Firing) -> Result<()> {
     thread_local! {
         static WARNED: Cell<bool> = const { Cell::new(false) };
@@ -82,14 +82,14 @@ fn check(args: &Args) -> Result<Vec<Option<TimestampWithTimeZone>>> {
     let given = args.datum(0).map(rule_check::given).unwrap_or_default();
     let Some(first) = given.first() else { return Ok(Vec::new()) };
     let job = rights::job(&first.job)?;
-    // Who is not of the job's role has no business here.
+    // Only members of the job's role may call this function.
     if !rights::owns(&job) || given.iter().any(|check| check.job != first.job) {
         return Err(Error::NotOwner { job: job.name.to_string() });
     }
     let answers = match Watched::find(&first.job) {
         Ok(watched) => judge::answers(&watched, &given)?,
         Err(Missing::Part(rule, table, fault)) => return Err(stopped(&rule, &table, &fault).into()),
-        // The table is gone, and the rule will be, too.
+        // The table is gone, and the rule will end as well.
         Err(Missing::Table | Missing::Rule) => vec![None; given.len()],
     };
     let timestamp = crate::pg::clock::to_timestamptz;
