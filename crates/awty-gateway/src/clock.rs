@@ -1,10 +1,10 @@
-//! The one place that reads a clock.
+//! The only file that reads the clock.
 
 use chrono::{DateTime, Utc};
 use std::time::SystemTime;
 
 /// The time of this machine.
-#[allow(clippy::disallowed_methods)] // here and nowhere else
+#[allow(clippy::disallowed_methods)] // the only call of the clock
 pub fn now() -> DateTime<Utc> {
     SystemTime::now().into()
 }

@@ -1,15 +1,15 @@
 //! Durations as text: `1h 30m`, `10 seconds`, `PT10S`.
 //!
-//! Invariant: what is accepted is a whole, positive number of milliseconds, and its canonical form reads as the same number.
+//! Invariant: a duration is a whole positive number of milliseconds, and its canonical form parses to the same number.
 //!
-//! Does not: know months and years, which have no fixed length.
+//! Does not: accept months and years, which have no fixed length.
 
 use jiff::Span;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::time::Duration;
 
-/// A longer text is no duration.
+/// Longest text, in bytes.
 const LONGEST_TEXT: usize = 100;
 
 const MILLISECOND: i64 = 1;
@@ -19,37 +19,37 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const WEEK: i64 = 7 * DAY;
 
-/// A length of time, in milliseconds.
+/// A length of time in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Length(i64);
 
 impl Length {
-    /// So many seconds.
+    /// A length of `seconds`.
     pub const fn seconds(seconds: i64) -> Self {
         Length(seconds * SECOND)
     }
 
-    /// So many milliseconds.
+    /// A length of `millis`.
     pub const fn millis(millis: i64) -> Self {
         Length(millis)
     }
 
-    /// Its milliseconds.
+    /// The length in milliseconds.
     pub const fn as_millis(self) -> i64 {
         self.0
     }
 
-    /// For a timer.
+    /// The length as a `Duration`.
     pub fn std(self) -> Duration {
         Duration::from_millis(self.0.unsigned_abs())
     }
 
-    /// For a sum with a time.
+    /// The length as a `TimeDelta`.
     pub fn delta(self) -> chrono::TimeDelta {
         chrono::TimeDelta::milliseconds(self.0)
     }
 
-    /// The next multiple of `slot`.
+    /// Rounds up to a multiple of `slot`.
     pub fn rounded_up(self, slot: Length) -> Length {
         let slot = slot.0.max(1);
         let whole = self.0 - self.0.rem_euclid(slot);
@@ -57,7 +57,7 @@ impl Length {
     }
 }
 
-/// Reads a duration; a refusal says what to write instead.
+/// Parses a duration. An error says what to write instead.
 pub fn parse(text: &str) -> Result<Length, String> {
     let text = text.trim();
     if text.len() > LONGEST_TEXT {
@@ -88,18 +88,18 @@ fn bare_number(text: &str, number: f64) -> String {
     if !whole {
         return format!("{text} of what? write for example 10 s");
     }
-    #[allow(clippy::cast_possible_truncation)] // whole and small, as asked above
+    #[allow(clippy::cast_possible_truncation)] // whole and small, as checked above
     let count = number as i64;
     let millis = Length(count).to_string();
     if millis == format!("{count}ms") {
         return format!("{count} of what? write {count} s or {count} ms");
     }
-    // "10s" reads more easily as "10 s", as the unit is what was missing.
+    // "10 s" reads more easily than "10s" here, because the unit was missing.
     let millis = if count % SECOND == 0 && count < MINUTE { format!("{} s", count / SECOND) } else { millis };
     format!("{count} of what? write {millis} or {count} ms")
 }
 
-/// Its milliseconds, with days of 24 hours.
+/// Sum in milliseconds. Days have 24 hours.
 fn total(span: Span) -> Result<Length, String> {
     if span.get_years() != 0 || span.get_months() != 0 {
         let days = i64::from(span.get_years()) * 365 + i64::from(span.get_months()) * 30;
@@ -120,7 +120,7 @@ fn total(span: Span) -> Result<Length, String> {
     sum.map(Length).ok_or_else(|| "is too long; write for example 366 d".into())
 }
 
-/// The one form in which durations are answered.
+/// The canonical form, which all answers use.
 impl fmt::Display for Length {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 <= 0 {

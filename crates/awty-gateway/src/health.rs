@@ -12,22 +12,22 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The claim loop has a turn at least every 5 s. It may miss slots, but no more than these, nor this time where slots are shorter.
+/// Readiness fails after three slots without a turn of the claim loop, and not before 15 s. The loop normally turns at least every 5 s.
 const LONGEST_TURN: (u32, Duration) = (3, Duration::from_secs(15));
 
-/// No call of a full gateway has ended for so long.
+/// A full gateway in which no call has ended for this long is not ready.
 const HANGS: Duration = Duration::from_secs(30);
 
-/// Of the role.
+/// Why a gateway whose role bypasses row security is not ready.
 pub const TOO_MIGHTY: &str =
     "the gateway's role is above row security; give it a role that is neither superuser nor BYPASSRLS";
 
-/// What load balancers ask.
+/// Routes for load balancers.
 pub fn router(worker: Arc<Worker>) -> Router {
     Router::new().route("/livez", get(|| async { "ok\n" })).route("/readyz", get(ready)).with_state(worker)
 }
 
-/// Why it is not ready; nothing: it is.
+/// Reasons why the gateway is not ready; empty if it is ready.
 pub fn reasons(worker: &Worker) -> Vec<String> {
     let view = worker.view();
     let mut reasons = Vec::new();
@@ -68,7 +68,7 @@ pub fn reasons(worker: &Worker) -> Vec<String> {
     reasons
 }
 
-/// A full gateway claims again as soon as a call ends. So a full gateway without a turn is full of calls that hang.
+/// A full gateway claims again as soon as a call ends. So a full gateway without a turn is full of hanging calls.
 fn full_of_hanging_calls(is_full: bool, since_turn: Option<Duration>) -> Option<String> {
     let hangs = is_full && since_turn.is_some_and(|since| since > HANGS);
     hangs.then(|| {
@@ -79,7 +79,7 @@ fn full_of_hanging_calls(is_full: bool, since_turn: Option<Duration>) -> Option<
     })
 }
 
-/// A newer extension is fine, an older one is not.
+/// The extension must be at least as new as the gateway.
 fn fits(version: &str) -> bool {
     let number = |text: &str| -> Option<(u32, u32)> {
         let (major, minor) = text.split_once('.')?;

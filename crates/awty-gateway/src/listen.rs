@@ -1,7 +1,7 @@
 //! Connections of clients, plain or with TLS.
 //!
-//! Invariant: their number is bounded, in all and of each peer. What a connection takes before its request is there is bounded, and so is
-//! its age.
+//! Invariant: the number of connections is bounded, in total and per peer. The memory of a connection before its request is complete is
+//! bounded, and so is its age.
 
 mod peers;
 
@@ -25,16 +25,17 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-/// Connections at once; more wait.
+/// Connections at a time. Further ones wait.
 const MOST: usize = 1_000;
 /// Bytes of a request's head.
 const LARGEST_HEAD: usize = 16 * 1024;
-/// For the hello of TLS, and for a request's head, from the end of the one before.
+/// Time limit of the TLS handshake, and of a request's head, counted from the end of the request before.
 const LONGEST_HEAD: Duration = Duration::from_secs(10);
-/// A connection takes requests for so long, and then has so long for what it has begun. One that does not read keeps no place.
+/// Time for which a connection accepts requests, and then the time to finish those that have begun. A client that does not read loses its
+/// place.
 const LIFE: (Duration, Duration) = (Duration::from_secs(120), Duration::from_secs(30));
 
-/// What the gateway shows of itself, from two PEM files. TLS is 1.2 or later.
+/// TLS of the listener from two PEM files. The version is 1.2 or later.
 pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {
     let problem = |file: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
     let chain = CertificateDer::pem_file_iter(certificate).map_err(|error| problem(certificate, &error))?;
@@ -47,14 +48,14 @@ pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, String> {
     Ok(TlsAcceptor::from(Arc::new(config.map_err(|error| problem(certificate, &error))?)))
 }
 
-/// Answers requests until the program ends. A peer has up to `of_peer` connections; more are closed at once.
+/// Answers requests until the program ends. A peer has at most `of_peer` connections; further ones are closed at once.
 pub async fn listen(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, of_peer: usize) {
     let (places, peers) = (Arc::new(Semaphore::new(MOST)), Peers::default());
     while let Ok(place) = places.clone().acquire_owned().await {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Such as too many open files: what is open ends before long.
+                // For example, too many open files. Connections end before long.
                 tracing::warn!(%error, "cannot accept a connection");
                 sleep(Duration::from_millis(100)).await;
                 continue;
@@ -80,7 +81,7 @@ async fn requests(stream: impl AsyncRead + AsyncWrite + Unpin + Send, router: Ro
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(LONGEST_HEAD).max_buf_size(LARGEST_HEAD);
     let mut connection = pin!(server.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
-    // How it ended is the client's matter.
+    // It does not matter how the connection ended.
     if timeout(life.0, connection.as_mut()).await.is_err() {
         connection.as_mut().graceful_shutdown();
         let _ = timeout(life.1, connection).await;

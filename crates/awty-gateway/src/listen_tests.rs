@@ -33,17 +33,17 @@ async fn what_has_begun_is_answered_and_then_the_connection_ends() {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
-/// A request on a connection of its own, from that address.
+/// Sends a request on a new connection from that address.
 async fn ask(listener: SocketAddr, from: [u8; 4], path: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind((from, 0).into()).unwrap();
     let mut stream = socket.connect(listener).await.unwrap();
-    // A connection that is closed at once takes no request.
+    // A connection that was closed at once takes no request.
     let _ = stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes()).await;
     stream
 }
 
-/// The answer, up to the end of the connection.
+/// Reads the answer until the connection ends.
 async fn answer(mut stream: TcpStream) -> String {
     let mut answer = Vec::new();
     let _ = timeout(DEADLINE, stream.read_to_end(&mut answer)).await.unwrap();
@@ -74,7 +74,7 @@ async fn one_address_with_all_its_connections_leaves_places_for_others() {
         let answer = answer(stream).await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
-    // A place is free a moment after its answer.
+    // The place becomes free a moment after the answer.
     let again = async {
         while !answer(ask(address, ONE, "/").await).await.starts_with("HTTP/1.1 200") {
             sleep(Duration::from_millis(10)).await;

@@ -16,7 +16,7 @@ fn command() -> Command {
     let flags = || {
         let file = Arg::new("config").long("config").env("AWTY_CONFIG").help("The TOML file with settings");
         let flag = |setting: &'static config::Setting| {
-            let long: &'static str = setting.name.replace('_', "-").leak(); // once, for as long as the program lives
+            let long: &'static str = setting.name.replace('_', "-").leak(); // once, for the life of the program
             let arg = Arg::new(setting.name).long(long).help(setting.help);
             if setting.switch { arg.num_args(0..=1).default_missing_value("true") } else { arg }.action(ArgAction::Set)
         };
@@ -56,7 +56,7 @@ fn texts(matches: &ArgMatches) -> Result<(Texts, Grants), String> {
     Ok((texts, grants))
 }
 
-/// Of this program only: a library's logs have statements with their values.
+/// Logs only this program, because libraries log statements with their values.
 fn logs(config: &Config) {
     let own = tracing_subscriber::filter::Targets::new().with_target("awty_gateway", config.log_level);
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
@@ -97,7 +97,7 @@ fn run() -> Result<(), String> {
             logs(&config);
             let runtime = runtime()?;
             runtime.block_on(until_told(config))?;
-            // Calls that are left are cut.
+            // Aborts the calls that are left.
             runtime.shutdown_background();
         }
     }

@@ -1,6 +1,6 @@
-//! What is counted, for Prometheus.
+//! Counters for Prometheus.
 //!
-//! Invariant: no URI, entity or token is a label, so the number of series has a bound.
+//! Invariant: no label has a URI, entity or token, so the number of series is bounded.
 
 use crate::deliver::verdict::Verdict;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -34,7 +34,7 @@ struct Build {
     version: &'static str,
 }
 
-/// The gateway's counters; what the database knows is asked for by each scrape.
+/// The gateway's own counters. A scrape reads the database's figures.
 pub struct Metrics {
     registry: Registry,
     deliveries: Family<Delivery, Counter>,
@@ -54,7 +54,7 @@ pub struct Metrics {
     last_claim: Gauge,
 }
 
-/// From a millisecond to a quarter of an hour.
+/// From a millisecond to a quarter of an hour, in seconds.
 const STEPS: [f64; 13] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 900.0];
 
 fn outcome(verdict: &Verdict) -> &'static str {
@@ -119,7 +119,7 @@ impl Default for Metrics {
             "When awty last answered a claim, or that there is nothing to claim",
             metrics.last_claim.clone(),
         );
-        // A series that begins with its first event shows no rise.
+        // The series starts at 0, because one that starts with its first event shows no rise.
         drop(metrics.leases.get_or_create(&Lease { result: "refused".into() }));
         let build = Family::<Build, Gauge>::default();
         build.get_or_create(&Build { version: env!("CARGO_PKG_VERSION") }).set(1);
@@ -129,12 +129,12 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// There is nothing to claim.
+    /// Nothing is due.
     pub fn nothing(&self) {
         self.last_claim.set(crate::clock::now().timestamp());
     }
 
-    /// A claim came through.
+    /// A claim succeeded.
     pub fn claim(&self, took: Duration, leases: usize) {
         self.claim_seconds.observe(took.as_secs_f64());
         self.last_claim.set(crate::clock::now().timestamp());
@@ -164,12 +164,12 @@ impl Metrics {
         }
     }
 
-    /// The claims of a job fail, and the job is left alone for a while.
+    /// The claims of a job failed, and the job is skipped for a while.
     pub fn set_aside(&self) {
         self.set_aside.inc();
     }
 
-    /// A secret was not given.
+    /// A call did not get a secret.
     pub fn secret_refused(&self) {
         self.secrets_refused.inc();
     }
@@ -179,12 +179,12 @@ impl Metrics {
         self.blocked.inc();
     }
 
-    /// So many breakers have opened since the last scrape.
+    /// Breakers that have opened since the last scrape.
     pub fn opened(&self, count: u64) {
         self.opened.inc_by(count);
     }
 
-    /// A request of the API was answered. The route is a pattern, so the number of series has a bound.
+    /// A request of the API was answered. The route is a pattern, so the number of series is bounded.
     pub fn request(&self, route: &str, method: &str, status: u16, took: Duration) {
         let known = ["GET", "PUT", "POST", "DELETE", "HEAD", "PATCH", "OPTIONS"];
         let method = known.into_iter().find(|known| *known == method).unwrap_or("other");
@@ -192,13 +192,13 @@ impl Metrics {
         self.request_seconds.observe(took.as_secs_f64());
     }
 
-    /// All of it, as text.
+    /// All metrics as text.
     pub fn text(&self, in_flight: usize) -> String {
         self.in_flight.set(i64::try_from(in_flight).unwrap_or(i64::MAX));
         let mut text = String::new();
         match prometheus_client::encoding::text::encode(&mut text, &self.registry) {
             Ok(()) => text,
-            Err(_) => String::new(), // a String takes whatever is written
+            Err(_) => String::new(), // writing to a String cannot fail
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Tells systemd that the program is ready, or stops.
+//! Notifies systemd that the program is ready or stops.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Says it where someone listens; without `NOTIFY_SOCKET` nobody does.
+/// Sends a state to `NOTIFY_SOCKET`, if it is set.
 pub fn notify(state: &str) {
     let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let told = || {

@@ -1,6 +1,6 @@
-//! `/metrics`: what this gateway has counted, and what the database knows.
+//! `/metrics`: the gateway's counters and the database's figures.
 //!
-//! Invariant: no URI, entity or token is a label. It waits for the database for a few seconds at most, and leaves out what it does not get.
+//! Invariant: no label has a URI, entity or token. A scrape waits a few seconds for the database at most, and leaves missing figures out.
 
 use crate::db::{Figures, Target};
 use crate::lease::Worker;
@@ -17,15 +17,15 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 
-/// The figures of the database; what takes longer is left out.
+/// Time limit of the database's figures.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// What earlier scrapes have seen.
 #[derive(Default)]
 struct Seen {
-    /// Breakers that are open, and until when.
+    /// Open breakers, and when each closes.
     open: HashMap<(String, String), DateTime<Utc>>,
-    /// Until when missed checks are counted, and how many of each job there were.
+    /// Time up to which missed checks are counted, and their number by job.
     until: Option<DateTime<Utc>>,
     missed: BTreeMap<String, u64>,
 }
@@ -35,15 +35,15 @@ struct Scraper {
     seen: Mutex<Seen>,
 }
 
-/// What Prometheus asks.
+/// Route for Prometheus.
 pub fn router(worker: Arc<Worker>) -> Router {
     let scraper = Scraper { worker, seen: Mutex::default() };
     Router::new().route("/metrics", get(metrics)).with_state(Arc::new(scraper))
 }
 
 impl Seen {
-    /// How many breakers have opened since the last time. Each is open for at least 30 s, so a scrape every 30 s sees them all; one
-    /// that has opened again is open until another moment.
+    /// Breakers that have opened since the last scrape. A breaker stays open for at least 30 s, so a scrape every 30 s sees each one. A
+    /// breaker that opened again closes at another time.
     fn opened(&mut self, targets: &[Target]) -> u64 {
         let open: HashMap<_, _> = targets
             .iter()
@@ -55,7 +55,7 @@ impl Seen {
         opened as u64
     }
 
-    /// Adds what has been missed until then. Nothing is counted twice if the clock was set back.
+    /// Adds missed checks up to `until`. If the clock was set back, none is counted twice.
     fn add_missed(&mut self, until: DateTime<Utc>, missed: Vec<(String, i64)>) {
         self.until = self.until.max(Some(until));
         for (job, count) in missed {
@@ -64,7 +64,7 @@ impl Seen {
     }
 }
 
-/// What the database knows.
+/// Figures of the database.
 struct Known {
     figures: Vec<Figures>,
     targets: Vec<Target>,
@@ -80,7 +80,7 @@ impl Scraper {
         let mut seen = timeout_at(until, self.seen.lock()).await.ok()?;
         let (figures, targets) = timeout_at(until, worker.requests_db.figures(&jobs, has_http)).await.ok()?.ok()?;
         worker.metrics.opened(seen.opened(&targets));
-        // If this takes too long, the next scrape goes on from here.
+        // If this takes too long, the next scrape continues from here.
         if let Ok(Ok((until, missed))) = timeout_at(until, worker.requests_db.missed(&jobs, seen.until)).await {
             seen.add_missed(until, missed);
         }
@@ -103,7 +103,7 @@ async fn metrics(State(scraper): State<Arc<Scraper>>) -> Response {
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
 
-// A String takes whatever is written.
+// Writing to a String cannot fail.
 
 fn write_connections(text: &mut String, worker: &Worker) {
     let pools = [&worker.db, &worker.answers_db, &worker.requests_db].map(|db| db.connections());
@@ -114,7 +114,7 @@ fn write_connections(text: &mut String, worker: &Worker) {
     }
 }
 
-/// What the checks of the jobs are up to.
+/// Writes the checks of the jobs by state.
 fn write_figures(text: &mut String, figures: &[Figures], missed: &BTreeMap<String, u64>) {
     let now = crate::clock::now();
     let lag = |figures: &Figures| figures.oldest.map_or(0.0, |at| (now - at).as_seconds_f64().max(0.0));
@@ -147,7 +147,7 @@ fn write_figures(text: &mut String, figures: &[Figures], missed: &BTreeMap<Strin
     }
 }
 
-/// How many targets are in which state.
+/// Writes the number of targets by state.
 fn write_states(text: &mut String, targets: &[Target]) {
     let mut states = BTreeMap::<&str, usize>::new();
     targets.iter().for_each(|target| *states.entry(&target.state).or_default() += 1);

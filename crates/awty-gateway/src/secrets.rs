@@ -1,6 +1,6 @@
-//! The credentials folder: the master key, of which signing keys are derived, and one file for each secret.
+//! The credentials folder: the master key, from which signing keys are derived, and one file per secret.
 //!
-//! Invariant: a key that is there is never overwritten.
+//! Invariant: an existing key is never overwritten.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,12 +8,12 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// The file of the master key.
+/// File of the master key.
 pub const MASTER_KEY: &str = "master-key";
-/// Bytes of a master key, at least.
+/// Shortest master key, in bytes.
 const SHORTEST: usize = 32;
 
-/// Makes a master key if there is none; tells whether it did.
+/// Creates a master key if there is none. Returns whether it did.
 pub fn init(folder: &Path) -> Result<bool, String> {
     let path = folder.join(MASTER_KEY);
     let problem = |error: std::io::Error| format!("{}: {error}", path.display());
@@ -28,7 +28,7 @@ pub fn init(folder: &Path) -> Result<bool, String> {
     Ok(true)
 }
 
-/// The master key.
+/// Reads the master key.
 pub fn read(folder: &Path) -> Result<Vec<u8>, String> {
     let path = folder.join(MASTER_KEY);
     let text = std::fs::read_to_string(&path).map_err(|error| {

@@ -1,7 +1,7 @@
-//! The whole program: start, work, stop.
+//! The whole program: starts, works, stops.
 //!
-//! Invariant: SIGTERM ends it with what has begun, up to `drain`; a second one ends it at once. What is left runs out and is
-//! called again with its key.
+//! Invariant: after SIGTERM, running calls may end within `drain`; a second SIGTERM ends the program at once. Leases that are left expire,
+//! and their calls are made again with the same key.
 
 use crate::api::Api;
 use crate::config::Config;
@@ -23,19 +23,19 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-/// Connections at most. Each purpose has its own, so that a statement that waits holds up no other purpose.
+/// Largest numbers of connections. Each purpose has its own, so that a waiting statement holds up no other purpose.
 const OF_CLAIMS: usize = 2;
 const OF_ANSWERS: usize = 2;
-/// Two of them are for tokens and reads, so that no change that waits for a lock holds up reading.
+/// `READS` of them are for tokens and reads, so that a change that waits for a lock does not hold up reading.
 const OF_REQUESTS: usize = api::CHANGES + api::READS;
 
-/// How often connections are closed that are not needed any more.
+/// Time between two looks for connections that are not needed any more.
 const SHRINK: Duration = Duration::from_secs(10);
 
-/// For what has not begun, beyond `drain`.
+/// Time beyond `drain` for giving leases back.
 const GIVE_BACK: Duration = Duration::from_secs(5);
 
-/// Runs until `stop` says so for the first time, drains, and ends; or at once when `now` does.
+/// Runs until `stop` completes, then drains and returns; returns at once when `now` completes.
 pub async fn serve(
     config: Config,
     stop: impl Future<Output = ()>,
@@ -52,7 +52,7 @@ pub async fn serve(
         None => None,
     };
     let all = [db.clone(), answers_db.clone(), requests_db.clone()];
-    // Each has its first connection before another has its second.
+    // Each purpose opens its first connection before another opens its second.
     match tokio::join!(db.standing(), answers_db.standing(), requests_db.standing()).0 {
         Ok(standing) if standing.too_mighty => {
             return Err(health::TOO_MIGHTY.into());
@@ -98,7 +98,7 @@ pub async fn serve(
     parts.spawn(book(worker.clone(), answers));
     parts.spawn(worker.caller.sweeps());
     parts.spawn(shrink(all));
-    // Behind a proxy all clients have the proxy's address.
+    // Behind a proxy, all clients have the proxy's address.
     let of_peer = if config.behind_proxy { usize::MAX } else { listen::OF_PEER };
     match of_metrics {
         Some((listener, _)) => {
@@ -110,7 +110,7 @@ pub async fn serve(
     parts.spawn(listen::listen(listener, listen_tls, router, of_peer));
     tracing::info!(name = config.name, listen = %here, metrics = %also.unwrap_or(here), "started");
     notify("READY=1");
-    // None of them ends by itself.
+    // These tasks never end by themselves.
     let ended = tokio::select! {
         () = stop => None,
         ended = &mut claims => Some(ended),
@@ -126,8 +126,8 @@ pub async fn serve(
     let _ = stopper.send(true); // the worker has a receiver
     let drained = async {
         let until = Instant::now() + config.drain.std();
-        let _ = tokio::time::timeout_at(until, claims).await; // a claim that is on its way comes back first
-        let _ = tokio::time::timeout_at(until + GIVE_BACK, worker.give_back_unbegun()).await; // else they run out
+        let _ = tokio::time::timeout_at(until, claims).await; // lets a running claim return first
+        let _ = tokio::time::timeout_at(until + GIVE_BACK, worker.give_back_unbegun()).await; // otherwise the leases expire
         while worker.in_flight() > 0 && Instant::now() < until {
             sleep(Duration::from_millis(20)).await;
         }
@@ -140,7 +140,7 @@ pub async fn serve(
     Ok(())
 }
 
-/// For as long as the program lives.
+/// Shrinks the pools until the program ends.
 async fn shrink(all: [Db; 3]) {
     loop {
         sleep(SHRINK).await;

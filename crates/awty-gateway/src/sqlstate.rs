@@ -1,33 +1,33 @@
-//! The one table of what an SQLSTATE is over HTTP.
+//! The only table from SQLSTATEs to HTTP.
 //!
-//! Does not: word the problem; the message of the database does.
+//! Does not: word the problem. The database's message does.
 
-/// What becomes of a statement that was refused.
+/// What a refused statement means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The role has no right to it.
+    /// The role lacks a right.
     NotPermitted,
-    /// What was named is not there.
+    /// A named object does not exist.
     NotFound,
-    /// It is there already, with other content.
+    /// The object exists with other content.
     Conflict,
-    /// More than the database takes.
+    /// A limit of the database is exceeded.
     TooLarge,
-    /// A value that the database refuses.
+    /// The database refuses a value.
     Invalid,
-    /// The database cannot now.
+    /// The database is not available now.
     Away,
-    /// A standby, which takes no writes.
+    /// The server is a standby, which takes no writes.
     Standby,
-    /// Another time may do: tried three times.
+    /// Another attempt may succeed. A request is tried three times.
     Again,
     /// The statement took too long.
     TimedOut,
-    /// What nobody has thought of.
+    /// Any other error.
     Internal,
 }
 
-/// The first match counts; a class is written with its first two or four characters.
+/// The first match decides. A class is given by its first characters.
 const TABLE: &[(&str, Kind)] = &[
     ("42501", Kind::NotPermitted),
     ("42704", Kind::NotFound),
@@ -49,13 +49,13 @@ const TABLE: &[(&str, Kind)] = &[
     ("40P01", Kind::Again),
 ];
 
-/// What that SQLSTATE means.
+/// Kind of an SQLSTATE.
 pub fn kind(sqlstate: &str) -> Kind {
     TABLE.iter().find(|(start, _)| sqlstate.starts_with(start)).map_or(Kind::Internal, |(_, kind)| *kind)
 }
 
 impl Kind {
-    /// The status code of the answer.
+    /// HTTP status of the answer.
     pub const fn status(self) -> u16 {
         match self {
             Kind::NotPermitted => 403,

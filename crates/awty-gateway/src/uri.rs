@@ -1,8 +1,8 @@
-//! URIs of endpoints: one spelling for each, its id, its signing key.
+//! URIs of endpoints: normal spelling, id, signing key.
 //!
-//! Invariant: the same URI has the same id for ever; normalising twice changes nothing.
+//! Invariant: a URI's id never changes, and normalising twice equals normalising once.
 //!
-//! Does not: judge addresses; [`crate::net::guard`] does.
+//! Does not: judge addresses. [`crate::net::guard`] does.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,21 +10,21 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use url::Url;
 
-/// Bytes of path and query: they are a key in an index.
+/// Bytes of path and query, which are a key in an index.
 const LONGEST_PATH: usize = 1_024;
-/// Bytes of a URI as it was given.
+/// Bytes of a URI as given.
 const LONGEST_TEXT: usize = 4_096;
 /// Characters of an id after `s_`.
 const ID_LENGTH: usize = 22;
 
-/// The URI of an endpoint in its one spelling.
+/// The URI of an endpoint in its normal spelling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     url: Url,
 }
 
 impl Endpoint {
-    /// Reads and normalises; a refusal says what is wrong.
+    /// Parses and normalises a URI. An error says what is wrong.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.len() > LONGEST_TEXT {
             return Err(format!("is too long; write at most {LONGEST_TEXT} bytes"));
@@ -50,18 +50,18 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// Of a lease: the target is its `entity_name`, path and query its `entity_key`, up to the `#` of a send.
+    /// The URI of a lease: `entity_name` is the target, `entity_key` path and query. A send's key begins at `#` and is left out.
     pub fn of_lease(entity_name: &str, entity_key: &str) -> Result<Self, String> {
         let path = entity_key.split_once('#').map_or(entity_key, |(path, _)| path);
         Self::parse(&format!("{entity_name}{path}"))
     }
 
-    /// Its one spelling.
+    /// The normal spelling.
     pub fn as_str(&self) -> &str {
         self.url.as_str()
     }
 
-    /// Scheme, host and port: the target.
+    /// Target: scheme, host and port.
     pub fn entity_name(&self) -> String {
         self.url.origin().ascii_serialization()
     }
@@ -71,18 +71,18 @@ impl Endpoint {
         &self.url[url::Position::BeforePath..url::Position::AfterQuery]
     }
 
-    /// The parsed parts.
+    /// The parsed URL.
     pub fn url(&self) -> &Url {
         &self.url
     }
 
-    /// `s_` and 22 characters.
+    /// Id of a schedule: `s_` and 22 characters.
     pub fn id(&self, tenant: i64) -> String {
         id(tenant, self.as_str())
     }
 }
 
-/// Of the number of a tenant and a URI in its one spelling; awty_http works it out alike.
+/// Id of a tenant's number and a URI in its normal spelling. awty_http computes it in the same way.
 pub fn id(tenant: i64, uri: &str) -> String {
     let digest = Sha256::new().chain_update(tenant.to_string()).chain_update("\n").chain_update(uri).finalize();
     let mut id = URL_SAFE_NO_PAD.encode(digest);
@@ -90,8 +90,8 @@ pub fn id(tenant: i64, uri: &str) -> String {
     format!("s_{id}")
 }
 
-/// HMAC-SHA256(master key, the tenant's number ‖ id): each schedule has a key of its own, and none is stored. The number is random, so
-/// that a role cannot learn the keys of a future tenant.
+/// HMAC-SHA256(master key, the tenant's number ‖ id): each schedule has its own key, and none is stored. The number is random, so that a
+/// role cannot learn the keys of a future tenant.
 pub fn signing_key(master: &[u8], tenant: i64, id: &str) -> [u8; 32] {
     let mut mac = hmac(master);
     mac.update(&tenant.to_be_bytes());
@@ -99,7 +99,7 @@ pub fn signing_key(master: &[u8], tenant: i64, id: &str) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// HMAC takes keys of any length.
+/// HMAC-SHA256 with a key.
 pub(crate) fn hmac(key: &[u8]) -> Hmac<Sha256> {
     match Hmac::<Sha256>::new_from_slice(key) {
         Ok(mac) => mac,

@@ -1,6 +1,6 @@
-//! What is around every request: its time, its count, another try where the database asks for one, a problem for what has none.
+//! Wraps every request: time limit, metrics, retries that the database asks for, and problem bodies for bare refusals.
 //!
-//! Invariant: whatever refuses a request, the refusal is a problem. Bodies of all requests together have a bound.
+//! Invariant: every refusal has a problem as its body. The bodies of all requests in memory together are bounded.
 
 use super::problem::Problem;
 use super::{Api, LARGEST_BODY};
@@ -13,21 +13,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A request is complete and answered within this.
+/// Time limit of a request, from its head to its answer.
 const LONGEST: Duration = Duration::from_secs(10);
-/// How often a request is tried that lost to another one.
+/// Attempts of a request that lost against another transaction.
 const TRIES: usize = 3;
 
-/// KiB of bodies at a time; a request waits for its room.
+/// KiB of bodies in memory at a time. A request waits until its body has room.
 pub const ROOM: usize = 64 * 1024;
-/// A body that is no larger than a head may be needs no room, so that large ones hold up no others.
+/// A body of at most this size needs no room, so that large bodies do not hold up small ones.
 const SMALL: usize = 16 * 1024;
 
-/// The database has asked to try it again.
+/// Marks a response: the database asks to try the request again.
 #[derive(Clone, Copy)]
 pub struct Again;
 
-/// Around all resources.
+/// Middleware around all resources.
 pub async fn around(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
@@ -40,7 +40,7 @@ pub async fn around(State(api): State<Arc<Api>>, request: Request, next: Next) -
     response
 }
 
-/// KiB of room that a body needs, by the length that its head says.
+/// KiB of room that a body needs, by its declared length.
 fn room(body: &Body) -> u32 {
     let said = body.size_hint().upper().and_then(|length| usize::try_from(length).ok());
     let largest = said.map_or(LARGEST_BODY, |length| length.min(LARGEST_BODY));
@@ -50,7 +50,7 @@ fn room(body: &Body) -> u32 {
 async fn tried(api: &Api, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let room = room(&body);
-    let _room = api.bodies.acquire_many(room).await; // nobody closes it
+    let _room = api.bodies.acquire_many(room).await; // the semaphore is never closed
     let Ok(bytes) = to_bytes(body, LARGEST_BODY).await else {
         return Problem::new("too-large", "A body has at most 512 KiB.").into_response();
     };
@@ -64,7 +64,7 @@ async fn tried(api: &Api, request: Request, next: Next) -> Response {
     }
 }
 
-/// A refusal that is no problem yet.
+/// Turns a refusal without a problem body into a problem.
 fn refused(response: Response) -> Response {
     let is_problem =
         response.headers().get(header::CONTENT_TYPE) == Some(&HeaderValue::from_static("application/problem+json"));

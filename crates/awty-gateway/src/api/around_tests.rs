@@ -10,7 +10,6 @@ use axum::routing::any;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// An API without a database.
 fn api() -> Arc<Api> {
     let nowhere = "postgresql://nobody@127.0.0.1:1/none".parse().unwrap();
     let db = Db::new(nowhere, "t", 1, rustls::RootCertStore::empty()).unwrap();
@@ -25,7 +24,7 @@ fn api() -> Arc<Api> {
     Api::new(db, guard, Arc::new(Metrics::default()), terms)
 }
 
-/// What it answers to a body, around one handler.
+/// Runs `around` with one handler and returns the whole response to one POST.
 async fn posted<F, R>(api: &Arc<Api>, handler: F, head: &str, body: &str) -> String
 where
     F: Fn() -> R + Clone + Send + Sync + 'static,
@@ -93,7 +92,7 @@ async fn bodies_have_a_bound_together_and_small_ones_do_not_wait() {
         let (api, head, body) = (api.clone(), head.to_owned(), body.to_owned());
         tokio::spawn(async move { posted(&api, done, &head, &body).await })
     });
-    // One that came later is answered before those.
+    // A small request that came later is answered before the waiting large ones.
     assert!(posted(&api, done, "Content-Length: 2", "ab").await.ends_with("done"));
     assert!(waiting.iter().all(|one| !one.is_finished()));
     drop(all);

@@ -1,6 +1,6 @@
-//! Tokens: who asks, what it may, and how often.
+//! Authenticates requests by token, checks scopes, and limits the rate of each token.
 //!
-//! Invariant: a token is looked up by its hash alone, and is in no log.
+//! Invariant: a token is looked up only by its hash, and no log contains it.
 
 use super::Api;
 use super::problem::Problem;
@@ -17,10 +17,10 @@ const PER_SECOND: NonZeroU32 = NonZeroU32::new(50).unwrap();
 const BURST: NonZeroU32 = NonZeroU32::new(100).unwrap();
 /// `awty_` and 43 characters.
 const LENGTH: usize = 48;
-/// Tokens whose pace is kept before those at rest are forgotten.
+/// Number of tokens with a known rate above which idle ones are forgotten.
 const MANY: usize = 10_000;
 
-/// How often a token asks.
+/// Request rate of each token.
 pub struct Limits(DefaultKeyedRateLimiter<i64>);
 
 impl Default for Limits {
@@ -29,14 +29,14 @@ impl Default for Limits {
     }
 }
 
-/// Who asks, and what for. Reading is what every token may.
+/// The authenticated token of a request. Every token may read.
 pub struct Asker {
     token: Token,
     changes: bool,
 }
 
 impl Asker {
-    /// Refuses what the scope does not include.
+    /// Refuses a token whose scope does not include `scope`.
     pub fn may(&self, scope: &str) -> Result<(), Problem> {
         let rank = |scope: &str| ["read", "write", "admin"].iter().position(|known| *known == scope);
         if rank(&self.token.scope) >= rank(scope) {
@@ -45,7 +45,6 @@ impl Asker {
         Err(Problem::new("not-permitted", format!("The token has the scope {}; {scope} is needed.", self.token.scope)))
     }
 
-    /// The role.
     pub fn role(&self) -> &str {
         &self.token.role
     }

@@ -1,6 +1,6 @@
-//! The JSON of a request. Pure.
+//! Reads the JSON body of a request. Pure.
 //!
-//! Invariant: what is read is what was sent.
+//! Invariant: the values are read exactly as they were sent.
 
 use super::fields::Fields;
 use super::problem::{Fault, Problem};
@@ -12,10 +12,9 @@ use serde_json::{Map, Value};
 /// A body, or why there is none.
 pub(super) type Body = Result<Bytes, BytesRejection>;
 
-/// How the names begin by which serde_json knows numbers and raw texts: an object with such a key would become its value.
+/// Prefix of serde_json's internal keys for numbers and raw values. serde_json would read an object with such a key as that value.
 const PRIVATE: &str = "$serde_json::private::";
 
-/// The JSON object of a body.
 pub(super) fn object(headers: &HeaderMap, body: Body) -> Result<Map<String, Value>, Problem> {
     let body = body.map_err(|_| Problem::new("too-large", "A body has at most 512 KiB."))?;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("application/json");
@@ -33,13 +32,13 @@ pub(super) fn object(headers: &HeaderMap, body: Body) -> Result<Map<String, Valu
     }
 }
 
-/// The fields of a body, which may be left out.
+/// Fields of a body, which may be empty.
 pub(super) fn fields(headers: &HeaderMap, body: Body) -> Result<Fields, Problem> {
     let empty = body.as_ref().is_ok_and(Bytes::is_empty);
     Ok(Fields::of(if empty { Map::new() } else { object(headers, body)? }))
 }
 
-/// Whether some object has a key of serde_json's own. In JSON, quotes are around texts only.
+/// Whether any object has a key with serde_json's prefix. Scanning for quotes is enough, because in JSON only texts have them.
 fn has_private_key(json: &[u8]) -> bool {
     let mut rest = json;
     while let Some(start) = rest.iter().position(|byte| *byte == b'"') {
@@ -53,7 +52,7 @@ fn has_private_key(json: &[u8]) -> bool {
     false
 }
 
-/// How long a text is, from its first quote to its last; without that one, all that there is.
+/// Length of a text including its quotes; without a closing quote, all bytes that are left.
 fn length_of_text(json: &[u8]) -> usize {
     let mut is_escaped = false;
     let end = json.iter().skip(1).position(|byte| {

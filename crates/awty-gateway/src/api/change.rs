@@ -1,4 +1,4 @@
-//! What is done to a schedule that is there.
+//! Changes to an existing schedule: end, run now, pause, resume.
 
 use super::Api;
 use super::auth::Asker;
@@ -12,19 +12,17 @@ use crate::duration::Length;
 use axum::http::HeaderMap;
 use serde_json::Value;
 
-/// What is done.
 pub(super) enum Change {
-    /// It ends; if a period is said, only with that one.
+    /// End it; with a period, only if the schedule has that period.
     End(Option<Length>),
-    /// It is called now.
+    /// Call it now.
     Run,
-    /// It stands still, with a note.
+    /// Pause it, with a note.
     Pause(Option<String>),
-    /// It goes on.
     Resume,
 }
 
-/// Changes a schedule that is there, and reads it again.
+/// Changes an existing schedule and returns its new row.
 pub(super) async fn change(
     api: &Api,
     asker: &Asker,
@@ -63,12 +61,12 @@ pub(super) async fn change(
     Ok(row)
 }
 
-/// What stands still cannot be called.
+/// A paused or held schedule cannot be called.
 pub(super) fn still() -> Problem {
     Problem::new("precondition-failed", "It stands still; resume it first.")
 }
 
-/// Refuses to promise a call now while the whole database is held.
+/// Refuses a call now while the whole database is held.
 pub(super) async fn runs(request: &Request) -> Result<(), Problem> {
     if changes::held(request).await? {
         return Err(Problem::new("held-until-adopted", "The database is held; in it: SELECT awty.adopt();"));

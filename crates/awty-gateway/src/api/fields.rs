@@ -1,6 +1,6 @@
-//! Takes fields out of a JSON object and gathers what is wrong with them. Pure.
+//! Takes fields out of a JSON object and collects the faults. Pure.
 //!
-//! Invariant: every field that does not fit is named, with what to write instead; an unknown field is one of them.
+//! Invariant: every field that does not fit, unknown ones included, is named with the value to write instead.
 
 use super::number;
 use super::problem::{Fault, Problem};
@@ -8,35 +8,32 @@ use crate::deliver::request::user_header;
 use crate::duration::{self, Length};
 use serde_json::{Map, Value};
 
-/// What a header's value is shown as if it may be a secret.
+/// Shown instead of a header value that may be a secret.
 pub const HIDDEN: &str = "•••";
 
-/// The fields that are left, and what is wrong so far.
+/// The remaining fields, and the faults so far.
 pub struct Fields {
-    /// What nobody has taken.
+    /// Fields that are not taken yet.
     pub left: Map<String, Value>,
-    /// What is wrong.
     pub faults: Vec<Fault>,
 }
 
 impl Fields {
-    /// All of an object.
     pub fn of(left: Map<String, Value>) -> Self {
         Fields { left, faults: Vec::new() }
     }
 
-    /// Something is wrong with that field; what to write instead comes after a semicolon.
+    /// Adds a fault of a field. After a semicolon, `reason` says what to write instead.
     pub fn fault(&mut self, name: &str, reason: impl Into<String>) {
         let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
         self.faults.push(Fault { pointer, reason: reason.into() });
     }
 
-    /// A field; null is none.
+    /// Takes a field; null counts as absent.
     pub fn take(&mut self, name: &str) -> Option<Value> {
         self.left.remove(name).filter(|value| !value.is_null())
     }
 
-    /// A text.
     pub fn text(&mut self, name: &str) -> Option<String> {
         match self.take(name)? {
             Value::String(text) => Some(text),
@@ -47,7 +44,7 @@ impl Fields {
         }
     }
 
-    /// Any JSON; null is one, too.
+    /// Takes any JSON value; null counts as a value.
     pub fn json(&mut self, name: &str) -> Option<Value> {
         let value = self.left.remove(name)?;
         if !number::are_short(&value) {
@@ -56,7 +53,6 @@ impl Fields {
         Some(value)
     }
 
-    /// True or false.
     pub fn switch(&mut self, name: &str) -> Option<bool> {
         let value = self.take(name)?;
         if !value.is_boolean() {
@@ -65,7 +61,6 @@ impl Fields {
         value.as_bool()
     }
 
-    /// A whole number within a range.
     pub fn whole(&mut self, name: &str, range: std::ops::RangeInclusive<i64>) -> Option<i64> {
         let number = self.take(name)?.as_i64().filter(|number| range.contains(number));
         if number.is_none() {
@@ -74,7 +69,6 @@ impl Fields {
         number
     }
 
-    /// A length of time.
     pub fn length(&mut self, name: &str) -> Option<Length> {
         let text = match self.take(name)? {
             Value::String(text) => text,
@@ -83,12 +77,11 @@ impl Fields {
         duration::parse(&text).map_err(|why| self.fault(name, why)).ok()
     }
 
-    /// A length of time, as PostgreSQL reads it.
+    /// Takes a length of time, in PostgreSQL's spelling of an interval.
     pub fn interval(&mut self, name: &str) -> Option<String> {
         self.length(name).map(interval)
     }
 
-    /// A moment.
     pub fn time(&mut self, name: &str) -> Option<String> {
         let text = self.text(name)?;
         if chrono::DateTime::parse_from_rfc3339(&text).is_err() {
@@ -97,7 +90,7 @@ impl Fields {
         Some(text)
     }
 
-    /// Headers of a call.
+    /// Takes the headers of a call.
     pub fn headers(&mut self) -> Option<Value> {
         match self.take("headers")? {
             Value::Object(headers) => {
@@ -121,20 +114,20 @@ impl Fields {
         }
     }
 
-    /// Whatever is left is unknown.
+    /// Reports all fields that are left as unknown.
     pub fn end(mut self) -> Result<(), Vec<Fault>> {
         let unknown: Vec<String> = self.left.keys().cloned().collect();
         unknown.iter().for_each(|name| self.fault(name, "is no field of this resource; leave it out"));
         if self.faults.is_empty() { Ok(()) } else { Err(self.faults) }
     }
 
-    /// [`end`](Self::end), as an answer.
+    /// [`end`](Self::end), with the faults as a problem.
     pub fn done(self) -> Result<(), Problem> {
         self.end().map_err(|faults| Problem::fields("invalid-field", &faults))
     }
 }
 
-/// As PostgreSQL reads it.
+/// The length as an interval in PostgreSQL's spelling.
 pub fn interval(length: Length) -> String {
     format!("{} milliseconds", length.as_millis())
 }

@@ -1,4 +1,4 @@
-//! `/v1/history`: calls that ended otherwise than well, and calling them again.
+//! `/v1/history`: calls that did not succeed, and retrying them.
 
 use super::Api;
 use super::auth::Asker;
@@ -49,7 +49,7 @@ pub async fn list(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap,
     Ok(page.answer_with("/v1/history", &[("uri", uri)], rows, more, &headers))
 }
 
-/// The schedule of a URI, and where its calls are.
+/// The schedule of a URI, with links to its calls.
 fn about(row: &schedules::Row) -> Value {
     let place = format!("/v1/schedules/{}", row.id);
     let get = |name: &str| row.fields.get(name).cloned().unwrap_or_default();
@@ -84,6 +84,6 @@ pub async fn retry(State(api): State<Arc<Api>>, asker: Asker, Path(id): Path<Str
     let answer = show::tagged("0", &answer, StatusCode::ACCEPTED, &HeaderMap::new());
     Ok(match next {
         Some(place) => show::at(answer, &place),
-        None => answer, // a send without a key is in the history alone
+        None => answer, // a send without a key is only in the history
     })
 }

@@ -1,6 +1,6 @@
-//! A schedule as a client writes it becomes the arguments of `awty_http.schedule`. Pure.
+//! Turns a schedule as a client writes it into the arguments of `awty_http.schedule`. Pure.
 //!
-//! Invariant: every field that does not fit is named, with what to write instead; an unknown field is one of them.
+//! Invariant: every field that does not fit, unknown ones included, is named with the value to write instead.
 
 use super::fields::{Fields, interval};
 use super::problem::Fault;
@@ -10,29 +10,26 @@ use crate::duration::Length;
 use crate::uri::Endpoint;
 use serde_json::{Map, Value};
 
-/// Between which lengths a period lies.
+/// Bounds of a period.
 #[derive(Clone, Copy, Debug)]
 pub struct Periods {
-    /// The shortest.
     pub min: Length,
-    /// The longest.
     pub max: Length,
-    /// `min` is a slot of awty, and not the gateway's setting.
+    /// `min` is awty's slot, and not the gateway's setting.
     pub is_slot: bool,
 }
 
-/// What is wrong with a whole input.
+/// Why an input is refused.
 #[derive(Debug)]
 pub enum Refusal {
-    /// These fields do not fit.
+    /// Faults of single fields.
     Fields(Vec<Fault>),
-    /// The URI cannot be one.
+    /// The URI is malformed.
     Uri(Fault),
-    /// The period is out of range.
     Period(Fault),
 }
 
-/// Reads a schedule. `uri` is what the address of the request says, if it does.
+/// Reads a schedule. `uri` is the URI in the address of the request, if it has one.
 pub fn wanted(fields: Map<String, Value>, uri: Option<String>, periods: Periods) -> Result<Wanted, Refusal> {
     let mut reader = Fields::of(fields);
     let said = reader.text("uri");

@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// How a schedule may stand.
+/// States of a schedule.
 const STATES: [&str; 5] = ["active", "paused", "held", "blocked", "ended"];
 
 /// What a list is asked for.
@@ -64,7 +64,7 @@ pub async fn list(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap,
     Ok(page.answer_texts("/v1/schedules", &[&query[..], &[failing]].concat(), rows, cut, &headers))
 }
 
-/// The id of a URI for the asker's role.
+/// Returns the schedule id of a URI for the token's role.
 pub(super) async fn id_of(api: &Api, asker: &Asker, uri: &str) -> Result<String, Problem> {
     let endpoint = spelled_only(uri)?;
     let request = api.begin(asker).await?;

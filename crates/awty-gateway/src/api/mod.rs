@@ -1,6 +1,6 @@
-//! The API over HTTP. One file per resource.
+//! The HTTP API, one file per resource.
 //!
-//! Invariant: each request is one transaction with the rights of its token's role; GET changes nothing but the token's last use.
+//! Invariant: each request is one transaction with the rights of its token's role. GET changes only the token's time of last use.
 
 mod around;
 mod auth;
@@ -45,24 +45,24 @@ use tokio::sync::Semaphore;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Of a request's body.
+/// Largest body of a request, in bytes.
 const LARGEST_BODY: usize = 512 * 1024;
 
-/// What is configured of the API.
+/// Configuration of the API.
 pub struct Terms {
-    /// This gateway's name.
+    /// Name of this gateway.
     pub name: String,
-    /// The key of keys.
+    /// Key from which the signing keys are derived.
     pub master_key: Vec<u8>,
-    /// The shortest period; none: a slot.
+    /// Shortest period; by default one slot.
     pub min_period: Option<Length>,
-    /// The longest period.
+    /// Longest period.
     pub max_period: Length,
-    /// Of a call whose schedule names none.
+    /// Timeout of calls whose schedule has none.
     pub timeout: Length,
 }
 
-/// What requests work with.
+/// State shared by all requests.
 pub struct Api {
     db: Db,
     limits: Limits,
@@ -74,14 +74,14 @@ pub struct Api {
 }
 
 impl Api {
-    /// For the whole program.
+    /// Creates the state of the whole program.
     pub fn new(db: Db, guard: impl Into<Shared>, metrics: Arc<Metrics>, terms: Terms) -> Arc<Self> {
         let (limits, shares, bodies) = (Limits::default(), Shares::default(), Semaphore::new(around::ROOM));
         Arc::new(Api { db, limits, shares, bodies, guard: guard.into(), metrics, terms })
     }
 }
 
-/// All resources, with their document.
+/// All resources with their OpenAPI document.
 fn resources() -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::with_openapi(openapi::around())
         .routes(routes!(list::list, schedules::create, schedules::put, schedules::delete_by_uri))
@@ -110,7 +110,6 @@ fn resources() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(naptime::show, naptime::put, naptime::delete))
 }
 
-/// All resources.
 pub fn router(api: Arc<Api>) -> Router {
     let (router, _) = resources().split_for_parts();
     router
@@ -118,7 +117,7 @@ pub fn router(api: Arc<Api>) -> Router {
         .method_not_allowed_fallback(async || {
             Problem::new("method-not-allowed", "The resource does not know this method.")
         })
-        .layer(DefaultBodyLimit::disable()) // the layer around has the limit
+        .layer(DefaultBodyLimit::disable()) // `around` has the limit
         .layer(from_fn_with_state(api.clone(), around::around))
         .with_state(api)
 }

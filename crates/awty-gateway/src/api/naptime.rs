@@ -1,6 +1,6 @@
-//! naptime's own entry points: `/naptime/{uri, encoded}/{period}`, by the same rules.
+//! naptime's own entry points, `/naptime/{uri, encoded}/{period}`, with the rules of the other resources.
 //!
-//! Invariant: another period than the scheduled one is a conflict to PUT and nothing to GET and DELETE.
+//! Invariant: for a URI that is scheduled with another period, PUT answers 409, and GET and DELETE answer 404.
 
 use super::Api;
 use super::auth::Asker;
@@ -50,7 +50,7 @@ pub async fn put(
     let how = Write::Period(length(&period)?);
     let fields = Map::from_iter([("every".to_owned(), Value::from(period))]);
     match write(&api, &asker, &headers, fields.clone(), Some(uri.clone()), how).await {
-        // Another request may have been faster, with this period or with another: now it is seen which.
+        // Another request may have been faster, with this period or another one. The second try finds out which.
         Err(problem) if problem.is("uri-already-scheduled") => {
             write(&api, &asker, &headers, fields, Some(uri), how).await
         }

@@ -1,11 +1,11 @@
-//! Numbers in a JSON that the database keeps. It spells them without an exponent, and `1e131000` a hundred times is a lot. Pure.
+//! Bounds numbers in JSON that the database keeps, because jsonb spells them without an exponent: `1e131000` takes 131,000 characters.
+//! Pure.
 
 use serde_json::{Number, Value};
 
-/// Characters of the longest number.
+/// Longest number, in characters without an exponent.
 const LONGEST: i64 = 1_000;
 
-/// Whether all numbers are short enough.
 pub fn are_short(value: &Value) -> bool {
     match value {
         Value::Number(number) => spelled(number) <= LONGEST,
@@ -15,16 +15,16 @@ pub fn are_short(value: &Value) -> bool {
     }
 }
 
-/// How many characters a number has without an exponent, at most.
+/// Upper bound of a number's characters without an exponent.
 fn spelled(number: &Number) -> i64 {
     let length = |text: &str| i64::try_from(text.len()).unwrap_or(i64::MAX);
     let text = number.as_str();
     let (digits, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let Ok(exponent) = exponent.parse::<i64>() else { return i64::MAX }; // so large that it is no number here
-    let whole = length(whole).saturating_add(exponent).max(2); // with a sign
+    let Ok(exponent) = exponent.parse::<i64>() else { return i64::MAX }; // an exponent beyond i64 is too long in any case
+    let whole = length(whole).saturating_add(exponent).max(2); // one for the sign
     let fraction = length(fraction).saturating_sub(exponent).max(0);
-    whole.saturating_add(fraction).saturating_add(i64::from(fraction > 0)) // with a point
+    whole.saturating_add(fraction).saturating_add(i64::from(fraction > 0)) // one for the point
 }
 
 #[cfg(test)]

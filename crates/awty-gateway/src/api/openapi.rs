@@ -1,12 +1,12 @@
-//! `/v1/openapi.json`: what there is, for programs.
+//! `/v1/openapi.json`: the API's description for programs.
 //!
-//! Invariant: the router and this document are made of the same list, and the file in the sources is this document.
+//! Invariant: the router and this document are built from the same list, and src/openapi.json equals this document.
 
 use axum::Json;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{ComponentsBuilder, InfoBuilder, License, OpenApi, OpenApiBuilder, SecurityRequirement};
 
-/// What is said besides the paths.
+/// The document's parts besides the paths.
 pub(super) fn around() -> OpenApi {
     let mut license = License::new("PostgreSQL");
     license.identifier = Some("PostgreSQL".into());
@@ -23,7 +23,6 @@ pub(super) fn around() -> OpenApi {
         .build()
 }
 
-/// The whole document.
 pub fn whole() -> OpenApi {
     super::resources().into_openapi()
 }
@@ -40,7 +39,7 @@ mod tests {
 
     const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/openapi.json");
 
-    /// AWTY_WRITE=1 writes the file.
+    /// With AWTY_WRITE=1, the test writes the file.
     #[test]
     fn the_file_in_the_sources_is_the_document() {
         let written = serde_json::to_string_pretty(&whole()).unwrap() + "\n";
@@ -51,7 +50,7 @@ mod tests {
         assert!(there == written, "AWTY_WRITE=1 cargo test -p awty-gateway --lib openapi writes src/openapi.json");
     }
 
-    /// What is routed past the document is in none.
+    /// A route that is added by `.route`, `.nest` or `.merge` would be missing in the document.
     #[test]
     fn every_route_is_in_the_document() {
         let sources = include_str!("mod.rs");

@@ -1,4 +1,4 @@
-//! What is done to a schedule and asked of it: `/v1/schedules/{id}/…`.
+//! `/v1/schedules/{id}/…`: operations on one schedule and questions about it.
 
 use super::Api;
 use super::auth::Asker;
@@ -68,13 +68,13 @@ pub struct Part {
 }
 
 impl Part {
-    /// Of a list whose key has so many parts.
+    /// The page of a list whose key has `parts` parts.
     pub(super) fn page(&self, parts: usize) -> Result<Page, Problem> {
         Page::of(self.limit, self.after.as_deref(), parts)
     }
 }
 
-/// A request about a schedule that is there, or was.
+/// Begins a request about a schedule that exists or was deleted.
 async fn known(api: &Api, asker: &Asker, id: &str) -> Result<Request, Problem> {
     let request = api.begin(asker).await?;
     if !db::is_known(&request, id).await? {

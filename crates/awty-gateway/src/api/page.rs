@@ -1,6 +1,7 @@
-//! Lists in pages: `limit`, a cursor, a link to the next page.
+//! Lists in pages: `limit`, a cursor, and a link to the next page.
 //!
-//! Invariant: a cursor is the place in an index, so a page costs the same wherever it lies, and what comes or goes meanwhile moves no other item.
+//! Invariant: a cursor is a position in an index. Every page costs the same, and rows that are added or removed meanwhile move no other
+//! item.
 
 use super::problem::Problem;
 use super::show;
@@ -16,12 +17,11 @@ use serde_json::{Map, Value, json};
 /// The query of a request, or why it cannot be read.
 pub(super) type Asked<T> = Result<Query<T>, QueryRejection>;
 
-/// The query, read.
 pub(super) fn asked<T>(query: Asked<T>) -> Result<T, Problem> {
     query.map(|Query(asked)| asked).map_err(|error| unread(&error.body_text()))
 }
 
-/// Says which parameter a query cannot be read for, such as in `…: limit: invalid digit` or `…: unknown field `x`, …`.
+/// Finds the parameter in an error of the query's parser, such as `…: limit: invalid digit` or `…: unknown field `x`, …`.
 fn unread(error: &str) -> Problem {
     let reason = error.split_once(": ").map_or(error, |(_, reason)| reason);
     let named = reason.split_once(": ").filter(|(name, _)| !name.contains([' ', '`']));
@@ -30,14 +30,14 @@ fn unread(error: &str) -> Problem {
     Problem::parameter(name, format!("{reason}; what it takes is in /v1/openapi.json"))
 }
 
-/// Which part of a list is wanted.
+/// Limit and start of a page.
 pub(super) struct Page {
     limit: usize,
     after: Vec<String>,
 }
 
 impl Page {
-    /// `limit` and `after` as they were asked; the key of this list has so many parts.
+    /// Checks `limit` and `after` of a list whose key has `parts` parts.
     pub fn of(limit: Option<i64>, after: Option<&str>, parts: usize) -> Result<Self, Problem> {
         let limit = limit.unwrap_or(50);
         if !(1..=500).contains(&limit) {
@@ -53,24 +53,24 @@ impl Page {
         Ok(Page { limit: usize::try_from(limit).unwrap_or(usize::MAX), after })
     }
 
-    /// How many rows to ask for: one more shows that there are more.
+    /// Rows to fetch. One row more than the limit shows whether there is a next page.
     pub fn rows(&self) -> i64 {
         i64::try_from(self.limit).unwrap_or(i64::MAX).saturating_add(1)
     }
 
-    /// A part of the key after which the page begins.
+    /// Part of the key after which the page begins.
     pub fn after(&self, part: usize) -> Option<&str> {
         self.after.get(part).map(String::as_str)
     }
 
-    /// A part of the key that is a whole number.
+    /// Part of the key, as a whole number.
     pub fn number_after(&self, part: usize) -> Result<Option<i64>, Problem> {
         let refused = |_| Problem::parameter("after", "is no cursor of this list; leave it out to begin");
         let number = |text: &str| text.parse().map_err(refused);
         self.after(part).map(number).transpose()
     }
 
-    /// Rows with their keys as a page; what was asked comes back in the link.
+    /// Makes the answer. The link to the next page repeats `query`.
     pub fn answer(
         self,
         path: &str,
@@ -81,7 +81,7 @@ impl Page {
         self.answer_with(path, query, rows, Map::new(), headers)
     }
 
-    /// Of items as JSON; there may be more than were found.
+    /// Makes the answer from items that are JSON texts already. With `cut`, there is a next page even if fewer rows were found.
     pub fn answer_texts(
         self,
         path: &str,
@@ -93,7 +93,7 @@ impl Page {
         self.part(path, query, rows, cut, Map::new(), headers)
     }
 
-    /// With more than the items.
+    /// Makes the answer with more members beside the items.
     pub fn answer_with(
         self,
         path: &str,

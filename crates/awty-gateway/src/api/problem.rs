@@ -1,6 +1,6 @@
 //! Problems as in RFC 9457.
 //!
-//! Invariant: what went wrong inside is a number in the log, never a text of the database's in the answer.
+//! Invariant: an internal error reaches the client only as a number, under which the log has the database's message.
 
 use super::around::Again;
 use super::problems::find;
@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-/// An answer that is none.
+/// A refusal or failure as an answer.
 #[derive(Debug, Clone)]
 pub struct Problem {
     status: u16,
@@ -20,12 +20,12 @@ pub struct Problem {
     more: Map<String, Value>,
 }
 
-/// One field that does not fit.
+/// A field that does not fit.
 #[derive(Debug, Clone)]
 pub struct Fault {
     /// JSON pointer.
     pub pointer: String,
-    /// What is wrong, and after a semicolon what to write instead.
+    /// What is wrong and, after a semicolon, what to write instead.
     pub reason: String,
 }
 
@@ -41,38 +41,36 @@ impl Fault {
 }
 
 impl Problem {
-    /// A problem of that name.
+    /// A problem with a name from `PROBLEMS`.
     pub fn new(name: &'static str, detail: impl Into<String>) -> Self {
         let status = find(name).map_or(500, |known| known.status);
         Problem { status, name, detail: detail.into(), again: false, more: Map::new() }
     }
 
-    /// It has that name.
     pub fn is(&self, name: &str) -> bool {
         self.name == name
     }
 
-    /// With a member of its own.
+    /// Adds a member.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.more.insert(name.into(), value.into());
         self
     }
 
-    /// One parameter of the query that does not fit.
+    /// A parameter of the query that does not fit.
     pub fn parameter(name: &str, reason: impl Into<String>) -> Self {
         Problem::fields("invalid-field", &[Fault { pointer: format!("/{name}"), reason: reason.into() }])
     }
 
-    /// Fields that do not fit.
     pub fn fields(name: &'static str, faults: &[Fault]) -> Self {
         let all: Vec<Value> = faults.iter().map(Fault::json).collect();
         let first = faults.first().map(|fault| format!("{} {}", fault.pointer.trim_start_matches('/'), fault.reason));
-        let first = first.map(|detail| detail.trim_start().to_owned()); // of the whole, there is no name
+        let first = first.map(|detail| detail.trim_start().to_owned()); // a fault of the whole body has no name
         Problem::new(name, first.unwrap_or_default()).with("errors", all)
     }
 }
 
-/// The field that a message of the database begins with.
+/// JSON pointer of the field with which a message of the database begins.
 fn pointer(message: &str) -> String {
     for (words, field) in [("cron expression ", "/cron"), ("time zone ", "/zone")] {
         if message.starts_with(words) {
@@ -108,7 +106,7 @@ impl From<Trouble> for Problem {
                 return Problem::new("invalid-field", message).with("errors", json!([fault]));
             }
             Kind::Standby => "read-only-standby",
-            // The one message of awty's own that has a name here.
+            // The only message of awty that has a problem name of its own.
             Kind::Away if message.contains("does not serve") => "version-mismatch",
             Kind::Away => "database-away",
             Kind::Again => return Problem { again: true, ..Problem::new("database-away", message) },

@@ -1,19 +1,18 @@
-//! The names of problems, and a page for each. Pure.
+//! The names of all problems, and a page for each. Pure.
 
 use super::problem::Problem;
 use axum::extract::Path;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
-/// A kind of problem.
 pub struct Known {
-    /// The end of its address.
+    /// Last part of the problem's `type`.
     pub name: &'static str,
-    /// Of the answer.
+    /// HTTP status.
     pub status: u16,
-    /// What it says of every such answer.
+    /// What all problems of this kind have in common.
     pub title: &'static str,
-    /// What to do about it.
+    /// What the client can do about it.
     pub remedy: &'static str,
 }
 
@@ -21,7 +20,6 @@ const fn known(name: &'static str, status: u16, title: &'static str, remedy: &'s
     Known { name, status, title, remedy }
 }
 
-/// All of them.
 pub const PROBLEMS: &[Known] = &[
     known(
         "malformed-json",
@@ -119,7 +117,6 @@ pub const PROBLEMS: &[Known] = &[
     known("internal", 500, "Something went wrong inside", "The detail has a number; the gateway's log says more."),
 ];
 
-/// The problem of that name.
 pub fn find(name: &str) -> Option<&'static Known> {
     PROBLEMS.iter().find(|known| known.name == name)
 }

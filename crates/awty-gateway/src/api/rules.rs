@@ -1,4 +1,4 @@
-//! What all ways to read and write a schedule have in common; what else is done to one is in `change`.
+//! Rules shared by all ways to read and write a schedule. Other changes are in `change`.
 
 use super::Api;
 use super::auth::Asker;
@@ -15,19 +15,18 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use serde_json::{Map, Value};
 
-/// What a request comes to.
 pub(super) type Answer = Result<Response, Problem>;
 
 fn fault(reason: String) -> [Fault; 1] {
     [Fault { pointer: "/uri".into(), reason }]
 }
 
-/// One spelling of a URI.
+/// The normal spelling of a URI.
 pub(super) fn spelled_only(text: &str) -> Result<Endpoint, Problem> {
     Endpoint::parse(text).map_err(|why| Problem::fields("malformed-uri", &fault(why)))
 }
 
-/// One spelling of a URI, whose literal address may be called.
+/// The normal spelling of a URI. A literal address in it must be allowed.
 pub(super) fn spelled(api: &Api, text: &str) -> Result<Endpoint, Problem> {
     let endpoint = spelled_only(text)?;
     let refused = |refusal: guard::Refusal| {
@@ -42,14 +41,14 @@ pub(super) fn spelled(api: &Api, text: &str) -> Result<Endpoint, Problem> {
         Some(url::Host::Ipv6(address)) => Some(address.into()),
         _ => None,
     };
-    // A name is judged when it is called: a dead resolver refuses nobody.
+    // A name is resolved and judged at the call, so that a dead resolver refuses no request.
     if let Some(address) = address {
         api.guard.get().judge(&endpoint.entity_name(), address, port).map_err(&refused)?;
     }
     Ok(endpoint)
 }
 
-/// The row of an id: 404 if it never was, 410 if it was deleted.
+/// Returns the row: 404 if the schedule never existed, 410 if it was deleted.
 pub(super) fn there(row: Option<Row>) -> Result<Row, Problem> {
     match row {
         Some(row) if row.deleted => {
@@ -61,37 +60,37 @@ pub(super) fn there(row: Option<Row>) -> Result<Row, Problem> {
     }
 }
 
-/// Where the history of a URI is.
+/// Path of a URI's history.
 pub(super) fn history(uri: &str) -> String {
     let uri: String = url::form_urlencoded::byte_serialize(uri.as_bytes()).collect();
     format!("/v1/history?uri={uri}")
 }
 
-/// The refusal of what belongs to another job.
+/// The schedule belongs to another job.
 pub(super) fn not_own() -> Problem {
     Problem::new("not-permitted", "The schedule belongs to a job whose schedules this role may not change.")
 }
 
-/// The refusal of what naptime does not find.
+/// naptime's answer for a URI with another period.
 pub(super) fn another_period() -> Problem {
     Problem::new("not-found", "The URI is scheduled with another period.")
 }
 
-/// The refusal of a change under a condition.
+/// The condition of a change does not hold any more.
 pub(super) fn changed() -> Problem {
     Problem::new("precondition-failed", "It has changed since.")
 }
 
-/// Which conditions a write has.
+/// Condition of a write.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Write {
-    /// There must be none.
+    /// The schedule must not exist.
     Create,
-    /// Whether there is one or not.
+    /// The schedule may exist.
     Put,
-    /// There must be one.
+    /// The schedule must exist.
     Replace,
-    /// One with this period stays as it is, and goes on if it has ended; another one is in the way.
+    /// A schedule with this period is kept, and resumed if it has ended. One with another period is a conflict.
     Period(Length),
 }
 
@@ -105,19 +104,19 @@ fn has_ended(row: &Row) -> bool {
     row.fields.get("state").and_then(Value::as_str) == Some("ended")
 }
 
-/// A schedule that nobody else changes until the request is over, and whether this role may change it.
+/// Locks a schedule until the end of the request. Returns its row and whether this role may change it.
 pub(super) async fn judged(request: &Request, id: &str) -> Result<(Option<Row>, bool), Problem> {
     let mine = changes::lock(request, id).await?;
     let row = db::one(request, id).await?;
     if mine || row.as_ref().is_none_or(|row| row.deleted) {
         return Ok((row, mine));
     }
-    // It may have come since.
+    // The schedule may have been created since the first lock.
     let mine = changes::lock(request, id).await?;
     Ok((db::one(request, id).await?, mine))
 }
 
-/// Makes or replaces a schedule.
+/// Creates or replaces a schedule.
 pub(super) async fn write(
     api: &Api,
     asker: &Asker,
@@ -182,7 +181,7 @@ pub(super) async fn write(
     Ok(show::answer(&row, status, &HeaderMap::new()))
 }
 
-/// What is there stays as it is, and goes on if it has ended; none: its plan is over.
+/// Keeps an existing schedule and resumes it if it has ended. Returns None if its plan is over.
 async fn kept(request: &Request, row: Row) -> Result<Option<Row>, Problem> {
     if !has_ended(&row) {
         return Ok(Some(row));
@@ -191,7 +190,7 @@ async fn kept(request: &Request, row: Row) -> Result<Option<Row>, Problem> {
     Ok(db::one(request, &row.id).await?.filter(|row| !has_ended(row)))
 }
 
-/// One schedule, in a transaction of its own.
+/// Reads one schedule in its own transaction.
 pub(super) async fn read(api: &Api, asker: &Asker, id: &str) -> Result<Option<Row>, Problem> {
     let request = api.begin(asker).await?;
     let row = db::one(&request, id).await?;

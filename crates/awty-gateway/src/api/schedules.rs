@@ -1,4 +1,4 @@
-//! `/v1/schedules`, and one of them.
+//! `/v1/schedules`: create, replace, show and end schedules.
 
 use super::Api;
 use super::auth::Asker;

@@ -1,6 +1,6 @@
 //! `/v1/sends`: single calls, each with a key.
 //!
-//! Invariant: the same key with the same content is sent once; with other content it is a conflict.
+//! Invariant: a key is sent once. The same key with other content is a conflict.
 
 use super::Api;
 use super::auth::Asker;
@@ -17,12 +17,12 @@ use axum::response::IntoResponse;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// A key that a client has not said.
+/// Key for a client that gave none.
 fn random() -> String {
     format!("{:032x}", rand::random::<u128>())
 }
 
-/// The key of a request: a text in quotes, or as it stands.
+/// Idempotency key of a request, quoted or not.
 fn key(headers: &HeaderMap) -> Result<String, Problem> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(random()) };
     let text = value.to_str().unwrap_or_default().trim();
@@ -73,7 +73,7 @@ pub async fn create(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMa
     Ok(show::at(show::tagged("0", &fields(&row), status, &HeaderMap::new()), &place(&wanted.key)))
 }
 
-/// Where the send of a key is.
+/// Path of a send.
 pub(super) fn place(key: &str) -> String {
     let key: String = url::form_urlencoded::byte_serialize(key.as_bytes()).collect();
     format!("/v1/sends/{}", key.replace('+', "%20"))

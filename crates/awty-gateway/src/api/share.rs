@@ -1,8 +1,8 @@
-//! How many requests are at work in the database at a time.
+//! Limits the requests that use the database at the same time.
 //!
-//! Invariant: no role has all connections, however long its requests wait there. Reads of a role wait for no change. Requests that change
-//! something leave connections for tokens and reads, whatever their roles are. Roles whose reads run long have one connection together.
-//! Further requests wait for their turn, within their time.
+//! Invariant: one role never has all connections, however long its requests wait. Reads of a role do not wait for its changes. Changes of
+//! all roles leave connections for tokens and reads. Roles with slow reads share one connection. Other requests wait for a place, within
+//! their time limit.
 
 use super::Api;
 use super::auth::Asker;
@@ -13,32 +13,31 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Reads of one role, and as many requests that change something.
+/// Places of one role for reads, and as many for changes.
 const EACH: usize = 2;
-/// Requests of all roles that change something.
+/// Places for changes of all roles together.
 pub const CHANGES: usize = 3;
-/// Connections that no change takes.
+/// Connections that changes never take.
 pub const READS: usize = 2;
-/// Reads of all slow roles.
+/// Places for reads of all slow roles together.
 const SLOW: usize = 1;
-/// A read that takes this long in the database makes its role slow for [`SLOW_FOR`].
+/// A read that takes this long makes its role slow for [`SLOW_FOR`].
 const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
-/// Roles that are known before those at rest are forgotten.
+/// Number of known roles above which idle ones are forgotten.
 const MANY: usize = 1_000;
 
-/// The places of requests.
+/// Places for all requests.
 pub struct Shares {
     roles: Mutex<HashMap<String, Arc<Role>>>,
     changes: Arc<Semaphore>,
     slow: Arc<Semaphore>,
 }
 
-/// The places of one role.
 struct Role {
     reads: Arc<Semaphore>,
     changes: Arc<Semaphore>,
-    /// End of the last read that ran long.
+    /// End of the last slow read.
     long_read: Mutex<Option<Instant>>,
 }
 
@@ -55,7 +54,7 @@ impl Role {
     }
 }
 
-/// The place of a request: in its role, and among all changes or all reads of slow roles.
+/// A request's place: one in its role, and one among all changes or all reads of slow roles.
 struct Place {
     role: Arc<Role>,
     changes: bool,
@@ -64,7 +63,7 @@ struct Place {
 }
 
 impl Place {
-    /// The request has its connection.
+    /// Starts the clock when the request has its connection.
     fn begin(&self) {
         self.began.get_or_init(Instant::now);
     }
@@ -80,7 +79,7 @@ impl Drop for Place {
 
 async fn free(places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Problem> {
     let place = places.clone().acquire_owned().await;
-    place.map_err(|_| Problem::new("internal", "The gateway is at its end.")) // nobody closes it
+    place.map_err(|_| Problem::new("internal", "The gateway is at its end.")) // the semaphore is never closed
 }
 
 impl Default for Shares {
@@ -95,7 +94,7 @@ impl Shares {
         let mut roles = self.roles.lock().unwrap_or_else(PoisonError::into_inner);
         if roles.len() >= MANY {
             let now = Instant::now();
-            // A request that waits or works has a clone of its role.
+            // A waiting or running request holds a clone of its role.
             roles.retain(|_, role| Arc::strong_count(role) > 1 || role.is_slow(now));
         }
         let new = || {
@@ -105,7 +104,7 @@ impl Shares {
         roles.entry(role.to_owned()).or_insert_with(new).clone()
     }
 
-    /// A place, as soon as one is free.
+    /// Waits for a free place.
     async fn place(&self, role: &str, changes: bool) -> Result<Place, Problem> {
         let role = self.of(role);
         let of_role = free(if changes { &role.changes } else { &role.reads }).await?;
@@ -121,7 +120,7 @@ impl Shares {
 }
 
 impl Api {
-    /// Begins the transaction of a request, as the asker's role.
+    /// Begins the transaction of a request, as the token's role.
     pub(super) async fn begin(&self, asker: &Asker) -> Result<Request, Problem> {
         let place = Arc::new(self.shares.place(asker.role(), asker.changes()).await?);
         let request = self.db.begin(asker.role(), place.clone()).await?;

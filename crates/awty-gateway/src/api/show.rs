@@ -1,6 +1,6 @@
 //! A schedule as the API shows it. Pure.
 //!
-//! Invariant: header values that may be secrets are shown as `•••`; lengths have their one form.
+//! Invariant: header values that may be secrets are shown as `•••`. Lengths have one spelling.
 
 use super::fields::HIDDEN;
 use crate::db::schedules::Row;
@@ -24,12 +24,11 @@ const LENGTHS: &[&str] = &[
 ];
 const SECRETS: &[&str] = &["auth", "key", "secret", "token", "cookie"];
 
-/// A schedule as JSON.
 pub fn text(row: &Row) -> String {
     with(fields(row).to_string(), "body", row.body.as_deref().unwrap_or("null"))
 }
 
-/// The text of a JSON object with one more member, whose value is JSON already.
+/// Adds a member, whose value is JSON text, to the text of a JSON object.
 pub fn with(mut object: String, name: &str, json: &str) -> String {
     object.pop();
     if object.len() > 1 {
@@ -41,7 +40,7 @@ pub fn with(mut object: String, name: &str, json: &str) -> String {
     object
 }
 
-/// The fields of a schedule but its body.
+/// Fields of a schedule without its body.
 fn fields(row: &Row) -> Value {
     let mut fields = row.fields.clone();
     if let Some(object) = fields.as_object_mut() {
@@ -61,14 +60,14 @@ fn fields(row: &Row) -> Value {
     fields
 }
 
-/// The short form of a call.
+/// Short form of a call.
 pub fn last(attempt: &Value) -> Value {
     let said = |name: &str| attempt.pointer(&format!("/result/{name}")).cloned().unwrap_or_default();
     json!({"slot": attempt["slot"], "at": attempt["at"], "attempt": attempt["attempt"], "status": said("status"),
         "fault": said("fault"), "duration": seconds(&said("duration")), "lateness": seconds(&said("lateness"))})
 }
 
-/// A call with all that is known of it.
+/// Full form of a call.
 pub fn call(attempt: &Value) -> Value {
     let (mut all, said) = (last(attempt), |name: &str| attempt.pointer(&format!("/result/{name}")).cloned());
     if let Some(all) = all.as_object_mut() {
@@ -85,9 +84,9 @@ pub fn call(attempt: &Value) -> Value {
     all
 }
 
-/// A number of seconds as a length; null is null.
+/// Seconds as the spelling of a length; null stays null.
 pub fn seconds(number: &Value) -> Value {
-    #[allow(clippy::cast_possible_truncation)] // what is larger than a number of milliseconds can be is no length
+    #[allow(clippy::cast_possible_truncation)] // a value beyond i64 milliseconds is no length
     let millis = |seconds: f64| Length::millis((seconds * 1_000.0).round() as i64).to_string();
     number.as_f64().map_or(Value::Null, |seconds| millis(seconds).into())
 }
@@ -105,17 +104,17 @@ fn lengths(object: &mut Map<String, Value>) {
     }
 }
 
-/// Strong: the version, and a hash of the answer.
+/// Strong tag of the version and a hash of the answer.
 fn etag(version: &str, body: &str) -> String {
     format!("\"{version}-{}\"", hash(body))
 }
 
-/// The first half of a SHA-256's beginning, in hexadecimal.
+/// First eight bytes of the SHA-256, in hexadecimal.
 pub fn hash(text: &str) -> String {
     Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Does `If-Match` name this version? What is not asked is so.
+/// Whether `If-Match` names this version. Without the header, true.
 pub fn fits(headers: &HeaderMap, version: Option<&str>) -> bool {
     let Some(wanted) = headers.get(header::IF_MATCH) else { return true };
     let (Ok(wanted), Some(version)) = (wanted.to_str(), version) else { return false };
@@ -123,7 +122,7 @@ pub fn fits(headers: &HeaderMap, version: Option<&str>) -> bool {
     wanted.split(',').any(|tag| tag.trim() == "*" || of(tag))
 }
 
-/// The same of a schedule.
+/// [`fits`] for a schedule.
 pub fn matches(headers: &HeaderMap, row: Option<&Row>) -> bool {
     fits(headers, row.map(|row| row.version.to_string()).as_deref())
 }
@@ -133,11 +132,11 @@ pub fn tagged(version: &str, value: &Value, status: StatusCode, asked: &HeaderMa
     tagged_text(version, value.to_string(), status, asked)
 }
 
-/// The same of JSON that is text already.
+/// [`tagged`] for JSON text.
 pub fn tagged_text(version: &str, body: String, status: StatusCode, asked: &HeaderMap) -> Response {
     let tag = etag(version, &body);
     let known = asked.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-    // Compared weakly: a proxy that has compressed an answer makes its tag a weak one.
+    // Weak comparison, because a proxy that compresses an answer makes its tag weak.
     let is_it = |one: &str| one.trim().trim_start_matches("W/") == tag;
     let same = status == StatusCode::OK && known.is_some_and(|known| known.split(',').any(is_it));
     let mut response = if same { StatusCode::NOT_MODIFIED.into_response() } else { (status, body).into_response() };
@@ -149,7 +148,7 @@ pub fn tagged_text(version: &str, body: String, status: StatusCode, asked: &Head
     response
 }
 
-/// With its place.
+/// Adds a `Location` header.
 pub fn at(mut response: Response, place: &str) -> Response {
     if let Ok(place) = HeaderValue::from_str(place) {
         response.headers_mut().insert(header::LOCATION, place);

@@ -1,4 +1,4 @@
-//! `/v1/slots` and `/v1/status`: what is due, and how all stands.
+//! `/v1/slots` and `/v1/status`: due checks, and the state of database and gateways.
 
 use super::Api;
 use super::auth::Asker;
@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// A look ahead is no longer than this.
+/// Longest look ahead.
 const LONGEST: TimeDelta = TimeDelta::days(31);
 
 /// Which slots.

@@ -1,4 +1,4 @@
-//! `/v1/targets`: limits and blocks of origins. They belong to a job, so a role sees and changes those of its own.
+//! `/v1/targets`: limits and blocks of origins. They belong to a job, so a role sees and changes only those of its own jobs.
 
 use super::Api;
 use super::auth::Asker;
@@ -30,7 +30,7 @@ pub async fn list(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMap,
     Ok(page.answer("/v1/targets", &[], rows, &headers))
 }
 
-/// Scheme, host and port, in their one spelling.
+/// The normal spelling of scheme, host and port.
 pub(super) fn origin(text: &str) -> Result<String, Problem> {
     let refused = |reason| Problem::fields("malformed-uri", &[Fault { pointer: "/origin".into(), reason }]);
     let endpoint = Endpoint::parse(text).map_err(refused)?;
@@ -40,7 +40,7 @@ pub(super) fn origin(text: &str) -> Result<String, Problem> {
     Ok(endpoint.entity_name())
 }
 
-/// What a write is judged by: the limits.
+/// Version for `If-Match`: a hash of the limits.
 fn version(target: &Value) -> String {
     show::hash(&["concurrency", "rate", "burst"].map(|name| target[name].to_string()).join(" "))
 }
@@ -98,7 +98,7 @@ pub async fn put(
         return Err(Problem::new("precondition-failed", "It has changed since."));
     }
     db::limit(&request, &origin, limits).await?;
-    // Without a limit and a schedule, nothing is known of it any more.
+    // A target without limits and schedules is not known any more.
     let target = db::one(&request, &origin).await?;
     request.commit().await?;
     Ok(answer(&there(target.or(before))?, &HeaderMap::new()))
@@ -155,7 +155,7 @@ pub async fn block(
     responses((status = 200, body = shape::Target), (status = "default", body = shape::Problem)))]
 pub async fn unblock(State(api): State<Arc<Api>>, asker: Asker, Path(name): Path<String>) -> Answer {
     asker.may("admin")?;
-    // What nothing is known of is not blocked.
+    // An unknown target cannot be blocked.
     let request = api.begin(&asker).await?;
     let known = there(db::one(&request, &origin(&name)?).await?)?;
     db::block(&request, &origin(&name)?, Some("-infinity"), None, None).await?;

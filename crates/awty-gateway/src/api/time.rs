@@ -1,11 +1,11 @@
-//! Moments in a query. Pure.
+//! Times in a query. Pure.
 
 use super::problem::Problem;
 use chrono::{DateTime, Utc};
 
-/// A moment, if one is said.
+/// Reads an optional time.
 pub fn of(name: &str, text: Option<String>) -> Result<Option<DateTime<Utc>>, Problem> {
-    // A plus sign in a query is a space.
+    // A plus sign in a query means a space.
     let read = |text: String| DateTime::parse_from_rfc3339(&text.replace(' ', "+"));
     let read = text.map(read).transpose();
     let refused = |_| Problem::parameter(name, "is no time; write for example 2027-01-15T08:00:00Z");

@@ -1,6 +1,6 @@
-//! `/v1/tokens`: those of the roles that the asker's role is a member of.
+//! `/v1/tokens`: tokens of all roles that the asking token's role is a member of.
 //!
-//! Invariant: a token is shown once, when it is made.
+//! Invariant: a token is shown only once, when it is created.
 
 use super::Api;
 use super::auth::Asker;
@@ -19,7 +19,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::IntoResponse;
 use std::sync::Arc;
 
-/// How long a token is good if nobody says.
+/// Default lifetime of a token.
 const GOOD: Length = Length::seconds(90 * 86_400);
 
 /// Tokens, without what they are; scope admin.
@@ -62,7 +62,7 @@ fn missing() -> Problem {
     Problem::new("not-found", "There is no such token, or it is not this role's to see.")
 }
 
-/// The number of a token.
+/// Reads the id of a token.
 fn number(id: &str) -> Result<i64, Problem> {
     id.parse().map_err(|_| missing())
 }

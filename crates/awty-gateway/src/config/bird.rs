@@ -1,4 +1,4 @@
-//! Names that can be said: the host's and a bird's.
+//! Default names of gateways: the host's name and a bird.
 
 use rand::seq::IndexedRandom;
 
@@ -65,7 +65,7 @@ const BIRDS: &[&str] = &[
     "wryneck",
 ];
 
-/// Of a gateway that got no name.
+/// Name of a gateway that has none configured.
 pub fn name(host: &str) -> String {
     let short = host.split('.').next().filter(|short| !short.is_empty()).unwrap_or("gateway");
     let bird = BIRDS.choose(&mut rand::rng()).unwrap_or(&"wren");

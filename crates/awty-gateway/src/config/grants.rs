@@ -1,4 +1,4 @@
-//! Grants: the origins to which a secret of a tenant may go, from the file's tables `[secrets."role/NAME"]`.
+//! Grants: the origins to which a tenant's secret may go, from the file's tables `[secrets."role/NAME"]`.
 //!
 //! Invariant: a secret goes only to the origins that the file lists.
 //! Does not: read a secret (see `crate::secrets`).
@@ -16,7 +16,7 @@ pub struct Grants(BTreeMap<String, BTreeSet<String>>);
 
 /// Returns the path of a secret below the credentials folder, which is its name in the file as well.
 ///
-/// A role whose name is no name of a folder has no secrets.
+/// A role whose name cannot be a folder's name has no secrets.
 pub fn path(role: &str, name: &str) -> Option<String> {
     let is_plain =
         !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));

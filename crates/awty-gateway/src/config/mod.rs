@@ -1,6 +1,6 @@
-//! What the gateway is told: flags before environment before one file, and where each value came from.
+//! Reads the settings: flags win over the environment, which wins over the file. Each value keeps its source.
 //!
-//! Invariant: what is not known is refused; nothing is read twice, so a change needs a restart.
+//! Invariant: unknown settings are refused. Settings are read once, so a change needs a restart.
 
 mod bird;
 pub mod grants;
@@ -15,16 +15,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Where a value came from.
+/// Origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The command line.
+    /// A flag of the command line.
     Flag,
-    /// The environment.
+    /// The environment variable of that name.
     Variable(&'static str),
     /// The file.
     File(PathBuf),
-    /// Nobody said anything.
+    /// The default.
     Default,
 }
 
@@ -42,17 +42,17 @@ impl fmt::Display for Source {
 /// The values of all settings as text, with their sources.
 pub type Texts = BTreeMap<&'static str, (String, Source)>;
 
-/// Where values are looked up.
+/// Where to look up values.
 pub struct Places<'a> {
-    /// What the command line says.
+    /// Looks up a flag of the command line.
     pub flags: &'a dyn Fn(&str) -> Option<String>,
-    /// What the environment says.
+    /// Looks up a variable of the environment.
     pub variables: &'a dyn Fn(&str) -> Option<String>,
-    /// The file and what is in it.
+    /// The file's path and content.
     pub file: Option<(&'a Path, &'a str)>,
 }
 
-/// The text of each setting that has one.
+/// Returns the text of each setting that has one.
 pub fn texts(places: &Places<'_>) -> Result<Texts, String> {
     let file = places.file.map(|(path, content)| read_file(path, content)).transpose()?.unwrap_or_default();
     let mut texts = Texts::new();
@@ -75,14 +75,14 @@ pub fn texts(places: &Places<'_>) -> Result<Texts, String> {
     Ok(texts)
 }
 
-/// The secrets of the file.
+/// Reads the grants of the file.
 pub fn grants(path: &Path, content: &str) -> Result<Grants, String> {
     let problem = |why: String| format!("{}: {why}", path.display());
     let mut table: toml::Table = content.parse().map_err(|error: toml::de::Error| problem(error.to_string()))?;
     table.remove(grants::TABLE).map_or(Ok(Grants::default()), Grants::read).map_err(problem)
 }
 
-/// The file's values as text; lists with commas.
+/// Reads the file's values as text. Lists get commas.
 fn read_file(path: &Path, content: &str) -> Result<BTreeMap<String, String>, String> {
     let problem = |why: String| format!("{}: {why}", path.display());
     let table: toml::Table = content.parse().map_err(|error: toml::de::Error| problem(error.to_string()))?;
@@ -106,7 +106,7 @@ fn read_file(path: &Path, content: &str) -> Result<BTreeMap<String, String>, Str
     Ok(values)
 }
 
-/// What `awty-gateway config` prints. Passwords are left out.
+/// Output of `awty-gateway config`, without passwords.
 pub fn show(texts: &Texts) -> String {
     let mut out = String::new();
     for setting in SETTINGS {

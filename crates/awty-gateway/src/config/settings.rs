@@ -1,17 +1,17 @@
-//! The settings there are. Flags, variables, the file and the help come from this one table.
+//! All settings. Flags, variables, the file and the help come from this one table.
 
-/// One setting.
+/// One setting: its names, its default, its help.
 #[derive(Debug)]
 pub struct Setting {
-    /// In the file; as a flag it has `-` instead of `_`.
+    /// Name in the file; the flag has `-` instead of `_`.
     pub name: &'static str,
-    /// In the environment; the first that is set counts.
+    /// Environment variables; the first that is set counts.
     pub variables: &'static [&'static str],
-    /// If nobody says anything.
+    /// Default value.
     pub default: Option<&'static str>,
-    /// A switch, without a value on the command line.
+    /// A switch takes no value on the command line.
     pub switch: bool,
-    /// For `--help`.
+    /// Text for `--help`.
     pub help: &'static str,
 }
 
@@ -28,7 +28,7 @@ const fn switch(name: &'static str, variables: &'static [&'static str], help: &'
     Setting { name, variables, default: Some("false"), switch: true, help }
 }
 
-/// All of them.
+/// All settings.
 pub const SETTINGS: &[Setting] = &[
     setting("database", &["AWTY_DATABASE", "DATABASE_URL"], None, "The database: postgresql://gateway@host/name"),
     setting("listen", &["AWTY_LISTEN", "PORT"], Some("127.0.0.1:8470"), "Where to listen"),

@@ -1,4 +1,4 @@
-//! The settings as values, checked.
+//! The settings as checked values.
 
 use super::{Grants, Texts, bird};
 use crate::duration::{self, Length};
@@ -8,53 +8,53 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use url::Url;
 
-/// What the gateway runs with.
+/// The gateway's configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// How to reach the database.
+    /// Connection to the database.
     pub database: tokio_postgres::Config,
-    /// Where to listen.
+    /// Address of the main listener.
     pub listen: SocketAddr,
-    /// Address of the listener for /metrics; none: the main listener has /metrics.
+    /// Address of the listener for /metrics. Without it, the main listener serves /metrics.
     pub listen_metrics: Option<SocketAddr>,
-    /// In awty.lease.
+    /// Worker name in awty.lease.
     pub name: String,
-    /// Where secrets lie.
+    /// Folder of the secrets.
     pub credentials: PathBuf,
-    /// Which secrets may go where.
+    /// Origins to which each secret may go.
     pub grants: Grants,
-    /// The shortest period; none: a slot.
+    /// Shortest period; by default one slot.
     pub min_period: Option<Length>,
-    /// The longest period.
+    /// Longest period.
     pub max_period: Length,
-    /// Of a call whose schedule names none.
+    /// Timeout of calls whose schedule has none.
     pub timeout: Length,
-    /// No call takes longer, whatever its schedule says.
+    /// Upper bound of all timeouts, whatever a schedule says.
     pub max_timeout: Length,
-    /// Calls at once.
+    /// Calls at a time.
     pub max_in_flight: usize,
     /// Private networks that may be called.
     pub allow_networks: Vec<Allowed>,
     /// Networks that are never called.
     pub deny_networks: Vec<IpNet>,
-    /// Certificates to trust.
+    /// Files of extra certificates to trust.
     pub extra_roots: Vec<PathBuf>,
-    /// The certificate to listen with, and its key; none: plain HTTP.
+    /// Files of the listener's certificate and key. Without them, the gateway listens for plain HTTP.
     pub listen_tls: Option<(PathBuf, PathBuf)>,
-    /// For calls after SIGTERM.
+    /// Time for running calls after SIGTERM.
     pub drain: Length,
-    /// Loopback may be called.
+    /// Calls to loopback addresses are allowed.
     pub allow_localhost: bool,
-    /// Clients come through a proxy.
+    /// Clients connect through a proxy.
     pub behind_proxy: bool,
-    /// Logs as JSON.
+    /// Writes logs as JSON.
     pub log_json: bool,
-    /// Which logs.
+    /// Lowest level that is logged.
     pub log_level: tracing::Level,
 }
 
 impl Config {
-    /// Reads the texts; a refusal names its setting and what to write.
+    /// Reads the texts. A refusal names the setting and what to write.
     pub fn read(texts: &Texts, grants: Grants, host: &str) -> Result<Self, String> {
         let text = |name: &str| texts.get(name).map(|(text, _)| text.trim()).filter(|text| !text.is_empty());
         let need =
@@ -71,7 +71,7 @@ impl Config {
             address.map_err(|_| format!("{name} is an address and a port: 127.0.0.1:{port}"))
         };
         let listen = address("listen", 8470)?;
-        // With port 0 the system gives each listener a port of its own.
+        // With port 0, the system gives each listener a different port, so equal texts do not mean the same listener.
         let own = text("listen_metrics").filter(|own| text("listen") != Some(own) || own.ends_with(":0"));
         let listen_metrics = own.map(|_| address("listen_metrics", 8471)).transpose()?;
         let (allow_localhost, behind_proxy) = (is("allow_localhost")?, is("behind_proxy")?);
@@ -133,12 +133,12 @@ impl Config {
     }
 }
 
-/// Texts with commas between them.
+/// Splits a list at commas.
 fn listed(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|one| !one.is_empty())
 }
 
-/// Files with commas between them.
+/// Splits a list of files at commas.
 pub fn files(text: &str) -> Vec<PathBuf> {
     listed(text).map(PathBuf::from).collect()
 }
@@ -148,7 +148,7 @@ fn variable(name: &str) -> &'static str {
     setting.and_then(|setting| setting.variables.first()).copied().unwrap_or_default()
 }
 
-/// `10.1.0.0/16`, or `https://one.example=10.1.0.0/16`.
+/// Reads `10.1.0.0/16`, or `https://one.example=10.1.0.0/16`.
 fn allowed(text: &str) -> Result<Allowed, String> {
     let (origin, network) = match text.rsplit_once('=') {
         Some((origin, network)) => (Some(origin), network),
@@ -162,7 +162,7 @@ fn allowed(text: &str) -> Result<Allowed, String> {
     Ok(Allowed { origin: origin.map(spelled).transpose()?, network })
 }
 
-/// `10.1.0.0/16`, in the spelling that addresses are judged in: of IPv4 where it was mapped.
+/// Reads `10.1.0.0/16`. A mapped IPv4 network becomes an IPv4 network, because addresses are judged in that spelling.
 fn denied(text: &str) -> Result<IpNet, String> {
     let wrong = || format!("deny_networks: {text} is no network; write 203.0.113.0/24");
     match text.parse().map_err(|_| wrong())? {

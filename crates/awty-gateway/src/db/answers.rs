@@ -1,6 +1,6 @@
-//! Answers of leases, many at once, with what awty_http keeps of them.
+//! Books many answers of leases at once, with the rows that awty_http keeps of them.
 //!
-//! Invariant: an answer and what follows from it, such as the end of a schedule, commit together. Of a lease that is void nothing follows.
+//! Invariant: an answer and its consequences, such as the end of a schedule, commit together. A void lease has no consequences.
 
 use super::{Db, Trouble};
 use chrono::{DateTime, Utc};
@@ -10,69 +10,69 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 use tokio_postgres::Error;
 
-/// What is booked of one call.
+/// The answer of one call, and what is stored of it.
 #[derive(Clone, Debug)]
 pub struct Booking {
     /// The lease.
     pub lease: i64,
-    /// Its answer.
+    /// The answer.
     pub answer: Answer,
-    /// For awty.attempt.
+    /// Row for awty.attempt.
     pub result: Value,
-    /// What changes for its endpoint.
+    /// Changes of the endpoint.
     pub changes: Option<Changes>,
-    /// Its target wants no calls until then.
+    /// The target asked for a pause.
     pub wait: Option<Wait>,
     /// Of a send: job, entity name and entity key.
     pub send: Option<[String; 3]>,
 }
 
-/// What a target has asked for.
+/// A pause that a target asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// Its job.
+    /// Job of the target.
     pub job: String,
     /// Scheme, host and port.
     pub target: String,
-    /// No calls before.
+    /// End of the pause.
     pub until: DateTime<Utc>,
-    /// What it answered.
+    /// The target's answer, in words.
     pub note: String,
 }
 
-/// An answer.
+/// Answer to a lease.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// Done, or asked again.
+    /// The check is done, or asked again.
     Complete {
-        /// When.
+        /// Time of the next check.
         again: Option<DateTime<Utc>>,
     },
-    /// Failed.
+    /// The check failed.
     Fail(Failure),
 }
 
-/// What `awty.fail` takes.
+/// Arguments of `awty.fail`.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// For people.
+    /// Message for people.
     pub message: String,
-    /// The next attempt; none: none.
+    /// Time of the next attempt; none: no further attempt.
     pub retry_at: Option<DateTime<Utc>>,
-    /// Nothing had left.
+    /// No byte of the request was sent.
     pub not_started: bool,
     /// Counts for the breaker.
     pub target_down: bool,
 }
 
-/// What an answer changes for its endpoint.
+/// Changes of an endpoint by an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
-    /// Which.
+    /// Id of the schedule.
     pub id: String,
-    /// It began or ceased to fail at that time.
+    /// It began (true) or ceased (false) to fail at that time.
     pub failing: Option<(bool, DateTime<Utc>)>,
-    /// `hold` or `stop`, and why.
+    /// `hold` or `stop`, and the reason.
     pub asked: Option<(&'static str, String)>,
 }
 
@@ -87,20 +87,20 @@ const WAIT: &str = "SELECT awty_http_internal.asked_to_wait($1, $2, $3, $4)";
 const ASKED: &str = "SELECT awty_http_internal.asked($1, $2, $3)";
 
 impl Db {
-    /// Books calls in one transaction; gives what became of each check, in awty's words. It waits for a lock no longer than `patience`.
+    /// Books calls in one transaction. Returns what became of each check, in awty's words. Waits for a lock at most `patience`.
     pub async fn book(&self, bookings: &[Booking], patience: Duration) -> Result<Vec<(i64, String)>, Trouble> {
         self.on(async |client: &mut Object| {
             let transaction = client.transaction().await?;
             transaction.query_one(TERMS, &[&format!("{}ms", patience.as_millis())]).await?;
             let locked = lock(&transaction, bookings).await?;
             let is_locked = |changes: &Changes| locked.contains(&changes.id);
-            // A request of the endpoint is booked together with its answer, so such an answer waits for the lock.
+            // The endpoint's request to hold or stop commits with its answer, so such an answer waits for the lock.
             let comes_later = |changes: &Changes| changes.asked.is_some() && is_locked(changes);
             let (later, now): (Vec<&Booking>, Vec<&Booking>) =
                 bookings.iter().partition(|booking| booking.changes.as_ref().is_some_and(comes_later));
             let mut words = complete(&transaction, &now).await?;
             words.extend(fail(&transaction, &now).await?);
-            // Of a schedule that was replaced meanwhile the old call says nothing. What is busy is booked later.
+            // An old call of a replaced schedule has no effect. A busy check is booked later.
             let nothing = |word: &str| matches!(word, "void" | "busy");
             let void: HashSet<i64> = words.iter().filter(|(_, word)| nothing(word)).map(|(lease, _)| *lease).collect();
             let counts: Vec<&Booking> = now.into_iter().filter(|booking| !void.contains(&booking.lease)).collect();
@@ -153,7 +153,7 @@ async fn sent_well(transaction: &Transaction<'_>, bookings: &[&Booking]) -> Resu
     transaction.query_one(&statement, &[&jobs, &names, &keys]).await.map(drop)
 }
 
-/// The longest of each target, always in the same order.
+/// Longest pause of each target. The order is always the same, so that two gateways lock targets in one order.
 fn waits<'a>(bookings: &[&'a Booking]) -> impl Iterator<Item = &'a Wait> {
     let mut all = BTreeMap::<(&str, &str), &Wait>::new();
     for wait in bookings.iter().filter_map(|booking| booking.wait.as_ref()) {

@@ -1,4 +1,4 @@
-//! Calls that were made, and those that are planned.
+//! Calls that were made, and planned calls.
 
 use super::schedules::attempt;
 use super::{Request, Trouble};
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// An item of a list, and its place in it.
+/// An item of a list, and its position.
 pub type Item = (Value, Vec<String>);
 
 const ATTEMPTS: &str = concat!(
@@ -36,7 +36,7 @@ pub(super) fn item(row: &tokio_postgres::Row) -> Result<Item, Trouble> {
     Ok((row.try_get(0)?, place(row)?))
 }
 
-/// A call as the database tells it. What another worker than a gateway has said about it may be deeper than can be read, and is left out.
+/// Reads a call. A value of another external worker may be nested deeper than serde_json reads, and is left out.
 pub(super) fn call(json: &str) -> Option<Value> {
     let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(json).ok()?;
     let read = |(name, member): (String, Box<RawValue>)| {
@@ -60,17 +60,17 @@ pub async fn attempts(
     request.rows(ATTEMPTS, &[&id, &before, &lease, &limit]).await?.iter().map(attempt).collect()
 }
 
-/// When it is called next.
+/// Next times of a schedule's calls.
 pub async fn next(request: &Request, id: &str, count: i32) -> Result<Vec<Value>, Trouble> {
     request.rows(NEXT, &[&id, &count]).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 
-/// What its calls came to, bucket by bucket; lengths in seconds.
+/// Results of a schedule's calls in buckets of time. Lengths are in seconds.
 pub async fn stats(request: &Request, id: &str, width: &str, from: &str, to: &str) -> Result<Vec<Value>, Trouble> {
     request.rows(STATS, &[&id, &width, &from, &to]).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }
 
-/// What is due in a stretch of time, slot by slot and job by job.
+/// Number of due checks in a span of time, by slot and job.
 pub async fn slots(
     request: &Request,
     from: &str,

@@ -1,11 +1,11 @@
-//! What requests change of schedules.
+//! Changes of schedules by requests.
 
 use super::schedules::value;
 use super::{Request, Trouble};
 use serde_json::Value;
 use tokio_postgres::types::ToSql;
 
-/// The arguments of awty_http.schedule as text; none is its default.
+/// The arguments of awty_http.schedule as text. None stands for the default.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs)] // the names of the API's fields
 pub struct Wanted {
@@ -50,7 +50,7 @@ const PAUSE: &str = "SELECT awty_http_internal.pause($1, $2)";
 const RESUME: &str = "SELECT awty_http_internal.resume($1)";
 const HELD: &str = "SELECT s.database_held FROM awty.status AS s";
 
-/// Makes a schedule, or replaces it.
+/// Creates or replaces a schedule.
 pub async fn schedule(request: &Request, w: &Wanted, replace: bool) -> Result<(), Trouble> {
     let first = [&w.every, &w.cron, &w.zone, &w.at, &w.after, &w.starts, &w.ends, &w.jitter, &w.catch_up, &w.method];
     let mut values: Vec<&(dyn ToSql + Sync)> = vec![&w.uri];
@@ -76,7 +76,7 @@ pub async fn schedule(request: &Request, w: &Wanted, replace: bool) -> Result<()
     request.maybe(SCHEDULE, &values).await.map(drop)
 }
 
-/// Keeps a schedule as it is until the request is over; whether it is there for this role to change.
+/// Locks a schedule until the end of the request. Returns whether it exists and this role may change it.
 pub async fn lock(request: &Request, id: &str) -> Result<bool, Trouble> {
     Ok(value::<Option<i64>>(request, LOCK, id).await?.flatten().is_some())
 }
@@ -86,22 +86,22 @@ pub async fn unschedule(request: &Request, id: &str) -> Result<(), Trouble> {
     request.maybe(UNSCHEDULE, &[&id]).await.map(drop)
 }
 
-/// Calls it now.
+/// Calls a schedule now.
 pub async fn run(request: &Request, id: &str) -> Result<(), Trouble> {
     request.maybe(RUN, &[&id]).await.map(drop)
 }
 
-/// Lets it stand still.
+/// Pauses a schedule.
 pub async fn pause(request: &Request, id: &str, note: Option<&str>) -> Result<(), Trouble> {
     request.maybe(PAUSE, &[&id, &note]).await.map(drop)
 }
 
-/// Lets it go on.
+/// Resumes a schedule.
 pub async fn resume(request: &Request, id: &str) -> Result<(), Trouble> {
     request.maybe(RESUME, &[&id]).await.map(drop)
 }
 
-/// Whether nothing is called in this database until it is adopted.
+/// Whether the whole database is held until awty.adopt().
 pub async fn held(request: &Request) -> Result<bool, Trouble> {
     let row = request.maybe(HELD, &[]).await?;
     Ok(row.map(|row| row.try_get::<_, Option<bool>>(0)).transpose()?.flatten().unwrap_or(false))

@@ -1,63 +1,65 @@
-//! What /metrics asks of the database.
+//! Figures of the database for /metrics.
 //!
-//! Invariant: each statement ends by itself within 5 s, and gives a bounded number of rows.
+//! Invariant: each statement ends within 5 s and returns a bounded number of rows.
 
 use super::{Db, Trouble};
 use chrono::{DateTime, Utc};
 use std::collections::HashMap;
 use tokio_postgres::{Error, Row};
 
-/// What the checks of a job are up to.
+/// Checks of one job, by state.
 #[derive(Clone, Debug)]
 pub struct Figures {
     /// The job.
     pub job: String,
-    /// Checks that are pending, due and held.
+    /// All checks that have not ended.
     pub pending: i64,
-    /// Due.
+    /// Due checks.
     pub overdue: i64,
     /// Schedules whose last call failed; without awty_http, pending checks whose last run failed.
     pub failing: i64,
-    /// Standing still.
+    /// Held checks.
     pub held: i64,
-    /// Since when the oldest is due.
+    /// Due time of the oldest due check.
     pub oldest: Option<DateTime<Utc>>,
-    /// Ends that were counted: done, failed, timed out, otherwise.
+    /// Numbers of ended checks: done, failed, timed out, others.
     pub ends: [i64; 4],
 }
 
-/// A target that something is known of.
+/// A target with limits, calls or schedules.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// As awty.target says.
+    /// State as in awty.target.
     pub state: String,
-    /// Its job and name, and until when its breaker is open.
+    /// Of an open breaker: job, target, and the time when it closes.
     pub open: Option<(String, String, DateTime<Utc>)>,
 }
 
-/// What nobody waits for any more ends; JIT would only compile for longer than that reads. Names are found in pg_catalog alone.
+/// The timeout ends statements of scrapes that were given up. JIT would compile longer than these statements run. A role's own objects
+/// cannot hide those of pg_catalog.
 const BOUNDED: &str =
     "SELECT pg_catalog.set_config('statement_timeout', '5s', true), pg_catalog.set_config('jit', 'off', true),
     pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)";
 
-/// The largest by what is due; a job has a few series, so there is a bound.
+/// The jobs with the most due checks. Each job has a few series, so the number of jobs is bounded.
 const FIGURES: &str =
     "SELECT s.job, s.pending, s.overdue, s.failing, s.held, s.oldest_overdue, s.done, s.failed, s.timed_out, s.other
     FROM awty.job_status AS s
     WHERE s.job = ANY ($1) ORDER BY s.overdue DESC, s.job LIMIT 100";
 
-/// A check whose failure was final is over, but its schedule goes on failing; beyond so many they are not counted.
+/// After its final failure a check is over, but its schedule still counts as failing. The count stops at 100,000.
 const FAILING: &str = "SELECT e.job, pg_catalog.count(*)
     FROM (SELECT f.job FROM awty_http.endpoint AS f
           WHERE f.failing_since IS NOT NULL AND f.deleted_at IS NULL AND f.job = ANY ($1) LIMIT 100000) AS e
     GROUP BY e.job";
 
-/// Those that something is known of; more than so many are not counted. No call is made to a name that is not ASCII, and in a database of
-/// the encoding SQL_ASCII the server could not send such a name.
+/// Counts at most 10,000 targets. Names that are not ASCII are left out: no call goes to such a name, and a server with encoding SQL_ASCII
+/// could not send it.
 const TARGETS: &str = "SELECT t.state, t.job, t.target, CASE WHEN t.state = 'open' THEN t.blocked_until END
     FROM awty.target AS t WHERE t.job = ANY ($1) AND t.target !~ '[^ -~]' LIMIT 10000";
 
-/// What ended in the last seconds may not have committed yet, so it is counted by the next scrape. A long time is made up for in parts.
+/// Checks that ended in the last 10 s may not have committed yet, so the next scrape counts them. After a long gap, each scrape counts at
+/// most 10 minutes.
 const MISSED: &str = "SELECT u.until, h.job, h.missed
     FROM (SELECT least(pg_catalog.now() - '10 s'::interval, $2::timestamptz + '10 min'::interval) AS until) AS u
     LEFT JOIN LATERAL (
@@ -66,7 +68,7 @@ const MISSED: &str = "SELECT u.until, h.job, h.missed
         GROUP BY f.job) AS h ON true";
 
 impl Db {
-    /// What the checks of the jobs are up to, and their targets. `has_http`: schedules are counted, too.
+    /// Figures of the jobs and their targets. With `has_http`, failing schedules are counted, too.
     pub async fn figures(&self, jobs: &[String], has_http: bool) -> Result<(Vec<Figures>, Vec<Target>), Trouble> {
         self.on(async |client| {
             let transaction = client.transaction().await?;
@@ -87,7 +89,8 @@ impl Db {
         .await
     }
 
-    /// How many checks of which jobs have ended as missed since then, and until when that is known; the first time, only that.
+    /// Counts the missed checks by job after `since`, and returns the time up to which they are counted. Without `since`, returns only that
+    /// time.
     pub async fn missed(
         &self,
         jobs: &[String],
@@ -98,7 +101,7 @@ impl Db {
             transaction.query_one(BOUNDED, &[]).await?;
             let rows = transaction.query(MISSED, &[&jobs, &since]).await?;
             transaction.commit().await?;
-            let (mut until, mut missed) = (DateTime::UNIX_EPOCH, Vec::new()); // there is a row
+            let (mut until, mut missed) = (DateTime::UNIX_EPOCH, Vec::new()); // there is always a row
             for row in &rows {
                 until = row.try_get(0)?;
                 if let Some(job) = row.try_get(1)? {

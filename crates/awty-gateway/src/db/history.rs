@@ -1,4 +1,4 @@
-//! Calls that ended otherwise than well, and calling them again.
+//! Calls that did not succeed, and retrying them.
 
 use super::calls::{Item, item};
 use super::{Request, Trouble};
@@ -11,8 +11,8 @@ macro_rules! columns {
     };
 }
 
-/// Takes a page of each visible tenant, because an index has the problems of one job in the order of a page. Sends have # and a key after the
-/// path of their URI.
+/// Reads one page of each visible tenant, because the index has the problems of one job in the order of a page. The entity key of a send is
+/// the URI's path, `#` and the send's key.
 pub const LIST: &str = concat!(
     columns!(),
     "FROM awty_http.tenant AS t CROSS JOIN LATERAL (
@@ -25,13 +25,13 @@ pub const LIST: &str = concat!(
 );
 const ONE: &str =
     concat!(columns!(), "FROM awty_http_internal.problem AS p WHERE p.id = $1 ORDER BY p.finished_at DESC LIMIT 1");
-/// Of a send with a key that is remembered, where the role's own sends are.
+/// Key of a send that the role itself sent, as long as awty_http keeps it.
 const KEY: &str = "SELECT s.key FROM awty_http_internal.problem AS p
     JOIN awty_http_internal.sent AS s ON s.job = p.job AND s.key = p.key AND s.entity_name = p.entity_name AND s.entity_key = p.entity_key
     WHERE p.id = $1 AND s.job = awty_http_internal.job() AND s.sent_by::oid = awty_http_internal.me() LIMIT 1";
 const RETRY: &str = "SELECT awty_http_internal.retry($1)";
 
-/// Newest first, of one URI or of all.
+/// Lists problems, newest first, of one URI or of all.
 pub async fn list(
     request: &Request,
     of: Option<(&str, &str)>,
@@ -43,17 +43,17 @@ pub async fn list(
     request.rows(LIST, &[&name, &key, &before, &id, &limit]).await?.iter().map(item).collect()
 }
 
-/// One of them.
+/// One problem.
 pub async fn one(request: &Request, id: i64) -> Result<Option<Value>, Trouble> {
     Ok(request.maybe(ONE, &[&id]).await?.map(|row| row.try_get(0)).transpose()?)
 }
 
-/// The key of a send, as long as it is remembered; what was sent without a key has none.
+/// Key of a send, as long as it is kept. A send without a key has none.
 pub async fn key(request: &Request, id: i64) -> Result<Option<String>, Trouble> {
     Ok(request.maybe(KEY, &[&id]).await?.map(|row| row.try_get(0)).transpose()?)
 }
 
-/// Calls it again, now.
+/// Retries the call now.
 pub async fn retry(request: &Request, id: i64) -> Result<(), Trouble> {
     request.maybe(RETRY, &[&id]).await.map(drop)
 }

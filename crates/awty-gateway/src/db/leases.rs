@@ -1,7 +1,7 @@
-//! Claims, heartbeats, and what gives leases back.
+//! Claims, heartbeats, and giving leases back.
 //!
-//! Invariant: no operator and no function is looked up in a schema that others may write to. Heartbeats are not flushed, by a setting of their
-//! own transaction; claims are.
+//! Invariant: statements look up operators and functions only in schemas that other roles cannot write to. Heartbeats commit
+//! asynchronously, by a setting of their own transaction; claims are flushed.
 
 use super::{Db, Trouble};
 use crate::deliver::request::Piece;
@@ -13,59 +13,59 @@ use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::Json;
 
-/// At most so long before its deadline a lease is left to the booking.
+/// Time before the deadline that is reserved for booking the answer.
 const BOOKING: Duration = Duration::from_secs(5);
 
-/// A check that was claimed.
+/// A claimed check.
 #[derive(Clone, Debug)]
 pub struct Lease {
-    /// Its number.
+    /// Number of the lease.
     pub lease: i64,
-    /// The call.
+    /// Identity and times of the call.
     pub piece: Piece,
-    /// How, as the database spells it: a jsonb has numbers and depths that [`serde_json::Value`] has not.
+    /// Definition of the call as JSON text, because jsonb holds numbers and depths that [`serde_json::Value`] does not.
     pub args: Option<Box<RawValue>>,
-    /// Of a schedule: its row in awty_http.
+    /// The row of a schedule in awty_http.
     pub endpoint: Option<Endpoint>,
-    /// The tenant's role, whose secrets the call may have; empty: the job belongs to no tenant any more.
+    /// Role of the tenant, whose secrets the call may use. Empty if the job belongs to no tenant any more.
     pub role: String,
     leased_at: DateTime<Utc>,
     deadline: DateTime<Utc>,
     seen: Instant,
 }
 
-/// What awty_http knows of a schedule besides its definition.
+/// State of a schedule in awty_http, besides its definition.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// Its id.
+    /// Id of the schedule.
     pub id: String,
     /// Its last call failed.
     pub failing: bool,
-    /// It is not to be called any more.
+    /// The schedule was deleted and must not be called.
     pub deleted: bool,
 }
 
 impl Lease {
-    /// Now by the server's clock: this machine's may be wrong.
+    /// The server's time, because this machine's clock may be wrong.
     pub fn now(&self) -> DateTime<Utc> {
         self.leased_at + TimeDelta::from_std(self.seen.elapsed()).unwrap_or(TimeDelta::MAX)
     }
 
-    /// How long it has waited here.
+    /// Time since the claim returned.
     pub fn age(&self) -> Duration {
         self.seen.elapsed()
     }
 
-    /// How long a call may take, so that its answer is booked while heartbeats still keep this lease.
+    /// Time limit of the call, so that heartbeats still keep the lease when its answer is booked.
     pub fn left(&self) -> Duration {
         let left = (self.deadline - self.now()).to_std().unwrap_or_default();
         left - BOOKING.min(left / 10)
     }
 }
 
-/// Flushed, and with it what came before: a crash that undid the beginning of an occurrence after its call would give it another key. A claim waits
-/// for a synchronous standby only with `awty.synchronous_commit`. A claim that waits for another one's lock ends before its connection is given up,
-/// because a later claim would have no worker.
+/// A claim is flushed, with everything before it: if a crash undid the beginning of an occurrence after its call, the occurrence would get
+/// another key. A claim waits for a synchronous standby only with `awty.synchronous_commit`. lock_timeout is shorter than the time after
+/// which the gateway gives up a connection, because a claim that succeeded later would have no worker.
 const CLAIM: &str =
     "SELECT l.lease, l.job, l.entity_name, l.entity_key, l.args, l.attempt, l.check_count, l.first_check_at,
     l.next_check_at, l.key, l.leased_at, l.deadline
@@ -76,20 +76,20 @@ const NEXT: &str = "SELECT EXTRACT(epoch FROM awty.next_claim_in($1))::float8";
 const HEARTBEAT: &str = "SELECT awty.heartbeat($1)
     FROM pg_catalog.set_config('synchronous_commit', 'off', true) AS s (setting)";
 const REQUEUE: &str = "SELECT awty.requeue($1)";
-/// Of schedules and sends: how they are called. A schedule whose content this role does not see is not called.
+/// Definitions of schedules and sends. A schedule whose content this role cannot see is not called.
 const DEFINITIONS: &str = "SELECT u.j, u.n, u.k, e.id, e.failing_since IS NOT NULL, e.deleted_at IS NOT NULL,
     coalesce(e.request, '{}') OPERATOR(pg_catalog.||) c.content
     FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) AS u (n, k, j)
     JOIN awty_http_internal.content AS c ON (c.entity_name, c.entity_key, c.job) OPERATOR(pg_catalog.=) (u.n, u.k, u.j)
     LEFT JOIN awty_http_internal.endpoint AS e ON (e.entity_name, e.entity_key, e.job) OPERATOR(pg_catalog.=) (u.n, u.k, u.j)";
 
-/// Lease, job and tenant are read in one snapshot. So a job whose name another role has taken has no tenant.
+/// Lease, job and tenant are read in one snapshot, so a job whose name another role has taken has no tenant.
 const TENANTS: &str = "SELECT l.lease, t.number, pg_catalog.pg_get_userbyid(t.role::oid)::text FROM awty.lease AS l
     JOIN awty_http.tenant AS t ON t.job OPERATOR(pg_catalog.=) l.job
     JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) t.job AND j.role::oid OPERATOR(pg_catalog.=) t.role::oid
     WHERE l.lease OPERATOR(pg_catalog.=) ANY ($1) AND t.dropped_at IS NULL";
 
-/// The tenant is added by [`Db::add_definitions`].
+/// Reads a lease. [`Db::add_definitions`] adds the tenant.
 fn lease(row: &Row, seen: Instant) -> Result<Lease, tokio_postgres::Error> {
     let piece = Piece {
         job: row.try_get(1)?,
@@ -126,7 +126,7 @@ impl Db {
         .await
     }
 
-    /// How long there will be nothing.
+    /// Time until something may be due.
     pub async fn next_claim_in(&self, jobs: &[String]) -> Result<Duration, Trouble> {
         self.on(async |client| {
             let next = client.prepare_cached(NEXT).await?;
@@ -136,7 +136,7 @@ impl Db {
         .await
     }
 
-    /// Extends leases; gives those that are void.
+    /// Extends leases. Returns those that are void.
     pub async fn heartbeat(&self, leases: &[i64]) -> Result<Vec<i64>, Trouble> {
         self.on(async |client| {
             let beat = client.prepare_cached(HEARTBEAT).await?;
@@ -145,12 +145,12 @@ impl Db {
         .await
     }
 
-    /// Gives back what has not begun.
+    /// Gives back leases whose calls have not begun.
     pub async fn requeue(&self, leases: &[i64]) -> Result<i64, Trouble> {
         self.on(async |client| client.query_one(REQUEUE, &[&leases]).await?.try_get(0)).await
     }
 
-    /// Adds the requests that awty_http keeps to the leases. The query runs after the claim, so its snapshot is newer than the claim.
+    /// Adds tenants and definitions to the leases. The query runs after the claim, so its snapshot is newer than the claim.
     pub async fn add_definitions(&self, leases: &mut [Lease]) -> Result<(), Trouble> {
         let column =
             |of: fn(&Piece) -> &String| leases.iter().map(|lease| of(&lease.piece).clone()).collect::<Vec<_>>();
@@ -176,7 +176,7 @@ impl Db {
         }
         for lease in leases {
             let piece = &mut lease.piece;
-            // A job that belongs to no tenant has no calls to make.
+            // The call of a job without a tenant is not made.
             let Some((number, role)) = tenants.remove(&lease.lease) else { continue };
             (piece.tenant, lease.role) = (number, role);
             let key = (piece.job.clone(), piece.entity_name.clone(), piece.entity_key.clone());

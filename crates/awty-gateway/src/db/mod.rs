@@ -1,6 +1,7 @@
-//! The database: a few connections, and every statement of the gateway.
+//! The database: a few connections, and all statements of the gateway.
 //!
-//! Invariant: only SELECT from views and calls of functions. No session keeps a state, so a pooler in transaction mode may sit between.
+//! Invariant: the gateway only selects from views and calls functions. Sessions keep no state, so a pooler in transaction mode may be in
+//! between.
 
 mod answers;
 pub mod calls;
@@ -31,40 +32,41 @@ use tokio_postgres::config::Host;
 use tokio_postgres::error::SqlState;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// For one statement; what takes longer loses its connection.
+/// Time limit of a statement. A connection whose statement takes longer is closed.
 const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(5);
-/// How often a purpose looks for one of its own connections, where the server has no place for another.
+/// Pause before a purpose looks for a free connection again, if the server has no slot for another one.
 const AGAIN: Duration = Duration::from_millis(20);
-/// Connections beyond the first of a purpose are closed when they have rested for so long, or are so old: another purpose may have none.
+/// A purpose closes its extra connections when they have been idle for `REST` or are older than `AGE`, because another purpose may have
+/// none.
 const REST: Duration = Duration::from_secs(10);
 const AGE: Duration = Duration::from_secs(60);
 
-/// Connections to one database for one purpose: what waits for one of them holds up nothing else.
+/// Connections to one database for one purpose. Waiting for a connection of one purpose does not hold up the others.
 #[derive(Clone)]
 pub struct Db {
     pool: Pool,
     config: tokio_postgres::Config,
 }
 
-/// Why a statement did not come through.
+/// Why a statement failed.
 #[derive(Debug)]
 pub enum Trouble {
     /// There is no connection, or the statement took too long.
     Away(String),
-    /// The database refused.
+    /// The database refused the statement.
     Refused {
-        /// Its SQLSTATE.
+        /// SQLSTATE of the error.
         sqlstate: String,
-        /// Its message.
+        /// Message of the error.
         message: String,
-        /// What can be done.
+        /// HINT of the error.
         hint: Option<String>,
     },
 }
 
 impl Trouble {
-    /// The database refused with that SQLSTATE.
+    /// Whether the database refused with this SQLSTATE.
     pub fn is(&self, wanted: &str) -> bool {
         matches!(self, Trouble::Refused { sqlstate, .. } if sqlstate == wanted)
     }
@@ -88,7 +90,7 @@ impl From<tokio_postgres::Error> for Trouble {
                 message: refused.message().into(),
                 hint: refused.hint().map(str::to_owned),
             },
-            // A statement whose arguments do not fit is our mistake, and no database that is away.
+            // Arguments of the wrong type are a bug of the gateway, and do not mean that the database is away.
             None if std::error::Error::source(&error)
                 .is_some_and(|cause| cause.is::<tokio_postgres::types::WrongType>()) =>
             {
@@ -102,7 +104,7 @@ impl From<tokio_postgres::Error> for Trouble {
     }
 }
 
-/// A connection at work. If the work is given up, a statement may still run on it: then it does not go back to the pool.
+/// A connection in use. If its work is dropped, a statement may still be running on it, so the connection is closed instead of returned.
 struct Loan(Option<Object>);
 
 impl Drop for Loan {
@@ -114,7 +116,7 @@ impl Drop for Loan {
 }
 
 impl Db {
-    /// Connections are made when they are needed, up to `size`.
+    /// Creates a pool of up to `size` connections, which are opened when needed.
     pub fn new(
         mut config: tokio_postgres::Config,
         name: &str,
@@ -137,7 +139,7 @@ impl Db {
         }
     }
 
-    /// One that rests, or a new one. Where the server takes no more, the first that is given back.
+    /// Returns an idle or a new connection. If the server has no slot for a new one, waits for one of this pool.
     async fn free(&self) -> Result<Object, PoolError> {
         loop {
             match self.pool.get().await {
@@ -151,13 +153,13 @@ impl Db {
         }
     }
 
-    /// Closes what more than one connection was needed for. Three connections suffice for a gateway, so each purpose has to come to its one.
+    /// Closes extra connections. A gateway must be able to work with three connections, one for each purpose.
     pub fn shrink(&self) {
         let mut first = true;
         self.pool.retain(|_, use_of| std::mem::take(&mut first) || use_of.last_used() < REST && use_of.age() < AGE);
     }
 
-    /// Runs something on one connection. A connection whose statement does not end is given up.
+    /// Runs `work` on one connection. If it takes longer than `PATIENCE`, the connection is closed.
     async fn on<T>(
         &self,
         work: impl AsyncFnOnce(&mut Object) -> Result<T, tokio_postgres::Error>,
@@ -167,18 +169,18 @@ impl Db {
         let Ok(done) = tokio::time::timeout(PATIENCE, work(client)).await else {
             return Err(Trouble::Away(format!("a statement took longer than {PATIENCE:?}")));
         };
-        drop(loan.0.take()); // to the pool
+        drop(loan.0.take()); // back to the pool
         Ok(done?)
     }
 
-    /// Connections that are there, and those among them at rest.
+    /// Open connections, and how many of them are idle.
     pub fn connections(&self) -> (usize, usize) {
         let status = self.pool.status();
         (status.size, status.available)
     }
 
     /// Returns the addresses of the database, for the guard. A database behind a socket or on loopback may listen on every address of this
-    /// machine. The unspecified address means all of them. A name that is not found in time has no address.
+    /// machine; the unspecified address stands for all of them. A name that is not resolved in time has no address.
     pub async fn addresses(&self) -> Vec<SocketAddr> {
         let ports = self.config.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);

@@ -1,4 +1,4 @@
-//! One request of the API is one transaction with the rights of its token's role; row security decides.
+//! Requests of the API. Each is one transaction with the rights of its token's role, under row security.
 
 use super::{Db, PATIENCE, Trouble};
 use chrono::{DateTime, Utc};
@@ -6,36 +6,37 @@ use deadpool_postgres::Object;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-/// Whose request it is.
+/// A token of the API.
 #[derive(Clone, Debug)]
 pub struct Token {
-    /// Its number.
+    /// Id of the token.
     pub id: i64,
-    /// With whose rights.
+    /// Role whose rights it gives.
     pub role: String,
     /// `read`, `write` or `admin`.
     pub scope: String,
-    /// It is no good any more.
+    /// It has expired.
     pub expired: bool,
 }
 
-/// Asked before a request has its terms, so it names all that it needs.
+/// Runs before the terms of a request are set, so every name is qualified.
 const TOKEN: &str =
     "SELECT t.id, t.role::pg_catalog.text, t.scope, t.expires_at FROM awty_http_internal.token_of($1) AS t";
-/// Names are found in pg_catalog alone: what a role has made itself would run with all that this session may become. Who locks rows for
-/// long keeps no connection. Without JIT, which compiles for seconds what runs for milliseconds where tables were never analyzed.
+/// Only pg_catalog is in the search path, because an object that a role created would run with the rights of this session. lock_timeout
+/// frees connections of requests that wait for row locks. JIT is off, because it would compile for seconds what runs for milliseconds when
+/// tables were never analyzed.
 const TERMS: &str = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
     pg_catalog.set_config('TimeZone', 'UTC', true), pg_catalog.set_config('statement_timeout', '10s', true),
     pg_catalog.set_config('lock_timeout', '1s', true), pg_catalog.set_config('jit', 'off', true)";
-/// As [`TOKEN`].
+/// Qualified for the same reason as [`TOKEN`].
 const CREATE: &str =
     "SELECT awty_http.create_token($1::pg_catalog.text::pg_catalog.name, $2, $3::pg_catalog.text::pg_catalog.interval)";
 const ROLE: &str = "SELECT pg_catalog.set_config('role', $1, true)";
 
-/// Bytes of the longest name.
+/// Length limit of names in PostgreSQL, in bytes.
 const LONGEST_NAME: usize = 63;
 
-/// A longer name would be cut, and be that of another role.
+/// Refuses names that PostgreSQL would truncate, because the truncated name may be another role's.
 pub(super) fn role_name(role: &str) -> Result<&str, Trouble> {
     if role.len() <= LONGEST_NAME {
         return Ok(role);
@@ -45,7 +46,7 @@ pub(super) fn role_name(role: &str) -> Result<&str, Trouble> {
 }
 
 impl Db {
-    /// Whose token that is, by the hash of it; its last use is noted.
+    /// Finds a token by its hash, and records its last use.
     pub async fn token(&self, hash: &[u8], now: DateTime<Utc>) -> Result<Option<Token>, Trouble> {
         self.on(async |client: &mut Object| {
             let row = client.query_opt(TOKEN, &[&hash]).await?;
@@ -63,14 +64,14 @@ impl Db {
         .await
     }
 
-    /// Makes a token, which is shown this once only.
+    /// Creates a token. The token itself is returned only this once.
     pub async fn create_token(&self, role: &str, scope: &str, expires: &str) -> Result<String, Trouble> {
         let role = role_name(role)?;
         self.on(async |client: &mut Object| client.query_one(CREATE, &[&role, &scope, &expires]).await?.try_get(0))
             .await
     }
 
-    /// Begins the transaction of a request, as that role. Its place is free again once the connection is.
+    /// Begins the transaction of a request as that role. `place` is dropped when the connection is free again.
     pub async fn begin(&self, role: &str, place: impl Send + Sync + 'static) -> Result<Request, Trouble> {
         let request = Request { client: Some(self.client().await?), place: Some(Box::new(place)) };
         if let Some(client) = &request.client {
@@ -82,27 +83,27 @@ impl Db {
     }
 }
 
-/// The transaction of a request; without [`commit`](Self::commit) it has never been.
+/// Transaction of a request. Without [`commit`](Self::commit) it is rolled back.
 pub struct Request {
     client: Option<Object>,
     place: Option<Box<dyn Send + Sync>>,
 }
 
 impl Request {
-    /// One row, or none.
+    /// Returns the last row, if there is one.
     pub(super) async fn maybe(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Option<Row>, Trouble> {
         Ok(self.rows(sql, values).await?.pop())
     }
 
-    /// All rows.
+    /// Returns all rows.
     pub(super) async fn rows(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Trouble> {
         match &self.client {
             Some(client) => Ok(client.query(sql, values).await?),
-            None => Ok(Vec::new()), // only commit() takes it, and takes the request with it
+            None => Ok(Vec::new()), // unreachable: commit() takes the client and consumes the request
         }
     }
 
-    /// Makes it lasting.
+    /// Commits the transaction.
     pub async fn commit(mut self) -> Result<(), Trouble> {
         if let Some(client) = self.client.take() {
             let done = client.batch_execute("COMMIT").await;
@@ -116,7 +117,7 @@ impl Request {
 }
 
 impl Drop for Request {
-    /// A connection goes back without a transaction, or not at all.
+    /// Rolls back. If that fails, the connection is closed instead of returned.
     fn drop(&mut self) {
         if let Some(client) = self.client.take() {
             let place = self.place.take();
@@ -139,7 +140,7 @@ mod tests {
         let long = "r".repeat(LONGEST_NAME);
         assert!(role_name(&long).is_ok());
         assert!(role_name(&format!("{long}x")).unwrap_err().is("42704"));
-        // Bytes count, not characters.
+        // The limit counts bytes, not characters.
         assert!(role_name(&"ü".repeat(32)).is_err());
     }
 }

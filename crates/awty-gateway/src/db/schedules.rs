@@ -1,47 +1,47 @@
-//! Schedules as the API reads them. Each function works in the transaction of a request.
+//! Reads schedules for the API, within the transaction of a request.
 
 use super::calls::call;
 use super::{Request, Trouble};
 use serde_json::Value;
 use tokio_postgres::types::FromSqlOwned;
 
-/// A schedule as the database tells it: lengths in milliseconds.
+/// A schedule as the database returns it. Lengths are in milliseconds.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Its id, which is also the place in a list.
+    /// Its id, which is also its position in lists.
     pub id: String,
-    /// One more with each change.
+    /// Version, which each change increases.
     pub version: i64,
-    /// It is not to be called any more.
+    /// It was deleted.
     pub deleted: bool,
-    /// Of its job, new schedules of this role are.
+    /// It belongs to the job in which this role's new schedules go.
     pub own: bool,
-    /// This transaction has made it.
+    /// This transaction created it.
     pub new: bool,
-    /// All fields but the body.
+    /// All fields except the body.
     pub fields: Value,
-    /// The body as it stands: jsonb holds numbers and depths that no [`Value`] does.
+    /// The body as JSON text, because jsonb holds numbers and depths that [`Value`] does not.
     pub body: Option<String>,
-    /// The last call, as awty.attempt has it.
+    /// The last call, as in awty.attempt.
     pub last: Option<Value>,
 }
 
-/// Which schedules a list has.
+/// Filter of a list of schedules.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// In this state.
+    /// State.
     pub state: Option<String>,
-    /// Of this target.
+    /// Target.
     pub origin: Option<String>,
-    /// With this label.
+    /// Label.
     pub label: Option<String>,
-    /// With this text in the URI.
+    /// Part of the URI.
     pub q: Option<String>,
-    /// Failing, or not.
+    /// Whether the last call failed.
     pub failing: Option<bool>,
 }
 
-/// A length in milliseconds.
+/// A length in milliseconds, as SQL.
 macro_rules! ms {
     ($column:literal) => {
         concat!("(EXTRACT(epoch FROM ", $column, ") * 1000)::bigint")
@@ -49,7 +49,7 @@ macro_rules! ms {
 }
 pub(super) use ms;
 
-/// A call as awty.attempt has it.
+/// A call from awty.attempt, as SQL.
 macro_rules! attempt {
     () => {
         "pg_catalog.jsonb_build_object('slot', a.first_check_at, 'at', a.leased_at, 'ended_at', a.ended_at, 'attempt', a.attempt,
@@ -58,8 +58,8 @@ macro_rules! attempt {
 }
 pub(super) use attempt;
 
-/// Some schedules, with how they stand. What is asked of each comes after the choice of a page. What is beyond 4 MiB of bodies
-/// comes without its fields, so that a page takes no more memory.
+/// Schedules with their current state, as SQL. The subqueries per schedule run after the page is chosen. Rows beyond 4 MiB of requests have
+/// no fields, so that the memory of a page is bounded.
 macro_rules! schedules {
     ($from:literal) => {
         concat!(
@@ -86,7 +86,7 @@ macro_rules! schedules {
 }
 
 const ONE: &str = schedules!("awty_http_internal.schedule_status AS e WHERE e.id = $1");
-/// Each tenant's schedules are read by the index on job and id, so that the schedules of other tenants cost nothing.
+/// Each tenant's schedules are read by the index on job and id, so other tenants' schedules cost nothing.
 const LIST: &str = schedules!(
     "awty_http.tenant AS t CROSS JOIN LATERAL (
         SELECT w.* FROM awty_http_internal.schedule_status AS w
@@ -96,16 +96,16 @@ const LIST: &str = schedules!(
         AND ($6::boolean IS NULL OR $6 AND w.failing_since IS NOT NULL OR NOT $6 AND w.failing_since IS NULL)
         ORDER BY w.id LIMIT $7) AS e ORDER BY e.id LIMIT $7"
 );
-/// The same job as awty_http chooses for the current user: only ids that are its own or shown to it come out.
+/// Uses the job that awty_http chooses for the current user, so the id is one of its own job.
 const OF_URI: &str =
     "SELECT awty_http_internal.id(t.number, $1) FROM awty_http.tenant AS t WHERE t.job = awty_http_internal.job()";
 const SLOT: &str = concat!("SELECT ", ms!("pg_catalog.current_setting('awty.slot')::interval"));
 const IS_KNOWN: &str = "SELECT true FROM awty_http.endpoint AS e WHERE e.id = $1";
-/// None: this role may not schedule it.
+/// No row: this role may not schedule it.
 const NUMBER: &str = "SELECT t.number FROM awty_http.endpoint AS e JOIN awty_http.tenant AS t ON t.job = e.job
     WHERE e.id = $1 AND awty_http_internal.may_schedule(e.job)";
 
-/// None: it is beyond what fits into a page.
+/// Returns None for a row beyond the size of a page.
 fn row(row: &tokio_postgres::Row) -> Result<Option<Row>, Trouble> {
     let Some(mut fields) = row.try_get::<_, Option<Value>>("fields")? else { return Ok(None) };
     let last: Option<&str> = row.try_get("last")?;
@@ -124,22 +124,22 @@ fn row(row: &tokio_postgres::Row) -> Result<Option<Row>, Trouble> {
     }))
 }
 
-/// One value, if there is a row.
+/// First column of the row, if there is one.
 pub(super) async fn value<T: FromSqlOwned>(request: &Request, sql: &str, id: &str) -> Result<Option<T>, Trouble> {
     Ok(request.maybe(sql, &[&id]).await?.map(|row| row.try_get(0)).transpose()?)
 }
 
-/// The id of a URI for the role of this request.
+/// Id of a URI for the role of this request.
 pub async fn id_of(request: &Request, uri: &str) -> Result<String, Trouble> {
     Ok(value(request, OF_URI, uri).await?.unwrap_or_default())
 }
 
-/// One schedule, also when it is deleted.
+/// One schedule, deleted ones included.
 pub async fn one(request: &Request, id: &str) -> Result<Option<Row>, Trouble> {
     Ok(request.maybe(ONE, &[&id]).await?.map(|found| row(&found)).transpose()?.flatten())
 }
 
-/// Schedules after an id, and whether some were left out that would have been too much.
+/// Schedules after an id, and whether the page was cut because of its size.
 pub async fn list(request: &Request, after: &str, filter: &Filter, limit: i64) -> Result<(Vec<Row>, bool), Trouble> {
     let Filter { state, origin, label, q, failing } = filter;
     let found = request.rows(LIST, &[&after, state, origin, label, q, failing, &limit]).await?;
@@ -148,18 +148,18 @@ pub async fn list(request: &Request, after: &str, filter: &Filter, limit: i64) -
     Ok((rows, cut))
 }
 
-/// Milliseconds of a slot.
+/// Length of a slot in milliseconds.
 pub async fn slot(request: &Request) -> Result<i64, Trouble> {
     let row = request.maybe(SLOT, &[]).await?;
     Ok(row.map(|row| row.try_get(0)).transpose()?.unwrap_or(60_000))
 }
 
-/// Whether a schedule is there, or was.
+/// Whether a schedule exists or was deleted.
 pub async fn is_known(request: &Request, id: &str) -> Result<bool, Trouble> {
     Ok(value(request, IS_KNOWN, id).await?.unwrap_or(false))
 }
 
-/// The number from which the signing key of a schedule is derived; none: this role may not schedule it.
+/// Number from which the signing key of a schedule is derived. None if this role may not schedule it.
 pub async fn tenant(request: &Request, id: &str) -> Result<Option<i64>, Trouble> {
     value(request, NUMBER, id).await
 }

@@ -1,4 +1,4 @@
-//! Single calls with a key.
+//! Single calls with a key (sends).
 
 use super::calls::call;
 use super::{Request, Trouble};
@@ -17,16 +17,16 @@ pub struct Wanted {
     pub method: Option<String>,
 }
 
-/// A send as the database tells it.
+/// A send as the database returns it.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// All fields.
+    /// All fields except the last call.
     pub fields: Value,
-    /// The last call, as awty.attempt has it.
+    /// The last call, as in awty.attempt.
     pub last: Option<Value>,
-    /// This transaction has made it.
+    /// This transaction created it.
     pub new: bool,
-    /// It is over, or was cancelled.
+    /// It has ended or was cancelled.
     pub over: bool,
 }
 
@@ -41,12 +41,12 @@ const ONE: &str = "SELECT pg_catalog.jsonb_build_object('key', s.key, 'uri', s.u
     WHERE s.job = awty_http_internal.job() AND s.sent_by::oid = awty_http_internal.me() AND s.key = $1";
 const CANCEL: &str = "SELECT awty_http_internal.cancel_send($1)";
 
-/// Sends, if nothing was sent with that key.
+/// Sends, unless the key was used before.
 pub async fn send(request: &Request, w: &Wanted) -> Result<(), Trouble> {
     request.maybe(SEND, &[&w.uri, &w.body, &w.key, &w.at, &w.after, &w.headers, &w.method]).await.map(drop)
 }
 
-/// What became of a key.
+/// The send of a key.
 pub async fn one(request: &Request, key: &str) -> Result<Option<Row>, Trouble> {
     let row = request.maybe(ONE, &[&key]).await?;
     let read = |row: tokio_postgres::Row| {
@@ -56,7 +56,7 @@ pub async fn one(request: &Request, key: &str) -> Result<Option<Row>, Trouble> {
     row.map(read).transpose()
 }
 
-/// Cancels; whether it was pending.
+/// Cancels a send. Returns whether it was pending.
 pub async fn cancel(request: &Request, key: &str) -> Result<bool, Trouble> {
     let row = request.maybe(CANCEL, &[&key]).await?;
     Ok(row.map(|row| row.try_get::<_, Option<bool>>(0)).transpose()?.flatten().unwrap_or(false))

@@ -1,29 +1,29 @@
-//! What the gateway asks before it works: who it is, whether the database is fit, which jobs it may claim.
+//! Reads the gateway's rights, whether the database is ready, and the jobs to claim.
 
 use super::{Db, Trouble};
 use std::time::Duration;
 
-/// The database's side of readiness.
+/// State of the database, for readiness.
 #[derive(Clone, Debug)]
 pub struct Standing {
-    /// A superuser, or above row security.
+    /// The gateway's role is a superuser or has BYPASSRLS.
     pub too_mighty: bool,
-    /// Of the extension; none: it is not there.
+    /// Version of extension awty, if it is installed.
     pub version: Option<String>,
-    /// A standby.
+    /// The server is a standby.
     pub standby: bool,
-    /// The extension awty_http is there.
+    /// Extension awty_http is installed.
     pub has_http: bool,
-    /// The width of a slot; none: awty is not loaded.
+    /// Length of a slot; none if awty's library is not loaded.
     pub slot: Option<Duration>,
 }
 
-/// The job of a tenant whose role the gateway is a member of.
+/// Job of a tenant, whose role the gateway is a member of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// Its name.
+    /// Name of the job.
     pub name: String,
-    /// How often its leases have to be extended.
+    /// Longest time between two heartbeats of its leases.
     pub heartbeat: Option<Duration>,
 }
 
@@ -33,7 +33,7 @@ const STANDING: &str = "SELECT r.rolsuper OR r.rolbypassrls,
     EXTRACT(epoch FROM pg_catalog.current_setting('awty.slot', true)::interval)::float8
     FROM pg_catalog.pg_roles AS r WHERE r.rolname OPERATOR(pg_catalog.=) CURRENT_USER";
 
-/// Only the owner of extension awty_http writes `awty_http.tenant`. The name of a job gives no right.
+/// The owner of extension awty_http alone writes `awty_http.tenant`, so the name of a job gives no right.
 const JOBS: &str = "SELECT j.job, EXTRACT(epoch FROM j.heartbeat)::float8
     FROM awty_http.tenant AS t
     JOIN awty.job AS j ON j.job OPERATOR(pg_catalog.=) t.job AND j.role::oid OPERATOR(pg_catalog.=) t.role::oid
@@ -41,7 +41,7 @@ const JOBS: &str = "SELECT j.job, EXTRACT(epoch FROM j.heartbeat)::float8
     ORDER BY j.job";
 
 impl Db {
-    /// Who we are, and what is there.
+    /// Reads the rights of the gateway's role and the state of the database.
     pub async fn standing(&self) -> Result<Standing, Trouble> {
         self.on(async |client| {
             let row = client.query_one(STANDING, &[]).await?;
@@ -52,7 +52,7 @@ impl Db {
         .await
     }
 
-    /// The jobs to claim: those of tenants. Needs awty_http.
+    /// The jobs of tenants that this gateway may claim. Needs awty_http.
     pub async fn jobs(&self) -> Result<Vec<Job>, Trouble> {
         self.on(async |client| {
             let rows = client.query(JOBS, &[]).await?;

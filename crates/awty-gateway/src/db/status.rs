@@ -1,4 +1,4 @@
-//! How the database stands, for a role.
+//! State of the database, for a role.
 
 use super::schedules::ms;
 use super::{Request, Trouble};
@@ -11,7 +11,7 @@ const STATUS: &str = concat!(
         'library', s.library)
     FROM awty.status AS s"
 );
-/// Those that work on something now.
+/// Gateways that hold leases now.
 const GATEWAYS: &str = "SELECT pg_catalog.jsonb_build_object('name', l.worker, 'in_flight', pg_catalog.count(*),
         'last_claim_at', pg_catalog.max(l.leased_at))
     FROM awty.lease AS l JOIN awty_http.tenant AS t ON t.job = l.job WHERE l.expires_at > pg_catalog.clock_timestamp()
@@ -20,7 +20,7 @@ const FINDINGS: &str =
     "SELECT pg_catalog.jsonb_build_object('level', d.level, 'finding', d.finding, 'detail', d.detail, 'fix', d.fix)
     FROM awty.doctor() AS d";
 
-/// The database, the gateways seen in its leases, the findings of awty.doctor().
+/// The database's state, the gateways with leases, and the findings of awty.doctor().
 pub async fn status(request: &Request) -> Result<(Value, Vec<Value>, Vec<Value>), Trouble> {
     let all = async |sql| -> Result<Vec<Value>, Trouble> {
         request.rows(sql, &[]).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()

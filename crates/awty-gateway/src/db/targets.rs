@@ -4,14 +4,14 @@ use super::calls::{Item, item};
 use super::{Request, Trouble};
 use serde_json::Value;
 
-/// Limits that are asked for; none: no limit of its own.
+/// Limits of a target. None: no limit of its own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
     /// Calls at a time.
     pub concurrency: Option<i32>,
-    /// Calls a second.
+    /// Calls per second.
     pub rate: Option<f64>,
-    /// Calls at once, within the rate.
+    /// Calls at once within the rate.
     pub burst: Option<i32>,
 }
 
@@ -41,20 +41,20 @@ const BLOCK: &str =
     "SELECT awty.alter_target(awty_http_internal.job_to_schedule(), $1, blocked_until => CASE WHEN $3::text IS NOT NULL
     THEN pg_catalog.clock_timestamp() + $3::interval ELSE $2::text::timestamptz END, note => $4)";
 
-/// A request compares the limits with its condition before it replaces them, so one request of a tenant does so at a time.
+/// A request compares the current limits with its condition and then replaces them. The lock lets one request of a tenant do so at a time.
 const LOCK: &str = "SELECT awty_http_internal.lock_limits()";
 
-/// In the order of their names; the first one is what is for all.
+/// Targets by name. The first row has no name and holds for all targets.
 pub async fn list(request: &Request, after: Option<&str>, limit: i64) -> Result<Vec<Item>, Trouble> {
     request.rows(LIST, &[&after, &limit]).await?.iter().map(item).collect()
 }
 
-/// One that limits, calls or schedules are known of.
+/// One target, if it has limits, calls or schedules.
 pub async fn one(request: &Request, origin: &str) -> Result<Option<Value>, Trouble> {
     Ok(request.maybe(ONE, &[&origin]).await?.map(|row| row.try_get(0)).transpose()?)
 }
 
-/// Waits until no other request sets limits of this tenant, and keeps others waiting until this one ends.
+/// Locks the limits of this tenant until the end of the request.
 pub async fn lock(request: &Request) -> Result<(), Trouble> {
     request.maybe(LOCK, &[]).await.map(drop)
 }
@@ -65,7 +65,7 @@ pub async fn limit(request: &Request, origin: &str, limits: Limits) -> Result<()
     request.maybe(LIMIT, &[&origin, &concurrency, &rate, &burst]).await.map(drop)
 }
 
-/// Blocks until a time, or for a while; `-infinity` unblocks.
+/// Blocks a target until a time or for a while; `-infinity` unblocks it.
 pub async fn block(
     request: &Request,
     origin: &str,

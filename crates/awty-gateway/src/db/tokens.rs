@@ -1,4 +1,4 @@
-//! Tokens, as members of their roles see them.
+//! Tokens, as visible to members of their roles.
 
 use super::calls::{Item, item};
 use super::requests::role_name;
@@ -16,24 +16,24 @@ macro_rules! tokens {
 const LIST: &str = concat!(tokens!(), "WHERE t.id > coalesce($1::bigint, 0) ORDER BY t.id LIMIT $2");
 const ONE: &str = concat!(tokens!(), "WHERE t.id = $1");
 const CREATE: &str = "SELECT awty_http.create_token(coalesce($1::text::name, CURRENT_USER), $2, $3::text::interval)";
-/// Of one transaction, the last one is the one that was just made.
+/// The newest token of this transaction.
 const NEW: &str = concat!(
     tokens!(),
     "WHERE t.created_at = pg_catalog.now() AND pg_catalog.pg_get_userbyid(t.created_by) = CURRENT_USER ORDER BY t.id DESC LIMIT 1"
 );
 const DROP: &str = "SELECT awty_http.drop_token($1)";
 
-/// In the order of their numbers.
+/// Tokens by id.
 pub async fn list(request: &Request, after: Option<i64>, limit: i64) -> Result<Vec<Item>, Trouble> {
     request.rows(LIST, &[&after, &limit]).await?.iter().map(item).collect()
 }
 
-/// One of them.
+/// One token.
 pub async fn one(request: &Request, id: i64) -> Result<Option<Value>, Trouble> {
     Ok(request.maybe(ONE, &[&id]).await?.map(|row| row.try_get(0)).transpose()?)
 }
 
-/// Makes one; the token itself, and what is kept of it.
+/// Creates a token. Returns the token itself and its row.
 pub async fn create(
     request: &Request,
     role: Option<&str>,
@@ -47,7 +47,7 @@ pub async fn create(
     Ok((token, kept.map(|row| row.try_get(0)).transpose()?.unwrap_or_default()))
 }
 
-/// Makes one worthless.
+/// Deletes a token.
 pub async fn delete(request: &Request, id: i64) -> Result<(), Trouble> {
     request.maybe(DROP, &[&id]).await.map(drop)
 }

@@ -1,6 +1,6 @@
-//! How an endpoint is called: what a check of awty_http carries in its `args`.
+//! Definition of a call: the `args` of awty_http's checks.
 //!
-//! Invariant: what is not said has its default; what is not known is refused.
+//! Invariant: missing fields have their defaults, and unknown fields are refused.
 
 use super::range::Ranges;
 use crate::duration::Length;
@@ -11,13 +11,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// The largest body.
+/// Bytes of the largest body.
 pub const LARGEST_BODY: usize = 256 * 1024;
 const SHORTEST_TIMEOUT: Length = Length::millis(100);
 const LONGEST_TIMEOUT: Length = Length::seconds(15 * 60);
 const LONGEST_CONNECT: Length = Length::seconds(5);
 
-/// The methods that an endpoint may be called with.
+/// HTTP methods of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 #[allow(missing_docs)] // HTTP's own words
@@ -32,7 +32,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// As hyper knows it.
+    /// The method in hyper's type.
     pub const fn hyper(self) -> hyper::Method {
         match self {
             Method::Post => hyper::Method::POST,
@@ -45,15 +45,15 @@ impl Method {
     }
 }
 
-/// When to try again.
+/// Retries of failed calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retries {
-    /// Attempts of one occurrence, with the first.
+    /// Attempts of one occurrence, including the first.
     pub max_attempts: u32,
-    /// The wait after the first failure; it doubles.
+    /// Delay after the first failure. Each further failure doubles it.
     pub first_delay: Length,
-    /// No wait is longer.
+    /// Longest delay.
     pub max_delay: Length,
 }
 
@@ -63,30 +63,30 @@ impl Default for Retries {
     }
 }
 
-/// How to call; the fields are those of a schedule in the API.
+/// How to call an endpoint. The fields are those of a schedule in the API.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Definition {
-    /// POST if nothing else is said.
+    /// POST by default.
     pub method: Method,
-    /// Headers of the user.
+    /// The user's headers.
     pub headers: BTreeMap<String, String>,
-    /// JSON that is sent, to the letter.
+    /// Body as JSON, sent byte by byte as it was written.
     #[serde(deserialize_with = "present")]
     pub body: Option<Box<RawValue>>,
-    /// Text that is sent.
+    /// Body as text.
     pub body_text: Option<String>,
-    /// Bytes that are sent.
+    /// Body as bytes in base64.
     pub body_base64: Option<String>,
-    /// Of the whole call; none: the gateway's.
+    /// Time limit of the whole call; by default the gateway's.
     pub timeout: Option<Length>,
-    /// Of TCP and TLS.
+    /// Time limit of TCP and TLS.
     pub connect_timeout: Option<Length>,
-    /// When to try again.
+    /// Retries of failed calls.
     pub retries: Retries,
-    /// A call that would be later is not made.
+    /// Largest lateness; a later call is dropped.
     pub max_lateness: Option<Length>,
-    /// Statuses that are a success.
+    /// Statuses that count as success.
     pub success: Ranges,
     /// Whether the call is signed.
     pub sign: bool,
@@ -113,13 +113,13 @@ impl Default for Definition {
     }
 }
 
-/// `"body": null` is a body, and no body at all is none.
+/// Distinguishes `"body": null`, which is a body, from a missing body.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::<RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl Definition {
-    /// Of a check's `args`; none: all defaults.
+    /// Reads a check's `args`. Without args, all fields have their defaults.
     pub fn of_args(args: Option<&RawValue>) -> Result<Self, String> {
         let Some(args) = args else { return Ok(Definition::default()) };
         if !args.get().starts_with('{') {
@@ -163,12 +163,12 @@ impl Definition {
         bytes.map_err(|error| format!("body_base64: {error}"))
     }
 
-    /// For TCP and TLS, 5 s at most.
+    /// Time limit of TCP and TLS, at most 5 s.
     pub fn connect_timeout(&self) -> Length {
         self.connect_timeout.unwrap_or(LONGEST_CONNECT).min(LONGEST_CONNECT)
     }
 
-    /// Takes out the body of the user with its content type, if there is one: it is not kept twice while the call lasts.
+    /// Takes the user's body and its content type, so that memory does not hold the body twice during the call.
     pub fn take_payload(&mut self) -> Result<Option<(Bytes, &'static str)>, String> {
         let bytes = self.bytes()?;
         self.body_base64 = None;

@@ -1,6 +1,6 @@
-//! A lease becomes a request, and what came of it becomes a verdict. Pure.
+//! Turns leases into requests, and results of calls into verdicts. Pure.
 //!
-//! Does not: know the database or the network.
+//! Does not: use the database or the network.
 
 pub mod definition;
 pub mod range;

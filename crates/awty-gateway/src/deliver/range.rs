@@ -1,4 +1,4 @@
-//! Which statuses are a success: `200-299`, `200,202,300-304`.
+//! Statuses that count as success: `200-299`, `200,202,300-304`.
 
 use serde::{Deserialize, Deserializer};
 use std::str::FromStr;
@@ -7,11 +7,11 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranges(Vec<(u16, u16)>);
 
-/// More ranges than this are no plan.
+/// Largest number of ranges.
 const MOST: usize = 20;
 
 impl Ranges {
-    /// Whether that status is among them.
+    /// Whether a range contains the status.
     pub fn contains(&self, status: u16) -> bool {
         self.0.iter().any(|(from, to)| (*from..=*to).contains(&status))
     }

@@ -1,8 +1,8 @@
-//! A lease becomes a request.
+//! Turns a lease into a request.
 //!
-//! Invariant: the headers by which a receiver tells duplicates and forgeries are the gateway's alone.
+//! Invariant: only the gateway sets the headers by which receivers detect duplicates and forgeries.
 //!
-//! Does not: read a clock or a file; the time and the secrets are arguments.
+//! Does not: read a clock or a file. Time and secrets are arguments.
 
 use super::definition::{Definition, Method};
 use super::sign::signature;
@@ -16,36 +16,36 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// What a lease says of its call.
+/// Identity and times of a call, as in its lease.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Piece {
-    /// The job.
+    /// Name of the job.
     pub job: String,
-    /// The tenant's number, from which ids and signing keys are derived.
+    /// Number of the tenant, from which ids and signing keys are derived.
     pub tenant: i64,
-    /// The target.
+    /// Target: scheme, host and port.
     pub entity_name: String,
-    /// Path and query, and of a send `#` and its key.
+    /// Path and query; for a send, followed by `#` and its key.
     pub entity_key: String,
-    /// Failures in a row and one more.
+    /// Number of this attempt: failures in a row plus one.
     pub attempt: u32,
-    /// Checks of this occurrence before.
+    /// Checks of this occurrence so far.
     pub check_count: i32,
-    /// The slot of the occurrence.
+    /// Slot of the occurrence.
     pub first_check_at: DateTime<Utc>,
-    /// The slot of this attempt.
+    /// Slot of this attempt.
     pub next_check_at: DateTime<Utc>,
-    /// The same in every attempt.
+    /// Idempotency key, equal in all attempts.
     pub key: String,
 }
 
-/// What the gateway adds.
+/// The gateway's part of a request.
 pub struct Terms<'a> {
-    /// From which signing keys are derived.
+    /// Key from which signing keys are derived.
     pub master_key: &'a [u8],
-    /// Of a call whose definition names none.
+    /// Timeout of calls whose definition has none.
     pub timeout: Length,
-    /// Now.
+    /// The current time.
     pub now: DateTime<Utc>,
     /// Looks up `{{secret:NAME}}`.
     pub secret: &'a LookUp<'a>,
@@ -54,7 +54,7 @@ pub struct Terms<'a> {
 /// Looks a secret up by its name.
 pub type LookUp<'a> = dyn Fn(&str) -> Result<String, Unmade> + Sync + 'a;
 
-/// Headers of the gateway, or of the connection. A name that ends with `-` is the start of a name.
+/// Headers that only the gateway or the connection sets. A name that ends with `-` is a prefix.
 const RESERVED: &[&str] = &[
     "webhook-",
     "idempotency-key",
@@ -73,10 +73,10 @@ const RESERVED: &[&str] = &[
     "proxy-",
 ];
 
-/// Of a user. A map of headers has room for 24,576 and panics beyond.
+/// Number of a user's headers. A HeaderMap panics beyond 24,576.
 const MOST_HEADERS: usize = 1_000;
 
-/// A header name that a user may set.
+/// Checks the name of a user's header.
 pub fn user_header(name: &str) -> Result<HeaderName, String> {
     let parsed = HeaderName::from_bytes(name.as_bytes())
         .map_err(|_| format!("{name:?} is no header name; write for example X-From"))?;
@@ -90,11 +90,11 @@ pub fn user_header(name: &str) -> Result<HeaderName, String> {
     }
 }
 
-/// How a reference to a secret begins.
+/// Start of a reference to a secret.
 pub const REFERENCE: &str = "{{secret:";
 /// References to secrets in one call.
 pub const MOST_REFERENCES: usize = 16;
-/// Bytes of a user's headers, names and values, once the secrets are filled in.
+/// Bytes of the user's headers, names and filled-in values together.
 pub const LARGEST_HEADERS: usize = 64 * 1024;
 
 /// The secrets of one call. Each is looked up once.
@@ -111,7 +111,7 @@ impl Secrets<'_> {
         Ok(&self.known[name])
     }
 
-    /// Puts secrets in the place of `{{secret:NAME}}`. The value has up to `most` bytes.
+    /// Replaces `{{secret:NAME}}` by secrets. The result has at most `most` bytes.
     fn filled(&mut self, value: &str, most: usize) -> Result<String, Unmade> {
         let too_large = || format!("the headers have more than {LARGEST_HEADERS} bytes");
         let (mut out, mut rest) = (String::new(), value);
@@ -130,7 +130,7 @@ impl Secrets<'_> {
     }
 }
 
-/// The user's headers, with the secrets filled in.
+/// The user's headers with secrets filled in.
 fn user_headers(definition: &Definition, terms: &Terms<'_>) -> Result<HeaderMap, Unmade> {
     if definition.headers.len() > MOST_HEADERS {
         return Err(format!("there are more than {MOST_HEADERS} headers").into());
@@ -152,8 +152,7 @@ fn user_headers(definition: &Definition, terms: &Terms<'_>) -> Result<HeaderMap,
     Ok(headers)
 }
 
-/// The endpoint of a lease. The limits, blocks and the breaker that count for a lease are those of its target, so the target must be the
-/// place that is called.
+/// The endpoint of a lease. Limits, blocks and the breaker follow the lease's target, so that target must be the origin that is called.
 fn endpoint(piece: &Piece) -> Result<Endpoint, Unmade> {
     let endpoint = Endpoint::of_lease(&piece.entity_name, &piece.entity_key).map_err(|why| format!("the URI {why}"))?;
     match endpoint.entity_name() {
@@ -162,7 +161,7 @@ fn endpoint(piece: &Piece) -> Result<Endpoint, Unmade> {
     }
 }
 
-/// The request of this attempt, which takes headers and body out of the definition; a refusal says why there is none.
+/// Builds the request of an attempt, and takes headers and body out of the definition. An error says why the call cannot be made.
 pub fn request(piece: &Piece, definition: &mut Definition, terms: &Terms<'_>) -> Result<Call, Unmade> {
     let endpoint = endpoint(piece)?;
     if piece.tenant == 0 {
@@ -171,7 +170,7 @@ pub fn request(piece: &Piece, definition: &mut Definition, terms: &Terms<'_>) ->
     let path = piece.entity_key.split('#').next().unwrap_or_default();
     let id = crate::uri::id(piece.tenant, &format!("{}{path}", piece.entity_name));
     let mut headers = user_headers(definition, terms)?;
-    definition.headers.clear(); // they are not kept twice while the call lasts
+    definition.headers.clear(); // memory does not hold them twice during the call
     let bodyless = matches!(definition.method, Method::Get | Method::Head);
     let payload = match definition.take_payload()? {
         Some((body, kind)) => Some((body, kind)),
@@ -210,13 +209,13 @@ pub fn request(piece: &Piece, definition: &mut Definition, terms: &Terms<'_>) ->
     })
 }
 
-/// What is sent where the user gives nothing.
+/// Body of a call whose definition has none.
 fn own_body(piece: &Piece, id: &str) -> Bytes {
     let body = json!({"schedule": id, "slot": time(piece.first_check_at), "attempt": piece.attempt, "key": piece.key});
     Bytes::from(body.to_string())
 }
 
-/// RFC 3339 in UTC.
+/// The time as RFC 3339 in UTC.
 pub fn time(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::AutoSi, true)
 }

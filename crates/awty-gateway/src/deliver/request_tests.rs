@@ -27,7 +27,7 @@ fn made(args: Value) -> Result<Call, String> {
     request(&piece(), &mut definition, &terms).map_err(|unmade| unmade.why)
 }
 
-/// With other secrets; the number of look-ups besides.
+/// Builds a request with these headers and secrets. Returns the number of look-ups as well.
 fn filled(headers: Value, secret: &(dyn Fn(&str) -> Option<String> + Sync)) -> (Result<Call, Unmade>, usize) {
     let looked_up = std::sync::atomic::AtomicUsize::new(0);
     let counted = |name: &str| {

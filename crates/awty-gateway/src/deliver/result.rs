@@ -1,30 +1,30 @@
-//! What `awty.attempt` keeps of a call.
+//! The result of a call that awty.attempt stores.
 //!
-//! Invariant: what an endpoint has said is text without control characters, at most [`KEPT`] bytes of its body, and no header but
-//! the new place of a redirect.
+//! Invariant: all text from an endpoint is free of control characters. At most [`KEPT`] bytes of the body are kept, and of the headers only
+//! a redirect's location.
 
 use crate::net::report::{Phases, Report};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// Bytes of an answer's body.
+/// Bytes of an answer's body that are kept.
 const KEPT: usize = 1_024;
 
-/// What is said beside the report.
+/// Facts beside the report.
 pub struct Said<'a> {
-    /// Seconds after its slot, when the call began.
+    /// Seconds between the slot and the start of the call.
     pub lateness: f64,
-    /// How long the lease waited in the gateway.
+    /// Time that the lease waited in the gateway.
     pub queue: Duration,
-    /// The short name of what went wrong.
+    /// Short name of the fault.
     pub fault: Option<&'static str>,
-    /// The body is kept.
+    /// Whether to keep the answer's body.
     pub keep_body: bool,
-    /// What the endpoint said and cannot be read.
+    /// A header of the endpoint that cannot be read.
     pub note: Option<&'a str>,
 }
 
-/// Of a call that was made.
+/// Result of a call that was made.
 pub fn of_call(report: &Report, said: &Said<'_>) -> Value {
     let mut all = Map::new();
     all.insert("lateness".into(), json!(said.lateness));
@@ -44,13 +44,13 @@ pub fn of_call(report: &Report, said: &Said<'_>) -> Value {
     Value::Object(all)
 }
 
-/// Of a call that was not made.
+/// Result of a call that was not made.
 pub fn of_none(lateness: f64, fault: &'static str) -> Value {
     json!({"lateness": lateness, "duration": 0, "sent": false, "fault": fault})
 }
 
 fn seconds(length: Duration) -> f64 {
-    // Microseconds are fine enough, and short to write.
+    // Rounded to microseconds.
     (length.as_secs_f64() * 1e6).round() / 1e6
 }
 
@@ -70,7 +70,7 @@ fn phases(phases: &Phases, queue: Duration) -> Value {
         .into()
 }
 
-/// At most [`KEPT`] bytes as text; control characters are written out, as jsonb does not take all of them.
+/// At most [`KEPT`] bytes as text. Control characters are escaped, because jsonb refuses some of them.
 fn escaped(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(KEPT)]);
     let mut out = String::with_capacity(text.len());

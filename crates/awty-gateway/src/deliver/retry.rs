@@ -1,14 +1,14 @@
-//! When a failed call is made again.
+//! Times of retries.
 //!
-//! Invariant: no wait is longer than `max_delay` and a fifth, unless the endpoint asks for more; what it asks for is bounded.
+//! Invariant: a delay is at most `max_delay` plus a fifth, unless the endpoint asks for more. What the endpoint asks for is bounded.
 
 use super::definition::Retries;
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 
-/// An endpoint cannot put itself off for longer.
+/// Longest delay that an endpoint can ask for.
 const LONGEST_ASKED: TimeDelta = TimeDelta::hours(1);
 
-/// When to try again after failure number `attempt`, or never. `spread` lies between -1 and 1.
+/// Time of the attempt after failure number `attempt`, or None. `spread` is between -1 and 1.
 pub fn next(
     retries: &Retries,
     attempt: u32,
@@ -23,7 +23,7 @@ pub fn next(
         .checked_pow(attempt.saturating_sub(1))
         .and_then(|factor| retries.first_delay.as_millis().checked_mul(factor));
     let wait = doubled.unwrap_or(i64::MAX).min(retries.max_delay.as_millis());
-    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // a spread needs no exact milliseconds
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)] // an inexact spread is fine
     let spread = (wait as f64 * 0.2 * spread.clamp(-1.0, 1.0)) as i64;
     let at = now.checked_add_signed(TimeDelta::try_milliseconds(wait.saturating_add(spread))?)?;
     Some(asked.map_or(at, |asked| at.max(asked)))
@@ -33,7 +33,7 @@ pub fn next(
 pub fn asked(header: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let header = header.trim();
     let at = if !header.is_empty() && header.bytes().all(|byte| byte.is_ascii_digit()) {
-        // A number that is too long for a number is long enough for the cap.
+        // A number beyond i64 is beyond the bound as well.
         let seconds = header.parse::<i64>().unwrap_or(i64::MAX).min(LONGEST_ASKED.num_seconds());
         now + TimeDelta::seconds(seconds)
     } else {
@@ -42,7 +42,7 @@ pub fn asked(header: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     Some(at.clamp(now, now + LONGEST_ASKED))
 }
 
-/// A date of HTTP: the form of today, and the two of before (RFC 9110, 5.6.7).
+/// Reads an HTTP date in the current format or one of the two obsolete ones (RFC 9110, 5.6.7).
 fn date(text: &str) -> Option<DateTime<Utc>> {
     let today = DateTime::parse_from_rfc2822(text).map(|date| date.to_utc());
     let before = |form| NaiveDateTime::parse_from_str(text, form).map(|date| date.and_utc());

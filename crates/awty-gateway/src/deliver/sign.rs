@@ -1,11 +1,11 @@
-//! Signatures as in Standard Webhooks: `v1,` and HMAC-SHA256 over `id.timestamp.body`.
+//! Signatures of Standard Webhooks: `v1,` and HMAC-SHA256 over `id.timestamp.body`.
 
 use crate::uri::hmac;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::Mac;
 
-/// The value of `webhook-signature`.
+/// Value of `webhook-signature`.
 pub fn signature(key: &[u8], id: &str, timestamp: i64, body: &[u8]) -> String {
     let mut mac = hmac(key);
     for part in [id.as_bytes(), b".", timestamp.to_string().as_bytes(), b".", body] {
@@ -14,7 +14,7 @@ pub fn signature(key: &[u8], id: &str, timestamp: i64, body: &[u8]) -> String {
     format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
 }
 
-/// A key as receivers are given it.
+/// The key as receivers get it.
 pub fn secret(key: &[u8]) -> String {
     format!("whsec_{}", STANDARD.encode(key))
 }
@@ -23,7 +23,7 @@ pub fn secret(key: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// The example of the specification.
+    /// Example of the specification.
     #[test]
     fn the_example_of_standard_webhooks_comes_out() {
         let key = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();

@@ -1,18 +1,18 @@
-//! Why a lease becomes no request.
+//! Reasons why a call cannot be made.
 
-/// Why there is no request.
+/// Why a call cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmade {
-    /// For people.
+    /// Message for people.
     pub why: String,
-    /// Another attempt may find a request.
+    /// Whether a retry may succeed.
     pub may_come: bool,
     /// Short name of the fault.
     pub fault: &'static str,
 }
 
 impl Unmade {
-    /// A secret has no file yet.
+    /// The secret has no file yet.
     pub fn missing(name: &str) -> Self {
         Unmade {
             why: format!("the secret {name:?} is not in the tenant's folder of credentials"),
@@ -21,16 +21,16 @@ impl Unmade {
         }
     }
 
-    /// A secret may not go where the call goes. `line` would let it.
+    /// The secret may not go to this origin. `line` in the gateway's file would allow it.
     pub fn not_allowed(name: &str, origin: &str, line: &str) -> Self {
         let why = format!("the secret {name:?} may not go to {origin}; the gateway's file lets it by {line}");
         Unmade { why, may_come: false, fault: SECRET_NOT_ALLOWED }
     }
 }
 
-/// The request cannot be made.
+/// Fault: the request cannot be built.
 pub const REQUEST: &str = "request";
-/// The gateway's file does not let a secret go there.
+/// Fault: the gateway's file does not let the secret go to this origin.
 pub const SECRET_NOT_ALLOWED: &str = "secret-not-allowed";
 
 impl From<String> for Unmade {

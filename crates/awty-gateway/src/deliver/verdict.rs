@@ -1,6 +1,6 @@
-//! What came of a call becomes an answer for the lease. Pure: the time and the dice are arguments.
+//! Turns the result of a call into an answer for the lease. Pure: the time and the random spread are arguments.
 //!
-//! Invariant: a call is repeated only where repeating can help; what has not left the gateway is `not_started`.
+//! Invariant: a call is repeated only if repeating can help. A call of which no byte was sent is `not_started`.
 
 use super::definition::Definition;
 use super::request::Piece;
@@ -11,45 +11,45 @@ use crate::net::report::{Answer, Report};
 use chrono::{DateTime, Utc};
 use hyper::StatusCode;
 
-/// Characters of a text from outside that go into a message.
+/// Characters of external text in a message.
 const LONGEST_NOTE: usize = 200;
 
-/// What becomes of the check.
+/// Outcome of a check.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// It is done, or asked again.
+    /// The check is done, or asked again.
     Done {
-        /// Ask again then.
+        /// Time of the next check.
         again: Option<DateTime<Utc>>,
-        /// The endpoint wants no more calls, and says why.
+        /// The endpoint wants no more calls; the text says why.
         stop: Option<String>,
-        /// What the endpoint said and cannot be read.
+        /// A header of the endpoint that cannot be read.
         note: Option<String>,
     },
-    /// It failed.
+    /// The check failed.
     Failed(Failed),
 }
 
-/// How it failed.
+/// Details of a failure.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Failed {
-    /// For people.
+    /// Message for people.
     pub message: String,
-    /// The short name of what went wrong.
+    /// Short name of the fault.
     pub fault: &'static str,
-    /// The next attempt; none: the end of this occurrence.
+    /// Time of the next attempt; none ends this occurrence.
     pub retry_at: Option<DateTime<Utc>>,
-    /// Nothing had left the gateway.
+    /// No byte of the request was sent.
     pub not_started: bool,
-    /// It counts for the breaker.
+    /// Counts for the breaker.
     pub target_down: bool,
-    /// Until then the target wants no calls.
+    /// The target wants no calls until this time.
     pub block_until: Option<DateTime<Utc>>,
-    /// The endpoint says that it is gone for good.
+    /// The endpoint answered that it is gone for good.
     pub gone: bool,
 }
 
-/// A call that is later than `max_lateness` is not made.
+/// Drops a call that is later than `max_lateness`.
 pub fn dropped(piece: &Piece, definition: &Definition, now: DateTime<Utc>) -> Option<Verdict> {
     let late = now - piece.next_check_at;
     (late > definition.max_lateness?.delta()).then(|| {
@@ -58,7 +58,7 @@ pub fn dropped(piece: &Piece, definition: &Definition, now: DateTime<Utc>) -> Op
     })
 }
 
-/// The verdict of a call. `spread` lies between -1 and 1.
+/// Verdict of a call. `spread` is between -1 and 1.
 pub fn verdict(piece: &Piece, definition: &Definition, report: &Report, now: DateTime<Utc>, spread: f64) -> Verdict {
     let retry = |asked| retry::next(&definition.retries, piece.attempt, now, asked, spread);
     match &report.outcome {
@@ -69,7 +69,7 @@ pub fn verdict(piece: &Piece, definition: &Definition, report: &Report, now: Dat
 }
 
 fn done(answer: &Answer, now: DateTime<Utc>) -> Verdict {
-    // The header alone says it, with a reason or without.
+    // The header counts with or without a reason as its value.
     let stop = answer.headers.contains_key("awty-stop");
     let stop =
         stop.then(|| header(answer, "awty-stop").unwrap_or_else(|| "the endpoint asks for no more calls".into()));
@@ -81,7 +81,7 @@ fn done(answer: &Answer, now: DateTime<Utc>) -> Verdict {
     Verdict::Done { again, stop, note }
 }
 
-/// `5 min`, or a time.
+/// Reads a duration such as `5 min`, or a time.
 fn again(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let length = duration::parse(text).ok().and_then(|length: Length| now.checked_add_signed(length.delta()));
     length.or_else(|| DateTime::parse_from_rfc3339(text).ok().map(|at| at.to_utc()))
@@ -129,14 +129,14 @@ fn unanswered(failure: &Failure, sent: bool, retry: &Retry<'_>) -> Failed {
     }
 }
 
-/// A header as text without control characters, cut.
+/// A header as short text without control characters.
 fn header(answer: &Answer, name: &str) -> Option<String> {
     let value = answer.headers.get(name)?;
     let text = cut(&String::from_utf8_lossy(value.as_bytes()));
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// Text from outside, harmless in a message.
+/// Short text without control characters, safe in a message.
 fn cut(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST_NOTE).collect()
 }

@@ -1,7 +1,7 @@
-//! Books answers: whatever has gathered while the last batch was booked is the next batch.
+//! Books answers. All answers that arrive while one batch is booked form the next batch.
 //!
-//! Invariant: an answer is booked, or the database has refused it; while the database is away it is kept. Its lease is beaten until
-//! then. An answer that waits for a client's lock holds up no other for long.
+//! Invariant: an answer is kept until it is booked or the database refuses it, also while the database is away. Until then heartbeats
+//! extend its lease. An answer that waits for a client's lock does not hold up the others for long.
 
 use super::{Answered, Part, Worker};
 use crate::db::{Booking, Trouble};
@@ -12,21 +12,21 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// Answers of one transaction.
+/// Answers in one transaction.
 const MANY: usize = 500;
-/// Pauses while the database is away double between these.
+/// Shortest and longest pause while the database is away. Pauses double.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// A batch waits for a lock so long, and its parts aside. The check's own lock is never waited for.
+/// Lock timeouts of a whole batch, and of its parts aside. Booking never waits for the lock of the check itself.
 const LOCKED: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(20));
-/// An answer that a client's lock keeps from being booked is tried again after this.
+/// Delay before an answer is tried again that a client's lock kept from being booked.
 const ASIDE: Duration = Duration::from_secs(1);
 
-/// Answers with their places, and when they are tried.
+/// Answers with their places, and the time to book them.
 struct Batch {
     bookings: Vec<Booking>,
     places: Vec<OwnedSemaphorePermit>,
     due: Instant,
-    /// A lock has kept them from being booked. Batches of which this is not known come first.
+    /// A lock kept this batch from being booked. Other batches come first.
     is_locked: bool,
 }
 
@@ -35,7 +35,7 @@ impl Batch {
         Batch { bookings, places, due: Instant::now(), is_locked: false }
     }
 
-    /// The halves; none: there is only one answer.
+    /// Splits the batch in halves; Err if it has a single answer.
     fn halves(mut self) -> Result<[Batch; 2], Batch> {
         let middle = self.bookings.len() / 2;
         if middle == 0 {
@@ -45,7 +45,7 @@ impl Batch {
         Ok([Batch::new(self.bookings, self.places), rest])
     }
 
-    /// Those that are booked, and those whose check a client has locked.
+    /// Separates the answers whose check a client has locked from the booked ones.
     fn split(self, busy: &HashSet<i64>) -> (Batch, Option<Batch>) {
         let all = self.bookings.into_iter().zip(self.places);
         let (locked, booked): (Vec<_>, Vec<_>) = all.partition(|(booking, _)| busy.contains(&booking.lease));
@@ -64,15 +64,15 @@ impl Batch {
 
 /// Why a batch is not booked.
 enum Unbooked {
-    /// Somebody has locked what it changes.
+    /// Another session holds a lock on a row that it changes.
     Locked,
-    /// The database refuses it, or one of it.
+    /// The database refuses the batch, or one answer in it.
     Refused(String),
 }
 
-/// Books until the program ends.
+/// Books answers until the program ends.
 pub async fn book(worker: Arc<Worker>, answers: mpsc::UnboundedReceiver<Answered>) {
-    let (aside, parts) = mpsc::unbounded_channel(); // bounded by the places that its messages hold
+    let (aside, parts) = mpsc::unbounded_channel(); // bounded by the places in its messages
     tokio::join!(worker.book_gathered(answers, aside), worker.book_aside(parts));
 }
 
@@ -86,11 +86,11 @@ impl Worker {
                 Ok(busy) => self.booked(batch, &busy),
                 Err(_) => Some(batch),
             };
-            drop(rest.map(|rest| aside.send(rest))); // the other end lives as long
+            drop(rest.map(|rest| aside.send(rest))); // the receiver lives as long
         }
     }
 
-    /// Halves batches until it is known which answer cannot be booked; the others are.
+    /// Halves the failed batches until each answer that cannot be booked is alone. The others are booked.
     async fn book_aside(&self, mut parts: mpsc::UnboundedReceiver<Batch>) {
         let mut queue = Vec::<Batch>::new();
         loop {
@@ -125,7 +125,8 @@ impl Worker {
         }
     }
 
-    /// Frees the places of what is booked, whose leases are not beaten any more. Returns what a client's lock keeps from being booked.
+    /// Removes the booked answers' leases from the heartbeats and frees their places. Returns the answers that a client's lock kept from
+    /// being booked.
     fn booked(&self, batch: Batch, busy: &HashSet<i64>) -> Option<Batch> {
         let (batch, rest) = batch.split(busy);
         let mut leases = self.locked_leases();
@@ -135,7 +136,7 @@ impl Worker {
         rest
     }
 
-    /// Tries until the database answers. Returns the leases whose check a client has locked: they are not booked.
+    /// Retries until the database answers. Returns the leases whose check a client has locked; their answers are not booked.
     async fn book_all(&self, bookings: &[Booking], patience: Duration) -> Result<HashSet<i64>, Unbooked> {
         let mut pause = PAUSES.0;
         loop {

@@ -1,4 +1,4 @@
-//! Jobs whose claims fail. They are left alone for a while, so that the other jobs are claimed together.
+//! Jobs whose claims fail. They are skipped for a while, so that the other jobs can be claimed together.
 
 use crate::db::Trouble;
 use crate::sqlstate::{Kind, kind};
@@ -6,15 +6,15 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Pauses of a job that fails again and again double between these.
+/// Shortest and longest pause of a job. Each failure doubles the pause.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
 
-/// Jobs that are left alone.
+/// Jobs that are skipped.
 #[derive(Debug, Default)]
 pub(super) struct Aside(HashMap<String, (Instant, Duration)>);
 
 impl Aside {
-    /// Leaves a job alone from now on; for longer where the job has failed lately. Returns for how long.
+    /// Skips a job from now on, longer if it failed recently. Returns for how long.
     pub fn add(&mut self, job: &str, now: Instant) -> Duration {
         self.0.retain(|_, (until, pause)| *until + *pause > now);
         let pause = self.0.get(job).map_or(PAUSES.0, |(_, pause)| (*pause * 2).min(PAUSES.1));
@@ -22,13 +22,13 @@ impl Aside {
         pause
     }
 
-    /// Is the job left alone now?
+    /// Whether the job is skipped now.
     pub fn has(&self, job: &str, now: Instant) -> bool {
         self.0.get(job).is_some_and(|(until, _)| *until > now)
     }
 }
 
-/// May one job be the cause, and not the database as a whole?
+/// Whether one job may be the cause, and not the whole database.
 pub(super) fn is_of_a_job(trouble: &Trouble) -> bool {
     match trouble {
         Trouble::Away(_) => false,
@@ -49,7 +49,7 @@ mod tests {
         assert_eq!(aside.add("a", start + PAUSES.0), PAUSES.0 * 2);
         let later = start + PAUSES.0 * 3;
         assert!(!aside.has("a", later));
-        // After as long without a failure, the pauses begin anew.
+        // After a time as long as the pause without a failure, pauses start again with the shortest.
         assert_eq!(aside.add("a", later + PAUSES.0 * 2), PAUSES.0);
         for _ in 0..20 {
             aside.add("c", start);

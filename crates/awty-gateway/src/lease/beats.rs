@@ -1,6 +1,6 @@
-//! Heartbeats of what is in flight.
+//! Heartbeats of leases in flight.
 //!
-//! Invariant: a call whose lease is void is given up, and its place is free again.
+//! Invariant: a call whose lease is void is aborted, and its place is free again.
 
 use super::{Part, Worker};
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Where no job says anything shorter.
+/// Time between heartbeats, unless a job needs them more often.
 const USUAL: Duration = Duration::from_secs(5);
-/// Leases that are extended by one statement.
+/// Leases per statement.
 const MANY: usize = 10_000;
 
-/// Beats until the program ends. With nothing in flight nothing is said.
+/// Sends heartbeats until the program ends. Without leases it sends nothing.
 pub async fn beat(worker: Arc<Worker>) {
     loop {
         sleep(worker.rhythm()).await;
         let leases: Vec<i64> = worker.locked_leases().keys().copied().collect();
         if leases.is_empty() {
-            worker.answers_again(Part::Beats); // what could not be beaten is over
+            worker.answers_again(Part::Beats); // there is nothing left to extend
         }
         for some in leases.chunks(MANY) {
             match worker.db.heartbeat(some).await {
@@ -53,7 +53,7 @@ impl Worker {
         }
     }
 
-    /// Those that no task has begun; they are given back when the program stops.
+    /// Gives back the leases whose tasks have not begun, when the program stops.
     pub async fn give_back_unbegun(&self) {
         let unbegun: Vec<i64> = {
             let mut leases = self.locked_leases();

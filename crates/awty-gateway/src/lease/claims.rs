@@ -1,6 +1,6 @@
-//! The loop that claims.
+//! The loop that claims checks.
 //!
-//! Invariant: an idle turn is one statement, and comes when awty says that there may be something.
+//! Invariant: an idle turn is a single statement, and happens when awty says that something may be due.
 
 use super::aside::is_of_a_job;
 use super::room::Part as BodyRoom;
@@ -14,30 +14,30 @@ use std::time::Duration;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit};
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// The largest claim that awty takes.
+/// Largest claim that awty accepts.
 const LARGEST: usize = 1_000;
-/// Names of jobs in one statement.
+/// Jobs per statement.
 pub(super) const PIECE: usize = 1_000;
-/// The jobs are looked at again so often.
+/// Time after which the jobs are read again.
 const REFRESH: Duration = Duration::from_secs(30);
-/// So soon after an answer was booked a claim follows, and not in the next slot only: its target has room again, and the next occurrence
-/// may be due already.
+/// Delay of a claim after an answer was booked. It does not wait for the next slot, because the target has room again and the next
+/// occurrence may be due.
 const FOLLOW: Duration = Duration::from_millis(100);
-/// After so many answers it follows at once.
+/// After this many answers the claim follows at once.
 const ENOUGH: usize = 100;
-/// A turn comes so often where there is no job to claim, or each has its share of the places.
+/// Time between turns if there is no job to claim, or each job has its share of the places.
 const IDLE: Duration = Duration::from_secs(5);
-/// Pauses after trouble double between these.
+/// Shortest and longest pause after a failure. Pauses double.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
 
-/// What came of a turn.
+/// Result of a turn.
 #[derive(Default)]
 struct Turn {
-    /// Until the next.
+    /// Time until the next turn.
     wait: Duration,
-    /// Jobs that had their share of the places.
+    /// Jobs that already had their share of the places.
     left_out: usize,
-    /// Something was due. So the next turn claims without asking whether something is.
+    /// The claim returned leases, so the next turn claims at once, without asking first.
     claimed: bool,
 }
 
@@ -47,7 +47,7 @@ impl Turn {
     }
 }
 
-/// Claims until it is told to stop.
+/// Claims until the program stops.
 pub async fn claim(worker: Arc<Worker>) {
     let mut stopping = worker.stopping.clone();
     let mut pause = PAUSES.0;
@@ -56,7 +56,7 @@ pub async fn claim(worker: Arc<Worker>) {
     while !worker.is_stopping() {
         if refreshed.is_none_or(|at| at.elapsed() >= REFRESH) {
             refreshed = worker.refresh().await.then(Instant::now);
-            last.claimed = true; // awty.job_status has the last claim, and shows that somebody works
+            last.claimed = true; // The claim updates the last claim in awty.job_status, which shows that a worker is alive
         }
         let turn = if refreshed.is_some() { worker.turn(last.claimed).await } else { Ok(Turn::pause(pause)) };
         last = match turn {
@@ -66,7 +66,7 @@ pub async fn claim(worker: Arc<Worker>) {
             }
             Err(trouble) => {
                 refreshed = None;
-                // A job that has gone since keeps the others from nothing, unless the jobs that are there cannot be claimed either.
+                // The first failure because of a removed job only refreshes the jobs. A second one in a row counts as trouble.
                 let has_gone = pause == PAUSES.0 && GONE.iter().any(|sqlstate| trouble.is(sqlstate));
                 pause = (pause * 2).min(PAUSES.1);
                 if has_gone {
@@ -86,7 +86,7 @@ pub async fn claim(worker: Arc<Worker>) {
 }
 
 impl Worker {
-    /// Ends a moment after an answer was booked; at once when many were, or when fewer jobs are left out.
+    /// Waits for a booked answer and a moment more; less if many answers were booked, or fewer jobs are left out than before.
     async fn room(&self, left_out: usize) {
         let free = self.places.available_permits();
         let left_out_now = || {
@@ -106,7 +106,7 @@ impl Worker {
         jobs.into_iter().map(|job| job.name).filter(|job| !aside.has(job, now)).collect()
     }
 
-    /// Calls of each job that are in flight.
+    /// Calls in flight by job.
     fn calls_of_jobs(&self) -> HashMap<String, usize> {
         let mut calls = HashMap::new();
         for in_flight in self.locked_leases().values() {
@@ -118,19 +118,19 @@ impl Worker {
         calls
     }
 
-    /// A place, and room for a body.
+    /// Waits for a place and room for a body.
     async fn one(&self) -> Result<(OwnedSemaphorePermit, BodyRoom), AcquireError> {
         Ok((self.places.clone().acquire_owned().await?, self.room.one().await?))
     }
 
-    /// One claim, if something is due; `claim`: without asking that before.
+    /// Claims if something is due. With `claim`, claims without asking first.
     async fn turn(self: &Arc<Self>, claim: bool) -> Result<Turn, Trouble> {
         let all = self.names();
         if all.is_empty() {
             self.came_through();
             return Ok(Turn::pause(IDLE));
         }
-        // Until a place is free and a body has room, nothing is asked for.
+        // Waits for a free place and room for a body before it asks the database.
         let mut stopping = self.stopping.clone();
         let first = tokio::select! {
             biased;
@@ -171,7 +171,7 @@ impl Worker {
             }
             permits.push(permit);
         }
-        // Each piece comes first in its turn.
+        // Each turn begins with another piece, so that every piece is first in its turn.
         let turn = self.piece.fetch_add(1, Ordering::Relaxed) % pieces.len();
         pieces.rotate_left(turn);
         let mut count = 0;
@@ -185,12 +185,12 @@ impl Worker {
         drop((permits, room));
         let mut wait = if full { Duration::ZERO } else { self.ahead(&jobs).await? };
         if count == 0 && wait.is_zero() {
-            wait = FOLLOW; // a client has locked what is due, or its job was put aside
+            wait = FOLLOW; // a client has locked the due checks, or their job is skipped
         }
         Ok(Turn { wait, left_out, claimed: count > 0 })
     }
 
-    /// How long there will be nothing to claim.
+    /// Time until something may be due.
     async fn ahead(&self, jobs: &[String]) -> Result<Duration, Trouble> {
         let mut wait = IDLE;
         for piece in jobs.chunks(PIECE) {

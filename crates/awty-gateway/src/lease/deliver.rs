@@ -1,4 +1,4 @@
-//! One lease: its call, and what is booked of it.
+//! Delivers one lease: makes the call and builds its booking.
 
 use super::Worker;
 use super::room::Part;
@@ -20,17 +20,17 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// A secret is no longer than this.
+/// Bytes of the longest secret.
 const LONGEST_SECRET: usize = 8 * 1024;
 
-/// Bytes that the request of a lease may have once its secrets are filled in.
+/// Upper bound of a request's bytes after its secrets are filled in.
 pub(super) fn filled_size(lease: &Lease) -> usize {
     let args = lease.args.as_ref().map_or("", |args| args.get());
     let references = args.matches(REFERENCE).take(MOST_REFERENCES).count();
     args.len() + (references * LONGEST_SECRET).min(LARGEST_HEADERS)
 }
 
-/// Makes the call of a lease and hands its booking on, with the place.
+/// Makes the call of a lease and passes its booking and place on.
 pub(super) async fn deliver(
     worker: Arc<Worker>,
     mut lease: Lease,
@@ -39,20 +39,20 @@ pub(super) async fn deliver(
     begun: Arc<AtomicBool>,
 ) {
     if begun.swap(true, Ordering::Relaxed) {
-        return; // it was given back
+        return; // the lease was given back
     }
     let (queue, now) = (lease.age(), lease.now());
     let lateness = seconds(now - lease.piece.next_check_at);
     let done = caught(work(&worker, &mut lease, part, queue, lateness)).await;
     let (verdict, result, duration) = done.unwrap_or_else(|| {
-        // Without an answer its lease would be beaten until its deadline, and the call made again.
+        // Without an answer, heartbeats would keep the lease until its deadline, and the call would be made again.
         let message = "internal: the gateway could not make this call; its log says why".into();
         not_made(lateness, Failed { fault: "internal", message, ..Failed::default() })
     });
     worker.metrics.delivery(&verdict, result.get("status").and_then(Value::as_u64), duration, lateness);
     log(&lease, &verdict, &result);
     let mut booking = booking(&lease, verdict, result);
-    // What blocks a target, and the content of a send, are awty_http's.
+    // Only awty_http stores blocks of targets and contents of sends.
     booking.wait = booking.wait.filter(|_| worker.has_http());
     booking.send = booking.send.filter(|_| worker.has_http());
     if let Some(in_flight) = worker.locked_leases().get_mut(&lease.lease) {
@@ -62,7 +62,7 @@ pub(super) async fn deliver(
     let _ = worker.answers.send((booking, permit));
 }
 
-/// What it comes to; `None`: it has panicked.
+/// Result of the work; None if it panicked.
 async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
@@ -93,7 +93,7 @@ async fn work(
         return not_made(not_started("deleted", "the schedule was deleted".into()));
     }
     if lease.endpoint.is_none() && lease.args.is_none() {
-        // Without its row, a schedule would be called by the defaults.
+        // Without its row, a schedule would be called with the defaults.
         return not_made(not_started("request", "request: this gateway sees no schedule of that URI".into()));
     }
     let mut definition = match Definition::of_args(lease.args.take().as_deref()) {
@@ -111,14 +111,15 @@ async fn work(
     let mut call = match request(&lease.piece, &mut definition, &terms) {
         Ok(call) => call,
         Err(Unmade { why, may_come, fault }) => {
-            // A secret may come, so it is tried again.
+            // The secret's file may still be created, so the call is tried again.
             let again = || retry::next(&definition.retries, lease.piece.attempt, now, None, spread);
             let retry_at = may_come.then(again).flatten();
             return not_made(Failed { retry_at, ..not_started(fault, format!("{fault}: {why}")) });
         }
     };
     call.timeout = call.timeout.min(worker.max_timeout.std()).min(lease.left());
-    // The head of a request leaves before its body does. Without a body nothing tells when it has left.
+    // The head of a request is sent before its body, so the body's release frees the room. Without a body, the room is kept until the call
+    // ends.
     let _without_body = match part {
         Some(part) if call.body.is_empty() => Some(part),
         Some(part) => {
@@ -189,12 +190,12 @@ fn seconds(length: chrono::TimeDelta) -> f64 {
 }
 
 impl Worker {
-    /// The extension awty_http is there.
+    /// Whether extension awty_http is installed.
     pub(super) fn has_http(&self) -> bool {
         self.locked_view().standing.as_ref().is_some_and(|standing| standing.has_http)
     }
 
-    /// Reads a secret of the tenant without the end of its last line, if the secret may go to the origin.
+    /// Reads a tenant's secret without its last line break, if the secret may go to the origin.
     fn secret(&self, role: &str, piece: &Piece, name: &str) -> Result<String, Unmade> {
         let (job, origin) = (&piece.job, &piece.entity_name);
         let path = grants::path(role, name).ok_or_else(|| Unmade::missing(name))?;

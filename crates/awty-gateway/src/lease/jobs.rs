@@ -1,21 +1,21 @@
-//! Which jobs are claimed.
+//! Finds the jobs to claim.
 //!
-//! Invariant: a role above row security claims nothing.
+//! Invariant: with a role that bypasses row security, the gateway claims nothing.
 
 use super::aside::is_of_a_job;
 use super::claims::PIECE;
 use super::{Part, Worker};
 use crate::db::{Job, Trouble};
 
-/// Names of jobs in one line of the log.
+/// Names of jobs in one log line.
 const NAMES: usize = 20;
 
 impl Worker {
-    /// Looks again who we are, what there is, and which jobs may be claimed.
+    /// Reads again the gateway's rights, the database's state, and the jobs to claim.
     pub(super) async fn refresh(&self) -> bool {
         let looked = async {
             let standing = self.db.standing().await?;
-            // A role above row security reads and writes for everybody: it claims nothing, and is not ready.
+            // A role that bypasses row security would read and write for all roles, so it claims nothing and is not ready.
             let fit = standing.version.is_some() && standing.has_http && !standing.too_mighty;
             let jobs = if fit { self.db.jobs().await? } else { Vec::new() };
             Ok::<_, Trouble>((standing, self.claimable(jobs).await?))
@@ -42,7 +42,7 @@ impl Worker {
         true
     }
 
-    /// Those that awty lets us claim: a membership may come without the right to become the role.
+    /// Jobs that awty lets the gateway claim. A member of a role may lack the right to SET ROLE.
     async fn claimable(&self, jobs: Vec<Job>) -> Result<Vec<Job>, Trouble> {
         let mut good = Vec::new();
         for piece in jobs.chunks(PIECE) {
@@ -56,7 +56,7 @@ impl Worker {
         Ok(good)
     }
 
-    /// The same of a few, one by one.
+    /// [`claimable`](Self::claimable), job by job.
     async fn claimable_of(&self, jobs: &[Job]) -> Result<Vec<Job>, Trouble> {
         let mut good = Vec::new();
         for job in jobs {

@@ -1,7 +1,7 @@
-//! The worker: claims what is due, has it called, beats, books answers.
+//! The worker: claims due checks, calls endpoints, sends heartbeats, books answers.
 //!
-//! Invariant: no more is claimed than there are free places and room for bodies, and a place is free again only once the answer is booked. So nothing
-//! here grows while the database is away.
+//! Invariant: a claim is at most as large as the free places and the room for bodies. A place is free again only after its answer is
+//! booked, so nothing here grows while the database is away.
 
 mod answers;
 mod aside;
@@ -29,74 +29,74 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::AbortHandle;
 
-/// What a worker works with.
+/// State of the worker.
 pub struct Worker {
-    /// For claims and heartbeats.
+    /// Connections for claims and heartbeats.
     pub db: Db,
-    /// For answers.
+    /// Connections for answers.
     pub answers_db: Db,
-    /// For figures, with the API.
+    /// Connections of the API, also used for metrics.
     pub requests_db: Db,
     /// Makes the calls.
     pub caller: Caller,
-    /// Counts.
+    /// The gateway's metrics.
     pub metrics: Arc<Metrics>,
-    /// Its name in awty.lease.
+    /// Name in awty.lease.
     pub name: String,
-    /// From which signing keys are derived.
+    /// Key from which signing keys are derived.
     pub master_key: Vec<u8>,
-    /// Where secrets lie.
+    /// Folder of the secrets.
     pub credentials: PathBuf,
-    /// Which secrets may go where.
+    /// Origins to which each secret may go.
     pub grants: Grants,
-    /// Of a call whose schedule names none.
+    /// Timeout of calls whose schedule has none.
     pub timeout: Length,
-    /// No call takes longer.
+    /// Longest timeout.
     pub max_timeout: Length,
     /// Free places.
     pub places: Arc<Semaphore>,
-    /// How many places there are.
+    /// Number of all places.
     pub max_in_flight: usize,
-    /// True: claim no more.
+    /// Becomes true when the worker must claim no more.
     pub stopping: watch::Receiver<bool>,
     room: room::Room,
     answers: mpsc::UnboundedSender<Answered>,
     leases: Mutex<HashMap<i64, InFlight>>,
     view: Mutex<View>,
-    /// Answers were booked, and places are free again.
+    /// Notified when answers were booked and places became free.
     freed: Notify,
     aside: Mutex<aside::Aside>,
-    /// Where the next turn begins among the pieces of jobs.
+    /// First piece of jobs in the next turn.
     piece: AtomicUsize,
 }
 
-/// A booking, and the place that it frees.
+/// A booking, and the place that is freed after it.
 pub type Answered = (Booking, OwnedSemaphorePermit);
 
-/// A lease that is worked on.
+/// A lease in flight.
 struct InFlight {
     job: String,
     task: Option<AbortHandle>,
-    /// Set once: by the task that begins, or by who gives the lease back before.
+    /// Set once: by the task when it begins, or by the code that gives the lease back before.
     begun: Arc<AtomicBool>,
-    /// The call has ended; its booking tells what becomes of the lease.
+    /// The call has ended. Its booking decides about the lease.
     answered: bool,
 }
 
 /// What the worker knows of the database, for readiness and metrics.
 #[derive(Clone, Debug, Default)]
 pub struct View {
-    /// What was found when it was last asked.
+    /// The last state of the database.
     pub standing: Option<Standing>,
     /// The jobs that are claimed.
     pub jobs: Vec<Job>,
-    /// Why the last statement of each part failed.
+    /// Last error of each part; None after a success.
     troubles: [Option<String>; 3],
-    /// When the last turn came through.
+    /// Time of the last turn that succeeded.
     pub last_turn: Option<tokio::time::Instant>,
 }
 
-/// A part of the worker: a statement of one that comes through says nothing of those of another.
+/// A part of the worker. A success of one part does not clear the error of another.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     Claims,
@@ -105,32 +105,32 @@ enum Part {
 }
 
 impl View {
-    /// Why a part cannot work.
+    /// The error of a part, if there is one.
     pub fn trouble(&self) -> Option<&str> {
         self.troubles.iter().flatten().next().map(String::as_str)
     }
 }
 
-/// What is configured of a worker.
+/// Configuration of a worker.
 pub struct Terms {
-    /// Its name.
+    /// Name of the gateway.
     pub name: String,
-    /// The key of keys.
+    /// Key from which signing keys are derived.
     pub master_key: Vec<u8>,
-    /// Where secrets lie.
+    /// Folder of the secrets.
     pub credentials: PathBuf,
-    /// Which secrets may go where.
+    /// Origins to which each secret may go.
     pub grants: Grants,
-    /// Of a call.
+    /// Timeout of calls whose schedule has none.
     pub timeout: Length,
-    /// No call takes longer.
+    /// Longest timeout.
     pub max_timeout: Length,
-    /// Calls at once.
+    /// Calls at a time.
     pub max_in_flight: usize,
 }
 
 impl Worker {
-    /// A worker, and where its answers arrive.
+    /// Creates a worker, and the channel of its answers.
     pub fn new(
         [db, answers_db, requests_db]: [Db; 3],
         caller: Caller,
@@ -138,7 +138,7 @@ impl Worker {
         terms: Terms,
         stopping: watch::Receiver<bool>,
     ) -> (Arc<Self>, mpsc::UnboundedReceiver<Answered>) {
-        let (answers, booked) = mpsc::unbounded_channel(); // bounded by the places that its messages hold
+        let (answers, booked) = mpsc::unbounded_channel(); // bounded by the places in its messages
         let worker = Worker {
             db,
             answers_db,
@@ -165,17 +165,17 @@ impl Worker {
         (Arc::new(worker), booked)
     }
 
-    /// What is known of the database.
+    /// A copy of what is known of the database.
     pub fn view(&self) -> View {
         self.locked_view().clone()
     }
 
-    /// Calls that are made, or whose answers are not booked yet.
+    /// Calls in progress, or whose answers are not booked yet.
     pub fn in_flight(&self) -> usize {
         self.max_in_flight - self.places.available_permits()
     }
 
-    /// Nothing can be claimed now, and nothing is wrong.
+    /// Nothing can be claimed, although nothing is wrong.
     pub fn is_full(&self) -> bool {
         self.places.available_permits() == 0 || self.room.is_full()
     }
@@ -196,7 +196,7 @@ impl Worker {
         *self.stopping.borrow()
     }
 
-    /// A statement of that part came through.
+    /// A statement of that part succeeded.
     fn answers_again(&self, part: Part) {
         let mut view = self.locked_view();
         if view.troubles[part as usize].take().is_some() && view.trouble().is_none() {
@@ -206,7 +206,7 @@ impl Worker {
 
     fn in_trouble(&self, part: Part, trouble: &Trouble) {
         let (mut view, text) = (self.locked_view(), trouble.to_string());
-        // A change of state is worth a line, each try is not.
+        // The log gets one line per new error, not one per attempt.
         if !view.troubles.iter().flatten().any(|known| *known == text) {
             tracing::warn!(%trouble, ?part, "the database does not do what it is asked for");
         }

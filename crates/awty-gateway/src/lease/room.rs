@@ -1,25 +1,25 @@
-//! How many bytes of requests are held at once.
+//! Bounds the bytes of requests in memory.
 //!
-//! Invariant: what a claim may bring has room before it is asked for, so requests need no more than [`ROOM`], however many places there are.
-//! A request has its room, with the secrets that are filled in, until its body has left; without a body, until the call ends.
+//! Invariant: a claim reserves room before it asks for checks, so that requests take at most [`ROOM`], however many places there are. A
+//! request keeps its room, secrets included, until its body is sent; without a body, until the call ends.
 //!
-//! Does not: count the answers, which have a bound of their own.
+//! Does not: count answers, which have their own bound.
 
 use bytes::Bytes;
 use std::sync::Arc;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-/// In KiB.
+/// Room of all requests, in KiB.
 const ROOM: usize = 128 * 1024;
-/// Of one call, in KiB, before it is known: body and headers of what awty_http has made, with base64 and quotes. What is
-/// larger, by `awty.schedule()` up to 1 MiB, counts as this.
+/// Room of one request of unknown size, in KiB: body and headers of awty_http's largest call, with base64 and quotes. A larger one, up to 1
+/// MiB by `awty.schedule()`, counts as this size.
 const LARGEST: u32 = 512;
 
 /// Room for bodies.
 #[derive(Clone)]
 pub(super) struct Room(Arc<Semaphore>);
 
-/// A part of it; it is free again when this is dropped.
+/// Reserved room, which is freed when it is dropped.
 pub(super) struct Part(OwnedSemaphorePermit);
 
 impl Default for Room {
@@ -29,31 +29,31 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Waits until there is room for one call of any size.
+    /// Waits for the room of one call.
     pub async fn one(&self) -> Result<Part, AcquireError> {
         Ok(Part(self.0.clone().acquire_many_owned(LARGEST).await?))
     }
 
-    /// Adds room for another call of any size, if there is some now.
+    /// Adds the room of another call, if there is some now.
     pub fn add_one(&self, part: &mut Part) -> bool {
         let more = self.0.clone().try_acquire_many_owned(LARGEST);
         more.map(|more| part.0.merge(more)).is_ok()
     }
 
-    /// No call of any size has room now.
+    /// Whether there is no room for another call now.
     pub fn is_full(&self) -> bool {
         self.0.available_permits() < LARGEST as usize
     }
 }
 
 impl Part {
-    /// Takes what so many bytes need.
+    /// Takes the room of this many bytes.
     pub fn split(&mut self, bytes: usize) -> Option<Part> {
         let needed = (bytes / 1024 + 1).min(LARGEST as usize);
         self.0.split(needed).map(Part)
     }
 
-    /// The body has this room as long as any part of it is held.
+    /// Keeps the room as long as any part of the body is held.
     pub fn hold(self, body: Bytes) -> Bytes {
         Bytes::from_owner(Held { body, _part: self })
     }
@@ -82,7 +82,7 @@ mod tests {
         let mut part = room.one().await.unwrap();
         let most = std::iter::repeat_with(|| room.add_one(&mut part)).take_while(|added| *added).count() + 1;
         assert!(room.is_full() && most == ROOM / LARGEST as usize);
-        // All are as large as can be.
+        // Each body takes the largest size.
         let bodies: Vec<_> =
             (0..most).map(|_| part.split(usize::MAX).unwrap().hold(Bytes::from_static(b"abc"))).collect();
         assert!(part.split(0).is_none());

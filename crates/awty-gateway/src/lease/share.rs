@@ -1,18 +1,18 @@
-//! Which jobs are claimed, and how many checks at once, so that the calls of one tenant leave places for another.
+//! Decides which jobs are claimed and how many checks at once, so that one tenant's calls leave places for the others.
 //!
-//! Each tenant is one role with one job, so that sharing by job is sharing by role.
+//! Each tenant is one role with one job, so sharing by job is sharing by role.
 
 use std::collections::HashMap;
 
-/// A job has up to so many calls for each place that is free.
+/// A job may have this many calls per free place.
 const CALLS: usize = 4;
-/// A job has at most this part of all places.
+/// A job may take this fraction of all places: a quarter.
 const PART: usize = 4;
 
-/// Returns the jobs to claim and the size of the largest claim. If there are several jobs, the limit of each job is a quarter of all places
-/// and at most `CALLS` calls per free place. The function keeps a place for each job without calls, up to half of all places.
+/// Returns the jobs to claim and the size of the largest claim. With several jobs, each is limited to a quarter of all places and to
+/// `CALLS` calls per free place. A place is kept for each job without calls, up to half of all places.
 ///
-/// A job with three quarters of its limit is left out, because its small rest would limit the claims of all jobs. A claim exceeds no limit,
+/// A job at three quarters of its limit is left out, because its small rest would limit the claims of all jobs. A claim exceeds no limit,
 /// even if all its leases belong to one job.
 pub(super) fn share(
     mut jobs: Vec<String>,
@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(shared(&["a", "b"], &[], 1, 1), (vec!["a".to_owned(), "b".to_owned()], 1));
     }
 
-    /// However many jobs are greedy and never give a place back, each stays within its quarter, and a newcomer finds a place.
+    /// However many greedy jobs never give a place back, each stays within its quarter, and a newcomer finds a place.
     #[test]
     fn whatever_greedy_jobs_take_there_is_room_for_another() {
         for places in (4..40).chain([200, 2_000]) {

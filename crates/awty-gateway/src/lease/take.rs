@@ -1,6 +1,6 @@
-//! One claim of some jobs, and the calls that it begins.
+//! One claim of some jobs, and starting its calls.
 //!
-//! Invariant: a job whose claims fail keeps the calls of no other job from being made.
+//! Invariant: a job whose claims fail does not stop the calls of other jobs.
 
 use super::aside::is_of_a_job;
 use super::deliver::{deliver, filled_size};
@@ -12,11 +12,11 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-/// What awty says of a job that is gone, has got a function, or may not be claimed any more.
+/// SQLSTATEs of a job that was removed, got a function, or may not be claimed any more.
 pub(super) const GONE: [&str; 3] = ["42704", "42809", "42501"];
 
 impl Worker {
-    /// Claims of some jobs. Where that fails, each is claimed alone, and one that fails is put aside. Returns how many leases there were.
+    /// Claims from some jobs. If that fails, claims from each job alone and skips those that fail. Returns the number of leases.
     pub(super) async fn take_each(
         self: &Arc<Self>,
         jobs: &[String],
@@ -48,7 +48,7 @@ impl Worker {
         tracing::warn!(job, %trouble, ?pause, "this job cannot be claimed and is left alone for a while");
     }
 
-    /// One claim, and the calls that it begins. Returns how many.
+    /// Claims once and starts the calls. Returns the number of leases.
     async fn take(
         self: &Arc<Self>,
         jobs: &[String],
@@ -67,10 +67,10 @@ impl Worker {
         Ok(count)
     }
 
-    /// Starts a task for each lease; what comes too late to begin is given back.
+    /// Starts a task for each lease. Leases that came too late are given back.
     async fn begin(self: &Arc<Self>, leases: Vec<Lease>, permits: Vec<OwnedSemaphorePermit>, room: &mut BodyRoom) {
         let numbers: Vec<i64> = leases.iter().map(|lease| lease.lease).collect();
-        // From now on they are beaten, however long the next statement waits.
+        // From now on heartbeats extend the leases, however long the next statement waits.
         for lease in &leases {
             let in_flight =
                 InFlight { job: lease.piece.job.clone(), task: None, begun: Arc::default(), answered: false };
@@ -82,13 +82,13 @@ impl Worker {
         }
         let Some(leases) = known.ok().filter(|_| !self.is_stopping()) else {
             numbers.iter().for_each(|number| drop(self.locked_leases().remove(number)));
-            // If this is lost as well, the leases run out.
+            // If this fails as well, the leases expire.
             self.give_back(&numbers).await;
             return;
         };
         for (lease, permit) in leases.into_iter().zip(permits) {
             let number = lease.lease;
-            // One that is void by now is not there any more.
+            // A lease that is void by now is not in the map any more.
             let begun = self.locked_leases().get(&number).map(|in_flight| Arc::clone(&in_flight.begun));
             let Some(begun) = begun else { continue };
             let part = room.split(filled_size(&lease));
@@ -99,7 +99,7 @@ impl Worker {
         }
     }
 
-    /// Adds the definitions. If that fails, each job is tried alone, and the leases of a job that fails are given back.
+    /// Adds the definitions. If that fails, tries each job alone and gives the leases of a failing job back.
     async fn define(&self, mut leases: Vec<Lease>) -> Result<Vec<Lease>, Trouble> {
         match self.db.add_definitions(&mut leases).await {
             Err(trouble) if is_of_a_job(&trouble) => {}
@@ -125,7 +125,7 @@ impl Worker {
         Ok(good)
     }
 
-    /// Gives leases back whose work has not begun.
+    /// Gives back leases whose calls have not begun.
     pub(super) async fn give_back(&self, leases: &[i64]) {
         match self.db.requeue(leases).await {
             Ok(count) => tracing::info!(count, "given back"),

@@ -1,26 +1,26 @@
-//! How many connections each peer has.
+//! Counts the connections of each peer.
 //!
-//! Invariant: a peer that has no connection takes no memory.
+//! Invariant: a peer without connections takes no memory.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Connections of one peer at once.
+/// Connections of one peer at a time.
 pub const OF_PEER: usize = 100;
 
-/// The peers that have connections, with their number.
+/// Numbers of connections by peer.
 #[derive(Clone, Default)]
 pub(super) struct Peers(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
-/// One connection of a peer. Dropping the place ends the count.
+/// One connection of a peer. Dropping it decreases the count.
 pub(super) struct Place {
     peers: Peers,
     peer: IpAddr,
 }
 
 impl Peers {
-    /// A place for one more connection of this address, unless its peer has `most` connections.
+    /// Counts one more connection of this address, unless its peer has `most`.
     pub fn place(&self, address: IpAddr, most: usize) -> Option<Place> {
         let peer = peer(address);
         let mut counts = self.counts();
@@ -49,7 +49,7 @@ impl Drop for Place {
     }
 }
 
-/// An IPv6 client has a network of 64 bits, so all addresses of such a network are one peer.
+/// All addresses of an IPv6 network of 64 bits are one peer, because a client may use them all.
 fn peer(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),

@@ -1,9 +1,9 @@
-//! One HTTP call: its connection, its answer, how long each phase took.
+//! One HTTP call: its connection, its answer, and the length of each phase.
 //!
-//! Invariant: no call lasts longer than its timeout, and none keeps more than [`BODY`] bytes of an answer. `sent` is false only if
-//! no byte of the request has left.
+//! Invariant: no call lasts longer than its timeout or keeps more than [`BODY`] bytes of the answer. `sent` is false only if no byte of the
+//! request was sent.
 //!
-//! Does not: follow redirects, try again, or know why it is made.
+//! Does not: follow redirects, retry, or know the purpose of the call.
 
 use super::connect::{Place, connect};
 use super::counted::{Count, Endless};
@@ -26,12 +26,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// Bytes of the head of an answer.
+/// Bytes of an answer's head.
 const HEAD: usize = 64 * 1024;
-/// How long a connection may take to be ready for the next call.
+/// Time in which a connection must become ready for the next call.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// How far a call has come; it outlives the call that is cut short.
+/// Progress of a call. It outlives a call that is cancelled.
 #[derive(Default)]
 struct Progress {
     address: Option<SocketAddr>,
@@ -39,7 +39,7 @@ struct Progress {
     phases: Phases,
 }
 
-/// Makes calls.
+/// Makes HTTP calls.
 pub struct Caller {
     guard: Shared,
     resolver: Resolver,
@@ -48,29 +48,29 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// One for the whole program.
+    /// Creates the caller of the whole program.
     pub fn new(guard: impl Into<Shared>, resolver: Resolver, tls: ClientConfig) -> Self {
         Caller { guard: guard.into(), resolver, tls: Arc::new(tls), pool: Arc::default() }
     }
 
-    /// Which addresses may be called.
+    /// The current guard.
     pub fn guard(&self) -> Arc<Guard> {
         self.guard.get()
     }
 
-    /// Another rule from now on, for example because the database has moved.
+    /// Replaces the guard, for example because the database has moved.
     pub fn set_guard(&self, guard: Guard) {
         self.guard.set(guard);
     }
 
-    /// Closes connections that have rested for too long, for as long as the program lives.
+    /// Closes connections that were idle for too long, until the program ends.
     pub fn sweeps(&self) -> impl Future<Output = ()> + use<> {
         self.pool.clone().sweeps()
     }
 
     /// Makes one call.
     pub async fn call(&self, mut call: Call) -> Report {
-        // They go once they are sent, and not only with the call.
+        // Headers and body are freed once they are sent, and not only at the end of the call.
         let sent = (std::mem::take(&mut call.headers), std::mem::take(&mut call.body));
         let (start, mut progress) = (Instant::now(), Progress::default());
         let outcome = timeout(call.timeout, self.attempt(&call, sent, &mut progress)).await;
@@ -123,7 +123,7 @@ impl Caller {
         let (count, early) = (connected.stream.count.clone(), connected.stream.early.clone());
         let shaken = builder.handshake(TokioIo::new(connected.stream)).await;
         let (sender, connection) = shaken.map_err(|error| Failure::new(Fault::Protocol, error))?;
-        let task = tokio::spawn(connection).abort_handle(); // ends with the peer, or with what is ready
+        let task = tokio::spawn(connection).abort_handle(); // ends with the peer, or with `Ready`
         let ready = Ready { sender, count, early, born: Instant::now(), task };
         Ok((key(call, connected.address), ready))
     }
@@ -154,7 +154,7 @@ impl Caller {
         Ok(Exchanged::Answer(answer))
     }
 
-    /// Keeps a connection once it is ready for the next request.
+    /// Keeps a connection in the pool once it is ready for the next request.
     fn keep(&self, key: Key, mut ready: Ready) {
         let pool = self.pool.clone();
         tokio::spawn(async move {
@@ -165,7 +165,6 @@ impl Caller {
     }
 }
 
-/// Headers and body of a call.
 type Sent = (HeaderMap, Bytes);
 
 enum Exchanged {
@@ -191,7 +190,7 @@ fn request(call: &Call, (headers, body): Sent) -> Result<Request<Full<Bytes>>, F
     Ok(request)
 }
 
-/// Reads an answer up to [`BODY`]; tells whether that was the whole.
+/// Reads an answer up to [`BODY`]. Returns whether that was all of it.
 async fn read(response: Response<Incoming>) -> Result<(Answer, bool), Failure> {
     let (head, mut incoming) = response.into_parts();
     let (mut body, mut whole) = (BytesMut::new(), true);

@@ -1,6 +1,6 @@
-//! Connects to exactly the address that was judged.
+//! Connects only to addresses that the guard has judged.
 //!
-//! Invariant: the peer of a connection that comes out is the judged address.
+//! Invariant: the peer of a returned connection is the judged address.
 
 use super::counted::{Count, Counted, Early, Stream};
 use super::fault::{Failure, Fault};
@@ -13,27 +13,27 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
-/// A fresh connection, and how long it took.
+/// A new connection, and the time that it took.
 pub struct Connected {
-    /// For HTTP.
+    /// Stream for HTTP.
     pub stream: Counted,
-    /// The peer.
+    /// Address of the peer.
     pub address: SocketAddr,
-    /// TCP.
+    /// Time for TCP.
     pub connect: Duration,
-    /// TLS, if it is spoken.
+    /// Time for TLS, if it is used.
     pub tls: Option<Duration>,
 }
 
-/// Where to.
+/// Where to connect.
 pub struct Place<'a> {
-    /// The name for TLS; none: plain HTTP.
+    /// TLS configuration and server name; none for plain HTTP.
     pub tls: Option<(&'a Arc<ClientConfig>, &'a str)>,
-    /// Judged addresses, to be tried in this order.
+    /// Judged addresses, in the order in which to try them.
     pub addresses: &'a [SocketAddr],
 }
 
-/// Tries one address after the other until the deadline; each gets its share of the time. `tried` is the one of the outcome.
+/// Tries the addresses in order until the deadline; each gets its share of the time. `tried` becomes the address of the outcome.
 pub async fn connect(
     place: &Place<'_>,
     guard: &Guard,
@@ -49,7 +49,7 @@ pub async fn connect(
         *tried = Some(*address);
         match timeout_at(until, one(place, guard, *address)).await {
             Ok(Ok(connected)) => return Ok(connected),
-            // What came further says more: a bad certificate is no refused connection.
+            // The first failure after TCP is kept, because it says more: a bad certificate is more telling than a refused connection.
             _ if !matches!(last.fault, Fault::Name | Fault::Connect) => {}
             Ok(Err(failure)) => (last, failed) = (failure, *tried),
             Err(_) => {

@@ -1,7 +1,7 @@
-//! A connection, plain or with TLS, that counts what was written, and bounds what comes before an answer.
+//! A connection, plain or with TLS, that counts written bytes and bounds the bytes before an answer.
 //!
-//! Invariant: while the count stands still, no byte of a request has left. A peer sends no more than [`EARLY`] bytes before the head of its
-//! answer is whole, however many answers of the class 1xx come first: those are skipped by the HTTP library without a limit.
+//! Invariant: while the count is unchanged, no byte of a request was sent. A peer sends at most [`EARLY`] bytes before the head of its
+//! answer is complete, even with many 1xx answers, which the HTTP library skips without a limit.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -12,15 +12,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-/// Bytes that were handed to a connection.
+/// Number of bytes that were written to a connection.
 pub type Count = Arc<AtomicU64>;
 
 /// Bytes up to the end of the answer's head: 64 KiB before the head, and a head of 64 KiB.
 const EARLY: u64 = 128 * 1024;
-/// There is no bound.
+/// No bound.
 const ANY: u64 = u64::MAX;
 
-/// How many bytes may still come before the head of an answer.
+/// Bytes that may still come before the head of the answer is complete.
 #[derive(Clone)]
 pub struct Early(Arc<AtomicU64>);
 
@@ -31,25 +31,25 @@ impl Default for Early {
 }
 
 impl Early {
-    /// A request goes out.
+    /// Sets the bound, when a request is sent.
     pub fn begin(&self) {
         self.0.store(EARLY, Ordering::Relaxed);
     }
 
-    /// The head of the answer is there. What follows has a bound of its own.
+    /// Removes the bound, when the head of the answer has arrived. The body has its own bound.
     pub fn end(&self) {
         self.0.store(ANY, Ordering::Relaxed);
     }
 
-    /// Counts bytes that came; false: there were too many.
+    /// Counts received bytes. Returns false if there were too many.
     fn take(&self, bytes: usize) -> bool {
         let less = |left| (left != ANY).then(|| u64::saturating_sub(left, bytes as u64));
-        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less); // without a bound, nothing to count
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less); // no change without a bound
         self.0.load(Ordering::Relaxed) > 0
     }
 }
 
-/// Too many bytes came before the head of the answer was whole.
+/// Error: too many bytes came before the head of the answer was complete.
 #[derive(Debug)]
 pub struct Endless;
 
@@ -61,21 +61,21 @@ impl std::fmt::Display for Endless {
 
 impl std::error::Error for Endless {}
 
-/// What a connection runs over.
+/// Transport of a connection.
 pub enum Stream {
-    /// TCP.
+    /// Plain TCP.
     Plain(TcpStream),
     /// TLS over TCP.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// A stream with its count.
+/// A stream that counts.
 pub struct Counted {
-    /// Where the bytes go.
+    /// The transport.
     pub stream: Stream,
-    /// How many did.
+    /// Number of written bytes.
     pub count: Count,
-    /// How many may come before an answer.
+    /// Bound of the bytes before an answer.
     pub early: Early,
 }
 
@@ -120,7 +120,7 @@ impl AsyncWrite for Counted {
         polled
     }
 
-    /// Otherwise hyper makes a copy of each body.
+    /// Without vectored writes, hyper copies each body.
     fn is_write_vectored(&self) -> bool {
         match &self.stream {
             Stream::Plain(stream) => stream.is_write_vectored(),

@@ -1,36 +1,36 @@
-//! What can go wrong before there is an answer, by short names.
+//! Short names of everything that can go wrong before there is an answer.
 
 use std::fmt;
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The name has no address, or nobody says so.
+    /// The name has no address, or no name server answered.
     Name,
     /// No address of the name may be called.
     BlockedAddress,
-    /// No connection.
+    /// No connection was established.
     Connect,
-    /// The certificate is out of its dates.
+    /// The certificate is expired or not valid yet.
     CertificateExpired,
-    /// The certificate is of another name.
+    /// The certificate is for another name.
     CertificateName,
-    /// Nobody known has signed the certificate.
+    /// The issuer of the certificate is unknown.
     CertificateUnknown,
     /// TLS failed in another way.
     Tls,
-    /// Time ran out.
+    /// The time limit was reached.
     Timeout,
-    /// The connection ended before the answer did.
+    /// The connection ended before the answer was complete.
     Closed,
-    /// The answer is no HTTP.
+    /// The answer is not HTTP.
     Protocol,
-    /// The request could not be made: a secret is missing, the definition does not fit.
+    /// The request could not be built, for example because a secret is missing.
     Request,
 }
 
 impl Fault {
-    /// Its short name.
+    /// Short name.
     pub const fn name(self) -> &'static str {
         match self {
             Fault::Name => "name",
@@ -47,7 +47,7 @@ impl Fault {
         }
     }
 
-    /// It says that the target as a whole is down, so it counts for the breaker.
+    /// Whether the target as a whole is down, so that the fault counts for the breaker.
     pub const fn is_target_down(self) -> bool {
         match self {
             Fault::Name | Fault::Connect | Fault::CertificateExpired | Fault::CertificateName => true,
@@ -57,17 +57,17 @@ impl Fault {
     }
 }
 
-/// A fault, and the words for it.
+/// A fault with its description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What it was.
+    /// The fault.
     pub fault: Fault,
-    /// For people.
+    /// Description for people.
     pub detail: String,
 }
 
 impl Failure {
-    /// A fault with its words.
+    /// Creates a failure.
     pub fn new(fault: Fault, detail: impl fmt::Display) -> Self {
         Failure { fault, detail: detail.to_string() }
     }

@@ -1,6 +1,6 @@
-//! Which addresses the gateway may call.
+//! Decides which addresses the gateway may call.
 //!
-//! Invariant: an address is judged, never a text; what no rule allows is refused. Neither `allow_networks` nor
+//! Invariant: the guard judges addresses, never text, and refuses an address that no rule allows. Neither `allow_networks` nor
 //! `allow_localhost` opens the gateway's own listeners, the database, or a network in `deny_networks`.
 //!
 //! Does not: resolve names or connect.
@@ -14,20 +14,20 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 /// A network that is opened, for one origin or for all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowed {
-    /// `https://intern.example.com`; none: for every origin.
+    /// An origin such as `https://intern.example.com`; none for all origins.
     pub origin: Option<String>,
-    /// Its addresses.
+    /// The opened addresses.
     pub network: IpNet,
 }
 
-/// What a configuration allows and what is the gateway's own.
+/// The configured networks, and the gateway's own addresses.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
     /// Private networks that are opened.
     pub allowed: Vec<Allowed>,
-    /// Networks that are never called, whatever opens them.
+    /// Networks that are never called, even if they are opened.
     pub denied: Vec<IpNet>,
-    /// Loopback is opened; only while the gateway listens on loopback.
+    /// Loopback is opened. Allowed only while the gateway listens on loopback.
     pub allow_localhost: bool,
     /// The gateway's listeners and the database's addresses.
     pub own: Vec<SocketAddr>,
@@ -36,13 +36,13 @@ pub struct Guard {
 /// Why an address is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Not 80, 443 or from 1024 on.
+    /// The port is not 80, 443 or at least 1024.
     Port(u16),
-    /// In a registry of what cannot be reached.
+    /// The address is in a registered block that is not reachable.
     Special(IpAddr, &'static str),
-    /// The gateway itself, or its database.
+    /// The address is the gateway's own or its database's.
     Own(SocketAddr),
-    /// In `deny_networks`.
+    /// The address is in `deny_networks`.
     Denied(IpAddr),
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A registry, the longest prefixes first.
+/// A registry, longest prefixes first.
 fn parsed(rows: &[Row]) -> Vec<(IpNet, bool, &'static str)> {
     let mut all: Vec<_> =
         rows.iter().filter_map(|(net, ok, name)| Some((net.parse::<IpNet>().ok()?, *ok, *name))).collect();
@@ -73,14 +73,14 @@ fn parsed(rows: &[Row]) -> Vec<(IpNet, bool, &'static str)> {
 static REGISTRY_4: LazyLock<Vec<(IpNet, bool, &'static str)>> = LazyLock::new(|| parsed(IPV4));
 static REGISTRY_6: LazyLock<Vec<(IpNet, bool, &'static str)>> = LazyLock::new(|| parsed(IPV6));
 
-/// The name of the registered block that makes an address unreachable. The address is canonical.
+/// Name of the registered block that makes a canonical address unreachable.
 fn special(address: IpAddr) -> Option<&'static str> {
     let registry = if address.is_ipv4() { &REGISTRY_4 } else { &REGISTRY_6 };
     let row = registry.iter().find(|(net, ..)| net.contains(&address));
     row.and_then(|(_, reachable, name)| (!reachable).then_some(*name))
 }
 
-/// Refuses a port that is never called, whatever the address is.
+/// Refuses a port that is never called, for any address.
 pub const fn check_port(port: u16) -> Result<(), Refusal> {
     match port {
         80 | 443 | 1024.. => Ok(()),
@@ -89,7 +89,7 @@ pub const fn check_port(port: u16) -> Result<(), Refusal> {
 }
 
 impl Guard {
-    /// Judges one address of an endpoint; gives it in canonical form.
+    /// Judges one address of an endpoint. Returns it in canonical form.
     pub fn judge(&self, origin: &str, address: IpAddr, port: u16) -> Result<SocketAddr, Refusal> {
         let address = address.to_canonical();
         let socket = SocketAddr::new(address, port);
@@ -106,8 +106,8 @@ impl Guard {
         }
     }
 
-    /// Judges where a connection came to, once it is there: `peer` must be what was judged, and no listener of this machine that is
-    /// the gateway's. A listener on all addresses is seen by both ends being the same machine's address.
+    /// Judges an established connection: `peer` must be the judged address, and not a listener of the gateway. If both ends have the same
+    /// address, the peer is this machine, where a listener on all addresses may have accepted.
     pub fn is_as_judged(&self, judged: SocketAddr, peer: SocketAddr, local: SocketAddr) -> bool {
         let peer = canonical(peer);
         let same_machine = peer.ip() == canonical(local).ip();
@@ -129,17 +129,17 @@ impl Guard {
     }
 }
 
-/// One guard for all who ask, which can be replaced.
+/// A shared guard that can be replaced.
 #[derive(Clone, Debug, Default)]
 pub struct Shared(Arc<RwLock<Arc<Guard>>>);
 
 impl Shared {
-    /// As it stands.
+    /// The current guard.
     pub fn get(&self) -> Arc<Guard> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Another one from now on.
+    /// Replaces the guard.
     pub fn set(&self, guard: Guard) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(guard);
     }
@@ -151,7 +151,7 @@ impl From<Guard> for Shared {
     }
 }
 
-/// With an IPv4 address where one was mapped.
+/// Turns a mapped address into IPv4.
 fn canonical(socket: SocketAddr) -> SocketAddr {
     SocketAddr::new(socket.ip().to_canonical(), socket.port())
 }

@@ -1,6 +1,6 @@
-//! How the gateway reaches an endpoint: which addresses it may, how names become addresses, how it connects, TLS.
+//! Reaching an endpoint: allowed addresses, name resolution, connections, TLS.
 //!
-//! Does not: know the database.
+//! Does not: use the database.
 
 pub mod call;
 pub mod connect;

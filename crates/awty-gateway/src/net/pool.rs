@@ -1,7 +1,7 @@
 //! Connections that are kept for the next call.
 //!
-//! Invariant: a connection is used again only for the same scheme, host, port and address; never after 30 s of rest or 5 min of age.
-//! No more than [`MOST`] rest, and one that is dropped is closed at once.
+//! Invariant: a connection is reused only for the same scheme, host, port and address, and never after 30 s of idle time or at an age of 5
+//! min. At most [`MOST`] are idle. A dropped connection is closed at once.
 
 use super::counted::{Count, Early};
 use bytes::Bytes;
@@ -16,44 +16,45 @@ use tokio::time::{Instant, sleep};
 
 const REST: Duration = Duration::from_secs(30);
 const AGE: Duration = Duration::from_secs(5 * 60);
-/// Connections that rest at all.
+/// Idle connections in total.
 const MOST: usize = 1_000;
-/// How often those are closed that have rested for too long.
+/// Time between two sweeps of connections that were idle for too long.
 const SWEEP: Duration = Duration::from_secs(5);
 
-/// Whose connection it is; the address has the port.
+/// Identity of a connection. The address includes the port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// `https` or `http`.
+    /// Whether it is `https`.
     pub tls: bool,
-    /// As it stands in the URI.
+    /// Host as in the URI.
     pub host: String,
-    /// The peer.
+    /// Address of the peer.
     pub address: SocketAddr,
 }
 
-/// A connection that can take a request.
+/// A connection that is ready for a request.
 pub struct Ready {
-    /// Takes requests.
+    /// Sends requests.
     pub sender: SendRequest<Full<Bytes>>,
-    /// What was written on it.
+    /// Number of bytes written on it.
     pub count: Count,
-    /// What may come before an answer.
+    /// Bound of the bytes before an answer.
     pub early: Early,
-    /// When it was opened.
+    /// Time when it was opened.
     pub born: Instant,
-    /// What moves its bytes.
+    /// Task that moves its bytes.
     pub task: AbortHandle,
 }
 
 impl Drop for Ready {
-    /// Without this, a peer that does not read could keep it open for ever: TLS closes only once all is written.
+    /// Aborts the task. Otherwise a peer that does not read could keep the connection open for ever, because TLS closes only after
+    /// everything is written.
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-/// Connections at rest.
+/// Idle connections.
 #[derive(Default)]
 pub struct Pool {
     idle: Mutex<Idle>,
@@ -61,13 +62,13 @@ pub struct Pool {
 
 #[derive(Default)]
 struct Idle {
-    /// Of each key the one that has rested for the longest time first; no key has none.
+    /// Connections by key, the one with the longest idle time first. No list is empty.
     rows: HashMap<Key, Vec<(Instant, Ready)>>,
     count: usize,
 }
 
 impl Idle {
-    /// Closes the one that has rested for the longest time.
+    /// Closes the connection with the longest idle time.
     fn evict(&mut self) {
         let oldest =
             self.rows.iter().filter_map(|(key, rows)| Some((rows.first()?.0, key))).min_by_key(|(since, _)| *since);
@@ -83,7 +84,7 @@ impl Idle {
 }
 
 impl Pool {
-    /// The one that rested for the shortest time.
+    /// Takes the connection with the shortest idle time.
     pub fn take(&self, key: &Key) -> Option<Ready> {
         let mut idle = self.lock();
         let rows = idle.rows.get_mut(key)?;
@@ -103,8 +104,8 @@ impl Pool {
         fresh
     }
 
-    /// Keeps one. Where there are enough of all, the oldest goes. A key has no more than it had calls at once: a new one is opened only while
-    /// none rests.
+    /// Keeps a connection. In a full pool, the one with the longest idle time is closed. A key has at most as many as it had calls at a
+    /// time, because a new one is opened only while none is idle.
     pub fn put(&self, key: Key, ready: Ready) {
         let mut idle = self.lock();
         if idle.count >= MOST {
@@ -114,7 +115,7 @@ impl Pool {
         idle.count += 1;
     }
 
-    /// Closes what has rested for too long.
+    /// Closes connections that were idle for too long.
     pub fn sweep(&self) {
         let mut idle = self.lock();
         idle.rows.retain(|_, rows| {
@@ -124,7 +125,7 @@ impl Pool {
         idle.count = idle.rows.values().map(Vec::len).sum();
     }
 
-    /// Sweeps for as long as the program lives.
+    /// Sweeps until the program ends.
     pub async fn sweeps(self: Arc<Self>) {
         loop {
             sleep(SWEEP).await;

@@ -1,19 +1,19 @@
-//! The IANA special-purpose address registries as data, and what else no endpoint has.
+//! IANA's special-purpose address registries as data, with other addresses that no endpoint has.
 //!
 //! <https://www.iana.org/assignments/iana-ipv4-special-registry>, <https://www.iana.org/assignments/iana-ipv6-special-registry>.
 //!
-//! Invariant: the longest prefix that holds an address decides.
+//! Invariant: the longest prefix that contains an address decides.
 
-/// One row: the prefix, whether it is globally reachable, its name.
+/// A row: prefix, whether it is globally reachable, name.
 pub type Row = (&'static str, bool, &'static str);
 
-/// IPv4; what is in no row is reachable.
+/// IPv4. An address in no row is reachable.
 pub const IPV4: &[Row] = &[
     ("0.0.0.0/8", false, "this network"),
     ("10.0.0.0/8", false, "private use"),
     ("100.64.0.0/10", false, "shared address space"),
     ("127.0.0.0/8", false, "loopback"),
-    // Not in the registry: inside Azure it is the agent of the host.
+    // Not in the registry: in Azure, this is the agent of the host.
     ("168.63.129.16/32", false, "the host of a virtual machine"),
     ("169.254.0.0/16", false, "link local"),
     ("172.16.0.0/12", false, "private use"),
@@ -34,7 +34,7 @@ pub const IPV4: &[Row] = &[
     ("255.255.255.255/32", false, "limited broadcast"),
 ];
 
-/// IPv6; only `2000::/3` is handed out as global unicast, the rest is unreachable.
+/// IPv6. Only `2000::/3` is assigned as global unicast; the rest is unreachable.
 pub const IPV6: &[Row] = &[
     ("::/0", false, "not global unicast"),
     ("::/96", false, "IPv4-compatible"),

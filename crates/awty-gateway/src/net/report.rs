@@ -1,4 +1,4 @@
-//! What a call is, and what came of it.
+//! A call and its result.
 
 use super::fault::Failure;
 use crate::uri::Endpoint;
@@ -8,60 +8,60 @@ use hyper::header::HeaderMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Bytes of an answer that are read.
+/// Bytes of an answer's body that are read.
 pub const BODY: usize = 64 * 1024;
 
-/// What to call.
+/// What to call, and how.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Where to.
+    /// Endpoint to call.
     pub endpoint: Endpoint,
-    /// GET, POST and so on.
+    /// HTTP method.
     pub method: Method,
-    /// All but Host and the lengths.
+    /// All headers except Host and the lengths.
     pub headers: HeaderMap,
-    /// What is sent.
+    /// Body of the request.
     pub body: Bytes,
-    /// From the first look at the name to the end of the answer.
+    /// Time limit from the name lookup to the end of the answer.
     pub timeout: Duration,
-    /// For TCP and TLS.
+    /// Time limit of TCP and TLS.
     pub connect_timeout: Duration,
 }
 
-/// How long what took.
+/// Length of each phase.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Phases {
-    /// To look up the name.
+    /// Name lookup.
     pub name: Option<Duration>,
-    /// To connect.
+    /// TCP connection.
     pub connect: Option<Duration>,
-    /// To speak TLS.
+    /// TLS handshake.
     pub tls: Option<Duration>,
     /// From the request to the head of the answer.
     pub first_byte: Option<Duration>,
-    /// The whole.
+    /// Whole call.
     pub total: Duration,
 }
 
-/// An answer.
+/// An endpoint's answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// Its status.
+    /// Status.
     pub status: u16,
-    /// Its headers.
+    /// Headers.
     pub headers: HeaderMap,
-    /// As much of it as was read.
+    /// The part of the body that was read.
     pub body: Bytes,
 }
 
-/// What came of a call.
+/// Result of a call.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The address that was called.
+    /// Address that was called.
     pub address: Option<SocketAddr>,
-    /// Whether a byte of the request may have left.
+    /// Whether a byte of the request may have been sent.
     pub sent: bool,
-    /// How long what took.
+    /// Length of each phase.
     pub phases: Phases,
     /// The answer, or why there is none.
     pub outcome: Result<Answer, Failure>,

@@ -1,6 +1,6 @@
-//! Names become addresses, and only those that the guard allows come out.
+//! Resolves names to addresses that the guard allows.
 //!
-//! Invariant: every address that is returned has been judged; names are kept for their TTL, 5 to 60 seconds.
+//! Invariant: every returned address was judged. Names are cached for their TTL, within 5 to 60 seconds.
 
 use super::fault::{Failure, Fault};
 use super::guard::{Guard, check_port};
@@ -12,29 +12,29 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use url::Host;
 
-/// For a name.
+/// Time limit of a lookup.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Names are kept at least and at most so long.
+/// Shortest and longest time for which a name is cached.
 const KEPT: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
-/// Names that are kept.
+/// Number of cached names.
 const CACHE: u64 = 10_000;
-/// A name may have thousands of addresses; no more are judged.
+/// Addresses of one name that are judged. A name may have thousands.
 const ADDRESSES: usize = 64;
 
-/// Asks name servers.
+/// Resolves names by DNS.
 pub struct Resolver {
     inner: TokioResolver,
 }
 
 impl Resolver {
-    /// With the name servers of this machine, and its hosts file.
+    /// Uses this machine's name servers and hosts file.
     pub fn of_system() -> Result<Self, String> {
         let builder =
             TokioResolver::builder_tokio().map_err(|error| format!("the name servers are unknown: {error}"))?;
         Self::build(builder)
     }
 
-    /// With other name servers.
+    /// Uses other name servers.
     pub fn with(config: ResolverConfig) -> Result<Self, String> {
         Self::build(TokioResolver::builder_with_config(config, TokioRuntimeProvider::default()))
     }
@@ -52,11 +52,11 @@ impl Resolver {
         Ok(Resolver { inner })
     }
 
-    /// The addresses of an endpoint that may be called, in the order in which to try them.
+    /// Allowed addresses of an endpoint, in the order in which to try them.
     pub async fn judged(&self, endpoint: &Endpoint, guard: &Guard) -> Result<Vec<SocketAddr>, Failure> {
         let url = endpoint.url();
         let port = url.port_or_known_default().unwrap_or(443);
-        // Before the name is asked for: no address makes this port good.
+        // Checked before the lookup, because the port is refused for every address.
         check_port(port).map_err(|refusal| Failure::new(Fault::BlockedAddress, refusal))?;
         let addresses = match url.host() {
             Some(Host::Ipv4(address)) => vec![IpAddr::from(address)],
@@ -81,7 +81,7 @@ impl Resolver {
     }
 
     async fn look_up(&self, name: &str) -> Result<Vec<IpAddr>, Failure> {
-        // With a final dot, no search list of this machine is asked for other names.
+        // The final dot prevents this machine's search list from being used.
         let absolute = format!("{}.", name.trim_end_matches('.'));
         let looked_up = tokio::time::timeout(PATIENCE, self.inner.lookup_ip(absolute)).await;
         let found = looked_up.map_err(|_| Failure::new(Fault::Name, "no name server answered within 5 s"))?;

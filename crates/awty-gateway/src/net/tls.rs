@@ -1,4 +1,4 @@
-//! TLS to endpoints: 1.2 and up, the system's roots and more; verification cannot be switched off.
+//! TLS to endpoints: version 1.2 or later, with the system's and extra roots. Verification cannot be switched off.
 
 use super::fault::{Failure, Fault};
 use rustls::pki_types::pem::PemObject;
@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// The roots of this machine, and those in the files.
+/// The system's roots, and those in the files.
 pub fn roots(extra: &[PathBuf]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -25,7 +25,7 @@ pub fn roots(extra: &[PathBuf]) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// What a client offers and asks for.
+/// TLS configuration of a client.
 pub fn config(roots: RootCertStore) -> Result<ClientConfig, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
@@ -33,7 +33,7 @@ pub fn config(roots: RootCertStore) -> Result<ClientConfig, String> {
     Ok(versions.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Speaks TLS for that name over a connection that is there.
+/// Performs the TLS handshake on an established connection.
 pub async fn handshake(
     config: &Arc<ClientConfig>,
     host: &str,
@@ -44,7 +44,7 @@ pub async fn handshake(
     TlsConnector::from(config.clone()).connect(name, tcp).await.map_err(|error| failure(&error))
 }
 
-/// Which fault it was.
+/// Finds the fault of a TLS error.
 fn failure(error: &std::io::Error) -> Failure {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let fault = match inner {

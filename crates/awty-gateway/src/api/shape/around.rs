@@ -1,4 +1,4 @@
-//! What is around schedules: history, slots, status, targets, tokens, problems.
+//! Shapes besides schedules: history, slots, status, targets, tokens, problems.
 
 use super::{Counts, Last, Length};
 use chrono::{DateTime, Utc};

@@ -1,7 +1,7 @@
-//! What goes over the wire, for the document `/v1/openapi.json`. Tests compare it with what is answered.
+//! Shapes of requests and answers for `/v1/openapi.json`. Tests compare them with real answers.
 //!
-//! Does not: read or write anything; answers are put together by the database and `show`.
-#![allow(dead_code, missing_docs)] // only the document reads these; fields have their words where a name does not say all
+//! Does not: read or write anything. The database and `show` build the answers.
+#![allow(dead_code, missing_docs)] // only the document reads these; a field has a comment if its name does not say enough
 
 mod around;
 
