@@ -1,20 +1,20 @@
-//! What has to hold after any number of kills. Pure: the ledger, the books and the plan are arguments.
+//! Checks what must hold after any number of kills. Pure: ledger, database and plan are arguments.
 //!
-//! Invariant: each sentence of the contract that is checked here has a test in `checker_tests` that breaks it.
+//! Invariant: for each rule that is checked here, a test in `checker_tests` breaks it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One piece of work: path, slot in µs, how often the endpoint has asked again.
+/// One occurrence: path, slot in µs, and how often the endpoint has asked again.
 pub type Occurrence = (String, i64, i64);
 
-/// A request that arrived, as the receiver wrote it down.
+/// A request as the receiver recorded it.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Seconds since the beginning.
+    /// Seconds since the start.
     pub at: f64,
     pub occurrence: Occurrence,
     pub key: String,
-    /// The answer that was written in full; none: it hung, or hung up.
+    /// Status that was written in full; none if the receiver hung or closed the connection.
     pub answered: Option<u16>,
 }
 
@@ -26,7 +26,7 @@ pub struct Booked {
     pub ok: bool,
 }
 
-/// A repetition: it must have been called for each period from `first` until the occurrence that is still pending.
+/// A schedule. Each period from `first` until the pending occurrence must have been called.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub path: String,
@@ -35,7 +35,7 @@ pub struct Plan {
     pub pending: i64,
 }
 
-/// What the client knows of a send.
+/// The client's knowledge of a send's transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Committed,
@@ -44,22 +44,22 @@ pub enum Fate {
     InDoubt,
 }
 
-/// All that is known at the end.
+/// All evidence at the end.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     pub calls: Vec<Call>,
     pub booked: Vec<Booked>,
-    /// Of the history: occurrences that ended without success.
+    /// Occurrences in the history that ended without success.
     pub failed: BTreeSet<(String, i64)>,
     pub plans: Vec<Plan>,
     pub sends: BTreeMap<String, Fate>,
-    /// Paths whose job is `at_most_once` begin so.
+    /// Path prefix of the job that is `at_most_once`.
     pub once: &'static str,
-    /// When the first fault came.
+    /// Time of the first fault.
     pub first_fault: f64,
 }
 
-/// Whatever does not hold.
+/// All violations.
 pub fn findings(evidence: &Evidence) -> Vec<String> {
     let mut found = keys(evidence);
     found.extend(plans(evidence));
@@ -69,7 +69,7 @@ pub fn findings(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// One key for each occurrence, and one occurrence for each key.
+/// Each occurrence has one key, and each key one occurrence.
 fn keys(evidence: &Evidence) -> Vec<String> {
     let calls = evidence.calls.iter().map(|call| (&call.occurrence, &call.key));
     let all: BTreeSet<_> = calls.chain(evidence.booked.iter().map(|one| (&one.occurrence, &one.key))).collect();
@@ -86,7 +86,7 @@ fn keys(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// No slot is missing that the plan says must have been called, unless the books say why.
+/// Each planned slot was called, unless the database says why not.
 fn plans(evidence: &Evidence) -> Vec<String> {
     let place = |(path, slot, _): &Occurrence| (path.clone(), *slot);
     let mut known: BTreeSet<(String, i64)> = evidence.calls.iter().map(|call| place(&call.occurrence)).collect();
@@ -103,7 +103,7 @@ fn plans(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// No send is lost, and none of a transaction that was rolled back is called.
+/// No send is lost, and no send of a rolled back transaction is called.
 fn sends(evidence: &Evidence) -> Vec<String> {
     let mut arrived: BTreeMap<&str, bool> = BTreeMap::new();
     for call in &evidence.calls {
@@ -123,7 +123,7 @@ fn sends(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// At most one success is booked for an occurrence, and only one that the receiver has answered.
+/// Each occurrence has at most one success, and only if the receiver has answered it.
 fn books(evidence: &Evidence) -> Vec<String> {
     let answered: BTreeSet<&str> =
         evidence.calls.iter().filter(|call| call.answered == Some(200)).map(|call| call.key.as_str()).collect();
@@ -139,8 +139,8 @@ fn books(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// At most once is at most once; and nothing that was answered is called again before anything has gone wrong, unless the books say why:
-/// on a busy machine, a gateway may come too late to its answer or to its heartbeat.
+/// A job that is at_most_once is called at most once. Before the first fault, no answered call is repeated, unless the database says why:
+/// on a busy machine, a gateway may be late with its answer or heartbeat.
 fn repeats(evidence: &Evidence) -> Vec<String> {
     let failed: BTreeSet<&str> = evidence.booked.iter().filter(|one| !one.ok).map(|one| one.key.as_str()).collect();
     let (mut seen, mut found) = (BTreeMap::<&str, Option<u16>>::new(), Vec::new());
@@ -156,7 +156,7 @@ fn repeats(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// Calls of what had been answered before.
+/// Number of calls that repeat an answered one.
 pub fn repeated(evidence: &Evidence) -> usize {
     let mut answered = BTreeSet::new();
     evidence.calls.iter().filter(|call| !answered.insert(&call.key) && call.answered == Some(200)).count()

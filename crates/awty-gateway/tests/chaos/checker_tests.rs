@@ -1,4 +1,4 @@
-//! The checker is given true evidence, and evidence that is false in one way.
+//! Gives the checker true evidence, and evidence that is false in one way.
 
 use crate::checker::{Booked, Call, Evidence, Fate, Plan, findings};
 
@@ -12,7 +12,7 @@ fn booked(call: &Call, ok: bool) -> Booked {
     Booked { occurrence: call.occurrence.clone(), key: call.key.clone(), ok }
 }
 
-/// Two slots of a schedule, of which one was repeated after a fault; a send, one at most once, one rolled back.
+/// Two slots of a schedule, one of them repeated after a fault; a send; a send that is at most once; a rolled back send.
 fn good() -> Evidence {
     let calls = vec![
         call("/s/1", 10, "a", Some(200)),

@@ -1,6 +1,6 @@
-//! What goes wrong, as the seed says: gateways are killed or freeze, the server crashes, cables are pulled.
+//! Faults in an order that the seed decides: gateways are killed or frozen, the server crashes, cables are pulled.
 //!
-//! Invariant: after each fault all is as it was: both gateways and the server run, all cables are in.
+//! Invariant: after each fault everything is restored. Both gateways and the server run, and all cables are connected.
 
 use crate::world::{GATEWAYS, World};
 use awty_testkit::{Signal, Stop};
@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::time::Duration;
 
-/// How many there were.
+/// Number of faults by kind.
 #[derive(Debug, Default)]
 pub struct Counts {
     pub gateways: usize,
@@ -23,7 +23,6 @@ impl Counts {
     }
 }
 
-/// The faults of one run.
 pub struct Faults {
     random: StdRng,
     pub counts: Counts,
@@ -34,7 +33,7 @@ impl Faults {
         Faults { random: StdRng::seed_from_u64(seed), counts: Counts::default() }
     }
 
-    /// Lets time pass; a fault that comes at once after another one would break nothing.
+    /// Waits a while, because a fault directly after another one would break nothing.
     fn pass(&mut self, milliseconds: std::ops::Range<u64>) {
         let until = std::time::Instant::now() + Duration::from_millis(self.random.random_range(milliseconds));
         while let Some(left) = until.checked_duration_since(std::time::Instant::now()) {
@@ -42,13 +41,13 @@ impl Faults {
         }
     }
 
-    /// One of the gateways, or now and then both.
+    /// One gateway, or sometimes both.
     fn some(&mut self) -> Vec<usize> {
         let one = self.random.random_range(0..GATEWAYS);
         if self.random.random_bool(0.25) { (0..GATEWAYS).collect() } else { vec![one] }
     }
 
-    /// The next fault, and its end.
+    /// Causes the next fault, and ends it.
     pub fn next(&mut self, world: &mut World) {
         let kinds = if world.nets.is_some() { 3 } else { 2 };
         match self.counts.all() % kinds {
@@ -69,7 +68,7 @@ impl Faults {
         self.counts.gateways += 1;
     }
 
-    /// Longer than the heartbeat: what it does afterwards is void.
+    /// Freezes a gateway for longer than the heartbeat, so that its later answers are void.
     fn freeze(&mut self, world: &mut World) {
         let number = self.random.random_range(0..GATEWAYS);
         world.signal(number, Signal::STOP);

@@ -1,6 +1,6 @@
-//! The receiver with the ledger: it writes down each request before it does anything else, and misbehaves as the seed says.
+//! The receiver with the ledger. It records each request first, and then misbehaves as the seed says.
 //!
-//! Does not: know of the database or of gateways. What is in the ledger has arrived.
+//! Does not: know the database or the gateways. Every request in the ledger has arrived.
 
 use crate::checker::Call;
 use chrono::DateTime;
@@ -11,7 +11,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The receiver; its threads end with the test's process.
+/// The receiver. Its threads end with the test's process.
 #[derive(Clone)]
 pub struct Ledger {
     seed: u64,
@@ -29,7 +29,7 @@ impl Ledger {
         Ledger { seed, began: Instant::now(), calls: Arc::default() }
     }
 
-    /// Seconds since the beginning.
+    /// Seconds since the start.
     pub fn now(&self) -> f64 {
         self.began.elapsed().as_secs_f64()
     }
@@ -38,7 +38,7 @@ impl Ledger {
         self.calls.lock().unwrap().clone()
     }
 
-    /// Listens on an address of this machine; the origin for URIs with that host.
+    /// Listens on an address of this machine. Returns the origin.
     pub fn listen(&self, host: &str) -> String {
         let listener = TcpListener::bind((host, 0)).unwrap();
         let origin = format!("http://{}", listener.local_addr().unwrap());
@@ -60,7 +60,7 @@ impl Ledger {
             let status = match dice {
                 0..30 if first => 503,
                 30..40 if first => return io::copy(&mut stream, &mut io::sink()).map(drop), // until the caller gives up
-                40..50 if first => return Ok(()),                                           // hangs up
+                40..50 if first => return Ok(()),                                           // closes
                 50..100 => {
                     std::thread::park_timeout(Duration::from_millis(300 + 10 * dice));
                     200
@@ -73,7 +73,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Its number in the ledger, and 0 to 999 by the seed.
+    /// Number in the ledger, and 0 to 999 by the seed.
     fn write_down(&self, request: &Request) -> (usize, u64) {
         let header = |name: &str| request.headers.get(name).map(String::as_str).unwrap_or_default();
         let (key, slot) = (header("webhook-id"), DateTime::parse_from_rfc3339(header("awty-slot")));
@@ -88,7 +88,7 @@ impl Ledger {
     }
 }
 
-/// A whole request; none: the connection ended before.
+/// Reads a whole request; none if the connection ended before.
 fn read(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
     let mut first = String::new();
     reader.read_line(&mut first)?;

@@ -1,4 +1,4 @@
-//! What is asked for: schedules of every second, and sends that commit, roll back, or end with the server.
+//! The load: schedules of every second, and sends that commit, roll back, or lose the server.
 
 use crate::checker::{Fate, Plan};
 use crate::world::{TENANTS, Tenant, World};
@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Of each tenant.
+/// Schedules of each tenant.
 const SCHEDULES: usize = 12;
 const SECOND: i64 = 1_000_000;
 
-/// Schedules that start now; none of their slots may be left out.
+/// Creates schedules that start now and must not skip a slot.
 pub fn schedule(world: &World) {
     for (role, path) in TENANTS {
         let mut client = world.cluster.client("postgres", role);
@@ -30,7 +30,7 @@ pub fn schedule(world: &World) {
     }
 }
 
-/// What had to be called until now: by the first slots that were called, and the occurrences that are pending.
+/// The calls that were due until now, from the first slot of each schedule to its pending occurrence.
 pub fn plans(world: &World, first: &BTreeMap<String, i64>) -> Vec<Plan> {
     let sql = "SELECT entity_key, (EXTRACT(epoch FROM first_check_at) * 1000000)::bigint FROM awty.future_job WHERE job ^@ 'http'";
     let rows = world.cluster.superuser("postgres").query(sql, &[]).unwrap();
@@ -41,7 +41,7 @@ pub fn plans(world: &World, first: &BTreeMap<String, i64>) -> Vec<Plan> {
     rows.iter().map(plan).collect()
 }
 
-/// The first slot of each schedule, by the database.
+/// First slot of each schedule, as in the database.
 pub fn first_slots(world: &World) -> BTreeMap<String, i64> {
     let sql = "SELECT entity_key, (EXTRACT(epoch FROM first_check_at) * 1000000)::bigint FROM awty.future_job WHERE job ^@ 'http'";
     let rows = world.cluster.superuser("postgres").query(sql, &[]).unwrap();
@@ -49,7 +49,7 @@ pub fn first_slots(world: &World) -> BTreeMap<String, i64> {
     rows.iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-/// Clients that send, one for each tenant.
+/// Clients that send, one per tenant.
 pub struct Senders {
     stop: Arc<AtomicBool>,
     sent: Arc<Mutex<BTreeMap<String, Fate>>>,
@@ -69,7 +69,7 @@ impl Senders {
                     let mut config = awty_testkit::postgres::Config::new();
                     config.host_path(&socket).port(Cluster::PORT).dbname("postgres").user(tenant.0);
                     if let Ok(mut client) = config.connect(NoTls) {
-                        // An error is the server's end; then there is a new connection.
+                        // An error means that the server went away, so the loop ends and a new connection follows.
                         while !stop.load(Ordering::Relaxed) {
                             count += 1;
                             let origin = &origins[random.random_range(0..origins.len())];
@@ -91,7 +91,7 @@ impl Senders {
         Senders { stop, sent, threads }
     }
 
-    /// What became of the transactions, as their clients know.
+    /// Stops the clients. Returns the fates of their transactions.
     pub fn stop(self) -> BTreeMap<String, Fate> {
         self.stop.store(true, Ordering::Relaxed);
         self.threads.into_iter().for_each(|thread| thread.join().unwrap());
@@ -105,7 +105,7 @@ fn send(client: &mut Client, uri: &str, commits: bool) -> Fate {
         if commits { transaction.commit() } else { transaction.rollback() }
     });
     match sent {
-        // Without the word to commit nothing is committed, whatever happens.
+        // A transaction without COMMIT cannot commit, whatever happens.
         _ if !commits => Fate::RolledBack,
         Ok(()) => Fate::Committed,
         Err(_) => Fate::InDoubt,

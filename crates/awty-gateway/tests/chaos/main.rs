@@ -1,8 +1,8 @@
-//! Chaos: schedules and sends while gateways, the server and the network are killed, and a ledger outside that tells what was called.
+//! Chaos: schedules and sends while gateways, server and network are killed. A ledger outside records the calls.
 //!
-//! `AWTY_KILLS` says how many faults (`make gateway-chaos KILLS=100`), `AWTY_SEED` in which order; by default it takes three minutes.
+//! `AWTY_KILLS` is the number of faults (`make gateway-chaos KILLS=100`), `AWTY_SEED` their order. The default takes three minutes.
 //!
-//! Does not: measure. How late something was is said, not judged.
+//! Does not: judge times. Lateness is printed only.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
 mod checker;
@@ -20,12 +20,12 @@ use load::Senders;
 use std::time::Duration;
 use world::{GATEWAYS, TENANTS, World};
 
-/// About three minutes of them.
+/// Takes about three minutes.
 const KILLS: u64 = 60;
-/// For all that is late to be called, once nothing goes wrong any more.
+/// Time to make up all late calls after the last fault.
 const TO_CATCH_UP: Duration = Duration::from_secs(300);
 
-/// Nothing is due but what this second has brought, and no send is left.
+/// Late checks. None: only checks of this second are due, and no send is left.
 const CAUGHT_UP: &str = "SELECT string_agg(entity_key || ' ' || next_check_at::time(0), ', ') FROM (
     SELECT entity_key, next_check_at FROM awty.future_job WHERE job ^@ 'http' AND (entity_key ~ '#' OR next_check_at < now() - '2 s'::interval)
     ORDER BY next_check_at LIMIT 5) AS late";

@@ -1,14 +1,14 @@
-//! A network of its own for each gateway: a namespace, and a cable to this machine that can be pulled.
+//! A network for each gateway: a namespace, and a cable to this machine that can be pulled.
 //!
-//! Invariant: what was made is removed when the value is dropped; what a killed test left behind is removed by the next.
-//! Does not: exist where networks cannot be made, as without root or `ip`. The gateways are then on this machine, and no cable is pulled.
+//! Invariant: a dropped value removes its networks. The next test removes what a killed test has left.
+//! Does not: work without root or `ip`. The gateways then run on this machine, and no cable is pulled.
 
 use std::process::Command;
 
-/// Namespaces are named so, with the process id and a number.
+/// Names of namespaces: this prefix, the process id and a number.
 const NAME: &str = "awty-chaos-";
 
-/// This machine's address that is reached by all cables, and the cables.
+/// The address of this machine that all cables reach, and the cables.
 pub struct Nets {
     pub home: String,
     pub all: String,
@@ -21,7 +21,7 @@ pub struct Net {
     cable: String,
 }
 
-/// Runs `ip` and gives what it prints.
+/// Runs `ip` and returns its output.
 fn ip(arguments: &str) -> Result<String, String> {
     let run = Command::new("ip").args(arguments.split(' ')).output();
     let run = run.map_err(|error| format!("ip is missing: {error}; apt-get install iproute2"))?;
@@ -35,7 +35,7 @@ fn must(arguments: &str) {
     ip(arguments).unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// Removes those whose process is gone.
+/// Removes the namespaces of processes that have ended.
 fn sweep() {
     let all = ip("netns list").unwrap_or_default();
     for name in all.lines().filter_map(|line| line.split(' ').next()).filter(|name| name.starts_with(NAME)) {
@@ -47,14 +47,14 @@ fn sweep() {
 }
 
 impl Nets {
-    /// Fails with the reason where networks cannot be made.
+    /// Creates networks. An error says why they cannot be created.
     pub fn new(count: usize) -> Result<Self, String> {
         sweep();
         let pid = std::process::id();
         let prefix = format!("10.213.{}", pid % 250);
         let home = format!("{prefix}.254");
         let nets = (0..count).map(|number| Net::new(pid, number, &prefix)).collect::<Result<_, _>>()?;
-        // It may be there, left by a test that was killed.
+        // A killed test may have left the address.
         drop(ip(&format!("addr add {home}/32 dev lo")));
         Ok(Nets { home, all: format!("{prefix}.0/24"), nets })
     }
@@ -83,12 +83,12 @@ impl Net {
         Ok(net)
     }
 
-    /// Pulls the cable, or puts it back. What is sent meanwhile is lost without a word.
+    /// Connects or pulls the cable. Packets that are sent meanwhile are lost silently.
     pub fn connect(&self, connected: bool) {
         must(&format!("link set {} {}", self.cable, if connected { "up" } else { "down" }));
     }
 
-    /// A command that runs in there.
+    /// A command that runs in the namespace.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.name, program]);

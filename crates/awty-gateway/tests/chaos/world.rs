@@ -10,17 +10,17 @@ use std::process::{Child, Command};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_awty-gateway");
 pub const GATEWAYS: usize = 2;
-/// A role that schedules, and what the paths of its calls begin with.
+/// Role of a tenant, and the path prefix of its calls.
 pub type Tenant = (&'static str, &'static str);
-/// The second one's job is `at_most_once`.
+/// The second tenant's job is `at_most_once`.
 pub const TENANTS: [Tenant; 2] = [("app", "/often"), ("careful", "/once")];
 
 pub struct World {
     pub cluster: Cluster,
     pub ledger: Ledger,
-    /// Of receivers; each is a target of its own.
+    /// Origins of the receivers; each is a target.
     pub origins: Vec<String>,
-    /// None where networks cannot be made.
+    /// None if networks cannot be created.
     pub nets: Option<Nets>,
     gateways: [Option<Child>; GATEWAYS],
     credentials: PathBuf,
@@ -107,7 +107,7 @@ impl World {
         child.wait().unwrap();
     }
 
-    /// Ends a gateway as an administrator would; it has to drain and say that all is well.
+    /// Ends a gateway by SIGTERM. It must drain and exit with success.
     pub fn end_gateway(&mut self, number: usize) {
         self.signal(number, Signal::TERM);
         let ended = poll("the gateway to end", 2 * PATIENCE, || {
@@ -117,7 +117,7 @@ impl World {
         assert!(ended.is_ok_and(|status| status.success()), "gateway {number} did not end well:\n{}", log());
     }
 
-    /// A gateway that ended by itself has crashed.
+    /// Asserts that no gateway has crashed.
     pub fn assert_gateways_run(&mut self) {
         for number in 0..GATEWAYS {
             let ended = self.child(number).try_wait().unwrap();

@@ -1,4 +1,4 @@
-//! What is booked of calls, and what holds none of it up, on a throwaway cluster.
+//! Booking of calls, and what must not delay it.
 
 use crate::receiver::Receiver;
 use crate::shop::{Shop, until};
@@ -43,7 +43,7 @@ fn an_answer_that_waits_for_a_lock_holds_up_no_other() {
         let metrics = gateway.get("/metrics").1;
         if metrics.contains("awty_gateway_leases_total{result=\"busy\"}") { Ok(()) } else { Err(metrics) }
     });
-    // What is called afterwards is booked, and so is what comes after that.
+    // Later calls are booked, one after the other.
     for path in ["/ok/y", "/ok/z"] {
         shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri(path)));
         shop.await_text(&format!("SELECT count(*) FROM awty.attempt WHERE ok AND entity_key ^@ '{path}'"), "1");
@@ -60,7 +60,7 @@ fn a_call_that_ends_makes_room_for_its_target_before_the_next_slot() {
     let target = receiver.uri("");
     shop.cluster.execute("postgres", &[&format!("SELECT awty.alter_target('http.app', '{target}', concurrency => 1)")]);
     let _gateway = shop.gateway("one");
-    // One in each slot of a second would take longer than we wait.
+    // One call per slot of a second would take longer than the deadline.
     shop.app(&format!("SELECT count(awty_http.send('{target}/ok')) FROM generate_series(1, 150)"));
     shop.await_text("SELECT count(*) FROM awty.attempt WHERE ok", "150");
 }
@@ -110,7 +110,7 @@ fn the_answer_of_a_call_that_went_well_is_kept_on_request_only() {
     shop.await_text(bodies, "/ok/forgotten 200,/ok/kept 200 ok,/ok/unsaid 200");
 }
 
-/// Sealed 3 and 6: a locked schedule delays only the requests of its own endpoint, such as `Awty-Stop`.
+/// Sealed 3 and 6: a locked schedule delays only its own endpoint's requests, such as `Awty-Stop`.
 #[test]
 fn a_schedule_that_is_locked_holds_up_no_answer_of_another() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -122,7 +122,7 @@ fn a_schedule_that_is_locked_holds_up_no_answer_of_another() {
     let mut holder = shop.cluster.client("postgres", "app");
     holder.batch_execute("BEGIN; SELECT awty_http_internal.lock(id) FROM awty_http.endpoint").unwrap();
     let booked = |path: &str| format!("SELECT count(*) > 2 FROM awty.attempt WHERE entity_key = '{path}'");
-    // Its answers are booked. The row of the schedule changes with a later answer.
+    // The answers are booked. A later answer changes the row of the schedule.
     shop.await_text(&booked("/status/404"), "true");
     called(&receiver, "/header/200/Awty-Stop/it_was_paid");
     let changed = "SELECT count(*) FROM awty_http.endpoint WHERE failing_since IS NOT NULL OR verdict IS NOT NULL";

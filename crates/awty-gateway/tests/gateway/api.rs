@@ -1,4 +1,4 @@
-//! The API over HTTP on a throwaway cluster, with naptime's list of wishes.
+//! The API over HTTP on a throwaway cluster, with naptime's requirements.
 
 use crate::client::{Client, encoded};
 use crate::receiver::Receiver;
@@ -43,7 +43,7 @@ fn an_endpoint_is_scheduled_over_http_called_changed_and_deleted() {
     let id = made.json()["id"].as_str().unwrap().to_owned();
     assert_eq!(place, format!("/v1/schedules/{id}"));
     assert_eq!(made.json()["headers"], json!({"X-Api-Key": "•••"}));
-    // The same again changes nothing; POST finds it there.
+    // The same definition changes nothing, and POST refuses it.
     let again = client.ask("PUT", &by_uri, &body);
     assert_eq!((again.status, again.json()["id"].as_str()), (200, Some(id.as_str())), "{}", again.text);
     let double = client.ask("POST", "/v1/schedules", &json!({"uri": receiver.uri("/ok"), "every": "1 h"}).to_string());
@@ -51,7 +51,7 @@ fn an_endpoint_is_scheduled_over_http_called_changed_and_deleted() {
         (double.status, double.problem().as_str(), &double.json()["existing"]),
         (409, "uri-already-scheduled", &json!(place))
     );
-    // Run it now, and see what came of it.
+    // Run it now and look at the result.
     assert_eq!(client.ask("POST", &format!("{place}/run"), "").status, 202);
     until("the call to be booked", || {
         let attempts = client.get(&format!("{place}/attempts")).json();
@@ -107,7 +107,7 @@ fn naptimes_entry_points_have_the_same_rules() {
     assert!(bare.status == 422 && bare.text.contains("10000 of what? write 10 s or 10000 ms"), "{}", bare.text);
     assert_eq!(client.ask("DELETE", &at("10 s"), "").status, 204);
     assert_eq!(client.get(&at("10 s")).status, 410);
-    // Rounded up to a slot of a second.
+    // The period is rounded up to a slot of a second.
     let rounded = client.ask("PUT", &at("1500 ms"), "");
     assert_eq!(
         (&rounded.json()["every"], &rounded.json()["rounded_from"]),

@@ -1,4 +1,4 @@
-//! A job whose claims fail is left alone for a while, and the others are claimed.
+//! A job whose claims fail is skipped for a while, and the others are claimed.
 
 use crate::receiver::Receiver;
 use crate::shop::{Shop, until};
@@ -32,7 +32,7 @@ fn a_job_that_cannot_be_claimed_stops_no_other() {
     assert!(gateway.log().contains("not that one"), "{}", gateway.log());
 }
 
-/// Sealed 5: a tenant whose calls hang has a quarter of the places, and the calls of another tenant are made meanwhile.
+/// Sealed 5: a tenant whose calls hang gets a quarter of the places, and another tenant's calls are made meanwhile.
 #[test]
 fn a_tenant_whose_calls_hang_has_a_quarter_of_the_places() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -51,7 +51,7 @@ fn a_tenant_whose_calls_hang_has_a_quarter_of_the_places() {
     assert_eq!(gateway.get("/readyz").0, 200);
 }
 
-/// Sealed 5: when each place has a call that hangs, `/readyz` says so. The gateway is ready again when the calls have ended.
+/// Sealed 5: when every place has a hanging call, `/readyz` says so. When the calls have ended, the gateway is ready again.
 #[test]
 fn a_gateway_that_is_full_of_calls_that_hang_says_so() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

@@ -1,4 +1,4 @@
-//! Certificates that are good, of another name, out of date, or of nobody known. They are made by openssl for each run.
+//! Certificates that are good, for another name, expired, or of an unknown issuer. openssl makes them for each run.
 
 use awty_gateway::net::call::Caller;
 use awty_gateway::net::fault::Fault;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsAcceptor;
 
-/// A folder with a root, removed at the end.
+/// A folder with a root certificate. Dropping it removes the folder.
 struct Authority(PathBuf);
 
 impl Authority {
@@ -35,12 +35,12 @@ impl Authority {
         assert!(run.status.success(), "{arguments}: {}", String::from_utf8_lossy(&run.stderr));
     }
 
-    /// A server for a name, with a certificate for so many days. Its port.
+    /// Starts a server for a name, with a certificate for `days`. Returns its port.
     async fn server(&self, name: &str, days: u32) -> u16 {
         self.server_that_reads(name, days, 4_096).await
     }
 
-    /// The same; of the request it reads no more than so many bytes.
+    /// The same, but the server reads at most `bytes` of the request.
     async fn server_that_reads(&self, name: &str, days: u32, bytes: usize) -> u16 {
         std::fs::write(self.0.join("names"), format!("subjectAltName=DNS:{name}\n")).unwrap();
         self.openssl(
@@ -129,7 +129,7 @@ async fn another_name_or_nobody_known_is_refused_before_a_byte_is_sent() {
 #[tokio::test]
 async fn a_certificate_that_has_expired_is_refused() {
     let authority = Authority::new();
-    // Of no days: it expires in the second in which it is made.
+    // A certificate of 0 days expires in the second in which it is made.
     let (port, trusting) = (authority.server("localhost", 0).await, authority.trusting());
     let mut report = call(&trusting, port).await;
     for _ in 0..100 {
@@ -137,7 +137,7 @@ async fn a_certificate_that_has_expired_is_refused() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
-        // A caller of its own, so that no connection is used again.
+        // A new caller, so that no connection is reused.
         report = call(&authority.trusting(), port).await;
     }
     assert_refused(&report, Fault::CertificateExpired);
@@ -148,12 +148,12 @@ async fn a_server_that_does_not_read_keeps_no_connection() {
     let authority = Authority::new();
     let port = authority.server_that_reads("localhost", 2, 0).await;
     let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
-    // More than both ends' buffers hold.
+    // More than the buffers of both ends hold.
     let body = bytes::Bytes::from(vec![b'a'; 64 * 1024 * 1024]);
     let report = call_with(&authority.trusting(), port, body, Duration::from_secs(6)).await;
     assert_eq!((report.outcome.unwrap_err().fault, report.sent), (Fault::Timeout, true));
     for _ in 0..3_000 {
-        // The listener and its connection.
+        // The listener and its connection are left.
         if alive() == 2 {
             return;
         }

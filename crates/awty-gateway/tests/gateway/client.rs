@@ -1,11 +1,10 @@
-//! A client of the API: one request on a connection of its own.
+//! A client of the API that makes each request on a new connection.
 
 use crate::shop::until;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-/// An answer.
 pub struct Answer {
     pub status: u16,
     pub head: String,
@@ -26,7 +25,7 @@ impl Answer {
         found.map(|(_, value)| value.to_owned()).unwrap_or_default()
     }
 
-    /// The name of a problem.
+    /// Name of the problem.
     pub fn problem(&self) -> String {
         self.json()["type"].as_str().unwrap_or_default().trim_start_matches("/problems/").to_owned()
     }
@@ -42,8 +41,8 @@ impl Client {
         self.ask_with(method, path, body, "")
     }
 
-    /// Asks again where another transaction had a row locked for longer than a request waits, and where a request that only reads took too
-    /// long on a busy machine: it has changed nothing then.
+    /// Asks again if another transaction held a row lock for longer than a request waits, or if a GET timed out on a busy machine. Both
+    /// have changed nothing.
     pub fn ask_with(&self, method: &str, path: &str, body: &str, headers: &str) -> Answer {
         until("an answer in time", || {
             let answer = self.ask_once(method, path, body, headers);
@@ -52,7 +51,7 @@ impl Client {
         })
     }
 
-    /// One request, whatever its answer is.
+    /// Makes one request, whatever its answer is.
     pub fn ask_once(&self, method: &str, path: &str, body: &str, headers: &str) -> Answer {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let authorization =
@@ -61,7 +60,7 @@ impl Client {
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{authorization}{headers}Content-Length: {length}"
         );
-        // A refusal may come before the body has been read.
+        // A refusal may arrive before the body was read.
         drop(write!(stream, "{head}\r\n\r\n{body}"));
         let mut bytes = Vec::new();
         drop(stream.read_to_end(&mut bytes));
@@ -76,7 +75,7 @@ impl Client {
     }
 }
 
-/// Percent-encoded, all of it.
+/// Percent-encodes everything except letters and digits.
 pub fn encoded(text: &str) -> String {
     text.bytes()
         .map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("%{byte:02X}") })

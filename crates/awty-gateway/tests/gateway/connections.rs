@@ -1,10 +1,10 @@
-//! Three connections to the database are enough: one for claims, one for answers, one for requests.
+//! Three connections to the database are enough: one each for claims, answers and requests.
 
 use crate::people;
 use crate::receiver::Receiver;
 use crate::shop::Shop;
 
-/// Requests come by the dozen, and neither claims nor answers nor heartbeats are left without a connection.
+/// Many requests at a time leave connections to claims, answers and heartbeats.
 #[test]
 fn with_three_connections_all_is_answered_and_booked() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

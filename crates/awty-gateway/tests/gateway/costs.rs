@@ -1,9 +1,9 @@
-//! What one row can cost at most.
+//! Bounds of the cost of one row.
 
 use crate::receiver::Receiver;
 use crate::shop::Shop;
 
-/// KiB that the gateway may hold. One such row took 140 MB before.
+/// KiB that the gateway may hold. Without the bounds, one such row took 140 MB.
 const MOST: u64 = 120 * 1024;
 
 #[test]
@@ -38,7 +38,7 @@ fn a_small_row_makes_no_large_request() {
     assert!(most < MOST, "it has held {most} KiB");
 }
 
-/// The administrator bounds the time of every call, whatever the schedules of tenants say.
+/// The administrator bounds the time of every call, whatever a tenant's schedule says.
 #[test]
 fn no_call_takes_longer_than_the_setting_max_timeout() {
     let (shop, receiver) = (Shop::open(), Receiver::start());

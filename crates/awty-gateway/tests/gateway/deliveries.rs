@@ -148,7 +148,7 @@ fn a_database_that_comes_back_finds_the_answers_waiting() {
     let gateway = shop.gateway("one");
     shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri("/slow")));
     receiver.called("/slow", 1);
-    // What was committed is there, also the claim, for the send was flushed after it or with it.
+    // Committed rows survive, and so does the claim, which is flushed before the call.
     shop.cluster.stop(Stop::Fast);
     until("readiness to end", || if gateway.get("/readyz").0 == 503 { Ok(()) } else { Err("ready".to_owned()) });
     assert_eq!(gateway.get("/livez").0, 200);

@@ -1,4 +1,4 @@
-//! What bounds a request, and what the whole database has to say to it.
+//! Bounds of a request, and answers that depend on the state of the whole database.
 
 use crate::client::{Answer, Client};
 use crate::people::{self, is, open, problem};
@@ -15,7 +15,7 @@ fn a_request_has_a_bounded_head_and_comes_in_time() {
     assert_eq!(client.ask_with("GET", "/v1/schedules", "", &large).status, 431);
     let fitting = format!("X-Fits: {}\r\n", "x".repeat(8 * 1024));
     assert_eq!(client.ask_with("GET", "/v1/schedules", "", &fitting).status, 200);
-    // Half a head, and a body that does not come: both are ended by the gateway.
+    // The gateway ends a connection with half a head, and one whose body does not come.
     let begun = |text: &str| {
         let mut stream = TcpStream::connect(gateway.address()).unwrap();
         stream.set_read_timeout(Some(shop::PATIENCE)).unwrap();
@@ -55,7 +55,7 @@ fn a_database_that_is_held_promises_no_call() {
 fn what_a_role_has_defined_is_never_called_by_its_requests() {
     let (shop, _gateway, client) = open();
     shop.cluster.execute("postgres", &["CREATE SCHEMA app AUTHORIZATION app"]);
-    // They fit better than PostgreSQL's own operators, and would run with all that the gateway may become.
+    // These functions match better than PostgreSQL's operators, and would run with all rights of the gateway.
     let function = |name: &str, arguments: &str, result: &str| {
         format!(
             "CREATE FUNCTION app.{name}({arguments}) RETURNS {result} LANGUAGE plpgsql
@@ -92,7 +92,7 @@ fn one_roles_locks_hold_up_no_other_role() {
     let place = made.header("location");
     let put = || client.ask_once("PUT", &place, "{\"every\": \"2 h\"}", "");
     let over = AtomicBool::new(false);
-    // Its answer, when it is over.
+    // The answer that came after the end.
     let put_until_over = || loop {
         let answer = put();
         if over.load(Ordering::Relaxed) {
@@ -119,14 +119,14 @@ fn one_roles_locks_hold_up_no_other_role() {
     assert_eq!(put().status, 200);
 }
 
-/// Each asks 100 times, and more where a busy machine is so slow that nobody is refused.
+/// Each client asks 100 times, and more on a machine so slow that no request is refused.
 const ASKING: usize = 8;
 
 #[test]
 fn a_token_that_asks_too_often_is_told_to_wait_and_no_other_is() {
     let (shop, gateway, client) = open();
     let other = people::client(&shop, &gateway, "app", "write");
-    // Refused as well, but only after the token was looked at.
+    // The request is refused, but only after the token was checked.
     let ask = |client: &Client| client.get("/v1/schedules?limit=0");
     let (start, told) = (Instant::now(), AtomicBool::new(false));
     let asked = || {

@@ -1,6 +1,6 @@
-//! The gateway as a whole, on throwaway clusters and against receivers that misbehave.
+//! The whole gateway, on throwaway clusters and against receivers that misbehave.
 //!
-//! One binary, because linking one for each file took longer than most of the tests.
+//! One binary, because linking one per file took longer than most of the tests.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
 mod ahead;

@@ -1,17 +1,17 @@
-//! Each resource and method against each who asks and what can be wrong with a request.
+//! Each resource and method, with each kind of client and each kind of faulty request.
 
 use crate::client::{Client, encoded};
 use crate::people::{self, is, open, problem, until_answer};
 use crate::receiver::Receiver;
 use serde_json::{Value, json};
 
-/// What is there for `app`, and the operations of the document about it.
+/// Objects of `app`, and the document's operations on them.
 struct Fixture {
     operations: Vec<(String, String, Value)>,
 }
 
 impl Fixture {
-    /// A schedule, a send, a failed call, a target, a token; each operation of the document with the path of one of them.
+    /// Creates a schedule, a send, a failed call, a target and a token. Fills their paths into the document's operations.
     fn make(client: &Client, admin: &Client, receiver: &Receiver) -> Self {
         let body = json!({"uri": receiver.uri("/status/404"), "every": "1 h"}).to_string();
         let schedule = client.ask("POST", "/v1/schedules", &body).header("location");
@@ -49,7 +49,7 @@ impl Fixture {
     }
 }
 
-/// A body that is taken as far as its form goes.
+/// The smallest body that the resource accepts.
 fn body(path: &str) -> &'static str {
     match path {
         _ if path.starts_with("/v1/tokens") => "{\"scope\": \"read\"}",
@@ -91,7 +91,7 @@ fn each_operation_asks_for_a_token_a_scope_and_the_right_role() {
         if admins || path.starts_with("/v1/targets/") && !reads {
             assert_eq!(problem(&ask(&client)), is(403, "not-permitted"), "{method} {path}");
         }
-        // What another role has made is not there; what is for all is empty or may not be made.
+        // A stranger gets 404 for another role's object, and an empty or refused answer for shared resources.
         let answer = ask(&stranger);
         let of_one = path.matches('/').count() > 2 || path.contains("?uri=") || path.starts_with("/naptime");
         match (of_one, reads) {
@@ -171,7 +171,7 @@ fn a_tag_is_a_condition_and_requests_at_once_lose_nothing() {
     });
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
     assert_eq!(statuses.iter().filter(|status| **status == 412).count(), 7, "{statuses:?}");
-    // A call in between is no conflict, and changes the answer all the same.
+    // A call in between is no conflict, but it changes the answer.
     let tag = client.get(&place).header("etag");
     shop.cluster.execute("postgres", &["UPDATE awty_http_internal.endpoint SET failing_since = now()"]);
     assert_eq!(client.ask_with("GET", &place, "", &format!("If-None-Match: {tag}\r\n")).status, 200);

@@ -1,4 +1,4 @@
-//! What others do in the database while the gateway works there.
+//! Other sessions work in the database while the gateway does.
 
 use crate::receiver::Receiver;
 use crate::shop::{Shop, until};
@@ -14,7 +14,7 @@ fn leases_are_beaten_while_a_lock_keeps_their_calls_from_being_known() {
     other.batch_execute("BEGIN; LOCK TABLE awty_http_internal.endpoint IN ACCESS EXCLUSIVE MODE").unwrap();
     shop.app(&format!("SELECT awty_http.send('{}')", receiver.uri("/second")));
     shop.await_text("SELECT count(*) FROM awty.lease", "1");
-    // A heartbeat comes after the time at which the first one would have let it expire, and nobody else gets it.
+    // A heartbeat extends the lease beyond its first expiry, and no other worker gets it.
     let lease = shop.text("SELECT lease FROM awty.lease");
     let expiry = shop.text("SELECT expires_at FROM awty.lease");
     let beaten = format!(
@@ -74,7 +74,7 @@ fn a_job_that_goes_does_not_hold_up_the_others() {
     assert!(!gateway.log().contains("does not do what it is asked for"), "{}", gateway.log());
 }
 
-/// The longest timeout of a call is as long as a lease of job http may last: the call ends first, so that its answer can be booked.
+/// The longest timeout of a call equals the longest lease. The call ends first, so that its answer can be booked.
 #[test]
 fn a_call_ends_before_its_lease_does() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -84,7 +84,7 @@ fn a_call_ends_before_its_lease_does() {
     let retries = "retries => '{\"max_attempts\": 1}'";
     shop.app(&format!("SELECT awty_http.schedule('{uri}', after => '1 s', timeout => '15 min', {retries})"));
     receiver.called("/hang", 1);
-    // On a machine that stands still for a moment, the answer is booked all the same.
+    // The later deadline lets the answer be booked even if the machine pauses for a moment.
     shop.cluster.execute("postgres", &["UPDATE awty_internal.lease SET deadline = deadline + interval '5 min'"]);
     shop.await_text("SELECT string_agg(result ->> 'fault', ',') FROM awty.attempt", "timeout");
     shop.await_text("SELECT string_agg(outcome, ',') FROM awty.future_job_history", "failed");

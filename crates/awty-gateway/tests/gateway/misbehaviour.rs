@@ -1,4 +1,4 @@
-//! Answers that are wrong, endless, or two at once, and hanging at each phase of a call.
+//! Answers that are malformed, endless or doubled, and receivers that hang in each phase of a call.
 
 use crate::receiver::Receiver;
 use crate::receivers::call;
@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 fn caller() -> Caller {
-    // To read the system's certificates takes longer than most calls here.
+    // Reading the system's certificates takes longer than most calls here.
     static TLS: OnceLock<ClientConfig> = OnceLock::new();
     let tls = TLS.get_or_init(|| tls::config(tls::roots(&[]).unwrap()).unwrap());
     let guard = Guard { allow_localhost: true, ..Guard::default() };
@@ -26,15 +26,15 @@ async fn answered(steps: Vec<Step>) -> Report {
     caller().call(call(&Script::start(steps).uri("http"))).await
 }
 
-/// Long enough to connect and to send on a busy machine.
+/// Long enough to connect and send on a busy machine.
 const SHORT: Duration = Duration::from_secs(4);
 
-/// A call whose timeout comes, and long before that of its connection: a machine that stands still lets both pass at the same time.
+/// A call whose timeout comes long before its connect timeout, so that a pause of the machine cannot pass both at once.
 fn short(uri: &str) -> Call {
     Call { timeout: SHORT, connect_timeout: Duration::from_secs(90), ..call(uri) }
 }
 
-/// The fault of a call that may take a short while.
+/// The fault of a call with a short timeout.
 async fn hanging(caller: Arc<Caller>, steps: Vec<Step>, scheme: &str) -> (Fault, bool) {
     let uri = Script::start(steps).uri(scheme);
     let report = caller.call(short(&uri)).await;
@@ -47,14 +47,14 @@ fn text(text: &str) -> Step {
 
 #[tokio::test]
 async fn whatever_phase_it_hangs_in_a_call_ends_and_says_whether_something_was_sent() {
-    // Nobody accepts: the queue of connections is full, and the kernel answers no more.
+    // The queue of connections is full, so the kernel does not answer any more.
     let (full, caller) = (Script::full(), Arc::new(caller()));
     let report = caller.call(short(&full.uri("http"))).await;
     assert_eq!((report.outcome.unwrap_err().fault, report.sent), (Fault::Timeout, false));
     let impatient = Call { connect_timeout: Duration::from_millis(300), ..call(&full.uri("http")) };
     let report = caller.call(impatient).await;
     assert_eq!((report.outcome.unwrap_err().fault, report.sent), (Fault::Connect, false));
-    // TLS is never spoken, or stops half-way: no byte of the request has left.
+    // The server never speaks TLS, or stops half-way: no byte of the request is sent.
     let half = vec![Step::Say(vec![0x16, 3, 3, 0, 100, 2]), Step::Hang];
     let silent =
         tokio::join!(hanging(caller.clone(), vec![Step::Hang], "https"), hanging(caller.clone(), half, "https"));
@@ -70,7 +70,7 @@ async fn whatever_phase_it_hangs_in_a_call_ends_and_says_whether_something_was_s
         vec![text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"), Step::Drip(b"1\r\na\r\n".to_vec())],
         vec![Step::Drip(b"HTTP/1.1 100 Continue\r\n\r\n".to_vec())],
     ];
-    // All at the same time.
+    // All calls run at the same time.
     let calls = after.map(|steps| (format!("{steps:?}"), tokio::spawn(hanging(caller.clone(), steps, "http"))));
     for (name, call) in calls {
         assert_eq!(call.await.unwrap(), (Fault::Timeout, true), "{name}");
@@ -176,7 +176,7 @@ async fn answers_before_the_answer_end_after_64_kib() {
     let report = answered(vec![Step::Flood(early.clone())]).await;
     let failure = report.outcome.expect_err("an answer came");
     assert_eq!((failure.fault, report.sent), (Fault::Protocol, true), "{failure}");
-    // A few are skipped.
+    // A few interim answers are skipped.
     let few = [early.repeat(100), b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec()].concat();
     assert_eq!(answered(vec![Step::Say(few)]).await.outcome.unwrap().status, 200);
 }

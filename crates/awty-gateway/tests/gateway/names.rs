@@ -1,4 +1,4 @@
-//! Name servers that change their mind, lead in circles, talk nonsense, or say nothing.
+//! Name servers that change their answers, answer in circles, send nonsense, or do not answer.
 
 use crate::receiver::Receiver;
 use awty_gateway::net::call::Caller;
@@ -20,21 +20,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// What a name server says to the n-th question of its life.
+/// Answer of a name server to its n-th question.
 enum Says {
     Addresses(Vec<Ipv4Addr>),
     Alias(String),
     Bytes(Vec<u8>),
-    /// As if to another question.
+    /// Answer to another question.
     Strange(Ipv4Addr),
     Nothing,
 }
 
-/// Open to the gateway, and closed to it. Both are this machine.
+/// OPEN is allowed, CLOSED is not. Both are this machine.
 const OPEN: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 const CLOSED: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 1);
 
-/// A name server of our own; its thread ends with the test's process.
+/// A name server. Its thread ends with the test's process.
 struct NameServer {
     address: SocketAddr,
     asked: Arc<AtomicUsize>,
@@ -50,7 +50,7 @@ impl NameServer {
             while let Ok((length, client)) = socket.recv_from(&mut packet) {
                 let Ok(question) = Message::from_vec(&packet[..length]) else { continue };
                 let query = question.queries[0].clone();
-                // Only addresses of IPv4 are counted; of others there are none.
+                // Only questions for IPv4 addresses are counted. There are no other addresses.
                 let is_counted = query.query_type() == RecordType::A;
                 let number = if is_counted { count.fetch_add(1, Ordering::Relaxed) } else { 0 };
                 let says = says(&query.name().to_utf8(), number);
@@ -62,7 +62,7 @@ impl NameServer {
         NameServer { address, asked }
     }
 
-    /// A gateway's caller that asks this server, and may call one address of this machine.
+    /// A gateway's caller that asks this server, and may call only `OPEN`.
     fn caller(&self) -> Caller {
         let mut connection = ConnectionConfig::udp();
         connection.port = self.address.port();
@@ -118,12 +118,12 @@ fn assert_fault(report: &Report, fault: Fault) {
 #[tokio::test]
 async fn a_name_that_changes_its_mind_never_leads_to_a_closed_address() {
     let receiver = Receiver::start_on("0.0.0.0");
-    // The first answer is good, each later one is not: who asks a second time before it connects comes to the wrong place.
+    // Only the first answer is allowed. A caller that resolves again before it connects would reach the wrong address.
     let server = NameServer::start(|_, number| Says::Addresses(vec![if number == 0 { OPEN } else { CLOSED }]));
     let report = server.caller().call(call(&receiver, "rebind.example")).await;
     assert_eq!(report.address, Some(SocketAddr::new(OPEN.into(), receiver.address.port())));
     assert_eq!(report.outcome.unwrap().status, 200);
-    // Without what the first one remembers.
+    // A new caller has no cached name.
     assert_fault(&server.caller().call(call(&receiver, "rebind.example")).await, Fault::BlockedAddress);
     assert_eq!((receiver.connections.load(Ordering::Relaxed), receiver.reached_at()), (1, vec![OPEN.into()]));
 }
@@ -147,7 +147,7 @@ async fn an_answer_is_kept_for_seconds_although_it_says_none() {
     for _ in 0..20 {
         assert!(caller.call(call(&receiver, "kept.example")).await.outcome.is_ok());
     }
-    // On a machine that stands still for a while, what is kept for five seconds is asked again.
+    // A cached name is resolved again after five seconds, which a slow machine may reach.
     let most = 1 + usize::try_from(since.elapsed().as_secs() / 5).unwrap();
     assert!(server.asked.load(Ordering::Relaxed) <= most, "asked {:?} times", server.asked);
 }

@@ -1,6 +1,6 @@
-//! Naptime's list of wishes, each as a test: scheduling as an HTTP service.
+//! Naptime's requirements, one test each: scheduling as an HTTP service.
 //!
-//! What needs faults of machines (kills by the hundred, lost networks, promotion) is in the other tests; so is speed.
+//! Does not: test faults of machines (many kills, lost networks, promotion) or speed. Other tests do.
 
 mod calls;
 mod changes;
@@ -10,7 +10,7 @@ mod statistics;
 
 use crate::client::encoded;
 
-/// naptime's address of a URI and a period.
+/// naptime's path of a URI and a period.
 fn at(uri: &str, period: &str) -> String {
     format!("/naptime/{}/{}", encoded(uri), encoded(period))
 }

@@ -1,4 +1,4 @@
-//! The document of the API against the router and against what is answered.
+//! The API's document against the router and real answers.
 
 use crate::client::{self, Client, encoded};
 use crate::people::{self, open, until_answer};
@@ -40,7 +40,7 @@ fn the_document_has_the_paths_and_methods_of_the_router() {
     }
 }
 
-/// Whether a value is as a schema says; what is not, with where it is.
+/// Where a value does not match a schema.
 fn misfits(document: &Value, schema: &Value, value: &Value, place: &str) -> Vec<String> {
     if let Some(name) = schema["$ref"].as_str() {
         return misfits(document, document.pointer(name.trim_start_matches('#')).unwrap(), value, place);
@@ -87,7 +87,7 @@ fn misfits(document: &Value, schema: &Value, value: &Value, place: &str) -> Vec<
     misfit
 }
 
-/// The properties of a schema and of those that it consists of.
+/// Collects the properties of a schema and of its parts.
 fn gather(
     document: &Value,
     schema: &Value,

@@ -1,4 +1,4 @@
-//! The curl lines of docs/gateway.md, run as they stand.
+//! Runs the curl lines of docs/gateway.md as they are.
 
 use crate::shop::{Shop, until};
 use std::process::Command;

@@ -1,10 +1,10 @@
-//! Who asks: `app` and `tenant` are tenants, `other` is none.
+//! Clients: `app` and `tenant` are tenants, `other` is not.
 
 use crate::client::{Answer, Client};
 use crate::shop::{Gateway, Shop, until};
 use serde_json::Value;
 
-/// A shop, a gateway, and a client of `app` that may write.
+/// A shop, a gateway, and a client of `app` with scope write.
 pub fn open() -> (Shop, Gateway, Client) {
     let shop = Shop::open();
     shop.cluster.execute(
@@ -26,7 +26,7 @@ pub fn client(shop: &Shop, gateway: &Gateway, role: &str, scope: &str) -> Client
     Client { address: gateway.address(), token: shop.token(role, scope) }
 }
 
-/// Asks until the answer is as it should be.
+/// Asks until the answer is good.
 #[track_caller]
 pub fn until_answer(client: &Client, path: &str, good: impl Fn(&Value) -> bool) -> Answer {
     until(path, || {
@@ -40,12 +40,12 @@ pub fn problem(answer: &Answer) -> (u16, String) {
     (answer.status, answer.problem())
 }
 
-/// What is expected of [`problem`].
+/// Expected value of [`problem`].
 pub fn is(status: u16, name: &str) -> (u16, String) {
     (status, name.to_owned())
 }
 
-/// The items of a list, page by page.
+/// All items of a list, page by page.
 #[track_caller]
 pub fn pages(client: &Client, path: &str) -> Vec<Value> {
     let (mut path, mut found) = (path.to_owned(), Vec::new());

@@ -1,4 +1,4 @@
-//! Where calls go: spellings that evade a target's limits, networks that are denied, ports that are never called.
+//! Targets of calls: spellings that evade a target's limits, denied networks, ports that are never called.
 
 use crate::client::encoded;
 use crate::people::{is, open, problem};
@@ -6,7 +6,7 @@ use crate::receiver::Receiver;
 use crate::shop::Shop;
 use serde_json::json;
 
-/// A send that names its endpoint as that name and that key.
+/// A send with this entity name and key.
 fn schedule(shop: &Shop, name: &str, key: &str) {
     shop.app(&format!("SELECT awty.schedule('{name}', '{key}', {}, after => '0', args => '{{}}')", shop.job()));
 }
@@ -25,7 +25,7 @@ fn a_uri_that_is_split_at_another_place_is_never_called() {
     receiver.called("/well", 1);
     let failed = "SELECT count(*) FROM awty.attempt WHERE NOT ok AND message LIKE '%is no target%'";
     shop.await_text(failed, "2");
-    // No other attempt follows.
+    // No further attempt follows.
     shop.await_text(&format!("SELECT count(*) FROM awty.future_job WHERE job = {}", shop.job()), "0");
     assert_eq!(shop.text("SELECT count(*) FROM awty.attempt WHERE NOT ok"), "2");
     assert!(receiver.seen("/a").is_empty() && receiver.seen("/b").is_empty());

@@ -1,10 +1,10 @@
-//! Plans of the gateway's statements where other tenants have most of the rows.
+//! Plans of the gateway's statements when other tenants have most of the rows.
 
 use crate::people::open;
 use awty_gateway::db::history::LIST;
 use serde_json::Value;
 
-/// Adds up a number over all scans of the history.
+/// Sum of a field over all scans of the history.
 fn of_scans(plan: &Value, field: &str) -> i64 {
     let inner = match plan {
         Value::Array(nodes) => nodes.iter().map(|node| of_scans(node, field)).sum(),
@@ -15,7 +15,7 @@ fn of_scans(plan: &Value, field: &str) -> i64 {
     inner + if is_scan { plan[field].as_i64().unwrap_or(0) * plan["Actual Loops"].as_i64().unwrap_or(1) } else { 0 }
 }
 
-/// With a million rows of another tenant, a page of a few rows took three seconds.
+/// With a million rows of another tenant, a page of a few rows once took three seconds.
 #[test]
 fn a_page_of_the_history_reads_no_row_of_another_tenant() {
     let (shop, _gateway, _app) = open();

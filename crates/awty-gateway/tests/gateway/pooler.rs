@@ -1,7 +1,7 @@
-//! PgBouncer in transaction mode between gateways and the database: no session keeps a state, so none is missed.
+//! PgBouncer in transaction mode between gateways and database. Sessions keep no state, so the gateways work.
 //!
-//! Does not: run where there is no PgBouncer from 1.21 on, which keeps prepared statements apart; it says so then. `AWTY_PGBOUNCER` is
-//! the program, if it is not in the PATH.
+//! Does not: run without PgBouncer 1.21 or later, which supports prepared statements in this mode. The test then prints the reason.
+//! `AWTY_PGBOUNCER` is the program, if it is not in the PATH.
 
 use crate::client::{Client, encoded};
 use crate::receiver::Receiver;
@@ -10,14 +10,14 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::process::{Child, Command};
 
-/// Fewer than two gateways have connections, so that they have to share them.
+/// Fewer than two gateways use, so that they share connections.
 const POOL: i64 = 3;
 
 fn program() -> String {
     std::env::var("AWTY_PGBOUNCER").unwrap_or_else(|_| "pgbouncer".into())
 }
 
-/// Why it cannot be tested here.
+/// The reason why the test cannot run here.
 fn lacking() -> Option<String> {
     let Ok(run) = Command::new(program()).arg("--version").output() else { return Some("there is none".into()) };
     let text = String::from_utf8_lossy(&run.stdout).into_owned();
@@ -27,7 +27,7 @@ fn lacking() -> Option<String> {
     (!fits).then(|| format!("{} is {version}", program()))
 }
 
-/// A PgBouncer; it is stopped at the end of the test.
+/// A PgBouncer that stops at the end of the test.
 struct Pooler {
     child: Child,
     port: u16,
@@ -47,7 +47,7 @@ impl Pooler {
             users.display(),
         );
         std::fs::write(&ini, settings).unwrap();
-        // It refuses to run as root, and root's server belongs to the account postgres.
+        // PgBouncer refuses to run as root. As root, the server runs as postgres.
         let is_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n");
         let mut command = if is_root {
             let mut runuser = Command::new("runuser");
@@ -71,7 +71,7 @@ impl Pooler {
 
 impl Drop for Pooler {
     fn drop(&mut self) {
-        // runuser hands it on.
+        // runuser forwards the signal.
         drop(Command::new("kill").args(["-s", "TERM", &self.child.id().to_string()]).status());
         drop(self.child.wait());
     }
@@ -106,7 +106,7 @@ fn gateways_work_behind_a_pooler_in_transaction_mode() {
         let ready = gateway.get("/readyz");
         assert_eq!(ready.0, 200, "{}", ready.1);
     }
-    // Connections of the pooler that end take nothing with them.
+    // Terminating the pooler's connections loses no state.
     shop.text("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = 'gateway'");
     let before = shop.text("SELECT count(*) FROM awty.attempt");
     shop.await_text(&format!("SELECT count(*) FILTER (WHERE ok) > {before} + 100 FROM awty.attempt"), "true");

@@ -1,4 +1,4 @@
-//! A gateway as a process of its own.
+//! A gateway as a separate process.
 
 use awty_testkit::poll;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,13 +10,13 @@ use std::time::Duration;
 pub const PATIENCE: Duration = Duration::from_secs(120);
 pub const BINARY: &str = env!("CARGO_BIN_EXE_awty-gateway");
 
-/// Waits for something.
+/// Polls until `ask` succeeds.
 #[track_caller]
 pub fn until<T>(what: &str, ask: impl FnMut() -> Result<T, String>) -> T {
     poll(what, PATIENCE, ask).unwrap_or_else(|last| panic!("{last}"))
 }
 
-/// A process; it is killed at the end of the test.
+/// A process that is killed at the end of the test.
 pub struct Gateway {
     child: Child,
     log: Arc<Mutex<Vec<String>>>,
@@ -24,7 +24,7 @@ pub struct Gateway {
 
 impl Gateway {
     pub fn start(url: &str, credentials: &std::path::Path, name: &str, flags: &[&str]) -> Self {
-        // scripts/neighbours gives a release build.
+        // scripts/neighbours sets a release build.
         let mut command = Command::new(std::env::var_os("AWTY_GATEWAY").unwrap_or_else(|| BINARY.into()));
         command.args(["serve", "--log", "json", "--log-level", "debug"]);
         let defaults =
@@ -50,7 +50,7 @@ impl Gateway {
         self.log.lock().unwrap().join("\n")
     }
 
-    /// How many threads it has.
+    /// Number of threads.
     pub fn threads(&self) -> usize {
         std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().count()
     }
@@ -77,14 +77,14 @@ impl Gateway {
         })
     }
 
-    /// The status and the body of a GET.
+    /// Status and body of a GET.
     #[track_caller]
     pub fn get(&self, path: &str) -> (u16, String) {
         let address = if path == "/metrics" { self.address_of_metrics() } else { self.address() };
         self.get_at(&address, path)
     }
 
-    /// The same at an address that its log does not say.
+    /// The same at another address.
     #[track_caller]
     pub fn get_at(&self, address: &str, path: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(address).unwrap();
@@ -95,13 +95,13 @@ impl Gateway {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
     }
 
-    /// KiB of memory that it holds.
+    /// KiB of memory now.
     #[track_caller]
     pub fn memory(&self) -> u64 {
         self.status("VmRSS:")
     }
 
-    /// KiB of memory that it has held at most.
+    /// Largest memory so far, in KiB.
     #[track_caller]
     pub fn most_memory(&self) -> u64 {
         self.status("VmHWM:")
@@ -119,7 +119,7 @@ impl Gateway {
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
     }
 
-    /// Waits for its end; its exit status.
+    /// Waits for the end. Returns the exit status.
     #[track_caller]
     pub fn ended(&mut self) -> Option<i32> {
         until("the gateway to end", || self.child.try_wait().unwrap().ok_or_else(|| "it runs".to_owned())).code()

@@ -1,4 +1,4 @@
-//! Random requests: whatever a client sends to any resource, no answer is a 500, and the gateway stays up and as large as it was.
+//! Random requests: no request gets a 500, and the gateway stays up and does not grow.
 
 use crate::client::{Client, encoded};
 use crate::people;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 const REQUESTS: usize = 10_000;
 const CLIENTS: u64 = 20;
-/// KiB. An allocator keeps some of what was large once.
+/// KiB. The allocator keeps some memory of large requests.
 const GROWTH: u64 = 8 << 10;
 
 fn text(random: &mut StdRng) -> String {
@@ -112,7 +112,7 @@ fn body(random: &mut StdRng) -> String {
     all.to_string()
 }
 
-/// What has been made so far, so that requests meet it again.
+/// Ids that were created so far, so that requests use them again.
 #[derive(Default)]
 struct Made {
     schedules: Vec<String>,
@@ -161,7 +161,7 @@ fn path(random: &mut StdRng, made: &Made) -> String {
         14 => format!("/v1/history/{}/retry", encoded(&one_of(random, &["1", "5", "-1", "9223372036854775808", "x"]))),
         15 => format!("/v1/targets/{}", encoded(&origin)),
         16 => format!("/v1/targets/{}/{}", encoded(&origin), one_of(random, &["block", "unblock"])),
-        // Not those of the clients themselves.
+        // Tokens of the clients themselves are not used.
         17 => format!("/v1/tokens/{}", made.tokens.choose(random).copied().unwrap_or(-number.abs())),
         18 => format!("/problems/{}", encoded(&text(random))),
         _ => format!("/{}", encoded(&text(random))),
@@ -169,7 +169,7 @@ fn path(random: &mut StdRng, made: &Made) -> String {
     if random.random_bool(0.3) { format!("{bare}?{}", query(random)) } else { bare }
 }
 
-/// Mostly one that the resource knows.
+/// Mostly a method that the resource supports.
 fn method(random: &mut StdRng, path: &str) -> String {
     let posts = ["/run", "/pause", "/resume", "/retry", "/block", "/unblock", "/v1/sends"];
     let bare = path.split('?').next().unwrap_or_default();
@@ -201,7 +201,7 @@ fn no_request_is_answered_with_500_and_memory_stays_flat() {
         let method = method(&mut random, &path);
         let answer = client.ask_with(&method, &path, &body, &headers);
         *seen.entry(answer.status).or_default() += 1;
-        // A starved machine may keep a row locked for a second, which no request can help.
+        // On a starved machine, a row can stay locked for a second; such a request times out.
         let is_good =
             (200..500).contains(&answer.status) || (answer.status, answer.problem().as_str()) == (504, "timed-out");
         assert!(is_good, "{method} {path}\n{headers}{body}\n{} {}\n{}", answer.status, answer.text, gateway.log());

@@ -1,4 +1,4 @@
-//! An HTTP receiver that misbehaves as its path says, and writes down what it was asked.
+//! An HTTP receiver that misbehaves as its path says, and records the requests.
 
 use awty_testkit::{PATIENCE, poll};
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::SystemTime;
 
-/// One request as it arrived.
+/// A recorded request.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub method: String,
@@ -18,7 +18,7 @@ pub struct Seen {
     pub at: SystemTime,
 }
 
-/// The receiver; its threads end with the test's process.
+/// The receiver. Its threads end with the test's process.
 #[derive(Clone)]
 pub struct Receiver {
     pub address: SocketAddr,
@@ -69,23 +69,23 @@ impl Receiver {
         format!("{}{path}", self.origin())
     }
 
-    /// Answers the calls of `/gate/...`, which wait for that.
+    /// Lets the waiting calls of `/gate/...` be answered.
     pub fn open_gate(&self) {
         *self.gate.0.lock().unwrap() = true;
         self.gate.1.notify_all();
     }
 
-    /// Connections that are open.
+    /// Number of open connections.
     pub fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// At which of this machine's addresses it was reached.
+    /// The local addresses that callers have reached.
     pub fn reached_at(&self) -> Vec<IpAddr> {
         self.reached_at.lock().unwrap().clone()
     }
 
-    /// What has been asked at a path, once it is so many requests.
+    /// Waits for `times` requests of a path, and returns them.
     #[track_caller]
     pub fn called(&self, path: &str, times: usize) -> Vec<Seen> {
         let called = poll(&format!("{times} calls of {path}"), 2 * PATIENCE, || {
@@ -95,12 +95,11 @@ impl Receiver {
         called.unwrap_or_else(|last| panic!("{last}"))
     }
 
-    /// What was asked of a path, in order.
+    /// Requests of a path, in order.
     pub fn seen(&self, path: &str) -> Vec<Seen> {
         self.seen.lock().unwrap().iter().filter(|seen| seen.path == path).cloned().collect()
     }
 
-    /// All requests, in order.
     pub fn all(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }
@@ -143,7 +142,7 @@ fn read(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Seen>> {
     Ok(Some(Seen { method, path, headers, body, at: SystemTime::now() }))
 }
 
-/// Answers as the path says; false: the connection ends.
+/// Answers as the path says. False ends the connection.
 fn behave(mut stream: &TcpStream, path: &str, times: usize) -> std::io::Result<bool> {
     let words: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     let answer = |mut stream: &TcpStream, status: &str, headers: &str, body: &str| {
@@ -194,7 +193,7 @@ fn behave(mut stream: &TcpStream, path: &str, times: usize) -> std::io::Result<b
     Ok(true)
 }
 
-/// A tenth of a second on a condition that nobody meets.
+/// Waits a tenth of a second on a condition that is never notified.
 fn pause() {
     let (never, lock) = (Condvar::new(), Mutex::new(()));
     drop(never.wait_timeout(lock.lock().unwrap(), std::time::Duration::from_millis(100)));
@@ -203,6 +202,6 @@ fn pause() {
 /// Closes with RST instead of FIN.
 fn reset(stream: &TcpStream, linger: Option<std::time::Duration>) -> std::io::Result<()> {
     let stream = tokio::net::TcpSocket::from_std_stream(stream.try_clone()?);
-    #[allow(deprecated)] // of zero it does not block
+    #[allow(deprecated)] // a linger of zero does not block
     stream.set_linger(linger)
 }

@@ -1,4 +1,4 @@
-//! Endpoints misbehave in every way; a call ends all the same, in time, and says why.
+//! Endpoints misbehave in every way. Each call still ends in time and says why.
 
 use crate::receiver::Receiver;
 use awty_gateway::net::call::Caller;
@@ -24,7 +24,7 @@ fn open() -> Caller {
     caller(Guard { allow_localhost: true, ..Guard::default() })
 }
 
-/// A POST that is given 20 seconds.
+/// A POST with a timeout of 20 s.
 pub fn call(uri: &str) -> Call {
     Call {
         endpoint: Endpoint::parse(uri).unwrap(),
@@ -36,7 +36,7 @@ pub fn call(uri: &str) -> Call {
     }
 }
 
-/// Its timeout comes, but not before a busy machine has connected and sent.
+/// Its timeout leaves a busy machine time to connect and send.
 fn short(uri: &str) -> Call {
     Call { timeout: Duration::from_secs(4), connect_timeout: Duration::from_secs(90), ..call(uri) }
 }
@@ -108,7 +108,7 @@ async fn of_a_gigabyte_only_the_beginning_is_read_and_the_status_counts() {
 #[tokio::test]
 async fn nobody_at_home_is_not_sent() {
     let caller = open();
-    // Nobody else gets the port of a socket that is bound, and nobody listens there.
+    // The socket is bound but does not listen, so no other server gets its port.
     let bound = tokio::net::TcpSocket::new_v4().unwrap();
     bound.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let report = caller.call(call(&format!("http://{}/", bound.local_addr().unwrap()))).await;
@@ -179,7 +179,7 @@ async fn a_body_is_held_until_it_has_left_and_no_longer() {
             &self.0
         }
     }
-    const LARGE: usize = 64 * 1024 * 1024; // more than both ends' buffers hold
+    const LARGE: usize = 64 * 1024 * 1024; // more than the buffers of both ends hold
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let uri = format!("http://{}/", listener.local_addr().unwrap());
     let held = Arc::new(());
@@ -192,7 +192,7 @@ async fn a_body_is_held_until_it_has_left_and_no_longer() {
     while read < LARGE {
         read += stream.read(&mut buffer).await.unwrap();
     }
-    // There is no answer yet.
+    // The answer has not been sent yet.
     for _ in 0..1_000 {
         if Arc::strong_count(&held) == 1 {
             break;

@@ -1,18 +1,18 @@
-//! Requests that wait in the database, and requests of other roles meanwhile.
+//! Requests that wait in the database, and other roles' requests meanwhile.
 
 use crate::people::{client, open};
 use crate::shop::until;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Requests of each of two roles that wait for a locked row.
+/// Waiting requests of each of two roles.
 const WAITING: usize = 4;
-/// Sessions of the gateway that wait for a lock.
+/// The gateway's sessions that wait for a lock.
 const LOCKED: &str = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'gateway' AND wait_event_type = 'Lock'";
 const READS: u32 = 10;
 
-/// Requests that change something wait for a locked row on three of the five connections. The other two are kept for tokens and reads, so
-/// that a read of another role is answered at once.
+/// Changes that wait for a locked row use three of the five connections. The other two are for tokens and reads, so another role's read is
+/// answered at once.
 #[test]
 fn a_read_is_answered_while_changes_of_other_roles_wait_for_locked_rows() {
     let (shop, gateway, app) = open();
@@ -32,7 +32,7 @@ fn a_read_is_answered_while_changes_of_other_roles_wait_for_locked_rows() {
         for (client, path) in std::iter::zip([&app, &tenant], &paths) {
             for _ in 0..WAITING {
                 scope.spawn(|| {
-                    // Each request waits for a second. The loop ends even if the test fails.
+                    // Each request waits for a second. The loop is bounded in case the test fails.
                     for _ in 0..60 {
                         let answer = client.ask_once("POST", path, "{}", "");
                         if is_over.load(Ordering::Relaxed) {
@@ -60,12 +60,12 @@ fn a_read_is_answered_while_changes_of_other_roles_wait_for_locked_rows() {
     });
     assert!(reads.iter().all(|(status, _)| *status == 200), "{reads:?}");
     assert!(most <= 3, "{most} connections waited for a locked row");
-    // Without connections of their own, a read waits twice for a request that waits for up to a second.
+    // Without reserved connections, a read waits twice for a request of up to a second.
     let took: Duration = reads.iter().map(|(_, took)| took).sum();
     assert!(took < READS * Duration::from_millis(500), "{reads:?}");
 }
 
-/// A role that waits in its own open transaction still sees its schedules.
+/// A role whose changes wait for its own open transaction still sees its schedules.
 #[test]
 fn reads_of_a_role_go_on_while_its_changes_wait() {
     let (shop, _gateway, app) = open();
@@ -86,7 +86,7 @@ fn reads_of_a_role_go_on_while_its_changes_wait() {
                 }
             });
         }
-        // Other changes wait for a place. A read that shares the places with them has to wait until a change has ended.
+        // Other changes wait for a place. A read that shared their places would wait until a change has ended.
         let found = std::panic::catch_unwind(|| {
             until("a read while all changes wait", || {
                 let before = (ended.load(Ordering::SeqCst), shop.text(LOCKED));
@@ -102,7 +102,7 @@ fn reads_of_a_role_go_on_while_its_changes_wait() {
     });
 }
 
-/// Reads that run long leave connections to the reads of other roles: roles with such reads have one connection together.
+/// Roles with slow reads share one connection, so that reads of other roles find a connection.
 #[test]
 fn roles_whose_reads_are_slow_have_one_connection_together() {
     let (shop, gateway, app) = open();

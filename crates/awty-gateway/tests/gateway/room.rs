@@ -1,16 +1,16 @@
-//! Many large bodies that are due at once, and what they take of the memory.
+//! Memory of many large bodies that are due at once.
 
 use crate::shop::{Shop, until};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 const CALLS: usize = 1_000;
-/// Of a body.
+/// Bytes of a body.
 const BYTES: usize = 250_000;
-/// KiB that the gateway may have held at most.
+/// KiB that the gateway may hold.
 const MOST: u64 = 400 * 1024;
 
-/// Takes bodies and keeps none.
+/// Reads bodies and drops them.
 fn sink() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -48,7 +48,7 @@ fn large_bodies_that_are_due_at_once_do_not_fill_the_memory() {
         "SELECT awty.schedule('http://{}', '/#' || n, 'http.app', after => '0', args => {args}) FROM generate_series(1, {CALLS}) AS n",
         sink()
     ));
-    // A deadline for each hundred: a busy machine may take minutes for all of them.
+    // One deadline per hundred calls, because a busy machine may take minutes for all of them.
     for done in (100..=CALLS).step_by(100) {
         shop.await_text(&format!("SELECT count(*) >= {done} FROM awty.attempt WHERE ok"), "true");
     }

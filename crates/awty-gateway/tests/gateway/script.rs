@@ -1,26 +1,26 @@
-//! A server that says what it is told to each request, byte by byte.
+//! A server that answers each request with scripted bytes.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// What it does after a request has arrived.
+/// A step after a request has arrived.
 #[derive(Clone, Debug)]
 pub enum Step {
     Say(Vec<u8>),
-    /// Now and then, until the other side goes away.
+    /// Slowly, until the peer closes.
     Drip(Vec<u8>),
-    /// As fast as it is taken, until the other side goes away.
+    /// As fast as the peer reads, until it closes.
     Flood(Vec<u8>),
-    /// Until the other side goes away.
+    /// Until the peer closes.
     Hang,
 }
 
-/// The server; its threads end with the test's process.
+/// The server. Its threads end with the test's process.
 pub struct Script {
     address: SocketAddr,
-    /// Keeps the queue full: the connections in it, and the listener that accepts none of them.
+    /// Keeps the queue full: its connections, and the listener that accepts none of them.
     _full: Option<(Vec<TcpStream>, TcpListener)>,
 }
 
@@ -38,7 +38,7 @@ impl Script {
         Script { address, _full: None }
     }
 
-    /// A server that accepts nobody, and whose queue is full.
+    /// A server that accepts no connection and has a full queue.
     pub fn full() -> Self {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -56,7 +56,7 @@ impl Script {
 }
 
 fn serve(mut stream: TcpStream, steps: &[Step]) -> io::Result<()> {
-    // A request is its head and four bytes; TLS says something else, which is as good.
+    // A request is a head and four bytes. The first byte of TLS also counts.
     let (mut seen, mut byte) = (Vec::new(), [0; 1]);
     loop {
         seen.clear();
@@ -66,7 +66,7 @@ fn serve(mut stream: TcpStream, steps: &[Step]) -> io::Result<()> {
             }
             seen.push(byte[0]);
             if seen[0] == 0x16 {
-                break; // the hello of TLS
+                break; // TLS ClientHello
             }
         }
         for step in steps {
@@ -90,7 +90,7 @@ fn serve(mut stream: TcpStream, steps: &[Step]) -> io::Result<()> {
     }
 }
 
-/// A tenth of a second on a condition that nobody meets.
+/// Waits a tenth of a second on a condition that is never notified.
 fn pause() {
     let (never, lock) = (Condvar::new(), Mutex::new(()));
     drop(never.wait_timeout(lock.lock().unwrap(), Duration::from_millis(100)));

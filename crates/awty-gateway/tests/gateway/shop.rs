@@ -1,4 +1,4 @@
-//! A throwaway cluster with awty_http, and gateways as processes of their own.
+//! A throwaway cluster with awty_http, and gateways as separate processes.
 
 pub use crate::process::{BINARY, Gateway, PATIENCE, until};
 use awty_testkit::Cluster;
@@ -47,7 +47,7 @@ impl Shop {
         );
     }
 
-    /// The job of the role that schedules, as a literal of SQL.
+    /// Job of the role `app`, as an SQL literal.
     pub fn job(&self) -> &'static str {
         "'http.app'"
     }
@@ -59,7 +59,7 @@ impl Shop {
         std::fs::write(folder.join(name), text).unwrap();
     }
 
-    /// Lets a secret of a tenant go to an origin, for gateways that start later with `--config`. Returns the file's path.
+    /// Allows a secret of a tenant for an origin, for gateways that start later with `--config`. Returns the file's path.
     pub fn let_secret(&self, role: &str, name: &str, origin: &str) -> String {
         let file = self.credentials.join("../gateway.toml");
         let mut open = std::fs::OpenOptions::new().create(true).append(true).open(&file).unwrap();
@@ -67,13 +67,13 @@ impl Shop {
         file.to_str().unwrap().to_owned()
     }
 
-    /// Runs a statement as the role that schedules.
+    /// Runs a statement as the role `app`.
     #[track_caller]
     pub fn app(&self, sql: &str) {
         self.cluster.client("postgres", "app").batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
     }
 
-    /// One text that a query gives.
+    /// Result of a query as text.
     #[track_caller]
     pub fn text(&self, sql: &str) -> String {
         self.cluster.value::<Option<String>>("postgres", &format!("SELECT ({sql})::text")).unwrap_or_default()
@@ -97,12 +97,12 @@ impl Shop {
         Gateway::start(&self.url("gateway"), &self.credentials, name, &[])
     }
 
-    /// The same, with another way to the database.
+    /// The same with another database URL.
     pub fn gateway_at(&self, url: &str, name: &str) -> Gateway {
         Gateway::start(url, &self.credentials, name, &[])
     }
 
-    /// A token, made by the program as the role itself.
+    /// A token that the program creates as the role itself.
     #[track_caller]
     pub fn token(&self, role: &str, scope: &str) -> String {
         let mut command = Command::new(BINARY);
@@ -114,7 +114,7 @@ impl Shop {
         String::from_utf8_lossy(&made.stdout).trim().to_owned()
     }
 
-    /// What `awty-gateway config` prints.
+    /// Output of `awty-gateway config`.
     pub fn config(&self, flags: &[&str]) -> String {
         let mut command = Command::new(BINARY);
         let shown = command.args(["config", "--credentials"]).arg(&self.credentials).args(flags).output().unwrap();
@@ -135,7 +135,7 @@ impl Shop {
     }
 }
 
-/// A port that nobody listens at. The system gives none of these to a connection or a listener that asks for any.
+/// A port without a listener, below the range that the system assigns.
 pub fn free_port() -> u16 {
     let first = 10_000 + u16::try_from(std::process::id() % 20_000).unwrap();
     (first..32_000).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()

@@ -1,4 +1,4 @@
-//! Roles that take locks, take the names of tenants, or write rows that cannot be read.
+//! Roles that take locks, take tenants' names, or write unreadable rows.
 
 use crate::client::encoded;
 use crate::people::{client, open};
@@ -6,7 +6,7 @@ use crate::receiver::Receiver;
 use crate::shop::{Shop, until};
 use awty_testkit::postgres::Client;
 
-/// The keys of advisory locks are no secret. So a stranger could take each lock that a request waits for.
+/// Keys of advisory locks are public, so a stranger could take any such lock that a request waits for.
 #[test]
 fn no_advisory_lock_holds_up_a_change_of_limits() {
     let (shop, gateway, _app) = open();
@@ -19,8 +19,8 @@ fn no_advisory_lock_holds_up_a_change_of_limits() {
     assert_eq!(limited.status, 200, "{}", limited.text);
 }
 
-/// A role takes the name of a dropped tenant's job before the gateway looks at its tenants again. The gateway claims that role's checks, but
-/// makes no call with the secrets, the headers and the signing keys of the former tenant.
+/// A role takes the name of a dropped tenant's job before the gateway refreshes its tenants. The gateway claims that role's checks, but
+/// makes no call with the former tenant's secrets, headers and signing keys.
 #[test]
 fn who_takes_the_name_of_a_job_gets_no_secret_of_the_former_tenant() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -53,7 +53,7 @@ fn who_takes_the_name_of_a_job_gets_no_secret_of_the_former_tenant() {
     assert_eq!(receiver.seen("/ok").len(), before);
 }
 
-/// The list of a tenant reads its own schedules only, however many another tenant has.
+/// A tenant's list reads only its own schedules, however many another tenant has.
 #[test]
 fn a_list_reads_no_schedule_of_another_tenant() {
     let (shop, _gateway, app) = open();
@@ -81,7 +81,7 @@ fn a_list_reads_no_schedule_of_another_tenant() {
     assert!(after - before < 5_000, "{} rows were read", after - before);
 }
 
-/// In a database of the encoding SQL_ASCII, text may be any bytes. A row that the server cannot send stops no other tenant.
+/// With encoding SQL_ASCII, text may be any bytes. A row that the server cannot send stops no other tenant.
 #[test]
 fn a_row_that_is_no_utf_8_stops_no_other_tenant() {
     let (shop, receiver) = (Shop::open(), Receiver::start());
@@ -99,7 +99,7 @@ fn a_row_that_is_no_utf_8_stops_no_other_tenant() {
         client.batch_execute("SET client_encoding = 'SQL_ASCII'; SET statement_timeout = '1min'").unwrap();
         client
     };
-    // Refused at its origin, as far as awty_http writes the row.
+    // awty_http refuses such text in each of its functions.
     let broken = "convert_from('\\xff', 'SQL_ASCII')";
     let uri = receiver.uri("/bad");
     for call in [
@@ -117,7 +117,7 @@ fn a_row_that_is_no_utf_8_stops_no_other_tenant() {
     let schedule = format!("SELECT awty_http.schedule('{}', every => '1 s', jitter => '0')", receiver.uri("/ok"));
     role("app").batch_execute(&schedule).unwrap();
     receiver.called("/ok", 1);
-    // Rows that passed by those functions stop the calls of their own tenant at most, and the figures of none.
+    // Rows that bypass those functions stop at most the calls of their own tenant, and no tenant's figures.
     let (origin, text) = (receiver.origin(), format!("'{}'", receiver.origin()));
     let schedule = |key: &str, args: &str| {
         format!("SELECT awty.schedule({text}, {key}, 'http.bob', after => '0', args => {args})")

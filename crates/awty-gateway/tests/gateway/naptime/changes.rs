@@ -1,4 +1,4 @@
-//! Wishes about changes: what has ended goes on, conditions hold, and what came meanwhile is spared.
+//! Requirements on changes: ended schedules resume, conditions hold, and a concurrent change survives.
 
 use super::at;
 use crate::people::{is, open, problem};
@@ -6,7 +6,7 @@ use crate::shop::until;
 use serde_json::json;
 
 const URI: &str = "http://a.example/x";
-/// Its check is gone, as after `Awty-Stop`.
+/// Removes the check, as after `Awty-Stop`.
 const CANCEL: &str = "SELECT awty.cancel('http://a.example', '/x', 'http.app')";
 
 #[test]
@@ -26,12 +26,12 @@ fn what_has_ended_goes_on_when_it_is_put_again() {
     let again = put(&format!("If-Match: {}\r\n", ended.header("etag")));
     assert_eq!((again.status, &again.json()["state"]), (200, &json!("active")), "{}", again.text);
     assert_eq!(shop.text("SELECT count(*) FROM awty.future_job WHERE job = 'http.app'"), "1");
-    // What is over by its own plan gets a new one, as by PUT /v1/schedules.
+    // A schedule whose plan is over gets a new one, as by PUT /v1/schedules.
     let over = "UPDATE awty_http_internal.endpoint SET ends = now() - interval '1 s'";
     shop.cluster.execute("postgres", &[over, CANCEL]);
     let anew = put("").json();
     assert_eq!((&anew["state"], &anew["ends"]), (&json!("active"), &json!(null)), "{anew}");
-    // A pause stays.
+    // A paused schedule stays paused.
     let schedule = format!("/v1/schedules/{}", anew["id"].as_str().unwrap());
     assert_eq!(client.ask("POST", &format!("{schedule}/pause"), "").status, 200);
     assert_eq!(put("").json()["state"], json!("paused"));
@@ -54,7 +54,7 @@ fn a_delete_spares_a_period_that_came_meanwhile() {
         other.batch_execute("COMMIT").unwrap();
         asked.join().unwrap()
     });
-    // On a machine that stood still for a second, it gave up waiting.
+    // If the machine pauses for a second, the request times out.
     assert!([is(404, "not-found"), is(504, "timed-out")].contains(&problem(&answer)), "{}", answer.text);
     assert_eq!(client.get(&new).json()["every"], json!("2h"));
 }

@@ -1,4 +1,4 @@
-//! Wishes about running it: restarts, crashed workers, names, the environment alone.
+//! Requirements on operation: restarts, crashed workers, names, configuration by the environment.
 
 use super::at;
 use crate::people::{self, open, until_answer};

@@ -1,4 +1,4 @@
-//! Wishes about schedules: CRUD, one per URI, periods in words, limits of periods, malformed input.
+//! Requirements on schedules: CRUD, one per URI, periods in words, bounds of periods, malformed input.
 
 use super::at;
 use crate::client::{Answer, Client, encoded};
@@ -99,7 +99,7 @@ fn removal_looks_at_no_other_schedule() {
     delete(1);
     let before: i64 = shop.text(scans).parse().unwrap();
     (2..30).for_each(delete);
-    // The server and its workers read whole small tables now and then, but not so often.
+    // The server and its workers sometimes read small tables sequentially, but not that often.
     let after: i64 = shop.text(scans).parse().unwrap();
     assert!(after - before < 28 * 2_000, "{} rows were read one after the other", after - before);
 }

@@ -124,7 +124,7 @@ impl Victim {
             let wrong: Option<String> = superuser.query_one(WRONG_SLOTS, &[&self.first_slot]).unwrap().get(0);
             wrong.map_or(Ok(()), Err)
         });
-        // No alert is doubled by a check that was still under way.
+        // No alert is doubled by a check that was still running.
         let wrong: Option<String> = superuser.query_one(WRONG_ALERTS, &[]).unwrap().get(0);
         assert_eq!(wrong, None);
         let paths: BTreeSet<String> = self.receiver.all().into_iter().map(|seen| seen.path).collect();
