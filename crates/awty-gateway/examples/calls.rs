@@ -1,6 +1,6 @@
-//! Makes calls as the gateway does, without a database: `calls COUNT AT_ONCE ORIGIN…`, each origin with so many at once.
+//! Makes calls as the gateway does, without a database: `calls COUNT AT_ONCE ORIGIN…`, with AT_ONCE calls at a time for each origin.
 //!
-//! Prints the µs since 1970 at which it began. For `make gateway-speed`, where it is the ceiling of HTTP alone.
+//! Prints its start in µs since 1970. `make gateway-speed` uses it as the upper bound of HTTP alone.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // the panic is the report
 
