@@ -1,6 +1,6 @@
-//! What happens to the cluster: switchovers, kills, a frozen Patroni, etcd away.
+//! Events: switchovers, kills, a frozen Patroni, etcd away.
 //!
-//! Does not: judge. An event only fails if the cluster is not whole again in time.
+//! Does not: judge. An event fails only if the cluster is not whole again in time.
 
 use crate::place::{Place, TTL};
 use crate::random::Random;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {
-    /// By Patroni, as an administrator asks for it.
+    /// Patroni switches over, as an administrator asks for it.
     Switchover,
     /// kill -9 of the primary's postmaster.
     KillPostmaster,
@@ -44,12 +44,12 @@ impl Event {
         format!("{self:?}")
     }
 
-    /// Restores and the move come once.
+    /// Restores and the move happen once.
     pub fn is_once(self) -> bool {
         matches!(self, Self::Pitr | Self::PgBackRest | Self::Move)
     }
 
-    /// Does it to the cluster, and waits until all is whole again.
+    /// Carries out the event, and waits until the cluster is whole again.
     pub fn strike(self, place: &mut Place) -> Result<(), String> {
         let old = place.await_whole()?;
         match self {
@@ -100,7 +100,7 @@ fn await_other(place: &Place, old: usize) -> Result<(), String> {
     })
 }
 
-/// The events that come again and again, in the next order of a seed.
+/// Repeatable events, in the seed's next order.
 pub fn shuffled(events: &[Event], random: &mut Random) -> Vec<Event> {
     let mut left: Vec<Event> = events.iter().copied().filter(|event| !event.is_once()).collect();
     let mut drawn = Vec::new();

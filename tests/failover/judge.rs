@@ -12,12 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Row {
     pub placed_at: DateTime<Utc>,
     pub is_shipped: bool,
-    /// Its alerts, and how many of them are open.
+    /// Number of alerts, and of open alerts.
     pub alerts: i64,
     pub open: i64,
-    /// Its rows in the outbox: one for each committed run.
+    /// Rows in the outbox: one for each committed run.
     pub runs: i64,
-    /// Its checks in the history that are done.
+    /// Checks in the history with outcome done.
     pub done: i64,
 }
 
@@ -26,9 +26,9 @@ pub struct Evidence {
     pub is_synchronous: bool,
     pub told: BTreeMap<i64, Told>,
     pub rows: BTreeMap<i64, Row>,
-    /// Runs that began, by the servers' logs.
+    /// Runs that began, from the servers' logs.
     pub begun: Vec<Mark>,
-    /// Runs whose commit a listening client has seen.
+    /// Runs whose commit a listening client saw.
     pub seen: Vec<Mark>,
     pub ready: Vec<Ready>,
 }
@@ -39,7 +39,7 @@ pub struct Verdict {
     pub acknowledged: usize,
     pub late: usize,
     pub alerts: usize,
-    /// Acknowledged to a client, and not on the last primary.
+    /// Orders that were acknowledged and are not on the last primary.
     pub lost_by_failover: usize,
     /// Runs that clients saw on two timelines.
     pub repeated_by_failover: usize,
@@ -116,7 +116,7 @@ impl Evidence {
     }
 
     fn judge_cut_off(&self, verdict: &mut Verdict) {
-        // When each timeline ended: the earliest beginning of a later one.
+        // End of each timeline: the earliest start of a later one.
         let begins: BTreeMap<u32, DateTime<Utc>> =
             self.ready.iter().filter_map(|ready| Some((ready.timeline?, ready.at))).collect();
         let is_cut_off = |mark: &&Mark| begins.range(mark.timeline + 1..).any(|(_, began)| mark.at > *began);
@@ -142,7 +142,7 @@ mod tests {
         Mark { order, timeline, at: at(seconds) }
     }
 
-    /// One order is late, the other was shipped in time.
+    /// One order is late, and one was shipped in time.
     fn good() -> Evidence {
         let placed = |shipped| Told { is_placed: true, shipped };
         let late = Row { placed_at: at(10), alerts: 1, open: 1, runs: 1, done: 1, ..Row::default() };
@@ -193,7 +193,7 @@ mod tests {
             let mut evidence = good();
             evidence.is_synchronous = is_synchronous;
             evidence.rows.remove(&1);
-            // Begun and seen on timeline 1 after timeline 2 began, and again there.
+            // On timeline 1 after timeline 2 had begun, and again on timeline 2.
             evidence.begun.extend([mark(3, 1, 21), mark(3, 2, 22)]);
             evidence.seen.extend([mark(3, 1, 21), mark(3, 2, 22)]);
             let verdict = evidence.judge();

@@ -1,10 +1,10 @@
 //! Counts the losses of failovers, restores and a move under 200 orders a second: `failover MINUTES SEED [EVENT …]`, run by `make failover`.
 //!
-//! Half of the time is for each mode (`place::Mode`), each with a cluster of its own. Events come in an order that the seed decides. 0 minutes: each
-//! event that is named comes once, in synchronous mode. The program etcd is the one in `AWTY_ETCD`.
+//! Each mode (`place::Mode`) gets half of the time and its own cluster. The seed decides the order of events. With 0 minutes, each named
+//! event happens once, in synchronous mode. `AWTY_ETCD` is the program etcd.
 //!
-//! Invariant: exit status 0 only if nothing was lost, doubled or missing because of awty, and at least one event came about.
-//! Does not: replay a history exactly. The machine decides which checks run at the moment of an event.
+//! Invariant: exit status 0 only if awty lost, doubled or missed nothing, and at least one event happened.
+//! Does not: repeat a history exactly. The machine's speed decides which checks run during an event.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // a test program: the panic is the report
 
@@ -38,7 +38,7 @@ use restore::restore;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Time for orders between two events.
+/// Time between two events.
 const PAUSE: Duration = Duration::from_secs(6);
 /// A run of at least this length with all events writes the page in docs/.
 const USUAL_MINUTES: f64 = 9.0;
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     for (number, mode) in modes.iter().enumerate() {
         let end = Instant::now() + Duration::from_secs_f64(minutes * 60.0 / modes.len() as f64);
         let is_last = number + 1 == modes.len();
-        // Restores come in the first cluster, the move is the end of the last.
+        // Restores belong to the first cluster, and the move ends the last one.
         let events = events.iter().copied().filter(|event| !event.is_once() || (*event == Event::Move) == is_last);
         let mut events: Vec<Event> = events.collect();
         if minutes == 0.0 {
@@ -110,7 +110,7 @@ impl Round {
         let mut random = Random::new(self.seed, 0);
         let mut next = shuffled(events, &mut random);
         next.extend(events.iter().filter(|event| event.is_once() && **event != Event::Move));
-        // Each event comes once, and those that can come again fill the time.
+        // Each event happens once. Repeatable events fill the rest of the time.
         while !next.is_empty() {
             for event in next {
                 self.strike(event, &mut place, &desk, report)?;

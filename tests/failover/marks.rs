@@ -1,4 +1,4 @@
-//! Marks that runs and promotions leave outside of the database: lines of the servers' logs, and notifications.
+//! Marks that runs and promotions leave outside the database: lines of the servers' logs, and notifications.
 //!
 //! Does not: judge.
 
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A run of an order, on a server's timeline.
+/// A run for an order, on a server's timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     pub order: i64,
@@ -22,9 +22,9 @@ pub struct Mark {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ready {
     pub at: DateTime<Utc>,
-    /// The timeline that it began, if it was promoted.
+    /// The new timeline, if the server was promoted.
     pub timeline: Option<u32>,
-    /// Seconds to the first run on this server.
+    /// Seconds until the first run on this server.
     pub first_run: Option<f64>,
 }
 
@@ -61,12 +61,12 @@ impl Log {
     }
 }
 
-/// Reads a mark. The timeline has the form of WAL file names, which is hexadecimal.
+/// Reads a mark. The timeline is hexadecimal, as in names of WAL files.
 fn parse(order: &str, timeline: &str, at: DateTime<Utc>) -> Option<Mark> {
     Some(Mark { order: order.parse().ok()?, timeline: u32::from_str_radix(timeline.trim(), 16).ok()?, at })
 }
 
-/// Listens at each member for as long as the member is a primary.
+/// Sessions that listen on each member while it is a primary.
 pub struct Listeners {
     seen: Mutex<Vec<Mark>>,
     is_over: AtomicBool,
@@ -91,7 +91,7 @@ impl Listeners {
         }
     }
 
-    /// A session stays through a promotion. PostgreSQL refuses LISTEN on a standby.
+    /// Waits for the promotion, because PostgreSQL refuses LISTEN on a standby. The session survives the promotion.
     fn listen(&self, client: &mut Client) -> Result<(), awty_testkit::postgres::Error> {
         while client.query_one("SELECT pg_is_in_recovery()", &[])?.get(0) {
             if self.is_over.load(Ordering::Relaxed) {
@@ -112,7 +112,7 @@ impl Listeners {
         Ok(())
     }
 
-    /// Ends the listening, and returns the runs that listeners have seen.
+    /// Stops listening. Returns the runs that listeners saw.
     pub fn close(&self) -> Vec<Mark> {
         self.is_over.store(true, Ordering::Relaxed);
         self.seen.lock().unwrap().clone()

@@ -30,7 +30,7 @@ impl Member {
         folder.path().join(format!("{}.yml", self.name))
     }
 
-    /// Starts Patroni. Its log and the server's are one file.
+    /// Starts Patroni. The server logs to the same file.
     pub fn start_patroni(&mut self, folder: &Folder) {
         let open = || std::fs::OpenOptions::new().create(true).append(true).open(&self.log).unwrap();
         let mut patroni = folder.command("patroni");
@@ -60,7 +60,7 @@ impl Member {
         std::fs::read_to_string(self.data.join("postmaster.pid")).ok()?.lines().next()?.parse().ok()
     }
 
-    /// Kills the postmaster. Its children end when they see that it is gone.
+    /// Kills the postmaster. Its children end when they notice.
     pub fn kill_postmaster(&self) {
         let _ = self.postmaster().map(|pid| reaper::kill(pid, Signal::KILL));
     }
@@ -93,7 +93,7 @@ impl Member {
 }
 
 fn ask(port: u16, request: &str, body: &str) -> Result<(u16, String), std::io::Error> {
-    // A frozen Patroni accepts nothing, and its queue of connections fills up.
+    // A frozen Patroni accepts no connection, and its queue fills up.
     let mut stream = TcpStream::connect_timeout(&SocketAddr::from(([127, 0, 0, 1], port)), Duration::from_secs(1))?;
     let limit = if body.is_empty() { Duration::from_secs(1) } else { Duration::from_secs(120) };
     stream.set_read_timeout(Some(limit))?;

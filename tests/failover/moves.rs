@@ -1,4 +1,4 @@
-//! A move to another server by logical replication, in the steps of docs/operations.md.
+//! A move to another server by logical replication, with the steps of docs/operations.md.
 
 use crate::judge::Row;
 use crate::orders::Desk;
@@ -9,7 +9,7 @@ use awty_testkit::{Cluster, PATIENCE, poll};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Moves the database while orders come, ends the orders at the cutover, and returns the orders of the new server.
+/// Moves the database while orders come, ends the orders at the cutover, and returns the new server's orders.
 pub fn to_another_server(place: &Place, desk: &Desk) -> Result<BTreeMap<i64, Row>, String> {
     let leader = place.await_whole()?;
     let port = place.members[leader].port.to_string();
@@ -37,7 +37,7 @@ pub fn to_another_server(place: &Place, desk: &Desk) -> Result<BTreeMap<i64, Row
     new.execute("postgres", &[&subscription]);
     let copied = "SELECT count(*) > 0 AND bool_and(srsubstate = 'r') FROM pg_subscription_rel";
     new.await_sql("postgres", "the copy of each table", copied);
-    // Some orders come after the copy of the tables.
+    // Some orders must come after the tables were copied.
     pass(Duration::from_secs(6));
     desk.close();
     pass(Duration::from_secs(1));

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The function leaves three marks of each run: a line in the server's log when it begins, which no failover takes back, a row, and a
-/// notification, which listeners get when the commit is visible.
+/// The function leaves three marks of each run: a log line at its start, which no failover undoes; a row; and a notification, which
+/// listeners get when the commit is visible.
 pub const TABLES: &str = "
 CREATE EXTENSION awty;
 CREATE ROLE shop LOGIN;
@@ -50,10 +50,10 @@ pub struct Told {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shipped {
-    /// No client has asked for the shipping.
+    /// No client has sent the UPDATE.
     #[default]
     Never,
-    /// A client has asked and has no answer.
+    /// A client has sent the UPDATE and has no answer.
     Asked,
     /// The UPDATE was acknowledged at that time.
     At(DateTime<Utc>),
@@ -63,15 +63,15 @@ pub enum Shipped {
 pub struct Desk {
     seed: u64,
     told: Mutex<BTreeMap<i64, Told>>,
-    /// Orders by the time of their shipping.
+    /// Orders by their shipping time.
     ships: Mutex<BTreeMap<(Instant, i64), ()>>,
     next: AtomicI64,
-    /// Grows with each change of the primary. The writers of an earlier one end.
+    /// Increases with each change of the primary, which ends the earlier writers.
     epoch: AtomicU64,
     is_over: AtomicBool,
 }
 
-/// Delay of an order's shipping. Half of the orders ship in time, a tenth ship late, and the others never ship.
+/// Delay before an order ships. Half of the orders ship in time, a tenth ship late, and the others never ship.
 fn ships_after(seed: u64, order: i64) -> Option<Duration> {
     let mut random = Random::new(seed, order.unsigned_abs());
     match random.below(10) {
@@ -82,7 +82,7 @@ fn ships_after(seed: u64, order: i64) -> Option<Duration> {
 }
 
 impl Desk {
-    /// Begins to place orders at whatever member Patroni calls the primary.
+    /// Begins to place orders on the member that Patroni calls the primary.
     pub fn open(place: &Place, seed: u64) -> Arc<Self> {
         let desk = Arc::new(Self {
             seed,
@@ -99,12 +99,12 @@ impl Desk {
         desk
     }
 
-    /// No more orders come.
+    /// Stops the orders.
     pub fn close(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the answers about each order.
+    /// The answers about each order.
     pub fn told(&self) -> BTreeMap<i64, Told> {
         self.told.lock().unwrap().clone()
     }
@@ -118,7 +118,7 @@ impl Desk {
         !self.is_over.load(Ordering::Relaxed) && self.epoch.load(Ordering::Relaxed) == epoch
     }
 
-    /// New writers for each new primary. Those of a primary that is cut off may hang in their COMMIT until it is stopped.
+    /// Starts new writers for each new primary. The writers of a cut-off primary may hang in COMMIT until that primary stops.
     fn follow(self: Arc<Self>, members: &[(u16, Config)]) {
         let mut current = None;
         while !self.is_over.load(Ordering::Relaxed) {
@@ -145,7 +145,7 @@ impl Desk {
         }
     }
 
-    /// Places and ships orders until something fails.
+    /// Places and ships orders until an error.
     fn orders(&self, client: &mut Client, epoch: u64) -> Result<(), awty_testkit::postgres::Error> {
         let place = client.prepare("INSERT INTO shop.orders (id) VALUES ($1)")?;
         let ship = client.prepare("UPDATE shop.orders SET shipped = true WHERE id = $1")?;

@@ -1,6 +1,6 @@
-//! The cluster: etcd and three members that Patroni runs, on loopback addresses and in one folder.
+//! The cluster: etcd and three members run by Patroni, on loopback addresses and in one folder.
 //!
-//! Invariant: each process works in the folder, so that all of them end with it.
+//! Invariant: each process works in the folder, so all processes end with it.
 //! Does not: judge.
 
 use crate::member::Member;
@@ -11,9 +11,9 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Seconds of Patroni's lease, the shortest that it takes.
+/// Patroni's lease in seconds. 20 is the shortest that Patroni accepts.
 pub const TTL: u64 = 20;
-/// How long a cluster may take to be whole again after an event.
+/// Time in which the cluster must be whole again after an event.
 const WHOLE_WITHIN: Duration = Duration::from_secs(180);
 
 /// Whether clients and runs wait for a standby.
@@ -40,8 +40,8 @@ pub struct Place {
     pub folder: Folder,
 }
 
-/// Ports that no process uses now. They are below the ports that the kernel gives to outgoing connections, because such a connection could
-/// take the port of a server that is down for a moment.
+/// Free ports below the range of outgoing connections, because an outgoing connection could take the port of a server that is down for a
+/// moment.
 fn free_ports<const N: usize>() -> [u16; N] {
     let first = 12_000 + std::process::id() as u16 % 1_000 * 16;
     let mut free = (first..30_000).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
@@ -52,15 +52,15 @@ fn etcd_program() -> String {
     std::env::var("AWTY_ETCD").unwrap_or_else(|_| "etcd".into())
 }
 
-/// Whether etcd has its older interface, which is then used. By the newer one, Patroni 3.0.2 takes the key of the primary without a comparison:
-/// a Patroni that was frozen takes it from the new primary, whose commits are then lost.
+/// Whether etcd still has its v2 interface, which is then used. With v3, Patroni 3.0.2 takes the primary's key without a comparison: a
+/// thawed Patroni takes it from the new primary, whose commits are then lost.
 fn has_v2() -> bool {
     let help = Command::new(etcd_program()).arg("--help").output();
     help.is_ok_and(|output| [output.stdout, output.stderr].concat().windows(11).any(|part| part == b"--enable-v2"))
 }
 
 impl Place {
-    /// Starts etcd and the members, makes the tables and waits until the cluster is whole.
+    /// Starts etcd and the members, creates the tables, and waits until the cluster is whole.
     pub fn open(mode: Mode) -> Result<Self, String> {
         reaper::start();
         let folder = Folder::new();
@@ -76,7 +76,7 @@ impl Place {
         for number in 0..3 {
             place.members[number].start_patroni(&place.folder);
             if number == 0 {
-                // The others copy the first one.
+                // The other members copy the first one.
                 poll("the first primary", Duration::from_secs(90), || place.leader().ok_or("none".into()))?;
             }
         }
@@ -164,7 +164,7 @@ postgresql:
         )
     }
 
-    /// The member that Patroni calls the primary, by its own answer.
+    /// The member that answers to be the primary.
     pub fn leader(&self) -> Option<usize> {
         self.members.iter().position(Member::is_leader)
     }
@@ -175,7 +175,7 @@ postgresql:
         self.members[leader].client(&self.folder, "postgres").map_err(|error| error.to_string())
     }
 
-    /// Waits until there is one primary and both others stream from it, one of them synchronously where clients wait for that.
+    /// Waits until there is one primary and both other members stream from it, one of them synchronously in synchronous mode.
     pub fn await_whole(&self) -> Result<usize, String> {
         poll("a primary with two standbys", WHOLE_WITHIN, || {
             let leader = self.leader().ok_or("there is no primary")?;
@@ -197,7 +197,7 @@ postgresql:
         })
     }
 
-    /// Starts a new Patroni at each member without a restart of the servers, and waits until the cluster is whole.
+    /// Restarts Patroni at each member without restarting the servers, and waits until the cluster is whole.
     pub fn restart_patroni(&mut self) -> Result<(), String> {
         for number in 0..self.members.len() {
             self.members[number].kill_patroni();
@@ -206,7 +206,7 @@ postgresql:
         self.await_whole().map(|_| ())
     }
 
-    /// Ends Patroni, which ends its server, and then etcd.
+    /// Stops Patroni, which stops its server, and then etcd.
     pub fn close(mut self) {
         for member in &mut self.members {
             member.end_patroni();

@@ -1,12 +1,12 @@
-//! Processes: sending signals, and collecting those whose parent is gone.
+//! Processes: sends signals, and reaps orphaned servers.
 
 use awty_testkit::Signal;
 use rustix::process::{Pid, WaitOptions, kill_process, waitpid};
 use std::sync::Once;
 use std::time::Duration;
 
-/// Makes this process the parent of orphans below it, and collects dead servers among them. A container may have no init that does so,
-/// and for PostgreSQL a dead process still runs until its parent has collected it.
+/// Makes this process the parent of its orphaned descendants, and reaps dead servers among them. A container may have no init that reaps
+/// them, and to PostgreSQL an unreaped process still runs.
 pub fn start() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
@@ -21,7 +21,7 @@ pub fn start() {
     });
 }
 
-/// Lets time pass.
+/// Waits.
 pub fn pass(time: Duration) {
     let until = std::time::Instant::now() + time;
     while let Some(left) = until.checked_duration_since(std::time::Instant::now()).filter(|left| !left.is_zero()) {
@@ -29,7 +29,7 @@ pub fn pass(time: Duration) {
     }
 }
 
-/// A process of the name `postgres` is never a child that this program has started itself.
+/// Reaps orphaned servers. This program starts no child named `postgres` itself.
 fn collect() {
     let Ok(entries) = std::fs::read_dir("/proc") else { return };
     for entry in entries.flatten() {
@@ -39,7 +39,7 @@ fn collect() {
     }
 }
 
-/// The process of a line in /proc/PID/stat, if it is a server that has ended and that this parent has to collect.
+/// Process id from a line of /proc/PID/stat, if it is a dead server that `parent` must reap.
 fn dead_server(stat: &str, parent: u32) -> Option<i32> {
     let (head, tail) = stat.rsplit_once(')')?;
     let (pid, name) = head.split_once(" (")?;
@@ -48,7 +48,7 @@ fn dead_server(stat: &str, parent: u32) -> Option<i32> {
     is_dead.then(|| pid.parse().ok())?
 }
 
-/// Sends a signal to a process, which may be gone already.
+/// Signals a process, which may have ended.
 pub fn kill(pid: i32, signal: Signal) {
     let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, signal));
 }

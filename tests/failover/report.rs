@@ -1,4 +1,4 @@
-//! The tables, as Markdown, and the page in docs/.
+//! Tables of the results as Markdown, and the page in docs/.
 //!
 //! Does not: judge.
 
@@ -15,7 +15,7 @@ struct Line {
     not_whole: u64,
     /// Seconds until the cluster was whole again.
     whole: Vec<f64>,
-    /// Seconds from "ready" to the first run, of each primary that came with the event.
+    /// Seconds from "ready" to the first run, for each primary of the event.
     first_run: Vec<f64>,
 }
 
@@ -35,7 +35,7 @@ impl Report {
         line.first_run.extend(first_run);
     }
 
-    /// The cluster was not whole again in time. This says nothing about awty, so the event does not count as a success.
+    /// Records that the cluster was not whole in time. This says nothing about awty, so the event is no success.
     pub fn stuck(&mut self, mode: Mode, event: Event, message: &str) {
         let line = self.lines.entry((mode, event)).or_default();
         line.times += 1;
@@ -88,7 +88,7 @@ impl Report {
         text
     }
 
-    /// Returns the page with the tables, the machine and the commit.
+    /// The page with tables, machine and commit.
     pub fn page(&self, minutes: f64, seed: u64) -> String {
         let commit = std::env::var("AWTY_COMMIT").unwrap_or_else(|_| "unknown".into());
         let patroni = std::env::var("AWTY_PATRONI").unwrap_or_else(|_| "Patroni".into());
