@@ -1,7 +1,7 @@
-//! The SQL in README.md and docs/: each block is run by psql as it stands, in order, and prints what the page says it prints.
+//! Runs the SQL in README.md and docs/: psql runs each block as it is, in order, and must print what the page shows.
 //!
-//! Each page gets a database of its own, which belongs to the role `app`. A block that begins with `-- as a superuser` is run as
-//! `postgres`, every other one as `app`. A block of `text` right after a block of `sql` is what psql prints for it.
+//! Each page gets its own database, which belongs to the role `app`. A block that begins with `-- as a superuser` runs as `postgres`, every
+//! other one as `app`. A block of `text` right after a block of `sql` is psql's output.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
@@ -14,7 +14,7 @@ use std::process::Stdio;
 
 const SUPERUSER: &str = "-- as a superuser";
 
-/// Runs a block and returns what psql prints, without the blanks at the ends of lines.
+/// Runs a block. Returns psql's output without blanks at the ends of lines.
 fn run(cluster: &Cluster, database: &str, block: &Block) -> Result<String, String> {
     let role = if block.sql.starts_with(SUPERUSER) { "postgres" } else { "app" };
     let mut psql = cluster.tool("psql");
@@ -27,12 +27,12 @@ fn run(cluster: &Cluster, database: &str, block: &Block) -> Result<String, Strin
     if output.status.success() { Ok(tidy(&printed)) } else { Err(String::from_utf8_lossy(&output.stderr).into()) }
 }
 
-/// Without the blanks at the ends of lines, and without empty lines.
+/// Removes blanks at the ends of lines, and empty lines.
 fn tidy(text: &str) -> String {
     text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-/// What is wrong with a page's blocks.
+/// Blocks of a page that fail or print something else.
 fn faults(cluster: &Cluster, page: &Page, database: &str) -> Vec<String> {
     cluster.execute("postgres", &[&format!("CREATE DATABASE {database} OWNER app")]);
     if !page.blocks.iter().any(|block| block.sql.contains("CREATE EXTENSION awty")) {
@@ -59,7 +59,7 @@ fn expect_true(cluster: &Cluster, pages: &[Page]) {
     assert!(faults.is_empty(), "{}", faults.join("\n\n"));
 }
 
-/// The first page is read by newcomers, whose server has the default slot.
+/// Newcomers read this page first, and their servers have the default slot.
 #[test]
 fn the_readme_is_true_at_the_default_slot() {
     let cluster = Cluster::builder().set("awty.slot", "1min").set("awty.time_travel", "on").start();
@@ -69,7 +69,7 @@ fn the_readme_is_true_at_the_default_slot() {
     expect_true(&cluster, &readme);
 }
 
-/// The pages of docs/, at slots of a second.
+/// The pages of docs/, with slots of a second.
 #[test]
 fn each_page_of_the_docs_is_true() {
     let cluster = Cluster::builder().set("awty.time_travel", "on").start();

@@ -1,23 +1,21 @@
 //! Reads the SQL blocks of a page.
 //!
-//! Invariant: a block of `sql` that is not closed, or a `text` without its `sql` where one was meant, is an error of the test, not of
-//! the reader.
+//! Invariant: an unclosed block of `sql`, or a `text` without its `sql`, fails the test.
 
 use std::path::{Path, PathBuf};
 
-/// A page with SQL in it.
+/// A page with SQL.
 pub struct Page {
-    /// Its path from the root.
+    /// Path from the root.
     pub name: String,
     pub blocks: Vec<Block>,
 }
 
-/// One block of SQL.
 pub struct Block {
-    /// The line of its fence.
+    /// Line of the opening fence.
     pub line: usize,
     pub sql: String,
-    /// What psql prints for it, where the page says so.
+    /// The output that the page shows.
     pub printed: Option<String>,
 }
 
@@ -25,7 +23,6 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// README.md and all pages below docs/ that have SQL in them.
 pub fn pages() -> Vec<Page> {
     let docs = std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> = docs.filter(|path| path.extension().is_some_and(|found| found == "md")).collect();
@@ -40,7 +37,7 @@ pub fn pages() -> Vec<Page> {
 
 fn blocks(name: &str, text: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
-    // The fence that is open, its line, and what is in it so far.
+    // The open fence: kind, line, and text up to here.
     let mut open: Option<(String, usize, String)> = None;
     let mut last_was_sql = false;
     for (index, line) in text.lines().enumerate() {
