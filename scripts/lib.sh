@@ -1,4 +1,4 @@
-# What the scripts share: where things are and how they talk. Sourced, never run.
+# Shared by the scripts: paths, messages, PostgreSQL. Sourced, never run.
 # shellcheck shell=bash
 
 ROOT=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -7,7 +7,7 @@ cd "$ROOT" || exit
 TARGET=${CARGO_TARGET_DIR:-$ROOT/target}
 MAJORS_BY_PREFERENCE=(15 18 17 16)
 
-# rustup's directory is in the PATH of login shells only.
+# Only login shells have rustup's directory in the PATH.
 if ! command -v cargo >/dev/null && [[ -x ${CARGO_HOME:-$HOME/.cargo}/bin/cargo ]]; then
     PATH=${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
 fi
@@ -18,7 +18,7 @@ die() {
     exit 1
 }
 
-# step LABEL COMMAND...: runs the command quietly, shows a line with the elapsed time, and its output only if it fails.
+# step LABEL COMMAND...: runs the command with one line of elapsed time. Prints the output only if the command fails.
 step() {
     local label=$1 log start=$SECONDS ticker rc=0
     shift
@@ -39,10 +39,10 @@ step() {
     return "$rc"
 }
 
-# A key of Cargo.toml's [workspace.package].
+# Value of a key in Cargo.toml's [workspace.package].
 cargo_key() { sed -n "/^\[workspace\.package\]/,/^\[[^w]/s/^$1 *= *\"\(.*\)\"/\1/p" Cargo.toml; }
 
-# The pg_config to use: $PG_CONFIG, else Debian's of the preferred major, else the one in the PATH. Empty if there is none.
+# Prints the pg_config to use: $PG_CONFIG, else Debian's of the preferred major, else the one in the PATH. Prints nothing if there is none.
 find_pg_config() {
     local major
     if [[ -n ${PG_CONFIG:-} ]]; then
@@ -58,7 +58,7 @@ find_pg_config() {
     command -v pg_config || true
 }
 
-# Can one build for, start and test the server that this pg_config describes?
+# Whether the server of this pg_config can be built for, started and tested.
 server_complete() {
     [[ -x $1 && -x $("$1" --bindir)/postgres && -f $("$1" --includedir-server)/postgres.h ]] &&
         [[ -x $(pgxs_test_dir "$1")/regress/pg_regress ]]
@@ -67,8 +67,8 @@ server_complete() {
 pgxs_test_dir() { echo "$(dirname "$(dirname "$("$1" --pgxs)")")/test"; }
 pg_major() { "$1" --version | sed 's/^PostgreSQL \([0-9]*\).*/\1/'; }
 
-# Which PostgreSQL it is, and what is built for it. Each major version has a target directory of its own: to build for one leaves alone
-# what was built for another.
+# Sets the PostgreSQL and the paths of its build. Each major version has its own target directory, so that their builds do not replace each
+# other.
 choose_pg_config() {
     PG_CONFIG=$(find_pg_config)
     [[ -n $PG_CONFIG ]] || die "no PostgreSQL is found: there is no pg_config; run: make setup"
@@ -82,13 +82,13 @@ choose_pg_config() {
     export PG_CONFIG PG_MAJOR
 }
 
-# The program etcd: the installed one, or the one that scripts/setup has taken out of its package. Empty if there is none.
+# Prints the path of etcd: the installed one, or the one that scripts/setup took out of its package. Prints nothing if there is none.
 find_etcd() { command -v etcd || { [[ ! -x $TARGET/etcd/usr/bin/etcd ]] || echo "$TARGET/etcd/usr/bin/etcd"; }; }
 
-# Can the servers that `make failover` needs be started?
+# Whether the programs of `make failover` are installed.
 failover_complete() { [[ -n $(find_etcd) ]] && command -v patroni >/dev/null && command -v pgbackrest >/dev/null; }
 
-# For the scripts that need a server to be there already.
+# For scripts that need an installed server.
 require_pg_config() {
     choose_pg_config
     server_complete "$PG_CONFIG" || die "the PostgreSQL of $PG_CONFIG is not complete; run: make setup"
