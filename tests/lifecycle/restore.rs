@@ -159,3 +159,28 @@ fn one_statement_warns_once() {
     assert_eq!(again(&copy), "");
     assert!(again(&copy).contains("NOTICE:  database \"postgres\" runs its own checks already"), "nothing was adopted");
 }
+
+/// PostgreSQL starts a copy of the disks as it starts the server itself. So the copy acts at once, unless awty is off before its first start.
+#[test]
+fn a_copy_of_the_disks_runs_unless_awty_is_off_before_its_start() {
+    let mut shop = source();
+    let mut copy = shop.cluster.base_backup(&[]);
+    shop.cluster.stop(Stop::Fast);
+    let (from, to) = (shop.cluster.data(), copy.data());
+    // The backup keeps its configuration, in which awty is off, and gets the files of the stopped server.
+    let script = r#"cd "$2" && find . -mindepth 1 -maxdepth 1 ! -name '*.conf' -exec rm -rf {} + &&
+                    cd "$1" && find . -mindepth 1 -maxdepth 1 ! -name '*.conf' -exec cp -a {} "$2" \;"#;
+    let copied = std::process::Command::new("sh").args(["-c", script, "sh"]).args([&from, &to]).status().unwrap();
+    assert!(copied.success() && !to.join("backup_label").exists());
+    copy.start();
+    copy.await_sql("postgres", "awty to be disabled", "SELECT NOT enabled AND NOT database_held FROM awty.status");
+    assert_eq!(copy.value::<i64>("postgres", NOTES), 0);
+    copy.configure("awty.enabled = on");
+    copy.reload();
+    copy.await_sql(
+        "postgres",
+        "the check to be done",
+        "SELECT count(*) = 1 FROM awty.future_job_history WHERE outcome = 'done'",
+    );
+    assert_eq!(claimed(&copy), 1);
+}
