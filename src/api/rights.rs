@@ -31,7 +31,7 @@ pub fn gate(function: &'static str) -> Result<()> {
     gate_write(function)
 }
 
-/// Refuses to write on a standby, and keeps out DROP EXTENSION until the transaction ends. Does not need the preloaded
+/// Refuses if the transaction may not write, and keeps out DROP EXTENSION until the transaction ends. Does not need the preloaded
 /// library, because an application's writes must not fail without it.
 pub fn gate_write(function: &'static str) -> Result<()> {
     gate_for(function, Purpose::Write)

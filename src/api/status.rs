@@ -122,7 +122,7 @@ fn waits_for_standby(pid: i32) -> bool {
     sync_rep::is_process_waiting(pid)
 }
 
-/// Why no worker can connect to this database as that role; `None` if one can.
+/// Why no worker can connect to this database as that role, in one of three words; `None` if one can.
 #[pg_extern(sql = false)]
 fn cannot_connect(role: pg_sys::Oid) -> Option<&'static str> {
     match catalog::can_connect(catalog::database(), role) {

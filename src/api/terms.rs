@@ -17,6 +17,7 @@ const MAX_CRON: usize = 64 * 1024;
 /// Maximum length of a time zone's name.
 const MAX_ZONE: usize = 255;
 
+/// The parsed arguments.
 pub struct Asked {
     pub rhythm: Rhythm,
     pub local: Local,

@@ -167,7 +167,8 @@ fn read_open(rows: &Rows, row: usize) -> Option<Open> {
     Some(Open { key: rows.get(row, 1)?, id: rows.get(row, 2)?, level: rows.get::<i32>(row, 3)?.unsigned_abs() })
 }
 
-/// Locks the open alerts of these rows, except those that another transaction has locked. The flag says whether an alert is locked here.
+/// Returns the open alerts of these rows, and locks those that no other transaction has locked. The flag says whether an
+/// alert is locked here.
 pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<(Open, bool)> {
     let read = |rows: &Rows, row| Some((read_open(rows, row)?, rows.get(row, 4)?));
     as_owner(|| {

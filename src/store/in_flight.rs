@@ -58,6 +58,7 @@ pub struct Read {
     xid: i64,
 }
 
+/// Reads all rows.
 pub fn all() -> Vec<Read> {
     as_owner(|| {
         select_all(|s| {

@@ -354,7 +354,7 @@ pub fn pending(checks: &[i64]) -> Vec<i64> {
     as_owner(|| select_pending(|s| s.query_latest(&[arg(checks.to_vec())], ids)))
 }
 
-/// Returns the checks that are held, by this transaction's snapshot.
+/// Returns the checks that are held, including this transaction's changes.
 pub fn held(checks: &[i64]) -> Vec<i64> {
     as_owner(|| select_held(|s| s.query(&[arg(checks.to_vec())], ids)))
 }

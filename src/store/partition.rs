@@ -124,8 +124,8 @@ pub fn make(parted: Parted, now: Time) {
     });
 }
 
-/// Drops the partitions of days before `than`, and deletes rows of such days from the default partition. Takes no lock
-/// if no partition is old.
+/// Drops the partitions of days before `than`, and empties the default partition if all its rows are that old. Takes no
+/// lock if no partition is old.
 pub fn drop_older(parted: Parted, than: Time) {
     let is_old = |day: &NaiveDate| *day < than.date_naive();
     let old: Vec<NaiveDate> = present(parted).into_iter().filter(is_old).collect();

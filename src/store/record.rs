@@ -63,7 +63,7 @@ pub struct Again<'a> {
 /// Result of a run that ends the check.
 pub struct End<'a> {
     pub outcome: Outcome,
-    /// 1 if the check was done, 0 if it failed.
+    /// 1 if the run succeeded, 0 if it failed.
     pub done: i32,
     pub failure: Option<&'a Failure>,
 }

@@ -63,6 +63,7 @@ impl RowFunction {
     }
 }
 
+/// A row's key and state.
 pub struct Seen {
     pub key: Text,
     pub state: State,
@@ -90,6 +91,7 @@ impl State {
 }
 
 impl Source {
+    /// Prepares the reading of a table with these functions.
     pub fn new(table: Described, key: Vec<KeyColumn>, until: RowFunction, since: Option<RowFunction>) -> Self {
         let by_settings =
             std::iter::once(&until).chain(&since).any(|function| expression::depends_on_settings(function.oid));
