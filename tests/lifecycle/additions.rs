@@ -1,11 +1,11 @@
-//! What an administrator adds to awty's tables is honoured by each way in which a check ends: after its first run, in a set, after a
-//! later run, by a failure, and by a client.
+//! Triggers, rules, columns and keys that an administrator adds to awty's tables apply to each way in which a check
+//! ends: after its first run, in a set, after a later run, by a failure, and by a client.
 //!
 //! See `history` for the partitions themselves.
 
 use crate::shop::{NOTE, Shop};
 
-/// How the checks of [`end_each_way`] end.
+/// The ways in which the checks of [`end_each_way`] end.
 const WAYS: [(&str, &str); 6] = [
     ("single", "done"),
     ("set 1", "done"),
@@ -15,7 +15,7 @@ const WAYS: [(&str, &str); 6] = [
     ("cancelled", "cancelled"),
 ];
 
-/// Where triggers and rules write.
+/// The table in which triggers and rules record what they see.
 const SEEN: &str = "CREATE TABLE public.seen (entity_key text); GRANT INSERT ON public.seen TO PUBLIC;
     CREATE FUNCTION public.see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         INSERT INTO public.seen VALUES (CASE TG_OP WHEN 'DELETE' THEN OLD.entity_key ELSE NEW.entity_key END); RETURN NULL;
@@ -41,8 +41,8 @@ fn open() -> Shop {
     shop
 }
 
-/// Schedules a check for each way, as a superuser, and does something more in the same transaction; then waits until all have
-/// ended as they should.
+/// Schedules a check for each way as a superuser, and runs `more` in the same transaction. Then waits until all have
+/// ended.
 #[track_caller]
 fn end_each_way(shop: &Shop, name: &str, more: &str) {
     let keys = WAYS.map(|(way, _)| format!("'{way}'")).join(", ");
@@ -65,13 +65,13 @@ fn end_each_way(shop: &Shop, name: &str, more: &str) {
     );
 }
 
-/// What was seen, in order.
+/// The recorded keys, in order.
 fn seen(shop: &Shop) -> String {
     shop.cluster
         .value("postgres", "SELECT coalesce(string_agg(entity_key, ', ' ORDER BY entity_key), '') FROM public.seen")
 }
 
-/// P1: what refers to a pending check goes with it.
+/// P1: a row that references a pending check is deleted with the check.
 #[test]
 fn a_foreign_key_to_a_check_is_honoured() {
     let shop = open();
@@ -84,7 +84,7 @@ fn a_foreign_key_to_a_check_is_honoured() {
     assert_eq!(shop.cluster.value::<i64>("postgres", dangling), 0);
 }
 
-/// P7, P3: a column beside awty's own stops nothing, neither while it is there nor when it is gone.
+/// P7, P3: an additional column does not stop checks, neither while it exists nor after it was dropped.
 #[test]
 fn a_column_of_the_pending_checks_stops_no_way_to_end() {
     let shop = open();
@@ -98,7 +98,7 @@ fn a_column_of_the_pending_checks_stops_no_way_to_end() {
     }
 }
 
-/// P3: a column of the history's gets its default.
+/// P3: an additional column of the history gets its default.
 #[test]
 fn a_column_of_the_history_gets_its_default() {
     let shop = open();
@@ -113,8 +113,8 @@ fn a_column_of_the_history_gets_its_default() {
     end_each_way(&shop, "dropped", "");
 }
 
-/// P1, P3: the history holds nothing that it is not to hold. A check that cannot be archived keeps its row and has no effect; when it
-/// can, it ends. Others go on.
+/// P1, P3: a check that the history refuses keeps its row and has no effect. It ends once the history accepts it. Other
+/// checks continue.
 #[test]
 fn a_check_that_the_history_refuses_stays_pending() {
     for (constraint, gone) in [
@@ -161,7 +161,7 @@ fn a_rule_of_the_history_applies() {
     assert_eq!(seen(&shop), "bad, cancelled, later, set 1, set 2, single");
 }
 
-/// P3: a trigger before the insertion changes what is archived; one after it sees each row once.
+/// P3: a BEFORE trigger changes the archived row; an AFTER trigger sees each row once.
 #[test]
 fn triggers_of_the_history_fire() {
     let shop = open();
@@ -181,7 +181,7 @@ fn triggers_of_the_history_fire() {
     assert!(shop.cluster.value::<bool>("postgres", marked));
 }
 
-/// P3: a trigger for DELETE of pending checks fires for each that ends.
+/// P3: a DELETE trigger on pending checks fires for each check that ends.
 #[test]
 fn a_trigger_of_the_pending_checks_fires() {
     for when in ["BEFORE", "AFTER"] {

@@ -1,8 +1,8 @@
-//! Clients beside runs: nobody waits for a run, and what a client has committed stands.
+//! Clients beside runs: a client does not wait for a run, and its commit wins.
 
 use crate::shop::{GATE, NOTE, Shop};
 
-/// Notes, then waits at the gate.
+/// Writes a note, then waits at the gate.
 fn gated() -> String {
     format!("BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); {GATE} RETURN NULL; END")
 }
@@ -23,7 +23,7 @@ fn a_check_that_is_cancelled_while_it_runs_commits_nothing() {
     assert_eq!((shop.notes("1"), shop.ends("1").len()), (0, 1));
 }
 
-/// P4: the same for a client that replaces it; the new check runs.
+/// P4: the same for a client that replaces the check. The new check runs.
 #[test]
 fn a_check_that_is_replaced_while_it_runs_commits_nothing() {
     let shop = Shop::open();
@@ -40,7 +40,7 @@ fn a_check_that_is_replaced_while_it_runs_commits_nothing() {
     assert_eq!(shop.notes("1"), 1);
 }
 
-/// P4: a run that ends while a client's cancellation is not committed leaves the check to the client.
+/// P4: if a run ends before a client's cancellation is committed, the client decides about the check.
 #[test]
 fn an_uncommitted_cancellation_keeps_the_run_out_until_it_is_decided() {
     let shop = Shop::open();
@@ -77,7 +77,7 @@ fn a_check_that_is_committed_after_its_slot_runs_at_once() {
     assert_eq!((end.why(), shop.notes("1")), (("done", None), 1), "{end:?}");
 }
 
-/// P3: what is rolled back was never scheduled, also by a savepoint.
+/// P3: a schedule that is rolled back never happened, also with a savepoint.
 #[test]
 fn a_schedule_that_is_rolled_back_leaves_nothing() {
     let shop = Shop::open();

@@ -1,18 +1,18 @@
-//! Crashes, signals and restarts: a run is once in effect, and what is due goes on at once.
+//! Crashes, signals and restarts: each run takes effect once, and due checks continue at once.
 
 use crate::shop::{DOOR, GATE, NOTE, Shop};
 use awty_testkit::{Cluster, Signal, Stop};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// What may pass between the moment when the server accepts connections and a run (P5): less than the minute after which awty looks at
-/// everything anyway, and as much as a busy machine needs to start processes.
+/// Maximum time from the moment when the server accepts connections to a run (P5). It is less than the minute between
+/// two audits, and long enough for a busy machine to start processes.
 const AT_ONCE: TimeDelta = TimeDelta::seconds(30);
 
-/// Server crashes take a while each.
+/// Server crashes take long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits until a query returns true, over as many crashes as it takes.
+/// Waits until a query returns true, across any number of crashes.
 fn await_through_crashes(shop: &Shop, what: &str, sql: &str) {
     shop.cluster.await_that(what, PATIENCE, || {
         let mut client = shop.cluster.try_client("postgres", "postgres").map_err(|error| error.to_string())?;
@@ -28,7 +28,7 @@ fn worker(shop: &Shop) -> i32 {
     shop.cluster.value("postgres", "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
 }
 
-/// P1, P5: a worker that is killed in a run takes the server down with it; the run is then done once, at once.
+/// P1, P5: killing a worker during a run crashes the server. The run is then done once, at once.
 #[test]
 fn a_run_whose_worker_is_killed_is_done_once_and_at_once() {
     let shop = Shop::open();
@@ -55,8 +55,8 @@ fn a_run_whose_worker_is_killed_is_done_once_and_at_once() {
     assert_eq!(shop.cluster.psql("postgres", "SELECT count(*), bool_or(held) FROM awty.future_job").trim(), "5|f");
 }
 
-/// P7, P3: a check that crashes the server each time is held after `awty.max_crashes`; its neighbours in the same batch are
-/// done, once each, and `awty.release()` lets it run again.
+/// P7, P3: a check that crashes the server each time is held after `awty.max_crashes`. The other checks of its batch
+/// are done once each, and `awty.release()` lets it run again.
 #[test]
 fn a_check_that_crashes_the_server_is_held_and_its_neighbours_are_done() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "2").start());
@@ -89,7 +89,7 @@ fn a_check_that_crashes_the_server_is_held_and_its_neighbours_are_done() {
     assert_eq!(end.why(), ("done", None), "{end:?}");
 }
 
-/// P7, P6: another role's long run, which was going on at each crash, is not held for it: suspects are run one at a time.
+/// P7, P6: a long run of another role that was in progress at each crash is not held. Suspects run one at a time.
 #[test]
 fn a_check_that_crashes_the_server_gets_no_other_one_held() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "3").start());
@@ -127,7 +127,7 @@ fn a_check_that_crashes_the_server_gets_no_other_one_held() {
     assert_eq!((end.why(), shop.notes("slow")), (("done", None), 1), "{end:?}");
 }
 
-/// P3: a launcher that is ended comes back, and nothing is forgotten.
+/// P3: a terminated launcher starts again, and no check is lost.
 #[test]
 fn a_launcher_that_is_terminated_comes_back() {
     let shop = Shop::open();
@@ -148,7 +148,7 @@ fn a_launcher_that_is_terminated_comes_back() {
     shop.await_true("nothing to be in flight", "SELECT NOT EXISTS (SELECT FROM awty_internal.in_flight)");
 }
 
-/// P1, P10: a shutdown of any kind does not wait for a run, and the run is done once after the next start.
+/// P1, P10: no kind of shutdown waits for a run, and the run is done once after the next start.
 #[test]
 fn a_run_that_a_shutdown_interrupts_is_done_once_after_the_start() {
     let mut shop = Shop::open();
@@ -193,7 +193,7 @@ fn a_run_is_done_once_after_the_death_of_the_postmaster() {
     assert!(end.started() - ready < AT_ONCE, "ready at {ready}: {end:?}");
 }
 
-/// P1: to terminate a worker interrupts its run, which is then done; that is no failure of the job. A cancellation is.
+/// P1: terminating a worker interrupts its run, which is then done and is no failure of the job. A cancelled run is a failure.
 #[test]
 fn a_terminated_run_is_due_again_and_a_cancelled_one_has_failed() {
     let shop = Shop::open();
@@ -202,7 +202,7 @@ fn a_terminated_run_is_due_again_and_a_cancelled_one_has_failed() {
     shop.close_door();
     shop.schedule("terminated", "slow", "after => '0'");
     shop.await_at_door();
-    // The role may do that itself: the worker is connected as the role.
+    // The role may terminate the worker itself, because the worker is connected as the role.
     shop.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'awty worker'");
     shop.open_door();
     let end = shop.end_of("terminated");

@@ -1,4 +1,4 @@
-//! DDL beside awty: databases that are dropped, copied and renamed, the extension itself, and the functions and roles of jobs.
+//! DDL beside awty: dropping, copying and renaming databases, the extension, and the functions and roles of jobs.
 
 use crate::shop::{GATE, NOTE, Shop};
 use awty_testkit::Cluster;
@@ -24,7 +24,7 @@ fn with_database() -> Shop {
     shop
 }
 
-/// Has a check of `d` run just now, so that its worker is still there, and another one in the future.
+/// Runs a check of `d`, so that its worker is still connected, and schedules another one in the future.
 fn keep_busy(shop: &Shop, job: &str) {
     shop.cluster.execute(
         "d",
@@ -42,7 +42,7 @@ fn keep_busy(shop: &Shop, job: &str) {
     }
 }
 
-/// P10: neither an idle awty nor a run with a short timeout keeps a database from being dropped.
+/// P10: a database can be dropped while awty is idle in it, and during a run with a short timeout.
 #[test]
 fn a_database_can_be_dropped_whether_awty_is_idle_or_busy_in_it() {
     for job in ["note", "slow"] {
@@ -55,7 +55,7 @@ fn a_database_can_be_dropped_whether_awty_is_idle_or_busy_in_it() {
     }
 }
 
-/// P10: WITH (FORCE) ends a run, for the owner of the database as well.
+/// P10: WITH (FORCE) ends a run, also for the database's owner.
 #[test]
 fn a_database_can_be_dropped_by_force_in_the_middle_of_a_run() {
     let shop = with_database();
@@ -68,7 +68,7 @@ fn a_database_can_be_dropped_by_force_in_the_middle_of_a_run() {
     assert_eq!(shop.end_of("1").outcome, "done");
 }
 
-/// P10: the same for copying a database and for renaming it; awty goes on under the new name.
+/// P10: the same for copying and renaming a database. awty continues under the new name.
 #[test]
 fn a_database_can_be_copied_and_renamed_whether_awty_is_idle_or_busy_in_it() {
     for job in ["note", "slow"] {
@@ -84,7 +84,7 @@ fn a_database_can_be_copied_and_renamed_whether_awty_is_idle_or_busy_in_it() {
     }
 }
 
-/// P10, P1: DROP EXTENSION waits for the run that is going on and no longer; then awty can be installed again at once.
+/// P10, P1: DROP EXTENSION waits for the run in progress and no longer. Then awty can be installed again at once.
 #[test]
 fn the_extension_can_be_dropped_beside_a_run_and_created_again() {
     let shop = Shop::open();
@@ -115,7 +115,7 @@ fn the_extension_can_be_dropped_beside_a_run_and_created_again() {
     assert_eq!(shop.end_of("2").outcome, "done");
 }
 
-/// P9: the function is what it is when the check runs: a new body runs, and what cannot be called fails with its SQLSTATE.
+/// P9: a check calls the current version of its function. A function that cannot be called fails with its SQLSTATE.
 #[test]
 fn a_function_that_has_changed_since_is_taken_as_it_is() {
     let shop = Shop::open();
@@ -156,7 +156,7 @@ fn a_function_that_has_changed_since_is_taken_as_it_is() {
     for (job, _, _) in changes {
         shop.job(job, NOTE, ", max_attempts => 1");
     }
-    // In one transaction, so that each check finds its function changed.
+    // One transaction, so that each check finds its function changed.
     let all: Vec<&str> = changes.iter().map(|(_, change, _)| *change).collect();
     let schedule = "SELECT awty.schedule('orders', job, job, after => '0') FROM awty.job";
     shop.run(&format!("{schedule}; {}", all.join("; ")));
@@ -168,7 +168,7 @@ fn a_function_that_has_changed_since_is_taken_as_it_is() {
     assert_eq!(shop.cluster.psql("postgres", "SELECT entity_key FROM shop.note").trim(), "new");
 }
 
-/// P6: without EXECUTE a check fails and is tried again; it runs after the grant.
+/// P6: without EXECUTE a check fails and is tried again. It runs after the grant.
 #[test]
 fn a_role_that_has_lost_execute_fails_until_it_is_granted() {
     let shop = Shop::open();
@@ -181,7 +181,7 @@ fn a_role_that_has_lost_execute_fails_until_it_is_granted() {
     let refused = shop.client().query("SELECT awty.schedule('orders', '1', 'note', after => '0')", &[]);
     assert_eq!(refused.unwrap_err().code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE));
     shop.cluster.execute("postgres", &["GRANT EXECUTE ON FUNCTION shop.note TO shop"]);
-    // In one transaction, so that no run comes between.
+    // One transaction, so that no run comes between.
     let schedule =
         "SELECT awty.schedule('orders', '1', 'note', after => '0'); REVOKE ALL ON FUNCTION shop.note FROM shop";
     shop.cluster.execute("postgres", &[schedule]);
@@ -191,7 +191,7 @@ fn a_role_that_has_lost_execute_fails_until_it_is_granted() {
     assert_eq!((end.why(), shop.notes("1")), (("done", None), 1), "{end:?}");
 }
 
-/// P7, P3: a role that may not connect waits, without a failed attempt, and its checks run after the grant.
+/// P7, P3: the checks of a role that may not connect wait without a failed attempt, and run after the grant.
 #[test]
 fn a_role_that_cannot_connect_waits_until_it_can() {
     let shop = Shop::open();
@@ -213,7 +213,7 @@ fn a_role_that_cannot_connect_waits_until_it_can() {
     let no_login_needed: bool =
         shop.cluster.value("postgres", "SELECT current_setting('server_version_num')::integer >= 170000");
     for (key, revoke, grant) in ways {
-        // One that is connected already would run it.
+        // A connected worker would still run the check.
         shop.await_workers_gone();
         let position = shop.cluster.log_position();
         shop.cluster.execute("postgres", &[revoke]);
@@ -236,18 +236,18 @@ fn a_role_that_cannot_connect_waits_until_it_can() {
     }
 }
 
-/// P7, P9: the checks of a role that has been dropped end as failed, and nobody else notices.
+/// P7, P9: the checks of a dropped role end as failed, and other roles are not affected.
 #[test]
 fn the_checks_of_a_dropped_role_fail() {
     let shop = Shop::on(Cluster::builder().start());
     shop.job("note", NOTE, "");
-    // In one transaction, so that the check finds its role gone.
+    // One transaction, so that the check finds its role gone.
     let schedule =
         "SELECT awty.schedule('orders', '1', 'note', after => '0'); DROP OWNED BY shop CASCADE; DROP ROLE shop";
     shop.cluster.execute("postgres", &[schedule]);
     shop.cluster.create_user("postgres", "other");
     shop.await_time(shop.slot_of("1"), 1);
-    // Registering anything has the database inspected at once; otherwise the audit finds it within a minute.
+    // A registration makes awty inspect the database at once. Otherwise the audit finds the check within a minute.
     shop.cluster
         .client("postgres", "other")
         .batch_execute(
@@ -260,7 +260,7 @@ fn the_checks_of_a_dropped_role_fail() {
     assert_eq!(shop.end_of("2").outcome, "done");
 }
 
-/// P3, P7: a database that lets nobody in keeps its checks; they run when it does again.
+/// P3, P7: a database that allows no connections keeps its checks. They run when it allows connections again.
 #[test]
 fn a_database_that_allows_no_connections_keeps_its_checks() {
     let shop = with_database();
@@ -276,8 +276,7 @@ fn a_database_that_allows_no_connections_keeps_its_checks() {
     await_done_in_d(&shop);
 }
 
-/// Waits until check `1` of `d` is done. The launcher finds a database that was closed in the list of databases, which it reads once a
-/// minute.
+/// Waits until check `1` of `d` is done. The launcher reads the list of databases once a minute.
 fn await_done_in_d(shop: &Shop) {
     let deadline = std::time::Duration::from_secs(150);
     let mut client = shop.cluster.superuser("d");
@@ -291,7 +290,7 @@ fn await_done_in_d(shop: &Shop) {
     });
 }
 
-/// A role that has lost USAGE on awty's schema schedules nothing more; what it has scheduled runs.
+/// A role without USAGE on awty's schema cannot schedule. The checks that it has scheduled run.
 #[test]
 fn checks_of_a_role_without_usage_still_run() {
     let shop = Shop::open();
@@ -302,7 +301,7 @@ fn checks_of_a_role_without_usage_still_run() {
     assert_eq!((end.why(), shop.notes("1")), (("done", None), 1), "{end:?}");
 }
 
-/// A worker keeps awty's relations locked from one quick run to the next, and takes no lock with it when it is terminated in between.
+/// A worker keeps its locks on awty's relations from one quick run to the next. After it is terminated in between, no lock is left.
 #[test]
 fn a_worker_that_is_terminated_between_runs_leaves_nothing_locked() {
     let shop = Shop::open();

@@ -1,10 +1,10 @@
-//! Effects: what a run does is its role's, is there if and only if its history is, and reaches no other run.
+//! Effects of a run: they belong to its role, exist if and only if its history row exists, and reach no other run.
 
 use crate::shop::{GATE, NOTE, Shop};
 use awty_testkit::postgres::fallible_iterator::FallibleIterator;
 use awty_testkit::{Cluster, PATIENCE};
 
-/// P1: a deferred violation is an error of the run: archived, and everything undone.
+/// P1: a violated deferred constraint fails the run. The error is archived and the run undone.
 #[test]
 fn a_violated_deferred_constraint_fails_the_run_and_undoes_it() {
     let shop = Shop::open();
@@ -23,7 +23,7 @@ fn a_violated_deferred_constraint_fails_the_run_and_undoes_it() {
     assert_eq!(shop.cluster.psql("postgres", "SELECT parent FROM shop.child").trim(), "2");
 }
 
-/// P6: what a run defers still runs as the role.
+/// P6: deferred triggers of a run fire as the role.
 #[test]
 fn a_deferred_trigger_runs_as_the_role() {
     let shop = Shop::open();
@@ -42,7 +42,7 @@ fn a_deferred_trigger_runs_as_the_role() {
     assert_eq!(shop.cluster.psql("postgres", "SELECT what FROM shop.note").trim(), "shop shop off");
 }
 
-/// A notification of a run reaches who listens.
+/// A notification of a run reaches its listeners.
 #[test]
 fn a_notification_reaches_its_listeners() {
     let shop = Shop::open();
@@ -55,7 +55,7 @@ fn a_notification_reaches_its_listeners() {
     assert_eq!((heard.channel(), heard.payload()), ("orders", "42"));
 }
 
-/// P6: nothing of a run is left to the next one, not even of the same role in the same process.
+/// P6: a run leaves nothing to the next one, even of the same role in the same process.
 #[test]
 fn nothing_of_a_run_reaches_the_next() {
     // Both run in one process.
@@ -98,7 +98,7 @@ fn nothing_of_a_run_reaches_the_next() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), 0);
 }
 
-/// P6: what could not be dropped after a run is dropped before the next one, which waits for that.
+/// P6: a temporary object that could not be dropped after a run is dropped before the next run, which waits for that.
 #[test]
 fn what_could_not_be_dropped_reaches_no_run() {
     let shop = Shop::on(Cluster::builder().set("awty.max_workers_per_role", "1").start());
@@ -115,7 +115,7 @@ fn what_could_not_be_dropped_reaches_no_run() {
     shop.await_at_gate();
     let worker = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'awty worker'";
     let pid: i32 = shop.cluster.value("postgres", worker);
-    // Each drop of a table writes here. It waits, and is cancelled.
+    // Dropping a table writes to pg_depend. So the drop waits, and is cancelled.
     let mut admin = shop.cluster.superuser("postgres");
     admin.batch_execute("BEGIN; LOCK TABLE pg_depend IN SHARE MODE").unwrap();
     drop(gate);
@@ -132,7 +132,7 @@ fn what_could_not_be_dropped_reaches_no_run() {
     assert!(!notes.contains("leftover"), "{notes}");
 }
 
-/// P9: what a run cannot do fails with PostgreSQL's own SQLSTATE, and the worker goes on.
+/// P9: a command that is not allowed in a run fails with PostgreSQL's SQLSTATE, and the worker continues.
 #[test]
 fn a_command_that_no_run_may_use_fails_with_its_sqlstate() {
     let shop = Shop::open();
@@ -160,7 +160,7 @@ fn a_command_that_no_run_may_use_fails_with_its_sqlstate() {
     assert_eq!(shop.end_of("1").outcome, "done");
 }
 
-/// P6, P3: no setting that a role may give itself stops its checks, or has them run as another role.
+/// P6, P3: no setting that a role can set for itself stops its checks or makes them run as another role.
 #[test]
 fn settings_of_the_role_do_not_stop_its_checks() {
     let shop = Shop::open();
@@ -184,7 +184,7 @@ fn settings_of_the_role_do_not_stop_its_checks() {
     ] {
         shop.cluster.execute("postgres", &[&format!("ALTER ROLE shop SET {setting}")]);
     }
-    // Scheduled by another session: the role's own could not write now.
+    // Another session schedules, because the role's own sessions cannot write now.
     shop.cluster.execute("postgres", &["SELECT awty.schedule('orders', '1', 'who', after => '0')"]);
     let end = shop.end_of("1");
     assert_eq!(end.why(), ("done", None), "{end:?}");

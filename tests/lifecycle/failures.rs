@@ -1,4 +1,5 @@
-//! Failures: each speaks at once, in the log, in `awty.failing` and on the job's channel, to those who may hear of it and not too often.
+//! Failures are reported at once in the log, in `awty.failing` and on the job's channel, only to roles that may see
+//! them, and not too often.
 
 use crate::shop::{GATE, NOTE, Shop};
 use awty_testkit::postgres::fallible_iterator::FallibleIterator;
@@ -8,11 +9,11 @@ use std::time::Duration;
 /// A job that always fails, with a context.
 const BAD: &str = "BEGIN RAISE 'geheim error of %', j.entity_key USING ERRCODE = 'AW001'; END";
 
-/// P9: a failed run is one LOG entry with all that one needs, its check is in awty.failing, and its end is a WARNING.
+/// P9: a failed run writes one LOG entry with all details, and its check is in awty.failing. The end of the check writes a WARNING.
 #[test]
 fn a_failed_run_speaks_at_once_and_so_does_the_end() {
     let shop = Shop::open();
-    // The second attempt waits until the first failure has been looked at.
+    // The second attempt waits until the test has looked at the first failure.
     let gated = BAD.replace("BEGIN ", &format!("BEGIN IF j.attempt > 0 THEN {GATE} END IF; "));
     shop.job("bad", &gated, ", max_attempts => 2, retry_after => '2 s'");
     let gate = shop.close_gate();
@@ -36,7 +37,7 @@ fn a_failed_run_speaks_at_once_and_so_does_the_end() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.failing"), 0);
 }
 
-/// The error of a check is forgotten when a run of it succeeds, though the check goes on.
+/// A successful run clears the error of its check, even if the check stays pending.
 #[test]
 fn a_success_takes_a_check_out_of_failing() {
     let shop = Shop::open();
@@ -52,7 +53,7 @@ fn a_success_takes_a_check_out_of_failing() {
     assert_eq!(shop.cluster.value::<i64>("postgres", left), 1);
 }
 
-/// P9: also an end without an error speaks, and one without a run, and one by the maintainer.
+/// P9: problems without an error, without a run, and found by the maintainer are reported as well.
 #[test]
 fn an_end_that_is_a_problem_is_never_silent() {
     let shop = Shop::open();
@@ -78,13 +79,13 @@ fn an_end_that_is_a_problem_is_never_silent() {
           "REVOKE ALL ON SCHEMA awty FROM leaver; DROP ROLE leaver",
           "UPDATE awty.future_job SET first_check_at = first_check_at - interval '2 h', next_check_at = next_check_at - interval '2 h' WHERE job = 'left'"],
     );
-    // Any change of a job brings an inspection.
+    // A change of a job asks for an inspection.
     shop.run("SELECT awty.pause('past')");
     let ended = "of job \"left\" for \"orders\" \"left\" ended as failed: the job's role no longer exists";
     shop.cluster.await_log(&["WARNING:", ended], 0);
 }
 
-/// Under `codes`, no name, key, argument or message gets into the log, whatever fails in whatever way; under `none`, nothing does.
+/// With `codes`, the log has no name, key, argument or message, whatever fails. With `none`, the log has no entry.
 #[test]
 fn codes_show_no_name_and_none_shows_nothing() {
     let shop = Shop::on(Cluster::builder().set("awty.log_failures", "codes").start());
@@ -116,7 +117,7 @@ fn codes_show_no_name_and_none_shows_nothing() {
     assert!(!log.contains("geheim") && !log.contains(&format!("check {id} ")), "{log}");
 }
 
-/// P7: a storm of failures is a few entries and a number, and none of it is left out.
+/// P7: a storm of failures writes a few entries and a number that counts all others.
 #[test]
 fn a_storm_of_failures_is_ten_entries_a_minute_and_a_number() {
     const CHECKS: u64 = 3000;
@@ -126,7 +127,7 @@ fn a_storm_of_failures_is_ten_entries_a_minute_and_a_number() {
         "SELECT count(awty.schedule('o', i::text, 'bad', after => '0')) FROM generate_series(1, {CHECKS}) AS i"
     ));
     shop.await_true("the storm to pass", "SELECT count(*) = 0 FROM awty.future_job");
-    // The next one comes after the rule's minute, and speaks for those that were passed over.
+    // The next failure comes after the limit's minute, and reports the suppressed ones.
     shop.schedule("1", "bad", "after => '61 s'");
     let told = |log: &str| {
         let entries = log.matches("ended as failed").count() as u64;
@@ -147,7 +148,7 @@ fn a_storm_of_failures_is_ten_entries_a_minute_and_a_number() {
     assert_eq!(total, CHECKS + 1);
 }
 
-/// A job's channel gets the number of each check that ends with a problem, once it is committed, and of no other.
+/// A job's channel gets the id of each check that ends with a problem, after the commit. It gets no other ids.
 #[test]
 fn a_channel_is_told_of_problems_only() {
     let shop = Shop::open();
@@ -188,7 +189,7 @@ fn a_channel_is_told_of_problems_only() {
     assert_eq!(told, expected);
 }
 
-/// `keep_history => 'problems'` keeps what somebody should look at.
+/// `keep_history => 'problems'` keeps only checks that need attention.
 #[test]
 fn a_history_of_problems_has_no_other_rows() {
     let shop = Shop::open();

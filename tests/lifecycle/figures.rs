@@ -1,9 +1,10 @@
-//! Figures: `awty.job_status` counts each run once, over crashes and with more jobs than have a place; `awty.forecast()` says what comes.
+//! `awty.job_status` counts each run once, across crashes and with more jobs than shared memory has room for.
+//! `awty.forecast()` predicts runs.
 
 use crate::shop::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, Stop};
 
-/// Has the maintainer store the figures: any change of a job brings an inspection.
+/// Makes the maintainer store the figures. A change of a job asks for an inspection.
 fn await_stored(shop: &Shop, condition: &str) {
     let mut client = shop.cluster.superuser("postgres");
     client.batch_execute("SELECT awty.pause('spare')").unwrap();
@@ -11,13 +12,13 @@ fn await_stored(shop: &Shop, condition: &str) {
     client.batch_execute("SELECT awty.resume('spare')").unwrap();
 }
 
-/// What is shown of each job that has run, but for times.
+/// The figures of each job that has run, without times.
 fn figures(shop: &Shop) -> String {
     let sql = "SELECT job, runs, done, failed, timed_out, retries, other, last_outcome FROM awty.job_status WHERE runs > 0 ORDER BY job";
     shop.cluster.psql("postgres", sql)
 }
 
-/// Each run and each end is counted once, by lateness too, and stays so over crashes and restarts, on which runs go on being counted.
+/// Each run and each end is counted once, also by lateness. The figures survive crashes and restarts, and counting continues.
 #[test]
 fn each_run_is_counted_once_over_crashes() {
     let mut shop = Shop::open();
@@ -67,7 +68,7 @@ fn each_run_is_counted_once_over_crashes() {
     shop.await_true("the figures", "SELECT sum(runs) = 87 AND sum(done) = 73 FROM awty.job_status");
 }
 
-/// Who registers a job begins at nothing, whatever another one of that name has done.
+/// A newly registered job begins at zero, whatever an earlier job of that name has done.
 #[test]
 fn a_job_that_is_registered_again_begins_at_nothing() {
     let mut shop = Shop::open();
@@ -86,7 +87,8 @@ fn a_job_that_is_registered_again_begins_at_nothing() {
     await_stored(&shop, "count(*) = 0");
 }
 
-/// P7: statistics of 2,048 jobs; of one more, the one that has not run for longest is merged into the other jobs, and no run is lost.
+/// P7: shared memory counts 2,048 jobs. With one more, the job that has not run for longest is merged into the other
+/// jobs, and no run is lost.
 #[test]
 fn one_job_too_many_is_counted_with_the_other_jobs() {
     let mut shop = Shop::open();
@@ -104,7 +106,7 @@ fn one_job_too_many_is_counted_with_the_other_jobs() {
     let seen = "SELECT count(*) = 2051 AND sum(runs) = 2049 AND count(*) FILTER (WHERE runs = 1) = 2049
                 AND max(runs) FILTER (WHERE job = 'other jobs') = 1 AND max(runs) FILTER (WHERE job = 'job 1') = 0 FROM awty.job_status";
     assert!(shop.cluster.value::<bool>("postgres", seen), "{}", figures(&shop));
-    // It is for those who monitor the server.
+    // The row of the other jobs is for monitoring roles.
     let own: i64 = shop.client().query_one("SELECT count(*) FROM awty.job_status", &[]).unwrap().get(0);
     assert_eq!(own, 2050);
     await_stored(&shop, "count(*) = 2049 AND sum(runs) = 2049");
@@ -113,7 +115,7 @@ fn one_job_too_many_is_counted_with_the_other_jobs() {
     shop.await_true("the same after a crash", seen);
 }
 
-/// What is pending, overdue, failing and held is counted by job; what a paused job has not run is not overdue.
+/// Pending, overdue, failing and held checks are counted by job. The checks of a paused job are not overdue.
 #[test]
 fn what_is_pending_is_counted_by_job() {
     let mut shop = Shop::open();
@@ -138,7 +140,8 @@ fn what_is_pending_is_counted_by_job() {
     assert!(shop.cluster.value::<bool>("postgres", overdue));
 }
 
-/// The forecast is what then runs: by slot and job or by step, without what is held or paused, and for who may see it.
+/// The forecast matches the runs that follow: by slot and job or by step, without held checks and paused jobs, and only
+/// for roles that may see it.
 #[test]
 fn the_forecast_is_what_then_runs() {
     let shop = Shop::open();
@@ -175,7 +178,6 @@ fn the_forecast_is_what_then_runs() {
     }
 }
 
-/// All that reads.
 const READS: [&str; 5] = [
     "TABLE awty.failing",
     "TABLE awty.running",
@@ -184,7 +186,7 @@ const READS: [&str; 5] = [
     "SELECT * FROM awty.forecast('1 hour', '1 min')",
 ];
 
-/// Figures are for reading: any role, in a read-only transaction, with no lock above the weakest.
+/// Any role can read the figures in a read-only transaction, with no lock above the weakest.
 fn read_all(cluster: &Cluster, role: &str) {
     let mut client = cluster.client("postgres", role);
     for read in READS {
@@ -197,7 +199,7 @@ fn read_all(cluster: &Cluster, role: &str) {
     }
 }
 
-/// All of it works on a standby, which knows what was stored, and without the library.
+/// The figures can be read without the library, and on a standby, which shows the stored ones.
 #[test]
 fn figures_are_read_on_a_standby_and_without_the_library() {
     let mut shop = Shop::open();

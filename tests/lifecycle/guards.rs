@@ -1,9 +1,9 @@
-//! Guards: every limit of a job ends its checks with the outcome that says so, and leaves the others alone.
+//! Guards: every limit of a job ends its checks with its own outcome, and does not affect others.
 
 use crate::shop::{NOTE, Shop};
 use chrono::TimeDelta;
 
-/// In seconds, how long the runs of these tests would take if nothing ended them.
+/// Seconds that the runs of these tests would take without a guard.
 const ENDLESS: f64 = 600.0;
 
 /// P8: a run is cancelled at its timeout.
@@ -18,8 +18,8 @@ fn a_run_that_takes_too_long_is_archived_as_timed_out() {
     assert!((0.5..ENDLESS).contains(&end.run_time), "{end:?}");
 }
 
-/// P8, P7: a run that catches the cancellation is ended with its process; what it did is undone, and the role's other
-/// checks go on.
+/// P8, P7: a run that catches the cancellation is terminated with its process. Its effects are undone, and the role's
+/// other checks continue.
 #[test]
 fn a_run_that_ignores_its_timeout_is_ended_with_its_process() {
     let shop = Shop::open();
@@ -41,7 +41,7 @@ fn a_run_that_ignores_its_timeout_is_ended_with_its_process() {
     assert_eq!(shop.end_of("2").outcome, "done");
 }
 
-/// P3: each timed-out run counts as an attempt, whether the process survived it or not.
+/// P3: each timed-out run counts as an attempt, whether its process survived or not.
 #[test]
 fn a_run_that_ignores_its_timeout_is_tried_again_like_any_other() {
     let shop = Shop::open();
@@ -54,7 +54,7 @@ fn a_run_that_ignores_its_timeout_is_tried_again_like_any_other() {
     assert_eq!((end.check_count, end.attempts), (0, 2), "{end:?}");
 }
 
-/// P3: a check that keeps asking ends as exhausted after `max_checks`, each of them done once.
+/// P3: a check that keeps asking ends as exhausted after `max_checks` runs, each done once.
 #[test]
 fn a_check_that_asks_too_often_ends_as_exhausted() {
     let shop = Shop::open();
@@ -69,7 +69,7 @@ fn a_check_that_asks_too_often_ends_as_exhausted() {
     assert_eq!(shop.cluster.psql("postgres", "SELECT string_agg(what, ' ' ORDER BY n) FROM shop.note").trim(), "0 1 2");
 }
 
-/// A time that is not after the check's own slot is no progress; a later one that has passed means the next slot.
+/// A next time that is not after the check's own slot is no progress. A later time that has passed means the next slot.
 #[test]
 fn a_check_that_makes_no_progress_ends_as_past() {
     let shop = Shop::open();
@@ -90,7 +90,7 @@ fn a_check_that_makes_no_progress_ends_as_past() {
     assert!(end.slot >= end.first + TimeDelta::seconds(2), "the slot after the run: {end:?}");
 }
 
-/// A time beyond the job's horizon ends the check, infinity included.
+/// A next time beyond the job's horizon ends the check, also infinity.
 #[test]
 fn a_check_that_asks_for_a_time_too_far_ahead_ends_as_beyond_horizon() {
     let shop = Shop::open();
@@ -104,12 +104,12 @@ fn a_check_that_asks_for_a_time_too_far_ahead_ends_as_beyond_horizon() {
     }
 }
 
-/// P1, P3: a failed run leaves nothing behind; it is tried again at slots, each wait twice the one before, and the last
-/// error is archived.
+/// P1, P3: a failed run leaves nothing behind. It is tried again at slots, with doubled waits, and the last error is
+/// archived.
 #[test]
 fn a_failing_check_is_tried_again_with_doubled_waits_and_ends_as_failed() {
     let shop = Shop::open();
-    // Each attempt waits at a gate of its own until its slot has been read.
+    // Each attempt waits at its own gate until its slot has been read.
     let bad = "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key);
                PERFORM pg_advisory_xact_lock_shared(50 + j.attempt); PERFORM 1 / 0; RETURN NULL; END";
     shop.job("bad", bad, ", max_attempts => 3, retry_after => '2 s'");
@@ -137,12 +137,12 @@ fn a_failing_check_is_tried_again_with_doubled_waits_and_ends_as_failed() {
     assert_eq!(shop.notes("1"), 0);
 }
 
-/// A check that succeeds after a failure begins its next one with no failed attempts.
+/// After a success, the count of failed attempts begins at zero.
 #[test]
 fn a_success_forgets_the_failures_before_it() {
     let shop = Shop::open();
     shop.run("CREATE SEQUENCE shop.runs");
-    // Fails, answers, fails, is done: never two failures in a row.
+    // The job fails, answers, fails, and is done: never two failures in a row.
     let moody = "BEGIN CASE nextval('shop.runs') WHEN 1, 3 THEN RAISE 'not now';
                  WHEN 2 THEN RETURN clock_timestamp(); ELSE RETURN NULL; END CASE; END";
     shop.job("moody", moody, ", max_attempts => 2, retry_after => '1 s'");
@@ -152,7 +152,7 @@ fn a_success_forgets_the_failures_before_it() {
     assert_eq!((end.check_count, end.attempts), (2, 4), "{end:?}");
 }
 
-/// P9: whatever SQLSTATE a job raises is archived as it is; one that says "success" is archived as an exception.
+/// P9: a SQLSTATE that a job raises is archived unchanged. The one for success is archived as an exception.
 #[test]
 fn a_sqlstate_of_the_jobs_own_is_archived() {
     let shop = Shop::open();
@@ -169,7 +169,7 @@ fn a_sqlstate_of_the_jobs_own_is_archived() {
     assert_eq!(shop.end_of("own").message.as_deref(), Some("late own"));
 }
 
-/// A check that is later than `max_lateness` is not run any more.
+/// A check that is later than `max_lateness` does not run.
 #[test]
 fn a_check_that_is_too_late_ends_as_expired() {
     let shop = Shop::open();
@@ -183,7 +183,7 @@ fn a_check_that_is_too_late_ends_as_expired() {
     assert_eq!(shop.notes("1"), 0);
 }
 
-/// What is archived is the job's choice.
+/// `keep_history` decides what is archived.
 #[test]
 fn keep_history_says_what_is_archived() {
     let shop = Shop::open();

@@ -1,9 +1,9 @@
-//! The history's partitions: there ahead of time, and gone when they are too old, by awty itself.
+//! awty creates the history's partitions in advance, and drops old ones.
 
 use crate::shop::{NOTE, Shop};
 use awty_testkit::Cluster;
 
-/// P3: days to come have their partitions, so that no row finds none.
+/// P3: the coming days have partitions, so that every row finds one.
 #[test]
 fn the_coming_days_have_their_partitions() {
     let shop = Shop::open();
@@ -28,7 +28,7 @@ fn the_coming_days_have_their_partitions() {
     assert_eq!(open, 0, "a partition can be read past the policies of its parent");
 }
 
-/// What is older than the retention is dropped by whole days, without DELETE.
+/// Days older than the retention are dropped as a whole, without DELETE.
 #[test]
 fn a_day_that_is_too_old_is_dropped_as_a_whole() {
     let shop = Shop::on(Cluster::builder().set("awty.history_retention", "2d").start());
@@ -62,10 +62,10 @@ fn a_day_that_is_too_old_is_dropped_as_a_whole() {
     assert_eq!(shop.cluster.value::<i64>("postgres", deleted), 0);
 }
 
-/// P7: a session that reads an old day for long delays its end, but not the beginning of new ones.
+/// P7: a session that reads an old day delays the drop of that day, but not the creation of new days.
 #[test]
 fn a_reader_of_an_old_day_does_not_keep_new_days_from_being_made() {
-    // The maintainer leaves the old day alone until the reader has locked it.
+    // The maintainer must leave the old day alone until the reader has locked it.
     let shop = Shop::on(Cluster::builder().set("awty.history_retention", "365d").start());
     shop.job("note", NOTE, "");
     let day = |days: i32| -> String {
@@ -98,8 +98,8 @@ fn a_reader_of_an_old_day_does_not_keep_new_days_from_being_made() {
     shop.await_true("the old day to be gone", &format!("SELECT to_regclass('{old}') IS NULL"));
 }
 
-/// A check is archived by what an administrator has made of the history, whether INSERT would have more to do then or not: a
-/// trigger fires, an index of an expression finds it, and a partition may have its columns in another order.
+/// A check is archived by the history's current definition, whether or not it needs a full INSERT: a trigger fires, an
+/// index on an expression finds the row, and a partition may have its columns in another order.
 #[test]
 fn what_an_administrator_adds_to_the_history_is_honoured() {
     let shop = Shop::open();
@@ -164,7 +164,7 @@ fn what_an_administrator_adds_to_the_history_is_honoured() {
     );
 }
 
-/// What the history says of a check does not depend on the way it was archived: by INSERT, because there is a trigger, or not.
+/// The archived row is the same whether a trigger forces an INSERT or not.
 #[test]
 fn every_way_to_archive_says_the_same() {
     let shop = Shop::open();

@@ -1,10 +1,10 @@
-//! `awty_internal.in_flight`: what a crash leaves in it names the suspects.
+//! `awty_internal.in_flight` names the suspects after a crash.
 
 use crate::shop::{DOOR, NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, poll};
 
-/// P7: what was in flight in a database is taken up after a crash also if a worker of another database already has the place of one. Two
-/// workers may have been about to run a check, because the second took over what the first had not come to; that is one crash.
+/// P7: suspects are found after a crash even if a worker of another database already uses the same entry. Two workers
+/// may have listed the same check, because the second took over checks of the first. That counts as one crash.
 #[test]
 fn a_crash_is_counted_once_whatever_other_workers_do_by_then() {
     let mut shop = Shop::open();
@@ -40,7 +40,7 @@ fn a_crash_is_counted_once_whatever_other_workers_do_by_then() {
     shop.cluster.start();
     shop.await_at_door();
     shop.cluster.execute("postgres", &["ALTER DATABASE other ALLOW_CONNECTIONS true"]);
-    // Any change of a job asks for an inspection.
+    // A change of a job asks for an inspection.
     shop.cluster.execute("other", &["SELECT awty.alter('note', max_checks => 3)"]);
     let left = "SELECT NOT EXISTS (SELECT FROM awty_internal.in_flight)";
     shop.cluster.await_sql("other", "what was in flight to be taken up", left);
@@ -48,8 +48,8 @@ fn a_crash_is_counted_once_whatever_other_workers_do_by_then() {
     shop.open_door();
 }
 
-/// P7, P4: a client that has the row of a check locked whose run has ended its process holds up nothing of other roles, and is part
-/// of no deadlock. The role itself goes on once the end has been counted.
+/// P7, P4: a run has ended its process, and a client has locked the row of its check. The client delays no other role
+/// and is part of no deadlock. The role itself continues once the exit has been counted.
 #[test]
 fn a_client_does_not_wait_for_the_counting_of_crashes_nor_the_other_way_round() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "1").start());
@@ -60,7 +60,7 @@ fn a_client_does_not_wait_for_the_counting_of_crashes_nor_the_other_way_round() 
     shop.close_door();
     let id = shop.schedule("bad", "leave", "after => '0'");
     shop.await_at_door();
-    // What cancel() does first, and what it does next.
+    // The steps of cancel(), one by one.
     let mut client = shop.cluster.superuser("postgres");
     let mut cancelling = client.transaction().unwrap();
     cancelling.execute("SELECT FROM awty.future_job WHERE id = $1 FOR UPDATE", &[&id]).unwrap();
@@ -84,7 +84,7 @@ fn a_client_does_not_wait_for_the_counting_of_crashes_nor_the_other_way_round() 
     assert_eq!((shop.end_of("good").outcome, shop.end_of("another").outcome), ("done".into(), "done".into()));
 }
 
-/// P7: a suspect that had to be terminated is not blamed for the crash of another one, although nobody can see to it yet.
+/// P7: a terminated suspect is not blamed for the crash of another suspect, even while nobody can record the termination.
 #[test]
 fn a_suspect_that_is_terminated_is_blamed_for_no_crash_after_that() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "2").start());

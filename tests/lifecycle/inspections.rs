@@ -1,13 +1,13 @@
-//! The maintainer's inspections: what nobody was told of is found soon, whatever becomes of one inspection.
+//! Inspections by the maintainer find checks that were not announced, even if one inspection fails.
 
 use crate::shop::{NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
 
-/// Checks that are due now, written without a word to the launcher.
+/// Due checks that are written without notifying the launcher.
 const UNTOLD: &str = "INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
     SELECT 'note', 'orders', $1, t, t, 'shop'::regrole, t FROM (SELECT date_trunc('second', now()) AS t) AS now";
 
-/// P5: a check is heard of when it is committed; no inspection is needed for that.
+/// P5: a check is announced when it is committed, without an inspection.
 #[test]
 fn a_check_is_heard_of_at_its_commit() {
     let shop = Shop::open();
@@ -20,7 +20,7 @@ fn a_check_is_heard_of_at_its_commit() {
     assert_eq!(shop.end_of("after").outcome, "done");
 }
 
-/// P5: an inspection that is asked for while the maintainer is there is made when it is back, not at the next audit.
+/// P5: an inspection that is requested while the maintainer runs follows right after it, not at the next audit.
 #[test]
 fn an_inspection_that_is_asked_for_during_another_is_made() {
     let shop = Shop::open();
@@ -34,13 +34,13 @@ fn an_inspection_that_is_asked_for_during_another_is_made() {
     }
 }
 
-/// P5: where the first inspection after a start fails, another is made soon.
+/// P5: if the first inspection after a start fails, another one follows soon.
 #[test]
 fn a_first_inspection_that_fails_is_made_again() {
     let mut shop = Shop::on(Cluster::builder().set("max_prepared_transactions", "1").start());
     shop.job("note", NOTE, "");
     shop.schedule("late", "note", "after => '1 s'");
-    // A lock that outlives the server's stop, so that the inspection can be met.
+    // A prepared lock survives the restart and makes the inspection fail.
     let lock = ["BEGIN", "LOCK TABLE awty.future_job", "PREPARE TRANSACTION 'lock'"].join("; ");
     shop.cluster.superuser("postgres").batch_execute(&lock).unwrap();
     shop.cluster.stop(Stop::Immediate);
@@ -52,8 +52,8 @@ fn a_first_inspection_that_fails_is_made_again() {
     assert_eq!(shop.end_of("late").outcome, "done");
 }
 
-/// What awty keeps of a check goes with it. Where a process was ended at the wrong moment, an inspection finds what was left; what belongs
-/// to a pending check stays.
+/// awty's own rows of a check are removed with the check. If a process was killed at the wrong moment, an inspection
+/// removes the leftovers, and keeps the rows of pending checks.
 #[test]
 fn what_is_left_of_checks_that_are_gone_is_removed() {
     let shop = Shop::open();

@@ -1,5 +1,5 @@
-//! The ledger: whatever clients and crashes do, every check that was ever scheduled is in one place, and was done once or not
-//! at all.
+//! Whatever clients and crashes do, every check that was ever scheduled is in exactly one place, and was done at most
+//! once.
 
 use crate::shop::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, Signal};
@@ -7,7 +7,7 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 /// Notes the check's own id.
 const NOTE_ID: &str = "BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, j.id); RETURN NULL; END";
 
-/// Every check is in the history once, and was done in effect if and only if its history says so.
+/// Every check is in the history once, and took effect if and only if its history row says so.
 #[track_caller]
 fn expect_balanced(shop: &Shop) {
     let wrong = shop.cluster.psql(
@@ -20,7 +20,7 @@ fn expect_balanced(shop: &Shop) {
     assert_eq!(wrong.trim(), "");
 }
 
-/// P1, P3, P4: clients that keep replacing and cancelling a few checks while they run.
+/// P1, P3, P4: clients keep replacing and cancelling a few checks while they run.
 #[test]
 fn a_storm_of_replacements_and_cancellations_loses_and_doubles_nothing() {
     let shop = Shop::open();
@@ -31,7 +31,7 @@ fn a_storm_of_replacements_and_cancellations_loses_and_doubles_nothing() {
         let mut ids = Vec::new();
         let mut random = seed;
         let done = "SELECT count(*) > 5 FROM shop.note";
-        // At least until some checks have run beside the clients, however late the workers start.
+        // Continues until some checks have run beside the clients, however late the workers start.
         for step in 0.. {
             if step >= 400 && step % 50 == 0 && client.query_one(done, &[]).unwrap().get(0) {
                 break;
@@ -64,7 +64,7 @@ fn a_storm_of_replacements_and_cancellations_loses_and_doubles_nothing() {
     assert!(lost.is_empty(), "scheduled, and nowhere: {lost:?}");
 }
 
-/// P1, P3: workers that are killed again and again among many checks.
+/// P1, P3: workers are killed again and again among many checks.
 #[test]
 fn many_checks_over_several_crashes_are_done_once_each() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "1000").start());
@@ -94,7 +94,7 @@ fn many_checks_over_several_crashes_are_done_once_each() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty_internal.check_stat"), 0);
 }
 
-/// P1, P3: tables that are rewritten under the workers' feet.
+/// P1, P3: tables are rewritten while workers use them.
 #[test]
 fn checks_are_done_once_while_the_tables_are_rewritten() {
     let shop = Shop::open();
@@ -116,7 +116,7 @@ fn checks_are_done_once_while_the_tables_are_rewritten() {
         }
         admin.batch_execute("SELECT pg_sleep(0.2)").unwrap();
     }
-    // A check whose row moved between two looks is left to the audit. Resuming asks for an inspection now.
+    // A check whose row moved between two reads is left to the audit. Resuming asks for an inspection now.
     shop.run("SELECT awty.pause('slow'), awty.resume('slow')");
     shop.await_all_ended();
     let notes = "SELECT count(*) = 300 AND count(DISTINCT what) = 300 FROM shop.note";
@@ -124,7 +124,7 @@ fn checks_are_done_once_while_the_tables_are_rewritten() {
     assert_eq!(shop.end_of("bad").why(), ("failed", Some("P0001")));
 }
 
-/// P3: a burst of transactions that each schedule one check; every one of them is found.
+/// P3: many transactions that schedule one check each: every check is found.
 #[test]
 fn a_burst_of_small_transactions_is_done_completely() {
     let shop = Shop::open();

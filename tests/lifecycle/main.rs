@@ -1,4 +1,4 @@
-//! Lifecycle: what awty does over the life of a server. One file per question; each test has a cluster of its own.
+//! What awty does over the life of a server. One file per question; each test has its own cluster.
 //!
 //! To add a file: write `tests/lifecycle/<question>.rs` and add its `mod` line here. A new kind of tests is a directory
 //! like this one and a `[[test]]` entry in `crates/awty-testkit/Cargo.toml`.

@@ -1,4 +1,4 @@
-//! Clients who schedule and cancel checks of many overlapping entities at the same time: nobody fails, and nothing is lost.
+//! Clients schedule and cancel checks of many overlapping entities at once. No call fails, and no check is lost.
 
 use crate::shop::{NOTE, Shop};
 use awty_testkit::Cluster;
@@ -9,16 +9,16 @@ const SESSIONS: usize = 5;
 const STEPS: usize = 300;
 const ON_CONFLICT: [&str; 4] = ["replace", "keep", "earliest", "latest"];
 
-/// What a session has been told.
+/// The results of a session's calls.
 #[derive(Default, Debug)]
 struct Told {
-    /// Checks of the job that is not repeated.
+    /// Checks written for the job that is not repeated.
     written: i64,
-    /// Of both jobs.
+    /// Checks cancelled for both jobs.
     cancelled: i64,
 }
 
-/// One call of a session: the job that it writes for, if it writes, and the SQL.
+/// One call of a session: the job if it writes, and the SQL.
 fn call(session: usize, step: usize, jobs: &[&'static str]) -> (Option<&'static str>, String) {
     let job = jobs[step / 2 % jobs.len()];
     let on_conflict = ON_CONFLICT[(step / 6 + session) % 4];
@@ -41,7 +41,7 @@ fn call(session: usize, step: usize, jobs: &[&'static str]) -> (Option<&'static 
     }
 }
 
-/// Every eighth call is rolled back.
+/// Runs a session's calls. Every eighth is rolled back.
 fn work(mut client: Client, session: usize, jobs: &[&'static str]) -> Result<Told, String> {
     let seed = session as f64 / SESSIONS as f64;
     client.batch_execute(&format!("SET client_min_messages = warning; SELECT setseed({seed})")).unwrap();
@@ -92,7 +92,7 @@ fn busy(jobs: &[&'static str]) -> (Shop, Told) {
     (shop, all)
 }
 
-/// Each check that a call has written is pending or has its row of history, and no call fails.
+/// Each check that a call has written is pending or in the history.
 fn expect_nothing_is_lost(shop: &Shop, told: &Told) {
     let pending: i64 = shop.cluster.value("postgres", "SELECT count(*) FROM awty.future_job WHERE job = 'one'");
     let ended = "SELECT count(*) FROM awty.future_job_history WHERE";
@@ -101,21 +101,21 @@ fn expect_nothing_is_lost(shop: &Shop, told: &Told) {
     assert_eq!((pending + ended_of_one, cancelled), (told.written, told.cancelled), "{pending} pending");
 }
 
-/// Not a single deadlock, although each session has its own order of the keys.
+/// No call deadlocks, although each session has its own order of keys.
 #[test]
 fn overlapping_sessions_neither_fail_nor_lose_anything() {
     let (shop, told) = busy(&["one"]);
     expect_nothing_is_lost(&shop, &told);
 }
 
-/// The same where one of the jobs is repeated, and its runs end checks meanwhile.
+/// The same with a repeated job, whose runs end checks at the same time.
 #[test]
 fn overlapping_sessions_and_runs_of_repetitions_neither_fail_nor_lose_anything() {
     let (shop, told) = busy(&["one", "beat"]);
     expect_nothing_is_lost(&shop, &told);
     let alone = "SELECT count(*) FROM awty.repetition WHERE next_check_at IS NULL";
     assert_eq!(shop.cluster.value::<i64>("postgres", alone), 0, "repetitions without a check");
-    // What is cancelled has no run any more.
+    // Cancelled checks do not run.
     shop.run("SELECT awty.cancel_many('orders', array_agg(k::text)) FROM generate_series(1, 60) AS k");
     let left = "SELECT (SELECT count(*) FROM awty.future_job) + (SELECT count(*) FROM awty.repetition)";
     assert_eq!(shop.cluster.value::<i64>("postgres", left), 0, "left after all are cancelled");

@@ -1,17 +1,17 @@
-//! Missed slots: what happens to checks that fell due while nothing could run.
+//! Checks that fell due while nothing could run.
 
 use crate::shop::{NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
 use chrono::{DateTime, Utc};
 
-/// One job for each policy, of the same name.
+/// Registers one job for each policy, named after it.
 fn jobs(shop: &Shop) {
     for policy in ["run", "next_slot", "skip"] {
         shop.job(policy, NOTE, &format!(", on_missed => '{policy}'"));
     }
 }
 
-/// Schedules one check for each, and returns their slot.
+/// Schedules one check for each job. Returns their common slot.
 fn schedule(shop: &Shop) -> DateTime<Utc> {
     for policy in ["run", "next_slot", "skip"] {
         shop.schedule(policy, policy, "at => now() + interval '2 s'");
@@ -19,7 +19,7 @@ fn schedule(shop: &Shop) -> DateTime<Utc> {
     shop.slot_of("skip")
 }
 
-/// They ended as their policies say; nothing could run before `able`.
+/// Expects that the checks ended by their policies. Nothing could run before `able`.
 fn expect_policies(shop: &Shop, able: DateTime<Utc>) {
     let end = shop.end_of("run");
     assert_eq!((end.why(), end.attempts), (("done", None), 1), "{end:?}");
@@ -35,10 +35,10 @@ fn expect_policies(shop: &Shop, able: DateTime<Utc>) {
     assert_eq!(["run", "next_slot", "skip"].map(|policy| shop.notes(policy)), [1, 1, 0]);
 }
 
-/// P3: after a stop over several slots, each check follows its job's policy, once.
+/// P3: after a downtime of several slots, each check follows its job's policy, once.
 #[test]
 fn what_fell_due_while_the_server_was_down_follows_on_missed() {
-    // Disabled, so that nothing runs before the stop.
+    // Disabled, so that no check runs before the stop.
     let mut shop = Shop::on(Cluster::builder().set("awty.enabled", "off").start());
     jobs(&shop);
     let slot = schedule(&shop);
@@ -57,7 +57,7 @@ fn what_fell_due_while_the_server_was_down_follows_on_missed() {
     }
 }
 
-/// P3: the same after `awty.enabled` was off; and nothing ran while it was.
+/// P3: the same after `awty.enabled` was off. Nothing runs while it is off.
 #[test]
 fn what_fell_due_while_awty_was_disabled_follows_on_missed() {
     let shop = Shop::on(Cluster::builder().set("awty.enabled", "off").start());
@@ -85,7 +85,7 @@ fn what_fell_due_while_a_job_was_paused_follows_on_missed() {
     expect_policies(&shop, able);
 }
 
-/// A pause holds from its commit on: only the check that is running then may still end.
+/// A pause takes effect at its commit. Only the check that is running then may finish.
 #[test]
 fn a_pause_ends_a_batch_that_is_going_on() {
     let shop = Shop::open();
@@ -107,7 +107,7 @@ fn a_pause_ends_a_batch_that_is_going_on() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM shop.note"), 20);
 }
 
-/// P7: what is caught up on is spread by `awty.catch_up_rate`, and the checks of new slots do not wait behind it.
+/// P7: `awty.catch_up_rate` spreads missed checks, and checks of new slots do not wait behind them.
 #[test]
 fn a_backlog_is_caught_up_at_its_rate_beside_new_slots() {
     let shop = Shop::on(Cluster::builder().set("awty.catch_up_rate", "5").start());
@@ -132,11 +132,11 @@ fn a_backlog_is_caught_up_at_its_rate_beside_new_slots() {
         "SELECT extract(epoch FROM max(started_at) - min(started_at))::float8
          FROM awty.future_job_history WHERE entity_key LIKE 'old%'",
     );
-    // 25 checks at 5 a second, of which a second's worth may come at once.
+    // 25 checks at 5 per second, with one second's worth at once.
     assert!(took >= 3.5, "the backlog took {took} s");
 }
 
-/// P7: the role's other jobs do not wait for the end of one job's backlog.
+/// P7: the role's other jobs do not wait behind one job's backlog.
 #[test]
 fn a_backlog_of_one_job_does_not_starve_another() {
     let shop = Shop::open();

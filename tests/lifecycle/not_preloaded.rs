@@ -1,10 +1,10 @@
-//! Without `shared_preload_libraries`: one may look, and is told what to do.
+//! Without `shared_preload_libraries`, reading works, and an operator's calls say what to do.
 
 use crate::shop::Shop;
 use awty_testkit::Cluster;
 
-/// P9: the extension can be created and read; what a person says is refused with the line to add. (What applications write is not:
-/// `tests/operations/not_loaded`.)
+/// P9: the extension can be created and read. An operator's call is refused with the line to add to the configuration.
+/// (Calls of applications succeed: `tests/operations/not_loaded`.)
 #[test]
 fn without_preloading_one_may_look_and_is_told_the_line_to_add() {
     let shop = Shop::on(Cluster::builder().without_preload().start());

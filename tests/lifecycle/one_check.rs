@@ -1,9 +1,9 @@
-//! What is done to one pending check while workers are about: asking now, holding it and letting it go.
+//! `check_now`, `hold` and `release` of one pending check while workers run.
 
 use crate::shop::{GATE, NOTE, Shop};
 use awty_testkit::Cluster;
 
-/// P3: a check is run at the moment that somebody asks for, and not at the next slot.
+/// P3: a check runs at the requested time, not at the next slot.
 #[test]
 fn a_check_that_is_asked_now_runs_before_any_slot() {
     let shop = Shop::on(Cluster::builder().set("awty.slot", "1d").start());
@@ -18,7 +18,7 @@ fn a_check_that_is_asked_now_runs_before_any_slot() {
     assert!(shop.cluster.value::<bool>("postgres", kept));
 }
 
-/// P4: a run that is under way is neither asked again nor undone.
+/// P4: a run in progress is neither repeated nor undone.
 #[test]
 fn a_check_that_is_running_is_not_asked_again() {
     let shop = Shop::open();
@@ -39,7 +39,7 @@ fn a_check_that_is_running_is_not_asked_again() {
     assert_eq!((end.why(), end.attempts, shop.notes("1")), (("done", None), 1, 1), "{end:?}");
 }
 
-/// A check that is held during its run ends that run as it would, and what the run leaves pending stands still until it is released.
+/// A hold during a run lets the run finish. The check that it leaves pending is held until it is released.
 #[test]
 fn a_hold_lets_the_run_under_way_end_and_keeps_what_it_leaves_pending() {
     let shop = Shop::open();
@@ -71,7 +71,7 @@ fn a_hold_lets_the_run_under_way_end_and_keeps_what_it_leaves_pending() {
     }
 }
 
-/// A held check stands still over its slot; the others of its job run. Released, it runs late, once.
+/// A held check does not run at its slot; others of its job do. After the release, it runs once, late.
 #[test]
 fn a_held_check_stands_still_until_it_is_released() {
     let shop = Shop::open();
@@ -85,7 +85,7 @@ fn a_held_check_stands_still_until_it_is_released() {
     }
     shop.await_workers_gone();
     assert_eq!((shop.notes("2"), shop.ends("2").len()), (0, 0));
-    // Shown with who, since when and why to those who see the check.
+    // Roles that see the check see who holds it, since when and why.
     let why = "SELECT detail FROM awty.explain('orders', 2) WHERE event = 'waiting'";
     let why: String = shop.client().query_one(why, &[]).unwrap().get(0);
     assert!(why.starts_with("the check is held since ") && why.contains(" by shop: \"invoice open\";"), "{why}");
@@ -94,7 +94,7 @@ fn a_held_check_stands_still_until_it_is_released() {
     assert_eq!((end.why(), end.attempts, shop.notes("2")), (("done", None), 1, 1), "{end:?}");
 }
 
-/// A hold that is committed when the run has just ended is found by an inspection; and nothing is left of it when the check is gone.
+/// If a hold commits just after the run has ended, an inspection applies it. The hold is removed with the check.
 #[test]
 fn a_hold_that_came_with_the_end_of_the_run_is_applied() {
     let shop = Shop::open();
@@ -114,7 +114,7 @@ fn a_hold_that_came_with_the_end_of_the_run_is_applied() {
     shop.await_true("the hold to be forgotten", "SELECT NOT EXISTS (SELECT FROM awty_internal.hold)");
 }
 
-/// A slot that is much further away than what was asked for is said, once in a session for each job.
+/// If a slot is much later than the requested time, a notice says so, once per session and job.
 #[test]
 fn a_slot_that_rounding_puts_far_away_is_said_once() {
     let shop = Shop::open();

@@ -1,8 +1,8 @@
-//! A job that schedules or cancels: other checks, and its own.
+//! Runs that schedule or cancel checks: other checks, and their own.
 
 use crate::shop::{NOTE, Shop};
 
-/// P1: a run that has replaced its own check has given its answer: it is done, its effects stay, what it returns is not used.
+/// P1: a run that has replaced its own check has answered. It is done, its effects stay, and its result is ignored.
 #[test]
 fn a_run_may_replace_its_own_check() {
     let shop = Shop::open();
@@ -37,8 +37,8 @@ fn a_run_may_cancel_its_own_check() {
     assert_eq!((shop.notes("1"), shop.pending("1")), (1, String::new()));
 }
 
-/// P1: the same where the run only changes its row and a trigger cancels the check, and after earlier runs of the check, whose times
-/// count too; and whatever of the history is kept.
+/// P1: the same if a trigger cancels the check because the run changes its row, after earlier runs of the check, whose
+/// times count as well, and with each setting of keep_history.
 #[test]
 fn a_run_whose_trigger_cancels_its_check_is_done_with_all_its_times() {
     let shop = Shop::open();
@@ -67,7 +67,7 @@ fn a_run_whose_trigger_cancels_its_check_is_done_with_all_its_times() {
     assert_eq!(shop.cluster.psql("postgres", left).trim(), "0");
 }
 
-/// P1: a run that fails after that has given no answer.
+/// P1: if the run fails afterwards, it has not answered.
 #[test]
 fn a_run_that_cancels_its_own_check_and_fails_is_a_failure() {
     let shop = Shop::open();
@@ -84,7 +84,7 @@ fn a_run_that_cancels_its_own_check_and_fails_is_a_failure() {
     assert_eq!(end.why(), ("done", None), "the cancellation was undone by the exception block: {end:?}");
 }
 
-/// A run may schedule and cancel checks of others; they come and go with its commit.
+/// A run may schedule and cancel other checks. Both commit with the run.
 #[test]
 fn a_run_may_schedule_and_cancel_other_checks() {
     let shop = Shop::open();
@@ -107,7 +107,7 @@ fn a_run_may_schedule_and_cancel_other_checks() {
     assert_eq!((shop.notes("new"), shop.notes("old"), shop.notes("later")), (1, 0, 1));
 }
 
-/// P1: what a failed run scheduled or cancelled was never there.
+/// P1: schedules and cancellations of a failed run are undone.
 #[test]
 fn what_a_failed_run_scheduled_and_cancelled_is_undone() {
     let shop = Shop::open();
@@ -121,7 +121,7 @@ fn what_a_failed_run_scheduled_and_cancelled_is_undone() {
     assert!(shop.pending("old").starts_with(&format!("({old},")), "{}", shop.pending("old"));
 }
 
-/// P1, P4: a set-based job may cancel one of its checks from inside; the others' answers are taken.
+/// P1, P4: a set-based job may cancel one of its own checks. The answers of the others count.
 #[test]
 fn a_set_based_run_may_cancel_one_of_its_checks() {
     let shop = Shop::open();
@@ -138,7 +138,7 @@ fn a_set_based_run_may_cancel_one_of_its_checks() {
     }
 }
 
-/// P1: a run may end its own job; the check that is running is done with its effects, and the others are cancelled.
+/// P1: a run may unregister its own job. The running check is done with its effects, and the others are cancelled.
 #[test]
 fn a_run_may_unregister_its_own_job() {
     let shop = Shop::open();
@@ -154,10 +154,10 @@ fn a_run_may_unregister_its_own_job() {
     assert_eq!(shop.cluster.psql("postgres", "SELECT count(*) FROM awty.job").trim(), "0");
 }
 
-/// A run that pauses its own job is the last one until it is resumed.
+/// A run that pauses its own job is the last one until the job is resumed.
 #[test]
 fn a_run_may_pause_its_own_job() {
-    // A second worker may be in a run at the moment of the pause.
+    // A second worker could be in a run at the moment of the pause.
     let shop = Shop::on(awty_testkit::Cluster::builder().set("awty.max_workers_per_role", "1").start());
     let pausing =
         "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); PERFORM awty.pause(j.job); RETURN NULL; END";

@@ -1,7 +1,7 @@
-//! awty's own statements: each can be planned on the tables as they are, and finds its rows by an index.
+//! Each of awty's statements can be planned on the actual tables, and finds its rows by an index.
 //!
-//! The tables are empty, as they may be when a process plans its statements; by the time of the next ANALYZE they may hold millions of
-//! rows. Every `statement!` of the source is tried, so none can be forgotten.
+//! The tables are empty, as they may be when a process plans its statements. Before the next ANALYZE they may have
+//! millions of rows. Every `statement!` of the source is tried, so none can be forgotten.
 
 use crate::statements::{Statement, Statements};
 use awty_testkit::Cluster;
@@ -11,7 +11,7 @@ use serde_json::Value;
 /// Tables that grow with the work.
 const LARGE: &[&str] =
     &["future_job", "future_job_history", "future_job_history_default", "check_stat", "job", "repetition"];
-/// Sorts of what may be many rows, and why.
+/// Sorts of possibly many rows, with the reason.
 const SORTED: &[(&str, &str)] = &[
     ("future_job::select_described", "what has just ended without a run, by job"),
     ("check_stat::select_suspects", "by crashes and exits, of which there are few"),
@@ -25,7 +25,7 @@ const SORTED: &[(&str, &str)] = &[
     ("lease::insert_all", "what is handed out, at most a thousand"),
     ("target::walk_targets", "the targets that were walked to, in that order"),
 ];
-/// Indexes that a statement reads from end to end, because there is little in them, or that it leaves at once.
+/// Indexes that a statement scans completely, because they are small, or because it stops early.
 const WHOLE: &[(&str, &str)] = &[
     ("check_stat::select_suspects", "check_stat_suspects_idx"),
     ("future_job::lock_of_job", "future_job_held_idx"),
@@ -39,7 +39,7 @@ const WHOLE: &[(&str, &str)] = &[
     ("origin::select_hold", "job_role_idx"), // EXISTS
     ("origin::select_hold", "future_job_one_per_job_and_entity"), // EXISTS
 ];
-/// What each run, or each call of a client, does: through which index of which table.
+/// The index and the table that each run, or each call of a client, must use.
 const HOT: &[(&str, &str, &str)] = &[
     ("future_job::select_due", "future_job", "future_job_due_idx"),
     ("future_job::select_next", "future_job", "future_job_due_idx"),
@@ -84,7 +84,7 @@ const HOT: &[(&str, &str, &str)] = &[
     ("in_flight::upsert", "in_flight", "in_flight_pkey"),
 ];
 
-/// P7: what one database has pending does not slow the others' runs, however little the planner knew of it.
+/// P7: the pending checks of one database do not slow down others, however little the planner knew of its table.
 #[test]
 fn every_statement_is_planned_by_index() {
     let cluster = Cluster::builder().start();
@@ -114,7 +114,7 @@ struct Scan {
     table: String,
     index: Option<String>,
     condition: Option<String>,
-    /// Is it over after a few rows?
+    /// Whether the scan ends after a few rows.
     is_bounded: bool,
 }
 

@@ -1,14 +1,14 @@
-//! Prepared transactions: what one has scheduled comes with COMMIT PREPARED, which another session says; what one has locked stays
-//! locked without a session.
+//! Prepared transactions: their checks appear with COMMIT PREPARED, which another session sends, and their locks stay
+//! without a session.
 
 use crate::shop::{NOTE, Shop};
 use awty_testkit::Cluster;
 use std::time::Duration;
 
-/// Before the next audit, which comes a minute after the first inspection. A loaded machine may take a while.
+/// Less than the minute between the first inspection and the next audit, and long enough for a busy machine.
 const SOON: Duration = Duration::from_secs(40);
 
-/// A shop where transactions can be prepared, whose first inspection is over.
+/// A shop with prepared transactions whose first inspection is over.
 fn open() -> Shop {
     let shop = Shop::on(Cluster::builder().set("max_prepared_transactions", "4").start());
     shop.job("note", NOTE, "");
@@ -19,7 +19,7 @@ fn open() -> Shop {
     shop
 }
 
-/// Runs a call in a transaction of its own, and prepares that. Each statement is sent alone: a batch would be one transaction.
+/// Runs a call in its own transaction and prepares it. Each statement is sent alone, because a batch would be one transaction.
 fn prepare(shop: &Shop, name: &str, call: &str) {
     let mut client = shop.client();
     for statement in ["BEGIN", call, &format!("PREPARE TRANSACTION '{name}'")] {
@@ -27,8 +27,7 @@ fn prepare(shop: &Shop, name: &str, call: &str) {
     }
 }
 
-/// P3: a check that is committed by COMMIT PREPARED runs as soon as any other, also where the commit comes so late that its
-/// slot is over.
+/// P3: a check that COMMIT PREPARED commits runs as soon as any other, even if its slot is over by then.
 #[test]
 fn a_check_of_a_prepared_transaction_runs_soon_after_its_commit() {
     let shop = open();
@@ -45,7 +44,7 @@ fn a_check_of_a_prepared_transaction_runs_soon_after_its_commit() {
     }
 }
 
-/// P3: what was rolled back never runs, and nobody goes on looking for it.
+/// P3: a rolled back check never runs, and awty stops looking for it.
 #[test]
 fn a_check_of_a_prepared_transaction_that_is_rolled_back_never_runs() {
     let shop = open();
@@ -57,8 +56,8 @@ fn a_check_of_a_prepared_transaction_that_is_rolled_back_never_runs() {
     assert_eq!((shop.notes("never"), shop.ends("never").len()), (0, 0));
 }
 
-/// P4, P7: a prepared transaction that has a due check's row locked keeps only that check from running. When it is rolled back the check
-/// runs; when it is committed it was cancelled, and its run has no effect.
+/// P4, P7: a prepared transaction that has locked a due check's row delays only that check. After a rollback the check
+/// runs. After a commit it is cancelled, and its run has no effect.
 #[test]
 fn a_prepared_transaction_that_holds_a_row_holds_up_no_other_check() {
     let shop = open();
@@ -74,7 +73,7 @@ fn a_prepared_transaction_that_holds_a_row_holds_up_no_other_check() {
         shop.schedule(&other, "note", "after => '0'");
         let end = shop.end_of(&other);
         assert_eq!(end.why(), ("done", None));
-        // By then the worker that has run it has tried the locked one several times.
+        // By then the worker has tried the locked check several times.
         shop.await_time(end.started(), 4);
         assert_eq!((shop.notes(key), shop.ends(key).len()), (0, 0), "it ran, although its row was locked");
         shop.cluster.execute("postgres", &[&format!("{end_it} '{key}'")]);
@@ -83,7 +82,7 @@ fn a_prepared_transaction_that_holds_a_row_holds_up_no_other_check() {
     }
 }
 
-/// P5, P3: over a restart a prepared transaction keeps its locks. What is due beside it runs, and what it has scheduled runs after
+/// P5, P3: a prepared transaction keeps its locks over a restart. Other due checks run, and its own checks run after
 /// its commit.
 #[test]
 fn a_prepared_transaction_that_outlives_a_restart_holds_up_nothing() {
@@ -93,7 +92,7 @@ fn a_prepared_transaction_that_outlives_a_restart_holds_up_nothing() {
     shop.cluster.restart();
     assert_eq!(shop.end_of("due").why(), ("done", None));
     shop.cluster.execute("postgres", &["COMMIT PREPARED 'p'"]);
-    // No process has heard of it, so that an audit may have to find it. Any change of a job asks for one.
+    // No process knows of the check, so an audit has to find it. A change of a job asks for one.
     shop.run("SELECT awty.pause('note'), awty.resume('note')");
     let end = shop.end_within("new", SOON);
     assert_eq!((end.why(), shop.notes("new")), (("done", None), 1), "{end:?}");

@@ -1,4 +1,4 @@
-//! A changed configuration: what was scheduled before is still due, and what is wrong changes nothing.
+//! Changed settings: earlier checks stay due, and invalid settings change nothing.
 
 use crate::shop::{NOTE, Shop};
 use chrono::{DateTime, Timelike, Utc};
@@ -8,7 +8,7 @@ fn reload(shop: &Shop, lines: &str) {
     shop.cluster.reload();
 }
 
-/// P3: checks at boundaries of the old width run at them; new ones get boundaries of the new width.
+/// P3: checks at boundaries of the old width run there. New checks get boundaries of the new width.
 #[test]
 fn checks_at_old_boundaries_are_still_due_after_the_slot_has_changed() {
     let shop = Shop::open();
@@ -25,7 +25,7 @@ fn checks_at_old_boundaries_are_still_due_after_the_slot_has_changed() {
     let next: DateTime<Utc> = shop.cluster.value("postgres", "SELECT awty.next_slot(now() + interval '1 s')");
     assert_eq!((next.minute(), next.second()), (0, 0), "{next}");
 
-    // Back again, over a width of which the coarser one is no multiple.
+    // Back to the first width, by way of one that does not divide the coarser one.
     shop.schedule("new", "note", "at => now() + interval '1 s'");
     shop.run("SELECT awty.cancel('orders', 'new')");
     reload(&shop, "awty.slot = '3s'");
@@ -34,7 +34,7 @@ fn checks_at_old_boundaries_are_still_due_after_the_slot_has_changed() {
     assert_eq!(shop.end_of("three").outcome, "done");
 }
 
-/// P9: a width that does not divide a day is refused, and the old one stays.
+/// P9: a width that does not divide a day is refused, and the old width stays.
 #[test]
 fn a_slot_that_does_not_divide_a_day_is_refused() {
     let shop = Shop::open();
@@ -47,7 +47,7 @@ fn a_slot_that_does_not_divide_a_day_is_refused() {
     assert_eq!(shop.end_of("1").outcome, "done");
 }
 
-/// A worker that waits for its slot does not run it any more once awty is disabled.
+/// A worker that waits for its slot does not run it once awty is disabled.
 #[test]
 fn a_waiting_worker_heeds_a_reload() {
     let shop = Shop::open();
@@ -67,7 +67,7 @@ fn a_waiting_worker_heeds_a_reload() {
     shop.await_true("another run", &format!("SELECT count(*) > {notes} FROM shop.note"));
 }
 
-/// P1: with awty.synchronous_commit every run waits for what the server waits for, from its reload on and in every batch.
+/// P1: with awty.synchronous_commit, every run waits like the server's other commits, from the reload on and in every batch.
 #[test]
 fn runs_are_as_durable_as_the_server_once_they_are_to_be() {
     let shop = Shop::open();

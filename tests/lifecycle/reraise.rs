@@ -1,13 +1,13 @@
-//! Errors that a job catches and raises again: by `RAISE;` PostgreSQL makes no new error, so that nothing tells of it a second time.
+//! Errors that a job catches and raises again. `RAISE;` makes no new error in PostgreSQL, so it is not reported a second time.
 
 use crate::shop::Shop;
 
-/// Raises an error, says something of it, and raises it again.
+/// Raises an error, logs a message, and raises the error again.
 fn reraising(statement: &str, say: &str) -> String {
     format!("BEGIN {statement}; RETURN NULL; EXCEPTION WHEN OTHERS OR query_canceled THEN {say} RAISE; END")
 }
 
-/// P8, P9: a run that was cancelled for its time has timed out, whatever its job says before it gives way.
+/// P8, P9: a run that was cancelled by its timeout is timed out, whatever its job raises before it ends.
 #[test]
 fn a_timeout_that_is_raised_again_is_a_timeout() {
     let shop = Shop::open();
@@ -25,7 +25,7 @@ fn a_timeout_that_is_raised_again_is_a_timeout() {
     }
 }
 
-/// P9: any other error keeps its SQLSTATE and message, standard or the job's own.
+/// P9: any other error keeps its SQLSTATE and message.
 #[test]
 fn an_error_that_is_raised_again_keeps_its_sqlstate() {
     let shop = Shop::open();

@@ -1,15 +1,15 @@
-//! What moves awty's rows from under a worker: a table or index that is rewritten, emptied or replaced between two runs of one turn.
+//! Changes that move awty's rows: a table or index is rewritten, emptied or replaced between two runs of one turn.
 //!
-//! A worker chooses a turn's checks in one transaction and runs each in another. A statement that wants a table for itself waits
-//! for the run that is going on, and then comes before the next one.
+//! A worker chooses a turn's checks in one transaction and runs each in another. A statement that locks a table
+//! exclusively waits for the current run, and then comes before the next one.
 
 use crate::shop::{GATE, Shop};
 use awty_testkit::{Builder, Cluster, PATIENCE};
 
-/// Eight checks make a turn.
+/// Number of checks in a turn.
 const TURN: i64 = 8;
 
-/// Of a turn, the first run waits at the gate.
+/// The first run of a turn waits at the gate.
 fn gated() -> String {
     format!(
         "BEGIN IF j.entity_key LIKE '%.1' THEN {GATE} END IF;
@@ -17,7 +17,7 @@ fn gated() -> String {
     )
 }
 
-/// A shop in whose log each message has its SQLSTATE.
+/// A shop whose log shows SQLSTATEs.
 fn open() -> Shop {
     open_on(Cluster::builder())
 }
@@ -36,7 +36,7 @@ fn schedule_turn(shop: &Shop, name: &str) {
     ));
 }
 
-/// Runs statements as a superuser between the first run of a turn and the second, in one transaction where there are many.
+/// Runs statements as a superuser between the first and the second run of a turn. Several statements are one transaction.
 #[track_caller]
 fn between_two_runs(shop: &Shop, name: &str, statements: &str) {
     let gate = shop.close_gate();
@@ -70,7 +70,7 @@ fn expect_done_once(shop: &Shop, name: &str) {
     assert!(shop.cluster.value::<bool>("postgres", &once), "{name}: {}", ends());
 }
 
-/// P7: neither a client nor a process of awty has met an internal error.
+/// P7: no client and no process of awty has met an internal error.
 #[track_caller]
 fn expect_no_internal_error(shop: &Shop) {
     let log = shop.cluster.log_since(0);
@@ -78,8 +78,8 @@ fn expect_no_internal_error(shop: &Shop) {
     assert!(internal.is_empty(), "{internal:#?}");
 }
 
-/// P1: a file that shrinks while a turn is going on, and grows again. A worker that reads where a row was must ask first whether
-/// that place is still there; otherwise a page of another table becomes one of this one (PostgreSQL 16 and later).
+/// P1: a file shrinks during a turn and grows again. A worker must check that a row's place still exists before reading
+/// it. Otherwise a page of another table becomes one of this table (PostgreSQL 16 and later).
 #[test]
 fn no_page_of_another_table_gets_into_a_table_that_shrinks_and_grows() {
     let shop = open();
@@ -115,8 +115,8 @@ fn no_page_of_another_table_gets_into_a_table_that_shrinks_and_grows() {
     expect_no_internal_error(&shop);
 }
 
-/// P1, P3, P7: whatever an administrator does to the table of pending checks between two runs, each check is done once, at its
-/// first attempt, in this turn and in the next one.
+/// P1, P3, P7: whatever an administrator does to the table of pending checks between two runs, each check of this turn
+/// and of the next one is done once, at its first attempt.
 #[test]
 fn a_table_that_is_rewritten_between_two_runs_loses_and_fails_nothing() {
     let shop = open();
@@ -140,7 +140,7 @@ fn a_table_that_is_rewritten_between_two_runs_loses_and_fails_nothing() {
         ("concurrently", "REINDEX TABLE CONCURRENTLY awty.future_job"),
         ("type", "ALTER TABLE awty.future_job ALTER args TYPE jsonb USING args::text::jsonb"),
     ] {
-        // What is moved must not come to lie where it was.
+        // Moved rows must not end up at their old places.
         shop.run(
             "SELECT count(awty.schedule('before', g::text, 'gated', after => '1 day')) FROM generate_series(1, 500) AS g",
         );
@@ -153,7 +153,7 @@ fn a_table_that_is_rewritten_between_two_runs_loses_and_fails_nothing() {
     expect_no_internal_error(&shop);
 }
 
-/// P1, P3: the same for the tables in which a run is booked: the day's partition of the history is replaced, its index rebuilt.
+/// P1, P3: the same for the tables that a run writes: the day's partition of the history is replaced, its index rebuilt.
 #[test]
 fn a_partition_that_is_replaced_between_two_runs_loses_nothing() {
     let shop = open();
@@ -196,10 +196,10 @@ fn a_partition_that_is_replaced_between_two_runs_loses_nothing() {
     expect_no_internal_error(&shop);
 }
 
-/// P7: a table that is emptied between two runs. What was in it is gone, by an administrator's will; what comes after runs.
+/// P7: an administrator empties the table between two runs. Its checks are gone, and later ones run.
 #[test]
 fn a_table_that_is_emptied_between_two_runs_stops_nothing() {
-    // No second worker runs the other checks while the first one waits.
+    // With one worker, no second worker runs the other checks while the first one waits.
     let shop = open_on(Cluster::builder().set("awty.max_workers_per_role", "1"));
     between_two_runs(&shop, "emptied", "TRUNCATE awty.future_job");
     shop.await_workers_gone();
@@ -210,8 +210,8 @@ fn a_table_that_is_emptied_between_two_runs_stops_nothing() {
     expect_no_internal_error(&shop);
 }
 
-/// P3, P7: the same for a column that comes, stays a while, and goes: the table is awty's, but an administrator may note
-/// something beside its rows.
+/// P3, P7: the same for a column that is added, stays for a while, and is dropped. An administrator may add columns to
+/// awty's tables.
 #[test]
 fn a_column_that_comes_and_goes_between_two_runs_stops_nothing() {
     let shop = open();
@@ -231,14 +231,14 @@ fn a_column_that_comes_and_goes_between_two_runs_stops_nothing() {
     expect_no_internal_error(&shop);
 }
 
-/// P3: a run that fails is booked, also where its row has been moved before that: each attempt counts, and none is made twice.
+/// P3: a failed run is recorded even if its row was moved before. Each attempt counts, and none is made twice.
 #[test]
 fn a_failure_is_booked_where_its_row_has_been_moved() {
     let shop = open();
     shop.run("CREATE SEQUENCE shop.runs");
     let failing = format!("BEGIN PERFORM nextval('shop.runs'); {GATE} RAISE 'no' USING ERRCODE = 'AW001'; END");
     shop.job("failing", &failing, ", max_attempts => 1");
-    // The place before it is free by the time of its run, so that the row moves there.
+    // The place before it is free when it runs, so that the row moves there.
     shop.run(
         "SELECT awty.pause('failing');
          SELECT awty.schedule('orders', 'before', 'failing', after => '0');

@@ -1,17 +1,17 @@
-//! What most tests begin with: a cluster with a role `shop`, its jobs, and how its checks ended.
+//! Setup of most tests: a cluster with a role `shop`, its jobs, and the results of its checks.
 
 use awty_testkit::postgres::{Client, SimpleQueryMessage};
 use awty_testkit::{Cluster, PATIENCE};
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 
-/// A job that notes that it was here, and is done.
+/// A job that writes a note and is done.
 pub const NOTE: &str = "BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END";
 
-/// Where a run waits while the gate is closed.
+/// A run waits here while the gate is closed.
 pub const GATE: &str = "PERFORM pg_advisory_xact_lock_shared(42);";
 
-/// Where a run waits while the door is closed.
+/// A run waits here while the door is closed.
 pub const DOOR: &str = "WHILE EXISTS (SELECT FROM shop.closed_door) LOOP PERFORM pg_sleep(0.05); END LOOP;";
 
 const AT_GATE: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)";
@@ -51,12 +51,12 @@ impl End {
 }
 
 impl Shop {
-    /// On a cluster with one-second slots.
+    /// A shop on a cluster with one-second slots.
     pub fn open() -> Self {
         Self::on(Cluster::builder().start())
     }
 
-    /// On a cluster that has been made as the test wants it.
+    /// A shop on a given cluster.
     pub fn on(cluster: Cluster) -> Self {
         cluster.create_extension("postgres");
         cluster.create_user("postgres", "shop");
@@ -81,8 +81,8 @@ impl Shop {
         }
     }
 
-    /// Runs statements as the role in one transaction and in one message, so that a pause of the test falls before or after all of
-    /// them. In the statements, `{first}` stands for a time which is so many seconds ahead. Returns that time.
+    /// Runs statements as the role in one transaction and one message, so that a pause of the test falls before or
+    /// after all of them. `{first}` stands for a time that is a number of seconds ahead. Returns that time.
     #[track_caller]
     pub fn ahead(&self, seconds: i32, statements: &str) -> DateTime<Utc> {
         let first = format!("(date_trunc('second', now()) + interval '{seconds} s')");
@@ -98,8 +98,8 @@ impl Shop {
         time.unwrap().parse().unwrap()
     }
 
-    /// Makes a function of a plpgsql body, in which `j` is the check, and registers it with options as they stand in SQL
-    /// after the first two arguments: `", timeout => '1 s'"`.
+    /// Creates a function with a plpgsql body, in which `j` is the check, and registers it. The options follow the
+    /// first two arguments: `", timeout => '1 s'"`.
     #[track_caller]
     pub fn job(&self, name: &str, body: &str, options: &str) {
         self.run(&format!(
@@ -108,7 +108,7 @@ impl Shop {
         ));
     }
 
-    /// The same for a set-based job; `j` is the array of checks.
+    /// Creates and registers a set-based job; `j` is the array of checks.
     #[track_caller]
     pub fn set_job(&self, name: &str, body: &str, options: &str) {
         self.run(&format!(
@@ -117,30 +117,30 @@ impl Shop {
         ));
     }
 
-    /// Closes the gate: runs that come to [`GATE`] wait there until the client that is returned is dropped.
+    /// Closes the gate: runs wait at [`GATE`] until the returned client is dropped.
     pub fn close_gate(&self) -> Client {
         let mut holder = self.client();
         holder.batch_execute("SELECT pg_advisory_lock(42)").unwrap();
         holder
     }
 
-    /// Is a run waiting at the gate?
+    /// Whether a run waits at the gate.
     pub fn is_at_gate(&self) -> bool {
         self.cluster.value("postgres", AT_GATE)
     }
 
-    /// Waits until a run has come to the gate.
+    /// Waits until a run waits at the gate.
     #[track_caller]
     pub fn await_at_gate(&self) {
         self.await_true("a run at the gate", AT_GATE);
     }
 
-    /// Closes a door that, unlike the gate, stays closed over a restart: runs wait in a loop at [`DOOR`].
+    /// Closes a door that, unlike the gate, stays closed over a restart. Runs wait in a loop at [`DOOR`].
     pub fn close_door(&self) {
         self.run("INSERT INTO shop.closed_door VALUES (true)");
     }
 
-    /// Waits until a run has come to the door.
+    /// Waits until a run waits at the door.
     #[track_caller]
     pub fn await_at_door(&self) {
         let sql = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'PgSleep')";
@@ -152,7 +152,7 @@ impl Shop {
         self.run("DELETE FROM shop.closed_door");
     }
 
-    /// Schedules a check of an order; `when` as it stands in SQL: `"after => '1 s'"`.
+    /// Schedules a check of an order; `when` is SQL: `"after => '1 s'"`.
     #[track_caller]
     pub fn schedule(&self, key: &str, job: &str, when: &str) -> i64 {
         let sql = format!("SELECT awty.schedule('orders', $1, $2, {when})");
@@ -160,7 +160,7 @@ impl Shop {
         row.unwrap_or_else(|error| panic!("{sql}: {error:?}")).get(0)
     }
 
-    /// Waits until an order has its one row in the history.
+    /// Waits until an order has its only row in the history.
     #[track_caller]
     pub fn end_of(&self, key: &str) -> End {
         self.end_within(key, PATIENCE)
@@ -199,13 +199,13 @@ impl Shop {
         rows.iter().map(end).collect()
     }
 
-    /// What is pending for an order, as text.
+    /// The pending check of an order, as text.
     pub fn pending(&self, key: &str) -> String {
         let sql = format!("SELECT p FROM awty.future_job AS p WHERE entity_key = '{key}'");
         self.cluster.psql("postgres", &sql).trim().to_owned()
     }
 
-    /// How often a job has noted an order.
+    /// Number of notes that a job has written for an order.
     pub fn notes(&self, key: &str) -> i64 {
         self.cluster.value("postgres", &format!("SELECT count(*) FROM shop.note WHERE entity_key = '{key}'"))
     }
@@ -216,13 +216,13 @@ impl Shop {
         self.cluster.await_sql("postgres", what, sql);
     }
 
-    /// Waits until nothing is pending any more.
+    /// Waits until no check is pending.
     #[track_caller]
     pub fn await_all_ended(&self) {
         self.await_true("every check to have ended", "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
     }
 
-    /// Schedules a check of an order and returns its slot. No run can come between, because both are one transaction.
+    /// Schedules a check of an order and returns its slot, in one transaction, so that no run comes between.
     #[track_caller]
     pub fn schedule_for(&self, key: &str, job: &str, when: &str) -> DateTime<Utc> {
         let mut client = self.client();
@@ -242,13 +242,13 @@ impl Shop {
         self.cluster.set_clock((time - Utc::now()).num_seconds() + 2);
     }
 
-    /// Waits until no worker is left, so that no run is going on.
+    /// Waits until no worker is left, so that no run is in progress.
     #[track_caller]
     pub fn await_workers_gone(&self) {
         self.await_true("the workers to leave", "SELECT workers = 0 FROM awty.status");
     }
 
-    /// Waits until the server's clock is past a time, by so many seconds.
+    /// Waits until the server's clock is a number of seconds past a time.
     #[track_caller]
     pub fn await_time(&self, time: DateTime<Utc>, seconds: i64) {
         let then = time + chrono::TimeDelta::seconds(seconds);
@@ -256,18 +256,18 @@ impl Shop {
         self.cluster.await_that(&format!("{then}"), PATIENCE, late);
     }
 
-    /// When the server was last ready to accept connections, by its log.
+    /// The time when the server was last ready for connections, from its log.
     pub fn ready_at(&self) -> DateTime<Utc> {
         ready_at(&self.cluster)
     }
 
-    /// The slot of the check that is pending for an order.
+    /// The slot of an order's pending check.
     pub fn slot_of(&self, key: &str) -> DateTime<Utc> {
         self.cluster.value("postgres", &format!("SELECT next_check_at FROM awty.future_job WHERE entity_key = '{key}'"))
     }
 }
 
-/// When a server was last ready to accept connections that may write, by its log.
+/// The time when a server was last ready for writing connections, from its log.
 pub fn ready_at(cluster: &Cluster) -> DateTime<Utc> {
     let log = cluster.log_since(0);
     let line = log.lines().rfind(|line| line.contains("database system is ready to accept connections"));

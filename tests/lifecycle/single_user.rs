@@ -1,9 +1,9 @@
-//! Single-user mode and binary upgrades: there is nobody to run anything, and nothing is lost by it.
+//! Single-user mode and binary upgrades: no process runs checks, and no check is lost.
 
 use crate::shop::{NOTE, Shop};
 use awty_testkit::Stop;
 
-/// P3: what is scheduled in single-user mode is only stored, and runs when the server is there again.
+/// P3: a check that is scheduled in single-user mode is only stored, and runs when the server is started.
 #[test]
 fn what_is_scheduled_in_single_user_mode_runs_after_the_start() {
     let mut shop = Shop::open();
@@ -29,8 +29,8 @@ SELECT awty.schedule(NULL, NULL, NULL)
     assert_eq!(shop.cluster.psql("postgres", "SELECT string_agg(entity_key, ' ') FROM shop.note").trim(), "1");
 }
 
-/// P3, P9: in a binary upgrade awty is not there: its tables can be read, a check is taken and runs afterwards, and what needs the library is
-/// refused.
+/// P3, P9: awty is not active in a binary upgrade. Its tables can be read, scheduled checks run afterwards, and calls
+/// that need the library are refused.
 #[test]
 fn nothing_runs_in_a_binary_upgrade() {
     let mut shop = Shop::open();

@@ -1,15 +1,15 @@
-//! A disk whose flushes are slow, because others use it: what a turn has in flight is flushed before its runs.
+//! A disk with slow flushes, because others use it. The in-flight list of a turn is flushed before its runs.
 
 use crate::shop::{NOTE, Shop};
 use awty_testkit::Cluster;
 use std::time::Duration;
 
-/// So many checks are due at once.
+/// Number of checks that are due at once.
 const CHECKS: i64 = 2_000;
-/// More than the 20 ms that a turn is to take otherwise.
+/// More than the 20 ms that a turn takes otherwise.
 const FLUSH: Duration = Duration::from_millis(50);
 
-/// P7: quick checks share their flushes, however long these take: there is no flush for each check, nor for each few.
+/// P7: quick checks share flushes, however long a flush takes. No flush is for a single check, or for a few.
 #[test]
 fn where_flushes_are_slow_turns_do_not_shrink_to_one_check() {
     let server = Cluster::builder().with_failing_disk().set("awty.max_workers_per_role", "1");

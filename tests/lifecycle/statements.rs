@@ -1,4 +1,4 @@
-//! The statements of the source: what stands in `statement!`, read by `syn`.
+//! The statements in `statement!` of the source, parsed by `syn`.
 //!
 //! Does not: execute anything (see `plans`).
 
@@ -11,9 +11,9 @@ use syn::{Expr, ExprTuple, Ident, Lit, LitCStr, Macro, Token};
 
 /// One `statement!`.
 pub struct Statement {
-    /// As `future_job::select_due`.
+    /// Such as `future_job::select_due`.
     pub name: String,
-    /// Its parameters, as SQL writes them.
+    /// The types of its parameters in SQL.
     pub types: Vec<String>,
     pub sql: String,
 }
@@ -22,7 +22,7 @@ pub struct Statement {
 #[derive(Default)]
 pub struct Statements {
     pub all: Vec<Statement>,
-    /// Pairs of strings in `src/store/statement.rs`, where nothing else is one.
+    /// The pairs of strings in `src/store/statement.rs`. There are no other pairs in the file.
     pub settings: Vec<(String, String)>,
     file: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! What a run costs: the statements that are executed for it, and what they read. Figures and the last error add none.
+//! The cost of a run: its statements, and the blocks that they read. Figures and the last error add none.
 
 use crate::shop::{NOTE, Shop};
 use awty_testkit::Cluster;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 const CHECKS: i64 = 300;
 
-/// Statements that were executed for each run, shortened; `None`: something of theirs.
+/// Shortened statements that were executed once for each run.
 fn per_run(shop: &Shop) -> Vec<String> {
     let sql = format!(
         "SELECT regexp_replace(left(ltrim(query), 60), '\\s+', ' ', 'g') FROM pg_stat_statements
@@ -15,8 +15,8 @@ fn per_run(shop: &Shop) -> Vec<String> {
     shop.cluster.psql("postgres", &sql).lines().map(str::to_owned).collect()
 }
 
-/// A run that ends its check is its own statements and one that archives; one that goes on is one that moves it. The figures are written
-/// by nobody but the maintainer.
+/// A run that ends its check executes its own statements and one that archives. A run that continues executes one that
+/// moves the check. Only the maintainer writes figures.
 #[test]
 fn a_run_executes_no_statement_for_its_figures() {
     let server = Cluster::builder()
@@ -49,7 +49,7 @@ fn a_run_executes_no_statement_for_its_figures() {
         let ran = format!("SELECT count(*) = 0 AS poll FROM awty.future_job WHERE job = '{job}' AND check_count = 0");
         shop.await_true("the runs", &ran);
         let found: Vec<String> = per_run(&shop).into_iter().filter(|query| !query.contains("$job$")).collect();
-        // plpgsql evaluates a RETURN of its own as a statement.
+        // plpgsql evaluates RETURN as a statement of its own.
         let found: Vec<&str> = found.iter().map(String::as_str).filter(|query| !query.starts_with("now()")).collect();
         assert_eq!(found, statements, "{job}");
         let counting =
@@ -58,8 +58,8 @@ fn a_run_executes_no_statement_for_its_figures() {
     }
 }
 
-/// The last error of a check is part of the row that is written anyway: a run without an error reads as many buffers as without the index
-/// of those that fail.
+/// The last error of a check is part of the row that is written anyway. A run without an error reads as many buffers as
+/// without the index of failed checks.
 #[test]
 fn a_run_reads_no_buffer_for_errors_that_it_has_not() {
     let shop = Shop::open();

@@ -1,8 +1,8 @@
-//! A row that awty cannot read, because the disk or an administrator has taken a part of it away.
+//! A row that awty cannot read, because the disk or an administrator has removed a part of it.
 
 use crate::shop::{NOTE, Shop};
 
-/// Takes away what is stored elsewhere of all rows of `awty.future_job`.
+/// Removes the toasted values of all rows of `awty.future_job`.
 const BREAK: &str = "
     CREATE EXTENSION pg_surgery;
     DO $$ DECLARE toast regclass := (SELECT reltoastrelid FROM pg_class WHERE oid = 'awty.future_job'::regclass); chunks tid[]; BEGIN
@@ -10,8 +10,8 @@ const BREAK: &str = "
         PERFORM heap_force_kill(toast, chunks);
     END $$";
 
-/// P3, P7, P9: that is an error of awty's, said in the log with the number of the check, and no failure of its job: nothing is
-/// counted against it, others go on, and it runs when its row can be read again.
+/// P3, P7, P9: this is an error of awty. The log names the check, and the job has no failure. Other checks continue,
+/// and the check runs when its row can be read again.
 #[test]
 fn a_row_that_cannot_be_read_is_no_failed_run() {
     let shop = Shop::open();

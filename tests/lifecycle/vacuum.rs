@@ -1,10 +1,10 @@
-//! What is finished leaves no mark on the size of what is pending, also where autovacuum comes too late.
+//! Finished checks do not grow the table of pending ones, even if autovacuum comes too late.
 
 use crate::shop::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
 use std::time::Duration;
 
-/// More than are left to autovacuum.
+/// More ended checks than awty leaves to autovacuum.
 const MANY: i32 = 40_000;
 const VACUUMED: &str = "SELECT vacuum_count > 0 FROM pg_stat_all_tables WHERE relid = 'awty.future_job'::regclass AND autovacuum_count = 0";
 
@@ -24,7 +24,7 @@ fn run_many(shop: &Shop) {
     shop.await_true("many checks to have ended", &ended);
 }
 
-/// Has checks run, one after the other, until that is so.
+/// Runs checks one after the other until a condition is true.
 #[track_caller]
 fn keep_busy_until(shop: &Shop, what: &str, mut is_so: impl FnMut() -> bool) {
     let mut round = 0;
@@ -42,10 +42,10 @@ fn keep_busy_until(shop: &Shop, what: &str, mut is_so: impl FnMut() -> bool) {
 fn what_is_finished_is_vacuumed_away_before_autovacuum_comes() {
     let shop = open();
     run_many(&shop);
-    // Of all that has ended: one vacuum may come in the middle.
+    // Of all ended checks, because a vacuum may run in the middle.
     let clean = VACUUMED.replace("> 0", &format!("> 0 AND n_dead_tup < {MANY} / 10"));
     keep_busy_until(&shop, "a vacuum", || shop.cluster.value("postgres", &clean));
-    // The same number again finds room where the first were.
+    // The same number again reuses the space of the first.
     let size = "SELECT pg_relation_size('awty.future_job')";
     let before: i64 = shop.cluster.value("postgres", size);
     run_many(&shop);
@@ -53,11 +53,11 @@ fn what_is_finished_is_vacuumed_away_before_autovacuum_comes() {
     assert!(after * 4 < before * 5, "{after} bytes, {before} before");
 }
 
-/// P7: a reader that has a page of an index pinned holds up a vacuum, but no run, and no inspection for long.
+/// P7: a reader that pins an index page delays a vacuum, but no run, and no inspection for long.
 #[test]
 fn a_vacuum_that_is_held_up_gives_up() {
     let shop = open();
-    // So many that a vacuum does not leave them in the indexes; they are dead to the reader, and those after them are not.
+    // Enough rows that a vacuum cleans the indexes. The reader can see only the rows after them.
     shop.run(
         "SELECT awty.schedule('orders', 'first ' || n, 'many', after => '1 s') FROM generate_series(1, 3000) AS n",
     );
@@ -74,14 +74,14 @@ fn a_vacuum_that_is_held_up_gives_up() {
     let given_up =
         |log: String| log.lines().any(|line| line.contains("vacuuming awty.future_job") && line.contains("57014"));
     keep_busy_until(&shop, "a vacuum to give up", || given_up(shop.cluster.log_since(0)));
-    // The next inspection makes this job known.
+    // The next inspection announces this job.
     shop.job("next", NOTE, "");
     shop.schedule("next", "next", "after => '1 s'");
     assert_eq!(shop.end_of("next").outcome, "done");
 }
 
-/// P7: what a client has scheduled and rolled back is dead as well, though it has never ended. It is vacuumed away within the
-/// interval between two audits, also where nothing else goes on.
+/// P7: rolled back checks are dead rows as well, although they never ended. They are vacuumed within the interval
+/// between two audits, even if nothing else happens.
 #[test]
 fn what_is_rolled_back_is_vacuumed_away() {
     let shop = open();

@@ -1,17 +1,17 @@
-//! Why nothing runs: each cause alone is the first that `awty.status`, `awty.explain()` and `awty.doctor()` name, with what mends it; and
-//! it is gone when it is mended.
+//! Each cause alone is the first reason that `awty.status`, `awty.explain()` and `awty.doctor()` name, with its fix.
+//! The reason disappears with the cause.
 
 use crate::shop::{GATE, NOTE, Shop};
 use awty_testkit::postgres::Client;
 use awty_testkit::{Cluster, PATIENCE, Signal};
 
-/// A check that is due and cannot run, for one cause.
+/// A cause for which a due check cannot run.
 struct Cause<'a> {
-    /// Statements of a superuser that bring the cause about.
+    /// Statements of a superuser that create the cause.
     cause: &'a [&'a str],
     /// Whether the cause needs a restart.
     restart: bool,
-    /// Whether the check would run and fail, so that it would be due only for moments. Then its row is locked meanwhile.
+    /// Whether the check would run and fail, and so be due only for moments. Then the test locks its row.
     fails: bool,
     /// Statements of a superuser that end the cause.
     mended: &'a [&'a str],
@@ -41,7 +41,7 @@ fn expect(shop: &Shop, client: &mut Client, cause: &Cause) {
     said("it not to be healthy", &mut admin, "SELECT awty.healthy('5 s')::text", "false");
 }
 
-/// The check is scheduled for later and becomes due only after the cause is there, so that no worker has been started for it before.
+/// The check becomes due only after the cause exists, so that no worker has been started for it before.
 #[track_caller]
 fn provoke(shop: &mut Shop, cause: &Cause) {
     shop.await_workers_gone();
@@ -67,14 +67,14 @@ fn provoke(shop: &mut Shop, cause: &Cause) {
     shop.await_true("it to be healthy", "SELECT awty.healthy('5 s')");
 }
 
-/// P9: what an administrator or an owner has switched off, or taken away.
+/// P9: settings, rights and objects that an administrator or an owner has switched off or removed.
 #[test]
 fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
     let mut shop = Shop::open();
     shop.job("one", NOTE, ", max_attempts => 0");
     for cause in [
         Cause {
-            // The launcher would read a new setting some time after the session has read it.
+            // The launcher reads a new setting later than the session.
             cause: &["ALTER SYSTEM SET awty.enabled = off"],
             restart: true,
             fails: false,
@@ -83,7 +83,7 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
             finding: "nothing runs in this database",
         },
         Cause {
-            // A running server looks at its identity only now and then.
+            // A running server reads its identity only now and then.
             cause: &["UPDATE awty_internal.origin SET identity = identity + 1"],
             restart: true,
             fails: false,
@@ -112,7 +112,7 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
     }
 }
 
-/// P9: a job that is paused while a check is due, by whom and why; a check that is held is no reason for the database.
+/// P9: a job that is paused while a check is due, with role and note. A held check is no reason for the database.
 #[test]
 fn a_pause_says_since_when_by_whom_and_why() {
     let shop = Shop::open();
@@ -138,7 +138,7 @@ fn a_pause_says_since_when_by_whom_and_why() {
     shop.await_true("no reason to be left", "SELECT why IS NULL AND awty.healthy() FROM awty.status");
 }
 
-/// P9: a client that holds the row, a run that is going on, and a role whose workers are all busy.
+/// P9: a client that locks the row, a run in progress, and a role whose workers are all busy.
 #[test]
 fn what_passes_by_itself_is_named_too() {
     let shop = Shop::on(Cluster::builder().set("awty.max_workers_per_role", "1").start());
@@ -175,7 +175,7 @@ fn what_passes_by_itself_is_named_too() {
     shop.await_true("no reason to be left", "SELECT why IS NULL FROM awty.status");
 }
 
-/// P9: a role that is gone, one that may not log in (before PostgreSQL 17), and a backlog that is caught up on slowly.
+/// P9: a missing role, a role that may not log in (before PostgreSQL 17), and a backlog that is caught up slowly.
 #[test]
 fn a_role_that_is_gone_and_a_slow_backlog_are_named() {
     let shop = Shop::on(Cluster::builder().set("awty.catch_up_rate", "1").start());
@@ -207,13 +207,13 @@ fn a_role_that_is_gone_and_a_slow_backlog_are_named() {
         why("role \"shop\" has no LOGIN%; ALTER ROLE shop LOGIN;");
         switch("off");
     }
-    // As if its role had been dropped: awty's own rows keep nobody from that.
+    // As if its role had been dropped. awty's own rows do not prevent DROP ROLE.
     shop.cluster.execute("postgres", &["UPDATE awty.job SET role = 4000000000"]);
     let gone = "SELECT count(*) = 1 FROM awty.doctor() WHERE detail = 'the role does not exist any more'";
     shop.await_true("the finding", gone);
 }
 
-/// P9: before its time a check is `next`; afterwards, its run and its outcome are told in the order of time.
+/// P9: before its time a check is `next`. Afterwards its run and its outcome are listed in the order of time.
 #[test]
 fn an_explanation_tells_past_present_and_future() {
     let shop = Shop::open();
@@ -229,12 +229,12 @@ fn an_explanation_tells_past_present_and_future() {
     shop.run("SELECT awty.cancel('orders', 'one')");
     let over = "SELECT array_agg(event ORDER BY at, event DESC) = '{scheduled,ran,cancelled}' FROM awty.explain('orders', 'one')";
     shop.await_true("the end", over);
-    // A run that failed says how.
+    // The finding contains a failed run's error.
     shop.job("bad", "BEGIN RAISE 'no luck'; END", "");
     shop.schedule("two", "bad", "after => '0'");
     let failed = "SELECT bool_or(event = 'ran' AND detail LIKE 'run 1 failed: P0001: no luck; attempt 2 is at %') FROM awty.explain('orders', 'two')";
     shop.await_true("the failed run", failed);
-    // To others there is nothing.
+    // Other roles see nothing.
     shop.cluster.create_user("postgres", "other");
     let mut other = shop.cluster.client("postgres", "other");
     assert_eq!(other.query("SELECT * FROM awty.explain('orders', 'one')", &[]).unwrap().len(), 0);
@@ -242,7 +242,7 @@ fn an_explanation_tells_past_present_and_future() {
     assert!(other.query_one("SELECT awty.healthy()", &[]).unwrap().get::<_, bool>(0));
 }
 
-/// P9: what another role's job waits for is said without its names.
+/// P9: the reason why another role's job waits contains none of its names.
 #[test]
 fn names_are_told_to_those_who_may_read_the_job() {
     let shop = Shop::open();
@@ -266,7 +266,7 @@ fn names_are_told_to_those_who_may_read_the_job() {
     assert!(why("other").contains("hush"), "{}", why("other"));
 }
 
-/// P11: of what repeats, the next three occurrences are told, the forecast counts them, and a repetition without a check is found.
+/// P11: `explain` lists the next three occurrences of a repetition, the forecast counts them, and a repetition without a check is found.
 #[test]
 fn what_repeats_is_explained_forecast_and_looked_after() {
     let shop = Shop::open();
@@ -285,7 +285,7 @@ fn what_repeats_is_explained_forecast_and_looked_after() {
     assert_eq!(found, ["the repetition of job \"nightly\" for \"job\" \"nightly\" has no check"]);
 }
 
-/// P7: a zone that PostgreSQL does not know any more fails nothing that looks. What is pending is told, and that it is the last one.
+/// P7: with a zone that PostgreSQL does not know any more, all views still work. They show the pending check as the last one.
 #[test]
 fn a_zone_that_is_gone_is_told_and_fails_no_look() {
     let shop = Shop::open();
@@ -297,7 +297,7 @@ fn a_zone_that_is_gone_is_told_and_fails_no_look() {
     }
     let forecast = "SELECT sum(checks)::bigint FROM awty.forecast('7 days')";
     assert_eq!(shop.cluster.value::<i64>("postgres", forecast), 14);
-    // What is held is not forecast, and neither is what comes after it.
+    // The forecast contains neither a held occurrence nor the ones after it.
     shop.run("SELECT awty.hold('shops', '2')");
     assert_eq!(shop.cluster.value::<i64>("postgres", forecast), 7);
     shop.run("SELECT awty.release('shops', '2')");
@@ -317,7 +317,7 @@ fn a_zone_that_is_gone_is_told_and_fails_no_look() {
     let unknown = "its time zone \"Atlantis/Capital\" is not known to PostgreSQL any more; \
                    SELECT awty.repeat('nightly', cron => '30 3 * * *', zone => …, entity_name => 'shops', entity_key => '1');";
     let of = "the repetition of job \"nightly\" for \"shops\" \"1\"";
-    // An inspection that met a lock of this test is told meanwhile, too, until the next one.
+    // Waits, because the doctor also reports an inspection that met a lock of this test, until the next inspection.
     let mut expect = |finding: String| {
         shop.cluster.await_that("the one finding", PATIENCE, || {
             let found = findings(&mut client);
@@ -325,18 +325,18 @@ fn a_zone_that_is_gone_is_told_and_fails_no_look() {
         });
     };
     expect(format!("{of} does not go on after its pending check; {unknown}"));
-    // And it stands still after that.
+    // Without its check, the repetition has stopped.
     shop.cluster.execute("postgres", &["DELETE FROM awty.future_job WHERE entity_key = '1'"]);
     expect(format!("{of} has no check; {unknown}"));
     assert_eq!(events(&mut client), ["waiting"]);
-    // Those who may not see the job are told nothing.
+    // Roles that may not see the job see nothing.
     shop.cluster.create_user("postgres", "other");
     let mut other = shop.cluster.client("postgres", "other");
     assert_eq!(findings(&mut other), Vec::<String>::new());
     assert_eq!(events(&mut other), Vec::<String>::new());
 }
 
-/// A status without its reason looks at no check, and a status with it looks once at the oldest check of each job.
+/// A status without its reason reads no check. With the reason, it reads the oldest check of each job once.
 #[test]
 fn the_status_looks_up_its_reason_once_and_only_if_asked() {
     let shop = Shop::open();
@@ -360,7 +360,7 @@ fn the_status_looks_up_its_reason_once_and_only_if_asked() {
     assert_eq!(["why", "fix", "concat(why, fix)", "s::text"].map(&mut look_ups), [3; 4]);
 }
 
-/// What is asked of the status reads the same few pages whether a hundred checks are pending or a hundred thousand.
+/// The status reads the same few pages with a hundred pending checks and with a hundred thousand.
 #[test]
 fn looking_costs_the_same_with_many_pending() {
     let shop = Shop::open();
@@ -381,7 +381,7 @@ fn looking_costs_the_same_with_many_pending() {
     assert!(many < few + 50, "{few} pages with few checks pending, {many} with many");
 }
 
-/// P9: a launcher that does nothing any more is named, and no more once it goes on.
+/// P9: a launcher that does nothing is reported, until it works again.
 #[test]
 fn a_launcher_that_gives_no_sign_of_life_is_named() {
     let shop = Shop::open();

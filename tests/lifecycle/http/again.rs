@@ -1,10 +1,10 @@
-//! The same definition again: what it changes, and what it does not.
+//! Sending the same definition again: what changes and what does not.
 
 use super::Http;
 
 const URI: &str = "https://api.example.com/tick";
 
-/// Asks for the schedule again, and says how many of its checks are pending.
+/// Sends the schedule again, and returns the number of its pending checks.
 fn again(http: &Http, fields: &str) -> String {
     http.ask("app", &format!("SELECT awty_http.schedule('{URI}', {fields})"));
     http.ask("app", "SELECT count(*) FROM awty.future_job")
@@ -32,7 +32,7 @@ fn a_repetition_that_was_ended_goes_on_when_it_is_scheduled_or_resumed() {
         assert_eq!(http.ask("app", &format!("SELECT awty_http_internal.resume('{id}')")), "true");
         assert_eq!(http.ask("app", "SELECT count(*) FROM awty.future_job"), "1", "{end}");
     }
-    // What has ended by itself stays so.
+    // A schedule that has ended by itself stays ended.
     http.ask("app", &format!("SELECT awty_http.unschedule('{URI}')"));
     let short = "'1 h', starts => now(), ends => now() + interval '61 min', jitter => '0'";
     assert_eq!(again(&http, short), "1");

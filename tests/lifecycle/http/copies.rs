@@ -1,4 +1,4 @@
-//! A dump and its restoration, and the end of the extension.
+//! Dump, restore, and DROP EXTENSION.
 
 use super::Http;
 use crate::dump::{dump, restore};
@@ -36,13 +36,13 @@ fn a_dump_has_all_of_it_and_sends_nothing_before_it_is_adopted() {
     assert_eq!(http.cluster.psql("copy", &who).trim(), "app");
 }
 
-/// The rows of each table that a dump carries, of both extensions.
+/// The row counts of all tables in a dump, of both extensions.
 const ROWS: &str = "SELECT string_agg(concat(c.oid::regclass, ' ', (xpath('/row/n/text()', query_to_xml(
         format('SELECT count(*) AS n FROM %s', c.oid::regclass), false, true, '')))[1]), ', ' ORDER BY c.oid::regclass::text)
     FROM pg_extension AS e CROSS JOIN LATERAL unnest(e.extconfig) AS t (oid) JOIN pg_class AS c ON c.oid = t.oid
     WHERE c.relkind IN ('r', 'p')";
 
-/// P3: dumps by a superuser, by the database's owner and by a role for backups have every row of every table, and can be adopted.
+/// P3: dumps by a superuser, the database's owner and a backup role have every row of every table, and can be adopted.
 #[test]
 fn whoever_may_dump_has_every_row_of_every_table() {
     let http = Http::open();
@@ -97,7 +97,7 @@ fn whoever_may_dump_has_every_row_of_every_table() {
     }
 }
 
-/// A role that is gone is a number in a dump, which another cluster takes for whoever has that number there.
+/// A dump has no rows of a dropped role. The role would be a mere number, and another cluster could give that number to a different role.
 #[test]
 fn what_belongs_to_a_role_that_is_gone_is_in_no_dump() {
     let http = Http::open();
@@ -131,7 +131,7 @@ fn what_belongs_to_a_role_that_is_gone_is_in_no_dump() {
     let script = dump(&http.cluster, &[]);
     http.cluster.execute("postgres", &["CREATE DATABASE copy"]);
     restore(&http.cluster, "copy", &script);
-    // What the leaver has made is others', and stays.
+    // Objects that the dropped role has made belong to others, and stay.
     assert_eq!(http.cluster.psql("copy", rows).trim(), format!("{app} {leaver}|app leaver|2|4"));
 }
 
@@ -142,7 +142,7 @@ fn the_extension_can_be_dropped_and_made_again() {
     http.cluster.execute("postgres", &["DROP EXTENSION awty_http"]);
     let left = "SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname LIKE 'awty_http%'";
     assert_eq!(http.cluster.psql("postgres", left).trim(), "");
-    // The jobs and their checks stay: they are awty's.
+    // The jobs and their checks belong to awty, and stay.
     let jobs = "SELECT string_agg(job, ' ' ORDER BY job) FROM awty.job";
     assert_eq!(http.cluster.psql("postgres", jobs).trim(), "awty_http.roll_up http.app http.other");
     let found = http.cluster.psql("postgres", "SELECT finding || ': ' || detail FROM awty.doctor()");

@@ -1,4 +1,4 @@
-//! The extension awty_http: what it keeps of endpoints, sends and tokens, and who may see it.
+//! The extension awty_http: its endpoints, sends and tokens, and the rights to see them.
 
 mod again;
 mod callers;
@@ -44,7 +44,7 @@ impl Http {
         self.cluster.client("postgres", role)
     }
 
-    /// Of a query as that role: its one value as text.
+    /// Runs a query as a role and returns its only value as text.
     #[track_caller]
     fn ask(&self, role: &str, sql: &str) -> String {
         let sql = format!("SELECT coalesce(x::text, '') FROM ({sql}) AS q (x)");
@@ -52,13 +52,13 @@ impl Http {
         rows.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>().join(" ")
     }
 
-    /// Claims all that is due for `app`, once something is.
+    /// Waits until calls of `app` are due, and claims all of them.
     #[track_caller]
     fn claim(&self) -> Vec<i64> {
         self.claim_at_least(1)
     }
 
-    /// Claims what is due for `app`, until so many calls are leased.
+    /// Claims due calls of `app` until at least `count` are leased.
     #[track_caller]
     fn claim_at_least(&self, count: usize) -> Vec<i64> {
         let mut client = self.client("gateway");
@@ -72,7 +72,7 @@ impl Http {
     }
 }
 
-/// The SQLSTATE of a refusal, which has a hint.
+/// The SQLSTATE of a refused statement. The error must have a hint.
 #[track_caller]
 fn refused(client: &mut Client, sql: &str) -> String {
     let error = client.batch_execute(sql).expect_err(sql);

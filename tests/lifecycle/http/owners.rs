@@ -1,10 +1,11 @@
-//! Whose rows are whose, when jobs change hands and when somebody writes rows past the functions.
+//! Ownership of rows when jobs get another role, and when a role writes rows without the functions.
 
 use super::{Http, refused};
 
 const URI: &str = "https://api.example.com/tick";
 
-/// Rows of a tenant whose job is gone stay its own, whoever registers a job of that name. The tenant gets a job of another name.
+/// The rows of a tenant without a job stay its own, even if another role registers a job of the old name. The tenant
+/// gets a job with another name.
 #[test]
 fn who_takes_a_free_name_takes_nothing_with_it() {
     let http = Http::open();
@@ -23,7 +24,7 @@ fn who_takes_a_free_name_takes_nothing_with_it() {
     assert_eq!(http.ask("other", "SELECT role FROM awty_http.tenant"), "other");
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.endpoint"), "1");
     assert_eq!(refused(&mut http.client("app"), &schedule), "42501");
-    // The rows go with the tenant to its new job, the ids are the same, and the schedule goes on.
+    // The rows move to the tenant's new job, the ids stay the same, and the schedule continues.
     assert_eq!(http.ask("postgres", "SELECT awty_http.add_tenant('app')"), "http.app-2");
     assert_eq!(http.ask("app", &schedule), id);
     assert_eq!(http.ask("app", "SELECT job FROM awty.repetition"), "http.app-2");
@@ -31,7 +32,7 @@ fn who_takes_a_free_name_takes_nothing_with_it() {
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.stat WHERE id = 'http.app-2'"), "2");
 }
 
-/// A job that is given another role is no tenant's: its schedules stay the tenant's, and the other role gets nothing.
+/// A job that gets another role belongs to no tenant. Its schedules stay the tenant's, and the other role gets nothing.
 #[test]
 fn a_job_that_is_given_another_role_is_no_job_of_the_tenant() {
     let http = Http::open();
@@ -51,7 +52,7 @@ fn a_job_that_is_given_another_role_is_no_job_of_the_tenant() {
     }
 }
 
-/// A job of any name does not open the statistics of an endpoint.
+/// A job's name never gives access to an endpoint's statistics.
 #[test]
 fn a_job_that_bears_the_id_of_an_endpoint_shows_nothing() {
     let http = Http::open();
@@ -63,7 +64,7 @@ fn a_job_that_bears_the_id_of_an_endpoint_shows_nothing() {
     assert_eq!(http.ask("other", "SELECT count(*) FROM awty_http.stat"), "0");
 }
 
-/// Sealed 8 and 9: the tables are written by functions of the extension's owner only, and these believe no caller that a role gives them.
+/// Sealed 8 and 9: only functions of the extension's owner write the tables, and they ignore a caller that a role claims to be.
 #[test]
 fn no_role_writes_the_tables_or_acts_as_another() {
     let http = Http::open();
@@ -96,17 +97,17 @@ fn no_role_writes_the_tables_or_acts_as_another() {
     }
     let forged = format!("SELECT awty_http_internal.unschedule_as('postgres'::regrole, '{URI}')");
     assert_eq!(a.batch_execute(&forged).unwrap_err().code().unwrap().code(), "42501");
-    // What the other has written, it shares.
+    // Roles of one tenant share what each has written.
     http.ask("b", &format!("SELECT awty_http.schedule('{URI}', '1 h')"));
     assert_eq!(http.ask("a", &format!("SELECT awty_http.unschedule('{URI}')")), "true");
-    // A right that is taken away takes the rows along.
+    // Revoking a right hides the rows.
     http.cluster.execute("postgres", &["SELECT awty.disallow('http.app', 'a')"]);
     assert_eq!(http.ask("a", "SELECT count(*) FROM awty_http.endpoint"), "0");
     assert_eq!(refused(&mut a, &format!("SELECT awty_http.send('{URI}', key => 'k')")), "42501");
     assert_eq!(refused(&mut a, &format!("SELECT awty_http.schedule('{URI}', '1 h')")), "42501");
 }
 
-/// P6: a transaction that began before a right was taken away does not lend that right.
+/// P6: a transaction that began before a right was revoked does not keep the right.
 #[test]
 fn an_old_snapshot_lends_no_right_to_calls() {
     let http = Http::open();
@@ -125,7 +126,7 @@ fn an_old_snapshot_lends_no_right_to_calls() {
     assert_eq!(refused(&mut web, "SELECT awty_http.send('https://api.example.com/x')"), "42501");
 }
 
-/// Sealed 2 and 10: no role makes itself a tenant, and none prepares the name, ids or keys of a future one.
+/// Sealed 2 and 10: no role makes itself a tenant, or prepares the name, ids or keys of a future tenant.
 #[test]
 fn only_the_owner_of_the_extension_makes_tenants() {
     let http = Http::open();
@@ -146,7 +147,7 @@ fn only_the_owner_of_the_extension_makes_tenants() {
     assert_eq!(error.code().unwrap().code(), "42704");
 }
 
-/// Names that other roles have registered, or are about to register, keep no role from being made a tenant.
+/// Names that other roles register, or are about to register, do not keep a role from becoming a tenant.
 #[test]
 fn names_that_are_taken_in_advance_keep_nobody_out() {
     let http = Http::open();
@@ -155,13 +156,13 @@ fn names_that_are_taken_in_advance_keep_nobody_out() {
     let job = http.ask("postgres", "SELECT awty_http.add_tenant('late')");
     assert!(job.starts_with("http.late-"), "{job}");
     assert_eq!(http.ask("postgres", "SELECT awty_http.add_tenant('late')"), job);
-    // Names of 63 bytes, of characters of several bytes.
+    // Names of 63 bytes, with multi-byte characters.
     let long = "ü".repeat(31);
     http.cluster.execute("postgres", &[&format!("CREATE ROLE {long} LOGIN")]);
     http.ask("other", &format!("SELECT awty.register('http.{}')", "ü".repeat(29)));
     let job = http.ask("postgres", &format!("SELECT awty_http.add_tenant('{long}')"));
     assert!(job.starts_with("http.üüü"), "{job}");
-    // `add_tenant` waits a few seconds for a name in a transaction that stays open.
+    // `add_tenant` waits a few seconds for a name that an open transaction has taken.
     http.cluster.execute("postgres", &["CREATE ROLE later LOGIN"]);
     let mut other = http.client("other");
     other.batch_execute("BEGIN; SELECT awty.register('http.later')").unwrap();
@@ -169,7 +170,7 @@ fn names_that_are_taken_in_advance_keep_nobody_out() {
     assert!(job.starts_with("http.later-"), "{job}");
 }
 
-/// A tenant that keeps its rows locked is dropped after its sessions have ended. The owner of the extension learns how.
+/// A tenant that keeps its rows locked can be dropped after its sessions have ended. The error tells the extension's owner how.
 #[test]
 fn a_tenant_that_keeps_its_rows_locked_can_be_dropped() {
     let http = Http::open();
@@ -190,7 +191,7 @@ fn a_tenant_that_keeps_its_rows_locked_can_be_dropped() {
     postgres.batch_execute("SELECT awty_http.drop_tenant('app')").unwrap();
 }
 
-/// Its calls end and its history stays. When it is a tenant again, its schedules have the ids that they had.
+/// A dropped tenant's calls end, and its history stays. A new tenant of the same role has the old ids.
 #[test]
 fn a_dropped_tenant_makes_no_calls_and_comes_back_with_its_ids() {
     let http = Http::open();
@@ -209,7 +210,7 @@ fn a_dropped_tenant_makes_no_calls_and_comes_back_with_its_ids() {
     assert_eq!(http.ask("app", &schedule), id);
 }
 
-/// A role that is no tenant schedules for the one tenant that lets it; where there are several, it says which by SET ROLE.
+/// A role that is no tenant schedules for the only tenant that allows it. If there are several, SET ROLE selects one.
 #[test]
 fn a_role_schedules_for_the_tenant_that_lets_it() {
     let http = Http::open();

@@ -1,4 +1,4 @@
-//! What is refused, each with its SQLSTATE and a hint.
+//! Refused calls, each with its SQLSTATE and a hint.
 
 use super::{Http, refused};
 use awty_testkit::postgres::error::SqlState;
@@ -134,7 +134,7 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
     assert_eq!(refused(&mut app, "SELECT awty_http.add_tenant('other')"), "42501");
     let mut gateway = http.client("gateway");
     assert_eq!(refused(&mut gateway, "SELECT awty_http.schedule('http://x/', '1 h')"), "42501");
-    // With such a lock, one role would stop the calls of all.
+    // With this lock, one role would stop the calls of all roles.
     for table in ["endpoint", "content", "sent"]
         .map(|table| format!("awty_http_internal.{table}"))
         .into_iter()
@@ -149,7 +149,7 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
     }
 }
 
-/// Bytes are counted, however they are shown.
+/// Limits count bytes, not characters.
 #[test]
 fn sizes_are_counted_in_bytes() {
     let http = Http::open();

@@ -1,4 +1,4 @@
-//! Single calls: once with the caller's transaction.
+//! Single calls: each is sent once, and with its transaction.
 
 use super::{Http, refused};
 
@@ -23,7 +23,7 @@ fn a_send_goes_with_the_transaction_and_its_key_is_sent_once() {
         "/order#app/order-1 {\"body\": {\"n\": 1}, \"method\": \"POST\"}"
     );
     assert_eq!(refused(&mut app, &SEND.replace(": 1", ": 2")), "42710");
-    // Without a key each is a new one.
+    // Without a key, each call is a new one.
     for _ in 0..2 {
         http.ask("app", "SELECT awty_http.send('https://api.example.com/order')");
     }
@@ -41,14 +41,14 @@ fn a_key_is_remembered_when_its_call_is_over() {
     let forget = "SELECT awty_http_internal.roll_up(now() + interval '";
     http.cluster.execute("postgres", &[&format!("{forget}20 h')")]);
     assert_eq!(http.ask("app", SEND), id);
-    // As long as the attempt is there.
+    // The key is known as long as the attempt is kept.
     http.cluster.execute("postgres", &[&format!("{forget}3 days')")]);
     assert_eq!(http.ask("app", SEND), id);
     http.cluster.execute("postgres", &["DELETE FROM awty_internal.attempt", &format!("{forget}3 days')")]);
     assert_ne!(http.ask("app", SEND), id);
 }
 
-/// Two transactions with one key: the second waits, and sends nothing.
+/// Of two transactions with one key, the second waits and sends nothing.
 #[test]
 fn two_transactions_with_one_key_send_once() {
     let http = Http::open();
@@ -68,7 +68,7 @@ fn two_transactions_with_one_key_send_once() {
     assert_eq!(http.ask("app", SENT), "1");
 }
 
-/// Sealed 8: a key belongs to its sender. No other role can use it up, whatever it sends first.
+/// Sealed 8: keys are separate for each sender, so no role can use up another role's key.
 #[test]
 fn equal_keys_of_two_roles_are_two_sends() {
     let http = Http::open();
@@ -90,12 +90,12 @@ fn equal_keys_of_two_roles_are_two_sends() {
     );
     let keys = "SELECT string_agg(DISTINCT awty_http_internal.key_of(entity_key), ' ') FROM awty.future_job";
     assert_eq!(http.ask("app", keys), "order-1");
-    // Each cancels its own.
+    // Each sender cancels its own call.
     assert_eq!(http.ask("web", "SELECT awty_http_internal.cancel_send('order-1')"), "true");
     assert_eq!(http.ask("app", SENT), "2");
 }
 
-/// The content of a send goes with it: at once if it went well, and with its row of the history if not.
+/// The content of a send is removed at once after a success, and otherwise with the history row.
 #[test]
 fn the_content_of_a_send_goes_with_it() {
     let http = Http::open();
@@ -108,7 +108,7 @@ fn the_content_of_a_send_goes_with_it() {
     http.ask("gateway", "SELECT awty.fail(lease, 'no', final => true) FROM awty.lease WHERE entity_key LIKE '%/bad'");
     let well = "SELECT awty_http_internal.sent_well('{http.app,http.app,http.app}', array_fill('https://api.example.com'::text, '{3}'),
         '{/x#app/good,/x#app/gone,/x#app/bad}')";
-    // Not by a role that may not claim, and not of a send that is pending.
+    // Neither a role that may not claim, nor a pending send, removes content.
     http.ask("other", well);
     assert_eq!(http.ask("app", content), "bad gone good");
     http.cluster.execute("postgres", &["SELECT awty.allow('http.app', 'other', 'claim')"]);

@@ -1,4 +1,4 @@
-//! Statistics: the same numbers however often they are counted.
+//! Statistics are the same however often they are computed.
 
 use super::Http;
 
@@ -9,7 +9,7 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
     let ways = [
         "complete($1, NULL, '{\"lateness\": 0.0015, \"duration\": 0.25}')",
         "complete($1, NULL, '{\"lateness\": 60, \"duration\": 0.75}')",
-        // No claim explains these.
+        // These values do not fit any claim.
         "complete($1, NULL, '{\"lateness\": -1, \"duration\": 3}')",
         "fail($1, 'dropped: 12 s late', final => true, not_started => true)",
         "fail($1, 'HTTP 500', final => true, result => '{\"lateness\": 0.0005, \"duration\": 0.5}')",
@@ -34,14 +34,14 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
         ),
         "(5,3,1,1,2,00:00:00.002,00:00:00.0015,00:00:01.5)"
     );
-    // Below 1 ms, below 2 ms; below 512 ms, below 1024 ms.
+    // Steps below 1 ms, 2 ms, 512 ms and 1024 ms.
     assert_eq!(http.ask("app", &format!("SELECT (lateness_steps[1], lateness_steps[2], duration_steps[9], duration_steps[10], duration_steps[11]) {hours}")), "(1,1,1,1,1)");
     let all = "SELECT md5(string_agg(s::text, '' ORDER BY s::text)) FROM awty_http.stat AS s";
     let before = http.ask("app", all);
     http.cluster.execute("postgres", &[roll_up, roll_up]);
     assert_eq!(http.ask("app", all), before);
     assert_eq!(http.ask("other", "SELECT count(*) FROM awty_http.stat"), "0");
-    // Hours go after 90 days, days after five years, and then the endpoint that was unscheduled.
+    // Hours are deleted after 90 days, days after five years, and then the unscheduled endpoint.
     http.ask("app", "SELECT awty_http.unschedule('https://a.example.com/x')");
     http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now() + interval '100 days')"]);
     assert_eq!(http.ask("app", "SELECT string_agg(DISTINCT width::text, ' ') FROM awty_http.stat"), "24:00:00");
@@ -50,7 +50,7 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.stat"), "0");
 }
 
-/// What one worker reports, and one clock that was ahead, stop the statistics of nobody.
+/// A worker's wrong report, or a clock that was ahead, does not stop the statistics.
 #[test]
 fn odd_numbers_and_buckets_of_the_future_do_no_harm() {
     let http = Http::open();
@@ -68,7 +68,7 @@ fn odd_numbers_and_buckets_of_the_future_do_no_harm() {
     assert_eq!(http.ask("app", counted), "2 1");
 }
 
-/// Sealed 11: sums that are too large for an interval stop the statistics of the endpoint and of its tenant, and of no other tenant.
+/// Sealed 11: sums that are too large for an interval stop the statistics of the endpoint and its tenant, not those of other tenants.
 #[test]
 fn values_of_one_tenant_stop_the_statistics_of_no_other() {
     let http = Http::open();
@@ -87,7 +87,7 @@ fn values_of_one_tenant_stop_the_statistics_of_no_other() {
     assert_eq!(http.ask("other", &counted.replace("<>", "=")), "1 01:00:00, 1 24:00:00");
 }
 
-/// The job of awty that does it runs.
+/// The roll-up job of awty runs.
 #[test]
 fn the_hourly_check_rolls_up() {
     let http = Http::open();
@@ -96,7 +96,7 @@ fn the_hourly_check_rolls_up() {
     http.cluster.await_sql("postgres", "the check to be done", done);
 }
 
-/// An hour is counted as long as its attempts are there, which may be for ever.
+/// An hour is counted as long as its attempts are kept, which may be forever.
 #[test]
 fn what_is_kept_for_ever_is_counted_however_old_it_is() {
     let http = Http::open();
@@ -118,7 +118,7 @@ fn what_is_kept_for_ever_is_counted_however_old_it_is() {
     );
 }
 
-/// Calls of one schedule that ended so long `ago`, numbered by `n`.
+/// Calls of one schedule that ended `ago` before now, numbered by `n`.
 fn calls_of_x(ago: &str) -> String {
     format!(
         "INSERT INTO awty_internal.attempt SELECT n, n, 'http.app', 'https://a.example.com', '/x', t.at, t.at, 0, 1, false, 'app', t.at,
@@ -127,7 +127,7 @@ fn calls_of_x(ago: &str) -> String {
     )
 }
 
-/// The 24 hours begin in the middle of one.
+/// The 24 hours begin in the middle of an hour.
 #[test]
 fn what_ended_in_the_last_24_hours_is_counted_rolled_up_or_not() {
     let http = Http::open();
@@ -140,7 +140,7 @@ fn what_ended_in_the_last_24_hours_is_counted_rolled_up_or_not() {
     assert_eq!(http.ask("app", &counts), "(4,0,0)");
 }
 
-/// A schedule of a second has 86,400 calls a day, and a list shows the last one of each.
+/// A schedule with a period of a second has 86,400 calls a day. A list shows the last call of each schedule.
 #[test]
 fn the_last_of_many_calls_is_found_without_reading_the_others() {
     let http = Http::open();
@@ -152,7 +152,7 @@ fn the_last_of_many_calls_is_found_without_reading_the_others() {
     );
     for analyzed in [false, true] {
         let mut client = http.client("app");
-        // The first use of a session fills its caches.
+        // The first query of a session fills its caches.
         let plan: Vec<serde_json::Value> = (0..2).map(|_| client.query_one(&explain, &[]).unwrap().get(0)).collect();
         let blocks = &plan[1][0]["Plan"]["Shared Hit Blocks"];
         assert!(blocks.as_i64().is_some_and(|blocks| blocks < 200), "analyzed: {analyzed}, {blocks} blocks");
@@ -170,11 +170,11 @@ const MANY: &str = "
         'key', t.at, t.at, t.at, 'g', t.at, '0', true, NULL, NULL, NULL, 'app'
     FROM generate_series(0, 719) AS n, LATERAL (SELECT date_trunc('hour', now()) - interval '1 s' - n / 360 * interval '1 h' AS at) AS t";
 
-/// What is counted: endpoints' calls by hour, those of the job by hour, and both by day.
+/// The rolled-up rows: calls of endpoints by hour, of the job by hour, and of both by day.
 const COUNTED: &str = "SELECT string_agg(concat_ws(' ', s.n, s.calls), ', ' ORDER BY s.width, s.job) FROM (
     SELECT width, id = job AS job, count(*) AS n, sum(count) AS calls FROM awty_http.stat GROUP BY 1, 2) AS s";
 
-/// Parts come to the same as the whole, and what is not finished says so by the sums of jobs, which come last.
+/// Roll-up in parts gives the same result as in one piece. The sums of jobs come last, so their absence marks an unfinished hour.
 #[test]
 fn a_roll_up_in_parts_counts_each_call() {
     let http = Http::open();
@@ -193,7 +193,7 @@ fn a_roll_up_in_parts_counts_each_call() {
     }
     let counted = http.cluster.psql("postgres", COUNTED);
     let in_parts = http.cluster.psql("postgres", whole);
-    // One that was begun and never ended is done again as a whole.
+    // An unfinished roll-up is done again as a whole.
     let begun = "SELECT awty_http_internal.roll_up(now(), '0')";
     http.cluster.execute("postgres", &["TRUNCATE awty_http.stat", begun, "SELECT awty_http_internal.roll_up(now())"]);
     assert_eq!(
@@ -203,7 +203,7 @@ fn a_roll_up_in_parts_counts_each_call() {
     assert!(counted.starts_with("240 720, 2 720, "), "{counted}");
 }
 
-/// The hourly check leaves what it has no time for to a check in its own place, and its plan goes on.
+/// The hourly check leaves the remaining work to a check that replaces it, and its plan continues.
 #[test]
 fn the_hourly_check_does_much_work_in_parts() {
     let http = Http::open();
@@ -226,7 +226,7 @@ fn the_hourly_check_does_much_work_in_parts() {
     http.cluster.await_sql("postgres", "three runs to be counted", runs);
 }
 
-/// The roll-up passes over locked rows, so a role with locked rows delays no other role's statistics.
+/// The roll-up skips locked rows, so a role with locked rows does not delay the statistics of others.
 #[test]
 fn locked_rows_hold_up_no_roll_up() {
     let http = Http::open();

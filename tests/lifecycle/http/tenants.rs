@@ -1,4 +1,4 @@
-//! Who sees and changes what.
+//! The rights to see and change endpoints, tokens and results.
 
 use super::{Http, refused};
 
@@ -23,7 +23,7 @@ fn tenants_do_not_see_one_another() {
         assert_eq!(http.ask(role, &format!("SELECT awty_http_internal.pause('{id}')")), "false");
         assert_eq!(http.ask(role, &format!("SELECT awty_http_internal.resume('{id}')")), "false");
         assert_eq!(http.ask(role, &format!("SELECT awty_http_internal.lock('{id}')")), "");
-        // Only roles that may claim write the results of answers.
+        // Only roles that may claim record results.
         http.ask(role, &format!("SELECT awty_http_internal.answered('{id}', false, now())"));
         http.ask(role, &format!("SELECT awty_http_internal.asked('{id}', 'stop', '')"));
         assert_eq!(
@@ -34,11 +34,11 @@ fn tenants_do_not_see_one_another() {
             "true true false"
         );
     }
-    // The gateway sees both.
+    // The gateway sees both tenants.
     assert_eq!(http.ask("gateway", "SELECT count(*) FROM awty_http.endpoint"), "2");
 }
 
-/// Sealed 9: a role that may only read sees the plans and options of calls, but no header values and no bodies.
+/// Sealed 9: a role with the read right sees plans and options of calls, but no header values and no bodies.
 #[test]
 fn readers_see_no_header_values_and_no_bodies() {
     let http = Http::open();
@@ -79,7 +79,7 @@ fn readers_see_no_header_values_and_no_bodies() {
     assert_eq!(http.ask("app", seen), "3");
 }
 
-/// A role cannot fill the table of tokens. Tokens that it drops make room.
+/// A role cannot fill the token table. Dropping tokens makes room.
 #[test]
 fn a_role_has_a_thousand_tokens_at_most() {
     let http = Http::open();
@@ -93,7 +93,7 @@ fn a_role_has_a_thousand_tokens_at_most() {
     assert_eq!(http.ask("app", &some(1)), "1");
 }
 
-/// A token is found by whoever has it, and its hash is nowhere to be read.
+/// The holder of a token can find it. No role can read its hash.
 #[test]
 fn a_token_is_known_by_its_hash_only() {
     let http = Http::open();
@@ -113,7 +113,7 @@ fn a_token_is_known_by_its_hash_only() {
     assert_eq!(http.ask("gateway", "SELECT count(*) FROM awty_http.token"), "0");
     http.ask("app", "SELECT awty_http.drop_token(id) FROM awty_http.token");
     assert_eq!(who(&token), "");
-    // Nor is a role known that is gone.
+    // The token of a dropped role is not found.
     http.cluster.execute("postgres", &["CREATE ROLE gone"]);
     let token = http.ask("postgres", "SELECT awty_http.create_token('gone', 'read', '1 d')");
     assert_eq!(who(&token), "(gone,read,t)");
@@ -121,7 +121,7 @@ fn a_token_is_known_by_its_hash_only() {
     assert_eq!(who(&token), "");
 }
 
-/// Each public object says what it is.
+/// Each public object has a comment.
 #[test]
 fn every_object_has_a_comment() {
     let http = Http::open();
@@ -135,7 +135,7 @@ fn every_object_has_a_comment() {
     assert_eq!(http.cluster.psql("postgres", bare).trim(), "");
 }
 
-/// A gateway on a standby knows tokens, and notes no use of them there.
+/// A gateway on a standby finds tokens, and does not record their use.
 #[test]
 fn a_token_is_known_on_a_standby() {
     let http = Http::open();

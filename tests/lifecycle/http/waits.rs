@@ -1,4 +1,4 @@
-//! Targets that ask not to be called for a while.
+//! Targets that ask for a pause.
 
 use super::{Http, refused};
 
@@ -8,7 +8,7 @@ fn wait(until: &str) -> String {
     format!("SELECT awty_http_internal.asked_to_wait('http.app', '{ORIGIN}', {until}, 'HTTP 429')")
 }
 
-/// Until when the target takes no calls, and why.
+/// The end of the target's block, and its note.
 fn block(http: &Http) -> String {
     http.ask("app", &format!("SELECT state || coalesce(' ' || (blocked_until < now() + interval '61 min') || ' ' || why, '') FROM awty_http_internal.target('{ORIGIN}')"))
 }
@@ -24,7 +24,7 @@ fn the_right_to_claim_blocks_for_an_hour_at_most_and_shortens_no_other_block() {
     let told = block(&http);
     assert!(told.starts_with("blocked true blocked until") && told.ends_with("by gateway: \"HTTP 429\""), "{told}");
     assert_eq!(http.ask("gateway", "SELECT concurrency FROM awty.target WHERE target IS NOT NULL"), "10");
-    // A person's block stays, and so do that person's limits and words.
+    // An operator's block, limits and note stay.
     let alter = format!(
         "SELECT awty.alter_target('http.app', '{ORIGIN}', blocked_until => 'infinity', concurrency => 3, note => 'they move')"
     );
@@ -39,7 +39,7 @@ fn the_right_to_claim_blocks_for_an_hour_at_most_and_shortens_no_other_block() {
     assert_eq!(refused(&mut other, &wait("'infinity'")), "42501");
 }
 
-/// Whoever answers waits for nobody who writes the same target.
+/// An answer does not wait for a transaction that writes the same target.
 #[test]
 fn nobody_who_answers_waits_for_a_person_or_for_another_answer() {
     let http = Http::open();
@@ -67,7 +67,7 @@ fn nobody_who_answers_waits_for_a_person_or_for_another_answer() {
     assert_eq!(http.ask("gateway", &wait("now() + interval '2 min'")), "true");
 }
 
-/// A target that nothing is known of has the limits that are for all.
+/// A target without limits of its own has the limits for all targets.
 #[test]
 fn every_target_has_limits() {
     let http = Http::open();
@@ -78,7 +78,7 @@ fn every_target_has_limits() {
     assert_eq!(http.ask("app", target), "(http.app,https://x.example.com,,0,ready)");
 }
 
-/// What was blocked long ago leaves nothing behind.
+/// A block that ended long ago is removed.
 #[test]
 fn a_block_that_is_over_is_forgotten() {
     let http = Http::open();
@@ -87,7 +87,7 @@ fn a_block_that_is_over_is_forgotten() {
         "postgres",
         &["UPDATE awty_internal.target SET blocked_until = now() - interval '2 days' WHERE target <> ''"],
     );
-    // Which asks for an inspection.
+    // A registration asks for an inspection.
     http.ask("app", "SELECT awty.register('another')");
     let gone = "SELECT NOT EXISTS (SELECT FROM awty_internal.target WHERE target <> '')";
     http.cluster.await_that("the row to go", awty_testkit::PATIENCE, || {

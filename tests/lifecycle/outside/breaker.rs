@@ -1,11 +1,11 @@
-//! A target whose breaker is open: what still ends, and who closes it.
+//! A target whose breaker is open: which checks still end, and what closes the breaker.
 
 use super::say;
 use super::targets::{add, claimed, counts, shop_with, state};
 use crate::shop::Shop;
 use awty_testkit::postgres::Client;
 
-/// Opens the breaker of a target by eleven failures in a row, and for longer than any test takes. The eleven are tried again.
+/// Opens the breaker of a target by eleven failures in a row, for longer than a test takes. The eleven checks are tried again.
 fn open(shop: &Shop, client: &mut Client, target: &str) {
     let (given, leases) = claimed(client, 11);
     assert_eq!(given, counts(&[(target, 11)]));
@@ -25,7 +25,7 @@ fn open(shop: &Shop, client: &mut Client, target: &str) {
     assert!(claimed(client, 100).1.is_empty());
 }
 
-/// Who unblocks a target says that it is there: it gets all leases at once, not one to try it. A target that is not named is every target.
+/// Unblocking a target closes its breaker, so all leases are given at once. Without a target's name, all targets are unblocked.
 #[test]
 fn who_unblocks_a_target_closes_its_breaker_and_no_other() {
     let shop = shop_with(", max_attempts => 0, retry_after => '1 ms'", &[("a", 15)]);

@@ -1,4 +1,4 @@
-//! Workers whose connection breaks, silently or not, and copies of the database.
+//! Workers whose connection breaks, with or without notice, and copies of the database.
 
 use super::wire::Wire;
 use super::{EXPIRE, Leased, await_claim, claim, claim_one, expire, register, say, shop_with};
@@ -15,8 +15,8 @@ fn keys(leased: &[Leased]) -> Vec<&str> {
     leased.iter().map(|one| one.key.as_str()).collect()
 }
 
-/// P14: a worker falls silent in the middle of its answer. Others work meanwhile; when its session ends, the check is handed out again
-/// with the same key.
+/// P14: a worker becomes silent in the middle of its answer. Others work meanwhile. When its session ends, the check is
+/// handed out again with the same key.
 #[test]
 fn a_silent_worker_holds_up_only_the_check_that_it_has_answered() {
     let shop = shop_with(", heartbeat => '10 min'", 3);
@@ -41,7 +41,7 @@ fn a_silent_worker_holds_up_only_the_check_that_it_has_answered() {
     assert_eq!(say(&mut client, "complete($1)", again.lease), "ended");
 }
 
-/// P1: the network is cut while an answer is committed. Another call is told that it is booked, and the effect is there once.
+/// P1: the network breaks while an answer commits. A repeated call reports the recorded answer, and the effect exists once.
 #[test]
 fn an_answer_whose_commit_is_not_heard_of_is_booked_once() {
     let shop = shop_with("", 1);
@@ -60,8 +60,8 @@ fn an_answer_whose_commit_is_not_heard_of_is_booked_once() {
     assert_eq!(shop.notes("1"), 1);
 }
 
-/// P14: a copy hands out nothing before it is adopted, and then under keys of its own; leases stay with their original, attempts go with
-/// the dump.
+/// P14: a copy hands out nothing before it is adopted, and then uses its own keys. Leases stay with the original, and
+/// the dump has the attempts.
 #[test]
 fn a_restored_copy_shares_no_key_with_its_original() {
     let shop = Shop::open();

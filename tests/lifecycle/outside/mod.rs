@@ -1,4 +1,4 @@
-//! Workers outside: they take checks by lease, die, are late, and lose nothing (P14).
+//! External workers: they claim checks, die and answer late, and no check is lost (P14).
 
 mod answers;
 mod breaker;
@@ -14,7 +14,6 @@ mod wire;
 use crate::shop::Shop;
 use awty_testkit::postgres::Client;
 
-/// A check that was claimed.
 #[derive(Debug, Clone)]
 struct Leased {
     lease: i64,
@@ -23,7 +22,7 @@ struct Leased {
     key: String,
 }
 
-/// A shop with the job `mail`, which has no function, and so many checks of it that are due at once.
+/// A shop with the job `mail`, which has no function, and `checks` checks that are due at once.
 fn shop_with(options: &str, checks: i32) -> Shop {
     let shop = Shop::open();
     register(&shop, options, checks);
@@ -36,13 +35,13 @@ fn register(shop: &Shop, options: &str, checks: i32) {
         "SELECT awty.schedule('orders', n::text, 'mail', after => '0') FROM generate_series(1, {checks}) AS n"
     ));
     if checks > 0 {
-        // Also: awty has seen the database.
+        // This also shows that awty knows the database.
         let is_open = "awty.next_claim_in('{mail}') = '0'";
         shop.await_true("the checks to be claimable", &format!("SELECT {DUE} = {checks} AND {is_open}"));
     }
 }
 
-/// How many checks could be claimed, were they asked for.
+/// Number of checks that could be claimed.
 const DUE: &str = "(SELECT count(*) FROM awty.future_job WHERE next_check_at <= clock_timestamp())";
 
 fn claim(client: &mut Client, max: i32) -> Vec<Leased> {
@@ -57,8 +56,8 @@ fn claim(client: &mut Client, max: i32) -> Vec<Leased> {
     rows.iter().map(leased).collect()
 }
 
-/// Ends the time of all leases except those that a transaction is answering. No lease has to be so short that a worker that stands
-/// still for a second loses it.
+/// Expires all leases except those that a transaction is answering, so that tests need no leases that are too short for
+/// a slow machine.
 const EXPIRE: &str = "UPDATE awty_internal.lease SET expires_at = leased_at + interval '1 us'
     WHERE id IN (SELECT id FROM awty_internal.lease FOR UPDATE SKIP LOCKED)";
 
@@ -66,7 +65,7 @@ fn expire(shop: &Shop) {
     shop.cluster.execute("postgres", &[EXPIRE]);
 }
 
-/// Claims until there is something.
+/// Claims until there is a result.
 #[track_caller]
 fn await_claim(shop: &Shop, max: i32) -> Vec<Leased> {
     let patience = std::time::Duration::from_secs(60);
@@ -77,13 +76,13 @@ fn await_claim(shop: &Shop, max: i32) -> Vec<Leased> {
     })
 }
 
-/// Waits for the one check, and claims it.
+/// Waits for the only check, and claims it.
 #[track_caller]
 fn claim_one(shop: &Shop) -> Leased {
     await_claim(shop, 1).remove(0)
 }
 
-/// Calls a function that answers with a word: `"complete($1)"`.
+/// Calls a function that returns a word: `"complete($1)"`.
 #[track_caller]
 fn say(client: &mut Client, call: &str, lease: i64) -> String {
     client.query_one(&format!("SELECT awty.{call}"), &[&lease]).unwrap_or_else(|e| panic!("{call}: {e:?}")).get(0)

@@ -1,10 +1,10 @@
-//! Which check of a target comes first.
+//! The order of a target's checks.
 
 use super::{claim, register};
 use crate::shop::Shop;
 use awty_testkit::postgres::Client;
 
-/// The names in the order in which they are leased; then all are given back.
+/// The names in the order of their leases. All leases are requeued afterwards.
 fn leased(client: &mut Client, claims: usize, max: i32) -> Vec<String> {
     let leased: Vec<_> = (0..claims).flat_map(|_| claim(client, max)).collect();
     let leases: Vec<i64> = leased.iter().map(|one| one.lease).collect();
@@ -13,7 +13,7 @@ fn leased(client: &mut Client, claims: usize, max: i32) -> Vec<String> {
     leased.into_iter().map(|one| one.entity_key).collect()
 }
 
-/// However they were scheduled, and also where older checks of a blocked target come before them.
+/// The oldest check comes first, in whatever order they were scheduled, and even behind older checks of a blocked target.
 #[test]
 fn within_a_target_the_earliest_slot_is_leased_first_and_then_the_lowest_id() {
     let shop = Shop::open();

@@ -1,4 +1,4 @@
-//! What is seen of leases, and of workers that do not come.
+//! Views on leases, and on missing workers.
 
 use super::{claim_one, say, shop_with};
 

@@ -1,4 +1,4 @@
-//! Targets: limits, blocks, the breaker, and whose turn it is.
+//! Targets: limits, blocks, the breaker, and turns.
 
 use super::{register, say};
 use crate::shop::Shop;
@@ -6,7 +6,7 @@ use awty_testkit::postgres::Client;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// The job `mail`, with so many checks of each target, all due.
+/// The job `mail` with a number of due checks for each target.
 pub(super) fn shop_with(options: &str, targets: &[(&str, i32)]) -> Shop {
     let shop = Shop::open();
     register(&shop, options, 0);
@@ -14,7 +14,7 @@ pub(super) fn shop_with(options: &str, targets: &[(&str, i32)]) -> Shop {
         add(&shop, target, *checks);
     }
     if !targets.is_empty() {
-        // Not before the launcher knows the database.
+        // The launcher must know the database first.
         shop.await_true("something to claim", "SELECT awty.next_claim_in('{mail}') = '0'");
     }
     shop
@@ -30,7 +30,7 @@ pub(super) fn add(shop: &Shop, target: &str, checks: i32) {
     shop.await_true("the checks to be due", &due);
 }
 
-/// How many checks of each target a claim hands out, and the leases.
+/// The number of checks that one claim hands out for each target, and the leases.
 pub(super) fn claimed(client: &mut Client, max: i32) -> (BTreeMap<String, usize>, Vec<i64>) {
     let rows = client.query("SELECT entity_name, lease FROM awty.claim('{mail}', 'tester', $1)", &[&max]).unwrap();
     let mut counts = BTreeMap::new();
@@ -110,12 +110,12 @@ fn targets_take_turns_whoever_has_more_to_do() {
     let mut client = shop.client();
     assert_eq!(claimed(&mut client, 10).0, counts(&[("few", 3), ("many", 6), ("one", 1)]));
     add(&shop, "late", 2);
-    // One at a time, they go round.
+    // One at a time, the targets take turns.
     let turns: Vec<String> = (0..4).map(|_| claimed(&mut client, 1).0.into_keys().next().unwrap()).collect();
     assert!(turns.iter().any(|turn| turn == "late"), "{turns:?}");
 }
 
-/// A row of failures goes on for as long as a day has one of them.
+/// A series of failures continues while each day has a failure.
 #[test]
 fn failures_are_forgotten_a_day_after_the_last() {
     let shop = shop_with(", max_attempts => 0, retry_after => '1 ms'", &[("a", 2), ("b", 2)]);
@@ -136,7 +136,7 @@ fn failures_are_forgotten_a_day_after_the_last() {
     });
 }
 
-/// Ten failures in a row over ten seconds open it; then one lease at a time, and an answer closes it.
+/// Ten failures in a row over ten seconds open the breaker. Then one lease at a time is given, and an answer closes the breaker.
 #[test]
 fn a_target_that_is_down_is_left_alone_and_tried_again() {
     let shop = shop_with(", max_attempts => 0, retry_after => '1 ms'", &[("a", 30)]);
@@ -146,7 +146,7 @@ fn a_target_that_is_down_is_left_alone_and_tried_again() {
         shop.cluster.execute("postgres", &[&format!("UPDATE awty_internal.breaker SET since = since {change}")]);
     };
     assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", leases[0]), "retrying");
-    // However long the next ones take, they come at once.
+    // However long the next failures take, they reopen it at once.
     since("+ interval '1 h'");
     for lease in &leases[1..11] {
         assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", *lease), "retrying");
@@ -171,7 +171,7 @@ fn a_target_that_is_down_is_left_alone_and_tried_again() {
     assert!(claimed(&mut client, 10).1.len() > 1);
 }
 
-/// Nobody waits for a transaction that has reported a failure of the same target.
+/// No call waits for a transaction that has reported a failure of the same target.
 #[test]
 fn a_report_that_is_not_committed_stops_no_other() {
     let shop = shop_with(", max_attempts => 0", &[("a", 4)]);
@@ -187,7 +187,8 @@ fn a_report_that_is_not_committed_stops_no_other() {
     open.batch_execute("COMMIT").unwrap();
 }
 
-/// How many blocks and rows of awty's tables and indexes a claim of 20 reads, of ten the most. Each hands out the same, and is answered.
+/// Number of blocks and rows of awty that a claim of 20 reads: the maximum of ten claims. Each hands out the same
+/// number, which is answered.
 fn read_by_a_claim(client: &mut Client) -> i64 {
     let read = "SELECT sum(pg_stat_get_xact_blocks_fetched(oid) + pg_stat_get_xact_tuples_returned(oid))::bigint
         FROM pg_class WHERE relnamespace IN ('awty'::regnamespace, 'awty_internal'::regnamespace)";
@@ -205,7 +206,7 @@ fn read_by_a_claim(client: &mut Client) -> i64 {
     most
 }
 
-/// Trap 2: what cannot be handed out costs a claim nothing, however much of it is due. What it reads tells, and not a clock.
+/// Trap 2: checks that cannot be handed out cost a claim nothing, however many are due. The test counts reads, not time.
 #[test]
 fn a_hundred_thousand_due_checks_of_a_blocked_target_cost_a_claim_nothing() {
     let shop = shop_with("", &[("free", 1000)]);
@@ -214,12 +215,12 @@ fn a_hundred_thousand_due_checks_of_a_blocked_target_cost_a_claim_nothing() {
     let mut client = shop.client();
     let without = read_by_a_claim(&mut client);
     add(&shop, "blocked", 100_000);
-    // They come first in the order of slots.
+    // These checks come first in the order of slots.
     let older =
         "UPDATE awty.future_job SET next_check_at = next_check_at - interval '1 h' WHERE entity_name = 'blocked'";
     shop.cluster.execute("postgres", &[older, "VACUUM ANALYZE awty.future_job"]);
     let with = read_by_a_claim(&mut client);
-    // It looks at as many of the oldest as it may hand out, and then goes from target to target.
+    // A claim looks at as many of the oldest checks as it may hand out, and then goes from target to target.
     assert!(with < 2 * without, "{with} blocks and rows, and {without} without them");
 }
 
@@ -266,14 +267,14 @@ fn a_worker_that_claims_only_what_is_due_comes_to_a_target_behind_thousands() {
         let sql = "SELECT EXTRACT(epoch FROM awty.next_claim_in('{mail}'))::float8";
         shop.cluster.value::<f64>("postgres", sql)
     };
-    // A look goes to 5,000 targets, and the next one goes on there.
+    // One call looks at 5,000 targets, and the next call continues there.
     let first = wait();
     assert!(first > 0.0 && first <= 1.0, "{first}");
     assert_eq!(wait(), 0.0);
     assert_eq!(claimed(&mut shop.client(), 10).0, counts(&[("z", 1)]));
 }
 
-/// The claim of `mail` would write what is left of its rate, which the open transaction has deleted.
+/// The claim of `mail` would write the bucket that the open transaction has deleted.
 #[test]
 fn an_open_transaction_that_unregistered_a_job_holds_up_no_claim_of_others() {
     let shop = shop_with("", &[("a", 9)]);
@@ -289,7 +290,7 @@ fn an_open_transaction_that_unregistered_a_job_holds_up_no_claim_of_others() {
         let sql = format!("SELECT job FROM awty.claim('{jobs}', 'tester', 100)");
         client.query(&sql, &[]).unwrap_or_else(|error| panic!("{error:?}")).iter().map(|row| row.get(0)).collect()
     };
-    // Nothing is due but what the transaction has.
+    // Only the checks of the open transaction are due.
     assert_eq!(claim("{mail,post}"), Vec::<String>::new());
     shop.run("SELECT awty.schedule('p', '1', 'post', after => '0')");
     shop.await_true("post to be due", "SELECT awty.next_claim_in('{mail,post}') = '0'");

@@ -1,4 +1,4 @@
-//! A connection that can be cut: bytes go through a socket of the test's own.
+//! A connection that can be cut, because its bytes go through a socket of the test.
 
 use awty_testkit::Cluster;
 use awty_testkit::postgres::{Client, Config, NoTls};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// One connection to the server, as a network would carry it.
+/// One connection to the server through the test's socket.
 pub struct Wire {
     directory: PathBuf,
     ends: [UnixStream; 2],
@@ -17,7 +17,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// A connection as the role `shop`, and its wire.
+    /// Connects as the role `shop`. Returns the client and its wire.
     pub fn connect(cluster: &Cluster, name: &str) -> (Client, Self) {
         let directory = cluster.socket_directory().join(name);
         let socket = format!(".s.PGSQL.{}", Cluster::PORT);
@@ -37,7 +37,7 @@ impl Wire {
         (connecting.join().unwrap().unwrap(), Self { directory, ends: [client, server], is_deaf })
     }
 
-    /// From now on nothing comes back from the server.
+    /// Drops all further bytes from the server.
     pub fn deafen(&self) {
         self.is_deaf.store(true, Ordering::SeqCst);
     }
@@ -54,7 +54,7 @@ impl Drop for Wire {
     }
 }
 
-/// Carries what one end says to the other, until either is gone. What is `lost` is read and not carried.
+/// Copies bytes from one end to the other until either is closed. Drops them while `lost` is set.
 fn carry(mut from: UnixStream, mut to: UnixStream, lost: Arc<AtomicBool>) {
     std::thread::spawn(move || {
         let mut bytes = [0; 8192];

@@ -1,10 +1,10 @@
-//! What changes under a repetition: zone data, a zone that is gone, the width of slots.
+//! Changes around a repetition: time zone data, a missing zone, the slots' width.
 
 use super::{await_ends, expect_each_has_its_check, repeat, seconds};
 use crate::shop::{NOTE, Shop};
 use chrono::{DateTime, Utc};
 
-/// Pending occurrences are computed again after a start, as if PostgreSQL had other zone data by then; the id stays.
+/// Pending occurrences are computed again after a start, because PostgreSQL may have new time zone data. The id stays.
 #[test]
 fn pending_occurrences_follow_new_zone_data_after_a_restart() {
     let mut shop = Shop::open();
@@ -17,7 +17,7 @@ fn pending_occurrences_follow_new_zone_data_after_a_restart() {
     let slot = shop.slot_of("moved");
     let before: String =
         shop.cluster.value("postgres", "SELECT string_agg(id::text, ' ' ORDER BY id) FROM awty.future_job");
-    // As if Berlin had been an hour nearer to UTC when these were computed.
+    // As if Berlin had been an hour nearer to UTC when these slots were computed.
     shop.cluster.execute("postgres", &[
         "UPDATE awty.future_job SET first_check_at = first_check_at + interval '1 hour', next_check_at = next_check_at + interval '1 hour' WHERE entity_key IN ('moved', 'utc')",
     ]);
@@ -30,7 +30,7 @@ fn pending_occurrences_follow_new_zone_data_after_a_restart() {
     assert_eq!(after, before);
 }
 
-/// P7: a zone that is gone stops its own repetition, which stays there until it is given another one.
+/// P7: a missing zone stops only its own repetition, which stays until it gets another zone.
 #[test]
 fn a_zone_that_is_gone_stops_its_repetition_alone() {
     let shop = Shop::open();
@@ -51,7 +51,7 @@ fn a_zone_that_is_gone_stops_its_repetition_alone() {
     repeat(&shop, "gone", "note", "every => '1 s', zone => 'Europe/Rome'");
     await_ends(&shop, "gone", ends.len() + 2);
     expect_each_has_its_check(&shop);
-    // And it can be cancelled while it stands still, also where only the entity is named.
+    // It can also be cancelled while it is stopped, even by entity alone.
     for call in
         ["cancel('orders', 'gone')", "cancel_many('orders', '{gone,none}')", "cancel_many('orders', '{gone}', 'note')"]
     {
@@ -66,12 +66,12 @@ fn a_zone_that_is_gone_stops_its_repetition_alone() {
     }
 }
 
-/// P11: where slots become wider, several moments share one.
+/// P11: with wider slots, several moments share one.
 #[test]
 fn wider_slots_are_shared_by_moments() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
-    // Of a server that stands still, no slot is left out.
+    // With catch_up, no slot is left out if the server pauses.
     repeat(&shop, "1", "note", "every => '1 s', catch_up => '1 hour'");
     await_ends(&shop, "1", 1);
     shop.run("SELECT awty.alter('note', slot => '5 s')");

@@ -1,4 +1,4 @@
-//! What happens to repetitions while nothing can run.
+//! Repetitions while nothing can run.
 
 use super::{await_ends, expect_each_has_its_check, is_in_order, plan, seconds, slots};
 use crate::shop::{End, NOTE, Shop};
@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 const POLICIES: [&str; 3] = ["run", "next_slot", "skip"];
 
-/// A repetition for each policy, with and without `catch_up`, then more statements. Returns the first slot, which is the same for all.
+/// A repetition for each policy, with and without `catch_up`, followed by `more`. Returns their common first slot.
 fn all(shop: &Shop, more: &str) -> DateTime<Utc> {
     let mut plans = String::new();
     for policy in POLICIES {
@@ -19,24 +19,24 @@ fn all(shop: &Shop, more: &str) -> DateTime<Utc> {
     shop.ahead(3, &(plans + more))
 }
 
-/// A server on which nothing runs until its configuration is changed.
+/// A server on which nothing runs until its configuration changes.
 fn disabled() -> Shop {
     Shop::on(Cluster::builder().set("awty.enabled", "off").start())
 }
 
-/// Each went on as its policy and its `catch_up` say; nothing could run before `able`.
+/// Expects that each repetition continued by its policy and its `catch_up`. Nothing could run before `able`.
 fn expect_policies(shop: &Shop, first: DateTime<Utc>, able: DateTime<Utc>) {
     let late = |key: &str| await_ends(shop, key, 4);
-    // Late, once; the slots between are left out.
+    // One late run; the slots between are left out.
     let run = late("run");
     assert!(run[0].first == first && run[0].why() == ("done", None) && run[0].started() > able, "{run:?}");
     assert!(run[1].first > able, "{run:?}");
-    // All of them, in order.
+    // All slots, in order.
     let up = late("run up");
     let expected: Vec<_> = (0..4).map(|n| first + seconds(n)).collect();
     assert_eq!(slots(&up[..4]), expected, "{up:?}");
     assert!(up.iter().all(|end| end.why() == ("done", None)), "{up:?}");
-    // `skip` and `next_slot` win over `catch_up`.
+    // `skip` and `next_slot` override `catch_up`.
     for key in ["skip", "skip up"] {
         let skip = late(key);
         assert_eq!((skip[0].first, skip[0].why(), skip[0].started), (first, ("missed", None), None), "{skip:?}");
@@ -56,7 +56,7 @@ fn expect_policies(shop: &Shop, first: DateTime<Utc>, able: DateTime<Utc>) {
 /// P3, P11: downtime × `on_missed` × `catch_up`.
 #[test]
 fn what_passed_while_the_server_was_down_follows_on_missed_and_catch_up() {
-    // Disabled, so that nothing runs before the stop.
+    // Disabled, so that no check runs before the stop.
     let mut shop = disabled();
     let first = all(&shop, "");
     shop.cluster.stop(Stop::Fast);
@@ -123,11 +123,11 @@ fn repetitions_are_caught_up_on_at_the_rate() {
         "postgres",
         "SELECT extract(epoch FROM max(started_at) - min(started_at))::float8 FROM awty.future_job_history",
     );
-    // 45 at 10 a second, of which a second's worth may come at once.
+    // 45 checks at 10 per second, with one second's worth at once.
     assert!(took > 3.0, "it took {took} s");
 }
 
-/// P11: what is older than `catch_up` leaves no row.
+/// P11: slots older than `catch_up` get no check.
 #[test]
 fn catch_up_goes_back_so_far_and_no_further() {
     let shop = Shop::open();
@@ -138,7 +138,7 @@ fn catch_up_goes_back_so_far_and_no_further() {
     shop.run("SELECT awty.resume('note')");
     let ends = await_ends(&shop, "1", 4);
     assert_eq!(ends[0].first, first, "the one that was pending: {ends:?}");
-    // When it ended, after its start and before that of the next one, it looked three seconds back.
+    // When it ended, between its start and that of the next one, it looked three seconds back.
     let next = ends[1].first;
     assert!(ends[0].started() - seconds(3) <= next && next <= ends[1].started() - seconds(2), "{ends:?}");
     assert!(is_in_order(&ends), "{ends:?}");

@@ -1,4 +1,4 @@
-//! How repetitions end: by `cancel`, by their end, with their job; and what must not end one.
+//! What ends a repetition, and what must not.
 
 use super::{await_ends, cancel, expect_each_has_its_check, is_in_order, plan, repeat, seconds};
 use crate::shop::{GATE, NOTE, Shop};
@@ -16,7 +16,7 @@ fn a_repetition_is_gone_after_its_end() {
     assert_eq!(shop.pending("1"), "");
 }
 
-/// P4: `cancel` undoes the run under way, and the next occurrence does not come either, whether the run or the client was first.
+/// P4: `cancel` undoes the run in progress, and no next occurrence follows, whether the run or the client was first.
 #[test]
 fn cancel_ends_a_repetition_whose_run_is_under_way() {
     let shop = Shop::open();
@@ -36,8 +36,8 @@ fn cancel_ends_a_repetition_whose_run_is_under_way() {
     assert_eq!((ends.len(), ends[0].why()), (1, ("cancelled", None)), "{ends:?}");
 }
 
-/// P11: a client that cancels meets runs at each of their steps, because one follows the other at once, and always finds the one
-/// check.
+/// P11: runs follow each other at once, so a client that cancels meets them at each of their steps. It always finds the
+/// one check.
 #[test]
 fn cancel_always_finds_the_one_check() {
     let shop = Shop::on(Cluster::builder().set("awty.catch_up_rate", "0").start());
@@ -64,7 +64,7 @@ fn cancel_always_finds_the_one_check() {
     assert_eq!(doubled, 0);
 }
 
-/// The repetitions go with their job, also those that began their next occurrence just then, and with its role.
+/// Unregistering a job, and dropping its role, removes its repetitions, including those that begin their next occurrence at the same time.
 #[test]
 fn repetitions_go_with_their_job_and_its_role() {
     let shop = Shop::open();
@@ -84,7 +84,7 @@ fn repetitions_go_with_their_job_and_its_role() {
         "SELECT awty.repeat('gone', every => '1 hour')",
         "DROP OWNED BY gone",
             "DROP ROLE gone",
-        // Asks for an inspection.
+        // A registration asks for an inspection.
         "SELECT awty.register('other', 'public.gone')",
     ]);
     shop.await_true("the repetition to go", "SELECT NOT EXISTS (SELECT FROM awty.repetition)");
@@ -107,7 +107,7 @@ fn a_repetition_without_a_check_gets_a_new_one() {
     expect_each_has_its_check(&shop);
 }
 
-/// P11: workers are killed and the server with them, and each slot is booked once at most.
+/// P11: workers and the server are killed, and each slot is used at most once.
 #[test]
 fn killed_workers_neither_lose_nor_double_an_occurrence() {
     let shop = Shop::open();
@@ -126,7 +126,7 @@ fn killed_workers_neither_lose_nor_double_an_occurrence() {
             shop.cluster.pids("awty worker").into_iter().for_each(|pid| shop.cluster.kill(Signal::TERM, pid));
             continue;
         }
-        // Until a worker was there to be killed, and the server has ended this session because of that.
+        // Continues until a worker was killed and the server has ended this session because of that.
         let mut witness = shop.cluster.superuser("postgres");
         let workers = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'awty worker'";
         shop.cluster.await_that("a crash", PATIENCE, || {

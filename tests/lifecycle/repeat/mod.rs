@@ -1,4 +1,4 @@
-//! Repetitions: what happens when, row by row as the contract has it.
+//! Repetitions: one test for each row of the contract.
 
 mod asked_now;
 mod changes;
@@ -12,7 +12,7 @@ mod runs;
 use crate::shop::{End, Shop};
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// Repeats a job about an order: `"every => '1 s'"`.
+/// Repeats a job for an order: `"every => '1 s'"`.
 #[track_caller]
 fn repeat(shop: &Shop, key: &str, job: &str, when: &str) {
     shop.run(&plan(key, job, when));
@@ -23,7 +23,7 @@ fn plan(key: &str, job: &str, when: &str) -> String {
     format!("SELECT awty.repeat('{job}', {when}, entity_name => 'orders', entity_key => '{key}');")
 }
 
-/// Waits until so many occurrences of an order have ended; returns all, in order.
+/// Waits until a number of occurrences have ended. Returns all, in order.
 #[track_caller]
 fn await_ends(shop: &Shop, key: &str, count: usize) -> Vec<End> {
     let sql = format!("SELECT count(*) >= {count} FROM awty.future_job_history WHERE entity_key = '{key}'");
@@ -31,7 +31,6 @@ fn await_ends(shop: &Shop, key: &str, count: usize) -> Vec<End> {
     shop.ends(key)
 }
 
-/// Ends a repetition.
 fn cancel(shop: &Shop, key: &str) {
     shop.run(&format!("SELECT awty.cancel('orders', '{key}')"));
 }
@@ -40,12 +39,12 @@ fn seconds(count: i64) -> TimeDelta {
     TimeDelta::seconds(count)
 }
 
-/// Their first slots.
+/// The first slots of occurrences.
 fn slots(ends: &[End]) -> Vec<DateTime<Utc>> {
     ends.iter().map(|end| end.first).collect()
 }
 
-/// Does each slot come once, in order?
+/// Whether each slot comes once, in order.
 fn is_in_order(ends: &[End]) -> bool {
     slots(ends).windows(2).all(|pair| pair[0] < pair[1])
 }

@@ -1,9 +1,9 @@
-//! What a run does to its repetition.
+//! Effects of a run on its repetition.
 
 use super::{await_ends, cancel, expect_each_has_its_check, is_in_order, repeat, seconds, slots};
 use crate::shop::{NOTE, Shop};
 
-/// P11: one occurrence after the other, each with an id and a slot of its own.
+/// P11: occurrences follow each other, each with its own id and slot.
 #[test]
 fn a_job_is_asked_again_and_again() {
     let shop = Shop::open();
@@ -25,7 +25,7 @@ fn a_job_is_asked_again_and_again() {
     assert_eq!(left, 0);
 }
 
-/// P4, P11: occurrences never overlap. What passed during a run is left out, or follows where `catch_up` is as long.
+/// P4, P11: occurrences never overlap. Slots that pass during a run are left out, or follow within `catch_up`.
 #[test]
 fn slots_that_pass_during_a_run_are_left_out_or_caught_up_on() {
     let shop = Shop::open();
@@ -51,7 +51,7 @@ fn slots_that_pass_during_a_run_are_left_out_or_caught_up_on() {
     expect_each_has_its_check(&shop);
 }
 
-/// A time before the next occurrence is asked for within this one; a later one ends it as done.
+/// A result before the next occurrence asks again within this one. A later result ends this one as done.
 #[test]
 fn a_time_that_a_job_returns_is_within_its_occurrence_or_is_the_next_one() {
     let shop = Shop::open();
@@ -70,7 +70,7 @@ fn a_time_that_a_job_returns_is_within_its_occurrence_or_is_the_next_one() {
     assert_eq!(endless[0].why(), ("done", None));
     let soon = &await_ends(&shop, "soon", 1)[0];
     assert_eq!((soon.why(), soon.check_count, soon.attempts), (("done", None), 3, 3), "{soon:?}");
-    // A slot later each time, unless the server stood still over it.
+    // One slot later each time, or more if the server was delayed.
     assert!((seconds(2)..seconds(10)).contains(&(soon.slot - soon.first)), "{soon:?}");
     expect_each_has_its_check(&shop);
 }
@@ -96,7 +96,7 @@ fn a_failed_run_is_tried_again_before_the_next_occurrence_or_not_at_all() {
     expect_each_has_its_check(&shop);
 }
 
-/// P3, P11: these outcomes end the occurrence, and the plan goes on.
+/// P3, P11: these outcomes end the occurrence, and the plan continues.
 #[test]
 fn exhausted_past_beyond_horizon_and_expired_end_the_occurrence_alone() {
     let shop = Shop::open();
@@ -113,14 +113,14 @@ fn exhausted_past_beyond_horizon_and_expired_end_the_occurrence_alone() {
         assert!(ends.iter().all(|end| end.why() == (job, None)), "{ends:?}");
         assert_eq!(ends[1].first - ends[0].first, seconds(8), "{ends:?}");
     }
-    // The slots that pass during its run are caught up on, and are too late.
+    // The slots that pass during its run are caught up, and are too late.
     let sql = "SELECT count(*) >= 2 FROM awty.future_job_history WHERE job = 'expired' AND outcome = 'expired'";
     shop.await_true("two that expired", sql);
     assert!(is_in_order(&shop.ends("expired")));
     expect_each_has_its_check(&shop);
 }
 
-/// P1: what a run does to its own check is its answer; `cancel` ends the repetition, and `schedule` puts a check into the plan.
+/// P1: a run's change of its own check is its answer. `cancel` ends the repetition, and `schedule` puts a check into the plan.
 #[test]
 fn a_run_may_cancel_or_reschedule_its_own_occurrence() {
     let shop = Shop::open();
@@ -141,7 +141,7 @@ fn a_run_may_cancel_or_reschedule_its_own_occurrence() {
     expect_each_has_its_check(&shop);
 }
 
-/// P1, P11: a set-based job whose checks are occurrences, answered in one call.
+/// P1, P11: a set-based job answers several occurrences in one call.
 #[test]
 fn a_set_of_occurrences_goes_on_together() {
     let shop = Shop::open();
@@ -161,7 +161,7 @@ fn a_set_of_occurrences_goes_on_together() {
     expect_each_has_its_check(&shop);
 }
 
-/// A job without repetitions looks nothing up because others have some. What a run looks up, it finds by this index.
+/// A job without repetitions does no look-up because other jobs have some. A run's look-ups use this index.
 #[test]
 fn a_job_without_repetitions_looks_nothing_up() {
     let shop = Shop::open();
@@ -179,11 +179,11 @@ fn a_job_without_repetitions_looks_nothing_up() {
     }
     shop.await_true("the runs", "SELECT count(*) = 20 FROM awty.future_job_history WHERE job = 'plain'");
     let after = looks();
-    // Clients look when they repeat or cancel, and inspections now and then.
+    // Clients look up when they repeat or cancel, and inspections do now and then.
     assert!(after < before + 10, "{before} and {after}");
     repeat(&shop, "mine", "plain", "every => '1 s'");
     await_ends(&shop, "mine", 15);
     cancel(&shop, "mine");
-    // A process reports its looks when it ends.
+    // A process reports its index scans when it ends.
     shop.await_true("runs to look by that index", &format!("SELECT ({sql}) >= {after} + 15"));
 }

@@ -1,4 +1,4 @@
-//! `call` and `notify`: what is told of an alert, in the commit that raises it.
+//! `call` and `notify` run in the commit that raises the alert.
 
 use super::{LATE, await_state, state, watch, watched};
 use crate::shop::{GATE, Shop};
@@ -12,7 +12,7 @@ const TELL: &str = "CREATE TABLE shop.told (alert bigint, key text, level intege
         IF EXISTS (SELECT FROM shop.bad WHERE key = a.entity_key) THEN RAISE EXCEPTION 'cannot tell of %', a.entity_key; END IF;
     END $$";
 
-/// A failing `call` undoes its own row alone, and is tried again until it succeeds.
+/// A failing `call` undoes only its own row, and is tried again until it succeeds.
 #[test]
 fn a_failing_call_is_undone_alone_and_tried_again() {
     let shop = watched("");
@@ -63,7 +63,7 @@ fn gated(escalate: &str) -> Shop {
     shop
 }
 
-/// P4, P12: a client that ships while the alert is being raised waits for nothing, and the alert never was.
+/// P4, P12: a client that ships an order while its alert is being raised does not wait, and the alert is never committed.
 #[test]
 fn an_update_that_commits_while_the_alert_is_raised_undoes_it() {
     let shop = gated("");

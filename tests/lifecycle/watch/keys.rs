@@ -1,14 +1,14 @@
-//! Keys of any type and of several columns, whatever the settings of the session that writes.
+//! Keys of any type and of several columns, with any settings of the writing session.
 
 use super::{LATE, await_state, expect, state};
 use crate::shop::Shop;
 
-/// Settings on which the text of a value depends, and under which names mean something else.
+/// Settings that change the text of values, and the meaning of names.
 const ODD: &str = "SET DateStyle = 'German, DMY'; SET IntervalStyle = 'sql_standard'; SET TimeZone = 'Asia/Kolkata';
     SET extra_float_digits = -10; SET bytea_output = 'escape'; SET search_path = public;
     SET standard_conforming_strings = off; SET quote_all_identifiers = on; SET array_nulls = off; SET transform_null_equals = on;";
 
-/// The text of a key, its check and its alert are the same in each session; the row is found by it.
+/// The text of a key, its check and its alert is the same in each session, and identifies the row.
 #[test]
 fn keys_of_any_type_are_found_from_any_session() {
     let shop = Shop::open();
@@ -63,7 +63,7 @@ fn keys_of_any_type_are_found_from_any_session() {
     let each = |sql: &dyn Fn(usize, &str) -> String| {
         kinds.iter().enumerate().map(|(number, (_, value))| sql(number, value)).collect::<String>()
     };
-    // The quotes in the text are the same thing under either setting of standard_conforming_strings.
+    // The quotes in the text are the same under either setting of standard_conforming_strings.
     let odd = ODD.replace("SET standard_conforming_strings = off;", "");
     shop.run(&format!("{odd} {}", each(&|number, value| format!(
         "INSERT INTO shop.one_{number} VALUES ({value}, {LATE}); INSERT INTO shop.two_{number} VALUES (7, {value}, '\"[', {LATE});"
@@ -74,7 +74,7 @@ fn keys_of_any_type_are_found_from_any_session() {
         "SELECT coalesce(string_agg(a.entity_key, ' '), '-') FROM awty.alert AS a LEFT JOIN awty.future_job AS f
                  ON (f.entity_name, f.entity_key, f.job) = (a.entity_name, a.entity_key, a.rule) WHERE f.id IS NULL";
     assert_eq!(shop.cluster.value::<String>("postgres", wrong), "-", "each has its check of level 2");
-    // Found again by a sweep and by a walk, and by the writes of a session with other settings.
+    // A sweep, a walk, and writes of a session with other settings find the row again.
     shop.cluster.execute(
         "postgres",
         &[
@@ -98,7 +98,7 @@ fn keys_of_any_type_are_found_from_any_session() {
     assert_eq!(state(&shop), "late -; pending -");
 }
 
-/// Keys that are equal but written otherwise are one.
+/// Keys that are equal but have different texts are one key.
 #[test]
 fn equal_keys_that_are_written_otherwise_are_one() {
     let shop = Shop::open();
@@ -146,7 +146,7 @@ fn quoted_names_are_watched() {
     shop.run("SELECT awty.unwatch('It''s \"a\" rule')");
 }
 
-/// A key that is too long for an entity fails the write, naming rule and table; where no check is needed, none is too long.
+/// A key that is too long for an entity fails the write with the rule's and the table's name. A row without a check may have any key.
 #[test]
 fn a_key_that_is_too_long_fails_the_write() {
     let shop = Shop::open();
@@ -156,6 +156,6 @@ fn a_key_that_is_too_long_fails_the_write() {
     shop.run("INSERT INTO shop.item VALUES (repeat('x', 1024), false), (repeat('y', 1025), true)");
     let (code, text) = super::refusal(&shop, "shop", "UPDATE shop.item SET k = k || 'x' WHERE NOT there");
     assert!(code == "54000" && text.contains("\"item\""), "{code} {text}");
-    // One that is long and there is no business of awty's.
+    // awty ignores a row that is long and meets the rule.
     shop.run("UPDATE shop.item SET k = k || 'z' WHERE there; DELETE FROM shop.item WHERE there");
 }

@@ -1,4 +1,4 @@
-//! Migrations of a watched table: ordinary ones pass, and none ends a rule silently.
+//! Migrations of a watched table: ordinary ones succeed, and none stops a rule silently.
 
 use super::{LATE, ORDERS, await_state, await_walked, expect, refusal, state, watched};
 use crate::dump::{dump, restore};
@@ -53,7 +53,7 @@ fn ordinary_migrations_pass() {
     is_well(&shop);
 }
 
-/// R1: DROP … CASCADE, as Django writes it, is refused where it would take the rule's triggers along.
+/// R1: DROP … CASCADE, as Django writes it, is refused if it would drop the rule's triggers.
 #[test]
 fn a_cascade_ends_no_rule_silently() {
     let shop = watched("");
@@ -68,18 +68,18 @@ fn a_cascade_ends_no_rule_silently() {
         let (code, text) = refusal(&shop, "shop", drop);
         assert!(code == "2BP01" && text.contains("rule \"orders\""), "{drop}: {code} {text}");
     }
-    // What belongs to others is dropped as before.
+    // Other roles' objects can be dropped as before.
     shop.run("ALTER TABLE shop.orders DROP COLUMN note CASCADE; CREATE FUNCTION shop.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
               CREATE TRIGGER awty_other AFTER INSERT ON shop.orders EXECUTE FUNCTION shop.f(); DROP FUNCTION shop.f() CASCADE");
     expect(&shop, "UPDATE shop.orders SET status = 'SHIPPED'", "late -; pending -");
     is_well(&shop);
-    // A rule that has ended keeps nothing.
+    // A rule that has ended blocks nothing.
     shop.run("SELECT awty.unwatch('orders'); ALTER TABLE shop.orders DROP COLUMN status CASCADE");
     shop.run("DROP TABLE shop.orders CASCADE");
 }
 
-/// DROP TRIGGER by name is deliberate: it succeeds with a WARNING, and the rule says that it has stopped. So a script of
-/// `pg_dump --clean` runs over a database with rules.
+/// DROP TRIGGER by name is deliberate: it succeeds with a WARNING, and the rule reports that it has stopped. So a
+/// script of `pg_dump --clean` works on a database with rules.
 #[test]
 fn a_trigger_that_is_dropped_by_name_stops_the_rule_with_a_warning() {
     let shop = watched("");
@@ -97,7 +97,7 @@ fn a_trigger_that_is_dropped_by_name_stops_the_rule_with_a_warning() {
     await_state(&shop, "late 1:1; pending -");
 }
 
-/// R1: without the refusal, writers are warned, checks fail, the status says why, and the same call repairs the rule.
+/// R1: without the refusal, writers are warned, checks fail, the status names the reason, and the same call repairs the rule.
 #[test]
 fn a_broken_rule_is_loud_and_the_same_call_repairs_it() {
     let shop = watched("");
@@ -125,7 +125,7 @@ fn a_broken_rule_is_loud_and_the_same_call_repairs_it() {
         "the check to fail",
         "SELECT count(*) = 1 FROM awty.failing WHERE entity_key = '5' AND sqlstate = '42704'",
     );
-    // The column is there again, and the call of a deployment script, without replace.
+    // The column is added again, and a deployment script calls watch without replace.
     shop.run("ALTER TABLE shop.orders ADD COLUMN status text NOT NULL DEFAULT 'UNSHIPPED'");
     shop.run(WATCH);
     await_walked(&shop);
@@ -135,7 +135,7 @@ fn a_broken_rule_is_loud_and_the_same_call_repairs_it() {
     is_well(&shop);
 }
 
-/// R2: a schema without data has triggers and functions of a rule, and not the rule. `watch` takes them over.
+/// R2: a schema-only dump has the rule's triggers and functions, but not the rule. `watch` takes them over.
 #[test]
 fn a_schema_without_data_can_be_watched_again() {
     let shop = watched("");
@@ -145,7 +145,7 @@ fn a_schema_without_data_can_be_watched_again() {
     let mut client = shop.cluster.client("copy", "shop");
     let finding = "SELECT count(*) = 1 FROM awty.doctor() WHERE finding = 'rule \"orders\" does not exist'";
     assert!(client.query_one(finding, &[]).unwrap().get::<_, bool>(0));
-    // Once as it is, and once after unwatch.
+    // Once directly, and once after unwatch.
     for drop in ["SELECT", "SELECT awty.unwatch('orders')"] {
         client.batch_execute(drop).unwrap();
         client.batch_execute(WATCH).unwrap();
@@ -179,7 +179,7 @@ fn a_table_that_was_made_again_can_be_watched_at_once() {
     shop.run(&WATCH.replace("within => '3 hours'", "within => '2 hours', replace => true"));
     await_walked(&shop);
     expect(&shop, "INSERT INTO shop.orders (id) VALUES (2)", "late -; pending 2");
-    // The rule of a table that is there is named with its table.
+    // For an existing table, the message names the rule's table.
     shop.cluster.execute("postgres", &["CREATE SCHEMA archive AUTHORIZATION shop"]);
     shop.run("ALTER TABLE shop.orders SET SCHEMA archive");
     shop.run(ORDERS);
@@ -214,7 +214,7 @@ fn another_owner_stops_the_rule_and_is_told_how_to_go_on() {
     is_well(&shop);
 }
 
-/// A dropped primary key and disabled triggers are reasons as well.
+/// A dropped primary key and disabled triggers stop a rule as well.
 #[test]
 fn a_lost_key_and_disabled_triggers_are_named() {
     let shop = watched("");
@@ -229,7 +229,7 @@ fn a_lost_key_and_disabled_triggers_are_named() {
     is_well(&shop);
 }
 
-/// The function of an expression has its columns' own collations.
+/// The function of an expression uses its columns' own collations.
 #[test]
 fn a_column_keeps_its_collation() {
     let shop = Shop::open();
@@ -270,7 +270,7 @@ fn a_restored_rule_finds_functions_and_columns_by_name() {
     shop.run(WATCH);
     await_walked(&shop);
     shop.run("ALTER TABLE shop.orders DROP gone; ALTER TABLE shop.orders RENAME status TO state");
-    // An inspection writes the new name down.
+    // An inspection stores the new name.
     shop.job("wake", crate::shop::NOTE, "");
     let named =
         "SELECT columns = '{state}' AND numbers = '{4}' FROM awty_internal.rule_function WHERE argument = 'until'";

@@ -1,4 +1,4 @@
-//! Watching: what becomes of checks and alerts, row by row as the contract has it.
+//! Watched tables: checks and alerts, one test for each row of the contract.
 
 mod calls;
 mod copies;
@@ -21,7 +21,7 @@ use awty_testkit::Cluster;
 
 const ORDERS: &str = "CREATE TABLE shop.orders (id bigint PRIMARY KEY, placed_at timestamptz DEFAULT now(),
     status text NOT NULL DEFAULT 'UNSHIPPED', note text)";
-/// When a late order was placed.
+/// The placement time of a late order.
 const LATE: &str = "now() - interval '4 hours'";
 
 /// A shop whose orders are watched; more arguments of `awty.watch()`: `"escalate => '{6 hours}'"`.
@@ -43,7 +43,7 @@ fn watch(shop: &Shop, more: &str) {
     shop.run(&format!(
         "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours'{comma}{more})"
     ));
-    // A row that changes while it is walked through keeps a check, which finds it there.
+    // A row that changes during the walk keeps a check, which finds the row's state.
     await_walked(shop);
 }
 
@@ -76,14 +76,14 @@ fn await_state_in(shop: &Shop, database: &str, wanted: &str) {
     });
 }
 
-/// Runs a script as the shop, and expects that state at once.
+/// Runs a script as the shop, and expects the state at once.
 #[track_caller]
 fn expect(shop: &Shop, script: &str, wanted: &str) {
     shop.run(script);
     assert_eq!(state(shop), wanted, "after {script}");
 }
 
-/// The SQLSTATE and message of a script that is refused.
+/// The SQLSTATE and message of a refused script.
 #[track_caller]
 fn refusal(shop: &Shop, role: &str, script: &str) -> (String, String) {
     match shop.cluster.client("postgres", role).batch_execute(script) {

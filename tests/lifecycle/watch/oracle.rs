@@ -1,6 +1,6 @@
-//! P12 under load: clients that write at random, and what must be true of each snapshot meanwhile.
+//! P12 under load: clients write at random, and each snapshot must satisfy the conditions below.
 //!
-//! The server knows when each row was committed, so one statement compares all rows with all alerts as of one moment.
+//! The server knows the commit time of each row, so one statement compares all rows with all alerts at one moment.
 
 use crate::shop::Shop;
 use awty_testkit::PATIENCE;
@@ -10,35 +10,34 @@ use std::time::{Duration, Instant};
 
 const CLIENTS: u64 = 8;
 const KEYS: u64 = 60;
-/// How long clients write.
 const LOAD: Duration = Duration::from_secs(20);
 
 const TABLE: &str = "CREATE TABLE shop.orders (id bigint PRIMARY KEY DEFERRABLE, placed_at timestamptz, status text NOT NULL, note text);
     SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '2 s', escalate => '{5 s}')";
 
-/// An open alert whose row is there, gone, or not late; and two open ones of a row. True of every snapshot.
+/// Open alerts of rows that meet the rule, are gone or are not late, and rows with two open alerts. Must be empty in every snapshot.
 const WRONG: &str = "SELECT coalesce(string_agg(concat_ws(' ', a.entity_key, a.level, a.since, 'but', o), E'\\n'), '')
     FROM (SELECT a.*, count(*) OVER (PARTITION BY a.entity_key) AS open FROM awty.alert AS a WHERE a.cleared_at IS NULL) AS a
     LEFT JOIN shop.orders AS o ON o.id::text = a.entity_key
     WHERE a.open > 1 OR o.id IS NULL OR o.status <> 'UNSHIPPED' OR o.placed_at IS NULL OR o.placed_at + interval '2 s' > now()
         OR a.since <> o.placed_at";
 
-/// Rows that have no alert though awty has done the work of slots that came so many seconds after they were late and committed. By
-/// awty's own clock: on a machine that is slow it is slow, too.
+/// Rows without an alert although awty has finished slots that came a number of seconds after the rows were late and
+/// committed. The test uses awty's own clock, because on a slow machine awty is slow as well.
 const MISSED: &str = "SELECT coalesce(string_agg(concat_ws(' ', o, (SELECT f FROM awty.future_job AS f WHERE f.entity_key = o.id::text)), E'\\n'), '')
     FROM shop.orders AS o LEFT JOIN awty.alert AS a ON a.entity_key = o.id::text AND a.cleared_at IS NULL
     WHERE o.status = 'UNSHIPPED' AND o.placed_at IS NOT NULL AND a.id IS NULL
         AND greatest(o.placed_at + interval '2 s', pg_xact_commit_timestamp(o.xmin)) + make_interval(secs => $1)
             < (SELECT max(next_check_at) FROM awty.future_job_history WHERE outcome = 'done')";
-/// Three slots; the server's have a second.
+/// Three slots of one second.
 const GRACE: f64 = 3.0;
 
-/// Rows that are late and have no alert.
+/// Late rows without an alert.
 const LATE: &str = "SELECT coalesce(string_agg(o::text, E'\\n'), '') FROM shop.orders AS o
     WHERE o.status = 'UNSHIPPED' AND o.placed_at + interval '2 s' < now()
         AND NOT EXISTS (SELECT FROM awty.alert AS a WHERE a.entity_key = o.id::text AND a.cleared_at IS NULL)";
 
-/// A row's numbers by turns, the same for the same seed.
+/// Pseudo-random numbers, the same for the same seed.
 struct Random(u64);
 
 impl Random {
@@ -74,7 +73,7 @@ fn write(random: &mut Random) -> String {
     }
 }
 
-/// One transaction; what a client has to expect is tried again by the next.
+/// One transaction. The client tries it again after expected errors.
 fn transaction(client: &mut Client, random: &mut Random) -> bool {
     let level = ["READ COMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"][random.below(4) as usize];
     let mut script = format!("BEGIN ISOLATION LEVEL {level};");
@@ -91,7 +90,7 @@ fn transaction(client: &mut Client, random: &mut Random) -> bool {
         Ok(()) => true,
         Err(error) => {
             let code = error.code().map(|code| code.code().to_owned()).unwrap_or_default();
-            // Of serialization, of a deadlock, or of two rows with one key.
+            // Serialization failure, deadlock, or two rows with one key.
             assert!(["40001", "40P01", "23505"].contains(&code.as_str()), "{script}: {error:?}");
             client.batch_execute("ROLLBACK").unwrap();
             false

@@ -3,7 +3,7 @@
 use super::{LATE, await_state, expect, refusal};
 use crate::shop::Shop;
 
-/// Rows are watched however they come into a partition; what moves to another one goes on.
+/// Rows are watched by whatever way they enter a partition, and stay watched when they move to another.
 #[test]
 fn rows_of_partitions_are_watched() {
     let shop = Shop::open();
@@ -21,14 +21,14 @@ fn rows_of_partitions_are_watched() {
         "INSERT INTO shop.orders VALUES (1, 'n', {LATE}, false), (2, 's', now(), false), (3, 's', {LATE}, true)"
     ));
     await_state(&shop, r#"late ["n", "1"]:1; pending ["s", "2"]"#);
-    // Straight into a partition, and into one that comes later, with partitions of its own.
+    // Directly into a partition, and into a later one with its own partitions.
     shop.run(&format!("INSERT INTO shop.south (id, region, at) VALUES (4, 's', {LATE})"));
     shop.run(&format!(
         "CREATE TABLE shop.east PARTITION OF shop.orders FOR VALUES IN ('e') PARTITION BY RANGE (id);
               CREATE TABLE shop.east_1 PARTITION OF shop.east DEFAULT; INSERT INTO shop.east VALUES (5, 'e', {LATE})"
     ));
     await_state(&shop, r#"late ["e", "5"]:1 ["n", "1"]:1 ["s", "4"]:1; pending ["s", "2"]"#);
-    // A row that moves has another key.
+    // A moved row has another key.
     shop.run("UPDATE shop.orders SET region = 's' WHERE id = 1; UPDATE shop.orders SET region = 'n' WHERE id = 2");
     await_state(&shop, r#"late ["e", "5"]:1 ["s", "1"]:1 ["s", "4"]:1; pending ["n", "2"]"#);
     expect(
@@ -51,7 +51,7 @@ fn rows_of_partitions_are_watched() {
     expect(&shop, "INSERT INTO shop.orders VALUES (9, 'n', now())", "late -; pending -");
 }
 
-/// One partition is watched alone, and TRUNCATE of one partition clears what was in it.
+/// One partition can be watched alone. TRUNCATE of one partition clears its alerts.
 #[test]
 fn one_partition_can_be_watched_alone() {
     let shop = Shop::open();
@@ -68,7 +68,7 @@ fn one_partition_can_be_watched_alone() {
     expect(&shop, "TRUNCATE shop.orders", "late -; pending -");
 }
 
-/// P12: TRUNCATE of one partition, and of all, by the parent.
+/// P12: TRUNCATE of one partition, and of all through the parent.
 #[test]
 fn truncate_of_a_partition_clears_its_rows_alone() {
     let shop = Shop::open();

@@ -2,7 +2,7 @@
 
 use super::{LATE, await_state, refusal, state, watched};
 
-/// An UPDATE that is open when the row becomes late: what it comes to is what counts.
+/// An UPDATE that is open when the row becomes late: its result decides.
 #[test]
 fn an_update_that_is_open_when_the_row_becomes_late_decides() {
     let shop = watched("");
@@ -21,7 +21,7 @@ fn an_update_that_is_open_when_the_row_becomes_late_decides() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.alert"), 1);
 }
 
-/// A transaction with one snapshot that does not see the alert cannot leave it open: it fails, and succeeds when it is tried again.
+/// A transaction whose snapshot does not see the alert cannot leave it open: it fails, and succeeds when it is tried again.
 #[test]
 fn a_writer_with_one_snapshot_leaves_no_alert_open() {
     for level in ["REPEATABLE READ", "SERIALIZABLE"] {
@@ -32,7 +32,7 @@ fn a_writer_with_one_snapshot_leaves_no_alert_open() {
             (3, "UPDATE shop.orders SET placed_at = now()"),
             (4, "UPDATE shop.orders SET placed_at = NULL"),
         ] {
-            // Paused until the snapshot is there.
+            // Paused until the snapshot is taken.
             shop.run(&format!("SELECT awty.pause('orders'); INSERT INTO shop.orders VALUES ({key}, {LATE})"));
             let mut client = shop.client();
             client.batch_execute(&format!("BEGIN ISOLATION LEVEL {level}; SELECT count(*) FROM shop.orders")).unwrap();
@@ -50,7 +50,7 @@ fn a_writer_with_one_snapshot_leaves_no_alert_open() {
     }
 }
 
-/// The same where the snapshot is older than the check, too, which the walk has written.
+/// The same if the snapshot is also older than the check that the walk has written.
 #[test]
 fn a_writer_with_one_snapshot_sees_what_the_walk_has_written() {
     let shop = crate::shop::Shop::open();
@@ -67,7 +67,7 @@ fn a_writer_with_one_snapshot_sees_what_the_walk_has_written() {
     assert_eq!(state(&shop), "late 1:1; pending -");
 }
 
-/// A snapshot that is older than the rule, or than its change, leaves no row unwatched: the rule is the one that is there now.
+/// A snapshot that is older than the rule, or than its change, leaves no row unwatched: the current rule applies.
 #[test]
 fn a_writer_with_one_snapshot_knows_the_rule_that_is_there_now() {
     let shop = crate::shop::Shop::open();
@@ -90,7 +90,7 @@ fn a_writer_with_one_snapshot_knows_the_rule_that_is_there_now() {
     await_state(&shop, "late 1:1 2:1; pending -");
 }
 
-/// The same for what ends all alerts of a rule.
+/// The same for statements that end all alerts of a rule.
 #[test]
 fn no_alert_outlives_its_table_or_rule_for_want_of_a_snapshot() {
     let shop = watched("");
@@ -107,7 +107,7 @@ fn no_alert_outlives_its_table_or_rule_for_want_of_a_snapshot() {
     }
 }
 
-/// PREPARE TRANSACTION keeps what was cleared for its COMMIT PREPARED.
+/// Alerts that a prepared transaction clears are cleared with COMMIT PREPARED.
 #[test]
 fn a_prepared_write_decides_when_it_is_committed() {
     let shop = crate::shop::Shop::on(awty_testkit::Cluster::builder().set("max_prepared_transactions", "2").start());

@@ -1,4 +1,4 @@
-//! What cannot be watched: SQLSTATE, place and hint of each refusal, and nothing is left behind.
+//! What cannot be watched: each refusal has its SQLSTATE, position and hint, and leaves nothing behind.
 
 use super::{ORDERS, tables};
 use crate::shop::{NOTE, Shop};
@@ -14,7 +14,7 @@ const FOREIGN: &str = "CREATE EXTENSION file_fdw; CREATE SERVER files FOREIGN DA
     CREATE FOREIGN TABLE shop.f (id bigint) SERVER files OPTIONS (filename '/dev/null'); ALTER FOREIGN TABLE shop.f OWNER TO shop;
     CREATE SCHEMA locked; CREATE TABLE locked.t (id bigint PRIMARY KEY); ALTER TABLE locked.t OWNER TO shop; GRANT USAGE ON SCHEMA locked TO shop";
 
-/// All that `watch` could leave.
+/// All objects that `watch` could leave.
 const OBJECTS: &str = "SELECT concat_ws(' ', (SELECT count(*) FROM pg_proc), (SELECT count(*) FROM pg_trigger), (SELECT count(*) FROM pg_depend WHERE classid = 'pg_proc'::regclass AND deptype = 'a'),
      (SELECT count(*) FROM awty.rule), (SELECT count(*) FROM awty.job), (SELECT count(*) FROM awty.future_job))";
 

@@ -1,10 +1,10 @@
-//! A session that has written to a watched table goes by the rule as it is, whatever has become of it and of the table since.
+//! A session that has written to a watched table uses the current rule, however the rule and the table have changed since.
 
 use super::{ORDERS, await_walked, state, watch, watched};
 use crate::shop::Shop;
 use awty_testkit::postgres::Client;
 
-/// Of the check of a row: how many hours after it was placed, and under which name of the entity.
+/// A row's check: hours from the placement, and the entity's name.
 fn due(shop: &Shop, key: &str) -> String {
     shop.cluster.value(
         "postgres",
@@ -15,7 +15,7 @@ fn due(shop: &Shop, key: &str) -> String {
     )
 }
 
-/// A client that has met the rule already.
+/// A client that has cached the rule.
 fn client(shop: &Shop) -> Client {
     let mut client = shop.cluster.client("postgres", "shop");
     client.batch_execute("INSERT INTO shop.orders (id) VALUES (1)").unwrap();
@@ -55,7 +55,7 @@ fn what_another_session_changes() {
     assert_eq!(state(&shop), "late -; pending -", "after unwatch");
 }
 
-/// What a transaction that is undone has changed, and what it has remembered.
+/// A transaction that is rolled back undoes its changes and its cache.
 #[test]
 fn what_is_undone() {
     let shop = watched("");
@@ -76,7 +76,7 @@ fn what_is_undone() {
     assert_eq!(due(&shop, "6"), "5 orders", "of the transaction's own");
 }
 
-/// The extension goes and comes again, and with it the rule.
+/// The extension and the rule are dropped and created again.
 #[test]
 fn what_was_dropped_and_made_again() {
     let shop = watched("");
@@ -93,7 +93,7 @@ fn what_was_dropped_and_made_again() {
     assert_eq!(state(&shop), "late -; pending 2");
 }
 
-/// A trigger that is there is not silent because the transaction is older than its rule.
+/// A trigger also works in a transaction that is older than its rule.
 #[test]
 fn a_transaction_that_is_older_than_the_rule() {
     let shop = Shop::open();
@@ -105,7 +105,7 @@ fn a_transaction_that_is_older_than_the_rule() {
     assert_eq!(state(&shop), "late -; pending 1");
 }
 
-/// What a setting of the writer's would change in a condition is read as ever.
+/// A writer's settings do not change the meaning of a condition.
 #[test]
 fn settings_that_a_condition_goes_by() {
     let shop = Shop::open();

@@ -1,4 +1,4 @@
-//! What nobody has told awty of: triggers that were bypassed, and rows that a policy or a restore has changed.
+//! Changes that awty was not told of: bypassed triggers, and rows changed by a policy or a restore.
 
 use super::{LATE, await_state, await_walked, state, watch, watched};
 
@@ -6,13 +6,13 @@ const BYPASS: &str = "SET session_replication_role = replica;
     UPDATE shop.orders SET status = 'SHIPPED' WHERE id = 1; DELETE FROM shop.orders WHERE id = 2;
     UPDATE shop.orders SET placed_at = now() WHERE id = 3; UPDATE shop.orders SET placed_at = NULL WHERE id = 4";
 
-/// Rows that were written behind awty's back are seen by the next sweep: once a day, after `adopt`, and after a changed rule.
+/// The next sweep finds rows that were written without triggers: once a day, after `adopt`, and after a change of the rule.
 #[test]
 fn a_sweep_clears_what_triggers_have_missed() {
     let shop = watched("");
     shop.run(&format!("INSERT INTO shop.orders SELECT n, {LATE} FROM generate_series(1, 5) AS n"));
     await_state(&shop, "late 1:1 2:1 3:1 4:1 5:1; pending -");
-    // The first inspection of a rule with open alerts sweeps; the next is a day later.
+    // The first inspection of a rule with open alerts sweeps. The next sweep is a day later.
     shop.job("wake", crate::shop::NOTE, "");
     shop.await_true("the first sweep", "SELECT swept_at IS NOT NULL FROM awty.rule");
     await_walked(&shop);
@@ -20,7 +20,7 @@ fn a_sweep_clears_what_triggers_have_missed() {
     assert_eq!(state(&shop), "late 1:1 2:1 3:1 4:1 5:1; pending -");
     shop.cluster.execute("postgres", &["UPDATE awty.rule SET swept_at = swept_at - interval '1 day'"]);
     shop.job("wake_again", crate::shop::NOTE, "");
-    // The third is late in three hours again.
+    // The third row is late in three hours again.
     await_state(&shop, "late 5:1; pending 3");
     let history: i64 = shop.cluster.value(
         "postgres",
@@ -29,7 +29,7 @@ fn a_sweep_clears_what_triggers_have_missed() {
     assert_eq!(history, 0);
 }
 
-/// A disabled trigger is like one that was bypassed; a changed rule is followed by a sweep.
+/// A disabled trigger has the effect of a bypassed one. A sweep follows a change of the rule.
 #[test]
 fn a_changed_rule_is_followed_by_a_sweep() {
     let shop = watched("");
@@ -40,8 +40,8 @@ fn a_changed_rule_is_followed_by_a_sweep() {
     await_state(&shop, "late 2:1; pending 2");
 }
 
-/// P12: a change of a rule with open alerts and the check that compares them with their rows are one transaction, so that no crash and
-/// no process that is late comes between them.
+/// P12: the change of a rule with open alerts and the check that sweeps them are one transaction, so that no crash or
+/// delayed process comes between them.
 #[test]
 fn a_change_of_a_rule_brings_its_sweep_itself() {
     let shop = watched("");
@@ -64,7 +64,7 @@ fn a_change_of_a_rule_brings_its_sweep_itself() {
     assert_eq!(state(&shop), "late 1:1; pending -");
 }
 
-/// P12: an alert that somebody has locked while a sweep comes by is looked at again; who that is may undo what they did.
+/// P12: a sweep looks again at an alert that a transaction has locked, because the transaction may roll back.
 #[test]
 fn a_sweep_comes_back_for_an_alert_that_is_locked() {
     let shop = watched("");
@@ -84,7 +84,7 @@ fn a_sweep_comes_back_for_an_alert_that_is_locked() {
     await_state(&shop, "late -; pending -");
 }
 
-/// An inspection leaves the catalog as it is: what goes with the table is recorded once.
+/// An inspection does not change the catalog: the dependency on the table is recorded once.
 #[test]
 fn an_inspection_records_nothing_twice() {
     let shop = watched("");
@@ -97,7 +97,7 @@ fn an_inspection_records_nothing_twice() {
     assert_eq!(shop.cluster.value::<i64>("postgres", recorded), 2);
 }
 
-/// Cleared alerts leave after the retention of the history; open ones stay.
+/// Cleared alerts are deleted after the history's retention. Open alerts stay.
 #[test]
 fn old_alerts_leave() {
     let shop = watched("");

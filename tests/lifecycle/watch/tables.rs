@@ -1,4 +1,4 @@
-//! What is done to a watched table, and what is left when the watch is over.
+//! Changes of a watched table, and leftovers after the watch.
 
 use super::{LATE, ORDERS, await_state, expect, refusal, state, watched};
 use crate::shop::Shop;
@@ -10,7 +10,7 @@ pub fn dump(shop: &Shop) -> String {
     text.lines().filter(|line| !line.contains("restrict")).collect::<Vec<_>>().join("\n")
 }
 
-/// Table, column and schema may be renamed; `entity_name` stays as it was.
+/// Table, column and schema can be renamed; `entity_name` stays.
 #[test]
 fn a_watch_goes_on_after_renames() {
     let shop = watched("escalate => '{1 day}'");
@@ -37,7 +37,7 @@ fn a_watch_goes_on_after_renames() {
     assert_eq!(left, 0);
 }
 
-/// PostgreSQL refuses what would break the rule, and names its function.
+/// PostgreSQL refuses changes that would break the rule, and names its function.
 #[test]
 fn columns_in_use_cannot_be_dropped_or_altered() {
     let shop = watched("");
@@ -57,7 +57,7 @@ fn columns_in_use_cannot_be_dropped_or_altered() {
     expect(&shop, "UPDATE shop.orders SET status = 'SHIPPED'", "late -; pending -");
 }
 
-/// DROP TABLE needs no CASCADE; checks end as `done`, and an inspection ends the rule.
+/// DROP TABLE needs no CASCADE. Checks end as `done`, and an inspection ends the rule.
 #[test]
 fn a_dropped_table_ends_its_rule() {
     let shop = watched("escalate => '{1 day}'");
@@ -75,7 +75,7 @@ fn a_dropped_table_ends_its_rule() {
     expect(&shop, "INSERT INTO shop.orders (id) VALUES (1)", "late -; pending 1");
 }
 
-/// What `unwatch` leaves is what was there before `watch`.
+/// `unwatch` leaves the catalog as it was before `watch`.
 #[test]
 fn nothing_is_left_of_a_watch() {
     let shop = Shop::open();

@@ -1,4 +1,4 @@
-//! Rows that were there before their rule.
+//! Rows that existed before their rule.
 
 use super::{LATE, ORDERS, await_state, await_walked, refusal, state, watch};
 use crate::shop::Shop;
@@ -26,14 +26,14 @@ fn existing_says_which_rows_are_taken_in() {
     }
 }
 
-/// `watch` waits for who writes to it but not for who reads.
+/// `watch` waits for writers of the table, but not for readers.
 #[test]
 fn watch_waits_for_writers_only() {
     let shop = filled();
     let mut reader = shop.client();
     reader.batch_execute("BEGIN; SELECT count(*) FROM shop.orders").unwrap();
     watch(&shop, "");
-    // To drop a trigger, PostgreSQL locks out readers, too.
+    // PostgreSQL locks out readers to drop a trigger.
     reader.batch_execute("COMMIT").unwrap();
     shop.run("SELECT awty.unwatch('orders')");
     let mut writer = shop.client();
@@ -43,7 +43,7 @@ fn watch_waits_for_writers_only() {
     assert_eq!(state(&shop), "late -; pending -");
 }
 
-/// However long `until` takes of a row, a piece ends before its timeout, and the walk goes on.
+/// However long `until` takes per row, a piece ends before its timeout, and the walk continues.
 #[test]
 fn a_walk_over_slow_rows_comes_to_its_end() {
     let shop = Shop::open();
@@ -60,7 +60,7 @@ fn a_walk_over_slow_rows_comes_to_its_end() {
     assert_eq!(shop.cluster.value::<i64>("postgres", taken), 2500);
 }
 
-/// P1, P12: a walk whose worker is killed in the middle loses nothing and takes nothing twice, while rows change.
+/// P1, P12: a walk whose worker is killed misses no row and takes none twice, while rows change.
 #[test]
 fn a_walk_goes_on_after_its_worker_is_killed() {
     const ROWS: i64 = 20_000;
@@ -68,7 +68,7 @@ fn a_walk_goes_on_after_its_worker_is_killed() {
     shop.run(ORDERS);
     shop.run(&format!("INSERT INTO shop.orders SELECT n, now() - n % 2 * interval '1 hour', CASE n % 10 WHEN 0 THEN 'SHIPPED' ELSE 'UNSHIPPED' END FROM generate_series(1, {ROWS}) AS n"));
     let taken = "SELECT count(*) FROM awty.future_job WHERE entity_name = 'orders'";
-    // A piece takes half the timeout, and each row takes its time, so that there are many pieces.
+    // A piece takes half the timeout, and each row is slow, so that there are many pieces.
     shop.run("CREATE FUNCTION shop.slow(id bigint) RETURNS boolean STABLE LANGUAGE plpgsql AS $$ BEGIN IF id % 2 = 0 THEN PERFORM pg_sleep(0.0001); END IF; RETURN true; END $$;
         BEGIN; SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED' AND shop.slow(id) OR NOT shop.slow(id)$$, within => '3 hours'); SELECT awty.alter('orders', timeout => '4 s', retry_after => '1 s'); COMMIT");
     let worker = shop.cluster.await_that("the walk to be in the middle", awty_testkit::PATIENCE, || {
@@ -91,7 +91,7 @@ fn a_walk_goes_on_after_its_worker_is_killed() {
     let missing = "SELECT count(*) FROM shop.orders AS o LEFT JOIN awty.future_job AS f ON f.entity_key = o.id::text AND f.entity_name = 'orders'
         WHERE o.status = 'UNSHIPPED' AND f.next_check_at IS DISTINCT FROM awty.next_slot(o.placed_at + interval '3 hours')";
     assert_eq!(shop.cluster.value::<i64>("postgres", missing), 0);
-    // One more for each row that changed while its piece was read, at most.
+    // At most one more for each row that changed while its piece was read.
     let more: i64 = shop.cluster.value(
         "postgres",
         &format!("SELECT ({taken}) - (SELECT count(*) FROM shop.orders WHERE status = 'UNSHIPPED')"),
@@ -99,7 +99,7 @@ fn a_walk_goes_on_after_its_worker_is_killed() {
     assert!((0..=100).contains(&more), "{more}");
 }
 
-/// Rows that change while they are walked through end up right.
+/// Rows that change during the walk end in the right state.
 #[test]
 fn rows_that_change_during_the_walk_end_up_right() {
     let shop = Shop::on(awty_testkit::Cluster::builder().set("awty.catch_up_rate", "0").start());
