@@ -1,4 +1,4 @@
-//! Runs whose processes end in the middle of them, and clients that keep anybody from seeing to them.
+//! Runs whose processes end in the middle, while a client keeps awty from recording that.
 
 use awty_testkit::postgres::Client;
 use awty_testkit::{Cluster, PATIENCE};
@@ -7,7 +7,7 @@ use crate::field::{DB, Field};
 
 const SUICIDE: &str = "BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END";
 
-/// Checks 1 to 80 of the client's job `suicide` become due, while the client's transaction, which stays open, has their rows locked.
+/// Makes checks 1 to 80 of the client's job `suicide` due. The client's open transaction has locked their rows.
 fn make_due(holding: &mut Client, other: &mut Client) {
     let all = |options: &str| {
         format!("SELECT count(awty.schedule('thing', i::text, 'suicide', {options})) FROM generate_series(1, 80) AS i")
@@ -18,13 +18,13 @@ fn make_due(holding: &mut Client, other: &mut Client) {
     other.batch_execute("SELECT awty.resume('suicide')").unwrap();
 }
 
-/// How many runs have ended their processes since.
+/// Number of runs that have ended their processes since `position`.
 fn deaths(field: &Field, position: usize) -> usize {
     field.cluster.log_since(position).matches("FATAL:  terminating").count()
 }
 
-/// P5, P6, P7: others' checks go on at once, while the client of a role keeps awty from counting the runs that end their
-/// workers, and afterwards; her own go on when she lets go.
+/// P5, P6, P7: a client keeps awty from counting the runs that end their workers. Other roles' checks run at once, then
+/// and later. The client's own checks continue when it releases the locks.
 #[test]
 fn a_role_whose_runs_end_their_workers_stops_nobody_else() {
     let field = Field::with(Cluster::builder().set("awty.max_crashes", "1"));
@@ -48,7 +48,7 @@ fn a_role_whose_runs_end_their_workers_stops_nobody_else() {
     );
 }
 
-/// P6, P7: a run that nobody can see to takes one place of its role and database. Until it has been seen to, the role begins no
+/// P6, P7: such an unrecorded run occupies one place of its role and database. Until it is recorded, the role starts no
 /// more such runs than it has workers.
 #[test]
 fn a_role_whose_runs_cannot_be_counted_takes_one_place_in_each_database() {
@@ -71,7 +71,7 @@ fn a_role_whose_runs_cannot_be_counted_takes_one_place_in_each_database() {
     });
     field.cluster.await_that("a death in each database", PATIENCE, || {
         let log = field.cluster.log_since(position);
-        // The context of the message names the function.
+        // The context of the message contains the function's name.
         let dead = |database: &str| log.contains(&format!("in_{database}(awty.future_job)"));
         if dead(DB) && dead("other") { Ok(()) } else { Err(log) }
     });
@@ -84,8 +84,8 @@ fn a_role_whose_runs_cannot_be_counted_takes_one_place_in_each_database() {
     drop(clients);
 }
 
-/// P7: so many roles do the same that each place is taken. Either others get one all the same, or awty says why they do not, in
-/// `awty.status` and in the log; and they run when the places are free again.
+/// P7: enough roles do the same to take every place. Then other roles either still get a place, or awty says in
+/// `awty.status` and in the log why they do not. They run when places are free again.
 #[test]
 fn a_lack_of_places_is_told() {
     const ROLES: usize = 70;
@@ -139,7 +139,7 @@ fn a_lack_of_places_is_told() {
     field.end_of(id).is_done();
 }
 
-/// P3, P7: a role that may send signals gets no innocent check held. The end of its process from outside tells nothing of it.
+/// P3, P7: a role that may send signals cannot get an innocent check held, because a signal from outside says nothing about the check.
 #[test]
 fn signals_from_outside_hold_no_check() {
     let field = Field::new();

@@ -1,8 +1,9 @@
-//! What a job may answer, and what comes of the strangest answers.
+//! The strangest results of job functions.
 
 use crate::field::Field;
 
-/// Row 19: what is no progress or out of reach ends the check and is no failure; what has passed meanwhile means the next slot.
+/// Row 19: a result that is no progress or out of range ends the check, and is no failure. A time that has passed
+/// meanwhile means the next slot.
 #[test]
 fn every_answer_has_its_outcome() {
     let field = Field::new();
@@ -24,7 +25,7 @@ fn every_answer_has_its_outcome() {
     field.alice_goes_on();
 }
 
-/// Row 19: `now()` for ever is a check per slot, until max_checks.
+/// Row 19: a job that always returns `now()` runs once per slot, until max_checks.
 #[test]
 fn now_for_ever_is_one_check_per_slot() {
     let field = Field::new();
@@ -45,7 +46,7 @@ fn now_for_ever_is_one_check_per_slot() {
     }
 }
 
-/// Row 19: a set-based job that gives too few, too many, or no answers at all.
+/// Row 19: a set-based job that returns too few, too many or no results.
 #[test]
 fn a_wrong_number_of_answers_is_a_failure() {
     let field = Field::new();

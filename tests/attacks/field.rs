@@ -1,12 +1,12 @@
-//! The field of the attacks: a cluster with awty and two roles that distrust each other, and what every attack asks.
+//! The setting of the attacks: a cluster with awty, two roles that distrust each other, and common questions.
 
 use awty_testkit::postgres::Client;
 use awty_testkit::postgres::types::FromSql;
 use awty_testkit::{Builder, Cluster, PATIENCE};
 use std::time::Duration;
 
-/// In seconds. A check that starts later than this was held up by another one: the runs of other roles that are in a check's way here end
-/// much later or never. A check that starts earlier may have waited for a busy machine.
+/// In seconds. A check that starts later was delayed by another check: the runs of other roles that are in its way in
+/// these tests end much later or never. A check that starts earlier may have waited for a busy machine.
 pub const HELD_UP: f64 = 20.0;
 
 /// The database of all tests.
@@ -27,7 +27,7 @@ pub struct Ended {
     pub seconds: f64,
 }
 
-/// Why the server refused.
+/// The server's refusal.
 #[derive(Debug)]
 pub struct Refusal {
     pub message: String,
@@ -47,7 +47,7 @@ impl Field {
         field
     }
 
-    /// A connection, in which nothing waits for ever. A statement that waits does so for longer than any poll.
+    /// A connection with a timeout for every statement, which is longer than any poll.
     #[track_caller]
     pub fn client(&self, role: &str) -> Client {
         let mut client = self.cluster.client(DB, role);
@@ -55,7 +55,7 @@ impl Field {
         client
     }
 
-    /// Runs statements as a role, all in one transaction.
+    /// Runs statements as a role, in one transaction.
     #[track_caller]
     pub fn sql(&self, role: &str, sql: &str) {
         if let Err(error) = self.client(role).batch_execute(sql) {
@@ -63,7 +63,7 @@ impl Field {
         }
     }
 
-    /// One value, as a role sees it.
+    /// One value, as seen by a role.
     #[track_caller]
     pub fn one<T: for<'a> FromSql<'a>>(&self, role: &str, sql: &str) -> T {
         let row = self.client(role).query_one(sql, &[]);
@@ -79,13 +79,13 @@ impl Field {
         Refusal { message: db.message().into(), hint: db.hint().unwrap_or_default().into() }
     }
 
-    /// A function `<role>.<name>` with that body in PL/pgSQL, registered as a job that is tried once.
+    /// Creates the PL/pgSQL function `<role>.<name>`, and registers it as a job that is tried once.
     #[track_caller]
     pub fn job(&self, role: &str, name: &str, body: &str) {
         self.job_with(role, name, body, "max_attempts => 1");
     }
 
-    /// The same, with other options.
+    /// Creates a job with other options.
     #[track_caller]
     pub fn job_with(&self, role: &str, name: &str, body: &str, options: &str) {
         self.sql(
@@ -109,7 +109,7 @@ impl Field {
         self.end_within(id, PATIENCE)
     }
 
-    /// The same for so long.
+    /// Waits for the end of a check with a given deadline.
     #[track_caller]
     pub fn end_within(&self, id: i64, within: Duration) -> Ended {
         let mut client = self.client("postgres");
@@ -138,7 +138,7 @@ impl Field {
         self.end_of(id)
     }
 
-    /// Jobs with these names and bodies, each run once, all at about the same time; how each ended.
+    /// Creates jobs with these names and bodies, and runs each once, at about the same time. Returns their ends.
     #[track_caller]
     pub fn try_jobs(&self, role: &str, jobs: &[(&str, String)]) -> Vec<Ended> {
         jobs.iter().for_each(|(name, body)| self.job(role, name, body));
@@ -146,14 +146,14 @@ impl Field {
         ids.into_iter().map(|id| self.end_of(id)).collect()
     }
 
-    /// A job with that body, run once.
+    /// Creates a job with that body, and runs it once.
     #[track_caller]
     pub fn try_job(&self, role: &str, name: &str, body: &str) -> Ended {
         self.job(role, name, body);
         self.run(role, name)
     }
 
-    /// A job of alice's that does nothing runs at its slot, as if nothing had happened.
+    /// Expects that a job of alice's that does nothing still runs at its slot.
     #[track_caller]
     pub fn alice_goes_on(&self) {
         let known: bool = self.one("postgres", "SELECT EXISTS (SELECT FROM awty.job WHERE job = 'innocent')");
@@ -169,7 +169,7 @@ impl Field {
         assert!(lateness < HELD_UP, "alice's check started {lateness} s late");
     }
 
-    /// Waits until somebody holds this advisory lock: the sign by which a run says that it has come so far.
+    /// Waits until a session holds this advisory lock, by which a run signals its progress.
     #[track_caller]
     pub fn await_sign(&self, sign: i32) {
         self.cluster.await_sql(
@@ -180,7 +180,7 @@ impl Field {
     }
 }
 
-/// The SQLSTATE with which the server refuses a statement; nothing if it does not refuse it.
+/// The SQLSTATE with which the server refuses a statement; empty if it is accepted.
 #[track_caller]
 pub fn answer(client: &mut Client, sql: &str) -> String {
     match client.batch_execute(sql) {

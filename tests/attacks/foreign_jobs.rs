@@ -1,4 +1,4 @@
-//! Other roles' jobs, checks and processes, by name, by id and by process id.
+//! Access to other roles' jobs, checks and processes, by name, id and process id.
 
 use crate::field::{DB, Field};
 
@@ -26,10 +26,10 @@ fn nobody_touches_another_roles_job() {
         "CREATE FUNCTION mallory.f(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'";
     field.sql("mallory", own);
     field.refused("mallory", "SELECT awty.register('hers', 'mallory.f')", "42710");
-    // EXECUTE is everybody's by default; the way to the function is not.
+    // PUBLIC has EXECUTE by default, but mallory has no USAGE on the schema.
     let refusal = field.refused("mallory", "SELECT awty.register('x', 'alice.hers')", "42501");
     assert!(refusal.message.contains("schema"), "{refusal:?}");
-    // Without a job's name: hers stays, and mallory is not told of it.
+    // Without a job's name: alice's check stays, and mallory does not learn of it.
     assert_eq!(field.one::<i64>("mallory", "SELECT awty.cancel('thing', '1')"), 0);
     assert_eq!(field.one::<i64>("alice", "SELECT count(*) FROM awty.future_job"), 1);
     field.sql(
@@ -40,7 +40,7 @@ fn nobody_touches_another_roles_job() {
     assert_eq!(field.cluster.psql(DB, "SELECT job FROM awty.future_job").trim(), "hers");
 }
 
-/// Row 11: another role's check does not exist: the text is that of an entity without a check.
+/// Row 11: another role's check is reported as missing, with the same text as an entity without a check.
 #[test]
 fn a_foreign_check_looks_like_a_missing_one() {
     let field = Field::new();
@@ -56,7 +56,7 @@ fn a_foreign_check_looks_like_a_missing_one() {
     field.sql("alice", "SELECT awty.release('thing', '1')");
 }
 
-/// Row 12, P6: her worker in the middle of a run, and the launcher, which belongs to nobody.
+/// Row 12, P6: mallory cannot signal alice's worker during a run, or the launcher.
 #[test]
 fn nobody_signals_another_roles_worker_or_the_launcher() {
     let field = Field::new();
@@ -84,7 +84,7 @@ fn nobody_signals_another_roles_worker_or_the_launcher() {
     assert_eq!(field.cluster.pids("awty launcher"), pids[..1]);
 }
 
-/// Row 12, P7: a role may end its own workers; it does not get its check away from its guards by that, and nobody else waits.
+/// Row 12, P7: a role may end its own workers. Its check still obeys its guards, and no other role waits.
 #[test]
 fn a_job_that_ends_its_own_worker_harms_itself_only() {
     let field = Field::new();
@@ -99,7 +99,7 @@ fn a_job_that_ends_its_own_worker_harms_itself_only() {
     assert!(ends < 20, "the worker was started again {ends} times");
     assert_eq!(field.one::<i64>("mallory", &format!("SELECT count(*) FROM awty.future_job WHERE id = {id}")), 1);
     assert_eq!(field.one::<i64>("mallory", "SELECT awty.cancel('thing', '1')"), 1);
-    // Cancelled by itself is a failure like any other.
+    // A run that its own role cancels is a failure.
     field
         .try_job(
             "mallory",
@@ -109,7 +109,7 @@ fn a_job_that_ends_its_own_worker_harms_itself_only() {
         .failed_with("57014");
 }
 
-/// P6: one process serves one role, so that nothing a language keeps in its interpreter gets from one to another (row 32).
+/// P6: one process serves one role, so that no state in a language's interpreter gets from one role to another (row 32).
 #[test]
 fn no_process_serves_two_roles() {
     let field = Field::new();

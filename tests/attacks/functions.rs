@@ -1,11 +1,11 @@
-//! The function of a job changes, or is not the one that it seems to be.
+//! The function of a job changes, or another function has its name.
 
 use crate::field::{DB, Field};
 
 const F: &str =
     "CREATE FUNCTION mallory.f(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'";
 
-/// Row 16: what is called is what is there by the time. Each case has a job of its own, scheduled while all was well.
+/// Row 16: a check calls the current function. Each case has its own job, scheduled while all was well.
 #[test]
 fn a_function_that_was_changed_meanwhile() {
     let cases = [
@@ -57,7 +57,7 @@ fn a_function_that_was_changed_meanwhile() {
         }
         assert_eq!((ended.outcome.as_str(), ended.sqlstate.as_str()), ("failed", *sqlstate), "{change}: {ended:?}");
         assert!(ended.message.contains(&format!("mallory.f{case}")), "{change}: {ended:?}");
-        // Scheduling says the same at once.
+        // `schedule` reports the same at once.
         let schedule = format!("SELECT awty.schedule('thing', '{case}', 'f{case}', at => now())");
         assert_eq!(field.refused("mallory", &schedule, sqlstate).message, ended.message);
     }
@@ -65,7 +65,7 @@ fn a_function_that_was_changed_meanwhile() {
     field.alice_goes_on();
 }
 
-/// Row 17: the exact signature only, and nothing temporary.
+/// Row 17: only the exact signature counts, and temporary objects never do.
 #[test]
 fn only_the_exact_function_is_registered() {
     let field = Field::new();
@@ -96,7 +96,7 @@ fn only_the_exact_function_is_registered() {
     field.refused("mallory", &format!("{temporary}; {by_number}"), "42P13");
 }
 
-/// Row 17: a function of the same name in a schema that comes first for the run is not the one that was registered.
+/// Row 17: a function of the same name in a schema that comes first in the run's search path is not called.
 #[test]
 fn the_function_is_found_in_its_own_schema() {
     let field = Field::new();

@@ -1,11 +1,11 @@
-//! What a role can hold up by keeping a transaction open.
+//! Delays that a role can cause by keeping a transaction open.
 
 use awty_testkit::{Cluster, PATIENCE, poll};
 use std::time::Duration;
 
 use crate::field::{DB, Field, answer};
 
-/// P6, P7: who may schedule a job can keep its checks from being run as long as its transaction is open, and no longer.
+/// P6, P7: a role that may schedule a job can delay the job's checks while its transaction is open, and no longer.
 #[test]
 fn a_due_check_runs_soon_after_its_row_is_let_go() {
     let field = Field::new();
@@ -32,7 +32,7 @@ fn a_due_check_runs_soon_after_its_row_is_let_go() {
     );
     holding.iter_mut().for_each(|client| client.batch_execute("ROLLBACK").unwrap());
     let mut client = field.client("postgres");
-    // Sooner than the inspection that comes every minute.
+    // Earlier than the inspection that follows each minute.
     let ran = poll("the checks to run", Duration::from_secs(20), || {
         let done = "SELECT entity_key || ' ' || outcome FROM awty.future_job_history ORDER BY entity_key";
         let done = client.query(done, &[]).map_err(|error| format!("{error:?}"))?;
@@ -42,7 +42,7 @@ fn a_due_check_runs_soon_after_its_row_is_let_go() {
     assert_eq!(ran, Ok(["1 done", "2 done", "3 done"].map(str::to_owned).to_vec()));
 }
 
-/// P9: a name that an open transaction has registered, or a prepared one, is refused after a while; nobody waits for ever.
+/// P9: if an open or prepared transaction has registered a name, a second registration is refused after a while and does not wait forever.
 #[test]
 fn a_name_is_not_waited_for_without_end() {
     let field = Field::with(Cluster::builder().set("max_prepared_transactions", "2"));

@@ -1,4 +1,4 @@
-//! Suspects of one role that are in the way of another role's: after a crash of the server, or after the end of a process.
+//! Suspects of one role in the way of another role's suspects: after a crash of the server, or after the end of a process.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 
 use crate::field::{DB, Field};
 
-/// Within what others' suspects are run: sooner than the inspection that comes every minute. Mallory's suspects would go on for the rest of
-/// the day.
+/// Time in which other roles' suspects must run. It is less than the minute between two inspections. Mallory's suspects
+/// would take all day.
 const SOON: Duration = Duration::from_secs(40);
 
 /// The first run ends its own process.
@@ -18,7 +18,7 @@ fn dies_once(role: &str) -> String {
     )
 }
 
-/// A role's job that begins so, gives a sign, waits until its door is open, and ends so.
+/// A role's job that runs `begin`, signals, waits for its door, and runs `end`.
 fn job_with_door(field: &Field, role: &str, name: &str, begin: &str, sign: i32, end: &str) {
     field.sql(role, &format!("CREATE SEQUENCE {role}.runs; CREATE TABLE {role}.door AS SELECT false AS open"));
     let body = format!(
@@ -50,7 +50,7 @@ fn mallory_has_a_suspect(end: &str) -> Field {
     field
 }
 
-/// Mallory's run goes on until its process ends; her client, which this returns, then has the row of its check locked.
+/// Mallory's run lasts until its process ends. Then her client, which is returned, has locked the row of its check.
 #[track_caller]
 fn mallory_abandons_it(field: &Field) -> Client {
     let mut holding = field.client("mallory");
@@ -62,7 +62,7 @@ fn mallory_abandons_it(field: &Field) -> Client {
     holding
 }
 
-/// A check of alice's whose process ended once is run again, soon, and done.
+/// Expects that a check of alice's whose process ended once is soon run again, and done.
 #[track_caller]
 fn alices_suspect_is_done(field: &Field) {
     field.sql("alice", "CREATE SEQUENCE alice.runs");
@@ -81,7 +81,7 @@ fn await_alice(field: &Field, checks: i64) {
     });
 }
 
-/// The server crashes while mallory's check and ten of alice's are being run. Mallory's is run again first; alice's wait.
+/// The server crashes while mallory's check and ten of alice's are running. Mallory's is run again first, and alice's wait.
 #[track_caller]
 fn crash(end: &str) -> Field {
     let field = Field::with(Cluster::builder());
@@ -91,7 +91,7 @@ fn crash(end: &str) -> Field {
     field.schedule("mallory", "long", "1");
     field.await_sign(QUICK);
     field.await_sign(LONG);
-    // A job that is paused leaves the run alone that is going on.
+    // Pausing a job does not affect a run in progress.
     field.sql("alice", "SELECT awty.pause('hers')");
     open_door_after_crash(&field);
     field
@@ -111,7 +111,7 @@ fn open_door_after_crash(field: &Field) {
     open_door(field, "alice");
 }
 
-/// P5, P6, P7: what a crash made suspicious is run within seconds, however long another role's suspect takes.
+/// P5, P6, P7: suspects of a crash run within seconds, however long another role's suspect takes.
 #[test]
 fn a_long_run_of_one_role_stops_no_suspects_of_another_after_a_crash() {
     let field = crash("");
@@ -119,7 +119,7 @@ fn a_long_run_of_one_role_stops_no_suspects_of_another_after_a_crash() {
     await_alice(&field, 10);
 }
 
-/// P5, P6, P7: the same where that run's process has ended, and a client keeps awty from counting it.
+/// P5, P6, P7: the same if that run's process has ended, and a client keeps awty from counting the exit.
 #[test]
 fn a_run_that_was_abandoned_stops_no_suspects_of_another_role_after_a_crash() {
     let field = crash(DIE);
@@ -129,14 +129,14 @@ fn a_run_that_was_abandoned_stops_no_suspects_of_another_role_after_a_crash() {
     drop(holding);
 }
 
-/// P6, P7: a check whose process ended waits for no other role's that did the same on purpose and takes all day now.
+/// P6, P7: a check whose process ended does not wait for another role's check that ended its process on purpose and now takes all day.
 #[test]
 fn a_run_that_ended_its_process_and_takes_all_day_stops_no_other_role() {
     let field = mallory_has_a_suspect("");
     alices_suspect_is_done(&field);
 }
 
-/// P6, P7: nor for one that is not even run any more.
+/// P6, P7: neither does it wait for such a check that does not run any more.
 #[test]
 fn a_run_that_ended_its_process_and_cannot_be_counted_stops_no_other_role() {
     let field = mallory_has_a_suspect(DIE);

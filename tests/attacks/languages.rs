@@ -1,8 +1,8 @@
-//! What a language keeps in its interpreter between calls stays with the role whose runs they are.
+//! State that a language keeps in its interpreter between calls stays within one role's runs.
 
 use crate::field::{DB, Field};
 
-/// A run notes what it finds, and leaves the name of the role that it runs as.
+/// A run records what it finds, and leaves its role's name.
 const FUNCTIONS: &str = r#"
 CREATE TABLE public.found (language text, left_by text, who text DEFAULT current_user);
 GRANT ALL ON public.found TO PUBLIC;
@@ -20,8 +20,8 @@ for keep in (GD, SD, sys.__dict__):
 return None
 $$;"#;
 
-/// Row 32, P6: PL/Perl has one interpreter per role in a process, PL/Python one for all. No process serves two roles, so it
-/// makes no difference: a run finds what another run of its own role has left, or nothing.
+/// Row 32, P6: PL/Perl has one interpreter per role in a process, PL/Python one for all roles. No process serves two
+/// roles, so a run finds only what another run of its own role has left, or nothing.
 #[test]
 fn no_interpreter_is_shared_between_roles() {
     let field = Field::new();
@@ -34,7 +34,7 @@ fn no_interpreter_is_shared_between_roles() {
         );
         field.sql("postgres", &format!("CREATE EXTENSION {language}"));
     }
-    // What a run finds, and then leaves, is the name of the role that it runs as.
+    // A run finds, and then leaves, the name of its role.
     field.sql("postgres", FUNCTIONS);
     let mut ids = Vec::new();
     for role in ["alice", "mallory"] {
@@ -44,7 +44,7 @@ fn no_interpreter_is_shared_between_roles() {
                 &format!("SELECT awty.register('{role}_{function}', 'public.{function}', max_attempts => 1)"),
             );
         }
-        // All in one transaction: they are due in one slot, so that each process of the role runs several of them.
+        // One transaction, so that all are due in one slot, and each process of the role runs several of them.
         let schedule = format!(
             "SELECT awty.schedule('thing', key::text, '{role}_' || function, at => now())
              FROM generate_series(1, 10) AS key, unnest('{{perl,python}}'::text[]) AS function"
@@ -56,7 +56,7 @@ fn no_interpreter_is_shared_between_roles() {
     let foreign =
         field.cluster.psql(DB, "SELECT DISTINCT language, who, left_by FROM public.found WHERE left_by <> who");
     assert_eq!(foreign.trim(), "", "found in an interpreter, left by another role");
-    // That is no blindness of the test's: what a run of the same role has left, the next one finds.
+    // This shows that the test works: the next run of the same role finds what the first has left.
     let own =
         field.cluster.psql(DB, "SELECT DISTINCT language, who FROM public.found WHERE left_by = who ORDER BY 1, 2");
     assert_eq!(own.trim(), "plperl|alice\nplperl|mallory\nplpython3u|alice\nplpython3u|mallory");

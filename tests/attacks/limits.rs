@@ -1,10 +1,10 @@
-//! Runs that want more than their share: of time, of memory, of the stack, of the disk.
+//! Runs that use too much time, memory, stack or disk.
 
 use awty_testkit::Cluster;
 
 use crate::field::{Field, HELD_UP};
 
-/// Row 20, P8: the second strike comes for those who catch the first.
+/// Row 20, P8: a run that catches the first strike gets the second one.
 #[test]
 fn a_job_that_catches_its_cancellation_is_terminated() {
     let field = Field::new();
@@ -29,13 +29,13 @@ fn a_job_that_catches_its_cancellation_is_terminated() {
     for id in ids {
         let ended = field.end_of(id);
         assert_eq!((ended.outcome.as_str(), ended.sqlstate.as_str()), ("timed_out", "57014"), "{ended:?}");
-        // By itself neither ever ends.
+        // Neither would end by itself.
         assert!(ended.seconds < HELD_UP, "{ended:?}");
     }
     field.alice_goes_on();
 }
 
-/// Row 20: a job cannot take its own limit away.
+/// Row 20: a job cannot remove its own limit.
 #[test]
 fn no_setting_takes_the_time_limit_away() {
     let field = Field::new();
@@ -51,11 +51,11 @@ fn no_setting_takes_the_time_limit_away() {
     );
     let ended = field.run("mallory", "unlimited");
     assert_eq!((ended.outcome.as_str(), ended.sqlstate.as_str()), ("timed_out", "57014"), "{ended:?}");
-    // Its own limit, and not the 30 seconds of a job that has none.
+    // The job's own limit, not the default of 30 seconds.
     assert!(ended.seconds < HELD_UP, "{ended:?}");
 }
 
-/// Row 25, P7: each is a failure of that run with its own SQLSTATE; the server stays up.
+/// Row 25, P7: each fails its own run with its own SQLSTATE, and the server stays up.
 #[test]
 fn stack_strings_and_disk_end_before_the_servers_do() {
     let field = Field::with(Cluster::builder().set("temp_file_limit", "10MB"));
@@ -83,7 +83,7 @@ fn stack_strings_and_disk_end_before_the_servers_do() {
     assert!(!log.contains("terminated by signal") && !log.contains("PANIC"), "{log}");
 }
 
-/// P6, P7: a role has no more jobs than every inspection of awty's can look at; another role still gets its own.
+/// P6, P7: a role's number of jobs is limited, because every inspection reads all of them. Another role can still register its own.
 #[test]
 fn a_role_has_ten_thousand_jobs_at_most() {
     let field = Field::new();

@@ -1,8 +1,8 @@
-//! Locks: held in a run, kept after it, or taken by a session where awty has to pass.
+//! Locks that a run takes, that it leaves behind, or that a session holds in awty's way.
 
 use crate::field::{DB, Field, HELD_UP};
 
-/// Row 21, P4, P6: no lock of a user's is one that awty relies on, and none is kept for the next run.
+/// Row 21, P4, P6: awty relies on no lock that a user can take, and the next run inherits none.
 #[test]
 fn advisory_locks_are_no_locks_of_awtys() {
     let field = Field::new();
@@ -28,8 +28,8 @@ fn advisory_locks_are_no_locks_of_awtys() {
     );
 }
 
-/// Row 21, P4: a run that gives back all locks it can name does not let a second run of the same check begin, nor does one that
-/// was terminated before it is booked.
+/// Row 21, P4: a run that releases all locks it can name lets no second run of its check start. Neither does a
+/// terminated run before it is recorded.
 #[test]
 fn giving_all_locks_back_lets_no_second_run_begin() {
     let field = Field::new();
@@ -37,7 +37,7 @@ fn giving_all_locks_back_lets_no_second_run_begin() {
         "mallory",
         "CREATE SEQUENCE mallory.running; CREATE TABLE mallory.ran (k text); CREATE TABLE mallory.door AS SELECT false AS open",
     );
-    // Sequences are not rolled back: a run that finds it moved by another is a second one.
+    // Sequences are not rolled back. A run that finds the sequence moved is a second run.
     field.job_with(
         "mallory",
         "open",
@@ -55,7 +55,7 @@ fn giving_all_locks_back_lets_no_second_run_begin() {
     );
     let id = field.schedule("mallory", "open", "1");
     field.cluster.await_sql(DB, "the run", "SELECT last_value = 1 AND is_called FROM mallory.running");
-    // Other checks of the role bring a second worker, which finds this one due, too, again and again.
+    // Other checks of the role bring a second worker, which keeps finding this check due.
     field.job("mallory", "other", "BEGIN RETURN NULL; END");
     for key in 0..4 {
         let other = field.schedule("mallory", "other", &key.to_string());
@@ -68,7 +68,7 @@ fn giving_all_locks_back_lets_no_second_run_begin() {
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM mallory.ran"), 1);
 }
 
-/// Row 27, P7: a client waits for the rows that a run has locked no longer than the run's timeout.
+/// Row 27, P7: a client waits for rows that a run has locked no longer than the run's timeout.
 #[test]
 fn a_client_waits_for_a_row_no_longer_than_the_timeout() {
     let field = Field::new();
@@ -88,7 +88,7 @@ fn a_client_waits_for_a_row_no_longer_than_the_timeout() {
     assert!(ended.seconds < HELD_UP, "{ended:?}");
 }
 
-/// Row 27: of two runs that wait for each other one is undone, tried again, and done.
+/// Row 27: if two runs deadlock, one is undone, tried again, and done.
 #[test]
 fn of_two_jobs_in_a_deadlock_one_is_tried_again() {
     let field = Field::new();
@@ -125,7 +125,7 @@ fn of_two_jobs_in_a_deadlock_one_is_tried_again() {
     );
 }
 
-/// P6: a lock on the extension needs no right at all, so no run waits for one.
+/// P6: locking the extension needs no right, so no run waits for such a lock.
 #[test]
 fn a_lock_on_the_extension_holds_up_no_run() {
     let field = Field::new();
@@ -136,7 +136,7 @@ fn a_lock_on_the_extension_holds_up_no_run() {
     field.alice_goes_on();
     holding.batch_execute("ROLLBACK").unwrap();
 
-    // Nor for one who waits to be refused: he does so at once, also while a run is going on.
+    // A refused DROP EXTENSION does not delay runs either. It is refused at once, even during a run.
     let long = "BEGIN PERFORM pg_advisory_xact_lock(81); PERFORM pg_sleep(86400); RETURN NULL; END";
     field.job_with("mallory", "long", long, "timeout => '1 day'");
     field.schedule("mallory", "long", "1");
@@ -145,7 +145,7 @@ fn a_lock_on_the_extension_holds_up_no_run() {
     field.alice_goes_on();
 }
 
-/// P6: what a session has locked by an uncommitted call, or by reading, holds up nobody else's checks.
+/// P6: locks of a session's uncommitted call, or of its reading, do not delay other roles' checks.
 #[test]
 fn an_open_transaction_holds_up_no_foreign_check() {
     let field = Field::new();
@@ -153,7 +153,7 @@ fn an_open_transaction_holds_up_no_foreign_check() {
     reading
         .batch_execute("BEGIN; TABLE awty.job; TABLE awty.future_job; TABLE awty.future_job_history; TABLE awty.status")
         .unwrap();
-    // The first job of this database is registered while somebody reads everything.
+    // The first job of this database is registered while a session reads everything.
     field.alice_goes_on();
 
     field.job("mallory", "own", "BEGIN RETURN NULL; END");
@@ -173,7 +173,7 @@ fn an_open_transaction_holds_up_no_foreign_check() {
         )
         .unwrap();
     field.end_of(due).is_done();
-    // Alice's own calls for the same entity do not wait either: mallory's transaction stays open.
+    // Alice's own calls for the same entity do not wait either, although mallory's transaction stays open.
     field.sql(
         "alice",
         "SELECT awty.schedule('thing', 'shared', 'hers', after => '1 day');
@@ -184,7 +184,7 @@ fn an_open_transaction_holds_up_no_foreign_check() {
     field.alice_goes_on();
     calling.batch_execute("ROLLBACK").unwrap();
     reading.batch_execute("ROLLBACK").unwrap();
-    // What could not be done meanwhile is done at the next inspection.
+    // The next inspection does what could not be done meanwhile.
     field.sql("alice", "SELECT awty.pause('hers'); SELECT awty.resume('hers')");
     field.cluster.await_sql(DB, "the partitions", "SELECT count(*) > 5 FROM pg_inherits");
 }

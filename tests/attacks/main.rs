@@ -1,5 +1,5 @@
-//! Attacks: what a hostile role tries, and what comes of it. One file per theme; each test has a cluster of its own, with the
-//! roles `alice`, who minds her own business, and `mallory`, who does not. They distrust each other.
+//! Attacks by a hostile role, and their results. One file per theme; each test has its own cluster, with the roles
+//! `alice`, who minds her own business, and `mallory`, who does not. They distrust each other.
 //!
 //! To add a file: write `tests/attacks/<theme>.rs` and add its `mod` line here.
 

@@ -1,8 +1,9 @@
-//! Roles that lose their rights, their name, or their existence while checks wait.
+//! Roles lose their rights, their name or their existence while checks wait.
 
 use crate::field::{DB, Field};
 
-/// Row 33: the checks wait, the log says why once, and they run when the role can connect again. CONNECTION LIMIT is not asked.
+/// Row 33: the checks wait, the log gives the reason once, and the checks run when the role can connect again.
+/// CONNECTION LIMIT does not apply.
 #[test]
 fn checks_of_a_role_that_cannot_connect_wait() {
     for (forbid, permit, reason) in [
@@ -19,7 +20,7 @@ fn checks_of_a_role_that_cannot_connect_wait() {
             continue; // such a role may have a worker there
         }
         field.job("mallory", "own", "BEGIN RETURN NULL; END");
-        // It becomes due only when the role cannot connect any more, so that no worker has been started for it before.
+        // The check becomes due only after the role cannot connect any more, so that no worker has been started for it before.
         let id: i64 = field.one("mallory", "SELECT awty.schedule('thing', '1', 'own', after => '1 hour')");
         let position = field.cluster.log_position();
         field.sql("postgres", forbid);
@@ -51,7 +52,7 @@ fn a_connection_limit_is_for_connections() {
     field.end_of(id).is_done();
 }
 
-/// Row 34, P3, P7: a role that is gone leaves its checks to the history, and nobody else's are touched.
+/// Row 34, P3, P7: the checks of a dropped role end in the history, and no other role's checks are affected.
 #[test]
 fn checks_of_a_dropped_role_end_in_the_history() {
     let field = Field::new();
@@ -60,7 +61,7 @@ fn checks_of_a_dropped_role_end_in_the_history() {
     let id = field.schedule("mallory", "own", "1");
     field.refused("postgres", "DROP ROLE mallory", "2BP01");
     field.sql("postgres", "DROP OWNED BY mallory CASCADE");
-    // The role is still there: the grant was in the way, and so was its function.
+    // The role still exists, because the grant and its function depend on it.
     field.sql("postgres", "DROP ROLE mallory");
     field.alice_goes_on();
     field.sql("postgres", "SELECT awty.resume('own')");
@@ -72,13 +73,13 @@ fn checks_of_a_dropped_role_end_in_the_history() {
         UNION ALL SELECT true FROM awty.future_job_history WHERE id = {id}"
         ),
     );
-    // It takes the maintainer's next inspection to see that the role is gone.
+    // The maintainer's next inspection finds that the role is gone.
     field.sql("alice", "SELECT awty.pause('innocent'); SELECT awty.resume('innocent')");
     field.end_of(id).failed_with("42704");
     field.alice_goes_on();
 }
 
-/// Row 34: roles are kept by number, so that a new name changes nothing, and a new role of an old name inherits nothing.
+/// Row 34: roles are stored by OID, so that a rename changes nothing, and a new role with an old name inherits nothing.
 #[test]
 fn a_renamed_role_keeps_its_jobs_and_its_name_is_free() {
     let field = Field::new();
@@ -98,7 +99,7 @@ fn a_renamed_role_keeps_its_jobs_and_its_name_is_free() {
     assert_eq!(field.one::<String>("marvin", &owner), "marvin marvin");
 }
 
-/// §3: what was allowed can be taken back; checks that were scheduled by then still run.
+/// §3: a granted right can be revoked. Checks that were scheduled before still run.
 #[test]
 fn a_right_to_schedule_can_be_taken_back() {
     let field = Field::new();

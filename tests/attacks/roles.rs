@@ -1,4 +1,4 @@
-//! A run that wants to be somebody else.
+//! Runs that try to become another role.
 
 use crate::field::{DB, Field};
 
@@ -12,7 +12,7 @@ fn field_with_notes() -> Field {
     field
 }
 
-/// Row 3, P6: nothing above the role is in the process, so there is nothing to go back to.
+/// Row 3, P6: the process has no rights beyond the role's, so RESET and the like gain nothing.
 #[test]
 fn reset_role_leads_nowhere() {
     let field = field_with_notes();
@@ -54,7 +54,7 @@ fn another_role_is_refused() {
     }
 }
 
-/// Row 3: a role that the job may take on is left again with the run, for its booking and for the next run of the worker.
+/// Row 3: a role that the job has taken on ends with the run, before the run is recorded and before the worker's next run.
 #[test]
 fn a_role_taken_on_in_a_run_ends_with_it() {
     let field = field_with_notes();
@@ -74,7 +74,7 @@ fn a_role_taken_on_in_a_run_ends_with_it() {
     );
 }
 
-/// Row 3: what a role has set for itself does not make its jobs run as another.
+/// Row 3: a role's own settings do not make its jobs run as another role.
 #[test]
 fn alter_role_set_role_is_not_followed() {
     let field = field_with_notes();
@@ -90,7 +90,7 @@ fn alter_role_set_role_is_not_followed() {
     assert_eq!(who(&field), "|mallory|mallory");
 }
 
-/// P6: nobody's job runs as a role that its registrar could not become.
+/// P6: no job runs as a role that its registrar could not become.
 #[test]
 fn no_job_is_registered_for_a_role_that_the_caller_cannot_become() {
     let field = Field::new();

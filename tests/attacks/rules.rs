@@ -2,7 +2,7 @@
 
 use crate::field::Field;
 
-/// A field in which `loot` takes what a role can read of the server's passwords.
+/// A field in which `loot` records what a role can read of the server's passwords.
 fn field() -> Field {
     let field = Field::new();
     field.sql("postgres", "GRANT USAGE ON SCHEMA awty TO alice, mallory");
@@ -25,7 +25,7 @@ fn field() -> Field {
     field
 }
 
-/// Only mallory has run mallory's code, and the code has read no passwords.
+/// Expects that only mallory has run mallory's code, and that the code has read no passwords.
 #[track_caller]
 fn mallory_was_alone(field: &Field, at_least: i64) {
     let loot = "SELECT count(*) FILTER (WHERE who <> 'mallory' OR passwords IS NOT NULL), count(*) FROM mallory.loot";
@@ -35,8 +35,8 @@ fn mallory_was_alone(field: &Field, at_least: i64) {
     assert!(all >= at_least, "mallory's function was called {all} times");
 }
 
-/// P6: `until` and `since` are the table owner's code, and run with the owner's rights, whatever role the rule has: in the session of
-/// a writer, in the walk, in the worker of the rule's role and in a sweep.
+/// P6: `until` and `since` are the table owner's code, and run with the owner's rights, whatever role the rule has: in
+/// a writer's session, in the walk, in the worker of the rule's role and in a sweep.
 #[test]
 fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
     let field = field();
@@ -58,7 +58,7 @@ fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
     mallory_was_alone(&field, 5);
 }
 
-/// P6: the new owner of a table finds no way to have code run as the old owner, whose rule it was: the rule has stopped.
+/// P6: the new owner of a table cannot run code as the old owner, who made the rule, because the rule has stopped.
 #[test]
 fn a_new_owner_runs_no_code_as_the_old_one() {
     let field = field();
@@ -68,14 +68,14 @@ fn a_new_owner_runs_no_code_as_the_old_one() {
     );
     field.sql("alice", "SELECT awty.watch('alice.orders', since => 'at', until => $$s = 'y'$$, within => '1 s')");
     field.sql("postgres", "GRANT ALL ON SCHEMA alice TO mallory; ALTER TABLE alice.orders OWNER TO mallory");
-    // Functions of the names and the signatures that the rule looks for, in mallory's schema.
+    // Functions in mallory's schema with the names and signatures that the rule looks for.
     field.sql(
         "mallory",
         "CREATE FUNCTION mallory.awty_orders(s text) RETURNS boolean LANGUAGE sql STABLE AS 'SELECT mallory.grab()';
          CREATE FUNCTION mallory.awty_orders_since(at timestamptz) RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT CASE WHEN NOT mallory.grab() THEN at END';
          CREATE FUNCTION mallory.noop() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
     );
-    // Nor through a trigger of the rule's name, which mallory may make as the table's owner once the refusal is switched off.
+    // The same for a trigger with the rule's name. As the table's owner, mallory can create it once the event trigger is disabled.
     field.sql("postgres", "ALTER EVENT TRIGGER awty_refuse_drop DISABLE");
     field.sql(
         "mallory",

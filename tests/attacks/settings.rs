@@ -1,10 +1,11 @@
-//! Settings: what a run sets ends with it, and what a role has set for itself does not keep its checks from being booked.
+//! Settings: a run's settings end with it, and a role's own settings do not keep its checks from being recorded.
 
 use awty_testkit::Cluster;
 
 use crate::field::{DB, Field};
 
-/// Row 5: one worker runs three checks of one slot: one notes all settings, one spoils what it can, one notes them again.
+/// Row 5: one worker runs three checks of one slot. The first records all settings, the second changes what it can, the
+/// third records them again.
 #[test]
 fn settings_of_a_run_end_with_it() {
     let field = Field::with(Cluster::builder().set("awty.max_workers_per_role", "1"));
@@ -57,7 +58,7 @@ fn settings_of_a_run_end_with_it() {
     assert!(field.one::<i64>("mallory", "SELECT count(*) FROM mallory.noted WHERE k = '3'") > 300);
 }
 
-/// Row 6, P6, P7: all at once, and each kind of end still gets into the history.
+/// Row 6, P6, P7: with all settings at once, each kind of end is still archived.
 #[test]
 fn settings_of_a_role_keep_no_check_from_its_end() {
     let field = Field::new();
@@ -97,7 +98,7 @@ fn settings_of_a_role_keep_no_check_from_its_end() {
         "local_preload_libraries = ''",
         "application_name = 'awty launcher'",
     ] {
-        // As mallory could herself; those that this version does not have are left out.
+        // Mallory could set these herself. Settings that this version does not have are left out.
         let name = setting.split(' ').next().unwrap();
         if field.one(
             "postgres",
@@ -118,7 +119,7 @@ fn settings_of_a_role_keep_no_check_from_its_end() {
     field.alice_goes_on();
 }
 
-/// Row 6: the owner of a database is no superuser, and what he sets for all sessions does not stop awty there.
+/// Row 6: the owner of a database is no superuser, and cannot stop awty there by settings for all sessions.
 #[test]
 fn settings_of_a_database_keep_no_check_from_its_end() {
     let field = Field::new();
@@ -143,12 +144,12 @@ fn settings_of_a_database_keep_no_check_from_its_end() {
     let id: i64 = alice.query_one("SELECT awty.schedule('thing', '1', 'a', at => now())", &[]).unwrap().get(0);
     field.end_of(id).is_done();
     let log = field.cluster.log_since(position);
-    // An inspection that met a lock for too long is none of a setting's doing.
+    // An inspection that waited too long for a lock has not failed because of a setting.
     let failed = |line: &&str| line.contains("looking after database") && !line.contains("55P03");
     assert_eq!(log.lines().find(failed), None, "{log}");
 }
 
-/// §3: no setting of awty's is one that a user can turn on itself.
+/// §3: no role can change a setting of awty's for itself.
 #[test]
 fn no_role_changes_a_setting_of_awtys() {
     let field = Field::new();

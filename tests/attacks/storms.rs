@@ -6,7 +6,7 @@ use awty_testkit::Cluster;
 
 use crate::field::{DB, Field, HELD_UP};
 
-/// The longest that one of alice's checks started late while the field was stormed; each slot has one.
+/// The largest lateness of alice's checks during a storm. She has one check in each slot.
 fn worst_lateness(field: &Field) -> f64 {
     field.one(
         "postgres",
@@ -14,7 +14,7 @@ fn worst_lateness(field: &Field) -> f64 {
     )
 }
 
-/// A check of alice's for each of the coming slots.
+/// Schedules a check of alice's for each of the coming slots.
 fn pulse(field: &Field, slots: i32) {
     field.job("alice", "pulse", "BEGIN RETURN NULL; END");
     field.sql(
@@ -36,7 +36,7 @@ fn pulse_was_kept(field: &Field, slots: i32) {
     assert!(worst < HELD_UP, "a check of alice's started {worst} s late");
 }
 
-/// Row 18, P6, P7: 100,000 checks by one job; alice's keep their slots meanwhile. There is no quota, and nothing is lost.
+/// Row 18, P6, P7: one job has 100,000 checks, and alice's checks still start in their slots. There is no quota, and no check is lost.
 #[test]
 fn a_job_that_schedules_without_end_starves_nobody() {
     let field = Field::new();
@@ -63,7 +63,7 @@ fn a_job_that_schedules_without_end_starves_nobody() {
     field.alice_goes_on();
 }
 
-/// Row 18: each run leaves two more, for ever.
+/// Row 18: each run schedules two more, forever.
 #[test]
 fn checks_that_double_starve_nobody() {
     let field = Field::new();
@@ -83,7 +83,7 @@ fn checks_that_double_starve_nobody() {
     field.alice_goes_on();
 }
 
-/// P6, P7: one role never has all workers.
+/// P6, P7: one role never gets all workers.
 #[test]
 fn runs_that_take_all_their_time_starve_nobody() {
     let field = Field::with(Cluster::builder().set("awty.max_workers", "3"));
@@ -95,7 +95,7 @@ fn runs_that_take_all_their_time_starve_nobody() {
     pulse_was_kept(&field, 8);
 }
 
-/// Row 22: a background process cannot listen, and may notify as much as it likes.
+/// Row 22: a background process cannot listen. It may notify without limit.
 #[test]
 fn notifications() {
     let field = Field::new();
@@ -131,7 +131,7 @@ fn ten_thousand_subtransactions() {
     field.alice_goes_on();
 }
 
-/// P6: what one role has missed does not use up what `awty.catch_up_rate` leaves for another's.
+/// P6: one role's missed checks do not use up another role's share of `awty.catch_up_rate`.
 #[test]
 fn catching_up_is_shared_between_roles() {
     let mut field = Field::with(Cluster::builder().with_movable_clock().set("awty.catch_up_rate", "10"));
@@ -158,7 +158,7 @@ fn catching_up_is_shared_between_roles() {
     assert!(before < 300, "alice's ten checks waited until {before} of mallory's had run");
 }
 
-/// P6, P7: two roles that act together, with runs that take all their time, do not have all workers.
+/// P6, P7: two roles that act together, with runs that use all their time, do not get all workers.
 #[test]
 fn two_roles_together_starve_nobody() {
     let field = Field::new();

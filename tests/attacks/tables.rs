@@ -1,4 +1,4 @@
-//! Writing to awty's tables by hand, or hanging something on them.
+//! Writing to awty's tables by hand, or attaching objects to them.
 
 use crate::field::{DB, Field};
 
@@ -13,7 +13,7 @@ const INTERNAL: [&str; 7] = [
     "awty_internal.repetition",
 ];
 
-/// The statements that need some right on a table.
+/// Statements that need a right on a table.
 fn statements(table: &str) -> Vec<String> {
     let column = match table {
         "awty_internal.check_stat" | "awty_internal.hold" => "check_id",
@@ -84,7 +84,7 @@ fn nobody_writes_to_a_table_or_hangs_anything_on_it() {
     field.alice_goes_on();
 }
 
-/// Row 8: what awty keeps for itself cannot even be read; the partitions of the history neither.
+/// Row 8: awty's internal tables cannot be read, and neither can the partitions of the history.
 #[test]
 fn nobody_reads_what_awty_keeps_for_itself() {
     let field = field();
@@ -104,7 +104,7 @@ fn nobody_reads_what_awty_keeps_for_itself() {
     }
 }
 
-/// Row 8: nor to the schema, the functions and the extension.
+/// Row 8: no changes of the schema, the functions and the extension either.
 #[test]
 fn nobody_changes_the_schema_the_functions_or_the_extension() {
     let field = field();
@@ -130,7 +130,7 @@ fn nobody_changes_the_schema_the_functions_or_the_extension() {
     }
 }
 
-/// Row 8: an administrator's default privileges give nobody more than reading by policy.
+/// Row 8: an administrator's default privileges give no right except reading by policy.
 #[test]
 fn default_privileges_open_no_door() {
     let field = Field::new();

@@ -1,8 +1,8 @@
-//! Statements that would end the run's transaction, or need to be outside of one.
+//! Statements that would end the run's transaction, or that cannot run inside one.
 
 use crate::field::{DB, Field};
 
-/// Row 23, P1: each is an error of the run, with its own SQLSTATE, and nothing of the run stays.
+/// Row 23, P1: each fails the run with its own SQLSTATE, and the run leaves nothing.
 #[test]
 fn no_run_ends_its_own_transaction() {
     let field = Field::new();
@@ -36,7 +36,7 @@ fn no_run_ends_its_own_transaction() {
     field.alice_goes_on();
 }
 
-/// Row 23: what undoes part of a run does not undo more, and what is set for the transaction does not keep it from its booking.
+/// Row 23: undoing a part of a run undoes no more. Settings of the transaction do not keep the run from being recorded.
 #[test]
 fn what_a_run_may_do_to_its_transaction() {
     let field = Field::new();

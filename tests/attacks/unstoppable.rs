@@ -1,10 +1,10 @@
-//! Runs that neither a cancellation nor a termination reaches, because their code never asks.
+//! Runs that ignore cancellation and termination, because their code never checks for interrupts.
 
 use awty_testkit::{Cluster, PATIENCE};
 
 use crate::field::{DB, Field};
 
-/// Returns once a file is there, and asks for no interrupts until then.
+/// A function that returns once a file exists, and does not check for interrupts until then.
 fn deaf_function(file: &str) -> String {
     format!(
         "CREATE EXTENSION plpython3u;
@@ -17,8 +17,8 @@ $$"
     )
 }
 
-/// P6, P7, P8: a run that was struck twice and goes on is none of the workers that there may be; `awty.status` and the log say
-/// that it is there.
+/// P6, P7, P8: a run that survives both strikes does not count among the allowed workers. `awty.status` and the log
+/// report it.
 #[test]
 fn a_run_that_nothing_stops_takes_no_place_from_others() {
     let field = Field::with(Cluster::builder().set("awty.max_workers", "1").set("awty.max_workers_per_role", "1"));
@@ -47,7 +47,7 @@ fn a_run_that_nothing_stops_takes_no_place_from_others() {
     await_status("the status to tell of it", &|told| told.contains("run"));
     field.cluster.await_that("the log to name the process", PATIENCE, || {
         let log = field.cluster.log_since(position);
-        // Who writes a line is named in front of its level. The postmaster's are of the end of the process.
+        // The process that writes a line is named before the level. The postmaster reports the end of the process.
         let messages =
             log.lines().filter(|line| !line.contains("postmaster")).filter_map(|line| line.split_once(":  "));
         let named = messages.map(|(_, message)| message).any(|message| message.contains(&pid.to_string()));

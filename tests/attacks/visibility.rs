@@ -1,11 +1,11 @@
-//! What one role can learn of another's checks: nothing.
+//! A role learns nothing about another role's checks.
 
 use crate::field::{DB, Field};
 
-/// In every name, key, argument and error text of alice's.
+/// Part of every name, key, argument and error text of alice's.
 const SECRET: &str = "geheim";
 
-/// Alice has a check pending, one failed, one running.
+/// Alice has a pending, a failed and a running check.
 fn field() -> Field {
     let field = Field::new();
     field.sql(
@@ -31,7 +31,7 @@ fn field() -> Field {
     field
 }
 
-/// Row 10, P6: whatever mallory reads while one of alice's checks is running, the secret is not in it.
+/// Row 10, P6: nothing that mallory reads while alice's check runs contains the secret.
 #[test]
 fn no_view_or_process_shows_names_keys_arguments_or_errors() {
     let field = field();
@@ -58,7 +58,7 @@ fn no_view_or_process_shows_names_keys_arguments_or_errors() {
         "pg_stat_progress_vacuum",
         "pg_shmem_allocations",
     ] {
-        // Some of these are closed altogether.
+        // Some of these cannot be read at all.
         let seen =
             field.client("mallory").query_one(&format!("SELECT string_agg(x::text, E'\\n') FROM {relation} AS x"), &[]);
         let seen: Option<String> = seen.map_or(None, |row| row.get(0));
@@ -69,7 +69,7 @@ fn no_view_or_process_shows_names_keys_arguments_or_errors() {
         titles += &String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default());
     }
     assert!(titles.contains("awty worker") && !titles.contains(SECRET), "{titles}");
-    // That is no blindness of the test's.
+    // This shows that the test works.
     assert_eq!(field.one::<i64>("alice", "SELECT count(*) FROM awty.future_job"), 2);
     assert_eq!(
         field.one::<i64>("alice", "SELECT count(*) FROM awty.future_job_history WHERE message LIKE 'geheim%'"),
@@ -77,7 +77,7 @@ fn no_view_or_process_shows_names_keys_arguments_or_errors() {
     );
 }
 
-/// Row 10: a function that costs nothing and tells all it is given sees no row of anybody else's, nor does an error.
+/// Row 10: a cheap function that leaks its arguments sees no row of other roles, and neither does an error.
 #[test]
 fn a_leaky_function_is_given_no_foreign_row() {
     let field = field();
@@ -111,7 +111,7 @@ fn a_leaky_function_is_given_no_foreign_row() {
     let leaked: String = field.one("mallory", "SELECT coalesce(string_agg(what, ' '), '') FROM mallory.leaked");
     assert!(!leaked.contains(SECRET), "{leaked}");
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM awty.future_job"), 0);
-    // Who may read all data of the server reads every row, as its backups do; row_security cannot be turned off.
+    // A role that may read all data reads every row, as backups do, and cannot turn row_security off.
     field.sql("postgres", "GRANT pg_read_all_data TO mallory");
     let all: i64 = field.one("postgres", "SELECT count(*) FROM awty.future_job");
     assert!(all > 0);
@@ -119,7 +119,7 @@ fn a_leaky_function_is_given_no_foreign_row() {
     field.refused("mallory", "SET row_security = off; SELECT * FROM awty.future_job", "42501");
 }
 
-/// Row 10: an unknown job's hint names no job that the caller does not know of; one that he may schedule, it does.
+/// Row 10: the hint about an unknown job names only jobs that the caller may know, such as one that it may schedule.
 #[test]
 fn a_hint_names_no_foreign_job() {
     let field = Field::new();
@@ -131,7 +131,7 @@ fn a_hint_names_no_foreign_job() {
     assert!(field.refused("mallory", schedule, "42704").hint.contains("geheim_job"));
 }
 
-/// P6: the right to schedule a job includes reading its checks; without it, a role sees those that it has scheduled, and no others.
+/// P6: the right to schedule a job includes reading its checks. Without it, a role sees only the checks that it has scheduled.
 #[test]
 fn a_role_whose_right_is_taken_back_sees_its_own_checks_only() {
     let field = Field::new();
@@ -150,7 +150,7 @@ fn a_role_whose_right_is_taken_back_sees_its_own_checks_only() {
     assert_eq!(field.cluster.psql(DB, "SELECT count(*) FROM awty.future_job").trim(), "2");
 }
 
-/// Row 10, P6: the planner knows nothing of names and keys, so that its estimates tell nothing of those of others.
+/// Row 10, P6: the planner has no statistics on names and keys, so that its estimates disclose nothing about other roles' rows.
 #[test]
 fn estimates_tell_nothing_of_foreign_names_and_keys() {
     let field = Field::new();
@@ -160,7 +160,7 @@ fn estimates_tell_nothing_of_foreign_names_and_keys() {
         "SELECT awty.schedule('geheim', 'k' || i, 'geheim', after => '1 day') FROM generate_series(1, 2000) AS i;
          SELECT awty.schedule('other', i::text, 'geheim', after => '1 day') FROM generate_series(1, 20) AS i",
     );
-    // Into the history, and there into the default partition, too.
+    // These rows go into the history, and into its default partition as well.
     field.sql("alice", "SELECT awty.cancel('geheim', 'k' || i) FROM generate_series(1, 1500) AS i");
     field.run("alice", "geheim").is_done();
     field.cluster.await_sql(DB, "the partitions", "SELECT count(*) > 5 FROM pg_inherits");
@@ -192,7 +192,7 @@ fn estimates_tell_nothing_of_foreign_names_and_keys() {
     assert_eq!(known, None);
 }
 
-/// Row 10, P6: the same of every column whose text a role chooses. The other columns have words of awty's own.
+/// Row 10, P6: the same for every column whose text a role chooses. The other columns have awty's own words.
 #[test]
 fn no_text_of_a_role_has_statistics() {
     let field = Field::new();
