@@ -1,6 +1,6 @@
-//! Installed equals installed before and updated, by the picture of the catalog in catalog.sql.
+//! An installation and an installation that was updated are equal in the picture of the catalog in catalog.sql.
 //!
-//! Invariant: whatever one statement of an upgrade script does, the picture shows, or the script fails without it.
+//! Invariant: each statement of an upgrade script changes the picture, or the script fails without it.
 
 use crate::made_up::{self, AWTY, Extension, HERE, HTTP, NEXT};
 use awty_testkit::Cluster;
@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 type Picture = BTreeSet<String>;
 
-/// A server without awty's processes, and where its upgrade scripts are. Default privileges show what a script has not revoked.
+/// A server without awty's processes, and the directory of its upgrade scripts. Default privileges show the rights that
+/// a script forgets to revoke.
 fn server() -> (Cluster, PathBuf) {
     let stage = made_up::stage(&made_up::next_library());
     let scripts = made_up::directory(&stage, "--sharedir").join("extension");
@@ -27,10 +28,10 @@ fn server() -> (Cluster, PathBuf) {
     (cluster, scripts)
 }
 
-/// As a script of pg_dump does, so that awty_http registers no jobs: awty does not work here.
+/// pg_dump's scripts use the same setting. It keeps awty_http from registering jobs, because awty does not work here.
 const NO_JOBS: &str = "SET LOCAL xmloption = content";
 
-/// What the catalog shows of an extension after these statements, which are then undone.
+/// The catalog's picture of an extension after these statements, which are rolled back.
 fn picture(client: &mut Client, of: &Extension, statements: &[&str]) -> Result<Picture, Error> {
     let mut transaction = client.transaction()?;
     for statement in statements {
@@ -43,7 +44,7 @@ fn installed(client: &mut Client, of: &Extension) -> Picture {
     picture(client, of, &[NO_JOBS, "CREATE EXTENSION awty_http CASCADE"]).unwrap()
 }
 
-/// Both extensions are there when the first is updated.
+/// The picture after an update. Both extensions exist when the first is updated.
 fn updated(client: &mut Client, of: &Extension, from: &str, to: &str) -> Result<Picture, Error> {
     let create = |name: &str| format!("CREATE EXTENSION {name} VERSION '{from}'");
     let update = |name: &str| format!("ALTER EXTENSION {name} UPDATE TO '{to}'");
@@ -54,7 +55,7 @@ fn updated(client: &mut Client, of: &Extension, from: &str, to: &str) -> Result<
     picture(client, of, &statements.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// The versions that can be installed, but for the made-up one.
+/// The installable versions, except the made-up one.
 fn released(scripts: &Path, of: &Extension) -> Vec<String> {
     let files = std::fs::read_dir(scripts).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
     let prefix = format!("{}--", of.name);
@@ -76,7 +77,7 @@ fn statements(script: &str) -> Vec<String> {
     statements
 }
 
-/// D4: a database that was updated, from whichever version, is as one that was never anything else.
+/// D4: a database that was updated from any version equals a newly installed one.
 #[test]
 fn an_updated_database_equals_an_installed_one() {
     let (cluster, scripts) = server();
@@ -106,7 +107,7 @@ fn an_updated_database_equals_an_installed_one() {
     }
 }
 
-/// The proof of the proof: an upgrade script that forgets one of its statements, whichever, makes another picture or fails.
+/// Checks the check above: an upgrade script without any one of its statements makes another picture or fails.
 #[test]
 fn whatever_an_upgrade_script_forgets_is_seen() {
     let (cluster, scripts) = server();
@@ -123,12 +124,12 @@ fn whatever_an_upgrade_script_forgets_is_seen() {
     forgotten(&mut client, &scripts, &HTTP, 7);
 }
 
-/// Leaves out each of the statements in turn, of which there are more than so many. What the pictures lack then.
+/// Leaves out each statement in turn. There must be more than `least` statements. Returns what the pictures lack.
 fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) -> Picture {
     let expected = installed(client, of);
     let statements = statements(of.upgrade);
     let (mut unseen, mut missed) = (Vec::new(), Picture::new());
-    // The first only sets the search path.
+    // The first statement only sets the search path.
     for (number, forgotten) in statements.iter().enumerate().skip(1) {
         let version = format!("without{number}");
         let script: String = statements.iter().filter(|statement| *statement != forgotten).cloned().collect();
@@ -144,7 +145,7 @@ fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) 
     missed
 }
 
-/// Of the rules in CONTRIBUTING.md the one that no picture shows: an installation whose checks lie in a table of their own can update.
+/// The one rule in CONTRIBUTING.md that no picture shows: an installation with a user's table of the checks' row type can update.
 #[test]
 fn a_column_of_checks_in_a_users_table_does_not_forbid_an_update() {
     let (cluster, scripts) = server();

@@ -1,4 +1,4 @@
-//! What was released stays as it was.
+//! Released scripts never change.
 
 use crate::made_up::{AWTY, Extension, HERE, HTTP, change, copy, last_line, script};
 use std::fs;
@@ -9,14 +9,14 @@ fn freeze(copy: &Path) -> Output {
     script(copy, "freeze", &[], &[])
 }
 
-/// Refused, and what is said about it.
+/// Expects a refusal with a text.
 #[track_caller]
 fn refused(output: &Output, said: &str) {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && stderr.contains(said), "{stderr}");
 }
 
-/// D3: a released script is overwritten by nobody, no change of it stays unseen, and there is a way from it to the next version.
+/// D3: a released script is not overwritten, each change of it is found, and an upgrade script leads from it to the next version.
 #[test]
 fn a_released_script_stays_as_it_is() {
     let copy = copy("frozen");
@@ -39,7 +39,7 @@ fn a_released_script_stays_as_it_is() {
         fs::write(&released, text).unwrap();
         last_line(&check());
 
-        // The SQL changes, and the version does not.
+        // The SQL changes, but not the version.
         let sql = copy.join(extension.folder).join(extension.file);
         let text = fs::read_to_string(&sql).unwrap();
         fs::write(&sql, format!("{text}SELECT 1;\n")).unwrap();
@@ -47,7 +47,7 @@ fn a_released_script_stays_as_it_is() {
         fs::write(&sql, text).unwrap();
     }
 
-    // The next version, without an upgrade script and with one, which then stays as it is, too.
+    // The next version, first without an upgrade script, and then with one, which may not change afterwards.
     change(&copy);
     last_line(&check());
     let upgrades = [AWTY, HTTP].map(|extension| extension.upgrade_in(&copy));

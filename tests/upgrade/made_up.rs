@@ -1,9 +1,9 @@
-//! A copy of the checkout in which the next version is made: this one is frozen by `scripts/freeze`, the SQL gets a column, a constraint,
-//! indexes, a table with a sequence, a function and one that differs, and `awty--0.1--0.2.sql` is the upgrade script. That of awty_http
-//! gets a column, an index, a function and one that differs.
+//! A copy of the checkout with a made-up next version. `scripts/freeze` freezes this version. The SQL gets a column, a
+//! constraint, indexes, a table with a sequence, a new function and a changed one, and the upgrade script
+//! `awty--0.1--0.2.sql`. awty_http gets a column, an index, a new function and a changed one.
 //!
-//! Invariant: what the made-up version has is written twice, here and in the upgrade script, as for a real one.
-//! Does not: touch the checkout, or the staged PostgreSQL of other tests.
+//! Invariant: the made-up version's changes are written twice, here and in the upgrade script, as for a real version.
+//! Does not: change the checkout, or the staged PostgreSQL of other tests.
 
 use awty_testkit::checkout;
 use std::fs;
@@ -13,17 +13,17 @@ use std::sync::{Mutex, OnceLock};
 
 /// The version of this checkout.
 pub const HERE: &str = "0.1";
-/// The made-up one; `src/version.rs` serves it with the feature `next-version`.
+/// The made-up version. `src/version.rs` serves it with the feature `next-version`.
 pub const NEXT: &str = "0.2";
 
-/// One of the extensions that an installation brings.
+/// One of the two extensions.
 pub struct Extension {
     pub name: &'static str,
-    /// Where its SQL is.
+    /// The folder of its SQL.
     pub folder: &'static str,
     /// The upgrade script to the made-up version.
     pub upgrade: &'static str,
-    /// One of its files.
+    /// One of its SQL files.
     pub file: &'static str,
 }
 
@@ -43,7 +43,7 @@ impl Extension {
     }
 }
 
-/// What is changed in a file, as it stands and as it is in the next version.
+/// Changes: the file, the present text, and the text of the next version.
 const CHANGES: &[(&str, &str, &str)] = &[
     ("Cargo.toml", "version = \"0.1.", "version = \"0.2."),
     ("awty.control", "default_version = '0.1'", "default_version = '0.2'"),
@@ -73,7 +73,7 @@ const CHANGES: &[(&str, &str, &str)] = &[
     ("sql/60_privileges.sql", "awty_internal.identity FROM", "awty_internal.identity, awty.label_id_seq FROM"),
 ];
 
-/// What is added to the install script, in files of its own.
+/// Additions to the install script, in files of their own.
 const ADDITIONS: &[(&str, &str)] = &[
     (
         "http/sql/66_team.sql",
@@ -129,14 +129,14 @@ pub fn script(checkout: &Path, name: &str, arguments: &[&str], variables: &[(&st
     command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"))
 }
 
-/// What a script printed last, which must not fail.
+/// The last line that a script printed. The script must not fail.
 #[track_caller]
 pub fn last_line(output: &Output) -> PathBuf {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).trim().rsplit('\n').next().unwrap().into()
 }
 
-/// A new and empty directory, in the one that the test was built in.
+/// A new and empty directory below the test's build directory.
 pub fn directory_for(name: &str) -> PathBuf {
     let directory = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().join("made-up").join(name);
     drop(fs::remove_dir_all(&directory));
@@ -144,7 +144,7 @@ pub fn directory_for(name: &str) -> PathBuf {
     directory
 }
 
-/// A copy of what the scripts need.
+/// A copy of the files that the scripts need.
 pub fn copy(name: &str) -> PathBuf {
     let copy = directory_for(name);
     let mut cp = Command::new("cp");
@@ -153,7 +153,7 @@ pub fn copy(name: &str) -> PathBuf {
     copy
 }
 
-/// Makes the next version out of a copy.
+/// Turns a copy into the next version.
 pub fn change(copy: &Path) {
     for (file, before, after) in CHANGES {
         let file = copy.join(file);
@@ -172,13 +172,13 @@ pub fn library() -> PathBuf {
     last_line(&script(&checkout(), "build", &["--where"], &[]))
 }
 
-/// The library that serves the next version, too.
+/// The library that serves the next version as well.
 pub fn next_library() -> PathBuf {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| last_line(&script(&checkout(), "build", &["--with", "next-version"], &[]))).clone()
 }
 
-/// A staged PostgreSQL with the made-up scripts and this library. For each library there is one.
+/// A staged PostgreSQL with the made-up scripts and this library. Each library has its own.
 pub fn stage(library: &Path) -> PathBuf {
     static NEXT_VERSION: OnceLock<PathBuf> = OnceLock::new();
     static ONE_BY_ONE: Mutex<()> = Mutex::new(());
@@ -194,7 +194,7 @@ pub fn stage(library: &Path) -> PathBuf {
     last_line(&script(copy, "stage", &[], &[("AWTY_LIBRARY", library)]))
 }
 
-/// Where a staged PostgreSQL has what `pg_config` names by that option.
+/// The directory of a staged PostgreSQL that `pg_config` prints for this option.
 pub fn directory(stage: &Path, option: &str) -> PathBuf {
     let output = Command::new(stage.join("bin/pg_config")).arg(option).output().unwrap();
     last_line(&output)

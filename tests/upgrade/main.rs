@@ -1,7 +1,7 @@
-//! Upgrades of the extension: released scripts stay as they are, an updated database equals an installed one, and the library works with
-//! the SQL that it serves. Tried with a made-up next version (`made_up`), which is made of the real files.
+//! Upgrades of the extension: released scripts do not change, an updated database equals an installed one, and the
+//! library works with the SQL that it serves. The tests use a next version that `made_up` makes from the real files.
 //!
-//! What pg_upgrade needs is in `mod.rs`, for the campaign.
+//! `mod.rs` has the part for pg_upgrade, which the campaign runs.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // in a test the panic is the report
 

@@ -1,12 +1,13 @@
-//! pg_upgrade: a server that has been at work is moved to a later major version, and awty goes on as if nothing had happened.
+//! pg_upgrade moves a busy server to a later major version, and awty continues.
 //!
-//! `campaign upgrade OLD_STAGE NEW_STAGE`, run by `scripts/upgrade-test`: the campaign's load in two databases, over four days of the
-//! server's clock; checks in every state that a check can be in; then pg_upgrade, and the same load again. `picture` compares what
-//! was there before with what is there after, as `calls` does for awty_http; the campaign's checker judges all. Once with copied files and a
-//! new server whose configuration does not know of awty yet, once with linked files and one that does.
+//! `campaign upgrade OLD_STAGE NEW_STAGE`, run by `scripts/upgrade-test`: the campaign's load in two databases, over
+//! four days of the server's clock, with checks in every possible state. Then pg_upgrade, and the same load again.
+//! `picture` compares the state before and after, `calls` does so for awty_http, and the campaign's checker judges the
+//! whole. One upgrade copies the files to a server whose configuration lacks awty, another one links them to a server
+//! that preloads it.
 //!
-//! Invariant: a failure is a panic, with the end of the server's log.
-//! Does not: use anything of a version in particular.
+//! Invariant: a failure is a panic that shows the end of the server's log.
+//! Does not: depend on a particular version.
 
 mod calls;
 mod picture;
@@ -25,17 +26,17 @@ const CLONE: &str = "clone";
 
 /// Jobs whose checks fall due while the server is down.
 const MISSED: [&str; 3] = ["run", "next", "skip"];
-/// What repeats: every few seconds, far ahead in a time zone, and held. The campaign's checker knows what such checks are asked about.
+/// Repetitions: every few seconds, far ahead in a time zone, and held. The campaign's checker knows the entities.
 const REPEAT: &str = "
     SELECT awty.repeat(job, every, cron, zone, entity_name => 'again', entity_key => 'upgrade', catch_up => '1 hour', args => '{\"act\": \"ok\", \"nap\": 0, \"again\": 0}')
     FROM (VALUES ('tick', interval '5 s', NULL, NULL), ('nightly', NULL, '30 3 1 1 *', 'Europe/Berlin'), ('still', '5 s', NULL, NULL)) AS v (job, every, cron, zone);
     SELECT awty.hold('again', 'upgrade', 'still', note => 'until after the upgrade')";
-/// What an administrator adds to the new server's configuration.
+/// The lines that an administrator adds to the new server's configuration.
 const PRELOAD: &str = "shared_preload_libraries = 'awty'\nawty.slot = '1s'";
-/// From the last restart until nothing is overdue: what the caller waits for at most.
+/// Maximum time from the last restart until nothing is overdue.
 const TO_CATCH_UP: Duration = Duration::from_secs(60);
 
-/// Upgrades in both ways.
+/// Runs both kinds of upgrade.
 pub fn run(old: &Path, new: &Path) {
     for mode in [
         Mode { name: "copy", options: &[], preload: false },
@@ -47,9 +48,9 @@ pub fn run(old: &Path, new: &Path) {
 
 struct Mode {
     name: &'static str,
-    /// Of pg_upgrade.
+    /// Options of pg_upgrade.
     options: &'static [&'static str],
-    /// Is awty in the new server's configuration from the beginning?
+    /// Whether the new server preloads awty from the beginning.
     preload: bool,
 }
 
@@ -133,7 +134,7 @@ fn upgrade(old: &Path, new: &Path, mode: &Mode) {
     drops_partitions(&new);
 }
 
-/// Waits until so many checks more have ended, in each database.
+/// Waits until more checks have ended in each database.
 fn work(cluster: &Cluster, what: &str) {
     let count = "SELECT count(*) FROM awty.future_job_history";
     for database in DATABASES {
@@ -143,7 +144,7 @@ fn work(cluster: &Cluster, what: &str) {
     }
 }
 
-/// One check of each state that does not pass by itself, in each database: by its key, what has to be there to the end.
+/// Creates one check of each lasting state in each database. Returns the keys, with the state that must remain to the end.
 fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static str)> {
     let states = [
         ("again", "check_count = 1 AND attempt = 0 AND next_check_at > now() + interval '50 minutes'"),
@@ -171,7 +172,7 @@ fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static
             old.await_sql(database, &format!("the special check \"{job}\""), &sql);
         }
     }
-    // No client may be in a database that is cloned.
+    // A database with connections cannot be cloned.
     leave(old, shared);
     old.execute("postgres", &[&format!("CREATE DATABASE {CLONE} TEMPLATE {}", DATABASES[0])]);
     old.await_sql(CLONE, "the clone to be held", "SELECT database_held FROM awty.status");
@@ -186,7 +187,7 @@ fn leave(cluster: &Cluster, shared: &Shared) {
     cluster.await_sql("postgres", "the clients to leave", gone);
 }
 
-/// Checks that fall due while the server is down.
+/// Schedules checks that fall due while the server is down.
 fn schedule_missed(old: &Cluster) {
     for database in DATABASES {
         let mut client = old.client(database, ROLES[0]);
@@ -199,7 +200,7 @@ fn schedule_missed(old: &Cluster) {
     }
 }
 
-/// The server runs as pg_upgrade runs it: awty must not do anything, though there is something to do.
+/// Expects that awty does nothing while the server runs as pg_upgrade runs it, although checks are due.
 fn runs_nothing(cluster: &Cluster, before: &[Picture]) {
     for database in DATABASES {
         let due = "SELECT count(*) = 60 AND max(next_check_at) < now() - interval '2 seconds'
@@ -215,7 +216,7 @@ fn pictures(cluster: &Cluster) -> Vec<Picture> {
     DATABASES.iter().chain(&[CLONE, "postgres"]).map(|database| Picture::of(cluster, database)).collect()
 }
 
-/// The library is not in shared_preload_libraries yet: everything is there, nothing runs, and it is said why.
+/// Expects that everything exists without the library in shared_preload_libraries, that nothing runs, and that awty says why.
 fn not_preloaded(new: &Cluster, before: &[Picture]) {
     for database in DATABASES {
         let status =
@@ -230,12 +231,12 @@ fn not_preloaded(new: &Cluster, before: &[Picture]) {
     picture::compare(before, &pictures(new));
 }
 
-/// Jobs with checks that are late. Those of workers outside wait for one, and none is there.
+/// Jobs with late checks, except those that wait for an external worker.
 const OVERDUE: &str =
     "SELECT string_agg(DISTINCT f.job, ' ') FROM awty.future_job AS f JOIN awty.job AS j ON j.job = f.job
     WHERE NOT f.held AND j.function_name IS NOT NULL AND f.next_check_at < now() - interval '1 second'";
 
-/// Without a word from anybody, what is due runs.
+/// Expects that due checks run without any call.
 fn caught_up(new: &Cluster) {
     let began = Instant::now();
     for database in DATABASES {
@@ -254,7 +255,7 @@ fn caught_up(new: &Cluster) {
             "  {database}: first run {first:.2} s after the start, caught up in {:.1} s",
             began.elapsed().as_secs_f64()
         );
-        // Nothing but the paused job, and those whose workers are outside, keeps checks from running.
+        // Only the paused job, and jobs for external workers, keep checks from running.
         let in_the_way = "SELECT concat_ws(', ', CASE WHEN NOT enabled THEN 'disabled' END, CASE WHEN database_held THEN 'held' END, last_error,
                 CASE WHEN why !~ 'job \"(paused|[a-z]+_(out|once)|parcel)\"' THEN why END) FROM awty.status";
         new.await_that(&format!("database {database} to be ready"), TO_CATCH_UP, || {
@@ -271,7 +272,7 @@ fn caught_up(new: &Cluster) {
     assert!(new.value::<bool>("postgres", ready));
 }
 
-/// What was missed has ended as its job says; what waits, waits as it did; ids and partitions go on.
+/// Expects that missed checks ended by their jobs' policies, waiting checks still wait, and ids and partitions continue.
 fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
     for (database, before) in DATABASES.iter().zip(before) {
         let outcomes = "SELECT string_agg(job || ' ' || outcome || ' ' || n, ', ' ORDER BY job) FROM
@@ -289,7 +290,7 @@ fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
         let sql = format!("SELECT outcome = 'done' FROM awty.future_job_history WHERE id = {id}");
         new.await_sql(database, "a new check to run", &sql);
 
-        // What was counted and held before can be ended and released now.
+        // Checks that were counted and held before can be ended and released now.
         client.batch_execute("SELECT awty.cancel('special', 'again'), awty.cancel('special', 'retry')").unwrap();
         let sql = "SELECT string_agg(job || check_count || attempts, ' ' ORDER BY job) FROM awty.future_job_history
                    WHERE entity_name = 'special' AND outcome = 'cancelled'";
@@ -311,7 +312,7 @@ fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
             WHERE inhparent = 'awty.future_job_history'::regclass
               AND inhrelid::regclass::text > 'awty_internal.future_job_history_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')";
         assert!(new.value::<bool>(database, ahead), "partitions are made ahead");
-        // pg_upgrade gives functions other OIDs. An inspection finds those of rules by name and signature.
+        // pg_upgrade gives functions new OIDs. An inspection finds the functions of rules by name and signature.
         let found = "SELECT bool_and(coalesce(p.oid::regprocedure::text LIKE 'kept.awty_kept%', false))
             FROM awty_internal.rule_function AS f LEFT JOIN pg_proc AS p ON p.oid = f.function WHERE f.rule = 'kept'";
         new.await_sql(database, "the functions of the rule to be found", found);
@@ -324,7 +325,7 @@ fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
     }
 }
 
-/// P3, P11: each repetition has its one check. The slots of the one that ticks come one after the other, none twice and none left out.
+/// P3, P11: each repetition has its one check. The slots of the frequent one follow each other without a gap or a repeat.
 fn repeats(new: &Cluster) {
     for database in DATABASES {
         let ticks = "SELECT count(*) >= 3 FROM awty.future_job_history WHERE job = 'tick' AND first_check_at > pg_postmaster_start_time()";
@@ -348,7 +349,7 @@ fn repeats(new: &Cluster) {
     }
 }
 
-/// P1 to P4 over the whole story, by the campaign's checker.
+/// P1 to P4 over the whole test, by the campaign's checker.
 fn judge(new: &Cluster, shared: &Shared) {
     shared.look_for_faults_of(new);
     let mut violations: Vec<String> = shared.seen.lock().unwrap().iter().map(|seen| format!("{seen:?}")).collect();
@@ -367,7 +368,7 @@ fn judge(new: &Cluster, shared: &Shared) {
     assert!(violations.is_empty(), "{}", violations.join("\n"));
 }
 
-/// The partitions that the old server made can be dropped by the new one.
+/// Expects that the new server can drop partitions that the old server made.
 fn drops_partitions(new: &Cluster) {
     new.configure("awty.history_retention = '2d'");
     new.reload();

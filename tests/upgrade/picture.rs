@@ -1,18 +1,19 @@
-//! All that awty has in one database, as text, so that before and after can be compared.
+//! Everything that awty has in one database, as text for comparison.
 
 use awty_testkit::Cluster;
 use std::collections::BTreeSet;
 
-/// One database.
+/// The picture of one database.
 pub struct Picture {
     database: String,
     lines: BTreeSet<String>,
-    /// The last id that was given to a check.
+    /// The last id of a check.
     pub last_id: i64,
 }
 
-/// Everything that must not change, one line each. Roles show by name, partitions with their bounds. An owner has all rights
-/// on what is his, whether that is written down or not; and whether row types are members as well differs between versions.
+/// Everything that must not change, one line each. Shows roles by name, and partitions with their bounds. Leaves out an
+/// owner's explicit rights on its own objects, and whether row types are members of the extension, because versions
+/// differ in that.
 const LINES: &str = "
     SELECT 'job ' || t::text FROM awty.job AS t
     UNION ALL SELECT 'pending ' || t::text FROM awty.future_job AS t

@@ -1,4 +1,4 @@
-//! What the library exports is what PostgreSQL looks up by name, and nothing else.
+//! The library exports exactly the symbols that PostgreSQL looks up by name.
 
 use crate::made_up::library;
 use awty_testkit::checkout;
@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-/// For the server itself and its background workers.
+/// Symbols for the server and its background workers.
 const OWN: [&str; 5] = ["Pg_magic_func", "_PG_init", "awty_launcher_main", "awty_maintainer_main", "awty_worker_main"];
 
-/// The symbols that the SQL of this version, of those before and of the updates between them names.
+/// The symbols that the SQL of this version, of earlier ones and of the updates between them names.
 fn named_in_sql() -> BTreeSet<String> {
     let mut symbols = BTreeSet::new();
     for directory in ["sql", "sql/released", "http/sql", "http/sql/released"] {
@@ -26,7 +26,7 @@ fn named_in_sql() -> BTreeSet<String> {
     symbols
 }
 
-/// D3, D4: a function that SQL of any served version names is there, and no symbol of awty's meets one of another library.
+/// D3, D4: the library has each function that the SQL of a served version names. No symbol of awty's collides with another library's.
 #[test]
 fn the_library_exports_what_sql_names_and_no_more() {
     let named = named_in_sql();
