@@ -33,7 +33,6 @@ pub struct Evidence {
     pub ready: Vec<Ready>,
 }
 
-/// The findings of one cluster.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     pub acknowledged: usize,

@@ -38,7 +38,6 @@ use restore::restore;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Time between two events.
 const PAUSE: Duration = Duration::from_secs(6);
 /// A run of at least this length with all events writes the page in docs/.
 const USUAL_MINUTES: f64 = 9.0;
@@ -88,7 +87,6 @@ fn main() -> ExitCode {
     if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// One cluster and its events.
 struct Round {
     mode: Mode,
     seed: u64,

@@ -28,7 +28,6 @@ pub struct Ready {
     pub first_run: Option<f64>,
 }
 
-/// The log of one member.
 #[derive(Debug, Default, PartialEq)]
 pub struct Log {
     pub begun: Vec<Mark>,

@@ -40,7 +40,6 @@ pub const WITHIN: Duration = Duration::from_secs(4);
 const WRITERS: u64 = 8;
 const ORDERS_PER_SECOND: u64 = 200;
 
-/// The server's answers about an order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Told {
     /// The INSERT was acknowledged.
@@ -59,7 +58,6 @@ pub enum Shipped {
     At(DateTime<Utc>),
 }
 
-/// State that all writers share.
 pub struct Desk {
     seed: u64,
     told: Mutex<BTreeMap<i64, Told>>,
@@ -99,17 +97,14 @@ impl Desk {
         desk
     }
 
-    /// Stops the orders.
     pub fn close(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// The answers about each order.
     pub fn told(&self) -> BTreeMap<i64, Told> {
         self.told.lock().unwrap().clone()
     }
 
-    /// Number of acknowledged orders.
     pub fn acknowledged(&self) -> usize {
         self.told.lock().unwrap().values().filter(|told| told.is_placed).count()
     }

@@ -100,7 +100,6 @@ impl Place {
         self.etcd = Some(etcd.spawn().unwrap_or_else(|error| panic!("cannot run {etcd:?}: {error}")));
     }
 
-    /// Kills etcd.
     pub fn stop_etcd(&mut self) {
         if let Some(mut etcd) = self.etcd.take() {
             let _ = etcd.kill().and_then(|()| etcd.wait().map(|_| ()));
@@ -169,7 +168,6 @@ postgresql:
         self.members.iter().position(Member::is_leader)
     }
 
-    /// A superuser's connection to the primary.
     pub fn primary(&self) -> Result<Client, String> {
         let leader = poll("a primary", WHOLE_WITHIN, || self.leader().ok_or("none".into()))?;
         self.members[leader].client(&self.folder, "postgres").map_err(|error| error.to_string())

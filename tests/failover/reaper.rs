@@ -21,7 +21,6 @@ pub fn start() {
     });
 }
 
-/// Waits.
 pub fn pass(time: Duration) {
     let until = std::time::Instant::now() + time;
     while let Some(left) = until.checked_duration_since(std::time::Instant::now()).filter(|left| !left.is_zero()) {

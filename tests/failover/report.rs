@@ -8,7 +8,6 @@ use crate::place::Mode;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// The figures of one kind of event.
 #[derive(Default)]
 struct Line {
     times: u64,
@@ -88,7 +87,6 @@ impl Report {
         text
     }
 
-    /// The page with tables, machine and commit.
     pub fn page(&self, minutes: f64, seed: u64) -> String {
         let commit = std::env::var("AWTY_COMMIT").unwrap_or_else(|_| "unknown".into());
         let patroni = std::env::var("AWTY_PATRONI").unwrap_or_else(|_| "Patroni".into());

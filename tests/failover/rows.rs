@@ -20,7 +20,6 @@ pub const WITHOUT_ALERT: &str = "
 SELECT count(*) FROM shop.orders AS o WHERE NOT shipped AND placed_at < now() - interval '6 seconds'
   AND NOT EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = 'orders' AND a.entity_key = o.id::text AND a.cleared_at IS NULL)";
 
-/// Orders that are not late yet.
 const WAITING: &str =
     "SELECT count(*) FROM shop.orders WHERE NOT shipped AND placed_at >= now() - interval '6 seconds'";
 

@@ -20,7 +20,6 @@ use tokio::time::{Instant, timeout_at};
 /// Time limit of the database's figures.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// What earlier scrapes have seen.
 #[derive(Default)]
 struct Seen {
     /// Open breakers, and when each closes.
@@ -64,7 +63,6 @@ impl Seen {
     }
 }
 
-/// Figures of the database.
 struct Known {
     figures: Vec<Figures>,
     targets: Vec<Target>,
@@ -114,7 +112,6 @@ fn write_connections(text: &mut String, worker: &Worker) {
     }
 }
 
-/// Writes the checks of the jobs by state.
 fn write_figures(text: &mut String, figures: &[Figures], missed: &BTreeMap<String, u64>) {
     let now = crate::clock::now();
     let lag = |figures: &Figures| figures.oldest.map_or(0.0, |at| (now - at).as_seconds_f64().max(0.0));
@@ -147,7 +144,6 @@ fn write_figures(text: &mut String, figures: &[Figures], missed: &BTreeMap<Strin
     }
 }
 
-/// Writes the number of targets by state.
 fn write_states(text: &mut String, targets: &[Target]) {
     let mut states = BTreeMap::<&str, usize>::new();
     targets.iter().for_each(|target| *states.entry(&target.state).or_default() += 1);

@@ -140,7 +140,6 @@ pub async fn serve(
     Ok(())
 }
 
-/// Shrinks the pools until the program ends.
 async fn shrink(all: [Db; 3]) {
     loop {
         sleep(SHRINK).await;

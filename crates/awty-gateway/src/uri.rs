@@ -99,7 +99,6 @@ pub fn signing_key(master: &[u8], tenant: i64, id: &str) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// HMAC-SHA256 with a key.
 pub(crate) fn hmac(key: &[u8]) -> Hmac<Sha256> {
     match Hmac::<Sha256>::new_from_slice(key) {
         Ok(mac) => mac,

@@ -9,7 +9,6 @@ use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, header};
 use serde_json::{Map, Value};
 
-/// A body, or why there is none.
 pub(super) type Body = Result<Bytes, BytesRejection>;
 
 /// Prefix of serde_json's internal keys for numbers and raw values. serde_json would read an object with such a key as that value.

@@ -12,7 +12,6 @@ use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// States of a schedule.
 const STATES: [&str; 5] = ["active", "paused", "held", "blocked", "ended"];
 
 /// What a list is asked for.

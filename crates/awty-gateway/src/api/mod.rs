@@ -45,7 +45,6 @@ use tokio::sync::Semaphore;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Largest body of a request, in bytes.
 const LARGEST_BODY: usize = 512 * 1024;
 
 /// Configuration of the API.
@@ -110,6 +109,7 @@ fn resources() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(naptime::show, naptime::put, naptime::delete))
 }
 
+/// Router of all resources.
 pub fn router(api: Arc<Api>) -> Router {
     let (router, _) = resources().split_for_parts();
     router

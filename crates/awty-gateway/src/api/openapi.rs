@@ -23,6 +23,7 @@ pub(super) fn around() -> OpenApi {
         .build()
 }
 
+/// The whole document.
 pub fn whole() -> OpenApi {
     super::resources().into_openapi()
 }

@@ -30,7 +30,6 @@ fn unread(error: &str) -> Problem {
     Problem::parameter(name, format!("{reason}; what it takes is in /v1/openapi.json"))
 }
 
-/// Limit and start of a page.
 pub(super) struct Page {
     limit: usize,
     after: Vec<String>,

@@ -21,7 +21,6 @@ fn fault(reason: String) -> [Fault; 1] {
     [Fault { pointer: "/uri".into(), reason }]
 }
 
-/// The normal spelling of a URI.
 pub(super) fn spelled_only(text: &str) -> Result<Endpoint, Problem> {
     Endpoint::parse(text).map_err(|why| Problem::fields("malformed-uri", &fault(why)))
 }
@@ -60,7 +59,6 @@ pub(super) fn there(row: Option<Row>) -> Result<Row, Problem> {
     }
 }
 
-/// Path of a URI's history.
 pub(super) fn history(uri: &str) -> String {
     let uri: String = url::form_urlencoded::byte_serialize(uri.as_bytes()).collect();
     format!("/v1/history?uri={uri}")
@@ -81,7 +79,6 @@ pub(super) fn changed() -> Problem {
     Problem::new("precondition-failed", "It has changed since.")
 }
 
-/// Condition of a write.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Write {
     /// The schedule must not exist.
@@ -116,7 +113,6 @@ pub(super) async fn judged(request: &Request, id: &str) -> Result<(Option<Row>, 
     Ok((db::one(request, id).await?, mine))
 }
 
-/// Creates or replaces a schedule.
 pub(super) async fn write(
     api: &Api,
     asker: &Asker,

@@ -73,7 +73,6 @@ pub async fn create(State(api): State<Arc<Api>>, asker: Asker, headers: HeaderMa
     Ok(show::at(show::tagged("0", &fields(&row), status, &HeaderMap::new()), &place(&wanted.key)))
 }
 
-/// Path of a send.
 pub(super) fn place(key: &str) -> String {
     let key: String = url::form_urlencoded::byte_serialize(key.as_bytes()).collect();
     format!("/v1/sends/{}", key.replace('+', "%20"))

@@ -104,7 +104,6 @@ impl Shares {
         roles.entry(role.to_owned()).or_insert_with(new).clone()
     }
 
-    /// Waits for a free place.
     async fn place(&self, role: &str, changes: bool) -> Result<Place, Problem> {
         let role = self.of(role);
         let of_role = free(if changes { &role.changes } else { &role.reads }).await?;

@@ -40,7 +40,6 @@ pub fn with(mut object: String, name: &str, json: &str) -> String {
     object
 }
 
-/// Fields of a schedule without its body.
 fn fields(row: &Row) -> Value {
     let mut fields = row.fields.clone();
     if let Some(object) = fields.as_object_mut() {

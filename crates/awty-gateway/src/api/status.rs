@@ -16,7 +16,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Longest look ahead.
 const LONGEST: TimeDelta = TimeDelta::days(31);
 
 /// Which slots.

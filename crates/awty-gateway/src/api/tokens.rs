@@ -62,7 +62,6 @@ fn missing() -> Problem {
     Problem::new("not-found", "There is no such token, or it is not this role's to see.")
 }
 
-/// Reads the id of a token.
 fn number(id: &str) -> Result<i64, Problem> {
     id.parse().map_err(|_| missing())
 }

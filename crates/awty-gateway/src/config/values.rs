@@ -133,7 +133,6 @@ impl Config {
     }
 }
 
-/// Splits a list at commas.
 fn listed(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|one| !one.is_empty())
 }

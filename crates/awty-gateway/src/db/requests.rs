@@ -95,7 +95,6 @@ impl Request {
         Ok(self.rows(sql, values).await?.pop())
     }
 
-    /// Returns all rows.
     pub(super) async fn rows(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Trouble> {
         match &self.client {
             Some(client) => Ok(client.query(sql, values).await?),

@@ -7,7 +7,6 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranges(Vec<(u16, u16)>);
 
-/// Largest number of ranges.
 const MOST: usize = 20;
 
 impl Ranges {

@@ -130,7 +130,6 @@ impl Secrets<'_> {
     }
 }
 
-/// The user's headers with secrets filled in.
 fn user_headers(definition: &Definition, terms: &Terms<'_>) -> Result<HeaderMap, Unmade> {
     if definition.headers.len() > MOST_HEADERS {
         return Err(format!("there are more than {MOST_HEADERS} headers").into());

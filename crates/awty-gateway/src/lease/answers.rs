@@ -62,7 +62,6 @@ impl Batch {
     }
 }
 
-/// Why a batch is not booked.
 enum Unbooked {
     /// Another session holds a lock on a row that it changes.
     Locked,

@@ -9,7 +9,6 @@ use tokio::time::Instant;
 /// Shortest and longest pause of a job. Each failure doubles the pause.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
 
-/// Jobs that are skipped.
 #[derive(Debug, Default)]
 pub(super) struct Aside(HashMap<String, (Instant, Duration)>);
 

@@ -30,7 +30,6 @@ const IDLE: Duration = Duration::from_secs(5);
 /// Shortest and longest pause after a failure. Pauses double.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(10));
 
-/// Result of a turn.
 #[derive(Default)]
 struct Turn {
     /// Time until the next turn.

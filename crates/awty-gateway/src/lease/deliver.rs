@@ -20,7 +20,6 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// Bytes of the longest secret.
 const LONGEST_SECRET: usize = 8 * 1024;
 
 /// Upper bound of a request's bytes after its secrets are filled in.
@@ -190,7 +189,6 @@ fn seconds(length: chrono::TimeDelta) -> f64 {
 }
 
 impl Worker {
-    /// Whether extension awty_http is installed.
     pub(super) fn has_http(&self) -> bool {
         self.locked_view().standing.as_ref().is_some_and(|standing| standing.has_http)
     }

@@ -73,7 +73,6 @@ pub struct Worker {
 /// A booking, and the place that is freed after it.
 pub type Answered = (Booking, OwnedSemaphorePermit);
 
-/// A lease in flight.
 struct InFlight {
     job: String,
     task: Option<AbortHandle>,

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Connections of one peer at a time.
 pub const OF_PEER: usize = 100;
 
-/// Numbers of connections by peer.
 #[derive(Clone, Default)]
 pub(super) struct Peers(Arc<Mutex<HashMap<IpAddr, usize>>>);
 

@@ -17,7 +17,6 @@ pub type Count = Arc<AtomicU64>;
 
 /// Bytes up to the end of the answer's head: 64 KiB before the head, and a head of 64 KiB.
 const EARLY: u64 = 128 * 1024;
-/// No bound.
 const ANY: u64 = u64::MAX;
 
 /// Bytes that may still come before the head of the answer is complete.

@@ -68,7 +68,6 @@ struct Idle {
 }
 
 impl Idle {
-    /// Closes the connection with the longest idle time.
     fn evict(&mut self) {
         let oldest =
             self.rows.iter().filter_map(|(key, rows)| Some((rows.first()?.0, key))).min_by_key(|(since, _)| *since);

@@ -44,7 +44,6 @@ pub async fn handshake(
     TlsConnector::from(config.clone()).connect(name, tcp).await.map_err(|error| failure(&error))
 }
 
-/// Finds the fault of a TLS error.
 fn failure(error: &std::io::Error) -> Failure {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let fault = match inner {

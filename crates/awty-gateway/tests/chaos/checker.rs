@@ -18,7 +18,6 @@ pub struct Call {
     pub answered: Option<u16>,
 }
 
-/// A row of awty.attempt.
 #[derive(Clone, Debug)]
 pub struct Booked {
     pub occurrence: Occurrence,
@@ -44,7 +43,6 @@ pub enum Fate {
     InDoubt,
 }
 
-/// All evidence at the end.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     pub calls: Vec<Call>,
@@ -55,11 +53,9 @@ pub struct Evidence {
     pub sends: BTreeMap<String, Fate>,
     /// Path prefix of the job that is `at_most_once`.
     pub once: &'static str,
-    /// Time of the first fault.
     pub first_fault: f64,
 }
 
-/// All violations.
 pub fn findings(evidence: &Evidence) -> Vec<String> {
     let mut found = keys(evidence);
     found.extend(plans(evidence));
@@ -156,7 +152,6 @@ fn repeats(evidence: &Evidence) -> Vec<String> {
     found
 }
 
-/// Number of calls that repeat an answered one.
 pub fn repeated(evidence: &Evidence) -> usize {
     let mut answered = BTreeSet::new();
     evidence.calls.iter().filter(|call| !answered.insert(&call.key) && call.answered == Some(200)).count()

@@ -8,7 +8,6 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::time::Duration;
 
-/// Number of faults by kind.
 #[derive(Debug, Default)]
 pub struct Counts {
     pub gateways: usize,

@@ -29,7 +29,6 @@ impl Ledger {
         Ledger { seed, began: Instant::now(), calls: Arc::default() }
     }
 
-    /// Seconds since the start.
     pub fn now(&self) -> f64 {
         self.began.elapsed().as_secs_f64()
     }

@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Schedules of each tenant.
 const SCHEDULES: usize = 12;
 const SECOND: i64 = 1_000_000;
 
@@ -49,7 +48,6 @@ pub fn first_slots(world: &World) -> BTreeMap<String, i64> {
     rows.iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-/// Clients that send, one per tenant.
 pub struct Senders {
     stop: Arc<AtomicBool>,
     sent: Arc<Mutex<BTreeMap<String, Fate>>>,

@@ -117,7 +117,6 @@ impl World {
         assert!(ended.is_ok_and(|status| status.success()), "gateway {number} did not end well:\n{}", log());
     }
 
-    /// Asserts that no gateway has crashed.
     pub fn assert_gateways_run(&mut self) {
         for number in 0..GATEWAYS {
             let ended = self.child(number).try_wait().unwrap();

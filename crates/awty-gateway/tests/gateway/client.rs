@@ -25,7 +25,6 @@ impl Answer {
         found.map(|(_, value)| value.to_owned()).unwrap_or_default()
     }
 
-    /// Name of the problem.
     pub fn problem(&self) -> String {
         self.json()["type"].as_str().unwrap_or_default().trim_start_matches("/problems/").to_owned()
     }

@@ -4,7 +4,6 @@ use crate::receiver::Receiver;
 use crate::shop::{Gateway, Shop, until};
 use std::process::Command;
 
-/// Value of a series.
 fn value(gateway: &Gateway, series: &str) -> Option<f64> {
     let text = gateway.get("/metrics").1;
     text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())

@@ -51,7 +51,6 @@ fn open(length: Option<Duration>) -> (Shop, Victim, Gateway) {
     (shop, victim, gateway)
 }
 
-/// The victim alone.
 fn quiet(length: Duration) -> Figures {
     let (shop, victim, gateway) = open(Some(length));
     let (writer, from) = (Victim::write(&shop), now());

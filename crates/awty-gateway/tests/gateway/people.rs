@@ -35,12 +35,10 @@ pub fn until_answer(client: &Client, path: &str, good: impl Fn(&Value) -> bool) 
     })
 }
 
-/// Status and name of a problem.
 pub fn problem(answer: &Answer) -> (u16, String) {
     (answer.status, answer.problem())
 }
 
-/// Expected value of [`problem`].
 pub fn is(status: u16, name: &str) -> (u16, String) {
     (status, name.to_owned())
 }

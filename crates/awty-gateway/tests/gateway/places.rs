@@ -6,7 +6,6 @@ use crate::receiver::Receiver;
 use crate::shop::Shop;
 use serde_json::json;
 
-/// A send with this entity name and key.
 fn schedule(shop: &Shop, name: &str, key: &str) {
     shop.app(&format!("SELECT awty.schedule('{name}', '{key}', {}, after => '0', args => '{{}}')", shop.job()));
 }

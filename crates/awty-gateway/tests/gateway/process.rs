@@ -10,7 +10,6 @@ use std::time::Duration;
 pub const PATIENCE: Duration = Duration::from_secs(120);
 pub const BINARY: &str = env!("CARGO_BIN_EXE_awty-gateway");
 
-/// Polls until `ask` succeeds.
 #[track_caller]
 pub fn until<T>(what: &str, ask: impl FnMut() -> Result<T, String>) -> T {
     poll(what, PATIENCE, ask).unwrap_or_else(|last| panic!("{last}"))
@@ -50,7 +49,6 @@ impl Gateway {
         self.log.lock().unwrap().join("\n")
     }
 
-    /// Number of threads.
     pub fn threads(&self) -> usize {
         std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap().count()
     }
@@ -77,7 +75,6 @@ impl Gateway {
         })
     }
 
-    /// Status and body of a GET.
     #[track_caller]
     pub fn get(&self, path: &str) -> (u16, String) {
         let address = if path == "/metrics" { self.address_of_metrics() } else { self.address() };

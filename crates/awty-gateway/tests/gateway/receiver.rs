@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::SystemTime;
 
-/// A recorded request.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub method: String,
@@ -75,7 +74,6 @@ impl Receiver {
         self.gate.1.notify_all();
     }
 
-    /// Number of open connections.
     pub fn open(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
@@ -95,7 +93,6 @@ impl Receiver {
         called.unwrap_or_else(|last| panic!("{last}"))
     }
 
-    /// Requests of a path, in order.
     pub fn seen(&self, path: &str) -> Vec<Seen> {
         self.seen.lock().unwrap().iter().filter(|seen| seen.path == path).cloned().collect()
     }

@@ -5,7 +5,6 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 const CALLS: usize = 1_000;
-/// Bytes of a body.
 const BYTES: usize = 250_000;
 /// KiB that the gateway may hold.
 const MOST: u64 = 400 * 1024;

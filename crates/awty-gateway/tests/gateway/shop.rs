@@ -52,7 +52,6 @@ impl Shop {
         "'http.app'"
     }
 
-    /// Writes a secret of a tenant.
     pub fn secret(&self, role: &str, name: &str, text: &str) {
         let folder = self.credentials.join(role);
         std::fs::create_dir_all(&folder).unwrap();
@@ -122,7 +121,6 @@ impl Shop {
         String::from_utf8(shown.stdout).unwrap()
     }
 
-    /// A gateway without flags.
     pub fn gateway_by_environment(&self, variables: &[(&str, &str)]) -> Gateway {
         let mut command = Command::new(BINARY);
         command.arg("serve").envs(variables.iter().copied()).env("AWTY_CREDENTIALS", &self.credentials);

@@ -53,7 +53,6 @@ fn kept(kept: bool) -> &'static str {
     if kept { "kept" } else { "NOT KEPT" }
 }
 
-/// The page.
 pub fn page(quiet: &Figures, attacked: &Attacked, minutes: f64) -> String {
     let loud = &attacked.figures;
     let mut page = format!(

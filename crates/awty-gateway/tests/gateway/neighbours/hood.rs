@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// One round of an attack.
 type Attack = fn(&Neighbour, &mut Client);
 
 /// The attacks. Each neighbour has one, and begins it again until the neighbours leave.
@@ -109,7 +108,6 @@ impl Neighbour {
     }
 }
 
-/// The neighbours.
 pub struct Hood {
     pub traps: Arc<Traps>,
     leaving: Arc<Leaving>,
@@ -162,7 +160,6 @@ impl Hood {
         failed.or(number).map(|number| ATTACKS[number].0)
     }
 
-    /// Rounds of each attack.
     pub fn rounds(&self) -> String {
         let of = |(rounds, (name, _)): (&Arc<AtomicUsize>, &(&str, Attack))| {
             format!("{name}: {}", rounds.load(Ordering::Relaxed))

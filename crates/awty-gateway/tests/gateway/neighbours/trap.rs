@@ -27,7 +27,6 @@ pub enum Manner {
     Answer(&'static str, &'static str),
 }
 
-/// One server.
 pub struct Trap {
     address: SocketAddr,
     state: Arc<State>,
@@ -67,7 +66,6 @@ impl Trap {
         format!("http://{}{path}", self.address)
     }
 
-    /// Number of connections since the start.
     pub fn accepted(&self) -> usize {
         self.state.accepted.load(Ordering::Relaxed)
     }
