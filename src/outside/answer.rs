@@ -122,10 +122,10 @@ type Reports = Vec<Result<Report>>;
 
 fn completions(args: &Args) -> Result<(usize, Reports)> {
     let numbers = leases(args)?;
-    let agains = each(args, 1, TIME, "next_at", numbers.len())?;
+    let next_at = each(args, 1, TIME, "next_at", numbers.len())?;
     let results = each(args, 2, JSONB, "result", numbers.len())?;
     let read = |place: usize, number| {
-        Ok(Report { number, said: Said::Done(again(agains[place])), result: result(results[place])? })
+        Ok(Report { number, said: Said::Done(again(next_at[place])), result: result(results[place])? })
     };
     Ok((numbers.len(), by_place(&numbers, read)))
 }

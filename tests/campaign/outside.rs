@@ -258,8 +258,8 @@ impl Worker {
             [one] => vec![client.query_one(COMPLETE, &[&one.lease, &one.again])?.get(0)],
             _ => {
                 let numbers: Vec<i64> = leases.iter().map(|lease| lease.lease).collect();
-                let agains: Vec<Option<f64>> = leases.iter().map(|lease| lease.again).collect();
-                client.query_one(COMPLETE_MANY, &[&numbers, &agains])?.get(0)
+                let next_at: Vec<Option<f64>> = leases.iter().map(|lease| lease.again).collect();
+                client.query_one(COMPLETE_MANY, &[&numbers, &next_at])?.get(0)
             }
         };
         let taken = leases.iter().zip(&answers).filter(|(_, answer)| ![VOID, BUSY].contains(&answer.as_str()));

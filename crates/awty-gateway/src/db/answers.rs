@@ -166,11 +166,11 @@ fn waits<'a>(bookings: &[&'a Booking]) -> impl Iterator<Item = &'a Wait> {
 }
 
 async fn complete(transaction: &Transaction<'_>, bookings: &[&Booking]) -> Result<Vec<(i64, String)>, Error> {
-    let (mut leases, mut agains, mut results) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut leases, mut next_at, mut results) = (Vec::new(), Vec::new(), Vec::new());
     for booking in bookings {
         if let Answer::Complete { again } = &booking.answer {
             leases.push(booking.lease);
-            agains.push(*again);
+            next_at.push(*again);
             results.push(&booking.result);
         }
     }
@@ -178,7 +178,7 @@ async fn complete(transaction: &Transaction<'_>, bookings: &[&Booking]) -> Resul
         return Ok(Vec::new());
     }
     let statement = transaction.prepare_cached(COMPLETE).await?;
-    let words: Vec<String> = transaction.query_one(&statement, &[&leases, &agains, &results]).await?.try_get(0)?;
+    let words: Vec<String> = transaction.query_one(&statement, &[&leases, &next_at, &results]).await?.try_get(0)?;
     Ok(leases.into_iter().zip(words).collect())
 }
 
