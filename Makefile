@@ -90,7 +90,7 @@ reference: ## write docs/reference.md from the catalog and the source
 fmt: ## format the Rust code
 	@cargo fmt --all
 
-lint: ## formatting, clippy, dependencies, SQL security, width and links of Markdown
+lint: ## formatting, clippy, commit subjects, dependencies, SQL security, width and links of Markdown
 	@scripts/test lint
 
 freeze: ## at a release: keep the install script as it is from then on (sql/released)
