@@ -1,4 +1,4 @@
--- awty_http, part 6: statistics.
+-- Statistics of calls: the table and its histograms.
 
 CREATE TABLE awty_http.stat (
     id              text COLLATE "C" NOT NULL,

@@ -1,6 +1,6 @@
--- awty_http, part 6a: the roll-up, which counts the calls of each hour once it is over.
+-- The roll-up, which counts the calls of each hour when the hour is over.
 --
--- It works in parts, each a run of its own, and rests in between. While it counted 4 million calls in one run, calls were up to 17 s late.
+-- It works in parts, each in a run of its own, and rests in between. When it counted 4 million calls in one run, calls were up to 17 s late.
 
 -- Counts the calls of some endpoints. It overwrites whole buckets, so that it may run twice.
 CREATE FUNCTION awty_http_internal.count_calls_of(ids text[], since timestamptz, until timestamptz) RETURNS void
@@ -121,41 +121,6 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.count_jobs(timestamptz) IS 'Adds up what is counted of the endpoints of each job';
 
--- A row that a session has locked is left for the next hour, so that no session holds up the statistics of others.
-CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
-    LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off AS $$
-    -- Of jobs, and of what is no endpoint any more.
-    DELETE FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.bucket < date_trunc('day', forget.at - '90 days'::interval);
-    DELETE FROM awty_http.stat AS s WHERE s.width = '24 hours' AND s.bucket < forget.at - '1827 days'::interval;
-    DELETE FROM awty_http_internal.endpoint AS e USING (
-        SELECT d.id FROM awty_http_internal.endpoint AS d
-        WHERE d.deleted_at < forget.at - '90 days'::interval AND NOT EXISTS (SELECT FROM awty_http.stat AS s WHERE s.id = d.id)
-        FOR UPDATE SKIP LOCKED) AS old
-    WHERE e.id = old.id;
-    -- A send that failed can be sent again as long as the history has it.
-    DELETE FROM awty_http_internal.content AS c USING (
-        SELECT d.entity_name, d.entity_key, d.job FROM awty_http_internal.content AS d
-        WHERE NOT EXISTS (SELECT FROM awty_http_internal.endpoint AS e
-                          WHERE e.entity_name = d.entity_name AND e.entity_key = d.entity_key AND e.job = d.job)
-          AND NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.entity_name = d.entity_name AND f.entity_key = d.entity_key AND f.job = d.job)
-          AND NOT EXISTS (SELECT FROM awty.future_job_history AS h
-                          WHERE h.entity_name = d.entity_name AND h.entity_key = d.entity_key AND h.job = d.job)
-        FOR UPDATE SKIP LOCKED) AS old
-    WHERE c.entity_name = old.entity_name AND c.entity_key = old.entity_key AND c.job = old.job;
-    DELETE FROM awty_http_internal.sent AS s USING (
-        SELECT d.job, d.sent_by, d.key FROM awty_http_internal.sent AS d
-        WHERE greatest(d.due_at, d.sent_at) < forget.at - coalesce(nullif(current_setting('awty.attempt_retention')::interval, '0'), '0') - '1 hour'::interval
-          AND NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = d.check_id)
-          -- It may have been tried for longer than that.
-          AND NOT EXISTS (SELECT FROM awty.attempt AS a WHERE a.id = d.check_id)
-        FOR UPDATE SKIP LOCKED) AS old
-    WHERE s.job = old.job AND s.sent_by = old.sent_by AND s.key = old.key;
-    DELETE FROM awty_http.token AS t USING (
-        SELECT d.id FROM awty_http.token AS d WHERE d.expires_at < forget.at - '90 days'::interval FOR UPDATE SKIP LOCKED) AS old
-    WHERE t.id = old.id;
-$$;
-COMMENT ON FUNCTION awty_http_internal.forget(timestamptz) IS 'Deletes what is too old: hours, days, endpoints, keys of sends, tokens';
-
 -- An hour is counted as long as awty.attempt has all of it, which forgets whole days in UTC; hours that stood still for longer are gaps.
 -- What is left to do when the time is up is returned, to be given again; NULL: all is done.
 CREATE FUNCTION awty_http_internal.roll_up(at timestamptz, work interval DEFAULT '100 years', rest jsonb DEFAULT NULL) RETURNS jsonb
@@ -200,3 +165,25 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION awty_http_internal.roll_up(awty.future_job) IS 'Counts the calls of the hours before now, a part in each run';
+
+-- The job that counts. Again it changes nothing.
+CREATE FUNCTION awty_http_internal.set_up() RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
+BEGIN
+    PERFORM awty.register('awty_http.roll_up', 'awty_http_internal.roll_up', timeout => '1 hour', keep_history => 'problems',
+        max_checks => 0);
+    PERFORM awty.repeat('awty_http.roll_up', every => '1 hour');
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.set_up() IS 'Registers the job that rolls up';
+
+-- A restored dump brings the jobs along as rows of awty.job, and they would be there twice. pg_dump begins each script by setting xmloption
+-- to its default, which nobody else does.
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_settings AS s
+                   WHERE s.name = 'xmloption' AND s.source = 'session') THEN
+        PERFORM awty_http_internal.set_up();
+    END IF;
+END
+$$;

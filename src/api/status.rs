@@ -2,7 +2,7 @@
 //! memory and in the catalogs.
 //!
 //! Invariant: only reads, and also works on a standby and without the preloaded library; takes no lock above AccessShare.
-//! Does not: contain SQL, or choose the reason why nothing runs; see sql/50_status.sql.
+//! Does not: contain SQL, or choose the reason why nothing runs; see sql/60_status.sql.
 
 use super::args::{Args, MAX_JOB};
 use crate::error::{Error, Result};

@@ -28,12 +28,12 @@ pub struct Extension {
 }
 
 pub const AWTY: Extension =
-    Extension { name: "awty", folder: "sql", upgrade: include_str!("awty--0.1--0.2.sql"), file: "40_functions.sql" };
+    Extension { name: "awty", folder: "sql", upgrade: include_str!("awty--0.1--0.2.sql"), file: "11_check.sql" };
 pub const HTTP: Extension = Extension {
     name: "awty_http",
     folder: "http/sql",
     upgrade: include_str!("awty_http--0.1--0.2.sql"),
-    file: "40_schedule.sql",
+    file: "30_schedule.sql",
 };
 
 impl Extension {
@@ -49,34 +49,34 @@ const CHANGES: &[(&str, &str, &str)] = &[
     ("awty.control", "default_version = '0.1'", "default_version = '0.2'"),
     ("http/awty_http.control", "default_version = '0.1'", "default_version = '0.2'"),
     (
-        "http/sql/62_calls.sql",
+        "http/sql/63_schedule_stats.sql",
         "FUNCTION awty_http_internal.counted_until(id text) RETURNS timestamptz\n    LANGUAGE plpgsql STABLE",
         "FUNCTION awty_http_internal.counted_until(id text) RETURNS timestamptz\n    LANGUAGE plpgsql VOLATILE",
     ),
     (
-        "sql/21_future_job.sql",
+        "sql/11_check.sql",
         "scheduled_at    timestamptz NOT NULL,\n",
         "scheduled_at    timestamptz NOT NULL,
          priority        integer DEFAULT 0,
          CONSTRAINT future_job_priority_is_not_negative CHECK (priority >= 0),\n",
     ),
     (
-        "sql/40_functions.sql",
+        "sql/11_check.sql",
         "PARALLEL SAFE AS 'MODULE_PATHNAME', 'next_slot_wrapper'",
         "PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'next_slot_wrapper'",
     ),
     (
-        "sql/60_privileges.sql",
+        "sql/90_privileges.sql",
         "awty_internal.origin, awty.status FROM",
         "awty_internal.origin, awty.status, awty.label FROM",
     ),
-    ("sql/60_privileges.sql", "awty_internal.identity FROM", "awty_internal.identity, awty.label_id_seq FROM"),
+    ("sql/90_privileges.sql", "awty_internal.identity FROM", "awty_internal.identity, awty.label_id_seq FROM"),
 ];
 
 /// Additions to the install script, in files of their own.
 const ADDITIONS: &[(&str, &str)] = &[
     (
-        "http/sql/66_team.sql",
+        "http/sql/64_team.sql",
         "ALTER TABLE awty_http_internal.endpoint ADD COLUMN team text COLLATE \"C\", ADD CONSTRAINT endpoint_team_is_not_empty CHECK (team <> '');
          COMMENT ON COLUMN awty_http_internal.endpoint.team IS 'Whose it is';
          ALTER TABLE awty_http_internal.endpoint ALTER team SET STATISTICS 0;
@@ -86,7 +86,7 @@ const ADDITIONS: &[(&str, &str)] = &[
          COMMENT ON FUNCTION awty_http.teams() IS 'Who has schedules';\n",
     ),
     (
-        "sql/25_label.sql",
+        "sql/14_label.sql",
         "COMMENT ON COLUMN awty.future_job.priority IS 'Which comes first';
          CREATE INDEX future_job_priority_idx ON awty.future_job (priority, id) WHERE NOT held;
          COMMENT ON INDEX awty.future_job_priority_idx IS 'What comes first';
@@ -103,14 +103,14 @@ const ADDITIONS: &[(&str, &str)] = &[
          SELECT pg_catalog.pg_extension_config_dump('awty.label_id_seq', '');\n",
     ),
     (
-        "sql/45_waiting.sql",
+        "sql/21_waiting.sql",
         "CREATE FUNCTION awty.waiting(job text) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
              SET search_path = pg_catalog, pg_temp
              AS 'SELECT pg_catalog.count(*) FROM awty.future_job AS f WHERE f.job OPERATOR(pg_catalog.=) waiting.job';
          COMMENT ON FUNCTION awty.waiting(text) IS 'How many checks of a job wait';\n",
     ),
     (
-        "sql/65_label.sql",
+        "sql/91_label.sql",
         "GRANT SELECT ON awty.label TO PUBLIC;
          ALTER TABLE awty.label ENABLE ROW LEVEL SECURITY;
          CREATE POLICY own_labels ON awty.label FOR SELECT TO PUBLIC

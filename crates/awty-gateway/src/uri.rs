@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn what_is_encoded_is_what_awty_http_refuses() {
-        let place = include_str!("../../../http/sql/20_words.sql");
+        let place = include_str!("../../../http/sql/10_uri.sql");
         for (before, refused) in [("/", "[\"<>`{}]"), ("/?", "[\"<>'']")] {
             assert!(place.contains(refused), "{refused}");
             // The others are refused by both, or in another way.

@@ -119,7 +119,7 @@ fn timeouts_have_their_defaults_and_caps() {
 
 #[test]
 fn awty_http_refuses_the_same_headers() {
-    let sql = include_str!("../../../../http/sql/20_words.sql");
+    let sql = include_str!("../../../../http/sql/22_request.sql");
     let start = sql.find("'^(webhook-|").unwrap();
     let refused = &sql[start..start + sql[start..].find(" THEN").unwrap()];
     for name in RESERVED {

@@ -1,0 +1,227 @@
+-- Tenants: the roles whose calls the gateway makes, and what a role may do with the calls of a tenant.
+--
+-- Only the extension's owner writes this table. The name of a job therefore gives no right: a role that registers a job "http.app" gets
+-- neither calls nor the ids and signing keys of tenant "app".
+
+CREATE TABLE awty_http.tenant (
+    role            regrole NOT NULL,
+    job             text COLLATE "C" NOT NULL,
+    number          bigint NOT NULL,
+    added_at        timestamptz NOT NULL DEFAULT now(),
+    dropped_at      timestamptz,
+    CONSTRAINT tenant_pkey PRIMARY KEY (role),
+    CONSTRAINT tenant_has_its_own_job UNIQUE (job),
+    CONSTRAINT tenant_has_its_own_number UNIQUE (number)
+);
+
+COMMENT ON TABLE awty_http.tenant IS 'Roles whose calls the gateway makes; a tenant that was dropped keeps its row, so that its schedules keep their ids';
+COMMENT ON COLUMN awty_http.tenant.role IS 'Role of the tenant and of its job';
+COMMENT ON COLUMN awty_http.tenant.job IS 'The job of its calls';
+COMMENT ON COLUMN awty_http.tenant.number IS 'A random number. The ids and signing keys of the tenant''s schedules are derived from it';
+COMMENT ON COLUMN awty_http.tenant.added_at IS 'Time of the first add_tenant';
+COMMENT ON COLUMN awty_http.tenant.dropped_at IS 'Time of drop_tenant; NULL: it is a tenant';
+
+CREATE FUNCTION awty_http_internal.can_become(caller oid, role oid) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN pg_has_role(caller, role, awty_internal.becoming());
+COMMENT ON FUNCTION awty_http_internal.can_become(oid, oid) IS 'May the first role SET ROLE to the second?';
+
+-- By the rights that awty.allow() gives, and those of members of the tenant's role. They are read as they are now: an old snapshot lends no
+-- right that is gone. A job that is there under the name of a tenant's job and belongs to another role gives no right.
+CREATE FUNCTION awty_http_internal.has_right(caller oid, job text, "right" text) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL RESTRICTED
+    RETURN EXISTS (
+        SELECT FROM awty_http.tenant AS t
+        JOIN awty.job AS j ON j.job = t.job AND j.role::oid = t.role::oid
+        WHERE t.job = has_right.job AND t.dropped_at IS NULL)
+        AND awty_internal.has_right(has_right.caller, has_right.job, has_right."right");
+COMMENT ON FUNCTION awty_http_internal.has_right(oid, text, text) IS 'May that role read, schedule or claim the calls of that tenant''s job?';
+
+CREATE FUNCTION awty_http_internal.me() RETURNS oid
+    LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user
+$$;
+COMMENT ON FUNCTION awty_http_internal.me() IS 'The current user';
+
+CREATE FUNCTION awty_http_internal.may_schedule(job text) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+    SELECT awty_http_internal.has_right(awty_http_internal.me(), may_schedule.job, 'schedule')
+$$;
+COMMENT ON FUNCTION awty_http_internal.may_schedule(text) IS 'May the current user schedule calls of that tenant''s job?';
+
+CREATE FUNCTION awty_http_internal.may_claim(job text) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+    SELECT awty_http_internal.has_right(awty_http_internal.me(), may_claim.job, 'claim')
+$$;
+COMMENT ON FUNCTION awty_http_internal.may_claim(text) IS 'May the current user claim calls of that tenant''s job?';
+
+-- A tenant's own job. Another role has the job of the one tenant for which it may schedule, or which it may read; NULL: none, or several.
+CREATE FUNCTION awty_http_internal.job(caller oid) RETURNS text
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    own CONSTANT text := (SELECT t.job FROM awty_http.tenant AS t WHERE t.role::oid = job.caller AND t.dropped_at IS NULL);
+    jobs text[];
+BEGIN
+    IF own IS NOT NULL THEN
+        RETURN own;
+    END IF;
+    jobs := ARRAY(SELECT t.job FROM awty_http.tenant AS t WHERE awty_http_internal.has_right(job.caller, t.job, 'schedule') LIMIT 2);
+    IF cardinality(jobs) = 0 THEN
+        jobs := ARRAY(SELECT t.job FROM awty_http.tenant AS t WHERE awty_http_internal.has_right(job.caller, t.job, 'read') LIMIT 2);
+    END IF;
+    RETURN CASE WHEN cardinality(jobs) = 1 THEN jobs[1] END;
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.job(oid) IS 'The job of a role''s calls; NULL: there is none, or there are several';
+
+CREATE FUNCTION awty_http_internal.job() RETURNS text
+    LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+    SELECT awty_http_internal.job(awty_http_internal.me())
+$$;
+COMMENT ON FUNCTION awty_http_internal.job() IS 'The job of the current user''s calls; NULL: there is none, or there are several';
+
+CREATE FUNCTION awty_http_internal.job_to_schedule(caller oid) RETURNS text
+    LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    job CONSTANT text := awty_http_internal.job(job_to_schedule.caller);
+    name CONSTANT name := pg_get_userbyid(job_to_schedule.caller);
+    roles name[];
+BEGIN
+    IF awty_http_internal.has_right(job_to_schedule.caller, job, 'schedule') THEN
+        RETURN job;
+    END IF;
+    roles := ARRAY(SELECT pg_get_userbyid(t.role) FROM awty_http.tenant AS t
+                   WHERE awty_http_internal.has_right(job_to_schedule.caller, t.job, 'schedule') ORDER BY 1 LIMIT 10);
+    IF cardinality(roles) > 1 THEN
+        PERFORM awty_http_internal.refuse('21000', format('role "%s" may schedule calls of several tenants: %s', name, array_to_string(roles, ', ')),
+            format('SET ROLE %I; chooses one of them.', roles[1]));
+    END IF;
+    PERFORM awty_http_internal.refuse('42501', format('role "%s" may not schedule calls of any tenant', name),
+        format('SELECT awty_http.add_tenant(%L); by the owner of extension awty_http makes it a tenant.', name));
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.job_to_schedule(oid) IS 'The job for which a role schedules calls; refused where there is none, or where there are several';
+
+CREATE FUNCTION awty_http_internal.job_to_schedule() RETURNS text
+    LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+    SELECT awty_http_internal.job_to_schedule(awty_http_internal.me())
+$$;
+COMMENT ON FUNCTION awty_http_internal.job_to_schedule() IS 'The job for which the current user schedules calls; refused where there is none, or where there are several';
+
+-- The options of every job of calls.
+CREATE FUNCTION awty_http_internal.register(job text, role name) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
+BEGIN
+    PERFORM awty.register(register.job, run_as => register.role, max_attempts => 0, timeout => '15 min', heartbeat => '15 s',
+        keep_history => 'problems', max_checks => 0, retry_after => '10 s');
+    PERFORM awty.alter_target(register.job, concurrency => 10)
+    WHERE NOT EXISTS (SELECT FROM awty.target AS t WHERE t.job = register.job);
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.register(text, name) IS 'Registers a job of calls';
+
+CREATE FUNCTION awty_http_internal.owner_only(call text) RETURNS void
+    LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owner CONSTANT oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = 'awty_http.tenant'::regclass);
+BEGIN
+    IF NOT pg_has_role(owner, 'USAGE') THEN
+        PERFORM awty_http_internal.refuse('42501', format('role "%s" does not own extension awty_http', current_user),
+            format('SELECT awty_http.%s; is for the owner of the extension.', call));
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.owner_only(text) IS 'Refuses what only the owner of extension awty_http may do';
+
+CREATE FUNCTION awty_http_internal.refuse_locked(role name) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM awty_http_internal.refuse('55P03', format('another session has rows of tenant "%s" locked', refuse_locked.role),
+        format('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %L; ends its sessions. pg_prepared_xacts lists prepared transactions.',
+            refuse_locked.role));
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.refuse_locked(name) IS 'Raises the error about locked rows of a tenant';
+
+-- A tenant that keeps its rows locked delays neither function for long.
+CREATE FUNCTION awty_http.add_tenant(role name) RETURNS text
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
+DECLARE
+    owner CONSTANT oid := (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = add_tenant.role);
+    old awty_http.tenant;
+    first text := 'http.' || add_tenant.role;
+    short text;
+    the_job text;
+BEGIN
+    PERFORM awty_http_internal.owner_only(format('add_tenant(%L)', add_tenant.role));
+    IF owner IS NULL THEN
+        PERFORM awty_http_internal.refuse('42704', format('role "%s" does not exist', add_tenant.role),
+            'SELECT rolname FROM pg_roles; lists the roles.');
+    END IF;
+    SELECT t.* INTO old FROM awty_http.tenant AS t WHERE t.role::oid = owner FOR UPDATE;
+    WHILE octet_length(first) > 63 LOOP
+        first := left(first, -1);
+    END LOOP;
+    short := first;
+    WHILE octet_length(short) > 43 LOOP
+        short := left(short, -1);
+    END LOOP;
+    -- Another role may have a job of that name, or another tenant may have had one. No role can take the random name in advance.
+    FOR n IN 0 .. 3 LOOP
+        the_job := CASE n WHEN 0 THEN coalesce(old.job, first) WHEN 1 THEN first WHEN 2 THEN short || '-2'
+            ELSE short || '-' || awty_http_internal.random_number() END;
+        CONTINUE WHEN EXISTS (SELECT FROM awty_http.tenant AS t WHERE t.job = the_job AND t.role::oid <> owner);
+        BEGIN
+            -- Its limits and rights may have been changed since.
+            IF NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = the_job AND j.role::oid = owner AND old.job = j.job
+                           AND j.function_name IS NULL) THEN
+                PERFORM awty_http_internal.register(the_job, add_tenant.role);
+            END IF;
+            EXIT;
+        EXCEPTION WHEN duplicate_object OR lock_not_available THEN
+            the_job := NULL;
+        END;
+    END LOOP;
+    INSERT INTO awty_http.tenant AS t (role, job, number)
+    VALUES (owner, the_job, awty_http_internal.random_number())
+    ON CONFLICT ON CONSTRAINT tenant_pkey DO UPDATE SET job = excluded.job, dropped_at = NULL;
+    IF the_job <> old.job THEN
+        UPDATE awty_http_internal.endpoint AS e SET job = the_job WHERE e.job = old.job;
+        UPDATE awty_http_internal.content AS c SET job = the_job WHERE c.job = old.job;
+        UPDATE awty_http_internal.sent AS s SET job = the_job WHERE s.job = old.job;
+        UPDATE awty_http.stat AS s SET job = the_job, id = CASE WHEN s.id = s.job THEN the_job ELSE s.id END WHERE s.job = old.job;
+    END IF;
+    RETURN the_job;
+EXCEPTION WHEN lock_not_available THEN
+    PERFORM awty_http_internal.refuse_locked(add_tenant.role);
+END
+$$;
+COMMENT ON FUNCTION awty_http.add_tenant(name) IS 'Makes a role a tenant, whose calls the gateway makes, and returns the job of its calls; for the owner of extension awty_http';
+
+-- 63 bits of PostgreSQL's strong source.
+CREATE FUNCTION awty_http_internal.random_number() RETURNS bigint
+    LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT ('x' || encode(sha256(uuid_send(gen_random_uuid())), 'hex'))::bit(64)::bigint & 9223372036854775807
+$$;
+COMMENT ON FUNCTION awty_http_internal.random_number() IS 'A number that cannot be guessed';
+
+CREATE FUNCTION awty_http.drop_tenant(role name) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
+DECLARE
+    old awty_http.tenant;
+BEGIN
+    PERFORM awty_http_internal.owner_only(format('drop_tenant(%L)', drop_tenant.role));
+    UPDATE awty_http.tenant AS t SET dropped_at = now()
+    WHERE t.role::oid = (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = drop_tenant.role) AND t.dropped_at IS NULL RETURNING t.* INTO old;
+    IF NOT FOUND THEN
+        PERFORM awty_http_internal.refuse('42704', format('role "%s" is no tenant', drop_tenant.role),
+            'SELECT role FROM awty_http.tenant WHERE dropped_at IS NULL; lists the tenants.');
+    END IF;
+    UPDATE awty_http_internal.endpoint AS e SET deleted_at = now(), failing_since = NULL, paused = false, paused_note = NULL
+    WHERE e.job = old.job AND e.deleted_at IS NULL;
+    PERFORM awty.unregister(j.job) FROM awty.job AS j WHERE j.job = old.job AND j.role::oid = old.role::oid;
+EXCEPTION WHEN lock_not_available THEN
+    PERFORM awty_http_internal.refuse_locked(drop_tenant.role);
+END
+$$;
+COMMENT ON FUNCTION awty_http.drop_tenant(name) IS 'Ends all calls of a tenant, whose history stays; for the owner of extension awty_http';

@@ -1,0 +1,108 @@
+-- Requests: how a call is made.
+
+-- What a call would not be made with.
+CREATE FUNCTION awty_http_internal.check_headers(headers jsonb) RETURNS void
+    LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    bad record;
+BEGIN
+    -- Strict: else the elements of an array would be looked at in its place.
+    IF jsonb_typeof(headers) <> 'object' OR jsonb_path_exists(headers, 'strict $.* ? (@.type() <> "string")', '{}', true) THEN
+        PERFORM awty_http_internal.refuse('22023', '"headers" must be an object of texts', 'headers => ''{"X-From": "shop"}''');
+    END IF;
+    IF octet_length(headers::text) > 65536 THEN
+        PERFORM awty_http_internal.refuse('54000', '"headers" are larger than 64 KiB', 'Send it in the body.');
+    END IF;
+    SELECT h.name, CASE
+        WHEN h.name !~ '^[!#$%&''*+.^_`|~0-9A-Za-z-]+$' THEN 'which is no name of a header'
+        WHEN h.value ~ '[\x01-\x08\x0a-\x1f\x7f]' THEN 'whose value has a control character'
+        WHEN lower(h.name) ~ ('^(webhook-|awty-|proxy-|(idempotency-key|user-agent|content-type|host|connection|keep-alive|content-length'
+            || '|transfer-encoding|te|trailer|upgrade|expect)$)') THEN 'which the gateway sets' END AS trouble
+    INTO bad FROM jsonb_each_text(headers) AS h (name, value) ORDER BY 2 NULLS LAST, 1 LIMIT 1;
+    IF bad.trouble IS NOT NULL THEN
+        PERFORM awty_http_internal.refuse('22023', format('"headers" has "%s", %s', left(bad.name, 100), bad.trouble),
+            'headers => ''{"X-From": "shop"}''');
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.check_headers(jsonb) IS 'Refuses headers that a call cannot be made with';
+
+CREATE FUNCTION awty_http_internal.length(length interval) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN l.ms % 1000 = 0 THEN l.ms / 1000 || ' s' ELSE l.ms || ' ms' END
+    FROM (SELECT greatest((extract(epoch FROM length.length) * 1000)::bigint, 1) AS ms) AS l
+$$;
+COMMENT ON FUNCTION awty_http_internal.length(interval) IS 'A length as the gateway reads it, in milliseconds or whole seconds';
+
+-- Headers and bodies are the content, which readers do not see. The request names the headers without their values.
+CREATE FUNCTION awty_http_internal.request(
+    method text, headers jsonb, body jsonb, body_text text, body_base64 text, timeout interval, connect_timeout interval, retries jsonb,
+    max_lateness interval, success text, sign boolean, keep_response boolean, OUT request jsonb, OUT content jsonb)
+    LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    method CONSTANT text := upper(coalesce(request.method, 'POST'));
+    headers CONSTANT jsonb := coalesce(request.headers, '{}');
+    success CONSTANT text := coalesce(request.success, '200-299');
+    retries CONSTANT jsonb := coalesce(request.retries, '{}');
+    retries_hint CONSTANT text := 'retries => ''{"max_attempts": 3, "first_delay": "10 s", "max_delay": "10 min"}''';
+    unknown text;
+    max_attempts integer;
+    first_delay interval;
+    max_delay interval;
+BEGIN
+    IF jsonb_typeof(retries) <> 'object' THEN
+        PERFORM awty_http_internal.refuse('22023', '"retries" must be an object', retries_hint);
+    END IF;
+    SELECT k INTO unknown FROM jsonb_object_keys(retries) AS k
+    WHERE k <> ALL ('{max_attempts,first_delay,max_delay}'::text[]) ORDER BY k LIMIT 1;
+    IF unknown IS NOT NULL THEN
+        PERFORM awty_http_internal.refuse('22023', format('"retries" has no field "%s"', unknown), retries_hint);
+    END IF;
+    max_attempts := coalesce((retries ->> 'max_attempts')::integer, 3);
+    first_delay := coalesce((retries ->> 'first_delay')::interval, '10 s');
+    max_delay := coalesce((retries ->> 'max_delay')::interval, greatest('10 min', first_delay));
+    PERFORM awty_http_internal.check_headers(headers);
+    PERFORM awty_http_internal.refuse_first(ARRAY[
+        ROW (method = ANY ('{GET,HEAD,POST,PUT,PATCH,DELETE}'::text[]), '"method" is not known', 'Use GET, HEAD, POST, PUT, PATCH or DELETE.'),
+        ROW (num_nonnulls(body, body_text, body_base64) <= 1, 'a body can be given once only', 'Use one of "body", "body_text" and "body_base64".'),
+        ROW (octet_length(coalesce(body::text, body_text, '')) <= 262144 AND octet_length(coalesce(body_base64, '')) <= 360000
+                AND (octet_length(decode(body_base64, 'base64')) <= 262144) IS NOT FALSE,
+            'the body is larger than 256 KiB', 'Send where the content is, and let the endpoint fetch it.'),
+        ROW (timeout BETWEEN '100 ms' AND '15 min', '"timeout" must be between 100 ms and 15 min', 'timeout => ''30 s'''),
+        ROW (connect_timeout BETWEEN '100 ms' AND '15 min', '"connect_timeout" must be between 100 ms and 15 min', 'connect_timeout => ''5 s'''),
+        ROW (max_attempts BETWEEN 1 AND 1000, '"max_attempts" must be between 1 and 1000', 'retries => ''{"max_attempts": 3}'''),
+        ROW (first_delay BETWEEN '1 s' AND max_delay AND max_delay <= '1 day',
+            '"first_delay" and "max_delay" must be between 1 s and 1 day, the shorter one first', retries_hint),
+        ROW (max_lateness > '0' AND max_lateness <= '36525 days', '"max_lateness" must be greater than 0, and 36525 days at most',
+            'max_lateness => ''1 min'''),
+        ROW (success ~ '^[1-5][0-9][0-9](-[1-5][0-9][0-9])?(,[1-5][0-9][0-9](-[1-5][0-9][0-9])?){0,19}$',
+            '"success" must be a list of statuses', 'success => ''200-299,404'''),
+        ROW (NOT EXISTS (SELECT FROM regexp_matches(success, '([0-9]+)-([0-9]+)', 'g') AS r (ends) WHERE r.ends[1] > r.ends[2]),
+            '"success" has a range that ends before it begins', 'success => ''200-299,404'''),
+        -- PostgreSQL also reads other spellings; the gateway does not.
+        ROW (translate(encode(decode(body_base64, 'base64'), 'base64'), chr(10), '')
+                = translate(body_base64, concat(' ', chr(9), chr(10), chr(13)), ''),
+            '"body_base64" must be base64 with all of its padding', 'body_base64 => encode(''\x00ff'', ''base64'')')
+    ]::awty_http_internal.rule[]);
+    request := jsonb_strip_nulls(jsonb_build_object('method', method,
+        'headers', (SELECT jsonb_object_agg(h, '•••') FROM jsonb_object_keys(headers) AS h),
+        'timeout', awty_http_internal.length(timeout), 'connect_timeout', awty_http_internal.length(connect_timeout),
+        'retries', jsonb_build_object('max_attempts', max_attempts, 'first_delay', awty_http_internal.length(first_delay),
+            'max_delay', awty_http_internal.length(max_delay)),
+        'max_lateness', awty_http_internal.length(max_lateness), 'success', success, 'sign', coalesce(sign, true),
+        'keep_response', coalesce(keep_response, false)));
+    content := jsonb_strip_nulls(jsonb_build_object('headers', nullif(headers, '{}'), 'body_text', body_text, 'body_base64', body_base64))
+        -- JSON null is a body.
+        || CASE WHEN body IS NULL THEN '{}' ELSE jsonb_build_object('body', body) END;
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.request(text, jsonb, jsonb, text, text, interval, interval, jsonb, interval, text, boolean, boolean)
+    IS 'How a call is made, and its content; refuses what does not fit together';
+
+CREATE FUNCTION awty_http_internal.set_content(job text, entity_name text, entity_key text, content jsonb) RETURNS void
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO awty_http_internal.content AS c (job, entity_name, entity_key, content)
+    VALUES (set_content.job, set_content.entity_name, set_content.entity_key, set_content.content)
+    ON CONFLICT ON CONSTRAINT content_pkey DO UPDATE SET content = excluded.content
+$$;
+COMMENT ON FUNCTION awty_http_internal.set_content(text, text, text, jsonb) IS 'Writes the content of a call';

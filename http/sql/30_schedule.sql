@@ -1,0 +1,294 @@
+-- Schedules: awty_http.schedule() and awty_http.unschedule().
+
+-- Of a definition, what is its own: without what awty_http keeps of it besides.
+CREATE FUNCTION awty_http_internal.definition(endpoint awty_http_internal.endpoint) RETURNS jsonb
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT to_jsonb(endpoint) - '{version,failing_since,verdict,verdict_at,verdict_note,paused_note,created_by,created_at,changed_at,deleted_at}'::text[]
+        - CASE WHEN endpoint.after IS NULL THEN '' ELSE 'at' END
+$$;
+COMMENT ON FUNCTION awty_http_internal.definition(awty_http_internal.endpoint) IS 'Definition of a schedule, without its state';
+
+-- The part of it that says when.
+CREATE FUNCTION awty_http_internal.plan(endpoint awty_http_internal.endpoint) RETURNS jsonb
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT jsonb_build_array(endpoint.every, endpoint.cron, endpoint.zone, endpoint.starts, endpoint.ends, endpoint.jitter,
+        endpoint.catch_up, endpoint.after, CASE WHEN endpoint.after IS NULL THEN endpoint.at END)
+$$;
+COMMENT ON FUNCTION awty_http_internal.plan(awty_http_internal.endpoint) IS 'The part of a schedule that says when';
+
+CREATE FUNCTION awty_http_internal.is_pending(endpoint awty_http_internal.endpoint) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM awty.future_job AS f
+        WHERE f.entity_name = endpoint.entity_name AND f.entity_key = endpoint.entity_key AND f.job = endpoint.job)
+$$;
+COMMENT ON FUNCTION awty_http_internal.is_pending(awty_http_internal.endpoint) IS 'Is a check of this endpoint pending or held?';
+
+-- As awty.occurrences(), for what is stored: without its zone there are none.
+CREATE FUNCTION awty_http_internal.coming(every interval, cron text, zone text, after timestamptz, max integer, starts timestamptz)
+    RETURNS SETOF timestamptz LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 10
+BEGIN ATOMIC
+    SELECT o.at FROM awty_internal.coming(coming.every, coming.cron, coming.zone, coming.after, coming.max, coming.starts) AS o (at);
+END;
+COMMENT ON FUNCTION awty_http_internal.coming(interval, text, text, timestamptz, integer, timestamptz) IS 'The next moments of a plan';
+
+-- A single call that was made is not made again, nor does a repetition go on after its last occurrence. A wait begins anew each time.
+CREATE FUNCTION awty_http_internal.is_over(endpoint awty_http_internal.endpoint) RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN endpoint.every IS NULL AND endpoint.cron IS NULL THEN endpoint.after IS NULL
+        ELSE endpoint.ends IS NOT NULL AND NOT EXISTS (
+            SELECT FROM awty_http_internal.coming(endpoint.every, endpoint.cron, coalesce(endpoint.zone, current_setting('TimeZone')), now(), 1, endpoint.starts) AS o (at)
+            WHERE o.at <= endpoint.ends) END
+$$;
+COMMENT ON FUNCTION awty_http_internal.is_over(awty_http_internal.endpoint) IS 'Does nothing follow where no check of this endpoint is pending?';
+
+-- Lets its checks stand still or go on, as the row says. What awty or an endpoint has held is released by a person, too.
+CREATE FUNCTION awty_http_internal.hold_or_release(endpoint awty_http_internal.endpoint) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    is_held boolean := (SELECT f.held FROM awty.future_job AS f
+        WHERE f.entity_name = endpoint.entity_name AND f.entity_key = endpoint.entity_key AND f.job = endpoint.job);
+BEGIN
+    IF endpoint.paused AND NOT is_held THEN
+        PERFORM awty.hold(endpoint.entity_name, endpoint.entity_key, endpoint.job, endpoint.paused_note);
+    ELSIF NOT endpoint.paused AND is_held THEN
+        PERFORM awty.release(endpoint.entity_name, endpoint.entity_key, endpoint.job);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.hold_or_release(awty_http_internal.endpoint) IS 'Holds or releases the check of an endpoint, as its row says';
+
+-- Asks awty for the calls of a row.
+CREATE FUNCTION awty_http_internal.plan_calls(endpoint awty_http_internal.endpoint, repeated_before boolean) RETURNS void
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
+DECLARE
+    repeats boolean := endpoint.every IS NOT NULL OR endpoint.cron IS NOT NULL;
+BEGIN
+    -- One kind does not replace the other.
+    IF repeats <> repeated_before THEN
+        PERFORM awty.cancel(endpoint.entity_name, endpoint.entity_key, endpoint.job);
+    END IF;
+    IF repeats THEN
+        PERFORM awty.repeat(endpoint.job, endpoint.every, endpoint.cron, endpoint.zone, endpoint.entity_name, endpoint.entity_key,
+            endpoint.starts, endpoint.ends, endpoint.jitter, endpoint.catch_up);
+    ELSE
+        PERFORM awty.schedule(endpoint.entity_name, endpoint.entity_key, endpoint.job, at => endpoint.at);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.plan_calls(awty_http_internal.endpoint, boolean) IS 'Asks awty for the calls of an endpoint';
+
+-- Each field that says when, as it is wanted, or one refusal that says which.
+CREATE FUNCTION awty_http_internal.check_fields(endpoint awty_http_internal.endpoint, is_at boolean) RETURNS awty_http_internal.endpoint
+    LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    fields awty_http_internal.endpoint := endpoint;
+    slot interval := current_setting('awty.slot')::interval;
+    whole double precision;
+BEGIN
+    IF num_nonnulls(fields.every, fields.cron, fields.after, nullif(is_at, false)) <> 1 THEN
+        PERFORM awty_http_internal.refuse('22023', 'exactly one of "every", "cron", "at" and "after" must be given',
+            format('SELECT awty_http.schedule(%L, every => ''15 min'');', fields.uri));
+    END IF;
+    -- Months and days are judged by awty.repeat(); what is shorter is rounded up to slots.
+    IF fields.every > '0' AND date_part('day', fields.every) = 0 AND date_part('month', fields.every) = 0 AND date_part('year', fields.every) = 0 THEN
+        whole := ceil(round((extract(epoch FROM fields.every) / extract(epoch FROM slot))::numeric, 9));
+        IF fields.every <> slot * whole THEN
+            fields.rounded_from := fields.every;
+            fields.every := slot * whole;
+        END IF;
+    END IF;
+    -- The smaller one of nothing and a minute is a minute.
+    fields.jitter := coalesce(fields.jitter, CASE WHEN fields.every IS NOT NULL THEN least(fields.every, '1 min') END, '0');
+    PERFORM awty_http_internal.refuse_first(ARRAY[
+        ROW (isfinite(fields.every) AND isfinite(fields.after) AND isfinite(fields.jitter) AND isfinite(fields.catch_up),
+            '"every", "after", "jitter" and "catch_up" must be finite', 'every => ''15 min'''),
+        ROW (isfinite(fields.at) AND isfinite(fields.starts) AND isfinite(fields.ends), '"at", "starts" and "ends" must be finite',
+            'Leave out "ends" where there is none.'),
+        ROW (octet_length(fields.cron) <= 1024, '"cron" can have 1024 bytes at most', 'cron => ''0 9 * * *'''),
+        ROW (octet_length(fields.zone) <= 255, '"zone" can have 255 bytes at most', 'zone => ''Europe/Berlin'''),
+        ROW (cardinality(fields.labels) <= 20 AND octet_length(fields.labels::text) <= 2048, '"labels" can be 20 at most, of 2 KiB together',
+            'labels => ''{billing, nightly}'''),
+        ROW (octet_length(fields.description) <= 1024, '"description" is longer than 1 KiB', 'Write the rest where the endpoint is described.')
+    ]::awty_http_internal.rule[]);
+    RETURN fields;
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.check_fields(awty_http_internal.endpoint, boolean) IS 'Fills what follows from other fields of a plan, and refuses what does not fit together';
+
+CREATE FUNCTION awty_http.schedule(
+    uri text,
+    every interval DEFAULT NULL,
+    cron text DEFAULT NULL,
+    zone text DEFAULT NULL,
+    at timestamptz DEFAULT NULL,
+    after interval DEFAULT NULL,
+    starts timestamptz DEFAULT NULL,
+    ends timestamptz DEFAULT NULL,
+    jitter interval DEFAULT NULL,
+    catch_up interval DEFAULT '0',
+    method text DEFAULT 'POST',
+    headers jsonb DEFAULT NULL,
+    body jsonb DEFAULT NULL,
+    body_text text DEFAULT NULL,
+    body_base64 text DEFAULT NULL,
+    timeout interval DEFAULT NULL,
+    connect_timeout interval DEFAULT NULL,
+    retries jsonb DEFAULT NULL,
+    max_lateness interval DEFAULT NULL,
+    success text DEFAULT '200-299',
+    sign boolean DEFAULT true,
+    keep_response boolean DEFAULT false,
+    labels text[] DEFAULT '{}',
+    description text DEFAULT NULL,
+    paused boolean DEFAULT NULL,
+    "replace" boolean DEFAULT true
+) RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
+COMMENT ON FUNCTION awty_http.schedule(text, interval, text, text, timestamptz, interval, timestamptz, timestamptz, interval, interval,
+    text, jsonb, jsonb, text, text, interval, interval, jsonb, interval, text, boolean, boolean, text[], text, boolean, boolean)
+    IS 'Calls a URI repeatedly or once, and returns the id of the schedule; the same definition again only restarts an ended schedule, another definition replaces it';
+
+CREATE FUNCTION awty_http_internal.schedule_as(
+    caller oid,
+    uri text,
+    every interval,
+    cron text,
+    zone text,
+    at timestamptz,
+    after interval,
+    starts timestamptz,
+    ends timestamptz,
+    jitter interval,
+    catch_up interval,
+    method text,
+    headers jsonb,
+    body jsonb,
+    body_text text,
+    body_base64 text,
+    timeout interval,
+    connect_timeout interval,
+    retries jsonb,
+    max_lateness interval,
+    success text,
+    sign boolean,
+    keep_response boolean,
+    labels text[],
+    description text,
+    paused boolean,
+    "replace" boolean
+) RETURNS text LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    place record := awty_http_internal.place(schedule_as.uri);
+    old awty_http_internal.endpoint;
+    new awty_http_internal.endpoint;
+    how record;
+    had jsonb;
+    is_pending boolean;
+    is_same boolean;
+    stays boolean;
+BEGIN
+    new.job := awty_http_internal.job_to_schedule(schedule_as.caller);
+    new.uri := place.uri;
+    new.entity_name := place.entity_name;
+    new.entity_key := place.entity_key;
+    new.id := awty_http_internal.id((SELECT t.number FROM awty_http.tenant AS t WHERE t.job = new.job), new.uri);
+    new.every := schedule_as.every;
+    new.cron := schedule_as.cron;
+    new.zone := schedule_as.zone;
+    new.at := coalesce(schedule_as.at, CASE WHEN schedule_as.after IS NOT NULL THEN now() + schedule_as.after END);
+    new.after := schedule_as.after;
+    new.starts := schedule_as.starts;
+    new.ends := schedule_as.ends;
+    new.jitter := schedule_as.jitter;
+    new.catch_up := coalesce(schedule_as.catch_up, '0');
+    new.labels := coalesce(schedule_as.labels, '{}');
+    new.description := schedule_as.description;
+    new.paused := coalesce(schedule_as.paused, false);
+    new := awty_http_internal.check_fields(new, schedule_as.at IS NOT NULL);
+    how := awty_http_internal.request(schedule_as.method, schedule_as.headers, schedule_as.body, schedule_as.body_text, schedule_as.body_base64,
+        schedule_as.timeout, schedule_as.connect_timeout, schedule_as.retries, schedule_as.max_lateness, schedule_as.success, schedule_as.sign,
+        schedule_as.keep_response);
+    PERFORM awty_http_internal.check_encoding(new.cron, new.zone, new.labels::text, new.description, how.content::text);
+    new.request := how.request;
+    new.version := 1;
+    new.created_at := now();
+    new.changed_at := now();
+    new.created_by := schedule_as.caller;
+    INSERT INTO awty_http_internal.endpoint SELECT (new).* ON CONFLICT DO NOTHING;
+    IF FOUND THEN
+        PERFORM awty_http_internal.set_content(new.job, new.entity_name, new.entity_key, how.content);
+        PERFORM awty_http_internal.plan_calls(new, NULL);
+        PERFORM awty_http_internal.hold_or_release(new);
+        RETURN new.id;
+    END IF;
+    SELECT e.* INTO old FROM awty_http_internal.endpoint AS e WHERE e.id = new.id FOR UPDATE;
+    IF old.deleted_at IS NULL AND schedule_as.paused IS NULL THEN
+        new.paused := old.paused;
+    END IF;
+    IF new.paused AND old.paused THEN
+        new.paused_note := old.paused_note;
+    END IF;
+    is_pending := awty_http_internal.is_pending(old);
+    SELECT c.content INTO had FROM awty_http_internal.content AS c
+    WHERE c.entity_name = old.entity_name AND c.entity_key = old.entity_key AND c.job = old.job;
+    is_same := old.deleted_at IS NULL AND had = how.content AND awty_http_internal.definition(new) = awty_http_internal.definition(old);
+    -- What is pending stays as it is planned, and so does what is over.
+    stays := old.deleted_at IS NULL AND awty_http_internal.plan(new) = awty_http_internal.plan(old)
+        AND (is_pending OR awty_http_internal.is_over(old));
+    IF is_same AND stays THEN
+        RETURN old.id;
+    END IF;
+    IF old.deleted_at IS NULL AND NOT is_same AND NOT coalesce(schedule_as."replace", true) THEN
+        PERFORM awty_http_internal.refuse('42710', format('"%s" is scheduled already, in another way', new.uri),
+            format('SELECT awty_http.schedule(%L, …, "replace" => true);', new.uri));
+    END IF;
+    IF stays THEN
+        new.at := old.at;
+    END IF;
+    new.version := old.version + 1;
+    new.failing_since := CASE WHEN old.deleted_at IS NULL THEN old.failing_since END;
+    IF old.deleted_at IS NULL THEN
+        new.created_at := old.created_at;
+        new.created_by := old.created_by;
+    END IF;
+    UPDATE awty_http_internal.endpoint AS e
+    SET (version, every, rounded_from, cron, zone, at, after, starts, ends, jitter, catch_up, request, labels, description,
+        paused, paused_note, failing_since, verdict, verdict_at, verdict_note, created_by, created_at, changed_at, deleted_at)
+        = ROW (new.version, new.every, new.rounded_from, new.cron, new.zone, new.at, new.after, new.starts, new.ends, new.jitter,
+        new.catch_up, new.request, new.labels, new.description, new.paused, new.paused_note, new.failing_since, new.verdict,
+        new.verdict_at, new.verdict_note, new.created_by, new.created_at, new.changed_at, new.deleted_at)
+    WHERE e.id = old.id;
+    PERFORM awty_http_internal.set_content(old.job, old.entity_name, old.entity_key, how.content);
+    IF NOT stays THEN
+        PERFORM awty_http_internal.plan_calls(new, CASE WHEN is_pending THEN old.every IS NOT NULL OR old.cron IS NOT NULL END);
+    END IF;
+    IF new.paused <> old.paused OR NOT stays THEN
+        PERFORM awty_http_internal.hold_or_release(new);
+    END IF;
+    RETURN new.id;
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.schedule_as(oid, text, interval, text, text, timestamptz, interval, timestamptz, timestamptz, interval, interval,
+    text, jsonb, jsonb, text, text, interval, interval, jsonb, interval, text, boolean, boolean, text[], text, boolean, boolean)
+    IS 'awty_http.schedule for a caller';
+
+CREATE FUNCTION awty_http.unschedule(uri text) RETURNS boolean
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
+COMMENT ON FUNCTION awty_http.unschedule(text) IS 'Ends the schedule of a URI, whose history stays; returns whether there was one';
+
+CREATE FUNCTION awty_http_internal.unschedule_as(caller oid, uri text) RETURNS boolean
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    place record := awty_http_internal.place(unschedule_as.uri);
+    the_job text := awty_http_internal.job_to_schedule(unschedule_as.caller);
+BEGIN
+    UPDATE awty_http_internal.endpoint AS e SET deleted_at = now(), failing_since = NULL, paused = false, paused_note = NULL
+    WHERE (e.entity_name, e.entity_key, e.job) = (place.entity_name, place.entity_key, the_job) AND e.deleted_at IS NULL;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    PERFORM awty.cancel(place.entity_name, place.entity_key, the_job);
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.unschedule_as(oid, text) IS 'awty_http.unschedule for a caller';

@@ -1,0 +1,91 @@
+-- Schedules: their state, their past calls and their next ones. All of it reads with the caller's rights.
+
+-- The calls of one schedule, the newest first. The place of a call in this order is (ended_at, lease). The index has them in this order: without
+-- a sort, so that ten of a million take no longer than ten of ten.
+CREATE FUNCTION awty_http_internal.attempts(id text, before timestamptz DEFAULT 'infinity', before_lease bigint DEFAULT 0, max integer DEFAULT 50)
+    RETURNS SETOF awty.attempt LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 50 SET search_path = pg_catalog, pg_temp SET enable_sort = off AS $$
+DECLARE
+    endpoint awty_http_internal.endpoint;
+BEGIN
+    SELECT e.* INTO endpoint FROM awty_http_internal.endpoint AS e WHERE e.id = attempts.id;
+    RETURN QUERY SELECT a.* FROM awty.attempt AS a
+        WHERE a.entity_name = endpoint.entity_name AND a.entity_key = endpoint.entity_key AND a.job = endpoint.job
+          AND (a.ended_at, a.lease) < (attempts.before, attempts.before_lease)
+        ORDER BY a.ended_at DESC, a.lease DESC LIMIT attempts.max;
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.attempts(text, timestamptz, bigint, integer) IS 'The calls of a schedule, the newest first, from a place in that order on; for awty.attempt_retention';
+
+-- The pending one, then those of the plan. Where jitter moves a schedule's calls, it moves each by as much.
+CREATE FUNCTION awty_http_internal.next_calls(id text, max integer DEFAULT 10) RETURNS SETOF timestamptz
+    LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    endpoint awty_http_internal.endpoint;
+    pending awty.future_job;
+    zone text;
+    moved interval;
+BEGIN
+    SELECT e.* INTO endpoint FROM awty_http_internal.endpoint AS e WHERE e.id = next_calls.id;
+    SELECT f.* INTO pending FROM awty.future_job AS f
+    WHERE f.entity_name = endpoint.entity_name AND f.entity_key = endpoint.entity_key AND f.job = endpoint.job AND NOT f.held;
+    IF NOT FOUND OR next_calls.max < 1 THEN
+        RETURN;
+    END IF;
+    RETURN QUERY SELECT pending.next_check_at;
+    SELECT r.zone INTO zone FROM awty.repetition AS r
+    WHERE r.entity_name = endpoint.entity_name AND r.entity_key = endpoint.entity_key AND r.job = endpoint.job;
+    -- What lies between the last moment of the plan and its slot.
+    SELECT pending.first_check_at - o INTO moved
+    FROM awty_http_internal.coming(endpoint.every, endpoint.cron, zone, pending.first_check_at - endpoint.jitter - '1 s'::interval, 1, endpoint.starts) AS o
+    WHERE o <= pending.first_check_at;
+    RETURN QUERY SELECT s.slot FROM (
+            SELECT awty.next_slot(o + coalesce(moved, '0'), endpoint.job) AS slot
+            FROM awty_http_internal.coming(endpoint.every, endpoint.cron, zone, pending.next_check_at - coalesce(moved, '0'), next_calls.max, endpoint.starts) AS o
+            WHERE endpoint.ends IS NULL OR o <= endpoint.ends) AS s
+        WHERE s.slot > pending.next_check_at ORDER BY s.slot LIMIT next_calls.max - 1;
+END
+$$;
+COMMENT ON FUNCTION awty_http_internal.next_calls(text, integer) IS 'When a schedule is called next, as far as it is planned now';
+
+-- Told apart, so that the view can be a part of other queries: what the time changes stays out of its columns.
+CREATE FUNCTION awty_http_internal.why_held(id bigint) RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN (SELECT s.why FROM awty_internal.standing AS s WHERE s.id = why_held.id);
+COMMENT ON FUNCTION awty_http_internal.why_held(bigint) IS 'Why a check does not run now';
+
+-- What is cheap to know of many, beside all columns of the endpoint, so that a list takes no join. A function of one schedule knows more:
+-- awty_http_internal.counts() and so on.
+CREATE VIEW awty_http_internal.schedule_status WITH (security_invoker = true) AS
+SELECT CASE WHEN e.deleted_at IS NOT NULL THEN 'ended' WHEN e.paused THEN 'paused' WHEN f.held THEN 'held' WHEN f.id IS NULL THEN 'ended'
+        WHEN target.state = ANY ('{blocked,open}') THEN 'blocked' ELSE 'active' END AS state,
+    CASE WHEN e.deleted_at IS NOT NULL THEN NULL WHEN e.paused THEN e.paused_note
+        WHEN f.held THEN coalesce(e.verdict_note, awty_http_internal.why_held(f.id))
+        WHEN f.id IS NULL THEN e.verdict_note
+        WHEN target.state = 'blocked' THEN concat('its target is blocked until ', target.until, ': ' || block.note)
+        WHEN target.state = 'open'
+            THEN format('its target has failed %s times in a row; the next try is at %s: %s', breaker.failures, target.until, breaker.message)
+    END AS why,
+    f.id AS check_id,
+    CASE WHEN NOT f.held THEN f.next_check_at END AS next_slot,
+    EXISTS (SELECT FROM awty.lease AS l WHERE l.id = f.id AND l.expires_at > statement_timestamp()) AS in_flight,
+    -- Last, where columns of later versions can be added.
+    e.*
+FROM awty_http.endpoint AS e
+LEFT JOIN LATERAL (
+    SELECT p.id, p.held, p.next_check_at FROM awty.future_job AS p
+    WHERE p.entity_name = e.entity_name AND p.entity_key = e.entity_key
+      AND p.job = e.job OFFSET 0
+) AS f ON true
+LEFT JOIN LATERAL (
+    SELECT x.blocked_until, x.note FROM awty_internal.target AS x
+    WHERE x.job = e.job AND x.target = ANY (ARRAY[e.entity_name, ''])
+    ORDER BY x.blocked_until DESC NULLS LAST LIMIT 1
+) AS block ON true
+LEFT JOIN LATERAL (
+    SELECT x.failures, x.since, x.opened_at, x.opens, x.message FROM awty_internal.breaker AS x
+    WHERE x.job = e.job AND x.target = e.entity_name OFFSET 0
+) AS breaker ON true
+CROSS JOIN LATERAL awty_internal.target_standing(NULL, 0, NULL, NULL, block.blocked_until, NULL, NULL, breaker.failures, breaker.since,
+    breaker.opened_at, breaker.opens) AS target;
+
+COMMENT ON VIEW awty_http_internal.schedule_status IS 'How each schedule stands: active, paused by a person, held by awty or its endpoint, blocked target, or ended; and why';

@@ -1,0 +1,136 @@
+-- Who may read and write what.
+--
+-- The administrator grants USAGE on the schema, as on awty: GRANT USAGE ON SCHEMA awty, awty_http TO app.
+
+REVOKE ALL ON awty_http.tenant, awty_http.endpoint, awty_http.token, awty_http.stat, awty_http_internal.endpoint,
+    awty_http_internal.content, awty_http_internal.sent FROM PUBLIC;
+REVOKE ALL ON awty_http_internal.schedule_status, awty_http_internal.send_status, awty_http_internal.problem FROM PUBLIC;
+REVOKE ALL ON SEQUENCE awty_http.token_id_seq FROM PUBLIC;
+REVOKE ALL ON SCHEMA awty_http, awty_http_internal FROM PUBLIC;
+
+-- ALTER DEFAULT PRIVILEGES may have given rights to other roles by now.
+DO $$
+DECLARE
+    command text;
+BEGIN
+    FOR command IN
+        SELECT format('REVOKE ALL ON TABLE %s FROM %s', c.oid::regclass,
+            CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END)
+        FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS a
+        WHERE c.relnamespace = ANY ('{awty_http,awty_http_internal}'::regnamespace[])
+          AND a.grantee <> c.relowner
+        UNION
+        SELECT format('REVOKE ALL ON SCHEMA %I FROM %s', n.nspname,
+            CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END)
+        FROM pg_namespace AS n CROSS JOIN LATERAL aclexplode(n.nspacl) AS a
+        WHERE n.nspname = ANY ('{awty_http,awty_http_internal}') AND a.grantee <> n.nspowner
+        UNION
+        SELECT format('REVOKE ALL ON ROUTINE %s FROM %s', p.oid::regprocedure,
+            CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END)
+        FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(p.proacl) AS a
+        WHERE p.pronamespace = ANY ('{awty_http,awty_http_internal}'::regnamespace[])
+          AND a.grantee <> p.proowner
+    LOOP
+        EXECUTE command;
+    END LOOP;
+END
+$$;
+
+-- Roles read by their rights, and write through functions only: row security has policies for reading alone.
+GRANT USAGE ON SCHEMA awty_http_internal TO PUBLIC;
+GRANT SELECT ON awty_http.tenant, awty_http.endpoint, awty_http.stat, awty_http_internal.endpoint, awty_http_internal.content,
+    awty_http_internal.sent, awty_http_internal.schedule_status, awty_http_internal.send_status, awty_http_internal.problem TO PUBLIC;
+-- Without the hash.
+GRANT SELECT (id, role, scope, expires_at, created_by, created_at, last_used_at) ON awty_http.token TO PUBLIC;
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty_http, awty_http_internal TO PUBLIC;
+REVOKE ALL ON FUNCTION awty_http_internal.roll_up(timestamptz, interval, jsonb), awty_http_internal.roll_up(awty.future_job),
+    awty_http_internal.count_calls(timestamptz, timestamptz, text), awty_http_internal.count_calls_of(text[], timestamptz, timestamptz),
+    awty_http_internal.count_job(text, timestamptz), awty_http_internal.count_jobs(timestamptz), awty_http_internal.forget(timestamptz),
+    awty_http_internal.set_up(), awty_http_internal.register(text, name), awty_http_internal.set_content(text, text, text, jsonb) FROM PUBLIC;
+-- These functions trust their argument "caller", so no role may call them.
+DO $$
+DECLARE
+    command text;
+BEGIN
+    FOR command IN
+        SELECT format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', p.oid::regprocedure)
+        FROM pg_proc AS p
+        WHERE p.pronamespace = 'awty_http_internal'::regnamespace
+          AND p.proname::text ~ '_as$'
+    LOOP
+        EXECUTE command;
+    END LOOP;
+END
+$$;
+
+ALTER TABLE awty_http.tenant ENABLE ROW LEVEL SECURITY;
+ALTER TABLE awty_http_internal.endpoint ENABLE ROW LEVEL SECURITY;
+ALTER TABLE awty_http_internal.content ENABLE ROW LEVEL SECURITY;
+ALTER TABLE awty_http.stat ENABLE ROW LEVEL SECURITY;
+ALTER TABLE awty_http.token ENABLE ROW LEVEL SECURITY;
+ALTER TABLE awty_http_internal.sent ENABLE ROW LEVEL SECURITY;
+
+-- A tenant is seen by its role, also when its job is gone, and by those who may read its job; the rest goes with it.
+CREATE POLICY own ON awty_http.tenant FOR SELECT TO PUBLIC USING (
+    awty_internal.can_become(role)
+    OR (job, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r));
+CREATE POLICY own ON awty_http_internal.endpoint FOR SELECT TO PUBLIC USING (
+    job = ANY (SELECT t.job FROM awty_http.tenant AS t));
+CREATE POLICY own ON awty_http.stat FOR SELECT TO PUBLIC USING (
+    job = ANY (SELECT t.job FROM awty_http.tenant AS t));
+-- Not for roles that may only read. The rights are those of the snapshot that shows the rows.
+CREATE POLICY own ON awty_http_internal.content FOR SELECT TO PUBLIC USING (
+    job = ANY (
+        SELECT t.job FROM awty_http.tenant AS t
+        JOIN awty_internal.readable() AS r ON r.job = t.job AND r.role = t.role::oid
+        WHERE t.dropped_at IS NULL AND (r.may_schedule OR r.may_claim)));
+-- An array, because the primary key begins with the job.
+CREATE POLICY own ON awty_http_internal.sent FOR SELECT TO PUBLIC USING (
+    job = ANY (ARRAY(
+        SELECT t.job FROM awty_http.tenant AS t
+        JOIN awty_internal.readable() AS r ON r.job = t.job AND r.role = t.role::oid
+        WHERE t.dropped_at IS NULL AND r.may_schedule)));
+CREATE POLICY own ON awty_http.token FOR SELECT TO PUBLIC USING (awty_internal.can_become(role));
+
+-- The database's owner may dump it, with pg_dump --enable-row-security.
+GRANT USAGE ON SCHEMA awty_http TO pg_database_owner;
+GRANT SELECT ON awty_http.token TO pg_database_owner;
+GRANT SELECT ON SEQUENCE awty_http.token_id_seq TO pg_database_owner;
+CREATE POLICY dumped ON awty_http.tenant FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
+CREATE POLICY dumped ON awty_http_internal.content FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
+CREATE POLICY dumped ON awty_http_internal.endpoint FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
+CREATE POLICY dumped ON awty_http.stat FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
+CREATE POLICY dumped ON awty_http.token FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
+CREATE POLICY dumped ON awty_http_internal.sent FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
+
+-- A role that is gone is a number in a dump, and another role may have that number where it is restored, and so its tokens and rows: they stay behind.
+-- Not so where only created_by or sent_by is gone: these give no right, and a live schedule or a used key must not be lost for them.
+DO $$
+DECLARE
+    config record;
+BEGIN
+    FOR config IN
+        SELECT t.name::regclass AS name, CASE WHEN t.name = ANY ('{awty_http.tenant,awty_http.token}')
+            THEN 'WHERE EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) role::pg_catalog.oid)'
+            ELSE 'WHERE job OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT t.job FROM awty_http.tenant AS t'
+                ' WHERE EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) t.role::pg_catalog.oid)))' END AS condition
+        FROM unnest('{awty_http.tenant,awty_http.token,awty_http.stat,awty_http_internal.endpoint,awty_http_internal.content,awty_http_internal.sent}'::text[]) AS t (name)
+    LOOP
+        PERFORM pg_extension_config_dump(config.name, config.condition);
+    END LOOP;
+    PERFORM pg_extension_config_dump('awty_http.token_id_seq', '');
+END
+$$;
+
+-- EXPLAIN estimates by the statistics of a table, whatever rows it may show. So there are none on texts that a role chooses.
+ALTER TABLE awty_http_internal.endpoint ALTER id SET STATISTICS 0, ALTER job SET STATISTICS 0, ALTER uri SET STATISTICS 0,
+    ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0, ALTER request SET STATISTICS 0, ALTER labels SET STATISTICS 0,
+    ALTER description SET STATISTICS 0, ALTER verdict_note SET STATISTICS 0, ALTER paused_note SET STATISTICS 0,
+    ALTER cron SET STATISTICS 0, ALTER zone SET STATISTICS 0;
+ALTER TABLE awty_http_internal.content ALTER job SET STATISTICS 0, ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0,
+    ALTER content SET STATISTICS 0;
+ALTER TABLE awty_http.tenant ALTER job SET STATISTICS 0, ALTER number SET STATISTICS 0;
+ALTER TABLE awty_http.stat ALTER id SET STATISTICS 0, ALTER job SET STATISTICS 0;
+ALTER TABLE awty_http.token ALTER hash SET STATISTICS 0;
+ALTER TABLE awty_http_internal.sent ALTER job SET STATISTICS 0, ALTER key SET STATISTICS 0, ALTER digest SET STATISTICS 0, ALTER entity_name SET STATISTICS 0,
+    ALTER entity_key SET STATISTICS 0;

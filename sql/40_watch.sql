@@ -1,0 +1,187 @@
+-- Rules, which watch tables, and their alerts.
+
+-- What is watched. One row per rule. Its job has the same name; its predicates are functions beside the table.
+CREATE TABLE awty.rule (
+    rule            text COLLATE "C" NOT NULL,
+    relation        regclass NOT NULL,
+    entity_name     text COLLATE "C" NOT NULL,
+    since           text,
+    until           text NOT NULL,
+    within          interval NOT NULL,
+    escalate        interval[] NOT NULL,
+    call_schema     text COLLATE "C",
+    call_name       text COLLATE "C",
+    notify          text COLLATE "C",
+    existing        text COLLATE "C" NOT NULL,
+    role            regrole NOT NULL,
+    watched_by      regrole NOT NULL,
+    watched_at      timestamptz NOT NULL,
+    walk            text COLLATE "C" NOT NULL,
+    walked_to       text COLLATE "C",
+    swept_at        timestamptz,
+    CONSTRAINT rule_pkey PRIMARY KEY (rule),
+    CONSTRAINT rule_name_is_1_to_63_bytes CHECK (octet_length(rule) BETWEEN 1 AND 63),
+    CONSTRAINT rule_existing_is_known CHECK (existing IN ('upcoming', 'all', 'none')),
+    CONSTRAINT rule_walk_is_known CHECK (walk IN ('new', 'changed', 'done'))
+);
+
+COMMENT ON TABLE awty.rule IS 'What is watched: one row per rule; awty.watch() writes it, awty.unwatch() ends it';
+COMMENT ON COLUMN awty.rule.rule IS 'Name of the rule and of its job, 1 to 63 bytes';
+COMMENT ON COLUMN awty.rule.relation IS 'The table that is watched';
+COMMENT ON COLUMN awty.rule.entity_name IS 'The entity_name of its checks and alerts: the table''s name as it was at awty.watch()';
+COMMENT ON COLUMN awty.rule.since IS 'When the clock of a row starts, as it was given; NULL: when the row appears';
+COMMENT ON COLUMN awty.rule.until IS 'What must become true of a row, as it was given';
+COMMENT ON COLUMN awty.rule.within IS 'A row is late when that has not become true so long after its clock started';
+COMMENT ON COLUMN awty.rule.escalate IS 'How long after the clock''s start the alert of a row that is still late reaches level 2, 3 and so on';
+COMMENT ON COLUMN awty.rule.call_schema IS 'Schema of the function that is called with the alert at each level; NULL: none';
+COMMENT ON COLUMN awty.rule.call_name IS 'Name of that function';
+COMMENT ON COLUMN awty.rule.notify IS 'Channel that gets the id of the alert at each level; NULL: none';
+COMMENT ON COLUMN awty.rule.existing IS 'Which of the rows that were there at awty.watch() are watched: upcoming, all or none';
+COMMENT ON COLUMN awty.rule.role IS 'The rule''s job runs, and the function is called, as this role; rows are read as the table''s owner';
+COMMENT ON COLUMN awty.rule.watched_by IS 'Who last called awty.watch() for it';
+COMMENT ON COLUMN awty.rule.watched_at IS 'When that was';
+COMMENT ON COLUMN awty.rule.walk IS 'How the rows that were there are walked through: new, changed (the rule has replaced another one), or done';
+COMMENT ON COLUMN awty.rule.walked_to IS 'The key that the walk has come to; NULL: it has not begun';
+COMMENT ON COLUMN awty.rule.swept_at IS 'When its open alerts were last compared with their rows; NULL: not yet';
+
+-- The functions that evaluate the expressions of a rule.
+CREATE TABLE awty_internal.rule_function (
+    rule            text COLLATE "C" NOT NULL,
+    argument        text COLLATE "C" NOT NULL,
+    -- Not regprocedure, which pg_upgrade refuses; 0: find it by its name.
+    function        oid NOT NULL,
+    numbers         smallint[] NOT NULL,
+    columns         text[] COLLATE "C" NOT NULL,
+    CONSTRAINT rule_function_pkey PRIMARY KEY (rule, argument),
+    CONSTRAINT rule_function_argument_is_known CHECK (argument IN ('until', 'since'))
+);
+
+COMMENT ON TABLE awty_internal.rule_function IS 'The functions that evaluate the expressions of rules';
+COMMENT ON COLUMN awty_internal.rule_function.rule IS 'Name of the rule';
+COMMENT ON COLUMN awty_internal.rule_function.argument IS 'The argument of awty.watch() that the function evaluates: until or since';
+COMMENT ON COLUMN awty_internal.rule_function.function IS 'OID of the function when the row was written; 0: it is found by name and signature';
+COMMENT ON COLUMN awty_internal.rule_function.numbers IS 'Numbers of the columns that the function takes, in its order';
+COMMENT ON COLUMN awty_internal.rule_function.columns IS 'Names of the columns at the last inspection';
+
+-- Which rows are or were late. At most one alert of a row is open.
+CREATE TABLE awty.alert (
+    -- Numbers of checks: a sequence of its own would be one more relation to lock.
+    id              bigint NOT NULL DEFAULT nextval('awty.future_job_id_seq'::regclass),
+    rule            text COLLATE "C" NOT NULL,
+    entity_name     text COLLATE "C" NOT NULL,
+    entity_key      text COLLATE "C" NOT NULL,
+    level           integer NOT NULL,
+    since           timestamptz NOT NULL,
+    due_at          timestamptz NOT NULL,
+    raised_at       timestamptz NOT NULL,
+    escalated_at    timestamptz,
+    cleared_at      timestamptz,
+    role            regrole NOT NULL,
+    CONSTRAINT alert_pkey PRIMARY KEY (id)
+);
+
+-- One open alert of a row, and all open ones of a rule.
+CREATE UNIQUE INDEX alert_one_is_open_idx ON awty.alert (rule, entity_key) WHERE cleared_at IS NULL;
+-- What became of a row.
+CREATE INDEX alert_entity_idx ON awty.alert (entity_name, entity_key);
+-- Those that are old enough to go.
+CREATE INDEX alert_cleared_idx ON awty.alert (cleared_at) WHERE cleared_at IS NOT NULL;
+
+COMMENT ON TABLE awty.alert IS 'Which rows are late (cleared_at IS NULL) or were: one row for each time; rules raise and clear them';
+COMMENT ON COLUMN awty.alert.id IS 'Number of the alert, which no check has';
+COMMENT ON COLUMN awty.alert.rule IS 'Name of the rule';
+COMMENT ON COLUMN awty.alert.entity_name IS 'The table''s name as it was at awty.watch()';
+COMMENT ON COLUMN awty.alert.entity_key IS 'Primary key of the row as text; of several columns as awty.key() makes it';
+COMMENT ON COLUMN awty.alert.level IS 'How far it has been escalated, from 1';
+COMMENT ON COLUMN awty.alert.since IS 'When the clock of the row started';
+COMMENT ON COLUMN awty.alert.due_at IS 'By when the row should have been there: since + within';
+COMMENT ON COLUMN awty.alert.raised_at IS 'When level 1 was raised';
+COMMENT ON COLUMN awty.alert.escalated_at IS 'When the last higher level was raised; NULL: none was';
+COMMENT ON COLUMN awty.alert.cleared_at IS 'Since when the row is there, or gone, or not late any more; NULL: it is late';
+COMMENT ON COLUMN awty.alert.role IS 'The role of the rule when it was raised';
+
+SELECT pg_extension_config_dump('awty.rule', '');
+SELECT pg_extension_config_dump('awty_internal.rule_function', '');
+SELECT pg_extension_config_dump('awty.alert', '');
+
+CREATE FUNCTION awty.watch(
+    relation regclass,
+    until text,
+    within interval,
+    escalate interval[] DEFAULT '{}',
+    since text DEFAULT NULL,
+    call text DEFAULT NULL,
+    notify text DEFAULT NULL,
+    existing text DEFAULT 'upcoming',
+    rule text DEFAULT NULL,
+    run_as name DEFAULT NULL,
+    replace boolean DEFAULT false
+) RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'watch_wrapper';
+
+COMMENT ON FUNCTION awty.watch(regclass, text, interval, interval[], text, text, text, text, text, name, boolean)
+    IS 'Watches a table: a row for which until is not true within a time, counted from since, gets an alert in awty.alert; returns the name of the rule; for the table''s owner';
+
+CREATE FUNCTION awty.unwatch(rule text) RETURNS bigint
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'unwatch_wrapper';
+
+COMMENT ON FUNCTION awty.unwatch(text) IS 'Ends a rule, clears its open alerts and archives its pending checks as cancelled; returns how many those were; for the table''s owner';
+
+CREATE FUNCTION awty_internal.row_changed() RETURNS trigger
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'row_changed_wrapper';
+
+COMMENT ON FUNCTION awty_internal.row_changed() IS 'Has the checks and alerts of a rule say what the rows of its table say; its triggers call it';
+
+CREATE FUNCTION awty_internal.check_rows(checks awty.future_job[]) RETURNS timestamptz[]
+    LANGUAGE c VOLATILE PARALLEL UNSAFE STRICT AS 'MODULE_PATHNAME', 'check_rows_wrapper';
+
+CREATE FUNCTION awty_internal.cannot_watch(rule text) RETURNS text[]
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'cannot_watch_wrapper';
+
+COMMENT ON FUNCTION awty_internal.cannot_watch(text) IS 'Why a rule has stopped, and the command that repairs the rule; NULL: the rule works';
+
+CREATE FUNCTION awty_internal.is_trigger_of(rule text, trigger text) RETURNS boolean
+    LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'is_trigger_of_wrapper';
+
+COMMENT ON FUNCTION awty_internal.is_trigger_of(text, text) IS 'Is this the name of a trigger of the rule?';
+
+-- A caller may ask without the right to read the rule.
+CREATE FUNCTION awty_internal.is_rule(rule text) RETURNS boolean
+    LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'is_rule_wrapper';
+
+COMMENT ON FUNCTION awty_internal.is_rule(text) IS 'Is there a rule of that name?';
+
+-- DROP … CASCADE takes triggers along that use a column or a function. A rule without them would die silently. DROP TRIGGER by name is
+-- deliberate, as in the script of pg_dump --clean, and gets a warning.
+CREATE FUNCTION awty_internal.refuse_drop() RETURNS event_trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    lost record;
+BEGIN
+    SELECT r.rule, r.relation, o.original, (awty_internal.cannot_watch(r.rule))[1] AS why INTO lost
+    FROM pg_event_trigger_dropped_objects() AS o
+    JOIN awty.rule AS r ON r.relation::oid = to_regclass(format('%I.%I', o.address_names[1], o.address_names[2]))::oid
+    WHERE o.object_type = 'trigger' AND awty_internal.is_trigger_of(r.rule, o.address_names[3]) LIMIT 1;
+    IF NOT FOUND THEN
+        RETURN;
+    ELSIF lost.original THEN
+        RAISE WARNING USING MESSAGE = format('rule "%s" has stopped: %s', lost.rule, lost.why),
+            HINT = format('SELECT awty.unwatch(%L); ends the rule, and awty.watch() repairs it.', lost.rule);
+    ELSE
+        RAISE EXCEPTION USING ERRCODE = 'dependent_objects_still_exist',
+            MESSAGE = format('cannot drop this, because rule "%s" on table %s needs it', lost.rule, lost.relation),
+            DETAIL = format('Without it, %s.', lost.why), HINT = format('SELECT awty.unwatch(%L);', lost.rule);
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION awty_internal.refuse_drop() IS 'Refuses a DROP … CASCADE that takes triggers of a rule along while its table stays, and warns of DROP TRIGGER';
+
+COMMENT ON FUNCTION awty_internal.check_rows(awty.future_job[]) IS 'The function of the jobs of rules: reads rows and raises the alerts of those that are late';
+
+CREATE TRIGGER rule_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON awty.rule
+    FOR EACH STATEMENT EXECUTE FUNCTION awty_internal.job_changed();
+
+ALTER TABLE awty.rule ENABLE ALWAYS TRIGGER rule_changed;
+
+CREATE EVENT TRIGGER awty_refuse_drop ON sql_drop EXECUTE FUNCTION awty_internal.refuse_drop();
+COMMENT ON EVENT TRIGGER awty_refuse_drop IS 'Keeps DROP … CASCADE from taking along what a rule of awty needs';

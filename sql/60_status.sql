@@ -1,0 +1,297 @@
+-- Why nothing runs. One list of reasons, in one order, serves awty.status, awty.explain() and awty.doctor().
+
+-- What shared memory and the catalogs say. Each of these works on a standby, in a read-only transaction, and where the
+-- library was not loaded when the server started.
+CREATE FUNCTION awty_internal.runtime(
+    OUT preloaded boolean, OUT enabled boolean, OUT slot interval, OUT last_slot_run timestamptz, OUT workers integer, OUT held text, OUT unserved text[],
+    OUT trouble text, OUT trouble_at timestamptz, OUT heartbeat timestamptz, OUT library text
+) RETURNS SETOF record ROWS 1 LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'runtime_wrapper';
+
+COMMENT ON FUNCTION awty_internal.runtime() IS 'What the processes know of this database';
+
+CREATE FUNCTION awty_internal.worker(
+    OUT pid integer, OUT role oid, OUT is_busy boolean, OUT check_ids bigint[], OUT started_at timestamptz, OUT timeout interval
+) RETURNS SETOF record ROWS 4 LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'worker_wrapper';
+
+COMMENT ON FUNCTION awty_internal.worker() IS 'The workers of this database, and the checks that each is running';
+
+CREATE FUNCTION awty_internal.waits_for_standby(pid integer) RETURNS boolean
+    LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'waits_for_standby_wrapper';
+
+COMMENT ON FUNCTION awty_internal.waits_for_standby(integer) IS 'Does the commit of that process wait for a synchronous standby?';
+
+CREATE FUNCTION awty_internal.cannot_connect(role oid) RETURNS text
+    LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'cannot_connect_wrapper';
+
+COMMENT ON FUNCTION awty_internal.cannot_connect(oid) IS 'Why no worker could connect to this database as that role: gone, no login or no connect';
+
+CREATE FUNCTION awty_internal.cannot_call(job text) RETURNS text[]
+    LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'cannot_call_wrapper';
+
+COMMENT ON FUNCTION awty_internal.cannot_call(text) IS 'What is wrong with a job''s row or function, and what mends it';
+
+CREATE FUNCTION awty_internal.since(since timestamptz, by regrole, note text) RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN concat(
+        ' since ' || date_trunc('second', since)::text,
+        ' by ' || by::text,
+        ': "' || note || '"');
+
+COMMENT ON FUNCTION awty_internal.since(timestamptz, regrole, text) IS 'Since when, by whom and why, as far as each is known';
+
+-- The list's first part: what keeps the whole database from running. One row.
+CREATE VIEW awty_internal.here AS
+SELECT runtime.*, runtime.held IS NOT NULL AS database_held, list.why[1] AS why, list.why[2] AS mend
+FROM awty_internal.runtime() AS runtime
+CROSS JOIN LATERAL (
+    SELECT CASE
+        WHEN NOT runtime.preloaded
+        THEN ARRAY['awty is not in shared_preload_libraries', 'add it in postgresql.conf and restart the server']
+        WHEN pg_is_in_recovery() THEN ARRAY['this server is a standby', 'checks run on its primary']
+        WHEN NOT runtime.enabled
+        THEN ARRAY['awty.enabled is off', 'ALTER SYSTEM SET awty.enabled = on; SELECT pg_reload_conf();']
+        WHEN runtime.held IS NOT NULL THEN ARRAY[runtime.held, 'SELECT awty.adopt(); runs its checks here']
+        WHEN runtime.unserved IS NOT NULL THEN runtime.unserved
+        WHEN runtime.heartbeat IS NULL
+        THEN ARRAY['awty''s launcher does not run', 'consider increasing max_worker_processes, and restart the server']
+        WHEN runtime.heartbeat < (clock_timestamp() - '10 seconds'::interval)
+        THEN ARRAY['awty''s launcher has given no sign of life since ' || runtime.heartbeat::text,
+                   'see the server log']
+    END AS why
+) AS list;
+
+COMMENT ON VIEW awty_internal.here IS 'What is known of this database, and why nothing runs in it';
+
+-- The whole list, for one pending check: the first reason that applies, and its place in the list. Roles, jobs and notes are named
+-- to those who may read them.
+CREATE VIEW awty_internal.standing AS
+SELECT f.id, first.rank, first.why, first.mend
+FROM awty.future_job AS f
+LEFT JOIN awty.job AS j ON j.job = f.job
+CROSS JOIN awty_internal.here AS here
+CROSS JOIN LATERAL (
+    SELECT r.is_known,
+        CASE WHEN r.is_known THEN format('job "%s"', f.job) ELSE 'a job' END AS job,
+        CASE WHEN r.is_known THEN quote_literal(f.job) ELSE '…' END AS quoted_job,
+        CASE WHEN r.is_known THEN format('role "%s"', pg_get_userbyid(j.role)) ELSE 'the role of a job' END AS role,
+        CASE WHEN r.is_known THEN quote_ident(pg_get_userbyid(j.role)) ELSE '…' END AS quoted_role
+    FROM (SELECT awty_internal.can_read(j)
+              OR pg_has_role('pg_monitor', 'MEMBER') AS is_known) AS r
+) AS named
+CROSS JOIN LATERAL (
+    SELECT list.rank, list.why, list.mend FROM (
+        SELECT 1 AS rank, here.why, here.mend WHERE here.why IS NOT NULL
+        UNION ALL
+        SELECT 2, concat(named.job, ' is paused',
+                CASE WHEN named.is_known THEN awty_internal.since(j.paused_at, j.paused_by, j.paused_note) END),
+            format('SELECT awty.resume(%s);', named.quoted_job)
+        WHERE j.paused
+        UNION ALL
+        SELECT 3, concat('the check is held', (
+                SELECT awty_internal.since(h.held_at, h.held_by, h.note)
+                FROM awty_internal.hold AS h WHERE h.check_id = f.id)),
+            format('SELECT awty.release(%L, %L, %L);', f.entity_name, f.entity_key, f.job)
+        WHERE f.held
+        UNION ALL
+        SELECT 4, CASE unable.why
+                WHEN 'gone' THEN format('the role of %s does not exist any more', named.job)
+                WHEN 'no login' THEN format('%s has no LOGIN, which this version of PostgreSQL asks for', named.role)
+                ELSE format('%s has no CONNECT on this database', named.role) END,
+            CASE unable.why
+                WHEN 'gone' THEN format('SELECT awty.alter(%s, run_as => …);', named.quoted_job)
+                WHEN 'no login' THEN format('ALTER ROLE %s LOGIN;', named.quoted_role)
+                ELSE format('GRANT CONNECT ON DATABASE %I TO %s;', current_database(), named.quoted_role) END
+        FROM (SELECT awty_internal.cannot_connect(j.role) AS why) AS unable WHERE unable.why IS NOT NULL AND j.function_name IS NOT NULL
+        UNION ALL
+        SELECT 5, CASE WHEN named.is_known THEN unable.why[1] ELSE 'the function of a job cannot be called' END,
+            CASE WHEN named.is_known THEN unable.why[2] END
+        FROM (SELECT awty_internal.cannot_call(f.job) AS why) AS unable WHERE unable.why IS NOT NULL
+        UNION ALL
+        SELECT 5, 'its job is not registered any more', 'the check ends as cancelled by itself' WHERE j.job IS NULL
+        UNION ALL
+        SELECT 6, 'it is not due yet', NULL WHERE f.next_check_at > clock_timestamp()
+        UNION ALL
+        SELECT 7, concat(format('its row is locked by process %s', l.pid),
+                CASE WHEN waits.for_standby THEN ', which waits for a synchronous standby' END),
+            CASE WHEN waits.for_standby THEN 'SELECT application_name, state, sync_state FROM pg_stat_replication;'
+                ELSE format('COMMIT there, or SELECT pg_terminate_backend(%s);', l.pid) END
+        FROM pg_locks AS l
+        CROSS JOIN LATERAL (SELECT awty_internal.waits_for_standby(l.pid) AS for_standby) AS waits
+        WHERE f.xmax <> '0'::xid
+            AND l.locktype = 'transactionid' AND l.granted AND l.transactionid = f.xmax
+            AND l.pid <> ALL (ARRAY(SELECT w.pid FROM awty_internal.worker() AS w))
+            AND l.pid <> pg_backend_pid()
+        UNION ALL
+        SELECT 8, format('it is running since %s in process %s', w.started_at, w.pid), NULL
+        FROM awty_internal.worker() AS w
+        WHERE f.id = ANY (w.check_ids) AND NOT awty_internal.waits_for_standby(w.pid)
+        UNION ALL
+        SELECT 8, format('it is leased since %s to %s until %s', l.leased_at,
+                CASE WHEN named.is_known THEN quote_ident(l.worker) ELSE 'a worker' END, l.expires_at), NULL
+        FROM awty_internal.lease AS l
+        WHERE l.id = f.id AND l.expires_at > clock_timestamp()
+        UNION ALL
+        -- Only with awty.synchronous_commit.
+        SELECT 9, format('worker process %s waits for a synchronous standby', w.pid),
+            'SELECT application_name, state, sync_state FROM pg_stat_replication;'
+        FROM awty_internal.worker() AS w
+        WHERE w.role = j.role::oid AND awty_internal.waits_for_standby(w.pid)
+        UNION ALL
+        SELECT 9, format('%s checks of its job are due, and awty.catch_up_rate lets %s a second run of those that were missed',
+                CASE WHEN due.n > 10000 THEN 'more than 10000' ELSE due.n::text END, rate.n),
+            'ALTER SYSTEM SET awty.catch_up_rate = 0; SELECT pg_reload_conf();'
+        FROM (SELECT current_setting('awty.catch_up_rate', true)::int4 AS n) AS rate
+        CROSS JOIN LATERAL (
+            SELECT count(*) AS n FROM (
+                SELECT FROM awty.future_job AS b
+                WHERE b.job = f.job AND NOT b.held
+                  AND b.next_check_at <= statement_timestamp() LIMIT 10001) AS b
+        ) AS due
+        WHERE rate.n > 0 AND due.n > rate.n AND j.function_name IS NOT NULL
+        UNION ALL
+        SELECT 9, CASE WHEN named.is_known THEN format('its target is %s', coalesce(t.why, t.state)) ELSE 'its target takes no calls now' END,
+            CASE WHEN t.state = ANY ('{blocked,open}') AND named.is_known
+                THEN format('SELECT awty.alter_target(%s, %L, blocked_until => ''-infinity'');', named.quoted_job, f.entity_name) END
+        FROM awty.target AS t
+        WHERE t.job = f.job AND t.target = f.entity_name AND t.state <> 'ready'
+          AND j.function_name IS NULL
+        UNION ALL
+        SELECT 9, CASE WHEN named.is_known THEN format('all targets of its job are %s', t.why) ELSE 'its target takes no calls now' END,
+            CASE WHEN named.is_known THEN format('SELECT awty.alter_target(%s, blocked_until => ''-infinity'');', named.quoted_job) END
+        FROM awty.target AS t
+        WHERE t.job = f.job AND t.target IS NULL AND t.state = 'blocked' AND j.function_name IS NULL
+        UNION ALL
+        -- One that works may be silent for the timeout.
+        SELECT 10, concat('no worker outside has claimed checks of ', named.job,
+                coalesce(' since ' || date_trunc('second', last.claim)::text, ' since the server started')),
+            'start a worker that calls awty.claim()'
+        FROM (SELECT awty_internal.last_claim(f.job) AS claim) AS last
+        WHERE j.function_name IS NULL AND j.job IS NOT NULL
+          AND (last.claim + '10 seconds'::interval + j.timeout >= clock_timestamp()) IS NOT TRUE
+        UNION ALL
+        SELECT 10, format('all workers that may run it are busy: %s of %s, %s of them for %s', busy.n,
+                current_setting('awty.max_workers', true), busy.own, named.role),
+            'consider increasing awty.max_workers_per_role or awty.max_workers'
+        FROM (SELECT count(*) AS n,
+                     count(*) FILTER (WHERE w.role = j.role::oid) AS own
+              FROM awty_internal.worker() AS w WHERE w.is_busy) AS busy
+        WHERE j.function_name IS NOT NULL
+          AND (busy.own >= current_setting('awty.max_workers_per_role', true)::int4
+            OR busy.n >= current_setting('awty.max_workers', true)::int4)
+        UNION ALL
+        SELECT 11, here.trouble, NULL WHERE here.trouble IS NOT NULL AND j.function_name IS NOT NULL
+        UNION ALL
+        SELECT 12, CASE WHEN j.function_name IS NULL THEN 'it is due, and waits for a worker outside'
+            ELSE 'it is due, and a worker is about to run it' END, NULL
+    ) AS list ORDER BY list.rank LIMIT 1
+) AS first;
+
+COMMENT ON VIEW awty_internal.standing IS 'For each pending check the first reason why it does not run now';
+
+-- The longest overdue check of each job, of the twenty jobs that have been waiting longest.
+CREATE VIEW awty_internal.overdue AS
+SELECT j.job, j.paused, first.id, first.next_check_at
+FROM awty.job AS j
+CROSS JOIN LATERAL (
+    SELECT f.id, f.next_check_at FROM awty.future_job AS f
+    WHERE f.job = j.job AND NOT f.held
+      -- What a worker outside works on is not late any more.
+      AND (j.function_name IS NOT NULL OR NOT EXISTS (
+          SELECT FROM awty_internal.lease AS l
+          WHERE l.id = f.id AND l.expires_at > clock_timestamp()))
+    ORDER BY f.next_check_at, f.id LIMIT 1
+) AS first
+-- Out here, because no index is searched by a time that goes on meanwhile.
+WHERE first.next_check_at <= clock_timestamp()
+ORDER BY j.paused, first.next_check_at LIMIT 20;
+
+COMMENT ON VIEW awty_internal.overdue IS 'The longest overdue check of each of the twenty jobs that have been waiting longest, paused ones last';
+
+-- The first reason for this database. A reason that passes within 2 seconds does not count, nor does a run in progress. A pause comes
+-- last.
+CREATE VIEW awty_internal.reason AS
+SELECT first.why, first.fix
+FROM (
+    SELECT -2 AS rank, '-infinity'::timestamptz AS since, here.why, here.mend AS fix
+    FROM awty_internal.here AS here WHERE here.why IS NOT NULL
+    UNION ALL
+    SELECT CASE s.rank WHEN 2 THEN 100 ELSE s.rank END, o.next_check_at, s.why, s.mend
+    FROM awty_internal.overdue AS o JOIN awty_internal.standing AS s ON s.id = o.id
+    WHERE s.rank = ANY ('{2,4,5}')
+       OR s.rank = ANY ('{7,9,10,11}')
+          AND o.next_check_at < (clock_timestamp() - '2 seconds'::interval)
+    UNION ALL
+    SELECT 6, r.watched_at,
+        CASE WHEN named.is_known THEN format('rule "%s" has stopped: %s', r.rule, unable.why[1]) ELSE 'a rule has stopped' END,
+        CASE WHEN named.is_known THEN unable.why[2] ELSE 'SELECT awty.watch(…);' END
+    FROM awty.rule AS r LEFT JOIN awty.job AS j ON j.job = r.rule
+    CROSS JOIN LATERAL (SELECT awty_internal.cannot_watch(r.rule) AS why) AS unable
+    CROSS JOIN LATERAL (SELECT awty_internal.can_read(j) OR pg_has_role('pg_monitor', 'MEMBER') AS is_known) AS named
+    WHERE unable.why IS NOT NULL
+) AS first
+ORDER BY first.rank, first.since LIMIT 1;
+
+COMMENT ON VIEW awty_internal.reason IS 'Why nothing runs in this database, or why what is due does not, and what mends it';
+
+-- STABLE, because the planner drops a column that no query asks for only if the column has no volatile function. Without JIT, which compiles
+-- the view's hundreds of expressions for seconds.
+CREATE FUNCTION awty_internal.first_reason(OUT why text, OUT fix text)
+    RETURNS SETOF record ROWS 1 LANGUAGE sql STABLE PARALLEL UNSAFE SET jit = off
+BEGIN ATOMIC
+    SELECT r.why, r.fix FROM awty_internal.reason AS r;
+END;
+
+COMMENT ON FUNCTION awty_internal.first_reason() IS 'The row of awty_internal.reason, for awty.status';
+
+-- Also STABLE, for the same reason.
+CREATE FUNCTION awty_internal.lag(since timestamptz) RETURNS interval
+    LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN coalesce(greatest(CASE WHEN isfinite(since)
+        THEN clock_timestamp() - since END, '0'), '0');
+
+COMMENT ON FUNCTION awty_internal.lag(timestamptz) IS 'How long ago that was; 0 if it is NULL or infinite';
+
+-- One row about this database. The planner leaves out a joined aggregate that no wanted column needs.
+CREATE VIEW awty.status AS
+SELECT current_database() AS database,
+    here.enabled,
+    here.database_held,
+    first.why COLLATE "C" AS why,
+    first.fix COLLATE "C" AS fix,
+    here.slot,
+    here.last_slot_run,
+    awty_internal.lag(oldest.overdue) AS lag,
+    oldest.overdue AS oldest_overdue,
+    (SELECT CASE WHEN counted.n <= 100000 THEN counted.n
+                 ELSE greatest(counted.n, (SELECT c.reltuples::int8 FROM pg_class AS c
+                      WHERE c.oid = 'awty.future_job'::regclass)) END
+     FROM (SELECT count(*) AS n FROM (SELECT 1 FROM awty.future_job LIMIT 100001) AS sample) AS counted) AS pending,
+    (SELECT count(*) FROM awty.future_job AS f WHERE f.held) AS held_checks,
+    here.workers,
+    coalesce(here.unserved[1], here.trouble) AS last_error,
+    here.trouble_at AS last_error_at,
+    here.heartbeat,
+    (SELECT e.extversion FROM pg_extension AS e WHERE e.extname = 'awty') AS version,
+    here.library
+FROM awty_internal.here AS here
+LEFT JOIN (SELECT min(r.why) AS why, min(r.fix) AS fix FROM awty_internal.first_reason() AS r) AS first ON true
+LEFT JOIN (SELECT min(o.next_check_at) AS overdue FROM awty_internal.overdue AS o WHERE NOT o.paused) AS oldest ON true;
+
+COMMENT ON VIEW awty.status IS 'One row about this database: does awty run here, why not, and how late is it?';
+COMMENT ON COLUMN awty.status.database IS 'Name of the database';
+COMMENT ON COLUMN awty.status.enabled IS 'awty.enabled';
+COMMENT ON COLUMN awty.status.database_held IS 'Nothing runs: this database was restored or cloned and awaits awty.adopt()';
+COMMENT ON COLUMN awty.status.why IS 'Why nothing runs, or why what is due does not; NULL: all runs';
+COMMENT ON COLUMN awty.status.fix IS 'The command that mends it, or what to do; NULL: it passes by itself';
+COMMENT ON COLUMN awty.status.slot IS 'awty.slot';
+COMMENT ON COLUMN awty.status.last_slot_run IS 'The latest slot of which a check has run since the server started';
+COMMENT ON COLUMN awty.status.lag IS 'How long the oldest overdue check has been waiting; 0 when none is';
+COMMENT ON COLUMN awty.status.oldest_overdue IS 'The slot of that check; paused jobs and held checks do not count';
+COMMENT ON COLUMN awty.status.pending IS 'Checks that wait, held ones too; counted up to 100000, beyond that estimated';
+COMMENT ON COLUMN awty.status.held_checks IS 'Checks that await awty.release()';
+COMMENT ON COLUMN awty.status.workers IS 'Worker processes of awty in this database now';
+COMMENT ON COLUMN awty.status.last_error IS 'What keeps awty from running some checks in this database; NULL when that is over';
+COMMENT ON COLUMN awty.status.last_error_at IS 'Since when';
+COMMENT ON COLUMN awty.status.heartbeat IS 'The launcher''s last sign of life, at least one a second; NULL without a launcher';
+COMMENT ON COLUMN awty.status.version IS 'Version of the extension''s SQL in this database';
+COMMENT ON COLUMN awty.status.library IS 'Version of the library that the server has in memory';

@@ -1,0 +1,92 @@
+-- The past, present and future of one entity. It reads with the caller's rights and through row security.
+
+-- JIT would compile for seconds what runs for milliseconds. work_mem: a session with less would write temporary files, which
+-- temp_file_limit may forbid.
+CREATE FUNCTION awty.explain(entity_name text, entity_key text)
+RETURNS TABLE (at timestamptz, job text, event text, detail text)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off SET work_mem = '4MB'
+BEGIN ATOMIC
+    WITH past AS (
+        SELECT h.id, h.job, h.scheduled_at, h.scheduled_by, h.first_check_at, h.started_at, h.finished_at, h.run_time, h.lateness, h.attempts,
+            h.outcome, h.sqlstate, h.message
+        FROM awty.future_job_history AS h
+        WHERE h.entity_name = explain.entity_name AND h.entity_key = explain.entity_key
+        ORDER BY h.finished_at DESC LIMIT 100
+    ), pending AS (
+        SELECT f.id, f.job, f.scheduled_at, f.scheduled_by, f.first_check_at, f.next_check_at, f.attempt, s.rank, s.why, s.mend, u.runs, u.started_at, u.lateness, u.sqlstate, u.message
+        FROM awty.future_job AS f
+        JOIN awty_internal.standing AS s ON s.id = f.id
+        LEFT JOIN awty_internal.check_stat AS u ON u.check_id = f.id
+        WHERE f.entity_name = explain.entity_name AND f.entity_key = explain.entity_key
+    )
+    SELECT e.at, e.job, e.event, e.detail
+    FROM (
+        SELECT h.scheduled_at AS at, h.id, 1 AS step, h.job, 'scheduled' AS event,
+            format('by %s, for %s', h.scheduled_by, h.first_check_at) AS detail
+        FROM past AS h
+        UNION ALL
+        SELECT h.started_at, h.id, 2, h.job, 'ran',
+            format('%s ms in %s runs, the last one started %s s late',
+                round((EXTRACT(epoch FROM h.run_time) * 1000)::numeric, 1), h.attempts,
+                round(EXTRACT(epoch FROM h.lateness), 2))
+        FROM past AS h WHERE h.started_at IS NOT NULL
+        UNION ALL
+        SELECT h.finished_at, h.id, 3, h.job, h.outcome, concat_ws(': ', h.sqlstate, h.message)
+        FROM past AS h
+        UNION ALL
+        SELECT f.scheduled_at, f.id, 4, f.job, 'scheduled',
+            format('by %s, for %s', f.scheduled_by, f.first_check_at)
+        FROM pending AS f
+        UNION ALL
+        SELECT f.started_at, f.id, 5, f.job, 'ran',
+            CASE WHEN f.attempt = 0
+                THEN format('run %s, started %s s late, asked for %s', f.runs,
+                    round(EXTRACT(epoch FROM f.lateness), 2), f.next_check_at)
+                ELSE format('run %s failed: %s: %s; attempt %s is at %s', f.runs, f.sqlstate, f.message,
+                    f.attempt + 1, f.next_check_at)
+            END
+        FROM pending AS f WHERE f.started_at IS NOT NULL
+        UNION ALL
+        SELECT f.next_check_at, f.id, 6, f.job, CASE f.rank WHEN 6 THEN 'next' WHEN 8 THEN 'running' ELSE 'waiting' END,
+            concat_ws('; ', f.why, f.mend)
+        FROM pending AS f
+        UNION ALL
+        SELECT a.at, a.id, 2, a.job, 'leased', concat('to ', a.worker, ', attempt ', a.attempt, CASE WHEN a.ok THEN ', completed' ELSE ', failed' END,
+            ' at ', a.ended_at, ': ' || a.sqlstate, ': ' || a.message)
+        FROM (SELECT t.leased_at AS at, t.id, t.job, t.worker, t.attempt, t.ok, t.ended_at, t.sqlstate, t.message FROM awty.attempt AS t
+              WHERE t.id = ANY (ARRAY(SELECT p.id FROM past AS p UNION ALL SELECT f.id FROM pending AS f))
+              ORDER BY t.ended_at DESC LIMIT 100) AS a
+        UNION ALL
+        SELECT o.at, 9223372036854775807, 7, r.job, 'next',
+            format('repeated %s, %s', coalesce('every ' || r.every::text,
+                'at ' || r.cron), r.zone)
+        FROM awty.repetition AS r
+        CROSS JOIN LATERAL awty_internal.coming(r.every, r.cron, r.zone, greatest(r.next_check_at, clock_timestamp()), 3, r.starts) AS o (at)
+        WHERE r.entity_name = explain.entity_name AND r.entity_key = explain.entity_key
+            AND r.next_check_at IS NOT NULL AND (r.ends IS NULL OR o.at <= r.ends)
+        UNION ALL
+        SELECT a.raised_at, a.id, 8, a.rule, 'waiting',
+            format('late since %s: alert %s of level %s is open%s', a.due_at, a.id, a.level,
+                ', escalated at ' || a.escalated_at::text)
+        FROM awty.alert AS a
+        WHERE a.entity_name = explain.entity_name AND a.entity_key = explain.entity_key
+            AND a.cleared_at IS NULL
+        UNION ALL
+        SELECT clock_timestamp(), 9223372036854775807, 6, s.job, 'waiting', concat_ws('; ', s.why, s.mend)
+        FROM awty_internal.standstill AS s
+        WHERE s.entity_name = explain.entity_name AND s.entity_key = explain.entity_key
+    ) AS e
+    ORDER BY e.at, e.id, e.step;
+END;
+
+COMMENT ON FUNCTION awty.explain(text, text) IS 'What became of an entity''s checks, what is pending, and why it does not run, and its open alerts: past, now and future in the order of time; at most the last hundred ends';
+
+-- For a key of another type than text. Names awty.key(), because callers may name nothing of awty_internal.
+CREATE FUNCTION awty.explain(entity_name text, entity_key anynonarray)
+RETURNS TABLE (at timestamptz, job text, event text, detail text)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+    SELECT e.at, e.job, e.event, e.detail
+    FROM awty.explain($1, awty.key($2)::jsonb ->> 0) AS e
+$$;
+
+COMMENT ON FUNCTION awty.explain(text, anynonarray) IS 'The same for a key of another type than text';

@@ -1,0 +1,163 @@
+-- awty.doctor() and awty.healthy(). They read with the caller's rights and through row security.
+
+-- The newest ends of the jobs that the caller may read. Bounded, so that it costs the same with a long history.
+CREATE VIEW awty_internal.recent AS
+SELECT h.job, h.outcome, h.sqlstate, h.message, h.run_time, h.attempts, j.timeout
+FROM (SELECT n.job, n.role, n.outcome, n.sqlstate, n.message, n.run_time, n.attempts
+      FROM awty.future_job_history AS n ORDER BY n.finished_at DESC LIMIT 10000) AS h
+JOIN awty.job AS j ON j.job = h.job AND j.role::oid = h.role::oid
+WHERE j.job = ANY (SELECT r.job FROM awty_internal.readable() AS r);
+
+COMMENT ON VIEW awty_internal.recent IS 'The last ten thousand ends, as far as the caller may read them';
+
+-- Whether a day has no partition of its own, and no more of it.
+CREATE VIEW awty_internal.stray AS
+SELECT EXISTS (SELECT FROM awty_internal.future_job_history_default) AS is_there;
+
+COMMENT ON VIEW awty_internal.stray IS 'Are there rows in the default partition of the history?';
+
+CREATE FUNCTION awty.doctor() RETURNS TABLE (level text, finding text, detail text, fix text)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off SET work_mem = '4MB'
+BEGIN ATOMIC
+    WITH here AS (
+        SELECT * FROM awty_internal.here
+    ), overdue AS (
+        SELECT o.job, o.paused, o.next_check_at, s.rank, s.why, s.mend, j.slot, j.paused_at, j.paused_by, j.paused_note, j.function_name
+        FROM awty_internal.overdue AS o
+        JOIN awty_internal.standing AS s ON s.id = o.id
+        JOIN awty.job AS j ON j.job = o.job
+    ), unable AS (
+        SELECT j.job, CASE WHEN j.function_name IS NOT NULL THEN awty_internal.cannot_connect(j.role) END AS connect, awty_internal.cannot_call(j.job) AS call,
+            pg_get_userbyid(j.role) AS role
+        FROM awty.job AS j ORDER BY j.job LIMIT 1000
+    )
+    SELECT 'error', 'nothing runs in this database', here.why, here.mend
+    FROM here WHERE here.why IS NOT NULL AND (EXISTS (SELECT FROM awty.job) OR here.database_held)
+    UNION ALL
+    SELECT 'notice', 'a failover may repeat runs', 'commits wait for synchronous standbys, and runs do not, because awty.synchronous_commit is off',
+        'ALTER SYSTEM SET awty.synchronous_commit = on; SELECT pg_reload_conf();'
+    FROM here
+    WHERE here.preloaded AND current_setting('synchronous_standby_names') <> ''
+        AND current_setting('synchronous_commit') <> ALL ('{off,local}')
+        AND NOT current_setting('awty.synchronous_commit')::bool
+        AND EXISTS (SELECT FROM awty.job AS j WHERE j.function_name IS NOT NULL)
+    UNION ALL
+    SELECT 'warning', format('job "%s" is paused while checks are due', o.job),
+        concat('paused', awty_internal.since(o.paused_at, o.paused_by, o.paused_note)),
+        format('SELECT awty.resume(%L);', o.job)
+    FROM overdue AS o WHERE o.paused
+    UNION ALL
+    SELECT 'warning', format('checks of job "%s" are held', held.job),
+        format('%s that are due; one of them is of "%s" "%s"', held.n, held.entity_name, held.entity_key),
+        format('SELECT awty.release(entity_name, entity_key, job) FROM awty.future_job WHERE held AND job = %L;', held.job)
+    FROM (SELECT f.job, count(*) AS n, min(f.entity_name) AS entity_name, min(f.entity_key) AS entity_key
+          FROM awty.future_job AS f
+          WHERE f.held AND f.next_check_at <= clock_timestamp() GROUP BY f.job) AS held
+    UNION ALL
+    SELECT 'error', format('role "%s" of job "%s" cannot run it', u.role, u.job),
+        CASE u.connect WHEN 'gone' THEN 'the role does not exist any more' WHEN 'no login' THEN 'it has no LOGIN' ELSE 'it has no CONNECT on this database' END,
+        CASE u.connect WHEN 'gone' THEN format('SELECT awty.alter(%L, run_as => …);', u.job)
+            WHEN 'no login' THEN format('ALTER ROLE %I LOGIN;', u.role)
+            ELSE format('GRANT CONNECT ON DATABASE %I TO %I;', current_database(), u.role) END
+    FROM unable AS u WHERE u.connect IS NOT NULL
+    UNION ALL
+    SELECT 'error', format('the function of job "%s" cannot be called', u.job), u.call[1], u.call[2]
+    FROM unable AS u WHERE u.call IS NOT NULL AND u.connect IS NULL
+    UNION ALL
+    SELECT 'warning', format('no worker outside claims checks of job "%s"', o.job),
+        format('%s; the oldest has been due since %s', o.why, o.next_check_at),
+        format('SELECT * FROM awty.claim(ARRAY[%L], ''by hand'');', o.job)
+    FROM overdue AS o WHERE NOT o.paused AND o.function_name IS NULL AND o.rank = 10
+    UNION ALL
+    SELECT 'warning', format('%s of job "%s" %s', CASE WHEN t.target IS NULL THEN 'every target' ELSE format('target "%s"', t.target) END,
+            t.job, CASE t.state WHEN 'blocked' THEN 'is blocked' ELSE 'has failed too often' END),
+        t.why, CASE WHEN t.target IS NULL THEN format('SELECT awty.alter_target(%L, blocked_until => ''-infinity'');', t.job)
+            ELSE format('SELECT awty.alter_target(%L, %L, blocked_until => ''-infinity'');', t.job, t.target) END
+    FROM (SELECT * FROM awty.target AS b WHERE b.state = ANY ('{blocked,open}') ORDER BY b.job, b.target LIMIT 20) AS t
+    UNION ALL
+    SELECT 'warning', format('checks of job "%s" are more than ten slots late', o.job),
+        format('the oldest has been due since %s; %s', o.next_check_at, o.why), coalesce(o.mend, 'SELECT * FROM awty.status;')
+    FROM overdue AS o CROSS JOIN here
+    WHERE NOT o.paused AND o.next_check_at + (coalesce(o.slot, here.slot) * 10::float8) < clock_timestamp()
+    UNION ALL
+    SELECT 'warning', 'something keeps checks from running', here.trouble, 'SELECT last_error, last_error_at FROM awty.status; and see the server log'
+    FROM here WHERE here.trouble IS NOT NULL
+    UNION ALL
+    SELECT 'warning', format('the repetition of job "%s" for "%s" "%s" %s', s.job, s.entity_name, s.entity_key,
+            CASE WHEN s.next_check_at IS NULL THEN 'has no check' ELSE 'does not go on after its pending check' END),
+        s.why, coalesce(s.mend, 'SELECT * FROM awty.status;')
+    FROM awty_internal.standstill AS s
+    UNION ALL
+    SELECT 'error', format('rule "%s" has stopped', r.rule), unable.why[1], unable.why[2]
+    FROM awty.rule AS r CROSS JOIN LATERAL (SELECT awty_internal.cannot_watch(r.rule) AS why) AS unable
+    WHERE unable.why IS NOT NULL
+    UNION ALL
+    SELECT 'error', format('rule "%s" has stopped', r.rule), 'its table is gone', format('SELECT awty.unwatch(%L);', r.rule)
+    FROM awty.rule AS r
+    WHERE NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = r.relation::oid)
+    UNION ALL
+    -- As a schema without data leaves them.
+    SELECT 'error', format('rule "%s" does not exist', lost.rule), format('its triggers are on table %s', lost.relation),
+        'Call awty.watch() again.'
+    FROM (SELECT DISTINCT t.tgrelid::regclass AS relation,
+              convert_from(rtrim(t.tgargs, '\x00'::bytea), getdatabaseencoding()) AS rule
+          FROM pg_trigger AS t
+          WHERE t.tgfoid = 'awty_internal.row_changed()'::regprocedure::oid
+            AND t.tgnargs = 1
+            AND EXISTS (SELECT FROM pg_class AS c WHERE c.oid = t.tgrelid
+                        AND pg_has_role(c.relowner, 'MEMBER'))) AS lost
+    WHERE NOT awty_internal.is_rule(lost.rule)
+    UNION ALL
+    SELECT 'warning', format('job "%s" fails with the same error again and again', same.job),
+        format('%s times of late: %s: %s', same.n, same.sqlstate, same.message),
+        format('SELECT * FROM awty.future_job_history WHERE job = %L AND sqlstate = %L ORDER BY finished_at DESC LIMIT 20;', same.job, same.sqlstate)
+    FROM (SELECT r.job, r.sqlstate, r.message, count(*) AS n FROM awty_internal.recent AS r
+          WHERE r.sqlstate IS NOT NULL GROUP BY r.job, r.sqlstate, r.message) AS same WHERE same.n >= 10
+    UNION ALL
+    SELECT 'warning', 'the history of some days has no partition of its own', 'those days stay in awty_internal.future_job_history_default until they are too old',
+        'make sure that no transaction keeps awty.future_job_history locked for long'
+    FROM awty_internal.stray AS stray WHERE stray.is_there
+    UNION ALL
+    SELECT 'warning', 'an old snapshot keeps vacuum from its work',
+        format('process %s has had one since %s', a.pid, a.xact_start), format('SELECT pg_terminate_backend(%s);', a.pid)
+    FROM pg_stat_activity AS a
+    WHERE a.backend_xmin IS NOT NULL AND a.datname = current_database()
+        AND a.xact_start < (clock_timestamp() - '1 hour'::interval)
+        AND EXISTS (SELECT FROM awty.future_job)
+    UNION ALL
+    SELECT 'warning', 'a prepared transaction keeps vacuum from its work',
+        format('"%s" has been prepared since %s', p.gid, p.prepared), format('COMMIT PREPARED %L; or ROLLBACK PREPARED', p.gid)
+    FROM pg_prepared_xacts AS p
+    WHERE p.database = current_database()
+        AND p.prepared < (clock_timestamp() - '1 hour'::interval)
+        AND EXISTS (SELECT FROM awty.future_job)
+    UNION ALL
+    SELECT 'warning', format('runs of job "%s" take nearly all of their timeout', slow.job),
+        format('%s of late took 90 %% of %s or more', slow.n, slow.timeout), format('SELECT awty.alter(%L, timeout => %L);', slow.job, slow.timeout * 2::float8)
+    FROM (SELECT r.job, r.timeout, count(*) AS n FROM awty_internal.recent AS r
+          WHERE r.attempts > 0
+            AND r.run_time >= (r.timeout * (0.9::float8 * r.attempts::float8))
+          GROUP BY r.job, r.timeout) AS slow WHERE slow.n >= 10
+    UNION ALL
+    SELECT 'notice', format('the history of job "%s" is nearly all "replaced"', noisy.job),
+        format('%s of the last %s ends', noisy.replaced, noisy.n), format('SELECT awty.alter(%L, keep_history => ''ran'');', noisy.job)
+    FROM (SELECT r.job, count(*) AS n, count(*) FILTER (WHERE r.outcome = 'replaced') AS replaced
+          FROM awty_internal.recent AS r GROUP BY r.job) AS noisy
+    WHERE noisy.n >= 10 AND noisy.replaced * 10 >= (noisy.n * 9);
+END;
+
+COMMENT ON FUNCTION awty.doctor() IS 'What is wrong in this database, as far as the caller may read it, each finding with what mends it; no rows: nothing';
+
+CREATE FUNCTION awty_internal.as_max_lag(max_lag interval) RETURNS interval
+    LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'as_max_lag_wrapper';
+
+COMMENT ON FUNCTION awty_internal.as_max_lag(interval) IS 'The argument of awty.healthy(), or an error if it is less than 5 seconds';
+
+CREATE FUNCTION awty.healthy(max_lag interval DEFAULT '1 minute') RETURNS boolean
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off
+    RETURN (SELECT s.why IS NULL AND s.lag <= most.lag
+                AND coalesce(s.heartbeat > (clock_timestamp() - most.lag), false)
+            FROM (SELECT awty_internal.as_max_lag(max_lag) AS lag) AS most CROSS JOIN awty.status AS s
+            WHERE most.lag IS NOT NULL);
+
+COMMENT ON FUNCTION awty.healthy(interval) IS 'Does all run, with no check overdue by more than that? For a monitoring system; at least 5 seconds';

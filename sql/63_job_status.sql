@@ -1,0 +1,119 @@
+-- Counts of each job: pending checks and past runs.
+
+-- What the runs of each job have come to. Workers count in shared memory; the maintainer stores it here once a minute, and reads it back
+-- after a start. A dump leaves it behind.
+CREATE TABLE awty_internal.job_stat (
+    job             text COLLATE "C" NOT NULL,
+    runs            bigint NOT NULL,
+    done            bigint NOT NULL,
+    failed          bigint NOT NULL,
+    timed_out       bigint NOT NULL,
+    retries         bigint NOT NULL,
+    other           bigint NOT NULL,
+    run_time        interval NOT NULL,
+    max_run_time    interval NOT NULL,
+    last_run_at     timestamptz,
+    last_end_at     timestamptz,
+    last_outcome    text COLLATE "C",
+    last_success_at timestamptz,
+    last_failure_at timestamptz,
+    late_10ms       bigint NOT NULL,
+    late_100ms      bigint NOT NULL,
+    late_1s         bigint NOT NULL,
+    late_10s        bigint NOT NULL,
+    late_1min       bigint NOT NULL,
+    later           bigint NOT NULL,
+    stats_since     timestamptz NOT NULL,
+    CONSTRAINT job_stat_pkey PRIMARY KEY (job)
+) WITH (fillfactor = 50);
+
+COMMENT ON TABLE awty_internal.job_stat IS 'What the runs of each job have come to, as it was last stored; see awty.job_status';
+COMMENT ON COLUMN awty_internal.job_stat.job IS 'Name of the job; empty for the other jobs';
+COMMENT ON COLUMN awty_internal.job_stat.runs IS 'Runs';
+COMMENT ON COLUMN awty_internal.job_stat.done IS 'Checks that ended as done';
+COMMENT ON COLUMN awty_internal.job_stat.failed IS 'Checks that ended as failed';
+COMMENT ON COLUMN awty_internal.job_stat.timed_out IS 'Checks that ended as timed_out';
+COMMENT ON COLUMN awty_internal.job_stat.retries IS 'Failed runs that are tried again';
+COMMENT ON COLUMN awty_internal.job_stat.other IS 'Checks that a run ended otherwise';
+COMMENT ON COLUMN awty_internal.job_stat.run_time IS 'Time of all runs together';
+COMMENT ON COLUMN awty_internal.job_stat.max_run_time IS 'Time of the longest run';
+COMMENT ON COLUMN awty_internal.job_stat.last_run_at IS 'Start of the last run';
+COMMENT ON COLUMN awty_internal.job_stat.last_end_at IS 'When a run last ended a check';
+COMMENT ON COLUMN awty_internal.job_stat.last_outcome IS 'How that check ended';
+COMMENT ON COLUMN awty_internal.job_stat.last_success_at IS 'End of the last run that did not fail';
+COMMENT ON COLUMN awty_internal.job_stat.last_failure_at IS 'End of the last run that failed or ended its check with a problem';
+COMMENT ON COLUMN awty_internal.job_stat.late_10ms IS 'Runs that started up to 10 ms after their slot';
+COMMENT ON COLUMN awty_internal.job_stat.late_100ms IS 'Later, up to 100 ms';
+COMMENT ON COLUMN awty_internal.job_stat.late_1s IS 'Later, up to 1 s';
+COMMENT ON COLUMN awty_internal.job_stat.late_10s IS 'Later, up to 10 s';
+COMMENT ON COLUMN awty_internal.job_stat.late_1min IS 'Later, up to 1 min';
+COMMENT ON COLUMN awty_internal.job_stat.later IS 'Later than that';
+COMMENT ON COLUMN awty_internal.job_stat.stats_since IS 'Since when this is counted';
+
+CREATE FUNCTION awty_internal.job_pending(
+    OUT job text, OUT pending bigint, OUT overdue bigint, OUT oldest_overdue timestamptz, OUT failing bigint, OUT held bigint,
+    OUT next_slot timestamptz
+) RETURNS SETOF record ROWS 100 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'job_pending_wrapper';
+
+COMMENT ON FUNCTION awty_internal.job_pending() IS 'What is pending of each job that the caller may read';
+
+CREATE FUNCTION awty_internal.job_counter(
+    OUT job text, OUT runs bigint, OUT done bigint, OUT failed bigint, OUT timed_out bigint, OUT retries bigint, OUT other bigint,
+    OUT run_time interval, OUT max_run_time interval, OUT last_run_at timestamptz, OUT last_outcome text,
+    OUT last_success_at timestamptz, OUT last_failure_at timestamptz, OUT late_10ms bigint, OUT late_100ms bigint, OUT late_1s bigint,
+    OUT late_10s bigint, OUT late_1min bigint, OUT later bigint, OUT stats_since timestamptz
+) RETURNS SETOF record ROWS 100 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'job_counter_wrapper';
+
+COMMENT ON FUNCTION awty_internal.job_counter() IS 'What the runs of each job that the caller may read have come to; without a name, of the other jobs';
+
+-- One row per job that the caller may read. The functions count for monitoring roles, too, which see no check.
+CREATE VIEW awty.job_status WITH (security_invoker = true, security_barrier = true) AS
+SELECT j.job, j.role, j.paused, j.paused_note,
+       coalesce(p.pending, 0) AS pending, coalesce(p.overdue, 0) AS overdue, p.oldest_overdue, coalesce(p.failing, 0) AS failing,
+       coalesce(p.held, 0) AS held, p.next_slot,
+       coalesce(c.runs, 0) AS runs, coalesce(c.done, 0) AS done, coalesce(c.failed, 0) AS failed, coalesce(c.timed_out, 0) AS timed_out,
+       coalesce(c.retries, 0) AS retries, coalesce(c.other, 0) AS other, coalesce(c.run_time, '0') AS run_time, c.max_run_time,
+       c.last_run_at, c.last_outcome, c.last_success_at, c.last_failure_at, awty_internal.last_claim(j.job) AS last_claim_at,
+       coalesce(c.late_10ms, 0) AS late_10ms, coalesce(c.late_100ms, 0) AS late_100ms, coalesce(c.late_1s, 0) AS late_1s,
+       coalesce(c.late_10s, 0) AS late_10s, coalesce(c.late_1min, 0) AS late_1min, coalesce(c.later, 0) AS later, c.stats_since
+FROM awty.job AS j
+LEFT JOIN awty_internal.job_pending() AS p ON p.job = j.job
+LEFT JOIN awty_internal.job_counter() AS c ON c.job = j.job
+UNION ALL
+SELECT 'other jobs', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       c.runs, c.done, c.failed, c.timed_out, c.retries, c.other, c.run_time, c.max_run_time,
+       c.last_run_at, c.last_outcome, c.last_success_at, c.last_failure_at, NULL,
+       c.late_10ms, c.late_100ms, c.late_1s, c.late_10s, c.late_1min, c.later, c.stats_since
+FROM awty_internal.job_counter() AS c WHERE c.job IS NULL;
+
+COMMENT ON VIEW awty.job_status IS 'One row per job: its state, then what its runs have come to; counted in memory and stored once a minute, so the end of the server loses up to a minute of it';
+COMMENT ON COLUMN awty.job_status.job IS 'Name of the job; "other jobs" for those that made room for others: of 2048 jobs of the server each has a row of its own, and the one that has not run for longest gives way';
+COMMENT ON COLUMN awty.job_status.role IS 'Role that it runs as';
+COMMENT ON COLUMN awty.job_status.paused IS 'No runs until awty.resume()';
+COMMENT ON COLUMN awty.job_status.paused_note IS 'Why, in the words of awty.pause()';
+COMMENT ON COLUMN awty.job_status.pending IS 'Checks that wait, held ones too; counted up to 100000, beyond that estimated';
+COMMENT ON COLUMN awty.job_status.overdue IS 'Checks whose slot has come, up to 100001; none while the job is paused';
+COMMENT ON COLUMN awty.job_status.oldest_overdue IS 'The first slot of those';
+COMMENT ON COLUMN awty.job_status.failing IS 'Checks whose last run failed, as far as they are among the first 100000 of all jobs; see awty.failing';
+COMMENT ON COLUMN awty.job_status.held IS 'Checks that await awty.release(), as far as they are among the first 100000 of all jobs';
+COMMENT ON COLUMN awty.job_status.next_slot IS 'The next slot at which a check is due';
+COMMENT ON COLUMN awty.job_status.runs IS 'Runs of checks; each check of a set counts';
+COMMENT ON COLUMN awty.job_status.done IS 'Checks that ended as done';
+COMMENT ON COLUMN awty.job_status.failed IS 'Checks that ended as failed';
+COMMENT ON COLUMN awty.job_status.timed_out IS 'Checks that ended as timed_out';
+COMMENT ON COLUMN awty.job_status.retries IS 'Failed runs that are tried again';
+COMMENT ON COLUMN awty.job_status.other IS 'Checks that a run ended otherwise: exhausted, past or beyond_horizon';
+COMMENT ON COLUMN awty.job_status.run_time IS 'Time of all runs together; a set counts once';
+COMMENT ON COLUMN awty.job_status.max_run_time IS 'Time of the longest run';
+COMMENT ON COLUMN awty.job_status.last_run_at IS 'Start of the last run';
+COMMENT ON COLUMN awty.job_status.last_outcome IS 'Outcome of the check that was last ended by a run';
+COMMENT ON COLUMN awty.job_status.last_success_at IS 'End of the last run that did not fail';
+COMMENT ON COLUMN awty.job_status.last_failure_at IS 'End of the last run that failed or ended its check with a problem';
+COMMENT ON COLUMN awty.job_status.last_claim_at IS 'When a worker outside last asked for checks of it; NULL: not since the server started, or it has a function';
+COMMENT ON COLUMN awty.job_status.late_10ms IS 'Runs that started up to 10 ms after their slot';
+COMMENT ON COLUMN awty.job_status.late_100ms IS 'Later, up to 100 ms';
+COMMENT ON COLUMN awty.job_status.late_1s IS 'Later, up to 1 s';
+COMMENT ON COLUMN awty.job_status.late_10s IS 'Later, up to 10 s';
+COMMENT ON COLUMN awty.job_status.late_1min IS 'Later, up to 1 min';
+COMMENT ON COLUMN awty.job_status.later IS 'Later than that';
+COMMENT ON COLUMN awty.job_status.stats_since IS 'Since when runs are counted; NULL: there was none';

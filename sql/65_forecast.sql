@@ -1,0 +1,60 @@
+-- How many checks will be due when.
+
+CREATE FUNCTION awty_internal.as_ahead(ahead interval, step interval) RETURNS interval
+    LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'as_ahead_wrapper';
+
+COMMENT ON FUNCTION awty_internal.as_ahead(interval, interval) IS 'How far ahead awty.forecast() looks, if its arguments make sense';
+
+-- Goes from one job to the next by index, and reads of each what is due by then.
+CREATE FUNCTION awty.forecast(ahead interval DEFAULT '1 day', step interval DEFAULT NULL)
+RETURNS TABLE (slot timestamptz, job text, checks bigint)
+LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off
+BEGIN ATOMIC
+    WITH RECURSIVE span AS MATERIALIZED (
+        SELECT clock_timestamp() + awty_internal.as_ahead(forecast.ahead, forecast.step) AS until
+    ), n (job) AS (
+        (SELECT f.job FROM awty.future_job AS f WHERE NOT f.held ORDER BY f.job LIMIT 1)
+        UNION ALL
+        SELECT (SELECT f.job FROM awty.future_job AS f
+                WHERE NOT f.held AND f.job > n.job ORDER BY f.job LIMIT 1)
+        FROM n WHERE n.job IS NOT NULL
+    ), counted AS (
+        SELECT due.slot, n.job, count(*) AS checks
+        FROM span
+        CROSS JOIN n
+        LEFT JOIN awty.job AS j ON j.job = n.job
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN forecast.step IS NULL THEN f.next_check_at
+                ELSE date_bin(forecast.step, f.next_check_at, '2000-01-01 00:00:00+00'::timestamptz) END AS slot
+            FROM awty.future_job AS f
+            WHERE f.job = n.job AND NOT f.held AND f.next_check_at <= span.until
+        ) AS due
+        WHERE j.paused IS NOT TRUE
+        GROUP BY due.slot, n.job
+        UNION ALL
+        -- What repeats, after the occurrences that are pending. Each plan is expanded once, however many entities follow it.
+        SELECT due.slot, g.job, g.checks
+        FROM span
+        CROSS JOIN (
+            SELECT r.job, r.every, r.cron, r.zone, r.starts, r.ends, max(f.next_check_at) AS after, count(*) AS checks
+            FROM awty.repetition AS r
+            JOIN awty.future_job AS f ON f.entity_name = r.entity_name
+                AND f.entity_key = r.entity_key AND f.job = r.job
+            LEFT JOIN awty.job AS j ON j.job = r.job
+            WHERE j.paused IS NOT TRUE AND NOT f.held
+            GROUP BY r.job, r.every, r.cron, r.zone, r.starts, r.ends
+        ) AS g
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN forecast.step IS NULL THEN awty.next_slot(o.at, g.job)
+                ELSE date_bin(forecast.step, awty.next_slot(o.at, g.job), '2000-01-01 00:00:00+00'::timestamptz) END AS slot
+            FROM awty_internal.coming(g.every, g.cron, g.zone, g.after, 1000, g.starts) AS o (at)
+            WHERE o.at <= span.until AND (g.ends IS NULL OR o.at <= g.ends)
+        ) AS due
+        UNION ALL
+        -- The arguments are looked at also where nothing is pending.
+        SELECT span.until, NULL, 0 FROM span WHERE span.until IS NULL
+    )
+    SELECT c.slot, c.job, sum(c.checks)::int8 FROM counted AS c GROUP BY c.slot, c.job ORDER BY c.slot, c.job;
+END;
+
+COMMENT ON FUNCTION awty.forecast(interval, interval) IS 'How many checks are pending by slot, or by step, and job, of those that the caller may see and that are neither held nor paused; up to 1000 further occurrences of each repetition; more may come, and some may be cancelled';
