@@ -11,6 +11,6 @@ SET LOCAL search_path = pg_catalog, pg_temp;
 CREATE SCHEMA awty;
 COMMENT ON SCHEMA awty IS 'Are we there yet? Jobs, their pending checks and the history, with the functions that change them';
 
--- What users do not read: awty's own tables, the partitions of the history, and what stands behind triggers and views.
+-- Users read nothing here: awty's own tables, the partitions of the history, and the objects behind triggers and views.
 CREATE SCHEMA awty_internal;
-COMMENT ON SCHEMA awty_internal IS 'What awty keeps for itself, and the partitions of awty.future_job_history';
+COMMENT ON SCHEMA awty_internal IS 'Objects that only awty itself uses, and the partitions of awty.future_job_history';

@@ -7,7 +7,6 @@
 --
 -- Each function that a user calls checks its arguments and rights itself. None is SECURITY DEFINER, because each must know its caller.
 
--- What is registered. One row per job.
 CREATE TABLE awty.job (
     job             text COLLATE "C" NOT NULL,
     function_schema text COLLATE "C",
@@ -48,42 +47,40 @@ CREATE TABLE awty.job (
     CONSTRAINT job_notify_is_1_to_63_bytes CHECK (octet_length(notify) BETWEEN 1 AND 63)
 );
 
--- The jobs of a role, for its workers.
+-- A worker looks for the jobs of its role.
 CREATE INDEX job_role_idx ON awty.job (role);
 
-COMMENT ON TABLE awty.job IS 'What is registered: one row per job; awty.register() and awty.alter() write it';
+COMMENT ON TABLE awty.job IS 'Registered jobs, one row each; awty.register() and awty.alter() write them';
 COMMENT ON COLUMN awty.job.job IS 'Name of the job, 1 to 63 bytes';
-COMMENT ON COLUMN awty.job.function_schema IS 'Schema of its function; NULL: it has none, and workers outside claim its checks';
-COMMENT ON COLUMN awty.job.function_name IS 'Name of its function; looked up again, with its exact signature, at each run; NULL: none';
-COMMENT ON COLUMN awty.job.role IS 'Runs as this role, with its rights and no more';
-COMMENT ON COLUMN awty.job.set_based IS 'The function takes an array of checks and answers with an array of times';
-COMMENT ON COLUMN awty.job.slot IS 'A coarser slot for this job, a multiple of awty.slot; NULL: awty.slot';
-COMMENT ON COLUMN awty.job.timeout IS 'Time of one run, 1 ms to 1 day; then it is cancelled, and ended if it ignores that';
-COMMENT ON COLUMN awty.job.max_checks IS 'Checks in all, up to 1000000; asking for more ends a check as exhausted; 0: no limit';
-COMMENT ON COLUMN awty.job.max_horizon IS 'Furthest ahead that a check may lie, 1 s to 36525 days';
-COMMENT ON COLUMN awty.job.max_attempts IS 'Failed runs in a row, up to 1000, before a check ends as failed or timed_out; 0: no limit';
-COMMENT ON COLUMN awty.job.retry_after IS 'Wait after a failed run, 1 ms to 366 days, doubled each time up to 366 days, at slots';
-COMMENT ON COLUMN awty.job.on_missed IS 'A slot that passed while nothing could run: run it late, move it to the next_slot, or skip it (ends as missed)';
-COMMENT ON COLUMN awty.job.max_lateness IS 'A check later than this ends as expired instead of running, 1 us to 36525 days; NULL: never';
-COMMENT ON COLUMN awty.job.keep_history IS 'Which finished checks are archived: all, those that ran at least once, those that ended with a problem, or none';
+COMMENT ON COLUMN awty.job.function_schema IS 'Schema of the job''s function; NULL: the job has no function, and external workers claim its checks';
+COMMENT ON COLUMN awty.job.function_name IS 'Name of the job''s function, which each run looks up again with its exact signature; NULL: the job has no function';
+COMMENT ON COLUMN awty.job.role IS 'Role whose rights the job''s runs have, and no others';
+COMMENT ON COLUMN awty.job.set_based IS 'True if the function takes an array of checks and returns an array of times';
+COMMENT ON COLUMN awty.job.slot IS 'Coarser slot of this job, a multiple of awty.slot; NULL: awty.slot';
+COMMENT ON COLUMN awty.job.timeout IS 'Longest time of one run, 1 ms to 1 day; after it the run is cancelled, and its process ended if the run ignores that';
+COMMENT ON COLUMN awty.job.max_checks IS 'Completed runs of one check, up to 1000000; a check that asks for one more ends as exhausted; 0: no limit';
+COMMENT ON COLUMN awty.job.max_horizon IS 'How far ahead a check may be scheduled, 1 s to 36525 days';
+COMMENT ON COLUMN awty.job.max_attempts IS 'Failed runs in a row, up to 1000, after which a check ends as failed or timed_out; 0: no limit';
+COMMENT ON COLUMN awty.job.retry_after IS 'Wait after the first failed run, 1 ms to 366 days; it doubles with each further failure, up to 366 days, and ends at a slot';
+COMMENT ON COLUMN awty.job.on_missed IS 'What happens to a slot that passed while nothing could run: run (late), next_slot (moved), or skip (the check ends as missed)';
+COMMENT ON COLUMN awty.job.max_lateness IS 'A check that is later than this ends as expired and does not run, 1 us to 36525 days; NULL: no limit';
+COMMENT ON COLUMN awty.job.keep_history IS 'Which finished checks the history keeps: all, ran (those that ran at least once), problems, or none';
 COMMENT ON COLUMN awty.job.notify IS 'Channel, 1 to 63 bytes, that gets the number of each check that ends with a problem; NULL: none';
-COMMENT ON COLUMN awty.job.readers IS 'Roles that may read the job and its checks, besides members of its own; see awty.allow()';
-COMMENT ON COLUMN awty.job.allowed IS 'Roles that may schedule the job, too';
-COMMENT ON COLUMN awty.job.claimers IS 'Roles that may take its checks as workers outside, and read';
-COMMENT ON COLUMN awty.job.paused IS 'No runs until awty.resume()';
-COMMENT ON COLUMN awty.job.paused_at IS 'Since when it is paused';
-COMMENT ON COLUMN awty.job.paused_by IS 'Who paused it';
-COMMENT ON COLUMN awty.job.paused_note IS 'Why, in the words of awty.pause()';
-COMMENT ON COLUMN awty.job.resumed_at IS 'When it was last resumed; slots before that were missed';
-COMMENT ON COLUMN awty.job.registered_by IS 'Who registered it';
-COMMENT ON COLUMN awty.job.registered_at IS 'When it was registered';
-COMMENT ON COLUMN awty.job.repeats IS 'It has been repeated: its checks may be occurrences';
-COMMENT ON COLUMN awty.job.heartbeat IS 'A lease without a sign of life for so long, 1 s to 1 day, expires; NULL: it lasts until its timeout';
-COMMENT ON COLUMN awty.job.delivery IS 'How often a check may be handed out to workers outside: at_least_once or at_most_once';
+COMMENT ON COLUMN awty.job.readers IS 'Roles that awty.allow() gave the right read: they read the job and its checks';
+COMMENT ON COLUMN awty.job.allowed IS 'Roles that awty.allow() gave the right schedule: they schedule the job''s checks and read';
+COMMENT ON COLUMN awty.job.claimers IS 'Roles that awty.allow() gave the right claim: they claim the job''s checks as external workers and read';
+COMMENT ON COLUMN awty.job.paused IS 'True if the job is paused: none of its checks runs until awty.resume()';
+COMMENT ON COLUMN awty.job.paused_at IS 'Time of the last awty.pause()';
+COMMENT ON COLUMN awty.job.paused_by IS 'Role that paused the job';
+COMMENT ON COLUMN awty.job.paused_note IS 'Note that was given to awty.pause()';
+COMMENT ON COLUMN awty.job.resumed_at IS 'Time of the last awty.resume(); slots before it count as missed';
+COMMENT ON COLUMN awty.job.registered_by IS 'Role that registered the job';
+COMMENT ON COLUMN awty.job.registered_at IS 'Time of awty.register()';
+COMMENT ON COLUMN awty.job.repeats IS 'True if awty.repeat() was called for this job, so that its checks may be occurrences of a repetition';
+COMMENT ON COLUMN awty.job.heartbeat IS 'A lease whose worker sends no heartbeat for this long expires, 1 s to 1 day; NULL: a lease lasts until the timeout';
+COMMENT ON COLUMN awty.job.delivery IS 'How often a check is handed out to external workers: at_least_once or at_most_once';
 COMMENT ON COLUMN awty.job.keep_attempts IS 'Which ended leases awty.attempt keeps: all, problems or none';
 
--- What a dump has to carry: the registered jobs, what is pending and what it has used, what is finished and lies in no
--- daily partition (those are ordinary tables to pg_dump), and where all that came from.
 SELECT pg_extension_config_dump('awty.job', '');
 
 CREATE FUNCTION awty.register(
@@ -107,7 +104,7 @@ CREATE FUNCTION awty.register(
 ) RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'register_wrapper';
 
 COMMENT ON FUNCTION awty.register(text, text, interval, interval, integer, interval, integer, interval, text, interval, text, name, text, interval, text, text, boolean)
-    IS 'Registers a job, without a function for workers outside, or by its function: f(), f(awty.future_job) or, for sets, f(awty.future_job[]); it returns void or timestamptz (timestamptz[]): void and NULL mean done, a time means check again then';
+    IS 'Registers a job. Its function is f(), f(awty.future_job) or, for sets, f(awty.future_job[]). The function returns void, or timestamptz (timestamptz[] for sets). void and NULL mean done; a time means: check again at that time. External workers run a job without a function';
 
 CREATE FUNCTION awty.alter(
     job text,
@@ -130,40 +127,40 @@ CREATE FUNCTION awty.alter(
 ) RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'alter_wrapper';
 
 COMMENT ON FUNCTION awty.alter(text, text, interval, interval, integer, interval, integer, interval, text, interval, text, name, text, interval, text, text, text[])
-    IS 'Changes options of a job: those given, and those named in reset back to their defaults; for members of its role';
+    IS 'Changes the given options of a job, and sets the options that are named in reset to their defaults; for members of its role';
 
 CREATE FUNCTION awty.unregister(job text) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'unregister_wrapper';
 
-COMMENT ON FUNCTION awty.unregister(text) IS 'Removes a job, archives its pending checks as cancelled and returns how many those were; for members of its role';
+COMMENT ON FUNCTION awty.unregister(text) IS 'Removes a job and archives its pending checks as cancelled; returns their number; for members of its role';
 
 CREATE FUNCTION awty.pause(job text, note text DEFAULT NULL) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'pause_wrapper';
 
-COMMENT ON FUNCTION awty.pause(text, text) IS 'Lets a job run no more until awty.resume(), and says why; for members of its role';
+COMMENT ON FUNCTION awty.pause(text, text) IS 'Stops a job until awty.resume(), with a note that says why; a running check finishes; for members of its role';
 
 CREATE FUNCTION awty.resume(job text) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'resume_wrapper';
 
-COMMENT ON FUNCTION awty.resume(text) IS 'Lets a paused job run again; what fell due meanwhile follows its on_missed; for members of its role';
+COMMENT ON FUNCTION awty.resume(text) IS 'Lets a paused job run again; checks that fell due during the pause follow its on_missed; for members of its role';
 
 CREATE FUNCTION awty.allow(job text, role name, "right" text DEFAULT 'schedule') RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'allow_wrapper';
 
-COMMENT ON FUNCTION awty.allow(text, name, text) IS 'Gives a role a right to a job, instead of the one that it had: read; schedule, which is also to cancel, run now, hold and release its checks; or claim, for workers outside; for members of the job''s role';
+COMMENT ON FUNCTION awty.allow(text, name, text) IS 'Gives a role a right to a job and replaces the right that the role had before. read: read the job and its checks. schedule: also schedule, cancel, hold and release checks. claim: read, and claim checks as an external worker. For members of the job''s role';
 
 CREATE FUNCTION awty.disallow(job text, role name) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'disallow_wrapper';
 
-COMMENT ON FUNCTION awty.disallow(text, name) IS 'Takes back what awty.allow() gave; for members of the job''s role';
+COMMENT ON FUNCTION awty.disallow(text, name) IS 'Takes back the right that awty.allow() gave a role; for members of the job''s role';
 
 CREATE FUNCTION awty_internal.job_changed() RETURNS trigger
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'job_changed_wrapper';
 
-COMMENT ON FUNCTION awty_internal.job_changed() IS 'Tells every session that awty.job or awty.rule has changed; the triggers on these tables call it';
+COMMENT ON FUNCTION awty_internal.job_changed() IS 'Tells every session that awty.job or awty.rule has changed, so that it reads them again; triggers on both tables call it';
 
 CREATE TRIGGER job_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON awty.job
     FOR EACH STATEMENT EXECUTE FUNCTION awty_internal.job_changed();
 
--- Also where session_replication_role is replica.
+-- The trigger fires also in a session whose session_replication_role is replica.
 ALTER TABLE awty.job ENABLE ALWAYS TRIGGER job_changed;

@@ -1,6 +1,6 @@
 -- The database in which the rows of awty were written, by which awty recognises a restored or cloned database.
 
--- Which database the rows of awty were written in. pg_dump carries this row, and not the sequence below.
+-- pg_dump dumps the row of this table, but not the value of the sequence below. In a restored dump the two differ.
 CREATE TABLE awty_internal.origin (
     identity        bigint NOT NULL,
     database        oid NOT NULL,
@@ -8,16 +8,16 @@ CREATE TABLE awty_internal.origin (
     CONSTRAINT origin_pkey PRIMARY KEY (identity)
 );
 
-COMMENT ON TABLE awty_internal.origin IS 'Which database the rows of awty were written in; see awty.adopt()';
-COMMENT ON COLUMN awty_internal.origin.identity IS 'Value of awty_internal.identity there';
-COMMENT ON COLUMN awty_internal.origin.database IS 'OID of the database there; 0: the server was restored from a backup since';
+COMMENT ON TABLE awty_internal.origin IS 'Database in which the rows of awty were written; see awty.adopt()';
+COMMENT ON COLUMN awty_internal.origin.identity IS 'Value of awty_internal.identity in that database';
+COMMENT ON COLUMN awty_internal.origin.database IS 'OID of that database; 0: the server has been restored from a backup since';
 COMMENT ON COLUMN awty_internal.origin.restored_at IS 'Restore of the server after which the rows were adopted; NULL: none';
 
--- The identity of this installation: a random number, drawn once. It is kept in a sequence because that is what
--- pg_upgrade carries along, while pg_dump (the sequence is not registered below) and logical replication leave it
--- behind. An OID would not do: two fresh servers, loaded with the same script, give the same OIDs.
+-- The identity of this installation is a random number, drawn once. It is the value of a sequence, because pg_upgrade keeps the values of
+-- sequences, and neither pg_dump (the sequence is not registered with pg_extension_config_dump) nor logical replication copies this one. An
+-- OID would not do, because two fresh servers that load the same script give the same OIDs.
 CREATE SEQUENCE awty_internal.identity;
-COMMENT ON SEQUENCE awty_internal.identity IS 'Random number of this installation, drawn once; pg_upgrade carries it along, a dump does not';
+COMMENT ON SEQUENCE awty_internal.identity IS 'Random number of this installation, drawn once; pg_upgrade keeps it, and a dump does not contain it';
 
 SELECT setval('awty_internal.identity'::regclass,
     ('x' || substr(md5(gen_random_uuid()::text), 1, 15))::pg_catalog.bit(60)::int8 + 1);
@@ -27,4 +27,4 @@ SELECT pg_extension_config_dump('awty_internal.origin', '');
 CREATE FUNCTION awty.adopt() RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'adopt_wrapper';
 
-COMMENT ON FUNCTION awty.adopt() IS 'Says that this restored or cloned database is the one to run its checks; for the owner of the database';
+COMMENT ON FUNCTION awty.adopt() IS 'Declares that this restored or cloned database is the one that runs its checks; for the owner of the database';

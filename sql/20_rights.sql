@@ -1,22 +1,23 @@
 -- Rights to jobs: the functions that policies, views and awty_http ask. awty.allow() gives the rights; 90_privileges.sql has the policies.
 
--- A role reads what it may become. From PostgreSQL 16 on, where a membership may come without SET, that is a privilege of its own;
--- the call asks for the right one each time, because pg_upgrade carries policies along.
+-- A role reads the rows of each role that it can SET ROLE to. From PostgreSQL 16 on this is a privilege of its own, because a membership
+-- may be granted without SET. The version is asked at each call and not once, because pg_upgrade keeps the policies that call this
+-- function.
 CREATE FUNCTION awty_internal.becoming() RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN CASE
         WHEN current_setting('server_version_num')::int4 >= 160000
         THEN 'SET' ELSE 'MEMBER' END;
 
-COMMENT ON FUNCTION awty_internal.becoming() IS 'The privilege to SET ROLE, by the name that pg_has_role() has for it';
+COMMENT ON FUNCTION awty_internal.becoming() IS 'The privilege to SET ROLE, by its name in pg_has_role()';
 
 CREATE FUNCTION awty_internal.can_become(role regrole) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN pg_has_role(role::oid, awty_internal.becoming());
 
-COMMENT ON FUNCTION awty_internal.can_become(regrole) IS 'May the current user SET ROLE to that role?';
+COMMENT ON FUNCTION awty_internal.can_become(regrole) IS 'Can the current user SET ROLE to that role?';
 
--- In PL/pgSQL, which keeps its plan, because SQL would be planned for each job.
+-- PL/pgSQL keeps its plan. A function in SQL would be planned for each job.
 CREATE FUNCTION awty_internal.has_any_role(roles regrole[], privilege text) RETURNS boolean
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -31,18 +32,19 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION awty_internal.has_any_role(regrole[], text) IS 'Has the current user that privilege on one of the roles?';
+COMMENT ON FUNCTION awty_internal.has_any_role(regrole[], text) IS 'Does the current user have that privilege on one of the roles?';
 
 CREATE FUNCTION awty_internal.has_right(role oid, job text, "right" text) RETURNS boolean
     LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'role_has_right_wrapper';
 
-COMMENT ON FUNCTION awty_internal.has_right(oid, text, text) IS 'Has that role that right to the job now, whatever the transaction''s snapshot shows? For roles that the current user can become';
+COMMENT ON FUNCTION awty_internal.has_right(oid, text, text) IS 'Does that role have that right to the job now, whatever the snapshot of the transaction shows? For roles that the current user can become';
 
--- PARALLEL SAFE, so that policies leave parallel scans to the planner. It reads by the snapshot of the statement.
+-- PARALLEL SAFE, because a policy that calls a function which is not would prevent parallel scans. The function uses the statement's
+-- snapshot.
 CREATE FUNCTION awty_internal.readable(OUT job text, OUT role oid, OUT may_schedule boolean, OUT may_claim boolean)
     RETURNS SETOF record ROWS 100 LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'readable_wrapper';
 
-COMMENT ON FUNCTION awty_internal.readable() IS 'The jobs whose checks the current user may read, as their role or by a right, and what else it may do with them; for policies';
+COMMENT ON FUNCTION awty_internal.readable() IS 'Jobs whose checks the current user may read, as the job''s role or by a right, and what else the user may do with them; for policies';
 
 CREATE FUNCTION awty_internal.can_read(job awty.job) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
@@ -50,4 +52,4 @@ CREATE FUNCTION awty_internal.can_read(job awty.job) RETURNS boolean
         OR awty_internal.has_any_role((job).readers || (job).allowed || (job).claimers,
             awty_internal.becoming());
 
-COMMENT ON FUNCTION awty_internal.can_read(awty.job) IS 'May the current user read the checks of that job, as its role or by a right?';
+COMMENT ON FUNCTION awty_internal.can_read(awty.job) IS 'May the current user read the checks of that job, as the job''s role or by a right?';

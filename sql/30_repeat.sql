@@ -1,9 +1,8 @@
 -- Repetitions.
 
--- When a job is asked about one entity again and again. One row per repetition; runs never update it. What is pending for it is an
--- ordinary row of awty.future_job.
+-- Runs never update this table. The pending check of a repetition is an ordinary row of awty.future_job.
 CREATE TABLE awty_internal.repetition (
-    -- Numbers of checks: a sequence of its own would be one more relation to lock.
+    -- The sequence of checks serves here too, because another sequence would be one more relation to lock.
     id              bigint NOT NULL DEFAULT nextval('awty.future_job_id_seq'::regclass),
     job             text COLLATE "C" NOT NULL,
     entity_name     text COLLATE "C" NOT NULL,
@@ -25,8 +24,8 @@ CREATE TABLE awty_internal.repetition (
     CONSTRAINT repetition_entity_key_is_1_to_1024_bytes CHECK (octet_length(entity_key) BETWEEN 1 AND 1024)
 );
 
-COMMENT ON TABLE awty_internal.repetition IS 'What stands behind awty.repetition';
-COMMENT ON COLUMN awty_internal.repetition.id IS 'Number of the repetition, which no check has';
+COMMENT ON TABLE awty_internal.repetition IS 'The table behind awty.repetition';
+COMMENT ON COLUMN awty_internal.repetition.id IS 'Number of the repetition; no check has the same number';
 COMMENT ON COLUMN awty_internal.repetition.job IS 'As in awty.repetition';
 COMMENT ON COLUMN awty_internal.repetition.entity_name IS 'As in awty.repetition';
 COMMENT ON COLUMN awty_internal.repetition.entity_key IS 'As in awty.repetition';
@@ -41,7 +40,7 @@ COMMENT ON COLUMN awty_internal.repetition.args IS 'As in awty.repetition';
 COMMENT ON COLUMN awty_internal.repetition.repeated_by IS 'As in awty.repetition';
 COMMENT ON COLUMN awty_internal.repetition.repeated_at IS 'As in awty.repetition';
 
--- With the time of the check that is pending. A row is shown to whom its tables show it.
+-- The view adds the time of the pending check. A role sees the rows that the row security of both tables shows it.
 CREATE VIEW awty.repetition WITH (security_invoker = true) AS
 SELECT r.job, r.entity_name, r.entity_key, f.next_check_at, r.every, r.cron, r.zone, r.starts, r.ends, r.jitter, r.catch_up,
        r.args, r.repeated_by, r.repeated_at
@@ -49,21 +48,21 @@ FROM awty_internal.repetition AS r
 LEFT JOIN awty.future_job AS f ON f.entity_name = r.entity_name
     AND f.entity_key = r.entity_key AND f.job = r.job;
 
-COMMENT ON VIEW awty.repetition IS 'What repeats: one row per repetition; awty.repeat() writes it, awty.cancel() ends it';
-COMMENT ON COLUMN awty.repetition.job IS 'Name of the job that asks';
-COMMENT ON COLUMN awty.repetition.entity_name IS 'What is asked about, usually a table; "job" where a job is repeated as such';
-COMMENT ON COLUMN awty.repetition.entity_key IS 'Which one, usually its primary key as text';
-COMMENT ON COLUMN awty.repetition.next_check_at IS 'When the pending occurrence is due; NULL: none is pending, because its time zone is gone';
-COMMENT ON COLUMN awty.repetition.every IS 'The distance between its moments; NULL: see cron';
-COMMENT ON COLUMN awty.repetition.cron IS 'The cron expression that gives its moments; NULL: see every';
-COMMENT ON COLUMN awty.repetition.zone IS 'The time zone of its moments, as PostgreSQL spells it';
-COMMENT ON COLUMN awty.repetition.starts IS 'No moment is before this one, from which every counts; NULL: since ever';
-COMMENT ON COLUMN awty.repetition.ends IS 'No moment is after this one; NULL: for ever';
-COMMENT ON COLUMN awty.repetition.jitter IS 'Each entity is asked about a fixed part of this later';
-COMMENT ON COLUMN awty.repetition.catch_up IS 'How far back slots are made up for that passed while nothing could run';
-COMMENT ON COLUMN awty.repetition.args IS 'Passed through to the function';
-COMMENT ON COLUMN awty.repetition.repeated_by IS 'Who last called awty.repeat() for it';
-COMMENT ON COLUMN awty.repetition.repeated_at IS 'When that was';
+COMMENT ON VIEW awty.repetition IS 'Repetitions, one row each; awty.repeat() writes them, awty.cancel() ends them';
+COMMENT ON COLUMN awty.repetition.job IS 'Name of the job';
+COMMENT ON COLUMN awty.repetition.entity_name IS 'Kind of thing that is checked, usually the name of a table; "job" if the job repeats without an entity';
+COMMENT ON COLUMN awty.repetition.entity_key IS 'Key of the thing, usually a primary key as text';
+COMMENT ON COLUMN awty.repetition.next_check_at IS 'Slot of the pending occurrence; NULL: none is pending, because PostgreSQL does not know the time zone any more';
+COMMENT ON COLUMN awty.repetition.every IS 'Interval between occurrences; NULL: see cron';
+COMMENT ON COLUMN awty.repetition.cron IS 'Cron expression of the occurrences; NULL: see every';
+COMMENT ON COLUMN awty.repetition.zone IS 'Time zone of the occurrences, as PostgreSQL spells it';
+COMMENT ON COLUMN awty.repetition.starts IS 'No occurrence is before this time, from which every counts; NULL: no limit';
+COMMENT ON COLUMN awty.repetition.ends IS 'No occurrence is after this time; NULL: no limit';
+COMMENT ON COLUMN awty.repetition.jitter IS 'Upper bound of the delay of each occurrence; the delay of one entity is always the same';
+COMMENT ON COLUMN awty.repetition.catch_up IS 'How far back the slots that passed while nothing could run are made up for';
+COMMENT ON COLUMN awty.repetition.args IS 'Arguments for the job function';
+COMMENT ON COLUMN awty.repetition.repeated_by IS 'Role that last called awty.repeat() for this repetition';
+COMMENT ON COLUMN awty.repetition.repeated_at IS 'Time of that call';
 
 SELECT pg_extension_config_dump('awty_internal.repetition', '');
 
@@ -82,7 +81,7 @@ CREATE FUNCTION awty.repeat(
 ) RETURNS timestamptz LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'repeat_wrapper';
 
 COMMENT ON FUNCTION awty.repeat(text, interval, text, text, text, text, timestamptz, timestamptz, interval, interval, jsonb)
-    IS 'Asks a job again and again, at the moments of every or cron in a time zone; returns the next slot; awty.cancel() ends it';
+    IS 'Repeats a job at an interval (every) or by a cron expression, in a time zone; returns the next slot; awty.cancel() ends the repetition';
 
 CREATE FUNCTION awty.occurrences(
     every interval DEFAULT NULL,
@@ -94,24 +93,23 @@ CREATE FUNCTION awty.occurrences(
 ) RETURNS SETOF timestamptz LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 10 AS 'MODULE_PATHNAME', 'occurrences_wrapper';
 
 COMMENT ON FUNCTION awty.occurrences(interval, text, text, timestamptz, integer, timestamptz)
-    IS 'The next moments of every or cron in a time zone after a time, as awty.repeat() would take them';
+    IS 'Returns the next occurrences of an interval (every) or a cron expression after a time, in a time zone, as awty.repeat() would plan them';
 
--- As awty.occurrences(), for what is stored: its zone may be gone, and then there are none.
+-- Unlike awty.occurrences(), this function returns no row instead of an error if PostgreSQL does not know the time zone any more.
 CREATE FUNCTION awty_internal.coming(every interval, cron text, zone text, after timestamptz, max integer, starts timestamptz)
     RETURNS SETOF timestamptz LANGUAGE c STABLE PARALLEL RESTRICTED ROWS 10 AS 'MODULE_PATHNAME', 'coming_wrapper';
 
-COMMENT ON FUNCTION awty_internal.coming(interval, text, text, timestamptz, integer, timestamptz) IS 'The next moments of a stored plan; none where PostgreSQL does not know its time zone';
+COMMENT ON FUNCTION awty_internal.coming(interval, text, text, timestamptz, integer, timestamptz) IS 'The next occurrences of a stored plan; none if PostgreSQL does not know its time zone';
 
 CREATE FUNCTION awty_internal.knows_zone(zone text) RETURNS boolean
     LANGUAGE c STABLE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'knows_zone_wrapper';
 
 COMMENT ON FUNCTION awty_internal.knows_zone(text) IS 'Does PostgreSQL know this time zone?';
 
--- The repetitions that do not go on.
 CREATE VIEW awty_internal.standstill WITH (security_invoker = true) AS
 SELECT r.job, r.entity_name, r.entity_key, r.next_check_at,
     CASE WHEN known.is_known THEN 'its next check is about to be made'
-        ELSE format('its time zone "%s" is not known to PostgreSQL any more', r.zone) END AS why,
+        ELSE format('PostgreSQL no longer knows its time zone "%s"', r.zone) END AS why,
     CASE WHEN NOT known.is_known THEN
         format('SELECT awty.repeat(%L, %s, zone => …, entity_name => %L, entity_key => %L);', r.job,
             coalesce('every => ' || quote_literal(r.every::text), 'cron => ' || quote_literal(r.cron)),
@@ -122,4 +120,4 @@ CROSS JOIN LATERAL (
 ) AS known
 WHERE r.next_check_at IS NULL OR NOT known.is_known;
 
-COMMENT ON VIEW awty_internal.standstill IS 'Repetitions without a check, or whose pending check is the last one, because their time zone is gone; as far as the caller may read them';
+COMMENT ON VIEW awty_internal.standstill IS 'Repetitions that end because PostgreSQL does not know their time zone any more: without a pending check, or with the last one; those that the caller may read';

@@ -1,6 +1,6 @@
 -- Rules, which watch tables, and their alerts.
 
--- What is watched. One row per rule. Its job has the same name; its predicates are functions beside the table.
+-- The job of a rule has the same name as the rule. The expressions of the rule are functions in the schema of the watched table.
 CREATE TABLE awty.rule (
     rule            text COLLATE "C" NOT NULL,
     relation        regclass NOT NULL,
@@ -25,30 +25,29 @@ CREATE TABLE awty.rule (
     CONSTRAINT rule_walk_is_known CHECK (walk IN ('new', 'changed', 'done'))
 );
 
-COMMENT ON TABLE awty.rule IS 'What is watched: one row per rule; awty.watch() writes it, awty.unwatch() ends it';
+COMMENT ON TABLE awty.rule IS 'Rules that watch tables, one row each; awty.watch() writes them, awty.unwatch() ends them';
 COMMENT ON COLUMN awty.rule.rule IS 'Name of the rule and of its job, 1 to 63 bytes';
-COMMENT ON COLUMN awty.rule.relation IS 'The table that is watched';
-COMMENT ON COLUMN awty.rule.entity_name IS 'The entity_name of its checks and alerts: the table''s name as it was at awty.watch()';
-COMMENT ON COLUMN awty.rule.since IS 'When the clock of a row starts, as it was given; NULL: when the row appears';
-COMMENT ON COLUMN awty.rule.until IS 'What must become true of a row, as it was given';
-COMMENT ON COLUMN awty.rule.within IS 'A row is late when that has not become true so long after its clock started';
-COMMENT ON COLUMN awty.rule.escalate IS 'How long after the clock''s start the alert of a row that is still late reaches level 2, 3 and so on';
+COMMENT ON COLUMN awty.rule.relation IS 'Watched table';
+COMMENT ON COLUMN awty.rule.entity_name IS 'Entity name of the rule''s checks and alerts: the name of the table at awty.watch()';
+COMMENT ON COLUMN awty.rule.since IS 'Expression that gives the start of a row''s clock; NULL: the clock starts when the row is inserted';
+COMMENT ON COLUMN awty.rule.until IS 'Condition that each row must meet in time';
+COMMENT ON COLUMN awty.rule.within IS 'Time after the start of its clock at which a row that does not meet the condition becomes late';
+COMMENT ON COLUMN awty.rule.escalate IS 'Times after the start of the clock at which the alert of a row that is still late reaches level 2, 3 and so on';
 COMMENT ON COLUMN awty.rule.call_schema IS 'Schema of the function that is called with the alert at each level; NULL: none';
 COMMENT ON COLUMN awty.rule.call_name IS 'Name of that function';
-COMMENT ON COLUMN awty.rule.notify IS 'Channel that gets the id of the alert at each level; NULL: none';
-COMMENT ON COLUMN awty.rule.existing IS 'Which of the rows that were there at awty.watch() are watched: upcoming, all or none';
-COMMENT ON COLUMN awty.rule.role IS 'The rule''s job runs, and the function is called, as this role; rows are read as the table''s owner';
-COMMENT ON COLUMN awty.rule.watched_by IS 'Who last called awty.watch() for it';
-COMMENT ON COLUMN awty.rule.watched_at IS 'When that was';
-COMMENT ON COLUMN awty.rule.walk IS 'How the rows that were there are walked through: new, changed (the rule has replaced another one), or done';
-COMMENT ON COLUMN awty.rule.walked_to IS 'The key that the walk has come to; NULL: it has not begun';
-COMMENT ON COLUMN awty.rule.swept_at IS 'When its open alerts were last compared with their rows; NULL: not yet';
+COMMENT ON COLUMN awty.rule.notify IS 'Channel that gets the number of the alert at each level; NULL: none';
+COMMENT ON COLUMN awty.rule.existing IS 'Which of the rows that existed at awty.watch() are watched: upcoming, all or none';
+COMMENT ON COLUMN awty.rule.role IS 'Role that runs the rule''s job and calls the function; rows are read with the rights of the table''s owner';
+COMMENT ON COLUMN awty.rule.watched_by IS 'Role that last called awty.watch() for this rule';
+COMMENT ON COLUMN awty.rule.watched_at IS 'Time of that call';
+COMMENT ON COLUMN awty.rule.walk IS 'State of the walk through the rows that existed at awty.watch(): new, changed (the rule has replaced another one) or done';
+COMMENT ON COLUMN awty.rule.walked_to IS 'Last key that the walk has reached; NULL: the walk has not begun';
+COMMENT ON COLUMN awty.rule.swept_at IS 'Time at which the open alerts were last compared with their rows; NULL: not yet';
 
--- The functions that evaluate the expressions of a rule.
 CREATE TABLE awty_internal.rule_function (
     rule            text COLLATE "C" NOT NULL,
     argument        text COLLATE "C" NOT NULL,
-    -- Not regprocedure, which pg_upgrade refuses; 0: find it by its name.
+    -- An oid, because pg_upgrade refuses columns of type regprocedure.
     function        oid NOT NULL,
     numbers         smallint[] NOT NULL,
     columns         text[] COLLATE "C" NOT NULL,
@@ -56,16 +55,15 @@ CREATE TABLE awty_internal.rule_function (
     CONSTRAINT rule_function_argument_is_known CHECK (argument IN ('until', 'since'))
 );
 
-COMMENT ON TABLE awty_internal.rule_function IS 'The functions that evaluate the expressions of rules';
+COMMENT ON TABLE awty_internal.rule_function IS 'Functions that evaluate the expressions of rules';
 COMMENT ON COLUMN awty_internal.rule_function.rule IS 'Name of the rule';
-COMMENT ON COLUMN awty_internal.rule_function.argument IS 'The argument of awty.watch() that the function evaluates: until or since';
-COMMENT ON COLUMN awty_internal.rule_function.function IS 'OID of the function when the row was written; 0: it is found by name and signature';
+COMMENT ON COLUMN awty_internal.rule_function.argument IS 'Argument of awty.watch() that the function evaluates: until or since';
+COMMENT ON COLUMN awty_internal.rule_function.function IS 'OID of the function when the row was written; 0: the function is found by name and signature';
 COMMENT ON COLUMN awty_internal.rule_function.numbers IS 'Numbers of the columns that the function takes, in its order';
-COMMENT ON COLUMN awty_internal.rule_function.columns IS 'Names of the columns at the last inspection';
+COMMENT ON COLUMN awty_internal.rule_function.columns IS 'Names of those columns at the last inspection';
 
--- Which rows are or were late. At most one alert of a row is open.
 CREATE TABLE awty.alert (
-    -- Numbers of checks: a sequence of its own would be one more relation to lock.
+    -- The sequence of checks serves here too, because another sequence would be one more relation to lock.
     id              bigint NOT NULL DEFAULT nextval('awty.future_job_id_seq'::regclass),
     rule            text COLLATE "C" NOT NULL,
     entity_name     text COLLATE "C" NOT NULL,
@@ -80,25 +78,24 @@ CREATE TABLE awty.alert (
     CONSTRAINT alert_pkey PRIMARY KEY (id)
 );
 
--- One open alert of a row, and all open ones of a rule.
+-- At most one alert of a row is open. The index also finds all open alerts of a rule.
 CREATE UNIQUE INDEX alert_one_is_open_idx ON awty.alert (rule, entity_key) WHERE cleared_at IS NULL;
--- What became of a row.
 CREATE INDEX alert_entity_idx ON awty.alert (entity_name, entity_key);
--- Those that are old enough to go.
+-- For deleting old alerts.
 CREATE INDEX alert_cleared_idx ON awty.alert (cleared_at) WHERE cleared_at IS NOT NULL;
 
-COMMENT ON TABLE awty.alert IS 'Which rows are late (cleared_at IS NULL) or were: one row for each time; rules raise and clear them';
-COMMENT ON COLUMN awty.alert.id IS 'Number of the alert, which no check has';
+COMMENT ON TABLE awty.alert IS 'Alerts, one row each: a row of a watched table is late (cleared_at IS NULL) or was late; rules raise and clear them';
+COMMENT ON COLUMN awty.alert.id IS 'Number of the alert; no check has the same number';
 COMMENT ON COLUMN awty.alert.rule IS 'Name of the rule';
-COMMENT ON COLUMN awty.alert.entity_name IS 'The table''s name as it was at awty.watch()';
-COMMENT ON COLUMN awty.alert.entity_key IS 'Primary key of the row as text; of several columns as awty.key() makes it';
-COMMENT ON COLUMN awty.alert.level IS 'How far it has been escalated, from 1';
-COMMENT ON COLUMN awty.alert.since IS 'When the clock of the row started';
-COMMENT ON COLUMN awty.alert.due_at IS 'By when the row should have been there: since + within';
-COMMENT ON COLUMN awty.alert.raised_at IS 'When level 1 was raised';
-COMMENT ON COLUMN awty.alert.escalated_at IS 'When the last higher level was raised; NULL: none was';
-COMMENT ON COLUMN awty.alert.cleared_at IS 'Since when the row is there, or gone, or not late any more; NULL: it is late';
-COMMENT ON COLUMN awty.alert.role IS 'The role of the rule when it was raised';
+COMMENT ON COLUMN awty.alert.entity_name IS 'Name of the table at awty.watch()';
+COMMENT ON COLUMN awty.alert.entity_key IS 'Primary key of the row as text; for several columns, the text that awty.key() makes';
+COMMENT ON COLUMN awty.alert.level IS 'Level of escalation, from 1';
+COMMENT ON COLUMN awty.alert.since IS 'Start of the row''s clock';
+COMMENT ON COLUMN awty.alert.due_at IS 'Time at which the row became late: since + within';
+COMMENT ON COLUMN awty.alert.raised_at IS 'Time at which level 1 was raised';
+COMMENT ON COLUMN awty.alert.escalated_at IS 'Time at which the last higher level was raised; NULL: none was raised';
+COMMENT ON COLUMN awty.alert.cleared_at IS 'Time at which the row met the condition, was deleted or was no longer late; NULL: the row is late';
+COMMENT ON COLUMN awty.alert.role IS 'Role of the rule when the alert was raised';
 
 SELECT pg_extension_config_dump('awty.rule', '');
 SELECT pg_extension_config_dump('awty_internal.rule_function', '');
@@ -119,17 +116,17 @@ CREATE FUNCTION awty.watch(
 ) RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'watch_wrapper';
 
 COMMENT ON FUNCTION awty.watch(regclass, text, interval, interval[], text, text, text, text, text, name, boolean)
-    IS 'Watches a table: a row for which until is not true within a time, counted from since, gets an alert in awty.alert; returns the name of the rule; for the table''s owner';
+    IS 'Watches a table: a row that does not meet the condition until within a time, counted from since, gets an alert in awty.alert; returns the name of the rule; for the owner of the table';
 
 CREATE FUNCTION awty.unwatch(rule text) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'unwatch_wrapper';
 
-COMMENT ON FUNCTION awty.unwatch(text) IS 'Ends a rule, clears its open alerts and archives its pending checks as cancelled; returns how many those were; for the table''s owner';
+COMMENT ON FUNCTION awty.unwatch(text) IS 'Ends a rule, clears its open alerts and archives its pending checks as cancelled; returns the number of those checks; for the owner of the table';
 
 CREATE FUNCTION awty_internal.row_changed() RETURNS trigger
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'row_changed_wrapper';
 
-COMMENT ON FUNCTION awty_internal.row_changed() IS 'Has the checks and alerts of a rule say what the rows of its table say; its triggers call it';
+COMMENT ON FUNCTION awty_internal.row_changed() IS 'Brings the checks and alerts of a rule in line with the changed rows; the triggers on the watched table call it';
 
 CREATE FUNCTION awty_internal.check_rows(checks awty.future_job[]) RETURNS timestamptz[]
     LANGUAGE c VOLATILE PARALLEL UNSAFE STRICT AS 'MODULE_PATHNAME', 'check_rows_wrapper';
@@ -137,21 +134,21 @@ CREATE FUNCTION awty_internal.check_rows(checks awty.future_job[]) RETURNS times
 CREATE FUNCTION awty_internal.cannot_watch(rule text) RETURNS text[]
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'cannot_watch_wrapper';
 
-COMMENT ON FUNCTION awty_internal.cannot_watch(text) IS 'Why a rule has stopped, and the command that repairs the rule; NULL: the rule works';
+COMMENT ON FUNCTION awty_internal.cannot_watch(text) IS 'Why a rule has stopped, and the command that repairs it; NULL: the rule works';
 
 CREATE FUNCTION awty_internal.is_trigger_of(rule text, trigger text) RETURNS boolean
     LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'is_trigger_of_wrapper';
 
-COMMENT ON FUNCTION awty_internal.is_trigger_of(text, text) IS 'Is this the name of a trigger of the rule?';
+COMMENT ON FUNCTION awty_internal.is_trigger_of(text, text) IS 'Is this the name of a trigger of that rule?';
 
--- A caller may ask without the right to read the rule.
+-- The caller needs no right to the rule.
 CREATE FUNCTION awty_internal.is_rule(rule text) RETURNS boolean
     LANGUAGE c STABLE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'is_rule_wrapper';
 
-COMMENT ON FUNCTION awty_internal.is_rule(text) IS 'Is there a rule of that name?';
+COMMENT ON FUNCTION awty_internal.is_rule(text) IS 'Does a rule of that name exist?';
 
--- DROP … CASCADE takes triggers along that use a column or a function. A rule without them would die silently. DROP TRIGGER by name is
--- deliberate, as in the script of pg_dump --clean, and gets a warning.
+-- DROP … CASCADE also drops the triggers that use the dropped column or function, and without its triggers a rule would stop silently. DROP
+-- TRIGGER by name is deliberate, for example in a script of pg_dump --clean, and only gets a warning.
 CREATE FUNCTION awty_internal.refuse_drop() RETURNS event_trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -174,9 +171,9 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION awty_internal.refuse_drop() IS 'Refuses a DROP … CASCADE that takes triggers of a rule along while its table stays, and warns of DROP TRIGGER';
+COMMENT ON FUNCTION awty_internal.refuse_drop() IS 'Refuses a DROP … CASCADE that would drop the triggers of a rule while the table stays, and warns of DROP TRIGGER';
 
-COMMENT ON FUNCTION awty_internal.check_rows(awty.future_job[]) IS 'The function of the jobs of rules: reads rows and raises the alerts of those that are late';
+COMMENT ON FUNCTION awty_internal.check_rows(awty.future_job[]) IS 'Job function of every rule: reads the rows and raises the alerts of those that are late';
 
 CREATE TRIGGER rule_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON awty.rule
     FOR EACH STATEMENT EXECUTE FUNCTION awty_internal.job_changed();
@@ -184,4 +181,4 @@ CREATE TRIGGER rule_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON awty
 ALTER TABLE awty.rule ENABLE ALWAYS TRIGGER rule_changed;
 
 CREATE EVENT TRIGGER awty_refuse_drop ON sql_drop EXECUTE FUNCTION awty_internal.refuse_drop();
-COMMENT ON EVENT TRIGGER awty_refuse_drop IS 'Keeps DROP … CASCADE from taking along what a rule of awty needs';
+COMMENT ON EVENT TRIGGER awty_refuse_drop IS 'Refuses a DROP … CASCADE that would drop objects which a rule of awty needs';

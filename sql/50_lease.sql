@@ -1,6 +1,5 @@
 -- Leases, by which external workers take checks, and the attempts that they become.
 
--- What awty.claim() returns: the lease, the columns of awty.future_job, and the terms of the lease.
 CREATE TYPE awty.leased AS (
     lease           bigint,
     id              bigint,
@@ -21,27 +20,27 @@ CREATE TYPE awty.leased AS (
     deadline        timestamptz
 );
 
-COMMENT ON TYPE awty.leased IS 'A check that was claimed: the lease, the columns of awty.future_job, where attempt is the failures in a row and one more, and the terms of the lease';
+COMMENT ON TYPE awty.leased IS 'A claimed check: the lease, the columns of awty.future_job (attempt is failures in a row + 1), and the terms of the lease';
 COMMENT ON COLUMN awty.leased.lease IS 'Number of the lease, drawn at random';
 COMMENT ON COLUMN awty.leased.id IS 'Number of the check';
-COMMENT ON COLUMN awty.leased.job IS 'Name of its job';
-COMMENT ON COLUMN awty.leased.entity_name IS 'What is asked about';
-COMMENT ON COLUMN awty.leased.entity_key IS 'Which one';
-COMMENT ON COLUMN awty.leased.args IS 'Passed through to the worker';
-COMMENT ON COLUMN awty.leased.first_check_at IS 'The first slot';
-COMMENT ON COLUMN awty.leased.next_check_at IS 'The slot at which the check was due';
-COMMENT ON COLUMN awty.leased.check_count IS 'Checks done before this one';
-COMMENT ON COLUMN awty.leased.attempt IS 'Failures in a row, and one more';
-COMMENT ON COLUMN awty.leased.held IS 'Never true of a check that is handed out';
-COMMENT ON COLUMN awty.leased.scheduled_by IS 'Who scheduled it';
-COMMENT ON COLUMN awty.leased.scheduled_at IS 'When it was scheduled';
-COMMENT ON COLUMN awty.leased.key IS 'The same in each lease of this piece of work, and in no other';
-COMMENT ON COLUMN awty.leased.leased_at IS 'When it was claimed';
-COMMENT ON COLUMN awty.leased.expires_at IS 'Until then nobody else gets the check; a heartbeat moves it';
-COMMENT ON COLUMN awty.leased.deadline IS 'From then on the lease is void; nothing moves it';
+COMMENT ON COLUMN awty.leased.job IS 'Name of the job';
+COMMENT ON COLUMN awty.leased.entity_name IS 'Kind of thing that is checked';
+COMMENT ON COLUMN awty.leased.entity_key IS 'Key of the thing';
+COMMENT ON COLUMN awty.leased.args IS 'Arguments for the worker';
+COMMENT ON COLUMN awty.leased.first_check_at IS 'First slot of the check';
+COMMENT ON COLUMN awty.leased.next_check_at IS 'Slot at which the check was due';
+COMMENT ON COLUMN awty.leased.check_count IS 'Completed runs of this check before this one';
+COMMENT ON COLUMN awty.leased.attempt IS 'Failures in a row + 1';
+COMMENT ON COLUMN awty.leased.held IS 'Always false, because a held check is not handed out';
+COMMENT ON COLUMN awty.leased.scheduled_by IS 'Role that scheduled the check';
+COMMENT ON COLUMN awty.leased.scheduled_at IS 'Time of awty.schedule()';
+COMMENT ON COLUMN awty.leased.key IS 'Idempotency key: the same in each lease of this piece of work, and in no other';
+COMMENT ON COLUMN awty.leased.leased_at IS 'Time of the claim';
+COMMENT ON COLUMN awty.leased.expires_at IS 'Until this time no other worker gets the check; a heartbeat extends it';
+COMMENT ON COLUMN awty.leased.deadline IS 'From this time on the lease is void; a heartbeat does not extend it';
 
--- Who works on what. One row per check at most. The row of a lease that nobody answers stays until the next claim or the maintainer
--- comes by. A number is drawn at random: one that was lost in a crash of the server never stands for another lease.
+-- At most one row per check. If a worker never answers, the row stays until the next claim or the maintainer expires it. The number of a
+-- lease is random, so that a number that was lost in a crash of the server never means another lease.
 CREATE TABLE awty_internal.lease (
     lease           bigint NOT NULL,
     id              bigint NOT NULL,
@@ -68,13 +67,13 @@ CREATE TABLE awty_internal.lease (
     autovacuum_vacuum_cost_delay = 0
 );
 
--- What expires next, job by job.
+-- Finds the leases of one job that expire next.
 CREATE INDEX lease_expiry_idx ON awty_internal.lease (job, expires_at);
 
-COMMENT ON TABLE awty_internal.lease IS 'What stands behind awty.lease';
-COMMENT ON COLUMN awty_internal.lease.role IS 'Role of the job when it was claimed';
+COMMENT ON TABLE awty_internal.lease IS 'The table behind awty.lease';
+COMMENT ON COLUMN awty_internal.lease.role IS 'Role of the job at the time of the claim';
 
--- Those whose checks are pending. What is not known before its end is NULL.
+-- The columns that are known only when a lease has ended are NULL.
 CREATE VIEW awty.lease WITH (security_invoker = true, security_barrier = true) AS
 SELECT l.lease, l.id, l.job, l.entity_name, l.entity_key, l.first_check_at,
        l.next_check_at, l.check_count, l.attempt, f.held, l.scheduled_by, l.scheduled_at,
@@ -83,17 +82,17 @@ SELECT l.lease, l.id, l.job, l.entity_name, l.entity_key, l.first_check_at,
 FROM awty_internal.lease AS l
 JOIN awty.future_job AS f ON f.id = l.id;
 
-COMMENT ON VIEW awty.lease IS 'Which worker outside works on which check';
-COMMENT ON COLUMN awty.lease.held IS 'What is pending after this lease stands still';
-COMMENT ON COLUMN awty.lease.worker IS 'Who claimed it, in the words of awty.claim()';
-COMMENT ON COLUMN awty.lease.ended_at IS 'Not known before its end: always NULL';
-COMMENT ON COLUMN awty.lease.lateness IS 'When it was claimed minus its slot';
-COMMENT ON COLUMN awty.lease.ok IS 'Not known before its end: always NULL';
-COMMENT ON COLUMN awty.lease.sqlstate IS 'Not known before its end: always NULL';
-COMMENT ON COLUMN awty.lease.message IS 'Not known before its end: always NULL';
-COMMENT ON COLUMN awty.lease.result IS 'Not known before its end: always NULL';
+COMMENT ON VIEW awty.lease IS 'Leases: which external worker works on which check';
+COMMENT ON COLUMN awty.lease.held IS 'True if the check is held as soon as this lease ends';
+COMMENT ON COLUMN awty.lease.worker IS 'Name that the worker gave to awty.claim()';
+COMMENT ON COLUMN awty.lease.ended_at IS 'Always NULL, because the lease has not ended';
+COMMENT ON COLUMN awty.lease.lateness IS 'Time of the claim minus the slot';
+COMMENT ON COLUMN awty.lease.ok IS 'Always NULL, because the lease has not ended';
+COMMENT ON COLUMN awty.lease.sqlstate IS 'Always NULL, because the lease has not ended';
+COMMENT ON COLUMN awty.lease.message IS 'Always NULL, because the lease has not ended';
+COMMENT ON COLUMN awty.lease.result IS 'Always NULL, because the lease has not ended';
 
--- What became of leases. Daily partitions, as of the history.
+-- Ended leases, in daily partitions like the history.
 CREATE TABLE awty_internal.attempt (
     lease           bigint NOT NULL,
     id              bigint NOT NULL,
@@ -121,7 +120,7 @@ CREATE TABLE awty_internal.attempt (
     role            regrole
 ) PARTITION BY RANGE (ended_at);
 
--- Takes what no daily partition is there for. Each partition has its keys, as in the history.
+-- The default partition, with keys of its own, as in the history.
 CREATE TABLE awty_internal.attempt_default PARTITION OF awty_internal.attempt (
     CONSTRAINT attempt_default_pkey PRIMARY KEY (id, lease)
 ) DEFAULT;
@@ -131,9 +130,9 @@ CREATE INDEX attempt_default_newest_idx ON awty_internal.attempt_default (ended_
 -- For the last attempts of one entity.
 CREATE INDEX attempt_default_entity_idx ON awty_internal.attempt_default (entity_name, entity_key, ended_at);
 
-COMMENT ON TABLE awty_internal.attempt IS 'What stands behind awty.attempt';
+COMMENT ON TABLE awty_internal.attempt IS 'The table behind awty.attempt';
 COMMENT ON TABLE awty_internal.attempt_default IS 'Attempts of days that have no partition of their own';
-COMMENT ON COLUMN awty_internal.attempt.role IS 'Role of the job, which may read this row also when the job is gone';
+COMMENT ON COLUMN awty_internal.attempt.role IS 'Role of the job, which may read this row even if the job is gone';
 
 CREATE VIEW awty.attempt WITH (security_invoker = true) AS
 SELECT a.lease, a.id, a.job, a.entity_name, a.entity_key, a.first_check_at, a.next_check_at, a.check_count,
@@ -141,15 +140,15 @@ SELECT a.lease, a.id, a.job, a.entity_name, a.entity_key, a.first_check_at, a.ne
        a.worker, a.ended_at, a.lateness, a.ok, a.sqlstate, a.message, a.result
 FROM awty_internal.attempt AS a;
 
-COMMENT ON VIEW awty.attempt IS 'What became of leases, one row for each that ended, as far as keep_attempts of its job asks for it; kept for awty.attempt_retention';
-COMMENT ON COLUMN awty.attempt.held IS 'The check stands still after this lease';
-COMMENT ON COLUMN awty.attempt.ended_at IS 'When the lease ended';
-COMMENT ON COLUMN awty.attempt.ok IS 'It was completed';
+COMMENT ON VIEW awty.attempt IS 'Ended leases, one row each, as far as keep_attempts of the job keeps them; kept for awty.attempt_retention';
+COMMENT ON COLUMN awty.attempt.held IS 'True if the check was held when this lease ended';
+COMMENT ON COLUMN awty.attempt.ended_at IS 'Time at which the lease ended';
+COMMENT ON COLUMN awty.attempt.ok IS 'True if the lease was completed';
 COMMENT ON COLUMN awty.attempt.sqlstate IS 'SQLSTATE of the failure';
 COMMENT ON COLUMN awty.attempt.message IS 'Message of the failure, cut at 4096 bytes';
-COMMENT ON COLUMN awty.attempt.result IS 'What the worker reported';
+COMMENT ON COLUMN awty.attempt.result IS 'Result that the worker reported';
 
--- The other columns are those of the type, of the view of leases, or of the view behind which a table stands.
+-- The other columns take their COMMENTs from the type or the view of leases. Those of the tables refer to the view.
 DO $$
 DECLARE
     command text;
@@ -179,17 +178,17 @@ SELECT pg_extension_config_dump('awty_internal.attempt_default', '');
 CREATE FUNCTION awty.claim(jobs text[], worker text, max integer DEFAULT 1) RETURNS SETOF awty.leased
     LANGUAGE c VOLATILE PARALLEL UNSAFE ROWS 10 AS 'MODULE_PATHNAME', 'claim_wrapper';
 
-COMMENT ON FUNCTION awty.claim(text[], text, integer) IS 'Leases up to max checks, 1 to 1000, that are due for jobs without a function, the oldest first; commit, then act';
+COMMENT ON FUNCTION awty.claim(text[], text, integer) IS 'Leases up to max due checks, 1 to 1000, of jobs without a function, the oldest first; commit before you act on them';
 
 CREATE FUNCTION awty.next_claim_in(jobs text[]) RETURNS interval
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'next_claim_in_wrapper';
 
-COMMENT ON FUNCTION awty.next_claim_in(text[]) IS 'How long awty.claim() will have nothing, at most a slot or 5 seconds; zero where something is due';
+COMMENT ON FUNCTION awty.next_claim_in(text[]) IS 'Returns how long awty.claim() will find no check, at most one slot or 5 seconds; zero if a check is due';
 
 CREATE FUNCTION awty.complete(lease bigint, next_at timestamptz DEFAULT NULL, result jsonb DEFAULT NULL) RETURNS text
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'complete_wrapper';
 
-COMMENT ON FUNCTION awty.complete(bigint, timestamptz, jsonb) IS 'Answers a lease: NULL means done, a time means ask again then; returns rescheduled, next, held, ended or void';
+COMMENT ON FUNCTION awty.complete(bigint, timestamptz, jsonb) IS 'Completes a lease: next_at NULL means done, a time means check again at that time; returns rescheduled, next, held, ended or void';
 
 CREATE FUNCTION awty.fail(
     lease bigint,
@@ -203,12 +202,12 @@ CREATE FUNCTION awty.fail(
 ) RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'fail_wrapper';
 
 COMMENT ON FUNCTION awty.fail(bigint, text, text, timestamptz, boolean, boolean, boolean, jsonb)
-    IS 'Reports that the work of a lease has failed; it is tried again after retry_after or at retry_at, unless it was final; returns retrying, next, held, ended or void';
+    IS 'Reports that the work of a lease failed; the check is retried after retry_after or at retry_at, unless final is true; returns retrying, next, held, ended or void';
 
 CREATE FUNCTION awty.complete_many(leases bigint[], next_at timestamptz[] DEFAULT NULL, result jsonb[] DEFAULT NULL) RETURNS text[]
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'complete_many_wrapper';
 
-COMMENT ON FUNCTION awty.complete_many(bigint[], timestamptz[], jsonb[]) IS 'Answers many leases, as awty.complete(), and waits for no lock; returns what became of each, in their order, and busy where a client has the check locked';
+COMMENT ON FUNCTION awty.complete_many(bigint[], timestamptz[], jsonb[]) IS 'Completes many leases like awty.complete() and waits for no lock; returns one answer per lease in their order, and busy for a check that a client has locked';
 
 CREATE FUNCTION awty.fail_many(
     leases bigint[],
@@ -222,20 +221,19 @@ CREATE FUNCTION awty.fail_many(
 ) RETURNS text[] LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'fail_many_wrapper';
 
 COMMENT ON FUNCTION awty.fail_many(bigint[], text[], text[], timestamptz[], boolean[], boolean[], boolean[], jsonb[])
-    IS 'Reports that the work of many leases has failed, as awty.fail(), and waits for no lock; returns what became of each, in their order, and busy where a client has the check locked';
+    IS 'Reports many failures like awty.fail() and waits for no lock; returns one answer per lease in their order, and busy for a check that a client has locked';
 
 CREATE FUNCTION awty.heartbeat(leases bigint[]) RETURNS bigint[]
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'heartbeat_wrapper';
 
-COMMENT ON FUNCTION awty.heartbeat(bigint[]) IS 'Extends leases of jobs with a heartbeat; returns those that are void: stop working on them';
+COMMENT ON FUNCTION awty.heartbeat(bigint[]) IS 'Extends leases of jobs with a heartbeat; returns the leases that are void, on which the worker must stop to work';
 
 CREATE FUNCTION awty.requeue(leases bigint[]) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'requeue_wrapper';
 
-COMMENT ON FUNCTION awty.requeue(bigint[]) IS 'Gives back checks whose work has not begun: they are due at once, and nothing is counted; returns how many';
+COMMENT ON FUNCTION awty.requeue(bigint[]) IS 'Gives back leases whose work has not begun: their checks are due at once, and no attempt counts; returns the number of checks';
 
--- For views that come after this.
 CREATE FUNCTION awty_internal.last_claim(job text) RETURNS timestamptz
     LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'last_claim_wrapper';
 
-COMMENT ON FUNCTION awty_internal.last_claim(text) IS 'When a worker outside last asked for checks of that job; NULL: not since the server started';
+COMMENT ON FUNCTION awty_internal.last_claim(text) IS 'Time at which an external worker last called awty.claim() for that job; NULL: not since the server started';

@@ -1,6 +1,6 @@
 -- Targets: the entity names of checks whose job has no function. A target has limits, blocks and a circuit breaker.
 
--- What people want of targets; the row whose target is empty is for all of a job.
+-- Limits and blocks that users set. An empty target stands for all targets of the job.
 CREATE TABLE awty_internal.target (
     job             text COLLATE "C" NOT NULL,
     target          text COLLATE "C" NOT NULL,
@@ -16,16 +16,16 @@ CREATE TABLE awty_internal.target (
 
 COMMENT ON TABLE awty_internal.target IS 'Limits and blocks of targets; see awty.alter_target()';
 COMMENT ON COLUMN awty_internal.target.job IS 'Name of the job';
-COMMENT ON COLUMN awty_internal.target.target IS 'Entity name of its checks; empty: all';
-COMMENT ON COLUMN awty_internal.target.concurrency IS 'Leases at a time; NULL: as many as are claimed';
+COMMENT ON COLUMN awty_internal.target.target IS 'Entity name of the checks; empty: all targets of the job';
+COMMENT ON COLUMN awty_internal.target.concurrency IS 'Leases at a time; NULL: no limit';
 COMMENT ON COLUMN awty_internal.target.rate IS 'Leases per second; NULL: no limit';
-COMMENT ON COLUMN awty_internal.target.burst IS 'Leases at once, within the rate; NULL: as many as in a second';
-COMMENT ON COLUMN awty_internal.target.blocked_until IS 'No leases until then; NULL: it is not blocked';
-COMMENT ON COLUMN awty_internal.target.blocked_at IS 'Since when it is blocked';
-COMMENT ON COLUMN awty_internal.target.blocked_by IS 'Who blocked it';
-COMMENT ON COLUMN awty_internal.target.note IS 'Why, in that role''s words';
+COMMENT ON COLUMN awty_internal.target.burst IS 'Leases at once, within the rate; NULL: as many as in one second';
+COMMENT ON COLUMN awty_internal.target.blocked_until IS 'No leases until this time; NULL: not blocked';
+COMMENT ON COLUMN awty_internal.target.blocked_at IS 'Time at which the target was blocked';
+COMMENT ON COLUMN awty_internal.target.blocked_by IS 'Role that blocked the target';
+COMMENT ON COLUMN awty_internal.target.note IS 'Note that was given with the block';
 
--- What is left of a rate. Claims write it, which come one after the other; a row whose bucket is full again is removed.
+-- Token buckets of the rates. Only claims write them, one claim at a time. A row whose bucket is full again is deleted.
 CREATE TABLE awty_internal.bucket (
     job             text COLLATE "C" NOT NULL,
     target          text COLLATE "C" NOT NULL,
@@ -35,14 +35,15 @@ CREATE TABLE awty_internal.bucket (
     CONSTRAINT bucket_pkey PRIMARY KEY (job, target)
 ) WITH (fillfactor = 50, autovacuum_vacuum_cost_delay = 0);
 
-COMMENT ON TABLE awty_internal.bucket IS 'How many leases the rate of a target is still good for';
+COMMENT ON TABLE awty_internal.bucket IS 'Token buckets: how many leases the rate of a target allows now';
 COMMENT ON COLUMN awty_internal.bucket.job IS 'Name of the job';
-COMMENT ON COLUMN awty_internal.bucket.target IS 'Entity name of its checks';
-COMMENT ON COLUMN awty_internal.bucket.tokens IS 'So many leases, and a part of one';
-COMMENT ON COLUMN awty_internal.bucket.at IS 'When that was worked out';
-COMMENT ON COLUMN awty_internal.bucket.full_at IS 'From then on nothing has to be known of it';
+COMMENT ON COLUMN awty_internal.bucket.target IS 'Entity name of the checks';
+COMMENT ON COLUMN awty_internal.bucket.tokens IS 'Leases that the rate allowed at that time, with a fraction';
+COMMENT ON COLUMN awty_internal.bucket.at IS 'Time at which tokens was computed';
+COMMENT ON COLUMN awty_internal.bucket.full_at IS 'Time from which the bucket is full, so that the row can go';
 
--- Targets that failed last. Answers write it. Nobody waits for a row that somebody else writes: that failure is not counted.
+-- Targets whose last call failed. Answers write this table. An answer that finds the row locked does not wait, and its failure does not
+-- count.
 CREATE TABLE awty_internal.breaker (
     job             text COLLATE "C" NOT NULL,
     target          text COLLATE "C" NOT NULL,
@@ -55,20 +56,20 @@ CREATE TABLE awty_internal.breaker (
     CONSTRAINT breaker_pkey PRIMARY KEY (job, target)
 ) WITH (fillfactor = 50, autovacuum_vacuum_cost_delay = 0);
 
-COMMENT ON TABLE awty_internal.breaker IS 'Failures in a row of targets, as far as they are the target''s own';
+COMMENT ON TABLE awty_internal.breaker IS 'Circuit breakers: failures in a row that count against a target';
 COMMENT ON COLUMN awty_internal.breaker.job IS 'Name of the job';
-COMMENT ON COLUMN awty_internal.breaker.target IS 'Entity name of its checks';
-COMMENT ON COLUMN awty_internal.breaker.failures IS 'How many in a row';
-COMMENT ON COLUMN awty_internal.breaker.since IS 'When the first of them was';
-COMMENT ON COLUMN awty_internal.breaker.opened_at IS 'When it last shut the target out; NULL: it did not';
-COMMENT ON COLUMN awty_internal.breaker.opens IS 'How often in a row it did';
+COMMENT ON COLUMN awty_internal.breaker.target IS 'Entity name of the checks';
+COMMENT ON COLUMN awty_internal.breaker.failures IS 'Failures in a row';
+COMMENT ON COLUMN awty_internal.breaker.since IS 'Time of the first of them';
+COMMENT ON COLUMN awty_internal.breaker.opened_at IS 'Time at which the breaker last opened; NULL: it has not opened';
+COMMENT ON COLUMN awty_internal.breaker.opens IS 'How often in a row the breaker has opened';
 COMMENT ON COLUMN awty_internal.breaker.message IS 'Message of the last failure';
-COMMENT ON COLUMN awty_internal.breaker.failed_at IS 'When that was';
+COMMENT ON COLUMN awty_internal.breaker.failed_at IS 'Time of the last failure';
 
--- By which claims go from target to target, past any number of checks of one that cannot be called.
+-- A claim uses this index to go from target to target, and skips all checks of a blocked target at once.
 CREATE INDEX future_job_target_idx ON awty.future_job (job, entity_name, next_check_at, id) WHERE NOT held;
 
--- How many leases a target has.
+-- For the number of leases of a target.
 CREATE INDEX lease_target_idx ON awty_internal.lease (job, entity_name);
 
 SELECT pg_extension_config_dump('awty_internal.target', '');
@@ -85,14 +86,15 @@ CREATE FUNCTION awty.alter_target(
 ) RETURNS void LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'alter_target_wrapper';
 
 COMMENT ON FUNCTION awty.alter_target(text, text, integer, numeric, integer, timestamptz, text, text[])
-    IS 'Limits a target of a job without a function, or all of them, or blocks it until a time; -infinity unblocks; for members of the job''s role';
+    IS 'Limits one target of a job without a function, or all its targets, or blocks them until a time; -infinity unblocks; for members of the job''s role';
 
--- What a target asks of its workers, at most an hour. No other block is shortened.
+-- The gateway calls this when a target asks for a pause. A role with the right to claim may therefore block a target, but for an hour at
+-- most, and it cannot shorten another block.
 CREATE FUNCTION awty_internal.block_for_now(job text, target text, until timestamptz, note text) RETURNS boolean
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'block_for_now_wrapper';
 
 COMMENT ON FUNCTION awty_internal.block_for_now(text, text, timestamptz, text)
-    IS 'Blocks a target until a time, an hour from now at most, unless it is blocked for longer; returns whether it did; for roles that may claim';
+    IS 'Blocks a target until a time, at most one hour from now, unless it is blocked for longer; returns whether it did; for roles that may claim';
 
 CREATE FUNCTION awty_internal.target_standing(
     concurrency integer, in_flight bigint, rate double precision, burst integer, blocked_until timestamptz,
@@ -101,10 +103,10 @@ CREATE FUNCTION awty_internal.target_standing(
 ) RETURNS SETOF record ROWS 1 LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'target_standing_wrapper';
 
 COMMENT ON FUNCTION awty_internal.target_standing(integer, bigint, double precision, integer, timestamptz, double precision, timestamptz,
-    integer, timestamptz, timestamptz, integer) IS 'What claims make of a target, and until when';
+    integer, timestamptz, timestamptz, integer) IS 'State of a target for the next claim, and the end of that state';
 
--- Targets that limits, a block or failures are known of, or that have leases. A target's own limit is stronger than that for all; a block is
--- in force wherever it was given.
+-- Targets with a limit, a block, failures or leases. The own limit of a target replaces the limit for all targets of its job. Of a target's
+-- own block and the block for all targets, the later end counts.
 CREATE VIEW awty.target WITH (security_invoker = true, security_barrier = true) AS
 SELECT k.job, nullif(k.target, '') AS target,
     coalesce(own.concurrency, everyone.concurrency) AS concurrency,
@@ -122,12 +124,12 @@ SELECT k.job, nullif(k.target, '') AS target,
              FROM awty_internal.target AS b
              WHERE b.job = k.job AND b.target = ANY (ARRAY[k.target, ''])
              ORDER BY b.blocked_until DESC NULLS LAST LIMIT 1))
-        WHEN 'open' THEN format('%s failures in a row since %s; the next try is at %s; the last: %s', breaker.failures,
+        WHEN 'open' THEN format('%s failures in a row since %s; the next attempt is at %s; the last error: %s', breaker.failures,
             breaker.since, standing.until, breaker.message)
-        WHEN 'half_open' THEN format('%s failures in a row since %s; one lease at a time; the last: %s', breaker.failures,
+        WHEN 'half_open' THEN format('%s failures in a row since %s; one lease at a time; the last error: %s', breaker.failures,
             breaker.since, breaker.message)
-        WHEN 'full' THEN CASE WHEN standing.until IS NULL THEN format('%s leases at a time, and all are given', coalesce(own.concurrency, everyone.concurrency))
-            ELSE format('%s leases a second; the next one is at %s', coalesce(own.rate, everyone.rate), standing.until) END
+        WHEN 'full' THEN CASE WHEN standing.until IS NULL THEN format('all %s leases are in use', coalesce(own.concurrency, everyone.concurrency))
+            ELSE format('%s leases per second; the next lease is at %s', coalesce(own.rate, everyone.rate), standing.until) END
     END AS why
 FROM (
     SELECT t.job, t.target FROM awty_internal.target AS t
@@ -152,13 +154,13 @@ CROSS JOIN LATERAL awty_internal.target_standing(
     breaker.failures, breaker.since, breaker.opened_at, breaker.opens
 ) AS standing;
 
-COMMENT ON VIEW awty.target IS 'Targets of jobs without a function that are limited, blocked, failing or worked on';
+COMMENT ON VIEW awty.target IS 'Targets of jobs without a function that are limited, blocked, failing or leased';
 COMMENT ON COLUMN awty.target.job IS 'Name of the job';
-COMMENT ON COLUMN awty.target.target IS 'Entity name of its checks; NULL: what is for all of them';
+COMMENT ON COLUMN awty.target.target IS 'Entity name of the checks; NULL: the limits and blocks of all targets of the job';
 COMMENT ON COLUMN awty.target.concurrency IS 'Leases at a time; NULL: no limit';
 COMMENT ON COLUMN awty.target.rate IS 'Leases per second; NULL: no limit';
-COMMENT ON COLUMN awty.target.burst IS 'Leases at once, within the rate; NULL: as many as in a second';
+COMMENT ON COLUMN awty.target.burst IS 'Leases at once, within the rate; NULL: as many as in one second';
 COMMENT ON COLUMN awty.target.in_flight IS 'Live leases';
-COMMENT ON COLUMN awty.target.state IS 'What the next claim makes of it: ready, full, half_open (one lease at a time), open (too many failures) or blocked';
-COMMENT ON COLUMN awty.target.blocked_until IS 'Until when there are no leases, because it is blocked or open';
-COMMENT ON COLUMN awty.target.why IS 'Why it is not ready';
+COMMENT ON COLUMN awty.target.state IS 'How the next claim treats the target: ready, full, half_open (one lease at a time), open (too many failures) or blocked';
+COMMENT ON COLUMN awty.target.blocked_until IS 'Time until which the target gets no lease, because it is blocked or open';
+COMMENT ON COLUMN awty.target.why IS 'Why the target is not ready';

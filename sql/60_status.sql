@@ -1,19 +1,19 @@
 -- Why nothing runs. One list of reasons, in one order, serves awty.status, awty.explain() and awty.doctor().
 
--- What shared memory and the catalogs say. Each of these works on a standby, in a read-only transaction, and where the
--- library was not loaded when the server started.
+-- These functions read shared memory and the catalogs. Each of them works on a standby, in a read-only transaction, and on a server that
+-- did not load the library at its start.
 CREATE FUNCTION awty_internal.runtime(
     OUT preloaded boolean, OUT enabled boolean, OUT slot interval, OUT last_slot_run timestamptz, OUT workers integer, OUT held text, OUT unserved text[],
     OUT trouble text, OUT trouble_at timestamptz, OUT heartbeat timestamptz, OUT library text
 ) RETURNS SETOF record ROWS 1 LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'runtime_wrapper';
 
-COMMENT ON FUNCTION awty_internal.runtime() IS 'What the processes know of this database';
+COMMENT ON FUNCTION awty_internal.runtime() IS 'State of awty''s processes for this database';
 
 CREATE FUNCTION awty_internal.worker(
     OUT pid integer, OUT role oid, OUT is_busy boolean, OUT check_ids bigint[], OUT started_at timestamptz, OUT timeout interval
 ) RETURNS SETOF record ROWS 4 LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'worker_wrapper';
 
-COMMENT ON FUNCTION awty_internal.worker() IS 'The workers of this database, and the checks that each is running';
+COMMENT ON FUNCTION awty_internal.worker() IS 'Workers of this database, and the checks that each of them is running';
 
 CREATE FUNCTION awty_internal.waits_for_standby(pid integer) RETURNS boolean
     LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'waits_for_standby_wrapper';
@@ -23,12 +23,12 @@ COMMENT ON FUNCTION awty_internal.waits_for_standby(integer) IS 'Does the commit
 CREATE FUNCTION awty_internal.cannot_connect(role oid) RETURNS text
     LANGUAGE c STABLE STRICT PARALLEL SAFE AS 'MODULE_PATHNAME', 'cannot_connect_wrapper';
 
-COMMENT ON FUNCTION awty_internal.cannot_connect(oid) IS 'Why no worker could connect to this database as that role: gone, no login or no connect';
+COMMENT ON FUNCTION awty_internal.cannot_connect(oid) IS 'Why no worker can connect to this database as that role: gone, no login or no connect; NULL: a worker can';
 
 CREATE FUNCTION awty_internal.cannot_call(job text) RETURNS text[]
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'cannot_call_wrapper';
 
-COMMENT ON FUNCTION awty_internal.cannot_call(text) IS 'What is wrong with a job''s row or function, and what mends it';
+COMMENT ON FUNCTION awty_internal.cannot_call(text) IS 'Why the function of a job cannot be called, and what to do; NULL: it can be called';
 
 CREATE FUNCTION awty_internal.since(since timestamptz, by regrole, note text) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
@@ -37,9 +37,9 @@ CREATE FUNCTION awty_internal.since(since timestamptz, by regrole, note text) RE
         ' by ' || by::text,
         ': "' || note || '"');
 
-COMMENT ON FUNCTION awty_internal.since(timestamptz, regrole, text) IS 'Since when, by whom and why, as far as each is known';
+COMMENT ON FUNCTION awty_internal.since(timestamptz, regrole, text) IS 'Since when, by which role and why, as far as each is known';
 
--- The list's first part: what keeps the whole database from running. One row.
+-- The first part of the list: reasons that stop the whole database. One row.
 CREATE VIEW awty_internal.here AS
 SELECT runtime.*, runtime.held IS NOT NULL AS database_held, list.why[1] AS why, list.why[2] AS mend
 FROM awty_internal.runtime() AS runtime
@@ -53,17 +53,17 @@ CROSS JOIN LATERAL (
         WHEN runtime.held IS NOT NULL THEN ARRAY[runtime.held, 'SELECT awty.adopt(); runs its checks here']
         WHEN runtime.unserved IS NOT NULL THEN runtime.unserved
         WHEN runtime.heartbeat IS NULL
-        THEN ARRAY['awty''s launcher does not run', 'consider increasing max_worker_processes, and restart the server']
+        THEN ARRAY['awty''s launcher is not running', 'consider increasing max_worker_processes, and restart the server']
         WHEN runtime.heartbeat < (clock_timestamp() - '10 seconds'::interval)
-        THEN ARRAY['awty''s launcher has given no sign of life since ' || runtime.heartbeat::text,
+        THEN ARRAY['awty''s launcher has sent no heartbeat since ' || runtime.heartbeat::text,
                    'see the server log']
     END AS why
 ) AS list;
 
-COMMENT ON VIEW awty_internal.here IS 'What is known of this database, and why nothing runs in it';
+COMMENT ON VIEW awty_internal.here IS 'State of this database, and why nothing runs in it';
 
--- The whole list, for one pending check: the first reason that applies, and its place in the list. Roles, jobs and notes are named
--- to those who may read them.
+-- The whole list for each pending check: the first reason that applies, and its rank. Only callers that may read the job see the names of
+-- roles and jobs, and notes.
 CREATE VIEW awty_internal.standing AS
 SELECT f.id, first.rank, first.why, first.mend
 FROM awty.future_job AS f
@@ -94,8 +94,8 @@ CROSS JOIN LATERAL (
         WHERE f.held
         UNION ALL
         SELECT 4, CASE unable.why
-                WHEN 'gone' THEN format('the role of %s does not exist any more', named.job)
-                WHEN 'no login' THEN format('%s has no LOGIN, which this version of PostgreSQL asks for', named.role)
+                WHEN 'gone' THEN format('the role of %s no longer exists', named.job)
+                WHEN 'no login' THEN format('%s has no LOGIN, which this version of PostgreSQL requires', named.role)
                 ELSE format('%s has no CONNECT on this database', named.role) END,
             CASE unable.why
                 WHEN 'gone' THEN format('SELECT awty.alter(%s, run_as => …);', named.quoted_job)
@@ -107,7 +107,7 @@ CROSS JOIN LATERAL (
             CASE WHEN named.is_known THEN unable.why[2] END
         FROM (SELECT awty_internal.cannot_call(f.job) AS why) AS unable WHERE unable.why IS NOT NULL
         UNION ALL
-        SELECT 5, 'its job is not registered any more', 'the check ends as cancelled by itself' WHERE j.job IS NULL
+        SELECT 5, 'its job is no longer registered', 'no action is needed: the check ends as cancelled' WHERE j.job IS NULL
         UNION ALL
         SELECT 6, 'it is not due yet', NULL WHERE f.next_check_at > clock_timestamp()
         UNION ALL
@@ -131,13 +131,13 @@ CROSS JOIN LATERAL (
         FROM awty_internal.lease AS l
         WHERE l.id = f.id AND l.expires_at > clock_timestamp()
         UNION ALL
-        -- Only with awty.synchronous_commit.
+        -- Workers wait for a standby only with awty.synchronous_commit.
         SELECT 9, format('worker process %s waits for a synchronous standby', w.pid),
             'SELECT application_name, state, sync_state FROM pg_stat_replication;'
         FROM awty_internal.worker() AS w
         WHERE w.role = j.role::oid AND awty_internal.waits_for_standby(w.pid)
         UNION ALL
-        SELECT 9, format('%s checks of its job are due, and awty.catch_up_rate lets %s a second run of those that were missed',
+        SELECT 9, format('%s checks of its job are due, and awty.catch_up_rate runs %s missed checks per second',
                 CASE WHEN due.n > 10000 THEN 'more than 10000' ELSE due.n::text END, rate.n),
             'ALTER SYSTEM SET awty.catch_up_rate = 0; SELECT pg_reload_conf();'
         FROM (SELECT current_setting('awty.catch_up_rate', true)::int4 AS n) AS rate
@@ -161,8 +161,8 @@ CROSS JOIN LATERAL (
         FROM awty.target AS t
         WHERE t.job = f.job AND t.target IS NULL AND t.state = 'blocked' AND j.function_name IS NULL
         UNION ALL
-        -- One that works may be silent for the timeout.
-        SELECT 10, concat('no worker outside has claimed checks of ', named.job,
+        -- A worker that is busy may not claim for as long as the timeout.
+        SELECT 10, concat('no external worker has claimed checks of ', named.job,
                 coalesce(' since ' || date_trunc('second', last.claim)::text, ' since the server started')),
             'start a worker that calls awty.claim()'
         FROM (SELECT awty_internal.last_claim(f.job) AS claim) AS last
@@ -181,34 +181,33 @@ CROSS JOIN LATERAL (
         UNION ALL
         SELECT 11, here.trouble, NULL WHERE here.trouble IS NOT NULL AND j.function_name IS NOT NULL
         UNION ALL
-        SELECT 12, CASE WHEN j.function_name IS NULL THEN 'it is due, and waits for a worker outside'
+        SELECT 12, CASE WHEN j.function_name IS NULL THEN 'it is due, and waits for an external worker'
             ELSE 'it is due, and a worker is about to run it' END, NULL
     ) AS list ORDER BY list.rank LIMIT 1
 ) AS first;
 
-COMMENT ON VIEW awty_internal.standing IS 'For each pending check the first reason why it does not run now';
+COMMENT ON VIEW awty_internal.standing IS 'First reason why a pending check does not run now, for each check';
 
--- The longest overdue check of each job, of the twenty jobs that have been waiting longest.
 CREATE VIEW awty_internal.overdue AS
 SELECT j.job, j.paused, first.id, first.next_check_at
 FROM awty.job AS j
 CROSS JOIN LATERAL (
     SELECT f.id, f.next_check_at FROM awty.future_job AS f
     WHERE f.job = j.job AND NOT f.held
-      -- What a worker outside works on is not late any more.
+      -- A leased check is no longer overdue.
       AND (j.function_name IS NOT NULL OR NOT EXISTS (
           SELECT FROM awty_internal.lease AS l
           WHERE l.id = f.id AND l.expires_at > clock_timestamp()))
     ORDER BY f.next_check_at, f.id LIMIT 1
 ) AS first
--- Out here, because no index is searched by a time that goes on meanwhile.
+-- Outside of the subquery, because clock_timestamp() is volatile and no index condition can use it.
 WHERE first.next_check_at <= clock_timestamp()
 ORDER BY j.paused, first.next_check_at LIMIT 20;
 
-COMMENT ON VIEW awty_internal.overdue IS 'The longest overdue check of each of the twenty jobs that have been waiting longest, paused ones last';
+COMMENT ON VIEW awty_internal.overdue IS 'The longest overdue check of each of the twenty jobs that have waited longest; paused jobs come last';
 
--- The first reason for this database. A reason that passes within 2 seconds does not count, nor does a run in progress. A pause comes
--- last.
+-- The first reason for this database. A reason counts only if it has lasted for 2 seconds. A run in progress never counts, and a paused job
+-- comes last.
 CREATE VIEW awty_internal.reason AS
 SELECT first.why, first.fix
 FROM (
@@ -231,10 +230,10 @@ FROM (
 ) AS first
 ORDER BY first.rank, first.since LIMIT 1;
 
-COMMENT ON VIEW awty_internal.reason IS 'Why nothing runs in this database, or why what is due does not, and what mends it';
+COMMENT ON VIEW awty_internal.reason IS 'Why nothing runs in this database, or why due checks do not run, and what to do';
 
--- STABLE, because the planner drops a column that no query asks for only if the column has no volatile function. Without JIT, which compiles
--- the view's hundreds of expressions for seconds.
+-- STABLE, because the planner leaves out an unused column only if the column calls no volatile function. JIT is off, because it would spend
+-- seconds on the hundreds of expressions of the view.
 CREATE FUNCTION awty_internal.first_reason(OUT why text, OUT fix text)
     RETURNS SETOF record ROWS 1 LANGUAGE sql STABLE PARALLEL UNSAFE SET jit = off
 BEGIN ATOMIC
@@ -249,9 +248,9 @@ CREATE FUNCTION awty_internal.lag(since timestamptz) RETURNS interval
     RETURN coalesce(greatest(CASE WHEN isfinite(since)
         THEN clock_timestamp() - since END, '0'), '0');
 
-COMMENT ON FUNCTION awty_internal.lag(timestamptz) IS 'How long ago that was; 0 if it is NULL or infinite';
+COMMENT ON FUNCTION awty_internal.lag(timestamptz) IS 'Time that has passed since then; 0 if the argument is NULL or infinite';
 
--- One row about this database. The planner leaves out a joined aggregate that no wanted column needs.
+-- The planner leaves out each joined aggregate whose columns a query does not use.
 CREATE VIEW awty.status AS
 SELECT current_database() AS database,
     here.enabled,
@@ -277,21 +276,21 @@ FROM awty_internal.here AS here
 LEFT JOIN (SELECT min(r.why) AS why, min(r.fix) AS fix FROM awty_internal.first_reason() AS r) AS first ON true
 LEFT JOIN (SELECT min(o.next_check_at) AS overdue FROM awty_internal.overdue AS o WHERE NOT o.paused) AS oldest ON true;
 
-COMMENT ON VIEW awty.status IS 'One row about this database: does awty run here, why not, and how late is it?';
+COMMENT ON VIEW awty.status IS 'One row about this database: whether awty runs here, why not, and how late it is';
 COMMENT ON COLUMN awty.status.database IS 'Name of the database';
-COMMENT ON COLUMN awty.status.enabled IS 'awty.enabled';
-COMMENT ON COLUMN awty.status.database_held IS 'Nothing runs: this database was restored or cloned and awaits awty.adopt()';
-COMMENT ON COLUMN awty.status.why IS 'Why nothing runs, or why what is due does not; NULL: all runs';
-COMMENT ON COLUMN awty.status.fix IS 'The command that mends it, or what to do; NULL: it passes by itself';
-COMMENT ON COLUMN awty.status.slot IS 'awty.slot';
-COMMENT ON COLUMN awty.status.last_slot_run IS 'The latest slot of which a check has run since the server started';
-COMMENT ON COLUMN awty.status.lag IS 'How long the oldest overdue check has been waiting; 0 when none is';
-COMMENT ON COLUMN awty.status.oldest_overdue IS 'The slot of that check; paused jobs and held checks do not count';
-COMMENT ON COLUMN awty.status.pending IS 'Checks that wait, held ones too; counted up to 100000, beyond that estimated';
-COMMENT ON COLUMN awty.status.held_checks IS 'Checks that await awty.release()';
-COMMENT ON COLUMN awty.status.workers IS 'Worker processes of awty in this database now';
-COMMENT ON COLUMN awty.status.last_error IS 'What keeps awty from running some checks in this database; NULL when that is over';
-COMMENT ON COLUMN awty.status.last_error_at IS 'Since when';
-COMMENT ON COLUMN awty.status.heartbeat IS 'The launcher''s last sign of life, at least one a second; NULL without a launcher';
+COMMENT ON COLUMN awty.status.enabled IS 'Value of awty.enabled';
+COMMENT ON COLUMN awty.status.database_held IS 'True if nothing runs, because this database was restored or cloned and waits for awty.adopt()';
+COMMENT ON COLUMN awty.status.why IS 'Why nothing runs, or why due checks do not run; NULL: all checks run';
+COMMENT ON COLUMN awty.status.fix IS 'Command or action that solves it; NULL: it solves itself';
+COMMENT ON COLUMN awty.status.slot IS 'Value of awty.slot';
+COMMENT ON COLUMN awty.status.last_slot_run IS 'Latest slot at which a check has run since the server started';
+COMMENT ON COLUMN awty.status.lag IS 'How long the oldest overdue check has been waiting; 0 if no check is overdue';
+COMMENT ON COLUMN awty.status.oldest_overdue IS 'Slot of that check; checks that are held or whose job is paused do not count';
+COMMENT ON COLUMN awty.status.pending IS 'Pending checks, including held ones; counted up to 100000, estimated beyond';
+COMMENT ON COLUMN awty.status.held_checks IS 'Checks that wait for awty.release()';
+COMMENT ON COLUMN awty.status.workers IS 'Worker processes of awty in this database';
+COMMENT ON COLUMN awty.status.last_error IS 'Problem that keeps awty from running some checks in this database; NULL: there is none, or it is over';
+COMMENT ON COLUMN awty.status.last_error_at IS 'Time at which that problem began';
+COMMENT ON COLUMN awty.status.heartbeat IS 'Last heartbeat of the launcher, at least one per second; NULL: there is no launcher';
 COMMENT ON COLUMN awty.status.version IS 'Version of the extension''s SQL in this database';
-COMMENT ON COLUMN awty.status.library IS 'Version of the library that the server has in memory';
+COMMENT ON COLUMN awty.status.library IS 'Version of the library that the server has loaded';

@@ -1,7 +1,7 @@
 -- The past, present and future of one entity. It reads with the caller's rights and through row security.
 
--- JIT would compile for seconds what runs for milliseconds. work_mem: a session with less would write temporary files, which
--- temp_file_limit may forbid.
+-- JIT is off, because it would compile for seconds what runs for milliseconds. A session with less work_mem would write temporary files,
+-- which temp_file_limit may forbid.
 CREATE FUNCTION awty.explain(entity_name text, entity_key text)
 RETURNS TABLE (at timestamptz, job text, event text, detail text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off SET work_mem = '4MB'
@@ -79,9 +79,9 @@ BEGIN ATOMIC
     ORDER BY e.at, e.id, e.step;
 END;
 
-COMMENT ON FUNCTION awty.explain(text, text) IS 'What became of an entity''s checks, what is pending, and why it does not run, and its open alerts: past, now and future in the order of time; at most the last hundred ends';
+COMMENT ON FUNCTION awty.explain(text, text) IS 'Shows the past, present and future of one entity in the order of time: its last hundred finished checks, its pending checks and why each does not run now, and its open alerts';
 
--- For a key of another type than text. Names awty.key(), because callers may name nothing of awty_internal.
+-- This function calls awty.key(), because a caller has no USAGE on awty_internal.
 CREATE FUNCTION awty.explain(entity_name text, entity_key anynonarray)
 RETURNS TABLE (at timestamptz, job text, event text, detail text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET jit = off AS $$

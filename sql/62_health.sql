@@ -1,6 +1,6 @@
 -- awty.doctor() and awty.healthy(). They read with the caller's rights and through row security.
 
--- The newest ends of the jobs that the caller may read. Bounded, so that it costs the same with a long history.
+-- Bounded, so that a long history costs no more than a short one.
 CREATE VIEW awty_internal.recent AS
 SELECT h.job, h.outcome, h.sqlstate, h.message, h.run_time, h.attempts, j.timeout
 FROM (SELECT n.job, n.role, n.outcome, n.sqlstate, n.message, n.run_time, n.attempts
@@ -8,13 +8,13 @@ FROM (SELECT n.job, n.role, n.outcome, n.sqlstate, n.message, n.run_time, n.atte
 JOIN awty.job AS j ON j.job = h.job AND j.role::oid = h.role::oid
 WHERE j.job = ANY (SELECT r.job FROM awty_internal.readable() AS r);
 
-COMMENT ON VIEW awty_internal.recent IS 'The last ten thousand ends, as far as the caller may read them';
+COMMENT ON VIEW awty_internal.recent IS 'The last ten thousand finished checks, as far as the caller may read them';
 
--- Whether a day has no partition of its own, and no more of it.
+-- This view shows a role only whether such rows exist, and nothing else of them.
 CREATE VIEW awty_internal.stray AS
 SELECT EXISTS (SELECT FROM awty_internal.future_job_history_default) AS is_there;
 
-COMMENT ON VIEW awty_internal.stray IS 'Are there rows in the default partition of the history?';
+COMMENT ON VIEW awty_internal.stray IS 'Does the default partition of the history have rows?';
 
 CREATE FUNCTION awty.doctor() RETURNS TABLE (level text, finding text, detail text, fix text)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off SET work_mem = '4MB'
@@ -48,14 +48,14 @@ BEGIN ATOMIC
     FROM overdue AS o WHERE o.paused
     UNION ALL
     SELECT 'warning', format('checks of job "%s" are held', held.job),
-        format('%s that are due; one of them is of "%s" "%s"', held.n, held.entity_name, held.entity_key),
+        format('%s due, for example the check of "%s" "%s"', held.n, held.entity_name, held.entity_key),
         format('SELECT awty.release(entity_name, entity_key, job) FROM awty.future_job WHERE held AND job = %L;', held.job)
     FROM (SELECT f.job, count(*) AS n, min(f.entity_name) AS entity_name, min(f.entity_key) AS entity_key
           FROM awty.future_job AS f
           WHERE f.held AND f.next_check_at <= clock_timestamp() GROUP BY f.job) AS held
     UNION ALL
     SELECT 'error', format('role "%s" of job "%s" cannot run it', u.role, u.job),
-        CASE u.connect WHEN 'gone' THEN 'the role does not exist any more' WHEN 'no login' THEN 'it has no LOGIN' ELSE 'it has no CONNECT on this database' END,
+        CASE u.connect WHEN 'gone' THEN 'the role no longer exists' WHEN 'no login' THEN 'it has no LOGIN' ELSE 'it has no CONNECT on this database' END,
         CASE u.connect WHEN 'gone' THEN format('SELECT awty.alter(%L, run_as => …);', u.job)
             WHEN 'no login' THEN format('ALTER ROLE %I LOGIN;', u.role)
             ELSE format('GRANT CONNECT ON DATABASE %I TO %I;', current_database(), u.role) END
@@ -64,7 +64,7 @@ BEGIN ATOMIC
     SELECT 'error', format('the function of job "%s" cannot be called', u.job), u.call[1], u.call[2]
     FROM unable AS u WHERE u.call IS NOT NULL AND u.connect IS NULL
     UNION ALL
-    SELECT 'warning', format('no worker outside claims checks of job "%s"', o.job),
+    SELECT 'warning', format('no external worker claims checks of job "%s"', o.job),
         format('%s; the oldest has been due since %s', o.why, o.next_check_at),
         format('SELECT * FROM awty.claim(ARRAY[%L], ''by hand'');', o.job)
     FROM overdue AS o WHERE NOT o.paused AND o.function_name IS NULL AND o.rank = 10
@@ -84,7 +84,7 @@ BEGIN ATOMIC
     FROM here WHERE here.trouble IS NOT NULL
     UNION ALL
     SELECT 'warning', format('the repetition of job "%s" for "%s" "%s" %s', s.job, s.entity_name, s.entity_key,
-            CASE WHEN s.next_check_at IS NULL THEN 'has no check' ELSE 'does not go on after its pending check' END),
+            CASE WHEN s.next_check_at IS NULL THEN 'has no pending check' ELSE 'ends after its pending check' END),
         s.why, coalesce(s.mend, 'SELECT * FROM awty.status;')
     FROM awty_internal.standstill AS s
     UNION ALL
@@ -96,7 +96,7 @@ BEGIN ATOMIC
     FROM awty.rule AS r
     WHERE NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = r.relation::oid)
     UNION ALL
-    -- As a schema without data leaves them.
+    -- A dump without data leaves such triggers.
     SELECT 'error', format('rule "%s" does not exist', lost.rule), format('its triggers are on table %s', lost.relation),
         'Call awty.watch() again.'
     FROM (SELECT DISTINCT t.tgrelid::regclass AS relation,
@@ -109,23 +109,23 @@ BEGIN ATOMIC
     WHERE NOT awty_internal.is_rule(lost.rule)
     UNION ALL
     SELECT 'warning', format('job "%s" fails with the same error again and again', same.job),
-        format('%s times of late: %s: %s', same.n, same.sqlstate, same.message),
+        format('%s times in the recent history: %s: %s', same.n, same.sqlstate, same.message),
         format('SELECT * FROM awty.future_job_history WHERE job = %L AND sqlstate = %L ORDER BY finished_at DESC LIMIT 20;', same.job, same.sqlstate)
     FROM (SELECT r.job, r.sqlstate, r.message, count(*) AS n FROM awty_internal.recent AS r
           WHERE r.sqlstate IS NOT NULL GROUP BY r.job, r.sqlstate, r.message) AS same WHERE same.n >= 10
     UNION ALL
-    SELECT 'warning', 'the history of some days has no partition of its own', 'those days stay in awty_internal.future_job_history_default until they are too old',
-        'make sure that no transaction keeps awty.future_job_history locked for long'
+    SELECT 'warning', 'the history of some days has no partition of its own', 'their rows stay in awty_internal.future_job_history_default until awty.history_retention is over',
+        'make sure that no transaction locks awty.future_job_history for long'
     FROM awty_internal.stray AS stray WHERE stray.is_there
     UNION ALL
-    SELECT 'warning', 'an old snapshot keeps vacuum from its work',
-        format('process %s has had one since %s', a.pid, a.xact_start), format('SELECT pg_terminate_backend(%s);', a.pid)
+    SELECT 'warning', 'an old snapshot prevents vacuum from removing dead rows',
+        format('process %s has held it since %s', a.pid, a.xact_start), format('SELECT pg_terminate_backend(%s);', a.pid)
     FROM pg_stat_activity AS a
     WHERE a.backend_xmin IS NOT NULL AND a.datname = current_database()
         AND a.xact_start < (clock_timestamp() - '1 hour'::interval)
         AND EXISTS (SELECT FROM awty.future_job)
     UNION ALL
-    SELECT 'warning', 'a prepared transaction keeps vacuum from its work',
+    SELECT 'warning', 'a prepared transaction prevents vacuum from removing dead rows',
         format('"%s" has been prepared since %s', p.gid, p.prepared), format('COMMIT PREPARED %L; or ROLLBACK PREPARED', p.gid)
     FROM pg_prepared_xacts AS p
     WHERE p.database = current_database()
@@ -133,7 +133,7 @@ BEGIN ATOMIC
         AND EXISTS (SELECT FROM awty.future_job)
     UNION ALL
     SELECT 'warning', format('runs of job "%s" take nearly all of their timeout', slow.job),
-        format('%s of late took 90 %% of %s or more', slow.n, slow.timeout), format('SELECT awty.alter(%L, timeout => %L);', slow.job, slow.timeout * 2::float8)
+        format('%s recent runs took 90 %% of %s or more', slow.n, slow.timeout), format('SELECT awty.alter(%L, timeout => %L);', slow.job, slow.timeout * 2::float8)
     FROM (SELECT r.job, r.timeout, count(*) AS n FROM awty_internal.recent AS r
           WHERE r.attempts > 0
             AND r.run_time >= (r.timeout * (0.9::float8 * r.attempts::float8))
@@ -146,12 +146,12 @@ BEGIN ATOMIC
     WHERE noisy.n >= 10 AND noisy.replaced * 10 >= (noisy.n * 9);
 END;
 
-COMMENT ON FUNCTION awty.doctor() IS 'What is wrong in this database, as far as the caller may read it, each finding with what mends it; no rows: nothing';
+COMMENT ON FUNCTION awty.doctor() IS 'Lists the problems of this database that the caller may read, each with what to do; no rows: no problem';
 
 CREATE FUNCTION awty_internal.as_max_lag(max_lag interval) RETURNS interval
     LANGUAGE c STABLE PARALLEL SAFE AS 'MODULE_PATHNAME', 'as_max_lag_wrapper';
 
-COMMENT ON FUNCTION awty_internal.as_max_lag(interval) IS 'The argument of awty.healthy(), or an error if it is less than 5 seconds';
+COMMENT ON FUNCTION awty_internal.as_max_lag(interval) IS 'Returns the argument of awty.healthy(), or raises an error if it is less than 5 seconds';
 
 CREATE FUNCTION awty.healthy(max_lag interval DEFAULT '1 minute') RETURNS boolean
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off
@@ -160,4 +160,4 @@ CREATE FUNCTION awty.healthy(max_lag interval DEFAULT '1 minute') RETURNS boolea
             FROM (SELECT awty_internal.as_max_lag(max_lag) AS lag) AS most CROSS JOIN awty.status AS s
             WHERE most.lag IS NOT NULL);
 
-COMMENT ON FUNCTION awty.healthy(interval) IS 'Does all run, with no check overdue by more than that? For a monitoring system; at least 5 seconds';
+COMMENT ON FUNCTION awty.healthy(interval) IS 'Does everything run, with no check overdue by more than max_lag, at least 5 seconds? For monitoring systems';

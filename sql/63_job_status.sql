@@ -1,7 +1,7 @@
 -- Counts of each job: pending checks and past runs.
 
--- What the runs of each job have come to. Workers count in shared memory; the maintainer stores it here once a minute, and reads it back
--- after a start. A dump leaves it behind.
+-- Workers count in shared memory. The maintainer stores the counts here once a minute and reads them back after a start. A dump does not
+-- contain them.
 CREATE TABLE awty_internal.job_stat (
     job             text COLLATE "C" NOT NULL,
     runs            bigint NOT NULL,
@@ -27,35 +27,35 @@ CREATE TABLE awty_internal.job_stat (
     CONSTRAINT job_stat_pkey PRIMARY KEY (job)
 ) WITH (fillfactor = 50);
 
-COMMENT ON TABLE awty_internal.job_stat IS 'What the runs of each job have come to, as it was last stored; see awty.job_status';
+COMMENT ON TABLE awty_internal.job_stat IS 'Counts of the runs of each job, as last stored; see awty.job_status';
 COMMENT ON COLUMN awty_internal.job_stat.job IS 'Name of the job; empty for the other jobs';
 COMMENT ON COLUMN awty_internal.job_stat.runs IS 'Runs';
 COMMENT ON COLUMN awty_internal.job_stat.done IS 'Checks that ended as done';
 COMMENT ON COLUMN awty_internal.job_stat.failed IS 'Checks that ended as failed';
 COMMENT ON COLUMN awty_internal.job_stat.timed_out IS 'Checks that ended as timed_out';
-COMMENT ON COLUMN awty_internal.job_stat.retries IS 'Failed runs that are tried again';
-COMMENT ON COLUMN awty_internal.job_stat.other IS 'Checks that a run ended otherwise';
-COMMENT ON COLUMN awty_internal.job_stat.run_time IS 'Time of all runs together';
+COMMENT ON COLUMN awty_internal.job_stat.retries IS 'Failed runs that are retried';
+COMMENT ON COLUMN awty_internal.job_stat.other IS 'Checks that a run ended in another way';
+COMMENT ON COLUMN awty_internal.job_stat.run_time IS 'Total time of all runs';
 COMMENT ON COLUMN awty_internal.job_stat.max_run_time IS 'Time of the longest run';
 COMMENT ON COLUMN awty_internal.job_stat.last_run_at IS 'Start of the last run';
-COMMENT ON COLUMN awty_internal.job_stat.last_end_at IS 'When a run last ended a check';
-COMMENT ON COLUMN awty_internal.job_stat.last_outcome IS 'How that check ended';
+COMMENT ON COLUMN awty_internal.job_stat.last_end_at IS 'Time at which a run last ended a check';
+COMMENT ON COLUMN awty_internal.job_stat.last_outcome IS 'Outcome of that check';
 COMMENT ON COLUMN awty_internal.job_stat.last_success_at IS 'End of the last run that did not fail';
 COMMENT ON COLUMN awty_internal.job_stat.last_failure_at IS 'End of the last run that failed or ended its check with a problem';
 COMMENT ON COLUMN awty_internal.job_stat.late_10ms IS 'Runs that started up to 10 ms after their slot';
-COMMENT ON COLUMN awty_internal.job_stat.late_100ms IS 'Later, up to 100 ms';
-COMMENT ON COLUMN awty_internal.job_stat.late_1s IS 'Later, up to 1 s';
-COMMENT ON COLUMN awty_internal.job_stat.late_10s IS 'Later, up to 10 s';
-COMMENT ON COLUMN awty_internal.job_stat.late_1min IS 'Later, up to 1 min';
-COMMENT ON COLUMN awty_internal.job_stat.later IS 'Later than that';
-COMMENT ON COLUMN awty_internal.job_stat.stats_since IS 'Since when this is counted';
+COMMENT ON COLUMN awty_internal.job_stat.late_100ms IS 'Runs that started more than 10 ms and up to 100 ms late';
+COMMENT ON COLUMN awty_internal.job_stat.late_1s IS 'Runs that started more than 100 ms and up to 1 s late';
+COMMENT ON COLUMN awty_internal.job_stat.late_10s IS 'Runs that started more than 1 s and up to 10 s late';
+COMMENT ON COLUMN awty_internal.job_stat.late_1min IS 'Runs that started more than 10 s and up to 1 min late';
+COMMENT ON COLUMN awty_internal.job_stat.later IS 'Runs that started more than 1 min late';
+COMMENT ON COLUMN awty_internal.job_stat.stats_since IS 'Time at which counting began';
 
 CREATE FUNCTION awty_internal.job_pending(
     OUT job text, OUT pending bigint, OUT overdue bigint, OUT oldest_overdue timestamptz, OUT failing bigint, OUT held bigint,
     OUT next_slot timestamptz
 ) RETURNS SETOF record ROWS 100 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'job_pending_wrapper';
 
-COMMENT ON FUNCTION awty_internal.job_pending() IS 'What is pending of each job that the caller may read';
+COMMENT ON FUNCTION awty_internal.job_pending() IS 'Counts of pending checks, for each job that the caller may read';
 
 CREATE FUNCTION awty_internal.job_counter(
     OUT job text, OUT runs bigint, OUT done bigint, OUT failed bigint, OUT timed_out bigint, OUT retries bigint, OUT other bigint,
@@ -64,9 +64,9 @@ CREATE FUNCTION awty_internal.job_counter(
     OUT late_10s bigint, OUT late_1min bigint, OUT later bigint, OUT stats_since timestamptz
 ) RETURNS SETOF record ROWS 100 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'job_counter_wrapper';
 
-COMMENT ON FUNCTION awty_internal.job_counter() IS 'What the runs of each job that the caller may read have come to; without a name, of the other jobs';
+COMMENT ON FUNCTION awty_internal.job_counter() IS 'Counts of runs, for each job that the caller may read; the row without a name is for all other jobs';
 
--- One row per job that the caller may read. The functions count for monitoring roles, too, which see no check.
+-- One row per job that the caller may read. The functions also count for monitoring roles, which see no check.
 CREATE VIEW awty.job_status WITH (security_invoker = true, security_barrier = true) AS
 SELECT j.job, j.role, j.paused, j.paused_note,
        coalesce(p.pending, 0) AS pending, coalesce(p.overdue, 0) AS overdue, p.oldest_overdue, coalesce(p.failing, 0) AS failing,
@@ -86,34 +86,34 @@ SELECT 'other jobs', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
        c.late_10ms, c.late_100ms, c.late_1s, c.late_10s, c.late_1min, c.later, c.stats_since
 FROM awty_internal.job_counter() AS c WHERE c.job IS NULL;
 
-COMMENT ON VIEW awty.job_status IS 'One row per job: its state, then what its runs have come to; counted in memory and stored once a minute, so the end of the server loses up to a minute of it';
-COMMENT ON COLUMN awty.job_status.job IS 'Name of the job; "other jobs" for those that made room for others: of 2048 jobs of the server each has a row of its own, and the one that has not run for longest gives way';
-COMMENT ON COLUMN awty.job_status.role IS 'Role that it runs as';
-COMMENT ON COLUMN awty.job_status.paused IS 'No runs until awty.resume()';
-COMMENT ON COLUMN awty.job_status.paused_note IS 'Why, in the words of awty.pause()';
-COMMENT ON COLUMN awty.job_status.pending IS 'Checks that wait, held ones too; counted up to 100000, beyond that estimated';
-COMMENT ON COLUMN awty.job_status.overdue IS 'Checks whose slot has come, up to 100001; none while the job is paused';
-COMMENT ON COLUMN awty.job_status.oldest_overdue IS 'The first slot of those';
-COMMENT ON COLUMN awty.job_status.failing IS 'Checks whose last run failed, as far as they are among the first 100000 of all jobs; see awty.failing';
-COMMENT ON COLUMN awty.job_status.held IS 'Checks that await awty.release(), as far as they are among the first 100000 of all jobs';
-COMMENT ON COLUMN awty.job_status.next_slot IS 'The next slot at which a check is due';
-COMMENT ON COLUMN awty.job_status.runs IS 'Runs of checks; each check of a set counts';
+COMMENT ON VIEW awty.job_status IS 'State and counts of each job, one row each; runs are counted in memory and stored once a minute, so that a crash loses up to a minute of them';
+COMMENT ON COLUMN awty.job_status.job IS 'Name of the job. The server counts 2048 jobs by name; a further job replaces the one that has not run for longest, whose counts are added to the row "other jobs"';
+COMMENT ON COLUMN awty.job_status.role IS 'Role of the job';
+COMMENT ON COLUMN awty.job_status.paused IS 'True if the job is paused: none of its checks runs until awty.resume()';
+COMMENT ON COLUMN awty.job_status.paused_note IS 'Note that was given to awty.pause()';
+COMMENT ON COLUMN awty.job_status.pending IS 'Pending checks, including held ones; counted up to 100000, estimated beyond';
+COMMENT ON COLUMN awty.job_status.overdue IS 'Checks whose slot has passed, up to 100001; 0 while the job is paused';
+COMMENT ON COLUMN awty.job_status.oldest_overdue IS 'Earliest slot of the overdue checks';
+COMMENT ON COLUMN awty.job_status.failing IS 'Checks whose last run failed, among the first 100000 of all jobs; see awty.failing';
+COMMENT ON COLUMN awty.job_status.held IS 'Checks that wait for awty.release(), among the first 100000 of all jobs';
+COMMENT ON COLUMN awty.job_status.next_slot IS 'Next slot at which a check is due';
+COMMENT ON COLUMN awty.job_status.runs IS 'Runs; a run of a set counts once for each of its checks';
 COMMENT ON COLUMN awty.job_status.done IS 'Checks that ended as done';
 COMMENT ON COLUMN awty.job_status.failed IS 'Checks that ended as failed';
 COMMENT ON COLUMN awty.job_status.timed_out IS 'Checks that ended as timed_out';
-COMMENT ON COLUMN awty.job_status.retries IS 'Failed runs that are tried again';
-COMMENT ON COLUMN awty.job_status.other IS 'Checks that a run ended otherwise: exhausted, past or beyond_horizon';
-COMMENT ON COLUMN awty.job_status.run_time IS 'Time of all runs together; a set counts once';
+COMMENT ON COLUMN awty.job_status.retries IS 'Failed runs that are retried';
+COMMENT ON COLUMN awty.job_status.other IS 'Checks that a run ended in another way: exhausted, past or beyond_horizon';
+COMMENT ON COLUMN awty.job_status.run_time IS 'Total time of all runs; a run of a set counts once';
 COMMENT ON COLUMN awty.job_status.max_run_time IS 'Time of the longest run';
 COMMENT ON COLUMN awty.job_status.last_run_at IS 'Start of the last run';
-COMMENT ON COLUMN awty.job_status.last_outcome IS 'Outcome of the check that was last ended by a run';
+COMMENT ON COLUMN awty.job_status.last_outcome IS 'Outcome of the check that a run last ended';
 COMMENT ON COLUMN awty.job_status.last_success_at IS 'End of the last run that did not fail';
 COMMENT ON COLUMN awty.job_status.last_failure_at IS 'End of the last run that failed or ended its check with a problem';
-COMMENT ON COLUMN awty.job_status.last_claim_at IS 'When a worker outside last asked for checks of it; NULL: not since the server started, or it has a function';
+COMMENT ON COLUMN awty.job_status.last_claim_at IS 'Time at which an external worker last called awty.claim() for this job; NULL: not since the server started, or the job has a function';
 COMMENT ON COLUMN awty.job_status.late_10ms IS 'Runs that started up to 10 ms after their slot';
-COMMENT ON COLUMN awty.job_status.late_100ms IS 'Later, up to 100 ms';
-COMMENT ON COLUMN awty.job_status.late_1s IS 'Later, up to 1 s';
-COMMENT ON COLUMN awty.job_status.late_10s IS 'Later, up to 10 s';
-COMMENT ON COLUMN awty.job_status.late_1min IS 'Later, up to 1 min';
-COMMENT ON COLUMN awty.job_status.later IS 'Later than that';
-COMMENT ON COLUMN awty.job_status.stats_since IS 'Since when runs are counted; NULL: there was none';
+COMMENT ON COLUMN awty.job_status.late_100ms IS 'Runs that started more than 10 ms and up to 100 ms late';
+COMMENT ON COLUMN awty.job_status.late_1s IS 'Runs that started more than 100 ms and up to 1 s late';
+COMMENT ON COLUMN awty.job_status.late_10s IS 'Runs that started more than 1 s and up to 10 s late';
+COMMENT ON COLUMN awty.job_status.late_1min IS 'Runs that started more than 10 s and up to 1 min late';
+COMMENT ON COLUMN awty.job_status.later IS 'Runs that started more than 1 min late';
+COMMENT ON COLUMN awty.job_status.stats_since IS 'Time at which counting began; NULL: no run has been counted';

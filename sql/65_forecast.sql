@@ -3,9 +3,9 @@
 CREATE FUNCTION awty_internal.as_ahead(ahead interval, step interval) RETURNS interval
     LANGUAGE c VOLATILE PARALLEL SAFE AS 'MODULE_PATHNAME', 'as_ahead_wrapper';
 
-COMMENT ON FUNCTION awty_internal.as_ahead(interval, interval) IS 'How far ahead awty.forecast() looks, if its arguments make sense';
+COMMENT ON FUNCTION awty_internal.as_ahead(interval, interval) IS 'Returns how far ahead awty.forecast() looks, or raises an error if the arguments make no sense';
 
--- Goes from one job to the next by index, and reads of each what is due by then.
+-- The query goes from one job to the next by index, and reads the checks of each job that are due in the time asked for.
 CREATE FUNCTION awty.forecast(ahead interval DEFAULT '1 day', step interval DEFAULT NULL)
 RETURNS TABLE (slot timestamptz, job text, checks bigint)
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SET jit = off
@@ -32,7 +32,7 @@ BEGIN ATOMIC
         WHERE j.paused IS NOT TRUE
         GROUP BY due.slot, n.job
         UNION ALL
-        -- What repeats, after the occurrences that are pending. Each plan is expanded once, however many entities follow it.
+        -- Further occurrences of repetitions. A plan that many entities share is expanded only once.
         SELECT due.slot, g.job, g.checks
         FROM span
         CROSS JOIN (
@@ -51,10 +51,10 @@ BEGIN ATOMIC
             WHERE o.at <= span.until AND (g.ends IS NULL OR o.at <= g.ends)
         ) AS due
         UNION ALL
-        -- The arguments are looked at also where nothing is pending.
+        -- Evaluates the arguments even if nothing is pending, so that bad arguments always raise an error.
         SELECT span.until, NULL, 0 FROM span WHERE span.until IS NULL
     )
     SELECT c.slot, c.job, sum(c.checks)::int8 FROM counted AS c GROUP BY c.slot, c.job ORDER BY c.slot, c.job;
 END;
 
-COMMENT ON FUNCTION awty.forecast(interval, interval) IS 'How many checks are pending by slot, or by step, and job, of those that the caller may see and that are neither held nor paused; up to 1000 further occurrences of each repetition; more may come, and some may be cancelled';
+COMMENT ON FUNCTION awty.forecast(interval, interval) IS 'Counts the checks that will be due, by job and by slot or step: pending checks that the caller may read and that are neither held nor paused, and up to 1000 further occurrences of each repetition';

@@ -7,8 +7,8 @@ REVOKE ALL ON awty.job, awty.future_job, awty.future_job_history, awty_internal.
 REVOKE ALL ON SEQUENCE awty.future_job_id_seq, awty_internal.identity FROM PUBLIC;
 REVOKE ALL ON SCHEMA awty, awty_internal FROM PUBLIC;
 
--- ALTER DEFAULT PRIVILEGES may have given rights to other roles by now. TRIGGER on one of these tables would be a way to run
--- code as their owner.
+-- ALTER DEFAULT PRIVILEGES may already have given rights to other roles. A role with TRIGGER on one of these tables could run code as their
+-- owner.
 DO $$
 DECLARE
     command text;
@@ -31,7 +31,7 @@ END
 $$;
 
 GRANT SELECT ON awty.job, awty.future_job, awty.future_job_history, awty.repetition, awty.rule, awty.alert, awty.status TO PUBLIC;
--- The view above reads it with the rights of who asks.
+-- awty.repetition reads this table with the rights of its caller.
 GRANT SELECT ON awty_internal.repetition TO PUBLIC;
 
 ALTER TABLE awty.job ENABLE ROW LEVEL SECURITY;
@@ -42,21 +42,22 @@ ALTER TABLE awty.rule ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.rule_function ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty.alert ENABLE ROW LEVEL SECURITY;
 
--- Policies, or none, on these, too: pg_read_all_data and pg_write_all_data would otherwise pass by those above.
+-- Row security on these tables as well, even without a policy. Otherwise pg_read_all_data and pg_write_all_data would give access to them.
 ALTER TABLE awty_internal.future_job_history_default ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.check_stat ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.hold ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.in_flight ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.origin ENABLE ROW LEVEL SECURITY;
 
--- A role that may become a job's role or was given a right by awty.allow() reads the job; a monitoring role reads all jobs. Each policy asks for
--- the readable jobs once, because a look-up for each job takes seconds with thousands of jobs.
+-- A role reads the jobs whose role it can become, and those to which awty.allow() gave it a right. A monitoring role reads all jobs. Each
+-- policy asks for the readable jobs once, because one look-up per job takes seconds with thousands of jobs.
 CREATE POLICY own_jobs ON awty.job FOR SELECT TO PUBLIC USING (
     job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
 );
 CREATE POLICY monitored ON awty.job FOR SELECT TO pg_monitor USING (true);
 
--- Its checks and their ends go with the job, but not to a monitoring role; and each role reads what it has scheduled itself.
+-- A role that reads a job also reads its checks and its history, but a monitoring role does not. Each role reads the checks that it
+-- scheduled itself.
 CREATE POLICY own_checks ON awty.future_job FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
@@ -67,7 +68,7 @@ CREATE POLICY own_repetitions ON awty_internal.repetition FOR SELECT TO PUBLIC U
     OR job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
 );
 
--- A rule and its alerts go with its job.
+-- A role that reads a job also reads the job's rule and alerts.
 CREATE POLICY own_rules ON awty.rule FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(role)
     OR rule = ANY (SELECT r.job FROM awty_internal.readable() AS r)
@@ -77,15 +78,15 @@ CREATE POLICY own_alerts ON awty.alert FOR SELECT TO PUBLIC USING (
     OR (rule, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
--- The role is part of the question, because another one's job may bear the name by now.
+-- The policy compares the role too, because another role may have a job of the same name now.
 CREATE POLICY own_history ON awty.future_job_history FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR awty_internal.can_become(role)
     OR (job, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
--- The database's owner and members of pg_read_all_data may dump it, with pg_dump --enable-row-security. A backup without these rows
--- would look complete.
+-- The database's owner and members of pg_read_all_data may dump all rows, with pg_dump --enable-row-security. Without these policies a
+-- backup would lack rows and still look complete.
 GRANT USAGE ON SCHEMA awty, awty_internal TO pg_database_owner;
 GRANT SELECT ON awty_internal.future_job_history_default, awty_internal.check_stat, awty_internal.hold,
     awty_internal.origin, awty_internal.rule_function TO pg_database_owner;
@@ -103,13 +104,14 @@ CREATE POLICY dumped ON awty.alert FOR SELECT TO pg_database_owner, pg_read_all_
 CREATE POLICY dumped ON awty_internal.repetition FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty TO PUBLIC;
--- What views, policies and functions read and call, each role needs the right to. Nobody can name it, without USAGE on the schema.
+-- Each role needs the rights to the objects that views, policies and functions use. Without USAGE on the schema no role can name them.
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty_internal TO PUBLIC;
 GRANT SELECT ON awty_internal.here, awty_internal.standing, awty_internal.overdue, awty_internal.recent, awty_internal.stray,
     awty_internal.standstill, awty_internal.reason TO PUBLIC;
 REVOKE ALL ON FUNCTION awty_internal.job_changed(), awty_internal.refuse_drop() FROM PUBLIC;
 
--- EXPLAIN estimates by the statistics of a table, whatever rows it may show. So there are none on texts that a role chooses.
+-- EXPLAIN estimates row counts from the statistics of the whole table, and so would reveal values of rows that the role may not read.
+-- Columns whose values a role chooses therefore have no statistics.
 ALTER TABLE awty.job ALTER job SET STATISTICS 0, ALTER function_schema SET STATISTICS 0, ALTER function_name SET STATISTICS 0,
     ALTER notify SET STATISTICS 0, ALTER paused_note SET STATISTICS 0;
 ALTER TABLE awty.future_job ALTER job SET STATISTICS 0, ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0,
@@ -129,12 +131,11 @@ ALTER TABLE awty_internal.check_stat ALTER sqlstate SET STATISTICS 0, ALTER mess
 
 GRANT SELECT ON awty.failing, awty.running, awty.job_status TO PUBLIC;
 
--- No policy: what is in it is shown by awty.job_status.
+-- No policy, because awty.job_status shows the content through a function.
 ALTER TABLE awty_internal.job_stat ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.job_stat ALTER job SET STATISTICS 0;
 
--- The view reads it with the rights of the role that asks. Nobody has USAGE on its schema, so it cannot be named. A role that gets at it all
--- the same sees only what belongs to checks that the policy of awty.future_job shows.
+-- The views read these tables with the rights of their caller, who sees only the rows of checks that the policy of awty.future_job shows.
 GRANT SELECT ON awty_internal.check_stat, awty_internal.hold TO PUBLIC;
 CREATE POLICY own_checks ON awty_internal.hold FOR SELECT TO PUBLIC USING (
     EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = check_id)
@@ -145,26 +146,26 @@ CREATE POLICY own_checks ON awty_internal.check_stat FOR SELECT TO PUBLIC USING 
 
 REVOKE ALL ON awty.lease, awty.attempt, awty_internal.lease, awty_internal.attempt, awty_internal.attempt_default FROM PUBLIC;
 GRANT SELECT ON awty.lease, awty.attempt TO PUBLIC;
--- The views read them with the rights of who asks.
+-- The views read these tables with the rights of their caller.
 GRANT SELECT ON awty_internal.lease, awty_internal.attempt TO PUBLIC;
 
 ALTER TABLE awty_internal.lease ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.attempt ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.attempt_default ENABLE ROW LEVEL SECURITY;
 
--- A lease is seen with its check.
+-- A role that reads a check also reads its lease.
 CREATE POLICY own_checks ON awty_internal.lease FOR SELECT TO PUBLIC USING (
     EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = lease.id)
 );
 
--- As the history.
+-- The same policy as for the history.
 CREATE POLICY own_attempts ON awty_internal.attempt FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(scheduled_by)
     OR awty_internal.can_become(role)
     OR (job, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
--- The database's owner and members of pg_read_all_data may dump attempts. Leases are not dumped: where a dump is restored, the checks are handed out again.
+-- A dump has the attempts but not the leases: where it is restored, the checks are handed out again.
 GRANT SELECT ON awty_internal.attempt_default TO pg_database_owner;
 CREATE POLICY dumped ON awty_internal.attempt FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty_internal.attempt_default FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
@@ -180,14 +181,14 @@ ALTER TABLE awty_internal.attempt_default ALTER job SET STATISTICS 0, ALTER enti
 
 REVOKE ALL ON awty.target, awty_internal.target, awty_internal.bucket, awty_internal.breaker FROM PUBLIC;
 GRANT SELECT ON awty.target TO PUBLIC;
--- The view reads them with the rights of who asks.
+-- The view reads these tables with the rights of its caller.
 GRANT SELECT ON awty_internal.target, awty_internal.bucket, awty_internal.breaker TO PUBLIC;
 
 ALTER TABLE awty_internal.target ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.bucket ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_internal.breaker ENABLE ROW LEVEL SECURITY;
 
--- A target goes with its job.
+-- A role that reads a job also reads the job's targets.
 CREATE POLICY own_targets ON awty_internal.target FOR SELECT TO PUBLIC USING (
     job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
 );
@@ -198,7 +199,7 @@ CREATE POLICY own_targets ON awty_internal.breaker FOR SELECT TO PUBLIC USING (
     job = ANY (SELECT r.job FROM awty_internal.readable() AS r)
 );
 
--- The database's owner may dump what people want of targets.
+-- A dump has the limits and blocks that users set.
 CREATE POLICY dumped ON awty_internal.target FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
 ALTER TABLE awty_internal.target ALTER job SET STATISTICS 0, ALTER target SET STATISTICS 0, ALTER note SET STATISTICS 0;

@@ -5,11 +5,11 @@
 
 \echo Use "CREATE EXTENSION awty_http" to load this file. \quit
 
--- Names of PostgreSQL are found by this path alone, here and in views, policies and bodies that are parsed now.
+-- This path finds only PostgreSQL's names, here and in views, policies and function bodies that are parsed during the installation.
 SET LOCAL search_path = pg_catalog, pg_temp;
 
 CREATE SCHEMA awty_http;
 COMMENT ON SCHEMA awty_http IS 'Endpoints that awty-gateway calls on time: schedules, sends, tenants, tokens and statistics';
 
 CREATE SCHEMA awty_http_internal;
-COMMENT ON SCHEMA awty_http_internal IS 'What is awty_http''s own';
+COMMENT ON SCHEMA awty_http_internal IS 'Objects behind awty_http''s functions and tables';

@@ -1,27 +1,27 @@
 -- URIs: the one spelling of each, and the ids of schedules.
 
--- 127.1 and 0x7f.0.0.1 are 127.0.0.1, [::0:1] is [::1]. A gateway reads a host as an address whose last label is a number, as browsers do
--- (https://url.spec.whatwg.org/#ends-in-a-number-checker).
+-- An address has several spellings: 127.1 and 0x7f.0.0.1 are 127.0.0.1, and [::0:1] is [::1]. A host whose last label is a number is an
+-- address (https://url.spec.whatwg.org/#ends-in-a-number-checker).
 CREATE FUNCTION awty_http_internal.address_trouble(host text) RETURNS text
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     usual text;
 BEGIN
     IF host ~ '(^|[.])([0-9]+|0x[0-9a-f]*)[.]?$' AND host !~ '^((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])([.](?!$)|$)){4}$' THEN
-        RETURN 'its host ends in a number and is no IPv4 address as usual; write it like 192.0.2.1';
+        RETURN 'its host ends in a number but is not an IPv4 address like 192.0.2.1';
     ELSIF host ~ '^\[' THEN
         usual := host(btrim(host, '[]')::inet);
-        RETURN CASE WHEN strpos(usual, '.') > 0 THEN 'its IPv6 address has an IPv4 address in it; write that one'
-            WHEN host <> '[' || usual || ']' THEN 'its IPv6 address is not in the usual spelling; write it as [' || usual || ']' END;
+        RETURN CASE WHEN strpos(usual, '.') > 0 THEN 'its IPv6 address contains an IPv4 address; write the IPv4 address'
+            WHEN host <> '[' || usual || ']' THEN 'its IPv6 address must be written as [' || usual || ']' END;
     END IF;
     RETURN NULL;
 EXCEPTION WHEN invalid_text_representation THEN
-    RETURN 'its host is no IPv6 address';
+    RETURN 'its host is not an IPv6 address';
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.address_trouble(text) IS 'What is wrong with a host that is an address; NULL: nothing, or it is a name';
+COMMENT ON FUNCTION awty_http_internal.address_trouble(text) IS 'Why a host that is an address is refused; NULL: the address is fine, or the host is a name';
 
--- One spelling for each URI. What has several spellings and is not in the plain one is refused, so that no URI is there twice.
+-- The function refuses a URI that has a plainer spelling, so that no URI is stored twice.
 CREATE FUNCTION awty_http_internal.place(INOUT uri text, OUT entity_name text, OUT entity_key text)
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -38,22 +38,22 @@ BEGIN
     IF parts IS NULL THEN
         trouble := 'it does not begin with http:// or https://';
     ELSIF parts[4] IS NOT NULL THEN
-        trouble := 'it has a fragment; write it without what comes from # on';
+        trouble := 'it has a fragment; leave out # and the text after it';
     ELSIF strpos(parts[2], '@') > 0 THEN
         trouble := 'it has a user name or password; send them in a header';
     ELSIF place.uri ~ '[^\x21-\x7e]' THEN
         trouble := 'it has a space or a character outside ASCII; write the host in punycode and percent-encode the rest';
     ELSIF strpos(place.uri, chr(92)) > 0 THEN
         trouble := 'it has a backslash; percent-encode it';
-    -- Those that the gateway encodes, so that the URI has the same id there.
+    -- The gateway encodes these characters. A URI with one of them would have another id there.
     ELSIF split_part(parts[3], '?', 1) ~ '["<>`{}]' OR parts[3] ~ '\?.*["<>'']' THEN
-        trouble := 'it has a character that has to be percent-encoded';
+        trouble := 'it has a character that must be percent-encoded';
         encoded := split_part(parts[3], '?', 1);
         SELECT string_agg(CASE WHEN c ~ CASE WHEN n <= length(encoded) THEN '["<>`{}]' ELSE '["<>'']' END
             THEN '%' || upper(encode(convert_to(c, 'UTF8'), 'hex')) ELSE c END, '' ORDER BY n)
         INTO encoded FROM regexp_split_to_table(parts[3], '') WITH ORDINALITY AS r (c, n);
     ELSIF split_part(parts[3], '?', 1) ~* '/(\.|%2e){1,2}(/|$)' THEN
-        trouble := 'its path has a segment of dots; write it without';
+        trouble := 'its path has a segment "." or ".."; leave it out';
     ELSE
         host := lower((regexp_match(parts[2], '^(\[[0-9a-f:.]+\]|[^]:[%^|"<>`{}]+)(:[0-9]*)?$', 'i'))[1]);
         port := ltrim(coalesce((regexp_match(parts[2], ':([0-9]*)$'))[1], ''), '0');
@@ -82,11 +82,11 @@ BEGIN
     uri := entity_name || entity_key;
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.place(text) IS 'The one spelling of a URI, its origin and its path with the query';
+COMMENT ON FUNCTION awty_http_internal.place(text) IS 'Returns the one spelling of a URI, its origin, and its path with the query';
 
--- Two tenants may have the same URI: the tenant's number is part of the hash.
+-- The hash includes the tenant's number, because two tenants may have the same URI.
 CREATE FUNCTION awty_http_internal.id(number bigint, uri text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT SET search_path = pg_catalog, pg_temp AS $$
     SELECT 's_' || left(translate(encode(sha256(convert_to(number || chr(10) || uri, 'UTF8')), 'base64'), '+/', '-_'), 22)
 $$;
-COMMENT ON FUNCTION awty_http_internal.id(bigint, text) IS 'The id of a schedule: the same tenant and URI have the same one for ever';
+COMMENT ON FUNCTION awty_http_internal.id(bigint, text) IS 'Returns the id of a schedule, which is always the same for the same tenant and URI';

@@ -8,7 +8,8 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.refuse(text, text, text) IS 'Raises an error';
 
--- The gateway and HTTP take UTF-8. A database of the encoding SQL_ASCII takes any bytes, and other encodings have characters of their own.
+-- The gateway and HTTP use UTF-8. A database with the encoding SQL_ASCII accepts any bytes, and other encodings have characters that UTF-8
+-- lacks.
 CREATE FUNCTION awty_http_internal.check_encoding(VARIADIC texts text[]) RETURNS void
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -22,10 +23,10 @@ BEGIN
     END;
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.check_encoding(text[]) IS 'Refuses texts that cannot be converted to UTF-8';
+COMMENT ON FUNCTION awty_http_internal.check_encoding(text[]) IS 'Raises an error for a text that cannot be converted to UTF-8';
 
 CREATE TYPE awty_http_internal.rule AS (is_kept boolean, message text, hint text);
-COMMENT ON TYPE awty_http_internal.rule IS 'A condition, and the error if it is not met';
+COMMENT ON TYPE awty_http_internal.rule IS 'A condition, and the error to raise if it is not met';
 
 CREATE FUNCTION awty_http_internal.refuse_first(rules awty_http_internal.rule[]) RETURNS void
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$

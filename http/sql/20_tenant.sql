@@ -14,20 +14,20 @@ CREATE TABLE awty_http.tenant (
     CONSTRAINT tenant_has_its_own_number UNIQUE (number)
 );
 
-COMMENT ON TABLE awty_http.tenant IS 'Roles whose calls the gateway makes; a tenant that was dropped keeps its row, so that its schedules keep their ids';
+COMMENT ON TABLE awty_http.tenant IS 'Roles whose calls the gateway makes, one row each; a dropped tenant keeps its row, so that its schedules keep their ids';
 COMMENT ON COLUMN awty_http.tenant.role IS 'Role of the tenant and of its job';
-COMMENT ON COLUMN awty_http.tenant.job IS 'The job of its calls';
-COMMENT ON COLUMN awty_http.tenant.number IS 'A random number. The ids and signing keys of the tenant''s schedules are derived from it';
-COMMENT ON COLUMN awty_http.tenant.added_at IS 'Time of the first add_tenant';
-COMMENT ON COLUMN awty_http.tenant.dropped_at IS 'Time of drop_tenant; NULL: it is a tenant';
+COMMENT ON COLUMN awty_http.tenant.job IS 'Job of the tenant''s calls';
+COMMENT ON COLUMN awty_http.tenant.number IS 'Random number, from which the ids and signing keys of the tenant''s schedules are derived';
+COMMENT ON COLUMN awty_http.tenant.added_at IS 'Time of the first awty_http.add_tenant()';
+COMMENT ON COLUMN awty_http.tenant.dropped_at IS 'Time of awty_http.drop_tenant(); NULL: the role is a tenant';
 
 CREATE FUNCTION awty_http_internal.can_become(caller oid, role oid) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN pg_has_role(caller, role, awty_internal.becoming());
-COMMENT ON FUNCTION awty_http_internal.can_become(oid, oid) IS 'May the first role SET ROLE to the second?';
+COMMENT ON FUNCTION awty_http_internal.can_become(oid, oid) IS 'Can the first role SET ROLE to the second?';
 
--- By the rights that awty.allow() gives, and those of members of the tenant's role. They are read as they are now: an old snapshot lends no
--- right that is gone. A job that is there under the name of a tenant's job and belongs to another role gives no right.
+-- The rights are those that awty.allow() gave and those of members of the tenant's role. They are read as they are now, so that an old
+-- snapshot gives no right that was taken back. A job with the name of a tenant's job that belongs to another role gives no right.
 CREATE FUNCTION awty_http_internal.has_right(caller oid, job text, "right" text) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL RESTRICTED
     RETURN EXISTS (
@@ -41,13 +41,13 @@ CREATE FUNCTION awty_http_internal.me() RETURNS oid
     LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user
 $$;
-COMMENT ON FUNCTION awty_http_internal.me() IS 'The current user';
+COMMENT ON FUNCTION awty_http_internal.me() IS 'OID of the current user';
 
 CREATE FUNCTION awty_http_internal.may_schedule(job text) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
     SELECT awty_http_internal.has_right(awty_http_internal.me(), may_schedule.job, 'schedule')
 $$;
-COMMENT ON FUNCTION awty_http_internal.may_schedule(text) IS 'May the current user schedule calls of that tenant''s job?';
+COMMENT ON FUNCTION awty_http_internal.may_schedule(text) IS 'May the current user schedule calls for that tenant''s job?';
 
 CREATE FUNCTION awty_http_internal.may_claim(job text) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
@@ -55,7 +55,8 @@ CREATE FUNCTION awty_http_internal.may_claim(job text) RETURNS boolean
 $$;
 COMMENT ON FUNCTION awty_http_internal.may_claim(text) IS 'May the current user claim calls of that tenant''s job?';
 
--- A tenant's own job. Another role has the job of the one tenant for which it may schedule, or which it may read; NULL: none, or several.
+-- A tenant has its own job. Another role has the job of the only tenant for which it may schedule or, if there is none, whose calls it may
+-- read.
 CREATE FUNCTION awty_http_internal.job(caller oid) RETURNS text
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -72,13 +73,13 @@ BEGIN
     RETURN CASE WHEN cardinality(jobs) = 1 THEN jobs[1] END;
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.job(oid) IS 'The job of a role''s calls; NULL: there is none, or there are several';
+COMMENT ON FUNCTION awty_http_internal.job(oid) IS 'Job of a role''s calls; NULL: there is none, or there are several';
 
 CREATE FUNCTION awty_http_internal.job() RETURNS text
     LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
     SELECT awty_http_internal.job(awty_http_internal.me())
 $$;
-COMMENT ON FUNCTION awty_http_internal.job() IS 'The job of the current user''s calls; NULL: there is none, or there are several';
+COMMENT ON FUNCTION awty_http_internal.job() IS 'Job of the current user''s calls; NULL: there is none, or there are several';
 
 CREATE FUNCTION awty_http_internal.job_to_schedule(caller oid) RETURNS text
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
@@ -93,22 +94,22 @@ BEGIN
     roles := ARRAY(SELECT pg_get_userbyid(t.role) FROM awty_http.tenant AS t
                    WHERE awty_http_internal.has_right(job_to_schedule.caller, t.job, 'schedule') ORDER BY 1 LIMIT 10);
     IF cardinality(roles) > 1 THEN
-        PERFORM awty_http_internal.refuse('21000', format('role "%s" may schedule calls of several tenants: %s', name, array_to_string(roles, ', ')),
-            format('SET ROLE %I; chooses one of them.', roles[1]));
+        PERFORM awty_http_internal.refuse('21000', format('role "%s" may schedule calls for several tenants: %s', name, array_to_string(roles, ', ')),
+            format('Choose one of them with SET ROLE %I;', roles[1]));
     END IF;
-    PERFORM awty_http_internal.refuse('42501', format('role "%s" may not schedule calls of any tenant', name),
-        format('SELECT awty_http.add_tenant(%L); by the owner of extension awty_http makes it a tenant.', name));
+    PERFORM awty_http_internal.refuse('42501', format('role "%s" may not schedule calls for any tenant', name),
+        format('The owner of extension awty_http can make the role a tenant: SELECT awty_http.add_tenant(%L);', name));
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.job_to_schedule(oid) IS 'The job for which a role schedules calls; refused where there is none, or where there are several';
+COMMENT ON FUNCTION awty_http_internal.job_to_schedule(oid) IS 'Job for which a role schedules calls, or an error if there is none, or if there are several';
 
 CREATE FUNCTION awty_http_internal.job_to_schedule() RETURNS text
     LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
     SELECT awty_http_internal.job_to_schedule(awty_http_internal.me())
 $$;
-COMMENT ON FUNCTION awty_http_internal.job_to_schedule() IS 'The job for which the current user schedules calls; refused where there is none, or where there are several';
+COMMENT ON FUNCTION awty_http_internal.job_to_schedule() IS 'Job for which the current user schedules calls, or an error if there is none, or if there are several';
 
--- The options of every job of calls.
+-- The options of each tenant's job.
 CREATE FUNCTION awty_http_internal.register(job text, role name) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
 BEGIN
@@ -118,7 +119,7 @@ BEGIN
     WHERE NOT EXISTS (SELECT FROM awty.target AS t WHERE t.job = register.job);
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.register(text, name) IS 'Registers a job of calls';
+COMMENT ON FUNCTION awty_http_internal.register(text, name) IS 'Registers the job of a tenant';
 
 CREATE FUNCTION awty_http_internal.owner_only(call text) RETURNS void
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -127,23 +128,23 @@ DECLARE
 BEGIN
     IF NOT pg_has_role(owner, 'USAGE') THEN
         PERFORM awty_http_internal.refuse('42501', format('role "%s" does not own extension awty_http', current_user),
-            format('SELECT awty_http.%s; is for the owner of the extension.', call));
+            format('The owner of the extension must run: SELECT awty_http.%s;', call));
     END IF;
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.owner_only(text) IS 'Refuses what only the owner of extension awty_http may do';
+COMMENT ON FUNCTION awty_http_internal.owner_only(text) IS 'Raises an error if the current user does not own extension awty_http';
 
 CREATE FUNCTION awty_http_internal.refuse_locked(role name) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM awty_http_internal.refuse('55P03', format('another session has rows of tenant "%s" locked', refuse_locked.role),
-        format('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %L; ends its sessions. pg_prepared_xacts lists prepared transactions.',
+    PERFORM awty_http_internal.refuse('55P03', format('could not lock rows of tenant "%s", because another session has locked them', refuse_locked.role),
+        format('To end its sessions, run: SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %L; The view pg_prepared_xacts lists its prepared transactions.',
             refuse_locked.role));
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.refuse_locked(name) IS 'Raises the error about locked rows of a tenant';
+COMMENT ON FUNCTION awty_http_internal.refuse_locked(name) IS 'Raises the error for locked rows of a tenant';
 
--- A tenant that keeps its rows locked delays neither function for long.
+-- lock_timeout limits how long a tenant that keeps its rows locked can delay add_tenant and drop_tenant.
 CREATE FUNCTION awty_http.add_tenant(role name) RETURNS text
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
 DECLARE
@@ -156,7 +157,7 @@ BEGIN
     PERFORM awty_http_internal.owner_only(format('add_tenant(%L)', add_tenant.role));
     IF owner IS NULL THEN
         PERFORM awty_http_internal.refuse('42704', format('role "%s" does not exist', add_tenant.role),
-            'SELECT rolname FROM pg_roles; lists the roles.');
+            'To list the roles, run: SELECT rolname FROM pg_roles;');
     END IF;
     SELECT t.* INTO old FROM awty_http.tenant AS t WHERE t.role::oid = owner FOR UPDATE;
     WHILE octet_length(first) > 63 LOOP
@@ -166,13 +167,14 @@ BEGIN
     WHILE octet_length(short) > 43 LOOP
         short := left(short, -1);
     END LOOP;
-    -- Another role may have a job of that name, or another tenant may have had one. No role can take the random name in advance.
+    -- Another role may have a job of that name, or another tenant may have had one. No role can guess the random name and take it in
+    -- advance.
     FOR n IN 0 .. 3 LOOP
         the_job := CASE n WHEN 0 THEN coalesce(old.job, first) WHEN 1 THEN first WHEN 2 THEN short || '-2'
             ELSE short || '-' || awty_http_internal.random_number() END;
         CONTINUE WHEN EXISTS (SELECT FROM awty_http.tenant AS t WHERE t.job = the_job AND t.role::oid <> owner);
         BEGIN
-            -- Its limits and rights may have been changed since.
+            -- A job that is already there keeps its limits and rights, which its tenant may have changed.
             IF NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = the_job AND j.role::oid = owner AND old.job = j.job
                            AND j.function_name IS NULL) THEN
                 PERFORM awty_http_internal.register(the_job, add_tenant.role);
@@ -196,14 +198,14 @@ EXCEPTION WHEN lock_not_available THEN
     PERFORM awty_http_internal.refuse_locked(add_tenant.role);
 END
 $$;
-COMMENT ON FUNCTION awty_http.add_tenant(name) IS 'Makes a role a tenant, whose calls the gateway makes, and returns the job of its calls; for the owner of extension awty_http';
+COMMENT ON FUNCTION awty_http.add_tenant(name) IS 'Makes a role a tenant, whose calls the gateway makes; returns the job of its calls; for the owner of extension awty_http';
 
--- 63 bits of PostgreSQL's strong source.
+-- 63 bits from PostgreSQL's strong source of random numbers.
 CREATE FUNCTION awty_http_internal.random_number() RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT ('x' || encode(sha256(uuid_send(gen_random_uuid())), 'hex'))::bit(64)::bigint & 9223372036854775807
 $$;
-COMMENT ON FUNCTION awty_http_internal.random_number() IS 'A number that cannot be guessed';
+COMMENT ON FUNCTION awty_http_internal.random_number() IS 'Returns a number that cannot be guessed';
 
 CREATE FUNCTION awty_http.drop_tenant(role name) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
@@ -214,8 +216,8 @@ BEGIN
     UPDATE awty_http.tenant AS t SET dropped_at = now()
     WHERE t.role::oid = (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = drop_tenant.role) AND t.dropped_at IS NULL RETURNING t.* INTO old;
     IF NOT FOUND THEN
-        PERFORM awty_http_internal.refuse('42704', format('role "%s" is no tenant', drop_tenant.role),
-            'SELECT role FROM awty_http.tenant WHERE dropped_at IS NULL; lists the tenants.');
+        PERFORM awty_http_internal.refuse('42704', format('role "%s" is not a tenant', drop_tenant.role),
+            'To list the tenants, run: SELECT role FROM awty_http.tenant WHERE dropped_at IS NULL;');
     END IF;
     UPDATE awty_http_internal.endpoint AS e SET deleted_at = now(), failing_since = NULL, paused = false, paused_note = NULL
     WHERE e.job = old.job AND e.deleted_at IS NULL;
@@ -224,4 +226,4 @@ EXCEPTION WHEN lock_not_available THEN
     PERFORM awty_http_internal.refuse_locked(drop_tenant.role);
 END
 $$;
-COMMENT ON FUNCTION awty_http.drop_tenant(name) IS 'Ends all calls of a tenant, whose history stays; for the owner of extension awty_http';
+COMMENT ON FUNCTION awty_http.drop_tenant(name) IS 'Ends all calls of a tenant and keeps its history; for the owner of extension awty_http';

@@ -2,7 +2,6 @@
 --
 -- Only functions of the extension's owner write these tables, on behalf of a role that has the right.
 
--- One row for each URI of a tenant: when it is called, how, and how it stands.
 CREATE TABLE awty_http_internal.endpoint (
     id              text COLLATE "C" NOT NULL,
     job             text COLLATE "C" NOT NULL,
@@ -38,44 +37,44 @@ CREATE TABLE awty_http_internal.endpoint (
 );
 
 CREATE INDEX endpoint_failing_idx ON awty_http_internal.endpoint (failing_since, id) WHERE failing_since IS NOT NULL;
--- A tenant's list in its order, however many schedules other tenants have.
+-- For the list of one tenant's schedules, however many other tenants have.
 CREATE INDEX endpoint_job_idx ON awty_http_internal.endpoint (job, id);
 CREATE INDEX endpoint_origin_idx ON awty_http_internal.endpoint (entity_name, id);
 CREATE INDEX endpoint_labels_idx ON awty_http_internal.endpoint USING gin (labels) WHERE deleted_at IS NULL;
 CREATE INDEX endpoint_deleted_idx ON awty_http_internal.endpoint (deleted_at) WHERE deleted_at IS NOT NULL;
 
-COMMENT ON TABLE awty_http_internal.endpoint IS 'Which URIs are called when and how: one row for each URI of a tenant; a deleted one stays as long as its statistics';
-COMMENT ON COLUMN awty_http_internal.endpoint.id IS 'The same for the same tenant and URI for ever';
-COMMENT ON COLUMN awty_http_internal.endpoint.job IS 'The job of its checks: that of its tenant';
-COMMENT ON COLUMN awty_http_internal.endpoint.uri IS 'The URI, normalised';
-COMMENT ON COLUMN awty_http_internal.endpoint.entity_name IS 'Scheme, host and port: the entity name of its checks, and its target';
-COMMENT ON COLUMN awty_http_internal.endpoint.entity_key IS 'Path and query: the entity key of its checks';
-COMMENT ON COLUMN awty_http_internal.endpoint.version IS 'One more with each change of the definition';
-COMMENT ON COLUMN awty_http_internal.endpoint.every IS 'How often, a multiple of a slot; NULL: see cron, or it is one call';
-COMMENT ON COLUMN awty_http_internal.endpoint.rounded_from IS 'The length that the caller gave, if every was rounded up to a slot';
-COMMENT ON COLUMN awty_http_internal.endpoint.cron IS 'When, as a cron expression in zone';
-COMMENT ON COLUMN awty_http_internal.endpoint.zone IS 'Time zone of cron, or of an every of days and longer';
-COMMENT ON COLUMN awty_http_internal.endpoint.at IS 'When, of a single call';
-COMMENT ON COLUMN awty_http_internal.endpoint.after IS 'The wait that at was made of; NULL: none';
-COMMENT ON COLUMN awty_http_internal.endpoint.starts IS 'Not before';
-COMMENT ON COLUMN awty_http_internal.endpoint.ends IS 'Not after';
-COMMENT ON COLUMN awty_http_internal.endpoint.jitter IS 'Each slot is moved by a part of this, always the same one for this URI';
-COMMENT ON COLUMN awty_http_internal.endpoint.catch_up IS 'Slots that passed are called late, as far back as this';
-COMMENT ON COLUMN awty_http_internal.endpoint.request IS 'How it is called, without header values and the body';
-COMMENT ON COLUMN awty_http_internal.endpoint.labels IS 'Words to find it by';
+COMMENT ON TABLE awty_http_internal.endpoint IS 'URIs that the gateway calls, one row for each URI of a tenant: when and how; the row of a deleted schedule stays as long as its statistics';
+COMMENT ON COLUMN awty_http_internal.endpoint.id IS 'Id of the schedule, always the same for the same tenant and URI';
+COMMENT ON COLUMN awty_http_internal.endpoint.job IS 'Job of the tenant';
+COMMENT ON COLUMN awty_http_internal.endpoint.uri IS 'URI in its one spelling';
+COMMENT ON COLUMN awty_http_internal.endpoint.entity_name IS 'Scheme, host and port: the entity name of the checks, and their target';
+COMMENT ON COLUMN awty_http_internal.endpoint.entity_key IS 'Path and query: the entity key of the checks';
+COMMENT ON COLUMN awty_http_internal.endpoint.version IS 'Version of the definition; each change adds 1';
+COMMENT ON COLUMN awty_http_internal.endpoint.every IS 'Interval between calls, a multiple of a slot; NULL: see cron and at';
+COMMENT ON COLUMN awty_http_internal.endpoint.rounded_from IS 'Interval that the caller gave, if it was rounded up to every';
+COMMENT ON COLUMN awty_http_internal.endpoint.cron IS 'Cron expression of the calls, in zone; NULL: see every and at';
+COMMENT ON COLUMN awty_http_internal.endpoint.zone IS 'Time zone of cron, or of an every of days or longer';
+COMMENT ON COLUMN awty_http_internal.endpoint.at IS 'Time of a single call; NULL: the calls repeat';
+COMMENT ON COLUMN awty_http_internal.endpoint.after IS 'Interval from which at was computed; NULL: the caller gave no interval';
+COMMENT ON COLUMN awty_http_internal.endpoint.starts IS 'No call before this time; NULL: no limit';
+COMMENT ON COLUMN awty_http_internal.endpoint.ends IS 'No call after this time; NULL: no limit';
+COMMENT ON COLUMN awty_http_internal.endpoint.jitter IS 'Upper bound of the delay of each call; the delay of one URI is always the same';
+COMMENT ON COLUMN awty_http_internal.endpoint.catch_up IS 'How far back the slots that passed while nothing could run are made up for';
+COMMENT ON COLUMN awty_http_internal.endpoint.request IS 'How the URI is called, without header values and the body';
+COMMENT ON COLUMN awty_http_internal.endpoint.labels IS 'Words by which a list can be filtered';
 COMMENT ON COLUMN awty_http_internal.endpoint.description IS 'Purpose, in words';
-COMMENT ON COLUMN awty_http_internal.endpoint.paused IS 'A person has paused it';
-COMMENT ON COLUMN awty_http_internal.endpoint.paused_note IS 'Why, in that person''s words';
-COMMENT ON COLUMN awty_http_internal.endpoint.failing_since IS 'Since when no call has gone well; NULL: the last one did, or there was none';
-COMMENT ON COLUMN awty_http_internal.endpoint.verdict IS 'Last request of the endpoint: hold (it is gone) or stop; NULL: none since it was scheduled or resumed';
-COMMENT ON COLUMN awty_http_internal.endpoint.verdict_at IS 'When it asked';
-COMMENT ON COLUMN awty_http_internal.endpoint.verdict_note IS 'Why, in the endpoint''s words';
-COMMENT ON COLUMN awty_http_internal.endpoint.created_by IS 'Who scheduled it first';
-COMMENT ON COLUMN awty_http_internal.endpoint.created_at IS 'When it was scheduled first, or again after it was deleted';
-COMMENT ON COLUMN awty_http_internal.endpoint.changed_at IS 'When its definition last changed';
-COMMENT ON COLUMN awty_http_internal.endpoint.deleted_at IS 'When it was unscheduled; NULL: it is there';
+COMMENT ON COLUMN awty_http_internal.endpoint.paused IS 'True if a person has paused the schedule';
+COMMENT ON COLUMN awty_http_internal.endpoint.paused_note IS 'Note that the person gave';
+COMMENT ON COLUMN awty_http_internal.endpoint.failing_since IS 'Time of the first failure after the last successful call; NULL: the last call succeeded, or there was none';
+COMMENT ON COLUMN awty_http_internal.endpoint.verdict IS 'Last request of the endpoint: hold (it is gone) or stop (no more calls); NULL: none since the URI was scheduled or resumed';
+COMMENT ON COLUMN awty_http_internal.endpoint.verdict_at IS 'Time of that request';
+COMMENT ON COLUMN awty_http_internal.endpoint.verdict_note IS 'Reason that the endpoint gave';
+COMMENT ON COLUMN awty_http_internal.endpoint.created_by IS 'Role that first scheduled the URI';
+COMMENT ON COLUMN awty_http_internal.endpoint.created_at IS 'Time at which the URI was first scheduled, or scheduled again after a deletion';
+COMMENT ON COLUMN awty_http_internal.endpoint.changed_at IS 'Time of the last change of the definition';
+COMMENT ON COLUMN awty_http_internal.endpoint.deleted_at IS 'Time of awty_http.unschedule(); NULL: the URI is scheduled';
 
--- Header values and bodies have a table of their own, because roles with the right "read" do not see them.
+-- Header values and bodies are in a table of their own, because a role with the right "read" may not see them.
 CREATE TABLE awty_http_internal.content (
     job             text COLLATE "C" NOT NULL,
     entity_name     text COLLATE "C" NOT NULL,
@@ -84,11 +83,11 @@ CREATE TABLE awty_http_internal.content (
     CONSTRAINT content_pkey PRIMARY KEY (entity_name, entity_key, job)
 );
 
-COMMENT ON TABLE awty_http_internal.content IS 'Header values and bodies of endpoints and of sends; that of a send goes with the send';
-COMMENT ON COLUMN awty_http_internal.content.job IS 'The job of the check';
+COMMENT ON TABLE awty_http_internal.content IS 'Header values and bodies of schedules and sends; the content of a send is deleted with the send';
+COMMENT ON COLUMN awty_http_internal.content.job IS 'Job of the check';
 COMMENT ON COLUMN awty_http_internal.content.entity_name IS 'Entity name of the check';
 COMMENT ON COLUMN awty_http_internal.content.entity_key IS 'Entity key of the check';
-COMMENT ON COLUMN awty_http_internal.content.content IS 'headers, and one of body, body_text and body_base64; {{secret:NAME}} in a header is replaced by a secret of the gateway';
+COMMENT ON COLUMN awty_http_internal.content.content IS 'Object with headers and one of body, body_text and body_base64; the gateway replaces {{secret:NAME}} in a header by its secret';
 
 CREATE VIEW awty_http.endpoint WITH (security_invoker = true) AS
 SELECT e.id, e.job, e.uri, e.entity_name, e.entity_key, e.version, e.every, e.rounded_from, e.cron, e.zone, e.at, e.after, e.starts, e.ends, e.jitter, e.catch_up,
@@ -98,7 +97,7 @@ FROM awty_http_internal.endpoint AS e
 LEFT JOIN awty_http_internal.content AS c ON c.entity_name = e.entity_name
     AND c.entity_key = e.entity_key AND c.job = e.job;
 
-COMMENT ON VIEW awty_http.endpoint IS 'Which URIs are called when and how: one row for each URI of a tenant; a deleted one stays as long as its statistics';
+COMMENT ON VIEW awty_http.endpoint IS 'URIs that the gateway calls, one row for each URI of a tenant: when and how; the row of a deleted schedule stays as long as its statistics';
 -- The columns of the view have the comments of the table, except for the request.
 DO $$
 DECLARE
@@ -113,4 +112,4 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON COLUMN awty_http.endpoint.request IS 'How it is called: method, headers, body, timeout, connect_timeout, retries, max_lateness, success, sign, keep_response. Header values and the body are shown to roles that may schedule or claim';
+COMMENT ON COLUMN awty_http.endpoint.request IS 'How the URI is called: method, headers, body, timeout, connect_timeout, retries, max_lateness, success, sign, keep_response. Only roles that may schedule or claim see header values and the body';

@@ -1,20 +1,20 @@
 -- Requests: how a call is made.
 
--- What a call would not be made with.
+-- The gateway refuses the same headers, because it could not make a call with them.
 CREATE FUNCTION awty_http_internal.check_headers(headers jsonb) RETURNS void
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     bad record;
 BEGIN
-    -- Strict: else the elements of an array would be looked at in its place.
+    -- Strict mode, because lax mode would look at the elements of an array instead of at the array.
     IF jsonb_typeof(headers) <> 'object' OR jsonb_path_exists(headers, 'strict $.* ? (@.type() <> "string")', '{}', true) THEN
         PERFORM awty_http_internal.refuse('22023', '"headers" must be an object of texts', 'headers => ''{"X-From": "shop"}''');
     END IF;
     IF octet_length(headers::text) > 65536 THEN
-        PERFORM awty_http_internal.refuse('54000', '"headers" are larger than 64 KiB', 'Send it in the body.');
+        PERFORM awty_http_internal.refuse('54000', '"headers" are larger than 64 KiB', 'Send large values in the body.');
     END IF;
     SELECT h.name, CASE
-        WHEN h.name !~ '^[!#$%&''*+.^_`|~0-9A-Za-z-]+$' THEN 'which is no name of a header'
+        WHEN h.name !~ '^[!#$%&''*+.^_`|~0-9A-Za-z-]+$' THEN 'which is not a valid header name'
         WHEN h.value ~ '[\x01-\x08\x0a-\x1f\x7f]' THEN 'whose value has a control character'
         WHEN lower(h.name) ~ ('^(webhook-|awty-|proxy-|(idempotency-key|user-agent|content-type|host|connection|keep-alive|content-length'
             || '|transfer-encoding|te|trailer|upgrade|expect)$)') THEN 'which the gateway sets' END AS trouble
@@ -25,16 +25,17 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.check_headers(jsonb) IS 'Refuses headers that a call cannot be made with';
+COMMENT ON FUNCTION awty_http_internal.check_headers(jsonb) IS 'Raises an error for headers with which no call can be made';
 
 CREATE FUNCTION awty_http_internal.length(length interval) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN l.ms % 1000 = 0 THEN l.ms / 1000 || ' s' ELSE l.ms || ' ms' END
     FROM (SELECT greatest((extract(epoch FROM length.length) * 1000)::bigint, 1) AS ms) AS l
 $$;
-COMMENT ON FUNCTION awty_http_internal.length(interval) IS 'A length as the gateway reads it, in milliseconds or whole seconds';
+COMMENT ON FUNCTION awty_http_internal.length(interval) IS 'Returns a length of time as the gateway reads it, in milliseconds or whole seconds';
 
--- Headers and bodies are the content, which readers do not see. The request names the headers without their values.
+-- The content has the header values and the body, which a role with the right "read" does not see. The request has the names of the headers
+-- only.
 CREATE FUNCTION awty_http_internal.request(
     method text, headers jsonb, body jsonb, body_text text, body_base64 text, timeout interval, connect_timeout interval, retries jsonb,
     max_lateness interval, success text, sign boolean, keep_response boolean, OUT request jsonb, OUT content jsonb)
@@ -64,25 +65,25 @@ BEGIN
     PERFORM awty_http_internal.check_headers(headers);
     PERFORM awty_http_internal.refuse_first(ARRAY[
         ROW (method = ANY ('{GET,HEAD,POST,PUT,PATCH,DELETE}'::text[]), '"method" is not known', 'Use GET, HEAD, POST, PUT, PATCH or DELETE.'),
-        ROW (num_nonnulls(body, body_text, body_base64) <= 1, 'a body can be given once only', 'Use one of "body", "body_text" and "body_base64".'),
+        ROW (num_nonnulls(body, body_text, body_base64) <= 1, 'a body can be given only once', 'Give only one of "body", "body_text" and "body_base64".'),
         ROW (octet_length(coalesce(body::text, body_text, '')) <= 262144 AND octet_length(coalesce(body_base64, '')) <= 360000
                 AND (octet_length(decode(body_base64, 'base64')) <= 262144) IS NOT FALSE,
-            'the body is larger than 256 KiB', 'Send where the content is, and let the endpoint fetch it.'),
+            'the body is larger than 256 KiB', 'Send the address of the content, and let the endpoint fetch it.'),
         ROW (timeout BETWEEN '100 ms' AND '15 min', '"timeout" must be between 100 ms and 15 min', 'timeout => ''30 s'''),
         ROW (connect_timeout BETWEEN '100 ms' AND '15 min', '"connect_timeout" must be between 100 ms and 15 min', 'connect_timeout => ''5 s'''),
         ROW (max_attempts BETWEEN 1 AND 1000, '"max_attempts" must be between 1 and 1000', 'retries => ''{"max_attempts": 3}'''),
         ROW (first_delay BETWEEN '1 s' AND max_delay AND max_delay <= '1 day',
-            '"first_delay" and "max_delay" must be between 1 s and 1 day, the shorter one first', retries_hint),
-        ROW (max_lateness > '0' AND max_lateness <= '36525 days', '"max_lateness" must be greater than 0, and 36525 days at most',
+            '"first_delay" must be at least 1 s and at most "max_delay", and "max_delay" at most 1 day', retries_hint),
+        ROW (max_lateness > '0' AND max_lateness <= '36525 days', '"max_lateness" must be greater than 0 and at most 36525 days',
             'max_lateness => ''1 min'''),
         ROW (success ~ '^[1-5][0-9][0-9](-[1-5][0-9][0-9])?(,[1-5][0-9][0-9](-[1-5][0-9][0-9])?){0,19}$',
-            '"success" must be a list of statuses', 'success => ''200-299,404'''),
+            '"success" must be a list of HTTP statuses', 'success => ''200-299,404'''),
         ROW (NOT EXISTS (SELECT FROM regexp_matches(success, '([0-9]+)-([0-9]+)', 'g') AS r (ends) WHERE r.ends[1] > r.ends[2]),
             '"success" has a range that ends before it begins', 'success => ''200-299,404'''),
-        -- PostgreSQL also reads other spellings; the gateway does not.
+        -- decode() accepts more spellings of base64 than the gateway does.
         ROW (translate(encode(decode(body_base64, 'base64'), 'base64'), chr(10), '')
                 = translate(body_base64, concat(' ', chr(9), chr(10), chr(13)), ''),
-            '"body_base64" must be base64 with all of its padding', 'body_base64 => encode(''\x00ff'', ''base64'')')
+            '"body_base64" must be base64 with its full padding', 'body_base64 => encode(''\x00ff'', ''base64'')')
     ]::awty_http_internal.rule[]);
     request := jsonb_strip_nulls(jsonb_build_object('method', method,
         'headers', (SELECT jsonb_object_agg(h, '•••') FROM jsonb_object_keys(headers) AS h),
@@ -97,7 +98,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION awty_http_internal.request(text, jsonb, jsonb, text, text, interval, interval, jsonb, interval, text, boolean, boolean)
-    IS 'How a call is made, and its content; refuses what does not fit together';
+    IS 'Returns how a call is made, and its content; raises an error for a wrong argument';
 
 CREATE FUNCTION awty_http_internal.set_content(job text, entity_name text, entity_key text, content jsonb) RETURNS void
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$

@@ -1,6 +1,5 @@
 -- Schedules: awty_http.schedule() and awty_http.unschedule().
 
--- Of a definition, what is its own: without what awty_http keeps of it besides.
 CREATE FUNCTION awty_http_internal.definition(endpoint awty_http_internal.endpoint) RETURNS jsonb
     LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT to_jsonb(endpoint) - '{version,failing_since,verdict,verdict_at,verdict_note,paused_note,created_by,created_at,changed_at,deleted_at}'::text[]
@@ -8,13 +7,12 @@ CREATE FUNCTION awty_http_internal.definition(endpoint awty_http_internal.endpoi
 $$;
 COMMENT ON FUNCTION awty_http_internal.definition(awty_http_internal.endpoint) IS 'Definition of a schedule, without its state';
 
--- The part of it that says when.
 CREATE FUNCTION awty_http_internal.plan(endpoint awty_http_internal.endpoint) RETURNS jsonb
     LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_array(endpoint.every, endpoint.cron, endpoint.zone, endpoint.starts, endpoint.ends, endpoint.jitter,
         endpoint.catch_up, endpoint.after, CASE WHEN endpoint.after IS NULL THEN endpoint.at END)
 $$;
-COMMENT ON FUNCTION awty_http_internal.plan(awty_http_internal.endpoint) IS 'The part of a schedule that says when';
+COMMENT ON FUNCTION awty_http_internal.plan(awty_http_internal.endpoint) IS 'Part of a schedule that says when the URI is called';
 
 CREATE FUNCTION awty_http_internal.is_pending(endpoint awty_http_internal.endpoint) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -23,15 +21,16 @@ CREATE FUNCTION awty_http_internal.is_pending(endpoint awty_http_internal.endpoi
 $$;
 COMMENT ON FUNCTION awty_http_internal.is_pending(awty_http_internal.endpoint) IS 'Is a check of this endpoint pending or held?';
 
--- As awty.occurrences(), for what is stored: without its zone there are none.
+-- Unlike awty.occurrences(), this function returns no row instead of an error if PostgreSQL does not know the time zone any more.
 CREATE FUNCTION awty_http_internal.coming(every interval, cron text, zone text, after timestamptz, max integer, starts timestamptz)
     RETURNS SETOF timestamptz LANGUAGE sql STABLE PARALLEL RESTRICTED ROWS 10
 BEGIN ATOMIC
     SELECT o.at FROM awty_internal.coming(coming.every, coming.cron, coming.zone, coming.after, coming.max, coming.starts) AS o (at);
 END;
-COMMENT ON FUNCTION awty_http_internal.coming(interval, text, text, timestamptz, integer, timestamptz) IS 'The next moments of a plan';
+COMMENT ON FUNCTION awty_http_internal.coming(interval, text, text, timestamptz, integer, timestamptz) IS 'The next occurrences of a plan';
 
--- A single call that was made is not made again, nor does a repetition go on after its last occurrence. A wait begins anew each time.
+-- A single call and the last occurrence of a repetition are over once they were made. A schedule with "after" is never over, because the
+-- same definition starts a new wait.
 CREATE FUNCTION awty_http_internal.is_over(endpoint awty_http_internal.endpoint) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN endpoint.every IS NULL AND endpoint.cron IS NULL THEN endpoint.after IS NULL
@@ -39,9 +38,9 @@ CREATE FUNCTION awty_http_internal.is_over(endpoint awty_http_internal.endpoint)
             SELECT FROM awty_http_internal.coming(endpoint.every, endpoint.cron, coalesce(endpoint.zone, current_setting('TimeZone')), now(), 1, endpoint.starts) AS o (at)
             WHERE o.at <= endpoint.ends) END
 $$;
-COMMENT ON FUNCTION awty_http_internal.is_over(awty_http_internal.endpoint) IS 'Does nothing follow where no check of this endpoint is pending?';
+COMMENT ON FUNCTION awty_http_internal.is_over(awty_http_internal.endpoint) IS 'Does no call follow if no check of this endpoint is pending?';
 
--- Lets its checks stand still or go on, as the row says. What awty or an endpoint has held is released by a person, too.
+-- A person who resumes a schedule also releases a check that awty or the endpoint has held.
 CREATE FUNCTION awty_http_internal.hold_or_release(endpoint awty_http_internal.endpoint) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -55,15 +54,14 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.hold_or_release(awty_http_internal.endpoint) IS 'Holds or releases the check of an endpoint, as its row says';
+COMMENT ON FUNCTION awty_http_internal.hold_or_release(awty_http_internal.endpoint) IS 'Holds or releases the check of an endpoint, as its column paused says';
 
--- Asks awty for the calls of a row.
 CREATE FUNCTION awty_http_internal.plan_calls(endpoint awty_http_internal.endpoint, repeated_before boolean) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
 DECLARE
     repeats boolean := endpoint.every IS NOT NULL OR endpoint.cron IS NOT NULL;
 BEGIN
-    -- One kind does not replace the other.
+    -- awty.repeat() does not replace a single check, and awty.schedule() does not replace a repetition.
     IF repeats <> repeated_before THEN
         PERFORM awty.cancel(endpoint.entity_name, endpoint.entity_key, endpoint.job);
     END IF;
@@ -75,9 +73,8 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.plan_calls(awty_http_internal.endpoint, boolean) IS 'Asks awty for the calls of an endpoint';
+COMMENT ON FUNCTION awty_http_internal.plan_calls(awty_http_internal.endpoint, boolean) IS 'Schedules the calls of an endpoint in awty';
 
--- Each field that says when, as it is wanted, or one refusal that says which.
 CREATE FUNCTION awty_http_internal.check_fields(endpoint awty_http_internal.endpoint, is_at boolean) RETURNS awty_http_internal.endpoint
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -89,7 +86,7 @@ BEGIN
         PERFORM awty_http_internal.refuse('22023', 'exactly one of "every", "cron", "at" and "after" must be given',
             format('SELECT awty_http.schedule(%L, every => ''15 min'');', fields.uri));
     END IF;
-    -- Months and days are judged by awty.repeat(); what is shorter is rounded up to slots.
+    -- awty.repeat() checks intervals of days and months. Shorter intervals are rounded up to slots here.
     IF fields.every > '0' AND date_part('day', fields.every) = 0 AND date_part('month', fields.every) = 0 AND date_part('year', fields.every) = 0 THEN
         whole := ceil(round((extract(epoch FROM fields.every) / extract(epoch FROM slot))::numeric, 9));
         IF fields.every <> slot * whole THEN
@@ -97,23 +94,23 @@ BEGIN
             fields.every := slot * whole;
         END IF;
     END IF;
-    -- The smaller one of nothing and a minute is a minute.
+    -- least() ignores NULL, hence the CASE.
     fields.jitter := coalesce(fields.jitter, CASE WHEN fields.every IS NOT NULL THEN least(fields.every, '1 min') END, '0');
     PERFORM awty_http_internal.refuse_first(ARRAY[
         ROW (isfinite(fields.every) AND isfinite(fields.after) AND isfinite(fields.jitter) AND isfinite(fields.catch_up),
             '"every", "after", "jitter" and "catch_up" must be finite', 'every => ''15 min'''),
         ROW (isfinite(fields.at) AND isfinite(fields.starts) AND isfinite(fields.ends), '"at", "starts" and "ends" must be finite',
-            'Leave out "ends" where there is none.'),
-        ROW (octet_length(fields.cron) <= 1024, '"cron" can have 1024 bytes at most', 'cron => ''0 9 * * *'''),
-        ROW (octet_length(fields.zone) <= 255, '"zone" can have 255 bytes at most', 'zone => ''Europe/Berlin'''),
-        ROW (cardinality(fields.labels) <= 20 AND octet_length(fields.labels::text) <= 2048, '"labels" can be 20 at most, of 2 KiB together',
+            'Leave out "starts" or "ends" for no limit.'),
+        ROW (octet_length(fields.cron) <= 1024, '"cron" can have at most 1024 bytes', 'cron => ''0 9 * * *'''),
+        ROW (octet_length(fields.zone) <= 255, '"zone" can have at most 255 bytes', 'zone => ''Europe/Berlin'''),
+        ROW (cardinality(fields.labels) <= 20 AND octet_length(fields.labels::text) <= 2048, '"labels" can have at most 20 elements and 2 KiB',
             'labels => ''{billing, nightly}'''),
-        ROW (octet_length(fields.description) <= 1024, '"description" is longer than 1 KiB', 'Write the rest where the endpoint is described.')
+        ROW (octet_length(fields.description) <= 1024, '"description" is longer than 1 KiB', 'Shorten the description.')
     ]::awty_http_internal.rule[]);
     RETURN fields;
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.check_fields(awty_http_internal.endpoint, boolean) IS 'Fills what follows from other fields of a plan, and refuses what does not fit together';
+COMMENT ON FUNCTION awty_http_internal.check_fields(awty_http_internal.endpoint, boolean) IS 'Fills in fields of a plan that follow from others, and raises an error if the fields contradict each other';
 
 CREATE FUNCTION awty_http.schedule(
     uri text,
@@ -145,7 +142,7 @@ CREATE FUNCTION awty_http.schedule(
 ) RETURNS text LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
 COMMENT ON FUNCTION awty_http.schedule(text, interval, text, text, timestamptz, interval, timestamptz, timestamptz, interval, interval,
     text, jsonb, jsonb, text, text, interval, interval, jsonb, interval, text, boolean, boolean, text[], text, boolean, boolean)
-    IS 'Calls a URI repeatedly or once, and returns the id of the schedule; the same definition again only restarts an ended schedule, another definition replaces it';
+    IS 'Schedules calls of a URI, repeated or single, and returns the id of the schedule. Sending the same definition again changes nothing, except that an ended schedule starts again; another definition replaces the old one';
 
 CREATE FUNCTION awty_http_internal.schedule_as(
     caller oid,
@@ -232,14 +229,14 @@ BEGIN
     SELECT c.content INTO had FROM awty_http_internal.content AS c
     WHERE c.entity_name = old.entity_name AND c.entity_key = old.entity_key AND c.job = old.job;
     is_same := old.deleted_at IS NULL AND had = how.content AND awty_http_internal.definition(new) = awty_http_internal.definition(old);
-    -- What is pending stays as it is planned, and so does what is over.
+    -- With the same plan, a pending check keeps its time, and a schedule that is over does not start again.
     stays := old.deleted_at IS NULL AND awty_http_internal.plan(new) = awty_http_internal.plan(old)
         AND (is_pending OR awty_http_internal.is_over(old));
     IF is_same AND stays THEN
         RETURN old.id;
     END IF;
     IF old.deleted_at IS NULL AND NOT is_same AND NOT coalesce(schedule_as."replace", true) THEN
-        PERFORM awty_http_internal.refuse('42710', format('"%s" is scheduled already, in another way', new.uri),
+        PERFORM awty_http_internal.refuse('42710', format('"%s" is already scheduled with another definition', new.uri),
             format('SELECT awty_http.schedule(%L, …, "replace" => true);', new.uri));
     END IF;
     IF stays THEN
@@ -274,7 +271,7 @@ COMMENT ON FUNCTION awty_http_internal.schedule_as(oid, text, interval, text, te
 
 CREATE FUNCTION awty_http.unschedule(uri text) RETURNS boolean
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
-COMMENT ON FUNCTION awty_http.unschedule(text) IS 'Ends the schedule of a URI, whose history stays; returns whether there was one';
+COMMENT ON FUNCTION awty_http.unschedule(text) IS 'Ends the schedule of a URI and keeps its history; returns whether the URI was scheduled';
 
 CREATE FUNCTION awty_http_internal.unschedule_as(caller oid, uri text) RETURNS boolean
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

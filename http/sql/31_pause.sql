@@ -4,7 +4,7 @@
 
 CREATE FUNCTION awty_http_internal.lock(id text) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
-COMMENT ON FUNCTION awty_http_internal.lock(text) IS 'The version of a schedule, which no other transaction changes before this one ends; NULL: it is not there; for roles that may schedule';
+COMMENT ON FUNCTION awty_http_internal.lock(text) IS 'Locks a schedule until the end of the transaction and returns its version; NULL: it does not exist; for roles that may schedule';
 
 CREATE FUNCTION awty_http_internal.lock_as(caller oid, id text) RETURNS bigint
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -13,7 +13,7 @@ CREATE FUNCTION awty_http_internal.lock_as(caller oid, id text) RETURNS bigint
 $$;
 COMMENT ON FUNCTION awty_http_internal.lock_as(oid, text) IS 'awty_http_internal.lock for a caller';
 
--- A role that may only read a schedule gets an error. If it may not read the schedule either, the answer is the same as for an unknown id.
+-- A role that may only read a schedule gets an error. A role that may not read it gets the same answer as for an unknown id.
 CREATE FUNCTION awty_http_internal.may_change(caller oid, id text) RETURNS boolean
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -29,11 +29,11 @@ BEGIN
     RETURN false;
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.may_change(oid, text) IS 'Is that schedule there for that role to change?';
+COMMENT ON FUNCTION awty_http_internal.may_change(oid, text) IS 'Does that schedule exist, and may that role change it?';
 
 CREATE FUNCTION awty_http_internal.pause(id text, note text DEFAULT NULL) RETURNS boolean
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
-COMMENT ON FUNCTION awty_http_internal.pause(text, text) IS 'Pauses a schedule, with a note that says why, or changes that note; returns whether the schedule exists';
+COMMENT ON FUNCTION awty_http_internal.pause(text, text) IS 'Pauses a schedule, with a note that says why, or changes the note; returns whether the schedule exists';
 
 CREATE FUNCTION awty_http_internal.pause_as(caller oid, id text, note text) RETURNS boolean
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -44,16 +44,16 @@ BEGIN
         RETURN false;
     END IF;
     IF octet_length(pause_as.note) > 1024 THEN
-        PERFORM awty_http_internal.refuse('54000', 'the note is longer than 1 KiB', 'Write the rest where the endpoint is described.');
+        PERFORM awty_http_internal.refuse('54000', 'the note is longer than 1 KiB', 'Shorten the note.');
     END IF;
     PERFORM awty_http_internal.check_encoding(pause_as.note);
-    -- A note is no part of the definition.
+    -- A new note alone does not change the version, because the note is not part of the definition.
     UPDATE awty_http_internal.endpoint AS e
     SET paused = true, paused_note = coalesce(pause_as.note, CASE WHEN e.paused THEN e.paused_note END),
         version = e.version + (NOT e.paused)::integer, changed_at = CASE WHEN e.paused THEN e.changed_at ELSE now() END
     WHERE e.id = pause_as.id AND e.deleted_at IS NULL AND (NOT e.paused OR e.paused_note IS DISTINCT FROM coalesce(pause_as.note, e.paused_note))
     RETURNING e.* INTO endpoint;
-    -- A check that is held already gets the new note.
+    -- awty.hold() also gives the new note to a check that is already held.
     IF FOUND AND awty_http_internal.is_pending(endpoint) THEN
         PERFORM awty.hold(endpoint.entity_name, endpoint.entity_key, endpoint.job, endpoint.paused_note);
     END IF;

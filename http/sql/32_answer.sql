@@ -1,6 +1,7 @@
 -- What the gateway books with the answers of endpoints: schedules that fail, are gone or want no more calls, and sends that went well.
 
--- What follows from answers is booked together with them. A row that another session has locked is left out, so that no answer waits for it.
+-- The gateway books an answer and its effects on the schedule in one transaction. It skips schedules that another session has locked, so
+-- that no answer waits for a lock.
 CREATE FUNCTION awty_http_internal.lock_answered(ids text[]) RETURNS text[]
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
 COMMENT ON FUNCTION awty_http_internal.lock_answered(text[]) IS 'Locks schedules whose answers are about to be booked, and returns those that another session has locked; for roles that may claim';
@@ -23,7 +24,7 @@ COMMENT ON FUNCTION awty_http_internal.lock_answered_as(oid, text[]) IS 'awty_ht
 
 CREATE FUNCTION awty_http_internal.asked(id text, verdict text, note text) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
-COMMENT ON FUNCTION awty_http_internal.asked(text, text, text) IS 'An endpoint has answered that it is gone (hold) or wants no more calls (stop), which holds or ends its schedule; for roles that may claim';
+COMMENT ON FUNCTION awty_http_internal.asked(text, text, text) IS 'Holds (hold) or ends (stop) a schedule whose endpoint has answered that it is gone or wants no more calls; for roles that may claim';
 
 CREATE FUNCTION awty_http_internal.asked_as(caller oid, id text, verdict text, note text) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -46,7 +47,7 @@ COMMENT ON FUNCTION awty_http_internal.asked_as(oid, text, text, text) IS 'awty_
 
 CREATE FUNCTION awty_http_internal.answered(id text, ok boolean, at timestamptz) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
-COMMENT ON FUNCTION awty_http_internal.answered(text, boolean, timestamptz) IS 'A call went well or not: writes failing_since where that changes it; for roles that may claim';
+COMMENT ON FUNCTION awty_http_internal.answered(text, boolean, timestamptz) IS 'Updates failing_since after a call that succeeded or failed; for roles that may claim';
 
 CREATE FUNCTION awty_http_internal.answered_as(caller oid, id text, ok boolean, at timestamptz) RETURNS void
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -57,10 +58,9 @@ CREATE FUNCTION awty_http_internal.answered_as(caller oid, id text, ok boolean, 
 $$;
 COMMENT ON FUNCTION awty_http_internal.answered_as(oid, text, boolean, timestamptz) IS 'awty_http_internal.answered for a caller';
 
--- The content of a send is not needed any more once the send went well.
 CREATE FUNCTION awty_http_internal.sent_well(jobs text[], entity_names text[], entity_keys text[]) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
-COMMENT ON FUNCTION awty_http_internal.sent_well(text[], text[], text[]) IS 'Forgets the content of sends that have ended well; for roles that may claim';
+COMMENT ON FUNCTION awty_http_internal.sent_well(text[], text[], text[]) IS 'Deletes the content of sends that have succeeded, because it is no longer needed; for roles that may claim';
 
 CREATE FUNCTION awty_http_internal.sent_well_as(caller oid, jobs text[], entity_names text[], entity_keys text[]) RETURNS void
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

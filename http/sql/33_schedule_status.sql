@@ -1,7 +1,7 @@
 -- Schedules: their state, their past calls and their next ones. All of it reads with the caller's rights.
 
--- The calls of one schedule, the newest first. The place of a call in this order is (ended_at, lease). The index has them in this order: without
--- a sort, so that ten of a million take no longer than ten of ten.
+-- Calls are ordered by (ended_at, lease), so that the next page can begin after the last row of a page. The index has this order.
+-- enable_sort is off, so that the first ten of a million calls take no longer than ten of ten.
 CREATE FUNCTION awty_http_internal.attempts(id text, before timestamptz DEFAULT 'infinity', before_lease bigint DEFAULT 0, max integer DEFAULT 50)
     RETURNS SETOF awty.attempt LANGUAGE plpgsql STABLE PARALLEL SAFE ROWS 50 SET search_path = pg_catalog, pg_temp SET enable_sort = off AS $$
 DECLARE
@@ -14,9 +14,9 @@ BEGIN
         ORDER BY a.ended_at DESC, a.lease DESC LIMIT attempts.max;
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.attempts(text, timestamptz, bigint, integer) IS 'The calls of a schedule, the newest first, from a place in that order on; for awty.attempt_retention';
+COMMENT ON FUNCTION awty_http_internal.attempts(text, timestamptz, bigint, integer) IS 'Calls of a schedule, the newest first, from a position in that order on; kept for awty.attempt_retention';
 
--- The pending one, then those of the plan. Where jitter moves a schedule's calls, it moves each by as much.
+-- The pending call, then those of the plan. Jitter delays each call of one schedule by the same time.
 CREATE FUNCTION awty_http_internal.next_calls(id text, max integer DEFAULT 10) RETURNS SETOF timestamptz
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE ROWS 10 SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -34,7 +34,7 @@ BEGIN
     RETURN QUERY SELECT pending.next_check_at;
     SELECT r.zone INTO zone FROM awty.repetition AS r
     WHERE r.entity_name = endpoint.entity_name AND r.entity_key = endpoint.entity_key AND r.job = endpoint.job;
-    -- What lies between the last moment of the plan and its slot.
+    -- The delay is the distance between the occurrence of the plan and its slot.
     SELECT pending.first_check_at - o INTO moved
     FROM awty_http_internal.coming(endpoint.every, endpoint.cron, zone, pending.first_check_at - endpoint.jitter - '1 s'::interval, 1, endpoint.starts) AS o
     WHERE o <= pending.first_check_at;
@@ -45,16 +45,16 @@ BEGIN
         WHERE s.slot > pending.next_check_at ORDER BY s.slot LIMIT next_calls.max - 1;
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.next_calls(text, integer) IS 'When a schedule is called next, as far as it is planned now';
+COMMENT ON FUNCTION awty_http_internal.next_calls(text, integer) IS 'Next calls of a schedule, as they are planned now';
 
--- Told apart, so that the view can be a part of other queries: what the time changes stays out of its columns.
+-- A function and not a column of the view, because it reads the clock. The view stays cheap to join.
 CREATE FUNCTION awty_http_internal.why_held(id bigint) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN (SELECT s.why FROM awty_internal.standing AS s WHERE s.id = why_held.id);
 COMMENT ON FUNCTION awty_http_internal.why_held(bigint) IS 'Why a check does not run now';
 
--- What is cheap to know of many, beside all columns of the endpoint, so that a list takes no join. A function of one schedule knows more:
--- awty_http_internal.counts() and so on.
+-- The view has what is cheap to read for many schedules, and all columns of awty_http.endpoint, so that a list needs no join. Functions
+-- like awty_http_internal.counts() give more about one schedule.
 CREATE VIEW awty_http_internal.schedule_status WITH (security_invoker = true) AS
 SELECT CASE WHEN e.deleted_at IS NOT NULL THEN 'ended' WHEN e.paused THEN 'paused' WHEN f.held THEN 'held' WHEN f.id IS NULL THEN 'ended'
         WHEN target.state = ANY ('{blocked,open}') THEN 'blocked' ELSE 'active' END AS state,
@@ -63,12 +63,12 @@ SELECT CASE WHEN e.deleted_at IS NOT NULL THEN 'ended' WHEN e.paused THEN 'pause
         WHEN f.id IS NULL THEN e.verdict_note
         WHEN target.state = 'blocked' THEN concat('its target is blocked until ', target.until, ': ' || block.note)
         WHEN target.state = 'open'
-            THEN format('its target has failed %s times in a row; the next try is at %s: %s', breaker.failures, target.until, breaker.message)
+            THEN format('its target has failed %s times in a row; the next attempt is at %s; the last error: %s', breaker.failures, target.until, breaker.message)
     END AS why,
     f.id AS check_id,
     CASE WHEN NOT f.held THEN f.next_check_at END AS next_slot,
     EXISTS (SELECT FROM awty.lease AS l WHERE l.id = f.id AND l.expires_at > statement_timestamp()) AS in_flight,
-    -- Last, where columns of later versions can be added.
+    -- Last, so that a later version can add columns.
     e.*
 FROM awty_http.endpoint AS e
 LEFT JOIN LATERAL (
@@ -88,4 +88,4 @@ LEFT JOIN LATERAL (
 CROSS JOIN LATERAL awty_internal.target_standing(NULL, 0, NULL, NULL, block.blocked_until, NULL, NULL, breaker.failures, breaker.since,
     breaker.opened_at, breaker.opens) AS target;
 
-COMMENT ON VIEW awty_http_internal.schedule_status IS 'How each schedule stands: active, paused by a person, held by awty or its endpoint, blocked target, or ended; and why';
+COMMENT ON VIEW awty_http_internal.schedule_status IS 'State of each schedule and its reason: active, paused by a person, held by awty or its endpoint, blocked target, or ended';

@@ -1,6 +1,6 @@
 -- Sends: single calls, and the keys by which each is sent once.
 
--- Keys of sends. A key is remembered while the call is pending, and then as long as awty.attempt keeps it.
+-- A key is kept while the call is pending, and then as long as awty.attempt keeps the call.
 CREATE TABLE awty_http_internal.sent (
     job             text COLLATE "C" NOT NULL,
     key             text COLLATE "C" NOT NULL,
@@ -15,15 +15,15 @@ CREATE TABLE awty_http_internal.sent (
 );
 
 COMMENT ON TABLE awty_http_internal.sent IS 'Keys of sends, so that each is sent once; a key belongs to the role that sent it';
-COMMENT ON COLUMN awty_http_internal.sent.job IS 'The job of its check';
-COMMENT ON COLUMN awty_http_internal.sent.key IS 'The key';
-COMMENT ON COLUMN awty_http_internal.sent.check_id IS 'Number of its check';
+COMMENT ON COLUMN awty_http_internal.sent.job IS 'Job of the check';
+COMMENT ON COLUMN awty_http_internal.sent.key IS 'Key that the caller gave';
+COMMENT ON COLUMN awty_http_internal.sent.check_id IS 'Number of the check';
 COMMENT ON COLUMN awty_http_internal.sent.digest IS 'SHA-256 of the URI and the content';
-COMMENT ON COLUMN awty_http_internal.sent.entity_name IS 'Entity name of its check';
-COMMENT ON COLUMN awty_http_internal.sent.entity_key IS 'Entity key of its check: path and query, #, the sender, / and the key';
-COMMENT ON COLUMN awty_http_internal.sent.sent_by IS 'Who sent it';
-COMMENT ON COLUMN awty_http_internal.sent.sent_at IS 'When that was';
-COMMENT ON COLUMN awty_http_internal.sent.due_at IS 'For when';
+COMMENT ON COLUMN awty_http_internal.sent.entity_name IS 'Entity name of the check';
+COMMENT ON COLUMN awty_http_internal.sent.entity_key IS 'Entity key of the check: path and query, #, the sender, / and the key';
+COMMENT ON COLUMN awty_http_internal.sent.sent_by IS 'Role that called awty_http.send()';
+COMMENT ON COLUMN awty_http_internal.sent.sent_at IS 'Time of that call';
+COMMENT ON COLUMN awty_http_internal.sent.due_at IS 'Time for which the call was scheduled';
 
 CREATE FUNCTION awty_http.send(
     uri text,
@@ -36,21 +36,21 @@ CREATE FUNCTION awty_http.send(
 ) RETURNS bigint LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
 
 COMMENT ON FUNCTION awty_http.send(text, jsonb, text, timestamptz, interval, jsonb, text)
-    IS 'Has a URI called once, if this transaction commits; the same key with the same content is sent once only; returns the id of the check';
+    IS 'Calls a URI once, if this transaction commits; a call with the same key and content is sent only once; returns the number of the check';
 
--- The key of a send belongs to its sender, so equal keys of two roles are two checks. A slash in a role's name is escaped.
+-- The entity key contains the sender, so that equal keys of two roles are two checks. A slash in the name of a role is escaped.
 CREATE FUNCTION awty_http_internal.send_key(path text, caller oid, key text) RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT send_key.path || '#' || replace(replace(pg_get_userbyid(send_key.caller), '%', '%25'), '/', '%2F') || '/' || send_key.key
 $$;
-COMMENT ON FUNCTION awty_http_internal.send_key(text, oid, text) IS 'The entity key of a send: path and query, #, the sender, / and the key';
+COMMENT ON FUNCTION awty_http_internal.send_key(text, oid, text) IS 'Entity key of a send: path and query, #, the sender, / and the key';
 
 CREATE FUNCTION awty_http_internal.key_of(entity_key text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT substr(k.after, strpos(k.after, '/') + 1)
     FROM (SELECT substr(key_of.entity_key, nullif(strpos(key_of.entity_key, '#'), 0) + 1) AS after) AS k
 $$;
-COMMENT ON FUNCTION awty_http_internal.key_of(text) IS 'The key of a send by its entity key; NULL: it is no send';
+COMMENT ON FUNCTION awty_http_internal.key_of(text) IS 'Key of a send, from its entity key; NULL: the check is not a send';
 
 CREATE FUNCTION awty_http_internal.send_as(
     caller oid, uri text, body jsonb, key text, at timestamptz, after interval, headers jsonb, method text
@@ -78,12 +78,12 @@ BEGIN
     END IF;
     PERFORM awty_http_internal.check_headers(send_as.headers);
     IF octet_length(send_as.body::text) > 262144 THEN
-        PERFORM awty_http_internal.refuse('54000', 'the body is larger than 256 KiB', 'Send where the content is, and let the endpoint fetch it.');
+        PERFORM awty_http_internal.refuse('54000', 'the body is larger than 256 KiB', 'Send the address of the content, and let the endpoint fetch it.');
     END IF;
     place.entity_key := awty_http_internal.send_key(place.entity_key, send_as.caller, the_key);
     IF octet_length(send_as.key) NOT BETWEEN 1 AND 255 OR octet_length(place.entity_key) > 1024 THEN
-        PERFORM awty_http_internal.refuse('22023', 'the key has more than 255 bytes, or none, or more than its path leaves room for',
-            'Path, query, the name of the role and the key have at most 1022 bytes together.');
+        PERFORM awty_http_internal.refuse('22023', 'the key must have 1 to 255 bytes, and fewer if the path is long',
+            'Path, query, the name of the role and the key can have at most 1022 bytes together.');
     END IF;
     IF send_as.headers <> '{}' THEN
         content := content || jsonb_build_object('headers', send_as.headers);
@@ -95,7 +95,7 @@ BEGIN
     PERFORM awty_http_internal.check_encoding(send_as.key, content::text);
     IF send_as.key IS NOT NULL THEN
         digest := sha256(convert_to(place.uri || chr(10) || content::text, 'UTF8'));
-        -- Waits for another transaction of this role that sends with the same key.
+        -- The INSERT waits for another transaction of this role that sends with the same key.
         INSERT INTO awty_http_internal.sent (job, key, digest, entity_name, entity_key, sent_by, due_at)
         VALUES (the_job, the_key, digest, place.entity_name, place.entity_key, send_as.caller, moment)
         ON CONFLICT DO NOTHING;
@@ -103,8 +103,8 @@ BEGIN
             SELECT s.* INTO sent FROM awty_http_internal.sent AS s
             WHERE s.job = the_job AND s.sent_by::oid = send_as.caller AND s.key = the_key;
             IF sent.digest IS DISTINCT FROM digest THEN
-                PERFORM awty_http_internal.refuse('42710', format('key "%s" has been used for another call', send_as.key),
-                    'Use a new key for each call, and the same one only to repeat it.');
+                PERFORM awty_http_internal.refuse('42710', format('key "%s" was already used for another call', send_as.key),
+                    'Use a new key for each call, and the same key only to send the same call again.');
             END IF;
             RETURN sent.check_id;
         END IF;
@@ -122,7 +122,7 @@ COMMENT ON FUNCTION awty_http_internal.send_as(oid, text, jsonb, text, timestamp
 
 CREATE FUNCTION awty_http_internal.cancel_send(key text) RETURNS boolean
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
-COMMENT ON FUNCTION awty_http_internal.cancel_send(text) IS 'Cancels the send of a key, which stays remembered; returns whether it was pending';
+COMMENT ON FUNCTION awty_http_internal.cancel_send(text) IS 'Cancels the send with that key and keeps the key; returns whether the send was pending';
 
 CREATE FUNCTION awty_http_internal.cancel_send_as(caller oid, key text) RETURNS boolean
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -140,7 +140,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.cancel_send_as(oid, text) IS 'awty_http_internal.cancel_send for a caller';
 
--- Sends with a key. What is over and has no row in the history was done, or cancelled.
+-- Sends with a key. A send that is over and has no row in the history was done or cancelled.
 CREATE VIEW awty_http_internal.send_status WITH (security_invoker = true) AS
 SELECT s.key, s.job, s.check_id, s.entity_name, s.entity_key,
     concat(s.entity_name, split_part(s.entity_key, '#', 1)) AS uri,
@@ -170,4 +170,4 @@ LEFT JOIN LATERAL (
     WHERE a.id = s.check_id ORDER BY a.ended_at DESC LIMIT 1
 ) AS last ON true;
 
-COMMENT ON VIEW awty_http_internal.send_status IS 'What became of each send whose key is remembered: pending, in_flight, held, done, cancelled, forgotten, or the outcome of awty; with its last attempt';
+COMMENT ON VIEW awty_http_internal.send_status IS 'State of each send whose key is kept: pending, in_flight, held, done, cancelled, forgotten, or an outcome of awty; with its last attempt';

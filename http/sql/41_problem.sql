@@ -1,6 +1,6 @@
 -- Calls that failed for good, and how one is made again.
 
--- Finished calls that did not go well: those that went well are in awty.attempt.
+-- Only failed calls. awty.attempt has the successful ones.
 CREATE VIEW awty_http_internal.problem WITH (security_invoker = true) AS
 SELECT h.id, h.job, concat(h.entity_name, split_part(h.entity_key, '#', 1)) AS uri, h.entity_name, h.entity_key,
     CASE WHEN strpos(h.entity_key, '#') = 0
@@ -9,15 +9,15 @@ SELECT h.id, h.job, concat(h.entity_name, split_part(h.entity_key, '#', 1)) AS u
     h.first_check_at, h.next_check_at, h.started_at, h.finished_at, h.lateness, h.attempts, h.outcome, h.sqlstate, h.message
 FROM awty.future_job_history AS h
 JOIN awty_http.tenant AS t ON t.job = h.job AND t.role::oid = h.role::oid
--- As the index of a job's problems says it.
+-- The same condition as in the partial index on the problems of a job.
 WHERE h.outcome <> ALL ('{done,met,cancelled,replaced}');
 
-COMMENT ON VIEW awty_http_internal.problem IS 'The history of calls that ended otherwise than done or cancelled, of schedules and of sends';
+COMMENT ON VIEW awty_http_internal.problem IS 'History of calls that ended with a problem, of schedules and of sends';
 
 -- The occurrence that comes next is called now instead. A call that nothing follows is made once more.
 CREATE FUNCTION awty_http_internal.retry(id bigint) RETURNS bigint
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
-COMMENT ON FUNCTION awty_http_internal.retry(bigint) IS 'Has a finished call made again, now; returns the number of its check';
+COMMENT ON FUNCTION awty_http_internal.retry(bigint) IS 'Makes a finished call again, now; returns the number of its check';
 
 CREATE FUNCTION awty_http_internal.retry_as(caller oid, id bigint) RETURNS bigint
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -30,7 +30,7 @@ BEGIN
     ORDER BY h.finished_at DESC LIMIT 1;
     IF NOT awty_http_internal.has_right(retry_as.caller, past.job, 'read') THEN
         PERFORM awty_http_internal.refuse('42704', format('call %s is not in the history', retry_as.id),
-            'SELECT id, uri, outcome FROM awty_http_internal.problem ORDER BY finished_at DESC LIMIT 20; lists the last ones.');
+            'To list the last failed calls, run: SELECT id, uri, outcome FROM awty_http_internal.problem ORDER BY finished_at DESC LIMIT 20;');
     END IF;
     IF NOT awty_http_internal.has_right(retry_as.caller, past.job, 'schedule') THEN
         PERFORM awty_http_internal.refuse('42501', format('permission denied for the calls of job "%s"', past.job),
@@ -45,13 +45,13 @@ BEGIN
     IF strpos(past.entity_key, '#') = 0 AND NOT EXISTS (
         SELECT FROM awty_http_internal.endpoint AS e
         WHERE e.entity_name = past.entity_name AND e.entity_key = past.entity_key AND e.job = past.job AND e.deleted_at IS NULL) THEN
-        PERFORM awty_http_internal.refuse('42704', format('"%s%s" is not scheduled any more', past.entity_name, past.entity_key),
+        PERFORM awty_http_internal.refuse('42704', format('"%s%s" is no longer scheduled', past.entity_name, past.entity_key),
             format('SELECT awty_http.send(%L);', past.entity_name || past.entity_key));
     END IF;
     IF strpos(past.entity_key, '#') > 0 AND NOT EXISTS (
         SELECT FROM awty_http_internal.content AS c
         WHERE c.entity_name = past.entity_name AND c.entity_key = past.entity_key AND c.job = past.job) THEN
-        PERFORM awty_http_internal.refuse('42704', format('the content of call %s is not kept any more', retry_as.id),
+        PERFORM awty_http_internal.refuse('42704', format('the content of call %s is no longer kept', retry_as.id),
             format('SELECT awty_http.send(%L, …);', past.entity_name || split_part(past.entity_key, '#', 1)));
     END IF;
     pending := awty.schedule(past.entity_name, past.entity_key, past.job, after => '0', args => past.args, on_conflict => 'error');

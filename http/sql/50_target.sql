@@ -1,6 +1,6 @@
 -- Targets: their state, their limits, and blocks that a target asks for.
 
--- Also of one that nothing is known of: the limits for all are its own.
+-- A target without a row of its own has the limits for all targets of the job.
 CREATE FUNCTION awty_http_internal.target(origin text, OUT job text, OUT target text, OUT concurrency integer, OUT rate numeric,
     OUT burst integer, OUT in_flight bigint, OUT state text, OUT blocked_until timestamptz, OUT why text)
     RETURNS SETOF record LANGUAGE sql STABLE PARALLEL SAFE ROWS 1 SET search_path = pg_catalog, pg_temp AS $$
@@ -10,12 +10,13 @@ CREATE FUNCTION awty_http_internal.target(origin text, OUT job text, OUT target 
     LEFT JOIN awty.target AS t ON t.job = mine.job AND (t.target = origin OR t.target IS NULL)
     ORDER BY t.target NULLS LAST LIMIT 1
 $$;
-COMMENT ON FUNCTION awty_http_internal.target(text) IS 'How a target stands and what it allows, as in awty.target';
+COMMENT ON FUNCTION awty_http_internal.target(text) IS 'State and limits of a target, as in awty.target';
 
--- The row of the tenant is the lock: only this function and the owner of the extension lock that row. Any role could take an advisory lock.
+-- The row of the tenant serves as the lock, because any role could take an advisory lock. Only this function and the owner of the extension
+-- lock the row.
 CREATE FUNCTION awty_http_internal.lock_limits() RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
-COMMENT ON FUNCTION awty_http_internal.lock_limits() IS 'Waits until no other transaction sets limits of this tenant''s targets, and keeps others waiting until this one ends';
+COMMENT ON FUNCTION awty_http_internal.lock_limits() IS 'Waits until no other transaction changes the limits of this tenant''s targets, and makes others wait until this one ends';
 
 CREATE FUNCTION awty_http_internal.lock_limits_as(caller oid) RETURNS void
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -23,9 +24,9 @@ CREATE FUNCTION awty_http_internal.lock_limits_as(caller oid) RETURNS void
 $$;
 COMMENT ON FUNCTION awty_http_internal.lock_limits_as(oid) IS 'awty_http_internal.lock_limits for a caller';
 
--- What the gateway says when a target has answered 429 or 503 with Retry-After. The right to claim is enough.
+-- The gateway calls this when a target has answered 429 or 503 with Retry-After. The right to claim is enough.
 CREATE FUNCTION awty_http_internal.asked_to_wait(job text, target text, until timestamptz, note text) RETURNS boolean
     LANGUAGE sql VOLATILE PARALLEL UNSAFE
     RETURN awty_internal.block_for_now(job, target, until, note);
 COMMENT ON FUNCTION awty_http_internal.asked_to_wait(text, text, timestamptz, text)
-    IS 'Blocks a target as it has asked for, an hour at most, and shortens no other block; returns whether it did; for roles that may claim';
+    IS 'Blocks a target as it has asked, at most one hour, and shortens no other block; returns whether it did; for roles that may claim';

@@ -13,27 +13,27 @@ CREATE TABLE awty_http.token (
     CONSTRAINT token_hash_is_one_of_a_kind UNIQUE (hash)
 );
 
-COMMENT ON TABLE awty_http.token IS 'Tokens of the HTTP API; the tokens themselves are nowhere';
+COMMENT ON TABLE awty_http.token IS 'Tokens of the HTTP API, one row each; only a hash of each token is stored';
 COMMENT ON COLUMN awty_http.token.id IS 'Number of the token';
 COMMENT ON COLUMN awty_http.token.hash IS 'SHA-256 of the token';
-COMMENT ON COLUMN awty_http.token.role IS 'With whose rights its requests run';
+COMMENT ON COLUMN awty_http.token.role IS 'Role whose rights the requests with this token have';
 COMMENT ON COLUMN awty_http.token.scope IS 'read, write or admin; each includes the one before';
-COMMENT ON COLUMN awty_http.token.expires_at IS 'Until when it is good';
-COMMENT ON COLUMN awty_http.token.created_by IS 'Who made it';
-COMMENT ON COLUMN awty_http.token.created_at IS 'When that was';
-COMMENT ON COLUMN awty_http.token.last_used_at IS 'When it was last used, to the minute; NULL: never';
+COMMENT ON COLUMN awty_http.token.expires_at IS 'Time until which the token is valid';
+COMMENT ON COLUMN awty_http.token.created_by IS 'Role that created the token';
+COMMENT ON COLUMN awty_http.token.created_at IS 'Time at which the token was created';
+COMMENT ON COLUMN awty_http.token.last_used_at IS 'Time of the last use, to the minute; NULL: never used';
 COMMENT ON SEQUENCE awty_http.token_id_seq IS 'Numbers of tokens';
 
 CREATE INDEX token_role_idx ON awty_http.token (role);
 
 CREATE FUNCTION awty_http.create_token(role name, scope text, expires interval) RETURNS text
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
-COMMENT ON FUNCTION awty_http.create_token(name, text, interval) IS 'Makes a token for a role and returns it, this once only; scope is read, write or admin; for members of the role';
+COMMENT ON FUNCTION awty_http.create_token(name, text, interval) IS 'Creates a token for a role and returns it; it cannot be read again; scope is read, write or admin; for members of the role';
 
 CREATE FUNCTION awty_http_internal.create_token_as(caller oid, role name, scope text, expires interval) RETURNS text
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    -- 366 random bits of PostgreSQL's strong source, made 256.
+    -- 366 bits from PostgreSQL's strong source of random numbers, hashed to 256.
     bits CONSTANT bytea := sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()));
     token CONSTANT text := 'awty_' || rtrim(translate(encode(bits, 'base64'), '+/', '-_'), '=');
     owner oid := (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = create_token_as.role);
@@ -41,7 +41,7 @@ DECLARE
 BEGIN
     IF owner IS NULL THEN
         PERFORM awty_http_internal.refuse('42704', format('role "%s" does not exist', create_token_as.role),
-            'SELECT rolname FROM pg_roles; lists the roles.');
+            'To list the roles, run: SELECT rolname FROM pg_roles;');
     END IF;
     IF NOT awty_http_internal.can_become(create_token_as.caller, owner) THEN
         PERFORM awty_http_internal.refuse('42501', format('must be able to SET ROLE "%s"', create_token_as.role),
@@ -51,12 +51,12 @@ BEGIN
         PERFORM awty_http_internal.refuse('22023', format('scope "%s" is not known', create_token_as.scope), 'Use read, write or admin.');
     END IF;
     IF create_token_as.expires > '0' IS NOT TRUE OR create_token_as.expires > '3660 days' THEN
-        PERFORM awty_http_internal.refuse('22023', '"expires" must be a time from now, of 10 years at most',
+        PERFORM awty_http_internal.refuse('22023', '"expires" must be greater than 0 and at most 3660 days',
             format('SELECT awty_http.create_token(%L, %L, ''90 days'');', create_token_as.role, create_token_as.scope));
     END IF;
     IF (SELECT count(*) FROM awty_http.token AS t WHERE t.role::oid = owner) >= most THEN
-        PERFORM awty_http_internal.refuse('54000', format('role "%s" has %s tokens already', create_token_as.role, most),
-            'SELECT awty_http.drop_token(id) FROM awty_http.token WHERE expires_at < now(); drops those that have expired.');
+        PERFORM awty_http_internal.refuse('54000', format('role "%s" already has %s tokens', create_token_as.role, most),
+            'To drop expired tokens, run: SELECT awty_http.drop_token(id) FROM awty_http.token WHERE expires_at < now();');
     END IF;
     INSERT INTO awty_http.token (hash, role, scope, expires_at, created_by)
     VALUES (sha256(convert_to(token, 'UTF8')), owner, create_token_as.scope, now() + create_token_as.expires, create_token_as.caller);
@@ -67,7 +67,7 @@ COMMENT ON FUNCTION awty_http_internal.create_token_as(oid, name, text, interval
 
 CREATE FUNCTION awty_http.drop_token(id bigint) RETURNS void
     LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'awty_with_caller';
-COMMENT ON FUNCTION awty_http.drop_token(bigint) IS 'Makes a token worthless; for members of its role';
+COMMENT ON FUNCTION awty_http.drop_token(bigint) IS 'Drops a token, so that it is no longer valid; for members of its role';
 
 CREATE FUNCTION awty_http_internal.drop_token_as(caller oid, id bigint) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -76,17 +76,17 @@ BEGIN
     WHERE t.id = drop_token_as.id AND awty_http_internal.can_become(drop_token_as.caller, t.role::oid);
     IF NOT FOUND THEN
         PERFORM awty_http_internal.refuse('42704', format('token %s does not exist', drop_token_as.id),
-            'SELECT id, role, scope FROM awty_http.token; lists the tokens.');
+            'To list the tokens, run: SELECT id, role, scope FROM awty_http.token;');
     END IF;
 END
 $$;
 COMMENT ON FUNCTION awty_http_internal.drop_token_as(oid, bigint) IS 'awty_http.drop_token for a caller';
 
--- Who knows a token may ask whose it is. So the rights are those of the owner, and the question is one exact hash.
+-- SECURITY DEFINER, because the gateway may see no other token. A caller that knows the hash of a token knows the token.
 CREATE FUNCTION awty_http_internal.token_of(hash bytea, OUT id bigint, OUT role name, OUT scope text, OUT expires_at timestamptz)
     RETURNS SETOF record ROWS 1 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    -- A standby reads only. Another request that writes the same minute is not waited for.
+    -- A standby cannot write. SKIP LOCKED, so that a request does not wait for another one that writes the same minute.
     IF NOT current_setting('transaction_read_only')::boolean THEN
         UPDATE awty_http.token AS t SET last_used_at = date_trunc('minute', now())
         WHERE t.id = (SELECT u.id FROM awty_http.token AS u
@@ -97,4 +97,4 @@ BEGIN
         WHERE t.hash = token_of.hash AND EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = t.role);
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.token_of(bytea) IS 'Role, scope and expiry of the token with that SHA-256; notes its use';
+COMMENT ON FUNCTION awty_http_internal.token_of(bytea) IS 'Role, scope and expiry of the token with that SHA-256; records its use';

@@ -26,30 +26,30 @@ CREATE INDEX stat_age_idx ON awty_http.stat (width, bucket);
 CREATE INDEX stat_job_idx ON awty_http.stat (job, width, bucket);
 CREATE INDEX stat_of_jobs_idx ON awty_http.stat (width, bucket) WHERE id = job;
 
-COMMENT ON TABLE awty_http.stat IS 'What the calls of each endpoint, and those of all schedules of each job, came to, by hour for 90 days and by day in UTC for 5 years';
-COMMENT ON COLUMN awty_http.stat.id IS 'The endpoint, or the job';
+COMMENT ON TABLE awty_http.stat IS 'Statistics of the calls of each schedule, and of all schedules of each tenant''s job: by hour for 90 days, and by day in UTC for 5 years';
+COMMENT ON COLUMN awty_http.stat.id IS 'Id of the schedule, or the job';
 COMMENT ON COLUMN awty_http.stat.width IS 'Length of the bucket: 1 hour or 24 hours';
-COMMENT ON COLUMN awty_http.stat.bucket IS 'Begin of the bucket: calls that ended in it are counted';
-COMMENT ON COLUMN awty_http.stat.count IS 'Calls, also those that were dropped';
-COMMENT ON COLUMN awty_http.stat.ok IS 'Calls that went well';
+COMMENT ON COLUMN awty_http.stat.bucket IS 'Begin of the bucket, which counts the calls that ended in it';
+COMMENT ON COLUMN awty_http.stat.count IS 'Calls, including dropped ones';
+COMMENT ON COLUMN awty_http.stat.ok IS 'Successful calls';
 COMMENT ON COLUMN awty_http.stat.dropped IS 'Calls that were not made, because they would have been too late';
-COMMENT ON COLUMN awty_http.stat.caught_up IS 'Calls later than 10 s and one period; they are in no lateness';
-COMMENT ON COLUMN awty_http.stat.implausible IS 'Values that were negative, or that no clock can explain; they are in no average';
-COMMENT ON COLUMN awty_http.stat.lateness_sum IS 'Of calls that were made and not caught up: start minus due time, added up';
-COMMENT ON COLUMN awty_http.stat.lateness_min IS 'The smallest of them';
-COMMENT ON COLUMN awty_http.stat.lateness_max IS 'The largest of them';
-COMMENT ON COLUMN awty_http.stat.lateness_steps IS '24 counts: below 1 ms, below 2 ms, below 4 ms and so on; the last one has the rest';
-COMMENT ON COLUMN awty_http.stat.duration_sum IS 'Of calls that were made: their time, added up';
-COMMENT ON COLUMN awty_http.stat.duration_min IS 'The smallest of them';
-COMMENT ON COLUMN awty_http.stat.duration_max IS 'The largest of them';
-COMMENT ON COLUMN awty_http.stat.duration_steps IS 'As lateness_steps';
-COMMENT ON COLUMN awty_http.stat.job IS 'The job of the tenant; the same as id in the sums of all its schedules';
+COMMENT ON COLUMN awty_http.stat.caught_up IS 'Calls that were later than 10 s and one period; they do not count in lateness';
+COMMENT ON COLUMN awty_http.stat.implausible IS 'Values that were negative or that no clock can explain; they count in no average';
+COMMENT ON COLUMN awty_http.stat.lateness_sum IS 'Sum of start minus due time, of calls that were made and not caught up';
+COMMENT ON COLUMN awty_http.stat.lateness_min IS 'Smallest lateness';
+COMMENT ON COLUMN awty_http.stat.lateness_max IS 'Largest lateness';
+COMMENT ON COLUMN awty_http.stat.lateness_steps IS '24 counts of lateness: below 1 ms, below 2 ms, below 4 ms and so on; the last step counts the rest';
+COMMENT ON COLUMN awty_http.stat.duration_sum IS 'Sum of the durations, of calls that were made';
+COMMENT ON COLUMN awty_http.stat.duration_min IS 'Smallest duration';
+COMMENT ON COLUMN awty_http.stat.duration_max IS 'Largest duration';
+COMMENT ON COLUMN awty_http.stat.duration_steps IS '24 counts of durations, like lateness_steps';
+COMMENT ON COLUMN awty_http.stat.job IS 'Job of the tenant; equal to id in the sums of all its schedules';
 
--- Histograms that can be added: step n has what is below 2^(n-1) ms.
+-- Histograms can be added. Step n counts the lengths below 2^(n-1) ms that are in no lower step.
 CREATE FUNCTION awty_http_internal.step(length interval) RETURNS integer
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN 1 + width_bucket(length, '{1 ms,2 ms,4 ms,8 ms,16 ms,32 ms,64 ms,128 ms,256 ms,512 ms,1.024 s,2.048 s,4.096 s,8.192 s,16.384 s,32.768 s,65.536 s,131.072 s,262.144 s,524.288 s,1048.576 s,2097.152 s,4194.304 s}'::interval[]);
-COMMENT ON FUNCTION awty_http_internal.step(interval) IS 'The step of a histogram that a length belongs to, 1 to 24';
+COMMENT ON FUNCTION awty_http_internal.step(interval) IS 'Step of a histogram that a length belongs to, 1 to 24';
 
 CREATE FUNCTION awty_http_internal.count_step(steps bigint[], length interval) RETURNS bigint[]
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -88,22 +88,21 @@ CREATE AGGREGATE awty_http_internal.all_steps(bigint[]) (
 );
 COMMENT ON AGGREGATE awty_http_internal.all_steps(bigint[]) IS 'Sum of histograms';
 
--- A number of seconds that a gateway has reported, to the microsecond; NULL where it is none. JSON has numbers that are too small and too
--- large for double precision.
+-- A gateway reports seconds as JSON. The value may be no number, or a number that is too small or too large for double precision.
 CREATE FUNCTION awty_http_internal.seconds(value jsonb) RETURNS interval
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN jsonb_typeof(value) = 'number' THEN
         CASE WHEN abs(value::numeric) < 1e9
             THEN make_interval(secs => round(value::numeric, 6)::float8) END END;
-COMMENT ON FUNCTION awty_http_internal.seconds(jsonb) IS 'A JSON number of seconds as an interval';
+COMMENT ON FUNCTION awty_http_internal.seconds(jsonb) IS 'A JSON number of seconds as an interval, to the microsecond; NULL: it is not a usable number';
 
 CREATE FUNCTION awty_http_internal.dropped(ok boolean, message text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN NOT dropped.ok AND coalesce(dropped.message, '') ^@ 'dropped: ';
-COMMENT ON FUNCTION awty_http_internal.dropped(boolean, text) IS 'Was nothing called, because it was too late for the occurrence?';
+COMMENT ON FUNCTION awty_http_internal.dropped(boolean, text) IS 'Was the call dropped, because it was too late for the occurrence?';
 
--- What an attempt says of a call, cleaned. In its results a gateway reports "lateness" and "duration" in seconds; where it does not, the
--- lease says so. Each query takes this in as its own part.
+-- The result of an attempt has "lateness" and "duration" in seconds, as the gateway measured them. Without them, the times of the lease are
+-- used. The planner inlines this function into each query.
 CREATE FUNCTION awty_http_internal.cleaned(ok boolean, message text, result jsonb, lateness interval, took interval, every interval)
     RETURNS TABLE (dropped boolean, caught_up boolean, implausible integer, lateness interval, duration interval)
     LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 1
@@ -121,11 +120,11 @@ BEGIN ATOMIC
         FROM (
             SELECT coalesce(awty_http_internal.seconds(cleaned.result -> 'lateness'), cleaned.lateness) AS lateness,
                 coalesce(awty_http_internal.seconds(cleaned.result -> 'duration'), cleaned.took) AS duration,
-                -- A call begins and ends within its lease. A second is for clocks.
+                -- A call begins and ends within its lease. One second more allows for clocks that differ.
                 least('366 days', cleaned.lateness + cleaned.took + '1 s'::interval) AS latest,
                 least('1 day', cleaned.took + '1 s'::interval) AS longest
-            OFFSET 0 -- once each
+            OFFSET 0 -- computes each value once
         ) AS said
     ) AS c;
 END;
-COMMENT ON FUNCTION awty_http_internal.cleaned(boolean, text, jsonb, interval, interval, interval) IS 'What an attempt says of a call, without what no clock can explain';
+COMMENT ON FUNCTION awty_http_internal.cleaned(boolean, text, jsonb, interval, interval, interval) IS 'Lateness and duration of a call, without values that no clock can explain';

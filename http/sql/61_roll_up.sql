@@ -1,11 +1,12 @@
 -- The roll-up, which counts the calls of each hour when the hour is over.
 --
--- It works in parts, each in a run of its own, and rests in between. When it counted 4 million calls in one run, calls were up to 17 s late.
+-- It works in parts, each in a run of its own, and rests in between. When it counted 4 million calls in one run, calls were up to 17 s
+-- late.
 
--- Counts the calls of some endpoints. It overwrites whole buckets, so that it may run twice.
+-- The function overwrites whole buckets, so that running it twice does no harm.
 CREATE FUNCTION awty_http_internal.count_calls_of(ids text[], since timestamptz, until timestamptz) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off
-    SET plan_cache_mode = force_custom_plan -- awty_http.stat grows on the way
+    SET plan_cache_mode = force_custom_plan -- because awty_http.stat grows while the function runs
 AS $$
 BEGIN
     INSERT INTO awty_http.stat AS s
@@ -32,11 +33,11 @@ BEGIN
             SELECT a.* FROM awty.attempt AS a
             WHERE a.entity_name = e.entity_name AND a.entity_key = e.entity_key AND a.job = e.job
               AND a.ended_at >= count_calls_of.since AND a.ended_at < count_calls_of.until
-            OFFSET 0 -- by their index
+            OFFSET 0 -- uses the index on the entity
         ) AS a
         CROSS JOIN LATERAL awty_http_internal.cleaned(a.ok, a.message, a.result, a.lateness, a.ended_at - a.leased_at, e.every) AS c
         WHERE e.id = ANY (ids)
-        OFFSET 0 -- each step is found once
+        OFFSET 0 -- computes each step once
     ) AS c
     GROUP BY c.id, c.job, date_trunc('hour', c.ended_at)
     ON CONFLICT ON CONSTRAINT stat_pkey DO UPDATE SET (count, ok, dropped, caught_up, implausible, lateness_sum, lateness_min,
@@ -56,15 +57,14 @@ BEGIN
         = ROW (excluded.count, excluded.ok, excluded.dropped, excluded.caught_up, excluded.implausible, excluded.lateness_sum,
         excluded.lateness_min, excluded.lateness_max, excluded.lateness_steps, excluded.duration_sum, excluded.duration_min,
         excluded.duration_max, excluded.duration_steps);
-    -- Whole days, so that no day is added up from a part of its hours.
+    -- Whole days are deleted, so that the sum of a day never misses some of its hours.
     DELETE FROM awty_http.stat AS s
     WHERE s.id = ANY (ids) AND s.width = '1 hour' AND s.bucket < date_trunc('day', count_calls_of.until - '90 days'::interval);
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.count_calls_of(text[], timestamptz, timestamptz) IS 'Counts the calls of some endpoints, by hour and by day, and forgets hours that are too old';
+COMMENT ON FUNCTION awty_http_internal.count_calls_of(text[], timestamptz, timestamptz) IS 'Counts the calls of some endpoints, by hour and by day, and deletes hours that are too old';
 
--- Counts the calls of the next 50 endpoints, and returns the last of them; NULL: there are no more. An endpoint whose values cannot be added
--- up is left out with a warning, so that it stops no other.
+-- An endpoint whose values cannot be added up is skipped with a warning, so that it does not stop the others.
 CREATE FUNCTION awty_http_internal.count_calls(since timestamptz, until timestamptz, after text) RETURNS text
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -78,16 +78,16 @@ BEGIN
             BEGIN
                 PERFORM awty_http_internal.count_calls_of(ARRAY[one], count_calls.since, count_calls.until);
             EXCEPTION WHEN data_exception THEN
-                RAISE WARNING USING MESSAGE = format('the calls of schedule "%s" are not counted: %s', one, SQLERRM);
+                RAISE WARNING USING MESSAGE = format('could not count the calls of schedule "%s": %s', one, SQLERRM);
             END;
         END LOOP;
     END;
     RETURN ids[cardinality(ids)];
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.count_calls(timestamptz, timestamptz, text) IS 'Counts the calls of the next endpoints in order, and returns the last one of them';
+COMMENT ON FUNCTION awty_http_internal.count_calls(timestamptz, timestamptz, text) IS 'Counts the calls of the next 50 endpoints in order, and returns the id of the last one; NULL: there are no more';
 
--- Those of each job, by hour and by day. They come last, so that they tell which hours are counted.
+-- The sums of jobs are written last, because they show which hours are counted.
 CREATE FUNCTION awty_http_internal.count_job(job text, since timestamptz) RETURNS void
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off AS $$
     INSERT INTO awty_http.stat AS s
@@ -103,7 +103,7 @@ CREATE FUNCTION awty_http_internal.count_job(job text, since timestamptz) RETURN
         excluded.lateness_min, excluded.lateness_max, excluded.lateness_steps, excluded.duration_sum, excluded.duration_min,
         excluded.duration_max, excluded.duration_steps);
 $$;
-COMMENT ON FUNCTION awty_http_internal.count_job(text, timestamptz) IS 'Adds up what is counted of the endpoints of a job';
+COMMENT ON FUNCTION awty_http_internal.count_job(text, timestamptz) IS 'Adds up the counts of the endpoints of a job, by hour and by day';
 
 CREATE FUNCTION awty_http_internal.count_jobs(since timestamptz) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
@@ -114,15 +114,15 @@ BEGIN
         BEGIN
             PERFORM awty_http_internal.count_job(one, count_jobs.since);
         EXCEPTION WHEN data_exception THEN
-            RAISE WARNING USING MESSAGE = format('the calls of job "%s" are not added up: %s', one, SQLERRM);
+            RAISE WARNING USING MESSAGE = format('could not add up the calls of job "%s": %s', one, SQLERRM);
         END;
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.count_jobs(timestamptz) IS 'Adds up what is counted of the endpoints of each job';
+COMMENT ON FUNCTION awty_http_internal.count_jobs(timestamptz) IS 'Adds up the counts of the endpoints of each job';
 
--- An hour is counted as long as awty.attempt has all of it, which forgets whole days in UTC; hours that stood still for longer are gaps.
--- What is left to do when the time is up is returned, to be given again; NULL: all is done.
+-- An hour can be counted as long as awty.attempt has all of it, which deletes whole days in UTC. If the roll-up stands still for longer,
+-- hours are missing. When its time to work is over, the function returns the rest of the work, which is the argument of the next call.
 CREATE FUNCTION awty_http_internal.roll_up(at timestamptz, work interval DEFAULT '100 years', rest jsonb DEFAULT NULL) RETURNS jsonb
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' AS $$
 DECLARE
@@ -134,7 +134,8 @@ DECLARE
 BEGIN
     IF rest IS NULL THEN
         until := date_trunc('hour', roll_up.at);
-        -- The last hour once more: what ended in it may have been committed after it. Not what a clock that was ahead has left behind.
+        -- The last counted hour is counted again, because some of its calls may have been committed after the hour. Hours in the future are
+        -- ignored: a clock that was ahead has left them.
         since := greatest(coalesce(date_trunc('day', roll_up.at - kept), '-infinity'),
             (SELECT max(s.bucket) FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.id = s.job AND s.bucket < until));
     END IF;
@@ -150,9 +151,9 @@ BEGIN
     RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.roll_up(timestamptz, interval, jsonb) IS 'Counts the calls of the hours before a time, and forgets what is too old; returns what is left to do when its time to work is over';
+COMMENT ON FUNCTION awty_http_internal.roll_up(timestamptz, interval, jsonb) IS 'Counts the calls of the hours before a time, and deletes what is too old; returns the rest of the work when its time to work is over; NULL: no work is left';
 
--- The function of the job awty_http.roll_up. It works a tenth of the time, and leaves the rest to a check that it schedules in its own place.
+-- The function of the job awty_http.roll_up works for a tenth of the time. If work is left, it schedules its own check again.
 CREATE FUNCTION awty_http_internal.roll_up(j awty.future_job) RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -166,7 +167,7 @@ END
 $$;
 COMMENT ON FUNCTION awty_http_internal.roll_up(awty.future_job) IS 'Counts the calls of the hours before now, a part in each run';
 
--- The job that counts. Again it changes nothing.
+-- Calling this function again changes nothing.
 CREATE FUNCTION awty_http_internal.set_up() RETURNS void
     LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET client_min_messages = warning AS $$
 BEGIN
@@ -175,10 +176,10 @@ BEGIN
     PERFORM awty.repeat('awty_http.roll_up', every => '1 hour');
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.set_up() IS 'Registers the job that rolls up';
+COMMENT ON FUNCTION awty_http_internal.set_up() IS 'Registers the job of the roll-up';
 
--- A restored dump brings the jobs along as rows of awty.job, and they would be there twice. pg_dump begins each script by setting xmloption
--- to its default, which nobody else does.
+-- A restored dump already has the job as a row of awty.job, which would be there twice. The restore of a dump is recognised by xmloption:
+-- each script of pg_dump sets it to its default, which no other program does.
 DO $$
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_settings AS s

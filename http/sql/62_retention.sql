@@ -1,9 +1,10 @@
 -- How long awty_http keeps statistics, deleted schedules, contents, keys of sends and expired tokens.
 
--- A row that a session has locked is left for the next hour, so that no session holds up the statistics of others.
+-- The roll-up calls this function once an hour. A row that another session has locked is left for the next hour, so that the function waits
+-- for no session.
 CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off AS $$
-    -- Of jobs, and of what is no endpoint any more.
+    -- The hours of jobs and of deleted endpoints. awty_http_internal.count_calls_of() deletes the hours of the others.
     DELETE FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.bucket < date_trunc('day', forget.at - '90 days'::interval);
     DELETE FROM awty_http.stat AS s WHERE s.width = '24 hours' AND s.bucket < forget.at - '1827 days'::interval;
     DELETE FROM awty_http_internal.endpoint AS e USING (
@@ -11,7 +12,7 @@ CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
         WHERE d.deleted_at < forget.at - '90 days'::interval AND NOT EXISTS (SELECT FROM awty_http.stat AS s WHERE s.id = d.id)
         FOR UPDATE SKIP LOCKED) AS old
     WHERE e.id = old.id;
-    -- A send that failed can be sent again as long as the history has it.
+    -- A failed send can be sent again as long as the history has it.
     DELETE FROM awty_http_internal.content AS c USING (
         SELECT d.entity_name, d.entity_key, d.job FROM awty_http_internal.content AS d
         WHERE NOT EXISTS (SELECT FROM awty_http_internal.endpoint AS e
@@ -25,7 +26,7 @@ CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
         SELECT d.job, d.sent_by, d.key FROM awty_http_internal.sent AS d
         WHERE greatest(d.due_at, d.sent_at) < forget.at - coalesce(nullif(current_setting('awty.attempt_retention')::interval, '0'), '0') - '1 hour'::interval
           AND NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = d.check_id)
-          -- It may have been tried for longer than that.
+          -- The gateway may have retried the send for longer than that.
           AND NOT EXISTS (SELECT FROM awty.attempt AS a WHERE a.id = d.check_id)
         FOR UPDATE SKIP LOCKED) AS old
     WHERE s.job = old.job AND s.sent_by = old.sent_by AND s.key = old.key;
@@ -33,4 +34,4 @@ CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
         SELECT d.id FROM awty_http.token AS d WHERE d.expires_at < forget.at - '90 days'::interval FOR UPDATE SKIP LOCKED) AS old
     WHERE t.id = old.id;
 $$;
-COMMENT ON FUNCTION awty_http_internal.forget(timestamptz) IS 'Deletes what is too old: hours, days, endpoints, keys of sends, tokens';
+COMMENT ON FUNCTION awty_http_internal.forget(timestamptz) IS 'Deletes what is too old: hours, days, deleted schedules, contents, keys of sends, tokens';

@@ -1,6 +1,5 @@
 -- Statistics of one schedule. All of it reads with the caller's rights.
 
--- The same as statistics count them.
 CREATE FUNCTION awty_http_internal.calls_of(id text, since timestamptz, until timestamptz,
     OUT ended_at timestamptz, OUT ok boolean, OUT dropped boolean, OUT caught_up boolean, OUT implausible integer,
     OUT lateness interval, OUT duration interval)
@@ -16,9 +15,8 @@ BEGIN
           AND a.ended_at >= calls_of.since AND a.ended_at < calls_of.until;
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.calls_of(text, timestamptz, timestamptz) IS 'The calls of one schedule that ended in a stretch of time, with implausible values left out';
+COMMENT ON FUNCTION awty_http_internal.calls_of(text, timestamptz, timestamptz) IS 'Calls of one schedule that ended in a time range, as the statistics count them';
 
--- From when on awty_http.stat does not count the calls of a schedule yet.
 CREATE FUNCTION awty_http_internal.counted_until(id text) RETURNS timestamptz
     LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -26,9 +24,9 @@ BEGIN
             WHERE s.id = counted_until.id AND s.width = '1 hour' AND s.bucket < clock_timestamp());
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.counted_until(text) IS 'Until when the statistics of a schedule are rolled up';
+COMMENT ON FUNCTION awty_http_internal.counted_until(text) IS 'End of the hours that awty_http.stat has of a schedule';
 
--- A length that so large a share of a histogram is below. Within a step, lengths are taken to be spread evenly.
+-- The result is interpolated, as if the lengths within a step were spread evenly.
 CREATE FUNCTION awty_http_internal.percentile(steps bigint[], share double precision, lowest interval, highest interval) RETURNS interval
     LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT greatest(percentile.lowest, least(percentile.highest, make_interval(secs => (s.low + (s.high - s.low) * (s.wanted - s.before) / s.n) / 1000)))
@@ -39,10 +37,10 @@ CREATE FUNCTION awty_http_internal.percentile(steps bigint[], share double preci
     ) AS s
     WHERE s.n > 0 AND s.before + s.n >= s.wanted ORDER BY s.low LIMIT 1
 $$;
-COMMENT ON FUNCTION awty_http_internal.percentile(bigint[], double precision, interval, interval) IS 'That share of the lengths in a histogram is below; NULL where it is empty';
+COMMENT ON FUNCTION awty_http_internal.percentile(bigint[], double precision, interval, interval) IS 'Length below which that share of a histogram lies; NULL: the histogram is empty';
 
--- Buckets without a call are left out: they are gaps. Buckets of an hour and longer come from awty_http.stat and, for what it does not have
--- yet, from awty.attempt; shorter ones from awty.attempt alone.
+-- Buckets of an hour and longer come from awty_http.stat and, for calls that are not counted yet, from awty.attempt. Shorter buckets come
+-- from awty.attempt alone.
 CREATE FUNCTION awty_http_internal.stats(id text, width interval, since timestamptz, until timestamptz,
     OUT bucket timestamptz, OUT count bigint, OUT ok bigint, OUT dropped bigint, OUT caught_up bigint, OUT implausible bigint,
     OUT lateness_p50 interval, OUT lateness_p95 interval, OUT lateness_max interval,
@@ -54,11 +52,11 @@ DECLARE
     live timestamptz;
 BEGIN
     IF stats.width <> ALL ('{1 s,10 s,1 min,10 min,1 h,6 h,1 day}'::interval[]) OR stats.width IS NULL THEN
-        PERFORM awty_http_internal.refuse('22023', 'this width of a bucket is not known', 'Use 1 s, 10 s, 1 min, 10 min, 1 h, 6 h or 1 day.');
+        PERFORM awty_http_internal.refuse('22023', 'unknown width of a bucket', 'Use 1 s, 10 s, 1 min, 10 min, 1 h, 6 h or 1 day.');
     END IF;
     IF stats.since >= stats.until IS NOT FALSE OR NOT isfinite(stats.since) OR NOT isfinite(stats.until)
        OR stats.until - stats.since > stats.width * 360 THEN
-        PERFORM awty_http_internal.refuse('22023', 'the stretch of time must have 1 to 360 buckets', 'Ask for a shorter stretch, or for wider buckets.');
+        PERFORM awty_http_internal.refuse('22023', 'the time range must have 1 to 360 buckets', 'Ask for a shorter time range or for wider buckets.');
     END IF;
     first := date_bin(stats.width, stats.since, origin);
     live := CASE WHEN stats.width < '1 hour' THEN first ELSE greatest(first, awty_http_internal.counted_until(stats.id)) END;
@@ -85,9 +83,9 @@ BEGIN
     FROM part AS p GROUP BY p.at ORDER BY p.at;
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.stats(text, interval, timestamptz, timestamptz) IS 'What the calls of a schedule came to, bucket by bucket, at most 360; buckets without a call are left out';
+COMMENT ON FUNCTION awty_http_internal.stats(text, interval, timestamptz, timestamptz) IS 'Statistics of the calls of a schedule, one row per bucket, at most 360; buckets without a call are left out';
 
--- Whole hours from awty_http.stat, as far as it has them; the rest, and the hour in which the 24 begin, from awty.attempt.
+-- Whole hours come from awty_http.stat, as far as it has them. The rest, and the hour in which the 24 hours begin, come from awty.attempt.
 CREATE FUNCTION awty_http_internal.counts(id text, OUT ok bigint, OUT failed bigint, OUT dropped bigint)
     RETURNS record LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -117,4 +115,4 @@ BEGIN
     ) AS p;
 END
 $$;
-COMMENT ON FUNCTION awty_http_internal.counts(text) IS 'How many calls of a schedule went well, failed and were dropped in the last 24 hours';
+COMMENT ON FUNCTION awty_http_internal.counts(text) IS 'How many calls of a schedule succeeded, failed and were dropped in the last 24 hours';

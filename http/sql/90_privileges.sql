@@ -8,7 +8,7 @@ REVOKE ALL ON awty_http_internal.schedule_status, awty_http_internal.send_status
 REVOKE ALL ON SEQUENCE awty_http.token_id_seq FROM PUBLIC;
 REVOKE ALL ON SCHEMA awty_http, awty_http_internal FROM PUBLIC;
 
--- ALTER DEFAULT PRIVILEGES may have given rights to other roles by now.
+-- ALTER DEFAULT PRIVILEGES may already have given rights to other roles.
 DO $$
 DECLARE
     command text;
@@ -36,11 +36,11 @@ BEGIN
 END
 $$;
 
--- Roles read by their rights, and write through functions only: row security has policies for reading alone.
+-- Roles read by their rights and write through functions only. All policies are for SELECT.
 GRANT USAGE ON SCHEMA awty_http_internal TO PUBLIC;
 GRANT SELECT ON awty_http.tenant, awty_http.endpoint, awty_http.stat, awty_http_internal.endpoint, awty_http_internal.content,
     awty_http_internal.sent, awty_http_internal.schedule_status, awty_http_internal.send_status, awty_http_internal.problem TO PUBLIC;
--- Without the hash.
+-- All columns except the hash.
 GRANT SELECT (id, role, scope, expires_at, created_by, created_at, last_used_at) ON awty_http.token TO PUBLIC;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty_http, awty_http_internal TO PUBLIC;
 REVOKE ALL ON FUNCTION awty_http_internal.roll_up(timestamptz, interval, jsonb), awty_http_internal.roll_up(awty.future_job),
@@ -70,7 +70,8 @@ ALTER TABLE awty_http.stat ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_http.token ENABLE ROW LEVEL SECURITY;
 ALTER TABLE awty_http_internal.sent ENABLE ROW LEVEL SECURITY;
 
--- A tenant is seen by its role, also when its job is gone, and by those who may read its job; the rest goes with it.
+-- The tenant's role reads its row even if the job is gone, and so do roles that may read the job. A role that reads the row also reads the
+-- tenant's schedules and statistics.
 CREATE POLICY own ON awty_http.tenant FOR SELECT TO PUBLIC USING (
     awty_internal.can_become(role)
     OR (job, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r));
@@ -78,13 +79,13 @@ CREATE POLICY own ON awty_http_internal.endpoint FOR SELECT TO PUBLIC USING (
     job = ANY (SELECT t.job FROM awty_http.tenant AS t));
 CREATE POLICY own ON awty_http.stat FOR SELECT TO PUBLIC USING (
     job = ANY (SELECT t.job FROM awty_http.tenant AS t));
--- Not for roles that may only read. The rights are those of the snapshot that shows the rows.
+-- Not for roles that may only read. The rights are read by the same snapshot as the rows.
 CREATE POLICY own ON awty_http_internal.content FOR SELECT TO PUBLIC USING (
     job = ANY (
         SELECT t.job FROM awty_http.tenant AS t
         JOIN awty_internal.readable() AS r ON r.job = t.job AND r.role = t.role::oid
         WHERE t.dropped_at IS NULL AND (r.may_schedule OR r.may_claim)));
--- An array, because the primary key begins with the job.
+-- An array, so that the policy can use the primary key, which begins with the job.
 CREATE POLICY own ON awty_http_internal.sent FOR SELECT TO PUBLIC USING (
     job = ANY (ARRAY(
         SELECT t.job FROM awty_http.tenant AS t
@@ -92,7 +93,7 @@ CREATE POLICY own ON awty_http_internal.sent FOR SELECT TO PUBLIC USING (
         WHERE t.dropped_at IS NULL AND r.may_schedule)));
 CREATE POLICY own ON awty_http.token FOR SELECT TO PUBLIC USING (awty_internal.can_become(role));
 
--- The database's owner may dump it, with pg_dump --enable-row-security.
+-- The database's owner may dump all rows, with pg_dump --enable-row-security.
 GRANT USAGE ON SCHEMA awty_http TO pg_database_owner;
 GRANT SELECT ON awty_http.token TO pg_database_owner;
 GRANT SELECT ON SEQUENCE awty_http.token_id_seq TO pg_database_owner;
@@ -103,8 +104,9 @@ CREATE POLICY dumped ON awty_http.stat FOR SELECT TO pg_database_owner, pg_read_
 CREATE POLICY dumped ON awty_http.token FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty_http_internal.sent FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
--- A role that is gone is a number in a dump, and another role may have that number where it is restored, and so its tokens and rows: they stay behind.
--- Not so where only created_by or sent_by is gone: these give no right, and a live schedule or a used key must not be lost for them.
+-- A dropped role is a number in a dump. Where the dump is restored, another role may have that number and would get the tokens and rows. A
+-- dump therefore leaves out the rows whose role is gone. Rows of which only created_by or sent_by is gone are dumped, because these columns
+-- give no right, and a live schedule or a used key must not be lost.
 DO $$
 DECLARE
     config record;
@@ -122,7 +124,8 @@ BEGIN
 END
 $$;
 
--- EXPLAIN estimates by the statistics of a table, whatever rows it may show. So there are none on texts that a role chooses.
+-- EXPLAIN estimates row counts from the statistics of the whole table, and so would reveal values of rows that the role may not read.
+-- Columns whose values a role chooses therefore have no statistics.
 ALTER TABLE awty_http_internal.endpoint ALTER id SET STATISTICS 0, ALTER job SET STATISTICS 0, ALTER uri SET STATISTICS 0,
     ALTER entity_name SET STATISTICS 0, ALTER entity_key SET STATISTICS 0, ALTER request SET STATISTICS 0, ALTER labels SET STATISTICS 0,
     ALTER description SET STATISTICS 0, ALTER verdict_note SET STATISTICS 0, ALTER paused_note SET STATISTICS 0,

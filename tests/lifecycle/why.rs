@@ -197,7 +197,7 @@ fn a_role_that_is_gone_and_a_slow_backlog_are_named() {
     );
     shop.await_time(shop.slot_of("30"), 1);
     shop.run("SELECT awty.resume('one')");
-    why("% checks of its job are due, and awty.catch_up_rate lets 1 a second run of those that were missed;%");
+    why("% checks of its job are due, and awty.catch_up_rate runs 1 missed checks per second;%");
     switch("off");
     why("awty.enabled is off;%");
     let version: i32 = shop.cluster.value("postgres", "SELECT current_setting('server_version_num')::integer");
@@ -209,7 +209,7 @@ fn a_role_that_is_gone_and_a_slow_backlog_are_named() {
     }
     // As if its role had been dropped. awty's own rows do not prevent DROP ROLE.
     shop.cluster.execute("postgres", &["UPDATE awty.job SET role = 4000000000"]);
-    let gone = "SELECT count(*) = 1 FROM awty.doctor() WHERE detail = 'the role does not exist any more'";
+    let gone = "SELECT count(*) = 1 FROM awty.doctor() WHERE detail = 'the role no longer exists'";
     shop.await_true("the finding", gone);
 }
 
@@ -314,7 +314,7 @@ fn a_zone_that_is_gone_is_told_and_fails_no_look() {
     };
     let mut client = shop.client();
     assert_eq!(events(&mut client), ["scheduled", "waiting", "next"]);
-    let unknown = "its time zone \"Atlantis/Capital\" is not known to PostgreSQL any more; \
+    let unknown = "PostgreSQL no longer knows its time zone \"Atlantis/Capital\"; \
                    SELECT awty.repeat('nightly', cron => '30 3 * * *', zone => …, entity_name => 'shops', entity_key => '1');";
     let of = "the repetition of job \"nightly\" for \"shops\" \"1\"";
     // Waits, because the doctor also reports an inspection that met a lock of this test, until the next inspection.
@@ -324,7 +324,7 @@ fn a_zone_that_is_gone_is_told_and_fails_no_look() {
             if found == [finding.as_str()] { Ok(()) } else { Err(format!("{found:#?}")) }
         });
     };
-    expect(format!("{of} does not go on after its pending check; {unknown}"));
+    expect(format!("{of} ends after its pending check; {unknown}"));
     // Without its check, the repetition has stopped.
     shop.cluster.execute("postgres", &["DELETE FROM awty.future_job WHERE entity_key = '1'"]);
     expect(format!("{of} has no check; {unknown}"));
@@ -389,7 +389,7 @@ fn a_launcher_that_gives_no_sign_of_life_is_named() {
     shop.await_true("a sign of life", "SELECT awty.healthy()");
     let launcher = shop.cluster.pids("awty launcher")[0];
     shop.cluster.kill(Signal::STOP, launcher);
-    let silent = "SELECT coalesce(why LIKE 'awty''s launcher has given no sign of life since %', false) AND NOT awty.healthy() FROM awty.status";
+    let silent = "SELECT coalesce(why LIKE 'awty''s launcher has sent no heartbeat since %', false) AND NOT awty.healthy() FROM awty.status";
     shop.await_true("the silence", silent);
     shop.cluster.kill(Signal::CONT, launcher);
     shop.await_true("the next sign of life", "SELECT why IS NULL AND awty.healthy() FROM awty.status");

@@ -5,10 +5,10 @@ use super::{claim_one, say, shop_with};
 #[test]
 fn explain_status_and_doctor_tell_of_leases_and_of_workers_that_do_not_come() {
     let shop = shop_with("", 1);
-    let why = "SELECT why LIKE 'no worker outside has claimed checks of job \"mail\" since the server started%' FROM awty.status";
+    let why = "SELECT why LIKE 'no external worker has claimed checks of job \"mail\" since the server started%' FROM awty.status";
     shop.await_true("the status to say that nobody claims", why);
     let finding =
-        "SELECT count(*) = 1 FROM awty.doctor() WHERE finding = 'no worker outside claims checks of job \"mail\"'";
+        "SELECT count(*) = 1 FROM awty.doctor() WHERE finding = 'no external worker claims checks of job \"mail\"'";
     assert!(shop.cluster.value::<bool>("postgres", finding));
     let one = claim_one(&shop);
     let running = "SELECT detail LIKE 'it is leased since % to tester until %' FROM awty.explain('orders', '1') WHERE event = 'running'";

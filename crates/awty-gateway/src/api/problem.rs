@@ -156,7 +156,7 @@ mod tests {
             ("argument \"ends\" is out of range", "/ends"),
             ("cron expression \"0 25 * * *\" cannot be read: hour 25 is not between 0 and 23", "/cron"),
             ("time zone \"Mars\" not recognized", "/zone"),
-            ("a body can be given once only", ""),
+            ("a body can be given only once", ""),
             ("\"a/b\" is no field", ""),
         ] {
             assert_eq!(pointer(message), field, "{message}");
