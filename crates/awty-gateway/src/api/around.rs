@@ -2,8 +2,8 @@
 //!
 //! Invariant: every refusal has a problem as its body. The bodies of all requests in memory together are bounded.
 
-use super::problem::Problem;
-use super::{Api, LARGEST_BODY};
+use super::problem::{Again, Problem};
+use super::state::{Api, LARGEST_BODY};
 use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -18,14 +18,8 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// Attempts of a request that lost against another transaction.
 const TRIES: usize = 3;
 
-/// KiB of bodies in memory at a time. A request waits until its body has room.
-pub const ROOM: usize = 64 * 1024;
 /// A body of at most this size needs no room, so that large bodies do not hold up small ones.
 const SMALL: usize = 16 * 1024;
-
-/// Marks a response: the database asks to try the request again.
-#[derive(Clone, Copy)]
-pub struct Again;
 
 /// Middleware around all resources.
 pub async fn around(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {

@@ -1,4 +1,4 @@
-use super::super::{Api, Terms};
+use super::super::state::{ROOM, Terms};
 use super::*;
 use crate::db::Db;
 use crate::duration::Length;

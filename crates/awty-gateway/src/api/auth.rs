@@ -1,34 +1,19 @@
-//! Authenticates requests by token, checks scopes, and limits the rate of each token.
+//! Authenticates requests by token and checks scopes.
 //!
 //! Invariant: a token is looked up only by its hash, and no log contains it.
 
-use super::Api;
 use super::problem::Problem;
-use crate::db::Token;
+use super::rates::PER_SECOND;
+use super::state::Api;
+use crate::db::{Request, Token};
 use axum::extract::FromRequestParts;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use sha2::{Digest, Sha256};
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
-const PER_SECOND: NonZeroU32 = NonZeroU32::new(50).unwrap();
-const BURST: NonZeroU32 = NonZeroU32::new(100).unwrap();
 /// `awty_` and 43 characters.
 const LENGTH: usize = 48;
-/// Number of tokens with a known rate above which idle ones are forgotten.
-const MANY: usize = 10_000;
-
-/// Request rate of each token.
-pub struct Limits(DefaultKeyedRateLimiter<i64>);
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits(RateLimiter::keyed(Quota::per_second(PER_SECOND).allow_burst(BURST)))
-    }
-}
-
 /// The authenticated token of a request. Every token may read.
 pub struct Asker {
     token: Token,
@@ -70,28 +55,20 @@ impl FromRequestParts<Arc<Api>> for Asker {
         if token.expired {
             return Err(Problem::new("token-expired", "The token has expired; make a new one."));
         }
-        let limits = &api.limits.0;
-        if limits.len() > MANY {
-            limits.retain_recent();
+        if !api.rates.allow(token.id) {
+            let detail = format!("A token has {PER_SECOND} requests a second; wait a little.");
+            return Err(Problem::new("rate-limited", detail));
         }
-        match limits.check_key(&token.id) {
-            Ok(()) => Ok(Asker { token, changes: !parts.method.is_safe() }),
-            Err(_) => {
-                Err(Problem::new("rate-limited", format!("A token has {PER_SECOND} requests a second; wait a little.")))
-            }
-        }
+        Ok(Asker { token, changes: !parts.method.is_safe() })
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_token_has_a_pace_of_its_own() {
-        let limits = Limits::default();
-        let passed = (0..1_000).filter(|_| limits.0.check_key(&1).is_ok()).count();
-        assert!((100..1_000).contains(&passed), "{passed}");
-        assert!(limits.0.check_key(&2).is_ok());
+impl Api {
+    /// Begins the transaction of a request, as the token's role.
+    pub(super) async fn begin(&self, asker: &Asker) -> Result<Request, Problem> {
+        let permit = Arc::new(self.shares.permit(asker.role(), asker.changes()).await?);
+        let request = self.db.begin(asker.role(), permit.clone()).await?;
+        permit.begin();
+        Ok(request)
     }
 }

@@ -1,10 +1,10 @@
 //! Changes to an existing schedule: end, run now, pause, resume.
 
-use super::Api;
 use super::auth::Asker;
 use super::problem::Problem;
 use super::rules::{another_period, changed, has_period, judged, not_own, there};
 use super::show;
+use super::state::Api;
 use crate::db::Request;
 use crate::db::changes;
 use crate::db::schedules::{self as db, Row};

@@ -4,7 +4,7 @@
 
 use super::number;
 use super::problem::{Fault, Problem};
-use crate::deliver::request::user_header;
+use crate::deliver::header::user_header;
 use crate::duration::{self, Length};
 use serde_json::{Map, Value};
 

@@ -1,6 +1,5 @@
 //! `/v1/history`: calls that did not succeed, and retrying them.
 
-use super::Api;
 use super::auth::Asker;
 use super::change::{runs, still};
 use super::page::{self, Page};
@@ -8,6 +7,7 @@ use super::problem::Problem;
 use super::rules::{Answer, history as place, spelled_only};
 use super::shape;
 use super::show;
+use super::state::Api;
 use crate::db::{history as db, schedules};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};

@@ -1,11 +1,11 @@
 //! `GET /v1/schedules`: pages, filters, or one by its URI.
 
-use super::Api;
 use super::auth::Asker;
 use super::page::{self, Page};
 use super::problem::Problem;
 use super::rules::{Answer, read, spelled_only, there};
 use super::show;
+use super::state::Api;
 use crate::db::schedules::{self as db, Filter};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};

@@ -12,77 +12,39 @@ mod input;
 mod list;
 mod naptime;
 mod number;
-pub mod openapi;
+mod openapi;
 mod operate;
 mod page;
 mod problem;
 mod problems;
+mod rates;
 mod rules;
 mod schedules;
 mod sends;
 mod shape;
 mod share;
 mod show;
+mod state;
 mod status;
 mod targets;
 mod time;
 mod tokens;
 
 pub use share::{CHANGES, READS};
+pub use state::{Api, Terms};
 
-use crate::db::Db;
-use crate::duration::Length;
-use crate::metrics::Metrics;
-use crate::net::guard::Shared;
-use auth::Limits;
-use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
+use axum::{Json, Router};
 use problem::Problem;
-use share::Shares;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
+use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-const LARGEST_BODY: usize = 512 * 1024;
-
-/// Configuration of the API.
-pub struct Terms {
-    /// Name of this gateway.
-    pub name: String,
-    /// Key from which the signing keys are derived.
-    pub master_key: Vec<u8>,
-    /// Shortest period; by default one slot.
-    pub min_period: Option<Length>,
-    /// Longest period.
-    pub max_period: Length,
-    /// Timeout of calls whose schedule has none.
-    pub timeout: Length,
-}
-
-/// State shared by all requests.
-pub struct Api {
-    db: Db,
-    limits: Limits,
-    shares: Shares,
-    bodies: Semaphore,
-    guard: Shared,
-    metrics: Arc<Metrics>,
-    terms: Terms,
-}
-
-impl Api {
-    /// Creates the state of the whole program.
-    pub fn new(db: Db, guard: impl Into<Shared>, metrics: Arc<Metrics>, terms: Terms) -> Arc<Self> {
-        let (limits, shares, bodies) = (Limits::default(), Shares::default(), Semaphore::new(around::ROOM));
-        Arc::new(Api { db, limits, shares, bodies, guard: guard.into(), metrics, terms })
-    }
-}
-
 /// All resources with their OpenAPI document.
 fn resources() -> OpenApiRouter<Arc<Api>> {
-    OpenApiRouter::with_openapi(openapi::around())
+    OpenApiRouter::with_openapi(openapi::frame())
         .routes(routes!(list::list, schedules::create, schedules::put, schedules::delete_by_uri))
         .routes(routes!(schedules::show, schedules::replace, schedules::delete))
         .routes(routes!(operate::run))
@@ -104,9 +66,20 @@ fn resources() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(targets::unblock))
         .routes(routes!(tokens::list, tokens::create))
         .routes(routes!(tokens::show, tokens::delete))
-        .routes(routes!(openapi::document))
-        .routes(routes!(problems::page))
+        .routes(routes!(document))
+        .routes(routes!(problem::page))
         .routes(routes!(naptime::show, naptime::put, naptime::delete))
+}
+
+/// The whole document.
+pub fn whole() -> OpenApi {
+    resources().into_openapi()
+}
+
+/// The API's description for programs.
+#[utoipa::path(get, path = "/v1/openapi.json", tag = "status", security(()), responses((status = 200, body = Object)))]
+pub async fn document() -> Json<OpenApi> {
+    Json(whole())
 }
 
 /// Router of all resources.
@@ -120,4 +93,31 @@ pub fn router(api: Arc<Api>) -> Router {
         .layer(DefaultBodyLimit::disable()) // `around` has the limit
         .layer(from_fn_with_state(api.clone(), around::around))
         .with_state(api)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/openapi.json");
+
+    /// With AWTY_WRITE=1, the test writes the file.
+    #[test]
+    fn the_file_in_the_sources_is_the_document() {
+        let written = serde_json::to_string_pretty(&whole()).unwrap() + "\n";
+        if std::env::var_os("AWTY_WRITE").is_some() {
+            std::fs::write(FILE, &written).unwrap();
+        }
+        let there = std::fs::read_to_string(FILE).unwrap_or_default();
+        assert!(there == written, "AWTY_WRITE=1 cargo test -p awty-gateway --lib document writes src/openapi.json");
+    }
+
+    /// A route that is added by `.route`, `.nest` or `.merge` would be missing in the document.
+    #[test]
+    fn every_route_is_in_the_document() {
+        let sources = include_str!("mod.rs");
+        assert!(!sources.contains(".route(") && !sources.contains(".nest") && !sources.contains(".merge("));
+        let paths = whole().paths.paths.len();
+        assert_eq!(paths, sources.matches("routes!(").count(), "each path has one line");
+    }
 }

@@ -2,7 +2,6 @@
 //!
 //! Invariant: for a URI that is scheduled with another period, PUT answers 409, and GET and DELETE answer 404.
 
-use super::Api;
 use super::auth::Asker;
 use super::change::{Change, change};
 use super::list::id_of;
@@ -10,6 +9,7 @@ use super::problem::{Fault, Problem};
 use super::rules::{Answer, Write, another_period, has_period, read, there, write};
 use super::shape;
 use super::show;
+use super::state::Api;
 use crate::duration::{self, Length};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};

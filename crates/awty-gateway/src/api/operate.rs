@@ -1,6 +1,5 @@
 //! `/v1/schedules/{id}/…`: operations on one schedule and questions about it.
 
-use super::Api;
 use super::auth::Asker;
 use super::body::{self, Body};
 use super::change::{Change, change};
@@ -9,6 +8,7 @@ use super::problem::Problem;
 use super::rules::{Answer, not_own, there};
 use super::shape;
 use super::show;
+use super::state::Api;
 use crate::db::Request;
 use crate::db::{calls, schedules as db};
 use crate::deliver::sign;

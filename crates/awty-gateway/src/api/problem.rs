@@ -2,10 +2,10 @@
 //!
 //! Invariant: an internal error reaches the client only as a number, under which the log has the database's message.
 
-use super::around::Again;
-use super::problems::find;
+use super::problems::{Known, find};
 use crate::db::Trouble;
 use crate::sqlstate::{Kind, kind};
+use axum::extract::Path;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
@@ -19,6 +19,10 @@ pub struct Problem {
     again: bool,
     more: Map<String, Value>,
 }
+
+/// Marks a response: the database asks to try the request again.
+#[derive(Clone, Copy)]
+pub struct Again;
 
 /// A field that does not fit.
 #[derive(Debug, Clone)]
@@ -142,6 +146,26 @@ impl IntoResponse for Problem {
         }
         response
     }
+}
+
+/// What a problem means, as a page.
+#[utoipa::path(get, path = "/problems/{name}", tag = "problems", security(()),
+    params(("name" = String, Path, description = "The end of a problem's type")),
+    responses((status = 200, description = "A page in words", content_type = "text/html", body = String), (status = 404, body = super::shape::Problem)))]
+pub async fn page(Path(name): Path<String>) -> Response {
+    let Some(Known { name, status, title, remedy }) = find(&name) else {
+        return Problem::new("not-found", "There is no such problem.").into_response();
+    };
+    let html = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{title}</title>\n<h1>{title}</h1>\n<p>The answer had the status {status} and the type <code>/problems/{name}</code>.</p>\n<p>{remedy}</p>\n</html>\n"
+    );
+    let headers = [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, "default-src 'none'"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    (headers, html).into_response()
 }
 
 #[cfg(test)]

@@ -1,9 +1,4 @@
-//! The names of all problems, and a page for each. Pure.
-
-use super::problem::Problem;
-use axum::extract::Path;
-use axum::http::header;
-use axum::response::{IntoResponse, Response};
+//! The names of all problems. Pure.
 
 pub struct Known {
     /// Last part of the problem's `type`.
@@ -119,26 +114,6 @@ pub const PROBLEMS: &[Known] = &[
 
 pub fn find(name: &str) -> Option<&'static Known> {
     PROBLEMS.iter().find(|known| known.name == name)
-}
-
-/// What a problem means, as a page.
-#[utoipa::path(get, path = "/problems/{name}", tag = "problems", security(()),
-    params(("name" = String, Path, description = "The end of a problem's type")),
-    responses((status = 200, description = "A page in words", content_type = "text/html", body = String), (status = 404, body = super::shape::Problem)))]
-pub async fn page(Path(name): Path<String>) -> Response {
-    let Some(Known { name, status, title, remedy }) = find(&name) else {
-        return Problem::new("not-found", "There is no such problem.").into_response();
-    };
-    let html = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{title}</title>\n<h1>{title}</h1>\n<p>The answer had the status {status} and the type <code>/problems/{name}</code>.</p>\n<p>{remedy}</p>\n</html>\n"
-    );
-    let headers = [
-        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-        (header::CONTENT_SECURITY_POLICY, "default-src 'none'"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    ];
-    (headers, html).into_response()
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Rules shared by all ways to read and write a schedule. Other changes are in `change`.
 
-use super::Api;
 use super::auth::Asker;
 use super::input::{Periods, Refusal, wanted};
 use super::problem::{Fault, Problem};
 use super::show;
+use super::state::Api;
 use crate::db::Request;
 use crate::db::changes::{self, Wanted};
 use crate::db::schedules::{self as db, Row};

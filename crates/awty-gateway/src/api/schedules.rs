@@ -1,6 +1,5 @@
 //! `/v1/schedules`: create, replace, show and end schedules.
 
-use super::Api;
 use super::auth::Asker;
 use super::body::{Body, object};
 use super::change::{Change, change};
@@ -10,6 +9,7 @@ use super::problem::{Fault, Problem};
 use super::rules::{Answer, Write, read, there, write};
 use super::shape;
 use super::show;
+use super::state::Api;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;

@@ -2,7 +2,6 @@
 //!
 //! Invariant: a key is sent once. The same key with other content is a conflict.
 
-use super::Api;
 use super::auth::Asker;
 use super::body::{Body, object};
 use super::fields::Fields;
@@ -10,6 +9,7 @@ use super::problem::Problem;
 use super::rules::{Answer, history, spelled};
 use super::shape;
 use super::show;
+use super::state::Api;
 use crate::db::sends::{self as db, Row, Wanted};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};

@@ -1,25 +1,22 @@
 //! Limits the requests that use the database at the same time.
 //!
 //! Invariant: one role never has all connections, however long its requests wait. Reads of a role do not wait for its changes. Changes of
-//! all roles leave connections for tokens and reads. Roles with slow reads share one connection. Other requests wait for a place, within
+//! all roles leave connections for tokens and reads. Roles with slow reads share one connection. Other requests wait for a permit, within
 //! their time limit.
 
-use super::Api;
-use super::auth::Asker;
 use super::problem::Problem;
-use crate::db::Request;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Places of one role for reads, and as many for changes.
+/// Permits of one role for reads, and as many for changes.
 const EACH: usize = 2;
-/// Places for changes of all roles together.
+/// Permits for changes of all roles together.
 pub const CHANGES: usize = 3;
 /// Connections that changes never take.
 pub const READS: usize = 2;
-/// Places for reads of all slow roles together.
+/// Permits for reads of all slow roles together.
 const SLOW: usize = 1;
 /// A read that takes this long makes its role slow for [`SLOW_FOR`].
 const LONG: Duration = Duration::from_secs(1);
@@ -27,7 +24,7 @@ const SLOW_FOR: Duration = Duration::from_secs(60);
 /// Number of known roles above which idle ones are forgotten.
 const MANY: usize = 1_000;
 
-/// Places for all requests.
+/// Permits for all requests.
 pub struct Shares {
     roles: Mutex<HashMap<String, Arc<Role>>>,
     changes: Arc<Semaphore>,
@@ -54,22 +51,22 @@ impl Role {
     }
 }
 
-/// A request's place: one in its role, and one among all changes or all reads of slow roles.
-struct Place {
+/// Permit of a request: one of its role, and one among all changes or all reads of slow roles.
+pub struct Permit {
     role: Arc<Role>,
     changes: bool,
     began: OnceLock<Instant>,
-    _permits: (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>),
+    _parts: (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>),
 }
 
-impl Place {
+impl Permit {
     /// Starts the clock when the request has its connection.
-    fn begin(&self) {
+    pub fn begin(&self) {
         self.began.get_or_init(Instant::now);
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         if let (false, Some(began)) = (self.changes, self.began.get()) {
             self.role.has_read(*began, Instant::now());
@@ -77,14 +74,14 @@ impl Drop for Place {
     }
 }
 
-async fn free(places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Problem> {
-    let place = places.clone().acquire_owned().await;
-    place.map_err(|_| Problem::new("internal", "The gateway is at its end.")) // the semaphore is never closed
+async fn free(permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Problem> {
+    let permit = permits.clone().acquire_owned().await;
+    permit.map_err(|_| Problem::new("internal", "The gateway is at its end.")) // the semaphore is never closed
 }
 
 impl Default for Shares {
     fn default() -> Self {
-        let [changes, slow] = [CHANGES, SLOW].map(|places| Arc::new(Semaphore::new(places)));
+        let [changes, slow] = [CHANGES, SLOW].map(|permits| Arc::new(Semaphore::new(permits)));
         Shares { roles: Mutex::default(), changes, slow }
     }
 }
@@ -98,13 +95,14 @@ impl Shares {
             roles.retain(|_, role| Arc::strong_count(role) > 1 || role.is_slow(now));
         }
         let new = || {
-            let [reads, changes] = [EACH; 2].map(|places| Arc::new(Semaphore::new(places)));
+            let [reads, changes] = [EACH; 2].map(|permits| Arc::new(Semaphore::new(permits)));
             Arc::new(Role { reads, changes, long_read: Mutex::default() })
         };
         roles.entry(role.to_owned()).or_insert_with(new).clone()
     }
 
-    async fn place(&self, role: &str, changes: bool) -> Result<Place, Problem> {
+    /// Waits for the permit of a request.
+    pub async fn permit(&self, role: &str, changes: bool) -> Result<Permit, Problem> {
         let role = self.of(role);
         let of_role = free(if changes { &role.changes } else { &role.reads }).await?;
         let of_all = if changes {
@@ -114,17 +112,7 @@ impl Shares {
         } else {
             None
         };
-        Ok(Place { role, changes, began: OnceLock::new(), _permits: (of_role, of_all) })
-    }
-}
-
-impl Api {
-    /// Begins the transaction of a request, as the token's role.
-    pub(super) async fn begin(&self, asker: &Asker) -> Result<Request, Problem> {
-        let place = Arc::new(self.shares.place(asker.role(), asker.changes()).await?);
-        let request = self.db.begin(asker.role(), place.clone()).await?;
-        place.begin();
-        Ok(request)
+        Ok(Permit { role, changes, began: OnceLock::new(), _parts: (of_role, of_all) })
     }
 }
 
@@ -133,14 +121,14 @@ mod tests {
     use super::*;
     use tokio::time::timeout;
 
-    async fn at_once(shares: &Shares, role: &str, changes: bool) -> Option<Place> {
-        timeout(Duration::ZERO, shares.place(role, changes)).await.ok().map(Result::unwrap)
+    async fn at_once(shares: &Shares, role: &str, changes: bool) -> Option<Permit> {
+        timeout(Duration::ZERO, shares.permit(role, changes)).await.ok().map(Result::unwrap)
     }
 
     #[tokio::test]
     async fn each_role_has_its_places_and_no_more() {
         let shares = Shares::default();
-        let held = [shares.place("a", false).await.unwrap(), shares.place("a", false).await.unwrap()];
+        let held = [shares.permit("a", false).await.unwrap(), shares.permit("a", false).await.unwrap()];
         assert!(at_once(&shares, "a", false).await.is_none());
         assert!(at_once(&shares, "b", false).await.is_some());
         drop(held);
@@ -150,7 +138,7 @@ mod tests {
     #[tokio::test]
     async fn reads_of_a_role_wait_for_none_of_its_changes() {
         let shares = Shares::default();
-        let _held = [shares.place("a", true).await.unwrap(), shares.place("a", true).await.unwrap()];
+        let _held = [shares.permit("a", true).await.unwrap(), shares.permit("a", true).await.unwrap()];
         assert!(at_once(&shares, "a", true).await.is_none(), "one change more than a role may have");
         assert!(at_once(&shares, "a", false).await.is_some(), "a read waits for a change");
     }
@@ -160,7 +148,7 @@ mod tests {
         let shares = Shares::default();
         let mut held = Vec::new();
         for role in 0..CHANGES {
-            held.push(shares.place(&role.to_string(), true).await.unwrap());
+            held.push(shares.permit(&role.to_string(), true).await.unwrap());
         }
         assert!(at_once(&shares, "other", true).await.is_none(), "one change more than there may be");
         assert!(at_once(&shares, "other", false).await.is_some(), "a read waits for a change");
@@ -177,8 +165,8 @@ mod tests {
         }
         shares.of("c").has_read(now, now + LONG / 2);
         let held = at_once(&shares, "a", false).await.unwrap();
-        assert!(at_once(&shares, "a", false).await.is_none(), "a slow role has a second place");
-        assert!(at_once(&shares, "b", false).await.is_none(), "two slow roles have a place each");
+        assert!(at_once(&shares, "a", false).await.is_none(), "a slow role has a second permit");
+        assert!(at_once(&shares, "b", false).await.is_none(), "two slow roles have a permit each");
         let _others = [at_once(&shares, "c", false).await.unwrap(), at_once(&shares, "c", false).await.unwrap()];
         let _change = at_once(&shares, "a", true).await.unwrap();
         drop(held);
@@ -189,7 +177,7 @@ mod tests {
     #[tokio::test]
     async fn roles_at_rest_are_forgotten_and_those_at_work_are_not() {
         let shares = Shares::default();
-        let held = shares.place("at work", false).await.unwrap();
+        let held = shares.permit("at work", false).await.unwrap();
         (0..MANY * 2).for_each(|number| drop(shares.of(&number.to_string())));
         assert!(shares.roles.lock().unwrap().len() <= MANY);
         assert_eq!(shares.of("at work").reads.available_permits(), EACH - 1);

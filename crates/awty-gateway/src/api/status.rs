@@ -1,12 +1,12 @@
 //! `/v1/slots` and `/v1/status`: due checks, and the state of database and gateways.
 
-use super::Api;
 use super::auth::Asker;
 use super::page::{self, Page};
 use super::problem::Problem;
 use super::rules::Answer;
 use super::shape;
 use super::show;
+use super::state::Api;
 use crate::db::{calls, schedules, status as db};
 use crate::duration::Length;
 use axum::extract::State;

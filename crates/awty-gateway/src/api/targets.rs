@@ -1,6 +1,5 @@
 //! `/v1/targets`: limits and blocks of origins. They belong to a job, so a role sees and changes only those of its own jobs.
 
-use super::Api;
 use super::auth::Asker;
 use super::body::{self, Body, object};
 use super::fields::{Fields, interval};
@@ -10,6 +9,7 @@ use super::problem::{Fault, Problem};
 use super::rules::Answer;
 use super::shape;
 use super::show;
+use super::state::Api;
 use crate::db::targets::{self as db, Limits};
 use crate::duration;
 use crate::uri::Endpoint;

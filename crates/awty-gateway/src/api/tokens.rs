@@ -2,7 +2,6 @@
 //!
 //! Invariant: a token is shown only once, when it is created.
 
-use super::Api;
 use super::auth::Asker;
 use super::body::{Body, object};
 use super::fields::{Fields, interval};
@@ -12,6 +11,7 @@ use super::problem::Problem;
 use super::rules::Answer;
 use super::shape;
 use super::show;
+use super::state::Api;
 use crate::db::tokens as db;
 use crate::duration::Length;
 use axum::extract::{Path, State};

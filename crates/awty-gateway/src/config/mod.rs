@@ -9,7 +9,7 @@ mod values;
 
 pub use grants::Grants;
 pub use settings::{SETTINGS, Setting};
-pub use values::{Config, files};
+pub use values::{Config, files, show};
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -104,23 +104,6 @@ fn read_file(path: &Path, content: &str) -> Result<BTreeMap<String, String>, Str
         values.insert(name, text);
     }
     Ok(values)
-}
-
-/// Output of `awty-gateway config`, without passwords.
-pub fn show(texts: &Texts) -> String {
-    let mut out = String::new();
-    for setting in SETTINGS {
-        let line = match texts.get(setting.name) {
-            Some((text, source)) if setting.name == "database" => {
-                format!("database = \"{}\"  # {source}", values::masked(text))
-            }
-            Some((text, source)) => format!("{} = \"{text}\"  # {source}", setting.name),
-            None => format!("# {} is not set", setting.name),
-        };
-        out.push_str(&line);
-        out.push('\n');
-    }
-    out
 }
 
 #[cfg(test)]

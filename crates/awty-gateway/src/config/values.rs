@@ -1,6 +1,6 @@
 //! The settings as checked values.
 
-use super::{Grants, Texts, bird};
+use super::{Grants, SETTINGS, Texts, bird};
 use crate::duration::{self, Length};
 use crate::net::guard::Allowed;
 use ipnet::IpNet;
@@ -174,7 +174,7 @@ fn denied(text: &str) -> Result<IpNet, String> {
 }
 
 /// A database URL without its password.
-pub fn masked(text: &str) -> String {
+pub(super) fn masked(text: &str) -> String {
     match Url::parse(text) {
         Ok(mut url) => {
             if url.password().is_some() && url.set_password(Some("•••")).is_err() {
@@ -193,4 +193,21 @@ pub fn masked(text: &str) -> String {
         Err(_) if text.contains("password") => "•••".into(),
         Err(_) => text.to_owned(),
     }
+}
+
+/// Output of `awty-gateway config`, without passwords.
+pub fn show(texts: &Texts) -> String {
+    let mut out = String::new();
+    for setting in SETTINGS {
+        let line = match texts.get(setting.name) {
+            Some((text, source)) if setting.name == "database" => {
+                format!("database = \"{}\"  # {source}", masked(text))
+            }
+            Some((text, source)) => format!("{} = \"{text}\"  # {source}", setting.name),
+            None => format!("# {} is not set", setting.name),
+        };
+        out.push_str(&line);
+        out.push('\n');
+    }
+    out
 }

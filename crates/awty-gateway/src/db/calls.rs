@@ -1,10 +1,8 @@
 //! Calls that were made, and planned calls.
 
-use super::schedules::attempt;
+use super::attempt::{attempt, call};
 use super::{Request, Trouble};
-use serde_json::value::RawValue;
-use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use serde_json::Value;
 
 /// An item of a list, and its position.
 pub type Item = (Value, Vec<String>);
@@ -34,15 +32,6 @@ fn place(row: &tokio_postgres::Row) -> Result<Vec<String>, Trouble> {
 
 pub(super) fn item(row: &tokio_postgres::Row) -> Result<Item, Trouble> {
     Ok((row.try_get(0)?, place(row)?))
-}
-
-/// Reads a call. A value of another external worker may be nested deeper than serde_json reads, and is left out.
-pub(super) fn call(json: &str) -> Option<Value> {
-    let members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(json).ok()?;
-    let read = |(name, member): (String, Box<RawValue>)| {
-        (name, serde_json::from_str::<Value>(member.get()).unwrap_or_default())
-    };
-    Some(Value::Object(members.into_iter().map(read).collect::<Map<_, _>>()))
 }
 
 /// The calls of a schedule, newest first.
@@ -79,20 +68,4 @@ pub async fn slots(
     limit: i64,
 ) -> Result<Vec<Item>, Trouble> {
     request.rows(SLOTS, &[&from, &to, &after.0, &after.1, &limit]).await?.iter().map(item).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn a_call_is_read_also_where_its_result_is_too_deep() {
-        let deep = format!("{}1{}", "[".repeat(2_000), "]".repeat(2_000));
-        let read = call(&format!("{{\"ok\": true, \"result\": {deep}, \"key\": \"k\"}}"));
-        assert_eq!(read, Some(json!({"ok": true, "result": null, "key": "k"})));
-        let read = call("{\"ok\": false, \"result\": {\"status\": 404}}");
-        assert_eq!(read, Some(json!({"ok": false, "result": {"status": 404}})));
-        assert_eq!(call("null"), None);
-    }
 }

@@ -4,6 +4,7 @@
 //! between.
 
 mod answers;
+mod attempt;
 pub mod calls;
 pub mod changes;
 mod figures;

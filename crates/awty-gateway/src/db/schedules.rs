@@ -1,6 +1,6 @@
 //! Reads schedules for the API, within the transaction of a request.
 
-use super::calls::call;
+use super::attempt::{attempt, call};
 use super::{Request, Trouble};
 use serde_json::Value;
 use tokio_postgres::types::FromSqlOwned;
@@ -48,15 +48,6 @@ macro_rules! ms {
     };
 }
 pub(super) use ms;
-
-/// A call from awty.attempt, as SQL.
-macro_rules! attempt {
-    () => {
-        "pg_catalog.jsonb_build_object('slot', a.first_check_at, 'at', a.leased_at, 'ended_at', a.ended_at, 'attempt', a.attempt,
-            'ok', a.ok, 'key', a.key, 'worker', a.worker, 'message', a.message, 'result', a.result)"
-    };
-}
-pub(super) use attempt;
 
 /// Schedules with their current state, as SQL. The subqueries per schedule run after the page is chosen. Rows beyond 4 MiB of requests have
 /// no fields, so that the memory of a page is bounded.

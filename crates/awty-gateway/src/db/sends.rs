@@ -1,6 +1,6 @@
 //! Single calls with a key (sends).
 
-use super::calls::call;
+use super::attempt::call;
 use super::{Request, Trouble};
 use serde_json::Value;
 

@@ -3,6 +3,7 @@
 //! Does not: use the database or the network.
 
 pub mod definition;
+pub mod header;
 pub mod range;
 pub mod request;
 pub mod result;

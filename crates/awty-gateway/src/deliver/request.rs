@@ -5,6 +5,7 @@
 //! Does not: read a clock or a file. Time and secrets are arguments.
 
 use super::definition::{Definition, Method};
+use super::header::user_header;
 use super::sign::signature;
 use super::unmade::Unmade;
 use crate::duration::Length;
@@ -54,41 +55,8 @@ pub struct Terms<'a> {
 /// Looks a secret up by its name.
 pub type LookUp<'a> = dyn Fn(&str) -> Result<String, Unmade> + Sync + 'a;
 
-/// Headers that only the gateway or the connection sets. A name that ends with `-` is a prefix.
-const RESERVED: &[&str] = &[
-    "webhook-",
-    "idempotency-key",
-    "awty-",
-    "user-agent",
-    "content-type",
-    "host",
-    "connection",
-    "keep-alive",
-    "content-length",
-    "transfer-encoding",
-    "te",
-    "trailer",
-    "upgrade",
-    "expect",
-    "proxy-",
-];
-
 /// Number of a user's headers. A HeaderMap panics beyond 24,576.
 const MOST_HEADERS: usize = 1_000;
-
-/// Checks the name of a user's header.
-pub fn user_header(name: &str) -> Result<HeaderName, String> {
-    let parsed = HeaderName::from_bytes(name.as_bytes())
-        .map_err(|_| format!("{name:?} is no header name; write for example X-From"))?;
-    let reserved = |reserved: &&&str| match reserved.strip_suffix('-') {
-        Some(_) => parsed.as_str().starts_with(**reserved),
-        None => parsed.as_str() == **reserved,
-    };
-    match RESERVED.iter().find(reserved) {
-        Some(_) => Err(format!("the header {name} is set by the gateway; leave it out")),
-        None => Ok(parsed),
-    }
-}
 
 /// Start of a reference to a secret.
 pub const REFERENCE: &str = "{{secret:";

@@ -1,4 +1,5 @@
 use super::*;
+use crate::deliver::header::RESERVED;
 use serde_json::Value;
 
 fn at(millis: i64) -> DateTime<Utc> {

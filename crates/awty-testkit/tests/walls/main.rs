@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
 mod arrows;
+mod gateway;
 mod source;
 
 use arrows::Arrows;
@@ -103,48 +104,6 @@ fn no_file_has_more_than_400_lines() {
     let all = ["src", "crates/awty-core", "crates/awty-testkit", "tests"].map(Source::all);
     let long: Vec<String> = all.iter().flatten().filter(|source| source.lines > 400).map(|s| s.file.clone()).collect();
     assert!(long.is_empty(), "split by idea: {}", long.join(", "));
-}
-
-/// The gateway is read in smaller pieces.
-#[test]
-fn no_file_of_the_gateway_has_250_lines() {
-    let long: Vec<String> = Source::all("crates/awty-gateway")
-        .iter()
-        .filter(|source| source.lines >= 250)
-        .map(|s| s.file.clone())
-        .collect();
-    assert!(long.is_empty(), "split by idea: {}", long.join(", "));
-}
-
-/// What decides about a call and what makes it are pure of the database, so that both are tested without one.
-#[test]
-fn delivery_and_network_of_the_gateway_know_no_database() {
-    let mut found = Vec::new();
-    let walled = |source: &&Source| ["/deliver/", "/net/"].iter().any(|room| source.file.contains(room));
-    for source in Source::all("crates/awty-gateway/src").iter().filter(walled) {
-        let knows = |path: &&Vec<String>| {
-            let first = path.first().map(String::as_str);
-            matches!(first, Some("tokio_postgres" | "deadpool_postgres"))
-                || path.starts_with(&["crate".into(), "db".into()])
-        };
-        found.extend(source.paths().filter(knows).map(|path| format!("{}: {}", source.file, path.join("::"))));
-    }
-    assert!(found.is_empty(), "they know the database:\n{}", found.join("\n"));
-}
-
-/// One folder has all statements of the gateway. They read and call functions; whatever is written, awty's functions write.
-#[test]
-fn sql_of_the_gateway_stands_in_db_and_writes_nothing_itself() {
-    let mut found = Vec::new();
-    for source in Source::all("crates/awty-gateway/src") {
-        let text = std::fs::read_to_string(root().join(&source.file)).unwrap();
-        let words: &[&str] = match source.file.contains("/db/") {
-            true => &["INSERT ", "UPDATE ", "DELETE ", "MERGE ", "TRUNCATE ", " awty_internal."],
-            false => &["\"SELECT ", "\"WITH ", "INSERT INTO", "DELETE FROM"],
-        };
-        found.extend(words.iter().filter(|word| text.contains(*word)).map(|word| format!("{}: {word}", source.file)));
-    }
-    assert!(found.is_empty(), "SQL in the wrong place:\n{}", found.join("\n"));
 }
 
 /// One module has all statements, so that each is prepared, qualified and run as the owner. VACUUM, which SPI does not know, is in `pg`.

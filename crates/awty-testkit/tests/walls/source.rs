@@ -58,6 +58,10 @@ impl Source {
         if ["mod", "lib"].contains(&module.last().unwrap().as_str()) {
             module.pop();
         }
+        // `#[path = "x_tests.rs"] mod tests;` of x.rs is the module x::tests.
+        if let Some(tested) = module.last().and_then(|last| last.strip_suffix("_tests")).map(str::to_owned) {
+            module.splice(module.len() - 1.., [tested, "tests".to_owned()]);
+        }
         let mut source = Self { file: name(path.strip_prefix(root()).unwrap()), module, ..Self::default() };
         let text = std::fs::read_to_string(path).unwrap();
         source.lines = text.lines().count();

@@ -1,0 +1,41 @@
+//! Limits the request rate of each token.
+
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use std::num::NonZeroU32;
+
+pub const PER_SECOND: NonZeroU32 = NonZeroU32::new(50).unwrap();
+const BURST: NonZeroU32 = NonZeroU32::new(100).unwrap();
+/// Number of tokens with a known rate above which idle ones are forgotten.
+const MANY: usize = 10_000;
+
+/// Request rate of each token.
+pub struct Rates(DefaultKeyedRateLimiter<i64>);
+
+impl Default for Rates {
+    fn default() -> Self {
+        Rates(RateLimiter::keyed(Quota::per_second(PER_SECOND).allow_burst(BURST)))
+    }
+}
+
+impl Rates {
+    /// Counts a request of a token. Returns false if the token has too many.
+    pub fn allow(&self, token: i64) -> bool {
+        if self.0.len() > MANY {
+            self.0.retain_recent();
+        }
+        self.0.check_key(&token).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_token_has_a_pace_of_its_own() {
+        let rates = Rates::default();
+        let passed = (0..1_000).filter(|_| rates.allow(1)).count();
+        assert!((100..1_000).contains(&passed), "{passed}");
+        assert!(rates.allow(2));
+    }
+}

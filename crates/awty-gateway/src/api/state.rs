@@ -1,0 +1,48 @@
+//! State shared by all requests of the API.
+
+use super::rates::Rates;
+use super::share::Shares;
+use crate::db::Db;
+use crate::duration::Length;
+use crate::metrics::Metrics;
+use crate::net::guard::Shared;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// Bytes of the largest body of a request.
+pub(super) const LARGEST_BODY: usize = 512 * 1024;
+/// KiB of bodies in memory at a time. A request waits until its body has room.
+pub const ROOM: usize = 64 * 1024;
+
+/// Configuration of the API.
+pub struct Terms {
+    /// Name of this gateway.
+    pub name: String,
+    /// Key from which the signing keys are derived.
+    pub master_key: Vec<u8>,
+    /// Shortest period; by default one slot.
+    pub min_period: Option<Length>,
+    /// Longest period.
+    pub max_period: Length,
+    /// Timeout of calls whose schedule has none.
+    pub timeout: Length,
+}
+
+/// State shared by all requests.
+pub struct Api {
+    pub(super) db: Db,
+    pub(super) rates: Rates,
+    pub(super) shares: Shares,
+    pub(super) bodies: Semaphore,
+    pub(super) guard: Shared,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) terms: Terms,
+}
+
+impl Api {
+    /// Creates the state of the whole program.
+    pub fn new(db: Db, guard: impl Into<Shared>, metrics: Arc<Metrics>, terms: Terms) -> Arc<Self> {
+        let (rates, shares, bodies) = (Rates::default(), Shares::default(), Semaphore::new(ROOM));
+        Arc::new(Api { db, rates, shares, bodies, guard: guard.into(), metrics, terms })
+    }
+}
