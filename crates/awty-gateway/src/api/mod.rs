@@ -76,7 +76,7 @@ pub fn whole() -> OpenApi {
     resources().into_openapi()
 }
 
-/// The API's description for programs.
+/// This document.
 #[utoipa::path(get, path = "/v1/openapi.json", tag = "status", security(()), responses((status = 200, body = Object)))]
 pub async fn document() -> Json<OpenApi> {
     Json(whole())
@@ -96,28 +96,4 @@ pub fn router(api: Arc<Api>) -> Router {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/openapi.json");
-
-    /// With AWTY_WRITE=1, the test writes the file.
-    #[test]
-    fn the_file_in_the_sources_is_the_document() {
-        let written = serde_json::to_string_pretty(&whole()).unwrap() + "\n";
-        if std::env::var_os("AWTY_WRITE").is_some() {
-            std::fs::write(FILE, &written).unwrap();
-        }
-        let there = std::fs::read_to_string(FILE).unwrap_or_default();
-        assert!(there == written, "AWTY_WRITE=1 cargo test -p awty-gateway --lib document writes src/openapi.json");
-    }
-
-    /// A route that is added by `.route`, `.nest` or `.merge` would be missing in the document.
-    #[test]
-    fn every_route_is_in_the_document() {
-        let sources = include_str!("mod.rs");
-        assert!(!sources.contains(".route(") && !sources.contains(".nest") && !sources.contains(".merge("));
-        let paths = whole().paths.paths.len();
-        assert_eq!(paths, sources.matches("routes!(").count(), "each path has one line");
-    }
-}
+mod tests;
