@@ -282,7 +282,7 @@ fn what_repeats_is_explained_forecast_and_looked_after() {
     admin.batch_execute("DELETE FROM awty.future_job").unwrap();
     let found = admin.query("SELECT finding FROM awty.doctor()", &[]).unwrap();
     let found: Vec<String> = found.iter().map(|row| row.get(0)).collect();
-    assert_eq!(found, ["the repetition of job \"nightly\" for \"job\" \"nightly\" has no check"]);
+    assert_eq!(found, ["the repetition of job \"nightly\" for \"job\" \"nightly\" has no pending check"]);
 }
 
 /// P7: with a zone that PostgreSQL does not know any more, all views still work. They show the pending check as the last one.
@@ -327,7 +327,7 @@ fn a_zone_that_is_gone_is_told_and_fails_no_look() {
     expect(format!("{of} ends after its pending check; {unknown}"));
     // Without its check, the repetition has stopped.
     shop.cluster.execute("postgres", &["DELETE FROM awty.future_job WHERE entity_key = '1'"]);
-    expect(format!("{of} has no check; {unknown}"));
+    expect(format!("{of} has no pending check; {unknown}"));
     assert_eq!(events(&mut client), ["waiting"]);
     // Roles that may not see the job see nothing.
     shop.cluster.create_user("postgres", "other");

@@ -54,7 +54,7 @@ fn no_target_gets_more_leases_than_its_concurrency() {
     let mut client = shop.client();
     let (given, leases) = claimed(&mut client, 100);
     assert_eq!(given, counts(&[("a", 3), ("b", 5)]));
-    assert!(state(&shop, "a").starts_with("full: 3 leases at a time"), "{}", state(&shop, "a"));
+    assert!(state(&shop, "a").starts_with("full: all 3 leases are in use"), "{}", state(&shop, "a"));
     assert!(claimed(&mut client, 100).1.is_empty());
     assert_eq!(say(&mut client, "complete($1)", leases[0]), "ended");
     assert_eq!(claimed(&mut client, 100).1.len(), 1);
