@@ -7,9 +7,9 @@
 use crate::error::{Error, Result, WatchError};
 use crate::pg::text::Text;
 use crate::pg::{catalog, changes, relations, table};
+pub use crate::signature::Takes;
 use crate::store::function as store;
 use crate::store::job::Job;
-pub use crate::takes::Takes;
 use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::collections::HashMap;

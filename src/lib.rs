@@ -10,9 +10,8 @@
 //! - [`launcher`], [`maintainer`], [`worker`]: the processes
 //! - [`run`]: runs of checks; [`trying`]: a run that is rolled back; [`mod@travel`]: runs in a client's transaction
 //!   that cannot commit
-//! - [`mod@function`]: a job's function, in one of the forms of [`takes`]; [`crash`]: after a crash; [`restore`]: after
-//!   a restore
-//! - [`outside`]: external workers, which lease checks
+//! - [`mod@function`]: a job's function, of a [`signature`]; [`crash`]: after a crash; [`restore`]: after a restore
+//! - [`lease`]: external workers, which lease checks
 //! - [`version`], [`settings`], [`error`], [`failpoint`]: used by all modules
 //!
 //! All decisions about time are in the crate `awty-core`. DESIGN.md describes how the processes work together.
@@ -31,8 +30,8 @@ mod error;
 mod failpoint;
 mod function;
 mod launcher;
+mod lease;
 mod maintainer;
-mod outside;
 mod pg;
 mod problem;
 mod repeat;
@@ -40,8 +39,8 @@ mod restore;
 mod run;
 mod settings;
 mod shmem;
+mod signature;
 mod store;
-mod takes;
 mod travel;
 mod trying;
 mod version;

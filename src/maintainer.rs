@@ -11,10 +11,9 @@ mod figures;
 mod task;
 
 use self::task::{task, trouble};
-use crate::crash;
 use crate::error::{self, Error};
 use crate::failpoint::failpoint;
-use crate::outside::expire;
+use crate::lease::expire;
 use crate::pg::catch::Failure;
 use crate::pg::relations::{self, Purpose};
 use crate::pg::text::Text;
@@ -23,12 +22,11 @@ use crate::pg::{catalog, clock, process, session, sqlstate, timer, vacuum as pg_
 use crate::problem::{self, Problems};
 use crate::repeat::upkeep;
 use crate::restore::Hold;
-use crate::settings;
 use crate::shmem::{self, Database, State, Trouble};
-use crate::store::origin;
 use crate::store::partition::{self, Parted};
-use crate::store::{check_stat, extension, history, hold, inspected};
+use crate::store::{check_stat, extension, history, hold, inspected, origin};
 use crate::watch::upkeep as rules;
+use crate::{crash, settings};
 use awty_core::inspections::AUDIT;
 use awty_core::{Outcome, Time};
 use pgrx::{pg_guard, pg_sys};

@@ -7,19 +7,18 @@
 use crate::api::args::Args;
 use crate::api::rights;
 use crate::error::{self, Error, Result, TravelError};
-use crate::function;
 use crate::pg::catch::Failure;
 use crate::pg::subtransaction::kept;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock, snapshot, sqlstate, timer};
-use crate::repeat::own;
+use crate::repeat::own_run;
 use crate::run::account::Account;
 use crate::run::book::{self, Timing};
 use crate::run::call::{Place, ask};
-use crate::settings;
 use crate::store::check_row::{Row, Table};
 use crate::store::due::{self, Due, End};
 use crate::store::job::{self, Job};
+use crate::{function, settings};
 use awty_core::{Answer, KeepHistory, Mono, Time};
 use chrono::TimeDelta;
 use pgrx::datum::TimestampWithTimeZone;
@@ -193,7 +192,7 @@ fn attempt(job: &Job, ids: &[i64], began: Mono, started_at: Time) -> std::result
         let own = rows.iter().map(|row| row.id).collect();
         let function = function::of_job(job)?;
         timer::arm_cancel(job.options.limits.timeout.to_std().unwrap_or_default());
-        let answers: Vec<Answer> = own::during(own, || ask(job, function, &datums, Place::Client))?;
+        let answers: Vec<Answer> = own_run::during(own, || ask(job, function, &datums, Place::Client))?;
         let timing = timing(began, started_at);
         Ok(book::answers(&table, job, rows.into_iter().zip(answers), &timing, true, account).is_ok())
     })

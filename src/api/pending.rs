@@ -8,7 +8,7 @@ use super::entity::Entity;
 use super::rights;
 use crate::error::{self, Error, LeaseError, Result};
 use crate::pg::{catalog, clock};
-use crate::repeat::going_on::{GoingOn, Instead};
+use crate::repeat::continuation::{GoingOn, Instead};
 use crate::shmem::{self, wakeup};
 use crate::store::future_job::{self, Pending};
 use crate::store::job::Job;

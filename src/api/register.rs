@@ -232,11 +232,11 @@ fn unregister_job(args: &Args) -> Result<i64> {
     };
     // Takes the lock before deleting rows that claims of other jobs' workers use. Such a claim skips this job and does not wait.
     lock_claims(&name);
-    let mut count = watch::end::checks(&name);
+    let mut count = watch::end_rule::checks(&name);
     if repeats {
         repetition::remove_job(&name);
         // If this call had to wait for the end of a run, that run has scheduled the next occurrence.
-        count += watch::end::checks(&name);
+        count += watch::end_rule::checks(&name);
     }
     job::delete(&name);
     target::forget_job(&name);

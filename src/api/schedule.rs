@@ -7,12 +7,11 @@ use crate::error::{self, Error, Result};
 use crate::function;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
-use crate::repeat::own;
+use crate::repeat::own_run;
 use crate::shmem::wakeup;
 use crate::store::future_job::{self, NewCheck};
 use crate::store::job::Job;
-use crate::store::repetition;
-use crate::store::{history, hold};
+use crate::store::{history, hold, repetition};
 use awty_core::limits::Shown;
 use awty_core::policy;
 use awty_core::{Conflict, OnConflict, Outcome, Time};
@@ -164,7 +163,7 @@ fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConf
 /// Links a check that replaces an occurrence to its repetition, which continues after the check's slot. A hold stays.
 pub fn stand_for(id: i64, pending: &repetition::Pending, slot: Time) {
     let occurrence = pending.occurrence;
-    let is_own = own::is_own(pending.check);
+    let is_own = own_run::is_own(pending.check);
     let now = if is_own { occurrence.followed_at(slot) } else { occurrence.replaced_at(slot) };
     repetition::set_passed(id, now.passed);
     if pending.held {

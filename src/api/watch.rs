@@ -1,8 +1,7 @@
 //! `awty.watch()` and `awty.unwatch()`.
 
 use super::args::{Args, MAX_FUNCTION, MAX_JOB};
-use super::register;
-use super::rights;
+use super::{register, rights};
 use crate::error::{self, Error, Result, WatchError};
 use crate::function;
 use crate::pg::expression::Expression;
@@ -14,7 +13,7 @@ use crate::store::job::{self, Job, Options};
 use crate::store::rule::{self, Rule, Terms, Walk};
 use crate::store::watched::Source;
 use crate::store::{alert, origin, rule_check, rule_objects};
-use crate::watch::{BACKFILL, FUNCTION, SWEEP, end, expression, functions};
+use crate::watch::{BACKFILL, FUNCTION, SWEEP, end_rule, expression, functions};
 use awty_core::Limits;
 use awty_core::watch::Levels;
 use chrono::TimeDelta;
@@ -111,7 +110,7 @@ fn in_the_way(name: &Text) -> Result<Option<Rule>> {
     if table::describe(old.relation).is_some() {
         return Ok(Some(old));
     }
-    end::rule(&old).map_err(|_| WatchError::Changed { rule: name.to_string() })?;
+    end_rule::rule(&old).map_err(|_| WatchError::Changed { rule: name.to_string() })?;
     Ok(None)
 }
 
@@ -285,5 +284,5 @@ fn unwatch_rule(args: &Args) -> Result<i64> {
     if table::describe(rule.relation).is_some() {
         table_lock::against_writes(rule.relation);
     }
-    end::rule(&rule).map_err(|_| WatchError::Changed { rule: name.to_string() }.into())
+    end_rule::rule(&rule).map_err(|_| WatchError::Changed { rule: name.to_string() }.into())
 }

@@ -6,7 +6,7 @@
 
 use crate::pg::catch::Failure;
 use crate::pg::sqlstate;
-use crate::takes::Takes;
+use crate::signature::Takes;
 use awty_core::Time;
 use awty_core::repeat::RepeatError;
 use awty_core::versions::Unserved;

@@ -3,7 +3,7 @@
 //! Invariant: text from a user is quoted, so that a hint can be pasted.
 //! Does not: know the errors (see `words`).
 
-use crate::takes::Takes;
+use crate::signature::Takes;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
 /// Fields of an error report.

@@ -5,7 +5,7 @@
 
 use super::Error;
 use super::phrase::{Words, array, call, head, ident, quote, say};
-use crate::takes::Takes;
+use crate::signature::Takes;
 use crate::version;
 use awty_core::versions::Unserved;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;

@@ -8,8 +8,8 @@
 //! transaction that ends this check inserts the next one or removes the repetition.
 //! Does not: compute moments (see `awty_core::repeat`), or contain SQL.
 
-pub mod going_on;
-pub mod own;
+pub mod continuation;
+pub mod own_run;
 pub mod upkeep;
 
 use crate::pg::zone::{self, Local};

@@ -8,7 +8,7 @@
 use super::account::Account;
 use crate::failpoint::failpoint;
 use crate::pg::catch::Failure;
-use crate::repeat::going_on::{GoingOn, Instead};
+use crate::repeat::continuation::{GoingOn, Instead};
 use crate::store::check_row::{Locked, Row, Table};
 use crate::store::job::Job;
 use crate::store::record::{Again, End, RunRecord};

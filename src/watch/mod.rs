@@ -11,7 +11,7 @@
 //! A session that ends or moves a check locks its row, so a run that has read the row before is rolled back.
 //! Does not: decide when a row is late (see `awty_core::watch`), or contain SQL.
 
-pub mod end;
+pub mod end_rule;
 pub mod expression;
 pub mod fault;
 pub mod functions;

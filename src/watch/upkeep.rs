@@ -2,7 +2,7 @@
 //!
 //! Does not: read a watched table. Runs of the rule's job do.
 
-use super::{SWEEP, end, functions};
+use super::{SWEEP, end_rule, functions};
 use crate::pg::clock;
 use crate::pg::table::{self, Described};
 use crate::settings;
@@ -24,7 +24,7 @@ pub fn mend(_now: Time) {
         let Some(found) = rule::find(&name) else { continue };
         match table::describe(found.relation) {
             // An inspection sees all commits, so this cannot fail.
-            None => drop(end::rule(&found)),
+            None => drop(end_rule::rule(&found)),
             Some(table) => mend_functions(&found, &table),
         }
     }

@@ -4,7 +4,7 @@
 //! of the triggers' reports does not matter.
 //! Does not: verify the trigger (see `api::watch_triggers`).
 
-use super::{Watched, end};
+use super::{Watched, end_rule};
 use crate::pg::subtransaction::{has_one_snapshot, unless_duplicate};
 use crate::pg::table::{self, key_text};
 use crate::pg::text::Text;
@@ -76,8 +76,8 @@ pub fn changed(watched: &Watched, firing: Firing) -> Result<(), Refused> {
 }
 
 pub fn emptied(watched: &Watched) -> Result<(), Refused> {
-    end::checks(&watched.rule.name);
-    end::alerts(&watched.rule.name).map_err(|_| Refused::Changed)
+    end_rule::checks(&watched.rule.name);
+    end_rule::alerts(&watched.rule.name).map_err(|_| Refused::Changed)
 }
 
 /// Brings the checks and alerts of these rows up to date.

@@ -314,7 +314,7 @@ impl Story<'_> {
         for row in self.ended.iter().filter(|row| BY_SUCCESS.contains(&row.outcome.as_str())) {
             let effect = effect_of(row.check_count - 1).filter(|effect| effect.is_outside());
             if effect.is_some_and(|effect| effect.committed != row.committed) {
-                report("P1", "the effect of a worker outside and the history are of two transactions".into());
+                report("P1", "the effect of an external worker and the history are of two transactions".into());
             }
         }
         for row in

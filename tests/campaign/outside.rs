@@ -59,7 +59,7 @@ impl Counts {
             [&self.leased, &self.answered, &self.void, &self.died, &self.given_back]
                 .map(|count| count.load(Ordering::Relaxed));
         format!(
-            "workers outside: {leased} leases, {answered} answered, {void} void, {died} died of, {given_back} given back"
+            "external workers: {leased} leases, {answered} answered, {void} void, {died} died of, {given_back} given back"
         )
     }
 }
@@ -104,7 +104,8 @@ impl Worker {
                     Ok(Turn::Dies) => break,
                     Err(error) => {
                         if !is_of_a_fault(&error, began) {
-                            let what = format!("a worker outside in {}: {}", DATABASES[self.database], explain(error));
+                            let what =
+                                format!("an external worker in {}: {}", DATABASES[self.database], explain(error));
                             self.shared.saw("P9", what);
                         }
                         break;
@@ -322,7 +323,7 @@ const EFFECT: &str = "INSERT INTO camp.effect (check_id, check_count, attempt, s
 pub fn finish(shared: &Shared) -> Result<(), String> {
     let soon = "clock_timestamp() + interval '30 s'";
     for database in DATABASES {
-        poll(&format!("all of workers outside in {database}"), TO_END, || {
+        poll(&format!("all of external workers in {database}"), TO_END, || {
             let mut client = shared.connect(database, "postgres").map_err(explain)?;
             let release = format!(
                 "SELECT awty.release(entity_name, entity_key, job) FROM awty.future_job WHERE held AND {IS_OUTSIDE}"

@@ -1,4 +1,4 @@
--- Workers outside: what the calls take, give and refuse.
+-- External workers: what the calls take, give and refuse.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;

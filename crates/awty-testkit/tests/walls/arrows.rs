@@ -88,6 +88,12 @@ impl Arrows {
         way.iter().map(|&number| self.sources[number].file.as_str()).collect::<Vec<_>>().join(" → ")
     }
 
+    /// Every arrow, from one file to another.
+    pub fn all(&self) -> impl Iterator<Item = (&Source, &Source)> {
+        let of = |(from, to): (usize, &BTreeSet<usize>)| to.iter().map(move |to| (from, *to)).collect::<Vec<_>>();
+        self.to.iter().enumerate().flat_map(of).map(|(from, to)| (&self.sources[from], &self.sources[to]))
+    }
+
     /// How a module of the first level comes to know another, or a module within one.
     pub fn chain(&self, from: &str, to: &str) -> Option<String> {
         let is_in = |number: usize, room: &str| {

@@ -1,6 +1,6 @@
 //! External workers: their calls, and leases that were never answered.
 //!
-//! - [`claim`] hands out checks; [`answer`] takes the answers; [`beat`] serves the time between.
+//! - [`claim`] hands out checks; [`answer`] takes the answers; [`heartbeat`] serves the time between.
 //! - [`target`] says which checks may be handed out, and takes what answers say about targets.
 //! - [`expire`] books unanswered leases, for claims and for the maintainer.
 //!
@@ -9,7 +9,7 @@
 
 mod answer;
 mod arrays;
-mod beat;
 mod claim;
 pub mod expire;
+mod heartbeat;
 mod target;

@@ -7,7 +7,7 @@
 //! Does not: decide what happens to a check.
 
 use super::arrays::{each, leases};
-use super::beat::live;
+use super::heartbeat::live;
 use super::target;
 use crate::api::args::Args;
 use crate::api::rights;
