@@ -25,6 +25,7 @@
 compile_error!("awty must be built with panic = \"unwind\": PostgreSQL's errors unwind through it");
 
 mod api;
+mod call;
 mod crash;
 mod error;
 mod failpoint;

@@ -4,8 +4,8 @@
 //! the session's only role. [`crate::run::book`] books the runs, as for a worker.
 //! Does not: run a check that is held, paused, or locked by another session.
 
-use crate::api::args::Args;
-use crate::api::rights;
+use crate::call::args::Args;
+use crate::call::rights;
 use crate::error::{self, Error, Result, TravelError};
 use crate::pg::catch::Failure;
 use crate::pg::subtransaction::kept;

@@ -4,9 +4,9 @@
 //! rights of its job's role, because the caller must be this role in a session of this role. No role is switched.
 //! Does not: keep any effect of the run.
 
-use crate::api::args::{Args, MAX_JOB};
-use crate::api::entity::Entity;
-use crate::api::rights;
+use crate::call::args::{Args, MAX_JOB};
+use crate::call::entity::Entity;
+use crate::call::rights;
 use crate::error::{self, Error, LeaseError, Result};
 use crate::function;
 use crate::pg::catch::Failure;

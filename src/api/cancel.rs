@@ -1,8 +1,8 @@
 //! `awty.cancel()`.
 
-use super::args::{Args, MAX_JOB};
-use super::entity::Entity;
-use super::rights;
+use crate::call::args::{Args, MAX_JOB};
+use crate::call::entity::Entity;
+use crate::call::rights;
 use crate::error::Result;
 use crate::pg::clock;
 use crate::shmem::wakeup;

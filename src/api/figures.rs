@@ -4,7 +4,7 @@
 //! AccessShare. Shows the jobs that the caller may read, and all jobs to a monitoring role.
 //! Does not: count runs (see `run::account`).
 
-use super::args::Args;
+use crate::call::args::Args;
 use crate::error::{Error, Result};
 use crate::pg::relations::{self, JOB_STAT};
 use crate::pg::text::Text;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: equal columns give equal keys in every session.
 
-use super::args::Args;
+use crate::call::args::Args;
 use crate::error::{Error, Result};
 use crate::pg::scalar;
 use crate::pg::text::Text;

@@ -3,12 +3,12 @@
 //! Invariant: keys are sorted, and written or locked in that order, so that two calls cannot deadlock. If anything is
 //! refused, nothing is written.
 
-use super::args::{Args, MAX_ARGS, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB, is_too_large};
-use super::entity::Entity;
+use super::cancel;
 use super::schedule::{due_after, say_slot, stand_for};
-use super::{cancel, rights};
+use crate::call::args::{Args, MAX_ARGS, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB, is_too_large};
+use crate::call::entity::Entity;
+use crate::call::rights;
 use crate::error::{Error, Label, Result};
-use crate::function;
 use crate::pg::array::{self, JSONB, TEXT, TIME};
 use crate::pg::subtransaction::unless_duplicate;
 use crate::pg::text::Text;
@@ -17,7 +17,7 @@ use crate::shmem::wakeup;
 use crate::store::job::{self, Job};
 use crate::store::many::{self, Found, NewChecks, Said};
 use crate::store::{future_job, history, repetition};
-use crate::watch;
+use crate::{function, watch};
 use awty_core::{Conflict, OnConflict, Outcome, Time, policy};
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;

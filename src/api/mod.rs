@@ -3,9 +3,7 @@
 //! Invariant: nothing is written before everything is checked; every refusal is a `crate::error::Error`.
 //! Does not: contain SQL, or take a role from an argument if the caller's own role is meant.
 
-pub mod args;
 mod cancel;
-pub mod entity;
 mod figures;
 mod key;
 mod many;
@@ -13,7 +11,6 @@ mod operate;
 mod pending;
 mod register;
 mod repeat;
-pub mod rights;
 mod schedule;
 mod status;
 mod target;

@@ -1,8 +1,8 @@
 //! An operator's functions for jobs and restored databases: `awty.pause()`, `awty.resume()`, `awty.allow()`,
 //! `awty.disallow()` and `awty.adopt()`.
 
-use super::args::{Args, MAX_JOB, MAX_NOTE};
-use super::rights;
+use crate::call::args::{Args, MAX_JOB, MAX_NOTE};
+use crate::call::rights;
 use crate::error::{self, Error, Result};
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;

@@ -3,9 +3,9 @@
 //! Invariant: these functions do not undo a run in progress, so they do not lock its check.
 //! Does not: decide how a held check is shown.
 
-use super::args::{Args, MAX_NOTE};
-use super::entity::Entity;
-use super::rights;
+use crate::call::args::{Args, MAX_NOTE};
+use crate::call::entity::Entity;
+use crate::call::rights;
 use crate::error::{self, Error, LeaseError, Result};
 use crate::pg::{catalog, clock};
 use crate::repeat::continuation::{GoingOn, Instead};

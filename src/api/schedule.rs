@@ -1,8 +1,8 @@
 //! `awty.schedule()` and `awty.next_slot()`.
 
-use super::args::{Args, MAX_JOB};
-use super::entity::Entity;
-use super::rights;
+use crate::call::args::{Args, MAX_JOB};
+use crate::call::entity::Entity;
+use crate::call::rights;
 use crate::error::{self, Error, Result};
 use crate::function;
 use crate::pg::text::Text;

@@ -4,20 +4,17 @@
 //! Invariant: only reads, and also works on a standby and without the preloaded library; takes no lock above AccessShare.
 //! Does not: contain SQL, or choose the reason why nothing runs; see sql/60_status.sql.
 
-use super::args::{Args, MAX_JOB};
+use crate::call::args::{Args, MAX_JOB};
 use crate::error::{Error, Result};
-use crate::function;
 use crate::pg::catalog::{self, CannotConnect};
 use crate::pg::clock::{self, Timestamp};
 use crate::pg::text::Text;
 use crate::pg::{sync_rep, table};
 use crate::restore::Hold;
-use crate::settings;
 use crate::shmem::{self, Occupancy, Trouble};
-use crate::store::origin;
-use crate::store::{self, extension, job, rule, rule_objects};
-use crate::version;
+use crate::store::{self, extension, job, origin, rule, rule_objects};
 use crate::watch::{fault, functions};
+use crate::{function, settings, version};
 use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::pg_sys;

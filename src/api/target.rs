@@ -2,8 +2,8 @@
 //!
 //! Does not: decide what a target allows (see `awty_core::lease::target`).
 
-use super::args::{Args, MAX_ENTITY_NAME, MAX_JOB, MAX_NOTE};
-use super::rights;
+use crate::call::args::{Args, MAX_ENTITY_NAME, MAX_JOB, MAX_NOTE};
+use crate::call::rights;
 use crate::error::{Error, LeaseError, Result};
 use crate::pg::text::Text;
 use crate::pg::{catalog, claim_lock, clock, relations, subtransaction};

@@ -3,7 +3,7 @@
 //! Invariant: a time zone is stored in PostgreSQL's spelling. Without one it is UTC, if the result does not depend on the zone.
 //! Does not: consider slots (see `awty_core::repeat::Plan::check`).
 
-use super::args::Args;
+use crate::call::args::Args;
 use crate::error::{Error, Result};
 use crate::pg::zone::{self, Local};
 use crate::store::repetition::Terms;

@@ -1,7 +1,8 @@
 //! `awty.watch()` and `awty.unwatch()`.
 
-use super::args::{Args, MAX_FUNCTION, MAX_JOB};
-use super::{register, rights};
+use crate::call::args::{Args, MAX_FUNCTION, MAX_JOB};
+use crate::call::rights;
+use crate::call::run_as::{check_quota, run_as};
 use crate::error::{self, Error, Result, WatchError};
 use crate::function;
 use crate::pg::expression::Expression;
@@ -174,7 +175,7 @@ fn terms(args: &Args, until: Text, since: Option<Text>, table: &Described) -> Re
         .collect::<Option<_>>()
         .ok_or(Error::DurationOutOfRange { argument: "escalate" })?;
     Levels::new(within, &escalate).map_err(WatchError::Levels)?;
-    let role = register::run_as(Some(args.optional_role(9)?.unwrap_or(table.owner)), true)?;
+    let role = run_as(Some(args.optional_role(9)?.unwrap_or(table.owner)), true)?;
     let owner = || catalog::role_label(table.owner);
     if !table::may_select(table.oid, table.owner) {
         return Err(WatchError::NoSelect { relation: table.qualified(), role: owner() }.into());
@@ -204,11 +205,11 @@ fn write_job(name: &Text, terms: &Terms, replaces: bool) -> Result<()> {
     if replaces {
         let old = rights::job(name)?;
         if old.role != terms.role {
-            register::check_quota(terms.role)?;
+            check_quota(terms.role)?;
             job::update(&Job { role: terms.role, ..old });
         }
     } else {
-        register::check_quota(terms.role)?;
+        check_quota(terms.role)?;
         origin::claim_if_new();
         let mut limits = Limits::defaults(crate::settings::slot());
         // No limits, because a level must not be lost if a row is asked about often, or if a function is broken for a while.

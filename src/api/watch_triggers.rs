@@ -1,7 +1,7 @@
 //! Functions that the triggers and runs of rules call.
 
-use super::args::Args;
-use super::rights;
+use crate::call::args::Args;
+use crate::call::rights;
 use crate::error::{Error, Result, WatchError};
 use crate::pg::relations::{self, Purpose};
 use crate::pg::table;

@@ -9,8 +9,8 @@
 use super::arrays::{each, leases};
 use super::heartbeat::live;
 use super::target;
-use crate::api::args::Args;
-use crate::api::rights;
+use crate::call::args::Args;
+use crate::call::rights;
 use crate::error::{self, Error, LeaseError, Result};
 use crate::failpoint::failpoint;
 use crate::pg::array::{BOOL, JSONB, TEXT, TIME};
@@ -87,7 +87,7 @@ fn again(datum: Option<pg_sys::Datum>) -> Answer {
 
 /// Checks the size of a result. A jsonb cannot be cut.
 fn result(datum: Option<pg_sys::Datum>) -> Result<Option<pg_sys::Datum>> {
-    if datum.is_some_and(|datum| crate::api::args::size(datum) > MAX_RESULT) {
+    if datum.is_some_and(|datum| crate::call::args::size(datum) > MAX_RESULT) {
         return Err(Error::TooLong { argument: "result", max: MAX_RESULT });
     }
     Ok(datum)

@@ -3,8 +3,8 @@
 //! Invariant: an array whose length differs from that of the leases is refused before any change. A NULL array means
 //! NULL for each lease.
 
-use crate::api::args::{Args, MAX_JOB};
-use crate::api::rights;
+use crate::call::args::{Args, MAX_JOB};
+use crate::call::rights;
 use crate::error::{Error, LeaseError, Result};
 use crate::pg::array::{self, Element, INT8, TEXT};
 use crate::pg::text::Text;

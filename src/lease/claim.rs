@@ -6,8 +6,8 @@
 
 use super::target::{self, Chosen};
 use super::{arrays, expire};
-use crate::api::args::Args;
-use crate::api::rights;
+use crate::call::args::Args;
+use crate::call::rights;
 use crate::error::{Error, LeaseError, Result};
 use crate::failpoint::failpoint;
 use crate::pg::rows::Sink;

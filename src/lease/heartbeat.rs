@@ -4,8 +4,8 @@
 //! Does not: count anything against a check.
 
 use super::{arrays, target};
-use crate::api::args::Args;
-use crate::api::rights;
+use crate::call::args::Args;
+use crate::call::rights;
 use crate::error::Result;
 use crate::pg::text::Text;
 use crate::pg::{catalog, claim_lock, clock, relations};

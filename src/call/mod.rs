@@ -1,0 +1,10 @@
+//! What every SQL call needs: its arguments, the caller's rights, the entity that it names, and a job's options.
+//!
+//! Invariant: a call passes its gate before it reads anything else.
+//! Does not: write anything.
+
+pub mod args;
+pub mod entity;
+pub mod options;
+pub mod rights;
+pub mod run_as;

@@ -1,0 +1,38 @@
+//! The role that a job runs as, and how many jobs a role may have.
+
+use crate::error::{Error, Result};
+use crate::pg::catalog;
+use crate::store::job;
+use pgrx::pg_sys;
+
+/// Maximum number of jobs of a role, because each inspection and each worker of the role reads all of them.
+const MAX_JOBS: i64 = 10_000;
+
+pub fn check_quota(role: pg_sys::Oid) -> Result<()> {
+    if job::count(role, MAX_JOBS) < MAX_JOBS {
+        return Ok(());
+    }
+    Err(Error::TooManyJobs { role: catalog::role_label(role), max: MAX_JOBS })
+}
+
+/// The role that the job runs as: the caller's, or one that the caller may become. With `connects`, the role must be able to connect.
+pub fn run_as(role: Option<pg_sys::Oid>, connects: bool) -> Result<pg_sys::Oid> {
+    let caller = catalog::current_role();
+    let role = role.unwrap_or(caller);
+    let label = || catalog::role_label(role);
+    if !catalog::can_become(caller, role) {
+        let privileged = catalog::is_privileged(role);
+        return Err(Error::NotMember { role: label(), caller: catalog::role_label(caller), privileged });
+    }
+    if !connects {
+        return Ok(role);
+    }
+    catalog::can_connect(catalog::database(), role).map_err(|why| match why {
+        catalog::CannotConnect::Gone => Error::UnknownRole { role: label() },
+        catalog::CannotConnect::NoLogin => Error::NoLogin { role: label() },
+        catalog::CannotConnect::NoConnect | catalog::CannotConnect::NoDatabase => {
+            Error::NoConnect { role: label(), database: catalog::database_name() }
+        }
+    })?;
+    Ok(role)
+}
