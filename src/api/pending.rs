@@ -9,11 +9,12 @@ use crate::call::rights;
 use crate::error::{self, Error, LeaseError, Result};
 use crate::pg::{catalog, clock};
 use crate::repeat::continuation::{GoingOn, Instead};
+use crate::repeat::statements::repetition::{self, Found};
+use crate::repeat::statements::upkeep;
 use crate::shmem::{self, wakeup};
 use crate::store::future_job::{self, Pending};
 use crate::store::job::Job;
-use crate::store::repetition::{self, Found};
-use crate::store::{check_stat, history, hold, lease, repetition_upkeep};
+use crate::store::{check_stat, history, hold, lease};
 use awty_core::{Before, Mono, Time, policy};
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -67,7 +68,7 @@ fn put_now(check: &Pending, job: &Job, now: Time) {
     let pending = if job.repeats { repetition::of_checks(&[check.id]).pop() } else { None };
     match pending.map(|pending| pending.occurrence).filter(|occurrence| occurrence.first > now) {
         Some(occurrence) => {
-            repetition_upkeep::move_to(check.id, now);
+            upkeep::move_to(check.id, now);
             repetition::set_passed(check.id, occurrence.now(now).passed);
         }
         None => future_job::put_at(check.id, now),

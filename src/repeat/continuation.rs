@@ -4,6 +4,7 @@
 //! same lock, so the repetition cannot change until the commit.
 //! Does not: lock or end a check (see `run::book`), or run a query if the job has no repetition.
 
+use super::statements::repetition::{self, Pending};
 use super::{of, say_stopped};
 use crate::failpoint::failpoint;
 use crate::pg::clock;
@@ -12,7 +13,6 @@ use crate::shmem::wakeup;
 use crate::store::check_row::Row;
 use crate::store::hold;
 use crate::store::job::Job;
-use crate::store::repetition::{self, Pending};
 use awty_core::repeat::{Repetition, occurrence};
 use awty_core::{After, Answer, Before, Check, Failed, Time, policy};
 use std::collections::HashMap;

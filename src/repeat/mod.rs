@@ -1,19 +1,23 @@
-//! Repetitions: how stored ones are read and continued.
+//! Repetitions: the calls that define them, and how they continue.
 //!
-//! - [`going_on`] books the end of an occurrence together with the start of the next one.
-//! - [`own`] holds the checks that a run may change as its own.
+//! - [`api`] has `awty.repeat()` and `awty.occurrences()`; [`terms`] reads their arguments.
+//! - [`continuation`] books the end of an occurrence together with the start of the next one.
+//! - [`own_run`] holds the checks that a run may change as its own.
 //! - [`upkeep`] maintains repetitions for the maintainer.
 //!
 //! Invariant (P11): while a repetition exists, exactly one check of its job and entity is pending or held. The
 //! transaction that ends this check inserts the next one or removes the repetition.
-//! Does not: compute moments (see `awty_core::repeat`), or contain SQL.
+//! Does not: compute moments (see `awty_core::repeat`).
 
+mod api;
 pub mod continuation;
 pub mod own_run;
+pub mod statements;
+mod terms;
 pub mod upkeep;
 
+use self::statements::repetition::{Stored, Terms};
 use crate::pg::zone::{self, Local};
-use crate::store::repetition::{Stored, Terms};
 use awty_core::Width;
 use awty_core::repeat::{Plan, RepeatError, Repetition, Rhythm, jitter};
 use std::cell::RefCell;

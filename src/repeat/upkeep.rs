@@ -5,11 +5,11 @@
 //! Does not: change an occurrence that is due or has begun.
 
 use super::of;
+use super::statements::{repetition, upkeep};
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::shmem::{self, wakeup};
 use crate::store::job::{self, Job};
-use crate::store::{repetition, repetition_upkeep};
 use awty_core::Time;
 
 const PIECE: i64 = 1000;
@@ -17,7 +17,7 @@ const PIECE: i64 = 1000;
 pub fn mend(now: Time) {
     let here = catalog::database();
     let after = shmem::read(|shared| shared.database(here).map_or(i64::MIN, |line| line.mended));
-    let piece = repetition_upkeep::piece(after, PIECE);
+    let piece = upkeep::piece(after, PIECE);
     if !piece.stray.is_empty() {
         repetition::remove(&piece.stray);
     }
@@ -32,7 +32,7 @@ pub fn mend(now: Time) {
 }
 
 fn begin_again(alone: &[i64], now: Time) {
-    for stored in repetition_upkeep::lock(alone) {
+    for stored in upkeep::lock(alone) {
         let Some(Ok(job @ Job { options, .. })) = job::find(&Text::from(stored.job.as_str())) else { continue };
         let Some(plan) = of(&stored, options.limits.width) else { continue };
         match plan.begin(now) {
@@ -47,17 +47,17 @@ fn begin_again(alone: &[i64], now: Time) {
 
 /// Recomputes the pending occurrences of the repetitions after an id. Returns where to continue.
 pub fn compute_again(after: i64, now: Time) -> Option<i64> {
-    let (last, checks) = repetition_upkeep::zoned(after, PIECE, now);
+    let (last, checks) = upkeep::zoned(after, PIECE, now);
     if checks.is_empty() {
         return last;
     }
-    for pending in repetition::of_checks(&repetition_upkeep::lock_pending(&checks)) {
+    for pending in repetition::of_checks(&upkeep::lock_pending(&checks)) {
         let stored = &pending.repetition;
         let Some(Ok(job @ Job { options, .. })) = job::find(&Text::from(stored.job.as_str())) else { continue };
         let Some(plan) = of(stored, options.limits.width) else { continue };
         let slot = plan.with_new_zone_data(&pending.occurrence, now);
         if slot != pending.occurrence.first {
-            repetition_upkeep::move_to(pending.check, slot);
+            upkeep::move_to(pending.check, slot);
             wakeup::at_commit(job.runner(), clock::to_timestamp(slot));
         }
     }

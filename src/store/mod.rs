@@ -24,8 +24,6 @@ pub mod origin;
 pub mod partition;
 pub mod prepared;
 pub mod record;
-pub mod repetition;
-pub mod repetition_upkeep;
 pub mod right;
 pub mod rule;
 pub mod rule_check;

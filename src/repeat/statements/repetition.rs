@@ -2,13 +2,12 @@
 //!
 //! Lock order: the check's row, then its repetition. A run locks a repetition only to end it.
 
-use super::check_row::Row;
-use super::hold;
-use super::statement::{Arg, Rows, statement};
-use super::{arg, from_timestamptz, interval, time};
 use crate::pg::clock;
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
+use crate::store::check_row::Row;
+use crate::store::statement::{Arg, Rows, statement};
+use crate::store::{arg, from_timestamptz, hold, interval, time};
 use awty_core::repeat::{Occurrence, Passed};
 use awty_core::{Check, Time};
 use chrono::TimeDelta;

@@ -3,6 +3,7 @@
 //! Invariant (P11): a repetition is written together with its check. A transaction that changes a repetition has locked the check's row.
 //! Does not: end a repetition (see `cancel`).
 
+use super::statements::repetition::{self, Found, Pending, Subject, Terms};
 use super::terms::{self, Asked};
 use crate::call::args::{Args, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB};
 use crate::call::entity::Entity;
@@ -11,11 +12,11 @@ use crate::error::{self, Error, Result};
 use crate::pg::text::Text;
 use crate::pg::zone::Local;
 use crate::pg::{catalog, clock};
+use crate::repeat;
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job};
-use crate::store::repetition::{self, Found, Pending, Subject, Terms};
 use crate::store::{future_job, history, hold};
-use crate::{function, repeat, settings};
+use crate::{function, settings};
 use awty_core::repeat::{Change, Plan, Repetition};
 use awty_core::{Outcome, Time};
 use pgrx::datum::TimestampWithTimeZone;

@@ -1,9 +1,9 @@
 //! Statements of the maintainer on repetitions, in pieces in the order of their ids.
 
 use super::repetition::{Stored, stored};
-use super::statement::{Rows, statement};
-use super::{arg, time};
 use crate::pg::owner::as_owner;
+use crate::store::statement::{Rows, statement};
+use crate::store::{arg, time};
 use awty_core::Time;
 
 /// A piece of the repetitions, with those that need work.

@@ -3,10 +3,10 @@
 //! Invariant: a time zone is stored in PostgreSQL's spelling. Without one it is UTC, if the result does not depend on the zone.
 //! Does not: consider slots (see `awty_core::repeat::Plan::check`).
 
+use super::statements::repetition::Terms;
 use crate::call::args::Args;
 use crate::error::{Error, Result};
 use crate::pg::zone::{self, Local};
-use crate::store::repetition::Terms;
 use awty_core::repeat::{RepeatError, Rhythm, Zone, check_length};
 use awty_core::{Time, nearest};
 use chrono::TimeDelta;

@@ -1,0 +1,4 @@
+//! Statements on `awty.repetition`.
+
+pub mod repetition;
+pub mod upkeep;
