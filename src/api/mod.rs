@@ -13,5 +13,3 @@ mod register;
 mod schedule;
 mod status;
 mod target;
-mod watch;
-mod watch_triggers;

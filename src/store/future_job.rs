@@ -293,7 +293,7 @@ pub fn next_after(job: &Text, after: Timestamp) -> Option<Timestamp> {
     })
 }
 
-pub(super) fn ids(rows: &Rows) -> Vec<i64> {
+pub fn ids(rows: &Rows) -> Vec<i64> {
     (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
 }
 

@@ -4,8 +4,6 @@
 //! rights (`crate::pg::owner::as_owner`). The functions here switch to these rights themselves.
 //! Does not: decide anything, check rights, or commit.
 
-pub mod alert;
-pub mod by_text;
 pub mod check_row;
 pub mod check_stat;
 pub mod due;
@@ -25,14 +23,9 @@ pub mod partition;
 pub mod prepared;
 pub mod record;
 pub mod right;
-pub mod rule;
-pub mod rule_check;
-pub mod rule_function;
-pub mod rule_objects;
 pub mod statement;
 pub mod target;
 pub mod trial;
-pub mod watched;
 
 use crate::pg::{clock, text};
 use awty_core::Time;

@@ -163,7 +163,7 @@ impl Rows {
     ///
     /// # Safety
     /// SPI must be connected, and stay connected while the rows are read.
-    pub(super) unsafe fn current() -> Self {
+    pub unsafe fn current() -> Self {
         // SAFETY: by the contract of this function.
         unsafe { Self { table: pg_sys::SPI_tuptable, processed: pg_sys::SPI_processed } }
     }

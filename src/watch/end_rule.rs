@@ -3,12 +3,13 @@
 //! Invariant: a rule leaves only its cleared alerts and its history.
 //! Does not: check rights.
 
+use super::statements::rule::{self, Rule};
+use super::statements::{alert, rule_function, rule_objects};
 use crate::pg::subtransaction::has_one_snapshot;
 use crate::pg::text::Text;
 use crate::pg::{clock, table};
 use crate::shmem::wakeup;
-use crate::store::rule::{self, Rule};
-use crate::store::{alert, future_job, history, job, rule_function, rule_objects};
+use crate::store::{future_job, history, job};
 use awty_core::Outcome;
 
 /// An alert is open that this transaction's snapshot cannot see.

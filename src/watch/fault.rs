@@ -2,10 +2,10 @@
 //!
 //! Does not: find the part (see `functions`).
 
+use super::statements::rule::Rule;
 use crate::error::{WatchError, quote};
 use crate::pg::catalog;
 use crate::pg::table::{Described, quoted};
-use crate::store::rule::Rule;
 use chrono::TimeDelta;
 use pgrx::pg_sys;
 

@@ -5,14 +5,14 @@
 //! Does not: call a function, or write.
 
 use super::fault::Fault;
+use super::statements::rule::Rule;
+use super::statements::rule_function::{self, Stored};
+use super::statements::rule_objects::{self, Trigger, function_name};
+use super::statements::watched::RowFunction;
 use crate::pg::column::Column;
 use crate::pg::procedure::{self, Procedure};
 use crate::pg::table::{self, Described};
 use crate::pg::text::Text;
-use crate::store::rule::Rule;
-use crate::store::rule_function::{self, Stored};
-use crate::store::rule_objects::{self, Trigger, function_name};
-use crate::store::watched::RowFunction;
 
 #[derive(Clone, Debug)]
 pub struct Functions {

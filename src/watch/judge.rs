@@ -5,17 +5,15 @@
 //! back.
 //! Does not: book (see `run::book`). It returns the answers of a job function.
 
+use super::statements::alert::{self, Open, Raised};
+use super::statements::rule_check::Given;
+use super::statements::rule_objects;
 use super::{BACKFILL, SWEEP, Watched, sweep, walk};
 use crate::error::Result;
 use crate::function;
-use crate::pg::clock;
-use crate::pg::relations;
 use crate::pg::text::Text;
-use crate::pg::unbound;
-use crate::store::alert::{self, Open, Raised};
+use crate::pg::{clock, relations, unbound};
 use crate::store::check_row;
-use crate::store::rule_check::Given;
-use crate::store::rule_objects;
 use awty_core::Time;
 use awty_core::watch::{Found, Verdict, judge};
 use std::collections::HashMap;

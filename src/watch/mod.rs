@@ -1,34 +1,38 @@
-//! Watching: a rule has a check for each row of its table that is not there yet, and an alert for each late row.
+//! Watching: a rule has a check for each row of its table that is not met yet, and an alert for each late row.
 //!
+//! - [`api`] has `awty.watch()` and `awty.unwatch()`; [`triggers`] has the trigger functions and the job function.
 //! - [`written`] handles written rows, for triggers.
 //! - [`judge`] handles due rows, for runs.
 //! - [`walk`] adds the rows that existed before the rule; [`sweep`] compares open alerts with their rows.
-//! - [`expression`] validates a rule's expressions, [`functions`] finds their functions, and [`fault`] describes
+//! - [`condition`] validates a rule's expressions, [`functions`] finds their functions, and [`fault`] describes
 //!   missing parts.
-//! - [`upkeep`] maintains rules for the maintainer; [`end`] ends a rule.
+//! - [`upkeep`] maintains rules for the maintainer; [`end_rule`] ends a rule.
 //!
 //! Invariant (P12): state about a row is read from the row itself, in the same transaction, after its check was locked.
 //! A session that ends or moves a check locks its row, so a run that has read the row before is rolled back.
-//! Does not: decide when a row is late (see `awty_core::watch`), or contain SQL.
+//! Does not: decide when a row is late (see `awty_core::watch`).
 
+mod api;
+mod condition;
 pub mod end_rule;
-pub mod expression;
 pub mod fault;
 pub mod functions;
-pub mod judge;
-pub mod sweep;
+mod judge;
+pub mod statements;
+mod sweep;
+mod triggers;
 pub mod upkeep;
-pub mod walk;
-pub mod written;
+mod walk;
+mod written;
 
+use self::fault::Fault;
+use self::statements::rule::{self, Rule};
+use self::statements::watched::Source;
 use crate::pg::changes;
 use crate::pg::table::{self, Described, Kind};
 use crate::pg::text::Text;
 use crate::store::job::{self, Job};
-use crate::store::rule::{self, Rule};
-use crate::store::watched::Source;
 use awty_core::watch::Levels;
-use fault::Fault;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;

@@ -4,10 +4,10 @@
 //! Does not: raise alerts.
 
 use super::Watched;
+use super::statements::rule_check::{self, By};
+use super::statements::{alert, rule};
 use super::written::note;
 use crate::pg::text::Text;
-use crate::store::rule_check::{self, By};
-use crate::store::{alert, rule};
 use awty_core::Time;
 use awty_core::watch::{Found, Verdict, judge};
 use std::collections::HashMap;

@@ -2,13 +2,14 @@
 //!
 //! Does not: read a watched table. Runs of the rule's job do.
 
+use super::statements::rule::{self, Rule};
+use super::statements::{alert, rule_check, rule_function, rule_objects};
 use super::{SWEEP, end_rule, functions};
 use crate::pg::clock;
 use crate::pg::table::{self, Described};
 use crate::settings;
 use crate::shmem::wakeup;
-use crate::store::rule::{self, Rule};
-use crate::store::{alert, job, rule_check, rule_function, rule_objects};
+use crate::store::job;
 use awty_core::Time;
 use chrono::TimeDelta;
 use std::time::Duration;

@@ -5,13 +5,13 @@
 //! Does not: lock rows.
 
 use super::Watched;
+use super::statements::alert;
+use super::statements::rule::{self, Walk};
+use super::statements::rule_check::{self, By};
+use super::statements::watched::Seen;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
-use crate::store::alert;
-use crate::store::rule::{self, Walk};
-use crate::store::rule_check::{self, By};
-use crate::store::watched::Seen;
 use awty_core::Time;
 use awty_core::watch::{self, Found};
 use std::collections::HashMap;

@@ -4,6 +4,9 @@
 //! of the triggers' reports does not matter.
 //! Does not: verify the trigger (see `api::watch_triggers`).
 
+use super::statements::alert;
+use super::statements::rule_check::{self, By};
+use super::statements::watched::{Seen, State};
 use super::{Watched, end_rule};
 use crate::pg::subtransaction::{has_one_snapshot, unless_duplicate};
 use crate::pg::table::{self, key_text};
@@ -12,9 +15,7 @@ use crate::pg::trigger::{Firing, Version};
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
 use crate::store::future_job::MAX_ENTITY_KEY;
-use crate::store::rule_check::{self, By};
-use crate::store::watched::{Seen, State};
-use crate::store::{alert, history};
+use crate::store::history;
 use awty_core::watch::{self, Found, Verdict};
 use awty_core::{Outcome, Time};
 use std::collections::HashMap;

@@ -2,11 +2,11 @@
 //!
 //! Does not: check whether the function still exists and who owns it (see `watch::functions`).
 
-use super::arg;
-use super::statement::{Rows, statement};
 use crate::pg::array::{self, TEXT};
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
+use crate::store::arg;
+use crate::store::statement::{Rows, statement};
 use pgrx::{FromDatum, pg_sys};
 
 /// The function of an expression, as it was when the row was written.

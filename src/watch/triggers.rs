@@ -1,5 +1,9 @@
 //! Functions that the triggers and runs of rules call.
 
+use super::fault::stopped;
+use super::statements::rule_check;
+use super::written::{self, Refused};
+use super::{Missing, Watched, judge};
 use crate::call::args::Args;
 use crate::call::rights;
 use crate::error::{Error, Result, WatchError};
@@ -7,10 +11,6 @@ use crate::pg::relations::{self, Purpose};
 use crate::pg::table;
 use crate::pg::text::Text;
 use crate::pg::trigger::Firing;
-use crate::store::rule_check;
-use crate::watch::fault::stopped;
-use crate::watch::written::{self, Refused};
-use crate::watch::{Missing, Watched, judge};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;

@@ -1,5 +1,9 @@
 //! `awty.watch()` and `awty.unwatch()`.
 
+use super::statements::rule::{self, Rule, Terms, Walk};
+use super::statements::watched::Source;
+use super::statements::{alert, rule_check, rule_objects};
+use super::{BACKFILL, FUNCTION, SWEEP, condition, end_rule, functions};
 use crate::call::args::{Args, MAX_FUNCTION, MAX_JOB};
 use crate::call::rights;
 use crate::call::run_as::{check_quota, run_as};
@@ -11,10 +15,7 @@ use crate::pg::text::Text;
 use crate::pg::{catalog, clock, relations, scalar, table_lock};
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job, Options};
-use crate::store::rule::{self, Rule, Terms, Walk};
-use crate::store::watched::Source;
-use crate::store::{alert, origin, rule_check, rule_objects};
-use crate::watch::{BACKFILL, FUNCTION, SWEEP, end_rule, expression, functions};
+use crate::store::origin;
 use awty_core::Limits;
 use awty_core::watch::Levels;
 use chrono::TimeDelta;
@@ -44,8 +45,8 @@ fn watch_table(args: &Args) -> Result<Text> {
     let key = key_of(&table)?;
     let until = args.text(1, "until", MAX_EXPRESSION)?.ok_or(Error::Null { argument: "until" })?;
     let since = args.text(4, "since", MAX_EXPRESSION)?;
-    let there = expression::read(&until, "until", &table)?;
-    let starts = since.as_ref().map(|since| expression::read(since, "since", &table)).transpose()?;
+    let there = condition::read(&until, "until", &table)?;
+    let starts = since.as_ref().map(|since| condition::read(since, "since", &table)).transpose()?;
     if since.is_none() && table.kind != Kind::Plain {
         return Err(WatchError::NeedsSince { relation: table.qualified() }.into());
     }

@@ -6,13 +6,13 @@
 //!
 //! LATERAL with LIMIT makes the plan look each key up by the index, even if the table had few alerts at planning time.
 
-use super::statement::{Arg, Kept, Rows, statement};
-use super::{arg, time};
+use super::rule::Rule;
 use crate::pg::clock;
 use crate::pg::owner::as_owner;
 use crate::pg::subtransaction::unless_duplicate;
 use crate::pg::text::Text;
-use crate::store::rule::Rule;
+use crate::store::statement::{Arg, Kept, Rows, statement};
+use crate::store::{arg, time};
 use awty_core::Time;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{IntoDatum, pg_sys};

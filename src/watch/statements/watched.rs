@@ -4,16 +4,15 @@
 //! code. Names come quoted and qualified from PostgreSQL's catalogs.
 //! Does not: write to the table.
 
-use super::by_text;
+use super::dynamic_sql;
 use super::rule_function::Stored;
-use super::statement::{Arg, Rows};
-use crate::pg::clock;
 use crate::pg::column::Column;
-use crate::pg::expression;
 use crate::pg::role::{as_role, as_role_of};
 use crate::pg::table::{Described, KeyColumn, Kind, key_text};
 use crate::pg::text::Text;
 use crate::pg::trigger::Firing;
+use crate::pg::{clock, expression};
+use crate::store::statement::{Arg, Rows};
 use awty_core::Time;
 use awty_core::watch::Found;
 use pgrx::{datum::TimestampWithTimeZone, pg_sys};
@@ -142,7 +141,7 @@ impl Source {
                 .collect()
         };
         as_role(self.table.owner, || {
-            by_text::query(&sql, &[pg_sys::TEXTARRAYOID], &[super::arg(keys.to_vec())], None, read)
+            dynamic_sql::query(&sql, &[pg_sys::TEXTARRAYOID], &[crate::store::arg(keys.to_vec())], None, read)
         })
     }
 
@@ -162,11 +161,11 @@ impl Source {
             names.join(", ")
         );
         let (types, args): (&[pg_sys::Oid], Vec<Arg>) = match key {
-            Some(key) => (&[pg_sys::INT8OID, pg_sys::TEXTOID], vec![super::arg(limit), Some(key.datum())]),
-            None => (&[pg_sys::INT8OID], vec![super::arg(limit)]),
+            Some(key) => (&[pg_sys::INT8OID, pg_sys::TEXTOID], vec![crate::store::arg(limit), Some(key.datum())]),
+            None => (&[pg_sys::INT8OID], vec![crate::store::arg(limit)]),
         };
         as_role(self.table.owner, || {
-            by_text::query(&sql, types, &args, None, |rows| {
+            dynamic_sql::query(&sql, types, &args, None, |rows| {
                 (0..rows.len()).filter_map(|row| self.seen(rows, row)).collect()
             })
         })
@@ -177,9 +176,9 @@ impl Source {
         let all = |rows: &Rows| (0..rows.len()).filter_map(|row| self.seen(rows, row)).collect();
         as_role_of(self.table.owner, self.by_settings, || {
             if firing.new_rows() <= piece {
-                read(by_text::query(&self.new_rows, &[], &[], Some(firing), all));
+                read(dynamic_sql::query(&self.new_rows, &[], &[], Some(firing), all));
             } else {
-                by_text::query_in_pieces(&self.new_rows, firing, piece, |rows| read(all(rows)));
+                dynamic_sql::query_in_pieces(&self.new_rows, firing, piece, |rows| read(all(rows)));
             }
         });
     }
@@ -187,7 +186,7 @@ impl Source {
     /// Whether the table has any row.
     pub fn has_rows(&self) -> bool {
         let sql = format!("SELECT 1 FROM {} AS t LIMIT 1", self.from());
-        as_role(self.table.owner, || by_text::query(&sql, &[], &[], None, |rows| rows.len() > 0))
+        as_role(self.table.owner, || dynamic_sql::query(&sql, &[], &[], None, |rows| rows.len() > 0))
     }
 
     fn seen(&self, rows: &Rows, row: usize) -> Option<Seen> {

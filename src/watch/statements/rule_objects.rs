@@ -4,10 +4,9 @@
 //! triggers are created with awty's rights, because only awty may use its trigger function. DROP TABLE drops both.
 //! Does not: decide when to create or drop them (see `crate::watch`).
 
-use super::by_text::{call, command, query};
+use super::dynamic_sql::{call, command, query};
 use super::rule;
 use super::rule_function::{self, Stored};
-use super::statement::statement;
 use super::watched::{NEW_ROWS, RowFunction, Source};
 use crate::pg::column::Column;
 use crate::pg::expression::Expression;
@@ -17,6 +16,7 @@ use crate::pg::role::as_role;
 use crate::pg::table::{Described, Kind, quoted};
 use crate::pg::table_lock;
 use crate::pg::text::Text;
+use crate::store::statement::statement;
 use awty_core::watch::object_name;
 use pgrx::pg_sys;
 
@@ -58,7 +58,7 @@ statement!(
 
 /// Whether awty has made this function for a rule of this name.
 fn is_awtys(rule: &Text, function: &Procedure) -> bool {
-    let args = [super::arg(function.oid), Some(Text::from(comment(rule).as_str()).datum())];
+    let args = [crate::store::arg(function.oid), Some(Text::from(comment(rule).as_str()).datum())];
     as_owner(|| has_comment(|s| s.query(&args, |rows| rows.first(1)))).unwrap_or(false)
 }
 
@@ -134,7 +134,7 @@ statement!(
 
 /// Makes PostgreSQL drop the function together with the table. A dump does not include this dependency.
 pub fn go_with_table(function: &RowFunction, table: &Described) {
-    let recorded = [super::arg(function.oid), super::arg(table.oid)];
+    let recorded = [crate::store::arg(function.oid), crate::store::arg(table.oid)];
     if as_owner(|| has_dependency(|s| s.query(&recorded, |rows| rows.first(1)))).unwrap_or(false) {
         return;
     }
@@ -208,7 +208,7 @@ statement!(
 
 /// Returns the triggers of a rule that are on a table.
 pub fn triggers(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
-    let args = [super::arg(table), Some(rule.datum())];
+    let args = [crate::store::arg(table), Some(rule.datum())];
     as_owner(|| {
         select_triggers(|s| {
             s.query(&args, |rows| {
@@ -250,7 +250,7 @@ pub fn drop_all(rule: &Text, table: &Described) {
 
 fn has_trigger(table: &Described, name: &str) -> bool {
     const SQL: &str = "SELECT 1 FROM pg_catalog.pg_trigger AS t WHERE t.tgrelid OPERATOR(pg_catalog.=) $1 AND t.tgname OPERATOR(pg_catalog.=) $2";
-    let args = [super::arg(table.oid), Some(Text::from(name).datum())];
+    let args = [crate::store::arg(table.oid), Some(Text::from(name).datum())];
     query(SQL, &[pg_sys::OIDOID, pg_sys::TEXTOID], &args, None, |rows| rows.len() > 0)
 }
 

@@ -1,10 +1,10 @@
 //! Statements on `awty.rule`: the rules of watched tables.
 
-use super::statement::{Arg, Rows, statement};
-use super::{arg, from_timestamptz, time};
 use crate::pg::clock;
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
+use crate::store::statement::{Arg, Rows, statement};
+use crate::store::{arg, from_timestamptz, time};
 use awty_core::Time;
 use awty_core::watch::Levels;
 use chrono::TimeDelta;
@@ -147,7 +147,8 @@ pub fn find(name: &Text) -> Option<Rule> {
 pub fn put(rule: &Rule) {
     let text = |text: &Option<Text>| text.as_ref().map(Text::datum);
     let terms = &rule.terms;
-    let escalate: Option<Vec<Interval>> = terms.escalate.iter().map(|delta| super::to_interval(*delta)).collect();
+    let escalate: Option<Vec<Interval>> =
+        terms.escalate.iter().map(|delta| crate::store::to_interval(*delta)).collect();
     let (schema, name) = terms.call.clone().unzip();
     let args: [Arg; 15] = [
         Some(rule.name.datum()),
@@ -155,7 +156,7 @@ pub fn put(rule: &Rule) {
         Some(rule.entity_name.datum()),
         text(&terms.since),
         Some(terms.until.datum()),
-        super::interval(terms.within),
+        crate::store::interval(terms.within),
         escalate.and_then(IntoDatum::into_datum),
         text(&schema),
         text(&name),

@@ -1,11 +1,11 @@
 //! Statements on the checks of rules, by the keys of rows.
 
-use super::statement::{Rows, statement};
-use super::{arg, from_timestamptz, time};
+use super::rule::Rule;
 use crate::pg::clock;
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
-use crate::store::rule::Rule;
+use crate::store::statement::{Rows, statement};
+use crate::store::{arg, from_timestamptz, time};
 use awty_core::Time;
 use pgrx::{IntoDatum, pg_sys};
 
@@ -99,7 +99,7 @@ pub struct By {
     pub at: Time,
 }
 
-fn args(rule: &Rule, keys: &[Text], slots: &[Time], by: By) -> [super::statement::Arg; 6] {
+fn args(rule: &Rule, keys: &[Text], slots: &[Time], by: By) -> [crate::store::statement::Arg; 6] {
     let slot = |slot: &Time| clock::to_timestamptz(*slot);
     [
         Some(rule.name.datum()),
@@ -171,7 +171,7 @@ pub fn lock(rule: &Rule, keys: &[Text]) -> Vec<i64> {
         return Vec::new();
     }
     let given = [Some(rule.name.datum()), Some(rule.entity_name.datum()), arg(keys.to_vec())];
-    as_owner(|| lock_all(|s| s.query(&given, super::future_job::ids)))
+    as_owner(|| lock_all(|s| s.query(&given, crate::store::future_job::ids)))
 }
 
 /// The checks in an array of rows of `awty.future_job`, in its order.

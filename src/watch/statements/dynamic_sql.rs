@@ -4,10 +4,10 @@
 //! only while PostgreSQL says that it is valid.
 //! Does not: choose the role that a statement runs as (see `crate::pg::role`).
 
-use super::statement::{Arg, Rows};
 use crate::pg::owner::set_local;
 use crate::pg::trigger::Firing;
 use crate::pg::{catalog, text};
+use crate::store::statement::{Arg, Rows};
 use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::collections::HashMap;

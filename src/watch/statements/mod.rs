@@ -1,0 +1,9 @@
+//! Statements on rules, their alerts and objects, and the watched tables.
+
+pub mod alert;
+mod dynamic_sql;
+pub mod rule;
+pub mod rule_check;
+pub mod rule_function;
+pub mod rule_objects;
+pub mod watched;
