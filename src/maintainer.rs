@@ -7,19 +7,19 @@
 //! Invariant: an inspection without work writes nothing, and runs no code of a user.
 //! Does not: run checks.
 
-mod figures;
 mod task;
 
 use self::task::{task, trouble};
 use crate::error::{self, Error};
 use crate::failpoint::failpoint;
+use crate::figures::keep;
+use crate::figures::problem_log::{self, Problems};
 use crate::lease::expire;
 use crate::pg::catch::Failure;
 use crate::pg::relations::{self, Purpose};
 use crate::pg::text::Text;
 use crate::pg::transaction::{Verdict, transaction};
 use crate::pg::{catalog, clock, process, session, sqlstate, timer, vacuum as pg_vacuum};
-use crate::problem::{self, Problems};
 use crate::repeat::upkeep;
 use crate::restore::Hold;
 use crate::shmem::{self, Database, State, Trouble};
@@ -120,7 +120,7 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
         Verdict::Commit(Some(state))
     });
     if let Ok(Some(State::Ready)) = inspected {
-        task(here, figures::read_back);
+        task(here, keep::read_back);
     }
     if let Ok(Some(State::Ready | State::Held)) = inspected
         && before.is_none_or(|line| line.state != State::Ready)
@@ -188,8 +188,8 @@ fn look_after(database: pg_sys::Oid) {
     for one in [hold_late, expire::sweep, make_partitions, drop_partitions] {
         task(database, one);
     }
-    figures::stored(database, task(database, figures::store).flatten());
-    problem::tell_summaries();
+    keep::stored(database, task(database, keep::store).flatten());
+    problem_log::tell_summaries();
 }
 
 /// After a server start PostgreSQL may have new zone data.
@@ -210,7 +210,7 @@ fn end_strays(now: Time) -> Vec<(Text, Problems)> {
         context: String::new(),
     };
     let roleless = inspected::lock_roleless(now, STRAYS);
-    let problems = problem::ends(&roleless, Outcome::Failed, &gone);
+    let problems = problem_log::ends(&roleless, Outcome::Failed, &gone);
     history::end(&roleless, Outcome::Failed, now, Some(&gone));
     let here = catalog::database();
     let after = shmem::read(|shared| shared.database(here).map_or(i64::MIN, |line| line.swept));

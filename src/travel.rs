@@ -7,12 +7,12 @@
 use crate::call::args::Args;
 use crate::call::rights;
 use crate::error::{self, Error, Result, TravelError};
+use crate::figures::account::Account;
 use crate::pg::catch::Failure;
 use crate::pg::subtransaction::kept;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock, snapshot, sqlstate, timer};
 use crate::repeat::own_run;
-use crate::run::account::Account;
 use crate::run::book::{self, Timing};
 use crate::run::call::{Place, ask};
 use crate::store::check_row::{Row, Table};

@@ -4,7 +4,6 @@
 //! Does not: contain SQL, or take a role from an argument if the caller's own role is meant.
 
 mod cancel;
-mod figures;
 mod key;
 mod many;
 mod operate;

@@ -5,9 +5,9 @@
 //! Does not: choose the leases that a claim needs, or decide what happens to their checks.
 
 use crate::crash;
+use crate::figures::account::Account;
 use crate::pg::catch::Failure;
 use crate::pg::text::Text;
-use crate::run::account::Account;
 use crate::run::book::{self, Timing};
 use crate::shmem::wakeup;
 use crate::store::check_row::{Locked, Table};

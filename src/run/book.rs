@@ -5,8 +5,8 @@
 //! caller's transaction. If another session has changed or locked the row, nothing is booked.
 //! Does not: call a function, or begin or end a transaction.
 
-use super::account::Account;
 use crate::failpoint::failpoint;
+use crate::figures::account::Account;
 use crate::pg::catch::Failure;
 use crate::repeat::continuation::{GoingOn, Instead};
 use crate::store::check_row::{Locked, Row, Table};

@@ -5,14 +5,13 @@
 //! Does not: choose checks (see `worker`), decide what happens to them (see `awty_core::policy`), or write it (see
 //! `book`).
 
-pub mod account;
 pub mod book;
 pub mod call;
 
-use self::account::Account;
 use self::book::{Conflict, Timing};
 use self::call::{Place, ask};
 use crate::failpoint::failpoint;
+use crate::figures::account::Account;
 use crate::pg::catch::Failure;
 use crate::pg::transaction::{Verdict, transaction};
 use crate::pg::{changes, clock, session, session_locks, sqlstate, timer};

@@ -15,7 +15,6 @@ pub mod hold;
 pub mod in_flight;
 pub mod inspected;
 pub mod job;
-pub mod job_stat;
 pub mod lease;
 pub mod many;
 pub mod origin;

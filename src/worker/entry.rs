@@ -4,10 +4,10 @@
 //! process, the entry and its claim stay until the next worker has handled the run.
 //! Does not: survive a crash of the server, which forgets all workers.
 
+use crate::figures::account;
 use crate::pg::clock::{self, Timestamp};
 use crate::pg::process::{self, Assignment};
 use crate::pg::{session_locks, timer};
-use crate::run::account;
 use crate::shmem::{self, NEVER, Occupancy, RoleEntry, Trouble, WorkerEntry};
 use chrono::TimeDelta;
 use pgrx::{pg_guard, pg_sys};

@@ -2,11 +2,11 @@
 //!
 //! The row with the empty name has the figures of all other jobs. A row that is older than its job belongs to a removed job of that name.
 
-use super::statement::{Arg, Rows, statement};
-use super::{arg, from_timestamptz, interval, time};
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
+use crate::store::statement::{Arg, Rows, statement};
+use crate::store::{arg, from_timestamptz, interval, time};
 use awty_core::Time;
 use awty_core::figures::Figures;
 use chrono::TimeDelta;

@@ -3,9 +3,9 @@
 //! Invariant: a rolled-back run is neither counted nor reported.
 //! Does not: write to a table, or allocate for a run without a problem.
 
+use super::problem_log::{self, Problem, Problems, notify};
 use crate::pg::catch::Failure;
 use crate::pg::text::Text;
-use crate::problem::{self, Problem, Problems, notify};
 use crate::shmem::{SharedState, wakeup};
 use crate::store::check_row::Row;
 use crate::store::job::Job;
@@ -91,8 +91,8 @@ impl Account {
     pub fn failed(&mut self, job: &Job, row: &Row, run: &RunRecord, failure: &Failure, fate: After) {
         let attempt = (row.attempt.unsigned_abs() + 1, job.options.limits.max_attempts);
         let (counted, told) = match fate {
-            After::Again(slot) => (Fate::Retry, problem::Fate::Retry(slot)),
-            After::End(outcome) => (Fate::End(outcome), problem::Fate::End(outcome)),
+            After::Again(slot) => (Fate::Retry, problem_log::Fate::Retry(slot)),
+            After::End(outcome) => (Fate::End(outcome), problem_log::Fate::End(outcome)),
         };
         self.ran(run, counted);
         let is_end = matches!(fate, After::End(_));
@@ -114,7 +114,7 @@ impl Account {
             return;
         }
         notify(job.notify.as_ref(), row.id);
-        let fate = problem::Fate::End(outcome);
+        let fate = problem_log::Fate::End(outcome);
         self.problems.add(true, || Problem { id: row.id, entity: row.label(), fate, attempt: (0, 0), failure: None });
     }
 
