@@ -26,7 +26,6 @@ compile_error!("awty must be built with panic = \"unwind\": PostgreSQL's errors 
 
 mod api;
 mod call;
-mod crash;
 mod error;
 mod failpoint;
 mod figures;

@@ -4,11 +4,11 @@
 //! left for the next time. So a claim or the maintainer is part of no deadlock.
 //! Does not: choose the leases that a claim needs, or decide what happens to their checks.
 
-use crate::crash;
 use crate::figures::account::Account;
 use crate::pg::catch::Failure;
 use crate::pg::text::Text;
 use crate::run::book::{self, Timing};
+use crate::run::crash;
 use crate::shmem::wakeup;
 use crate::store::check_row::{Locked, Table};
 use crate::store::check_stat::Blame;

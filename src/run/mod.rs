@@ -7,6 +7,7 @@
 
 pub mod book;
 pub mod call;
+pub mod crash;
 
 use self::book::{Conflict, Timing};
 use self::call::{Place, ask};

@@ -24,7 +24,6 @@ const ORDER: &[&str] = &[
     "shmem",
     "error",
     "store",
-    "crash",
     "function",
     "call",
     "figures",
@@ -45,9 +44,9 @@ const APART: &[(&[&str], &[&str], &str)] = &[
     (&["store"], &["shmem"], "the tables are read and written alike in every process"),
     (&["launcher"], &["store"], "the launcher is in no database, so it reads no table"),
     (&["worker"], &["launcher"], "a worker gets its orders through shared memory"),
-    (&["api"], &["run", "crash", "worker", "launcher"], "a client's call knows no run"),
+    (&["api"], &["run", "worker", "launcher"], "a client's call knows no run"),
     (&["lease"], &["run::call", "worker", "launcher"], "an external worker makes the run"),
-    (&["travel", "trying"], &["crash", "worker", "launcher"], "a trial is a run in a client's call"),
+    (&["travel", "trying"], &["run::crash", "worker", "launcher"], "a trial is a run in a client's call"),
     (&["maintainer"], &["run::call", "worker", "launcher"], "the maintainer runs no checks"),
 ];
 

@@ -15,12 +15,11 @@
 //! a client has locked right after a crash is not counted that time.
 //! Does not: run checks.
 
-use crate::error;
 use crate::pg::catalog;
-use crate::settings;
 use crate::shmem::{self, Occupancy};
 use crate::store::check_stat::{self, Blame};
 use crate::store::in_flight;
+use crate::{error, settings};
 use std::collections::HashSet;
 
 /// Counts a crash or an exit against these checks. A check that was alone is held after too many. Among several checks
