@@ -11,4 +11,3 @@ mod pending;
 mod register;
 mod schedule;
 mod status;
-mod target;

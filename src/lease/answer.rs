@@ -8,6 +8,7 @@
 
 use super::arrays::{each, leases};
 use super::heartbeat::live;
+use super::statements::lease::{self, End, Given};
 use super::target;
 use crate::call::args::Args;
 use crate::call::rights;
@@ -23,7 +24,6 @@ use crate::run::book::{self, Timing};
 use crate::shmem::wakeup;
 use crate::store::check_row::{Row, Table, answer};
 use crate::store::job::Job;
-use crate::store::lease::{self, End, Given};
 use awty_core::{Answer, Failed, Time};
 use chrono::TimeDelta;
 use pgrx::pg_sys::panic::ErrorReport;

@@ -4,6 +4,7 @@
 //! a live lease is not handed out. (P2): no check is handed out before its slot.
 //! Does not: wait for a client that has a check locked, or write if no check is due.
 
+use super::statements::lease::{self, Due, New};
 use super::target::{self, Chosen};
 use super::{arrays, expire};
 use crate::call::args::Args;
@@ -19,7 +20,6 @@ use crate::settings;
 use crate::shmem::{self, State, wakeup};
 use crate::store::check_row::Table;
 use crate::store::job::{self, Job};
-use crate::store::lease::{self, Due, New};
 use crate::store::origin;
 use awty_core::lease::Delivery;
 use awty_core::lease::key::{Home, key};

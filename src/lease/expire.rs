@@ -4,6 +4,8 @@
 //! left for the next time. So a claim or the maintainer is part of no deadlock.
 //! Does not: choose the leases that a claim needs, or decide what happens to their checks.
 
+use super::statements::lease::{self, End, Given};
+use super::statements::target;
 use crate::figures::account::Account;
 use crate::pg::catch::Failure;
 use crate::pg::text::Text;
@@ -13,8 +15,6 @@ use crate::shmem::wakeup;
 use crate::store::check_row::{Locked, Table};
 use crate::store::check_stat::Blame;
 use crate::store::job::{self, Job};
-use crate::store::lease::{self, End, Given};
-use crate::store::target;
 use awty_core::Time;
 use awty_core::lease::{State, Unanswered};
 use chrono::TimeDelta;

@@ -8,13 +8,13 @@
 //! other transaction here. A session that removes rows that claims read takes the lock on the job's claims first.
 //! Does not: decide what a target allows (see `awty_core::lease::target`).
 
+use super::statements::lease::Due;
+use super::statements::target::{self, Key};
 use crate::pg::text::Text;
 use crate::pg::{claim_lock, relations, subtransaction};
 use crate::shmem;
 use crate::store::job::Job;
-use crate::store::lease::Due;
 use crate::store::origin;
-use crate::store::target::{self, Key};
 use awty_core::Time;
 use awty_core::lease::breaker::Breaker;
 use awty_core::lease::lock;

@@ -15,7 +15,6 @@ pub mod hold;
 pub mod in_flight;
 pub mod inspected;
 pub mod job;
-pub mod lease;
 pub mod many;
 pub mod origin;
 pub mod partition;
@@ -23,7 +22,6 @@ pub mod prepared;
 pub mod record;
 pub mod right;
 pub mod statement;
-pub mod target;
 pub mod trial;
 
 use crate::pg::{clock, text};

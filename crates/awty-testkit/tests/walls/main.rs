@@ -32,11 +32,11 @@ const ORDER: &[&str] = &[
     "run",
     "launcher",
     "worker",
-    "api",
     "lease",
     "travel",
     "trying",
     "maintainer",
+    "api",
 ];
 
 /// Rooms that must not know rooms before them, not even through others, and why.

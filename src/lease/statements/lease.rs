@@ -5,11 +5,11 @@
 //! check refuses the second lease.
 //! Lock order: the check's row, then its lease. A transaction that locks the lease first must not wait for the check.
 
-use super::statement::{Arg, Rows, statement};
-use super::{arg, from_timestamptz, time};
 use crate::pg::array::{self, BOOL, TEXT};
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
+use crate::store::statement::{Arg, Rows, statement};
+use crate::store::{arg, from_timestamptz, time};
 use awty_core::lease::Ahead;
 use awty_core::{Check, Lease, Time};
 use pgrx::pg_sys;

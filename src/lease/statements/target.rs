@@ -5,12 +5,12 @@
 //! Does not: decide what a target allows (see `awty_core::lease::target`).
 
 use super::lease::{Due, dues};
-use super::statement::{Arg, Rows, statement};
-use super::{arg, from_timestamptz, message, time};
 use crate::pg::array::{self, TEXT};
 use crate::pg::clock;
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
+use crate::store::statement::{Arg, Rows, statement};
+use crate::store::{arg, from_timestamptz, message, time};
 use awty_core::Time;
 use awty_core::lease::breaker::Breaker;
 use awty_core::lease::target::Target;

@@ -2,13 +2,13 @@
 //!
 //! Does not: decide what a target allows (see `awty_core::lease::target`).
 
+use super::statements::target::{self, Wanted};
 use crate::call::args::{Args, MAX_ENTITY_NAME, MAX_JOB, MAX_NOTE};
 use crate::call::rights;
 use crate::error::{Error, LeaseError, Result};
 use crate::pg::text::Text;
 use crate::pg::{catalog, claim_lock, clock, relations, subtransaction};
 use crate::store::origin;
-use crate::store::target::{self, Wanted};
 use awty_core::lease::breaker::Breaker;
 use awty_core::lease::lock;
 use awty_core::lease::target::{COUNTS, RATES, Target};

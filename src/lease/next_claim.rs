@@ -1,0 +1,83 @@
+//! `awty.next_claim_in()`, and the time of a job's last claim.
+
+use super::statements::{lease, target as targets};
+use super::{arrays, target};
+use crate::call::args::Args;
+use crate::call::rights;
+use crate::error::Result;
+use crate::pg::text::Text;
+use crate::pg::{catalog, claim_lock, clock, relations};
+use crate::settings;
+use crate::shmem::{self, State};
+use crate::store::job::Job;
+use crate::store::{origin, to_interval};
+use awty_core::Time;
+use awty_core::lease::{Ahead, lock, wait};
+use chrono::TimeDelta;
+use pgrx::datum::{Interval, TimestampWithTimeZone};
+use pgrx::pg_sys;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+
+/// Number of oldest checks that are searched for one that can be handed out, before all targets are.
+const LOOK: usize = 100;
+/// Wait before asking again if there are more targets than were visited.
+const LOOK_ON: TimeDelta = TimeDelta::seconds(1);
+/// Wait before asking again if another transaction is claiming checks of the job.
+const BUSY: TimeDelta = TimeDelta::milliseconds(100);
+
+#[pg_extern(sql = false)]
+fn next_claim_in(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<Interval>, ErrorReport> {
+    Ok(next_claim(&Args::new(fcinfo))?)
+}
+
+#[pg_extern(sql = false)]
+fn last_claim(fcinfo: pg_sys::FunctionCallInfo) -> Option<TimestampWithTimeZone> {
+    let job = Args::new(fcinfo).get::<Text>(0).filter(|_| shmem::is_present())?;
+    let here = catalog::database();
+    let at = shmem::read(|shared| shared.claims_of(here, job.as_bytes()).0)?;
+    clock::to_timestamptz(at)
+}
+
+fn is_claimed_of(job: &Job) -> bool {
+    let number = lock::of_claims(origin::identity(), job.name.as_bytes());
+    relations::oid(relations::LEASE).is_some_and(|leases| !claim_lock::is_free(leases, number))
+}
+
+fn next_claim(args: &Args) -> Result<Option<Interval>> {
+    rights::gate_lease("awty.next_claim_in()")?;
+    let jobs = arrays::jobs(args)?;
+    let here = catalog::database();
+    let is_open = settings::enabled()
+        && shmem::read(|shared| shared.database(here).is_some_and(|line| line.state == State::Ready));
+    let now = clock::now();
+    let mut first = Ahead::default();
+    // A paused job or a held database has nothing to wait for.
+    for job in jobs.iter().filter(|job| is_open && !job.paused) {
+        let mut ahead = lease::ahead(&job.name, now);
+        if ahead.is_due && targets::any(&job.name) {
+            // The due checks may all belong to targets that cannot be called now.
+            let oldest = lease::due(&job.name, now, LOOK);
+            let is_all = oldest.len() < LOOK;
+            let chosen = target::choose(here, &job.name, oldest, is_all, LOOK, now);
+            ahead.is_due = !chosen.due.is_empty();
+            ahead.expiry = ahead.expiry.into_iter().chain(chosen.until).min();
+            if let (false, Some(name)) = (ahead.is_due, &chosen.walked_to) {
+                // A worker that claims only after this call must also reach the other targets.
+                shmem::write(|shared| shared.note_target(here, job.name.as_bytes(), name.as_bytes(), now));
+                let soon = chosen.is_cut.then(|| now.checked_add_signed(LOOK_ON)).flatten();
+                ahead.expiry = ahead.expiry.into_iter().chain(soon).min();
+            }
+        }
+        if ahead.is_due && jobs.len() > 1 && is_claimed_of(job) {
+            // A claim of several jobs skips this job.
+            ahead.is_due = false;
+            ahead.expiry = ahead.expiry.into_iter().chain(now.checked_add_signed(BUSY)).min();
+        }
+        let earlier = |one: Option<Time>, other: Option<Time>| one.into_iter().chain(other).min();
+        first.is_due |= ahead.is_due;
+        first.slot = earlier(first.slot, ahead.slot);
+        first.expiry = earlier(first.expiry, ahead.expiry);
+    }
+    Ok(to_interval(wait(&first, settings::slot(), now)))
+}
