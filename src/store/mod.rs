@@ -1,4 +1,4 @@
-//! The only module with SQL text, one file per table.
+//! SQL statements on the tables of the engine, one file per table. A wing keeps the statements on its own tables itself.
 //!
 //! Invariant: every statement is prepared, takes parameters only, qualifies every name, and runs with the owner's
 //! rights (`crate::pg::owner::as_owner`). The functions here switch to these rights themselves.
@@ -6,7 +6,6 @@
 
 pub mod check_row;
 pub mod check_stat;
-pub mod due;
 pub mod extension;
 pub mod function;
 pub mod future_job;
@@ -22,7 +21,6 @@ pub mod prepared;
 pub mod record;
 pub mod right;
 pub mod statement;
-pub mod trial;
 
 use crate::pg::{clock, text};
 use awty_core::Time;

@@ -33,8 +33,7 @@ const ORDER: &[&str] = &[
     "launcher",
     "worker",
     "lease",
-    "travel",
-    "trying",
+    "trial",
     "maintainer",
     "api",
 ];
@@ -46,7 +45,7 @@ const APART: &[(&[&str], &[&str], &str)] = &[
     (&["worker"], &["launcher"], "a worker gets its orders through shared memory"),
     (&["api"], &["run", "worker", "launcher"], "a client's call knows no run"),
     (&["lease"], &["run::call", "worker", "launcher"], "an external worker makes the run"),
-    (&["travel", "trying"], &["run::crash", "worker", "launcher"], "a trial is a run in a client's call"),
+    (&["trial"], &["run::crash", "worker", "launcher"], "a trial is a run in a client's call"),
     (&["maintainer"], &["run::call", "worker", "launcher"], "the maintainer runs no checks"),
 ];
 

@@ -4,6 +4,7 @@
 //! rights of its job's role, because the caller must be this role in a session of this role. No role is switched.
 //! Does not: keep any effect of the run.
 
+use super::statements::dry_run::{self, Trial};
 use crate::call::args::{Args, MAX_JOB};
 use crate::call::entity::Entity;
 use crate::call::rights;
@@ -15,7 +16,6 @@ use crate::pg::text::Text;
 use crate::pg::{catalog, clock, sqlstate, timer};
 use crate::run::call::{Place, ask};
 use crate::store::job::Job;
-use crate::store::trial::{self, Trial};
 use awty_core::{After, Answer, Before, Check, Time, policy};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
@@ -73,8 +73,8 @@ fn try_check(args: &Args) -> Result<Row> {
     let now = clock::now();
     let (name, key) = (entity.name.datum(), entity.key.datum());
     let slot = job.options.limits.width.due(now, now);
-    let trial = trial::pending(name, key, &job.name)
-        .or_else(|| trial::imagined((name, key), &job.name, job_args, slot, catalog::current_role(), now))
+    let trial = dry_run::pending(name, key, &job.name)
+        .or_else(|| dry_run::imagined((name, key), &job.name, job_args, slot, catalog::current_role(), now))
         .ok_or_else(|| entity.missing(Some(&job.name)))?;
     // The run happens now. Before its slot, the check is tried as if its slot were now.
     let check = Check { slot: trial.check.slot.min(now), ..trial.check };

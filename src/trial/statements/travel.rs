@@ -1,9 +1,9 @@
 //! Statements of `awty.travel()`: the next due checks of a role, and how their runs ended.
 
-use super::statement::{Rows, statement};
-use super::{arg, from_timestamptz, time};
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
+use crate::store::statement::{Rows, statement};
+use crate::store::{arg, from_timestamptz, time};
 use awty_core::Time;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;

@@ -1,9 +1,9 @@
 //! Statements that read the row of a check for a trial without a lock, or make up the row for an entity that has none.
 
-use super::statement::{Kept, statement};
-use super::{arg, from_timestamptz, time};
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
+use crate::store::statement::{Kept, statement};
+use crate::store::{arg, from_timestamptz, time};
 use awty_core::{Check, Time};
 use pgrx::pg_sys;
 
@@ -34,7 +34,7 @@ pub struct Trial {
     version: Option<Text>,
 }
 
-fn read(rows: &super::statement::Rows) -> Option<Trial> {
+fn read(rows: &crate::store::statement::Rows) -> Option<Trial> {
     let count = |column| rows.first::<i32>(column).map(i32::unsigned_abs);
     Some(Trial {
         id: rows.first(1),

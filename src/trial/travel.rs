@@ -4,6 +4,7 @@
 //! the session's only role. [`crate::run::book`] books the runs, as for a worker.
 //! Does not: run a check that is held, paused, or locked by another session.
 
+use super::statements::travel::{self, Due, End};
 use crate::call::args::Args;
 use crate::call::rights;
 use crate::error::{self, Error, Result, TravelError};
@@ -16,7 +17,6 @@ use crate::repeat::own_run;
 use crate::run::book::{self, Timing};
 use crate::run::call::{Place, ask};
 use crate::store::check_row::{Row, Table};
-use crate::store::due::{self, Due, End};
 use crate::store::job::{self, Job};
 use crate::{function, settings};
 use awty_core::{Answer, KeepHistory, Mono, Time};
@@ -97,7 +97,7 @@ fn go(args: &Args) -> Result<Vec<Ran>> {
     let (mut ran, mut left) = (Vec::new(), Vec::new());
     let role = catalog::current_role();
     while catalog::is_alone(role)
-        && let Some((name, slot)) = due::first(role, goal, &left)
+        && let Some((name, slot)) = travel::first(role, goal, &left)
     {
         if ran.len() >= max {
             return Ok(ran);
@@ -105,7 +105,7 @@ fn go(args: &Args) -> Result<Vec<Ran>> {
         clock::travel_to(slot.max(clock::now()));
         let Some(Ok(job)) = job::find(&name) else { break };
         let most = if job.set_based { settings::batch_size().min(max - ran.len()) } else { 1 };
-        let checks = due::of_slot(&name, slot, most, &left);
+        let checks = travel::of_slot(&name, slot, most, &left);
         left.extend(run(&job, checks, &mut ran)?);
     }
     clock::travel_to(goal.max(clock::now()));
@@ -144,7 +144,7 @@ fn run(job: &Job, checks: Vec<Due>, ran: &mut Vec<Ran>) -> Result<Vec<i64>> {
     let struck = timer::disarm_cancel();
     match attempted {
         Ok(true) => {
-            ran.extend(checks.into_iter().map(|due| Ran { end: due::end(due.id), due, failure: None }));
+            ran.extend(checks.into_iter().map(|due| Ran { end: travel::end(due.id), due, failure: None }));
             Ok(Vec::new())
         }
         _ if checks.len() > 1 => {
@@ -169,7 +169,7 @@ fn run(job: &Job, checks: Vec<Due>, ran: &mut Vec<Ran>) -> Result<Vec<i64>> {
                 return Ok(ids);
             }
             ran.extend(checks.into_iter().map(|due| Ran {
-                end: due::end(due.id),
+                end: travel::end(due.id),
                 due,
                 failure: Some(failure.clone()),
             }));

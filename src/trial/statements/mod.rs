@@ -1,0 +1,4 @@
+//! Statements of trials.
+
+pub mod dry_run;
+pub mod travel;
