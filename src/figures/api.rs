@@ -4,7 +4,7 @@
 //! AccessShare. Shows the jobs that the caller may read, and all jobs to a monitoring role.
 //! Does not: count runs (see `account`).
 
-use super::statements::{self, COUNTED, Pending};
+use super::statements::job_stat::{self, COUNTED, Pending};
 use crate::call::args::Args;
 use crate::error::{Error, Result};
 use crate::pg::relations::{self, JOB_STAT};
@@ -38,11 +38,11 @@ fn job_pending() -> TableIterator<
     ),
 > {
     let now = clock::now();
-    let (failing, held) = (statements::failing(), statements::held());
+    let (failing, held) = (job_stat::failing(), job_stat::held());
     let jobs: Vec<(Text, bool, Pending)> = readable()
         .into_iter()
         .map(|(job, paused)| {
-            let pending = statements::pending(&job, now);
+            let pending = job_stat::pending(&job, now);
             (job, paused, pending)
         })
         .collect();
@@ -62,14 +62,14 @@ fn job_pending() -> TableIterator<
 fn estimate(pending: impl Iterator<Item = i64>) -> i64 {
     let (large, small): (Vec<i64>, Vec<i64>) = pending.partition(|pending| *pending > COUNTED);
     match i64::try_from(large.len()) {
-        Ok(parts @ 1..) => (statements::estimate() - small.iter().sum::<i64>()) / parts,
+        Ok(parts @ 1..) => (job_stat::estimate() - small.iter().sum::<i64>()) / parts,
         _ => 0,
     }
 }
 
 fn readable() -> Vec<(Text, bool)> {
     let caller = catalog::current_role();
-    statements::readable(caller, catalog::is_monitor(caller))
+    job_stat::readable(caller, catalog::is_monitor(caller))
 }
 
 /// The figures of each job that the caller may read. A monitoring role also gets a row without a name, for the other jobs.
@@ -146,7 +146,7 @@ fn counted() -> Vec<shmem::Counted> {
             return live;
         }
     }
-    statements::all().into_iter().map(|row| (row.job.as_bytes().to_vec(), row.figures, row.since)).collect()
+    job_stat::all().into_iter().map(|row| (row.job.as_bytes().to_vec(), row.figures, row.since)).collect()
 }
 
 fn at(time: Option<Time>) -> Timestamptz {

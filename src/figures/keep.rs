@@ -5,7 +5,7 @@
 //! table can be overwritten as a whole.
 //! Does not: count.
 
-use super::statements::{self, Stored};
+use super::statements::job_stat::{self, Stored};
 use crate::pg::catalog;
 use crate::pg::relations::{self, JOB_STAT};
 use crate::pg::text::Text;
@@ -21,7 +21,7 @@ pub fn read_back(now: Time) {
         return;
     }
     let stored: Vec<_> =
-        statements::all().into_iter().map(|row| (row.job.as_bytes().to_vec(), row.figures, row.since)).collect();
+        job_stat::all().into_iter().map(|row| (row.job.as_bytes().to_vec(), row.figures, row.since)).collect();
     shmem::write(|shared| shared.take_figures(here, table, &stored, now));
 }
 
@@ -41,11 +41,11 @@ pub fn store(_now: Time) -> Option<Vec<Text>> {
     let (new, keep) = shmem::write(|shared| shared.has_figures_of(here, table).then(|| shared.figures_to_store(here)))
         .unwrap_or_default();
     let stored = new.into_iter().map(|(job, figures, since)| Stored { job: Text::from(job), figures, since });
-    let mut gone: Vec<Text> = stored.filter(|row| !statements::store(row)).map(|row| row.job).collect();
+    let mut gone: Vec<Text> = stored.filter(|row| !job_stat::store(row)).map(|row| row.job).collect();
     if let Some(names) = keep {
-        statements::keep_only(&names);
+        job_stat::keep_only(&names);
     }
     // Afterwards, because the row that was just stored for a job that was registered again belongs to the new job.
-    gone.extend(statements::gone());
+    gone.extend(job_stat::gone());
     Some(gone)
 }

@@ -19,7 +19,7 @@ const SORTED: &[(&str, &str)] = &[
     ("many::select_all", "by the order of the keys that it is given"),
     ("many::lock_ids", "by the order of the ids that it is given"),
     ("many::select_of_entities", "by the order of the keys that it is given"),
-    ("due::select_first", "one row of each job of a role"),
+    ("travel::select_first", "one row of each job of a role"),
     ("rule_check::lock_all", "by the order of the keys that it is given"),
     ("job::select_of_role", "the jobs of a role, at most ten thousand"),
     ("lease::insert_all", "what is handed out, at most a thousand"),

@@ -1,0 +1,3 @@
+//! Statements on `awty_internal.job_stat`.
+
+pub mod job_stat;
