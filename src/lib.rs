@@ -1,18 +1,18 @@
 //! awty, *are we there yet?*: one check per entity, run when it is due.
 //!
-//! The modules, in the order of the data flow:
-//! - [`api`]: SQL functions
-//! - [`store`]: all SQL statements
-//! - [`pg`]: safe functions over PostgreSQL's; its README lists every departure from plain use
-//! - [`mod@repeat`]: repetitions, whose next check begins when one ends; [`mod@watch`]: rules, which watch tables
-//! - [`shmem`]: shared memory of the processes
-//! - [`problem`]: reports of failures
-//! - [`launcher`], [`maintainer`], [`worker`]: the processes
-//! - [`run`]: runs of checks; [`trying`]: a run that is rolled back; [`mod@travel`]: runs in a client's transaction
-//!   that cannot commit
-//! - [`mod@function`]: a job's function, of a [`signature`]; [`crash`]: after a crash; [`restore`]: after a restore
-//! - [`lease`]: external workers, which lease checks
+//! The modules, from the ground up:
 //! - [`version`], [`settings`], [`error`], [`failpoint`]: used by all modules
+//! - [`pg`]: safe functions over PostgreSQL's; its README lists every departure from plain use. [`mod@process`]: the
+//!   same for background processes
+//! - [`shmem`]: shared memory of the processes; [`restore`]: how a restored database is recognised
+//! - [`store`]: statements on the tables of the engine
+//! - [`mod@function`]: a job's function, in one of the forms of [`signature`]
+//! - [`call`]: arguments, rights and options, which every SQL call reads
+//! - [`figures`], [`mod@repeat`], [`mod@watch`], [`lease`], [`trial`]: the wings. Each has the SQL calls, statements and logic
+//!   of a feature: statistics, repetitions, rules, external workers, dry runs and travel
+//! - [`run`]: runs of checks, and what follows a crash
+//! - [`worker`], [`launcher`], [`maintainer`]: the processes
+//! - [`api`]: the SQL calls about jobs, checks and the status
 //!
 //! All decisions about time are in the crate `awty-core`. DESIGN.md describes how the processes work together.
 //!
@@ -34,6 +34,7 @@ mod launcher;
 mod lease;
 mod maintainer;
 mod pg;
+mod process;
 mod repeat;
 mod restore;
 mod run;

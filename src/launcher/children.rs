@@ -7,7 +7,7 @@
 use crate::failpoint::failpoint;
 use crate::pg::catalog::{self, CannotConnect};
 use crate::pg::clock;
-use crate::pg::process::{self, Assignment};
+use crate::process::{self, Assignment};
 use crate::shmem::{self, Occupancy, Trouble};
 use awty_core::Mono;
 use awty_core::backoff::NO_PROCESS;

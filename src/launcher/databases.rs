@@ -5,7 +5,8 @@
 
 use super::children::{Children, Sent};
 use super::database_cache::DatabaseCache;
-use crate::pg::{clock, process};
+use crate::pg::clock;
+use crate::process;
 use crate::shmem::{self, State, Trouble};
 use awty_core::Mono;
 use awty_core::inspections::{AUDIT, Found, Inspections, LATER};

@@ -6,8 +6,8 @@
 use crate::failpoint::failpoint;
 use crate::pg::catch::Failure;
 use crate::pg::relations::{self, Purpose};
-use crate::pg::transaction::{Verdict, transaction};
 use crate::pg::{clock, owner};
+use crate::process::transaction::{Verdict, transaction};
 use crate::shmem::{self, Trouble};
 use awty_core::Time;
 use pgrx::pg_sys;

@@ -1,4 +1,4 @@
-//! Raw PostgreSQL: the only module that uses more than PostgreSQL's ordinary functions. README.md lists the departures.
+//! Raw PostgreSQL. Only this module and `process` use more than PostgreSQL's ordinary functions; README.md lists the departures.
 //!
 //! Invariant: this module does not know jobs, checks or rules.
 //! Does not: contain SQL (see `store`), or make decisions.
@@ -15,24 +15,17 @@ pub mod expression;
 pub mod jsonb;
 pub mod owner;
 pub mod procedure;
-pub mod process;
 pub mod relations;
 pub mod report;
 pub mod role;
 pub mod rows;
 pub mod scalar;
-pub mod session;
-pub mod session_locks;
 pub mod snapshot;
 pub mod sqlstate;
 pub mod subtransaction;
-pub mod sync_rep;
 pub mod table;
 pub mod table_lock;
 pub mod text;
-pub mod timer;
-pub mod transaction;
 pub mod trigger;
 pub mod unbound;
-pub mod vacuum;
 pub mod zone;

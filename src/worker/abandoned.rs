@@ -7,7 +7,7 @@ use super::Worker;
 use super::batch::clear_in_flight_of;
 use crate::failpoint::failpoint;
 use crate::pg::relations::{self, Purpose};
-use crate::pg::transaction::{Verdict, transaction};
+use crate::process::transaction::{Verdict, transaction};
 use crate::run::crash;
 use crate::store::check_stat::Blame;
 

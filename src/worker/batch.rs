@@ -7,9 +7,10 @@
 use super::fetch::Task;
 use super::{Next, Worker, entry};
 use crate::failpoint::failpoint;
+use crate::pg::clock;
 use crate::pg::relations::{self, Purpose};
-use crate::pg::transaction::{Verdict, transaction};
-use crate::pg::{clock, process, session, session_locks};
+use crate::process::transaction::{Verdict, transaction};
+use crate::process::{self, session, session_locks};
 use crate::run::{Ran, RunContext};
 use crate::store::check_stat::Blame;
 use crate::store::in_flight;

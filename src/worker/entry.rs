@@ -6,8 +6,7 @@
 
 use crate::figures::account;
 use crate::pg::clock::{self, Timestamp};
-use crate::pg::process::{self, Assignment};
-use crate::pg::{session_locks, timer};
+use crate::process::{self, Assignment, session_locks, timer};
 use crate::shmem::{self, NEVER, Occupancy, RoleEntry, Trouble, WorkerEntry};
 use chrono::TimeDelta;
 use pgrx::{pg_guard, pg_sys};

@@ -10,18 +10,16 @@
 //! Invariant: a pass returns a check a second time only if the check failed to run and is due for another try.
 //! Does not: claim. Another worker may fetch the same check; one of the two will find it claimed or gone.
 
-use crate::pg::changes;
+use super::entry::MyWorker;
 use crate::pg::clock::{self, Timestamp};
-use crate::pg::{catalog, session_locks};
+use crate::pg::{catalog, changes};
+use crate::process::session_locks;
 use crate::settings::{self, LogFailures};
 use crate::shmem::{self, NEVER};
 use crate::store::check_stat::{self, Blame};
-use crate::store::extension;
-use crate::store::future_job;
 use crate::store::job::{self, Job};
-use crate::store::prepared;
 use crate::store::record::{Candidate, Cursor};
-use crate::worker::entry::MyWorker;
+use crate::store::{extension, future_job, prepared};
 use awty_core::pauses::Pauses;
 use awty_core::{Time, pace};
 use pgrx::pg_sys;

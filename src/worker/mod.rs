@@ -12,16 +12,16 @@ mod batch;
 mod entry;
 mod fetch;
 
+use self::entry::MyWorker;
+use self::fetch::Fetcher;
 use crate::failpoint::failpoint;
 use crate::pg::clock::{self, Timestamp};
-use crate::pg::transaction::{Verdict, transaction};
-use crate::pg::{process, session, session_locks, timer};
+use crate::process::transaction::{Verdict, transaction};
+use crate::process::{self, session, session_locks, timer};
 use crate::settings;
 use crate::shmem::{self, NEVER, Trouble};
 use awty_core::Mono;
 use awty_core::backoff::LOCKED_CHECK;
-use entry::MyWorker;
-use fetch::Fetcher;
 use pgrx::{pg_guard, pg_sys};
 use std::time::Duration;
 

@@ -20,6 +20,7 @@ const ORDER: &[&str] = &[
     "signature",
     "version",
     "pg",
+    "process",
     "restore",
     "shmem",
     "error",

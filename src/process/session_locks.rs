@@ -3,8 +3,8 @@
 //! Invariant: a lock is kept for at most [`HOLD`] after its transaction took it, and never while the worker sleeps.
 //! Does not: know the purpose of the locks (see `relations`).
 
-use super::relations::{self, Lock, Purpose};
-use super::{catalog, clock};
+use crate::pg::relations::{self, Lock, Purpose};
+use crate::pg::{catalog, clock};
 use awty_core::Mono;
 use pgrx::pg_sys;
 use std::cell::RefCell;

@@ -4,8 +4,8 @@
 //! Does not: decide when to run (see `awty_core::dead_rows`), or truncate the table, which would need an exclusive
 //! lock.
 
-use super::relations;
 use super::session;
+use crate::pg::relations;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 

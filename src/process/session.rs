@@ -3,9 +3,9 @@
 //! Invariant: a run finds no lock, cursor, prepared statement, temporary table or setting of an earlier run.
 //! Does not: reset a procedural language's interpreter. A process serves only one role.
 
-use super::catch::Failure;
 use super::transaction::{Verdict, transaction};
-use super::unbound;
+use crate::pg::catch::Failure;
+use crate::pg::unbound;
 use crate::settings;
 use pgrx::pg_sys;
 use std::cell::Cell;

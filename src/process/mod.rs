@@ -4,8 +4,15 @@
 //! outlives a shutdown or DROP DATABASE … WITH (FORCE). A changed configuration is read at the next turn.
 //! Does not: know the purpose of a process.
 
-use super::clock::{self, Woken};
-use super::unbound;
+pub mod session;
+pub mod session_locks;
+pub mod sync_rep;
+pub mod timer;
+pub mod transaction;
+pub mod vacuum;
+
+use crate::pg::clock::{self, Woken};
+use crate::pg::unbound;
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};

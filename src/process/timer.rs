@@ -5,7 +5,8 @@
 //! synchronous standby is not struck, because PostgreSQL would end the wait and keep the commit.
 //! Does not: survive jumps of the wall clock, which PostgreSQL's timers use. The launcher's watchdog does.
 
-use super::{sync_rep, unbound};
+use super::sync_rep;
+use crate::pg::unbound;
 use awty_core::watchdog::GRACE;
 use pgrx::pg_sys;
 use std::ffi::c_int;

@@ -4,8 +4,9 @@
 //! body did. A FATAL (termination) does not return.
 //! Does not: retry.
 
-use super::catch::{Failure, catch};
-use super::{session_locks, sqlstate, unbound};
+use super::session_locks;
+use crate::pg::catch::{Failure, catch};
+use crate::pg::{sqlstate, unbound};
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::prelude::PgTryBuilder;
