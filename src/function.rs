@@ -7,7 +7,7 @@
 use crate::error::{Error, Result, WatchError};
 use crate::pg::text::Text;
 use crate::pg::{catalog, changes, relations, table};
-pub use crate::signature::Takes;
+pub use crate::signature::Signature;
 use crate::store::function as store;
 use crate::store::job::Job;
 use pgrx::pg_sys;
@@ -18,7 +18,7 @@ use std::collections::HashMap;
 #[derive(Clone, Copy, Debug)]
 pub struct Function {
     pub oid: pg_sys::Oid,
-    pub takes: Takes,
+    pub takes: Signature,
     /// Whether it returns times. Otherwise it returns void, and its checks are done.
     pub answers: bool,
 }
@@ -46,14 +46,14 @@ pub fn parse(name: &Text, arguments: &[pg_sys::Oid]) -> Result<(Text, Text)> {
 }
 
 pub fn of_jobs() -> [pg_sys::Oid; 3] {
-    [Takes::Check, Takes::Set, Takes::Nothing].map(argument)
+    [Signature::Check, Signature::Set, Signature::Nothing].map(argument)
 }
 
-fn argument(takes: Takes) -> pg_sys::Oid {
+fn argument(takes: Signature) -> pg_sys::Oid {
     match takes {
-        Takes::Check => relations::row_type(),
-        Takes::Set => relations::row_array_type(),
-        Takes::Nothing => pg_sys::InvalidOid,
+        Signature::Check => relations::row_type(),
+        Signature::Set => relations::row_array_type(),
+        Signature::Nothing => pg_sys::InvalidOid,
     }
 }
 
@@ -86,7 +86,7 @@ fn search_path() -> Vec<Text> {
 
 /// Checks that a job's checks can be scheduled: its role may run its function, if it has one.
 pub fn check(job: &Job) -> Result<()> {
-    if job.is_outside() { Ok(()) } else { of_job(job).map(|_| ()) }
+    if job.is_external() { Ok(()) } else { of_job(job).map(|_| ()) }
 }
 
 /// Cached until a function, role or schema changes.
@@ -139,7 +139,7 @@ pub fn resolve(
     if found.kind != b'f' {
         return Err(Error::NotAFunction { function: label });
     }
-    let times = if takes == Takes::Set { pg_sys::TIMESTAMPTZARRAYOID } else { pg_sys::TIMESTAMPTZOID };
+    let times = if takes == Signature::Set { pg_sys::TIMESTAMPTZARRAYOID } else { pg_sys::TIMESTAMPTZOID };
     if found.returns_set || (found.result != times && found.result != pg_sys::VOIDOID) {
         return Err(Error::WrongResult { function: label, takes });
     }
@@ -153,7 +153,12 @@ pub fn resolve(
 }
 
 /// Refuses a function that would lend a role's rights to others, or that the role may not execute.
-fn trusted(found: &store::Found, signature: &str, role: pg_sys::Oid, registered_by: pg_sys::Oid) -> Result<()> {
+fn trusted(
+    found: &store::CatalogFunction,
+    signature: &str,
+    role: pg_sys::Oid,
+    registered_by: pg_sys::Oid,
+) -> Result<()> {
     let signature = || signature.to_owned();
     if !found.owned_by_superuser && store::is_privileged(role) {
         return Err(Error::Untrusted { function: signature(), role: catalog::role_label(role) });
@@ -189,11 +194,11 @@ fn find(
     role: pg_sys::Oid,
     set_based: Option<bool>,
     label: &str,
-) -> Result<(Takes, store::Found)> {
-    let forms: &[Takes] = match set_based {
-        None => &[Takes::Check, Takes::Set, Takes::Nothing],
-        Some(true) => &[Takes::Set],
-        Some(false) => &[Takes::Check, Takes::Nothing],
+) -> Result<(Signature, store::CatalogFunction)> {
+    let forms: &[Signature] = match set_based {
+        None => &[Signature::Check, Signature::Set, Signature::Nothing],
+        Some(true) => &[Signature::Set],
+        Some(false) => &[Signature::Check, Signature::Nothing],
     };
     let mut found = forms.iter().filter_map(|takes| Some((*takes, store::find(schema, name, argument(*takes), role)?)));
     let missing = || Error::FunctionMissing { function: label.to_owned(), set_based: set_based == Some(true) };

@@ -3,7 +3,7 @@
 //! Does not: look a function up (see `function`).
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Takes {
+pub enum Signature {
     /// `f(awty.future_job)`.
     Check,
     /// `f(awty.future_job[])`.
@@ -12,12 +12,12 @@ pub enum Takes {
     Nothing,
 }
 
-impl Takes {
+impl Signature {
     pub fn signature(self) -> &'static str {
         match self {
-            Takes::Check => "awty.future_job",
-            Takes::Set => "awty.future_job[]",
-            Takes::Nothing => "",
+            Signature::Check => "awty.future_job",
+            Signature::Set => "awty.future_job[]",
+            Signature::Nothing => "",
         }
     }
 }

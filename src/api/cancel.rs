@@ -5,7 +5,7 @@ use crate::call::entity::Entity;
 use crate::call::rights;
 use crate::error::Result;
 use crate::pg::clock;
-use crate::repeat::statements::repetition::{self, Found};
+use crate::repeat::statements::repetition::{self, Existing};
 use crate::shmem::wakeup;
 use crate::store::job::Job;
 use crate::store::{future_job, history};
@@ -44,7 +44,7 @@ pub fn lock(entity: &Entity, job: &Job) -> Option<i64> {
     }
     // If the lock had to wait for a run, the next occurrence is pending by now. The last look is for a repetition
     // without a check, to which the maintainer has just given one.
-    while id.is_none() && repetition::find(&entity.name, &entity.key, &job.name) == Found::Pending {
+    while id.is_none() && repetition::find(&entity.name, &entity.key, &job.name) == Existing::Pending {
         id = lock();
     }
     if repetition::remove_of(&entity.name, &entity.key, &job.name) && id.is_none() {

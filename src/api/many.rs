@@ -4,7 +4,7 @@
 //! refused, nothing is written.
 
 use super::cancel;
-use super::schedule::{due_after, say_slot, stand_for};
+use super::schedule::{due_after, inherit_occurrence, say_slot};
 use crate::call::args::{Args, MAX_ARGS, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB, is_too_large};
 use crate::call::entity::Entity;
 use crate::call::rights;
@@ -16,7 +16,7 @@ use crate::pg::{catalog, clock};
 use crate::repeat::statements::repetition;
 use crate::shmem::wakeup;
 use crate::store::job::{self, Job};
-use crate::store::many::{self, Found, NewChecks, Said};
+use crate::store::many::{self, EntityCheck, NewChecks, Values};
 use crate::store::{future_job, history};
 use crate::{function, watch};
 use awty_core::{Conflict, OnConflict, Outcome, Time, policy};
@@ -91,7 +91,7 @@ fn label(key: pg_sys::Datum) -> String {
 }
 
 /// The checks to schedule.
-struct Wanted<'a> {
+struct Request<'a> {
     job: &'a Job,
     entity_name: &'a Text,
     keys: Keys,
@@ -127,7 +127,7 @@ fn schedule_checks(args: &Args) -> Result<i64> {
     let slots: Vec<Time> = times.into_iter().map(slot).collect::<Result<_>>()?;
     let job_args = job_args(args, keys.texts.len())?;
     let earliest = slots.iter().min().copied().unwrap_or(now);
-    let wanted = Wanted { job: &job, entity_name: &entity_name, keys, slots, args: job_args, on_conflict, now };
+    let wanted = Request { job: &job, entity_name: &entity_name, keys, slots, args: job_args, on_conflict, now };
     let written = wanted.write()?;
     wakeup::at_commit(job.runner(), clock::to_timestamp(earliest));
     rights::warn_if_nothing_runs();
@@ -168,7 +168,7 @@ fn job_args(args: &Args, keys: usize) -> Result<Option<Vec<Option<pg_sys::Datum>
     Ok(Some(values))
 }
 
-impl Wanted<'_> {
+impl Request<'_> {
     fn slot(&self, place: usize) -> Time {
         if self.slots.len() == 1 { self.slots[0] } else { self.slots[place] }
     }
@@ -184,32 +184,32 @@ impl Wanted<'_> {
         let places = &self.keys.sorted;
         // In most calls no check is pending, and ON CONFLICT would double the time.
         if many::pending(&checks, self.keys.array(places)).is_empty()
-            && unless_duplicate(|| many::insert(&checks, self.said(places))).is_some()
+            && unless_duplicate(|| many::insert(&checks, self.values(places))).is_some()
         {
             wakeup::count_written(places.len() as u64);
             return Ok(places.len() as i64);
         }
-        let mut inserted = many::insert_or_lock(&checks, self.said(places));
+        let mut inserted = many::insert_or_lock(&checks, self.values(places));
         inserted.sort_unstable();
-        let mut stand_for = Vec::new();
-        let replaced = self.make_room(&checks, &inserted, &mut stand_for)?;
+        let mut inherit_occurrence = Vec::new();
+        let replaced = self.make_room(&checks, &inserted, &mut inherit_occurrence)?;
         if !replaced.is_empty() {
-            many::insert(&checks, self.said(&replaced));
-            self.stand_for(&stand_for);
+            many::insert(&checks, self.values(&replaced));
+            self.inherit_occurrence(&inherit_occurrence);
         }
         let written = inserted.len() + replaced.len();
         wakeup::count_written(written as u64);
         Ok(written as i64)
     }
 
-    fn said(&self, places: &[usize]) -> Said {
+    fn values(&self, places: &[usize]) -> Values {
         let slot = |place: &usize| Some(pg_sys::Datum::from(clock::to_timestamp(self.slots[*place])));
         // SAFETY: the values are times, and elements of an array of jsonb.
         let slots = (self.slots.len() > 1).then(|| unsafe { array::build(places.iter().map(slot), TIME) });
         let args = self.args.as_ref();
         // SAFETY: as above.
         let args = args.map(|args| unsafe { array::build(places.iter().map(|place| args[*place]), JSONB) });
-        Said { keys: self.keys.array(places), slots, args, slot: self.slots[0] }
+        Values { keys: self.keys.array(places), slots, args, slot: self.slots[0] }
     }
 
     /// Ends the checks that were pending and are locked now, if the caller replaces them. Returns their positions.
@@ -217,7 +217,7 @@ impl Wanted<'_> {
         &self,
         checks: &NewChecks,
         inserted: &[i64],
-        stand_for: &mut Vec<(usize, repetition::Pending)>,
+        inherit_occurrence: &mut Vec<(usize, repetition::Pending)>,
     ) -> Result<Vec<usize>> {
         let places = &self.keys.sorted;
         let mut replaced = Vec::new();
@@ -239,7 +239,7 @@ impl Wanted<'_> {
         if self.job.repeats {
             let at: HashMap<i64, usize> = replaced.into_iter().collect();
             let found = repetition::of_checks(&ids).into_iter();
-            stand_for.extend(found.filter_map(|pending| Some((*at.get(&pending.check)?, pending))));
+            inherit_occurrence.extend(found.filter_map(|pending| Some((*at.get(&pending.check)?, pending))));
         }
         wakeup::count_ended(ids.len() as u64);
         history::end(&ids, Outcome::Replaced, self.now, None);
@@ -247,11 +247,11 @@ impl Wanted<'_> {
     }
 
     /// Links checks that replace occurrences to their repetitions.
-    fn stand_for(&self, replaced: &[(usize, repetition::Pending)]) {
+    fn inherit_occurrence(&self, replaced: &[(usize, repetition::Pending)]) {
         for (place, pending) in replaced {
             let check = future_job::lock_of(self.entity_name.datum(), self.keys.texts[*place], &self.job.name);
             if let Some(check) = check {
-                stand_for(check, pending, self.slot(*place));
+                inherit_occurrence(check, pending, self.slot(*place));
             }
         }
     }
@@ -272,7 +272,7 @@ fn cancel_checks(args: &Args) -> Result<i64> {
         jobs.insert(name.clone(), Some(rights::schedulable_job(name)?));
     }
     let found = many::of_entities(entity_name.datum(), keys.array(&keys.sorted), name.as_ref());
-    for Found { job, .. } in &found {
+    for EntityCheck { job, .. } in &found {
         // Without a job, watches of the rows continue.
         let may = |job: &Job| rights::may_schedule(job) && !watch::is_rules(job);
         jobs.entry(job.clone()).or_insert_with_key(|job| job::find(job)?.ok().filter(may));
@@ -281,7 +281,7 @@ fn cancel_checks(args: &Args) -> Result<i64> {
     let found = found.iter().filter_map(|found| Some((found, jobs.get(&found.job)?.as_ref()?)));
     let ids: Vec<i64> = if jobs.values().flatten().any(|job| job.repeats) {
         // Locks one by one. If a lock has to wait for a run, the next occurrence must be locked before the next key.
-        let lock = |(found, job): (&Found, &Job)| {
+        let lock = |(found, job): (&EntityCheck, &Job)| {
             let key = text(keys.texts[keys.sorted[found.place]])?;
             cancel::lock(&Entity { name: entity_name.clone(), key }, job)
         };

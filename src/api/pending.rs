@@ -9,8 +9,8 @@ use crate::call::rights;
 use crate::error::{self, Error, LeaseError, Result};
 use crate::lease::statements::lease;
 use crate::pg::{catalog, clock};
-use crate::repeat::continuation::{GoingOn, Instead};
-use crate::repeat::statements::repetition::{self, Found};
+use crate::repeat::continuation::{Continuation, Decision};
+use crate::repeat::statements::repetition::{self, Existing};
 use crate::repeat::statements::upkeep;
 use crate::shmem::{self, wakeup};
 use crate::store::future_job::{self, Pending};
@@ -45,7 +45,7 @@ fn ask_now(args: &Args) -> Result<i64> {
     if let Some(began) = running_since(seen.id) {
         return Err(Error::Running { id: seen.id, since: since(began) });
     }
-    if job.is_outside()
+    if job.is_external()
         && let Some(until) = lease::until(seen.id, clock::now())
     {
         return Err(LeaseError::Leased { id: seen.id, until }.into());
@@ -120,36 +120,36 @@ fn release_check(args: &Args) -> Result<()> {
     if let Some(held_at) = hold::remove(check.id).or(held_at)
         && held_at <= check.slot
     {
-        settle(&check, &job);
+        apply_policy(&check, &job);
     }
     wakeup::at_commit(job.runner(), clock::to_timestamp(check.slot));
     Ok(())
 }
 
 /// Treats a check that fell due while it could not run as a worker does after a pause.
-fn settle(check: &Pending, job: &Job) {
+fn apply_policy(check: &Pending, job: &Job) {
     let now = clock::now();
     let by_policy = policy::before(&check.check(), &job.options.limits, now, now);
     if matches!(by_policy, Before::NotYet | Before::Run) {
         return;
     }
-    let mut going_on = GoingOn::of(job, &[check.id]);
-    match going_on.before(check.id, by_policy, now, now) {
-        Instead::Policy(Before::NotYet | Before::Run) => {}
-        Instead::Policy(Before::Move(slot)) => {
+    let mut continuation = Continuation::of(job, &[check.id]);
+    match continuation.before(check.id, by_policy, now, now) {
+        Decision::Policy(Before::NotYet | Before::Run) => {}
+        Decision::Policy(Before::Move(slot)) => {
             future_job::put_at(check.id, slot);
             wakeup::at_commit(job.runner(), clock::to_timestamp(slot));
         }
-        Instead::Policy(Before::End(outcome)) => {
+        Decision::Policy(Before::End(outcome)) => {
             wakeup::count_ended(1);
             history::end(&[check.id], outcome, now, None);
         }
-        Instead::Replace => {
+        Decision::Replace => {
             wakeup::count_ended(1);
             history::remove(&[check.id]);
         }
     }
-    if let Some(slot) = going_on.begin_next(now) {
+    if let Some(slot) = continuation.begin_next(now) {
         wakeup::count_written(1);
         wakeup::at_commit(job.runner(), clock::to_timestamp(slot));
     }
@@ -163,7 +163,8 @@ fn lock(entity: &Entity, job: &Job) -> Result<Pending> {
     let lock = || future_job::lock_check(entity.name.datum(), entity.key.datum(), &job.name);
     let mut check = lock();
     // If the lock had to wait for a run, the next occurrence is pending by now.
-    while check.is_none() && job.repeats && repetition::find(&entity.name, &entity.key, &job.name) == Found::Pending {
+    while check.is_none() && job.repeats && repetition::find(&entity.name, &entity.key, &job.name) == Existing::Pending
+    {
         check = lock();
     }
     check.ok_or_else(|| entity.missing(Some(&job.name)))

@@ -5,7 +5,7 @@ use crate::call::options::{options, reset};
 use crate::call::rights;
 use crate::call::run_as::{check_quota, run_as};
 use crate::error::{self, Error, LeaseError, Result, WatchError};
-use crate::function::{self, Takes};
+use crate::function::{self, Signature};
 use crate::lease::statements::{lease, target};
 use crate::pg::text::Text;
 use crate::pg::{catalog, claim_lock, clock, relations};
@@ -15,7 +15,7 @@ use crate::store::job::{self, Job, Options};
 use crate::store::origin;
 use crate::{settings, watch};
 use awty_core::Limits;
-use awty_core::lease::{Terms, lock};
+use awty_core::lease::{LeaseOptions, lock};
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -42,7 +42,7 @@ fn register_job(args: &Args) -> Result<()> {
     rights::gate("awty.register()")?;
     let name = args.name(0, "job", MAX_JOB)?;
     let function = function_name(args, &name)?;
-    let defaults = Options { slot: None, limits: Limits::defaults(settings::slot()), terms: Terms::DEFAULTS };
+    let defaults = Options { slot: None, limits: Limits::defaults(settings::slot()), terms: LeaseOptions::DEFAULTS };
     let options = options(args, defaults, true)?;
     let role = run_as(args.optional_role(11)?, function.is_some())?;
     let replace = args.get::<bool>(16).unwrap_or(false);
@@ -75,7 +75,7 @@ fn register_job(args: &Args) -> Result<()> {
         return Ok(());
     }
     say_role(&job);
-    if job.is_outside() {
+    if job.is_external() {
         error::log::notice(format!("job \"{}\" has no function: workers outside claim its checks", job.name));
     }
     wakeup::inspect_at_commit(false);
@@ -83,15 +83,15 @@ fn register_job(args: &Args) -> Result<()> {
 }
 
 /// Refuses options that only external workers can follow.
-fn refuse_terms(terms: &Terms) -> Result<()> {
-    let Terms { heartbeat, delivery, keep_attempts } = Terms::DEFAULTS;
+fn refuse_terms(terms: &LeaseOptions) -> Result<()> {
+    let LeaseOptions { heartbeat, delivery, keep_attempts } = LeaseOptions::DEFAULTS;
     for (is_default, option) in [
         (terms.heartbeat == heartbeat, "heartbeat"),
         (terms.delivery == delivery, "delivery"),
         (terms.keep_attempts == keep_attempts, "keep_attempts"),
     ] {
         if !is_default {
-            return Err(LeaseError::OnlyOutside { option }.into());
+            return Err(LeaseError::OnlyExternal { option }.into());
         }
     }
     Ok(())
@@ -142,7 +142,7 @@ fn write(job: &Job, replace: bool) -> Result<bool> {
     if old.role != job.role {
         check_quota(job.role)?;
     }
-    if old.is_outside() && !job.is_outside() {
+    if old.is_external() && !job.is_external() {
         refuse_while_leased(&old)?;
     }
     job::update(job);
@@ -172,7 +172,7 @@ fn alter_job(args: &Args) -> Result<()> {
     rights::gate("awty.alter()")?;
     let mut job = rights::own_job(&args.name(0, "job", MAX_JOB)?)?;
     let function = function_name(args, &job.name)?;
-    if function.is_some() && job.is_outside() {
+    if function.is_some() && job.is_external() {
         refuse_while_leased(&job)?;
     }
     for option in args.get::<Vec<Option<String>>>(16).unwrap_or_default().into_iter().flatten() {
@@ -186,7 +186,7 @@ fn alter_job(args: &Args) -> Result<()> {
     job.notify = args.optional_name(12, "notify", MAX_CHANNEL)?.or(job.notify);
     let role = args.optional_role(11)?;
     if let Some(role) = role {
-        job.role = run_as(Some(role), function.is_some() || !job.is_outside())?;
+        job.role = run_as(Some(role), function.is_some() || !job.is_external())?;
         check_quota(job.role)?;
     }
     if (role.is_some() || function.is_some()) && watch::is_rules(&job) {
@@ -195,10 +195,10 @@ fn alter_job(args: &Args) -> Result<()> {
     if let Some(function) = &function {
         (job.schema, job.function) = function::parse(function, &function::of_jobs())?;
     }
-    if !job.is_outside() {
+    if !job.is_external() {
         refuse_terms(&job.options.terms)?;
     }
-    if (role.is_some() || function.is_some()) && !job.is_outside() {
+    if (role.is_some() || function.is_some()) && !job.is_external() {
         job.set_based = is_set_based(&job.schema, &job.function, job.role, job.registered_by)?;
     }
     job::update(&job);
@@ -211,7 +211,7 @@ fn alter_job(args: &Args) -> Result<()> {
 
 /// Whether the function takes many checks at a time. The role must be able to run it.
 fn is_set_based(schema: &Text, function: &Text, role: pg_sys::Oid, registered_by: pg_sys::Oid) -> Result<bool> {
-    Ok(function::resolve(schema, function, role, registered_by, None)?.takes == Takes::Set)
+    Ok(function::resolve(schema, function, role, registered_by, None)?.takes == Signature::Set)
 }
 
 fn unregister_job(args: &Args) -> Result<i64> {

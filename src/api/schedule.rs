@@ -129,12 +129,12 @@ pub fn due_after(args: &Args, after: pg_sys::Datum) -> Result<(Time, TimeDelta)>
 /// Writes the check. `on_conflict` decides about a pending one.
 fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConflict, entity: &Entity) -> Result<i64> {
     // The repetition of the replaced occurrence.
-    let mut stands_for = None;
+    let mut inherited = None;
     for _ in 0..ROUNDS {
         if let Some(id) = future_job::insert(check, slot) {
             wakeup::count_written(1);
-            if let Some(occurrence) = &stands_for {
-                stand_for(id, occurrence, slot);
+            if let Some(occurrence) = &inherited {
+                inherit_occurrence(id, occurrence, slot);
             }
             return Ok(id);
         }
@@ -144,7 +144,7 @@ fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConf
             Conflict::Keep => return Ok(pending.id),
             Conflict::Replace => {
                 if job.repeats {
-                    stands_for = repetition::of_checks(&[pending.id]).pop();
+                    inherited = repetition::of_checks(&[pending.id]).pop();
                 }
                 wakeup::count_ended(1);
                 history::end(&[pending.id], Outcome::Replaced, now, None);
@@ -162,7 +162,7 @@ fn write(check: &NewCheck, job: &Job, slot: Time, now: Time, on_conflict: OnConf
 }
 
 /// Links a check that replaces an occurrence to its repetition, which continues after the check's slot. A hold stays.
-pub fn stand_for(id: i64, pending: &repetition::Pending, slot: Time) {
+pub fn inherit_occurrence(id: i64, pending: &repetition::Pending, slot: Time) {
     let occurrence = pending.occurrence;
     let is_own = own_run::is_own(pending.check);
     let now = if is_own { occurrence.followed_at(slot) } else { occurrence.replaced_at(slot) };

@@ -12,7 +12,7 @@ use crate::pg::table;
 use crate::pg::text::Text;
 use crate::process::sync_rep;
 use crate::restore::Hold;
-use crate::shmem::{self, Occupancy, Trouble};
+use crate::shmem::{self, DatabaseProblem, Occupancy};
 use crate::store::{self, extension, job, origin};
 use crate::watch::statements::{rule, rule_objects};
 use crate::watch::{fault, functions};
@@ -58,7 +58,7 @@ fn runtime() -> TableIterator<
         (shared.database(here).copied(), workers, shared.heartbeat)
     });
     // Shared memory has only the last inspection's result, so `unserved` above replaces `Trouble::Unserved`.
-    let trouble = line.filter(|line| !matches!(line.trouble, Trouble::None | Trouble::Unserved(_)));
+    let trouble = line.filter(|line| !matches!(line.trouble, DatabaseProblem::None | DatabaseProblem::Unserved(_)));
     TableIterator::once((
         true,
         settings::enabled(),

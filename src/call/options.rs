@@ -6,7 +6,7 @@ use super::args::Args;
 use crate::error::{Error, Result};
 use crate::settings;
 use crate::store::job::{self, Options};
-use awty_core::lease::Terms;
+use awty_core::lease::LeaseOptions;
 use awty_core::{Limits, Width};
 use chrono::TimeDelta;
 
@@ -106,9 +106,9 @@ pub fn reset(options: &mut Options, option: String) -> Result<()> {
         "on_missed" => limits.on_missed = defaults.on_missed,
         "max_lateness" => limits.max_lateness = defaults.max_lateness,
         "keep_history" => limits.keep_history = defaults.keep_history,
-        "heartbeat" => options.terms.heartbeat = Terms::DEFAULTS.heartbeat,
-        "delivery" => options.terms.delivery = Terms::DEFAULTS.delivery,
-        "keep_attempts" => options.terms.keep_attempts = Terms::DEFAULTS.keep_attempts,
+        "heartbeat" => options.terms.heartbeat = LeaseOptions::DEFAULTS.heartbeat,
+        "delivery" => options.terms.delivery = LeaseOptions::DEFAULTS.delivery,
+        "keep_attempts" => options.terms.keep_attempts = LeaseOptions::DEFAULTS.keep_attempts,
         _ => return Err(Error::UnknownOption { option }),
     }
     Ok(())

@@ -172,7 +172,7 @@ pub fn claimable_job(name: &Text) -> Result<Job> {
         let role = catalog::role_label(catalog::current_role());
         return Err(LeaseError::NotClaimer { job: job.name.to_string(), role }.into());
     }
-    if !job.is_outside() {
+    if !job.is_external() {
         return Err(LeaseError::HasFunction { job: job.name.to_string() }.into());
     }
     Ok(job)

@@ -16,7 +16,7 @@ pub enum LeaseError {
     /// The job has no function.
     NoFunction { job: String },
     /// An option without meaning for a job with a function.
-    OnlyOutside { option: &'static str },
+    OnlyExternal { option: &'static str },
     /// The number of checks is outside the range of one claim.
     Max { most: i32 },
     /// An array of another length than the leases, or of several dimensions.
@@ -55,7 +55,7 @@ impl LeaseError {
                 format!("job \"{job}\" has no function that could be tried"),
                 format!("SELECT * FROM awty.claim(ARRAY[{}], 'by hand'); gives a check to a worker.", quote(job)),
             ),
-            LeaseError::OnlyOutside { option } => say(
+            LeaseError::OnlyExternal { option } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("option \"{option}\" is for jobs without a function"),
                 format!("Leave \"{option}\" out, or the function."),

@@ -6,7 +6,7 @@
 
 use crate::pg::catch::Failure;
 use crate::pg::sqlstate;
-use crate::signature::Takes;
+use crate::signature::Signature;
 use awty_core::Time;
 use awty_core::repeat::RepeatError;
 use awty_core::versions::Unserved;
@@ -187,12 +187,12 @@ pub enum Error {
     /// The function returns a set, or another type than times.
     WrongResult {
         function: String,
-        takes: Takes,
+        takes: Signature,
     },
     /// The function exists in more than one form.
     Ambiguous {
         function: String,
-        takes: [Takes; 2],
+        takes: [Signature; 2],
     },
     /// A function error, for the function of a registered job.
     OfJob {

@@ -3,7 +3,7 @@
 //! Invariant: text from a user is quoted, so that a hint can be pasted.
 //! Does not: know the errors (see `words`).
 
-use crate::signature::Takes;
+use crate::signature::Signature;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
 /// Fields of an error report.
@@ -25,8 +25,8 @@ impl Words {
 }
 
 /// Returns the head of a job function, for hints.
-pub fn head(function: &str, takes: Takes) -> String {
-    format!("CREATE FUNCTION {function}({}) RETURNS timestamptz{} …", takes.signature(), array(takes == Takes::Set))
+pub fn head(function: &str, takes: Signature) -> String {
+    format!("CREATE FUNCTION {function}({}) RETURNS timestamptz{} …", takes.signature(), array(takes == Signature::Set))
 }
 
 pub fn array(set_based: bool) -> &'static str {

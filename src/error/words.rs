@@ -5,7 +5,7 @@
 
 use super::Error;
 use super::phrase::{Words, array, call, head, ident, quote, say};
-use crate::signature::Takes;
+use crate::signature::Signature;
 use crate::version;
 use awty_core::versions::Unserved;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
@@ -216,16 +216,16 @@ impl Error {
             Error::FunctionMissing { function, set_based } => say(
                 Code::ERRCODE_UNDEFINED_FUNCTION,
                 format!("function {function}(awty.future_job{}) does not exist", array(*set_based)),
-                head(function, if *set_based { Takes::Set } else { Takes::Check }),
+                head(function, if *set_based { Signature::Set } else { Signature::Check }),
             ),
             Error::NotAFunction { function } => say(
                 Code::ERRCODE_WRONG_OBJECT_TYPE,
                 format!("{function} is not a plain function"),
-                head(function, Takes::Check),
+                head(function, Signature::Check),
             ),
             Error::WrongResult { function, takes } => say(
                 Code::ERRCODE_INVALID_FUNCTION_DEFINITION,
-                format!("function {function} must return timestamptz{} or void", array(*takes == Takes::Set)),
+                format!("function {function} must return timestamptz{} or void", array(*takes == Signature::Set)),
                 head(function, *takes),
             ),
             Error::Ambiguous { function, takes } => {

@@ -20,11 +20,11 @@ pub struct Account {
     figures: Figures,
     problems: Problems,
     /// What happened to each check, if the caller asked for it.
-    became: Option<Vec<(i64, Became)>>,
+    results: Option<Vec<(i64, CheckResult)>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Became {
+pub enum CheckResult {
     /// The check is pending at a later slot.
     Pending,
     /// The check ended, and its next occurrence is pending or held.
@@ -36,33 +36,33 @@ pub enum Became {
 
 impl Default for Account {
     fn default() -> Self {
-        Self { figures: Figures::NONE, problems: Problems::default(), became: None }
+        Self { figures: Figures::NONE, problems: Problems::default(), results: None }
     }
 }
 
 impl Account {
     /// Returns an account that records what happened to each check.
     pub fn by_check() -> Self {
-        Self { became: Some(Vec::new()), ..Self::default() }
+        Self { results: Some(Vec::new()), ..Self::default() }
     }
 
     /// Records that a check continues or ends. `next`: whether its next occurrence is held, if it has one.
     pub fn settled(&mut self, check: i64, fate: After, next: Option<bool>) {
-        if let Some(became) = &mut self.became {
+        if let Some(results) = &mut self.results {
             let this = match (fate, next) {
-                (After::Again(_), _) => Became::Pending,
-                (After::End(_), Some(held)) => Became::Next { held },
-                (After::End(_), None) => Became::Ended,
+                (After::Again(_), _) => CheckResult::Pending,
+                (After::End(_), Some(held)) => CheckResult::Next { held },
+                (After::End(_), None) => CheckResult::Ended,
             };
-            became.push((check, this));
+            results.push((check, this));
         }
     }
 
     /// For a client's transaction: counts the runs, and reports failures in a summary, at commit. Returns what happened
     /// to each check.
-    pub fn at_commit(self, job: &Text) -> Vec<(i64, Became)> {
+    pub fn at_commit(self, job: &Text) -> Vec<(i64, CheckResult)> {
         wakeup::count_runs_at_commit(job.as_bytes(), self.figures, self.problems.count());
-        self.became.unwrap_or_default()
+        self.results.unwrap_or_default()
     }
 
     pub fn ran(&mut self, run: &RunRecord, fate: Fate) {
@@ -132,13 +132,13 @@ impl Account {
                 }
                 counted.figures.add(&figures);
             }
-            None => counted.push(Counted { job: job.clone(), figures, since: figures.last_run_at }),
+            None => counted.push(UnwrittenFigures { job: job.clone(), figures, since: figures.last_run_at }),
         });
     }
 }
 
 /// Counters of a job in this process, and the start of its first counted run.
-struct Counted {
+struct UnwrittenFigures {
     job: Text,
     figures: Figures,
     since: Option<Time>,
@@ -146,7 +146,7 @@ struct Counted {
 
 thread_local! {
     /// Counters since they were last written, by job. Jobs stay in the list, so that a run allocates nothing.
-    static COUNTED: RefCell<Vec<Counted>> = const { RefCell::new(Vec::new()) };
+    static COUNTED: RefCell<Vec<UnwrittenFigures>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Adds this process's counters to shared memory.

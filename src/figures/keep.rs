@@ -5,7 +5,7 @@
 //! table can be overwritten as a whole.
 //! Does not: count.
 
-use super::statements::job_stat::{self, Stored};
+use super::statements::job_stat::{self, StoredFigures};
 use crate::pg::catalog;
 use crate::pg::relations::{self, JOB_STAT};
 use crate::pg::text::Text;
@@ -40,7 +40,7 @@ pub fn store(_now: Time) -> Option<Vec<Text>> {
     let table = relations::oid(JOB_STAT)?;
     let (new, keep) = shmem::write(|shared| shared.has_figures_of(here, table).then(|| shared.figures_to_store(here)))
         .unwrap_or_default();
-    let stored = new.into_iter().map(|(job, figures, since)| Stored { job: Text::from(job), figures, since });
+    let stored = new.into_iter().map(|(job, figures, since)| StoredFigures { job: Text::from(job), figures, since });
     let mut gone: Vec<Text> = stored.filter(|row| !job_stat::store(row)).map(|row| row.job).collect();
     if let Some(names) = keep {
         job_stat::keep_only(&names);

@@ -8,7 +8,7 @@ use crate::failpoint::failpoint;
 use crate::pg::catalog::{self, CannotConnect};
 use crate::pg::clock;
 use crate::process::{self, Assignment};
-use crate::shmem::{self, Occupancy, Trouble};
+use crate::shmem::{self, DatabaseProblem, Occupancy};
 use awty_core::Mono;
 use awty_core::backoff::NO_PROCESS;
 use pgrx::pg_sys;
@@ -127,7 +127,7 @@ impl Children {
             Ok(()) => {
                 self.said.remove(&(database, role));
                 if !self.said.iter().any(|(other, _)| *other == database) {
-                    end_trouble(database, &[Trouble::RoleCannotConnect]);
+                    end_trouble(database, &[DatabaseProblem::RoleCannotConnect]);
                 }
             }
             // Only the list of databases makes the launcher forget a database. An inspection may be running here, and
@@ -138,7 +138,7 @@ impl Children {
             }
             Err(why) => {
                 self.say_cannot_connect(database, role, why);
-                park(database, role, mono.plus(CANNOT_CONNECT), Some(Trouble::RoleCannotConnect));
+                park(database, role, mono.plus(CANNOT_CONNECT), Some(DatabaseProblem::RoleCannotConnect));
                 return;
             }
         }
@@ -146,7 +146,7 @@ impl Children {
             if !std::mem::replace(&mut self.said_no_place, true) {
                 crate::error::log::no_place();
             }
-            park(database, role, mono.plus(NO_PROCESS.after(0)), Some(Trouble::NoPlace));
+            park(database, role, mono.plus(NO_PROCESS.after(0)), Some(DatabaseProblem::NoEntry));
             return;
         };
         self.said_no_place = false;
@@ -156,12 +156,12 @@ impl Children {
             Some(handle) => {
                 self.no_room = None;
                 self.coming.insert(index, (generation, handle));
-                end_trouble(database, &[Trouble::NoWorkerSlot, Trouble::NoPlace]);
+                end_trouble(database, &[DatabaseProblem::NoWorkerSlot, DatabaseProblem::NoEntry]);
                 failpoint!("launcher.started");
             }
             None => {
                 shmem::write(|shared| shared.workers[index].free());
-                park(database, role, self.ask_again_at(mono), Some(Trouble::NoWorkerSlot));
+                park(database, role, self.ask_again_at(mono), Some(DatabaseProblem::NoWorkerSlot));
             }
         }
     }
@@ -189,18 +189,18 @@ impl Children {
     }
 }
 
-fn end_trouble(database: pg_sys::Oid, over: &[Trouble]) {
+fn end_trouble(database: pg_sys::Oid, over: &[DatabaseProblem]) {
     let is_there = |line: &shmem::Database| over.contains(&line.trouble);
     if shmem::read(|shared| shared.database(database).is_some_and(is_there)) {
         shmem::write(|shared| {
             if let Some(line) = shared.database_mut(database).filter(|line| is_there(line)) {
-                line.set_trouble(Trouble::None, 0);
+                line.set_trouble(DatabaseProblem::None, 0);
             }
         });
     }
 }
 
-fn park(database: pg_sys::Oid, role: pg_sys::Oid, until: Mono, trouble: Option<Trouble>) {
+fn park(database: pg_sys::Oid, role: pg_sys::Oid, until: Mono, trouble: Option<DatabaseProblem>) {
     let now = clock::to_timestamp(clock::now());
     shmem::write(|shared| {
         if let Some(line) = shared.role_mut(database, role) {

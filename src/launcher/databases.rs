@@ -7,9 +7,9 @@ use super::children::{Children, Sent};
 use super::database_cache::DatabaseCache;
 use crate::pg::clock;
 use crate::process;
-use crate::shmem::{self, State, Trouble};
+use crate::shmem::{self, DatabaseProblem, State};
 use awty_core::Mono;
-use awty_core::inspections::{AUDIT, Found, Inspections, LATER};
+use awty_core::inspections::{AUDIT, Finding, Inspections, LATER};
 use pgrx::pg_sys;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -34,9 +34,9 @@ impl Databases {
         for database in children.returned() {
             let state = shmem::read(|shared| shared.database(database).map(|line| line.state));
             let found = match state {
-                None => Found::Nothing,
-                Some(State::Ready | State::Held) => Found::Awty,
-                Some(State::Unknown | State::Unserved(_)) => Found::Unclear,
+                None => Finding::Nothing,
+                Some(State::Ready | State::Held) => Finding::Awty,
+                Some(State::Unknown | State::Unserved(_)) => Finding::Unclear,
             };
             if state != Some(State::Unknown) {
                 self.cache.note(database, state.is_some());
@@ -87,7 +87,7 @@ impl Databases {
                 if let Some(line) = shared.database_or_new(database)
                     && (line.state == State::Unknown || database == first)
                 {
-                    line.set_trouble(Trouble::NoWorkerSlot, now);
+                    line.set_trouble(DatabaseProblem::NoWorkerSlot, now);
                 }
             }
         });

@@ -17,7 +17,7 @@ use crate::pg::clock;
 use crate::process::transaction::{Verdict, transaction};
 use crate::process::{self, sync_rep};
 use crate::settings;
-use crate::shmem::{self, NEVER, Occupancy, State, Trouble};
+use crate::shmem::{self, DatabaseProblem, NEVER, Occupancy, State};
 use awty_core::{Caps, Mono, Plan, Role, Time, plan};
 use chrono::TimeDelta;
 use pgrx::{pg_guard, pg_sys};
@@ -118,8 +118,8 @@ impl Launcher {
             for line in shared.databases.iter_mut() {
                 let here = stuck.iter().find(|(database, _)| *database == line.oid);
                 let trouble = match (here, line.trouble) {
-                    (Some((_, pid)), _) => Trouble::StuckRun(*pid),
-                    (None, Trouble::StuckRun(_)) => Trouble::None,
+                    (Some((_, pid)), _) => DatabaseProblem::StuckRun(*pid),
+                    (None, DatabaseProblem::StuckRun(_)) => DatabaseProblem::None,
                     (None, other) => other,
                 };
                 line.set_trouble(trouble, now);

@@ -2,7 +2,7 @@
 //!
 //! Does not: decide what a target allows (see `awty_core::lease::target`).
 
-use super::statements::target::{self, Wanted};
+use super::statements::target::{self, TargetChanges};
 use crate::call::args::{Args, MAX_ENTITY_NAME, MAX_JOB, MAX_NOTE};
 use crate::call::rights;
 use crate::error::{Error, LeaseError, Result};
@@ -82,7 +82,7 @@ fn block(args: &Args) -> Result<bool> {
 fn alter(args: &Args) -> Result<()> {
     rights::gate_lease("awty.alter_target()")?;
     let job = rights::own_job(&args.name(0, "job", MAX_JOB)?)?;
-    if !job.is_outside() {
+    if !job.is_external() {
         return Err(LeaseError::HasFunction { job: job.name.to_string() }.into());
     }
     let of = args.optional_name(1, "target", MAX_ENTITY_NAME)?;
@@ -103,7 +103,7 @@ fn alter(args: &Args) -> Result<()> {
     }
     let unblock = until == Some(clock::Timestamp::MIN) || reset.contains(&Text::from("blocked_until"));
     let blocked_until = until.filter(|until| *until != clock::Timestamp::MIN);
-    let wanted = Wanted { concurrency, rate: args.datum(3), burst, blocked_until, note, reset, unblock };
+    let wanted = TargetChanges { concurrency, rate: args.datum(3), burst, blocked_until, note, reset, unblock };
     let of = of.unwrap_or_else(|| Text::from(""));
     // This lock does not delay workers that report a failure or a block, because they only try it.
     if let Some(class) = relations::oid(relations::BREAKER) {

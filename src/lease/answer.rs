@@ -8,13 +8,13 @@
 
 use super::arrays::{each, leases};
 use super::heartbeat::live;
-use super::statements::lease::{self, End, Given};
+use super::statements::lease::{self, End, StoredLease};
 use super::target;
 use crate::call::args::Args;
 use crate::call::rights;
 use crate::error::{self, Error, LeaseError, Result};
 use crate::failpoint::failpoint;
-use crate::figures::account::{Account, Became};
+use crate::figures::account::{Account, CheckResult};
 use crate::pg::array::{BOOL, JSONB, TEXT, TIME};
 use crate::pg::catch::Failure;
 use crate::pg::clock;
@@ -58,7 +58,7 @@ fn fail_many(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Vec<&'stat
 }
 
 #[derive(Clone)]
-enum Said {
+enum Answered {
     Done(Answer),
     Failed { failure: Failure, retry_at: Option<Time>, is_final: bool, not_started: bool, target_down: bool },
 }
@@ -66,7 +66,7 @@ enum Said {
 #[derive(Clone)]
 struct Report {
     number: i64,
-    said: Said,
+    answered: Answered,
     result: Option<pg_sys::Datum>,
 }
 
@@ -78,7 +78,7 @@ fn one(args: &Args, function: &'static str, read: fn(&Args, i64) -> Result<Repor
 }
 
 fn completion(args: &Args, number: i64) -> Result<Report> {
-    Ok(Report { number, said: Said::Done(again(args.datum(1))), result: result(args.datum(2))? })
+    Ok(Report { number, answered: Answered::Done(again(args.datum(1))), result: result(args.datum(2))? })
 }
 
 fn again(datum: Option<pg_sys::Datum>) -> Answer {
@@ -114,8 +114,8 @@ fn failed(
     let retry_at = at.map(|datum| clock::clamped(datum.value() as i64));
     let failure = Failure { sqlstate: code, message: message.to_string(), context: String::new() };
     let (is_final, not_started, target_down) = (flag(is_final), flag(not_started), flag(target_down));
-    let said = Said::Failed { failure, retry_at, is_final, not_started, target_down };
-    Ok(Report { number, said, result: result(result_of)? })
+    let answered = Answered::Failed { failure, retry_at, is_final, not_started, target_down };
+    Ok(Report { number, answered, result: result(result_of)? })
 }
 
 type Reports = Vec<Result<Report>>;
@@ -125,7 +125,7 @@ fn completions(args: &Args) -> Result<(usize, Reports)> {
     let next_at = each(args, 1, TIME, "next_at", numbers.len())?;
     let results = each(args, 2, JSONB, "result", numbers.len())?;
     let read = |place: usize, number| {
-        Ok(Report { number, said: Said::Done(again(next_at[place])), result: result(results[place])? })
+        Ok(Report { number, answered: Answered::Done(again(next_at[place])), result: result(results[place])? })
     };
     Ok((numbers.len(), by_place(&numbers, read)))
 }
@@ -201,7 +201,7 @@ enum Locks {
 }
 
 struct Taken<'a> {
-    given: Given,
+    given: StoredLease,
     job: Job,
     row: Row,
     report: &'a Report,
@@ -216,11 +216,11 @@ impl Taken<'_> {
 impl Report {
     /// Returns what the report says about the target; `None` if nothing has left the worker. Any other answer shows
     /// that the target is up.
-    fn says(&self) -> Option<target::Said> {
-        match &self.said {
-            Said::Failed { failure, target_down: true, .. } => Some(target::Said::Down(failure.message.clone())),
-            Said::Failed { not_started: true, .. } => None,
-            Said::Failed { .. } | Said::Done(_) => Some(target::Said::Answered),
+    fn target_report(&self) -> Option<target::Report> {
+        match &self.answered {
+            Answered::Failed { failure, target_down: true, .. } => Some(target::Report::Down(failure.message.clone())),
+            Answered::Failed { not_started: true, .. } => None,
+            Answered::Failed { .. } | Answered::Done(_) => Some(target::Report::Answered),
         }
     }
 }
@@ -260,33 +260,33 @@ fn take(reports: &[Report], locks: Locks) -> Vec<&'static str> {
     }
     // Another session may have claimed the check or answered the lease meanwhile.
     taken.retain(|taken| ended.contains(&taken.given.number));
-    let heard: Vec<_> = taken.iter().filter_map(|taken| Some((taken.key(), taken.report.says()?))).collect();
+    let reports: Vec<_> = taken.iter().filter_map(|taken| Some((taken.key(), taken.report.target_report()?))).collect();
     let of_check: HashMap<i64, i64> = taken.iter().map(|taken| (taken.row.id, taken.given.number)).collect();
     let mut waiting = Vec::new();
     for (check, became, is_answer) in book(&table, taken, now) {
         let answer = match became {
-            Became::Pending => {
+            CheckResult::Pending => {
                 waiting.push(check);
                 if is_answer { "rescheduled" } else { "retrying" }
             }
-            Became::Next { held: true } => "held",
-            Became::Next { held: false } => "next",
-            Became::Ended => "ended",
+            CheckResult::Next { held: true } => "held",
+            CheckResult::Next { held: false } => "next",
+            CheckResult::Ended => "ended",
         };
         answers.insert(of_check[&check], answer);
     }
     if !waiting.is_empty() {
         answers.extend(lease::held(&waiting).iter().map(|check| (of_check[check], "held")));
     }
-    target::heard(heard, now);
+    target::record_reports(reports, now);
     failpoint!("answer.booked");
     numbers.iter().map(|number| answers.remove(number).unwrap_or(VOID)).collect()
 }
 
-fn end(given: &Given, job: &Job, report: &Report, held: Option<bool>) -> End {
-    let failure = match &report.said {
-        Said::Done(_) => None,
-        Said::Failed { failure, .. } => Some(failure),
+fn end(given: &StoredLease, job: &Job, report: &Report, held: Option<bool>) -> End {
+    let failure = match &report.answered {
+        Answered::Done(_) => None,
+        Answered::Failed { failure, .. } => Some(failure),
     };
     End {
         number: given.number,
@@ -303,19 +303,19 @@ fn end(given: &Given, job: &Job, report: &Report, held: Option<bool>) -> End {
 type Shared = (Text, Time, Time, bool);
 
 /// Books answers in groups, and failures one by one. Returns what happened to each check, and whether it had an answer.
-fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, Became, bool)> {
+fn book(table: &Table, taken: Vec<Taken>, now: Time) -> Vec<(i64, CheckResult, bool)> {
     let noted: HashSet<i64> =
         lease::noted(&taken.iter().map(|taken| taken.row.id).collect::<Vec<_>>()).into_iter().collect();
     let mut groups: HashMap<Shared, (Job, Vec<(Row, Answer)>)> = HashMap::new();
     let mut became = Vec::new();
     wakeup::count_ended(taken.len() as u64);
     for Taken { given, job, row, report } in taken {
-        match &report.said {
-            Said::Done(answer) => {
+        match &report.answered {
+            Answered::Done(answer) => {
                 let key = (job.name.clone(), given.lease.leased_at, row.slot, noted.contains(&row.id));
                 groups.entry(key).or_insert_with(|| (job, Vec::new())).1.push((row, *answer));
             }
-            Said::Failed { failure, retry_at, is_final, not_started, .. } => {
+            Answered::Failed { failure, retry_at, is_final, not_started, .. } => {
                 let how: Failed =
                     job.options.terms.reported(*retry_at, *is_final, *not_started, given.number.unsigned_abs());
                 let mut account = Account::by_check();

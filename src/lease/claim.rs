@@ -4,7 +4,7 @@
 //! a live lease is not handed out. (P2): no check is handed out before its slot.
 //! Does not: wait for a client that has a check locked, or write if no check is due.
 
-use super::statements::lease::{self, Due, New};
+use super::statements::lease::{self, DueCheck, NewLeases};
 use super::target::{self, Chosen};
 use super::{arrays, expire};
 use crate::call::args::Args;
@@ -95,7 +95,7 @@ fn lock_claims(jobs: Vec<&Job>, is_alone: bool) -> Vec<Job> {
     }
     failpoint!("claim.locked");
     let now = locked.into_iter().filter_map(|job| job::find(&job.name)?.ok());
-    now.filter(|job| job.is_outside() && !job.paused).collect()
+    now.filter(|job| job.is_external() && !job.paused).collect()
 }
 
 struct Claim<'a> {
@@ -111,9 +111,9 @@ struct Turn {
 }
 
 /// Order of a check within its role: its turn, when its job was last served, its slot and its id.
-type Place = ((usize, usize), Option<Time>, Time, i64);
+type Rank = ((usize, usize), Option<Time>, Time, i64);
 
-type InTurn = (Due, (usize, usize));
+type InTurn = (DueCheck, (usize, usize));
 
 impl Claim<'_> {
     /// Chooses checks of a job. Guards end or move some checks instead.
@@ -136,7 +136,7 @@ impl Claim<'_> {
             if others.is_empty() {
                 break;
             }
-            stuck = settle(&job, &others, able_since, now);
+            stuck = apply_guards(&job, &others, able_since, now);
             if is_all && stuck == others.len() {
                 break;
             }
@@ -149,7 +149,7 @@ impl Claim<'_> {
             chosen.due.into_iter().partition(|(due, _)| runs(&job, due, able_since, now));
         chosen.due = due.into_iter().filter(|(due, _)| !running.contains(&due.id)).collect();
         if !others.is_empty() {
-            settle(&job, &others.iter().map(|(due, _)| due.id).collect::<Vec<_>>(), able_since, now);
+            apply_guards(&job, &others.iter().map(|(due, _)| due.id).collect::<Vec<_>>(), able_since, now);
         }
         if chosen.due.is_empty() {
             if let Some(name) = &chosen.walked_to {
@@ -175,13 +175,13 @@ impl Claim<'_> {
         roles.sort_unstable_by_key(|role| role.to_u32());
         roles.dedup();
         let mut waiting = Vec::new();
-        let mut in_order: Vec<Vec<Place>> = Vec::new();
+        let mut in_order: Vec<Vec<Rank>> = Vec::new();
         for role in &roles {
             let of_role = || turns.iter().filter(|turn| turn.job.role == *role);
             let served_at: Vec<Option<Time>> = shmem::read(|shared| {
                 of_role().map(|turn| shared.claims_of(self.here, turn.job.name.as_bytes()).1).collect()
             });
-            let mut due: Vec<Place> = Vec::new();
+            let mut due: Vec<Rank> = Vec::new();
             for (turn, served_at) in of_role().zip(&served_at) {
                 due.extend(turn.chosen.due.iter().map(|(due, turn)| (*turn, *served_at, due.check.slot, due.id)));
             }
@@ -214,14 +214,14 @@ impl Claim<'_> {
         }
         let turns: Vec<(Text, (usize, usize))> = due.iter().map(|(due, turn)| (due.target.clone(), *turn)).collect();
         target::given(self.here, job, &chosen.targets, &turns, clock::now());
-        let due: Vec<Due> = due.into_iter().map(|(due, _)| due).collect();
+        let due: Vec<DueCheck> = due.into_iter().map(|(due, _)| due).collect();
         let home = Home { identity: origin::identity(), database: self.here.to_u32() };
-        let key_of = |due: &Due| key(home, due.id, due.scheduled_at, due.check.check_count);
+        let key_of = |due: &DueCheck| key(home, due.id, due.scheduled_at, due.check.check_count);
         let terms = &job.options.terms;
         if terms.delivery == Delivery::AtMostOnce {
             claim_lock::flush_at_commit();
         }
-        let new = New {
+        let new = NewLeases {
             job: &job.name,
             worker: self.worker,
             role: job.role,
@@ -235,23 +235,23 @@ impl Claim<'_> {
     }
 }
 
-fn runs(job: &Job, due: &Due, able_since: Time, now: Time) -> bool {
+fn runs(job: &Job, due: &DueCheck, able_since: Time, now: Time) -> bool {
     policy::before(&due.check, &job.options.limits, able_since, now) == Before::Run
 }
 
-fn split(found: Vec<Due>, runs: impl Fn(&Due) -> bool) -> (Vec<Due>, Vec<i64>) {
-    let (due, others): (Vec<Due>, Vec<Due>) = found.into_iter().partition(runs);
+fn split(found: Vec<DueCheck>, runs: impl Fn(&DueCheck) -> bool) -> (Vec<DueCheck>, Vec<i64>) {
+    let (due, others): (Vec<DueCheck>, Vec<DueCheck>) = found.into_iter().partition(runs);
     (due, others.into_iter().map(|due| due.id).collect())
 }
 
 /// Applies the guards to checks that do not run now, as a worker would. Returns how many another session has locked.
-fn settle(job: &Job, checks: &[i64], able_since: Time, now: Time) -> usize {
+fn apply_guards(job: &Job, checks: &[i64], able_since: Time, now: Time) -> usize {
     let Some(table) = Table::open_latest() else { return checks.len() };
     let mut account = Account::default();
     let mut stuck = 0;
     for check in checks {
         let Some(row) = table.read(*check) else { continue };
-        if book::settle(&table, job, vec![row], able_since, now, &mut account).is_err() {
+        if book::apply_guards(&table, job, vec![row], able_since, now, &mut account).is_err() {
             stuck += 1;
         } else {
             wakeup::count_ended(1);

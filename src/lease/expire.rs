@@ -4,7 +4,7 @@
 //! left for the next time. So a claim or the maintainer is part of no deadlock.
 //! Does not: choose the leases that a claim needs, or decide what happens to their checks.
 
-use super::statements::lease::{self, End, Given};
+use super::statements::lease::{self, End, StoredLease};
 use super::statements::target;
 use crate::figures::account::Account;
 use crate::pg::catch::Failure;
@@ -13,7 +13,7 @@ use crate::run::book::{self, Timing};
 use crate::run::crash;
 use crate::shmem::wakeup;
 use crate::store::check_row::{Locked, Table};
-use crate::store::check_stat::Blame;
+use crate::store::check_stat::Suspicion;
 use crate::store::job::{self, Job};
 use awty_core::Time;
 use awty_core::lease::{State, Unanswered};
@@ -38,7 +38,7 @@ pub fn sweep(now: Time) {
     }
 }
 
-fn ended(given: &Given, kept: bool, failure: Option<&Failure>, held: Option<bool>) -> End {
+fn ended(given: &StoredLease, kept: bool, failure: Option<&Failure>, held: Option<bool>) -> End {
     End {
         number: given.number,
         kept,
@@ -51,7 +51,7 @@ fn ended(given: &Given, kept: bool, failure: Option<&Failure>, held: Option<bool
 }
 
 /// Books unanswered leases of a job, which the caller has locked. Returns the leases that are now closed.
-pub fn book(job: &Job, over: &[Given], now: Time) -> Vec<i64> {
+pub fn book(job: &Job, over: &[StoredLease], now: Time) -> Vec<i64> {
     let mut done = Vec::new();
     let Some(table) = Table::open_latest() else { return done };
     let kept = job.options.terms.keep_attempts.keeps(false);
@@ -68,7 +68,7 @@ pub fn book(job: &Job, over: &[Given], now: Time) -> Vec<i64> {
         let failure = failure(given, job, now);
         let mut held = row.held;
         if unanswered == Unanswered::Crash {
-            crash::blame(&[given.id], Blame::Exit, true);
+            crash::suspect(&[given.id], Suspicion::Exit, true);
             held = !lease::held(&[given.id]).is_empty();
         }
         done.extend(lease::end(&[ended(given, kept, Some(&failure), Some(held))], now));
@@ -88,7 +88,7 @@ pub fn book(job: &Job, over: &[Given], now: Time) -> Vec<i64> {
     done
 }
 
-fn failure(given: &Given, job: &Job, now: Time) -> Failure {
+fn failure(given: &StoredLease, job: &Job, now: Time) -> Failure {
     let (sqlstate, message) = match (given.lease.state(now), job.options.terms.heartbeat) {
         (State::Expired | State::Lost, Some(heartbeat)) => {
             (LOST, format!("no heartbeat came for {} s", heartbeat.as_seconds_f64()))

@@ -3,7 +3,7 @@
 //! Does not: count anything against a check.
 
 use super::arrays;
-use super::statements::lease::{self, Given};
+use super::statements::lease::{self, StoredLease};
 use crate::call::args::Args;
 use crate::call::rights;
 use crate::error::Result;
@@ -22,10 +22,10 @@ fn heartbeat(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Vec<Option
 }
 
 /// Returns the leases for which an answer of the caller would count, with their jobs.
-pub fn live(numbers: &[i64], now: Time) -> Vec<(Given, Job)> {
+pub fn live(numbers: &[i64], now: Time) -> Vec<(StoredLease, Job)> {
     let given = lease::given(numbers);
     let mut jobs: HashMap<Text, Option<Job>> = HashMap::new();
-    let find = |name: &Text| job::find(name)?.ok().filter(|job| job.is_outside() && rights::may_claim(job));
+    let find = |name: &Text| job::find(name)?.ok().filter(|job| job.is_external() && rights::may_claim(job));
     let counts = given.into_iter().filter(|given| given.lease.counts(now));
     counts
         .filter_map(|given| {

@@ -8,7 +8,7 @@
 //! other transaction here. A session that removes rows that claims read takes the lock on the job's claims first.
 //! Does not: decide what a target allows (see `awty_core::lease::target`).
 
-use super::statements::lease::Due;
+use super::statements::lease::DueCheck;
 use super::statements::target::{self, Key};
 use crate::pg::text::Text;
 use crate::pg::{claim_lock, relations, subtransaction};
@@ -29,7 +29,7 @@ const STEPS: usize = 5000;
 #[derive(Default)]
 pub struct Chosen {
     /// Checks with their turns: the place within the target, and the place of the target.
-    pub due: Vec<(Due, (usize, usize))>,
+    pub due: Vec<(DueCheck, (usize, usize))>,
     /// States of the targets by name; empty if the job has no limits.
     pub targets: HashMap<Text, Target>,
     /// When the first target that allows nothing now will allow a call, if known.
@@ -41,14 +41,14 @@ pub struct Chosen {
 }
 
 /// Chooses up to `max` checks of a job, from the oldest due ones and, if needed, from a walk over the targets.
-pub fn choose(here: pg_sys::Oid, job: &Text, oldest: Vec<Due>, is_all: bool, max: usize, now: Time) -> Chosen {
+pub fn choose(here: pg_sys::Oid, job: &Text, oldest: Vec<DueCheck>, is_all: bool, max: usize, now: Time) -> Chosen {
     let is_known = target::any(job);
     if is_all && !is_known {
         let due = oldest.into_iter().enumerate().map(|(place, due)| (due, (place, 0))).collect();
         return Chosen { due, ..Chosen::default() };
     }
     let mut chosen = Chosen::default();
-    let mut found: BTreeMap<Text, BTreeMap<(Time, i64), Due>> = BTreeMap::new();
+    let mut found: BTreeMap<Text, BTreeMap<(Time, i64), DueCheck>> = BTreeMap::new();
     for due in oldest {
         found.entry(due.target.clone()).or_default().insert((due.check.slot, due.id), due);
     }
@@ -62,7 +62,7 @@ pub fn choose(here: pg_sys::Oid, job: &Text, oldest: Vec<Due>, is_all: bool, max
     }
     // From the last claim's position to the end, then from the start.
     let (first, rest): (Vec<_>, Vec<_>) = found.into_iter().partition(|(name, _)| *name > cursor);
-    let in_order: Vec<(Text, BTreeMap<_, Due>)> = first.into_iter().chain(rest).collect();
+    let in_order: Vec<(Text, BTreeMap<_, DueCheck>)> = first.into_iter().chain(rest).collect();
     let counts: Vec<usize> =
         in_order.iter().map(|(name, due)| due.len().min(allowed.get(name).copied().unwrap_or(0))).collect();
     let shares = in_turn(&counts, max);
@@ -143,7 +143,7 @@ fn fetch(
     allowed: &BTreeMap<Text, usize>,
     max: usize,
     now: Time,
-    found: &mut BTreeMap<Text, BTreeMap<(Time, i64), Due>>,
+    found: &mut BTreeMap<Text, BTreeMap<(Time, i64), DueCheck>>,
 ) {
     if allowed.is_empty() {
         return;
@@ -194,21 +194,21 @@ pub fn given(
 
 /// What an answer says about a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum Report {
     Answered,
     Down(String),
 }
 
 /// Updates breakers from answers. Skips a target that another session is writing, and does nothing in a transaction
 /// that cannot see the writes of others.
-pub fn heard(said: Vec<(Key, Said)>, now: Time) {
-    let mut keys: Vec<Key> = said.iter().map(|(key, _)| key.clone()).collect();
+pub fn record_reports(reports: Vec<(Key, Report)>, now: Time) {
+    let mut keys: Vec<Key> = reports.iter().map(|(key, _)| key.clone()).collect();
     keys.sort_unstable();
     keys.dedup();
     if keys.is_empty() || subtransaction::has_one_snapshot() {
         return;
     }
-    let is_down = |key: &Key| said.iter().any(|(of, said)| of == key && matches!(said, Said::Down(_)));
+    let is_down = |key: &Key| reports.iter().any(|(of, report)| of == key && matches!(report, Report::Down(_)));
     let before: HashMap<Key, Breaker> = target::breakers(&keys).into_iter().collect();
     keys.retain(|key| is_down(key) || before.contains_key(key));
     let Some(class) = relations::oid(relations::BREAKER).filter(|_| !keys.is_empty()) else { return };
@@ -218,15 +218,15 @@ pub fn heard(said: Vec<(Key, Said)>, now: Time) {
     for key in keys {
         let before = now_known.remove(&key);
         let (mut breaker, mut last, mut has_changed) = (before, "", false);
-        for (_, said) in said.iter().filter(|(of, _)| *of == key) {
-            match (said, breaker) {
-                (Said::Down(message), _) => {
+        for (_, report) in reports.iter().filter(|(of, _)| *of == key) {
+            match (report, breaker) {
+                (Report::Down(message), _) => {
                     if let Some(after) = Breaker::after_failure(breaker, now) {
                         (breaker, last, has_changed) = (Some(after), message.as_str(), true);
                     }
                 }
-                (Said::Answered, Some(one)) if one.ends_with_answer(now) => (breaker, has_changed) = (None, true),
-                (Said::Answered, _) => {}
+                (Report::Answered, Some(one)) if one.ends_with_answer(now) => (breaker, has_changed) = (None, true),
+                (Report::Answered, _) => {}
             }
         }
         if has_changed && (before.is_some() || breaker.is_some()) {

@@ -25,8 +25,8 @@ use crate::repeat::upkeep;
 use crate::restore::Hold;
 use crate::run::crash;
 use crate::settings;
-use crate::shmem::{self, Database, State, Trouble};
-use crate::store::partition::{self, Parted};
+use crate::shmem::{self, Database, DatabaseProblem, State};
+use crate::store::partition::{self, Partitioned};
 use crate::store::{check_stat, extension, history, hold, inspected, origin};
 use crate::watch::upkeep as rules;
 use awty_core::inspections::AUDIT;
@@ -146,12 +146,17 @@ fn inspect(before: Option<Database>) -> Result<Option<State>, Failure> {
                     }
                     line.state = *state;
                     let trouble = match (*state, line.trouble) {
-                        (State::Unserved(unserved), _) => Trouble::Unserved(unserved),
-                        (_, Trouble::Unserved(_) | Trouble::Maintenance | Trouble::Reading) => Trouble::None,
-                        // Its role is gone, or has no work any more.
-                        (_, Trouble::RoleCannotConnect | Trouble::NoWorkerSlot | Trouble::NoPlace) if !any_parked => {
-                            Trouble::None
+                        (State::Unserved(unserved), _) => DatabaseProblem::Unserved(unserved),
+                        (_, DatabaseProblem::Unserved(_) | DatabaseProblem::Maintenance | DatabaseProblem::Reading) => {
+                            DatabaseProblem::None
                         }
+                        // Its role is gone, or has no work any more.
+                        (
+                            _,
+                            DatabaseProblem::RoleCannotConnect
+                            | DatabaseProblem::NoWorkerSlot
+                            | DatabaseProblem::NoEntry,
+                        ) if !any_parked => DatabaseProblem::None,
                         (_, trouble) => trouble,
                     };
                     line.set_trouble(trouble, now);
@@ -180,8 +185,8 @@ fn log_change(before: Option<Database>, found: State) {
 }
 
 fn look_after(database: pg_sys::Oid) {
-    task(database, upkeep::mend);
-    for one in [rules::mend, rules::schedule_sweeps, rules::delete_alerts] {
+    task(database, upkeep::repair);
+    for one in [rules::repair, rules::schedule_sweeps, rules::delete_alerts] {
         task(database, one);
     }
     for (job, mut problems) in task(database, end_strays).unwrap_or_default() {
@@ -241,14 +246,14 @@ fn hold_late(_now: Time) {
 
 fn make_partitions(now: Time) {
     if inspected::any_job() {
-        partition::make(Parted::History, now);
-        partition::make(Parted::Attempts, now);
+        partition::make(Partitioned::History, now);
+        partition::make(Partitioned::Attempts, now);
     }
 }
 
 fn drop_partitions(now: Time) {
     for (parted, retention) in
-        [(Parted::History, settings::history_retention()), (Parted::Attempts, settings::attempt_retention())]
+        [(Partitioned::History, settings::history_retention()), (Partitioned::Attempts, settings::attempt_retention())]
     {
         if let Some(than) = retention.and_then(|retention| now.checked_sub_signed(retention)) {
             partition::drop_older(parted, than);

@@ -8,7 +8,7 @@ use crate::pg::catch::Failure;
 use crate::pg::relations::{self, Purpose};
 use crate::pg::{clock, owner};
 use crate::process::transaction::{Verdict, transaction};
-use crate::shmem::{self, Trouble};
+use crate::shmem::{self, DatabaseProblem};
 use awty_core::Time;
 use pgrx::pg_sys;
 use std::ffi::CStr;
@@ -40,8 +40,8 @@ pub fn trouble(database: pg_sys::Oid, failure: &Failure) {
     let now = clock::to_timestamp(clock::now());
     shmem::write(|shared| {
         // A failed task stops no check, so it must not hide a trouble that does.
-        if let Some(line) = shared.database_mut(database).filter(|line| line.trouble == Trouble::None) {
-            line.set_trouble(Trouble::Maintenance, now);
+        if let Some(line) = shared.database_mut(database).filter(|line| line.trouble == DatabaseProblem::None) {
+            line.set_trouble(DatabaseProblem::Maintenance, now);
         }
     });
 }

@@ -3,8 +3,8 @@
 //! Invariant (P11): a repetition is written together with its check. A transaction that changes a repetition has locked the check's row.
 //! Does not: end a repetition (see `cancel`).
 
-use super::statements::repetition::{self, Found, Pending, Subject, Terms};
-use super::terms::{self, Asked};
+use super::statements::repetition::{self, Definition, Existing, Pending, Subject};
+use super::terms::{self, Arguments};
 use crate::call::args::{Args, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB};
 use crate::call::entity::Entity;
 use crate::call::rights;
@@ -58,7 +58,7 @@ fn knows_zone(fcinfo: pg_sys::FunctionCallInfo) -> Option<bool> {
 }
 
 fn moments(args: &Args) -> Result<Vec<Time>> {
-    let Asked { rhythm, local, .. } = terms::asked(args, 0, "")?;
+    let Arguments { rhythm, local, .. } = terms::read(args, 0, "")?;
     let after = args.time(3, "after")?.ok_or(Error::Null { argument: "after" })?;
     let max = args.get::<i32>(4).ok_or(Error::Null { argument: "max" })?;
     let max = awty_core::repeat::check_max(i64::from(max)).map_err(|error| terms::refused(error, ""))?;
@@ -76,7 +76,7 @@ struct Call {
     job: Job,
     entity: Entity,
     subject: Subject,
-    terms: Terms,
+    terms: Definition,
     plan: Repetition<Local>,
     now: Time,
     /// Whether the job was never repeated before. Then workers may not know that its checks may be occurrences.
@@ -87,7 +87,7 @@ fn repeat_job(args: &Args) -> Result<Option<Time>> {
     rights::gate("awty.repeat()")?;
     let name = args.name(0, "job", MAX_JOB)?;
     let label = name.to_string();
-    let Asked { rhythm, local, mut terms } = terms::asked(args, 1, &label)?;
+    let Arguments { rhythm, local, mut terms } = terms::read(args, 1, &label)?;
     let entity = Entity {
         name: args.name(4, "entity_name", MAX_ENTITY_NAME)?,
         key: args.optional_name(5, "entity_key", MAX_ENTITY_KEY)?.unwrap_or_else(|| name.clone()),
@@ -133,8 +133,8 @@ impl Call {
                 Some(pending) => return Ok(self.change(&pending)),
                 // For example, the time zone is gone, and the repetition has no check.
                 None => match self.find() {
-                    Found::Alone(id) if repetition::update(&self.subject, &self.terms) => return self.begin(id),
-                    Found::Alone(_) | Found::Pending | Found::Nothing => {}
+                    Existing::Alone(id) if repetition::update(&self.subject, &self.terms) => return self.begin(id),
+                    Existing::Alone(_) | Existing::Pending | Existing::Nothing => {}
                 },
             }
         }
@@ -145,7 +145,7 @@ impl Call {
         Error::Contended { job: self.job.name.to_string(), entity: self.entity.label() }
     }
 
-    fn find(&self) -> Found {
+    fn find(&self) -> Existing {
         repetition::find(&self.entity.name, &self.entity.key, &self.job.name)
     }
 

@@ -18,7 +18,7 @@ use awty_core::{After, Answer, Before, Check, Failed, Time, policy};
 use std::collections::HashMap;
 
 /// The repetitions of some checks of a job, and their next occurrences.
-pub struct GoingOn<'a> {
+pub struct Continuation<'a> {
     job: &'a Job,
     found: HashMap<i64, (Pending, Option<Repetition<Local>>)>,
     next: Vec<(i64, Time)>,
@@ -29,21 +29,21 @@ pub struct GoingOn<'a> {
     begun: Vec<(i64, bool)>,
 }
 
-pub enum Instead {
+pub enum Decision {
     /// Follow the policy.
     Policy(Before),
     /// Replace it by the next occurrence, without an entry in the history.
     Replace,
 }
 
-impl<'a> GoingOn<'a> {
+impl<'a> Continuation<'a> {
     /// Finds the repetitions of checks whose rows the caller has locked.
     pub fn of(job: &'a Job, checks: &[i64]) -> Self {
         let found = if job.repeats && !checks.is_empty() { repetition::of_checks(checks) } else { Vec::new() };
         Self::with(job, found)
     }
 
-    /// Like [`GoingOn::of`], for rows that the caller has read and then locked.
+    /// Like [`Continuation::of`], for rows that the caller has read and then locked.
     pub fn of_rows(job: &'a Job, rows: &[&Row]) -> Self {
         match rows {
             [row] if job.repeats => Self::with(job, repetition::of_row(row).into_iter().collect()),
@@ -104,18 +104,18 @@ impl<'a> GoingOn<'a> {
     }
 
     /// Decides what happens to a check that the policy moves or ends without a run.
-    pub fn before(&mut self, check: i64, by_policy: Before, able_since: Time, now: Time) -> Instead {
-        let Some((pending, Some(repetition))) = self.known(check) else { return Instead::Policy(by_policy) };
+    pub fn before(&mut self, check: i64, by_policy: Before, able_since: Time, now: Time) -> Decision {
+        let Some((pending, Some(repetition))) = self.known(check) else { return Decision::Policy(by_policy) };
         match repetition.before(&pending.occurrence, &self.job.options.limits, able_since, now) {
-            occurrence::Before::NotYet => Instead::Policy(Before::NotYet),
-            occurrence::Before::Run => Instead::Policy(Before::Run),
+            occurrence::Before::NotYet => Decision::Policy(Before::NotYet),
+            occurrence::Before::Run => Decision::Policy(Before::Run),
             occurrence::Before::Replace(slot) => {
                 self.follow(check, Some(slot));
-                Instead::Replace
+                Decision::Replace
             }
             occurrence::Before::End { outcome, next } => {
                 self.follow(check, next);
-                Instead::Policy(Before::End(outcome))
+                Decision::Policy(Before::End(outcome))
             }
         }
     }

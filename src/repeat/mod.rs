@@ -16,19 +16,19 @@ pub mod statements;
 mod terms;
 pub mod upkeep;
 
-use self::statements::repetition::{Stored, Terms};
+use self::statements::repetition::{Definition, StoredRepetition};
 use crate::pg::zone::{self, Local};
 use awty_core::Width;
 use awty_core::repeat::{Plan, RepeatError, Repetition, Rhythm, jitter};
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-pub fn rhythm(terms: &Terms) -> Result<Rhythm, RepeatError> {
+pub fn rhythm(terms: &Definition) -> Result<Rhythm, RepeatError> {
     Rhythm::new(terms.every, terms.cron.as_deref())
 }
 
 pub fn repetition(
-    terms: &Terms,
+    terms: &Definition,
     rhythm: Rhythm,
     zone: Local,
     [job, entity_name, entity_key]: [&str; 3],
@@ -43,13 +43,13 @@ pub fn repetition(
 }
 
 /// Returns a stored repetition at slots of a width; `None` if its zone is gone or its row is invalid.
-pub fn of(stored: &Stored, width: Width) -> Option<Repetition<Local>> {
+pub fn of(stored: &StoredRepetition, width: Width) -> Option<Repetition<Local>> {
     let zone = zone::find(&stored.terms.zone)?;
     let subject = [&*stored.job, &*stored.entity_name, &*stored.entity_key];
     Some(repetition(&stored.terms, rhythm(&stored.terms).ok()?, zone, subject, width))
 }
 
-pub fn say_stopped(stored: &Stored) {
+pub fn say_stopped(stored: &StoredRepetition) {
     thread_local! {
         static SAID: RefCell<HashSet<i64>> = RefCell::default();
     }

@@ -3,7 +3,7 @@
 //! Invariant: a time zone is stored in PostgreSQL's spelling. Without one it is UTC, if the result does not depend on the zone.
 //! Does not: consider slots (see `awty_core::repeat::Plan::check`).
 
-use super::statements::repetition::Terms;
+use super::statements::repetition::Definition;
 use crate::call::args::Args;
 use crate::error::{Error, Result};
 use crate::pg::zone::{self, Local};
@@ -18,10 +18,10 @@ const MAX_CRON: usize = 64 * 1024;
 const MAX_ZONE: usize = 255;
 
 /// The parsed arguments.
-pub struct Asked {
+pub struct Arguments {
     pub rhythm: Rhythm,
     pub local: Local,
-    pub terms: Terms,
+    pub terms: Definition,
 }
 
 /// The error of a call for that job.
@@ -30,7 +30,7 @@ pub fn refused(error: RepeatError, job: &str) -> Error {
 }
 
 /// The three arguments from `first` on, of a call for that job.
-pub fn asked(args: &Args, first: usize, job: &str) -> Result<Asked> {
+pub fn read(args: &Args, first: usize, job: &str) -> Result<Arguments> {
     let every = every(args, first);
     let cron = args.text(first + 1, "cron", MAX_CRON)?.map(|cron| cron.to_string());
     let zone = args.text(first + 2, "zone", MAX_ZONE)?.map(|zone| zone.to_string());
@@ -41,7 +41,7 @@ pub fn asked(args: &Args, first: usize, job: &str) -> Result<Asked> {
     };
     let local = zone::find(&zone).ok_or_else(|| unknown(&zone))?;
     let (jitter, catch_up) = (TimeDelta::zero(), TimeDelta::zero());
-    Ok(Asked { rhythm, local, terms: Terms { every, cron, zone, starts: None, ends: None, jitter, catch_up } })
+    Ok(Arguments { rhythm, local, terms: Definition { every, cron, zone, starts: None, ends: None, jitter, catch_up } })
 }
 
 fn every(args: &Args, index: usize) -> Option<(i32, i32, i64)> {

@@ -14,9 +14,9 @@ use awty_core::Time;
 
 const PIECE: i64 = 1000;
 
-pub fn mend(now: Time) {
+pub fn repair(now: Time) {
     let here = catalog::database();
-    let after = shmem::read(|shared| shared.database(here).map_or(i64::MIN, |line| line.mended));
+    let after = shmem::read(|shared| shared.database(here).map_or(i64::MIN, |line| line.repaired));
     let piece = upkeep::piece(after, PIECE);
     if !piece.stray.is_empty() {
         repetition::remove(&piece.stray);
@@ -26,7 +26,7 @@ pub fn mend(now: Time) {
     }
     shmem::write(|shared| {
         if let Some(line) = shared.database_mut(here) {
-            line.mended = piece.last.unwrap_or(i64::MIN);
+            line.repaired = piece.last.unwrap_or(i64::MIN);
         }
     });
 }

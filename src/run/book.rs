@@ -8,10 +8,10 @@
 use crate::failpoint::failpoint;
 use crate::figures::account::Account;
 use crate::pg::catch::Failure;
-use crate::repeat::continuation::{GoingOn, Instead};
+use crate::repeat::continuation::{Continuation, Decision};
 use crate::store::check_row::{Locked, Row, Table};
 use crate::store::job::Job;
-use crate::store::record::{Again, End, RunRecord};
+use crate::store::record::{End, Rescheduled, RunRecord};
 use crate::store::{future_job, history};
 use awty_core::figures::Fate;
 use awty_core::{After, Answer, Before, Failed, Outcome, Time, policy};
@@ -42,7 +42,7 @@ pub fn answers(
     job: &Job,
     answered: impl Iterator<Item = (Row, Answer)>,
     timing: &Timing,
-    blamed: bool,
+    suspected: bool,
     account: &mut Account,
 ) -> Result<(), Conflict> {
     let mut locked = Vec::new();
@@ -60,19 +60,21 @@ pub fn answers(
         }
         failpoint!("run.row_locked");
     }
-    let mut going_on = GoingOn::of_rows(job, &locked.iter().map(|(row, _)| row).collect::<Vec<_>>());
+    let mut continuation = Continuation::of_rows(job, &locked.iter().map(|(row, _)| row).collect::<Vec<_>>());
     // Checks that end with their first run are archived together.
     let mut ended: Vec<(Row, Outcome)> = Vec::new();
     for (row, answer) in locked {
         let run = timing.of(&row);
-        let fate = going_on.after(row.id, &row.check(), answer, timing.finished_at);
+        let fate = continuation.after(row.id, &row.check(), answer, timing.finished_at);
         account.answered(job, &row, &run, fate);
-        account.settled(row.id, fate, going_on.next_of(row.id));
+        account.settled(row.id, fate, continuation.next_of(row.id));
         match fate {
             After::Again(slot) => {
-                future_job::put_again(row.id, &Again { slot, done: 1, attempt: 0, failure: None }, &run);
+                future_job::put_again(row.id, &Rescheduled { slot, done: 1, attempt: 0, failure: None }, &run);
             }
-            After::End(outcome) if blamed || row.check_count > 0 || row.attempt > 0 || going_on.is_noted(row.id) => {
+            After::End(outcome)
+                if suspected || row.check_count > 0 || row.attempt > 0 || continuation.is_noted(row.id) =>
+            {
                 history::end_run(row.id, job, &run, &End { outcome, done: 1, failure: None });
             }
             After::End(outcome) => {
@@ -84,7 +86,7 @@ pub fn answers(
     if let Some((row, _)) = ended.first() {
         history::archive(&ended, job, &timing.of(row));
     }
-    going_on.begin_next(timing.finished_at);
+    continuation.begin_next(timing.finished_at);
     Ok(())
 }
 
@@ -102,25 +104,25 @@ pub fn failure(
     }
     failpoint!("failure.row_locked");
     let run = timing.of(row);
-    let mut going_on = GoingOn::of_rows(job, &[row]);
-    let fate = going_on.failed(row.id, &row.check(), how, timing.finished_at);
+    let mut continuation = Continuation::of_rows(job, &[row]);
+    let fate = continuation.failed(row.id, &row.check(), how, timing.finished_at);
     account.failed(job, row, &run, failure, fate);
-    account.settled(row.id, fate, going_on.next_of(row.id));
+    account.settled(row.id, fate, continuation.next_of(row.id));
     match fate {
         After::Again(slot) => {
-            let again = Again { slot, done: 0, attempt: row.attempt.saturating_add(1), failure: Some(failure) };
+            let again = Rescheduled { slot, done: 0, attempt: row.attempt.saturating_add(1), failure: Some(failure) };
             future_job::put_again(row.id, &again, &run);
         }
         After::End(outcome) => {
             history::end_run(row.id, job, &run, &End { outcome, done: 0, failure: Some(failure) });
         }
     }
-    going_on.begin_next(timing.finished_at);
+    continuation.begin_next(timing.finished_at);
     Ok(())
 }
 
 /// Handles the checks that do not run now, because they are not due, held, missed or too late. Returns the others.
-pub fn settle(
+pub fn apply_guards(
     table: &Table,
     job: &Job,
     rows: Vec<Row>,
@@ -135,18 +137,18 @@ pub fn settle(
             Before::NotYet => {}
             Before::Move(_) | Before::End(_) if table.lock(&row) != Locked::Same => return Err(Conflict),
             instead => {
-                let mut going_on = GoingOn::of_rows(job, &[&row]);
-                match going_on.before(row.id, instead, able_since, now) {
-                    Instead::Policy(Before::Run) => run.push(row),
-                    Instead::Policy(Before::NotYet) => {}
-                    Instead::Policy(Before::Move(slot)) => future_job::put_at(row.id, slot),
-                    Instead::Policy(Before::End(outcome)) => {
+                let mut continuation = Continuation::of_rows(job, &[&row]);
+                match continuation.before(row.id, instead, able_since, now) {
+                    Decision::Policy(Before::Run) => run.push(row),
+                    Decision::Policy(Before::NotYet) => {}
+                    Decision::Policy(Before::Move(slot)) => future_job::put_at(row.id, slot),
+                    Decision::Policy(Before::End(outcome)) => {
                         account.ended(job, &row, outcome);
                         history::end(&[row.id], outcome, now, None);
                     }
-                    Instead::Replace => history::remove(&[row.id]),
+                    Decision::Replace => history::remove(&[row.id]),
                 }
-                going_on.begin_next(now);
+                continuation.begin_next(now);
             }
         }
     }

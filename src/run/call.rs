@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 use crate::failpoint::failpoint;
-use crate::function::{Function, Takes};
+use crate::function::{Function, Signature};
 use crate::pg::catch::{Failure, catch};
 use crate::pg::{relations, unbound};
 use crate::store::check_row;
@@ -16,7 +16,7 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::{FromDatum, pg_sys};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum Caller {
     /// In a worker's transaction, which contains nothing else.
     Worker,
     /// In a subtransaction of a client, beside the client's own cursors and queries.
@@ -24,25 +24,25 @@ pub enum Place {
 }
 
 /// Returns one answer per row.
-pub fn ask(job: &Job, function: Function, rows: &[pg_sys::Datum], place: Place) -> Result<Vec<Answer>, Failure> {
+pub fn ask(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller) -> Result<Vec<Answer>, Failure> {
     match function.takes {
-        Takes::Set => ask_set(job, function, rows, place),
-        Takes::Check => rows.iter().map(|row| ask_one(function, Some(*row), place)).collect(),
-        Takes::Nothing => rows.iter().map(|_| ask_one(function, None, place)).collect(),
+        Signature::Set => ask_set(job, function, rows, caller),
+        Signature::Check => rows.iter().map(|row| ask_one(function, Some(*row), caller)).collect(),
+        Signature::Nothing => rows.iter().map(|_| ask_one(function, None, caller)).collect(),
     }
 }
 
-fn ask_one(function: Function, argument: Option<pg_sys::Datum>, place: Place) -> Result<Answer, Failure> {
+fn ask_one(function: Function, argument: Option<pg_sys::Datum>, caller: Caller) -> Result<Answer, Failure> {
     // SAFETY: the lookup has just found that the function takes a check or nothing, and returns a timestamptz or void.
-    let (datum, null) = unsafe { call(function.oid, argument, place) }?;
+    let (datum, null) = unsafe { call(function.oid, argument, caller) }?;
     Ok(check_row::answer((function.answers && !null).then(|| datum.value() as i64)))
 }
 
-fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], place: Place) -> Result<Vec<Answer>, Failure> {
+fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], caller: Caller) -> Result<Vec<Answer>, Failure> {
     let argument = check_row::array(rows.iter().copied(), relations::row_type());
     // SAFETY: the lookup has just found that the function takes an array of checks, and returns an array of timestamptz
     // or void.
-    let (datum, null) = unsafe { call(function.oid, Some(argument), place) }?;
+    let (datum, null) = unsafe { call(function.oid, Some(argument), caller) }?;
     if !function.answers {
         return Ok(vec![Answer::Done; rows.len()]);
     }
@@ -64,7 +64,7 @@ fn ask_set(job: &Job, function: Function, rows: &[pg_sys::Datum], place: Place) 
 unsafe fn call(
     function: pg_sys::Oid,
     argument: Option<pg_sys::Datum>,
-    place: Place,
+    caller: Caller,
 ) -> Result<(pg_sys::Datum, bool), Failure> {
     // SAFETY: the nest level is closed below, or by the abort.
     let nest = unsafe { pg_sys::NewGUCNestLevel() };
@@ -89,7 +89,7 @@ unsafe fn call(
         };
         let null = (*frame).isnull;
         failpoint!("call.after");
-        check_deferred(place)?;
+        check_deferred(caller)?;
         failpoint!("call.deferred");
         (result, null)
     };
@@ -102,7 +102,7 @@ unsafe fn call(
 /// of this run, and deferred triggers run under the role's settings and limits. At commit they would run while the
 /// check's row is locked. The same holds for the queries of cursors WITH HOLD, so all cursors are closed. A client's
 /// transaction does not commit here, and the client's own cursors stay.
-fn check_deferred(place: Place) -> Result<(), Failure> {
+fn check_deferred(caller: Caller) -> Result<(), Failure> {
     let mut statement = pg_sys::ConstraintsSetStmt {
         type_: pg_sys::NodeTag::T_ConstraintsSetStmt,
         constraints: std::ptr::null_mut(),
@@ -113,11 +113,11 @@ fn check_deferred(place: Place) -> Result<(), Failure> {
     unsafe {
         catch(|| {
             unbound::after_trigger_set_state(&mut statement);
-            if place == Place::Worker {
+            if caller == Caller::Worker {
                 unbound::after_trigger_fire_deferred();
             }
         })?;
-        if place == Place::Worker {
+        if caller == Caller::Worker {
             pg_sys::PortalHashTableDeleteAll();
         }
     }

@@ -17,7 +17,7 @@
 
 use crate::pg::catalog;
 use crate::shmem::{self, Occupancy};
-use crate::store::check_stat::{self, Blame};
+use crate::store::check_stat::{self, Suspicion};
 use crate::store::in_flight;
 use crate::{error, settings};
 use std::collections::HashSet;
@@ -25,8 +25,8 @@ use std::collections::HashSet;
 /// Counts a crash or an exit against these checks. A check that was alone is held after too many. Among several checks
 /// all but one are innocent, so they run alone next. Returns `false` if a check that was alone could not be counted,
 /// because a client has it locked.
-pub fn blame(ids: &[i64], blame: Blame, alone: bool) -> bool {
-    let counted = check_stat::count(ids, blame);
+pub fn suspect(ids: &[i64], suspicion: Suspicion, alone: bool) -> bool {
+    let counted = check_stat::count(ids, suspicion);
     if let [id] = *ids
         && alone
         && counted
@@ -69,7 +69,7 @@ pub fn take_up_in_flight(is_first_inspection: bool) -> Vec<(usize, u64)> {
             // Suspects whose runs were longer than their time in quarantine.
             ids = check_stat::without_suspects(&ids);
         }
-        blame(&ids, Blame::Crash, alone);
+        suspect(&ids, Suspicion::Crash, alone);
     }
     abandoned
 }

@@ -10,7 +10,7 @@ pub mod call;
 pub mod crash;
 
 use self::book::{Conflict, Timing};
-use self::call::{Place, ask};
+use self::call::{Caller, ask};
 use crate::failpoint::failpoint;
 use crate::figures::account::Account;
 use crate::pg::catch::Failure;
@@ -29,7 +29,7 @@ use pgrx::pg_sys;
 use std::cell::{Cell, RefCell};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ran {
+pub enum RunResult {
     /// Booked: ended, moved to a later slot, or already gone.
     Booked,
     /// Not tried, because a job has changed since they were chosen.
@@ -47,7 +47,7 @@ pub struct RunContext<'a> {
     /// Since when checks of this job can run.
     pub able_since: Time,
     /// Whether a crash or exit may have been counted against the checks.
-    pub blamed: bool,
+    pub suspected: bool,
     pub job: &'a Job,
     /// Change count of `awty.job` when the job was read.
     pub epoch: u64,
@@ -73,10 +73,10 @@ impl From<Conflict> for TxnEnd {
 impl RunContext<'_> {
     /// Runs checks of one slot. A set-based job gets all of them together, and smaller sets after a failure, down to
     /// single checks, so that a bad row fails alone.
-    pub fn run(&self, candidates: &[Candidate]) -> Ran {
+    pub fn run(&self, candidates: &[Candidate]) -> RunResult {
         if !session::is_clean() {
             // The cause of the failed cleanup may pass, as a lock does.
-            return Ran::Locked;
+            return RunResult::Locked;
         }
         let began = clock::mono();
         let started_at = clock::now();
@@ -90,15 +90,15 @@ impl RunContext<'_> {
         match result {
             Ok(TxnEnd::Booked) => {
                 self.account.borrow_mut().tell(&self.job.name);
-                Ran::Booked
+                RunResult::Booked
             }
-            Ok(TxnEnd::NoExtension) => Ran::NoExtension,
-            Ok(TxnEnd::Stale) => Ran::Stale,
+            Ok(TxnEnd::NoExtension) => RunResult::NoExtension,
+            Ok(TxnEnd::Stale) => RunResult::Stale,
             Ok(TxnEnd::Conflict | TxnEnd::Failed(_)) | Err(_) if candidates.len() > 1 => self.run_halves(candidates),
-            Ok(TxnEnd::Conflict) => Ran::Locked,
+            Ok(TxnEnd::Conflict) => RunResult::Locked,
             Err(trouble) if !self.called.get() => {
                 error::log::unreadable(candidates[0].id, &trouble);
-                Ran::Left
+                RunResult::Left
             }
             Ok(TxnEnd::Failed(mut failure)) | Err(mut failure) => {
                 let timed_out = struck > 0 && failure.sqlstate == sqlstate::QUERY_CANCELED;
@@ -110,14 +110,14 @@ impl RunContext<'_> {
         }
     }
 
-    fn run_halves(&self, candidates: &[Candidate]) -> Ran {
+    fn run_halves(&self, candidates: &[Candidate]) -> RunResult {
         let (first, second) = candidates.split_at(candidates.len() / 2);
         match (self.run(first), self.run(second)) {
-            (Ran::Booked, Ran::Booked) => Ran::Booked,
-            (Ran::NoExtension, _) | (_, Ran::NoExtension) => Ran::NoExtension,
-            (Ran::Stale, _) | (_, Ran::Stale) => Ran::Stale,
-            (Ran::Locked, _) | (_, Ran::Locked) => Ran::Locked,
-            _ => Ran::Left,
+            (RunResult::Booked, RunResult::Booked) => RunResult::Booked,
+            (RunResult::NoExtension, _) | (_, RunResult::NoExtension) => RunResult::NoExtension,
+            (RunResult::Stale, _) | (_, RunResult::Stale) => RunResult::Stale,
+            (RunResult::Locked, _) | (_, RunResult::Locked) => RunResult::Locked,
+            _ => RunResult::Left,
         }
     }
 
@@ -143,7 +143,7 @@ impl RunContext<'_> {
         let rows: Vec<Row> = table.read_all(candidates.iter().map(|candidate| candidate.id));
         failpoint!("run.read");
         let account = &mut *self.account.borrow_mut();
-        let rows = book::settle(&table, self.job, rows, self.able_since, started_at, account)?;
+        let rows = book::apply_guards(&table, self.job, rows, self.able_since, started_at, account)?;
         if rows.is_empty() {
             return Ok(());
         }
@@ -154,7 +154,7 @@ impl RunContext<'_> {
         failpoint!("run.called");
         let run_time = clock::delta_of(clock::mono().since(began));
         let timing = Timing { started_at, finished_at: clock::now(), run_time };
-        book::answers(&table, self.job, rows.into_iter().zip(answers), &timing, self.blamed, account)?;
+        book::answers(&table, self.job, rows.into_iter().zip(answers), &timing, self.suspected, account)?;
         account.took(run_time);
         failpoint!("run.booked");
         Ok(())
@@ -166,7 +166,7 @@ impl RunContext<'_> {
         self.note_start(began);
         timer::arm(job.options.limits.timeout.to_std().unwrap_or_default());
         let rows: Vec<pg_sys::Datum> = rows.iter().map(|row| row.datum).collect();
-        ask(job, function, &rows, Place::Worker)
+        ask(job, function, &rows, Caller::Worker)
     }
 
     /// Books a failure in a transaction of its own, if the check has not changed since.
@@ -177,28 +177,28 @@ impl RunContext<'_> {
         timed_out: bool,
         began: Mono,
         started_at: Time,
-    ) -> Ran {
+    ) -> RunResult {
         let run_time = clock::delta_of(clock::mono().since(began));
         self.account.take();
         let booked = transaction(|| {
             if !session_locks::hold() {
-                return Verdict::Rollback(Ran::NoExtension);
+                return Verdict::Rollback(RunResult::NoExtension);
             }
             failpoint!("failure.begun");
-            let Some(table) = Table::open() else { return Verdict::Rollback(Ran::NoExtension) };
-            let Some(row) = table.read(candidate.id) else { return Verdict::Rollback(Ran::Booked) };
+            let Some(table) = Table::open() else { return Verdict::Rollback(RunResult::NoExtension) };
+            let Some(row) = table.read(candidate.id) else { return Verdict::Rollback(RunResult::Booked) };
             let timing = Timing { started_at, finished_at: clock::now(), run_time };
             let account = &mut *self.account.borrow_mut();
             if book::failure(&table, self.job, &row, failure, timed_out.into(), &timing, account).is_err() {
-                return Verdict::Rollback(Ran::Locked);
+                return Verdict::Rollback(RunResult::Locked);
             }
             account.took(run_time);
             failpoint!("failure.booked");
-            Verdict::Commit(Ran::Booked)
+            Verdict::Commit(RunResult::Booked)
         });
         match booked {
             Ok(ran) => {
-                if ran == Ran::Booked {
+                if ran == RunResult::Booked {
                     self.account.borrow_mut().tell(&self.job.name);
                 }
                 ran
@@ -209,13 +209,13 @@ impl RunContext<'_> {
                     candidate.id,
                     error::log::shown(&trouble)
                 );
-                Ran::Left
+                RunResult::Left
             }
         }
     }
 
     /// Books a run that ignored its timeout and was terminated. Its process is gone.
-    pub fn book_terminated(&self, candidate: &Candidate, run_time: TimeDelta) -> Ran {
+    pub fn book_terminated(&self, candidate: &Candidate, run_time: TimeDelta) -> RunResult {
         let failure = Failure {
             sqlstate: sqlstate::QUERY_CANCELED.into(),
             message: "run ignored its timeout and was terminated".into(),

@@ -19,11 +19,11 @@ pub enum State {
 
 /// The last reason why awty could not run checks in a database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trouble {
+pub enum DatabaseProblem {
     None,
     NoWorkerSlot,
     /// All entries for workers are taken.
-    NoPlace,
+    NoEntry,
     /// The process with this PID continues a run that was cancelled and terminated.
     StuckRun(i32),
     Reading,
@@ -32,24 +32,26 @@ pub enum Trouble {
     Maintenance,
 }
 
-impl Trouble {
+impl DatabaseProblem {
     pub fn text(self) -> Option<String> {
         let text = match self {
-            Trouble::None => return None,
-            Trouble::NoWorkerSlot => "no background worker slot was free; consider increasing max_worker_processes",
-            Trouble::NoPlace => "all places for workers are taken; see the server log",
-            Trouble::StuckRun(pid) => {
+            DatabaseProblem::None => return None,
+            DatabaseProblem::NoWorkerSlot => {
+                "no background worker slot was free; consider increasing max_worker_processes"
+            }
+            DatabaseProblem::NoEntry => "all places for workers are taken; see the server log",
+            DatabaseProblem::StuckRun(pid) => {
                 return Some(format!("process {pid} goes on with a run that was cancelled and terminated"));
             }
-            Trouble::Reading => "awty could not read its own tables; see the server log",
-            Trouble::RoleCannotConnect => "a job's role has no LOGIN or no CONNECT; see the server log",
-            Trouble::Unserved(Unserved::Older) => {
+            DatabaseProblem::Reading => "awty could not read its own tables; see the server log",
+            DatabaseProblem::RoleCannotConnect => "a job's role has no LOGIN or no CONNECT; see the server log",
+            DatabaseProblem::Unserved(Unserved::Older) => {
                 "the extension's SQL is of an older version than the library; ALTER EXTENSION awty UPDATE;"
             }
-            Trouble::Unserved(Unserved::Newer) => {
+            DatabaseProblem::Unserved(Unserved::Newer) => {
                 "the extension's SQL is of a newer version than the library in memory; restart the server"
             }
-            Trouble::Maintenance => "looking after this database failed; see the server log",
+            DatabaseProblem::Maintenance => "looking after this database failed; see the server log",
         };
         Some(text.into())
     }
@@ -64,16 +66,16 @@ pub struct Database {
     /// The latest slot with a run since the server started; 0 for none.
     pub last_slot_run: Timestamp,
     pub inspection_wanted: bool,
-    pub trouble: Trouble,
+    pub trouble: DatabaseProblem,
     /// When the trouble began. Meaningless without trouble.
     pub trouble_at: Timestamp,
     /// Grows whenever a crash or an exit is counted against checks here. Workers then read the list of suspects again.
-    pub blamed: u64,
+    pub suspected: u64,
     pub dead_rows: DeadRows,
     /// The last check for which leftover rows were searched in awty_internal.check_stat.
     pub swept: i64,
     /// The last repetition that was repaired.
-    pub mended: i64,
+    pub repaired: i64,
     /// When the maintainer last maintained its tables; `None` for not since the server started.
     pub looked_after: Option<Mono>,
     /// Whether a row of its jobs' counters has left shared memory since they were last stored.
@@ -89,12 +91,12 @@ impl Database {
         able_since: 0,
         last_slot_run: 0,
         inspection_wanted: false,
-        trouble: Trouble::None,
+        trouble: DatabaseProblem::None,
         trouble_at: 0,
-        blamed: 0,
+        suspected: 0,
         dead_rows: DeadRows::NONE,
         swept: i64::MIN,
-        mended: i64::MIN,
+        repaired: i64::MIN,
         looked_after: None,
         jobs_left: false,
         jobs_of: pg_sys::InvalidOid,
@@ -104,7 +106,7 @@ impl Database {
         Self { oid, ..Self::FREE }
     }
 
-    pub fn set_trouble(&mut self, trouble: Trouble, now: Timestamp) {
+    pub fn set_trouble(&mut self, trouble: DatabaseProblem, now: Timestamp) {
         if self.trouble != trouble {
             (self.trouble, self.trouble_at) = (trouble, now);
         }

@@ -16,7 +16,7 @@ const CLEAN: &str = "pg_stat/awty_clean";
 const QUARANTINED: &str = "pg_stat/awty_quarantined";
 
 /// OID of a worker's database and index of its entry.
-pub type Place = (u32, i32);
+pub type EntryId = (u32, i32);
 
 /// Returns whether the last shutdown was clean. Called in the postmaster when shared memory is created.
 pub fn was_clean() -> bool {
@@ -36,14 +36,14 @@ extern "C-unwind" fn leave_clean(code: i32, _argument: pg_sys::Datum) {
 }
 
 /// Returns the worker in quarantine when the server went down. Called in the postmaster when shared memory is created.
-pub fn was_quarantined() -> Option<Place> {
+pub fn was_quarantined() -> Option<EntryId> {
     let text = std::fs::read_to_string(QUARANTINED).ok()?;
     let _ = std::fs::remove_file(QUARANTINED);
     let (database, entry) = text.trim().split_once(' ')?;
     Some((database.parse().ok()?, entry.parse().ok()?))
 }
 
-pub fn set_quarantined(place: Option<Place>) {
+pub fn set_quarantined(place: Option<EntryId>) {
     let _ = match place {
         Some((database, entry)) => std::fs::write(QUARANTINED, format!("{database} {entry}\n")),
         None => std::fs::remove_file(QUARANTINED),

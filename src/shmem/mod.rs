@@ -17,7 +17,7 @@ mod role;
 pub mod wakeup;
 mod worker;
 
-pub use database::{Database, State, Trouble};
+pub use database::{Database, DatabaseProblem, State};
 pub use job_row::Counted;
 pub use role::{NEVER, RoleEntry};
 pub use worker::{Occupancy, Run, WorkerEntry};
@@ -50,7 +50,7 @@ pub struct SharedState {
     /// Whether the last shutdown was clean.
     pub clean_start: bool,
     /// The suspect in quarantine when the server went down. The crash is blamed on no other suspect.
-    pub quarantined: Option<marks::Place>,
+    pub quarantined: Option<marks::EntryId>,
     /// Grows with each `awty.adopt()`, so that sessions check their database again.
     pub adoptions: u64,
     /// Grows with each start or end of a worker. `last_served` stores its values.

@@ -4,7 +4,7 @@
 //! survive the abort of a failed run, and a job's `pg_advisory_unlock_all()` would release an advisory lock. Like a
 //! lock, a claim ends with its process: the entry is freed when the process ends, and a crash resets all entries.
 //!
-//! Invariant: only [`WorkerEntry::become_`] changes `occupancy`.
+//! Invariant: only [`WorkerEntry::transition_to`] changes `occupancy`.
 //! Does not: lock, or start a process.
 
 use super::latch::wake;
@@ -71,13 +71,13 @@ impl WorkerEntry {
     }
 
     /// Changes the occupancy, along the arrows of [`Occupancy`] only.
-    fn become_(&mut self, next: Occupancy) {
+    fn transition_to(&mut self, next: Occupancy) {
         debug_assert!(self.occupancy.may_become(next), "a place goes from {:?} to {next:?}", self.occupancy);
         self.occupancy = next;
     }
 
     pub(super) fn reserve(&mut self, database: pg_sys::Oid, role: pg_sys::Oid, mono: Mono) {
-        self.become_(Occupancy::Starting);
+        self.transition_to(Occupancy::Starting);
         self.generation += 1;
         self.database = database;
         self.role = role;
@@ -92,7 +92,7 @@ impl WorkerEntry {
     pub fn take(&mut self, generation: u64, pid: i32, latch: *mut pg_sys::Latch) -> bool {
         let is_expected = self.occupancy == Occupancy::Starting && self.generation == generation;
         if is_expected {
-            self.become_(Occupancy::Taken);
+            self.transition_to(Occupancy::Taken);
             (self.pid, self.latch) = (pid, latch as usize);
         }
         is_expected
@@ -111,7 +111,7 @@ impl WorkerEntry {
     }
 
     pub fn free(&mut self) {
-        self.become_(Occupancy::Free);
+        self.transition_to(Occupancy::Free);
         self.run = None;
         self.claims.clear();
         self.leave();
@@ -134,7 +134,7 @@ impl WorkerEntry {
     /// Marks the entry as abandoned and keeps its claim until the run has been handled. `overran`: the run ignored its
     /// timeout.
     pub(super) fn abandon(&mut self, overran: bool, now: Mono) {
-        self.become_(Occupancy::Abandoned);
+        self.transition_to(Occupancy::Abandoned);
         self.left_at = now;
         self.seer = None;
         self.overran = overran;

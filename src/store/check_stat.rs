@@ -7,7 +7,7 @@ use pgrx::pg_sys;
 
 /// Why a check runs alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Blame {
+pub enum Suspicion {
     /// The server crashed while the check was running or about to run.
     Crash,
     /// A run of the check ended its own process.
@@ -16,7 +16,7 @@ pub enum Blame {
 
 // The lock order is the check's row, then its counts. SKIP LOCKED, because a client that holds the row may be waiting for the counts.
 statement!(
-    count_blame,
+    count_suspicion,
     [INT8ARRAYOID, INT4OID, INT4OID],
     c"INSERT INTO awty_internal.check_stat AS t (check_id, crashes, exits)
       SELECT f.id, $2, $3
@@ -83,14 +83,14 @@ statement!(
 
 /// Counts a crash or an exit against each of these checks that is still pending, and locks it. Returns `false` if a
 /// check was skipped because another transaction has locked it.
-pub fn count(ids: &[i64], blame: Blame) -> bool {
-    let (crashes, exits) = match blame {
-        Blame::Crash => (1, 0),
-        Blame::Exit => (0, 1),
+pub fn count(ids: &[i64], suspicion: Suspicion) -> bool {
+    let (crashes, exits) = match suspicion {
+        Suspicion::Crash => (1, 0),
+        Suspicion::Exit => (0, 1),
     };
     as_owner(|| {
         let pending = count_pending(|s| s.query(&[arg(ids.to_vec())], |rows| rows.first::<i64>(1))).unwrap_or(0);
-        count_blame(|s| s.execute(&[arg(ids.to_vec()), arg(crashes), arg(exits)])) >= pending.unsigned_abs()
+        count_suspicion(|s| s.execute(&[arg(ids.to_vec()), arg(crashes), arg(exits)])) >= pending.unsigned_abs()
     })
 }
 
@@ -100,12 +100,12 @@ pub fn hold(id: i64, max_crashes: i32) -> bool {
 }
 
 /// The checks of a role that run alone, the least suspected first.
-pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Blame)> {
-    let blame = |crashed| if crashed { Blame::Crash } else { Blame::Exit };
+pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Suspicion)> {
+    let suspicion = |crashed| if crashed { Suspicion::Crash } else { Suspicion::Exit };
     as_owner(|| {
         select_suspects(|s| {
             s.query(&[arg(role)], |rows| {
-                (0..rows.len()).filter_map(|row| Some((rows.get(row, 1)?, blame(rows.get(row, 2)?)))).collect()
+                (0..rows.len()).filter_map(|row| Some((rows.get(row, 1)?, suspicion(rows.get(row, 2)?)))).collect()
             })
         })
     })

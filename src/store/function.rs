@@ -7,7 +7,7 @@ use crate::pg::text::Text;
 use pgrx::pg_sys;
 
 /// A function with the given name and signature.
-pub struct Found {
+pub struct CatalogFunction {
     pub oid: pg_sys::Oid,
     /// `pg_proc.prokind`: 'f' for a plain function.
     pub kind: u8,
@@ -53,13 +53,13 @@ statement!(
 );
 
 /// Finds the function by name that takes one argument of this type, or no argument if the type is invalid.
-pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid) -> Option<Found> {
+pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid) -> Option<CatalogFunction> {
     as_owner(|| {
         select_function(|s| {
             s.query(
                 &[Some(schema.datum()), Some(name.datum()), Some(pg_sys::Datum::from(argument)), arg(role)],
                 |rows| {
-                    Some(Found {
+                    Some(CatalogFunction {
                         oid: rows.first(1)?,
                         kind: rows.first::<i8>(2)?.cast_unsigned(),
                         returns_set: rows.first(3)?,

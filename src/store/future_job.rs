@@ -1,6 +1,6 @@
 //! Statements on `awty.future_job`: the pending checks.
 
-use super::record::{Again, Candidate, Cursor, RunRecord};
+use super::record::{Candidate, Cursor, Rescheduled, RunRecord};
 use super::statement::{Arg, Rows, statement};
 use super::{arg, time};
 use crate::error::{Error, Label};
@@ -298,7 +298,7 @@ pub fn ids(rows: &Rows) -> Vec<i64> {
 }
 
 /// Moves a check to its next slot, and stores the error if its run failed. The caller has locked its row.
-pub fn put_again(id: i64, again_at: &Again, run: &RunRecord) {
+pub fn put_again(id: i64, again_at: &Rescheduled, run: &RunRecord) {
     let failure = again_at.failure;
     as_owner(|| {
         again(|s| {

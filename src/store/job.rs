@@ -7,7 +7,7 @@ use crate::pg::owner::{self, as_owner};
 use crate::pg::text::Text;
 use crate::pg::{changes, clock};
 use crate::settings;
-use awty_core::lease::Terms;
+use awty_core::lease::LeaseOptions;
 use awty_core::{Limits, Time, Width};
 use chrono::TimeDelta;
 use pgrx::datum::Interval;
@@ -48,18 +48,18 @@ pub struct Options {
     /// All other limits. Their width is the job's slot under the current `awty.slot`.
     pub limits: Limits,
     /// The terms for external workers.
-    pub terms: Terms,
+    pub terms: LeaseOptions,
 }
 
 impl Job {
     /// Whether the job has no function, so that external workers claim its checks.
-    pub fn is_outside(&self) -> bool {
+    pub fn is_external(&self) -> bool {
         self.function.len() == 0
     }
 
     /// The role whose workers run the job's checks; `None` if external workers do.
     pub fn runner(&self) -> Option<pg_sys::Oid> {
-        (!self.is_outside()).then_some(self.role)
+        (!self.is_external()).then_some(self.role)
     }
 
     /// Whether both jobs have the same function, role and options.
@@ -197,7 +197,7 @@ fn read_options(rows: &Rows, row: usize) -> Result<Options, String> {
         keep_history: word(14).parse().map_err(|error| format!("{error}"))?,
     };
     limits.check().map_err(|error| error.to_string())?;
-    let terms = Terms {
+    let terms = LeaseOptions {
         heartbeat: delta(20),
         delivery: word(21).parse().map_err(|error| format!("{error}"))?,
         keep_attempts: word(22).parse().map_err(|error| format!("{error}"))?,
@@ -299,7 +299,7 @@ pub fn update(job: &Job) -> bool {
 
 fn row(job: &Job) -> [super::statement::Arg; 18] {
     let Options { limits, terms, .. } = &job.options;
-    let function = |text: &Text| (!job.is_outside()).then(|| text.datum());
+    let function = |text: &Text| (!job.is_external()).then(|| text.datum());
     let word = |word: &str| Some(Text::from(word).datum());
     [
         Some(job.name.datum()),

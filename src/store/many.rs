@@ -79,7 +79,7 @@ pub struct NewChecks {
 }
 
 /// The values for each key.
-pub struct Said {
+pub struct Values {
     pub keys: pg_sys::Datum,
     /// NULL if all checks have the same slot.
     pub slots: Arg,
@@ -88,14 +88,14 @@ pub struct Said {
 }
 
 impl NewChecks {
-    fn with(&self, said: Said) -> [Arg; 8] {
+    fn with(&self, values: Values) -> [Arg; 8] {
         [
             Some(self.job),
             Some(self.entity_name),
-            Some(said.keys),
-            said.slots,
-            said.args,
-            time(said.slot),
+            Some(values.keys),
+            values.slots,
+            values.args,
+            time(values.slot),
             arg(self.scheduled_by),
             time(self.scheduled_at),
         ]
@@ -103,13 +103,13 @@ impl NewChecks {
 }
 
 /// Writes checks. None of them may be pending.
-pub fn insert(checks: &NewChecks, said: Said) {
-    as_owner(|| insert_all(|s| s.execute(&checks.with(said))));
+pub fn insert(checks: &NewChecks, values: Values) {
+    as_owner(|| insert_all(|s| s.execute(&checks.with(values))));
 }
 
 /// Writes the checks that are not pending and locks those that are. Returns the ids of the new ones.
-pub fn insert_or_lock(checks: &NewChecks, said: Said) -> Vec<i64> {
-    as_owner(|| insert_or_lock_all(|s| s.query(&checks.with(said), super::future_job::ids)))
+pub fn insert_or_lock(checks: &NewChecks, values: Values) -> Vec<i64> {
+    as_owner(|| insert_or_lock_all(|s| s.query(&checks.with(values), super::future_job::ids)))
 }
 
 /// Positions (from 0), ids and slots of the pending checks of these keys, in the order of the keys. Takes no locks.
@@ -128,7 +128,7 @@ pub fn pending(checks: &NewChecks, keys: pg_sys::Datum) -> Vec<(usize, i64, Time
 }
 
 /// A pending check or repetition for one of the keys and a job.
-pub struct Found {
+pub struct EntityCheck {
     /// Position of the key, from 0.
     pub place: usize,
     /// The pending check; `None` if there is only a repetition.
@@ -137,12 +137,12 @@ pub struct Found {
 }
 
 /// The pending checks and repetitions of entities, for one job or all, in the order of keys and jobs. Takes no locks.
-pub fn of_entities(entity_name: pg_sys::Datum, keys: pg_sys::Datum, job: Option<&Text>) -> Vec<Found> {
+pub fn of_entities(entity_name: pg_sys::Datum, keys: pg_sys::Datum, job: Option<&Text>) -> Vec<EntityCheck> {
     let read = |rows: &super::statement::Rows, row| {
         let place = usize::try_from(rows.get::<i64>(row, 1)? - 1).ok()?;
-        Some(Found { place, check: rows.get(row, 2), job: rows.get(row, 3)? })
+        Some(EntityCheck { place, check: rows.get(row, 2), job: rows.get(row, 3)? })
     };
-    let mut found: Vec<Found> = as_owner(|| {
+    let mut found: Vec<EntityCheck> = as_owner(|| {
         select_of_entities(|s| {
             s.query(&[Some(entity_name), Some(keys), job.map(Text::datum)], |rows| {
                 (0..rows.len()).filter_map(|row| read(rows, row)).collect()

@@ -17,12 +17,12 @@ const AHEAD: i64 = 7;
 
 /// A table that has daily partitions.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Parted {
+pub enum Partitioned {
     History,
     Attempts,
 }
 
-impl Parted {
+impl Partitioned {
     fn table(self) -> &'static str {
         match self {
             Self::History => "awty.future_job_history",
@@ -75,7 +75,7 @@ statement!(
         AND a.grantee <> c.relowner"
 );
 
-impl Parted {
+impl Partitioned {
     fn name_of(self, day: NaiveDate) -> String {
         format!("{}{}", self.prefix(), day.format("%Y%m%d"))
     }
@@ -86,7 +86,7 @@ impl Parted {
 }
 
 /// The days that have a partition.
-fn present(parted: Parted) -> Vec<NaiveDate> {
+fn present(parted: Partitioned) -> Vec<NaiveDate> {
     let table = Some(Text::from(parted.table()).datum());
     as_owner(|| {
         select_partitions(|s| {
@@ -101,7 +101,7 @@ fn present(parted: Parted) -> Vec<NaiveDate> {
 }
 
 /// Creates the partitions of today and the coming days. Takes no lock if none is missing.
-pub fn make(parted: Parted, now: Time) {
+pub fn make(parted: Partitioned, now: Time) {
     let (today, present) = (now.date_naive(), present(parted));
     let missing: Vec<NaiveDate> = (0..=AHEAD)
         .filter_map(|days| today.checked_add_signed(TimeDelta::days(days)))
@@ -126,7 +126,7 @@ pub fn make(parted: Parted, now: Time) {
 
 /// Drops the partitions of days before `than`, and empties the default partition if all its rows are that old. Takes no
 /// lock if no partition is old.
-pub fn drop_older(parted: Parted, than: Time) {
+pub fn drop_older(parted: Partitioned, than: Time) {
     let is_old = |day: &NaiveDate| *day < than.date_naive();
     let old: Vec<NaiveDate> = present(parted).into_iter().filter(is_old).collect();
     if old.is_empty() {
@@ -143,20 +143,20 @@ pub fn drop_older(parted: Parted, than: Time) {
 }
 
 /// First and last day of the rows in the default partition, if there are any.
-fn strays(parted: Parted) -> Option<(NaiveDate, NaiveDate)> {
+fn strays(parted: Partitioned) -> Option<(NaiveDate, NaiveDate)> {
     let range = |rows: &Rows| {
         let day = |column| rows.first(column).map(|at| super::from_timestamptz(at).date_naive());
         day(1).zip(day(2))
     };
     match parted {
-        Parted::History => default_range(|s| s.query(&[], range)),
-        Parted::Attempts => attempt_range(|s| s.query(&[], range)),
+        Partitioned::History => default_range(|s| s.query(&[], range)),
+        Partitioned::Attempts => attempt_range(|s| s.query(&[], range)),
     }
 }
 
 /// Creates a table and then attaches it. Unlike CREATE TABLE … PARTITION OF, ATTACH lets readers and writers of the
 /// history go on.
-fn create(parted: Parted, day: NaiveDate) {
+fn create(parted: Partitioned, day: NaiveDate) {
     let Some(next) = day.succ_opt() else { return };
     let (name, table) = (parted.name_of(day), parted.table());
     run(&format!(

@@ -50,7 +50,7 @@ impl RunRecord {
 }
 
 /// Result of a run after which the check stays pending.
-pub struct Again<'a> {
+pub struct Rescheduled<'a> {
     /// The next slot.
     pub slot: Time,
     /// 1 if the check was done, 0 if it is tried again.

@@ -15,7 +15,7 @@ use crate::pg::subtransaction::undone;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock, sqlstate};
 use crate::process::timer;
-use crate::run::call::{Place, ask};
+use crate::run::call::{Caller, ask};
 use crate::store::job::Job;
 use awty_core::{After, Answer, Before, Check, Time, policy};
 use pgrx::datum::TimestampWithTimeZone;
@@ -64,7 +64,7 @@ fn try_check(args: &Args) -> Result<Row> {
     rights::gate_write("awty.dry_run()")?;
     let entity = Entity::of(args)?;
     let job = rights::visible_job(&args.name(2, "job", MAX_JOB)?)?;
-    if job.is_outside() {
+    if job.is_external() {
         return Err(LeaseError::NoFunction { job: job.name.to_string() }.into());
     }
     if !catalog::is_alone(job.role) {
@@ -98,7 +98,7 @@ fn run(job: &Job, trial: &Trial, check: &Check) -> (After, Option<Failure>) {
     let answered = undone(|| {
         let function = function::of_job(job)?;
         timer::arm_cancel(limits.timeout.to_std().unwrap_or_default());
-        let mut answers = ask(job, function, &[trial.row], Place::Client)?;
+        let mut answers = ask(job, function, &[trial.row], Caller::Client)?;
         // A run that has cancelled or replaced its own check has answered.
         Ok(if trial.is_changed() { Answer::Done } else { answers.pop().unwrap_or(Answer::Done) })
     });

@@ -4,7 +4,7 @@
 //! the session's only role. [`crate::run::book`] books the runs, as for a worker.
 //! Does not: run a check that is held, paused, or locked by another session.
 
-use super::statements::travel::{self, Due, End};
+use super::statements::travel::{self, DueCheck, End};
 use crate::call::args::Args;
 use crate::call::rights;
 use crate::error::{self, Error, Result, TravelError};
@@ -16,7 +16,7 @@ use crate::pg::{catalog, clock, snapshot, sqlstate};
 use crate::process::timer;
 use crate::repeat::own_run;
 use crate::run::book::{self, Timing};
-use crate::run::call::{Place, ask};
+use crate::run::call::{Caller, ask};
 use crate::store::check_row::{Row, Table};
 use crate::store::job::{self, Job};
 use crate::{function, settings};
@@ -60,7 +60,7 @@ fn travel(
 > {
     let rows = go(&Args::new(fcinfo))?;
     Ok(TableIterator::new(rows.into_iter().map(|ran| {
-        let Ran { due, end, failure } = ran;
+        let TravelledRun { due, end, failure } = ran;
         let timestamp = clock::to_timestamptz;
         let (sqlstate, message) = failure.map(|failure| (failure.sqlstate, failure.message)).unzip();
         let (slot, next) = (timestamp(due.slot), end.next_check_at.and_then(timestamp));
@@ -75,13 +75,13 @@ fn now(fcinfo: pg_sys::FunctionCallInfo) -> Option<TimestampWithTimeZone> {
     TimestampWithTimeZone::try_from(clock::transaction_start()).ok()
 }
 
-struct Ran {
-    due: Due,
+struct TravelledRun {
+    due: DueCheck,
     end: End,
     failure: Option<Failure>,
 }
 
-fn go(args: &Args) -> Result<Vec<Ran>> {
+fn go(args: &Args) -> Result<Vec<TravelledRun>> {
     const FUNCTION: &str = "awty.travel()";
     rights::gate(FUNCTION)?;
     if !settings::time_travel() {
@@ -130,7 +130,7 @@ fn begin() {
 
 /// Runs checks of one slot, and a failed set in smaller sets, down to single checks. Returns the ids of checks that
 /// were left.
-fn run(job: &Job, checks: Vec<Due>, ran: &mut Vec<Ran>) -> Result<Vec<i64>> {
+fn run(job: &Job, checks: Vec<DueCheck>, ran: &mut Vec<TravelledRun>) -> Result<Vec<i64>> {
     let count = RUNS.get().unwrap_or(0) + 1;
     if count > MAX_RUNS {
         return Err(TravelError::TooMany { max: MAX_RUNS }.into());
@@ -145,7 +145,7 @@ fn run(job: &Job, checks: Vec<Due>, ran: &mut Vec<Ran>) -> Result<Vec<i64>> {
     let struck = timer::disarm_cancel();
     match attempted {
         Ok(true) => {
-            ran.extend(checks.into_iter().map(|due| Ran { end: travel::end(due.id), due, failure: None }));
+            ran.extend(checks.into_iter().map(|due| TravelledRun { end: travel::end(due.id), due, failure: None }));
             Ok(Vec::new())
         }
         _ if checks.len() > 1 => {
@@ -169,7 +169,7 @@ fn run(job: &Job, checks: Vec<Due>, ran: &mut Vec<Ran>) -> Result<Vec<i64>> {
             if !booked.unwrap_or(false) {
                 return Ok(ids);
             }
-            ran.extend(checks.into_iter().map(|due| Ran {
+            ran.extend(checks.into_iter().map(|due| TravelledRun {
                 end: travel::end(due.id),
                 due,
                 failure: Some(failure.clone()),
@@ -185,7 +185,9 @@ fn attempt(job: &Job, ids: &[i64], began: Mono, started_at: Time) -> std::result
         let Some(table) = Table::open() else { return Ok(false) };
         let rows: Vec<Row> = ids.iter().filter_map(|id| table.read(*id)).collect();
         let account = &mut Account::default();
-        let Ok(rows) = book::settle(&table, job, rows, Time::MIN_UTC, started_at, account) else { return Ok(false) };
+        let Ok(rows) = book::apply_guards(&table, job, rows, Time::MIN_UTC, started_at, account) else {
+            return Ok(false);
+        };
         if rows.is_empty() {
             return Ok(true);
         }
@@ -193,7 +195,7 @@ fn attempt(job: &Job, ids: &[i64], began: Mono, started_at: Time) -> std::result
         let own = rows.iter().map(|row| row.id).collect();
         let function = function::of_job(job)?;
         timer::arm_cancel(job.options.limits.timeout.to_std().unwrap_or_default());
-        let answers: Vec<Answer> = own_run::during(own, || ask(job, function, &datums, Place::Client))?;
+        let answers: Vec<Answer> = own_run::during(own, || ask(job, function, &datums, Caller::Client))?;
         let timing = timing(began, started_at);
         Ok(book::answers(&table, job, rows.into_iter().zip(answers), &timing, true, account).is_ok())
     })

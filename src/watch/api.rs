@@ -1,6 +1,6 @@
 //! `awty.watch()` and `awty.unwatch()`.
 
-use super::statements::rule::{self, Rule, Terms, Walk};
+use super::statements::rule::{self, Definition, Rule, Walk};
 use super::statements::watched::Source;
 use super::statements::{alert, rule_check, rule_objects};
 use super::{BACKFILL, FUNCTION, SWEEP, condition, end_rule, functions};
@@ -166,7 +166,7 @@ fn key_of(table: &Described) -> Result<Vec<KeyColumn>> {
     Ok(key)
 }
 
-fn terms(args: &Args, until: Text, since: Option<Text>, table: &Described) -> Result<Terms> {
+fn terms(args: &Args, until: Text, since: Option<Text>, table: &Described) -> Result<Definition> {
     let within = args.duration(2, "within")?.ok_or(Error::Null { argument: "within" })?;
     let escalate: Vec<TimeDelta> = args
         .get::<Vec<Option<Interval>>>(3)
@@ -198,11 +198,11 @@ fn terms(args: &Args, until: Text, since: Option<Text>, table: &Described) -> Re
         return Err(Error::Choice { argument: "existing", value: existing.to_string(), choices: EXISTING });
     }
     let notify = args.optional_name(6, "notify", MAX_CHANNEL)?;
-    Ok(Terms { since, until, within, escalate, call, notify, existing, role })
+    Ok(Definition { since, until, within, escalate, call, notify, existing, role })
 }
 
 /// Writes the rule's job, or changes its role.
-fn write_job(name: &Text, terms: &Terms, replaces: bool) -> Result<()> {
+fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
     if replaces {
         let old = rights::job(name)?;
         if old.role != terms.role {
@@ -221,7 +221,7 @@ fn write_job(name: &Text, terms: &Terms, replaces: bool) -> Result<()> {
             function: Text::from(FUNCTION.1),
             role: terms.role,
             set_based: true,
-            options: Options { slot: None, limits, terms: awty_core::lease::Terms::DEFAULTS },
+            options: Options { slot: None, limits, terms: awty_core::lease::LeaseOptions::DEFAULTS },
             paused: false,
             resumed_at: None,
             registered_by: catalog::current_role(),

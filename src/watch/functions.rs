@@ -6,7 +6,7 @@
 
 use super::fault::Fault;
 use super::statements::rule::Rule;
-use super::statements::rule_function::{self, Stored};
+use super::statements::rule_function::{self, StoredFunction};
 use super::statements::rule_objects::{self, Trigger, function_name};
 use super::statements::watched::RowFunction;
 use crate::pg::column::Column;
@@ -54,7 +54,7 @@ pub fn fault(rule: &Rule, table: &Described) -> Option<Fault> {
     (!disabled.is_empty()).then_some(Fault::Disabled(disabled))
 }
 
-fn resolve(rule: &Text, stored: &Stored, table: &Described) -> Result<RowFunction, Fault> {
+fn resolve(rule: &Text, stored: &StoredFunction, table: &Described) -> Result<RowFunction, Fault> {
     let argument = stored.argument.to_string();
     let name = function_name(rule, &argument);
     let by_oid = procedure::by_oid(stored.function).filter(|function| function.name == name);

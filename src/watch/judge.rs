@@ -6,7 +6,7 @@
 //! Does not: book (see `run::book`). It returns the answers of a job function.
 
 use super::statements::alert::{self, Open, Raised};
-use super::statements::rule_check::Given;
+use super::statements::rule_check::RuleCheck;
 use super::statements::rule_objects;
 use super::{BACKFILL, SWEEP, Watched, sweep, walk};
 use crate::error::Result;
@@ -15,11 +15,11 @@ use crate::pg::text::Text;
 use crate::pg::{clock, relations, unbound};
 use crate::store::check_row;
 use awty_core::Time;
-use awty_core::watch::{Found, Verdict, judge};
+use awty_core::watch::{RowState, Verdict, judge};
 use std::collections::HashMap;
 
 /// Returns when to check each again.
-pub fn answers(watched: &Watched, given: &[Given]) -> Result<Vec<Option<Time>>> {
+pub fn answers(watched: &Watched, given: &[RuleCheck]) -> Result<Vec<Option<Time>>> {
     let now = clock::now();
     let mut answers = vec![None; given.len()];
     let mut rows = Vec::new();
@@ -36,7 +36,7 @@ pub fn answers(watched: &Watched, given: &[Given]) -> Result<Vec<Option<Time>>> 
     Ok(answers)
 }
 
-fn judged(watched: &Watched, given: &[Given], places: &[usize], now: Time) -> Result<Vec<(usize, Option<Time>)>> {
+fn judged(watched: &Watched, given: &[RuleCheck], places: &[usize], now: Time) -> Result<Vec<(usize, Option<Time>)>> {
     if places.is_empty() {
         return Ok(Vec::new());
     }
@@ -52,7 +52,7 @@ fn judged(watched: &Watched, given: &[Given], places: &[usize], now: Time) -> Re
     let (mut answers, mut clear, mut raised) = (Vec::new(), Vec::new(), Vec::new());
     for (row, place) in places.iter().enumerate() {
         let key = &keys[row];
-        let found = states.get(&row).map_or(Found::Settled, |state| state.found(given[*place].scheduled_at));
+        let found = states.get(&row).map_or(RowState::Settled, |state| state.found(given[*place].scheduled_at));
         let known = open.get(key);
         let verdict = judge(found, known.map_or(0, |open| open.level), &watched.levels, limits, now);
         if matches!(verdict, Verdict::Settled | Verdict::Ahead(_)) && known.is_some() {
@@ -63,7 +63,7 @@ fn judged(watched: &Watched, given: &[Given], places: &[usize], now: Time) -> Re
             Verdict::Ahead(slot) => Some(slot),
             Verdict::Stay(slot) => slot,
             Verdict::Raise(level, again) => {
-                if let Found::Waiting(since) = found {
+                if let RowState::Waiting(since) = found {
                     let due_at = watched.levels.due(since);
                     raised.push(Raised { id: known.map(|open| open.id), key, level, since, due_at });
                 }

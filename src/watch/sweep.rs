@@ -4,12 +4,12 @@
 //! Does not: raise alerts.
 
 use super::Watched;
-use super::statements::rule_check::{self, By};
+use super::statements::rule_check::{self, ScheduledBy};
 use super::statements::{alert, rule};
 use super::written::note;
 use crate::pg::text::Text;
 use awty_core::Time;
-use awty_core::watch::{Found, Verdict, judge};
+use awty_core::watch::{RowState, Verdict, judge};
 use std::collections::HashMap;
 
 const ALERTS: i64 = 5_000;
@@ -29,7 +29,7 @@ pub fn all(watched: &Watched, now: Time) -> Option<Time> {
         let states: HashMap<usize, _> = seen.into_iter().map(|(place, row)| (place, row.state)).collect();
         let (mut settled, mut ahead) = (Vec::new(), (Vec::new(), Vec::new()));
         for (place, key) in keys.into_iter().enumerate() {
-            let found = states.get(&place).map_or(Found::Settled, |state| state.found(Time::MIN_UTC));
+            let found = states.get(&place).map_or(RowState::Settled, |state| state.found(Time::MIN_UTC));
             match judge(found, 1, &watched.levels, &watched.job.options.limits, now) {
                 Verdict::Settled => settled.push(key),
                 Verdict::Ahead(slot) => {
@@ -42,7 +42,7 @@ pub fn all(watched: &Watched, now: Time) -> Option<Time> {
         }
         is_over &= alert::clear_free(name, &settled, now).is_empty();
         if !ahead.0.is_empty() {
-            rule_check::keep(&watched.rule, &ahead.0, &ahead.1, By { role: watched.job.role, at: now });
+            rule_check::keep(&watched.rule, &ahead.0, &ahead.1, ScheduledBy { role: watched.job.role, at: now });
             note(watched, &ahead.1);
         }
     }

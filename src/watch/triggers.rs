@@ -2,7 +2,7 @@
 
 use super::fault::stopped;
 use super::statements::rule_check;
-use super::written::{self, Refused};
+use super::written::{self, Refusal};
 use super::{Missing, Watched, judge};
 use crate::call::args::Args;
 use crate::call::rights;
@@ -50,8 +50,8 @@ fn fired(fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     };
     rights::warn_if_nothing_runs();
     written.map_err(|refused| match refused {
-        Refused::Changed => WatchError::Changed { rule: name }.into(),
-        Refused::KeyTooLong(max) => {
+        Refusal::Changed => WatchError::Changed { rule: name }.into(),
+        Refusal::KeyTooLong(max) => {
             let relation = watched.source.table.qualified();
             WatchError::KeyTooLong { rule: name, relation, max }.into()
         }

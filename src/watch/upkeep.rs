@@ -20,7 +20,7 @@ const MOST: Duration = Duration::from_secs(1);
 
 /// Ends rules without a table. For the others, records where their functions are now, and restores the functions'
 /// dependency on their tables, which a restore from a dump loses.
-pub fn mend(_now: Time) {
+pub fn repair(_now: Time) {
     for name in rule::names() {
         let Some(found) = rule::find(&name) else { continue };
         match table::describe(found.relation) {

@@ -7,13 +7,13 @@
 use super::Watched;
 use super::statements::alert;
 use super::statements::rule::{self, Walk};
-use super::statements::rule_check::{self, By};
-use super::statements::watched::Seen;
+use super::statements::rule_check::{self, ScheduledBy};
+use super::statements::watched::WatchedRow;
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
 use awty_core::Time;
-use awty_core::watch::{self, Found};
+use awty_core::watch::{self, RowState};
 use std::collections::HashMap;
 
 const ROWS: i64 = 5_000;
@@ -51,7 +51,7 @@ pub fn piece(watched: &Watched, now: Time) -> Option<Time> {
     }
 }
 
-fn take(watched: &Watched, rows: Vec<Seen>, now: Time) {
+fn take(watched: &Watched, rows: Vec<WatchedRow>, now: Time) {
     let rule = &watched.rule;
     let keys: Vec<Text> = rows.iter().map(|row| row.key.clone()).collect();
     let pending: HashMap<Text, Time> = rule_check::pending(rule, &keys).into_iter().collect();
@@ -60,7 +60,7 @@ fn take(watched: &Watched, rows: Vec<Seen>, now: Time) {
         _ => HashMap::new(),
     };
     let wants_late = rule.terms.existing.as_bytes() == b"all";
-    let by = By { role: catalog::current_role(), at: now };
+    let by = ScheduledBy { role: catalog::current_role(), at: now };
     let (mut new, mut moved) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
     for row in rows {
         let since = pending.get(&row.key);
@@ -92,6 +92,6 @@ fn take(watched: &Watched, rows: Vec<Seen>, now: Time) {
 }
 
 /// Whether level 1 is in the future.
-fn is_ahead(watched: &Watched, found: Found, now: Time) -> bool {
-    matches!(found, Found::Waiting(since) if watched.levels.due(since) > now)
+fn is_ahead(watched: &Watched, found: RowState, now: Time) -> bool {
+    matches!(found, RowState::Waiting(since) if watched.levels.due(since) > now)
 }

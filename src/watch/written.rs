@@ -5,8 +5,8 @@
 //! Does not: verify the trigger (see `api::watch_triggers`).
 
 use super::statements::alert;
-use super::statements::rule_check::{self, By};
-use super::statements::watched::{Seen, State};
+use super::statements::rule_check::{self, ScheduledBy};
+use super::statements::watched::{State, WatchedRow};
 use super::{Watched, end_rule};
 use crate::pg::subtransaction::{has_one_snapshot, unless_duplicate};
 use crate::pg::table::{self, key_text};
@@ -16,21 +16,21 @@ use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
 use crate::store::future_job::MAX_ENTITY_KEY;
 use crate::store::history;
-use awty_core::watch::{self, Found, Verdict};
+use awty_core::watch::{self, RowState, Verdict};
 use awty_core::{Outcome, Time};
 use std::collections::HashMap;
 
 const PIECE: i64 = 10_000;
 
-pub enum Refused {
+pub enum Refusal {
     /// The row's key has this many bytes, which is too long.
     KeyTooLong(usize),
     /// Another transaction has written about the row, and this one cannot see it.
     Changed,
 }
 
-pub fn inserted(watched: &Watched, firing: Firing) -> Result<(), Refused> {
-    let by = By { role: catalog::current_role(), at: clock::now() };
+pub fn inserted(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
+    let by = ScheduledBy { role: catalog::current_role(), at: clock::now() };
     let mut refused = Ok(());
     watched.source.inserted(firing, PIECE, |rows| {
         if refused.is_ok() {
@@ -40,13 +40,13 @@ pub fn inserted(watched: &Watched, firing: Firing) -> Result<(), Refused> {
     refused
 }
 
-fn begin(watched: &Watched, rows: Vec<Seen>, by: By) -> Result<(), Refused> {
+fn begin(watched: &Watched, rows: Vec<WatchedRow>, by: ScheduledBy) -> Result<(), Refusal> {
     let (mut keys, mut slots) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
     for row in rows {
         let found = row.state.found(by.at);
         if let Some(slot) = watch::start(found, 0, &watched.levels, &watched.job.options.limits, by.at) {
             if row.key.len() > MAX_ENTITY_KEY {
-                return Err(Refused::KeyTooLong(MAX_ENTITY_KEY));
+                return Err(Refusal::KeyTooLong(MAX_ENTITY_KEY));
             }
             keys.push(row.key);
             slots.push(slot);
@@ -67,24 +67,24 @@ fn begin(watched: &Watched, rows: Vec<Seen>, by: By) -> Result<(), Refused> {
 }
 
 /// For an update or a deletion, or an insertion into a partition.
-pub fn changed(watched: &Watched, firing: Firing) -> Result<(), Refused> {
+pub fn changed(watched: &Watched, firing: Firing) -> Result<(), Refusal> {
     let Some(key) = table::primary_key(firing.table()) else { return Ok(()) };
     let numbers: Vec<i32> = key.iter().map(|column| column.number).collect();
     let text = |version| firing.values(version, &numbers).map(|values| key_text(&key, &values));
     let mut keys: Vec<Text> = [text(Version::Old), text(Version::New)].into_iter().flatten().collect();
     keys.dedup();
-    settle(watched, &keys)
+    follow(watched, &keys)
 }
 
-pub fn emptied(watched: &Watched) -> Result<(), Refused> {
+pub fn emptied(watched: &Watched) -> Result<(), Refusal> {
     end_rule::checks(&watched.rule.name);
-    end_rule::alerts(&watched.rule.name).map_err(|_| Refused::Changed)
+    end_rule::alerts(&watched.rule.name).map_err(|_| Refusal::Changed)
 }
 
 /// Brings the checks and alerts of these rows up to date.
-fn settle(watched: &Watched, keys: &[Text]) -> Result<(), Refused> {
+fn follow(watched: &Watched, keys: &[Text]) -> Result<(), Refusal> {
     let rule = &watched.rule;
-    let by = By { role: catalog::current_role(), at: clock::now() };
+    let by = ScheduledBy { role: catalog::current_role(), at: clock::now() };
     // Locking undoes a run in progress, or waits for its end.
     rule_check::lock(rule, keys);
     let seen = watched.source.by_keys(keys);
@@ -94,16 +94,16 @@ fn settle(watched: &Watched, keys: &[Text]) -> Result<(), Refused> {
     let (mut over, mut clear) = (Vec::new(), Vec::new());
     let (mut waiting, mut slots) = (Vec::new(), Vec::new());
     for key in keys {
-        let found = states.get(key).map_or(Found::Settled, |state| state.found(by.at));
+        let found = states.get(key).map_or(RowState::Settled, |state| state.found(by.at));
         let level = open.get(key).copied().unwrap_or(0);
         let limits = &watched.job.options.limits;
         if matches!(watch::judge(found, level, &watched.levels, limits, by.at), Verdict::Settled | Verdict::Ahead(_)) {
             clear.push(key.clone());
-        } else if let Found::Waiting(since) = found {
+        } else if let RowState::Waiting(since) = found {
             alert::set_since(&rule.name, key, since, watched.levels.due(since));
         }
         match watch::start(found, level, &watched.levels, limits, by.at) {
-            Some(_) if key.len() > MAX_ENTITY_KEY => return Err(Refused::KeyTooLong(MAX_ENTITY_KEY)),
+            Some(_) if key.len() > MAX_ENTITY_KEY => return Err(Refusal::KeyTooLong(MAX_ENTITY_KEY)),
             Some(slot) => {
                 waiting.push(key.clone());
                 slots.push(slot);
@@ -120,14 +120,14 @@ fn settle(watched: &Watched, keys: &[Text]) -> Result<(), Refused> {
     history::end(&ended, Outcome::Cancelled, by.at, None);
     alert::clear(&rule.name, &clear, by.at);
     if has_one_snapshot() && alert::any_left(rule, &over, &clear) {
-        return Err(Refused::Changed);
+        return Err(Refusal::Changed);
     }
     Ok(())
 }
 
 /// Returns the states of rows by their given keys. If a row's key is now spelled differently, the row is gone under its
 /// old key, and its open alert gets the new key.
-fn current(watched: &Watched, keys: &[Text], seen: Vec<(usize, Seen)>) -> HashMap<Text, State> {
+fn current(watched: &Watched, keys: &[Text], seen: Vec<(usize, WatchedRow)>) -> HashMap<Text, State> {
     let mut states = HashMap::new();
     for (place, row) in seen {
         if keys[place] != row.key {

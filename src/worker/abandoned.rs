@@ -9,7 +9,7 @@ use crate::failpoint::failpoint;
 use crate::pg::relations::{self, Purpose};
 use crate::process::transaction::{Verdict, transaction};
 use crate::run::crash;
-use crate::store::check_stat::Blame;
+use crate::store::check_stat::Suspicion;
 
 impl Worker {
     /// Handles the role's runs that ended their processes. A run that ignored its timeout is booked as timed out. Any
@@ -34,7 +34,7 @@ impl Worker {
             } else {
                 let alone = ids.len() == 1;
                 let counted = transaction(|| {
-                    Verdict::Commit(!relations::lock(Purpose::Write) || crash::blame(ids, Blame::Exit, alone))
+                    Verdict::Commit(!relations::lock(Purpose::Write) || crash::suspect(ids, Suspicion::Exit, alone))
                 });
                 self.fetcher.isolate(ids);
                 if !counted.unwrap_or(false) {

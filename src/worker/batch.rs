@@ -11,8 +11,8 @@ use crate::pg::clock;
 use crate::pg::relations::{self, Purpose};
 use crate::process::transaction::{Verdict, transaction};
 use crate::process::{self, session, session_locks};
-use crate::run::{Ran, RunContext};
-use crate::store::check_stat::Blame;
+use crate::run::{RunContext, RunResult};
+use crate::store::check_stat::Suspicion;
 use crate::store::in_flight;
 use crate::store::record::Candidate;
 use std::cell::{Cell, RefCell};
@@ -31,12 +31,12 @@ enum BatchEnd {
 impl Worker {
     /// Runs a turn's tasks: suspects alone, all others together.
     pub(super) fn run_all(&mut self, tasks: Vec<Task>) -> Next {
-        let (blamed, others): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(|task| task.blame.is_some());
-        let alone = blamed.into_iter().map(|task| vec![task]);
+        let (suspected, others): (Vec<Task>, Vec<Task>) = tasks.into_iter().partition(|task| task.suspicion.is_some());
+        let alone = suspected.into_iter().map(|task| vec![task]);
         let mut batches = std::iter::once(others).chain(alone).filter(|batch| !batch.is_empty());
         while let Some(batch) = batches.next() {
             // A check that only ended its process does not endanger others, so it needs no quarantine.
-            let is_suspect = batch[0].blame == Some(Blame::Crash);
+            let is_suspect = batch[0].suspicion == Some(Suspicion::Crash);
             if is_suspect && !self.entry.enter_quarantine() {
                 batch.iter().for_each(|task| self.fetcher.wait_for_quarantine(&task.checks));
                 continue;
@@ -76,9 +76,9 @@ impl Worker {
         for task in batch {
             process::answer_signals();
             match self.run(task) {
-                Ran::NoExtension => return BatchEnd::Leave,
-                Ran::Stale => return BatchEnd::Stale,
-                Ran::Booked | Ran::Locked | Ran::Left => {}
+                RunResult::NoExtension => return BatchEnd::Leave,
+                RunResult::Stale => return BatchEnd::Stale,
+                RunResult::Booked | RunResult::Locked | RunResult::Left => {}
             }
             // The rest of the turn stays due, and is not claimed yet.
             if self.is_time_to_look() && (self.has_to_leave() || self.should_yield()) {
@@ -121,35 +121,35 @@ impl Worker {
     }
 
     /// Runs a task. Its claims are kept until the next task claims, or the batch is over.
-    fn run(&mut self, task: &Task) -> Ran {
+    fn run(&mut self, task: &Task) -> RunResult {
         let wanted: Vec<i64> = task.checks.iter().map(|check| check.id).collect();
-        let (granted, blamed) = self.entry.claim(&wanted);
+        let (granted, suspected) = self.entry.claim(&wanted);
         failpoint!("run.claimed");
-        if task.blame.is_none() && blamed != self.fetcher.blamed {
+        if task.suspicion.is_none() && suspected != self.fetcher.suspected {
             // A check may have been blamed since it was chosen.
-            return Ran::Stale;
+            return RunResult::Stale;
         }
         // Other workers run the checks that were not granted. The checks of a task are sorted by id.
         let is_granted = |check: &&Candidate| granted.binary_search(&check.id).is_ok();
         let checks: Vec<_> = task.checks.iter().filter(is_granted).copied().collect();
         if checks.is_empty() {
-            return Ran::Booked;
+            return RunResult::Booked;
         }
-        let ran = self.context(task, task.blame.is_some()).run(&checks);
+        let ran = self.context(task, task.suspicion.is_some()).run(&checks);
         self.last_slot = self.last_slot.max(checks[0].slot);
         match ran {
-            Ran::Locked => self.fetcher.postpone(&checks),
-            Ran::Left => self.fetcher.leave_to_audit(&checks),
-            Ran::Booked | Ran::Stale | Ran::NoExtension => {}
+            RunResult::Locked => self.fetcher.postpone(&checks),
+            RunResult::Left => self.fetcher.leave_to_audit(&checks),
+            RunResult::Booked | RunResult::Stale | RunResult::NoExtension => {}
         }
         ran
     }
 
-    pub(super) fn context<'a>(&self, task: &'a Task, blamed: bool) -> RunContext<'a> {
+    pub(super) fn context<'a>(&self, task: &'a Task, suspected: bool) -> RunContext<'a> {
         let able_since = self.fetcher.able_since(&task.job);
         let (worker, epoch) = (self.entry.index(), self.fetcher.epoch);
         let (called, account) = (Cell::new(false), RefCell::default());
-        RunContext { worker, able_since, blamed, job: &task.job, epoch, called, account }
+        RunContext { worker, able_since, suspected, job: &task.job, epoch, called, account }
     }
 
     /// Returns true at most once per [`LOOK`], because checking the database's lock and shared memory costs more than a

@@ -7,7 +7,7 @@
 use crate::figures::account;
 use crate::pg::clock::{self, Timestamp};
 use crate::process::{self, Assignment, session_locks, timer};
-use crate::shmem::{self, NEVER, Occupancy, RoleEntry, Trouble, WorkerEntry};
+use crate::shmem::{self, DatabaseProblem, NEVER, Occupancy, RoleEntry, WorkerEntry};
 use chrono::TimeDelta;
 use pgrx::{pg_guard, pg_sys};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
@@ -148,18 +148,18 @@ impl MyWorker {
     pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
         shmem::write(|shared| {
             let granted = shared.claim(self.index, ids);
-            (granted, shared.database(self.database).map_or(0, |line| line.blamed))
+            (granted, shared.database(self.database).map_or(0, |line| line.suspected))
         })
     }
 
-    pub fn blamed(&self) -> u64 {
-        shmem::read(|shared| shared.database(self.database).map_or(0, |line| line.blamed))
+    pub fn suspected(&self) -> u64 {
+        shmem::read(|shared| shared.database(self.database).map_or(0, |line| line.suspected))
     }
 
     pub fn note_blamed(&self) {
         shmem::write(|shared| {
             if let Some(line) = shared.database_mut(self.database) {
-                line.blamed += 1;
+                line.suspected += 1;
             }
         });
     }
@@ -174,7 +174,7 @@ impl MyWorker {
         USEFUL.store(true, Ordering::Relaxed);
     }
 
-    pub fn trouble(&self, trouble: Trouble) {
+    pub fn trouble(&self, trouble: DatabaseProblem) {
         let now = clock::to_timestamp(clock::now());
         shmem::write(|shared| {
             if let Some(line) = shared.database_mut(self.database) {

@@ -16,7 +16,7 @@ use crate::pg::{catalog, changes};
 use crate::process::session_locks;
 use crate::settings::{self, LogFailures};
 use crate::shmem::{self, NEVER};
-use crate::store::check_stat::{self, Blame};
+use crate::store::check_stat::{self, Suspicion};
 use crate::store::job::{self, Job};
 use crate::store::record::{Candidate, Cursor};
 use crate::store::{extension, future_job, prepared};
@@ -38,11 +38,11 @@ pub struct Task {
     pub job: Rc<Job>,
     pub checks: Vec<Candidate>,
     /// Set if the server or a process went down with the check. Such a check runs alone.
-    pub blame: Option<Blame>,
+    pub suspicion: Option<Suspicion>,
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct Position {
     /// In the slots since checks could run.
     new: Cursor,
     /// In the earlier slots, which were missed.
@@ -56,14 +56,14 @@ pub struct Fetcher {
     from: Timestamp,
     /// Change count of `awty.job` when the jobs were read.
     pub epoch: u64,
-    places: HashMap<Vec<u8>, Place>,
+    positions: HashMap<Vec<u8>, Position>,
     pauses: Pauses,
     /// Checks that run alone because of a crash or an exit, with their rank by suspicion.
-    suspects: HashMap<i64, (usize, Blame)>,
+    suspects: HashMap<i64, (usize, Suspicion)>,
     /// Blame count when `suspects` was read; `None` before.
     read_at: Option<u64>,
     /// Blame count at the start of the turn.
-    pub blamed: u64,
+    pub suspected: u64,
     /// Checks that run alone because their set was terminated.
     isolated: HashSet<i64>,
     /// When the catch-up rate allows the next missed check; `None` if it holds no check back.
@@ -87,11 +87,11 @@ impl Fetcher {
             database_able_since: Time::MIN_UTC,
             from: NEVER,
             epoch: 0,
-            places: HashMap::new(),
+            positions: HashMap::new(),
             pauses: Pauses::default(),
             suspects: HashMap::new(),
             read_at: None,
-            blamed: 0,
+            suspected: 0,
             isolated: HashSet::new(),
             held_back: None,
             next: NEVER,
@@ -105,7 +105,7 @@ impl Fetcher {
     /// Begins a pass at a slot.
     pub fn start_from(&mut self, from: Timestamp) {
         self.from = from;
-        self.places.clear();
+        self.positions.clear();
         self.others.clear();
         self.pauses.begin_pass();
     }
@@ -113,7 +113,7 @@ impl Fetcher {
     /// Moves the current pass back to a slot at which checks were committed meanwhile.
     pub fn go_back_to(&mut self, from: Timestamp) {
         self.from = self.from.min(from);
-        for place in self.places.values_mut() {
+        for place in self.positions.values_mut() {
             place.new = place.new.min(Cursor::before(from));
             place.missed = place.missed.min(Cursor::before(from));
         }
@@ -140,11 +140,11 @@ impl Fetcher {
             shmem::read(|shared| shared.database(catalog::database()).map(|line| line.able_since))
                 .and_then(clock::from_timestamp)
                 .unwrap_or(Time::MIN_UTC);
-        self.blamed = entry.blamed();
-        if self.read_at != Some(self.blamed) {
-            let rank = |(rank, (id, blame))| (id, (rank, blame));
+        self.suspected = entry.suspected();
+        if self.read_at != Some(self.suspected) {
+            let rank = |(rank, (id, suspicion))| (id, (rank, suspicion));
             self.suspects = check_stat::suspects(self.role).into_iter().enumerate().map(rank).collect();
-            self.read_at = Some(self.blamed);
+            self.read_at = Some(self.suspected);
         }
         self.epoch = changes::of_jobs();
         let jobs: Vec<Rc<Job>> = jobs_of(self.role).into_iter().filter(|job| !job.paused).map(Rc::new).collect();
@@ -188,8 +188,8 @@ impl Fetcher {
         tasks: &mut Vec<Task>,
     ) -> usize {
         let border = clock::to_timestamp(self.able_since(job)).clamp(self.from, now.max(self.from));
-        let start = Place { new: Cursor::before(border), missed: Cursor::before(self.from) };
-        let mut place = *self.places.get(job.name.as_bytes()).unwrap_or(&start);
+        let start = Position { new: Cursor::before(border), missed: Cursor::before(self.from) };
+        let mut place = *self.positions.get(job.name.as_bytes()).unwrap_or(&start);
         place.new = place.new.max(Cursor::before(border));
 
         let new = future_job::due(&job.name, place.new, now, share);
@@ -215,7 +215,7 @@ impl Fetcher {
             missed.truncate(allowed);
             self.add(job, missed, tasks);
         }
-        self.places.insert(job.name.as_bytes().to_vec(), place);
+        self.positions.insert(job.name.as_bytes().to_vec(), place);
         found
     }
 
@@ -255,18 +255,18 @@ impl Fetcher {
     fn add(&self, job: &Rc<Job>, candidates: Vec<Candidate>, tasks: &mut Vec<Task>) {
         let mut together: Vec<Candidate> = Vec::new();
         for check in candidates {
-            let blame = self.suspicion(check.id).map(|(_, blame)| blame);
-            if blame.is_some() || !job.set_based {
-                tasks.push(Task { job: Rc::clone(job), checks: vec![check], blame });
+            let suspicion = self.suspicion(check.id).map(|(_, suspicion)| suspicion);
+            if suspicion.is_some() || !job.set_based {
+                tasks.push(Task { job: Rc::clone(job), checks: vec![check], suspicion });
                 continue;
             }
             if together.first().is_some_and(|first| first.slot != check.slot) {
-                tasks.push(Task { job: Rc::clone(job), checks: std::mem::take(&mut together), blame });
+                tasks.push(Task { job: Rc::clone(job), checks: std::mem::take(&mut together), suspicion });
             }
             together.push(check);
         }
         if !together.is_empty() {
-            tasks.push(Task { job: Rc::clone(job), checks: together, blame: None });
+            tasks.push(Task { job: Rc::clone(job), checks: together, suspicion: None });
         }
     }
 
@@ -296,9 +296,9 @@ impl Fetcher {
     }
 
     /// Returns the rank and the reason if a check must run alone.
-    fn suspicion(&self, id: i64) -> Option<(usize, Blame)> {
+    fn suspicion(&self, id: i64) -> Option<(usize, Suspicion)> {
         let counted = self.suspects.get(&id).copied();
-        counted.or_else(|| self.isolated.contains(&id).then_some((usize::MAX, Blame::Exit)))
+        counted.or_else(|| self.isolated.contains(&id).then_some((usize::MAX, Suspicion::Exit)))
     }
 
     pub fn locate(&mut self, ids: &[i64]) -> Vec<Task> {
@@ -308,7 +308,7 @@ impl Fetcher {
             .into_iter()
             .filter_map(|(name, check)| {
                 let job = jobs.iter().find(|job| job.name == name)?;
-                Some(Task { job: Rc::clone(job), checks: vec![check], blame: None })
+                Some(Task { job: Rc::clone(job), checks: vec![check], suspicion: None })
             })
             .collect()
     }
@@ -324,7 +324,7 @@ impl Fetcher {
         if !self.others.is_empty() {
             wait = Some(wait.map_or(OTHERS_PAUSE, |wait| wait.min(OTHERS_PAUSE)));
             for (job, since) in self.others.drain() {
-                if let Some(place) = self.places.get_mut(&job) {
+                if let Some(place) = self.positions.get_mut(&job) {
                     (place.new, place.missed) = (place.new.min(since), place.missed.min(since));
                 }
             }

@@ -19,7 +19,7 @@ use crate::pg::clock::{self, Timestamp};
 use crate::process::transaction::{Verdict, transaction};
 use crate::process::{self, session, session_locks, timer};
 use crate::settings;
-use crate::shmem::{self, NEVER, Trouble};
+use crate::shmem::{self, DatabaseProblem, NEVER};
 use awty_core::Mono;
 use awty_core::backoff::LOCKED_CHECK;
 use pgrx::{pg_guard, pg_sys};
@@ -149,7 +149,7 @@ impl Worker {
                 Ok(None) => return Next::Leave,
                 Err(failure) => {
                     pgrx::log!("awty: a worker could not read what is due: {} ({})", failure.message, failure.sqlstate);
-                    self.entry.trouble(Trouble::Reading);
+                    self.entry.trouble(DatabaseProblem::Reading);
                     return Next::Leave;
                 }
             };

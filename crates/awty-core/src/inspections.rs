@@ -20,7 +20,7 @@ pub const AFTER_KNOWN: Duration = Duration::from_secs(10);
 
 /// Result of an inspection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum Finding {
     /// The database has no awty.
     Nothing,
     /// awty is installed, and runs or waits for an event that will be announced.
@@ -64,8 +64,8 @@ impl<K: Copy + Ord> Inspections<K> {
     }
 
     /// Records the result of an inspection. A database that was requested meanwhile stays due.
-    pub fn returned(&mut self, key: K, found: Found, now: Mono) {
-        if found == Found::Unclear {
+    pub fn returned(&mut self, key: K, found: Finding, now: Mono) {
+        if found == Finding::Unclear {
             // The inspection may have failed because the database is gone.
             self.listed = None;
         }
@@ -74,9 +74,9 @@ impl<K: Copy + Ord> Inspections<K> {
         let Some(at) = self.at.get(&key) else { return };
         if at.is_none_or(|at| at > now) {
             let next = match found {
-                Found::Nothing => None,
-                Found::Awty => Some(now.plus(AUDIT)),
-                Found::Unclear => Some(now.plus(SOON)),
+                Finding::Nothing => None,
+                Finding::Awty => Some(now.plus(AUDIT)),
+                Finding::Unclear => Some(now.plus(SOON)),
             };
             self.at.insert(key, next);
         }
@@ -132,7 +132,7 @@ mod tests {
         assert!(!inspections.wants_list(after(59)) && inspections.wants_list(after(60)));
         assert_eq!(inspections.due(START, |key| key == 3).0, [3, 1, 2]);
         inspections.started(3, START);
-        inspections.returned(3, Found::Awty, START);
+        inspections.returned(3, Finding::Awty, START);
         inspections.ask(3, after(11));
         assert_eq!(inspections.due(after(11), |key| key == 3).0, [1, 2, 3]);
     }
@@ -145,7 +145,7 @@ mod tests {
         inspections.list(&[1, 2], START);
         inspections.started(1, START);
         inspections.list(&[2], after(1));
-        inspections.returned(1, Found::Nothing, after(2));
+        inspections.returned(1, Finding::Nothing, after(2));
         inspections.list(&[1, 2], after(61));
         assert!(inspections.due(after(61), |_| true).0.contains(&1));
     }
@@ -155,7 +155,7 @@ mod tests {
         let mut inspections = Inspections::default();
         inspections.list(&[1], START);
         inspections.started(1, START);
-        inspections.returned(1, Found::Nothing, START);
+        inspections.returned(1, Finding::Nothing, START);
         assert_eq!(inspections.due(after(1000), |_| true), (vec![], AUDIT));
         inspections.ask(1, after(1000));
         assert_eq!(inspections.due(after(1000), |_| true).0, [1]);
@@ -167,7 +167,7 @@ mod tests {
         inspections.list(&[1], START);
         inspections.started(1, START);
         inspections.ask(1, after(1));
-        inspections.returned(1, Found::Awty, after(2));
+        inspections.returned(1, Finding::Awty, after(2));
         assert_eq!(inspections.due(after(2), |_| true).0, [1]);
     }
 
@@ -176,7 +176,7 @@ mod tests {
         let mut inspections = Inspections::default();
         inspections.list(&[1], START);
         inspections.started(1, START);
-        inspections.returned(1, Found::Unclear, after(1));
+        inspections.returned(1, Finding::Unclear, after(1));
         assert!(inspections.wants_list(after(1)));
         assert_eq!(inspections.due(after(1), |_| true), (vec![], SOON));
     }

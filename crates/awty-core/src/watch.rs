@@ -64,7 +64,7 @@ impl Levels {
 
 /// State of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum RowState {
     /// The row is gone, its condition holds, or its clock has not started.
     Settled,
     /// The condition has not held since this time; `-infinity` is [`Time::MIN_UTC`].
@@ -85,8 +85,8 @@ pub enum Verdict {
 }
 
 /// Returns the verdict on a row whose open alert has level `open`, or 0 for none.
-pub fn judge(found: Found, open: u32, levels: &Levels, limits: &Limits, now: Time) -> Verdict {
-    let Found::Waiting(since) = found else { return Verdict::Settled };
+pub fn judge(found: RowState, open: u32, levels: &Levels, limits: &Limits, now: Time) -> Verdict {
+    let RowState::Waiting(since) = found else { return Verdict::Settled };
     let width = limits.width;
     let slot = |level| levels.slot(level, since, width);
     // A slot beyond the horizon is replaced by the horizon.
@@ -102,7 +102,7 @@ pub fn judge(found: Found, open: u32, levels: &Levels, limits: &Limits, now: Tim
 }
 
 /// Returns the slot of the first check of a row that was just written; `None` for no check.
-pub fn start(found: Found, open: u32, levels: &Levels, limits: &Limits, now: Time) -> Option<Time> {
+pub fn start(found: RowState, open: u32, levels: &Levels, limits: &Limits, now: Time) -> Option<Time> {
     match judge(found, open, levels, limits, now) {
         Verdict::Settled => None,
         Verdict::Ahead(slot) => Some(slot),
@@ -156,19 +156,19 @@ mod tests {
     #[test]
     fn a_late_row_is_raised_level_by_level_at_each_slot() {
         let (levels, limits) = (hours(&[1, 2]), limits());
-        let found = Found::Waiting(clock("07:00:00"));
+        let found = RowState::Waiting(clock("07:00:00"));
         let now = clock("10:00:00");
         let next = limits.width.after(now);
         assert_eq!(judge(found, 0, &levels, &limits, now), Verdict::Raise(1, Some(next)));
         assert_eq!(judge(found, 1, &levels, &limits, now), Verdict::Raise(2, None));
         assert_eq!(judge(found, 2, &levels, &limits, now), Verdict::Stay(None));
-        assert_eq!(judge(Found::Settled, 1, &levels, &limits, now), Verdict::Settled);
+        assert_eq!(judge(RowState::Settled, 1, &levels, &limits, now), Verdict::Settled);
     }
 
     #[test]
     fn a_row_that_is_not_late_yet_is_asked_about_at_its_slot() {
         let (levels, limits) = (hours(&[1, 2]), limits());
-        let found = Found::Waiting(clock("09:30:00.5"));
+        let found = RowState::Waiting(clock("09:30:00.5"));
         let first = limits.width.round_up(clock("10:30:00.5"));
         assert_eq!(judge(found, 0, &levels, &limits, clock("10:00:00")), Verdict::Ahead(first));
         assert_eq!(judge(found, 1, &levels, &limits, clock("10:00:00")), Verdict::Ahead(first), "its since has moved");
@@ -190,11 +190,11 @@ mod tests {
     fn since_ever_is_late() {
         let (levels, limits) = (hours(&[1]), limits());
         assert_eq!(
-            judge(Found::Waiting(Time::MIN_UTC), 0, &levels, &limits, clock("10:00:00")),
+            judge(RowState::Waiting(Time::MIN_UTC), 0, &levels, &limits, clock("10:00:00")),
             Verdict::Raise(1, None)
         );
         assert!(matches!(
-            judge(Found::Waiting(Time::MAX_UTC), 0, &levels, &limits, clock("10:00:00")),
+            judge(RowState::Waiting(Time::MAX_UTC), 0, &levels, &limits, clock("10:00:00")),
             Verdict::Ahead(_)
         ));
     }
@@ -210,7 +210,7 @@ mod tests {
             let mut total = first;
             let escalate: Vec<_> = steps.iter().map(|step| { total += step; TimeDelta::seconds(total) }).collect();
             let levels = Levels::new(TimeDelta::seconds(first), &escalate).unwrap();
-            let found = Found::Waiting(at(since));
+            let found = RowState::Waiting(at(since));
             let (mut now, mut open) = (at(began), 0);
             let mut next = start(found, open, &levels, &limits, now);
             while let Some(slot) = next {

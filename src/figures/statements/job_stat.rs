@@ -105,7 +105,7 @@ statement!(
 );
 
 /// The stored figures of one job.
-pub struct Stored {
+pub struct StoredFigures {
     pub job: Text,
     pub figures: Figures,
     pub since: Time,
@@ -120,11 +120,11 @@ pub struct Pending {
 }
 
 /// The figures of all registered jobs, and of the other jobs.
-pub fn all() -> Vec<Stored> {
+pub fn all() -> Vec<StoredFigures> {
     as_owner(|| select_all(|s| s.query(&[], |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect())))
 }
 
-fn read(rows: &Rows, row: usize) -> Option<Stored> {
+fn read(rows: &Rows, row: usize) -> Option<StoredFigures> {
     let number = |column| rows.get::<i64>(row, column).unwrap_or(0).max(0).unsigned_abs();
     let delta = |column| rows.get::<Interval>(row, column).as_ref().and_then(clock::delta).unwrap_or_default();
     let at = |column| rows.get::<TimestampWithTimeZone>(row, column).map(from_timestamptz);
@@ -144,12 +144,12 @@ fn read(rows: &Rows, row: usize) -> Option<Stored> {
         last_success_at: at(19),
         last_failure_at: at(20),
     };
-    Some(Stored { job: rows.get(row, 1)?, figures, since: at(21)? })
+    Some(StoredFigures { job: rows.get(row, 1)?, figures, since: at(21)? })
 }
 
 /// Stores the figures of a job. Returns `false` if the job is not registered any more.
-pub fn store(stored: &Stored) -> bool {
-    let Stored { job, figures, since } = stored;
+pub fn store(stored: &StoredFigures) -> bool {
+    let StoredFigures { job, figures, since } = stored;
     let number = |number: u64| arg(i64::try_from(number).unwrap_or(i64::MAX));
     let at = |at: Option<Time>| at.and_then(time);
     let delta = |delta: TimeDelta| interval(delta);

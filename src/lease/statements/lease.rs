@@ -161,7 +161,7 @@ statement!(
 );
 
 /// A check that can be handed out.
-pub struct Due {
+pub struct DueCheck {
     pub id: i64,
     pub check: Check,
     pub scheduled_at: Time,
@@ -173,7 +173,7 @@ pub struct Due {
 
 /// A stored lease.
 #[derive(Clone)]
-pub struct Given {
+pub struct StoredLease {
     pub number: i64,
     pub id: i64,
     pub job: Text,
@@ -183,17 +183,17 @@ pub struct Given {
 }
 
 /// Up to `limit` due checks of a job that have no live lease, the oldest first.
-pub fn due(job: &Text, now: Time, limit: usize) -> Vec<Due> {
+pub fn due(job: &Text, now: Time, limit: usize) -> Vec<DueCheck> {
     let args = [Some(job.datum()), time(now), arg(limit as i64)];
     as_owner(|| select_due(|s| s.query_latest(&args, dues)))
 }
 
 /// Reads the columns of `select_due`, which other statements return as well.
-pub(super) fn dues(rows: &Rows) -> Vec<Due> {
+pub(super) fn dues(rows: &Rows) -> Vec<DueCheck> {
     let read = |row| {
         let count = |column| rows.get::<i32>(row, column).map(i32::unsigned_abs);
         let slot = from_timestamptz(rows.get(row, 2)?);
-        Some(Due {
+        Some(DueCheck {
             id: rows.get(row, 1)?,
             check: Check { slot, check_count: count(3)?, attempt: count(4)? },
             scheduled_at: from_timestamptz(rows.get(row, 5)?),
@@ -217,11 +217,11 @@ pub fn ahead(job: &Text, now: Time) -> Ahead {
     })
 }
 
-fn givens(rows: &Rows) -> Vec<Given> {
+fn givens(rows: &Rows) -> Vec<StoredLease> {
     let read = |row| {
         let at = |column| rows.get(row, column).map(from_timestamptz);
         let lease = Lease { leased_at: at(4)?, expires_at: at(5)?, deadline: at(6)? };
-        Some(Given {
+        Some(StoredLease {
             number: rows.get(row, 1)?,
             id: rows.get(row, 2)?,
             job: rows.get(row, 3)?,
@@ -237,27 +237,27 @@ fn ids(rows: &Rows) -> Vec<i64> {
 }
 
 /// The leases with these numbers, even if their checks are gone.
-pub fn given(numbers: &[i64]) -> Vec<Given> {
+pub fn given(numbers: &[i64]) -> Vec<StoredLease> {
     as_owner(|| select_given(|s| s.query_latest(&[arg(numbers.to_vec())], givens)))
 }
 
 /// Locks the leases with these numbers and returns them, without those that another transaction has locked.
-pub fn lock(numbers: &[i64]) -> Vec<Given> {
+pub fn lock(numbers: &[i64]) -> Vec<StoredLease> {
     as_owner(|| lock_given(|s| s.query(&[arg(numbers.to_vec())], givens)))
 }
 
 /// Locks up to `limit` leases of a job that are past their deadlines.
-pub fn overdue_of(job: &Text, now: Time, limit: i64) -> Vec<Given> {
+pub fn overdue_of(job: &Text, now: Time, limit: i64) -> Vec<StoredLease> {
     as_owner(|| lock_overdue_of(|s| s.query(&[Some(job.datum()), time(now), arg(limit)], givens)))
 }
 
 /// Locks up to `limit` leases of all jobs that are past their deadlines.
-pub fn overdue(now: Time, limit: i64) -> Vec<Given> {
+pub fn overdue(now: Time, limit: i64) -> Vec<StoredLease> {
     as_owner(|| lock_overdue(|s| s.query(&[time(now), arg(limit)], givens)))
 }
 
 /// New leases for one worker and one job.
-pub struct New<'a> {
+pub struct NewLeases<'a> {
     pub job: &'a Text,
     pub worker: &'a Text,
     pub role: pg_sys::Oid,
@@ -269,7 +269,7 @@ pub struct New<'a> {
 }
 
 /// Writes leases, and hands the columns of `awty.leased` to `take`. Checks that are held or not pending any more get no lease.
-pub fn give(new: New, mut take: impl FnMut(Vec<Arg>)) {
+pub fn give(new: NewLeases, mut take: impl FnMut(Vec<Arg>)) {
     let Lease { leased_at, expires_at, deadline } = new.lease;
     let args = [
         arg(new.numbers),

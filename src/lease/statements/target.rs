@@ -4,7 +4,7 @@
 //! which is only tried. So no claim and no answer waits here for another.
 //! Does not: decide what a target allows (see `awty_core::lease::target`).
 
-use super::lease::{Due, dues};
+use super::lease::{DueCheck, dues};
 use crate::pg::array::{self, TEXT};
 use crate::pg::clock;
 use crate::pg::owner::as_owner;
@@ -255,7 +255,7 @@ fn breaker(rows: &Rows, row: usize, first: i32) -> Option<Breaker> {
 }
 
 /// The due checks of some targets, up to a number for each.
-pub fn due_of(job: &Text, targets: &[(Text, usize)], now: Time) -> Vec<Due> {
+pub fn due_of(job: &Text, targets: &[(Text, usize)], now: Time) -> Vec<DueCheck> {
     let names = targets.iter().map(|(name, _)| Some(name.datum()));
     // SAFETY: the values are texts.
     let names = unsafe { array::build(names, TEXT) };
@@ -332,7 +332,7 @@ pub fn forget_job(job: &Text) {
 }
 
 /// Changes of a target's limits and block.
-pub struct Wanted {
+pub struct TargetChanges {
     pub concurrency: Option<i32>,
     pub rate: Option<pg_sys::Datum>,
     pub burst: Option<i32>,
@@ -344,7 +344,7 @@ pub struct Wanted {
 }
 
 /// Stores the changes of one target, or of the whole job if the name is empty.
-pub fn alter(job: &Text, target: &Text, wanted: &Wanted, by: pg_sys::Oid, now: Time) {
+pub fn alter(job: &Text, target: &Text, wanted: &TargetChanges, by: pg_sys::Oid, now: Time) {
     let args = [
         Some(job.datum()),
         Some(target.datum()),

@@ -16,7 +16,7 @@ use pgrx::{IntoDatum, pg_sys};
 
 /// The arguments of `awty.repeat()`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct Definition {
     /// Months, days and microseconds.
     pub every: Option<(i32, i32, i64)>,
     pub cron: Option<String>,
@@ -39,12 +39,12 @@ pub struct Subject {
 
 /// A stored repetition.
 #[derive(Clone, Debug)]
-pub struct Stored {
+pub struct StoredRepetition {
     pub id: i64,
     pub job: String,
     pub entity_name: String,
     pub entity_key: String,
-    pub terms: Terms,
+    pub terms: Definition,
 }
 
 /// A pending check of a repetition.
@@ -53,12 +53,12 @@ pub struct Pending {
     pub check: i64,
     pub occurrence: Occurrence,
     pub held: bool,
-    pub repetition: Stored,
+    pub repetition: StoredRepetition,
 }
 
 /// What exists for a job and entity, at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Found {
+pub enum Existing {
     Nothing,
     /// A repetition without a check, by its id.
     Alone(i64),
@@ -191,7 +191,7 @@ fn key_args(entity_name: &Text, entity_key: &Text, job: &Text) -> [Arg; 3] {
     [Some(entity_name.datum()), Some(entity_key.datum()), Some(job.datum())]
 }
 
-fn written(subject: &Subject, terms: &Terms) -> [Arg; 13] {
+fn written(subject: &Subject, terms: &Definition) -> [Arg; 13] {
     let every = terms.every.and_then(|(months, days, micros)| Interval::new(months, days, micros).ok());
     [
         Some(subject.job.datum()),
@@ -211,16 +211,16 @@ fn written(subject: &Subject, terms: &Terms) -> [Arg; 13] {
 }
 
 /// Reads a repetition from the first eleven columns.
-pub(super) fn stored(rows: &Rows, row: usize) -> Option<Stored> {
+pub(super) fn stored(rows: &Rows, row: usize) -> Option<StoredRepetition> {
     let text = |column| rows.get::<Text>(row, column).map(|text| text.to_string());
     let moment = |column| rows.get::<TimestampWithTimeZone>(row, column).map(from_timestamptz);
     let length = |column| rows.get::<Interval>(row, column).as_ref().and_then(clock::delta).unwrap_or_default();
-    Some(Stored {
+    Some(StoredRepetition {
         id: rows.get(row, 1)?,
         job: text(2)?,
         entity_name: text(3)?,
         entity_key: text(4)?,
-        terms: Terms {
+        terms: Definition {
             every: rows.get::<Interval>(row, 5).map(|every| (every.months(), every.days(), every.micros())),
             cron: text(6),
             zone: text(7)?,
@@ -293,13 +293,13 @@ fn with_holds(found: Vec<(Pending, bool)>) -> Vec<Pending> {
 }
 
 /// What there is for a job and entity.
-pub fn find(entity_name: &Text, entity_key: &Text, job: &Text) -> Found {
+pub fn find(entity_name: &Text, entity_key: &Text, job: &Text) -> Existing {
     as_owner(|| {
         select_found(|s| {
             s.query(&key_args(entity_name, entity_key, job), |rows| match (rows.first(1), rows.first(2)) {
-                (Some(id), Some(false)) => Found::Alone(id),
-                (Some(_), _) => Found::Pending,
-                (None, _) => Found::Nothing,
+                (Some(id), Some(false)) => Existing::Alone(id),
+                (Some(_), _) => Existing::Pending,
+                (None, _) => Existing::Nothing,
             })
         })
     })
@@ -311,12 +311,12 @@ pub fn has_args(id: i64, args: Arg) -> bool {
 }
 
 /// Writes a new repetition and returns its id; `None` if the job and entity have one.
-pub fn insert(subject: &Subject, terms: &Terms) -> Option<i64> {
+pub fn insert(subject: &Subject, terms: &Definition) -> Option<i64> {
     as_owner(|| insert_one(|s| s.query(&written(subject, terms), |rows| rows.first(1))))
 }
 
 /// Changes the terms of a repetition. Returns `false` if it is gone.
-pub fn update(subject: &Subject, terms: &Terms) -> bool {
+pub fn update(subject: &Subject, terms: &Definition) -> bool {
     as_owner(|| update_one(|s| s.execute(&written(subject, terms)))) > 0
 }
 

@@ -1,6 +1,6 @@
 //! Statements of the maintainer on repetitions, in pieces in the order of their ids.
 
-use super::repetition::{Stored, stored};
+use super::repetition::{StoredRepetition, stored};
 use crate::pg::owner::as_owner;
 use crate::store::statement::{Rows, statement};
 use crate::store::{arg, time};
@@ -77,7 +77,7 @@ pub fn piece(after: i64, size: i64) -> Piece {
 }
 
 /// Locks the repetitions that no other transaction has locked, and returns them.
-pub fn lock(repetitions: &[i64]) -> Vec<Stored> {
+pub fn lock(repetitions: &[i64]) -> Vec<StoredRepetition> {
     as_owner(|| {
         lock_some(|s| {
             s.query(&[arg(repetitions.to_vec())], |rows| (0..rows.len()).filter_map(|row| stored(rows, row)).collect())

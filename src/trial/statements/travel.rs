@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 
 /// A check that is due.
 #[derive(Clone)]
-pub struct Due {
+pub struct DueCheck {
     pub id: i64,
     pub job: Text,
     pub entity_name: Text,
@@ -64,9 +64,9 @@ pub fn first(role: pg_sys::Oid, by: Time, without: &[i64]) -> Option<(Text, Time
 }
 
 /// Up to `most` checks of a job that are due at a slot, ignoring the checks in `without`.
-pub fn of_slot(job: &Text, slot: Time, most: usize, without: &[i64]) -> Vec<Due> {
+pub fn of_slot(job: &Text, slot: Time, most: usize, without: &[i64]) -> Vec<DueCheck> {
     let read = |rows: &Rows, row| {
-        Some(Due {
+        Some(DueCheck {
             id: rows.get(row, 1)?,
             job: rows.get(row, 2)?,
             entity_name: rows.get(row, 3)?,

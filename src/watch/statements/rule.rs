@@ -13,7 +13,7 @@ use pgrx::{IntoDatum, pg_sys};
 
 /// The arguments of `awty.watch()`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Terms {
+pub struct Definition {
     pub since: Option<Text>,
     pub until: Text,
     pub within: TimeDelta,
@@ -32,7 +32,7 @@ pub struct Rule {
     pub name: Text,
     pub relation: pg_sys::Oid,
     pub entity_name: Text,
-    pub terms: Terms,
+    pub terms: Definition,
     pub watched_by: pg_sys::Oid,
     pub watched_at: Time,
     pub walk: Walk,
@@ -116,7 +116,7 @@ fn read(rows: &Rows) -> Option<Rule> {
         name: rows.first(1)?,
         relation: rows.first(2)?,
         entity_name: rows.first(3)?,
-        terms: Terms {
+        terms: Definition {
             since: rows.first(4),
             until: rows.first(5)?,
             within: rows.first::<Interval>(6).as_ref().and_then(length)?,

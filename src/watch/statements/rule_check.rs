@@ -85,7 +85,7 @@ statement!(
 );
 
 /// A check that was passed to a run of the rule's job.
-pub struct Given {
+pub struct RuleCheck {
     pub job: Text,
     pub entity_name: Text,
     pub key: Text,
@@ -94,12 +94,12 @@ pub struct Given {
 
 /// The role that schedules, and the time.
 #[derive(Clone, Copy)]
-pub struct By {
+pub struct ScheduledBy {
     pub role: pg_sys::Oid,
     pub at: Time,
 }
 
-fn args(rule: &Rule, keys: &[Text], slots: &[Time], by: By) -> [crate::store::statement::Arg; 6] {
+fn args(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) -> [crate::store::statement::Arg; 6] {
     let slot = |slot: &Time| clock::to_timestamptz(*slot);
     [
         Some(rule.name.datum()),
@@ -112,17 +112,17 @@ fn args(rule: &Rule, keys: &[Text], slots: &[Time], by: By) -> [crate::store::st
 }
 
 /// Writes checks at these slots. Pending checks move there.
-pub fn put(rule: &Rule, keys: &[Text], slots: &[Time], by: By) {
+pub fn put(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     as_owner(|| put_all(|s| s.execute(&args(rule, keys, slots, by))));
 }
 
 /// Writes checks. None of them may be pending.
-pub fn add(rule: &Rule, keys: &[Text], slots: &[Time], by: By) {
+pub fn add(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     as_owner(|| add_all(|s| s.execute(&args(rule, keys, slots, by))));
 }
 
 /// Writes a check, unless one is pending. Returns whether it was written.
-pub fn add_one(rule: &Rule, key: &Text, slot: Time, by: By) -> bool {
+pub fn add_one(rule: &Rule, key: &Text, slot: Time, by: ScheduledBy) -> bool {
     let args = [
         Some(rule.name.datum()),
         Some(rule.entity_name.datum()),
@@ -135,7 +135,7 @@ pub fn add_one(rule: &Rule, key: &Text, slot: Time, by: By) -> bool {
 }
 
 /// Writes checks for the keys that have none pending.
-pub fn keep(rule: &Rule, keys: &[Text], slots: &[Time], by: By) {
+pub fn keep(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     as_owner(|| keep_all(|s| s.execute(&args(rule, keys, slots, by))));
 }
 
@@ -154,7 +154,7 @@ pub fn put_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid)
 }
 
 /// Moves pending checks to these slots. Writes no new ones.
-pub fn move_to(rule: &Rule, keys: &[Text], slots: &[Time], by: By) {
+pub fn move_to(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
     as_owner(|| move_all(|s| s.execute(&args(rule, keys, slots, by))));
 }
 
@@ -175,9 +175,9 @@ pub fn lock(rule: &Rule, keys: &[Text]) -> Vec<i64> {
 }
 
 /// The checks in an array of rows of `awty.future_job`, in its order.
-pub fn given(checks: pg_sys::Datum) -> Vec<Given> {
+pub fn given(checks: pg_sys::Datum) -> Vec<RuleCheck> {
     let read = |rows: &Rows, row| {
-        Some(Given {
+        Some(RuleCheck {
             job: rows.get(row, 1)?,
             entity_name: rows.get(row, 2)?,
             key: rows.get(row, 3)?,

@@ -11,7 +11,7 @@ use pgrx::{FromDatum, pg_sys};
 
 /// The function of an expression, as it was when the row was written.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stored {
+pub struct StoredFunction {
     /// `until` or `since`.
     pub argument: Text,
     pub function: pg_sys::Oid,
@@ -39,8 +39,8 @@ statement!(delete_all, [TEXTOID], c"DELETE FROM awty_internal.rule_function WHER
 
 statement!(forget_all, [], c"UPDATE awty_internal.rule_function SET function = 0");
 
-fn read(rows: &Rows, row: usize) -> Option<Stored> {
-    Some(Stored {
+fn read(rows: &Rows, row: usize) -> Option<StoredFunction> {
+    Some(StoredFunction {
         argument: rows.get(row, 1)?,
         function: rows.get(row, 2)?,
         numbers: rows.get(row, 3)?,
@@ -55,7 +55,7 @@ fn texts(datum: pg_sys::Datum) -> Option<Vec<Text>> {
 
 /// Returns the functions of a rule, `until` first. Reads with a new snapshot, because a transaction with an older snapshot must watch its
 /// rows as well.
-pub fn of(rule: &Text) -> Vec<Stored> {
+pub fn of(rule: &Text) -> Vec<StoredFunction> {
     as_owner(|| {
         select_all(|s| {
             s.query_latest(&[Some(rule.datum())], |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect())
@@ -64,7 +64,7 @@ pub fn of(rule: &Text) -> Vec<Stored> {
 }
 
 /// Writes the function of an expression in the place of an older one.
-pub fn put(rule: &Text, stored: &Stored) {
+pub fn put(rule: &Text, stored: &StoredFunction) {
     let args = [
         Some(rule.datum()),
         Some(stored.argument.datum()),

@@ -6,7 +6,7 @@
 
 use super::dynamic_sql::{call, command, query};
 use super::rule;
-use super::rule_function::{self, Stored};
+use super::rule_function::{self, StoredFunction};
 use super::watched::{NEW_ROWS, RowFunction, Source};
 use crate::pg::column::Column;
 use crate::pg::expression::Expression;
@@ -226,7 +226,7 @@ pub fn triggers(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
 /// Removes a rule, its triggers and its functions, and the leftovers of an older rule of this name. The row of the rule goes
 /// first, because `awty_internal.refuse_drop()` keeps the objects of a rule.
 pub fn drop_all(rule: &Text, table: &Described) {
-    let stored: Vec<Stored> = rule_function::of(rule);
+    let stored: Vec<StoredFunction> = rule_function::of(rule);
     let triggers = triggers(rule, table.oid);
     if !triggers.is_empty() {
         // DROP TRIGGER takes this lock. A run that reads the table waits for the rows of the rule, so they must be changed later.

@@ -5,7 +5,7 @@
 //! Does not: write to the table.
 
 use super::dynamic_sql;
-use super::rule_function::Stored;
+use super::rule_function::StoredFunction;
 use crate::pg::column::Column;
 use crate::pg::role::{as_role, as_role_of};
 use crate::pg::table::{Described, KeyColumn, Kind, key_text};
@@ -14,7 +14,7 @@ use crate::pg::trigger::Firing;
 use crate::pg::{clock, expression};
 use crate::store::statement::{Arg, Rows};
 use awty_core::Time;
-use awty_core::watch::Found;
+use awty_core::watch::RowState;
 use pgrx::{datum::TimestampWithTimeZone, pg_sys};
 
 /// How the rows of a table are read and evaluated.
@@ -52,8 +52,8 @@ impl RowFunction {
     }
 
     /// Returns the function as the rule stores it.
-    pub fn stored(&self) -> Stored {
-        Stored {
+    pub fn stored(&self) -> StoredFunction {
+        StoredFunction {
             argument: self.argument.clone(),
             function: self.oid,
             numbers: self.columns.iter().map(|column| column.number).collect(),
@@ -63,7 +63,7 @@ impl RowFunction {
 }
 
 /// A row's key and state.
-pub struct Seen {
+pub struct WatchedRow {
     pub key: Text,
     pub state: State,
 }
@@ -80,11 +80,11 @@ pub enum State {
 
 impl State {
     /// Converts the state for the decisions. `appeared` is when the row appeared.
-    pub fn found(self, appeared: Time) -> Found {
+    pub fn found(self, appeared: Time) -> RowState {
         match self {
-            State::Settled => Found::Settled,
-            State::Waiting(since) => Found::Waiting(since),
-            State::WaitingSinceAppearance => Found::Waiting(appeared),
+            State::Settled => RowState::Settled,
+            State::Waiting(since) => RowState::Waiting(since),
+            State::WaitingSinceAppearance => RowState::Waiting(appeared),
         }
     }
 }
@@ -122,7 +122,7 @@ impl Source {
     }
 
     /// Reads the rows with these keys, each with the position of its key. Missing rows are left out.
-    pub fn by_keys(&self, keys: &[Text]) -> Vec<(usize, Seen)> {
+    pub fn by_keys(&self, keys: &[Text]) -> Vec<(usize, WatchedRow)> {
         let equal: Vec<String> = std::iter::zip(&self.key, self.values("k.key"))
             .map(|(column, value)| format!("t.{} {} {value}", column.name, column.equals()))
             .collect();
@@ -146,7 +146,7 @@ impl Source {
     }
 
     /// Reads up to `limit` rows in the order of their keys, after a key or from the first.
-    pub fn after(&self, key: Option<&Text>, limit: i64) -> Vec<Seen> {
+    pub fn after(&self, key: Option<&Text>, limit: i64) -> Vec<WatchedRow> {
         let names: Vec<String> = self.key.iter().map(|column| format!("t.{}", column.name)).collect();
         let condition = if key.is_some() {
             let greater = self.key[0].equals().replace(".=)", ".>)");
@@ -172,7 +172,7 @@ impl Source {
     }
 
     /// Hands the rows that a statement has inserted to `read`, in pieces of `piece` rows.
-    pub fn inserted(&self, firing: Firing, piece: i64, mut read: impl FnMut(Vec<Seen>)) {
+    pub fn inserted(&self, firing: Firing, piece: i64, mut read: impl FnMut(Vec<WatchedRow>)) {
         let all = |rows: &Rows| (0..rows.len()).filter_map(|row| self.seen(rows, row)).collect();
         as_role_of(self.table.owner, self.by_settings, || {
             if firing.new_rows() <= piece {
@@ -189,7 +189,7 @@ impl Source {
         as_role(self.table.owner, || dynamic_sql::query(&sql, &[], &[], None, |rows| rows.len() > 0))
     }
 
-    fn seen(&self, rows: &Rows, row: usize) -> Option<Seen> {
+    fn seen(&self, rows: &Rows, row: usize) -> Option<WatchedRow> {
         let width = self.key.len() as i32;
         let values: Vec<pg_sys::Datum> = (1..=width).map(|column| rows.datum(row, column)).collect::<Option<_>>()?;
         let is_there = rows.get(row, width + 1).unwrap_or(false);
@@ -199,7 +199,7 @@ impl Source {
             (_, None, _) => State::WaitingSinceAppearance,
             (_, Some(_), Some(since)) => State::Waiting(clock::clamped(since)),
         };
-        Some(Seen { key: key_text(&self.key, &values), state })
+        Some(WatchedRow { key: key_text(&self.key, &values), state })
     }
 }
 

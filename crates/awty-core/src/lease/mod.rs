@@ -61,7 +61,7 @@ impl KeepAttempts {
 
 /// The options that only jobs for external workers have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
+pub struct LeaseOptions {
     /// A lease expires this long after the last heartbeat; `None` for its deadline.
     pub heartbeat: Option<TimeDelta>,
     /// How often a check may be handed out.
@@ -70,7 +70,7 @@ pub struct Terms {
     pub keep_attempts: KeepAttempts,
 }
 
-impl Terms {
+impl LeaseOptions {
     /// The defaults.
     pub const DEFAULTS: Self =
         Self { heartbeat: None, delivery: Delivery::AtLeastOnce, keep_attempts: KeepAttempts::All };

@@ -40,7 +40,7 @@ fn what_may_go_out_once_only_ends() {
         let Unanswered::Failure(how) = begun(heartbeat).unanswered(Delivery::AtMostOnce, clock(at)) else { panic!() };
         assert!(how.timed_out && how.is_final);
     }
-    let terms = Terms { delivery: Delivery::AtMostOnce, ..Terms::DEFAULTS };
+    let terms = LeaseOptions { delivery: Delivery::AtMostOnce, ..LeaseOptions::DEFAULTS };
     assert!(terms.reported(None, false, false, 0).is_final);
     assert!(!terms.reported(None, false, true, 0).is_final);
     assert!(terms.reported(None, true, true, 0).is_final);
@@ -52,7 +52,8 @@ fn what_may_go_out_once_only_ends() {
 
 #[test]
 fn a_heartbeat_has_its_range() {
-    let check = |heartbeat| Terms { heartbeat, ..Terms::DEFAULTS }.check().map_err(|error| error.to_string());
+    let check =
+        |heartbeat| LeaseOptions { heartbeat, ..LeaseOptions::DEFAULTS }.check().map_err(|error| error.to_string());
     assert_eq!(check(None), Ok(()));
     assert_eq!(check(Some(BEAT)), Ok(()));
     let refused = "option \"heartbeat\" must be between 1 s and 1 day";

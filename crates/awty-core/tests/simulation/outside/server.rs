@@ -5,7 +5,7 @@ use crate::dice::Dice;
 use crate::world::width;
 use awty_core::lease::key::{Home, key};
 use awty_core::lease::order::{Waiting, shares};
-use awty_core::lease::{Delivery, State, Terms, Unanswered};
+use awty_core::lease::{Delivery, LeaseOptions, State, Unanswered};
 use awty_core::{After, Answer, Before, Check, Failed, Lease, Limits, Outcome, Time, policy};
 use chrono::TimeDelta;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ const MOST: usize = 40;
 pub struct Job {
     role: usize,
     pub limits: Limits,
-    pub terms: Terms,
+    pub terms: LeaseOptions,
     served_at: Option<Time>,
 }
 
@@ -72,7 +72,7 @@ impl Server {
             Job {
                 role: number % ROLES,
                 limits,
-                terms: Terms { heartbeat, delivery, ..Terms::DEFAULTS },
+                terms: LeaseOptions { heartbeat, delivery, ..LeaseOptions::DEFAULTS },
                 served_at: None,
             }
         };
