@@ -1,6 +1,7 @@
 //! `awty.cancel()`.
 
-use crate::call::args::{Args, MAX_JOB};
+use crate::call::args::Args;
+use crate::call::argument_limits::MAX_JOB;
 use crate::call::entity::Entity;
 use crate::call::rights;
 use crate::error::Result;

@@ -5,7 +5,8 @@
 
 use super::cancel;
 use super::schedule::{due_after, inherit_occurrence, say_slot};
-use crate::call::args::{Args, MAX_ARGS, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB, is_too_large};
+use crate::call::args::{Args, is_too_large};
+use crate::call::argument_limits::{MAX_ARGS, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB, MAX_KEYS};
 use crate::call::entity::Entity;
 use crate::call::rights;
 use crate::error::{Error, Label, Result};
@@ -24,9 +25,6 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::collections::HashMap;
-
-/// Maximum number of keys in one call.
-const MAX_KEYS: usize = 1_000_000;
 
 #[pg_extern(sql = false)]
 fn schedule_many(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<i64, ErrorReport> {

@@ -1,7 +1,8 @@
 //! An operator's functions for jobs and restored databases: `awty.pause()`, `awty.resume()`, `awty.allow()`,
 //! `awty.disallow()` and `awty.adopt()`.
 
-use crate::call::args::{Args, MAX_JOB, MAX_NOTE};
+use crate::call::args::Args;
+use crate::call::argument_limits::{MAX_JOB, MAX_NOTE};
 use crate::call::rights;
 use crate::error::{self, Error, Result};
 use crate::pg::{catalog, clock};

@@ -3,7 +3,8 @@
 //! Invariant: these functions do not undo a run in progress, so they do not lock its check.
 //! Does not: decide how a held check is shown.
 
-use crate::call::args::{Args, MAX_NOTE};
+use crate::call::args::Args;
+use crate::call::argument_limits::MAX_NOTE;
 use crate::call::entity::Entity;
 use crate::call::rights;
 use crate::error::{self, Error, LeaseError, Result};

@@ -1,6 +1,7 @@
 //! `awty.register()`, `awty.alter()` and `awty.unregister()`.
 
-use crate::call::args::{Args, MAX_COMMAND, MAX_FUNCTION, MAX_JOB};
+use crate::call::args::Args;
+use crate::call::argument_limits::{MAX_CHANNEL, MAX_COMMAND, MAX_FUNCTION, MAX_JOB};
 use crate::call::options::{options, reset};
 use crate::call::rights;
 use crate::call::run_as::{check_quota, run_as};
@@ -19,9 +20,6 @@ use awty_core::lease::{LeaseOptions, lock};
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-
-/// Maximum length of a NOTIFY channel, in bytes.
-const MAX_CHANNEL: usize = 63;
 
 #[pg_extern(sql = false)]
 fn register(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {

@@ -4,7 +4,8 @@
 //! Invariant: only reads, and also works on a standby and without the preloaded library; takes no lock above AccessShare.
 //! Does not: contain SQL, or choose the reason why nothing runs; see sql/60_status.sql.
 
-use crate::call::args::{Args, MAX_JOB};
+use crate::call::args::Args;
+use crate::call::argument_limits::MAX_JOB;
 use crate::error::{Error, Result};
 use crate::pg::catalog::{self, CannotConnect};
 use crate::pg::clock::{self, Timestamp};

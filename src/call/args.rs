@@ -3,29 +3,16 @@
 //! Invariant: text is taken as bytes in the database's encoding. A text that is too long or empty is refused here,
 //! before anything else happens.
 
+use super::argument_limits::{MAX_ARGS, MAX_ENTITY_KEY};
 use crate::error::{Error, Result};
 use crate::pg::text::Text;
 use crate::pg::{clock, jsonb, scalar};
-pub use crate::store::future_job::MAX_ENTITY_KEY;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
 use std::str::FromStr;
 
-/// Maximum length of a job's name in bytes, as for all names in PostgreSQL.
-pub const MAX_JOB: usize = 63;
-/// Maximum length of an entity's name: a table's name with schema and quotes.
-pub const MAX_ENTITY_NAME: usize = 255;
-/// Maximum length of a note.
-pub const MAX_NOTE: usize = 1024;
-/// Maximum size of a check's `args`.
-pub const MAX_ARGS: usize = 1024 * 1024;
 /// A jsonb of this many bytes has at most five numbers, each of at most 147,500 digits, so it needs no closer look.
 const HARMLESS: usize = 64;
-
-/// Maximum length of a function's name: schema and function, both quoted and with every character doubled.
-pub const MAX_FUNCTION: usize = 260;
-/// Maximum length of a command that is given in place of a function.
-pub const MAX_COMMAND: usize = 10_000;
 /// Maximum length of a choice. No valid choice is as long.
 const MAX_CHOICE: usize = 64;
 

@@ -3,7 +3,8 @@
 //! Invariant: a check whose job the caller may not see is reported as missing.
 //! Does not: take locks.
 
-use super::args::{Args, MAX_ENTITY_NAME, MAX_JOB};
+use super::args::Args;
+use super::argument_limits::{MAX_ENTITY_NAME, MAX_JOB};
 use super::rights;
 use crate::error::{Error, Label, Result};
 use crate::pg::text::Text;

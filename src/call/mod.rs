@@ -4,6 +4,7 @@
 //! Does not: write anything.
 
 pub mod args;
+pub mod argument_limits;
 pub mod entity;
 pub mod options;
 pub mod rights;

@@ -3,7 +3,8 @@
 //! Does not: decide what a target allows (see `awty_core::lease::target`).
 
 use super::statements::target::{self, TargetChanges};
-use crate::call::args::{Args, MAX_ENTITY_NAME, MAX_JOB, MAX_NOTE};
+use crate::call::args::Args;
+use crate::call::argument_limits::{MAX_ENTITY_NAME, MAX_JOB, MAX_NOTE};
 use crate::call::rights;
 use crate::error::{Error, LeaseError, Result};
 use crate::pg::text::Text;

@@ -11,6 +11,7 @@ use super::heartbeat::live;
 use super::statements::lease::{self, End, StoredLease};
 use super::target;
 use crate::call::args::Args;
+use crate::call::argument_limits::MAX_RESULT;
 use crate::call::rights;
 use crate::error::{self, Error, LeaseError, Result};
 use crate::failpoint::failpoint;
@@ -33,7 +34,6 @@ use std::collections::{HashMap, HashSet};
 
 /// Maximum length of a reported message, in bytes. Longer messages are cut.
 const MAX_MESSAGE: usize = 4096;
-const MAX_RESULT: usize = 1024 * 1024;
 /// SQLSTATE of an external worker's own error (external routine exception).
 const EXTERNAL: &str = "38000";
 

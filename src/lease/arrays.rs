@@ -3,16 +3,14 @@
 //! Invariant: an array whose length differs from that of the leases is refused before any change. A NULL array means
 //! NULL for each lease.
 
-use crate::call::args::{Args, MAX_JOB};
+use crate::call::args::Args;
+use crate::call::argument_limits::{MAX_CLAIMED_JOBS, MAX_JOB, MAX_LEASES};
 use crate::call::rights;
 use crate::error::{Error, LeaseError, Result};
 use crate::pg::array::{self, Element, INT8, TEXT};
 use crate::pg::text::Text;
 use crate::store::job::Job;
 use pgrx::{FromDatum, pg_sys};
-
-const MAX_LEASES: usize = 100_000;
-const MAX_JOBS: usize = 10_000;
 
 type Elements = Vec<Option<pg_sys::Datum>>;
 
@@ -44,8 +42,8 @@ pub fn each(args: &Args, index: usize, element: Element, argument: &'static str,
 pub fn jobs(args: &Args) -> Result<Vec<Job>> {
     const ARGUMENT: &str = "jobs";
     let names = elements(args.datum(0).ok_or(Error::Null { argument: ARGUMENT })?, TEXT, ARGUMENT)?;
-    if names.len() > MAX_JOBS {
-        return Err(Error::TooLong { argument: ARGUMENT, max: MAX_JOBS });
+    if names.len() > MAX_CLAIMED_JOBS {
+        return Err(Error::TooLong { argument: ARGUMENT, max: MAX_CLAIMED_JOBS });
     }
     let mut jobs = Vec::with_capacity(names.len());
     for name in names {

@@ -8,6 +8,7 @@ use super::statements::lease::{self, DueCheck, NewLeases};
 use super::target::{self, Chosen};
 use super::{arrays, expire};
 use crate::call::args::Args;
+use crate::call::argument_limits::{MAX_CLAIM, MAX_WORKER};
 use crate::call::rights;
 use crate::error::{Error, LeaseError, Result};
 use crate::failpoint::failpoint;
@@ -31,8 +32,6 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::collections::HashSet;
 
-const MOST: i32 = 1000;
-const MAX_WORKER: usize = 255;
 /// A claim retries at most this many times when a guard has ended or moved the checks that it found.
 const ROUNDS: usize = 10;
 const AT_LEAST: usize = 500;
@@ -47,8 +46,8 @@ fn claim_checks(args: &Args, fcinfo: pg_sys::FunctionCallInfo) -> Result<()> {
     let jobs = arrays::jobs(args)?;
     let worker = args.name(1, "worker", MAX_WORKER)?;
     let max = args.get::<i32>(2).ok_or(Error::Null { argument: "max" })?;
-    if !(1..=MOST).contains(&max) {
-        return Err(LeaseError::Max { most: MOST }.into());
+    if !(1..=MAX_CLAIM).contains(&max) {
+        return Err(LeaseError::Max { most: MAX_CLAIM }.into());
     }
     let sink = Sink::begin(fcinfo);
     let here = catalog::database();

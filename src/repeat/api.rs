@@ -5,7 +5,8 @@
 
 use super::statements::repetition::{self, Definition, Existing, Pending, Subject};
 use super::terms::{self, Arguments};
-use crate::call::args::{Args, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB};
+use crate::call::args::Args;
+use crate::call::argument_limits::{MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB};
 use crate::call::entity::Entity;
 use crate::call::rights;
 use crate::error::{self, Error, Result};

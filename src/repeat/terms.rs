@@ -5,17 +5,13 @@
 
 use super::statements::repetition::Definition;
 use crate::call::args::Args;
+use crate::call::argument_limits::{MAX_CRON, MAX_ZONE};
 use crate::error::{Error, Result};
 use crate::pg::zone::{self, Local};
 use awty_core::repeat::{RepeatError, Rhythm, Zone, check_length};
 use awty_core::{Time, nearest};
 use chrono::TimeDelta;
 use pgrx::datum::Interval;
-
-/// Maximum length of the text to parse. The parser refuses expressions that are too long.
-const MAX_CRON: usize = 64 * 1024;
-/// Maximum length of a time zone's name.
-const MAX_ZONE: usize = 255;
 
 /// The parsed arguments.
 pub struct Arguments {

@@ -26,7 +26,7 @@ use self::latch::wake;
 use crate::pg::clock::{self, Timestamp};
 use crate::settings;
 use awty_core::job_table::JobTable;
-use awty_core::{Bucket, Mono, Quarantine};
+use awty_core::{Mono, Quarantine, TokenBucket};
 use pgrx::lwlock::PgLwLock;
 use pgrx::shmem::PGRXSharedMemory;
 use pgrx::{pg_guard, pg_sys};
@@ -60,7 +60,7 @@ pub struct SharedState {
     /// Which worker runs a check that may have crashed the server.
     pub quarantine: Quarantine,
     /// Tokens of `awty.catch_up_rate`.
-    pub catch_up: Bucket,
+    pub catch_up: TokenBucket,
     pub databases: [Database; DATABASES],
     pub roles: [RoleEntry; ROLES],
     pub workers: [WorkerEntry; settings::MAX_WORKERS],
@@ -88,7 +88,7 @@ impl SharedState {
             served: 0,
             waiting: 0,
             quarantine: Quarantine::EMPTY,
-            catch_up: Bucket::full(clock::mono()),
+            catch_up: TokenBucket::full(clock::mono()),
             databases: [Database::FREE; DATABASES],
             roles: [RoleEntry::FREE; ROLES],
             workers: [WorkerEntry::FREE; settings::MAX_WORKERS],

@@ -11,9 +11,6 @@ use awty_core::{Check, Time};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 
-/// Maximum length of an entity's key in bytes, so that an index entry can hold it.
-pub const MAX_ENTITY_KEY: usize = 1024;
-
 /// A check to write.
 pub struct NewCheck {
     pub job: pg_sys::Datum,

@@ -5,7 +5,8 @@
 //! Does not: keep any effect of the run.
 
 use super::statements::dry_run::{self, Trial};
-use crate::call::args::{Args, MAX_JOB};
+use crate::call::args::Args;
+use crate::call::argument_limits::MAX_JOB;
 use crate::call::entity::Entity;
 use crate::call::rights;
 use crate::error::{self, Error, LeaseError, Result};

@@ -4,7 +4,8 @@ use super::statements::rule::{self, Definition, Rule, Walk};
 use super::statements::watched::Source;
 use super::statements::{alert, rule_check, rule_objects};
 use super::{BACKFILL, FUNCTION, SWEEP, condition, end_rule, functions};
-use crate::call::args::{Args, MAX_FUNCTION, MAX_JOB};
+use crate::call::args::Args;
+use crate::call::argument_limits::{MAX_CHANNEL, MAX_EXPRESSION, MAX_FUNCTION, MAX_JOB};
 use crate::call::rights;
 use crate::call::run_as::{check_quota, run_as};
 use crate::error::{self, Error, Result, WatchError};
@@ -23,11 +24,6 @@ use pgrx::datum::Interval;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-
-/// Maximum length of an expression.
-const MAX_EXPRESSION: usize = 100_000;
-/// Maximum length of a NOTIFY channel, in bytes.
-const MAX_CHANNEL: usize = 63;
 
 #[pg_extern(sql = false)]
 fn watch(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Text, ErrorReport> {

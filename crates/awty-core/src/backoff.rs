@@ -1,11 +1,27 @@
-//! Waits that double with each failure in a row.
+//! Waits that double with each failure in a row: of failed runs by `retry_after`, and of processes.
 //!
 //! Invariant: a wait is never shorter than the wait before, and never longer than the longest.
-//! Does not: count failures.
+//! Does not: count failures or round to slots.
 
+use chrono::TimeDelta;
 use std::time::Duration;
 
-/// A wait that doubles with each failure.
+/// The longest wait between failed runs.
+pub const MAX_RETRY_WAIT: TimeDelta = TimeDelta::days(366);
+
+/// Returns the wait after `failures` runs in a row have failed: `retry_after`, doubled after each further failure. 0 counts as 1.
+///
+/// ```
+/// # use awty_core::backoff::failed_run;
+/// # use chrono::TimeDelta;
+/// assert_eq!(failed_run(TimeDelta::minutes(1), 3), TimeDelta::minutes(4));
+/// ```
+pub fn failed_run(retry_after: TimeDelta, failures: u32) -> TimeDelta {
+    let factor = 2_i32.checked_pow(failures.saturating_sub(1));
+    factor.and_then(|factor| retry_after.checked_mul(factor)).map_or(MAX_RETRY_WAIT, |wait| wait.min(MAX_RETRY_WAIT))
+}
+
+/// A wait of a process that doubles with each failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     first: Duration,
@@ -54,5 +70,20 @@ mod tests {
             assert!(waits.is_sorted());
             assert_eq!(waits.last(), Some(&backoff.longest()));
         }
+    }
+
+    #[test]
+    fn the_wait_doubles_with_each_failure() {
+        let waits: Vec<_> = (1..=4).map(|n| failed_run(TimeDelta::minutes(1), n).num_minutes()).collect();
+        assert_eq!(waits, [1, 2, 4, 8]);
+        assert_eq!(failed_run(TimeDelta::minutes(1), 0), TimeDelta::minutes(1));
+    }
+
+    #[test]
+    fn the_wait_stops_growing_at_its_cap() {
+        assert_eq!(failed_run(TimeDelta::minutes(1), 31), MAX_RETRY_WAIT);
+        assert_eq!(failed_run(TimeDelta::days(366), 2), MAX_RETRY_WAIT);
+        assert_eq!(failed_run(TimeDelta::milliseconds(1), 1000), MAX_RETRY_WAIT);
+        assert_eq!(failed_run(TimeDelta::milliseconds(1), u32::MAX), MAX_RETRY_WAIT);
     }
 }

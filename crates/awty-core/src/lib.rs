@@ -1,11 +1,12 @@
 //! All decisions of awty about time, as pure functions.
 //!
 //! - [`slot`] rounds due times up to boundaries; [`lateness`] is the delay of a run after its slot.
-//! - [`limits`] are the options of a job with their ranges; [`policy`] applies them before and after a run; [`retry`]
-//!   spaces failed runs; [`outcome`] says why a check ended.
-//! - [`plan`] says which roles get a worker and when the launcher wakes; [`bucket`] limits the start of a backlog;
+//! - [`limits`] are the options of a job with their ranges; [`policy`] applies them before and after a run;
+//!   [`outcome`] says why a check ended.
+//! - [`plan`] says which roles get a worker and when the launcher wakes; [`token_bucket`] limits the start of a backlog;
 //!   [`pace`] sizes a worker's turns.
-//! - [`claims`] keep a check with one worker; [`pauses`] postpone a check; [`backoff`] is the wait after failures.
+//! - [`claims`] keep a check with one worker; [`pauses`] postpone a check; [`backoff`] is the wait after
+//!   failures, of runs and of processes.
 //! - [`occupancy`] is the state of a worker's place in shared memory.
 //! - [`inspections`] says when each database is inspected.
 //! - [`quarantine`] runs checks that may have crashed the server one at a time.
@@ -56,7 +57,6 @@ mod label;
 mod testing;
 
 pub mod backoff;
-pub mod bucket;
 pub mod claims;
 pub mod command;
 pub mod dead_rows;
@@ -67,6 +67,7 @@ pub mod lateness;
 pub mod lease;
 pub mod limits;
 pub mod log_rate;
+mod mono;
 pub mod nearest;
 pub mod occupancy;
 pub mod outcome;
@@ -76,24 +77,25 @@ pub mod plan;
 pub mod policy;
 pub mod quarantine;
 pub mod repeat;
-pub mod retry;
 pub mod slot;
+pub mod token_bucket;
 pub mod versions;
 pub mod watch;
 pub mod watchdog;
 
-pub use bucket::Bucket;
 pub use dead_rows::DeadRows;
 pub use label::UnknownLabel;
 pub use lease::Lease;
 pub use limits::{Conflict, KeepHistory, LimitError, Limits, OnConflict, OnMissed};
 pub use log_rate::Passed;
+pub use mono::Mono;
 pub use nearest::nearest;
 pub use outcome::Outcome;
-pub use plan::{Caps, Mono, Plan, Role};
+pub use plan::{Caps, Plan, Role};
 pub use policy::{After, Answer, Before, Check, Failed, TooFar};
 pub use quarantine::Quarantine;
 pub use slot::{Width, WidthError};
+pub use token_bucket::TokenBucket;
 
 /// A moment by the server's clock, in UTC. PostgreSQL's resolution is a microsecond. Comparisons keep finer parts, so
 /// that no check runs early.

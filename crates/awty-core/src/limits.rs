@@ -25,6 +25,11 @@ pub const RETRY_AFTER: RangeInclusive<TimeDelta> = TimeDelta::milliseconds(1)..=
 /// `max_lateness`, if set.
 pub const MAX_LATENESS: RangeInclusive<TimeDelta> = TimeDelta::microseconds(1)..=CENTURY;
 
+/// The longest `jitter` and the longest `catch_up` of a repetition.
+pub const MAX_SHIFT: TimeDelta = TimeDelta::days(366);
+/// The largest number of moments that `occurrences` returns.
+pub const MAX_OCCURRENCES: u16 = 10_000;
+
 labels! {
     /// What happens to a slot that passed while no check could run.
     OnMissed for "on_missed" {

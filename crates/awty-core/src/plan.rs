@@ -4,7 +4,7 @@
 //! longest ago comes first, and a sleep lasts at most a second.
 //! Does not: start workers, or know which checks are due. The tables know; [`Role::due`] is only a hint.
 
-use crate::Time;
+use crate::{Mono, Time};
 use chrono::TimeDelta;
 use std::time::Duration;
 
@@ -14,22 +14,6 @@ pub const BEHIND: Duration = Duration::from_secs(1);
 pub const MIN_SLEEP: Duration = Duration::from_millis(1);
 /// The longest sleep, so that a jump of the wall clock strands no slot.
 pub const MAX_SLEEP: Duration = Duration::from_secs(1);
-
-/// A moment by the monotonic clock, in microseconds. Only differences have a meaning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Mono(pub i64);
-
-impl Mono {
-    /// Returns the time since `earlier`; zero if `earlier` is not earlier.
-    pub fn since(self, earlier: Mono) -> Duration {
-        Duration::from_micros(self.0.saturating_sub(earlier.0).max(0).unsigned_abs())
-    }
-
-    /// Returns the moment `wait` after this one.
-    pub fn plus(self, wait: Duration) -> Mono {
-        Mono(self.0.saturating_add(micros(wait)))
-    }
-}
 
 /// One role of one database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,10 +139,6 @@ fn until_unparked(role: &Role, mono: Mono) -> Duration {
 
 fn until(moment: Mono, mono: Mono) -> Duration {
     moment.since(mono)
-}
-
-fn micros(wait: Duration) -> i64 {
-    i64::try_from(wait.as_micros()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

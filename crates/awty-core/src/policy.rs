@@ -5,9 +5,9 @@
 //! Does not: run a check, or know that a client cancelled or replaced it. The row lock at the end of a run settles
 //! that.
 
+use crate::backoff;
 use crate::lateness::lateness;
 use crate::limits::Shown;
-use crate::retry::backoff;
 use crate::{Limits, OnMissed, Outcome, Time, later};
 use chrono::TimeDelta;
 use std::fmt;
@@ -178,7 +178,7 @@ pub fn failed(check: &Check, limits: &Limits, how: impl Into<Failed>, now: Time)
     if how.is_final || is_reached(limits.max_attempts, failures) {
         return After::End(how.outcome());
     }
-    let usual = || later(now, spread(backoff(limits.retry_after, failures), how.spread));
+    let usual = || later(now, spread(backoff::failed_run(limits.retry_after, failures), how.spread));
     let retry = limits.width.due(how.wanted(limits, now).unwrap_or_else(usual), now);
     // The clock may have been set back during the run.
     After::Again(retry.max(limits.width.after(check.slot)))

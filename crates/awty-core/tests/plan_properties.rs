@@ -1,7 +1,7 @@
 //! Properties of the launcher's plan for all roles, and of the token bucket.
 
 use awty_core::plan::{MAX_SLEEP, MIN_SLEEP, Plan, plan};
-use awty_core::{Bucket, Caps, Mono, Role, Time};
+use awty_core::{Caps, Mono, Role, Time, TokenBucket};
 use chrono::TimeDelta;
 use proptest::prelude::*;
 use std::time::Duration;
@@ -142,7 +142,7 @@ proptest! {
     fn a_bucket_never_grants_more_than_its_rate_over_any_stretch(
         rate in 1_u32..2000, takes in prop::collection::vec((0_i64..1_500_000, 0_u32..3000), 1..40),
     ) {
-        let mut bucket = Bucket::full(MONO);
+        let mut bucket = TokenBucket::full(MONO);
         let mut mono = MONO;
         let mut granted = Vec::new();
         for (wait, want) in takes {
@@ -166,7 +166,7 @@ proptest! {
         // From a rate of 10 on, the leftover fraction plus 0.9 s cannot fill the bucket.
         rate in 10_u32..2000, waits in prop::collection::vec(0_i64..900_000, 1..40),
     ) {
-        let mut bucket = Bucket::full(MONO);
+        let mut bucket = TokenBucket::full(MONO);
         let mut granted = u64::from(bucket.take(rate, u32::MAX, MONO));
         let mut mono = MONO;
         for wait in waits {
@@ -180,7 +180,7 @@ proptest! {
 
     #[test]
     fn a_bucket_says_exactly_when_it_grants_again(rate in 1_u32..2000, spent in 0_u32..4000) {
-        let mut bucket = Bucket::full(MONO);
+        let mut bucket = TokenBucket::full(MONO);
         bucket.take(rate, spent, MONO);
         let wait = bucket.ready_in(rate, MONO);
         let mut at_wait = bucket;

@@ -2,9 +2,9 @@
 
 mod strategies;
 
+use awty_core::backoff::{self, MAX_RETRY_WAIT};
 use awty_core::limits::{KeepHistory, Limits, OnMissed};
 use awty_core::policy::{after, before, failed, schedule};
-use awty_core::retry::{MAX_BACKOFF, backoff};
 use awty_core::{After, Answer, Before, Check, Outcome, Time};
 use chrono::TimeDelta;
 use proptest::prelude::*;
@@ -125,7 +125,7 @@ proptest! {
             After::Again(slot) => {
                 prop_assert!(limits.max_attempts == 0 || check.attempt + 1 < limits.max_attempts);
                 prop_assert!(slot > check.slot);
-                prop_assert!(slot >= now + backoff(limits.retry_after, check.attempt + 1));
+                prop_assert!(slot >= now + backoff::failed_run(limits.retry_after, check.attempt + 1));
                 prop_assert_eq!(slot, limits.width.floor(slot));
             }
             After::End(outcome) => {
@@ -138,9 +138,9 @@ proptest! {
     #[test]
     fn the_wait_between_attempts_never_shrinks(ms in 1_i64..31_622_400_000, failures in 1_u32..2000) {
         let retry_after = TimeDelta::milliseconds(ms);
-        let wait = backoff(retry_after, failures);
-        prop_assert!(wait >= retry_after && wait <= MAX_BACKOFF);
-        prop_assert!(backoff(retry_after, failures + 1) >= wait);
+        let wait = backoff::failed_run(retry_after, failures);
+        prop_assert!(wait >= retry_after && wait <= MAX_RETRY_WAIT);
+        prop_assert!(backoff::failed_run(retry_after, failures + 1) >= wait);
     }
 
     #[test]

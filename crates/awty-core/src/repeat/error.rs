@@ -7,14 +7,9 @@ use super::cron::Unreadable;
 use super::every::EveryError;
 use super::{Cron, Every, Rhythm};
 use crate::Width;
-use crate::limits::Shown;
+use crate::limits::{MAX_OCCURRENCES, MAX_SHIFT, Shown};
 use chrono::TimeDelta;
 use std::fmt;
-
-/// The longest `jitter` and the longest `catch_up`.
-pub const LONGEST: TimeDelta = TimeDelta::days(366);
-/// The largest number of moments that `occurrences` returns.
-pub const MOST_OCCURRENCES: u16 = 10_000;
 
 /// Why a plan cannot be repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,12 +38,12 @@ pub enum RepeatError {
     },
     /// The end is not after the start and now.
     EndsTooEarly,
-    /// `jitter` or `catch_up` is negative or longer than [`LONGEST`].
+    /// `jitter` or `catch_up` is negative or longer than [`MAX_SHIFT`].
     OutOfRange {
         /// The argument's name.
         argument: &'static str,
     },
-    /// `max` is not between 1 and [`MOST_OCCURRENCES`].
+    /// `max` is not between 1 and [`MAX_OCCURRENCES`].
     Max,
 }
 
@@ -70,9 +65,9 @@ impl fmt::Display for RepeatError {
             ),
             Self::EndsTooEarly => f.write_str("argument \"ends\" must be after \"starts\" and after now"),
             Self::OutOfRange { argument } => {
-                write!(f, "argument \"{argument}\" must be between 0 and {}", Shown(LONGEST))
+                write!(f, "argument \"{argument}\" must be between 0 and {}", Shown(MAX_SHIFT))
             }
-            Self::Max => write!(f, "argument \"max\" must be between 1 and {MOST_OCCURRENCES}"),
+            Self::Max => write!(f, "argument \"max\" must be between 1 and {MAX_OCCURRENCES}"),
         }
     }
 }
@@ -118,7 +113,7 @@ impl Rhythm {
 /// # Errors
 /// [`RepeatError::OutOfRange`].
 pub fn check_length(argument: &'static str, length: TimeDelta) -> Result<(), RepeatError> {
-    if (TimeDelta::zero()..=LONGEST).contains(&length) { Ok(()) } else { Err(RepeatError::OutOfRange { argument }) }
+    if (TimeDelta::zero()..=MAX_SHIFT).contains(&length) { Ok(()) } else { Err(RepeatError::OutOfRange { argument }) }
 }
 
 /// Checks the number of moments that a caller requests.
@@ -127,7 +122,7 @@ pub fn check_length(argument: &'static str, length: TimeDelta) -> Result<(), Rep
 /// [`RepeatError::Max`].
 pub fn check_max(max: i64) -> Result<usize, RepeatError> {
     match u16::try_from(max) {
-        Ok(max @ 1..=MOST_OCCURRENCES) => Ok(usize::from(max)),
+        Ok(max @ 1..=MAX_OCCURRENCES) => Ok(usize::from(max)),
         _ => Err(RepeatError::Max),
     }
 }
@@ -211,10 +206,10 @@ mod tests {
     #[test]
     fn jitter_and_catch_up_have_a_range() {
         assert_eq!(check_length("jitter", TimeDelta::zero()), Ok(()));
-        assert_eq!(check_length("jitter", LONGEST), Ok(()));
+        assert_eq!(check_length("jitter", MAX_SHIFT), Ok(()));
         let error = check_length("catch_up", TimeDelta::microseconds(-1)).unwrap_err().to_string();
         assert_eq!(error, r#"argument "catch_up" must be between 0 and 366 days"#);
-        assert!(check_length("jitter", LONGEST + TimeDelta::microseconds(1)).is_err());
+        assert!(check_length("jitter", MAX_SHIFT + TimeDelta::microseconds(1)).is_err());
         assert_eq!((check_max(1), check_max(10_000)), (Ok(1), Ok(10_000)));
         for max in [0, -1, 10_001, i64::MAX] {
             assert_eq!(check_max(max).unwrap_err().to_string(), r#"argument "max" must be between 1 and 10000"#);

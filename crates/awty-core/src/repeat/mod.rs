@@ -25,7 +25,7 @@ pub mod zone;
 pub use change::Change;
 pub use changes::{Changes, Remembered};
 pub use cron::Cron;
-pub use error::{LONGEST, MOST_OCCURRENCES, RepeatError, check_length, check_max};
+pub use error::{RepeatError, check_length, check_max};
 pub use every::Every;
 pub use occurrence::{Occurrence, Passed};
 pub use plan::{Plan, Rhythm};

@@ -6,8 +6,8 @@
 mod again;
 mod dice;
 mod faults;
+mod lease;
 mod ledger;
-mod outside;
 mod scheduler;
 mod table;
 mod targets;

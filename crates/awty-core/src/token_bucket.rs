@@ -11,12 +11,12 @@ const TOKEN: u64 = 1_000_000;
 
 /// The tokens left at the time `last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bucket {
+pub struct TokenBucket {
     millionths: u64,
     last: Mono,
 }
 
-impl Bucket {
+impl TokenBucket {
     /// A full bucket, so that the first second's worth may start at once.
     pub const fn full(mono: Mono) -> Self {
         Self { millionths: u64::MAX, last: mono }
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_full_bucket_grants_one_second_s_worth_and_then_the_rate() {
-        let mut bucket = Bucket::full(START);
+        let mut bucket = TokenBucket::full(START);
         assert_eq!(bucket.take(100, 1000, START), 100);
         assert_eq!(bucket.take(100, 1000, START), 0);
         assert_eq!(bucket.take(100, 1000, after_ms(250)), 25);
@@ -79,13 +79,13 @@ mod tests {
 
     #[test]
     fn an_idle_bucket_saves_no_more_than_one_second_s_worth() {
-        let mut bucket = Bucket::full(START);
+        let mut bucket = TokenBucket::full(START);
         assert_eq!(bucket.take(3, 10, after_ms(3_600_000)), 3);
     }
 
     #[test]
     fn small_fractions_add_up() {
-        let mut bucket = Bucket::full(START);
+        let mut bucket = TokenBucket::full(START);
         assert_eq!(bucket.take(1, 1, START), 1);
         let granted: u32 = (1..=3000).map(|ms| bucket.take(1, 1, after_ms(ms))).sum();
         assert_eq!(granted, 3);
@@ -93,14 +93,14 @@ mod tests {
 
     #[test]
     fn a_rate_of_zero_is_no_limit() {
-        let mut bucket = Bucket::full(START);
+        let mut bucket = TokenBucket::full(START);
         assert_eq!(bucket.take(0, u32::MAX, START), u32::MAX);
         assert_eq!(bucket.ready_in(0, START), Duration::ZERO);
     }
 
     #[test]
     fn it_says_when_the_next_one_may_start() {
-        let mut bucket = Bucket::full(START);
+        let mut bucket = TokenBucket::full(START);
         assert_eq!(bucket.ready_in(3, START), Duration::ZERO);
         assert_eq!(bucket.take(3, 3, START), 3);
         assert_eq!(bucket.ready_in(3, START), Duration::from_micros(333_334));
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_lower_rate_takes_hold_at_once() {
-        let mut bucket = Bucket::full(START);
+        let mut bucket = TokenBucket::full(START);
         assert_eq!(bucket.take(1000, 0, START), 0);
         assert_eq!(bucket.take(10, 1000, START), 10);
     }

@@ -1,0 +1,23 @@
+//! The monotonic clock.
+
+use std::time::Duration;
+
+/// A moment by the monotonic clock, in microseconds. Only differences have a meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mono(pub i64);
+
+impl Mono {
+    /// Returns the time since `earlier`; zero if `earlier` is not earlier.
+    pub fn since(self, earlier: Mono) -> Duration {
+        Duration::from_micros(self.0.saturating_sub(earlier.0).max(0).unsigned_abs())
+    }
+
+    /// Returns the moment `wait` after this one.
+    pub fn plus(self, wait: Duration) -> Mono {
+        Mono(self.0.saturating_add(micros(wait)))
+    }
+}
+
+fn micros(wait: Duration) -> i64 {
+    i64::try_from(wait.as_micros()).unwrap_or(i64::MAX)
+}
