@@ -3,11 +3,13 @@
 //! Invariant: nothing is written before everything is checked; every refusal is a `crate::error::Error`.
 //! Does not: contain SQL, or take a role from an argument if the caller's own role is meant.
 
+mod adopt;
+mod allow;
 mod cancel;
+mod hold;
 mod key;
-mod many;
-mod operate;
-mod pending;
+mod pause;
 mod register;
 mod schedule;
+mod schedule_many;
 mod status;

@@ -9,14 +9,11 @@ use crate::call::argument_limits::MAX_JOB;
 use crate::error::{Error, Result};
 use crate::pg::catalog::{self, CannotConnect};
 use crate::pg::clock::{self, Timestamp};
-use crate::pg::table;
 use crate::pg::text::Text;
 use crate::process::sync_rep;
 use crate::restore::Hold;
 use crate::shmem::{self, DatabaseProblem, Occupancy};
 use crate::store::{self, extension, job, origin};
-use crate::watch::statements::{rule, rule_objects};
-use crate::watch::{fault, functions};
 use crate::{function, settings, version};
 use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
@@ -147,35 +144,6 @@ fn job_trouble(args: &Args) -> Result<Option<Vec<String>>> {
         Some(Ok(job)) => job,
     };
     Ok(function::check(&job).err().map(|error| pair(&error)))
-}
-
-/// Returns why a rule has stopped and the command that repairs the rule. The rule of a dropped table ends by itself.
-#[pg_extern(sql = false)]
-fn cannot_watch(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<Vec<String>>, ErrorReport> {
-    Ok(rule_trouble(&Args::new(fcinfo))?)
-}
-
-fn rule_trouble(args: &Args) -> Result<Option<Vec<String>>> {
-    let Some(rule) = rule::find(&args.name(0, "rule", MAX_JOB)?) else { return Ok(None) };
-    let Some(table) = table::describe(rule.relation) else { return Ok(None) };
-    Ok(functions::fault(&rule, &table).map(|fault| {
-        let (why, fix) = fault::words(&rule, &table, &fault);
-        vec![why, fix]
-    }))
-}
-
-/// Whether a rule has this name.
-#[pg_extern(sql = false)]
-fn is_rule(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, ErrorReport> {
-    Ok(rule::find(&Args::new(fcinfo).name(0, "rule", MAX_JOB)?).is_some())
-}
-
-/// Whether a trigger of this rule has this name.
-#[pg_extern(sql = false)]
-fn is_trigger_of(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, ErrorReport> {
-    let args = Args::new(fcinfo);
-    let (rule, trigger) = (args.name(0, "rule", MAX_JOB)?, args.text(1, "trigger", MAX_JOB)?);
-    Ok(trigger.is_some_and(|trigger| rule_objects::is_trigger_name(&rule, &trigger.to_string())))
 }
 
 /// Minimum of `awty.healthy()`'s argument, because the launcher looks only once a second.

@@ -20,7 +20,7 @@ use crate::pg::relations::{self, Purpose};
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock, sqlstate};
 use crate::process::transaction::{Verdict, transaction};
-use crate::process::{self, session, timer, vacuum as pg_vacuum};
+use crate::process::{self, session_settings, timer, vacuum as pg_vacuum};
 use crate::repeat::upkeep;
 use crate::restore::Hold;
 use crate::run::crash;
@@ -28,7 +28,7 @@ use crate::settings;
 use crate::shmem::{self, Database, DatabaseProblem, State};
 use crate::store::partition::{self, Partitioned};
 use crate::store::{check_stat, extension, history, hold, inspected, origin};
-use crate::watch::upkeep as rules;
+use crate::watch::{sweep, upkeep as rules};
 use awty_core::inspections::AUDIT;
 use awty_core::{Outcome, Time};
 use pgrx::{pg_guard, pg_sys};
@@ -48,9 +48,9 @@ pub extern "C-unwind" fn awty_maintainer_main(_argument: pg_sys::Datum) {
     // SAFETY: connects as the bootstrap superuser, as the server's own processes do.
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(database, pg_sys::InvalidOid, 0) };
     timer::register();
-    session::override_settings();
+    session_settings::override_settings();
     // No check runs before the first inspection has committed, so the maintainer's commits must not wait for a standby.
-    session::set(c"synchronous_commit", c"local");
+    session_settings::set(c"synchronous_commit", c"local");
     failpoint!("maintainer.connected");
     process::report(Some(c"awty: looking for what is due"));
     inspection(database);
@@ -186,7 +186,7 @@ fn log_change(before: Option<Database>, found: State) {
 
 fn look_after(database: pg_sys::Oid) {
     task(database, upkeep::repair);
-    for one in [rules::repair, rules::schedule_sweeps, rules::delete_alerts] {
+    for one in [rules::repair, sweep::schedule_due, rules::delete_alerts] {
         task(database, one);
     }
     for (job, mut problems) in task(database, end_strays).unwrap_or_default() {

@@ -6,6 +6,7 @@
 
 pub mod session;
 pub mod session_locks;
+pub mod session_settings;
 pub mod sync_rep;
 pub mod timer;
 pub mod transaction;

@@ -4,7 +4,7 @@
 //! Does not: decide when to run (see `awty_core::dead_rows`), or truncate the table, which would need an exclusive
 //! lock.
 
-use super::session;
+use super::session_settings;
 use crate::pg::relations;
 use pgrx::pg_sys;
 use std::ffi::CStr;
@@ -27,7 +27,7 @@ pub fn future_job() {
     }
     // As for autovacuum (see the table's storage parameters). It outlasts the transaction, but the process does nothing
     // else.
-    session::set(c"vacuum_cost_delay", c"0");
+    session_settings::set(c"vacuum_cost_delay", c"0");
     // SAFETY: a transaction is open, and it is not a block of several statements.
     unsafe {
         pg_sys::PopActiveSnapshot();

@@ -15,11 +15,12 @@
 mod api;
 mod condition;
 pub mod end_rule;
-pub mod fault;
-pub mod functions;
+mod fault;
+mod functions;
 mod judge;
 pub mod statements;
-mod sweep;
+mod status;
+pub mod sweep;
 mod triggers;
 pub mod upkeep;
 mod walk;

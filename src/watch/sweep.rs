@@ -3,16 +3,33 @@
 //! Invariant: an alert is cleared only because of its row's present state.
 //! Does not: raise alerts.
 
-use super::Watched;
 use super::statements::rule_check::{self, ScheduledBy};
 use super::statements::{alert, rule};
 use super::written::note;
+use super::{SWEEP, Watched};
+use crate::pg::clock;
 use crate::pg::text::Text;
+use crate::shmem::wakeup;
+use crate::store::job;
 use awty_core::Time;
 use awty_core::watch::{RowState, Verdict, judge};
+use chrono::TimeDelta;
 use std::collections::HashMap;
 
+/// How often the alerts of a rule are swept.
+const EVERY: TimeDelta = TimeDelta::days(1);
+/// Number of alerts that are compared at a time.
 const ALERTS: i64 = 5_000;
+
+/// Schedules the sweep of each rule whose last one is too long ago. An inspection calls it.
+pub fn schedule_due(now: Time) {
+    let Some(then) = now.checked_sub_signed(EVERY) else { return };
+    for name in rule::to_sweep(then) {
+        let Some(Ok(job)) = job::find(&name) else { continue };
+        rule_check::put_special(&name, SWEEP, now, job.role);
+        wakeup::at_commit(job.runner(), clock::to_timestamp(now));
+    }
+}
 
 /// Clears the open alerts whose rows are there, gone, or no longer late. The last get a check for when they will be
 /// late. Returns when to sweep again if another session has an alert locked, because that session may leave the alert

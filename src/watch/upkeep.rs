@@ -1,19 +1,17 @@
-//! The maintainer's work for rules: ends rules without a table, schedules a daily sweep, and deletes old alerts.
+//! The maintainer's work for rules: ends rules without a table, and deletes old alerts.
 //!
 //! Does not: read a watched table. Runs of the rule's job do.
 
 use super::statements::rule::{self, Rule};
-use super::statements::{alert, rule_check, rule_function, rule_objects};
-use super::{SWEEP, end_rule, functions};
+use super::statements::{alert, rule_function, rule_objects};
+use super::{end_rule, functions};
 use crate::pg::clock;
 use crate::pg::table::{self, Described};
 use crate::settings;
-use crate::shmem::wakeup;
-use crate::store::job;
 use awty_core::Time;
-use chrono::TimeDelta;
 use std::time::Duration;
 
+/// Number of alerts that one statement deletes.
 const ALERTS: i64 = 10_000;
 /// Time limit for deleting, per inspection.
 const MOST: Duration = Duration::from_secs(1);
@@ -41,15 +39,6 @@ fn mend_functions(rule: &Rule, table: &Described) {
             rule_function::put(&rule.name, &now);
         }
         rule_objects::go_with_table(function, table);
-    }
-}
-
-pub fn schedule_sweeps(now: Time) {
-    let Some(then) = now.checked_sub_signed(TimeDelta::days(1)) else { return };
-    for name in rule::to_sweep(then) {
-        let Some(Ok(job)) = job::find(&name) else { continue };
-        rule_check::put_special(&name, SWEEP, now, job.role);
-        wakeup::at_commit(job.runner(), clock::to_timestamp(now));
     }
 }
 

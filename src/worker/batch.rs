@@ -10,7 +10,7 @@ use crate::failpoint::failpoint;
 use crate::pg::clock;
 use crate::pg::relations::{self, Purpose};
 use crate::process::transaction::{Verdict, transaction};
-use crate::process::{self, session, session_locks};
+use crate::process::{self, session_locks, session_settings};
 use crate::run::{RunContext, RunResult};
 use crate::store::check_stat::Suspicion;
 use crate::store::in_flight;
@@ -95,7 +95,7 @@ impl Worker {
         let began = clock::mono();
         let ids: Vec<i64> = batch.iter().flat_map(|task| task.checks.iter().map(|check| check.id)).collect();
         let worker = self.entry.number();
-        let written = session::acknowledged(|| {
+        let written = session_settings::acknowledged(|| {
             transaction(|| {
                 if !session_locks::hold() {
                     return Verdict::Rollback(false);
@@ -176,7 +176,7 @@ impl Worker {
 /// Clears an entry in `awty_internal.in_flight`, and flushes all earlier commits. If clearing fails, the maintainer
 /// does it later.
 pub fn clear_in_flight_of(entry: usize) {
-    let _ = session::flushed(|| {
+    let _ = session_settings::flushed(|| {
         transaction(|| {
             if relations::lock(Purpose::Write) {
                 in_flight::clear(entry::number(entry));

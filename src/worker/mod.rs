@@ -17,7 +17,7 @@ use self::fetch::Fetcher;
 use crate::failpoint::failpoint;
 use crate::pg::clock::{self, Timestamp};
 use crate::process::transaction::{Verdict, transaction};
-use crate::process::{self, session, session_locks, timer};
+use crate::process::{self, session_locks, session_settings, timer};
 use crate::settings;
 use crate::shmem::{self, DatabaseProblem, NEVER};
 use awty_core::Mono;
@@ -44,8 +44,8 @@ pub extern "C-unwind" fn awty_worker_main(_argument: pg_sys::Datum) {
     failpoint!("worker.entered");
     connect(&assignment);
     timer::register();
-    session::override_settings();
-    session::set_commit_mode();
+    session_settings::override_settings();
+    session_settings::set_commit_mode();
     process::keep_freed_memory();
     require_role(assignment.role);
     #[cfg(feature = "failpoints")]

@@ -1,0 +1,32 @@
+//! `awty.pause()` and `awty.resume()`.
+
+use crate::call::args::Args;
+use crate::call::argument_limits::{MAX_JOB, MAX_NOTE};
+use crate::call::rights;
+use crate::error::Result;
+use crate::pg::{catalog, clock};
+use crate::shmem::wakeup;
+use crate::store::job;
+use pgrx::pg_sys;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+
+#[pg_extern(sql = false)]
+fn pause(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
+    Ok(set_paused(&Args::new(fcinfo), "awty.pause()", true)?)
+}
+
+#[pg_extern(sql = false)]
+fn resume(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
+    Ok(set_paused(&Args::new(fcinfo), "awty.resume()", false)?)
+}
+
+fn set_paused(args: &Args, function: &'static str, paused: bool) -> Result<()> {
+    rights::gate_write(function)?;
+    let job = rights::own_job(&args.name(0, "job", MAX_JOB)?)?;
+    let note = if paused { args.optional_name(1, "note", MAX_NOTE)? } else { None };
+    if job::set_paused(&job.name, paused, note.as_ref(), catalog::current_role(), clock::now()) {
+        wakeup::inspect_at_commit(false);
+    }
+    Ok(())
+}

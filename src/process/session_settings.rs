@@ -1,0 +1,67 @@
+//! Settings that a worker or maintainer forces upon its session.
+
+use crate::settings;
+use pgrx::pg_sys;
+use std::ffi::CStr;
+
+/// Overrides settings that a role must not control.
+///
+/// A role could set them with ALTER ROLE, or the database's owner with ALTER DATABASE. Its checks would then never run,
+/// or run as another role.
+pub fn override_settings() {
+    for (name, value) in [
+        (c"role", c"none"),
+        (c"default_transaction_read_only", c"off"),
+        (c"default_transaction_isolation", c"read committed"),
+        (c"default_transaction_deferrable", c"off"),
+        (c"idle_in_transaction_session_timeout", c"0"),
+        (c"statement_timeout", c"0"),
+        // An error would end the process instead of the run.
+        (c"exit_on_error", c"off"),
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        (c"transaction_timeout", c"0"),
+        // A parallel worker would escape the limits of the run.
+        (c"max_parallel_workers_per_gather", c"0"),
+    ] {
+        set(name, value);
+    }
+}
+
+/// Makes commits asynchronous, because awty flushes in batches. With `awty.synchronous_commit`, the setting of the
+/// role, the database or the server applies instead.
+pub fn set_commit_mode() {
+    set_or_reset(c"synchronous_commit", (!settings::synchronous_commit()).then_some(c"off"));
+}
+
+/// Runs a body whose commits wait for the local flush, and not for standbys. The flush includes all earlier commits.
+pub fn flushed<R>(body: impl FnOnce() -> R) -> R {
+    set(c"synchronous_commit", c"local");
+    let result = body();
+    set_commit_mode();
+    result
+}
+
+/// Runs a body whose commits wait for the local flush. With `awty.synchronous_commit`, they also wait for the standbys
+/// that a client's commit waits for.
+pub fn acknowledged<R>(body: impl FnOnce() -> R) -> R {
+    // SAFETY: this process's own setting.
+    let is_flushed = unsafe { pg_sys::synchronous_commit } != pg_sys::SyncCommitLevel::SYNCHRONOUS_COMMIT_OFF as i32;
+    if settings::synchronous_commit() && is_flushed { body() } else { flushed(body) }
+}
+
+pub fn set(name: &CStr, value: &CStr) {
+    set_or_reset(name, Some(value));
+}
+
+/// Changes a setting, or resets it to the session's default.
+fn set_or_reset(name: &CStr, value: Option<&CStr>) {
+    // SAFETY: constant names of settings that any user may change, and valid values.
+    unsafe {
+        pg_sys::SetConfigOption(
+            name.as_ptr(),
+            value.map_or(std::ptr::null(), CStr::as_ptr),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+        );
+    }
+}
