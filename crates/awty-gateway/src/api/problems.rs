@@ -59,7 +59,12 @@ pub const PROBLEMS: &[Known] = &[
         "The period is too short or too long",
         "GET /v1/status says from where to where: min_period and max_period.",
     ),
-    known("too-large", 413, "The request is too large", "Send the address of the content, and let the endpoint fetch it."),
+    known(
+        "too-large",
+        413,
+        "The request is too large",
+        "Send the address of the content, and let the endpoint fetch it.",
+    ),
     known("unsupported-media-type", 415, "The body has to be application/json", "Send Content-Type: application/json."),
     known(
         "method-not-allowed",
