@@ -8,13 +8,13 @@ SELECT awty.register('unpaid', 'shop.unpaid');
 CREATE FUNCTION test.schedule() RETURNS text LANGUAGE sql
     AS $$ SELECT test.raises($_$SELECT awty.schedule('orders', '1', 'unpaid', after => '1 hour')$_$) $$;
 
--- Nobody but members of its role, to begin with.
+-- At first only members of the job's role may schedule it.
 SET ROLE regress_app;
 SELECT test.schedule();
 SET ROLE regress_shop;
 SELECT test.schedule();
 
--- One role; twice is once.
+-- Allowing one role. A second call changes nothing.
 SELECT awty.allow('unpaid', 'regress_app'), awty.allow('unpaid', 'regress_app');
 SELECT allowed FROM awty.job;
 SET ROLE regress_app;
@@ -23,13 +23,13 @@ SELECT awty.next_slot('2099-06-01 10:00:30+00', 'unpaid') = '2099-06-01 10:01:00
 SELECT awty.cancel('orders', '1', 'unpaid');
 SET ROLE regress_eve;
 SELECT test.schedule();
--- It gives no other right.
+-- The right to schedule gives no other right.
 SET ROLE regress_app;
 SELECT call, test.raises('SELECT awty.' || call) FROM unnest(ARRAY[$$alter('unpaid', max_checks => 1)$$, $$unregister('unpaid')$$, $$pause('unpaid')$$,
     $$resume('unpaid')$$, $$allow('unpaid', 'regress_eve')$$, $$disallow('unpaid', 'regress_app')$$]) AS call;
 SELECT count(*) FROM awty.job;
 
--- Through a group; taken back; taken back twice.
+-- A right of a group, which is then taken back, twice.
 SET ROLE regress_shop;
 SELECT awty.disallow('unpaid', 'regress_app'), awty.disallow('unpaid', 'regress_app'), awty.disallow('unpaid', 'regress_eve');
 SELECT awty.allow('unpaid', 'regress_clerks');
@@ -41,7 +41,7 @@ SELECT awty.disallow('unpaid', 'regress_clerks');
 SET ROLE regress_app;
 SELECT test.schedule();
 
--- A role that was renamed is followed, one that was dropped is no one, and its OID is no name.
+-- A renamed role keeps its right. A dropped role has none, and its OID is not accepted as a name.
 RESET ROLE;
 CREATE ROLE regress_temp LOGIN;
 GRANT USAGE ON SCHEMA awty TO regress_temp;
@@ -57,11 +57,11 @@ SELECT allowed::text ~ '^{\d+}$' FROM awty.job;
 SET ROLE regress_app;
 SELECT test.schedule();
 
--- PUBLIC is no role that can be allowed.
+-- PUBLIC cannot be allowed.
 SET ROLE regress_shop;
 SELECT test.raises($$SELECT awty.allow('unpaid', 'public')$$);
 
--- SECURITY DEFINER: the caller is the role whose rights the call runs with.
+-- In a SECURITY DEFINER function, the caller is the function's owner.
 CREATE FUNCTION test.for_all() RETURNS text LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 'SELECT test.schedule()';
 SET ROLE regress_eve;
 SELECT test.for_all();

@@ -9,7 +9,7 @@ CREATE VIEW test.options WITH (security_barrier) AS
 SELECT function_name, set_based, role, slot, timeout, max_checks, max_horizon, max_attempts, retry_after, on_missed,
        max_lateness, keep_history, notify FROM awty.job WHERE job = 'unpaid';
 
--- Nothing given, nothing changed.
+-- Without options, the call changes nothing.
 SELECT awty.alter('unpaid');
 TABLE test.options;
 -- One at a time.
@@ -24,7 +24,7 @@ SELECT awty.alter('unpaid', max_lateness => '2 days');
 SELECT awty.alter('unpaid', keep_history => 'problems', notify => 'late orders');
 SELECT awty.alter('unpaid', keep_history => 'ran', notify => NULL);
 TABLE test.options;
--- Back to the default, all of them; a value given beside it wins.
+-- reset sets all options to their defaults. A value in the same call wins.
 SELECT awty.alter('unpaid', reset => '{slot, max_lateness}');
 TABLE test.options;
 SELECT awty.alter('unpaid', max_checks => 6, reset => ARRAY['timeout', 'max_checks', 'max_horizon', 'max_attempts',
@@ -40,18 +40,18 @@ SELECT test.raises($$SELECT awty.alter('unpaid', function => 'shop.nothing')$$);
 SELECT test.raises($$SELECT awty.alter('unpaid', function => '')$$);
 SELECT awty.alter('unpaid', function => 'shop.unpaid');
 
--- Nothing of a refused call stays, not even what came before the fault.
+-- A refused call changes nothing, not even the options before the wrong one.
 SELECT test.raises($$SELECT awty.alter('unpaid', timeout => '1 s', max_checks => -1)$$);
 TABLE test.options;
 
--- What is pending keeps its slot when the job's slot changes, and runs under the new options.
+-- Pending checks keep their slot when the job's slot changes, and run with the new options.
 SELECT awty.schedule('orders', '1', 'unpaid', at => date_trunc('day', now()) + interval '2 days 10:01') > 0;
 SELECT awty.alter('unpaid', slot => '1 hour');
 SELECT next_check_at = date_trunc('day', now()) + interval '2 days 10:01' FROM awty.future_job;
 SELECT awty.schedule('orders', '1', 'unpaid', at => date_trunc('day', now()) + interval '2 days 10:01') > 0;
 SELECT next_check_at = date_trunc('day', now()) + interval '2 days 11:00' FROM awty.future_job;
 
--- Another role: one that the caller may become, and that may run the function.
+-- Another role, which the caller can become and which may run the function.
 SET ROLE regress_app;
 SELECT awty.alter('unpaid', run_as => 'regress_app');
 TABLE test.options;
@@ -63,7 +63,7 @@ SELECT test.raises($$SELECT awty.alter('unpaid', run_as => 'regress_eve')$$);
 SELECT awty.alter('unpaid', run_as => 'regress_shop');
 SELECT test.raises($$SELECT awty.alter('unpaid', run_as => 'regress_nobody')$$);
 
--- In a transaction that is rolled back nothing has happened.
+-- A rollback undoes the change.
 BEGIN;
 SELECT awty.alter('unpaid', max_checks => 99);
 ROLLBACK;

@@ -1,22 +1,22 @@
--- Arguments for the job that are too large, too deep or no jsonb; and every function with nothing but NULL.
+-- Arguments for the job that are too large, too deep or not jsonb, and every function called with NULL only.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid');
 
--- 1 MiB is the limit, however well it would be compressed, and with its numbers written out; what is no jsonb is PostgreSQL's to refuse.
+-- The limit of 1 MiB counts the text without compression, with its numbers written out. PostgreSQL itself refuses a text that is not jsonb.
 SELECT args, test.sqlstate(format('SELECT awty.schedule(%L, %L, %L, after => %L, args => (%s)::jsonb)', 'orders', '1', 'unpaid', '1 h', args))
 FROM unnest(ARRAY['to_jsonb(repeat(''x'', 100000000))', 'repeat(''['', 1000000) || repeat('']'', 1000000)', 'to_jsonb(array_fill(1, ARRAY[200000]))',
     $$'"\u0000"'$$, $$'{"\u0000": 1}'$$, $$'{"a":'$$, $$''$$, $$'"\ud83d"'$$,
     $$concat('[', repeat('1e131000,', 9), '0]')$$, $$jsonb_build_object('a', round(1, 16000), 'b', array_fill(round(1, 16000), ARRAY[70]))$$]) AS args;
 SELECT count(*) FROM awty.future_job;
 
--- Deep, but within what can be read.
+-- Deeply nested, but still readable.
 SELECT awty.schedule('orders', '2', 'unpaid', after => '1 h', args => (repeat('[', 1000) || repeat(']', 1000))::jsonb) > 0;
 SELECT args = (repeat('[', 1000) || repeat(']', 1000))::jsonb FROM awty.future_job;
 SELECT awty.unregister('unpaid');
 
--- Every function that there is, also those to come.
+-- Every function of the schema, including future ones.
 RESET ROLE;
 SELECT call, test.raises('SELECT ' || call)
 FROM pg_proc AS p CROSS JOIN LATERAL (

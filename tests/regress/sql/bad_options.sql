@@ -1,10 +1,10 @@
--- Options of awty.register() and awty.alter() that are out of their range, of no value, or unknown.
+-- Options of awty.register() and awty.alter() that are out of range, NULL or unknown.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid');
 
--- Below, above, far above: refused with the range. The same in both functions.
+-- Values below and above the range are refused, and the message names the range. Both functions do the same.
 SELECT option, CASE WHEN a = r THEN r ELSE concat_ws(E'\n', 'register:', r, 'alter:', a) END
 FROM unnest(ARRAY[
     $$max_checks => -1$$, $$max_checks => 1000001$$, $$max_checks => -2147483648$$,
@@ -20,18 +20,18 @@ FROM unnest(ARRAY[
 CROSS JOIN LATERAL test.raises(format('SELECT awty.register(%L, %L, %s)', 'new', 'shop.unpaid', option)) AS r
 CROSS JOIN LATERAL test.raises(format('SELECT awty.alter(%L, %s)', 'unpaid', option)) AS a;
 
--- NULL is a value only where it means something: no slot, no lateness limit, the caller.
+-- NULL is accepted only for options for which it has a meaning: no slot, no lateness limit, the caller.
 SELECT option, test.raises(format('SELECT awty.register(%L, %L, %s => NULL)', 'new', 'shop.unpaid', option))
 FROM unnest('{timeout, max_checks, max_horizon, max_attempts, retry_after, on_missed, keep_history}'::text[]) AS option;
 SELECT awty.register('nulls', 'shop.unpaid', slot => NULL, max_lateness => NULL, run_as => NULL);
 SELECT slot, max_lateness, role FROM awty.job WHERE job = 'nulls';
 SELECT awty.unregister('nulls');
 
--- Nothing of all that has come through.
+-- None of these calls had an effect.
 SELECT job, timeout = '30 s' AND max_checks = 5 AND max_horizon = '366 days' AND max_attempts = 3 AND retry_after = '1 min'
     AND on_missed = 'run' AND max_lateness IS NULL AND keep_history = 'all' AND slot IS NULL AS by_default FROM awty.job;
 
--- Misspelt options are PostgreSQL's to refuse, as it does for any function.
+-- PostgreSQL refuses misspelt options, as for any function.
 SELECT test.sqlstate($$SELECT awty.register('new', 'shop.unpaid', max_check => 3)$$);
 SELECT test.sqlstate($$SELECT awty.alter('unpaid', max_checks => 1.5)$$);
 SELECT test.sqlstate($$SELECT awty.alter('unpaid', timeout => 'soon')$$);

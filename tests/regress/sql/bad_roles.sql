@@ -1,4 +1,4 @@
--- Whose rights a job gets: the caller's, or those of a role that it may become, can connect, and can trust the function.
+-- A job runs with the caller's rights, or those of a role that the caller can become, that can connect, and that may trust the function.
 \pset format unaligned
 \pset tuples_only on
 CREATE ROLE regress_team LOGIN;
@@ -9,7 +9,7 @@ CREATE FUNCTION test.register(role name, function text DEFAULT 'shop.unpaid') RE
 
 CREATE FUNCTION test.anybodys(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
 
--- A role that one is a member of; a role that one is not; a role that is not there.
+-- A role of which the caller is a member, one of which it is not, and one that does not exist.
 SET ROLE regress_shop;
 SELECT test.register('regress_team');
 SELECT role, registered_by FROM awty.job WHERE job = 'team';
@@ -24,7 +24,7 @@ SELECT test.register('public');
 SELECT test.raises($$SELECT awty.allow('team', 'regress_nobody')$$);
 SELECT count(*) FROM awty.job;
 
--- Membership that was lost: the job stays as it is, and is out of reach.
+-- After the caller has lost its membership, it can no longer change the job.
 SELECT test.register('regress_team');
 RESET ROLE;
 REVOKE regress_team FROM regress_shop;
@@ -40,7 +40,7 @@ SET ROLE regress_team;
 SELECT awty.unregister('team');
 RESET ROLE;
 
--- No CONNECT on the database: no worker could run it.
+-- Without CONNECT on the database no worker can run the job.
 SELECT current_database() AS database
 \gset
 REVOKE CONNECT ON DATABASE :"database" FROM PUBLIC;
@@ -53,7 +53,7 @@ SELECT test.register('regress_team', 'test.anybodys'), awty.unregister('team');
 RESET ROLE;
 GRANT CONNECT ON DATABASE :"database" TO PUBLIC;
 
--- No LOGIN: PostgreSQL before version 17 lets no worker in.
+-- Without LOGIN no worker can connect before PostgreSQL 17.
 CREATE ROLE regress_group NOLOGIN;
 SET client_min_messages = warning;
 SELECT CASE WHEN current_setting('server_version_num')::integer >= 170000 THEN 'ok'
@@ -62,7 +62,7 @@ SELECT CASE WHEN current_setting('server_version_num')::integer >= 170000 THEN '
 RESET client_min_messages;
 SELECT count(awty.unregister(job)) >= 0 FROM awty.job;
 
--- A role with more than ordinary rights lends them to no function that a lesser role may change.
+-- A role with extraordinary rights runs no function that a lesser role may change.
 CREATE FUNCTION test.trusted(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
 CREATE FUNCTION test.trusted_set(awty.future_job[]) RETURNS timestamptz[] LANGUAGE sql AS $$ SELECT '{}'::timestamptz[] $$;
 CREATE FUNCTION test.attribute(attribute text) RETURNS SETOF text LANGUAGE plpgsql AS $$
@@ -82,23 +82,23 @@ SELECT test.attribute('CREATEROLE');
 SELECT test.attribute('REPLICATION');
 SELECT test.attribute('IN ROLE pg_monitor');
 SELECT test.attribute('IN ROLE pg_read_all_data');
--- These lend nothing.
+-- These roles have no extraordinary rights.
 SELECT test.attribute('CREATEDB');
 SELECT test.attribute('INHERIT CONNECTION LIMIT 0');
--- Rights that are reached by way of another role count too.
+-- Rights through another role count as well.
 CREATE ROLE regress_between IN ROLE pg_monitor;
 SELECT test.attribute('IN ROLE regress_between');
 SELECT test.attribute('NOINHERIT IN ROLE regress_between');
 CREATE ROLE regress_above SUPERUSER;
 SELECT test.attribute('IN ROLE regress_above');
 DROP ROLE regress_between, regress_above;
--- The owner of the database is not more than that.
+-- The owner of the database has no extraordinary rights.
 ALTER DATABASE :"database" OWNER TO regress_team;
 GRANT regress_shop TO regress_team;
 SELECT test.register('regress_team'), awty.unregister('team');
 ALTER DATABASE :"database" OWNER TO postgres;
 
--- That is asked again for each check: the function's owner may change, and so may the role.
+-- Each check is examined again, because the function's owner and the role may change.
 SELECT awty.register('mighty', 'test.trusted'), awty.register('mighty_set', 'test.trusted_set'), awty.register('team', 'shop.unpaid', run_as => 'regress_team');
 SELECT awty.schedule('orders', '1', 'mighty', after => '1 hour') > 0, awty.schedule('orders', '1', 'team', after => '1 hour') > 0;
 ALTER FUNCTION test.trusted(awty.future_job) OWNER TO regress_shop;

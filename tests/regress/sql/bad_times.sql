@@ -15,16 +15,16 @@ SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid')$$);
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid', at => NULL, after => NULL)$$);
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid', at => now(), after => '1 hour')$$);
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid', at => 'infinity', after => '1 hour')$$);
--- A NULL that a trigger computed is no time: it must not vanish.
+-- A NULL that a trigger has computed is refused, because the check would be lost silently.
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'unpaid', at => NULL::timestamptz + '1 hour')$$);
 
--- Infinite, and beyond what can be computed with.
+-- Infinite times, and times beyond the range of arithmetic.
 SELECT t, test.at(t) FROM unnest('{infinity, -infinity, 294276-12-31 23:59:59+00, 262143-01-01 00:00:00+00}'::text[]) AS t;
 SELECT i, test.after(i) FROM unnest('{178000000 years, 300000 years, 2000000000 days, 2147483647 months}'::text[]) AS i;
--- Negative, also where only the calendar knows.
+-- Negative intervals, including those whose sign depends on the calendar.
 SELECT i, test.after(i) FROM unnest('{-1 us, -1 hour, 1 hour -61 min, 1 month -32 days, -178000000 years, 1 day -25 hours}'::text[]) AS i;
 
--- Further ahead than max_horizon: the job, the time and the limit are named.
+-- Times beyond max_horizon: the error names the job, the time and the limit.
 SELECT t, test.at(t) FROM unnest('{2099-06-01 10:05:30+02, 9999-12-31 23:59:59+00, 99999-01-01 00:00:00+00}'::text[]) AS t;
 SELECT i, regexp_replace(test.after(i), 'time [-0-9]+ [:0-9]+\+00:00', 'time T') FROM unnest('{367 days, 2 years, 99 years}'::text[]) AS i;
 SELECT test.after('366 days'), test.after('365 days 23:59:59');
@@ -40,7 +40,7 @@ SELECT t, test.at(t) FROM unnest('{4714-11-24 00:00:00 BC, 0001-01-01 BC, epoch,
 SELECT count(*) FROM awty.future_job;
 SELECT count(*) FROM awty.future_job WHERE next_check_at <= now() OR next_check_at > now() + interval '2 min';
 
--- What is no time at all is PostgreSQL's to refuse.
+-- PostgreSQL itself refuses a text that is not a time.
 SELECT t, test.sqlstate(format('SELECT awty.schedule(%L, %L, %L, at => %L)', 'orders', '1', 'unpaid', t))
 FROM unnest('{294277-01-01, 2026-02-30, tomorrowish, 4714-01-01 BC}'::text[]) AS t;
 

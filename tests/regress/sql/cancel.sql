@@ -1,4 +1,4 @@
--- awty.cancel(): by entity, by entity and job, twice, and not what belongs to others.
+-- awty.cancel(): by entity, by entity and job, twice, and without effect on checks of others.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
@@ -24,7 +24,7 @@ ORDER BY 1, 2;
 SELECT awty.schedule(entity_name => 'it''s', entity_key => '"; DROP', job => 'unpaid', after => '1 day') > 0;
 SELECT awty.cancel(entity_name => 'it''s', entity_key => '"; DROP', job => 'unpaid');
 
--- What is missing.
+-- Missing arguments.
 SELECT test.raises($$SELECT awty.cancel(NULL, '3')$$);
 SELECT test.raises($$SELECT awty.cancel('orders', NULL)$$);
 SELECT test.raises($$SELECT awty.cancel('', '3')$$);
@@ -36,14 +36,14 @@ SELECT test.raises($$SELECT awty.cancel(repeat('x', 256), '3')$$);
 SELECT test.raises($$SELECT awty.cancel('orders', repeat('x', 1025))$$);
 SELECT test.raises($$SELECT awty.cancel('orders', '3', repeat('x', 64))$$);
 
--- Rolled back, it has not been cancelled.
+-- A rollback undoes the cancellation.
 BEGIN;
 SELECT awty.cancel('orders', '3');
 SELECT count(*) FROM awty.future_job WHERE entity_key = '3';
 ROLLBACK;
 SELECT count(*) FROM awty.future_job WHERE entity_key = '3';
 
--- Who may schedule a job may cancel its checks; to others there is nothing, or nothing to say.
+-- A role that may schedule a job may cancel its checks. For another role the checks do not exist, or the call is refused.
 SET ROLE regress_eve;
 SELECT awty.cancel('orders', '3');
 SELECT test.raises($$SELECT awty.cancel('orders', '3', 'unpaid')$$);
@@ -55,7 +55,7 @@ SELECT awty.cancel('orders', '3');
 SET ROLE regress_shop;
 SELECT entity_key, job FROM awty.future_job ORDER BY 1, 2;
 
--- By index, however many are pending: an equality on the entity never reads the table.
+-- The plan uses an index, however many checks are pending.
 RESET ROLE;
 SELECT count(awty.schedule('many', n::text, 'unpaid', after => '1 day')) FROM generate_series(1, 2000) AS n;
 BEGIN;

@@ -1,19 +1,19 @@
--- awty.doctor(): each finding, brought about by hand, is found; and nothing is found where nothing is wrong.
+-- awty.doctor() finds each problem that this test creates, and nothing if there is no problem.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
 SET timezone = 'UTC';
 SET datestyle = 'ISO';
--- What earlier tests have left.
+-- Removes rows of earlier tests.
 DELETE FROM awty.future_job_history;
--- A cluster where awty is off, and nothing is registered: silence.
+-- awty is off and no job is registered: no findings.
 SELECT * FROM awty.doctor();
 SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid'), awty.register('unshipped', 'shop.unshipped'), awty.register('moves', 'shop.unpaid');
 SELECT count(awty.schedule('orders', n::text, 'unpaid', after => '1 hour')) FROM generate_series(1, 3) AS n;
 -- Nothing runs in this database.
 SELECT level, finding, detail, fix FROM awty.doctor();
--- Late by more than ten slots; held while due; paused while due.
+-- Checks that are late by more than ten slots, held while due, or whose job is paused while they are due.
 RESET ROLE;
 UPDATE awty.future_job SET first_check_at = now() - interval '3 hours', next_check_at = now() - interval '3 hours' WHERE entity_key IN ('1', '2');
 UPDATE awty.future_job SET held = true WHERE entity_key = '2';
@@ -34,12 +34,12 @@ SELECT test.ends('unpaid', 'done', NULL, '29 s', now() + interval '1 s');
 SELECT test.ends('moves', 'replaced', NULL, '0', now() + n * interval '1 min') FROM generate_series(1, 9) AS n;
 SET ROLE regress_shop;
 SELECT level, finding, detail, fix FROM awty.doctor() WHERE finding <> 'nothing runs in this database';
--- To another role none of that is there.
+-- Another role sees none of these findings.
 SET ROLE regress_eve;
 SELECT level, finding FROM awty.doctor() WHERE finding !~ 'nothing runs|partition';
 RESET ROLE;
 DELETE FROM awty.future_job_history;
--- A role that is gone, and a function that is.
+-- A dropped role and a dropped function.
 SET ROLE regress_shop;
 ALTER FUNCTION shop.unshipped(awty.future_job) RENAME TO moved;
 RESET ROLE;

@@ -1,4 +1,4 @@
--- awty.dry_run(): what would become of a check, without a trace.
+-- awty.dry_run() shows what would become of a check, and leaves no trace.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
@@ -22,7 +22,7 @@ BEGIN
     RETURN NULL;
 END $$;
 SELECT awty.register('try', 'shop.try', timeout => '100 ms', max_attempts => 2);
--- The job's role itself, and nobody else: a superuser who has only set the role could be switched back to.
+-- Only for a session of the job's role: the function could switch a session that has only set the role back to its superuser.
 SELECT test.raises($$SELECT awty.dry_run('orders', 1, 'try')$$);
 RESET ROLE;
 SELECT test.raises($$SELECT awty.dry_run('orders', 1, 'try')$$);
@@ -31,19 +31,19 @@ SELECT test.raises($$SELECT awty.dry_run('orders', 1, 'try')$$);
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
--- An entity without a check, with args; what stays is nothing.
+-- An entity without a check, with args. No row stays.
 SELECT what, t.id IS NULL AS none, t.job, t.entity_name, t.entity_key, t.slot > now() AND t.slot <= now() + interval '61 s' AS next_slot,
     t.outcome, t.next_check_at - t.slot AS again, t.sqlstate, t.message
 FROM unnest('{done,again,past,far,raise,deferred,slow,cancel,row}'::text[]) AS what CROSS JOIN LATERAL awty.dry_run('orders', 1, 'try', jsonb_build_object('do', what)) AS t;
 SELECT (SELECT count(*) FROM shop.tried), (SELECT count(*) FROM awty.future_job), (SELECT count(*) FROM awty.future_job_history WHERE job = 'try');
 
--- A pending check, due or not, held or not: as it is. Its own args count.
+-- A pending check, due or not, held or not, with its own args.
 SELECT awty.schedule('orders', what, 'try', after => '1 day', args => jsonb_build_object('do', what)) > 0 FROM unnest('{done,again,raise,cancel,replace}'::text[]) AS what;
 SELECT awty.hold('orders', 'again');
 CREATE TEMP TABLE was AS SELECT f.id, f.ctid::text AS place, f.xmin::text AS made, f.xmax::text AS locked FROM awty.future_job AS f;
 SELECT t.entity_key, t.id = f.id AS same, t.slot = f.next_check_at AS slot, t.outcome, t.next_check_at > now() AS again, t.sqlstate, t.message
 FROM awty.future_job AS f CROSS JOIN LATERAL awty.dry_run(f.entity_name, f.entity_key, f.job, '{"do": "past"}') AS t ORDER BY 1;
--- Neither changed nor locked, so that a worker may run it meanwhile.
+-- The check is neither changed nor locked, so that a worker may run it meanwhile.
 BEGIN;
 SELECT outcome FROM awty.dry_run('orders', 'done', 'try');
 SELECT count(*) FROM awty.future_job AS f JOIN was AS w ON w.id = f.id AND w.place = f.ctid::text AND w.made = f.xmin::text AND w.locked = f.xmax::text;
@@ -55,12 +55,12 @@ RESET ROLE;
 SELECT awty.alter('try', max_attempts => 1);
 SELECT outcome, sqlstate, message FROM awty.dry_run('orders', 'raise', 'try');
 SELECT outcome, sqlstate, message FROM awty.dry_run('orders', 'none', 'try', '{"do": "slow"}');
--- Somebody else's cancellation is not the job's failure, and ends the statement.
+-- A cancellation by another session is not a failure of the job, and ends the statement.
 SET statement_timeout = '50 ms';
 SELECT awty.dry_run('orders', 'none', 'try', '{"do": "slow"}');
 RESET statement_timeout;
 
--- The client's transaction goes on: its own work, settings, cursors and deferred checks are as they were.
+-- The client's transaction continues. Its own work, settings, cursors and deferred constraints are unchanged.
 BEGIN;
 INSERT INTO shop.tried VALUES (7, 'mine');
 DECLARE c CURSOR WITH HOLD FOR SELECT generate_series(1, 3);

@@ -1,10 +1,10 @@
--- What pg_dump carries: data and every sequence of what users have put in. The rest describes this server only.
+-- Tables and sequences that a dump contains: the data of users. Other tables describe only this server.
 \pset format unaligned
 \pset tuples_only on
 SELECT 'carried', config::regclass, filter = '' AS whole
 FROM pg_extension, unnest(extconfig, extcondition) AS c (config, filter) WHERE extname = 'awty' ORDER BY config::regclass::text;
 
--- Not carried: what was about to run here, what runs here came to, and who this installation is. Anything else here is forgotten data.
+-- Not dumped: the runs in progress, the counts of runs, and the identity of this installation. Another row here means lost data.
 SELECT 'left behind', c.oid::regclass
 FROM pg_class AS c JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e'
 JOIN pg_extension AS e ON e.oid = d.refobjid AND d.refclassid = 'pg_extension'::regclass

@@ -1,11 +1,11 @@
--- A hint that is a statement can be pasted: run as it stands, by one who may, it lets the refused call through.
+-- A hint that is a statement can be pasted. After a role with the right has run it, the refused call succeeds.
 \pset format unaligned
 \pset tuples_only on
 CREATE ROLE "regress ""odd""" LOGIN;
 CREATE SCHEMA "Odd ""schema""";
 GRANT USAGE ON SCHEMA awty TO "regress ""odd""";
 GRANT USAGE, CREATE ON SCHEMA "Odd ""schema""" TO PUBLIC;
--- Makes the call as the role, does what the hint says as the healer (with an end where it leaves one open), and calls again.
+-- Makes the call as the role, runs the hint as the healer (completed by the ending), and makes the call again.
 CREATE FUNCTION test.heals(role name, call text, healer name DEFAULT 'postgres', ending text DEFAULT '') RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     answer text;

@@ -1,4 +1,4 @@
--- What is where: pending checks in awty.future_job and nowhere else, finished ones in the history, and no other place.
+-- Pending checks are only in awty.future_job, and finished checks only in the history.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
@@ -9,7 +9,7 @@ SELECT awty.register('none_of_them', 'shop.unpaid', keep_history => 'none');
 SELECT count(awty.schedule('history', n::text, job, after => '1 day', args => to_jsonb(n)))
 FROM generate_series(1, 4) AS n, unnest('{all_of_them, that_ran, none_of_them}'::text[]) AS job;
 
--- A check that has run before, as a run would leave it: its runs and their time go into its one row of history.
+-- A check that has run before: the number and time of its runs are in its row of the history.
 RESET ROLE;
 UPDATE awty.future_job SET check_count = 2, attempt = 1 WHERE entity_name = 'history' AND entity_key = '4';
 INSERT INTO awty_internal.check_stat (check_id, runs, run_time, started_at, lateness)
@@ -28,12 +28,12 @@ SET datestyle = ISO;
 SELECT job, entity_key, args, outcome, check_count, attempts, run_time, lateness, started_at, sqlstate, message, role, scheduled_by,
        finished_at > scheduled_at AS after_scheduling, first_check_at = next_check_at AS at_its_first_slot
 FROM awty.future_job_history WHERE entity_name = 'history' ORDER BY job, entity_key, id;
--- One row for each, and none for the others; nothing of them is left elsewhere.
+-- One row for each ended check, and no row anywhere else.
 SELECT count(*), count(DISTINCT id) FROM awty.future_job_history WHERE entity_name = 'history';
 RESET ROLE;
 SELECT (SELECT count(*) FROM awty_internal.check_stat), (SELECT count(*) FROM awty_internal.in_flight);
 
--- It can be asked by entity, by index.
+-- A query by entity uses an index.
 BEGIN;
 SET LOCAL enable_seqscan = off;
 CREATE FUNCTION test.plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY EXECUTE 'EXPLAIN (COSTS off) ' || query; END $$;
@@ -41,7 +41,7 @@ SELECT count(*) > 0 FROM test.plan($$SELECT * FROM awty.future_job_history WHERE
 WHERE line ~ 'Index Cond: .*entity_name.*entity_key';
 ROLLBACK;
 
--- Values that no function writes are refused by the tables, too, should somebody get that far.
+-- The tables refuse values that no function writes.
 CREATE FUNCTION test.violates(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     violated text;

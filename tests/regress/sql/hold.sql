@@ -1,4 +1,4 @@
--- awty.hold() and awty.release(): one check stands still, with a note.
+-- awty.hold() and awty.release(): a check is held, with a note.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
@@ -10,7 +10,7 @@ SELECT held FROM awty.future_job;
 RESET ROLE;
 SELECT check_id = :id, held_by, held_at BETWEEN now() - interval '1 minute' AND now(), note FROM awty_internal.hold;
 SELECT held_checks FROM awty.status;
--- Again: another note, and held since the first time.
+-- A second call changes the note and keeps the time.
 SELECT held_at AS since FROM awty_internal.hold
 \gset
 SELECT awty.hold('orders', '1', 'unpaid');
@@ -31,15 +31,15 @@ SELECT test.raises($$SELECT awty.hold('orders', 1)$$);
 SET ROLE regress_eve;
 SELECT test.raises($$SELECT awty.hold('orders', 1)$$) = replace(test.raises($$SELECT awty.hold('orders', 2)$$), '"2"', '"1"');
 SELECT test.sqlstate($$SELECT awty.hold('orders', 1, 'unpaid')$$);
--- Who may schedule may hold and release.
+-- A role that may schedule may hold and release.
 SET ROLE regress_shop;
 SELECT awty.allow('unpaid', 'regress_app');
 SET ROLE regress_app;
 SELECT awty.hold('orders', 1, note => 'x'), awty.release('orders', 1);
--- The table itself is not for users.
+-- Users cannot read the table itself.
 SELECT test.sqlstate($$TABLE awty_internal.hold$$);
 
--- What falls due while it is held follows the job's on_missed. As if a day had passed:
+-- A check that falls due while it is held follows the job's on_missed. The update simulates that a day has passed:
 SET ROLE regress_shop;
 SELECT awty.register('skipper', 'shop.unpaid', on_missed => 'skip'), awty.register('mover', 'shop.unpaid', on_missed => 'next_slot');
 SELECT awty.pause('unpaid'), awty.pause('skipper'), awty.pause('mover');
@@ -52,7 +52,7 @@ SELECT awty.release('missed', job) FROM unnest('{unpaid, skipper, mover}'::text[
 SELECT job, held, next_check_at BETWEEN now() AND now() + interval '1 min 1 s' AS next_slot FROM awty.future_job WHERE entity_name = 'missed' ORDER BY job;
 SELECT job, outcome, attempts FROM awty.future_job_history WHERE entity_name = 'missed' ORDER BY job;
 
--- A check that is cancelled or replaced takes its hold along.
+-- The hold of a check is deleted when the check is cancelled or replaced.
 SELECT awty.schedule('gone', 1, 'unshipped', after => '1 hour') > 0, awty.hold('gone', 1);
 SELECT awty.schedule('gone', 1, 'unshipped', after => '1 hour') > 0;
 SELECT held FROM awty.future_job WHERE entity_name = 'gone';

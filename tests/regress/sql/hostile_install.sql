@@ -1,4 +1,4 @@
--- Installing where others have been first, by those who may not, and leaving again.
+-- Installation in a hostile database and by roles without the right, and DROP EXTENSION.
 \pset format unaligned
 \pset tuples_only on
 SELECT current_database() AS database
@@ -8,7 +8,7 @@ CREATE DATABASE awty_regress_hostile;
 \pset format unaligned
 \pset tuples_only on
 
--- Somebody else's schema of that name: nothing is joined or replaced.
+-- A schema of that name already exists: the installation fails and changes nothing.
 CREATE SCHEMA awty AUTHORIZATION regress_mallory;
 CREATE TABLE awty.job (name text);
 \set VERBOSITY sqlstate
@@ -17,14 +17,14 @@ CREATE EXTENSION awty;
 SELECT count(*) FROM pg_extension WHERE extname = 'awty';
 DROP SCHEMA awty CASCADE;
 
--- Not by an ordinary role, also not by the owner of the database.
+-- An ordinary role cannot install it, not even the owner of the database.
 ALTER DATABASE awty_regress_hostile OWNER TO regress_mallory;
 SET ROLE regress_mallory;
 \set VERBOSITY sqlstate
 CREATE EXTENSION awty;
 \set VERBOSITY default
 
--- Functions, operators, types and tables in front of PostgreSQL's: the script never looks there.
+-- Functions, operators, types and tables that hide PostgreSQL's: the script does not use them.
 CREATE SCHEMA traps;
 GRANT ALL ON SCHEMA traps TO PUBLIC;
 CREATE FUNCTION traps.trap() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'trapped as %', current_user; END $$;
@@ -61,7 +61,7 @@ SET ROLE regress_eve;
 SELECT job FROM awty.job;
 SELECT entity_name FROM awty.future_job;
 SELECT entity_name FROM awty.future_job_history;
--- The same from temporary objects, which come before all schemas that are not named.
+-- The same with temporary objects, which are found before all schemas that are not in the path.
 CREATE TEMPORARY TABLE job (name text);
 CREATE TEMPORARY TABLE future_job (id bigint);
 CREATE TEMPORARY TABLE pg_authid (oid oid);
@@ -69,7 +69,7 @@ SELECT awty.schedule('orders', '2', 'job', after => '1 hour') OPERATOR(pg_catalo
 RESET ROLE;
 RESET search_path;
 
--- Dropping it: not over the functions that take its type, with CASCADE wholly.
+-- DROP EXTENSION is refused while functions take its type, and CASCADE drops them as well.
 \set VERBOSITY sqlstate
 DROP EXTENSION awty;
 \set VERBOSITY default
@@ -83,7 +83,7 @@ UNION ALL SELECT 'left', proname FROM pg_proc WHERE probin LIKE '%awty%'
 UNION ALL SELECT 'left', relname FROM pg_class WHERE relname ~ 'future_job' AND relpersistence <> 't'
 UNION ALL SELECT 'left', typname FROM pg_type AS t JOIN pg_class AS c ON c.oid = t.typrelid WHERE typname ~ 'future_job' AND relpersistence <> 't'
 UNION ALL SELECT 'left', proname FROM pg_proc WHERE proname = 'nothing';
--- In this session, which has prepared awty's statements, it comes back empty, and as another one.
+-- This session has prepared awty's statements. After a new CREATE EXTENSION, the tables are empty and the identity is another one.
 CREATE EXTENSION awty;
 SELECT count(*) FROM awty.job;
 CREATE FUNCTION public.nothing(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
@@ -94,7 +94,7 @@ SELECT last_value AS identity FROM awty_internal.identity
 DROP FUNCTION public.nothing CASCADE;
 DROP EXTENSION awty;
 
--- ALTER DEFAULT PRIVILEGES gives others rights on whatever a superuser creates: not on this, and takes away none that it needs.
+-- ALTER DEFAULT PRIVILEGES neither gives other roles rights on awty's objects nor takes away rights that awty needs.
 CREATE ROLE "regress Greedy" LOGIN;
 ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO "regress Greedy", PUBLIC;
 ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO "regress Greedy", PUBLIC;

@@ -1,11 +1,11 @@
--- External workers: what the calls take, give and refuse.
+-- The calls of external workers: arguments, results and errors.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
 SET client_min_messages = warning;
 SELECT awty.register('mail', heartbeat => '15 s', timeout => '1 h');
 SELECT function_schema IS NULL, function_name IS NULL, heartbeat, delivery, keep_attempts FROM awty.job WHERE job = 'mail';
--- The same again changes nothing; another definition is another job.
+-- Registering the same job again changes nothing. Another definition is refused.
 SELECT awty.register('mail', heartbeat => '15 s', timeout => '1 h');
 SELECT test.raises($$SELECT awty.register('mail')$$);
 SELECT awty.alter('mail', keep_attempts => 'problems', delivery => 'at_most_once', reset => '{heartbeat}');
@@ -46,7 +46,7 @@ SELECT count(*) FROM awty.claim('{}', 'w');
 SELECT count(*) FROM awty.claim('{mail,post,mail}', 'w', 1000);
 SELECT awty.next_claim_in('{}') > '0', awty.next_claim_in('{mail}') <= '5 s';
 
--- Answers for leases that there are not, and nonsense.
+-- Answers for leases that do not exist, and invalid arguments.
 SELECT awty.complete(1), awty.fail(1, 'x'), awty.complete(-1, 'infinity', '{}');
 SELECT awty.complete_many('{1,2}'), awty.complete_many(NULL), awty.complete_many('{}'), awty.fail_many('{1,2}', '{a,b}'), awty.fail_many('{}', NULL);
 SELECT awty.heartbeat('{3,1}'), awty.heartbeat(NULL), awty.requeue('{1,NULL}'), awty.requeue(NULL);
@@ -66,15 +66,15 @@ SELECT test.raises(call) FROM unnest(ARRAY[
     $$SELECT awty.fail_many('{1}', NULL)$$,
     $$SELECT awty.fail_many('{1}', '{a}', final => '{}')$$,
     $$SELECT awty.heartbeat('{{1}}')$$]) AS call;
--- One bad element is no answer, and stops no other.
+-- One bad element is not booked, and does not stop the others.
 SELECT awty.fail_many('{1,NULL,3}', '{a,b,NULL}');
 
--- Nowhere near a transaction that must not write.
+-- Refused in a transaction that may not write.
 BEGIN READ ONLY;
 SELECT test.raises($$SELECT awty.complete(1)$$);
 ROLLBACK;
 
--- A stranger claims and sees nothing, before and after; the right to schedule is not the right to claim.
+-- A role without rights claims and sees nothing. The right to schedule does not include the right to claim.
 SET ROLE regress_eve;
 SELECT test.raises($$SELECT awty.claim('{mail}', 'eve')$$);
 SELECT test.raises($$SELECT awty.next_claim_in('{mail}')$$);

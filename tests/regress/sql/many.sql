@@ -7,7 +7,7 @@ SELECT awty.register('unpaid', 'shop.unpaid', max_horizon => '100 years'), awty.
 CREATE TABLE shop.placed (id integer, placed_at timestamptz);
 INSERT INTO shop.placed SELECT n, date_trunc('day', now()) + interval '1 day' + n * interval '1 min' FROM generate_series(1, 100) AS n;
 
--- A time and arguments for each, at its place, in whatever order; or one time for all.
+-- One time and one args per key, in any order, or one time for all keys.
 SELECT awty.schedule_many('orders', array_agg(id::text ORDER BY -id), 'unpaid', at => array_agg(placed_at + interval '3 hours' ORDER BY -id),
     args => array_agg(CASE WHEN id % 2 = 0 THEN jsonb_build_object('id', id) END ORDER BY -id)) FROM shop.placed;
 SELECT count(*), bool_and(next_check_at = placed_at + interval '3 hours'), bool_and(first_check_at = next_check_at), count(args), bool_and(args IS NULL OR args = jsonb_build_object('id', id)),
@@ -17,13 +17,13 @@ SELECT entity_key, args IS NULL, next_check_at = awty.next_slot(now() + interval
 -- No keys: nothing to do. array_agg() makes NULL of no rows.
 SELECT awty.schedule_many('none', '{}', 'unpaid', after => '1 hour'), awty.schedule_many('none', NULL, 'unpaid', at => NULL), awty.cancel_many('none', '{}'), awty.cancel_many('none', NULL);
 
--- on_conflict is decided for each, and what is kept does not count.
+-- on_conflict applies to each key, and kept checks are not counted.
 SELECT awty.schedule_many('mixed', '{1,2,3}', 'unpaid', at => '{2099-01-01,2099-01-02,2099-01-03}');
 SELECT on_conflict, awty.schedule_many('mixed', '{4,3,2,1}', 'unpaid', at => '{2099-01-02,2099-01-02,2099-01-02,2099-01-02}', on_conflict => on_conflict),
     awty.cancel_many('mixed', '{4}') FROM unnest('{keep,earliest,latest,replace}'::text[]) AS on_conflict;
 SELECT entity_key, next_check_at::date FROM awty.future_job WHERE entity_name = 'mixed' ORDER BY 1;
 SELECT entity_key, next_check_at::date, outcome FROM awty.future_job_history WHERE entity_name = 'mixed' ORDER BY id;
--- Twice in one transaction: the second call meets what the first has written.
+-- Two calls in one transaction: the second one finds the checks of the first.
 BEGIN;
 SELECT awty.schedule_many('twice', '{1,2}', 'unpaid', after => '1 day'), awty.schedule_many('twice', '{2,3}', 'unpaid', after => '2 days', on_conflict => 'keep');
 SAVEPOINT s;
@@ -46,10 +46,10 @@ SELECT call, regexp_replace(test.raises('SELECT awty.schedule_many(' || call || 
     $$'x', '{1,2}', 'unpaid', after => '1 h', on_conflict => 'some'$$, $$'x', ARRAY(SELECT n::text FROM generate_series(1, 1000001) AS n), 'unpaid', after => '1 h'$$,
     $$'x', '{1}', 'unpaid', after => '1 h', args => ARRAY[to_jsonb(repeat('x', 2000000))]$$]) AS call;
 SELECT count(*) = :before FROM awty.future_job;
--- Arrays are for these two only: elsewhere they are no key.
+-- Only these two functions take arrays of keys.
 SELECT test.sqlstate($$SELECT awty.schedule('orders', ARRAY['1'], 'unpaid', after => '1 h')$$), test.sqlstate($$SELECT awty.schedule_many('orders', 1, 'unpaid', after => '1 h')$$);
 
--- Cancelling: of a job, of all that the caller may schedule, what is there.
+-- Cancelling the checks of one job, and of all jobs that the caller may schedule.
 SELECT awty.schedule_many('orders', '{1,2,3}', 'unshipped', after => '1 day');
 SELECT awty.cancel_many('orders', '{3,2,99}', 'unshipped'), awty.cancel_many('orders', '{3,2}', 'unshipped');
 SELECT awty.cancel_many('orders', '{1,2}');
@@ -57,7 +57,7 @@ SELECT awty.cancel_many('orders', array_agg(id::text)) FROM shop.placed WHERE id
 SELECT count(*) FROM awty.future_job WHERE entity_name = 'orders';
 SELECT job, outcome, count(*) FROM awty.future_job_history WHERE entity_name = 'orders' AND finished_at >= (SELECT min(scheduled_at) FROM awty.future_job WHERE entity_name = 'orders') GROUP BY 1, 2 ORDER BY 1;
 SELECT call, test.raises('SELECT awty.cancel_many(' || call || ')') FROM unnest(ARRAY[$$'orders', '{1,1}'$$, $$'orders', '{NULL}'$$, $$'orders', '{{1}}'$$, $$'orders', '{1}', 'unpiad'$$, $$'', '{1}'$$]) AS call;
--- Those of others stay; with such a job named, the call is refused.
+-- Checks of other roles stay. A call that names their job is refused.
 SELECT awty.allow('unpaid', 'regress_app');
 SELECT awty.schedule_many('orders', '{5,6}', 'unshipped', after => '1 day');
 SET ROLE regress_app;
@@ -69,7 +69,7 @@ SELECT awty.cancel_many('orders', '{5,6,7,8}');
 SET ROLE regress_shop;
 SELECT entity_key, job FROM awty.future_job WHERE entity_key IN ('5', '6') AND entity_name = 'orders';
 
--- Each call is a few statements, however many keys there are; and by index.
+-- Each call runs a few statements, however many keys it has, and uses an index.
 RESET ROLE;
 BEGIN;
 SELECT seq_scan AS before FROM pg_stat_xact_all_tables WHERE relid = 'awty.future_job'::regclass

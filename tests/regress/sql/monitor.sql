@@ -1,4 +1,4 @@
--- What a monitoring role sees: every job, and no entity, argument or error text.
+-- A monitoring role sees every job, but no entity, argument or error text.
 \pset format unaligned
 \pset tuples_only on
 CREATE ROLE regress_watcher IN ROLE pg_monitor;
@@ -12,7 +12,7 @@ SELECT job, role FROM awty.job;
 SELECT (SELECT count(*) FROM awty.future_job), (SELECT count(*) FROM awty.future_job_history), (SELECT count(*) FROM awty.failing),
     (SELECT count(*) FROM awty.explain('orders', '1'));
 SELECT pending FROM awty.status;
--- Looking locks nothing above AccessShare, and writes nothing.
+-- Reading takes only AccessShare locks and writes nothing.
 BEGIN READ ONLY;
 SELECT count(*) >= 0 FROM awty.status, awty.job_status, awty.forecast(), awty.doctor(), awty.explain('orders', '1'), awty.failing, awty.running, awty.repetition;
 SELECT awty.healthy() IS NOT NULL;

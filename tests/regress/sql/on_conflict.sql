@@ -6,7 +6,7 @@ SET ROLE regress_shop;
 SELECT awty.register('unpaid', 'shop.unpaid');
 SELECT awty.register('silent', 'shop.unpaid', keep_history => 'none');
 SELECT awty.register('ran', 'shop.unpaid', keep_history => 'ran');
--- Schedules an order after so many hours; says whether that made a new check, and after how many hours one is pending.
+-- Schedules an order after some hours. Returns whether the check is new, and after how many hours a check is pending.
 CREATE FUNCTION test.again(key text, hours integer, on_conflict text DEFAULT 'replace', job text DEFAULT 'unpaid')
 RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -29,7 +29,7 @@ SELECT test.again('2', 3, 'keep'), test.again('2', 5, 'keep'), test.again('2', 1
 -- earliest and latest; of two at the same slot, the pending one.
 SELECT test.again('3', 3, 'earliest'), test.again('3', 5, 'earliest'), test.again('3', 1, 'earliest'), test.again('3', 1, 'earliest');
 SELECT test.again('4', 3, 'latest'), test.again('4', 1, 'latest'), test.again('4', 5, 'latest'), test.again('4', 5, 'latest');
--- error: refused, with the id of the one that is there.
+-- error: refused, with the number of the pending check.
 SELECT test.again('5', 3, 'error');
 SELECT regexp_replace(test.raises($$SELECT test.again('5', 4, 'error')$$), 'check \d+\.', 'check N.');
 SELECT test.raises($$SELECT test.again('5', 4, 'error')$$) LIKE '%It is check ' || id || '.%' FROM awty.future_job WHERE entity_key = '5';
@@ -39,7 +39,7 @@ SELECT test.again('5', 4, 'keep');
 SELECT entity_key, outcome, count(*) FROM awty.future_job_history
 WHERE entity_name = 'invoices' AND job = 'unpaid' AND entity_key IN ('2', '3', '4', '5') GROUP BY 1, 2 ORDER BY 1;
 
--- Unknown words, in any case or with blanks; and none at all.
+-- Unknown values, other spellings, and NULL.
 SELECT test.raises($$SELECT awty.schedule('invoices', '6', 'unpaid', after => '1 hour', on_conflict => 'ignore')$$);
 SELECT test.raises($$SELECT awty.schedule('invoices', '6', 'unpaid', after => '1 hour', on_conflict => 'Replace')$$);
 SELECT test.raises($$SELECT awty.schedule('invoices', '6', 'unpaid', after => '1 hour', on_conflict => ' keep')$$);
@@ -47,19 +47,19 @@ SELECT test.raises($$SELECT awty.schedule('invoices', '6', 'unpaid', after => '1
 SELECT test.raises($$SELECT awty.schedule('invoices', '6', 'unpaid', after => '1 hour', on_conflict => NULL)$$);
 SELECT count(*) FROM awty.future_job WHERE entity_key = '6';
 
--- Two in one statement, and twice in one transaction: the last one stands.
+-- Two calls in one statement or in one transaction: the last one wins.
 SELECT test.again('7', h) FROM (VALUES (1), (2)) AS v (h);
 SELECT count(*) FROM awty.future_job WHERE entity_name = 'invoices' AND entity_key = '7';
 
--- The unique index tells keys apart by bytes: case, blanks and dots count.
+-- The unique index compares bytes, so case, blanks and dots count.
 SELECT test.again(key, 1) FROM (VALUES ('A'), ('a'), ('a '), (' a'), ('a.b'), ('"a"')) AS v (key);
 
--- keep_history: what never ran is not archived with 'ran', and nothing is with 'none'.
+-- keep_history: 'ran' archives only checks that have run, and 'none' archives none.
 SELECT test.again('8', 1, job => 'ran'), test.again('8', 2, job => 'ran'), test.again('8', 1, job => 'silent'), test.again('8', 2, job => 'silent');
 SELECT awty.cancel('invoices', '8', 'ran'), awty.cancel('invoices', '8', 'silent');
 SELECT count(*) FROM awty.future_job_history WHERE job IN ('ran', 'silent');
 
--- Another's pending check of an allowed job may be replaced: it is the job's, not the scheduler's.
+-- A role with the right to schedule may replace another role's check, because a check belongs to its job.
 SELECT awty.allow('unpaid', 'regress_app');
 SET ROLE regress_app;
 SELECT awty.schedule('invoices', '2', 'unpaid', after => '1 hour') > 0;

@@ -9,12 +9,12 @@ CREATE FUNCTION test.state() RETURNS TABLE (paused boolean, resumed text) LANGUA
 SELECT * FROM test.state();
 SELECT awty.pause('unpaid');
 SELECT * FROM test.state();
--- Scheduling, cancelling and altering go on.
+-- A paused job can still be scheduled, cancelled and altered.
 SELECT awty.schedule('orders', '1', 'unpaid', after => '1 hour') > 0, awty.schedule('orders', '2', 'unpaid', at => now()) > 0;
 SELECT awty.cancel('orders', '1', 'unpaid');
 SELECT awty.alter('unpaid', max_checks => 3);
 SELECT * FROM test.state();
--- Twice is once, and a pause that was none is no resumption: what has been missed stays missed.
+-- A second pause changes nothing. resume() of a job that is not paused changes nothing, so that missed slots stay missed.
 SELECT awty.pause('unpaid');
 SELECT * FROM test.state();
 SELECT awty.resume('unpaid');

@@ -1,4 +1,4 @@
--- A pause may say why; the same again changes nothing but the words; a resumed job has none.
+-- A pause may have a note. A second pause changes only the note. resume() removes the note.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;

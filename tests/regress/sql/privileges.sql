@@ -1,4 +1,4 @@
--- Nobody writes to awty's tables but its functions: no right on any of them for anyone, except to read four.
+-- Only awty's functions write to its tables. Roles have no rights on the tables, except SELECT on some.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
@@ -31,7 +31,7 @@ CREATE FUNCTION test.attempts() RETURNS TABLE (relation text, statement text, st
          unnest(ARRAY[format('UPDATE %s SET %s', relation, change), format('CREATE TABLE test.refers (%s)', refers)]) AS statement
 $_$;
 
--- As the owner of a job, and as anybody: 42501, except for reading and for what PostgreSQL refuses for other reasons.
+-- As the owner of a job and as another role: 42501, except for SELECT and for statements that PostgreSQL refuses for other reasons.
 SET ROLE regress_shop;
 SELECT count(*), count(*) FILTER (WHERE state = '42501') AS denied FROM test.attempts();
 SELECT statement, state FROM test.attempts() WHERE state <> '42501' ORDER BY relation, statement;
@@ -53,7 +53,7 @@ CREATE TABLE test.own ();
 SELECT test.sqlstate('CREATE TRIGGER t BEFORE INSERT ON test.own FOR EACH STATEMENT EXECUTE FUNCTION awty_internal.job_changed()');
 DROP TABLE test.own;
 
--- Who may read everything reads every row, because a backup needs them all. Nobody writes past the policies.
+-- A role that may read all data reads every row, because a backup needs them all. No role writes past the policies.
 RESET ROLE;
 CREATE ROLE regress_reader IN ROLE pg_read_all_data, pg_write_all_data;
 SET ROLE regress_reader;

@@ -1,4 +1,4 @@
--- Where nothing may be scheduled: read-only transactions, and operations that must have no such effects.
+-- Scheduling is refused in read-only transactions and in security-restricted operations.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;
@@ -13,7 +13,7 @@ BEGIN READ ONLY;
 SELECT call, test.raises('SELECT awty.' || call) FROM test.calls() AS call;
 SELECT awty.next_slot('2099-06-01 10:00:30+00', 'unpaid') = '2099-06-01 10:01:00+00', enabled FROM awty.status;
 COMMIT;
--- It comes before everything else, so that nothing can be learned from it either.
+-- This check comes first, so that the error reveals nothing.
 BEGIN READ ONLY;
 SELECT test.raises($$SELECT awty.schedule(NULL, NULL, 'nothing')$$);
 COMMIT;
@@ -52,11 +52,11 @@ DROP TABLE shop.orders CASCADE;
 RESET client_min_messages;
 DROP FUNCTION shop.sneaky;
 
--- An ordinary query is no such place.
+-- In an ordinary query scheduling is allowed.
 SELECT awty.schedule('fine', '1', 'unpaid', after => '1 hour') > 0;
 SELECT awty.unregister('unpaid');
 RESET ROLE;
 DROP FUNCTION test.restricted, test.calls;
 
--- The trigger's function is for triggers, also for a superuser.
+-- Even a superuser cannot call the trigger function directly.
 SELECT test.raises('SELECT awty_internal.job_changed()');

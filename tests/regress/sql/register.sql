@@ -1,4 +1,4 @@
--- awty.register() and awty.unregister(): what a job is made of, and how it goes.
+-- awty.register() and awty.unregister().
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
@@ -19,17 +19,17 @@ SELECT job, set_based, slot, timeout, max_checks, max_horizon, max_attempts, ret
        keep_history FROM awty.job WHERE job = 'stale';
 SELECT awty.register('skipper', 'shop.unpaid', on_missed => 'skip', keep_history => 'ran');
 
--- The ends of each range belong to it.
+-- The bounds of each range are valid.
 SELECT awty.register('least', 'shop.unpaid', slot => '1 min', timeout => '1 ms', max_checks => 1, max_horizon => '1 s',
     max_attempts => 1, retry_after => '1 ms', max_lateness => '1 us');
 SELECT awty.register('most', 'shop.unpaid', slot => '1 day', timeout => '1 day', max_checks => 1000000,
     max_horizon => '36525 days', max_attempts => 1000, retry_after => '366 days', max_lateness => '36525 days');
 
--- A name that is taken.
+-- A name that is already in use.
 SELECT test.raises($$SELECT awty.register('unshipped', 'shop.unpaid')$$);
 SELECT function_name FROM awty.job WHERE job = 'unshipped';
 
--- An unqualified name is looked up in the caller's search_path, now, and its schema is kept.
+-- A name without a schema is looked up in the caller's search_path, and the schema is stored.
 SELECT test.raises($$SELECT awty.register('paths', 'unpaid')$$);
 SET search_path = nowhere, shop;
 SELECT awty.register('paths', 'unpaid');
@@ -37,7 +37,7 @@ SELECT awty.register('folded', 'SHOP.UnPaid');
 RESET search_path;
 SELECT job, function_schema, function_name FROM awty.job WHERE job IN ('paths', 'folded') ORDER BY job;
 
--- Quoted names mean what they mean in SQL.
+-- Quoted names work as in SQL.
 RESET ROLE;
 CREATE SCHEMA "Odd.Shop" AUTHORIZATION regress_shop;
 SET ROLE regress_shop;
@@ -45,7 +45,7 @@ CREATE FUNCTION "Odd.Shop"."Un ""Paid"""(awty.future_job) RETURNS timestamptz LA
 SELECT awty.register('odd', '"Odd.Shop"."Un ""Paid"""');
 SELECT function_schema, function_name FROM awty.job WHERE job = 'odd';
 
--- A rolled-back registration leaves nothing, a savepoint's neither.
+-- A rollback undoes the registration, and so does a rollback to a savepoint.
 BEGIN;
 SELECT awty.register('ghost', 'shop.unpaid');
 SAVEPOINT s;
@@ -57,7 +57,7 @@ ROLLBACK;
 SELECT count(*) FROM awty.job WHERE job LIKE 'ghost%';
 SELECT count(*) FROM awty.future_job;
 
--- Unregistering archives what is pending, and says how much that was.
+-- unregister() archives the pending checks and returns their number.
 SELECT awty.schedule('orders', n::text, 'unshipped', after => '1 hour', args => jsonb_build_object('n', n)) > 0
 FROM generate_series(1, 3) AS n;
 SELECT awty.unregister('unshipped');
@@ -66,11 +66,11 @@ SELECT entity_name, entity_key, job, args, outcome, sqlstate, message, started_a
        scheduled_by, role, finished_at BETWEEN now() - interval '1 minute' AND now() AS just_now
 FROM awty.future_job_history WHERE job = 'unshipped' ORDER BY entity_key;
 SELECT test.raises($$SELECT awty.unregister('unshipped')$$);
--- The name is free again, and what was pending does not come back.
+-- The name can be used again, and the old checks do not come back.
 SELECT awty.register('unshipped', 'shop.unshipped');
 SELECT count(*) FROM awty.future_job;
 
--- A job whose row is broken can be got rid of, by a superuser; nobody else gets that far.
+-- A superuser can remove a job whose row is broken. Other roles cannot.
 RESET ROLE;
 UPDATE awty.job SET max_checks = -1 WHERE job = 'odd';
 SELECT test.raises($$SELECT awty.schedule('orders', '1', 'odd', after => '1 hour')$$);

@@ -1,4 +1,4 @@
--- What a newcomer types: jobs without an argument or an answer, commands for functions, limits of 0, the same definition twice.
+-- What a newcomer types: functions without argument or result, commands instead of functions, limits of 0, the same definition twice.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
@@ -11,17 +11,17 @@ CREATE FUNCTION shop.noted(awty.future_job) RETURNS void LANGUAGE sql AS 'SELECT
 CREATE FUNCTION shop.all_noted(awty.future_job[]) RETURNS void LANGUAGE sql AS 'SELECT 1';
 SELECT awty.register(name, 'shop.' || name) FROM unnest('{tidy, later, noted, all_noted}'::text[]) AS name;
 SELECT job, set_based FROM awty.job ORDER BY job;
--- More than one of them: which one is meant?
+-- Several functions of that name: ambiguous.
 CREATE FUNCTION shop.tidy(awty.future_job) RETURNS void LANGUAGE sql AS 'SELECT 1';
 SELECT test.raises($$SELECT awty.register('again', 'shop.tidy')$$);
--- One that comes later does not stop a job.
+-- A second function that is created later does not stop the job.
 SELECT awty.schedule('orders', '1', 'tidy', after => '1 day') > 0;
 DROP FUNCTION shop.tidy(awty.future_job);
 CREATE FUNCTION shop.tidy(awty.future_job[]) RETURNS void LANGUAGE sql AS 'SELECT 1';
 SELECT awty.schedule('orders', '1', 'tidy', after => '1 day') > 0;
 DROP FUNCTION shop.tidy(awty.future_job[]);
 
--- A command is answered with the function to write, which can be pasted.
+-- For a command, the hint shows a function that can be pasted.
 SELECT test.raises(format('SELECT awty.register(%L, %L)', job, command)) FROM (VALUES
     ('sweep', 'DELETE FROM shop.basket WHERE placed_at < now() - interval ''1 day'';'), ('odd "sweep"', 'truncate shop.basket'),
     ('sweep', 'SELECT shop.tidy()'), ('sweep', 'DELETE FROM shop.basket WHERE ' || repeat('id <> 1 AND ', 30) || 'true')) AS v (job, command);
@@ -33,7 +33,7 @@ CREATE FUNCTION "odd ""sweep"""() RETURNS void LANGUAGE sql AS $$ truncate shop.
 RESET search_path;
 SELECT job, function_schema, function_name FROM awty.job WHERE job LIKE '%sweep%' ORDER BY job;
 
--- 0 is no limit.
+-- 0 means no limit.
 SELECT awty.register('endless', 'shop.later', max_checks => 0, max_attempts => 0);
 SELECT max_checks, max_attempts FROM awty.job WHERE job = 'endless';
 SELECT awty.alter('endless', max_checks => 7, reset => '{max_attempts}');
@@ -50,17 +50,17 @@ SELECT ctid AS was FROM awty.job WHERE job = 'late'
 SELECT awty.register('late', 'shop.unpaid', slot => '24 hours', timeout => '1 min 30 s', max_lateness => '120 min');
 SELECT awty.register('late', 'SHOP.unpaid', slot => '1 day', timeout => '90 s', max_lateness => '2 hours', replace => true);
 SELECT ctid = :'was'::tid AS unchanged, paused, allowed FROM awty.job WHERE job = 'late';
--- Another one is refused, whatever it is that differs.
+-- Another definition is refused, whichever option differs.
 SELECT test.raises(format('SELECT awty.register(%L, %s)', 'late', rest)) FROM unnest(ARRAY[
     $$'shop.unpaid'$$, $$'shop.unshipped', slot => '1 day', timeout => '90 s', max_lateness => '2 hours'$$,
     $$'shop.unpaid', slot => '1 day', timeout => '90 s'$$]) AS rest;
 SELECT test.raises($$SELECT awty.register('late', 'shop.stale', replace => NULL)$$);
 SELECT ctid = :'was'::tid AS unchanged FROM awty.job WHERE job = 'late';
--- With replace it takes its place; what is pending, paused and allowed stays.
+-- replace replaces the definition. Pending checks, a pause and rights stay.
 SELECT awty.register('late', 'shop.stale', max_checks => 2, replace => true);
 SELECT function_name, set_based, slot, timeout, max_checks, max_lateness, paused, allowed, registered_by FROM awty.job WHERE job = 'late';
 SELECT id = :id AS still_there FROM awty.future_job WHERE job = 'late';
--- A function that has changed its form is another definition.
+-- A function with another signature is another definition.
 CREATE FUNCTION shop.formed(awty.future_job) RETURNS void LANGUAGE sql AS 'SELECT 1';
 SELECT awty.register('formed', 'shop.formed');
 DROP FUNCTION shop.formed;
@@ -79,12 +79,12 @@ DROP FUNCTION shop.eves();
 RESET ROLE;
 REVOKE CREATE ON SCHEMA shop FROM regress_eve;
 
--- As whom a job runs, where that is not the caller; and again when it is another one.
+-- The notice names the role that the job runs as, if it is not the caller, and again if the role changes.
 SELECT awty.register('posted', 'shop.unpaid', run_as => 'regress_shop');
 SELECT awty.register('posted', 'shop.unpaid', run_as => 'regress_shop');
 SELECT awty.alter('posted', run_as => 'regress_shop');
 SELECT awty.alter('posted', timeout => '1 s');
--- The role that replaces a definition has given it: the function may belong to that role from now on.
+-- The role that replaces a definition counts as the role that registered it, so the function may belong to that role.
 SELECT registered_by FROM awty.job WHERE job = 'posted';
 SET ROLE regress_shop;
 SELECT awty.register('posted', 'shop.unpaid', replace => true);

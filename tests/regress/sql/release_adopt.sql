@@ -17,12 +17,12 @@ SELECT awty.schedule('orders', '1', 'unshipped', after => '1 hour') > 0;
 SELECT test.raises($$SELECT awty.release('orders', '1')$$);
 SELECT awty.unregister('unshipped');
 
--- Held, as after too many crashes: visible, counted, and let go by a member of the job's role.
+-- A check that is held as after too many crashes is visible and counted, and a member of the job's role releases it.
 RESET ROLE;
 UPDATE awty.future_job SET held = true;
 INSERT INTO awty_internal.check_stat (check_id, crashes) VALUES (:id, 5);
 SELECT pending, held_checks FROM awty.status;
--- To others it is as if it were not there.
+-- For other roles the check does not exist.
 SET ROLE regress_eve;
 SELECT test.raises($$SELECT awty.release('orders', '1')$$) = replace(test.raises($$SELECT awty.release('orders', '2')$$), '"2"', '"1"');
 SET ROLE regress_shop;
@@ -48,17 +48,17 @@ SELECT awty.unregister('unpaid');
 RESET ROLE;
 SELECT count(*) FROM awty_internal.check_stat;
 
--- One's own database is not held, and adopting it changes nothing.
+-- This database is not held, so adopt() changes nothing.
 SELECT database_held, why, fix FROM awty.status;
 SELECT awty.adopt();
 SELECT database_held, why, fix FROM awty.status;
--- Only the owner of the database says whose it is.
+-- Only the owner of the database may adopt it.
 SELECT current_database() AS database
 \gset
 SET ROLE regress_shop;
 SELECT replace(test.raises($$SELECT awty.adopt()$$), :'database', 'DATABASE');
 
--- As if it had been restored from elsewhere: held, and each session that schedules is told so, every time.
+-- As if the database had been restored from elsewhere: it is held, and each call of schedule() warns.
 RESET ROLE;
 UPDATE awty_internal.origin SET identity = identity + 1;
 \c -

@@ -9,7 +9,7 @@ SELECT awty.register('digest', 'shop.unshipped');
 CREATE FUNCTION test.repeat(args text) RETURNS text LANGUAGE sql
     AS $$ SELECT test.raises(format('SELECT awty.repeat(%L, %s)', 'digest', args)) $$;
 
--- Daylight saving, row by row: a fixed time in a gap comes at its end, in a fold the first time.
+-- Daylight saving, row by row: a fixed time in a gap occurs at the end of the gap, and in a fold at the first of the two times.
 CREATE FUNCTION test.days(cron text, zone text, since timestamptz, until timestamptz) RETURNS text LANGUAGE sql AS $$
     SELECT count(*) || coalesce(': ' || CASE WHEN count(*) > 3 THEN min(at) || ' to ' || max(at) ELSE string_agg(at::text, ', ' ORDER BY at) END, '')
     FROM awty.occurrences(cron => cron, zone => zone, after => since - interval '1 us', max => 200) AS at WHERE at < until $$;
@@ -29,26 +29,26 @@ SELECT cron, zone, since, test.days(cron, zone, since, until) FROM (VALUES
     ('0 9 * * fri', 'Pacific/Apia', '2011-12-30 00:00Z', '2012-01-03 00:00Z')
 ) AS t (cron, zone, since, until);
 SELECT * FROM awty.occurrences(cron => '0 0 29 2 *', zone => 'UTC', after => '2095-01-01', max => 2);
--- A day stays at its local time, 24 hours move.
+-- '1 day' keeps the local time, and '24 hours' does not.
 SELECT every::text, array_agg(to_char(at AT TIME ZONE 'Europe/Berlin', 'DD HH24:MI')) FROM unnest('{1 day, 24 hours}'::interval[]) AS every,
     awty.occurrences(every => every, zone => 'Europe/Berlin', starts => '2026-03-28 09:00 Europe/Berlin', after => '2026-03-27', max => 3) AS at GROUP BY 1 ORDER BY 1;
 SELECT every::text, array_agg(to_char(at AT TIME ZONE 'Europe/Berlin', 'DD HH24:MI')) FROM unnest('{1 day, 24 hours}'::interval[]) AS every,
     awty.occurrences(every => every, zone => 'Europe/Berlin', starts => '2026-10-24 09:00 Europe/Berlin', after => '2026-10-23', max => 3) AS at GROUP BY 1 ORDER BY 1;
--- Nothing drifts: the last of January, then of February, then of March.
+-- Months do not drift: the last day of January, then of February, then of March.
 SELECT * FROM awty.occurrences(every => '1 month', zone => 'UTC', starts => '2026-01-31 12:00Z', after => '2026-01-01', max => 4);
 -- after is exclusive, and the last day of a month has two names.
 SELECT * FROM awty.occurrences(cron => '@monthly', zone => 'UTC', after => '2026-01-01', max => 1);
 SELECT * FROM awty.occurrences(cron => '0 2 $ * *', zone => 'america/new_york', after => '2026-02-01', max => 2);
 SELECT * FROM awty.occurrences(cron => '0 2 L * *', zone => 'AMERICA/NEW_YORK', after => '2026-02-01', max => 2);
 
--- Refused: what cannot be read, never comes, or comes too often.
+-- Refused: expressions that cannot be read, never occur, or occur too often.
 SELECT test.repeat($$every => '1 hour', cron => '* * * * *'$$);
 SELECT test.repeat($$every => NULL$$);
 SELECT cron, test.repeat(format('cron => %L, zone => %L', cron, 'UTC')) FROM unnest(ARRAY['', '0 25 * * *', '0 0 30 2 *', '* * *',
     '@reboot', '0 9 ? * *', '0 9 15W * *', 'H 9 * * *', '0 9 * * 5L', '0 9 * * 1#2', '0 0 9 1 1 * 2027', '0 22-6 * * *', '5/15 * * * *', '*/10 * * * * *']) AS cron;
 SELECT test.repeat(format('cron => %L', repeat('1,', 600)));
 SELECT every, test.repeat(format('every => %L, zone => %L', every, 'UTC')) FROM unnest('{0, -1 hour, 1 day 1 hour, 30 s, 1 month -1 day}'::interval[]) AS every;
--- A zone is needed where the answer depends on it; it is a name.
+-- A zone is required if the result depends on it, and it must be a name.
 SELECT test.repeat($$cron => '0 9 * * *'$$);
 SELECT test.repeat($$every => '1 day'$$);
 SET timezone = 'Asia/Tokyo';
@@ -70,11 +70,11 @@ SELECT test.raises($$SELECT awty.repeat('digst', every => '1 hour')$$);
 SELECT test.raises($$SELECT awty.repeat(NULL, every => '1 hour')$$);
 SELECT count(*) FROM awty.repetition;
 
--- It is there with its check, says when, and how to end it.
+-- The repetition has a check, and the notice says when it is due and how to end the repetition.
 SELECT awty.repeat('digest', cron => '30 3 1 1 *', zone => 'europe/berlin', starts => '2090-06-01', args => '{"a": 1}');
 SELECT job, entity_name, entity_key, next_check_at, every, cron, zone, starts, ends, jitter, catch_up, args, repeated_by FROM awty.repetition;
 SELECT job, entity_name, entity_key, args, first_check_at, next_check_at, scheduled_by FROM awty.future_job;
--- The same again changes nothing; anything else moves the pending one.
+-- The same call again changes nothing. Another definition moves the pending check.
 SELECT id AS before FROM awty.future_job \gset
 SELECT awty.repeat('digest', cron => '30 3 1 1 *', zone => 'Europe/Berlin', starts => '2090-06-01', args => '{"a": 1}');
 SELECT id = :before FROM awty.future_job;
@@ -83,7 +83,7 @@ SELECT id = :before, next_check_at FROM awty.future_job;
 SELECT awty.repeat('digest', cron => '30 4 1 1 *', zone => 'Europe/Berlin', starts => '2090-06-01', args => '{"a": 2}');
 SELECT args FROM awty.future_job;
 SELECT outcome, args FROM awty.future_job_history WHERE job = 'digest' ORDER BY id;
--- '24 hours' is not '1 day', though the two intervals are equal to PostgreSQL.
+-- '24 hours' and '1 day' are different here, though PostgreSQL compares them as equal.
 SELECT awty.repeat('digest', every => '24 hours', zone => 'Europe/Berlin', starts => '2090-06-01 12:00 Europe/Berlin');
 SELECT awty.repeat('digest', every => '1 day', zone => 'Europe/Berlin', starts => '2090-06-01 12:00 Europe/Berlin');
 SELECT every, zone FROM awty.repetition;
@@ -93,14 +93,14 @@ SELECT awty.repeat('digest', cron => '0 9 1 1 *', zone => 'UTC', starts => '2090
 FROM generate_series(1, 3) AS t;
 SELECT entity_key, next_check_at FROM awty.repetition WHERE entity_name = 'tenant' ORDER BY entity_key;
 
--- A check that a client has scheduled gives way, and schedule() takes its turn.
+-- A repetition replaces a check that a client has scheduled, and schedule() replaces the pending occurrence.
 SELECT awty.schedule('tenant', '9', 'digest', after => '1 hour') > 0;
 SELECT awty.repeat('digest', cron => '0 9 1 1 *', zone => 'UTC', starts => '2090-06-01', entity_name => 'tenant', entity_key => '9');
 SELECT awty.schedule('tenant', '9', 'digest', after => '1 hour') > 0;
 SELECT count(*), min(next_check_at) < now() + interval '2 hours' FROM awty.repetition WHERE entity_key = '9';
 SELECT outcome FROM awty.future_job_history WHERE entity_key = '9' AND job = 'digest' ORDER BY id;
 
--- In a transaction that is rolled back, or in a savepoint, nothing is left of it.
+-- A rollback of the transaction or to a savepoint undoes the repetition.
 SET client_min_messages = warning;
 BEGIN;
 SELECT awty.repeat('digest', every => '1 hour', entity_name => 'x', entity_key => '1') > now();
@@ -113,7 +113,7 @@ ROLLBACK;
 SELECT (SELECT count(*) FROM awty.repetition WHERE entity_name = 'x'), (SELECT count(*) FROM awty.future_job WHERE entity_name = 'x');
 
 RESET client_min_messages;
--- Who may: as for schedule(). Each sees what it may see of checks.
+-- The rights are those of schedule(). A role sees the repetitions whose checks it may read.
 SET ROLE regress_app;
 SELECT test.raises($$SELECT awty.repeat('digest', every => '1 hour')$$);
 SELECT count(*) FROM awty.repetition;
@@ -134,7 +134,7 @@ SELECT count(*) FROM awty.repetition WHERE entity_key IN ('1', '2') AND entity_n
 SELECT awty.cancel('job', 'digest');
 SELECT awty.unregister('digest');
 SELECT (SELECT count(*) FROM awty.repetition), (SELECT count(*) FROM awty.future_job WHERE job = 'digest');
--- Who repeats cannot without a job, and in no place that must not write.
+-- Refused without a job, and in a transaction that may not write.
 SELECT awty.register('digest', 'shop.unshipped');
 BEGIN READ ONLY;
 SELECT test.repeat($$every => '1 hour'$$);

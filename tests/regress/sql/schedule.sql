@@ -1,4 +1,4 @@
--- awty.schedule(): a check at a slot, once the transaction commits.
+-- awty.schedule() writes a check for a slot, when the transaction commits.
 \pset format unaligned
 \pset tuples_only on
 SET timezone = 'UTC';
@@ -24,7 +24,7 @@ SELECT awty.schedule('orders', '43', 'unshipped', at => date_trunc('hour', now()
 SELECT awty.schedule('orders', '44', 'unshipped', at => date_trunc('hour', now()) + interval '1 day 1 us') > 0;
 SELECT entity_key, next_check_at - date_trunc('hour', now()) FROM awty.future_job WHERE entity_key IN ('43', '44') ORDER BY 1;
 
--- A time that has passed, and no time at all, mean the next slot; so does the moment just gone.
+-- A past time means the next slot.
 SELECT awty.schedule('past', '1', 'unshipped', at => '2001-02-03 04:05:06+00') > 0;
 SELECT awty.schedule('past', '2', 'unshipped', at => '4713-01-01 00:00:00 BC') > 0;
 SELECT awty.schedule('past', '3', 'unshipped', after => '0') > 0;
@@ -34,21 +34,21 @@ SELECT entity_key, next_check_at > scheduled_at AND next_check_at <= scheduled_a
        date_trunc('minute', next_check_at) = next_check_at AS a_slot
 FROM awty.future_job WHERE entity_name = 'past' ORDER BY 1;
 
--- The same entity for two jobs; ids go up and are never used again.
+-- The same entity for two jobs. Numbers of checks increase and are never used again.
 SELECT awty.schedule('orders', '42', 'unpaid', after => '1 hour') > max(id) FROM awty.future_job;
 SELECT entity_key, job FROM awty.future_job WHERE entity_name = 'orders' ORDER BY entity_key, job;
 
--- args: none, null, an object. SQL NULL and the JSON null are two things.
+-- args: none, null, an object. SQL NULL and JSON null differ.
 SELECT awty.schedule('args', '1', 'unpaid', after => '1 day') > 0;
 SELECT awty.schedule('args', '2', 'unpaid', after => '1 day', args => 'null') > 0;
 SELECT awty.schedule('args', '3', 'unpaid', after => '1 day', args => '{"level": [1, "ünï"], "t": "it''s"}') > 0;
 SELECT entity_key, args IS NULL AS missing, args FROM awty.future_job WHERE entity_name = 'args' ORDER BY 1;
--- Large ones, whole; too large ones, not at all.
+-- Large args are stored whole, and too large ones are refused.
 SELECT awty.schedule('args', '4', 'unpaid', after => '1 day', args => to_jsonb(repeat('x', 1000000))) > 0;
 SELECT length(args #>> '{}') FROM awty.future_job WHERE entity_name = 'args' AND entity_key = '4';
 SELECT test.raises($$SELECT awty.schedule('args', '5', 'unpaid', after => '1 day', args => to_jsonb(repeat('x', 2000000)))$$);
 
--- What is rolled back has not been scheduled: a savepoint, a caught error, a whole transaction.
+-- A rollback undoes schedule(): of a savepoint, after a caught error, of the transaction.
 BEGIN;
 SELECT awty.schedule('undone', '1', 'unpaid', after => '1 day') > 0;
 SAVEPOINT s;
@@ -73,7 +73,7 @@ SELECT awty.schedule('undone', '7', 'unpaid', after => '1 day');
 COMMIT;
 SELECT count(*) FROM awty.future_job WHERE entity_name = 'undone' AND entity_key IN ('6', '7');
 
--- From a trigger, for a statement of many rows; and cancelled by another when the order ships.
+-- A trigger schedules for a statement with many rows, and another trigger cancels when an order ships.
 CREATE TABLE shop.orders (id bigint PRIMARY KEY, status text NOT NULL DEFAULT 'UNSHIPPED');
 CREATE FUNCTION shop.watch_order() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -1,4 +1,4 @@
--- Settings: out of range, misspelt, or set by those who may not.
+-- Settings: out of range, misspelt, or set by roles without the right.
 \pset format unaligned
 \pset tuples_only on
 -- awty.slot must divide a day, and be 1 s to 1 day.
@@ -21,14 +21,14 @@ ALTER SYSTEM SET awty.max_crashes = 0;
 ALTER SYSTEM SET awty.enabled = 'maybe';
 ALTER SYSTEM SET awty.auto_adopt = 'perhaps';
 ALTER SYSTEM SET awty.synchronous_commit = 'local';
--- What fits is taken, in any unit.
+-- Valid values are accepted in any unit.
 ALTER SYSTEM SET awty.slot = '15min';
 ALTER SYSTEM SET awty.slot = '1d';
 ALTER SYSTEM SET awty.slot = 1;
 ALTER SYSTEM SET awty.history_retention = '400d';
 ALTER SYSTEM RESET ALL;
 
--- Nobody sets them for a session, a role, a database or a function, not even a superuser.
+-- Not even a superuser can set them for a session, a role, a database or a function.
 SET awty.enabled = on;
 SET LOCAL awty.auto_adopt = on;
 SELECT set_config('awty.slot', '1', false);
@@ -41,13 +41,13 @@ ALTER SYSTEM SET awty.enabled = on;
 SELECT set_config('awty.synchronous_commit', 'on', true);
 RESET ROLE;
 \set VERBOSITY default
--- Everybody may read them.
+-- Every role may read them.
 SET ROLE regress_eve;
 SHOW awty.enabled;
 SHOW awty.slot;
 SHOW awty.history_retention;
 RESET ROLE;
 
--- The prefix is awty's: a misspelt setting is no placeholder.
+-- The prefix is reserved, so a misspelt setting is an error.
 SELECT test.sqlstate('SET awty.slots = 1');
 SELECT test.sqlstate('SHOW awty.slots');

@@ -2,7 +2,7 @@
 CREATE EXTENSION awty;
 SELECT extversion IS NOT NULL AS installed, extrelocatable FROM pg_extension WHERE extname = 'awty';
 
--- The cast: a shop with jobs, an application that schedules them, and two that are up to no good.
+-- The roles: a shop with jobs, an application that schedules them, and two attackers.
 CREATE ROLE regress_shop LOGIN;
 CREATE ROLE regress_app LOGIN;
 CREATE ROLE regress_eve LOGIN;
@@ -10,7 +10,7 @@ CREATE ROLE regress_mallory LOGIN;
 CREATE SCHEMA shop AUTHORIZATION regress_shop;
 GRANT USAGE ON SCHEMA shop TO PUBLIC;
 
--- What the tests share: a statement's SQLSTATE, message, DETAIL and HINT as a value, or 'ok'. Runs as the caller.
+-- Runs a statement as the caller and returns its SQLSTATE, message, DETAIL and HINT, or 'ok'.
 CREATE SCHEMA test;
 GRANT USAGE, CREATE ON SCHEMA test TO PUBLIC;
 CREATE FUNCTION test.raises(statement text) RETURNS text LANGUAGE plpgsql AS $$
@@ -28,11 +28,11 @@ EXCEPTION WHEN OTHERS THEN
     RETURN concat_ws(E'\n', state || ': ' || message, 'DETAIL: ' || nullif(detail, ''), 'HINT: ' || nullif(hint, ''));
 END
 $$;
--- For errors of PostgreSQL's own, whose wording differs between versions: the SQLSTATE alone.
+-- Returns only the SQLSTATE, for PostgreSQL's own errors, whose wording differs between versions.
 CREATE FUNCTION test.sqlstate(statement text) RETURNS text LANGUAGE sql
     AS $$ SELECT pg_catalog.split_part(test.raises(statement), ':', 1) $$;
 
--- Without the grant there is nothing to see.
+-- Without the grant a role sees nothing.
 SET ROLE regress_shop;
 SELECT test.sqlstate($$SELECT awty.schedule('orders', '42', 'unshipped', after => '3 hours')$$);
 SELECT test.sqlstate($$TABLE awty.status$$);

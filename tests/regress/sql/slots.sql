@@ -8,7 +8,7 @@ SET intervalstyle = postgres;
 SET client_min_messages = warning;
 SET ROLE regress_shop;
 
--- Up to the next boundary, never down; a boundary is its own slot.
+-- Times are rounded up, never down. A boundary is its own slot.
 SELECT t, awty.next_slot(t) FROM (VALUES
     ('2099-06-01 10:05:00+00'::timestamptz), ('2099-06-01 10:05:00.000001+00'), ('2099-06-01 10:05:59.999999+00'),
     ('2099-12-31 23:59:00.5+00'), ('2096-02-28 23:59:30+00'), ('2099-06-01 10:05:30+05:30'), ('9999-12-31 23:59:59+00')) AS v (t);
@@ -16,7 +16,7 @@ SELECT t, awty.next_slot(t) FROM (VALUES
 SELECT bool_and(awty.next_slot(slot) = slot), bool_and(slot - t >= '0' AND slot - t < '1 minute'), bool_and(slot >= previous)
 FROM (SELECT t, awty.next_slot(t) AS slot, lag(awty.next_slot(t)) OVER (ORDER BY t) AS previous
       FROM generate_series('2099-01-01'::timestamptz, '2099-01-02', '7.3 s') AS t) AS s;
--- Of a past time, the first boundary from now on: never now or before.
+-- For a past time, the first boundary after now.
 SELECT slot > before AND slot <= clock_timestamp() + interval '1 minute' AND date_trunc('minute', slot) = slot
 FROM (SELECT clock_timestamp() AS before, awty.next_slot(t) AS slot
       FROM unnest('{epoch, 0001-01-01 BC, now}'::timestamptz[]) AS t) AS s;
@@ -61,10 +61,10 @@ WHERE entity_name = 'interval' AND entity_key ~ '^(NY|ny)'
     AND next_check_at <> awty.next_slot(now() + n::integer * CASE WHEN entity_key ~ '^NY' THEN interval '1 month' ELSE interval '1 day' END);
 COMMIT;
 
--- Local times that come twice or never are one moment each, and PostgreSQL says which.
+-- PostgreSQL maps local times that occur twice or never to one moment each.
 SELECT awty.next_slot('2027-03-14 02:30:00 America/New_York'), awty.next_slot('2027-11-07 01:30:10 America/New_York');
 
--- Widths that are no slots: it must be whole seconds, divide a day, and be a multiple of awty.slot.
+-- Invalid widths: a slot must be whole seconds, divide a day, and be a multiple of awty.slot.
 SELECT slot, test.raises(format('SELECT awty.register(%L, %L, slot => %L)', 'wrong', 'shop.unpaid', slot))
 FROM unnest('{0, -1 min, 7 min, 90 s, 30 s, 25 hours, 2 days, 1 month, 60.5 s, 1 us, 178000000 years}'::text[]) AS slot;
 SELECT test.raises($$SELECT awty.alter('quarter', slot => '7 min')$$);

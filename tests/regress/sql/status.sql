@@ -8,7 +8,7 @@ SELECT awty.register('unpaid', 'shop.unpaid'), awty.register('paused', 'shop.unp
 SELECT count(awty.schedule('orders', n::text, job, after => '1 hour')) FROM generate_series(1, 10) AS n, unnest('{unpaid, paused}'::text[]) AS job;
 SELECT pending, held_checks, lag, oldest_overdue FROM awty.status;
 
--- Overdue: the oldest, by how much; not of a paused job, and not a held check.
+-- lag and oldest_overdue ignore checks that are held or whose job is paused.
 RESET ROLE;
 UPDATE awty.future_job SET first_check_at = now() - interval '3 hours', next_check_at = now() - interval '3 hours' WHERE job = 'paused' AND entity_key = '1';
 SELECT lag, oldest_overdue FROM awty.status;
@@ -18,7 +18,7 @@ UPDATE awty.future_job SET first_check_at = now() - interval '1 hour', next_chec
 UPDATE awty.future_job SET next_check_at = now() - interval '30 min' WHERE job = 'unpaid' AND entity_key = '3';
 SELECT date_trunc('hour', lag), oldest_overdue BETWEEN now() - interval '61 min' AND now() - interval '59 min' FROM awty.status;
 
--- Other roles see the same numbers, and no names, keys or arguments.
+-- Other roles see the same numbers, but no names, keys or arguments.
 SET ROLE regress_eve;
 SELECT pending, held_checks, date_trunc('hour', lag) FROM awty.status;
 SELECT count(*) FROM awty.status AS s, awty.future_job;

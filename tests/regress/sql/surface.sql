@@ -16,7 +16,7 @@ FROM pg_attribute AS a JOIN pg_class AS r ON r.oid = a.attrelid LEFT JOIN pg_col
 WHERE r.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND r.relkind IN ('r', 'p', 'v') AND NOT r.relispartition AND a.attnum > 0
 ORDER BY a.attrelid::regclass::text, a.attnum;
 
--- Every constraint has a name of its own, not one that PostgreSQL made up. (NOT NULL is one too from PostgreSQL 18 on.)
+-- Every constraint has an explicit name. (From PostgreSQL 18 on, NOT NULL is a constraint too.)
 SELECT conrelid::regclass, conname, pg_get_constraintdef(oid)
 FROM pg_constraint WHERE connamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND contype <> 'n' AND conparentid = 0
     AND conrelid::regclass::text !~ '_\d+$'
@@ -41,7 +41,7 @@ SELECT pg_get_indexdef(i.indexrelid) FROM pg_index AS i JOIN pg_class AS c ON c.
 WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND NOT c.relispartition
     AND i.indrelid::regclass::text !~ '_\d+$' ORDER BY c.relname;
 
--- Who may do what: the owner aside, PUBLIC may read six of them and call what is there to be called.
+-- Rights: besides the owner, PUBLIC may read six tables and call the functions.
 SELECT c.relname, c.relkind, g.privilege_type, g.grantee::regrole
 FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS g
 WHERE c.relnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND g.grantee <> c.relowner ORDER BY c.relname, c.relkind, g.privilege_type, g.grantee;
@@ -57,9 +57,9 @@ WHERE p.pronamespace = ANY ('{awty,awty_internal}'::regnamespace[]) AND NOT has_
 SELECT t.typname, array_agg(g.privilege_type || ' ' || g.grantee::regrole) FROM pg_type AS t, aclexplode(t.typacl) AS g
 WHERE t.typnamespace = ANY ('{awty,awty_internal}'::regnamespace[]) GROUP BY 1;
 
--- Triggers: each fires whatever session_replication_role says, as a restore or a subscription changes jobs, too.
+-- Triggers fire with any session_replication_role, because a restore or a subscription also changes jobs.
 SELECT tgrelid::regclass, tgname, tgenabled FROM pg_trigger
 WHERE tgrelid IN (SELECT oid FROM pg_class WHERE relnamespace = ANY ('{awty,awty_internal}'::regnamespace[])) AND NOT tgisinternal ORDER BY tgname;
 
--- Settings: all of them server-level, none that a user can turn on itself.
+-- Settings: all are server-level, so that no user can change one.
 SELECT name, vartype, unit, context, min_val, max_val, boot_val FROM pg_settings WHERE name LIKE 'awty.%' ORDER BY name;

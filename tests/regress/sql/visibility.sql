@@ -1,4 +1,4 @@
--- A role sees the rows of jobs that it may become, and of checks that it scheduled; no trick shows it another's.
+-- A role sees the rows of jobs whose role it can become, and the checks that it scheduled. No trick shows it other rows.
 \pset format unaligned
 \pset tuples_only on
 CREATE ROLE regress_carol LOGIN;
@@ -23,7 +23,7 @@ SELECT awty.schedule('secret_trudy', '0', 'trudys', after => '1 hour', args => '
 SELECT awty.schedule('secret_trudy', '2', 'trudys', after => '1 hour', args => '{"pin": 0}') > 0;
 SELECT awty.cancel('secret_trudy', '2');
 
--- Each its own; the two others nothing; a superuser all.
+-- Each role sees its own rows, the two other roles see none, and a superuser sees all.
 SELECT test.see();
 SET ROLE regress_carol;
 SELECT test.see();
@@ -31,7 +31,7 @@ SET ROLE regress_dave;
 SELECT test.see() = '';
 RESET ROLE;
 SELECT test.see();
--- Who is allowed to schedule reads the job and its checks; who no longer is, what it scheduled itself.
+-- A role that may schedule reads the job and its checks. After losing the right it reads only the checks that it scheduled.
 SET ROLE regress_carol;
 SELECT awty.allow('carols', 'regress_dave');
 SET ROLE regress_dave;
@@ -52,7 +52,7 @@ SET ROLE regress_carol;
 SELECT awty.disallow('carols', 'regress_dave');
 SET ROLE regress_dave;
 SELECT test.see();
--- Membership opens the rows, and its end closes them.
+-- A member sees the rows, and no longer after the membership has ended.
 RESET ROLE;
 GRANT regress_carol TO regress_dave;
 SET ROLE regress_dave;
@@ -62,7 +62,7 @@ REVOKE regress_carol FROM regress_dave;
 SET ROLE regress_dave;
 SELECT test.see();
 
--- A cheap function that leaks what it is shown: it is shown only what may be seen.
+-- A cheap function that leaks its arguments gets only rows that the role may see.
 SET ROLE regress_trudy;
 CREATE FUNCTION test.leak(text) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS $$ BEGIN RAISE NOTICE 'leaked: %', $1; RETURN true; END $$;
 SELECT count(*) FROM awty.job WHERE test.leak(job);
@@ -73,11 +73,11 @@ SELECT count(*) FROM awty.status WHERE test.leak(database::text) AND pending < 0
 CREATE OPERATOR test.=== (leftarg = text, rightarg = text, procedure = texteq, restrict = eqsel);
 SELECT count(*) FROM awty.future_job WHERE entity_name OPERATOR(test.===) 'secret_carol';
 DROP OPERATOR test.=== (text, text);
--- An error that depends on a value: trudy's own 0 raises it, carol's 1111 does not come up.
+-- An error that depends on a value: trudy's own 0 raises it, and carol's 1111 does not.
 SELECT test.sqlstate($$SELECT 1 / (args ->> 'pin')::integer FROM awty.future_job WHERE entity_name = 'secret_trudy'$$);
 SELECT test.sqlstate($$SELECT 1 / ((args ->> 'pin')::integer - 1111) FROM awty.future_job WHERE entity_key = '1'$$);
 SELECT test.sqlstate($$SELECT (entity_name || 'x')::integer FROM awty.future_job_history WHERE entity_name NOT LIKE '%trudy'$$);
--- Nor do the numbers of the planner, the statistics, or the tables below.
+-- Estimates of the planner, statistics and the partitions reveal nothing either.
 RESET ROLE;
 ANALYZE awty.future_job;
 ANALYZE awty.future_job_history;
@@ -88,22 +88,22 @@ SELECT test.sqlstate('SELECT * FROM awty_internal.check_stat'), test.sqlstate('S
 -- Switching the policies off gives an error, not the rows.
 SET row_security = off;
 SELECT test.sqlstate('SELECT * FROM awty.future_job'), test.sqlstate('SELECT * FROM awty.job'), test.sqlstate('SELECT * FROM awty.future_job_history');
--- awty itself is not led astray by it.
+-- awty itself ignores that setting.
 SELECT awty.schedule('secret_trudy', '3', 'trudys', after => '1 hour') > 0, awty.cancel('secret_trudy', '3');
 RESET row_security;
 
--- Acting on another's check by its id, entity or job: as if it were not there, or no permission.
+-- Calls on another role's check by id, entity or job: the check does not exist, or permission is denied.
 SELECT test.sqlstate($$SELECT awty.release('secret_carol', '1')$$), test.sqlstate($$SELECT awty.release('secret_carol', '1', 'carols')$$);
 SELECT awty.cancel('secret_carol', '1');
 SELECT test.sqlstate($$SELECT awty.cancel('secret_carol', '1', 'carols')$$), test.sqlstate($$SELECT awty.schedule('secret_carol', '1', 'carols', after => '0')$$),
     test.sqlstate($$SELECT awty.alter('carols', max_checks => 1)$$), test.sqlstate($$SELECT awty.next_slot(now(), 'carols')$$);
--- Whether there is a job of that name, its slots do not tell.
+-- next_slot() does not reveal whether a job of that name exists.
 SELECT test.raises($$SELECT awty.next_slot(now(), 'carols')$$)
      = replace(test.raises($$SELECT awty.next_slot(now(), 'planet')$$), 'planet', 'carols');
--- The same name for a job of one's own is taken, and that is all one learns.
+-- A new job of the same name is refused, because the name is in use. The error reveals nothing else.
 SELECT test.raises($$SELECT awty.register('carols', 'shop.of_trudy')$$);
 
--- After the job is gone its history stays, with whom it belongs to.
+-- After the job is gone, its history stays and belongs to the same role.
 SET ROLE regress_carol;
 SELECT awty.unregister('carols');
 SELECT test.see();
