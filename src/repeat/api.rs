@@ -24,7 +24,7 @@ use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// Number of tries of a call whose check other transactions take away.
+/// How often a call tries again when another transaction has ended its check in between.
 const ROUNDS: u32 = 100;
 
 #[pg_extern(sql = false)]
@@ -39,7 +39,7 @@ fn occurrences(
     Ok(SetOfIterator::new(moments(&Args::new(fcinfo))?.into_iter().filter_map(clock::to_timestamptz)))
 }
 
-/// The coming occurrences of a stored repetition, which is valid already.
+/// Returns the next occurrences of a stored repetition; none if its time zone is gone.
 #[pg_extern(sql = false)]
 fn coming(fcinfo: pg_sys::FunctionCallInfo) -> SetOfIterator<'static, TimestampWithTimeZone> {
     let moments = stored_moments(&Args::new(fcinfo)).unwrap_or_default();
@@ -159,7 +159,9 @@ impl Call {
         repetition::of_checks(&[self.lock_check()?]).pop()
     }
 
-    /// Begins a repetition without a check. A check that a client has scheduled is replaced, unless it is due.
+    /// Begins a repetition without a check. It replaces a check that a client has scheduled, but not a due one, which
+    /// becomes the first occurrence. The first repetition of a job replaces a due check as well, because a worker may
+    /// run that check without knowing that the job repeats.
     fn begin(&self, id: i64) -> Result<Option<Time>> {
         let Some(slot) = self.plan.begin(self.now) else {
             repetition::remove(&[id]);

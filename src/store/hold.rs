@@ -4,7 +4,8 @@
 //! a run may commit before it can see the row. The row then names the repetition of the check, so that an inspection
 //! can hold the next occurrence.
 //!
-//! Invariant: nothing here waits for a client. Workers only read the table, and an inspection deletes the rows of ended checks.
+//! Invariant: workers and inspections wait for no client, because they skip the rows that a client is releasing. A worker
+//! only inserts the hold of an occurrence that it has just scheduled. An inspection deletes the rows of ended checks.
 
 use super::statement::statement;
 use super::{arg, from_timestamptz, time};
@@ -32,8 +33,8 @@ statement!(
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3 AND h.repetition_id = r.id AND h.repetition_id IS NOT NULL"
 );
 
-// Here and below, SKIP LOCKED leaves out rows that a client is releasing at the moment. The client in turn waits for
-// the rows that are found here, and then looks again.
+// Here and below, SKIP LOCKED skips rows that a client is releasing. A client that wants to release a row found here
+// waits for this transaction, and then looks again.
 statement!(
     carry_lost_ones,
     [INT8OID],
@@ -65,8 +66,7 @@ statement!(
       FOR KEY SHARE OF h SKIP LOCKED"
 );
 
-// A row that a client is releasing at the moment is left out. If that client rolls back, an inspection finds the row.
-// For a row that is found here, the client waits until this transaction ends, and then looks again what is pending.
+// If the client that is releasing a skipped row rolls back, an inspection finds the row.
 statement!(
     lock_in_force,
     [INT8ARRAYOID],
@@ -83,7 +83,7 @@ statement!(
           WHERE NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = o.check_id) LIMIT $1 FOR UPDATE SKIP LOCKED)"
 );
 
-/// Stores a hold on a check, whose run may be in progress. If the check is held already, only the note and the role change.
+/// Stores a hold on a check, whose run may be in progress. If the check already has a hold, its time stays.
 pub fn put(id: i64, runs: bool, by: pg_sys::Oid, now: Time, note: Option<Text>) {
     as_owner(|| put_one(|s| s.execute(&[arg(id), arg(by), time(now), note.map(|note| note.datum()), arg(runs)])));
 }
@@ -104,7 +104,7 @@ pub fn remove(id: i64) -> Option<Time> {
     as_owner(|| delete_one(|s| s.query(&[arg(id)], |rows| rows.first(1).map(from_timestamptz))))
 }
 
-/// Returns the checks that are held, or will be when their run ends.
+/// Returns the checks of `ids` that have a hold, except those that a client is releasing. Their runs may be in progress.
 pub fn in_force(ids: &[i64]) -> Vec<i64> {
     as_owner(|| {
         lock_in_force(|s| {
@@ -119,7 +119,7 @@ pub fn carry(ended: &[(i64, i64)]) {
     as_owner(|| carry_all(|s| s.execute(&[arg(repetitions), arg(checks)])));
 }
 
-/// Pending checks that were held during a run and are not marked as held yet.
+/// Returns up to `limit` pending checks that have a hold but are not marked as held yet.
 pub fn late(limit: i64) -> Vec<i64> {
     as_owner(|| {
         select_late(|s| s.query(&[arg(limit)], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()))

@@ -1,4 +1,4 @@
-//! Suspects of one role in the way of another role's suspects: after a crash of the server, or after the end of a process.
+//! One role's suspects must not delay another role's suspects, after a crash of the server or after the end of a process.
 
 use std::time::Duration;
 
@@ -81,7 +81,8 @@ fn await_alice(field: &Field, checks: i64) {
     });
 }
 
-/// The server crashes while mallory's check and ten of alice's are running. Mallory's is run again first, and alice's wait.
+/// The server crashes while mallory's check and one of ten of alice's are running. After the start mallory's runs first, because
+/// alice's job is paused.
 #[track_caller]
 fn crash(end: &str) -> Field {
     let field = Field::with(Cluster::builder());

@@ -25,7 +25,7 @@ fn open(shop: &Shop, client: &mut Client, target: &str) {
     assert!(claimed(client, 100).1.is_empty());
 }
 
-/// Unblocking a target closes its breaker, so all leases are given at once. Without a target's name, all targets are unblocked.
+/// Unblocking a target closes its breaker, so that one claim gets all its due checks. Without a target, the call unblocks all targets.
 #[test]
 fn who_unblocks_a_target_closes_its_breaker_and_no_other() {
     let shop = shop_with(", max_attempts => 0, retry_after => '1 ms'", &[("a", 15)]);
