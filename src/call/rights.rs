@@ -13,7 +13,7 @@ use crate::restore::Hold;
 use crate::settings;
 use crate::shmem::{self, State};
 use crate::store::job::{self, Job};
-use crate::store::right::{self, Readable, Right};
+use crate::store::right::{self, Granted, Right};
 use crate::store::{extension, origin};
 use awty_core::nearest;
 use pgrx::pg_sys;
@@ -21,6 +21,9 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+
+/// Maximum number of jobs that are listed or suggested.
+pub const MAX_LISTED: usize = 10_000;
 
 /// The gate for functions of operators. They also fail if the library is not preloaded, because nothing would ever run.
 pub fn gate(function: &'static str) -> Result<()> {
@@ -72,7 +75,7 @@ fn known(name: &Text, found: Option<std::result::Result<Job, String>>) -> Result
         Some(Ok(job)) => Ok(job),
         Some(Err(message)) => Err(Error::BrokenJob { job: name.to_string(), message }),
         None => {
-            let known = right::names_for(catalog::current_role());
+            let known: Vec<String> = readable_by(catalog::current_role()).map(|job| job.job.to_string()).collect();
             let wanted = name.to_string();
             // The role may have another right to this job, so the job itself must not be suggested.
             let others = known.iter().map(String::as_str).filter(|name| *name != wanted);
@@ -107,9 +110,21 @@ fn has_right(job: &Job, right: Right) -> bool {
 }
 
 fn has_right_as(caller: pg_sys::Oid, job: &Job, right: Right) -> bool {
-    caller == job.role
-        || catalog::can_become(caller, job.role)
-        || right::granted(&job.name, right).into_iter().any(|role| catalog::can_become(caller, role))
+    let may_be = |role| caller == role || catalog::can_become(caller, role);
+    // A member of the job's role needs no look at the table.
+    may_be(job.role) || right::granted(&job.name).is_some_and(|granted| granted.has(right, may_be))
+}
+
+/// Returns whether a role is a member of another one. It remembers its answers, because many jobs share a few roles.
+fn membership_of(caller: pg_sys::Oid) -> impl Fn(pg_sys::Oid) -> bool {
+    let known = RefCell::<HashMap<pg_sys::Oid, bool>>::default();
+    move |role| *known.borrow_mut().entry(role).or_insert_with(|| catalog::can_become(caller, role))
+}
+
+/// Returns the jobs that a role may read, up to [`MAX_LISTED`].
+pub fn readable_by(caller: pg_sys::Oid) -> impl Iterator<Item = Granted> {
+    let may_be = membership_of(caller);
+    right::all().into_iter().filter(move |job| job.has(Right::Read, &may_be)).take(MAX_LISTED)
 }
 
 /// `awty_internal.has_right`: whether a role has a right to a job, by the latest snapshot. The current user may ask
@@ -133,15 +148,13 @@ fn readable() -> TableIterator<
     'static,
     (name!(job, Vec<u8>), name!(role, pg_sys::Oid), name!(may_schedule, bool), name!(may_claim, bool)),
 > {
-    let caller = catalog::current_role();
-    // A cache, because many jobs share a few roles.
-    let known = RefCell::<HashMap<pg_sys::Oid, bool>>::default();
-    let may_be = |role| *known.borrow_mut().entry(role).or_insert_with(|| catalog::can_become(caller, role));
-    let jobs = right::readable(may_be);
-    TableIterator::new(jobs.into_iter().map(|found| {
-        let Readable { job, role, may_schedule, may_claim } = found;
-        (job.as_bytes().to_vec(), role, may_schedule, may_claim)
-    }))
+    let may_be = membership_of(catalog::current_role());
+    let jobs = right::all().into_iter().filter(|job| job.has(Right::Read, &may_be));
+    let rows = jobs.map(|job| {
+        let (may_schedule, may_claim) = (job.has(Right::Schedule, &may_be), job.has(Right::Claim, &may_be));
+        (job.job.as_bytes().to_vec(), job.role, may_schedule, may_claim)
+    });
+    TableIterator::new(rows.collect::<Vec<_>>())
 }
 
 /// The job with this name, if the caller is a member of its role. The job is locked first and checked afterwards.

@@ -6,18 +6,20 @@
 
 use super::statements::job_stat::{self, COUNTED, Pending};
 use crate::call::args::Args;
+use crate::call::rights;
 use crate::error::{Error, Result};
 use crate::pg::relations::{self, JOB_STAT};
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock};
 use crate::shmem;
+use crate::store::right::{self, Granted};
 use crate::store::to_interval;
 use awty_core::figures::Figures;
 use awty_core::{Outcome, Time};
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 type Timestamptz = Option<TimestampWithTimeZone>;
 
@@ -41,7 +43,7 @@ fn job_pending() -> TableIterator<
     let (failing, held) = (job_stat::failing(), job_stat::held());
     let jobs: Vec<(Text, bool, Pending)> = readable()
         .into_iter()
-        .map(|(job, paused)| {
+        .map(|Granted { job, paused, .. }| {
             let pending = job_stat::pending(&job, now);
             (job, paused, pending)
         })
@@ -67,9 +69,12 @@ fn estimate(pending: impl Iterator<Item = i64>) -> i64 {
     }
 }
 
-fn readable() -> Vec<(Text, bool)> {
+fn readable() -> Vec<Granted> {
     let caller = catalog::current_role();
-    job_stat::readable(caller, catalog::is_monitor(caller))
+    if !catalog::is_monitor(caller) {
+        return rights::readable_by(caller).collect();
+    }
+    right::all().into_iter().take(rights::MAX_LISTED).collect()
 }
 
 /// The figures of each job that the caller may read. A monitoring role also gets a row without a name, for the other jobs.
@@ -101,9 +106,8 @@ fn job_counter() -> TableIterator<
     ),
 > {
     let is_monitor = catalog::is_monitor(catalog::current_role());
-    let readable: HashMap<Vec<u8>, bool> =
-        readable().into_iter().map(|(job, paused)| (job.as_bytes().to_vec(), paused)).collect();
-    let may_see = |job: &[u8]| if job.is_empty() { is_monitor } else { readable.contains_key(job) };
+    let readable: HashSet<Vec<u8>> = readable().iter().map(|granted| granted.job.as_bytes().to_vec()).collect();
+    let may_see = |job: &[u8]| if job.is_empty() { is_monitor } else { readable.contains(job) };
     let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let rows = counted().into_iter().filter(|(job, figures, _)| may_see(job) && figures.runs > 0);
     let rows = rows.map(|(job, figures, since)| {

@@ -73,9 +73,6 @@ pub fn role(name: &CStr) -> Option<pg_sys::Oid> {
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
 
-/// Privilege of `pg_has_role()` that corresponds to [`can_become`].
-pub const BECOME: &str = if cfg!(feature = "pg15") { "MEMBER" } else { "SET" };
-
 /// Whether `member` may use SET ROLE to become `role`.
 pub fn can_become(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     // SAFETY: catalog lookups in a transaction.

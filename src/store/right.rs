@@ -1,11 +1,10 @@
 //! Statements on the rights to jobs that `awty.allow()` has given.
 //!
-//! Does not: check members of a job's role, who have all rights.
+//! Invariant: only [`Granted::has`] judges whether a role has a right.
 
 use super::arg;
 use super::statement::{Rows, statement};
 use crate::pg::array::{self, REGROLE};
-use crate::pg::catalog;
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use pgrx::pg_sys;
@@ -41,27 +40,14 @@ impl std::str::FromStr for Right {
 
 statement!(
     select_granted,
-    [TEXTOID, TEXTOID],
-    c"SELECT a.role::pg_catalog.oid
-      FROM awty.job AS j, pg_catalog.unnest(CASE $2 WHEN 'read' THEN j.readers || j.allowed || j.claimers
-                                                    WHEN 'schedule' THEN j.allowed ELSE j.claimers END) AS a (role)
-      WHERE j.job = $1"
-);
-
-statement!(
-    select_names,
-    [OIDOID, TEXTOID],
-    c"SELECT j.job FROM awty.job AS j
-      WHERE pg_catalog.pg_has_role($1, j.role, $2)
-         OR EXISTS (SELECT FROM pg_catalog.unnest(j.readers || j.allowed || j.claimers) AS a (role)
-                    WHERE pg_catalog.pg_has_role($1, a.role, $2))
-      ORDER BY j.job LIMIT 10000"
+    [TEXTOID],
+    c"SELECT j.job, j.role::pg_catalog.oid, j.readers, j.allowed, j.claimers, j.paused FROM awty.job AS j WHERE j.job = $1"
 );
 
 statement!(
     select_rights,
     [],
-    c"SELECT j.job, j.role::pg_catalog.oid, j.readers, j.allowed, j.claimers FROM awty.job AS j ORDER BY j.job"
+    c"SELECT j.job, j.role::pg_catalog.oid, j.readers, j.allowed, j.claimers, j.paused FROM awty.job AS j ORDER BY j.job"
 );
 
 statement!(
@@ -77,49 +63,62 @@ statement!(
         AND (j.readers, j.allowed, j.claimers) IS DISTINCT FROM (n.readers, n.allowed, n.claimers)"
 );
 
-/// The roles that were granted this right to a job, or a right that includes it. Members of the job's role are not listed.
-pub fn granted(name: &Text, right: Right) -> Vec<pg_sys::Oid> {
-    let args = [Some(name.datum()), Some(Text::from(right.word()).datum())];
-    as_owner(|| {
-        select_granted(|s| s.query_latest(&args, |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()))
-    })
+/// A job, and the roles that were granted rights to it.
+pub struct Granted {
+    pub job: Text,
+    /// The job's own role, whose members have all rights.
+    pub role: pg_sys::Oid,
+    pub paused: bool,
+    readers: Vec<pg_sys::Oid>,
+    schedulers: Vec<pg_sys::Oid>,
+    claimers: Vec<pg_sys::Oid>,
 }
 
-/// The names of the jobs that a role may see.
-pub fn names_for(role: pg_sys::Oid) -> Vec<String> {
+impl Granted {
+    /// Whether a role has a right to the job. `may_be` says whether the role is a member of another one.
+    pub fn has(&self, right: Right, may_be: impl Fn(pg_sys::Oid) -> bool) -> bool {
+        let (schedulers, claimers) = (&self.schedulers[..], &self.claimers[..]);
+        let granted = match right {
+            Right::Read => [&self.readers[..], schedulers, claimers],
+            Right::Schedule => [schedulers, &[], &[]],
+            Right::Claim => [claimers, &[], &[]],
+        };
+        may_be(self.role) || granted.into_iter().flatten().any(|role| may_be(*role))
+    }
+
+    fn read(rows: &Rows, row: usize) -> Option<Self> {
+        let roles = |column| -> Vec<pg_sys::Oid> {
+            let Some(roles) = rows.datum(row, column) else { return Vec::new() };
+            // SAFETY: the columns of these statements are arrays of regrole.
+            let roles = unsafe { array::elements(roles, REGROLE) };
+            roles.into_iter().flatten().flatten().map(|role| pg_sys::Oid::from(role.value() as u32)).collect()
+        };
+        Some(Self {
+            job: rows.get(row, 1)?,
+            role: rows.get(row, 2)?,
+            paused: rows.get(row, 6)?,
+            readers: roles(3),
+            schedulers: roles(4),
+            claimers: roles(5),
+        })
+    }
+}
+
+/// The rights to a job, by the latest snapshot.
+pub fn granted(name: &Text) -> Option<Granted> {
     as_owner(|| {
-        select_names(|s| {
-            s.query(&[arg(role), arg(catalog::BECOME)], |rows| {
-                (0..rows.len()).filter_map(|row| rows.get::<Text>(row, 1)).map(|name| name.to_string()).collect()
-            })
+        select_granted(|s| {
+            s.query_latest(&[Some(name.datum())], |rows| (rows.len() > 0).then(|| Granted::read(rows, 0))?)
         })
     })
 }
 
-/// A job that a role may read, and the role's other rights.
-pub struct Readable {
-    pub job: Text,
-    pub role: pg_sys::Oid,
-    pub may_schedule: bool,
-    pub may_claim: bool,
-}
-
-/// The jobs that the caller may read, by its statement's snapshot. `may_be` says whether the caller is a member of a role.
-pub fn readable(may_be: impl Fn(pg_sys::Oid) -> bool) -> Vec<Readable> {
-    let any = |rows: &Rows, row, column| {
-        let Some(roles) = rows.datum(row, column) else { return false };
-        // SAFETY: the columns of this statement are arrays of regrole.
-        let roles = unsafe { array::elements(roles, REGROLE) };
-        roles.into_iter().flatten().flatten().any(|role| may_be(pg_sys::Oid::from(role.value() as u32)))
-    };
-    let one = |rows: &Rows, row| {
-        let (job, role) = (rows.get::<Text>(row, 1)?, rows.get(row, 2)?);
-        let all = may_be(role);
-        let (may_schedule, may_claim) = (all || any(rows, row, 4), all || any(rows, row, 5));
-        (may_schedule || may_claim || any(rows, row, 3)).then_some(Readable { job, role, may_schedule, may_claim })
-    };
+/// The rights to all jobs, by the snapshot of the caller's statement.
+pub fn all() -> Vec<Granted> {
     as_owner(|| {
-        select_rights(|s| s.query_as_caller(&[], |rows| (0..rows.len()).filter_map(|row| one(rows, row)).collect()))
+        select_rights(|s| {
+            s.query_as_caller(&[], |rows| (0..rows.len()).filter_map(|row| Granted::read(rows, row)).collect())
+        })
     })
 }
 

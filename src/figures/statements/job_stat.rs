@@ -2,16 +2,15 @@
 //!
 //! The row with the empty name has the figures of all other jobs. A row that is older than its job belongs to a removed job of that name.
 
+use crate::pg::clock;
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
-use crate::pg::{catalog, clock};
 use crate::store::statement::{Arg, Rows, statement};
 use crate::store::{arg, from_timestamptz, interval, time};
 use awty_core::Time;
 use awty_core::figures::Figures;
 use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
-use pgrx::pg_sys;
 use std::collections::{HashMap, HashSet};
 
 /// Counts stop at this number of rows. Above it, the number is an estimate.
@@ -58,16 +57,6 @@ statement!(
 statement!(select_names, [], c"SELECT s.job FROM awty_internal.job_stat AS s");
 
 statement!(delete_one, [TEXTOID], c"DELETE FROM awty_internal.job_stat AS s WHERE s.job = $1");
-
-statement!(
-    select_readable,
-    [OIDOID, TEXTOID, BOOLOID],
-    c"SELECT j.job, j.paused FROM awty.job AS j
-      WHERE $3 OR pg_catalog.pg_has_role($1, j.role, $2)
-         OR EXISTS (SELECT FROM pg_catalog.unnest(j.readers || j.allowed || j.claimers) AS a (role)
-                    WHERE pg_catalog.pg_has_role($1, a.role, $2))
-      ORDER BY j.job LIMIT 10000"
-);
 
 statement!(
     count_pending,
@@ -180,17 +169,6 @@ pub fn keep_only(jobs: &HashSet<Vec<u8>>) {
     for name in names.iter().filter(|name| !jobs.contains(name.as_bytes())) {
         as_owner(|| delete_one(|s| s.execute(&[Some(name.datum())])));
     }
-}
-
-/// The jobs that a role may read, or all jobs, each with whether it is paused.
-pub fn readable(role: pg_sys::Oid, all: bool) -> Vec<(Text, bool)> {
-    as_owner(|| {
-        select_readable(|s| {
-            s.query(&[arg(role), arg(catalog::BECOME), arg(all)], |rows| {
-                (0..rows.len()).filter_map(|row| Some((rows.get(row, 1)?, rows.get(row, 2)?))).collect()
-            })
-        })
-    })
 }
 
 /// Counts the pending checks of one job, without held ones.
