@@ -33,14 +33,14 @@ statement!(
 
 // IS DISTINCT FROM, because with NOT f.held a planner without statistics may read the whole index of checks that are not held.
 // The last column of that index is the id.
-statement!(
-    hold_worst,
-    [INT8OID, INT4OID],
+statement! {
+    /// Holds a check that has had too many crashes and exits. The caller has locked its row. Returns whether the check became held.
+    pub fn hold(id: i64, max_crashes: i32) -> bool = query,
     c"UPDATE awty.future_job AS f SET held = true
       FROM awty_internal.check_stat AS t
       WHERE t.check_id = f.id AND f.id = $1 AND t.crashes::pg_catalog.int8 + t.exits >= $2
         AND f.held IS DISTINCT FROM true"
-);
+}
 
 // OFFSET 0 fixes the order of the join: the plan starts from the few suspects, not from all pending checks of the role.
 statement!(
@@ -56,20 +56,24 @@ statement!(
       ORDER BY s.crashes::pg_catalog.int8 + s.exits, s.check_id LIMIT 100000"
 );
 
-statement!(
-    select_unsuspected,
-    [INT8ARRAYOID],
+statement! {
+    /// Returns the checks that have no crash counted against them.
+    pub fn without_suspects(ids: &[i64]) -> Vec<i64> = query,
     c"SELECT c.id FROM pg_catalog.unnest($1) AS c (id)
       WHERE NOT EXISTS (SELECT FROM awty_internal.check_stat AS t WHERE t.check_id = c.id AND t.crashes > 0)"
-);
+}
 
-statement!(
-    absolve_one,
-    [INT8OID],
+statement! {
+    /// Resets the crashes and exits of a check that ran to its end or was released.
+    pub fn absolve(id: i64) = query,
     c"UPDATE awty_internal.check_stat SET crashes = 0, exits = 0 WHERE check_id = $1 AND (crashes > 0 OR exits > 0)"
-);
+}
 
-statement!(delete_some, [INT8ARRAYOID], c"DELETE FROM awty_internal.check_stat WHERE check_id = ANY ($1)");
+statement! {
+    /// Removes the rows of these checks.
+    pub fn remove(ids: &[i64]) = query,
+    c"DELETE FROM awty_internal.check_stat WHERE check_id = ANY ($1)"
+}
 
 // Reads by key and in pieces, because the table is large if many checks are asked again. A piece that is not full
 // counts as the last one, because with a steady stream of new rows an empty piece would never come.
@@ -94,11 +98,6 @@ pub fn count(ids: &[i64], suspicion: Suspicion) -> bool {
     })
 }
 
-/// Holds a check that has had too many crashes and exits. The caller has locked its row. Returns whether the check became held.
-pub fn hold(id: i64, max_crashes: i32) -> bool {
-    as_owner(|| hold_worst(|s| s.execute(&[arg(id), arg(max_crashes)]))) == 1
-}
-
 /// The checks of a role that run alone, the least suspected first.
 pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Suspicion)> {
     let suspicion = |crashed| if crashed { Suspicion::Crash } else { Suspicion::Exit };
@@ -109,20 +108,6 @@ pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Suspicion)> {
             })
         })
     })
-}
-
-/// Returns the checks that have no crash counted against them.
-pub fn without_suspects(ids: &[i64]) -> Vec<i64> {
-    as_owner(|| {
-        select_unsuspected(|s| {
-            s.query(&[arg(ids.to_vec())], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect())
-        })
-    })
-}
-
-/// Removes the rows of these checks.
-pub fn remove(ids: &[i64]) {
-    as_owner(|| delete_some(|s| s.execute(&[arg(ids.to_vec())])));
 }
 
 /// Removes rows of ended checks within the next piece after an id. Returns the id to continue after. Such rows exist
@@ -138,9 +123,4 @@ pub fn remove_orphans(after: i64, piece: i64) -> i64 {
         remove(&orphans);
     }
     last.unwrap_or(i64::MIN)
-}
-
-/// Resets the crashes and exits of a check that ran to its end or was released.
-pub fn absolve(id: i64) {
-    as_owner(|| absolve_one(|s| s.execute(&[arg(id)])));
 }

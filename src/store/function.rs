@@ -44,13 +44,13 @@ statement!(
             AND pg_catalog.pg_has_role($1, p.oid, 'MEMBER'))"
 );
 
-statement!(
-    select_schemas,
-    [OIDARRAYOID],
+statement! {
+    /// The names of these schemas in the order of `oids`, without temporary schemas.
+    pub fn schema_names(oids: Vec<pg_sys::Oid>) -> Vec<Text> = query,
     c"SELECT n.nspname::pg_catalog.text
       FROM pg_catalog.unnest($1) WITH ORDINALITY AS s (oid, place) JOIN pg_catalog.pg_namespace AS n ON n.oid = s.oid
       WHERE n.nspname NOT LIKE 'pg\\_temp\\_%' ORDER BY s.place"
-);
+}
 
 /// Finds the function by name that takes one argument of this type, or no argument if the type is invalid.
 pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid) -> Option<CatalogFunction> {
@@ -78,11 +78,4 @@ pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid
 /// Whether a role has rights that functions of its owner must not be lent. Unknown roles count as privileged.
 pub fn is_privileged(role: pg_sys::Oid) -> bool {
     as_owner(|| select_privileged(|s| s.query(&[arg(role)], |rows| rows.first(1)))).unwrap_or(true)
-}
-
-/// The names of these schemas in the order of `oids`, without temporary schemas.
-pub fn schema_names(oids: Vec<pg_sys::Oid>) -> Vec<Text> {
-    as_owner(|| {
-        select_schemas(|s| s.query(&[arg(oids)], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()))
-    })
 }

@@ -81,16 +81,16 @@ statement!(
 
 // No index on all checks begins with the job: one index has the checks that are not held, another one has the few that
 // are. OFFSET 0 makes the planner use the latter.
-statement!(
-    lock_of_job,
-    [TEXTOID],
+statement! {
+    /// Locks all checks of a job.
+    pub fn lock_job(job: &Text) -> Vec<i64> = query,
     c"SELECT f.id FROM awty.future_job AS f
       WHERE f.id = ANY (ARRAY(SELECT p.id FROM awty.future_job AS p WHERE p.job = $1 AND NOT p.held
                               UNION ALL
                               SELECT h.id FROM (SELECT q.id, q.job FROM awty.future_job AS q WHERE q.held OFFSET 0) AS h
                               WHERE h.job = $1))
       ORDER BY f.entity_name, f.entity_key FOR UPDATE"
-);
+}
 
 statement!(set_held_of, [INT8OID, BOOLOID], c"UPDATE awty.future_job SET held = $2 WHERE id = $1");
 
@@ -147,7 +147,11 @@ statement!(
           failed_at = excluded.failed_at"
 );
 
-statement!(move_one, [INT8OID, TIMESTAMPTZOID], c"UPDATE awty.future_job SET next_check_at = $2 WHERE id = $1");
+statement! {
+    /// Moves a check to another slot without a run. The caller has locked its row.
+    pub fn put_at(id: i64, slot: Time) = query,
+    c"UPDATE awty.future_job SET next_check_at = $2 WHERE id = $1"
+}
 
 statement!(delete_all, [INT8ARRAYOID], c"DELETE FROM awty.future_job WHERE id = ANY ($1)");
 
@@ -206,11 +210,6 @@ pub fn jobs_of_entity(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum) -> 
 /// Locks the pending check of an entity and a job, and returns its id.
 pub fn lock_of(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<i64> {
     as_owner(|| lock_one(|s| s.query(&[Some(entity_name), Some(entity_key), Some(job.datum())], |rows| rows.first(1))))
-}
-
-/// Locks all checks of a job.
-pub fn lock_job(job: &Text) -> Vec<i64> {
-    as_owner(|| lock_of_job(|s| s.query(&[Some(job.datum())], ids)))
 }
 
 /// Holds a check. The caller has locked its row.
@@ -314,11 +313,6 @@ pub fn put_again(id: i64, again_at: &Rescheduled, run: &RunRecord) {
             ])
         })
     });
-}
-
-/// Moves a check to another slot without a run. The caller has locked its row.
-pub fn put_at(id: i64, slot: Time) {
-    as_owner(|| move_one(|s| s.execute(&[arg(id), time(slot)])));
 }
 
 /// Deletes checks. The caller has locked their rows. Raises an error if a user's trigger or rule keeps one of the rows.

@@ -8,7 +8,7 @@
 //! only inserts the hold of an occurrence that it has just scheduled. An inspection deletes the rows of ended checks.
 
 use super::statement::statement;
-use super::{arg, from_timestamptz, time};
+use super::{arg, time};
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use awty_core::Time;
@@ -24,20 +24,24 @@ statement!(
       ON CONFLICT (check_id) DO UPDATE SET held_by = excluded.held_by, note = excluded.note, repetition_id = excluded.repetition_id"
 );
 
-statement!(delete_one, [INT8OID], c"DELETE FROM awty_internal.hold WHERE check_id = $1 RETURNING held_at");
+statement! {
+    /// Removes a hold. Returns since when the check was held.
+    pub fn remove(id: i64) -> Option<Time> = query,
+    c"DELETE FROM awty_internal.hold WHERE check_id = $1 RETURNING held_at"
+}
 
-statement!(
-    delete_lost,
-    [TEXTOID, TEXTOID, TEXTOID],
+statement! {
+    /// Removes the holds of a repetition's earlier occurrences. Returns `false` if there was none.
+    pub fn remove_lost(entity_name: &Text, entity_key: &Text, job: &Text) -> bool = query,
     c"DELETE FROM awty_internal.hold AS h USING awty_internal.repetition AS r
       WHERE r.entity_name = $1 AND r.entity_key = $2 AND r.job = $3 AND h.repetition_id = r.id AND h.repetition_id IS NOT NULL"
-);
+}
 
 // Here and below, SKIP LOCKED skips rows that a client is releasing. A client that wants to release a row found here
 // waits for this transaction, and then looks again.
-statement!(
-    carry_lost_ones,
-    [INT8OID],
+statement! {
+    /// Copies holds of earlier occurrences to the pending ones, for runs that could not see the hold. The copies do not set `held` yet.
+    pub fn carry_lost(limit: i64) = query,
     c"INSERT INTO awty_internal.hold (check_id, held_by, held_at, note, repetition_id)
       SELECT f.id, h.held_by, h.held_at, h.note, h.repetition_id
       FROM awty_internal.hold AS h
@@ -45,7 +49,7 @@ statement!(
       JOIN awty.future_job AS f ON f.entity_name = r.entity_name AND f.entity_key = r.entity_key AND f.job = r.job
       WHERE h.repetition_id IS NOT NULL AND f.id <> h.check_id LIMIT $1 FOR KEY SHARE OF h SKIP LOCKED
       ON CONFLICT (check_id) DO NOTHING"
-);
+}
 
 statement!(
     carry_all,
@@ -59,79 +63,42 @@ statement!(
       ON CONFLICT (check_id) DO NOTHING"
 );
 
-statement!(
-    select_late,
-    [INT8OID],
+statement! {
+    /// Pending checks that were held during a run and are not marked as held yet.
+    pub fn late(limit: i64) -> Vec<i64> = query,
     c"SELECT f.id FROM awty_internal.hold AS h JOIN awty.future_job AS f ON f.id = h.check_id WHERE NOT f.held LIMIT $1
       FOR KEY SHARE OF h SKIP LOCKED"
-);
+}
 
-// If the client that is releasing a skipped row rolls back, an inspection finds the row.
-statement!(
-    lock_in_force,
-    [INT8ARRAYOID],
+// A row that a client is releasing at the moment is left out. If that client rolls back, an inspection finds the row.
+// For a row that is found here, the client waits until this transaction ends, and then looks again what is pending.
+statement! {
+    /// Returns the checks that are held, or will be when their run ends.
+    pub fn in_force(ids: &[i64]) -> Vec<i64> = query,
     c"SELECT h.check_id FROM awty_internal.hold AS h WHERE h.check_id = ANY ($1) FOR KEY SHARE SKIP LOCKED"
-);
+}
 
-statement!(set_held, [INT8ARRAYOID], c"UPDATE awty.future_job SET held = true WHERE id = ANY ($1)");
+statement! {
+    /// Marks checks as held. The caller has locked their rows.
+    pub fn apply(ids: Vec<i64>) = query,
+    c"UPDATE awty.future_job SET held = true WHERE id = ANY ($1)"
+}
 
-statement!(
-    delete_orphans,
-    [INT8OID],
+statement! {
+    /// Removes up to `limit` holds of checks that have ended.
+    pub fn remove_orphans(limit: i64) = query,
     c"DELETE FROM awty_internal.hold AS h WHERE h.check_id IN (
           SELECT o.check_id FROM awty_internal.hold AS o
           WHERE NOT EXISTS (SELECT FROM awty.future_job AS f WHERE f.id = o.check_id) LIMIT $1 FOR UPDATE SKIP LOCKED)"
-);
+}
 
 /// Stores a hold on a check, whose run may be in progress. If the check already has a hold, its time stays.
 pub fn put(id: i64, runs: bool, by: pg_sys::Oid, now: Time, note: Option<Text>) {
     as_owner(|| put_one(|s| s.execute(&[arg(id), arg(by), time(now), note.map(|note| note.datum()), arg(runs)])));
 }
 
-/// Removes the holds of a repetition's earlier occurrences. Returns `false` if there was none.
-pub fn remove_lost(entity_name: &Text, entity_key: &Text, job: &Text) -> bool {
-    as_owner(|| delete_lost(|s| s.execute(&[Some(entity_name.datum()), Some(entity_key.datum()), Some(job.datum())])))
-        > 0
-}
-
-/// Copies holds of earlier occurrences to the pending ones, for runs that could not see the hold. The copies do not set `held` yet.
-pub fn carry_lost(limit: i64) {
-    as_owner(|| carry_lost_ones(|s| s.execute(&[arg(limit)])));
-}
-
-/// Removes a hold. Returns since when the check was held.
-pub fn remove(id: i64) -> Option<Time> {
-    as_owner(|| delete_one(|s| s.query(&[arg(id)], |rows| rows.first(1).map(from_timestamptz))))
-}
-
-/// Returns the checks of `ids` that have a hold, except those that a client is releasing. Their runs may be in progress.
-pub fn in_force(ids: &[i64]) -> Vec<i64> {
-    as_owner(|| {
-        lock_in_force(|s| {
-            s.query(&[arg(ids.to_vec())], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect())
-        })
-    })
-}
-
 /// Copies holds of ended occurrences to the checks that are now pending for these repetitions.
 pub fn carry(ended: &[(i64, i64)]) {
     let (repetitions, checks): (Vec<i64>, Vec<i64>) = ended.iter().copied().unzip();
     as_owner(|| carry_all(|s| s.execute(&[arg(repetitions), arg(checks)])));
-}
-
-/// Returns up to `limit` pending checks that have a hold but are not marked as held yet.
-pub fn late(limit: i64) -> Vec<i64> {
-    as_owner(|| {
-        select_late(|s| s.query(&[arg(limit)], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()))
-    })
-}
-
-/// Marks checks as held. The caller has locked their rows.
-pub fn apply(ids: Vec<i64>) {
-    as_owner(|| set_held(|s| s.execute(&[arg(ids)])));
-}
-
-/// Removes up to `limit` holds of checks that have ended.
-pub fn remove_orphans(limit: i64) {
-    as_owner(|| delete_orphans(|s| s.execute(&[arg(limit)])));
 }

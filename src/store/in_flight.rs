@@ -1,25 +1,29 @@
 //! Statements on `awty_internal.in_flight`: the checks that each worker is about to run.
 
-use super::arg;
 use super::statement::{Arg, statement};
+use super::typed::row;
 use crate::pg::owner::as_owner;
 use pgrx::IntoDatum;
 use std::collections::BTreeMap;
 
-statement!(
-    upsert,
-    [INT4OID, INT8ARRAYOID],
+statement! {
+    /// Replaces a worker's list of the checks that it is about to run.
+    pub fn write(worker: i32, ids: &[i64]) = query,
     c"INSERT INTO awty_internal.in_flight AS i (worker, check_ids) VALUES ($1, $2)
       ON CONFLICT (worker) DO UPDATE SET check_ids = excluded.check_ids"
-);
+}
 
-statement!(delete_one, [INT4OID], c"DELETE FROM awty_internal.in_flight WHERE worker = $1");
+statement! {
+    /// Removes a worker's list.
+    pub fn clear(worker: i32) = query,
+    c"DELETE FROM awty_internal.in_flight WHERE worker = $1"
+}
 
-statement!(
-    select_all,
-    [],
+statement! {
+    /// Reads all rows.
+    pub fn all() -> Vec<Read> = query,
     c"SELECT i.worker, i.xmin::pg_catalog.text::pg_catalog.int8 FROM awty_internal.in_flight AS i"
-);
+}
 
 // Deletes a row only as it was read, because a new worker may have written its own row since. Returns one id per row,
 // because an administrator may have written an array that this program could not read.
@@ -41,16 +45,6 @@ where
     values.into_datum()
 }
 
-/// Replaces a worker's list of the checks that it is about to run.
-pub fn write(worker: i32, ids: &[i64]) {
-    as_owner(|| upsert(|s| s.execute(&[arg(worker), array(ids.to_vec())])));
-}
-
-/// Removes a worker's list.
-pub fn clear(worker: i32) {
-    as_owner(|| delete_one(|s| s.execute(&[arg(worker)])));
-}
-
 /// A row, with the transaction that wrote it.
 #[derive(Clone, Copy)]
 pub struct Read {
@@ -58,18 +52,7 @@ pub struct Read {
     xid: i64,
 }
 
-/// Reads all rows.
-pub fn all() -> Vec<Read> {
-    as_owner(|| {
-        select_all(|s| {
-            s.query(&[], |rows| {
-                (0..rows.len())
-                    .filter_map(|row| Some(Read { worker: rows.get(row, 1)?, xid: rows.get(row, 2)? }))
-                    .collect()
-            })
-        })
-    })
-}
+row!(Read { worker, xid });
 
 /// Deletes these rows, unless they have changed since they were read. Returns the checks that each row named, by
 /// worker. Writes nothing in an idle database.

@@ -30,7 +30,11 @@ statement!(
       WHERE NOT j.paused AND j.function_name IS NOT NULL GROUP BY j.role"
 );
 
-statement!(select_any_job, [], c"SELECT 1 FROM awty.job LIMIT 1");
+statement! {
+    /// Whether any job is registered. Before the first, a restore may be about to create its own tables.
+    pub fn any_job() -> bool = query,
+    c"SELECT 1 FROM awty.job LIMIT 1"
+}
 
 // Goes from one job to the next by index, because the table may hold millions of checks of few jobs.
 statement!(
@@ -69,11 +73,6 @@ pub fn first_per_role() -> Vec<(pg_sys::Oid, Timestamp)> {
             })
         })
     })
-}
-
-/// Whether any job is registered. Before the first, a restore may be about to create its own tables.
-pub fn any_job() -> bool {
-    as_owner(|| select_any_job(|s| s.query(&[], |rows| rows.len()))) > 0
 }
 
 /// Locks some checks whose job is not registered any more. Their client committed after `awty.unregister()` had looked.

@@ -7,6 +7,7 @@ use crate::pg::owner::{self, as_owner};
 use crate::pg::text::Text;
 use crate::pg::{changes, clock};
 use crate::settings;
+use crate::store::typed::number;
 use awty_core::lease::LeaseOptions;
 use awty_core::{Limits, Time, Width};
 use chrono::TimeDelta;
@@ -90,11 +91,11 @@ statement!(
       FROM awty.job WHERE job = $1 FOR UPDATE"
 );
 
-statement!(
-    count_of_role,
-    [OIDOID, INT8OID],
+statement! {
+    /// Number of jobs of a role, counted up to a limit.
+    pub fn count(role: pg_sys::Oid, limit: i64) -> i64 = query_latest(number),
     c"SELECT pg_catalog.count(*) FROM (SELECT 1 FROM awty.job AS j WHERE j.role = $1 LIMIT $2) AS counted"
-);
+}
 
 statement!(
     select_of_role,
@@ -148,7 +149,11 @@ statement!(
       WHERE job = $1"
 );
 
-statement!(delete_one, [TEXTOID], c"DELETE FROM awty.job WHERE job = $1");
+statement! {
+    /// Removes a job. Returns `false` if it was gone.
+    pub fn delete(name: &Text) -> bool = query,
+    c"DELETE FROM awty.job WHERE job = $1"
+}
 
 statement!(
     update_paused,
@@ -273,11 +278,6 @@ fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {
     .execute()
 }
 
-/// Number of jobs of a role, counted up to a limit.
-pub fn count(role: pg_sys::Oid, limit: i64) -> i64 {
-    as_owner(|| count_of_role(|s| s.query_latest(&[arg(role), arg(limit)], |rows| rows.first(1)))).unwrap_or(0)
-}
-
 /// All jobs that a role's workers run. An invalid row becomes its name and a message.
 pub fn of_role(role: pg_sys::Oid) -> Vec<Result<Job, (Text, String)>> {
     as_owner(|| select_of_role(|s| s.query(&[arg(role)], |rows| (0..rows.len()).map(|row| read(rows, row)).collect())))
@@ -321,11 +321,6 @@ fn row(job: &Job) -> [super::statement::Arg; 18] {
         word(terms.delivery.as_str()),
         word(terms.keep_attempts.as_str()),
     ]
-}
-
-/// Removes a job. Returns `false` if it was gone.
-pub fn delete(name: &Text) -> bool {
-    as_owner(|| delete_one(|s| s.execute(&[Some(name.datum())]))) == 1
 }
 
 /// Pauses or resumes a job. Returns `false` if nothing changed.

@@ -63,12 +63,12 @@ statement!(
       ORDER BY 1, 3, 2"
 );
 
-statement!(
-    lock_ids,
-    [INT8ARRAYOID],
+statement! {
+    /// Locks the checks that are still pending, in this order.
+    pub fn lock_in_order(ids: Vec<i64>) -> Vec<i64> = query,
     c"SELECT f.id FROM pg_catalog.unnest($1) WITH ORDINALITY AS k (id, n) JOIN awty.future_job AS f ON f.id = k.id
       ORDER BY k.n FOR UPDATE OF f"
-);
+}
 
 /// Checks to write, of one job and kind of entity.
 pub struct NewChecks {
@@ -152,9 +152,4 @@ pub fn of_entities(entity_name: pg_sys::Datum, keys: pg_sys::Datum, job: Option<
     // A repetition sorts after its check, so the check stays.
     found.dedup_by(|next, first| next.place == first.place && next.job == first.job);
     found
-}
-
-/// Locks the checks that are still pending, in this order.
-pub fn lock_in_order(ids: Vec<i64>) -> Vec<i64> {
-    as_owner(|| lock_ids(|s| s.query(&[arg(ids)], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect())))
 }

@@ -21,6 +21,7 @@ pub mod prepared;
 pub mod record;
 pub mod right;
 pub mod statement;
+pub mod typed;
 
 use crate::pg::{clock, text};
 use awty_core::Time;

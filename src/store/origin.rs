@@ -7,6 +7,7 @@ use crate::pg::catalog;
 use crate::pg::owner::as_owner;
 use crate::restore::{self, Hold};
 use crate::settings;
+use crate::store::typed::number;
 use pgrx::datum::TimestampWithTimeZone;
 
 // A dump has this table last, so jobs or checks without a row here mean that a restore is in progress. No database has
@@ -22,7 +23,11 @@ statement!(
       FROM awty_internal.identity AS i LEFT JOIN awty_internal.origin AS o ON true"
 );
 
-statement!(mark_restored, [], c"UPDATE awty_internal.origin SET database = 0 WHERE database <> 0");
+statement! {
+    /// Marks the database as held because of a restore. The mark is copied with the rows.
+    pub fn mark_as_restored() = query,
+    c"UPDATE awty_internal.origin SET database = 0 WHERE database <> 0"
+}
 
 statement!(delete_all, [], c"DELETE FROM awty_internal.origin");
 
@@ -52,11 +57,10 @@ statement!(
       WHERE u.id >= s.last_value"
 );
 
-statement!(select_identity, [], c"SELECT i.last_value FROM awty_internal.identity AS i");
-
-/// The number of this installation. A dump does not include it.
-pub fn identity() -> i64 {
-    as_owner(|| select_identity(|s| s.query_latest(&[], |rows| rows.first(1)))).unwrap_or(0)
+statement! {
+    /// The number of this installation. A dump does not include it.
+    pub fn identity() -> i64 = query_latest(number),
+    c"SELECT i.last_value FROM awty_internal.identity AS i"
 }
 
 /// Why nothing may run before `awty.adopt()`; `None` if checks may run.
@@ -77,11 +81,6 @@ pub fn stored_hold() -> Option<Hold> {
 fn here() -> [Arg; 2] {
     let restored_at = restore::restored_at().and_then(|at| TimestampWithTimeZone::try_from(at).ok());
     [arg(catalog::database()), restored_at.and_then(arg)]
-}
-
-/// Marks the database as held because of a restore. The mark is copied with the rows.
-pub fn mark_as_restored() {
-    as_owner(|| mark_restored(|s| s.execute(&[])));
 }
 
 /// Declares that the rows belong to this database. Moves the sequence past all used numbers. Returns whether the database was held.

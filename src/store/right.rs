@@ -4,6 +4,7 @@
 
 use super::arg;
 use super::statement::{Rows, statement};
+use super::typed::Row;
 use crate::pg::array::{self, REGROLE};
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
@@ -38,17 +39,17 @@ impl std::str::FromStr for Right {
     }
 }
 
-statement!(
-    select_granted,
-    [TEXTOID],
+statement! {
+    /// The rights to a job, by the latest snapshot.
+    pub fn granted(name: &Text) -> Option<Granted> = query_latest,
     c"SELECT j.job, j.role::pg_catalog.oid, j.readers, j.allowed, j.claimers, j.paused FROM awty.job AS j WHERE j.job = $1"
-);
+}
 
-statement!(
-    select_rights,
-    [],
+statement! {
+    /// The rights to all jobs, by the snapshot of the caller's statement.
+    pub fn all() -> Vec<Granted> = query_as_caller,
     c"SELECT j.job, j.role::pg_catalog.oid, j.readers, j.allowed, j.claimers, j.paused FROM awty.job AS j ORDER BY j.job"
-);
+}
 
 statement!(
     update_right,
@@ -85,7 +86,9 @@ impl Granted {
         };
         may_be(self.role) || granted.into_iter().flatten().any(|role| may_be(*role))
     }
+}
 
+impl Row for Granted {
     fn read(rows: &Rows, row: usize) -> Option<Self> {
         let roles = |column| -> Vec<pg_sys::Oid> {
             let Some(roles) = rows.datum(row, column) else { return Vec::new() };
@@ -102,24 +105,6 @@ impl Granted {
             claimers: roles(5),
         })
     }
-}
-
-/// The rights to a job, by the latest snapshot.
-pub fn granted(name: &Text) -> Option<Granted> {
-    as_owner(|| {
-        select_granted(|s| {
-            s.query_latest(&[Some(name.datum())], |rows| (rows.len() > 0).then(|| Granted::read(rows, 0))?)
-        })
-    })
-}
-
-/// The rights to all jobs, by the snapshot of the caller's statement.
-pub fn all() -> Vec<Granted> {
-    as_owner(|| {
-        select_rights(|s| {
-            s.query_as_caller(&[], |rows| (0..rows.len()).filter_map(|row| Granted::read(rows, row)).collect())
-        })
-    })
 }
 
 /// Replaces a role's right to a job; `None` removes it.

@@ -21,7 +21,13 @@ pub struct Statement {
 /// databases.
 const CHECKS: pg_sys::Oid = pg_sys::RECORDARRAYOID;
 
-/// Declares a function that gives access to the process's copy of a statement.
+/// Declares a function that runs a statement.
+///
+/// The typed form says what goes in and comes out: `pub fn name(parameters) -> Result = query, c"SQL"`. In place of
+/// `query` stands another method of [`Statement`], or `query(reader)` for a result that is no [`super::typed::Outcome`].
+/// The parameters are those of the SQL, in its order. The function runs as awty's owner.
+///
+/// The plain form gives access to the process's copy of a statement, inside of `as_owner`.
 macro_rules! statement {
     ($name:ident, [$($type:ident),*], $sql:expr) => {
         fn $name<R>(run: impl FnOnce(&crate::store::statement::Statement) -> R) -> R {
@@ -30,6 +36,27 @@ macro_rules! statement {
                     const { crate::store::statement::Statement::new($sql, &[$(pgrx::pg_sys::$type),*]) };
             }
             STATEMENT.with(run)
+        }
+    };
+    ($(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty),*) $(-> $result:ty)? = $how:ident, $sql:expr) => {
+        statement! {
+            $(#[$doc])*
+            $vis fn $name($($arg: $type),*) $(-> $result)? = $how(crate::store::typed::Outcome::read), $sql
+        }
+    };
+    (
+        $(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty),*) $(-> $result:ty)? = $how:ident($read:expr),
+        $sql:expr
+    ) => {
+        $(#[$doc])*
+        $vis fn $name($($arg: $type),*) $(-> $result)? {
+            thread_local! {
+                static STATEMENT: crate::store::statement::Statement = const {
+                    crate::store::statement::Statement::new($sql, &[$(<$type as crate::store::typed::Param>::TYPE),*])
+                };
+            }
+            let args = [$(crate::store::typed::Param::arg($arg)),*];
+            crate::pg::owner::as_owner(|| STATEMENT.with(|statement| statement.$how(&args, $read)))
         }
     };
 }

@@ -15,11 +15,11 @@ const LARGE: &[&str] =
 const SORTED: &[(&str, &str)] = &[
     ("future_job::select_described", "what has just ended without a run, by job"),
     ("check_stat::select_suspects", "by crashes and exits, of which there are few"),
-    ("future_job::lock_of_job", "by entity, as other callers lock them"),
+    ("future_job::lock_job", "by entity, as other callers lock them"),
     ("many::select_all", "by the order of the keys that it is given"),
-    ("many::lock_ids", "by the order of the ids that it is given"),
+    ("many::lock_in_order", "by the order of the ids that it is given"),
     ("many::select_of_entities", "by the order of the keys that it is given"),
-    ("travel::select_first", "one row of each job of a role"),
+    ("travel::first", "one row of each job of a role"),
     ("rule_check::lock_all", "by the order of the keys that it is given"),
     ("job::select_of_role", "the jobs of a role, at most ten thousand"),
     ("lease::insert_all", "what is handed out, at most a thousand"),
@@ -28,14 +28,14 @@ const SORTED: &[(&str, &str)] = &[
 /// Indexes that a statement scans completely, because they are small, or because it stops early.
 const WHOLE: &[(&str, &str)] = &[
     ("check_stat::select_suspects", "check_stat_suspects_idx"),
-    ("future_job::lock_of_job", "future_job_held_idx"),
+    ("future_job::lock_job", "future_job_held_idx"),
     ("inspected::select_first_per_role", "job_role_idx"),
     ("inspected::select_orphans", "job_pkey"),
     ("inspected::select_roleless", "job_role_idx"),
-    ("repetition::delete_of_job", "repetition_pkey"),
-    ("job_stat::select_all", "job_pkey"),    // once after a start
-    ("job_stat::select_gone", "job_pkey"),   // once a minute
-    ("right::select_rights", "job_pkey"),    // once for each policy of a statement, instead of a look-up for each row
+    ("repetition::remove_job", "repetition_pkey"),
+    ("job_stat::all", "job_pkey"),                                // once after a start
+    ("job_stat::gone", "job_pkey"),                               // once a minute
+    ("right::all", "job_pkey"), // once for each policy of a statement, instead of a look-up for each row
     ("origin::select_hold", "job_role_idx"), // EXISTS
     ("origin::select_hold", "future_job_one_per_job_and_entity"), // EXISTS
 ];
@@ -48,7 +48,7 @@ const HOT: &[(&str, &str, &str)] = &[
     ("future_job::select_jobs_of_entity", "future_job", "future_job_one_per_job_and_entity"),
     ("future_job::select_by_id", "future_job", "future_job_pkey"),
     ("future_job::again", "future_job", "future_job_pkey"),
-    ("future_job::move_one", "future_job", "future_job_pkey"),
+    ("future_job::put_at", "future_job", "future_job_pkey"),
     ("future_job::delete_all", "future_job", "future_job_pkey"),
     ("many::select_all", "future_job", "future_job_one_per_job_and_entity"),
     ("many::select_of_entities", "future_job", "future_job_one_per_job_and_entity"),
@@ -56,22 +56,22 @@ const HOT: &[(&str, &str, &str)] = &[
     ("repetition::select_of_checks", "future_job", "future_job_pkey"),
     ("repetition::select_of_checks", "repetition", "repetition_one_per_job_and_entity"),
     ("repetition::select_of_row", "repetition", "repetition_one_per_job_and_entity"),
-    ("hold::lock_in_force", "hold", "hold_pkey"),
+    ("hold::in_force", "hold", "hold_pkey"),
     ("repetition::insert_occurrences", "repetition", "repetition_pkey"),
     ("repetition::insert_occurrence", "repetition", "repetition_pkey"),
     ("history::archive_run", "future_job", "future_job_pkey"),
     ("history::archive_run", "check_stat", "check_stat_pkey"),
     ("history::archive_without_run", "future_job", "future_job_pkey"),
     ("history::archive_without_run", "check_stat", "check_stat_pkey"),
-    ("check_stat::delete_some", "check_stat", "check_stat_pkey"),
+    ("check_stat::remove", "check_stat", "check_stat_pkey"),
     ("check_stat::select_suspects", "future_job", "future_job_pkey"),
     ("check_stat::select_suspects", "check_stat", "check_stat_suspects_idx"),
-    ("check_stat::hold_worst", "future_job", "future_job_pkey"),
+    ("check_stat::hold", "future_job", "future_job_pkey"),
     ("job::select_one", "job", "job_pkey"),
     ("lease::select_due", "future_job", "future_job_due_idx"),
     ("lease::select_due", "lease", "lease_one_per_check"),
     ("lease::select_ahead", "future_job", "future_job_due_idx"),
-    ("lease::select_given", "lease", "lease_pkey"),
+    ("lease::given", "lease", "lease_pkey"),
     ("lease::end_all", "lease", "lease_pkey"),
     ("target::walk_targets", "future_job", "future_job_target_idx"),
     ("target::select_due_of", "future_job", "future_job_target_idx"),
@@ -81,7 +81,7 @@ const HOT: &[(&str, &str, &str)] = &[
     ("target::select_these", "breaker", "breaker_pkey"),
     ("target::select_breakers", "breaker", "breaker_pkey"),
     ("lease::insert_all", "future_job", "future_job_pkey"),
-    ("in_flight::upsert", "in_flight", "in_flight_pkey"),
+    ("in_flight::write", "in_flight", "in_flight_pkey"),
 ];
 
 /// P7: the pending checks of one database do not slow down others, however little the planner knew of its table.

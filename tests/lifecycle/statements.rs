@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
-use syn::{Expr, ExprTuple, Ident, Lit, LitCStr, Macro, Token};
+use syn::{
+    Attribute, Expr, ExprTuple, FnArg, GenericArgument, Ident, Lit, LitCStr, Macro, PathArguments, Signature, Token,
+    Type, Visibility,
+};
 
 /// One `statement!`.
 pub struct Statement {
@@ -58,7 +61,6 @@ impl<'ast> Visit<'ast> for Statements {
         if called.path.is_ident("statement") {
             let Written { name, types, sql } = called.parse_body().unwrap();
             let file = self.file.file_stem().unwrap().to_string_lossy();
-            let types = types.iter().map(|name| sql_type(&name.to_string())).collect();
             self.all.push(Statement { name: format!("{file}::{name}"), types, sql: text(&sql) });
         }
     }
@@ -74,22 +76,71 @@ impl<'ast> Visit<'ast> for Statements {
     }
 }
 
-/// `name, [TYPE, …], c"…"`
+/// `name, [TYPE, …], c"…"`, or `fn name(parameter: Type, …) -> Result = query, c"…"`.
 struct Written {
     name: Ident,
-    types: Punctuated<Ident, Token![,]>,
+    /// In SQL.
+    types: Vec<String>,
     sql: LitCStr,
 }
 
 impl Parse for Written {
     fn parse(input: ParseStream) -> syn::Result<Self> {
-        let name = input.parse()?;
-        input.parse::<Token![,]>()?;
-        let list;
-        syn::bracketed!(list in input);
-        let types = Punctuated::parse_terminated(&list)?;
+        input.call(Attribute::parse_outer)?;
+        input.parse::<Visibility>()?;
+        let is_typed = input.peek(Token![fn]);
+        let (name, types) = if is_typed { typed(input)? } else { plain(input)? };
         input.parse::<Token![,]>()?;
         Ok(Self { name, types, sql: input.parse()? })
+    }
+}
+
+fn plain(input: ParseStream) -> syn::Result<(Ident, Vec<String>)> {
+    let name = input.parse()?;
+    input.parse::<Token![,]>()?;
+    let list;
+    syn::bracketed!(list in input);
+    let types = Punctuated::<Ident, Token![,]>::parse_terminated(&list)?;
+    Ok((name, types.iter().map(|name| sql_type(&name.to_string())).collect()))
+}
+
+fn typed(input: ParseStream) -> syn::Result<(Ident, Vec<String>)> {
+    let Signature { ident, inputs, .. } = input.parse()?;
+    input.parse::<Token![=]>()?;
+    input.parse::<Expr>()?;
+    let types = inputs.iter().map(|parameter| match parameter {
+        FnArg::Typed(typed) => sql_type_of(&typed.ty),
+        FnArg::Receiver(_) => unreachable!("a statement has no self"),
+    });
+    Ok((ident, types.collect()))
+}
+
+/// As `store::typed` has them.
+fn sql_type_of(rust: &Type) -> String {
+    match rust {
+        Type::Reference(reference) => sql_type_of(&reference.elem),
+        Type::Slice(slice) => format!("{}[]", sql_type_of(&slice.elem)),
+        Type::Path(path) => {
+            let last = path.path.segments.last().unwrap();
+            let inner = match &last.arguments {
+                PathArguments::AngleBracketed(arguments) => match arguments.args.first() {
+                    Some(GenericArgument::Type(inner)) => sql_type_of(inner),
+                    _ => String::new(),
+                },
+                _ => String::new(),
+            };
+            match last.ident.to_string().as_str() {
+                "Option" => inner,
+                "Vec" => format!("{inner}[]"),
+                "Text" => "text".into(),
+                "i32" => "int4".into(),
+                "i64" => "int8".into(),
+                "Oid" => "oid".into(),
+                "Time" => "timestamptz".into(),
+                other => other.into(),
+            }
+        }
+        _ => unreachable!("a parameter of another kind"),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::pg::clock;
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use crate::store::statement::{Arg, Rows, statement};
+use crate::store::typed::{Outcome, Row, number};
 use crate::store::{arg, from_timestamptz, interval, time};
 use awty_core::Time;
 use awty_core::figures::Figures;
@@ -16,15 +17,15 @@ use std::collections::{HashMap, HashSet};
 /// Counts stop at this number of rows. Above it, the number is an estimate.
 pub const COUNTED: i64 = 100_000;
 
-statement!(
-    select_all,
-    [],
+statement! {
+    /// The figures of all registered jobs, and of the other jobs.
+    pub fn all() -> Vec<StoredFigures> = query,
     c"SELECT s.job, s.runs, s.done, s.failed, s.timed_out, s.retries, s.other, s.late_10ms, s.late_100ms, s.late_1s, s.late_10s,
           s.late_1min, s.later, s.run_time, s.max_run_time, s.last_run_at, s.last_end_at, s.last_outcome, s.last_success_at,
           s.last_failure_at, s.stats_since
       FROM awty_internal.job_stat AS s
       WHERE s.job = '' OR EXISTS (SELECT FROM awty.job AS j WHERE j.job = s.job AND j.registered_at <= s.stats_since)"
-);
+}
 
 statement!(
     upsert,
@@ -47,12 +48,12 @@ statement!(
           last_failure_at = excluded.last_failure_at, stats_since = excluded.stats_since"
 );
 
-statement!(
-    select_gone,
-    [],
+statement! {
+    /// Jobs that have figures and are not registered any more.
+    pub fn gone() -> Vec<Text> = query,
     c"SELECT s.job FROM awty_internal.job_stat AS s
       WHERE s.job <> '' AND NOT EXISTS (SELECT FROM awty.job AS j WHERE j.job = s.job AND j.registered_at <= s.stats_since)"
-);
+}
 
 statement!(select_names, [], c"SELECT s.job FROM awty_internal.job_stat AS s");
 
@@ -86,12 +87,12 @@ statement!(
     c"SELECT h.job FROM (SELECT f.job FROM awty.future_job AS f WHERE f.held ORDER BY f.id LIMIT $1) AS h"
 );
 
-statement!(
-    estimate_all,
-    [],
+statement! {
+    /// PostgreSQL's estimate of the number of pending checks.
+    pub fn estimate() -> i64 = query(number),
     c"SELECT c.reltuples::pg_catalog.int8 FROM pg_catalog.pg_class AS c
       WHERE c.oid = 'awty.future_job'::pg_catalog.regclass"
-);
+}
 
 /// The stored figures of one job.
 pub struct StoredFigures {
@@ -108,32 +109,29 @@ pub struct Pending {
     pub next_slot: Option<TimestampWithTimeZone>,
 }
 
-/// The figures of all registered jobs, and of the other jobs.
-pub fn all() -> Vec<StoredFigures> {
-    as_owner(|| select_all(|s| s.query(&[], |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect())))
-}
-
-fn read(rows: &Rows, row: usize) -> Option<StoredFigures> {
-    let number = |column| rows.get::<i64>(row, column).unwrap_or(0).max(0).unsigned_abs();
-    let delta = |column| rows.get::<Interval>(row, column).as_ref().and_then(clock::delta).unwrap_or_default();
-    let at = |column| rows.get::<TimestampWithTimeZone>(row, column).map(from_timestamptz);
-    let outcome = rows.get::<Text>(row, 18).and_then(|word| word.to_string().parse().ok());
-    let figures = Figures {
-        runs: number(2),
-        done: number(3),
-        failed: number(4),
-        timed_out: number(5),
-        retries: number(6),
-        other: number(7),
-        late: std::array::from_fn(|place| number(8 + place as i32)),
-        run_time: delta(14),
-        max_run_time: delta(15),
-        last_run_at: at(16),
-        last_end: at(17).zip(outcome),
-        last_success_at: at(19),
-        last_failure_at: at(20),
-    };
-    Some(StoredFigures { job: rows.get(row, 1)?, figures, since: at(21)? })
+impl Row for StoredFigures {
+    fn read(rows: &Rows, row: usize) -> Option<Self> {
+        let number = |column| rows.get::<i64>(row, column).unwrap_or(0).max(0).unsigned_abs();
+        let delta = |column| rows.get::<Interval>(row, column).as_ref().and_then(clock::delta).unwrap_or_default();
+        let at = |column| rows.get::<TimestampWithTimeZone>(row, column).map(from_timestamptz);
+        let outcome = rows.get::<Text>(row, 18).and_then(|word| word.to_string().parse().ok());
+        let figures = Figures {
+            runs: number(2),
+            done: number(3),
+            failed: number(4),
+            timed_out: number(5),
+            retries: number(6),
+            other: number(7),
+            late: std::array::from_fn(|place| number(8 + place as i32)),
+            run_time: delta(14),
+            max_run_time: delta(15),
+            last_run_at: at(16),
+            last_end: at(17).zip(outcome),
+            last_success_at: at(19),
+            last_failure_at: at(20),
+        };
+        Some(StoredFigures { job: rows.get(row, 1)?, figures, since: at(21)? })
+    }
 }
 
 /// Stores the figures of a job. Returns `false` if the job is not registered any more.
@@ -154,18 +152,9 @@ pub fn store(stored: &StoredFigures) -> bool {
     as_owner(|| upsert(|s| s.execute(&args))) == 1
 }
 
-/// Jobs that have figures and are not registered any more.
-pub fn gone() -> Vec<Text> {
-    as_owner(|| select_gone(|s| s.query(&[], names)))
-}
-
-fn names(rows: &Rows) -> Vec<Text> {
-    (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
-}
-
 /// Removes the figures of all jobs except these.
 pub fn keep_only(jobs: &HashSet<Vec<u8>>) {
-    let names = as_owner(|| select_names(|s| s.query(&[], names)));
+    let names = as_owner(|| select_names(|s| s.query(&[], Vec::<Text>::read)));
     for name in names.iter().filter(|name| !jobs.contains(name.as_bytes())) {
         as_owner(|| delete_one(|s| s.execute(&[Some(name.datum())])));
     }
@@ -202,9 +191,4 @@ fn by_job(rows: &Rows) -> HashMap<Text, i64> {
         *numbers.entry(job).or_default() += 1;
     }
     numbers
-}
-
-/// PostgreSQL's estimate of the number of pending checks.
-pub fn estimate() -> i64 {
-    as_owner(|| estimate_all(|s| s.query(&[], |rows| rows.first(1)))).unwrap_or(0)
 }

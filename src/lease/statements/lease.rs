@@ -9,6 +9,7 @@ use crate::pg::array::{self, BOOL, TEXT};
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use crate::store::statement::{Arg, Rows, statement};
+use crate::store::typed::{Outcome, Row};
 use crate::store::{arg, from_timestamptz, time};
 use awty_core::lease::Ahead;
 use awty_core::{Check, Lease, Time};
@@ -37,36 +38,36 @@ statement!(
               WHERE l.job = $1 AND l.expires_at > $2 ORDER BY l.expires_at LIMIT 1)"
 );
 
-statement!(
-    select_given,
-    [INT8ARRAYOID],
+statement! {
+    /// The leases with these numbers, even if their checks are gone.
+    pub fn given(numbers: &[i64]) -> Vec<StoredLease> = query_latest,
     c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline, l.entity_name
       FROM awty_internal.lease AS l WHERE l.lease = ANY ($1)"
-);
+}
 
 // SKIP LOCKED, because another transaction may be recording the answer to the lease.
-statement!(
-    lock_given,
-    [INT8ARRAYOID],
+statement! {
+    /// Locks the leases with these numbers and returns them, without those that another transaction has locked.
+    pub fn lock(numbers: &[i64]) -> Vec<StoredLease> = query,
     c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline, l.entity_name
       FROM awty_internal.lease AS l WHERE l.lease = ANY ($1) FOR UPDATE SKIP LOCKED"
-);
+}
 
-statement!(
-    lock_overdue_of,
-    [TEXTOID, TIMESTAMPTZOID, INT8OID],
+statement! {
+    /// Locks up to `limit` leases of a job that are past their deadlines.
+    pub fn overdue_of(job: &Text, now: Time, limit: i64) -> Vec<StoredLease> = query,
     c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline, l.entity_name
       FROM awty_internal.lease AS l WHERE l.job = $1 AND l.expires_at <= $2 AND l.deadline <= $2
       ORDER BY l.expires_at LIMIT $3 FOR UPDATE SKIP LOCKED"
-);
+}
 
 // Scans the whole table. It is only as large as the work in progress, and the maintainer asks once a minute.
-statement!(
-    lock_overdue,
-    [TIMESTAMPTZOID, INT8OID],
+statement! {
+    /// Locks up to `limit` leases of all jobs that are past their deadlines.
+    pub fn overdue(now: Time, limit: i64) -> Vec<StoredLease> = query,
     c"SELECT l.lease, l.id, l.job, l.leased_at, l.expires_at, l.deadline, l.entity_name
       FROM awty_internal.lease AS l WHERE l.deadline <= $1 ORDER BY l.lease LIMIT $2 FOR UPDATE SKIP LOCKED"
-);
+}
 
 statement!(
     insert_all,
@@ -130,35 +131,43 @@ statement!(
       WHERE l.lease = g.lease AND free.lease = l.lease RETURNING l.lease"
 );
 
-statement!(
-    give_back,
-    [INT8ARRAYOID],
+statement! {
+    /// Deletes leases without a trace. Returns the checks of those that still existed.
+    pub fn requeue(numbers: &[i64]) -> Vec<i64> = query,
     c"WITH gone AS (DELETE FROM awty_internal.lease AS l WHERE l.lease = ANY ($1) RETURNING l.id)
       SELECT n.id FROM gone AS n JOIN awty.future_job AS f ON f.id = n.id"
-);
+}
 
-statement!(
-    select_until,
-    [INT8OID, TIMESTAMPTZOID],
+statement! {
+    /// The end of the live lease of a check, if it has one.
+    pub fn until(id: i64, now: Time) -> Option<Time> = query_latest,
     c"SELECT l.expires_at FROM awty_internal.lease AS l WHERE l.id = $1 AND l.expires_at > $2"
-);
+}
 
-statement!(
-    select_live,
-    [TEXTOID, TIMESTAMPTZOID],
+statement! {
+    /// Whether a job has a live lease.
+    pub fn any_live(job: &Text, now: Time) -> bool = query_latest,
     c"SELECT 1 FROM awty_internal.lease AS l JOIN awty.future_job AS f ON f.id = l.id
       WHERE l.job = $1 AND l.expires_at > $2 LIMIT 1"
-);
+}
 
-statement!(select_pending, [INT8ARRAYOID], c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1)");
+statement! {
+    /// Returns the checks that are pending now.
+    pub fn pending(checks: &[i64]) -> Vec<i64> = query_latest,
+    c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1)"
+}
 
-statement!(select_held, [INT8ARRAYOID], c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1) AND f.held");
+statement! {
+    /// Returns the checks that are held, including this transaction's changes.
+    pub fn held(checks: &[i64]) -> Vec<i64> = query,
+    c"SELECT f.id FROM awty.future_job AS f WHERE f.id = ANY ($1) AND f.held"
+}
 
-statement!(
-    select_noted,
-    [INT8ARRAYOID],
+statement! {
+    /// Returns the checks that have a row in `awty_internal.check_stat`.
+    pub fn noted(checks: &[i64]) -> Vec<i64> = query,
     c"SELECT t.check_id FROM awty_internal.check_stat AS t WHERE t.check_id = ANY ($1)"
-);
+}
 
 /// A check that can be handed out.
 pub struct DueCheck {
@@ -185,12 +194,12 @@ pub struct StoredLease {
 /// Up to `limit` due checks of a job that have no live lease, the oldest first.
 pub fn due(job: &Text, now: Time, limit: usize) -> Vec<DueCheck> {
     let args = [Some(job.datum()), time(now), arg(limit as i64)];
-    as_owner(|| select_due(|s| s.query_latest(&args, dues)))
+    as_owner(|| select_due(|s| s.query_latest(&args, Outcome::read)))
 }
 
 /// Reads the columns of `select_due`, which other statements return as well.
-pub(super) fn dues(rows: &Rows) -> Vec<DueCheck> {
-    let read = |row| {
+impl Row for DueCheck {
+    fn read(rows: &Rows, row: usize) -> Option<Self> {
         let count = |column| rows.get::<i32>(row, column).map(i32::unsigned_abs);
         let slot = from_timestamptz(rows.get(row, 2)?);
         Some(DueCheck {
@@ -200,8 +209,7 @@ pub(super) fn dues(rows: &Rows) -> Vec<DueCheck> {
             expired: rows.get(row, 6),
             target: rows.get(row, 7)?,
         })
-    };
-    (0..rows.len()).filter_map(read).collect()
+    }
 }
 
 /// The next work of a job for its workers.
@@ -217,8 +225,8 @@ pub fn ahead(job: &Text, now: Time) -> Ahead {
     })
 }
 
-fn givens(rows: &Rows) -> Vec<StoredLease> {
-    let read = |row| {
+impl Row for StoredLease {
+    fn read(rows: &Rows, row: usize) -> Option<Self> {
         let at = |column| rows.get(row, column).map(from_timestamptz);
         let lease = Lease { leased_at: at(4)?, expires_at: at(5)?, deadline: at(6)? };
         Some(StoredLease {
@@ -228,32 +236,11 @@ fn givens(rows: &Rows) -> Vec<StoredLease> {
             lease,
             target: rows.get(row, 7)?,
         })
-    };
-    (0..rows.len()).filter_map(read).collect()
+    }
 }
 
 fn ids(rows: &Rows) -> Vec<i64> {
     (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
-}
-
-/// The leases with these numbers, even if their checks are gone.
-pub fn given(numbers: &[i64]) -> Vec<StoredLease> {
-    as_owner(|| select_given(|s| s.query_latest(&[arg(numbers.to_vec())], givens)))
-}
-
-/// Locks the leases with these numbers and returns them, without those that another transaction has locked.
-pub fn lock(numbers: &[i64]) -> Vec<StoredLease> {
-    as_owner(|| lock_given(|s| s.query(&[arg(numbers.to_vec())], givens)))
-}
-
-/// Locks up to `limit` leases of a job that are past their deadlines.
-pub fn overdue_of(job: &Text, now: Time, limit: i64) -> Vec<StoredLease> {
-    as_owner(|| lock_overdue_of(|s| s.query(&[Some(job.datum()), time(now), arg(limit)], givens)))
-}
-
-/// Locks up to `limit` leases of all jobs that are past their deadlines.
-pub fn overdue(now: Time, limit: i64) -> Vec<StoredLease> {
-    as_owner(|| lock_overdue(|s| s.query(&[time(now), arg(limit)], givens)))
 }
 
 /// New leases for one worker and one job.
@@ -332,34 +319,4 @@ pub fn extend(until: &[(i64, Time)]) -> Vec<i64> {
     let times = unsafe { array::build(times, array::TIME) };
     let numbers: Vec<i64> = until.iter().map(|(number, _)| *number).collect();
     as_owner(|| extend_all(|s| s.query(&[arg(numbers), Some(times)], ids)))
-}
-
-/// Deletes leases without a trace. Returns the checks of those that still existed.
-pub fn requeue(numbers: &[i64]) -> Vec<i64> {
-    as_owner(|| give_back(|s| s.query(&[arg(numbers.to_vec())], ids)))
-}
-
-/// The end of the live lease of a check, if it has one.
-pub fn until(id: i64, now: Time) -> Option<Time> {
-    as_owner(|| select_until(|s| s.query_latest(&[arg(id), time(now)], |rows| rows.first(1).map(from_timestamptz))))
-}
-
-/// Whether a job has a live lease.
-pub fn any_live(job: &Text, now: Time) -> bool {
-    as_owner(|| select_live(|s| s.query_latest(&[Some(job.datum()), time(now)], |rows| rows.len()))) > 0
-}
-
-/// Returns the checks that are pending now.
-pub fn pending(checks: &[i64]) -> Vec<i64> {
-    as_owner(|| select_pending(|s| s.query_latest(&[arg(checks.to_vec())], ids)))
-}
-
-/// Returns the checks that are held, including this transaction's changes.
-pub fn held(checks: &[i64]) -> Vec<i64> {
-    as_owner(|| select_held(|s| s.query(&[arg(checks.to_vec())], ids)))
-}
-
-/// Returns the checks that have a row in `awty_internal.check_stat`.
-pub fn noted(checks: &[i64]) -> Vec<i64> {
-    as_owner(|| select_noted(|s| s.query(&[arg(checks.to_vec())], ids)))
 }

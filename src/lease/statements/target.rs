@@ -4,12 +4,13 @@
 //! which is only tried. So no claim and no answer waits here for another.
 //! Does not: decide what a target allows (see `awty_core::lease::target`).
 
-use super::lease::{DueCheck, dues};
+use super::lease::DueCheck;
 use crate::pg::array::{self, TEXT};
 use crate::pg::clock;
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use crate::store::statement::{Arg, Rows, statement};
+use crate::store::typed::{Outcome, is_true};
 use crate::store::{arg, from_timestamptz, message, time};
 use awty_core::Time;
 use awty_core::lease::breaker::Breaker;
@@ -18,12 +19,12 @@ use awty_core::lease::tokens::{Pace, Tokens};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
 
-statement!(
-    select_any,
-    [TEXTOID],
+statement! {
+    /// Whether a limit, a block or a failure is stored for a target of the job.
+    pub fn any(job: &Text) -> bool = query_latest(is_true),
     c"SELECT EXISTS (SELECT FROM awty_internal.target AS t WHERE t.job = $1)
           OR EXISTS (SELECT FROM awty_internal.breaker AS b WHERE b.job = $1)"
-);
+}
 
 statement!(
     select_these,
@@ -148,12 +149,12 @@ statement!(
     c"DELETE FROM awty_internal.breaker AS b WHERE b.job = $1 AND ($2 = '' OR b.target = $2)"
 );
 
-statement!(
-    delete_of_job,
-    [TEXTOID],
+statement! {
+    /// Removes everything about the targets of a job.
+    pub fn forget_job(job: &Text) = query,
     c"WITH limits AS (DELETE FROM awty_internal.target AS t WHERE t.job = $1), buckets AS (DELETE FROM awty_internal.bucket AS b WHERE b.job = $1)
       DELETE FROM awty_internal.breaker AS k WHERE k.job = $1"
-);
+}
 
 // A block is forgotten a day after its end, if no limit is set for the target.
 statement!(
@@ -213,11 +214,6 @@ statement!(
       ) AS d"
 );
 
-/// Whether a limit, a block or a failure is stored for a target of the job.
-pub fn any(job: &Text) -> bool {
-    as_owner(|| select_any(|s| s.query_latest(&[Some(job.datum())], |rows| rows.first(1)))).unwrap_or(false)
-}
-
 fn texts<'a>(texts: impl Iterator<Item = &'a Text>) -> Arg {
     // SAFETY: the values are texts.
     Some(unsafe { array::build(texts.map(|text| Some(text.datum())), TEXT) })
@@ -261,7 +257,7 @@ pub fn due_of(job: &Text, targets: &[(Text, usize)], now: Time) -> Vec<DueCheck>
     let names = unsafe { array::build(names, TEXT) };
     let most: Vec<i64> = targets.iter().map(|(_, most)| *most as i64).collect();
     let args = [Some(job.datum()), Some(names), time(now), arg(most)];
-    as_owner(|| select_due_of(|s| s.query_latest(&args, dues)))
+    as_owner(|| select_due_of(|s| s.query_latest(&args, Outcome::read)))
 }
 
 /// The targets of a job after a name, each with whether a check can be handed out. Stops after `due` such targets, or
@@ -324,11 +320,6 @@ pub fn forget(now: Time) {
         delete_forgotten(|s| s.execute(&[time(now)]));
         delete_unblocked(|s| s.execute(&[time(now)]));
     });
-}
-
-/// Removes everything about the targets of a job.
-pub fn forget_job(job: &Text) {
-    as_owner(|| delete_of_job(|s| s.execute(&[Some(job.datum())])));
 }
 
 /// Changes of a target's limits and block.

@@ -7,6 +7,7 @@ use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use crate::store::check_row::Row;
 use crate::store::statement::{Arg, Rows, statement};
+use crate::store::typed;
 use crate::store::{arg, from_timestamptz, hold, interval, time};
 use awty_core::repeat::{Occurrence, Passed};
 use awty_core::{Check, Time};
@@ -131,7 +132,11 @@ statement!(
       WHERE job = $1 AND entity_name = $2 AND entity_key = $3"
 );
 
-statement!(delete_some, [INT8ARRAYOID], c"DELETE FROM awty_internal.repetition WHERE id = ANY ($1)");
+statement! {
+    /// Removes repetitions.
+    pub fn remove(ids: &[i64]) = query,
+    c"DELETE FROM awty_internal.repetition WHERE id = ANY ($1)"
+}
 
 statement!(
     delete_one,
@@ -141,13 +146,13 @@ statement!(
 
 // Scans all repetitions: awty.unregister() is rare, and repetitions are few compared with checks. OFFSET 0 keeps the
 // planner from using an index that begins with another column.
-statement!(
-    delete_of_job,
-    [TEXTOID],
+statement! {
+    /// Removes the repetitions of a job.
+    pub fn remove_job(job: &Text) = query,
     c"DELETE FROM awty_internal.repetition AS d
       WHERE d.id = ANY (ARRAY(
           SELECT h.id FROM (SELECT r.id, r.job FROM awty_internal.repetition AS r ORDER BY r.id OFFSET 0) AS h WHERE h.job = $1))"
-);
+}
 
 // If another check is pending for the entity, that check stays, and the repetition continues after it.
 statement!(
@@ -185,7 +190,11 @@ statement!(
       WHERE check_id = $1 AND (used_before IS NOT NULL OR used_through IS NOT NULL)"
 );
 
-statement!(hold_one, [INT8OID], c"UPDATE awty.future_job SET held = true WHERE id = $1");
+statement! {
+    /// Holds a check that replaces a held one.
+    pub fn hold(check: i64) = query,
+    c"UPDATE awty.future_job SET held = true WHERE id = $1"
+}
 
 fn key_args(entity_name: &Text, entity_key: &Text, job: &Text) -> [Arg; 3] {
     [Some(entity_name.datum()), Some(entity_key.datum()), Some(job.datum())]
@@ -211,49 +220,53 @@ fn written(subject: &Subject, terms: &Definition) -> [Arg; 13] {
 }
 
 /// Reads a repetition from the first eleven columns.
-pub(super) fn stored(rows: &Rows, row: usize) -> Option<StoredRepetition> {
-    let text = |column| rows.get::<Text>(row, column).map(|text| text.to_string());
-    let moment = |column| rows.get::<TimestampWithTimeZone>(row, column).map(from_timestamptz);
-    let length = |column| rows.get::<Interval>(row, column).as_ref().and_then(clock::delta).unwrap_or_default();
-    Some(StoredRepetition {
-        id: rows.get(row, 1)?,
-        job: text(2)?,
-        entity_name: text(3)?,
-        entity_key: text(4)?,
-        terms: Definition {
-            every: rows.get::<Interval>(row, 5).map(|every| (every.months(), every.days(), every.micros())),
-            cron: text(6),
-            zone: text(7)?,
-            starts: moment(8),
-            ends: moment(9),
-            jitter: length(10),
-            catch_up: length(11),
-        },
-    })
+impl typed::Row for StoredRepetition {
+    fn read(rows: &Rows, row: usize) -> Option<Self> {
+        let text = |column| rows.get::<Text>(row, column).map(|text| text.to_string());
+        let moment = |column| rows.get::<TimestampWithTimeZone>(row, column).map(from_timestamptz);
+        let length = |column| rows.get::<Interval>(row, column).as_ref().and_then(clock::delta).unwrap_or_default();
+        Some(StoredRepetition {
+            id: rows.get(row, 1)?,
+            job: text(2)?,
+            entity_name: text(3)?,
+            entity_key: text(4)?,
+            terms: Definition {
+                every: rows.get::<Interval>(row, 5).map(|every| (every.months(), every.days(), every.micros())),
+                cron: text(6),
+                zone: text(7)?,
+                starts: moment(8),
+                ends: moment(9),
+                jitter: length(10),
+                catch_up: length(11),
+            },
+        })
+    }
 }
 
 fn passed(before: Option<Time>, through: Option<Time>) -> Option<Passed> {
     before.map(Passed::Before).or(through.map(Passed::Through))
 }
 
-fn pending(rows: &Rows, row: usize) -> Option<Pending> {
-    let moment = |column| rows.get::<TimestampWithTimeZone>(row, column).map(from_timestamptz);
-    let count = |column| rows.get::<i32>(row, column).map(i32::unsigned_abs);
-    let passed = passed(moment(18), moment(19));
-    let check = Check { slot: moment(14)?, check_count: count(15)?, attempt: count(16)? };
-    Some(Pending {
-        check: rows.get(row, 12)?,
-        occurrence: Occurrence { first: moment(13)?, check, passed },
-        held: rows.get(row, 17)?,
-        repetition: stored(rows, row)?,
-    })
+impl typed::Row for Pending {
+    fn read(rows: &Rows, row: usize) -> Option<Self> {
+        let moment = |column| rows.get::<TimestampWithTimeZone>(row, column).map(from_timestamptz);
+        let count = |column| rows.get::<i32>(row, column).map(i32::unsigned_abs);
+        let passed = passed(moment(18), moment(19));
+        let check = Check { slot: moment(14)?, check_count: count(15)?, attempt: count(16)? };
+        Some(Pending {
+            check: rows.get(row, 12)?,
+            occurrence: Occurrence { first: moment(13)?, check, passed },
+            held: rows.get(row, 17)?,
+            repetition: typed::Row::read(rows, row)?,
+        })
+    }
 }
 
 /// Returns the checks that are pending for repetitions.
 pub fn of_checks(checks: &[i64]) -> Vec<Pending> {
     let found = as_owner(|| {
         select_of_checks(|s| {
-            let read = |rows: &Rows, row| Some((pending(rows, row)?, rows.get(row, 20)?));
+            let read = |rows: &Rows, row| Some((<Pending as typed::Row>::read(rows, row)?, rows.get(row, 20)?));
             s.query(&[arg(checks.to_vec())], |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect())
         })
     });
@@ -272,7 +285,7 @@ pub fn of_row(check: &Row) -> Option<Pending> {
                     Occurrence { first: check.first(), check: check.check(), passed: passed(moment(12), moment(13)) };
                 let is_noted = rows.first(14)?;
                 Some((
-                    Pending { check: check.id, occurrence, held: check.held, repetition: stored(rows, 0)? },
+                    Pending { check: check.id, occurrence, held: check.held, repetition: typed::Row::read(rows, 0)? },
                     is_noted,
                 ))
             })
@@ -320,19 +333,9 @@ pub fn update(subject: &Subject, terms: &Definition) -> bool {
     as_owner(|| update_one(|s| s.execute(&written(subject, terms)))) > 0
 }
 
-/// Removes repetitions.
-pub fn remove(ids: &[i64]) {
-    as_owner(|| delete_some(|s| s.execute(&[arg(ids.to_vec())])));
-}
-
 /// Removes the repetition of a job and entity. Returns `false` if there is none.
 pub fn remove_of(entity_name: &Text, entity_key: &Text, job: &Text) -> bool {
     as_owner(|| delete_one(|s| s.execute(&key_args(entity_name, entity_key, job)))) > 0
-}
-
-/// Removes the repetitions of a job.
-pub fn remove_job(job: &Text) {
-    as_owner(|| delete_of_job(|s| s.execute(&[Some(job.datum())])));
 }
 
 /// Inserts the next occurrence of each repetition, given by id and slot. Returns the number of new checks.
@@ -358,9 +361,4 @@ pub fn set_passed(check: i64, passed: Option<Passed>) {
         Some(Passed::Through(t)) => (None, time(t)),
     };
     as_owner(|| upsert_used(|s| s.execute(&[arg(check), before, through])));
-}
-
-/// Holds a check that replaces a held one.
-pub fn hold(check: i64) {
-    as_owner(|| hold_one(|s| s.execute(&[arg(check)])));
 }

@@ -1,6 +1,6 @@
 //! Statements of the maintainer on repetitions, in pieces in the order of their ids.
 
-use super::repetition::{StoredRepetition, stored};
+use super::repetition::StoredRepetition;
 use crate::pg::owner::as_owner;
 use crate::store::statement::{Rows, statement};
 use crate::store::{arg, time};
@@ -31,12 +31,12 @@ statement!(
 );
 
 // SKIP LOCKED, because a client that has locked a repetition is about to change it.
-statement!(
-    lock_some,
-    [INT8ARRAYOID],
+statement! {
+    /// Locks the repetitions that no other transaction has locked, and returns them.
+    pub fn lock(repetitions: &[i64]) -> Vec<StoredRepetition> = query,
     c"SELECT r.id, r.job, r.entity_name, r.entity_key, r.every, r.cron, r.zone, r.starts, r.ends, r.jitter, r.catch_up
       FROM awty_internal.repetition AS r WHERE r.id = ANY ($1) ORDER BY r.id FOR UPDATE SKIP LOCKED"
-);
+}
 
 statement!(
     select_zoned,
@@ -47,17 +47,17 @@ statement!(
       LEFT JOIN awty.future_job AS f ON f.entity_name = p.entity_name AND f.entity_key = p.entity_key AND f.job = p.job"
 );
 
-statement!(
-    lock_checks,
-    [INT8ARRAYOID],
+statement! {
+    /// Locks the checks that no other transaction has locked, and returns them.
+    pub fn lock_pending(checks: &[i64]) -> Vec<i64> = query,
     c"SELECT id FROM awty.future_job WHERE id = ANY ($1) ORDER BY id FOR UPDATE SKIP LOCKED"
-);
+}
 
-statement!(
-    move_first,
-    [INT8OID, TIMESTAMPTZOID],
+statement! {
+    /// Moves an occurrence to another slot of its plan. The caller has locked its row.
+    pub fn move_to(check: i64, slot: Time) = query,
     c"UPDATE awty.future_job SET first_check_at = $2, next_check_at = $2 WHERE id = $1"
-);
+}
 
 fn ids(rows: &Rows, column: i32) -> Vec<i64> {
     rows.first::<Vec<Option<i64>>>(column).into_iter().flatten().flatten().collect()
@@ -76,30 +76,7 @@ pub fn piece(after: i64, size: i64) -> Piece {
     })
 }
 
-/// Locks the repetitions that no other transaction has locked, and returns them.
-pub fn lock(repetitions: &[i64]) -> Vec<StoredRepetition> {
-    as_owner(|| {
-        lock_some(|s| {
-            s.query(&[arg(repetitions.to_vec())], |rows| (0..rows.len()).filter_map(|row| stored(rows, row)).collect())
-        })
-    })
-}
-
 /// The last id of the next piece of repetitions with a time zone, and their checks whose first slot is after `now`.
 pub fn zoned(after: i64, size: i64, now: Time) -> (Option<i64>, Vec<i64>) {
     as_owner(|| select_zoned(|s| s.query(&[arg(after), arg(size), time(now)], |rows| (rows.first(1), ids(rows, 2)))))
-}
-
-/// Locks the checks that no other transaction has locked, and returns them.
-pub fn lock_pending(checks: &[i64]) -> Vec<i64> {
-    as_owner(|| {
-        lock_checks(|s| {
-            s.query(&[arg(checks.to_vec())], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect())
-        })
-    })
-}
-
-/// Moves an occurrence to another slot of its plan. The caller has locked its row.
-pub fn move_to(check: i64, slot: Time) {
-    as_owner(|| move_first(|s| s.execute(&[arg(check), time(slot)])));
 }

@@ -2,7 +2,8 @@
 
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
-use crate::store::statement::{Rows, statement};
+use crate::store::statement::statement;
+use crate::store::typed::{Outcome, row};
 use crate::store::{arg, from_timestamptz, time};
 use awty_core::Time;
 use pgrx::datum::TimestampWithTimeZone;
@@ -18,15 +19,17 @@ pub struct DueCheck {
     pub slot: Time,
 }
 
+row!(DueCheck { id, job, entity_name, entity_key, slot });
+
 /// Result of a run: an outcome, or the next slot.
 pub struct End {
     pub outcome: Option<Text>,
     pub next_check_at: Option<Time>,
 }
 
-statement!(
-    select_first,
-    [OIDOID, TIMESTAMPTZOID, INT8ARRAYOID],
+statement! {
+    /// Job and slot of the first check that is due by `by`, ignoring the checks in `without`.
+    pub fn first(role: pg_sys::Oid, by: Time, without: &[i64]) -> Option<(Text, Time)> = query,
     c"SELECT j.job, f.next_check_at
       FROM awty.job AS j
       CROSS JOIN LATERAL (
@@ -36,7 +39,7 @@ statement!(
       ) AS f
       WHERE j.role = $1 AND NOT j.paused AND j.function_name IS NOT NULL
       ORDER BY f.next_check_at, f.id LIMIT 1"
-);
+}
 
 statement!(
     select_of_slot,
@@ -52,30 +55,10 @@ statement!(
              (SELECT f.next_check_at FROM awty.future_job AS f WHERE f.id = $1)"
 );
 
-/// Job and slot of the first check that is due by `by`, ignoring the checks in `without`.
-pub fn first(role: pg_sys::Oid, by: Time, without: &[i64]) -> Option<(Text, Time)> {
-    as_owner(|| {
-        select_first(|s| {
-            s.query(&[arg(role), time(by), arg(without.to_vec())], |rows| {
-                Some((rows.first(1)?, rows.first::<TimestampWithTimeZone>(2).map(from_timestamptz)?))
-            })
-        })
-    })
-}
-
 /// Up to `most` checks of a job that are due at a slot, ignoring the checks in `without`.
 pub fn of_slot(job: &Text, slot: Time, most: usize, without: &[i64]) -> Vec<DueCheck> {
-    let read = |rows: &Rows, row| {
-        Some(DueCheck {
-            id: rows.get(row, 1)?,
-            job: rows.get(row, 2)?,
-            entity_name: rows.get(row, 3)?,
-            entity_key: rows.get(row, 4)?,
-            slot: from_timestamptz(rows.get(row, 5)?),
-        })
-    };
     let args = [Some(job.datum()), time(slot), arg(i64::try_from(most).unwrap_or(i64::MAX)), arg(without.to_vec())];
-    as_owner(|| select_of_slot(|s| s.query(&args, |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect())))
+    as_owner(|| select_of_slot(|s| s.query(&args, Outcome::read)))
 }
 
 /// Returns how a check stands after its run.

@@ -12,6 +12,7 @@ use crate::pg::owner::as_owner;
 use crate::pg::subtransaction::unless_duplicate;
 use crate::pg::text::Text;
 use crate::store::statement::{Arg, Kept, Rows, statement};
+use crate::store::typed::{Row, is_true};
 use crate::store::{arg, time};
 use awty_core::Time;
 use pgrx::datum::TimestampWithTimeZone;
@@ -57,15 +58,15 @@ statement!(
       JOIN awty.alert AS a ON a.id = n.id AND a.cleared_at IS NULL"
 );
 
-statement!(
-    select_levels,
-    [TEXTOID, TEXTARRAYOID],
+statement! {
+    /// The open alerts of these rows.
+    pub fn open(rule: &Text, keys: &[Text]) -> Vec<Open> = query,
     c"SELECT a.entity_key, a.id, a.level FROM pg_catalog.unnest($2) AS k (key)
       CROSS JOIN LATERAL (
           SELECT o.id, o.entity_key, o.level FROM awty.alert AS o
           WHERE o.rule = $1 AND o.entity_key = k.key AND o.cleared_at IS NULL LIMIT 1
       ) AS a"
-);
+}
 
 statement!(
     insert_all,
@@ -105,11 +106,11 @@ statement!(
           ) AS f))"
 );
 
-statement!(
-    clear_rule,
-    [TEXTOID, TIMESTAMPTZOID],
+statement! {
+    /// Clears all open alerts of a rule.
+    pub fn clear_all(rule: &Text, now: Time) = query,
     c"UPDATE awty.alert SET cleared_at = $2 WHERE rule = $1 AND cleared_at IS NULL"
-);
+}
 
 statement!(
     update_since,
@@ -117,18 +118,18 @@ statement!(
     c"UPDATE awty.alert SET since = $3, due_at = $4 WHERE rule = $1 AND entity_key = $2 AND cleared_at IS NULL"
 );
 
-statement!(
-    update_key,
-    [TEXTOID, TEXTOID, TEXTOID],
+statement! {
+    /// Gives an alert the new key of its row.
+    pub fn rename(rule: &Text, from: &Text, to: &Text) = query,
     c"UPDATE awty.alert SET entity_key = $3 WHERE rule = $1 AND entity_key = $2 AND cleared_at IS NULL"
-);
+}
 
-statement!(
-    select_open_after,
-    [TEXTOID, TEXTOID, INT8OID],
+statement! {
+    /// Returns up to `limit` keys of open alerts after a key, in order.
+    pub fn open_after(rule: &Text, after: &Text, limit: i64) -> Vec<Text> = query,
     c"SELECT a.entity_key FROM awty.alert AS a
       WHERE a.rule = $1 AND a.cleared_at IS NULL AND a.entity_key > $2 ORDER BY a.entity_key LIMIT $3"
-);
+}
 
 statement!(
     select_unseen,
@@ -140,18 +141,18 @@ statement!(
                          WHERE f.entity_name = $2 AND f.entity_key = k.key AND f.job = $1 OFFSET 0) AS f)"
 );
 
-statement!(
-    select_any_open,
-    [TEXTOID],
+statement! {
+    /// Whether a rule has an open alert, by the latest snapshot.
+    pub fn is_any_open(rule: &Text) -> bool = query_latest(is_true),
     c"SELECT EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = $1 AND a.cleared_at IS NULL)"
-);
+}
 
-statement!(
-    delete_old,
-    [TIMESTAMPTZOID, INT8OID],
+statement! {
+    /// Deletes up to `limit` alerts that were cleared before `then`. Returns their number.
+    pub fn delete_cleared(then: Time, limit: i64) -> u64 = query,
     c"DELETE FROM awty.alert AS d WHERE d.id = ANY (ARRAY(
           SELECT a.id FROM awty.alert AS a WHERE a.cleared_at IS NOT NULL AND a.cleared_at < $1 ORDER BY a.cleared_at LIMIT $2))"
-);
+}
 
 /// A time as a parameter. `Time::MIN_UTC` becomes `-infinity`.
 fn moment(time: Time) -> Option<TimestampWithTimeZone> {
@@ -163,29 +164,20 @@ fn keys_arg(keys: &[Text]) -> Arg {
     arg(keys.to_vec())
 }
 
-fn read_open(rows: &Rows, row: usize) -> Option<Open> {
-    Some(Open { key: rows.get(row, 1)?, id: rows.get(row, 2)?, level: rows.get::<i32>(row, 3)?.unsigned_abs() })
+impl Row for Open {
+    fn read(rows: &Rows, row: usize) -> Option<Self> {
+        Some(Open { key: rows.get(row, 1)?, id: rows.get(row, 2)?, level: rows.get::<i32>(row, 3)?.unsigned_abs() })
+    }
 }
 
 /// Returns the open alerts of these rows, and locks those that no other transaction has locked. The flag says whether an
 /// alert is locked here.
 pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<(Open, bool)> {
-    let read = |rows: &Rows, row| Some((read_open(rows, row)?, rows.get(row, 4)?));
+    let read = |rows: &Rows, row| Some((Open::read(rows, row)?, rows.get(row, 4)?));
     as_owner(|| {
         select_open(|s| {
             s.query(&[Some(rule.datum()), keys_arg(keys)], |rows| {
                 (0..rows.len()).filter_map(|row| read(rows, row)).collect()
-            })
-        })
-    })
-}
-
-/// The open alerts of these rows.
-pub fn open(rule: &Text, keys: &[Text]) -> Vec<Open> {
-    as_owner(|| {
-        select_levels(|s| {
-            s.query(&[Some(rule.datum()), keys_arg(keys)], |rows| {
-                (0..rows.len()).filter_map(|row| read_open(rows, row)).collect()
             })
         })
     })
@@ -260,45 +252,14 @@ pub fn clear_free(rule: &Text, keys: &[Text], now: Time) -> Vec<Text> {
     keys_of(others)
 }
 
-/// Clears all open alerts of a rule.
-pub fn clear_all(rule: &Text, now: Time) {
-    as_owner(|| clear_rule(|s| s.execute(&[Some(rule.datum()), time(now)])));
-}
-
 /// Stores a new start of a late row's clock.
 pub fn set_since(rule: &Text, key: &Text, since: Time, due_at: Time) {
     let (since, due_at) = (moment(since), moment(due_at));
     as_owner(|| update_since(|s| s.execute(&[Some(rule.datum()), Some(key.datum()), arg(since), arg(due_at)])));
 }
 
-/// Gives an alert the new key of its row.
-pub fn rename(rule: &Text, from: &Text, to: &Text) {
-    as_owner(|| update_key(|s| s.execute(&[Some(rule.datum()), Some(from.datum()), Some(to.datum())])));
-}
-
-/// Returns up to `limit` keys of open alerts after a key, in order.
-pub fn open_after(rule: &Text, after: &Text, limit: i64) -> Vec<Text> {
-    as_owner(|| {
-        select_open_after(|s| {
-            s.query(&[Some(rule.datum()), Some(after.datum()), arg(limit)], |rows| {
-                (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
-            })
-        })
-    })
-}
-
 /// Whether a row in `over` has a check, or a row in `clear` has an open alert. Uses the latest snapshot.
 pub fn any_left(rule: &Rule, over: &[Text], clear: &[Text]) -> bool {
     let args = [Some(rule.name.datum()), Some(rule.entity_name.datum()), keys_arg(over), keys_arg(clear)];
     as_owner(|| select_unseen(|s| s.query_latest(&args, |rows| rows.first(1)))).unwrap_or(false)
-}
-
-/// Whether a rule has an open alert, by the latest snapshot.
-pub fn is_any_open(rule: &Text) -> bool {
-    as_owner(|| select_any_open(|s| s.query_latest(&[Some(rule.datum())], |rows| rows.first(1)))).unwrap_or(false)
-}
-
-/// Deletes up to `limit` alerts that were cleared before `then`. Returns their number.
-pub fn delete_cleared(then: Time, limit: i64) -> u64 {
-    as_owner(|| delete_old(|s| s.execute(&[time(then), arg(limit)])))
 }

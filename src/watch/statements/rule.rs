@@ -90,24 +90,40 @@ statement!(
           watched_at = excluded.watched_at, walk = excluded.walk, walked_to = NULL, swept_at = NULL"
 );
 
-statement!(delete_one, [TEXTOID], c"DELETE FROM awty.rule WHERE rule = $1");
+statement! {
+    /// Removes a rule.
+    pub fn remove(name: &Text) = query,
+    c"DELETE FROM awty.rule WHERE rule = $1"
+}
 
 statement!(update_walk, [TEXTOID, TEXTOID, TEXTOID], c"UPDATE awty.rule SET walk = $2, walked_to = $3 WHERE rule = $1");
 
-statement!(update_swept, [TEXTOID, TIMESTAMPTZOID], c"UPDATE awty.rule SET swept_at = $2 WHERE rule = $1");
+statement! {
+    /// Stores that the open alerts of a rule have been compared with their rows.
+    pub fn set_swept(name: &Text, now: Time) = query,
+    c"UPDATE awty.rule SET swept_at = $2 WHERE rule = $1"
+}
 
-statement!(forget_sweeps, [], c"UPDATE awty.rule SET swept_at = NULL WHERE swept_at IS NOT NULL");
+statement! {
+    /// Marks all rules for another sweep.
+    pub fn sweep_all() = query,
+    c"UPDATE awty.rule SET swept_at = NULL WHERE swept_at IS NOT NULL"
+}
 
-statement!(select_names, [], c"SELECT r.rule FROM awty.rule AS r ORDER BY r.rule");
+statement! {
+    /// The names of all rules.
+    pub fn names() -> Vec<Text> = query,
+    c"SELECT r.rule FROM awty.rule AS r ORDER BY r.rule"
+}
 
-statement!(
-    select_to_sweep,
-    [TIMESTAMPTZOID],
+statement! {
+    /// The rules with open alerts that were last swept by `then`, or never.
+    pub fn to_sweep(then: Time) -> Vec<Text> = query,
     c"SELECT r.rule FROM awty.rule AS r
       WHERE (r.swept_at IS NULL OR r.swept_at <= $1)
         AND EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = r.rule AND a.cleared_at IS NULL)
       ORDER BY r.rule"
-);
+}
 
 fn read(rows: &Rows) -> Option<Rule> {
     let length = |interval: &Interval| clock::delta(interval);
@@ -170,37 +186,8 @@ pub fn put(rule: &Rule) {
     as_owner(|| insert_one(|s| s.execute(&args)));
 }
 
-/// Removes a rule.
-pub fn remove(name: &Text) {
-    as_owner(|| delete_one(|s| s.execute(&[Some(name.datum())])));
-}
-
 /// Stores how far the walk through existing rows has come.
 pub fn set_walked(name: &Text, walk: Walk, to: Option<&Text>) {
     let args = [Some(name.datum()), Some(Text::from(walk.word()).datum()), to.map(Text::datum)];
     as_owner(|| update_walk(|s| s.execute(&args)));
-}
-
-/// Stores that the open alerts of a rule have been compared with their rows.
-pub fn set_swept(name: &Text, now: Time) {
-    as_owner(|| update_swept(|s| s.execute(&[Some(name.datum()), time(now)])));
-}
-
-/// Marks all rules for another sweep.
-pub fn sweep_all() {
-    as_owner(|| forget_sweeps(|s| s.execute(&[])));
-}
-
-/// The names of all rules.
-pub fn names() -> Vec<Text> {
-    as_owner(|| select_names(|s| s.query(&[], texts)))
-}
-
-/// The rules with open alerts that were last swept by `then`, or never.
-pub fn to_sweep(then: Time) -> Vec<Text> {
-    as_owner(|| select_to_sweep(|s| s.query(&[time(then)], texts)))
-}
-
-fn texts(rows: &Rows) -> Vec<Text> {
-    (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
 }

@@ -5,6 +5,7 @@ use crate::pg::clock;
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use crate::store::statement::{Rows, statement};
+use crate::store::typed::{Outcome, row};
 use crate::store::{arg, from_timestamptz, time};
 use awty_core::Time;
 use pgrx::{IntoDatum, pg_sys};
@@ -92,6 +93,8 @@ pub struct RuleCheck {
     pub scheduled_at: Time,
 }
 
+row!(RuleCheck { job, entity_name, key, scheduled_at });
+
 /// The role that schedules, and the time.
 #[derive(Clone, Copy)]
 pub struct ScheduledBy {
@@ -176,15 +179,5 @@ pub fn lock(rule: &Rule, keys: &[Text]) -> Vec<i64> {
 
 /// The checks in an array of rows of `awty.future_job`, in its order.
 pub fn given(checks: pg_sys::Datum) -> Vec<RuleCheck> {
-    let read = |rows: &Rows, row| {
-        Some(RuleCheck {
-            job: rows.get(row, 1)?,
-            entity_name: rows.get(row, 2)?,
-            key: rows.get(row, 3)?,
-            scheduled_at: from_timestamptz(rows.get(row, 4)?),
-        })
-    };
-    as_owner(|| {
-        select_rows(|s| s.query(&[Some(checks)], |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect()))
-    })
+    as_owner(|| select_rows(|s| s.query(&[Some(checks)], Outcome::read)))
 }

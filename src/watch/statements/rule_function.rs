@@ -7,6 +7,7 @@ use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use crate::store::arg;
 use crate::store::statement::{Rows, statement};
+use crate::store::typed::Row;
 use pgrx::{FromDatum, pg_sys};
 
 /// The function of an expression, as it was when the row was written.
@@ -21,12 +22,13 @@ pub struct StoredFunction {
     pub columns: Vec<Text>,
 }
 
-statement!(
-    select_all,
-    [TEXTOID],
+statement! {
+    /// Returns the functions of a rule, `until` first. Reads with a new snapshot, because a transaction with an older snapshot must watch its
+    /// rows as well.
+    pub fn of(rule: &Text) -> Vec<StoredFunction> = query_latest,
     c"SELECT f.argument, f.function, f.numbers, f.columns FROM awty_internal.rule_function AS f
       WHERE f.rule = $1 ORDER BY f.argument = 'until' DESC, f.argument"
-);
+}
 
 statement!(
     insert_one,
@@ -35,32 +37,32 @@ statement!(
       ON CONFLICT (rule, argument) DO UPDATE SET function = excluded.function, numbers = excluded.numbers, columns = excluded.columns"
 );
 
-statement!(delete_all, [TEXTOID], c"DELETE FROM awty_internal.rule_function WHERE rule = $1");
+statement! {
+    /// Removes the functions of a rule.
+    pub fn remove(rule: &Text) = query,
+    c"DELETE FROM awty_internal.rule_function WHERE rule = $1"
+}
 
-statement!(forget_all, [], c"UPDATE awty_internal.rule_function SET function = 0");
+statement! {
+    /// Makes every rule find its functions by their names again.
+    pub fn forget_oids() = query,
+    c"UPDATE awty_internal.rule_function SET function = 0"
+}
 
-fn read(rows: &Rows, row: usize) -> Option<StoredFunction> {
-    Some(StoredFunction {
-        argument: rows.get(row, 1)?,
-        function: rows.get(row, 2)?,
-        numbers: rows.get(row, 3)?,
-        columns: texts(rows.raw(row, 4)?)?,
-    })
+impl Row for StoredFunction {
+    fn read(rows: &Rows, row: usize) -> Option<Self> {
+        Some(StoredFunction {
+            argument: rows.get(row, 1)?,
+            function: rows.get(row, 2)?,
+            numbers: rows.get(row, 3)?,
+            columns: texts(rows.raw(row, 4)?)?,
+        })
+    }
 }
 
 fn texts(datum: pg_sys::Datum) -> Option<Vec<Text>> {
     // SAFETY: the column is an array of texts, whose elements are copied.
     unsafe { array::elements(datum, TEXT)?.into_iter().map(|text| Text::from_datum(text?, false)).collect() }
-}
-
-/// Returns the functions of a rule, `until` first. Reads with a new snapshot, because a transaction with an older snapshot must watch its
-/// rows as well.
-pub fn of(rule: &Text) -> Vec<StoredFunction> {
-    as_owner(|| {
-        select_all(|s| {
-            s.query_latest(&[Some(rule.datum())], |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect())
-        })
-    })
 }
 
 /// Writes the function of an expression in the place of an older one.
@@ -73,14 +75,4 @@ pub fn put(rule: &Text, stored: &StoredFunction) {
         arg(stored.columns.clone()),
     ];
     as_owner(|| insert_one(|s| s.execute(&args)));
-}
-
-/// Removes the functions of a rule.
-pub fn remove(rule: &Text) {
-    as_owner(|| delete_all(|s| s.execute(&[Some(rule.datum())])));
-}
-
-/// Makes every rule find its functions by their names again.
-pub fn forget_oids() {
-    as_owner(|| forget_all(|s| s.execute(&[])));
 }

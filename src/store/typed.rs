@@ -1,0 +1,150 @@
+//! Types of the parameters and results of a typed `statement!`.
+//!
+//! Does not: know a table.
+
+use super::statement::{Arg, Rows};
+use super::{arg, from_timestamptz, time};
+use crate::pg::text::Text;
+use awty_core::Time;
+use pgrx::pg_sys::{self, Oid};
+
+/// A Rust type as a parameter of a statement.
+pub trait Param {
+    const TYPE: Oid;
+
+    fn arg(self) -> Arg;
+}
+
+macro_rules! params {
+    ($($rust:ty: $sql:ident, $value:ident => $arg:expr;)*) => {
+        $(impl Param for $rust {
+            const TYPE: Oid = pg_sys::$sql;
+
+            fn arg(self) -> Arg {
+                let $value = self;
+                $arg
+            }
+        })*
+    };
+}
+
+params! {
+    i32: INT4OID, value => arg(value);
+    i64: INT8OID, value => arg(value);
+    bool: BOOLOID, value => arg(value);
+    Oid: OIDOID, value => arg(value);
+    Time: TIMESTAMPTZOID, value => time(value);
+    &Text: TEXTOID, value => Some(value.datum());
+    &[i64]: INT8ARRAYOID, value => arg(value.to_vec());
+    &[Text]: TEXTARRAYOID, value => arg(value.to_vec());
+    Option<&Text>: TEXTOID, value => value.map(Text::datum);
+    Vec<i64>: INT8ARRAYOID, value => arg(value);
+    Vec<Oid>: OIDARRAYOID, value => arg(value);
+}
+
+/// The result of a statement as a Rust type.
+pub trait Outcome {
+    fn read(rows: &Rows) -> Self;
+}
+
+impl Outcome for () {
+    fn read(_: &Rows) {}
+}
+
+/// Number of rows that the statement returned or changed.
+impl Outcome for u64 {
+    fn read(rows: &Rows) -> Self {
+        rows.processed
+    }
+}
+
+/// Whether the statement returned or changed a row.
+impl Outcome for bool {
+    fn read(rows: &Rows) -> Self {
+        rows.processed > 0
+    }
+}
+
+/// The first row, if it is complete.
+impl<T: Row> Outcome for Option<T> {
+    fn read(rows: &Rows) -> Self {
+        if rows.len() == 0 { None } else { T::read(rows, 0) }
+    }
+}
+
+/// All complete rows.
+impl<T: Row> Outcome for Vec<T> {
+    fn read(rows: &Rows) -> Self {
+        (0..rows.len()).filter_map(|row| T::read(rows, row)).collect()
+    }
+}
+
+/// A row as a Rust type; `None` if a column is NULL that must not be.
+pub trait Row: Sized {
+    fn read(rows: &Rows, row: usize) -> Option<Self>;
+}
+
+/// A column as a Rust type; an `Option` may be NULL.
+pub trait Column: Sized {
+    fn read(rows: &Rows, row: usize, column: i32) -> Option<Self>;
+}
+
+macro_rules! columns {
+    ($($rust:ty)*) => {
+        $(impl Column for $rust {
+            fn read(rows: &Rows, row: usize, column: i32) -> Option<Self> {
+                rows.get(row, column)
+            }
+        })*
+    };
+}
+
+columns! { bool i32 i64 Oid Text }
+
+impl Column for Time {
+    fn read(rows: &Rows, row: usize, column: i32) -> Option<Self> {
+        rows.get(row, column).map(from_timestamptz)
+    }
+}
+
+impl<T: Column> Column for Option<T> {
+    fn read(rows: &Rows, row: usize, column: i32) -> Option<Self> {
+        Some(T::read(rows, row, column))
+    }
+}
+
+impl<T: Column> Row for T {
+    fn read(rows: &Rows, row: usize) -> Option<Self> {
+        Column::read(rows, row, 1)
+    }
+}
+
+impl<A: Column, B: Column> Row for (A, B) {
+    fn read(rows: &Rows, row: usize) -> Option<Self> {
+        Some((A::read(rows, row, 1)?, B::read(rows, row, 2)?))
+    }
+}
+
+/// Reads a struct from a row: its fields in the order of the columns.
+macro_rules! row {
+    ($name:ident { $($field:ident),* }) => {
+        impl crate::store::typed::Row for $name {
+            fn read(rows: &crate::store::statement::Rows, row: usize) -> Option<Self> {
+                let mut columns = 1..;
+                $(let $field = crate::store::typed::Column::read(rows, row, columns.next()?)?;)*
+                Some(Self { $($field),* })
+            }
+        }
+    };
+}
+pub(crate) use row;
+
+/// The first column of the first row: a truth value, or false without a row.
+pub fn is_true(rows: &Rows) -> bool {
+    rows.first(1).unwrap_or(false)
+}
+
+/// The first column of the first row: a number, or 0 without a row.
+pub fn number(rows: &Rows) -> i64 {
+    rows.first(1).unwrap_or(0)
+}
