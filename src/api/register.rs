@@ -2,7 +2,7 @@
 
 use crate::call::args::Args;
 use crate::call::argument_limits::{MAX_CHANNEL, MAX_COMMAND, MAX_FUNCTION, MAX_JOB};
-use crate::call::options::{options, reset};
+use crate::call::options::{options, refuse_external, reset};
 use crate::call::rights;
 use crate::call::run_as::{check_quota, run_as};
 use crate::error::{self, Error, LeaseError, Result, WatchError};
@@ -12,11 +12,11 @@ use crate::pg::text::Text;
 use crate::pg::{catalog, claim_lock, clock, relations};
 use crate::repeat::statements::repetition;
 use crate::shmem::wakeup;
-use crate::store::job::{self, Job, Options};
+use crate::store::job::{self, Job};
+use crate::store::job_option::Options;
 use crate::store::origin;
 use crate::{settings, watch};
-use awty_core::Limits;
-use awty_core::lease::{LeaseOptions, lock};
+use awty_core::lease::lock;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -40,14 +40,13 @@ fn register_job(args: &Args) -> Result<()> {
     rights::gate("awty.register()")?;
     let name = args.name(0, "job", MAX_JOB)?;
     let function = function_name(args, &name)?;
-    let defaults = Options { slot: None, limits: Limits::defaults(settings::slot()), terms: LeaseOptions::DEFAULTS };
-    let options = options(args, defaults, true)?;
+    let options = options(args, Options::defaults(settings::slot()), true)?;
     let role = run_as(args.optional_role(11)?, function.is_some())?;
     let replace = args.get::<bool>(16).unwrap_or(false);
     let registered_by = catalog::current_role();
     let (schema, function, set_based) = match function {
         Some(function) => {
-            refuse_terms(&options.terms)?;
+            refuse_external(&options)?;
             let (schema, function) = function::parse(&function, &function::of_jobs())?;
             let set_based = is_set_based(&schema, &function, role, registered_by)?;
             (schema, function, set_based)
@@ -77,21 +76,6 @@ fn register_job(args: &Args) -> Result<()> {
         error::log::notice(format!("job \"{}\" has no function: workers outside claim its checks", job.name));
     }
     wakeup::inspect_at_commit(false);
-    Ok(())
-}
-
-/// Refuses options that only external workers can follow.
-fn refuse_terms(terms: &LeaseOptions) -> Result<()> {
-    let LeaseOptions { heartbeat, delivery, keep_attempts } = LeaseOptions::DEFAULTS;
-    for (is_default, option) in [
-        (terms.heartbeat == heartbeat, "heartbeat"),
-        (terms.delivery == delivery, "delivery"),
-        (terms.keep_attempts == keep_attempts, "keep_attempts"),
-    ] {
-        if !is_default {
-            return Err(LeaseError::OnlyExternal { option }.into());
-        }
-    }
     Ok(())
 }
 
@@ -194,7 +178,7 @@ fn alter_job(args: &Args) -> Result<()> {
         (job.schema, job.function) = function::parse(function, &function::of_jobs())?;
     }
     if !job.is_external() {
-        refuse_terms(&job.options.terms)?;
+        refuse_external(&job.options)?;
     }
     if (role.is_some() || function.is_some()) && !job.is_external() {
         job.set_based = is_set_based(&job.schema, &job.function, job.role, job.registered_by)?;

@@ -7,6 +7,7 @@ use super::argument_limits::{MAX_ARGS, MAX_ENTITY_KEY};
 use crate::error::{Error, Result};
 use crate::pg::text::Text;
 use crate::pg::{clock, jsonb, scalar};
+use awty_core::{UnknownLabel, Word};
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::{FromDatum, pg_sys};
 use std::str::FromStr;
@@ -116,7 +117,19 @@ impl Args {
     pub fn choice<T: FromStr>(&self, index: usize, argument: &'static str, choices: &'static str) -> Result<Option<T>> {
         let Some(text) = self.text(index, argument, MAX_CHOICE)? else { return Ok(None) };
         let value = text.to_string();
-        value.parse().map(Some).map_err(|_| Error::Choice { argument, value, choices })
+        value.parse().map(Some).map_err(|_| Error::Choice { argument, value, choices: choices.into() })
+    }
+
+    /// Sets a value by its word. Returns `false` for NULL.
+    pub fn word(&self, index: usize, argument: &'static str, value: &mut dyn Word) -> Result<bool> {
+        let Some(text) = self.text(index, argument, MAX_CHOICE)? else { return Ok(false) };
+        let refuse = |unknown: UnknownLabel| Error::Choice {
+            argument,
+            value: unknown.value,
+            choices: unknown.allowed.join(", "),
+        };
+        value.set(&text.to_string()).map_err(refuse)?;
+        Ok(true)
     }
 
     /// A duration; `None` for NULL. Years have 365.25 days, months 30.

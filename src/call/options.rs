@@ -3,78 +3,40 @@
 //! Does not: know the ranges of the options (see `awty_core::Limits`).
 
 use super::args::Args;
-use crate::error::{Error, Result};
+use crate::error::{Error, LeaseError, Result};
 use crate::settings;
-use crate::store::job::{self, Options};
-use awty_core::lease::LeaseOptions;
-use awty_core::{Limits, Width};
+use crate::store::job;
+use crate::store::job_option::{self, Field, JobOption, Options};
+use awty_core::Width;
 use chrono::TimeDelta;
 
-const ON_MISSED: &str = "run, next_slot, skip";
-const DELIVERY: &str = "at_least_once, at_most_once";
-const KEEP_ATTEMPTS: &str = "all, problems, none";
-const KEEP_HISTORY: &str = "all, ran, problems, none";
-
-/// Returns the options, changed by the arguments from the third on. With `all`, NULL is refused for an option with a default.
+/// Returns the options, changed by the arguments. With `all`, NULL is refused for an option with a default.
 pub fn options(args: &Args, mut options: Options, all: bool) -> Result<Options> {
-    let required = |argument| if all { Err(Error::Null { argument }) } else { Ok(()) };
     if let Some(slot) = args.duration(2, "slot")? {
         check_slot(slot)?;
-        options.slot = Some(slot);
+    }
+    for JobOption { name, argument, field, .. } in job_option::all() {
+        let (name, index) = (*name, *argument);
+        let is_given = match field(&mut options) {
+            Field::Time(value) => args.duration(index, name)?.map(|given| *value = given).is_some(),
+            Field::OptionalTime(value) => {
+                *value = args.duration(index, name)?.or(*value);
+                true
+            }
+            // A negative count is out of range.
+            Field::Count(value) => {
+                args.get::<i32>(index).map(|given| *value = u32::try_from(given).unwrap_or(u32::MAX)).is_some()
+            }
+            Field::Word(value) => args.word(index, name, value)?,
+        };
+        if all && !is_given {
+            return Err(Error::Null { argument: name });
+        }
     }
     options.limits.width = job::width(options.slot).map_err(|message| Error::Option { message })?;
-    let limits = &mut options.limits;
-    match args.duration(3, "timeout")? {
-        Some(timeout) => limits.timeout = timeout,
-        None => required("timeout")?,
-    }
-    match args.get::<i32>(4) {
-        Some(max_checks) => limits.max_checks = count(max_checks),
-        None => required("max_checks")?,
-    }
-    match args.duration(5, "max_horizon")? {
-        Some(max_horizon) => limits.max_horizon = max_horizon,
-        None => required("max_horizon")?,
-    }
-    match args.get::<i32>(6) {
-        Some(max_attempts) => limits.max_attempts = count(max_attempts),
-        None => required("max_attempts")?,
-    }
-    match args.duration(7, "retry_after")? {
-        Some(retry_after) => limits.retry_after = retry_after,
-        None => required("retry_after")?,
-    }
-    match args.choice(8, "on_missed", ON_MISSED)? {
-        Some(on_missed) => limits.on_missed = on_missed,
-        None => required("on_missed")?,
-    }
-    if let Some(max_lateness) = args.duration(9, "max_lateness")? {
-        limits.max_lateness = Some(max_lateness);
-    }
-    match args.choice(10, "keep_history", KEEP_HISTORY)? {
-        Some(keep_history) => limits.keep_history = keep_history,
-        None => required("keep_history")?,
-    }
-    limits.check().map_err(|error| Error::Option { message: error.to_string() })?;
-    let terms = &mut options.terms;
-    if let Some(heartbeat) = args.duration(13, "heartbeat")? {
-        terms.heartbeat = Some(heartbeat);
-    }
-    match args.choice(14, "delivery", DELIVERY)? {
-        Some(delivery) => terms.delivery = delivery,
-        None => required("delivery")?,
-    }
-    match args.choice(15, "keep_attempts", KEEP_ATTEMPTS)? {
-        Some(keep_attempts) => terms.keep_attempts = keep_attempts,
-        None => required("keep_attempts")?,
-    }
-    terms.check().map_err(|error| Error::Option { message: error.to_string() })?;
+    let checked = options.limits.check().and_then(|()| options.terms.check());
+    checked.map_err(|error| Error::Option { message: error.to_string() })?;
     Ok(options)
-}
-
-/// A count; a negative one is out of range.
-fn count(given: i32) -> u32 {
-    u32::try_from(given).unwrap_or(u32::MAX)
 }
 
 /// A job's slot must be whole seconds, divide a day, and be made of whole slots of the server.
@@ -93,23 +55,31 @@ fn check_slot(slot: TimeDelta) -> Result<()> {
 }
 
 /// Sets an option back to its default.
-pub fn reset(options: &mut Options, option: String) -> Result<()> {
-    let defaults = Limits::defaults(options.limits.width);
-    let limits = &mut options.limits;
-    match option.as_str() {
-        "slot" => options.slot = None,
-        "timeout" => limits.timeout = defaults.timeout,
-        "max_checks" => limits.max_checks = defaults.max_checks,
-        "max_horizon" => limits.max_horizon = defaults.max_horizon,
-        "max_attempts" => limits.max_attempts = defaults.max_attempts,
-        "retry_after" => limits.retry_after = defaults.retry_after,
-        "on_missed" => limits.on_missed = defaults.on_missed,
-        "max_lateness" => limits.max_lateness = defaults.max_lateness,
-        "keep_history" => limits.keep_history = defaults.keep_history,
-        "heartbeat" => options.terms.heartbeat = LeaseOptions::DEFAULTS.heartbeat,
-        "delivery" => options.terms.delivery = LeaseOptions::DEFAULTS.delivery,
-        "keep_attempts" => options.terms.keep_attempts = LeaseOptions::DEFAULTS.keep_attempts,
-        _ => return Err(Error::UnknownOption { option }),
+pub fn reset(options: &mut Options, name: String) -> Result<()> {
+    match job_option::all().find(|option| option.name == name) {
+        Some(option) => option.copy(options, Options::defaults(options.limits.width)),
+        None => return Err(Error::UnknownOption { option: name, options: names() }),
     }
     Ok(())
+}
+
+/// Returns the names of all options that can be reset, for a HINT.
+fn names() -> String {
+    let limits = job_option::LIMITS.iter().map(|option| option.name);
+    let names: Vec<_> = limits.chain(["notify"]).chain(job_option::EXTERNAL.iter().map(|option| option.name)).collect();
+    let (last, others) = names.split_last().unwrap_or((&"", &[]));
+    format!("{} and {last}", others.join(", "))
+}
+
+/// Refuses options that only external workers can follow.
+pub fn refuse_external(options: &Options) -> Result<()> {
+    let is_default = |option: &JobOption| {
+        let mut other = *options;
+        option.copy(&mut other, Options::defaults(options.limits.width));
+        other == *options
+    };
+    match job_option::EXTERNAL.iter().find(|option| !is_default(option)) {
+        Some(option) => Err(LeaseError::OnlyExternal { option: option.name }.into()),
+        None => Ok(()),
+    }
 }

@@ -153,7 +153,7 @@ pub enum Error {
     Choice {
         argument: &'static str,
         value: String,
-        choices: &'static str,
+        choices: String,
     },
     /// The slot of a job is invalid, or not a multiple of the server's slot.
     Slot {
@@ -163,6 +163,8 @@ pub enum Error {
     /// `reset` names no option with a default.
     UnknownOption {
         option: String,
+        /// All options that have one.
+        options: String,
     },
     /// A command instead of a function name, with the function to create and its name.
     Command {

@@ -197,11 +197,10 @@ impl Error {
                 message.clone(),
                 format!("Use a multiple of {server} seconds that divides a day."),
             ),
-            Error::UnknownOption { option } => say(
+            Error::UnknownOption { option, options } => say(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("option \"{option}\" does not exist or has no default"),
-                "The options are slot, timeout, max_checks, max_horizon, max_attempts, retry_after, on_missed, max_lateness, \
-                 keep_history, notify, heartbeat, delivery and keep_attempts.",
+                format!("The options are {options}."),
             ),
             Error::Command { job, command, create, function } => say(
                 Code::ERRCODE_INVALID_NAME,

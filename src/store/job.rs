@@ -1,6 +1,7 @@
 //! Statements on `awty.job`: the registered jobs.
 
-use super::statement::{Rows, statement};
+use super::job_option::{self, Field, JobOption, Options};
+use super::statement::{Arg, Rows, statement};
 use super::{arg, from_timestamptz, time};
 use crate::error::Error;
 use crate::pg::owner::{self, as_owner};
@@ -8,8 +9,7 @@ use crate::pg::text::Text;
 use crate::pg::{changes, clock};
 use crate::settings;
 use crate::store::typed::number;
-use awty_core::lease::LeaseOptions;
-use awty_core::{Limits, Time, Width};
+use awty_core::{Time, Width};
 use chrono::TimeDelta;
 use pgrx::datum::Interval;
 use pgrx::pg_sys;
@@ -40,16 +40,6 @@ pub struct Job {
     pub notify: Option<Text>,
     /// Whether checks of the job may be occurrences of repetitions.
     pub repeats: bool,
-}
-
-/// The options of a job, as stored.
-#[derive(Clone, Copy, PartialEq)]
-pub struct Options {
-    pub slot: Option<TimeDelta>,
-    /// All other limits. Their width is the job's slot under the current `awty.slot`.
-    pub limits: Limits,
-    /// The terms for external workers.
-    pub terms: LeaseOptions,
 }
 
 impl Job {
@@ -186,29 +176,22 @@ fn read(rows: &Rows, row: usize) -> Result<Job, (Text, String)> {
 }
 
 fn read_options(rows: &Rows, row: usize) -> Result<Options, String> {
-    let delta = |column| rows.get::<Interval>(row, column).as_ref().and_then(clock::delta);
-    let count = |column| u32::try_from(rows.get::<i32>(row, column).unwrap_or(-1)).unwrap_or(u32::MAX);
-    let word = |column| rows.get::<Text>(row, column).map(|text| text.to_string()).unwrap_or_default();
-    let slot = delta(6);
-    let limits = Limits {
-        width: width(slot)?,
-        timeout: delta(7).unwrap_or_default(),
-        max_checks: count(8),
-        max_horizon: delta(9).unwrap_or_default(),
-        max_attempts: count(10),
-        retry_after: delta(11).unwrap_or_default(),
-        on_missed: word(12).parse().map_err(|error| format!("{error}"))?,
-        max_lateness: delta(13),
-        keep_history: word(14).parse().map_err(|error| format!("{error}"))?,
-    };
-    limits.check().map_err(|error| error.to_string())?;
-    let terms = LeaseOptions {
-        heartbeat: delta(20),
-        delivery: word(21).parse().map_err(|error| format!("{error}"))?,
-        keep_attempts: word(22).parse().map_err(|error| format!("{error}"))?,
-    };
-    terms.check().map_err(|error| error.to_string())?;
-    Ok(Options { slot, limits, terms })
+    let mut options = Options::defaults(Width::MINUTE);
+    for JobOption { column, field, .. } in job_option::all() {
+        let time = || rows.get::<Interval>(row, *column).as_ref().and_then(clock::delta);
+        match field(&mut options) {
+            Field::Time(value) => *value = time().unwrap_or_default(),
+            Field::OptionalTime(value) => *value = time(),
+            Field::Count(value) => *value = u32::try_from(rows.get(row, *column).unwrap_or(-1)).unwrap_or(u32::MAX),
+            Field::Word(value) => {
+                let word = rows.get::<Text>(row, *column).map(|text| text.to_string()).unwrap_or_default();
+                value.set(&word).map_err(|error| error.to_string())?;
+            }
+        }
+    }
+    options.limits.width = width(options.slot)?;
+    options.limits.check().and_then(|()| options.terms.check()).map_err(|error| error.to_string())?;
+    Ok(options)
 }
 
 /// The width of a job's slot under the current `awty.slot`.
@@ -285,42 +268,26 @@ pub fn of_role(role: pg_sys::Oid) -> Vec<Result<Job, (Text, String)>> {
 
 /// Writes a new job. Returns `false` if the name is taken.
 pub fn insert(job: &Job, now: Time) -> bool {
-    let mut args = row(job).to_vec();
+    let mut args = row(job);
     args.extend([arg(job.registered_by), time(now)]);
     waiting_for(&job.name, || insert_one(|s| s.execute(&args))) == 1
 }
 
 /// Writes a job's function, role, options and `registered_by`. Returns `false` if the job is gone.
 pub fn update(job: &Job) -> bool {
-    let mut args = row(job).to_vec();
+    let mut args = row(job);
     args.push(arg(job.registered_by));
     as_owner(|| update_one(|s| s.execute(&args))) == 1
 }
 
-fn row(job: &Job) -> [super::statement::Arg; 18] {
-    let Options { limits, terms, .. } = &job.options;
+fn row(job: &Job) -> Vec<Arg> {
     let function = |text: &Text| (!job.is_external()).then(|| text.datum());
-    let word = |word: &str| Some(Text::from(word).datum());
-    [
-        Some(job.name.datum()),
-        function(&job.schema),
-        function(&job.function),
-        arg(job.role),
-        arg(job.set_based),
-        job.options.slot.and_then(super::interval),
-        super::interval(limits.timeout),
-        arg(limits.max_checks.cast_signed()),
-        super::interval(limits.max_horizon),
-        arg(limits.max_attempts.cast_signed()),
-        super::interval(limits.retry_after),
-        word(limits.on_missed.as_str()),
-        limits.max_lateness.and_then(super::interval),
-        word(limits.keep_history.as_str()),
-        job.notify.as_ref().map(Text::datum),
-        terms.heartbeat.and_then(super::interval),
-        word(terms.delivery.as_str()),
-        word(terms.keep_attempts.as_str()),
-    ]
+    let mut row =
+        vec![Some(job.name.datum()), function(&job.schema), function(&job.function), arg(job.role), arg(job.set_based)];
+    row.extend(job_option::LIMITS.iter().map(|option| option.arg(job.options)));
+    row.push(job.notify.as_ref().map(Text::datum));
+    row.extend(job_option::EXTERNAL.iter().map(|option| option.arg(job.options)));
+    row
 }
 
 /// Pauses or resumes a job. Returns `false` if nothing changed.

@@ -14,6 +14,7 @@ pub mod hold;
 pub mod in_flight;
 pub mod inspected;
 pub mod job;
+pub mod job_option;
 pub mod many;
 pub mod origin;
 pub mod partition;

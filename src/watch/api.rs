@@ -15,9 +15,9 @@ use crate::pg::table::{self, Described, KeyColumn, Kind};
 use crate::pg::text::Text;
 use crate::pg::{catalog, clock, relations, scalar, table_lock};
 use crate::shmem::wakeup;
-use crate::store::job::{self, Job, Options};
+use crate::store::job::{self, Job};
+use crate::store::job_option::Options;
 use crate::store::origin;
-use awty_core::Limits;
 use awty_core::watch::Levels;
 use chrono::TimeDelta;
 use pgrx::datum::Interval;
@@ -191,7 +191,7 @@ fn terms(args: &Args, until: Text, since: Option<Text>, table: &Described) -> Re
     const EXISTING: &str = "upcoming, all, none";
     let existing = args.text(7, "existing", 64)?.ok_or(Error::Null { argument: "existing" })?;
     if !EXISTING.split(", ").any(|word| word.as_bytes() == existing.as_bytes()) {
-        return Err(Error::Choice { argument: "existing", value: existing.to_string(), choices: EXISTING });
+        return Err(Error::Choice { argument: "existing", value: existing.to_string(), choices: EXISTING.into() });
     }
     let notify = args.optional_name(6, "notify", MAX_CHANNEL)?;
     Ok(Definition { since, until, within, escalate, call, notify, existing, role })
@@ -208,16 +208,16 @@ fn write_job(name: &Text, terms: &Definition, replaces: bool) -> Result<()> {
     } else {
         check_quota(terms.role)?;
         origin::claim_if_new();
-        let mut limits = Limits::defaults(crate::settings::slot());
+        let mut options = Options::defaults(crate::settings::slot());
         // No limits, because a level must not be lost if a row is asked about often, or if a function is broken for a while.
-        (limits.max_checks, limits.max_attempts) = (0, 0);
+        (options.limits.max_checks, options.limits.max_attempts) = (0, 0);
         let job = Job {
             name: name.clone(),
             schema: Text::from(FUNCTION.0),
             function: Text::from(FUNCTION.1),
             role: terms.role,
             set_based: true,
-            options: Options { slot: None, limits, terms: awty_core::lease::LeaseOptions::DEFAULTS },
+            options,
             paused: false,
             resumed_at: None,
             registered_by: catalog::current_role(),

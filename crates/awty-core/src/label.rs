@@ -24,6 +24,18 @@ impl fmt::Display for UnknownLabel {
 
 impl std::error::Error for UnknownLabel {}
 
+/// A value that is one of some words.
+pub trait Word {
+    /// Returns the word.
+    fn as_str(&self) -> &'static str;
+
+    /// Sets the value by its word.
+    ///
+    /// # Errors
+    /// The word is not one of them.
+    fn set(&mut self, word: &str) -> Result<(), UnknownLabel>;
+}
+
 macro_rules! labels {
     ($(#[$meta:meta])* $name:ident for $parameter:literal {
         $($(#[$doc:meta])* $variant:ident = $label:literal,)+
@@ -44,6 +56,17 @@ macro_rules! labels {
             /// Returns the SQL label.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $label,)+ }
+            }
+        }
+
+        impl $crate::Word for $name {
+            fn as_str(&self) -> &'static str {
+                (*self).as_str()
+            }
+
+            fn set(&mut self, word: &str) -> Result<(), $crate::UnknownLabel> {
+                *self = word.parse()?;
+                Ok(())
             }
         }
 

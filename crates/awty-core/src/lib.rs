@@ -84,7 +84,7 @@ pub mod watch;
 pub mod watchdog;
 
 pub use dead_rows::DeadRows;
-pub use label::UnknownLabel;
+pub use label::{UnknownLabel, Word};
 pub use lease::Lease;
 pub use limits::{Conflict, KeepHistory, LimitError, Limits, OnConflict, OnMissed};
 pub use log_rate::Passed;

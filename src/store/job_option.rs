@@ -1,0 +1,96 @@
+//! The options of a job as one list: their names, and where each stands among arguments, columns and values.
+//!
+//! Does not: know the ranges of the options (see `awty_core::Limits`).
+
+use super::statement::Arg;
+use super::{arg, interval};
+use crate::pg::text::Text;
+use awty_core::lease::LeaseOptions;
+use awty_core::{Limits, Width, Word};
+use chrono::TimeDelta;
+
+/// The options of a job, as stored.
+#[derive(Clone, Copy, PartialEq)]
+pub struct Options {
+    pub slot: Option<TimeDelta>,
+    /// All other limits. Their width is the job's slot under the current `awty.slot`.
+    pub limits: Limits,
+    /// The options for external workers.
+    pub terms: LeaseOptions,
+}
+
+impl Options {
+    pub const fn defaults(width: Width) -> Self {
+        Self { slot: None, limits: Limits::defaults(width), terms: LeaseOptions::DEFAULTS }
+    }
+}
+
+/// The value of an option, in its place.
+pub enum Field<'a> {
+    Time(&'a mut TimeDelta),
+    OptionalTime(&'a mut Option<TimeDelta>),
+    Count(&'a mut u32),
+    Word(&'a mut dyn Word),
+}
+
+/// One option.
+pub struct JobOption {
+    pub name: &'static str,
+    /// Position among the arguments of `awty.register()` and `awty.alter()`.
+    pub argument: usize,
+    /// Number of the column in the lists of `store::job`.
+    pub column: i32,
+    pub field: fn(&mut Options) -> Field,
+}
+
+const fn option(name: &'static str, argument: usize, column: i32, field: fn(&mut Options) -> Field) -> JobOption {
+    JobOption { name, argument, column, field }
+}
+
+/// The options that every job has, in the order of their columns.
+pub const LIMITS: [JobOption; 9] = [
+    option("slot", 2, 6, |options| Field::OptionalTime(&mut options.slot)),
+    option("timeout", 3, 7, |options| Field::Time(&mut options.limits.timeout)),
+    option("max_checks", 4, 8, |options| Field::Count(&mut options.limits.max_checks)),
+    option("max_horizon", 5, 9, |options| Field::Time(&mut options.limits.max_horizon)),
+    option("max_attempts", 6, 10, |options| Field::Count(&mut options.limits.max_attempts)),
+    option("retry_after", 7, 11, |options| Field::Time(&mut options.limits.retry_after)),
+    option("on_missed", 8, 12, |options| Field::Word(&mut options.limits.on_missed)),
+    option("max_lateness", 9, 13, |options| Field::OptionalTime(&mut options.limits.max_lateness)),
+    option("keep_history", 10, 14, |options| Field::Word(&mut options.limits.keep_history)),
+];
+
+/// The options that only external workers can follow, in the order of their columns.
+pub const EXTERNAL: [JobOption; 3] = [
+    option("heartbeat", 13, 20, |options| Field::OptionalTime(&mut options.terms.heartbeat)),
+    option("delivery", 14, 21, |options| Field::Word(&mut options.terms.delivery)),
+    option("keep_attempts", 15, 22, |options| Field::Word(&mut options.terms.keep_attempts)),
+];
+
+/// Returns all options.
+pub fn all() -> impl Iterator<Item = &'static JobOption> {
+    LIMITS.iter().chain(&EXTERNAL)
+}
+
+impl JobOption {
+    /// Returns the value as a parameter of its column's type.
+    pub fn arg(&self, mut options: Options) -> Arg {
+        match (self.field)(&mut options) {
+            Field::Time(time) => interval(*time),
+            Field::OptionalTime(time) => time.and_then(interval),
+            Field::Count(count) => arg(count.cast_signed()),
+            Field::Word(word) => Some(Text::from(word.as_str()).datum()),
+        }
+    }
+
+    /// Copies the value from other options.
+    pub fn copy(&self, options: &mut Options, mut from: Options) {
+        match ((self.field)(options), (self.field)(&mut from)) {
+            (Field::Time(to), Field::Time(from)) => *to = *from,
+            (Field::OptionalTime(to), Field::OptionalTime(from)) => *to = *from,
+            (Field::Count(to), Field::Count(from)) => *to = *from,
+            (Field::Word(to), Field::Word(from)) => drop(to.set(from.as_str())),
+            _ => unreachable!("both are values of one option"),
+        }
+    }
+}
