@@ -1,4 +1,4 @@
-//! Functions on one pending check: `awty.check_now()`, `awty.hold()` and `awty.release()`.
+//! `awty.hold()` and `awty.release()`.
 //!
 //! Invariant: these functions do not undo a run in progress, so they do not lock its check.
 //! Does not: decide how a held check is shown.
@@ -7,25 +7,18 @@ use crate::call::args::Args;
 use crate::call::argument_limits::MAX_NOTE;
 use crate::call::entity::Entity;
 use crate::call::rights;
-use crate::error::{self, Error, LeaseError, Result};
-use crate::lease::statements::lease;
+use crate::error::{Error, Result};
 use crate::pg::{catalog, clock};
 use crate::repeat::continuation::{Continuation, Decision};
 use crate::repeat::statements::repetition::{self, Existing};
-use crate::repeat::statements::upkeep;
 use crate::shmem::{self, wakeup};
 use crate::store::future_job::{self, Pending};
 use crate::store::job::Job;
 use crate::store::{check_stat, history, hold};
-use awty_core::{Before, Mono, Time, policy};
+use awty_core::{Before, Mono, policy};
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-
-#[pg_extern(sql = false)]
-fn check_now(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<i64, ErrorReport> {
-    Ok(ask_now(&Args::new(fcinfo))?)
-}
 
 #[pg_extern(sql = false)]
 fn hold(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
@@ -35,46 +28,6 @@ fn hold(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport
 #[pg_extern(sql = false)]
 fn release(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
     Ok(release_check(&Args::new(fcinfo))?)
-}
-
-/// Moves a check to the current time, which need not be a slot.
-fn ask_now(args: &Args) -> Result<i64> {
-    rights::gate_write("awty.check_now()")?;
-    let entity = Entity::of(args)?;
-    let job = entity.one_job(args, "awty.check_now")?;
-    let seen = peek(&entity, &job)?;
-    if let Some(began) = running_since(seen.id) {
-        return Err(Error::Running { id: seen.id, since: since(began) });
-    }
-    if job.is_external()
-        && let Some(until) = lease::until(seen.id, clock::now())
-    {
-        return Err(LeaseError::Leased { id: seen.id, until }.into());
-    }
-    let check = lock(&entity, &job)?;
-    if check.held {
-        return Err(Error::Held { entity: entity.label(), job: job.name.to_string() });
-    }
-    let now = clock::now();
-    put_now(&check, &job, now);
-    wakeup::at_commit(job.runner(), clock::to_timestamp(now));
-    rights::warn_if_nothing_runs();
-    if job.paused {
-        error::log::notice(format!("job \"{}\" is paused, so its checks wait for awty.resume()", job.name));
-    }
-    Ok(check.id)
-}
-
-/// Moves a check. An occurrence whose slot is in the future becomes an extra one, so that no slot of its plan is used up.
-fn put_now(check: &Pending, job: &Job, now: Time) {
-    let pending = if job.repeats { repetition::of_checks(&[check.id]).pop() } else { None };
-    match pending.map(|pending| pending.occurrence).filter(|occurrence| occurrence.first > now) {
-        Some(occurrence) => {
-            upkeep::move_to(check.id, now);
-            repetition::set_passed(check.id, occurrence.now(now).passed);
-        }
-        None => future_job::put_at(check.id, now),
-    }
 }
 
 /// Holds a check. A run in progress ends normally, and the check that it leaves pending is held then.
@@ -156,11 +109,11 @@ fn apply_policy(check: &Pending, job: &Job) {
     }
 }
 
-fn peek(entity: &Entity, job: &Job) -> Result<Pending> {
+pub fn peek(entity: &Entity, job: &Job) -> Result<Pending> {
     future_job::peek(entity.name.datum(), entity.key.datum(), &job.name).ok_or_else(|| entity.missing(Some(&job.name)))
 }
 
-fn lock(entity: &Entity, job: &Job) -> Result<Pending> {
+pub fn lock(entity: &Entity, job: &Job) -> Result<Pending> {
     let lock = || future_job::lock_check(entity.name.datum(), entity.key.datum(), &job.name);
     let mut check = lock();
     // If the lock had to wait for a run, the next occurrence is pending by now.
@@ -172,12 +125,7 @@ fn lock(entity: &Entity, job: &Job) -> Result<Pending> {
 }
 
 /// The start of the run in progress, if there is one.
-fn running_since(id: i64) -> Option<Mono> {
+pub fn running_since(id: i64) -> Option<Mono> {
     let (here, now) = (catalog::database(), clock::mono());
     shmem::is_present().then(|| shmem::read(|shared| shared.running_since(here, id, now))).flatten()
-}
-
-/// Converts a moment of the monotonic clock to a time.
-fn since(began: Mono) -> Time {
-    clock::now() - clock::delta_of(clock::mono().since(began))
 }

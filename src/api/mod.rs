@@ -6,6 +6,7 @@
 mod adopt;
 mod allow;
 mod cancel;
+mod check_now;
 mod hold;
 mod key;
 mod pause;

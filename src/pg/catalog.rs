@@ -107,7 +107,7 @@ pub fn owns_database(role: pg_sys::Oid) -> bool {
 }
 
 /// Membership in any of these predefined roles leads to superuser rights.
-const MIGHTY: [u32; 3] =
+const PRIVILEGED: [u32; 3] =
     [pg_sys::ROLE_PG_EXECUTE_SERVER_PROGRAM, pg_sys::ROLE_PG_WRITE_SERVER_FILES, pg_sys::ROLE_PG_READ_SERVER_FILES];
 
 /// Whether the role administers the server. A HINT must not suggest membership in such a role.
@@ -122,7 +122,7 @@ pub fn is_privileged(role: pg_sys::Oid) -> bool {
         let may = row.rolsuper || row.rolcreaterole || row.rolreplication || row.rolbypassrls;
         pg_sys::ReleaseSysCache(tuple);
         may || role.to_u32() < pg_sys::FirstNormalObjectId
-            || MIGHTY.iter().any(|&mighty| is_member(role, mighty.into()))
+            || PRIVILEGED.iter().any(|&mighty| is_member(role, mighty.into()))
     }
 }
 

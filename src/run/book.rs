@@ -35,7 +35,7 @@ impl Timing {
 /// Another session has changed or locked a check. The caller must roll back.
 pub struct Conflict;
 
-/// Books the answers of a run, one per check. `blamed`: earlier runs may have left a row in `awty_internal.check_stat`
+/// Books the answers of a run, one per check. `suspected`: earlier runs may have left a row in `awty_internal.check_stat`
 /// although the check counts none.
 pub fn answers(
     table: &Table,

@@ -109,35 +109,18 @@ statement!(
       ON CONFLICT (job) DO NOTHING"
 );
 
-statement!(
+statement! {
     update_one,
     [
-        TEXTOID,
-        TEXTOID,
-        TEXTOID,
-        OIDOID,
-        BOOLOID,
-        INTERVALOID,
-        INTERVALOID,
-        INT4OID,
-        INTERVALOID,
-        INT4OID,
-        INTERVALOID,
-        TEXTOID,
-        INTERVALOID,
-        TEXTOID,
-        TEXTOID,
-        INTERVALOID,
-        TEXTOID,
-        TEXTOID,
-        OIDOID
+        TEXTOID, TEXTOID, TEXTOID, OIDOID, BOOLOID, INTERVALOID, INTERVALOID, INT4OID, INTERVALOID, INT4OID,
+        INTERVALOID, TEXTOID, INTERVALOID, TEXTOID, TEXTOID, INTERVALOID, TEXTOID, TEXTOID, OIDOID
     ],
     c"UPDATE awty.job SET function_schema = $2, function_name = $3, role = $4, set_based = $5, slot = $6, timeout = $7,
              max_checks = $8, max_horizon = $9, max_attempts = $10, retry_after = $11, on_missed = $12,
              max_lateness = $13, keep_history = $14, notify = $15, heartbeat = $16, delivery = $17, keep_attempts = $18,
              registered_by = $19
       WHERE job = $1"
-);
+}
 
 statement! {
     /// Removes a job. Returns `false` if it was gone.

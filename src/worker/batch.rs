@@ -126,7 +126,7 @@ impl Worker {
         let (granted, suspected) = self.entry.claim(&wanted);
         failpoint!("run.claimed");
         if task.suspicion.is_none() && suspected != self.fetcher.suspected {
-            // A check may have been blamed since it was chosen.
+            // A check may have become suspect since it was chosen.
             return RunResult::Stale;
         }
         // Other workers run the checks that were not granted. The checks of a task are sorted by id.

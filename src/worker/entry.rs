@@ -143,8 +143,8 @@ impl MyWorker {
         shmem::write(|shared| shared.workers[self.index].named = named);
     }
 
-    /// Claims the checks that no other worker has. Also returns the blame count: a claim may become free because its
-    /// check was blamed, so the worker's list of suspects may be outdated.
+    /// Claims the checks that no other worker has. Also returns the count of suspects: a claim may become free because its
+    /// check became suspect, so the worker's list of suspects may be outdated.
     pub fn claim(&self, ids: &[i64]) -> (Vec<i64>, u64) {
         shmem::write(|shared| {
             let granted = shared.claim(self.index, ids);

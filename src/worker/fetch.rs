@@ -60,9 +60,9 @@ pub struct Fetcher {
     pauses: Pauses,
     /// Checks that run alone because of a crash or an exit, with their rank by suspicion.
     suspects: HashMap<i64, (usize, Suspicion)>,
-    /// Blame count when `suspects` was read; `None` before.
+    /// Count of suspects when `suspects` was read; `None` before.
     read_at: Option<u64>,
-    /// Blame count at the start of the turn.
+    /// Count of suspects at the start of the turn.
     pub suspected: u64,
     /// Checks that run alone because their set was terminated.
     isolated: HashSet<i64>,
