@@ -1,22 +1,14 @@
 //! `awty.allow()` and `awty.disallow()`.
 
-use crate::call::args::Args;
+use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;
 use crate::call::rights;
 use crate::error::{Error, Result};
 use crate::store::right;
-use pgrx::pg_sys;
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::prelude::*;
 
-#[pg_extern(sql = false)]
-fn allow(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
-    Ok(allow_role(&Args::new(fcinfo))?)
-}
-
-#[pg_extern(sql = false)]
-fn disallow(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
-    Ok(disallow_role(&Args::new(fcinfo))?)
+calls! {
+    fn allow -> () = allow_role;
+    fn disallow -> () = disallow_role;
 }
 
 fn allow_role(args: &Args) -> Result<()> {

@@ -1,6 +1,6 @@
 //! `awty.cancel()`.
 
-use crate::call::args::Args;
+use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;
 use crate::call::entity::Entity;
 use crate::call::rights;
@@ -12,12 +12,9 @@ use crate::store::job::Job;
 use crate::store::{future_job, history};
 use crate::watch;
 use awty_core::Outcome;
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::prelude::*;
 
-#[pg_extern(sql = false)]
-fn cancel(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<i64, ErrorReport> {
-    Ok(cancel_checks(&Args::new(fcinfo))?)
+calls! {
+    fn cancel -> i64 = cancel_checks;
 }
 
 /// Ends the pending checks of an entity. Without a job, skips jobs that the caller may not schedule, and does not report them.

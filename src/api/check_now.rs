@@ -1,9 +1,9 @@
 //! `awty.check_now()`.
 //!
-//! Invariant: a run in progress goes on.
+//! Invariant: the call does not undo a run in progress.
 
 use super::hold::{lock, peek, running_since};
-use crate::call::args::Args;
+use crate::call::args::{Args, calls};
 use crate::call::entity::Entity;
 use crate::call::rights;
 use crate::error::{self, Error, LeaseError, Result};
@@ -14,13 +14,9 @@ use crate::shmem::wakeup;
 use crate::store::future_job::{self, Pending};
 use crate::store::job::Job;
 use awty_core::{Mono, Time};
-use pgrx::pg_sys;
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::prelude::*;
 
-#[pg_extern(sql = false)]
-fn check_now(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<i64, ErrorReport> {
-    Ok(ask_now(&Args::new(fcinfo))?)
+calls! {
+    fn check_now -> i64 = ask_now;
 }
 
 /// Moves a check to the current time, which need not be a slot.

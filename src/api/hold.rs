@@ -3,7 +3,7 @@
 //! Invariant: these functions do not undo a run in progress, so they do not lock its check.
 //! Does not: decide how a held check is shown.
 
-use crate::call::args::Args;
+use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_NOTE;
 use crate::call::entity::Entity;
 use crate::call::rights;
@@ -16,18 +16,10 @@ use crate::store::future_job::{self, Pending};
 use crate::store::job::Job;
 use crate::store::{check_stat, history, hold};
 use awty_core::{Before, Mono, policy};
-use pgrx::pg_sys;
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::prelude::*;
 
-#[pg_extern(sql = false)]
-fn hold(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
-    Ok(hold_check(&Args::new(fcinfo))?)
-}
-
-#[pg_extern(sql = false)]
-fn release(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
-    Ok(release_check(&Args::new(fcinfo))?)
+calls! {
+    fn hold -> () = hold_check;
+    fn release -> () = release_check;
 }
 
 /// Holds a check. A run in progress ends normally, and the check that it leaves pending is held then.

@@ -2,17 +2,13 @@
 //!
 //! Invariant: equal columns give equal keys in every session.
 
-use crate::call::args::Args;
+use crate::call::args::{Args, calls};
 use crate::error::{Error, Result};
 use crate::pg::scalar;
 use crate::pg::text::Text;
-use pgrx::pg_sys;
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::prelude::*;
 
-#[pg_extern(sql = false)]
-fn key(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Text, ErrorReport> {
-    Ok(key_of(&Args::new(fcinfo))?)
+calls! {
+    fn key -> Text = key_of;
 }
 
 fn key_of(args: &Args) -> Result<Text> {

@@ -1,24 +1,16 @@
 //! `awty.pause()` and `awty.resume()`.
 
-use crate::call::args::Args;
+use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_JOB, MAX_NOTE};
 use crate::call::rights;
 use crate::error::Result;
 use crate::pg::{catalog, clock};
 use crate::shmem::wakeup;
 use crate::store::job;
-use pgrx::pg_sys;
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::prelude::*;
 
-#[pg_extern(sql = false)]
-fn pause(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
-    Ok(set_paused(&Args::new(fcinfo), "awty.pause()", true)?)
-}
-
-#[pg_extern(sql = false)]
-fn resume(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
-    Ok(set_paused(&Args::new(fcinfo), "awty.resume()", false)?)
+calls! {
+    fn pause -> () = |args| set_paused(args, "awty.pause()", true);
+    fn resume -> () = |args| set_paused(args, "awty.resume()", false);
 }
 
 fn set_paused(args: &Args, function: &'static str, paused: bool) -> Result<()> {

@@ -1,6 +1,6 @@
 //! `awty.register()`, `awty.alter()` and `awty.unregister()`.
 
-use crate::call::args::Args;
+use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_CHANNEL, MAX_COMMAND, MAX_FUNCTION, MAX_JOB};
 use crate::call::options::{options, refuse_external, reset};
 use crate::call::rights;
@@ -18,22 +18,11 @@ use crate::store::origin;
 use crate::{settings, watch};
 use awty_core::lease::lock;
 use pgrx::pg_sys;
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::prelude::*;
 
-#[pg_extern(sql = false)]
-fn register(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
-    Ok(register_job(&Args::new(fcinfo))?)
-}
-
-#[pg_extern(sql = false)]
-fn alter(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
-    Ok(alter_job(&Args::new(fcinfo))?)
-}
-
-#[pg_extern(sql = false)]
-fn unregister(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<i64, ErrorReport> {
-    Ok(unregister_job(&Args::new(fcinfo))?)
+calls! {
+    fn register -> () = register_job;
+    fn alter -> () = alter_job;
+    fn unregister -> i64 = unregister_job;
 }
 
 fn register_job(args: &Args) -> Result<()> {

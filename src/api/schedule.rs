@@ -1,6 +1,6 @@
 //! `awty.schedule()` and `awty.next_slot()`.
 
-use crate::call::args::Args;
+use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;
 use crate::call::entity::Entity;
 use crate::call::rights;
@@ -30,9 +30,8 @@ const ROUNDS: u32 = 100;
 /// Maximum number of days of `after`, in either direction: a thousand years. Longer intervals could overflow.
 const MAX_DAYS: i64 = 365_250;
 
-#[pg_extern(sql = false)]
-fn schedule(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<i64, ErrorReport> {
-    Ok(schedule_check(&Args::new(fcinfo))?)
+calls! {
+    fn schedule -> i64 = schedule_check;
 }
 
 #[pg_extern(sql = false)]

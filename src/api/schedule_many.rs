@@ -5,7 +5,7 @@
 
 use super::cancel;
 use super::schedule::{due_after, inherit_occurrence, say_slot};
-use crate::call::args::{Args, is_too_large};
+use crate::call::args::{Args, calls, is_too_large};
 use crate::call::argument_limits::{MAX_ARGS, MAX_ENTITY_KEY, MAX_ENTITY_NAME, MAX_JOB, MAX_KEYS};
 use crate::call::entity::Entity;
 use crate::call::rights;
@@ -22,18 +22,11 @@ use crate::store::{future_job, history};
 use crate::{function, watch};
 use awty_core::{Conflict, OnConflict, Outcome, Time, policy};
 use pgrx::pg_sys;
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::prelude::*;
 use std::collections::HashMap;
 
-#[pg_extern(sql = false)]
-fn schedule_many(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<i64, ErrorReport> {
-    Ok(schedule_checks(&Args::new(fcinfo))?)
-}
-
-#[pg_extern(sql = false)]
-fn cancel_many(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<i64, ErrorReport> {
-    Ok(cancel_checks(&Args::new(fcinfo))?)
+calls! {
+    fn schedule_many -> i64 = schedule_checks;
+    fn cancel_many -> i64 = cancel_checks;
 }
 
 struct Keys {

@@ -4,7 +4,7 @@
 //! Invariant: only reads, and also works on a standby and without the preloaded library; takes no lock above AccessShare.
 //! Does not: contain SQL, or choose the reason why nothing runs; see sql/60_status.sql.
 
-use crate::call::args::Args;
+use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;
 use crate::error::{Error, Result};
 use crate::pg::catalog::{self, CannotConnect};
@@ -130,10 +130,9 @@ fn cannot_connect(role: pg_sys::Oid) -> Option<&'static str> {
     }
 }
 
-/// The error in a job's row or function, and its fix; `None` if the function can be called.
-#[pg_extern(sql = false)]
-fn cannot_call(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<Vec<String>>, ErrorReport> {
-    Ok(job_trouble(&Args::new(fcinfo))?)
+calls! {
+    /// The error in a job's row or function, and its fix; `None` if the function can be called.
+    fn cannot_call -> Option<Vec<String>> = job_trouble;
 }
 
 fn job_trouble(args: &Args) -> Result<Option<Vec<String>>> {

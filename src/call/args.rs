@@ -17,6 +17,23 @@ const HARMLESS: usize = 64;
 /// Maximum length of a choice. No valid choice is as long.
 const MAX_CHOICE: usize = 64;
 
+/// Declares the functions that PostgreSQL calls: `fn name -> Result = body`. The body gets the arguments.
+macro_rules! calls {
+    ($($(#[$doc:meta])* fn $name:ident -> $result:ty = $body:expr;)*) => {
+        $(
+            $(#[$doc])*
+            #[pgrx::pg_extern(sql = false)]
+            fn $name(
+                fcinfo: pgrx::pg_sys::FunctionCallInfo,
+            ) -> std::result::Result<$result, pgrx::pg_sys::panic::ErrorReport> {
+                let body: fn(&crate::call::args::Args) -> crate::error::Result<$result> = $body;
+                Ok(body(&crate::call::args::Args::new(fcinfo))?)
+            }
+        )*
+    };
+}
+pub(crate) use calls;
+
 /// The arguments of one call.
 pub struct Args(pg_sys::FunctionCallInfo);
 

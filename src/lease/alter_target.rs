@@ -3,7 +3,7 @@
 //! Does not: decide what a target allows (see `awty_core::lease::target`).
 
 use super::statements::target::{self, TargetChanges};
-use crate::call::args::Args;
+use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_ENTITY_NAME, MAX_JOB, MAX_NOTE};
 use crate::call::rights;
 use crate::error::{Error, LeaseError, Result};
@@ -17,7 +17,6 @@ use awty_core::lease::tokens::{Pace, Tokens};
 use chrono::TimeDelta;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
-use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
 /// The words that `reset` accepts.
@@ -26,9 +25,8 @@ const LIMITS: [&str; 5] = ["concurrency", "rate", "burst", "blocked_until", "not
 /// Maximum length of a block that a target asks for.
 const ASKED: TimeDelta = TimeDelta::hours(1);
 
-#[pg_extern(sql = false)]
-fn alter_target(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<(), ErrorReport> {
-    Ok(alter(&Args::new(fcinfo))?)
+calls! {
+    fn alter_target -> () = alter;
 }
 
 /// The state of a target, and its end if known.
@@ -57,10 +55,9 @@ fn target_standing(
     TableIterator::once((standing.word(), until))
 }
 
-/// Blocks a target that has asked for it. The right to claim is enough, so the block is limited to [`ASKED`].
-#[pg_extern(sql = false)]
-fn block_for_now(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<bool, ErrorReport> {
-    Ok(block(&Args::new(fcinfo))?)
+calls! {
+    /// Blocks a target that has asked for it. The right to claim is enough, so the block is limited to [`ASKED`].
+    fn block_for_now -> bool = block;
 }
 
 fn block(args: &Args) -> Result<bool> {

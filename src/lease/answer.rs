@@ -10,7 +10,7 @@ use super::arrays::{each, leases};
 use super::heartbeat::live;
 use super::statements::lease::{self, End, StoredLease};
 use super::target;
-use crate::call::args::Args;
+use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_RESULT;
 use crate::call::rights;
 use crate::error::{self, Error, LeaseError, Result};
@@ -27,8 +27,6 @@ use crate::store::check_row::{Row, Table, answer};
 use crate::store::job::Job;
 use awty_core::{Answer, Failed, Time};
 use chrono::TimeDelta;
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::prelude::*;
 use pgrx::{FromDatum, pg_sys};
 use std::collections::{HashMap, HashSet};
 
@@ -37,24 +35,11 @@ const MAX_MESSAGE: usize = 4096;
 /// SQLSTATE of an external worker's own error (external routine exception).
 const EXTERNAL: &str = "38000";
 
-#[pg_extern(sql = false)]
-fn complete(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<&'static str, ErrorReport> {
-    Ok(one(&Args::new(fcinfo), "awty.complete()", completion)?)
-}
-
-#[pg_extern(sql = false)]
-fn fail(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<&'static str, ErrorReport> {
-    Ok(one(&Args::new(fcinfo), "awty.fail()", failure)?)
-}
-
-#[pg_extern(sql = false)]
-fn complete_many(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Vec<&'static str>, ErrorReport> {
-    Ok(many(&Args::new(fcinfo), "awty.complete_many()", completions)?)
-}
-
-#[pg_extern(sql = false)]
-fn fail_many(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Vec<&'static str>, ErrorReport> {
-    Ok(many(&Args::new(fcinfo), "awty.fail_many()", failures)?)
+calls! {
+    fn complete -> &'static str = |args| one(args, "awty.complete()", completion);
+    fn fail -> &'static str = |args| one(args, "awty.fail()", failure);
+    fn complete_many -> Vec<&'static str> = |args| many(args, "awty.complete_many()", completions);
+    fn fail_many -> Vec<&'static str> = |args| many(args, "awty.fail_many()", failures);
 }
 
 #[derive(Clone)]

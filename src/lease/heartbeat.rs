@@ -4,21 +4,17 @@
 
 use super::arrays;
 use super::statements::lease::{self, StoredLease};
-use crate::call::args::Args;
+use crate::call::args::{Args, calls};
 use crate::call::rights;
 use crate::error::Result;
 use crate::pg::clock;
 use crate::pg::text::Text;
 use crate::store::job::{self, Job};
 use awty_core::Time;
-use pgrx::pg_sys;
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::prelude::*;
 use std::collections::{HashMap, HashSet};
 
-#[pg_extern(sql = false)]
-fn heartbeat(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Vec<Option<i64>>, ErrorReport> {
-    Ok(beat(&Args::new(fcinfo))?)
+calls! {
+    fn heartbeat -> Vec<Option<i64>> = beat;
 }
 
 /// Returns the leases for which an answer of the caller would count, with their jobs.

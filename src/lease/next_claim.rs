@@ -2,7 +2,7 @@
 
 use super::statements::{lease, target as targets};
 use super::{arrays, target};
-use crate::call::args::Args;
+use crate::call::args::{Args, calls};
 use crate::call::rights;
 use crate::error::Result;
 use crate::pg::text::Text;
@@ -16,7 +16,6 @@ use awty_core::lease::{Ahead, lock, wait};
 use chrono::TimeDelta;
 use pgrx::datum::{Interval, TimestampWithTimeZone};
 use pgrx::pg_sys;
-use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
 /// Number of oldest checks that are searched for one that can be handed out, before all targets are.
@@ -26,9 +25,8 @@ const LOOK_ON: TimeDelta = TimeDelta::seconds(1);
 /// Wait before asking again if another transaction is claiming checks of the job.
 const BUSY: TimeDelta = TimeDelta::milliseconds(100);
 
-#[pg_extern(sql = false)]
-fn next_claim_in(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<Interval>, ErrorReport> {
-    Ok(next_claim(&Args::new(fcinfo))?)
+calls! {
+    fn next_claim_in -> Option<Interval> = next_claim;
 }
 
 #[pg_extern(sql = false)]

@@ -5,17 +5,13 @@
 use super::arrays;
 use super::heartbeat::live;
 use super::statements::lease;
-use crate::call::args::Args;
+use crate::call::args::{Args, calls};
 use crate::call::rights;
 use crate::error::Result;
 use crate::pg::clock;
-use pgrx::pg_sys;
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::prelude::*;
 
-#[pg_extern(sql = false)]
-fn requeue(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<i64, ErrorReport> {
-    Ok(give_back(&Args::new(fcinfo))?)
+calls! {
+    fn requeue -> i64 = give_back;
 }
 
 fn give_back(args: &Args) -> Result<i64> {

@@ -4,7 +4,7 @@ use super::statements::rule::{self, Definition, Rule, Walk};
 use super::statements::watched::Source;
 use super::statements::{alert, rule_check, rule_objects};
 use super::{BACKFILL, FUNCTION, SWEEP, condition, end_rule, functions};
-use crate::call::args::Args;
+use crate::call::args::{Args, calls};
 use crate::call::argument_limits::{MAX_CHANNEL, MAX_EXPRESSION, MAX_FUNCTION, MAX_JOB};
 use crate::call::rights;
 use crate::call::run_as::{check_quota, run_as};
@@ -22,17 +22,10 @@ use awty_core::watch::Levels;
 use chrono::TimeDelta;
 use pgrx::datum::Interval;
 use pgrx::pg_sys;
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::prelude::*;
 
-#[pg_extern(sql = false)]
-fn watch(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Text, ErrorReport> {
-    Ok(watch_table(&Args::new(fcinfo))?)
-}
-
-#[pg_extern(sql = false)]
-fn unwatch(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<i64, ErrorReport> {
-    Ok(unwatch_rule(&Args::new(fcinfo))?)
+calls! {
+    fn watch -> Text = watch_table;
+    fn unwatch -> i64 = unwatch_rule;
 }
 
 fn watch_table(args: &Args) -> Result<Text> {

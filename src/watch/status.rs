@@ -4,7 +4,7 @@
 
 use super::statements::{rule, rule_objects};
 use super::{fault, functions};
-use crate::call::args::Args;
+use crate::call::args::{Args, calls};
 use crate::call::argument_limits::MAX_JOB;
 use crate::error::Result;
 use crate::pg::table;
@@ -12,10 +12,9 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// Returns why a rule has stopped and the command that repairs the rule. The rule of a dropped table ends by itself.
-#[pg_extern(sql = false)]
-fn cannot_watch(fcinfo: pg_sys::FunctionCallInfo) -> std::result::Result<Option<Vec<String>>, ErrorReport> {
-    Ok(rule_trouble(&Args::new(fcinfo))?)
+calls! {
+    /// Returns why a rule has stopped and the command that repairs the rule. The rule of a dropped table ends by itself.
+    fn cannot_watch -> Option<Vec<String>> = rule_trouble;
 }
 
 fn rule_trouble(args: &Args) -> Result<Option<Vec<String>>> {

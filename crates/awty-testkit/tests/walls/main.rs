@@ -13,7 +13,7 @@ use arrows::Arrows;
 use source::{Source, root};
 use std::collections::BTreeSet;
 
-/// The rooms of `src`, the lowest first. A room knows only rooms that stand before it.
+/// The rooms of `src`, the lowest first. A room knows only the rooms before it.
 const ORDER: &[&str] = &[
     "failpoint",
     "settings",
@@ -105,7 +105,7 @@ fn no_file_has_more_than_400_lines() {
     assert!(long.is_empty(), "split by idea: {}", long.join(", "));
 }
 
-/// Statements stand in `store` and in the `statements` of a wing. So each is prepared, qualified and run as the owner. VACUUM, which SPI does
+/// SQL is in `store` and in the `statements` of a wing. So each statement is prepared, qualified and run as the owner. VACUUM, which SPI does
 /// not know, is in `pg`.
 #[test]
 fn sql_stands_among_statements_only() {
