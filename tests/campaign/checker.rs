@@ -23,12 +23,12 @@ pub struct Effect {
     pub began: Time,
     pub xid: i64,
     pub act: String,
-    /// The run was going to fail.
+    /// True if the run was going to fail.
     pub bad: bool,
     /// The run was going to cancel or replace its own check.
     #[allow(dead_code)] // printed with the row
     pub own: bool,
-    /// When the server committed it.
+    /// Time at which the server committed the run.
     pub committed: Option<Time>,
 }
 
@@ -46,7 +46,7 @@ pub struct Pending {
     pub check_count: i32,
     pub attempt: i32,
     pub first_slot: Time,
-    /// By awty, and not by a client.
+    /// True if awty holds the check, and no client.
     pub held: bool,
     /// Clients hold, release and move such checks, which writes their rows.
     pub is_handled: bool,
@@ -71,7 +71,7 @@ pub struct Ended {
     pub sqlstate: Option<String>,
     pub message: Option<String>,
     pub xmin: i64,
-    /// When the server committed the end.
+    /// Time at which the server committed the end of the check.
     pub committed: Option<Time>,
 }
 

@@ -168,7 +168,7 @@ impl Fault {
         }
     }
 
-    /// Strikes. Returns whether the fault succeeded.
+    /// Causes the fault. Returns whether the fault had its effect.
     pub fn strike(self, cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
         match self {
             Fault::KillWorkerInRun => processes::kill(cluster, shared, processes::IN_RUN),

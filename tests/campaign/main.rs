@@ -279,7 +279,7 @@ fn count_in(client: &mut Client, report: &mut Report) -> Result<(), Error> {
     report.effects += row.get::<_, i64>(0) as u64;
     report.server = row.get(1);
     report.alerts += client.query_one("SELECT count(*) FROM awty.alert", &[])?.get::<_, i64>(0) as u64;
-    // The mean duration of a check's runs, all of which timed out; by the monotonic clock.
+    // Mean duration of the runs of a check, by the monotonic clock. All these runs timed out.
     let sql = "SELECT extract(epoch FROM run_time / attempts - j.timeout)::float8
                FROM awty.future_job_history AS h JOIN awty.job AS j ON j.job = h.job
                WHERE outcome = 'timed_out' AND check_count = 0 AND attempts = j.max_attempts AND j.function_name IS NOT NULL";

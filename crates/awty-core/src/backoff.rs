@@ -36,12 +36,12 @@ pub const NO_PROCESS: Backoff = Backoff::new(Duration::from_secs(1), Duration::f
 pub const LOCKED_CHECK: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));
 
 impl Backoff {
-    /// Doubles from `first` up to `longest`.
+    /// A wait that begins with `first` and doubles with each failure, up to `longest`.
     pub const fn new(first: Duration, longest: Duration) -> Self {
         Self { first, longest }
     }
 
-    /// Returns the wait after a failure that followed `failures` others.
+    /// Returns the wait after a failure, if `failures` failures in a row came before it.
     pub fn after(&self, failures: u32) -> Duration {
         let doubled = 2_u32.checked_pow(failures).and_then(|times| self.first.checked_mul(times));
         doubled.map_or(self.longest, |wait| wait.min(self.longest))

@@ -94,7 +94,7 @@ impl Cluster {
         self.ctl(&["stop", "-w", "-t", "180", "-m", mode]);
     }
 
-    /// Stops (fast) and starts.
+    /// Stops the server in fast mode and starts it again.
     #[track_caller]
     pub fn restart(&mut self) {
         self.stop(Stop::Fast);

@@ -27,7 +27,7 @@ const OF_POSTGRESQL: &[&str] = &[
     "54023",
 ];
 
-/// Returns what is wrong with the answer.
+/// Returns the fault of an answer, if it has one.
 pub fn wrong(refusal: &Refusal) -> Option<String> {
     let Refusal { sqlstate, message } = refusal;
     if message.trim().is_empty() {

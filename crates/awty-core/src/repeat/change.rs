@@ -1,7 +1,6 @@
-//! What happens to the pending occurrence when its plan changes, through `repeat` or through new zone data.
+//! Decides about the pending occurrence when its plan changes, through `repeat` or through new zone data.
 //!
-//! Invariant: whatever the old and new jitter, no moment is lost whose occurrence is still ahead, and no used moment
-//! comes again.
+//! Invariant: a change of jitter loses no moment whose occurrence is still ahead, and repeats no used moment.
 //! Does not: decide whether two plans differ.
 
 use super::Repetition;

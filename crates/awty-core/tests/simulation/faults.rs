@@ -84,8 +84,8 @@ impl World {
         self.latch = true;
     }
 
-    /// Jumps by up to an hour, forward or back. The launcher, which looks within a second, sees each jump before the
-    /// next.
+    /// The clock jumps by up to an hour, forward or back. The launcher looks once a second, so it sees each jump before
+    /// the next one.
     fn clock_jumps(&mut self) {
         if self.clock_jumped {
             return;

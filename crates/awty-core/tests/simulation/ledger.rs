@@ -17,7 +17,7 @@ struct Entry {
     version: u64,
     /// The check must not run before this time.
     not_before: Time,
-    /// When its slot was decided.
+    /// Time at which the slot of the check was decided.
     since: Mono,
     /// The version of the run in progress.
     running: Option<u64>,

@@ -151,7 +151,7 @@ impl World {
             seen.waited = 0;
             let most = (0..TARGETS).filter(least_left).map(|place| given[place]).min().unwrap_or(usize::MAX);
             assert!(count <= most.saturating_add(1), "turns of one each");
-            // Each limit, in its own words.
+            // Checks each limit by its definition.
             assert!(line.target.blocked_until.is_none_or(|until| until <= now), "it was blocked");
             assert!(line.target.concurrency.is_none_or(|most| line.leases.len() + count <= most as usize), "too many");
             if line.target.pace.is_some() {

@@ -93,7 +93,7 @@ fn a_slot_that_grows_repeats_no_moment() {
 
 #[test]
 fn a_slot_that_changes_loses_no_moment_to_check_now() {
-    // Five past nine, in the slot at ten, inserted with slots of an hour.
+    // The plan is daily at 09:05. The occurrence was inserted when slots were an hour, so its slot is 10:00.
     let nine = by(Rhythm::new(None, Some("5 9 * * *")).unwrap());
     let extra = Occurrence::new(clock("10:00:00")).now(clock("09:01:00"));
     for seconds in [60, 900, 3600] {
@@ -110,7 +110,7 @@ fn a_missed_occurrence_follows_on_missed() {
         repetition.before(&ten(), &Limits { on_missed, ..limits() }, able, now)
     };
     assert_eq!(before(catching_up(60), OnMissed::Run), Before::Run);
-    // `skip` and `next_slot` win over catch_up.
+    // `on_missed` of `skip` and `next_slot` takes precedence over `catch_up`.
     let next = Some(clock("11:00:00"));
     assert_eq!(before(catching_up(60), OnMissed::Skip), Before::End { outcome: Outcome::Missed, next });
     assert_eq!(before(catching_up(60), OnMissed::NextSlot), Before::Replace(clock("11:00:00")));
@@ -138,7 +138,7 @@ fn a_time_before_the_next_occurrence_is_asked_for_within_this_one() {
     assert_eq!(again(clock("10:05:30")), After::Again(clock("10:06:00")));
     assert_eq!(again(clock("10:14:00")), After::Again(clock("10:14:00")));
     assert_eq!(quarters().after(&ten(), &limits(), Answer::Done, now), After::End { outcome: Outcome::Done, next });
-    // At this slot the next occurrence comes, so this one is done.
+    // The next occurrence is due at this slot, so this one ends as done.
     for t in [clock("10:14:01"), clock("10:15:00"), clock("23:00:00"), Time::MAX_UTC] {
         assert_eq!(again(t), After::End { outcome: Outcome::Done, next }, "{t}");
     }
@@ -271,7 +271,7 @@ fn a_shorter_jitter_does_not_lose_what_is_pending() {
     assert_eq!(change, Change::Moves(Some(clock("09:11:00"))));
     let change = daily(30).replaced_by(&daily(5), &pending, clock("09:02:00"));
     assert_eq!(change, Change::Moves(Some(clock("09:05:00"))));
-    // A plan without that moment has nothing to catch up with.
+    // The new plan does not have that moment, so nothing is made up for.
     let eight = Repetition { ..by(Rhythm::new(None, Some("0 8 * * *")).unwrap()) };
     assert_eq!(daily(30).replaced_by(&eight, &pending, clock("09:10:00")), Change::Moves(Some(tomorrow("08:00:00"))));
 }
@@ -302,7 +302,7 @@ fn with_new_zone_data_a_pending_occurrence_moves_to_the_nearest_slot() {
     assert_eq!(moved(3600, "09:00:00"), clock("09:00:00"));
     let extra = Occurrence::new(clock("12:00:00")).replaced_at(clock("09:00:00"));
     assert_eq!(plan(3600).with_new_zone_data(&extra, clock("06:00:00")), clock("09:00:00"));
-    // The plan has no moment left, so the pending occurrence is the last one.
+    // The plan has no further moment, so the pending occurrence is the last one.
     let over = Repetition {
         plan: Plan::new(
             Rhythm::new(None, Some("0 9 1 1 *")).unwrap(),

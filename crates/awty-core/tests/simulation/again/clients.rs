@@ -72,8 +72,8 @@ impl World {
         }
     }
 
-    /// A client postpones the check. If it has run, its moments are over; moments in one slot count as the last of
-    /// them.
+    /// A client postpones the check. If the check has run, its moments are over. Several moments in one slot count as
+    /// the last of them.
     fn gives_way(&mut self, id: u64) {
         let row = &self.rows[&id];
         let Some(last) = row.last else { return };
@@ -130,7 +130,7 @@ impl World {
         }
     }
 
-    /// `repeat` with other terms.
+    /// A client calls `repeat` with other terms.
     fn change(&mut self, id: u64, new: Terms) {
         let row = &self.rows[&id];
         let (key, occurrence, last, stayed, held) = (row.key, row.occurrence, row.last, row.stayed, row.held);

@@ -75,7 +75,7 @@ impl Ledger {
         }
     }
 
-    /// Another rhythm applies. Its moments up to `gone` are over.
+    /// The rhythm has changed. Moments of the new rhythm up to `gone` are over.
     pub fn forget(&mut self, key: Key, gone: Option<Time>) {
         let gone = gone.unwrap_or(Time::MIN_UTC);
         self.accounts.insert(key, Account { gone, booked: Time::MIN_UTC });
@@ -95,7 +95,7 @@ impl Ledger {
         }
     }
 
-    /// Another plan applies. `pending` is the moment of the pending check if only the jitter differs.
+    /// The plan has changed. If only the jitter differs, `pending` is the moment of the pending check.
     pub fn changed(
         &mut self,
         key: Key,
@@ -112,7 +112,7 @@ impl Ledger {
             assert!(open().next().is_some_and(|(_, slot)| slot <= next), "{key:?}: {next} is over, as {gone}");
         }
         if let Some(pending) = pending {
-            // The moment comes, and in time.
+            // The new plan must still have the pending moment, and its slot must not be later than planned.
             let slot = open().find(|&(moment, _)| moment == pending).map(|(_, slot)| slot);
             let latest = slot.map(|slot| slot.max(width.after(now)));
             assert!(next.is_some() && next <= latest, "{key:?}: {next:?} comes after {latest:?}");

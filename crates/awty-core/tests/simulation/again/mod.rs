@@ -96,7 +96,7 @@ impl World {
         self.rows.iter().find(|(_, row)| row.key == key).map(|(id, _)| *id)
     }
 
-    /// Ends a check, and inserts the next one or removes the repetition, in one commit. A hold outlives the occurrence.
+    /// Ends a check, and inserts the next one or removes the repetition, in one commit. The next check keeps a hold.
     fn goes_on(&mut self, id: u64, outcome: Outcome, next: Option<Time>, catch_up: bool) {
         let Some(row) = self.rows.remove(&id) else { panic!("check {id} ended twice") };
         let (key, terms) = (row.key, self.terms[&row.key]);
@@ -116,7 +116,7 @@ impl World {
         }
     }
 
-    /// Returns the last moment that is over when this check ends. No slot comes twice, under another plan either.
+    /// Returns the last moment that is over when this check ends. Each slot is used once, even if the plan has changed.
     fn used_up(&self, row: &Row) -> Time {
         let (terms, first) = (self.terms[&row.key], row.occurrence.first);
         match row.last {

@@ -120,7 +120,7 @@ impl World {
         }
     }
 
-    /// The check is pending again, before the next occurrence.
+    /// The run asked for a further check, which comes before the next occurrence.
     fn again(&mut self, id: u64, check: Check) {
         let row = &self.rows[&id];
         let (own, terms) = (self.used_up(row), self.terms[&row.key]);
