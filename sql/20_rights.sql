@@ -1,8 +1,8 @@
 -- Rights to jobs: the functions that policies, views and awty_http ask. awty.allow() gives the rights; 90_privileges.sql has the policies.
 
 -- A role reads the rows of each role that it can SET ROLE to. From PostgreSQL 16 on this is a privilege of its own, because a membership
--- may be granted without SET. The version is asked at each call and not once, because pg_upgrade keeps the policies that call this
--- function.
+-- may be granted without SET. The function reads the version at each call and not once, because pg_upgrade keeps the policies that call
+-- this function.
 CREATE FUNCTION awty_internal.becoming() RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
     RETURN CASE

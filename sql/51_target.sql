@@ -1,6 +1,6 @@
 -- Targets: the entity names of checks whose job has no function. A target has limits, blocks and a circuit breaker.
 
--- Limits and blocks that users set. An empty target stands for all targets of the job.
+-- Limits and blocks that users set. An empty target means all targets of the job.
 CREATE TABLE awty_internal.target (
     job             text COLLATE "C" NOT NULL,
     target          text COLLATE "C" NOT NULL,

@@ -1,4 +1,4 @@
--- Who may read what. No role may write: every change goes through the functions.
+-- Rights to read. No role may write: every change goes through the functions.
 --
 -- The administrator grants USAGE on the schema: GRANT USAGE ON SCHEMA awty TO app.
 
@@ -165,7 +165,7 @@ CREATE POLICY own_attempts ON awty_internal.attempt FOR SELECT TO PUBLIC USING (
     OR (job, role::oid) = ANY (SELECT r.job, r.role FROM awty_internal.readable() AS r)
 );
 
--- A dump has the attempts but not the leases: where it is restored, the checks are handed out again.
+-- A dump has the attempts but not the leases, because a restored database hands out the checks again.
 GRANT SELECT ON awty_internal.attempt_default TO pg_database_owner;
 CREATE POLICY dumped ON awty_internal.attempt FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty_internal.attempt_default FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);

@@ -1,7 +1,7 @@
--- Tenants: the roles whose calls the gateway makes, and what a role may do with the calls of a tenant.
+-- Tenants: the roles whose calls the gateway makes, and the rights of other roles to these calls.
 --
 -- Only the extension's owner writes this table. The name of a job therefore gives no right: a role that registers a job "http.app" gets
--- neither calls nor the ids and signing keys of tenant "app".
+-- no calls of tenant "app", and it cannot derive the tenant's ids and signing keys.
 
 CREATE TABLE awty_http.tenant (
     role            regrole NOT NULL,

@@ -1,4 +1,4 @@
--- What the gateway books with the answers of endpoints: schedules that fail, are gone or want no more calls, and sends that went well.
+-- Changes that the gateway books with answers: to schedules that fail, are gone or want no more calls, and to sends that succeeded.
 
 -- The gateway books an answer and its effects on the schedule in one transaction. It skips schedules that another session has locked, so
 -- that no answer waits for a lock.

@@ -1,4 +1,4 @@
--- Who may read and write what.
+-- Rights to read and to write.
 --
 -- The administrator grants USAGE on the schema, as on awty: GRANT USAGE ON SCHEMA awty, awty_http TO app.
 
@@ -104,9 +104,9 @@ CREATE POLICY dumped ON awty_http.stat FOR SELECT TO pg_database_owner, pg_read_
 CREATE POLICY dumped ON awty_http.token FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 CREATE POLICY dumped ON awty_http_internal.sent FOR SELECT TO pg_database_owner, pg_read_all_data USING (true);
 
--- A dropped role is a number in a dump. Where the dump is restored, another role may have that number and would get the tokens and rows. A
--- dump therefore leaves out the rows whose role is gone. Rows of which only created_by or sent_by is gone are dumped, because these columns
--- give no right, and a live schedule or a used key must not be lost.
+-- A dropped role is a number in a dump. On the server that restores the dump, another role may have that number and would get the tokens
+-- and rows. A dump therefore leaves out the rows whose role is gone. Rows of which only created_by or sent_by is gone are dumped, because
+-- these columns give no right, and a live schedule or a used key must not be lost.
 DO $$
 DECLARE
     config record;

@@ -29,7 +29,7 @@ SELECT function, test.register('shop.' || function) FROM unnest(ARRAY['wrong_arg
     'any_element', 'any_record', 'of_history', 'two_answers']) AS function;
 -- These two have the right signature: one OUT parameter is a result, and VARIADIC is an array.
 SELECT function, awty.register(function, 'shop.' || function), awty.unregister(function) FROM unnest('{answer, rest}'::text[]) AS function;
--- A second overload does not matter, with or without a default.
+-- A second overload does not matter, even with a default.
 CREATE FUNCTION shop.with_default(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT now()';
 SELECT awty.register('with_default', 'shop.with_default'), awty.unregister('with_default');
 

@@ -9,7 +9,7 @@ CREATE FUNCTION test.register(role name, function text DEFAULT 'shop.unpaid') RE
 
 CREATE FUNCTION test.anybodys(awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
 
--- A role of which the caller is a member, one of which it is not, and one that does not exist.
+-- A role that the caller can become, one that it cannot become, and one that does not exist.
 SET ROLE regress_shop;
 SELECT test.register('regress_team');
 SELECT role, registered_by FROM awty.job WHERE job = 'team';

@@ -43,7 +43,7 @@ SELECT awty.hold('orders', 'again');
 CREATE TEMP TABLE was AS SELECT f.id, f.ctid::text AS place, f.xmin::text AS made, f.xmax::text AS locked FROM awty.future_job AS f;
 SELECT t.entity_key, t.id = f.id AS same, t.slot = f.next_check_at AS slot, t.outcome, t.next_check_at > now() AS again, t.sqlstate, t.message
 FROM awty.future_job AS f CROSS JOIN LATERAL awty.dry_run(f.entity_name, f.entity_key, f.job, '{"do": "past"}') AS t ORDER BY 1;
--- The check is neither changed nor locked, so that a worker may run it meanwhile.
+-- The check is not changed and not locked, so that a worker may run it meanwhile.
 BEGIN;
 SELECT outcome FROM awty.dry_run('orders', 'done', 'try');
 SELECT count(*) FROM awty.future_job AS f JOIN was AS w ON w.id = f.id AND w.place = f.ctid::text AND w.made = f.xmin::text AND w.locked = f.xmax::text;

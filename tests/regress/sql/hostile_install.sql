@@ -94,7 +94,7 @@ SELECT last_value AS identity FROM awty_internal.identity
 DROP FUNCTION public.nothing CASCADE;
 DROP EXTENSION awty;
 
--- ALTER DEFAULT PRIVILEGES neither gives other roles rights on awty's objects nor takes away rights that awty needs.
+-- ALTER DEFAULT PRIVILEGES gives other roles no rights on awty's objects, and awty keeps the rights that it needs.
 CREATE ROLE "regress Greedy" LOGIN;
 ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO "regress Greedy", PUBLIC;
 ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO "regress Greedy", PUBLIC;

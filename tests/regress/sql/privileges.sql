@@ -1,4 +1,4 @@
--- Only awty's functions write to its tables. Roles have no rights on the tables, except SELECT on some.
+-- Only awty's functions write to its tables. Roles only have SELECT on some of them.
 \pset format unaligned
 \pset tuples_only on
 SET ROLE regress_shop;

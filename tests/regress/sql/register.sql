@@ -29,7 +29,7 @@ SELECT awty.register('most', 'shop.unpaid', slot => '1 day', timeout => '1 day',
 SELECT test.raises($$SELECT awty.register('unshipped', 'shop.unpaid')$$);
 SELECT function_name FROM awty.job WHERE job = 'unshipped';
 
--- A name without a schema is looked up in the caller's search_path, and the schema is stored.
+-- register() looks up a name without a schema in the caller's search_path, and stores the schema.
 SELECT test.raises($$SELECT awty.register('paths', 'unpaid')$$);
 SET search_path = nowhere, shop;
 SELECT awty.register('paths', 'unpaid');

@@ -1,4 +1,4 @@
--- What a newcomer types: functions without argument or result, commands instead of functions, limits of 0, the same definition twice.
+-- Mistakes of newcomers: functions without argument or result, commands instead of functions, limits of 0, the same definition twice.
 \pset format unaligned
 \pset tuples_only on
 SET intervalstyle = postgres;
