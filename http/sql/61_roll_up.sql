@@ -57,9 +57,7 @@ BEGIN
         = ROW (excluded.count, excluded.ok, excluded.dropped, excluded.caught_up, excluded.implausible, excluded.lateness_sum,
         excluded.lateness_min, excluded.lateness_max, excluded.lateness_steps, excluded.duration_sum, excluded.duration_min,
         excluded.duration_max, excluded.duration_steps);
-    -- Whole days are deleted, so that the sum of a day never misses some of its hours.
-    DELETE FROM awty_http.stat AS s
-    WHERE s.id = ANY (ids) AND s.width = '1 hour' AND s.bucket < date_trunc('day', count_calls_of.until - '90 days'::interval);
+    PERFORM awty_http_internal.forget_hours_of(ids, count_calls_of.until);
 END
 $$;
 COMMENT ON FUNCTION awty_http_internal.count_calls_of(text[], timestamptz, timestamptz) IS 'Counts the calls of some endpoints, by hour and by day, and deletes hours that are too old';

@@ -1,10 +1,19 @@
 -- How long awty_http keeps statistics, deleted schedules, contents, keys of sends and expired tokens.
 
+-- Whole days are deleted, so that the sum of a day never misses some of its hours.
+CREATE FUNCTION awty_http_internal.forget_hours_of(ids text[], at timestamptz) RETURNS void
+    LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off AS $$
+    DELETE FROM awty_http.stat AS s
+    WHERE s.id = ANY (forget_hours_of.ids) AND s.width = '1 hour'
+      AND s.bucket < date_trunc('day', forget_hours_of.at - '90 days'::interval);
+$$;
+COMMENT ON FUNCTION awty_http_internal.forget_hours_of(text[], timestamptz) IS 'Deletes the hours of some endpoints that are too old';
+
 -- The roll-up calls this function once an hour. A row that another session has locked is left for the next hour, so that the function waits
 -- for no session.
 CREATE FUNCTION awty_http_internal.forget(at timestamptz) RETURNS void
     LANGUAGE sql VOLATILE PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp SET "TimeZone" = 'UTC' SET jit = off AS $$
-    -- The hours of jobs and of deleted endpoints. awty_http_internal.count_calls_of() deletes the hours of the others.
+    -- The hours of jobs and of deleted endpoints. The roll-up calls forget_hours_of() for the other endpoints, a few at a time.
     DELETE FROM awty_http.stat AS s WHERE s.width = '1 hour' AND s.bucket < date_trunc('day', forget.at - '90 days'::interval);
     DELETE FROM awty_http.stat AS s WHERE s.width = '24 hours' AND s.bucket < forget.at - '1827 days'::interval;
     DELETE FROM awty_http_internal.endpoint AS e USING (

@@ -46,6 +46,7 @@ GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA awty_http, awty_http_internal TO PUBLIC
 REVOKE ALL ON FUNCTION awty_http_internal.roll_up(timestamptz, interval, jsonb), awty_http_internal.roll_up(awty.future_job),
     awty_http_internal.count_calls(timestamptz, timestamptz, text), awty_http_internal.count_calls_of(text[], timestamptz, timestamptz),
     awty_http_internal.count_job(text, timestamptz), awty_http_internal.count_jobs(timestamptz), awty_http_internal.forget(timestamptz),
+    awty_http_internal.forget_hours_of(text[], timestamptz),
     awty_http_internal.set_up(), awty_http_internal.register(text, name), awty_http_internal.set_content(text, text, text, jsonb) FROM PUBLIC;
 -- These functions trust their argument "caller", so no role may call them.
 DO $$
