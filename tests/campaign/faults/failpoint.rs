@@ -30,7 +30,7 @@ pub fn are_built_in() -> bool {
     std::env::var_os("AWTY_FAILPOINTS").is_some()
 }
 
-/// Strikes at the least tested steps, so that all get tested. Several errors are armed at a time, because an error ends
+/// Chooses the steps that were tested least, so that all get tested. Several errors are armed at a time, because an error ends
 /// only one run or process. The other actions may take the server down.
 pub fn strike(shared: &Shared, random: &mut Random) -> bool {
     let first = choose(random, |_| true).expect("some step");

@@ -8,7 +8,7 @@ use std::process::Command;
 /// Names of namespaces: this prefix, the process id and a number.
 const NAME: &str = "awty-chaos-";
 
-/// The address of this machine that all cables reach, and the cables.
+/// The network: the cables, and the address of this machine to which all of them lead.
 pub struct Nets {
     pub home: String,
     pub all: String,
