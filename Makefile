@@ -5,10 +5,13 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := all
-.PHONY: all setup install uninstall installcheck dist help gateway gateway-chaos neighbours gateway-speed gateway-rest soak skew demo demo-stop test matrix campaign failover bench bench-full reference fmt lint freeze clean
+.PHONY: all setup install uninstall installcheck dist help gateway gateway-chaos neighbours gateway-speed gateway-rest soak skew demo demo-stop test matrix abi-test campaign failover bench bench-full reference fmt lint freeze clean
 
 ifdef PG_CONFIG
 export PG_CONFIG
+endif
+ifdef OLD
+export OLD
 endif
 ifdef DESTDIR
 export DESTDIR
@@ -71,6 +74,9 @@ test: ## every test there is
 
 matrix: ## the same on PostgreSQL 15, 17 and 18, one after the other (MATRIX="17 18", ONLY=regress; root, mmdebstrap)
 	@scripts/matrix "$(MATRIX)" "$(ONLY)"
+
+abi-test: ## build against the oldest minor release that apt has, test on the installed one (OLD=/path/to/pg_config, ONLY=regress)
+	@scripts/abi-test $(ONLY)
 
 campaign: ## break what awty runs on and look for broken promises (MINUTES=3 SEED=1, FAULTS="KillWorker Promote")
 	@scripts/campaign "$(or $(MINUTES),3)" "$(or $(SEED),1)" $(FAULTS)
