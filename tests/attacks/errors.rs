@@ -53,7 +53,7 @@ fn any_sqlstate_is_archived_as_given() {
     ];
     let jobs = cases.map(|(name, raise, _)| (name, format!("BEGIN {raise}; END")));
     for ((_, raise, sqlstate), ended) in cases.iter().zip(field.try_jobs("mallory", &jobs)) {
-        assert_eq!((ended.outcome.as_str(), ended.sqlstate.as_str()), ("failed", *sqlstate), "{raise}: {ended:?}");
+        assert_eq!(ended.why(), ("failed", Some(*sqlstate)), "{raise}: {ended:?}");
     }
     field.alice_goes_on();
 }
@@ -69,7 +69,7 @@ fn the_last_error_is_the_one_that_is_archived() {
     END";
     let ended = field.try_job("mallory", "last", body);
     ended.failed_with("AWTY4");
-    assert_eq!(ended.message, "fourth");
+    assert_eq!(ended.message(), "fourth");
     field
         .try_job("mallory", "caught", "BEGIN BEGIN RAISE 'x'; EXCEPTION WHEN OTHERS THEN END; RETURN NULL; END")
         .is_done();
@@ -99,7 +99,7 @@ fn any_name_comes_back_as_it_was() {
     for (name, id) in names.iter().zip(ids) {
         let ended = field.end_of(id);
         ended.failed_with("P0001");
-        assert_eq!(ended.message, name.repeat(3));
+        assert_eq!(ended.message(), name.repeat(3));
     }
     let kept = field.one::<i64>(
         "mallory",

@@ -1,5 +1,6 @@
 //! The setting of the attacks: a cluster with awty, two roles that distrust each other, and common questions.
 
+use awty_testkit::fixture::{End, Refusal, refusal};
 use awty_testkit::postgres::Client;
 use awty_testkit::postgres::types::FromSql;
 use awty_testkit::{Builder, Cluster, PATIENCE};
@@ -14,24 +15,6 @@ pub const DB: &str = "postgres";
 
 pub struct Field {
     pub cluster: Cluster,
-}
-
-/// How a check ended.
-#[derive(Debug)]
-pub struct Ended {
-    pub outcome: String,
-    pub sqlstate: String,
-    pub message: String,
-    pub attempts: i32,
-    pub check_count: i32,
-    pub seconds: f64,
-}
-
-/// The server's refusal.
-#[derive(Debug)]
-pub struct Refusal {
-    pub message: String,
-    pub hint: String,
 }
 
 impl Field {
@@ -73,10 +56,9 @@ impl Field {
     /// Runs a statement that must be refused with this SQLSTATE.
     #[track_caller]
     pub fn refused(&self, role: &str, sql: &str, sqlstate: &str) -> Refusal {
-        let Err(error) = self.client(role).batch_execute(sql) else { panic!("{role} was not refused: {sql}") };
-        let db = error.as_db_error().unwrap_or_else(|| panic!("{sql}: {error:?}"));
-        assert_eq!(db.code().code(), sqlstate, "{role}: {sql}: {db:?}");
-        Refusal { message: db.message().into(), hint: db.hint().unwrap_or_default().into() }
+        let refusal = refusal(&mut self.client(role), sql);
+        assert_eq!(refusal.sqlstate, sqlstate, "{role}: {sql}: {refusal:?}");
+        refusal
     }
 
     /// Creates the PL/pgSQL function `<role>.<name>`, and registers it as a job that is tried once.
@@ -88,13 +70,7 @@ impl Field {
     /// Creates a job with other options.
     #[track_caller]
     pub fn job_with(&self, role: &str, name: &str, body: &str, options: &str) {
-        self.sql(
-            role,
-            &format!(
-                "CREATE FUNCTION {role}.{name}(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $job$ {body} $job$;
-                 SELECT awty.register('{name}', '{role}.{name}', {options})"
-            ),
-        );
+        self.cluster.create_job(role, name, body, &format!(", {options}"));
     }
 
     /// Schedules a check for the next slot.
@@ -105,42 +81,28 @@ impl Field {
 
     /// Waits for the end of a check.
     #[track_caller]
-    pub fn end_of(&self, id: i64) -> Ended {
+    pub fn end_of(&self, id: i64) -> End {
         self.end_within(id, PATIENCE)
     }
 
     /// Waits for the end of a check with a given deadline.
     #[track_caller]
-    pub fn end_within(&self, id: i64, within: Duration) -> Ended {
-        let mut client = self.client("postgres");
+    pub fn end_within(&self, id: i64, within: Duration) -> End {
         self.cluster.await_that(&format!("the end of check {id}"), within, || {
-            let row = client.query_opt(
-                "SELECT outcome::text, coalesce(sqlstate::text, ''), coalesce(message, ''), attempts, check_count,
-                        extract(epoch FROM run_time)::float8 FROM awty.future_job_history WHERE id = $1",
-                &[&id],
-            );
-            let row = row.map_err(|error| format!("{error:?}"))?.ok_or("not in the history")?;
-            Ok(Ended {
-                outcome: row.get(0),
-                sqlstate: row.get(1),
-                message: row.get(2),
-                attempts: row.get(3),
-                check_count: row.get(4),
-                seconds: row.get(5),
-            })
+            self.cluster.ends(&format!("id = {id}")).pop().ok_or_else(|| "not in the history".to_owned())
         })
     }
 
     /// Schedules a check for the next slot and waits for its end.
     #[track_caller]
-    pub fn run(&self, role: &str, job: &str) -> Ended {
+    pub fn run(&self, role: &str, job: &str) -> End {
         let id = self.schedule(role, job, job);
         self.end_of(id)
     }
 
     /// Creates jobs with these names and bodies, and runs each once, at about the same time. Returns their ends.
     #[track_caller]
-    pub fn try_jobs(&self, role: &str, jobs: &[(&str, String)]) -> Vec<Ended> {
+    pub fn try_jobs(&self, role: &str, jobs: &[(&str, String)]) -> Vec<End> {
         jobs.iter().for_each(|(name, body)| self.job(role, name, body));
         let ids: Vec<i64> = jobs.iter().map(|(name, _)| self.schedule(role, name, name)).collect();
         ids.into_iter().map(|id| self.end_of(id)).collect()
@@ -148,7 +110,7 @@ impl Field {
 
     /// Creates a job with that body, and runs it once.
     #[track_caller]
-    pub fn try_job(&self, role: &str, name: &str, body: &str) -> Ended {
+    pub fn try_job(&self, role: &str, name: &str, body: &str) -> End {
         self.job(role, name, body);
         self.run(role, name)
     }
@@ -186,17 +148,5 @@ pub fn answer(client: &mut Client, sql: &str) -> String {
     match client.batch_execute(sql) {
         Ok(()) => String::new(),
         Err(error) => error.as_db_error().unwrap_or_else(|| panic!("{sql}: {error:?}")).code().code().into(),
-    }
-}
-
-impl Ended {
-    #[track_caller]
-    pub fn is_done(&self) {
-        assert_eq!((self.outcome.as_str(), self.sqlstate.as_str()), ("done", ""), "{self:?}");
-    }
-
-    #[track_caller]
-    pub fn failed_with(&self, sqlstate: &str) {
-        assert_eq!((self.outcome.as_str(), self.sqlstate.as_str()), ("failed", sqlstate), "{self:?}");
     }
 }

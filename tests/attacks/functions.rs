@@ -55,11 +55,11 @@ fn a_function_that_was_changed_meanwhile() {
             ended.is_done();
             continue;
         }
-        assert_eq!((ended.outcome.as_str(), ended.sqlstate.as_str()), ("failed", *sqlstate), "{change}: {ended:?}");
-        assert!(ended.message.contains(&format!("mallory.f{case}")), "{change}: {ended:?}");
+        assert_eq!(ended.why(), ("failed", Some(*sqlstate)), "{change}: {ended:?}");
+        assert!(ended.message().contains(&format!("mallory.f{case}")), "{change}: {ended:?}");
         // `schedule` reports the same at once.
         let schedule = format!("SELECT awty.schedule('thing', '{case}', 'f{case}', at => now())");
-        assert_eq!(field.refused("mallory", &schedule, sqlstate).message, ended.message);
+        assert_eq!(field.refused("mallory", &schedule, sqlstate).message, ended.message());
     }
     assert_eq!(field.cluster.psql(DB, "SELECT job FROM mallory.new").trim(), "f0");
     field.alice_goes_on();

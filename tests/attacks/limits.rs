@@ -28,9 +28,9 @@ fn a_job_that_catches_its_cancellation_is_terminated() {
     field.alice_goes_on();
     for id in ids {
         let ended = field.end_of(id);
-        assert_eq!((ended.outcome.as_str(), ended.sqlstate.as_str()), ("timed_out", "57014"), "{ended:?}");
+        assert_eq!(ended.why(), ("timed_out", Some("57014")), "{ended:?}");
         // Neither would end by itself.
-        assert!(ended.seconds < HELD_UP, "{ended:?}");
+        assert!(ended.run_time < HELD_UP, "{ended:?}");
     }
     field.alice_goes_on();
 }
@@ -50,9 +50,9 @@ fn no_setting_takes_the_time_limit_away() {
         "timeout => '500 milliseconds', max_attempts => 1",
     );
     let ended = field.run("mallory", "unlimited");
-    assert_eq!((ended.outcome.as_str(), ended.sqlstate.as_str()), ("timed_out", "57014"), "{ended:?}");
+    assert_eq!(ended.why(), ("timed_out", Some("57014")), "{ended:?}");
     // The job's own limit, not the default of 30 seconds.
-    assert!(ended.seconds < HELD_UP, "{ended:?}");
+    assert!(ended.run_time < HELD_UP, "{ended:?}");
 }
 
 /// Row 25, P7: each fails its own run with its own SQLSTATE, and the server stays up.

@@ -85,7 +85,7 @@ fn a_client_waits_for_a_row_no_longer_than_the_timeout() {
     field.sql("mallory", "UPDATE mallory.t SET i = 2");
     let ended = field.end_of(id);
     assert_eq!(ended.outcome, "timed_out");
-    assert!(ended.seconds < HELD_UP, "{ended:?}");
+    assert!(ended.run_time < HELD_UP, "{ended:?}");
 }
 
 /// Row 27: if two runs deadlock, one is undone, tried again, and done.
@@ -115,7 +115,7 @@ fn of_two_jobs_in_a_deadlock_one_is_tried_again() {
     }
     let ids = [field.schedule("alice", "hers", "1"), field.schedule("mallory", "his", "1")];
     let ended = ids.map(|id| field.end_of(id));
-    ended.iter().for_each(super::field::Ended::is_done);
+    ended.iter().for_each(awty_testkit::fixture::End::is_done);
     assert_eq!(ended.iter().map(|ended| ended.attempts).sum::<i32>(), 3, "{ended:?}");
     assert_eq!(field.cluster.psql(DB, "SELECT sum(n) FROM public.pair").trim(), "4");
     field.cluster.await_sql(

@@ -30,7 +30,7 @@ fn no_run_ends_its_own_transaction() {
     let body = |statement| format!("BEGIN INSERT INTO mallory.t VALUES (1); {statement}; RETURN NULL; END");
     let jobs = cases.map(|(name, statement, _)| (name, body(statement)));
     for ((_, statement, sqlstate), ended) in cases.iter().zip(field.try_jobs("mallory", &jobs)) {
-        assert_eq!((ended.outcome.as_str(), ended.sqlstate.as_str()), ("failed", *sqlstate), "{statement}: {ended:?}");
+        assert_eq!(ended.why(), ("failed", Some(*sqlstate)), "{statement}: {ended:?}");
     }
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM mallory.t"), 0);
     field.alice_goes_on();

@@ -56,6 +56,6 @@ fn a_run_that_nothing_stops_takes_no_place_from_others() {
 
     std::fs::write(&end, "").unwrap();
     let ended = field.end_of(id);
-    assert_eq!((ended.outcome.as_str(), ended.sqlstate.as_str()), ("timed_out", "57014"), "{ended:?}");
+    assert_eq!(ended.why(), ("timed_out", Some("57014")), "{ended:?}");
     field.cluster.await_sql(DB, "no worker to be left of it", &format!("SELECT NOT ({goes_on})"));
 }

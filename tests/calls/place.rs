@@ -1,17 +1,17 @@
 //! A throwaway cluster with awty_http, one gateway, and schedules.
 
 use crate::receiver::Receiver;
+use awty_testkit::Cluster;
+use awty_testkit::gateway::{Gateway, create_credentials};
 use awty_testkit::postgres::Client;
-use awty_testkit::{Cluster, PATIENCE, poll};
 use std::path::PathBuf;
-use std::process::{Child, Command};
 
 const AT_ONCE: i32 = 1_000;
 
 pub struct Place {
     pub cluster: Cluster,
     pub receiver: Receiver,
-    gateway: Option<Child>,
+    gateway: Option<Gateway>,
 }
 
 pub fn program() -> PathBuf {
@@ -29,17 +29,7 @@ impl Place {
         let settings = [("shared_buffers", "1GB"), ("max_wal_size", "8GB"), ("jit", "off")];
         let all = settings.iter().chain(more);
         let cluster = all.fold(Cluster::builder(), |all, (name, value)| all.set(name, value)).start();
-        cluster.execute(
-            "postgres",
-            &[
-                "CREATE EXTENSION awty",
-                "CREATE EXTENSION awty_http",
-                "CREATE ROLE app LOGIN",
-                "CREATE ROLE gateway LOGIN",
-                "GRANT app TO gateway; GRANT USAGE ON SCHEMA awty, awty_http TO app, gateway",
-                "SELECT awty_http.add_tenant('app')",
-            ],
-        );
+        cluster.create_gateway(&["app"]);
         Place { cluster, receiver: Receiver::default(), gateway: None }
     }
 
@@ -68,54 +58,22 @@ impl Place {
     }
 
     pub fn start_gateway_at(&mut self, address: &str, flags: &[&str]) {
-        let folder = self.cluster.socket_directory().to_path_buf();
-        let credentials = folder.join("credentials");
-        let init = Command::new(program()).args(["init", "--credentials"]).arg(&credentials).output().unwrap();
-        assert!(init.status.success(), "{}", String::from_utf8_lossy(&init.stderr));
-        let database = format!("postgresql:///postgres?user=gateway&host={}", folder.display());
-        let mut command = Command::new(program());
-        command.args([
-            "serve",
-            "--listen",
-            address,
-            "--listen-metrics",
-            "127.0.0.1:0",
-            "--allow-localhost",
-            "--log-level",
-            "warn",
-            "--database",
-            &database,
-        ]);
-        command.args(flags);
-        let log = std::fs::File::create(folder.join("gateway.log")).unwrap();
-        self.gateway = Some(command.arg("--credentials").arg(&credentials).stderr(log).spawn().unwrap());
+        let credentials = self.cluster.socket_directory().join("credentials");
+        create_credentials(&program(), &credentials);
+        let flags = [&["--listen", address, "--log-level", "warn"], flags].concat();
+        self.gateway = Some(Gateway::start(&program(), &self.cluster.url("gateway"), &credentials, &flags));
     }
 
     /// In KiB.
     pub fn memory(&self) -> u64 {
-        let pid = self.gateway.as_ref().map(Child::id).unwrap();
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the gateway has ended");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse().unwrap()
+        self.gateway.as_ref().unwrap().memory()
     }
 
     /// Ends the gateway, after calls in progress are booked.
     pub fn end_gateway(&mut self) {
-        let child = self.gateway.as_mut().unwrap();
-        let pid = child.id().to_string();
-        assert!(Command::new("kill").args(["-s", "TERM", &pid]).status().unwrap().success());
-        let ended = poll("the gateway to end", 2 * PATIENCE, || child.try_wait().unwrap().ok_or_else(String::new));
-        assert!(ended.is_ok_and(|status| status.success()), "the gateway did not end well");
-        self.gateway = None;
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.gateway {
-            drop(child.kill());
-            drop(child.wait());
-        }
+        let mut gateway = self.gateway.take().unwrap();
+        gateway.signal("TERM");
+        assert_eq!(gateway.ended(), Some(0), "{}", gateway.log());
     }
 }
 

@@ -1,14 +1,11 @@
 //! Endpoints that answer at once or hang, and record arrivals.
 
+use awty_testkit::receiver::{Request, accept, answer, requests};
 use chrono::{DateTime, Utc};
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
-use std::thread::Builder;
-
-const STACK: usize = 96 * 1024;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
@@ -34,22 +31,19 @@ pub struct Receiver {
 impl Receiver {
     /// Adds a target and returns its origin. A hanging target never answers.
     pub fn listen(&self, hangs: bool) -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let origin = format!("http://{}", listener.local_addr().unwrap());
         let this = self.clone();
-        let accept = move || {
-            for stream in listener.incoming().flatten() {
-                if hangs {
-                    this.hanging.lock().unwrap().push(stream);
-                    continue;
-                }
-                let this = this.clone();
-                let serve = move || drop(this.serve(&stream));
-                Builder::new().stack_size(STACK).spawn(serve).unwrap();
+        let address = accept("127.0.0.1:0", move |stream| {
+            if hangs {
+                this.hanging.lock().unwrap().push(stream.try_clone()?);
+                return Ok(());
             }
-        };
-        Builder::new().stack_size(STACK).spawn(accept).unwrap();
-        origin
+            stream.set_nodelay(true)?;
+            requests(stream, |request| {
+                this.arrivals.lock().unwrap().push(Arrival::of(&request));
+                answer(stream, "200", "", "").map(|()| true)
+            })
+        });
+        format!("http://{address}")
     }
 
     /// Returns the arrivals after the first `from`.
@@ -64,46 +58,21 @@ impl Receiver {
     pub fn hanging(&self) -> usize {
         self.hanging.lock().unwrap().len()
     }
-
-    fn serve(&self, mut stream: &TcpStream) -> io::Result<()> {
-        let mut reader = BufReader::new(stream.try_clone()?);
-        stream.set_nodelay(true)?;
-        while let Some(arrival) = read(&mut reader)? {
-            self.arrivals.lock().unwrap().push(arrival);
-            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")?;
-        }
-        Ok(())
-    }
 }
 
-/// Reads the next request; `None` at the end of the connection.
-fn read(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Arrival>> {
-    let mut line = String::new();
-    if reader.read_line(&mut line)? == 0 {
-        return Ok(None);
-    }
-    let now = Utc::now();
-    let path = line.split(' ').nth(1).unwrap_or_default();
-    let schedule = path.rsplit('/').next().and_then(|number| number.parse().ok()).unwrap_or_default();
-    let mut arrival = Arrival { schedule, at: now.timestamp_micros(), slot: 0, key: 0, lateness: f64::NAN };
-    let mut length = 0;
-    loop {
-        line.clear();
-        reader.read_line(&mut line)?;
-        let Some((name, value)) = line.trim_end().split_once(": ") else { break };
-        if name.eq_ignore_ascii_case("content-length") {
-            length = value.parse().unwrap_or(0);
-        } else if name.eq_ignore_ascii_case("webhook-id") {
-            let mut hasher = DefaultHasher::new();
-            value.hash(&mut hasher);
-            arrival.key = hasher.finish();
-        } else if name.eq_ignore_ascii_case("awty-slot")
-            && let Ok(slot) = DateTime::parse_from_rfc3339(value)
-        {
-            arrival.slot = slot.timestamp_micros();
-            arrival.lateness = (now - slot.to_utc()).as_seconds_f64();
+impl Arrival {
+    fn of(request: &Request) -> Self {
+        let at = DateTime::<Utc>::from(request.at);
+        let schedule = request.path.rsplit('/').next().and_then(|number| number.parse().ok()).unwrap_or_default();
+        let slot = DateTime::parse_from_rfc3339(request.header("awty-slot")).map(|slot| slot.to_utc()).ok();
+        let mut hasher = DefaultHasher::new();
+        request.header("webhook-id").hash(&mut hasher);
+        Arrival {
+            schedule,
+            at: at.timestamp_micros(),
+            slot: slot.map_or(0, |slot| slot.timestamp_micros()),
+            key: hasher.finish(),
+            lateness: slot.map_or(f64::NAN, |slot| (at - slot).as_seconds_f64()),
         }
     }
-    io::copy(&mut reader.by_ref().take(length), &mut io::sink())?;
-    Ok(Some(arrival))
 }

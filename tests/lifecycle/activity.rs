@@ -1,6 +1,6 @@
 //! What `pg_stat_activity` and `awty.status` show of awty.
 
-use crate::shop::{GATE, NOTE, Shop};
+use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
 
 /// P6: processes have fixed names that contain no job, entity or argument.

@@ -3,7 +3,7 @@
 //!
 //! See `history` for the partitions themselves.
 
-use crate::shop::{NOTE, Shop};
+use awty_testkit::fixture::{NOTE, Shop};
 
 /// The ways in which the checks of [`end_each_way`] end.
 const WAYS: [(&str, &str); 6] = [

@@ -1,7 +1,7 @@
 //! Bad jobs: each fails by its own fault, is archived, and does not stop other jobs.
 
-use crate::shop::{NOTE, Shop};
 use awty_testkit::Cluster;
+use awty_testkit::fixture::{NOTE, Shop};
 
 /// Runs a bad job that sorts before a good one in every order, beside good checks of the same slot and of later ones.
 #[track_caller]

@@ -1,6 +1,6 @@
 //! Clients beside runs: a client does not wait for a run, and its commit wins.
 
-use crate::shop::{GATE, NOTE, Shop};
+use awty_testkit::fixture::{GATE, NOTE, Shop};
 
 /// Writes a note, then waits at the gate.
 fn gated() -> String {

@@ -1,7 +1,7 @@
 //! The server's wall clock is set while checks wait and run.
 
-use crate::shop::{NOTE, Shop};
 use awty_testkit::Cluster;
+use awty_testkit::fixture::{NOTE, Shop};
 use chrono::TimeDelta;
 
 /// A shop whose server's clock can be set.

@@ -1,6 +1,6 @@
 //! Crashes, signals and restarts: each run takes effect once, and due checks continue at once.
 
-use crate::shop::{DOOR, GATE, NOTE, Shop};
+use awty_testkit::fixture::{DOOR, GATE, NOTE, Shop};
 use awty_testkit::{Cluster, Signal, Stop};
 use chrono::TimeDelta;
 use std::time::Duration;

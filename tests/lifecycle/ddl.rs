@@ -1,7 +1,7 @@
 //! DDL beside awty: dropping, copying and renaming databases, the extension, and the functions and roles of jobs.
 
-use crate::shop::{GATE, NOTE, Shop};
 use awty_testkit::Cluster;
+use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::postgres::error::SqlState;
 
 /// A cluster whose database `d` has awty, a job `note` and a job `slow`, which sleeps for ten minutes, with a timeout of

@@ -1,7 +1,7 @@
 //! Copies of a database, restored or cloned, run nothing before `awty.adopt()`.
 
-use crate::shop::{NOTE, Shop};
 use awty_testkit::Cluster;
+use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::postgres::{Config, NoTls};
 use std::io::Write;
 use std::process::Stdio;

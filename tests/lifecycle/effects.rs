@@ -1,6 +1,6 @@
 //! Effects of a run: they belong to its role, exist if and only if its history row exists, and reach no other run.
 
-use crate::shop::{GATE, NOTE, Shop};
+use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::postgres::fallible_iterator::FallibleIterator;
 use awty_testkit::{Cluster, PATIENCE};
 

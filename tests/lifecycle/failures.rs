@@ -1,7 +1,7 @@
 //! Failures are reported at once in the log, in `awty.failing` and on the job's channel, only to roles that may see
 //! them, and not too often.
 
-use crate::shop::{GATE, NOTE, Shop};
+use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::postgres::fallible_iterator::FallibleIterator;
 use awty_testkit::{Cluster, PATIENCE};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Fairness between databases, roles and jobs.
 
-use crate::shop::{GATE, NOTE, Shop};
 use awty_testkit::Cluster;
+use awty_testkit::fixture::{GATE, NOTE, Shop};
 
 /// Creates roles r1, r2 and so on. Each has a job of the same name that takes 10 ms.
 fn roles(shop: &Shop, number: usize) {

@@ -1,7 +1,7 @@
 //! `awty.job_status` counts each run once, across crashes and with more jobs than shared memory has room for.
 //! `awty.forecast()` predicts runs.
 
-use crate::shop::{NOTE, Shop};
+use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, Stop};
 
 /// Makes the maintainer store the figures. A change of a job asks for an inspection.

@@ -1,7 +1,7 @@
 //! Settings of roles and sessions: a role's planner settings, and changes of jobs by a session with the replica role.
 
-use crate::shop::{GATE, Shop};
 use awty_testkit::Cluster;
+use awty_testkit::fixture::{GATE, Shop};
 
 /// P6: a role's planner settings do not affect awty's statements, which are planned once and not at each run.
 #[test]

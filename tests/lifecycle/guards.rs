@@ -1,6 +1,6 @@
 //! Guards: every limit of a job ends its checks with its own outcome, and does not affect others.
 
-use crate::shop::{NOTE, Shop};
+use awty_testkit::fixture::{NOTE, Shop};
 use chrono::TimeDelta;
 
 /// Seconds that the runs of these tests would take without a guard.

@@ -1,7 +1,7 @@
 //! awty creates the history's partitions in advance, and drops old ones.
 
-use crate::shop::{NOTE, Shop};
 use awty_testkit::Cluster;
+use awty_testkit::fixture::{NOTE, Shop};
 
 /// P3: the coming days have partitions, so that every row finds one.
 #[test]

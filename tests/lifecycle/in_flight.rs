@@ -1,6 +1,6 @@
 //! `awty_internal.in_flight` names the suspects after a crash.
 
-use crate::shop::{DOOR, NOTE, Shop};
+use awty_testkit::fixture::{DOOR, NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, poll};
 
 /// P7: suspects are found after a crash even if a worker of another database already uses the same entry. Two workers

@@ -1,6 +1,6 @@
 //! Inspections by the maintainer find checks that were not announced, even if one inspection fails.
 
-use crate::shop::{NOTE, Shop};
+use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
 
 /// Due checks that are written without notifying the launcher.

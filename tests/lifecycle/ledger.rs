@@ -1,7 +1,7 @@
 //! Whatever clients and crashes do, every check that was ever scheduled is in exactly one place, and was done at most
 //! once.
 
-use crate::shop::{NOTE, Shop};
+use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, Signal};
 
 /// Notes the check's own id.

@@ -39,7 +39,6 @@ mod reraise;
 mod restore;
 mod rewrites;
 mod set_based;
-mod shop;
 mod single_user;
 mod slots;
 mod slow_disk;

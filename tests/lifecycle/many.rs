@@ -1,7 +1,7 @@
 //! Clients schedule and cancel checks of many overlapping entities at once. No call fails, and no check is lost.
 
-use crate::shop::{NOTE, Shop};
 use awty_testkit::Cluster;
+use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::postgres::Client;
 use std::thread;
 

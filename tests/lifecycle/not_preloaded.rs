@@ -1,7 +1,7 @@
 //! Without `shared_preload_libraries`, reading works, and an operator's calls say what to do.
 
-use crate::shop::Shop;
 use awty_testkit::Cluster;
+use awty_testkit::fixture::Shop;
 
 /// P9: the extension can be created and read. An operator's call is refused with the line to add to the configuration.
 /// (Calls of applications succeed: `tests/operations/not_loaded`.)

@@ -1,7 +1,7 @@
 //! `check_now`, `hold` and `release` of one pending check while workers run.
 
-use crate::shop::{GATE, NOTE, Shop};
 use awty_testkit::Cluster;
+use awty_testkit::fixture::{GATE, NOTE, Shop};
 
 /// P3: a check runs at the requested time, not at the next slot.
 #[test]

@@ -1,6 +1,6 @@
 //! Runs that schedule or cancel checks: other checks, and their own.
 
-use crate::shop::{NOTE, Shop};
+use awty_testkit::fixture::{NOTE, Shop};
 
 /// P1: a run that has replaced its own check has answered. It is done, its effects stay, and its result is ignored.
 #[test]

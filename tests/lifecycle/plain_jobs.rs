@@ -1,6 +1,6 @@
 //! Jobs as a newcomer writes them: without an argument, a result or limits.
 
-use crate::shop::Shop;
+use awty_testkit::fixture::Shop;
 
 /// P1: `f()` runs, and its result counts as usual: void is done, a time asks again, an exception is tried again.
 #[test]

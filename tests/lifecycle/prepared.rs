@@ -1,8 +1,8 @@
 //! Prepared transactions: their checks appear with COMMIT PREPARED, which another session sends, and their locks stay
 //! without a session.
 
-use crate::shop::{NOTE, Shop};
 use awty_testkit::Cluster;
+use awty_testkit::fixture::{NOTE, Shop};
 use std::time::Duration;
 
 /// Less than the minute between the first inspection and the next audit, and long enough for a busy machine.

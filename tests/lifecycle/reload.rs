@@ -1,6 +1,6 @@
 //! Changed settings: earlier checks stay due, and invalid settings change nothing.
 
-use crate::shop::{NOTE, Shop};
+use awty_testkit::fixture::{NOTE, Shop};
 use chrono::{DateTime, Timelike, Utc};
 
 fn reload(shop: &Shop, lines: &str) {

@@ -1,6 +1,6 @@
 //! Errors that a job catches and raises again. `RAISE;` makes no new error in PostgreSQL, so it is not reported a second time.
 
-use crate::shop::Shop;
+use awty_testkit::fixture::Shop;
 
 /// Raises an error, logs a message, and raises the error again.
 fn reraising(statement: &str, say: &str) -> String {

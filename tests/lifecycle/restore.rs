@@ -1,6 +1,6 @@
 //! A restored server runs nothing in a database before `awty.adopt()` there. A crash, a standby and its promotion are no restores.
 
-use crate::shop::{NOTE, Shop};
+use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
 
 const HELD: &str = "SELECT database_held AND why = 'this server was restored from a backup' AND fix LIKE 'SELECT awty.adopt();%' FROM awty.status";

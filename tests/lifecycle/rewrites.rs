@@ -3,7 +3,7 @@
 //! A worker chooses a turn's checks in one transaction and runs each in another. A statement that locks a table
 //! exclusively waits for the current run, and then comes before the next one.
 
-use crate::shop::{GATE, Shop};
+use awty_testkit::fixture::{GATE, Shop};
 use awty_testkit::{Builder, Cluster, PATIENCE};
 
 /// Number of checks in a turn.

@@ -1,7 +1,7 @@
 //! Set-based jobs: many checks of one slot in one call, each with its own result.
 
-use crate::shop::{GATE, Shop};
 use awty_testkit::Cluster;
+use awty_testkit::fixture::{GATE, Shop};
 
 /// Schedules orders 1 to n for one slot, in one transaction.
 fn schedule(shop: &Shop, n: i32) {

@@ -1,7 +1,7 @@
 //! Single-user mode and binary upgrades: no process runs checks, and no check is lost.
 
-use crate::shop::{NOTE, Shop};
 use awty_testkit::Stop;
+use awty_testkit::fixture::{NOTE, Shop};
 
 /// P3: a check that is scheduled in single-user mode is only stored, and runs when the server is started.
 #[test]

@@ -1,7 +1,7 @@
 //! A check runs once, at its slot, and is found in the history.
 
-use crate::shop::{NOTE, Shop};
 use awty_testkit::Cluster;
+use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::postgres::Client;
 use chrono::{DateTime, Utc};
 

@@ -1,7 +1,7 @@
 //! A disk with slow flushes, because others use it. The in-flight list of a turn is flushed before its runs.
 
-use crate::shop::{NOTE, Shop};
 use awty_testkit::Cluster;
+use awty_testkit::fixture::{NOTE, Shop};
 use std::time::Duration;
 
 /// Number of checks that are due at once.

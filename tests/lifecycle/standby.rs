@@ -1,6 +1,6 @@
 //! Standbys run nothing. After a promotion, everything that is due runs once.
 
-use crate::shop::{GATE, NOTE, Shop, ready_at};
+use awty_testkit::fixture::{GATE, NOTE, Shop, ready_at};
 use awty_testkit::postgres::NoTls;
 use awty_testkit::postgres::error::SqlState;
 use awty_testkit::{Cluster, Stop};

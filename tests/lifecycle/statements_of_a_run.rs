@@ -1,7 +1,7 @@
 //! The cost of a run: its statements, and the blocks that they read. Figures and the last error add none.
 
-use crate::shop::{NOTE, Shop};
 use awty_testkit::Cluster;
+use awty_testkit::fixture::{NOTE, Shop};
 use serde_json::Value;
 
 const CHECKS: i64 = 300;

@@ -1,7 +1,7 @@
 //! `awty.travel()` does what a worker would do, in a transaction that cannot commit (P13).
 
-use crate::shop::{NOTE, Shop};
 use awty_testkit::Cluster;
+use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::postgres::Client;
 
 const TRAVELLED: &str = "a transaction that has travelled cannot be committed";

@@ -1,6 +1,6 @@
 //! A row that awty cannot read, because the disk or an administrator has removed a part of it.
 
-use crate::shop::{NOTE, Shop};
+use awty_testkit::fixture::{NOTE, Shop};
 
 /// Removes the toasted values of all rows of `awty.future_job`.
 const BREAK: &str = "

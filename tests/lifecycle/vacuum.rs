@@ -1,6 +1,6 @@
 //! Finished checks do not grow the table of pending ones, even if autovacuum comes too late.
 
-use crate::shop::{NOTE, Shop};
+use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
 use std::time::Duration;
 

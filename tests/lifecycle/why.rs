@@ -1,7 +1,7 @@
 //! Each cause alone is the first reason that `awty.status`, `awty.explain()` and `awty.doctor()` name, with its fix.
 //! The reason disappears with the cause.
 
-use crate::shop::{GATE, NOTE, Shop};
+use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::postgres::Client;
 use awty_testkit::{Cluster, PATIENCE, Signal};
 

@@ -4,7 +4,7 @@
 //! are dropped first. All rows are broken at the same time, so a failure names none of them: see the server log.
 
 use crate::clients;
-use crate::shop::{NOTE, Shop};
+use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
 
 const VALUES: &str = "CREATE TABLE public.bad_value AS

@@ -1,6 +1,6 @@
 //! A client that constantly schedules, cancels and replaces, and the verification of its checks.
 
-use crate::shop::Shop;
+use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 use awty_testkit::{Cluster, PATIENCE};
 use std::collections::BTreeMap;

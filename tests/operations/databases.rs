@@ -1,6 +1,6 @@
 //! Many databases, a few of them with awty. `AWTY_DATABASES=200` sets their number.
 
-use crate::shop::{Shop, ready_at};
+use awty_testkit::fixture::{Shop, ready_at};
 use awty_testkit::{Cluster, PATIENCE};
 use std::time::{Duration, Instant};
 
@@ -67,7 +67,7 @@ fn a_server_with_many_databases_starts_quickly_and_idles_without_connections() {
 #[test]
 fn two_databases_can_be_dropped_while_both_are_visited() {
     let shop = Shop::open();
-    shop.job("note", crate::shop::NOTE, "");
+    shop.job("note", awty_testkit::fixture::NOTE, "");
     shop.cluster.execute("postgres", &["CREATE DATABASE origin"]);
     shop.cluster.execute(
         "origin",

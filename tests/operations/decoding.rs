@@ -1,7 +1,7 @@
 //! Logical decoding of awty's tables shows what has happened.
 
-use crate::shop::{NOTE, Shop};
 use awty_testkit::Cluster;
+use awty_testkit::fixture::{NOTE, Shop};
 
 /// Per transaction: the checks whose rows were deleted, and those that were inserted into the history.
 const TOLD: &str = r"

@@ -1,8 +1,8 @@
 //! Dumps during runs, and restored dumps.
 
 use crate::clients::{self, NOTE_ID};
-use crate::shop::Shop;
 use awty_testkit::Cluster;
+use awty_testkit::fixture::Shop;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,7 +1,7 @@
 //! ALTER EXTENSION awty UPDATE beside clients and runs.
 
 use crate::clients::{self, NOTE_ID};
-use crate::shop::Shop;
+use awty_testkit::fixture::Shop;
 use std::path::{Path, PathBuf};
 
 /// Upgrade scripts to a fictitious version and back, for the duration of the test.

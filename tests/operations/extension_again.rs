@@ -1,6 +1,6 @@
 //! DROP EXTENSION awty and CREATE EXTENSION awty, repeatedly, with runs and scheduling clients.
 
-use crate::shop::Shop;
+use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 use std::collections::BTreeSet;
 use std::sync::Arc;

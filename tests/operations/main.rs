@@ -21,7 +21,4 @@ mod owners;
 mod reference;
 mod replication;
 mod serializable;
-#[allow(dead_code)] // lifecycle needs more of it
-#[path = "../lifecycle/shop.rs"]
-mod shop;
 mod status;

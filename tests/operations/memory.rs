@@ -1,6 +1,6 @@
 //! Memory shortage: arguments of a client must not cost the server additional memory.
 
-use crate::shop::{NOTE, Shop};
+use awty_testkit::fixture::{NOTE, Shop};
 
 /// Length of a text in bytes, and available memory: enough for the text, but not for a copy.
 const LENGTH: u64 = 100_000_000;

@@ -2,8 +2,8 @@
 //!
 //! See `status` for a server whose processes are taken temporarily.
 
-use crate::shop::{NOTE, Shop};
 use awty_testkit::Cluster;
+use awty_testkit::fixture::{NOTE, Shop};
 
 /// The missing process, and the settings that cause it.
 const SERVERS: [(&str, &str, &str); 4] = [

@@ -1,7 +1,7 @@
 //! A server started without the library, after an update that lost a line of postgresql.conf, or with a copy of the
 //! database.
 
-use crate::shop::{NOTE, Shop};
+use awty_testkit::fixture::{NOTE, Shop};
 
 /// Calls of clients, in a session that begins with the first line.
 const CALLS: &str = "

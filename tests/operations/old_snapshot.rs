@@ -1,8 +1,8 @@
 //! A session with an old snapshot, which prevents the removal of dead rows.
 
 use crate::clients::{self, NOTE_ID};
-use crate::shop::Shop;
 use awty_testkit::Cluster;
+use awty_testkit::fixture::Shop;
 
 /// P1, P3: an old snapshot stops nothing. The check that its transaction scheduled at its begin runs after its commit.
 #[test]

@@ -2,7 +2,7 @@
 //! clients must disconnect first; awty gives way by itself.
 
 use crate::clients;
-use crate::shop::Shop;
+use awty_testkit::fixture::Shop;
 
 /// Starts checks that occupy all workers until [`hurry`], in a database furnished by [`clients::furnish`]. Returns when
 /// one runs. Each run is short, because a worker gives way between two runs. Together they take longer than a busy

@@ -1,6 +1,6 @@
 //! Databases and objects that change owners: the database's owner, and the owner of awty's tables.
 
-use crate::shop::{NOTE, Shop};
+use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::postgres::error::DbError;
 
 /// P3: the checks of a role run if the role can connect only because it owns the database.

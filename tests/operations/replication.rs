@@ -1,6 +1,6 @@
 //! A logical subscriber with awty.
 
-use crate::shop::{NOTE, Shop};
+use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Builder, Cluster};
 use std::process::Command;
 

@@ -1,7 +1,7 @@
 //! SERIALIZABLE sessions and runs. Runs are READ COMMITTED, whatever the default of role, database or server.
 
 use crate::clients::{self, NOTE_ID, Placing};
-use crate::shop::Shop;
+use awty_testkit::fixture::Shop;
 
 /// P1, P3: all sessions are serializable by default, and clients schedule, cancel and replace running checks, with
 /// retries after 40001. Every check ends once, as confirmed to its client, and no run fails.

@@ -1,7 +1,7 @@
 //! `awty.status` in each state in which some or all checks do not run, and after it.
 
 use crate::clients::{self, NOTE_ID};
-use crate::shop::{NOTE, Shop};
+use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
 use std::path::{Path, PathBuf};
 

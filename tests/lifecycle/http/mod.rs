@@ -75,8 +75,7 @@ impl Http {
 /// The SQLSTATE of a refused statement. The error must have a hint.
 #[track_caller]
 fn refused(client: &mut Client, sql: &str) -> String {
-    let error = client.batch_execute(sql).expect_err(sql);
-    let error = error.as_db_error().unwrap();
-    assert!(error.hint().is_some(), "{sql}: {error:?}");
-    error.code().code().to_owned()
+    let refusal = awty_testkit::fixture::refusal(client, sql);
+    assert!(!refusal.hint.is_empty(), "{sql}: {refusal:?}");
+    refusal.sqlstate
 }

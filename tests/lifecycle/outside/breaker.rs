@@ -2,7 +2,7 @@
 
 use super::say;
 use super::targets::{add, claimed, counts, shop_with, state};
-use crate::shop::Shop;
+use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
 /// Opens the breaker of a target by eleven failures in a row, for longer than a test takes. The eleven checks are tried again.

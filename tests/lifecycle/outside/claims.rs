@@ -1,7 +1,7 @@
 //! Distribution of claims.
 
 use super::{claim, claim_one, register, say, shop_with};
-use crate::shop::Shop;
+use awty_testkit::fixture::Shop;
 use std::collections::HashSet;
 use std::sync::Mutex;
 

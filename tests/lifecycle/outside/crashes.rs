@@ -1,7 +1,7 @@
 //! Crashes of workers and servers, and late answers.
 
 use super::{EXPIRE, await_claim, claim, claim_one, expire, register, say, shop_with};
-use crate::shop::Shop;
+use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::error::SqlState;
 use awty_testkit::{Cluster, Stop};
 

@@ -3,7 +3,7 @@
 use super::wire::Wire;
 use super::{EXPIRE, Leased, await_claim, claim, claim_one, expire, register, say, shop_with};
 use crate::dump::{dump, restore};
-use crate::shop::Shop;
+use awty_testkit::fixture::Shop;
 use std::collections::BTreeSet;
 
 fn by_key(mut leased: Vec<Leased>) -> Vec<Leased> {

@@ -11,7 +11,7 @@ mod seen;
 mod targets;
 mod wire;
 
-use crate::shop::Shop;
+use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! The order of a target's checks.
 
 use super::{claim, register};
-use crate::shop::Shop;
+use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
 /// The names in the order of their leases. All leases are requeued afterwards.

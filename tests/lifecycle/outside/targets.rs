@@ -1,7 +1,7 @@
 //! Targets: limits, blocks, the breaker, and turns.
 
 use super::{register, say};
-use crate::shop::Shop;
+use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 use std::collections::BTreeMap;
 use std::time::Instant;

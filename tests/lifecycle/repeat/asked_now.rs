@@ -1,7 +1,7 @@
 //! `awty.check_now()` on a repetition, and the plan afterwards.
 
 use super::{await_ends, expect_each_has_its_check, plan, seconds};
-use crate::shop::{GATE, Shop};
+use awty_testkit::fixture::{GATE, Shop};
 
 /// An occurrence that was due and waits for a retry is moved, and keeps its slot.
 #[test]

@@ -1,7 +1,7 @@
 //! Changes around a repetition: time zone data, a missing zone, the slots' width.
 
 use super::{await_ends, expect_each_has_its_check, repeat, seconds};
-use crate::shop::{NOTE, Shop};
+use awty_testkit::fixture::{NOTE, Shop};
 use chrono::{DateTime, Utc};
 
 /// Pending occurrences are computed again after a start, because PostgreSQL may have new time zone data. The id stays.

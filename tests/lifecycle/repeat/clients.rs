@@ -1,7 +1,7 @@
 //! Calls of clients on a repetition: schedule, repeat, hold.
 
 use super::{await_ends, expect_each_has_its_check, plan, repeat, seconds, slots};
-use crate::shop::{GATE, NOTE, Shop};
+use awty_testkit::fixture::{GATE, NOTE, Shop};
 use chrono::Utc;
 
 /// An earlier check is an extra run, and the plan continues unchanged.

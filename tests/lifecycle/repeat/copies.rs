@@ -1,8 +1,8 @@
 //! Repetitions in a dump, in a restored database, and on a standby that is promoted.
 
 use super::{await_ends, expect_each_has_its_check, is_in_order, repeat};
-use crate::shop::{NOTE, Shop};
 use awty_testkit::Stop;
+use awty_testkit::fixture::{NOTE, Shop};
 use std::io::Write;
 use std::process::Stdio;
 

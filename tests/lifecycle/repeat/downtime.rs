@@ -1,7 +1,7 @@
 //! Repetitions while nothing can run.
 
 use super::{await_ends, expect_each_has_its_check, is_in_order, plan, seconds, slots};
-use crate::shop::{End, NOTE, Shop};
+use awty_testkit::fixture::{End, NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
 use chrono::{DateTime, Utc};
 

@@ -1,7 +1,7 @@
 //! What ends a repetition, and what must not.
 
 use super::{await_ends, cancel, expect_each_has_its_check, is_in_order, plan, repeat, seconds};
-use crate::shop::{GATE, NOTE, Shop};
+use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, Signal};
 
 /// The commit of the last occurrence removes the repetition.

@@ -9,7 +9,7 @@ mod ends;
 mod releases;
 mod runs;
 
-use crate::shop::{End, Shop};
+use awty_testkit::fixture::{End, Shop};
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// Repeats a job for an order: `"every => '1 s'"`.

@@ -1,7 +1,7 @@
 //! `awty.release()` of a check that was held during a run, while that run ends.
 
 use super::{expect_each_has_its_check, plan, seconds};
-use crate::shop::{GATE, Shop};
+use awty_testkit::fixture::{GATE, Shop};
 
 /// A run that ends while its check is being released leaves nothing held. If the client rolls back, an inspection holds the check.
 #[test]

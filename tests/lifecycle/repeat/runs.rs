@@ -1,7 +1,7 @@
 //! Effects of a run on its repetition.
 
 use super::{await_ends, cancel, expect_each_has_its_check, is_in_order, repeat, seconds, slots};
-use crate::shop::{NOTE, Shop};
+use awty_testkit::fixture::{NOTE, Shop};
 
 /// P11: occurrences follow each other, each with its own id and slot.
 #[test]

@@ -1,8 +1,8 @@
 //! `call` and `notify` run in the commit that raises the alert.
 
 use super::{LATE, await_state, state, watch, watched};
-use crate::shop::{GATE, Shop};
 use awty_testkit::PATIENCE;
+use awty_testkit::fixture::{GATE, Shop};
 use awty_testkit::postgres::fallible_iterator::FallibleIterator;
 
 const TELL: &str = "CREATE TABLE shop.told (alert bigint, key text, level integer, who name, path text, security text);

@@ -1,7 +1,7 @@
 //! Keys of any type and of several columns, with any settings of the writing session.
 
 use super::{LATE, await_state, expect, state};
-use crate::shop::Shop;
+use awty_testkit::fixture::Shop;
 
 /// Settings that change the text of values, and the meaning of names.
 const ODD: &str = "SET DateStyle = 'German, DMY'; SET IntervalStyle = 'sql_standard'; SET TimeZone = 'Asia/Kolkata';

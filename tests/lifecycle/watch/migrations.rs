@@ -2,7 +2,7 @@
 
 use super::{LATE, ORDERS, await_state, await_walked, expect, refusal, state, watched};
 use crate::dump::{dump, restore};
-use crate::shop::Shop;
+use awty_testkit::fixture::Shop;
 
 const WATCH: &str =
     "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours')";
@@ -271,7 +271,7 @@ fn a_restored_rule_finds_functions_and_columns_by_name() {
     await_walked(&shop);
     shop.run("ALTER TABLE shop.orders DROP gone; ALTER TABLE shop.orders RENAME status TO state");
     // An inspection stores the new name.
-    shop.job("wake", crate::shop::NOTE, "");
+    shop.job("wake", awty_testkit::fixture::NOTE, "");
     let named =
         "SELECT columns = '{state}' AND numbers = '{4}' FROM awty_internal.rule_function WHERE argument = 'until'";
     shop.await_true("the name", named);

@@ -16,8 +16,8 @@ mod tables;
 mod walks;
 mod writes;
 
-use crate::shop::Shop;
 use awty_testkit::Cluster;
+use awty_testkit::fixture::Shop;
 
 const ORDERS: &str = "CREATE TABLE shop.orders (id bigint PRIMARY KEY, placed_at timestamptz DEFAULT now(),
     status text NOT NULL DEFAULT 'UNSHIPPED', note text)";

@@ -2,8 +2,8 @@
 //!
 //! The server knows the commit time of each row, so one statement compares all rows with all alerts at one moment.
 
-use crate::shop::Shop;
 use awty_testkit::PATIENCE;
+use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Partitioned tables.
 
 use super::{LATE, await_state, expect, refusal};
-use crate::shop::Shop;
+use awty_testkit::fixture::Shop;
 
 /// Rows are watched by whatever way they enter a partition, and stay watched when they move to another.
 #[test]

@@ -53,7 +53,7 @@ fn a_writer_with_one_snapshot_leaves_no_alert_open() {
 /// The same if the snapshot is also older than the check that the walk has written.
 #[test]
 fn a_writer_with_one_snapshot_sees_what_the_walk_has_written() {
-    let shop = crate::shop::Shop::open();
+    let shop = awty_testkit::fixture::Shop::open();
     shop.run(super::ORDERS);
     shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
     shop.run("SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours', existing => 'none')");
@@ -70,7 +70,7 @@ fn a_writer_with_one_snapshot_sees_what_the_walk_has_written() {
 /// A snapshot that is older than the rule, or than its change, leaves no row unwatched: the current rule applies.
 #[test]
 fn a_writer_with_one_snapshot_knows_the_rule_that_is_there_now() {
-    let shop = crate::shop::Shop::open();
+    let shop = awty_testkit::fixture::Shop::open();
     shop.run(super::ORDERS);
     let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM awty.rule";
     let watch = |within: &str| {
@@ -110,7 +110,8 @@ fn no_alert_outlives_its_table_or_rule_for_want_of_a_snapshot() {
 /// Alerts that a prepared transaction clears are cleared with COMMIT PREPARED.
 #[test]
 fn a_prepared_write_decides_when_it_is_committed() {
-    let shop = crate::shop::Shop::on(awty_testkit::Cluster::builder().set("max_prepared_transactions", "2").start());
+    let shop =
+        awty_testkit::fixture::Shop::on(awty_testkit::Cluster::builder().set("max_prepared_transactions", "2").start());
     shop.run(super::ORDERS);
     super::watch(&shop, "");
     shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));

@@ -1,7 +1,7 @@
 //! What cannot be watched: each refusal has its SQLSTATE, position and hint, and leaves nothing behind.
 
 use super::{ORDERS, tables};
-use crate::shop::{NOTE, Shop};
+use awty_testkit::fixture::{NOTE, Shop, refusal};
 
 const FURNITURE: &str = "CREATE VIEW shop.v AS TABLE shop.orders; CREATE TABLE shop.keyless (a integer);
     CREATE TABLE shop.events (id bigint PRIMARY KEY, at timestamptz) PARTITION BY RANGE (id);
@@ -143,12 +143,11 @@ const REFUSED: &[[&str; 4]] = &[
 
 #[track_caller]
 fn refused(shop: &Shop, script: &str, [code, text, hint]: [&str; 3]) {
-    let error = shop.client().batch_execute(script).expect_err(script);
-    let told = error.as_db_error().unwrap();
-    let said = format!("{} {}", told.message(), told.detail().unwrap_or_default());
-    let found = (told.code().code(), said.contains(text), told.hint().unwrap_or_default().contains(hint));
+    let refusal = refusal(&mut shop.client(), script);
+    let said = format!("{} {}", refusal.message, refusal.detail);
+    let found = (refusal.sqlstate.as_str(), said.contains(text), refusal.hint.contains(hint));
     let said: String = said.chars().take(300).collect();
-    assert_eq!(found, (code, true, true), "{script}: {said}; hint: {:?}", told.hint());
+    assert_eq!(found, (code, true, true), "{script}: {said}; hint: {:?}", refusal.hint);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A session that has written to a watched table uses the current rule, however the rule and the table have changed since.
 
 use super::{ORDERS, await_walked, state, watch, watched};
-use crate::shop::Shop;
+use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
 /// A row's check: hours from the placement, and the entity's name.

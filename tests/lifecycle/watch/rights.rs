@@ -1,7 +1,7 @@
 //! P6: a watched table and roles that distrust each other.
 
 use super::{LATE, await_state, await_walked, expect, refusal, state, watched};
-use crate::shop::Shop;
+use awty_testkit::fixture::Shop;
 
 fn with_mallory(more: &str) -> Shop {
     let shop = watched(more);

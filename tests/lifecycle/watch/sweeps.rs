@@ -13,13 +13,13 @@ fn a_sweep_clears_what_triggers_have_missed() {
     shop.run(&format!("INSERT INTO shop.orders SELECT n, {LATE} FROM generate_series(1, 5) AS n"));
     await_state(&shop, "late 1:1 2:1 3:1 4:1 5:1; pending -");
     // The first inspection of a rule with open alerts sweeps. The next sweep is a day later.
-    shop.job("wake", crate::shop::NOTE, "");
+    shop.job("wake", awty_testkit::fixture::NOTE, "");
     shop.await_true("the first sweep", "SELECT swept_at IS NOT NULL FROM awty.rule");
     await_walked(&shop);
     shop.cluster.execute("postgres", &[&format!("{BYPASS}; RESET session_replication_role")]);
     assert_eq!(state(&shop), "late 1:1 2:1 3:1 4:1 5:1; pending -");
     shop.cluster.execute("postgres", &["UPDATE awty.rule SET swept_at = swept_at - interval '1 day'"]);
-    shop.job("wake_again", crate::shop::NOTE, "");
+    shop.job("wake_again", awty_testkit::fixture::NOTE, "");
     // The third row is late in three hours again.
     await_state(&shop, "late 5:1; pending 3");
     let history: i64 = shop.cluster.value(
@@ -92,7 +92,7 @@ fn an_inspection_records_nothing_twice() {
     assert_eq!(shop.cluster.value::<i64>("postgres", recorded), 2);
     shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
     await_state(&shop, "late 1:1; pending -");
-    shop.job("wake", crate::shop::NOTE, "");
+    shop.job("wake", awty_testkit::fixture::NOTE, "");
     shop.await_true("the first sweep", "SELECT swept_at IS NOT NULL FROM awty.rule");
     assert_eq!(shop.cluster.value::<i64>("postgres", recorded), 2);
 }
@@ -111,6 +111,6 @@ fn old_alerts_leave() {
             "UPDATE awty.alert SET raised_at = now() - interval '400 days' WHERE entity_key = '3'",
         ],
     );
-    shop.job("wake", crate::shop::NOTE, "");
+    shop.job("wake", awty_testkit::fixture::NOTE, "");
     shop.await_true("the old one to go", "SELECT array_agg(entity_key ORDER BY entity_key) = '{2,3}' FROM awty.alert");
 }

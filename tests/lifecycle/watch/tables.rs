@@ -1,7 +1,7 @@
 //! Changes of a watched table, and leftovers after the watch.
 
 use super::{LATE, ORDERS, await_state, expect, refusal, state, watched};
-use crate::shop::Shop;
+use awty_testkit::fixture::Shop;
 
 pub fn dump(shop: &Shop) -> String {
     let output = shop.cluster.tool("pg_dump").args(["--schema-only", "-n", "shop", "-d", "postgres"]).output().unwrap();
@@ -64,7 +64,7 @@ fn a_dropped_table_ends_its_rule() {
     shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE}), (2, now() - interval '3 hours' + interval '2 s')"));
     await_state(&shop, "late 1:1; pending 1 2");
     shop.run("DROP TABLE shop.orders");
-    shop.job("wake", crate::shop::NOTE, "");
+    shop.job("wake", awty_testkit::fixture::NOTE, "");
     shop.await_true(
         "the rule to end",
         "SELECT NOT EXISTS (SELECT FROM awty.rule) AND NOT EXISTS (SELECT FROM awty.job WHERE job = 'orders')",

@@ -1,8 +1,8 @@
 //! Rows that existed before their rule.
 
 use super::{LATE, ORDERS, await_state, await_walked, refusal, state, watch};
-use crate::shop::Shop;
 use awty_testkit::Signal;
+use awty_testkit::fixture::Shop;
 
 fn filled() -> Shop {
     let shop = Shop::open();

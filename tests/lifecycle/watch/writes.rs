@@ -1,7 +1,7 @@
 //! P12: every kind of write, one by one.
 
 use super::{LATE, ORDERS, await_state, await_walked, expect, state, watched};
-use crate::shop::Shop;
+use awty_testkit::fixture::Shop;
 use std::io::Write;
 
 /// INSERT of several rows, COPY, MERGE and ON CONFLICT, with rows that meet the rule, are late, or are not due yet.

@@ -2,11 +2,12 @@
 
 use crate::ledger::Ledger;
 use crate::net::Nets;
-use awty_testkit::{Cluster, PATIENCE, Signal, poll};
+use awty_testkit::gateway::{Gateway, create_credentials};
+use awty_testkit::{Cluster, Signal};
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::Command;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_awty-gateway");
 pub const GATEWAYS: usize = 2;
@@ -22,7 +23,7 @@ pub struct World {
     pub origins: Vec<String>,
     /// None if networks cannot be created.
     pub nets: Option<Nets>,
-    gateways: [Option<Child>; GATEWAYS],
+    gateways: [Option<Gateway>; GATEWAYS],
     credentials: PathBuf,
 }
 
@@ -42,17 +43,10 @@ impl World {
         let file = File::options().append(true).open(cluster.data().join("pg_hba.conf"));
         writeln!(file.unwrap(), "host all all {all} trust").unwrap();
         cluster.start();
+        cluster.create_gateway(&TENANTS.map(|(role, _)| role));
         cluster.execute(
             "postgres",
             &[
-                "CREATE EXTENSION awty",
-                "CREATE EXTENSION awty_http",
-                "CREATE ROLE app LOGIN",
-                "CREATE ROLE careful LOGIN",
-                "CREATE ROLE gateway LOGIN",
-                "GRANT USAGE ON SCHEMA awty, awty_http TO app, careful, gateway",
-                "GRANT app, careful TO gateway",
-                "SELECT awty_http.add_tenant('app'), awty_http.add_tenant('careful')",
                 "SELECT awty.alter('http.app', heartbeat => '2 s')",
                 "SELECT awty.alter('http.careful', heartbeat => '2 s', delivery => 'at_most_once')",
             ],
@@ -60,85 +54,53 @@ impl World {
         let ledger = Ledger::new(seed);
         let origins = (0..4).map(|_| ledger.listen(&home)).collect();
         let credentials = cluster.data().join("../credentials");
-        let init = Command::new(BINARY).args(["init", "--credentials"]).arg(&credentials).output().unwrap();
-        assert!(init.status.success(), "{}", String::from_utf8_lossy(&init.stderr));
+        create_credentials(BINARY.as_ref(), &credentials);
         World { cluster, ledger, origins, nets, gateways: [None, None], credentials }
     }
 
     pub fn start_gateway(&mut self, number: usize) {
-        let (mut command, host) = match &self.nets {
+        let (command, host) = match &self.nets {
             Some(nets) => (nets.nets[number].command(BINARY), nets.home.clone()),
             None => (Command::new(BINARY), self.cluster.socket_directory().display().to_string()),
         };
         let database = format!("postgresql:///postgres?user=gateway&host={host}&port={}", Cluster::PORT);
         let name = format!("chaos-{number}");
-        command.args([
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--listen-metrics",
-            "127.0.0.1:0",
-            "--allow-localhost",
-            "true",
-            "--timeout",
-            "2 s",
-        ]);
-        command.args(["--allow-networks", "10.213.0.0/16", "--database", &database, "--name", &name, "--credentials"]);
-        let log = File::options().create(true).append(true).open(self.log(number)).unwrap();
-        self.gateways[number] = Some(command.arg(&self.credentials).stderr(log).spawn().unwrap());
+        let flags = ["--log-level", "info", "--timeout", "2 s", "--allow-networks", "10.213.0.0/16", "--name", &name];
+        self.gateways[number] = Some(Gateway::start_by(command, &database, &self.credentials, &flags));
     }
 
-    fn log(&self, number: usize) -> PathBuf {
-        self.cluster.socket_directory().join(format!("gateway-{number}.log"))
-    }
-
-    fn child(&mut self, number: usize) -> &mut Child {
+    fn gateway(&mut self, number: usize) -> &mut Gateway {
         self.gateways[number].as_mut().unwrap_or_else(|| panic!("gateway {number} does not run"))
     }
 
     pub fn signal(&mut self, number: usize, signal: Signal) {
-        let pid = i32::try_from(self.child(number).id()).unwrap();
+        let pid = self.gateway(number).pid();
         self.cluster.kill(signal, pid);
     }
 
     pub fn kill_gateway(&mut self, number: usize) {
-        let child = self.child(number);
-        child.kill().unwrap();
-        child.wait().unwrap();
+        self.assert_no_panic(number);
+        self.gateway(number).kill();
     }
 
     /// Ends a gateway by SIGTERM. It must drain and exit with success.
     pub fn end_gateway(&mut self, number: usize) {
         self.signal(number, Signal::TERM);
-        let ended = poll("the gateway to end", 2 * PATIENCE, || {
-            self.child(number).try_wait().unwrap().ok_or_else(|| "it runs".to_owned())
-        });
-        let log = || std::fs::read_to_string(self.log(number)).unwrap_or_default();
-        assert!(ended.is_ok_and(|status| status.success()), "gateway {number} did not end well:\n{}", log());
+        let ended = self.gateway(number).ended();
+        assert_eq!(ended, Some(0), "gateway {number} did not end well:\n{}", self.gateway(number).log());
+        self.assert_no_panic(number);
+    }
+
+    fn assert_no_panic(&mut self, number: usize) {
+        let log = self.gateway(number).log();
+        assert!(!log.contains("panicked"), "gateway {number} panicked:\n{log}");
     }
 
     pub fn assert_gateways_run(&mut self) {
         for number in 0..GATEWAYS {
-            let ended = self.child(number).try_wait().unwrap();
-            let log = std::fs::read_to_string(self.log(number)).unwrap_or_default();
-            assert!(ended.is_none(), "gateway {number} ended by itself ({ended:?}):\n{log}");
-            assert!(!log.contains("panicked"), "gateway {number} panicked:\n{log}");
-        }
-    }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        for child in self.gateways.iter_mut().flatten() {
-            drop(child.kill());
-            drop(child.wait());
-        }
-        if std::thread::panicking() {
-            for number in 0..GATEWAYS {
-                let log = std::fs::read_to_string(self.log(number)).unwrap_or_default();
-                let lines: Vec<&str> = log.lines().rev().take(40).collect();
-                eprintln!("--- the end of the log of gateway {number}, newest first\n{}", lines.join("\n"));
-            }
+            let ended = self.gateway(number).exit();
+            assert!(ended.is_none(), "gateway {number} ended by itself ({ended:?}):\n{}", self.gateway(number).log());
+            self.assert_no_panic(number);
         }
     }
 }

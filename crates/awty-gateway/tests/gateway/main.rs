@@ -29,7 +29,6 @@ mod people;
 mod places;
 mod plans;
 mod pooler;
-mod process;
 mod random;
 mod receiver;
 mod receivers;

@@ -1,31 +1,27 @@
 //! An HTTP receiver that misbehaves as its path says, and records the requests.
 
+pub use awty_testkit::receiver::Request as Seen;
+use awty_testkit::receiver::{accept, answer, hang, requests};
 use awty_testkit::{PATIENCE, poll};
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::SystemTime;
-
-#[derive(Clone, Debug)]
-pub struct Seen {
-    pub method: String,
-    pub path: String,
-    pub headers: BTreeMap<String, String>,
-    pub body: Vec<u8>,
-    pub at: SystemTime,
-}
 
 /// The receiver. Its threads end with the test's process.
 #[derive(Clone)]
 pub struct Receiver {
     pub address: SocketAddr,
     pub connections: Arc<AtomicUsize>,
-    open: Arc<AtomicUsize>,
-    seen: Arc<Mutex<Vec<Seen>>>,
-    reached_at: Arc<Mutex<Vec<IpAddr>>>,
-    gate: Arc<(Mutex<bool>, Condvar)>,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    open: AtomicUsize,
+    seen: Mutex<Vec<Seen>>,
+    reached_at: Mutex<Vec<IpAddr>>,
+    gate: (Mutex<bool>, Condvar),
 }
 
 impl Receiver {
@@ -34,30 +30,17 @@ impl Receiver {
     }
 
     pub fn start_on(host: &str) -> Self {
-        let listener = TcpListener::bind((host, 0)).unwrap();
-        let address = listener.local_addr().unwrap();
-        let receiver = Receiver {
-            address,
-            connections: Arc::default(),
-            open: Arc::default(),
-            seen: Arc::default(),
-            reached_at: Arc::default(),
-            gate: Arc::default(),
-        };
-        let this = receiver.clone();
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                this.connections.fetch_add(1, Ordering::Relaxed);
-                this.reached_at.lock().unwrap().extend(stream.local_addr().map(|address| address.ip()));
-                let this = this.clone();
-                std::thread::spawn(move || {
-                    this.open.fetch_add(1, Ordering::Relaxed);
-                    drop(this.serve(stream));
-                    this.open.fetch_sub(1, Ordering::Relaxed);
-                });
-            }
+        let (state, connections) = (Arc::<State>::default(), Arc::<AtomicUsize>::default());
+        let (kept, counted) = (state.clone(), connections.clone());
+        let address = accept((host, 0), move |stream| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            kept.reached_at.lock().unwrap().extend(stream.local_addr().map(|address| address.ip()));
+            kept.open.fetch_add(1, Ordering::Relaxed);
+            drop(kept.serve(stream));
+            kept.open.fetch_sub(1, Ordering::Relaxed);
+            Ok(())
         });
-        receiver
+        Receiver { address, connections, state }
     }
 
     pub fn origin(&self) -> String {
@@ -70,17 +53,17 @@ impl Receiver {
 
     /// Lets the waiting calls of `/gate/...` be answered.
     pub fn open_gate(&self) {
-        *self.gate.0.lock().unwrap() = true;
-        self.gate.1.notify_all();
+        *self.state.gate.0.lock().unwrap() = true;
+        self.state.gate.1.notify_all();
     }
 
     pub fn open(&self) -> usize {
-        self.open.load(Ordering::Relaxed)
+        self.state.open.load(Ordering::Relaxed)
     }
 
     /// The local addresses that callers have reached.
     pub fn reached_at(&self) -> Vec<IpAddr> {
-        self.reached_at.lock().unwrap().clone()
+        self.state.reached_at.lock().unwrap().clone()
     }
 
     /// Waits for `times` requests of a path, and returns them.
@@ -94,62 +77,40 @@ impl Receiver {
     }
 
     pub fn seen(&self, path: &str) -> Vec<Seen> {
-        self.seen.lock().unwrap().iter().filter(|seen| seen.path == path).cloned().collect()
+        self.state.seen(path)
     }
 
     pub fn all(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap().clone()
+        self.state.seen.lock().unwrap().clone()
+    }
+}
+
+impl State {
+    fn seen(&self, path: &str) -> Vec<Seen> {
+        self.seen.lock().unwrap().iter().filter(|seen| seen.path == path).cloned().collect()
     }
 
-    fn serve(&self, stream: TcpStream) -> std::io::Result<()> {
-        let mut reader = BufReader::new(stream.try_clone()?);
-        while let Some(seen) = read(&mut reader)? {
+    fn serve(&self, stream: &TcpStream) -> std::io::Result<()> {
+        requests(stream, |seen| {
             let path = seen.path.clone();
             let times = self.seen(&path).len();
             self.seen.lock().unwrap().push(seen);
             if path.starts_with("/gate/") {
                 drop(self.gate.1.wait_while(self.gate.0.lock().unwrap(), |open| !*open));
             }
-            if !behave(&stream, &path, times)? {
-                break;
-            }
-        }
-        Ok(())
+            behave(stream, &path, times)
+        })
     }
-}
-
-#[allow(clippy::disallowed_methods)] // the receiver stamps arrivals
-fn read(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<Seen>> {
-    let mut line = String::new();
-    if reader.read_line(&mut line)? == 0 {
-        return Ok(None);
-    }
-    let mut parts = line.split_whitespace();
-    let (method, path) = (parts.next().unwrap_or_default().to_owned(), parts.next().unwrap_or_default().to_owned());
-    let mut headers = BTreeMap::new();
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line)?;
-        let Some((name, value)) = line.trim_end().split_once(": ") else { break };
-        headers.insert(name.to_lowercase(), value.to_owned());
-    }
-    let length = headers.get("content-length").and_then(|text| text.parse().ok()).unwrap_or(0);
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
-    Ok(Some(Seen { method, path, headers, body, at: SystemTime::now() }))
 }
 
 /// Answers as the path says. False ends the connection.
 fn behave(mut stream: &TcpStream, path: &str, times: usize) -> std::io::Result<bool> {
     let words: Vec<&str> = path.trim_start_matches('/').split('/').collect();
-    let answer = |mut stream: &TcpStream, status: &str, headers: &str, body: &str| {
-        write!(stream, "HTTP/1.1 {status} X\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
-    };
     match words[0] {
         "status" => answer(stream, words[1], "", "said\0so")?,
         "header" => answer(stream, words[1], &format!("{}: {}\r\n", words[2], words[3].replace('_', " ")), "")?,
         "flaky" => answer(stream, if times == 0 { "503" } else { "200" }, "", "")?,
-        "hang" => drop(std::io::copy(&mut stream, &mut std::io::sink())?),
+        "hang" => hang(stream)?,
         "slow" => {
             (0..15).for_each(|_| pause());
             answer(stream, "200", "", "")?;

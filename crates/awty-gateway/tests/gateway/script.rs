@@ -1,8 +1,9 @@
 //! A server that answers each request with scripted bytes.
 
+use awty_testkit::receiver::{accept, hang};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 /// A step after a request has arrived.
@@ -26,16 +27,7 @@ pub struct Script {
 
 impl Script {
     pub fn start(steps: Vec<Step>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let steps = Arc::new(steps);
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let steps = Arc::clone(&steps);
-                std::thread::spawn(move || drop(serve(stream, &steps)));
-            }
-        });
-        Script { address, _full: None }
+        Script { address: accept("127.0.0.1:0", move |stream| serve(stream, &steps)), _full: None }
     }
 
     /// A server that accepts no connection and has a full queue.
@@ -55,7 +47,7 @@ impl Script {
     }
 }
 
-fn serve(mut stream: TcpStream, steps: &[Step]) -> io::Result<()> {
+fn serve(mut stream: &TcpStream, steps: &[Step]) -> io::Result<()> {
     // A request is a head and four bytes. The first byte of TLS also counts.
     let (mut seen, mut byte) = (Vec::new(), [0; 1]);
     loop {
@@ -79,7 +71,7 @@ fn serve(mut stream: TcpStream, steps: &[Step]) -> io::Result<()> {
                 Step::Flood(bytes) => loop {
                     stream.write_all(bytes)?;
                 },
-                Step::Hang => return io::copy(&mut stream, &mut io::sink()).map(drop),
+                Step::Hang => return hang(stream),
             }
         }
         // An answer without a length ends with the connection.

@@ -1,11 +1,13 @@
 //! A throwaway cluster with awty_http, and gateways as separate processes.
 
-pub use crate::process::{BINARY, Gateway, PATIENCE, until};
-use awty_testkit::Cluster;
+pub use awty_testkit::gateway::{Gateway, PATIENCE, until};
+use awty_testkit::{Cluster, gateway};
 use std::io::Write;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Command;
+
+pub const BINARY: &str = env!("CARGO_BIN_EXE_awty-gateway");
 
 /// A database with a role `app` that schedules and a role `gateway` that may claim.
 pub struct Shop {
@@ -16,35 +18,15 @@ pub struct Shop {
 impl Shop {
     pub fn open() -> Self {
         let cluster = Cluster::builder().set("awty.slot", "1s").start();
-        cluster.execute(
-            "postgres",
-            &[
-                "CREATE EXTENSION awty",
-                "CREATE EXTENSION awty_http",
-                "CREATE ROLE app LOGIN",
-                "CREATE ROLE gateway LOGIN NOINHERIT",
-                "GRANT USAGE ON SCHEMA awty, awty_http TO app, gateway",
-                "GRANT app TO gateway",
-                "SELECT awty_http.add_tenant('app')",
-            ],
-        );
+        cluster.create_gateway(&["app"]);
         let credentials = cluster.data().join("../credentials");
-        let init = Command::new(BINARY).args(["init", "--credentials"]).arg(&credentials).output().unwrap();
-        assert!(init.status.success(), "{}", String::from_utf8_lossy(&init.stderr));
+        gateway::create_credentials(BINARY.as_ref(), &credentials);
         Shop { cluster, credentials }
     }
 
     /// Makes another role a tenant of the gateway.
     pub fn add_tenant(&self, role: &str) {
-        self.cluster.execute(
-            "postgres",
-            &[
-                &format!("CREATE ROLE {role} LOGIN"),
-                &format!("GRANT USAGE ON SCHEMA awty, awty_http TO {role}"),
-                &format!("GRANT {role} TO gateway"),
-                &format!("SELECT awty_http.add_tenant('{role}')"),
-            ],
-        );
+        self.cluster.create_tenant(role);
     }
 
     /// Job of the role `app`, as an SQL literal.
@@ -84,7 +66,7 @@ impl Shop {
     }
 
     pub fn url(&self, role: &str) -> String {
-        format!("postgresql:///postgres?user={role}&host={}", self.cluster.socket_directory().display())
+        self.cluster.url(role)
     }
 
     pub fn master_key(&self) -> Vec<u8> {
@@ -93,32 +75,36 @@ impl Shop {
 
     /// A gateway that may call this machine.
     pub fn gateway(&self, name: &str) -> Gateway {
-        Gateway::start(&self.url("gateway"), &self.credentials, name, &[])
+        self.gateway_at(&self.url("gateway"), name)
     }
 
     /// The same with another database URL.
     pub fn gateway_at(&self, url: &str, name: &str) -> Gateway {
-        Gateway::start(url, &self.credentials, name, &[])
+        self.start(url, &["--name", name])
+    }
+
+    pub fn gateway_with(&self, role: &str, flags: &[&str]) -> Gateway {
+        self.start(&self.url(role), &[&["--name", "other"], flags].concat())
+    }
+
+    fn start(&self, url: &str, flags: &[&str]) -> Gateway {
+        // scripts/neighbours sets a release build.
+        let program = std::env::var_os("AWTY_GATEWAY").unwrap_or_else(|| BINARY.into());
+        Gateway::start(program.as_ref(), url, &self.credentials, flags)
     }
 
     /// A token that the program creates as the role itself.
     #[track_caller]
     pub fn token(&self, role: &str, scope: &str) -> String {
         let mut command = Command::new(BINARY);
-        let made = command
-            .args(["token", "create", "--role", role, "--scope", scope, "--database", &self.url(role)])
-            .output()
-            .unwrap();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        String::from_utf8_lossy(&made.stdout).trim().to_owned()
+        command.args(["token", "create", "--role", role, "--scope", scope, "--database", &self.url(role)]);
+        gateway::output(&mut command).trim().to_owned()
     }
 
     /// Output of `awty-gateway config`.
     pub fn config(&self, flags: &[&str]) -> String {
         let mut command = Command::new(BINARY);
-        let shown = command.args(["config", "--credentials"]).arg(&self.credentials).args(flags).output().unwrap();
-        assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
-        String::from_utf8(shown.stdout).unwrap()
+        gateway::output(command.args(["config", "--credentials"]).arg(&self.credentials).args(flags))
     }
 
     pub fn gateway_by_environment(&self, variables: &[(&str, &str)]) -> Gateway {
@@ -126,10 +112,6 @@ impl Shop {
         command.arg("serve").envs(variables.iter().copied()).env("AWTY_CREDENTIALS", &self.credentials);
         command.env("AWTY_LISTEN_METRICS", "127.0.0.1:0");
         Gateway::spawn(command)
-    }
-
-    pub fn gateway_with(&self, role: &str, flags: &[&str]) -> Gateway {
-        Gateway::start(&self.url(role), &self.credentials, "other", flags)
     }
 }
 

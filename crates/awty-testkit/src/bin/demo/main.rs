@@ -31,13 +31,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     if let (Some("endpoints"), Some(address)) = (arguments.next().as_deref(), arguments.next()) {
-        return match receiver::serve(&address) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("{address}: {error}");
-                ExitCode::FAILURE
-            }
-        };
+        receiver::serve(&address);
     }
     println!("== start PostgreSQL with awty, slots of one second, and open a shop");
     let mut shop = Shop::open(Path::new(&directory));

@@ -1,8 +1,10 @@
-//! Setup of most tests: a cluster with a role `shop`, its jobs, and the results of its checks.
+//! Setup of most tests: jobs, their checks and ends, refusals, and a cluster with a role `shop`.
 
-use awty_testkit::postgres::{Client, SimpleQueryMessage};
-use awty_testkit::{Cluster, PATIENCE};
+#![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
+
+use crate::{Cluster, PATIENCE};
 use chrono::{DateTime, Utc};
+use postgres::{Client, SimpleQueryMessage};
 use std::time::Duration;
 
 /// A job that writes a note and is done.
@@ -18,20 +20,30 @@ const AT_GATE: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'adv
 
 /// A cluster with awty in its database `postgres`, and a role `shop` with a table `shop.note (entity_key, what)`.
 pub struct Shop {
+    /// The cluster.
     pub cluster: Cluster,
 }
 
 /// How a check ended: its row in the history.
 #[derive(Debug)]
 pub struct End {
+    /// Id of the check.
     pub id: i64,
+    /// Outcome, such as `done`.
     pub outcome: String,
+    /// SQLSTATE of its last error.
     pub sqlstate: Option<String>,
+    /// Message of its last error.
     pub message: Option<String>,
+    /// Number of runs that have succeeded.
     pub check_count: i32,
+    /// Number of attempts of the last run.
     pub attempts: i32,
+    /// Slot of the first run.
     pub first: DateTime<Utc>,
+    /// Slot of the last run.
     pub slot: DateTime<Utc>,
+    /// When the last run started.
     pub started: Option<DateTime<Utc>>,
     /// In seconds.
     pub run_time: f64,
@@ -43,10 +55,103 @@ impl End {
         (&self.outcome, self.sqlstate.as_deref())
     }
 
+    /// The message, or an empty text.
+    pub fn message(&self) -> &str {
+        self.message.as_deref().unwrap_or_default()
+    }
+
     /// When its last run started.
     #[track_caller]
     pub fn started(&self) -> DateTime<Utc> {
         self.started.unwrap_or_else(|| panic!("it ended without a run: {self:?}"))
+    }
+
+    /// Expects that it is done, without an error.
+    #[track_caller]
+    pub fn is_done(&self) {
+        assert_eq!(self.why(), ("done", None), "{self:?}");
+    }
+
+    /// Expects that it failed with this SQLSTATE.
+    #[track_caller]
+    pub fn failed_with(&self, sqlstate: &str) {
+        assert_eq!(self.why(), ("failed", Some(sqlstate)), "{self:?}");
+    }
+}
+
+/// The server's refusal of a statement.
+#[derive(Debug)]
+pub struct Refusal {
+    /// SQLSTATE.
+    pub sqlstate: String,
+    /// Message.
+    pub message: String,
+    /// Detail, or an empty text.
+    pub detail: String,
+    /// Hint, or an empty text.
+    pub hint: String,
+}
+
+/// Runs a script that the server must refuse.
+#[track_caller]
+pub fn refusal(client: &mut Client, script: &str) -> Refusal {
+    let Err(error) = client.batch_execute(script) else { panic!("this was not refused: {script}") };
+    let db = error.as_db_error().unwrap_or_else(|| panic!("{script}: {error:?}"));
+    Refusal {
+        sqlstate: db.code().code().into(),
+        message: db.message().into(),
+        detail: db.detail().unwrap_or_default().into(),
+        hint: db.hint().unwrap_or_default().into(),
+    }
+}
+
+impl Cluster {
+    /// Runs a script as a role, in one transaction.
+    #[track_caller]
+    pub fn run_as(&self, role: &str, script: &str) {
+        if let Err(error) = self.client("postgres", role).batch_execute(script) {
+            panic!("{role}: {script}: {error:?}");
+        }
+    }
+
+    /// Creates the function `<role>.<name>` with a PL/pgSQL body, in which `j` is the check, and registers it. The options
+    /// follow the first two arguments: `", timeout => '1 s'"`.
+    #[track_caller]
+    pub fn create_job(&self, role: &str, name: &str, body: &str, options: &str) {
+        self.create_function_job(role, name, ["awty.future_job", "timestamptz"], body, options);
+    }
+
+    #[track_caller]
+    fn create_function_job(&self, role: &str, name: &str, [of, to]: [&str; 2], body: &str, options: &str) {
+        let script = format!(
+            "CREATE FUNCTION {role}.{name}(j {of}) RETURNS {to} LANGUAGE plpgsql AS $job$ {body} $job$;
+             SELECT awty.register('{name}', '{role}.{name}'{options})"
+        );
+        self.run_as(role, &script);
+    }
+
+    /// Returns the rows of the history that meet an SQL condition, in the order of their ids.
+    #[track_caller]
+    pub fn ends(&self, condition: &str) -> Vec<End> {
+        let sql = format!(
+            "SELECT id, outcome::text, sqlstate::text, message, check_count, attempts, first_check_at, next_check_at,
+                    started_at, extract(epoch FROM run_time)::float8
+             FROM awty.future_job_history WHERE {condition} ORDER BY id"
+        );
+        let rows = self.superuser("postgres").query(&sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        let end = |row: &postgres::Row| End {
+            id: row.get(0),
+            outcome: row.get(1),
+            sqlstate: row.get(2),
+            message: row.get(3),
+            check_count: row.get(4),
+            attempts: row.get(5),
+            first: row.get(6),
+            slot: row.get(7),
+            started: row.get(8),
+            run_time: row.get(9),
+        };
+        rows.iter().map(end).collect()
     }
 }
 
@@ -76,9 +181,7 @@ impl Shop {
     /// Runs a script as the role.
     #[track_caller]
     pub fn run(&self, script: &str) {
-        if let Err(error) = self.client().batch_execute(script) {
-            panic!("{script}: {error:?}");
-        }
+        self.cluster.run_as("shop", script);
     }
 
     /// Runs statements as the role in one transaction and one message, so that a pause of the test falls before or
@@ -98,23 +201,16 @@ impl Shop {
         time.unwrap().parse().unwrap()
     }
 
-    /// Creates a function with a plpgsql body, in which `j` is the check, and registers it. The options follow the
-    /// first two arguments: `", timeout => '1 s'"`.
+    /// Creates a job of the role, as [`Cluster::create_job`] does.
     #[track_caller]
     pub fn job(&self, name: &str, body: &str, options: &str) {
-        self.run(&format!(
-            "CREATE FUNCTION shop.{name}(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $job$ {body} $job$;
-             SELECT awty.register('{name}', 'shop.{name}'{options})"
-        ));
+        self.cluster.create_job("shop", name, body, options);
     }
 
-    /// Creates and registers a set-based job; `j` is the array of checks.
+    /// Creates a set-based job; `j` is the array of checks.
     #[track_caller]
     pub fn set_job(&self, name: &str, body: &str, options: &str) {
-        self.run(&format!(
-            "CREATE FUNCTION shop.{name}(j awty.future_job[]) RETURNS timestamptz[] LANGUAGE plpgsql AS $job$ {body} $job$;
-             SELECT awty.register('{name}', 'shop.{name}'{options})"
-        ));
+        self.cluster.create_function_job("shop", name, ["awty.future_job[]", "timestamptz[]"], body, options);
     }
 
     /// Closes the gate: runs wait at [`GATE`] until the returned client is dropped.
@@ -179,24 +275,7 @@ impl Shop {
 
     /// All rows of an order in the history, in the order of their ids.
     pub fn ends(&self, key: &str) -> Vec<End> {
-        let sql =
-            "SELECT id, outcome::text, sqlstate::text, message, check_count, attempts, first_check_at, next_check_at,
-                          started_at, extract(epoch FROM run_time)::float8
-                   FROM awty.future_job_history WHERE entity_name = 'orders' AND entity_key = $1 ORDER BY id";
-        let rows = self.cluster.superuser("postgres").query(sql, &[&key]).unwrap();
-        let end = |row: &awty_testkit::postgres::Row| End {
-            id: row.get(0),
-            outcome: row.get(1),
-            sqlstate: row.get(2),
-            message: row.get(3),
-            check_count: row.get(4),
-            attempts: row.get(5),
-            first: row.get(6),
-            slot: row.get(7),
-            started: row.get(8),
-            run_time: row.get(9),
-        };
-        rows.iter().map(end).collect()
+        self.cluster.ends(&format!("entity_name = 'orders' AND entity_key = '{key}'"))
     }
 
     /// The pending check of an order, as text.
