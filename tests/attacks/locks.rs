@@ -35,17 +35,22 @@ fn giving_all_locks_back_lets_no_second_run_begin() {
     let field = Field::new();
     field.sql(
         "mallory",
-        "CREATE SEQUENCE mallory.running; CREATE TABLE mallory.ran (k text); CREATE TABLE mallory.door AS SELECT false AS open",
+        "CREATE SEQUENCE mallory.running; CREATE SEQUENCE mallory.given_back; CREATE TABLE mallory.ran (k text);
+         CREATE TABLE mallory.worker (pid int); CREATE TABLE mallory.door AS SELECT false AS open",
     );
     // Sequences are not rolled back. A run that finds the sequence moved is a second run.
     field.job_with(
         "mallory",
         "open",
         "DECLARE before bigint := nextval('mallory.running'); BEGIN
-             PERFORM pg_advisory_unlock_all();
+             PERFORM pg_advisory_xact_lock(83);
              WHILE NOT (SELECT open FROM mallory.door) LOOP
-                 PERFORM pg_sleep(0.02);
+                 PERFORM pg_advisory_lock(84);
                  PERFORM pg_advisory_unlock_all();
+                 IF NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 84) THEN
+                     PERFORM nextval('mallory.given_back');
+                 END IF;
+                 PERFORM pg_sleep(0.02);
              END LOOP;
              IF nextval('mallory.running') <> before + 1 THEN RAISE 'overlap' USING ERRCODE = 'AWTY1'; END IF;
              INSERT INTO mallory.ran VALUES (j.entity_key);
@@ -54,13 +59,22 @@ fn giving_all_locks_back_lets_no_second_run_begin() {
         "timeout => '1 day', max_attempts => 1",
     );
     let id = field.schedule("mallory", "open", "1");
-    field.cluster.await_sql(DB, "the run", "SELECT last_value = 1 AND is_called FROM mallory.running");
+    field.await_sign(83);
+    let pid: i32 = field.one("postgres", "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = 83");
     // Other checks of the role bring a second worker, which keeps finding this check due.
-    field.job("mallory", "other", "BEGIN RETURN NULL; END");
+    field.job("mallory", "other", "BEGIN INSERT INTO mallory.worker VALUES (pg_backend_pid()); RETURN NULL; END");
+    let given_back = "SELECT last_value FROM mallory.given_back";
     for key in 0..4 {
+        let before: i64 = field.one("mallory", given_back);
         let other = field.schedule("mallory", "other", &key.to_string());
         field.end_of(other).is_done();
+        field.cluster.await_sql(DB, "the locks to be given back", &format!("SELECT ({given_back}) > {before}"));
     }
+    let attacked = format!(
+        "SELECT (SELECT count(*) = 4 FROM mallory.worker WHERE pid <> {pid})
+                AND (SELECT next_check_at < now() FROM awty.future_job WHERE id = {id})"
+    );
+    assert!(field.one::<bool>("postgres", &attacked), "no second worker met the run that gives back its locks");
     field.sql("mallory", "UPDATE mallory.door SET open = true");
     let ended = field.end_of(id);
     ended.is_done();

@@ -1,7 +1,7 @@
 //! Whatever clients and crashes do, every check that was ever scheduled is in exactly one place, and was done at most
 //! once.
 
-use awty_testkit::fixture::{NOTE, Shop};
+use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, Signal};
 
 /// Notes the check's own id.
@@ -94,6 +94,27 @@ fn many_checks_over_several_crashes_are_done_once_each() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty_internal.check_stat"), 0);
 }
 
+/// Runs a command as superuser while a run is in progress. The run ends after the command has ended or waits for a lock.
+#[track_caller]
+fn rewrite_meets_a_run(shop: &Shop, key: &str, command: &str) {
+    let gate = shop.close_gate();
+    shop.schedule(key, "gated", "after => '0'");
+    shop.await_at_gate();
+    let mut admin = shop.cluster.superuser("postgres");
+    let pid: i32 = admin.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0);
+    std::thread::scope(|scope| {
+        let rewrite = scope.spawn(|| admin.batch_execute(command).unwrap());
+        let waits = format!("SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = {pid}");
+        shop.cluster.await_that(command, PATIENCE, || {
+            let stands = rewrite.is_finished() || shop.cluster.value::<Option<bool>>("postgres", &waits) == Some(true);
+            if stands { Ok(()) } else { Err("neither finished nor waiting".into()) }
+        });
+        assert!(shop.is_at_gate(), "{command} met no run");
+        drop(gate);
+        rewrite.join().unwrap();
+    });
+}
+
 /// P1, P3: tables are rewritten while workers use them.
 #[test]
 fn checks_are_done_once_while_the_tables_are_rewritten() {
@@ -104,17 +125,19 @@ fn checks_are_done_once_while_the_tables_are_rewritten() {
         "SELECT awty.schedule('orders', n::text, 'slow', at => now() + n % 3 * interval '1 s') FROM generate_series(1, 300) AS n;
          SELECT awty.schedule('orders', 'bad', 'bad', after => '0')",
     );
-    let mut admin = shop.cluster.superuser("postgres");
-    for _ in 0..10 {
-        for command in [
+    shop.job("gated", &format!("BEGIN {GATE} RETURN NULL; END"), "");
+    for round in 0..3 {
+        for (number, command) in [
             "VACUUM FULL awty.future_job",
             "REINDEX TABLE awty.future_job",
             "VACUUM FULL awty_internal.in_flight",
             "VACUUM awty_internal.check_stat",
-        ] {
-            admin.batch_execute(command).unwrap();
+        ]
+        .iter()
+        .enumerate()
+        {
+            rewrite_meets_a_run(&shop, &format!("gated {round} {number}"), command);
         }
-        admin.batch_execute("SELECT pg_sleep(0.2)").unwrap();
     }
     // A check whose row moved between two reads is left to the audit. Resuming asks for an inspection now.
     shop.run("SELECT awty.pause('slow'), awty.resume('slow')");
