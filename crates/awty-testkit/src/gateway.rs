@@ -104,7 +104,7 @@ impl Gateway {
         Gateway { child, log }
     }
 
-    /// Returns the log so far.
+    /// Returns the lines of the log.
     pub fn log(&self) -> String {
         self.log.lock().unwrap().join("\n")
     }
@@ -160,7 +160,7 @@ impl Gateway {
         self.status("VmRSS:")
     }
 
-    /// Returns the largest memory so far in KiB.
+    /// Returns the largest memory that the process has had, in KiB.
     #[track_caller]
     pub fn most_memory(&self) -> u64 {
         self.status("VmHWM:")
