@@ -89,10 +89,8 @@ fn a_check_that_crashes_the_server_is_held_and_its_neighbours_are_done() {
     assert_eq!(end.why(), ("done", None), "{end:?}");
 }
 
-/// P7, P6: a long run of another role that was in progress at each crash is not held. Suspects run one at a time.
-#[test]
-fn a_check_that_crashes_the_server_gets_no_other_one_held() {
-    let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "3").start());
+/// Creates a job `poison` of the role `mallory`, whose run crashes the server.
+pub fn create_poison_of_mallory(shop: &Shop) {
     shop.cluster.execute(
         "postgres",
         &[
@@ -106,6 +104,13 @@ fn a_check_that_crashes_the_server_gets_no_other_one_held() {
             "SELECT awty.register('poison', 'mallory.poison', run_as => 'mallory')",
         ],
     );
+}
+
+/// P7, P6: a long run of another role that was in progress at each crash is not held. Suspects run one at a time.
+#[test]
+fn a_check_that_crashes_the_server_gets_no_other_one_held() {
+    let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "3").start());
+    create_poison_of_mallory(&shop);
     shop.job(
         "slow",
         "BEGIN PERFORM pg_sleep(4); INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END",

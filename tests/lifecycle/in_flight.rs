@@ -1,5 +1,6 @@
 //! `awty_internal.in_flight` names the suspects after a crash.
 
+use crate::crash::create_poison_of_mallory;
 use awty_testkit::fixture::{DOOR, NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, poll};
 
@@ -88,19 +89,7 @@ fn a_client_does_not_wait_for_the_counting_of_crashes_nor_the_other_way_round() 
 #[test]
 fn a_suspect_that_is_terminated_is_blamed_for_no_crash_after_that() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "2").start());
-    shop.cluster.execute(
-        "postgres",
-        &[
-            "CREATE FUNCTION public.poison() RETURNS void SECURITY DEFINER LANGUAGE plpgsql AS
-             $$ BEGIN EXECUTE format('COPY (SELECT) TO PROGRAM %L', 'kill -9 ' || pg_backend_pid()); END $$",
-            "CREATE ROLE mallory LOGIN",
-            "GRANT USAGE ON SCHEMA awty TO mallory",
-            "CREATE SCHEMA mallory AUTHORIZATION mallory",
-            "CREATE FUNCTION mallory.poison(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS
-             $$ BEGIN PERFORM public.poison(); RETURN NULL; END $$",
-            "SELECT awty.register('poison', 'mallory.poison', run_as => 'mallory')",
-        ],
-    );
+    create_poison_of_mallory(&shop);
     let stubborn =
         "BEGIN LOOP BEGIN PERFORM pg_sleep(600); EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP; END";
     shop.job("stubborn", stubborn, ", timeout => '3 s', max_attempts => 1");

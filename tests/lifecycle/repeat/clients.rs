@@ -1,6 +1,6 @@
 //! Calls of clients on a repetition: schedule, repeat, hold.
 
-use super::{await_ends, expect_each_has_its_check, plan, repeat, seconds, slots};
+use super::{await_ends, expect_each_has_its_check, plan, repeat, repeat_at_gate, seconds, slots};
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use chrono::Utc;
 
@@ -106,14 +106,7 @@ fn check_now_is_an_occurrence_of_its_own() {
 #[test]
 fn a_hold_outlives_the_run_under_way() {
     let shop = Shop::open();
-    shop.job(
-        "gated",
-        &format!("BEGIN {GATE} INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END"),
-        "",
-    );
-    let gate = shop.close_gate();
-    repeat(&shop, "1", "gated", "every => '1 s'");
-    shop.await_at_gate();
+    let gate = repeat_at_gate(&shop);
     shop.run("SELECT awty.hold('orders', '1', note => 'invoice open')");
     drop(gate);
     let ends = await_ends(&shop, "1", 1);

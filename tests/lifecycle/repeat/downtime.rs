@@ -53,13 +53,13 @@ fn expect_policies(shop: &Shop, first: DateTime<Utc>, able: DateTime<Utc>) {
     expect_each_has_its_check(shop);
 }
 
-/// P3, P11: downtime × `on_missed` × `catch_up`.
-#[test]
-fn what_passed_while_the_server_was_down_follows_on_missed_and_catch_up() {
+/// Stops the server until occurrences have passed, and expects what follows.
+#[track_caller]
+fn expect_policies_after(stop: Stop) {
     // Disabled, so that no check runs before the stop.
     let mut shop = disabled();
     let first = all(&shop, "");
-    shop.cluster.stop(Stop::Fast);
+    shop.cluster.stop(stop);
     shop.cluster.configure("awty.enabled = on");
     shop.await_time(first, 4);
     let able = Utc::now();
@@ -67,17 +67,16 @@ fn what_passed_while_the_server_was_down_follows_on_missed_and_catch_up() {
     expect_policies(&shop, first, able);
 }
 
+/// P3, P11: downtime × `on_missed` × `catch_up`.
+#[test]
+fn what_passed_while_the_server_was_down_follows_on_missed_and_catch_up() {
+    expect_policies_after(Stop::Fast);
+}
+
 /// P3, P11: the same after a crash.
 #[test]
 fn what_passed_while_the_server_was_crashed_follows_on_missed_and_catch_up() {
-    let mut shop = disabled();
-    let first = all(&shop, "");
-    shop.cluster.stop(Stop::Immediate);
-    shop.cluster.configure("awty.enabled = on");
-    shop.await_time(first, 4);
-    let able = Utc::now();
-    shop.cluster.start();
-    expect_policies(&shop, first, able);
+    expect_policies_after(Stop::Immediate);
 }
 
 /// P3, P11: the same after a pause of the jobs.

@@ -1,7 +1,7 @@
 //! What ends a repetition, and what must not.
 
-use super::{await_ends, cancel, expect_each_has_its_check, is_in_order, plan, repeat, seconds};
-use awty_testkit::fixture::{GATE, NOTE, Shop};
+use super::{await_ends, cancel, expect_each_has_its_check, is_in_order, plan, repeat, repeat_at_gate, seconds};
+use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, Signal};
 
 /// The commit of the last occurrence removes the repetition.
@@ -20,14 +20,7 @@ fn a_repetition_is_gone_after_its_end() {
 #[test]
 fn cancel_ends_a_repetition_whose_run_is_under_way() {
     let shop = Shop::open();
-    shop.job(
-        "gated",
-        &format!("BEGIN {GATE} INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END"),
-        "",
-    );
-    let gate = shop.close_gate();
-    repeat(&shop, "1", "gated", "every => '1 s'");
-    shop.await_at_gate();
+    let gate = repeat_at_gate(&shop);
     let cancelled: i64 = shop.client().query_one("SELECT awty.cancel('orders', '1')", &[]).unwrap().get(0);
     drop(gate);
     shop.await_workers_gone();

@@ -9,13 +9,25 @@ mod ends;
 mod releases;
 mod runs;
 
-use awty_testkit::fixture::{End, Shop};
+use awty_testkit::fixture::{End, GATE, Shop};
+use awty_testkit::postgres::Client;
 use chrono::{DateTime, TimeDelta, Utc};
 
 /// Repeats a job for an order: `"every => '1 s'"`.
 #[track_caller]
 fn repeat(shop: &Shop, key: &str, job: &str, when: &str) {
     shop.run(&plan(key, job, when));
+}
+
+/// Repeats a job that writes a note, and waits until its first run waits at the gate. The gate is returned.
+#[track_caller]
+fn repeat_at_gate(shop: &Shop) -> Client {
+    let body = format!("BEGIN {GATE} INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END");
+    shop.job("gated", &body, "");
+    let gate = shop.close_gate();
+    repeat(shop, "1", "gated", "every => '1 s'");
+    shop.await_at_gate();
+    gate
 }
 
 /// The statement of [`repeat`], for [`Shop::ahead`].

@@ -63,17 +63,23 @@ fn gated(escalate: &str) -> Shop {
     shop
 }
 
-/// P4, P12: a client that ships an order while its alert is being raised does not wait, and the alert is never committed.
-#[test]
-fn an_update_that_commits_while_the_alert_is_raised_undoes_it() {
-    let shop = gated("");
+/// A client ships an order while its alert is being raised.
+#[track_caller]
+fn ship_while_raised(shop: &Shop) {
     let gate = shop.close_gate();
     shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
     shop.await_at_gate();
     shop.run("SET lock_timeout = '30 s'; UPDATE shop.orders SET status = 'SHIPPED'");
     drop(gate);
     shop.await_workers_gone();
-    assert_eq!(state(&shop), "late -; pending -");
+    assert_eq!(state(shop), "late -; pending -");
+}
+
+/// P4, P12: a client that ships an order while its alert is being raised does not wait, and the alert is never committed.
+#[test]
+fn an_update_that_commits_while_the_alert_is_raised_undoes_it() {
+    let shop = gated("");
+    ship_while_raised(&shop);
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.alert"), 0);
 }
 
@@ -81,12 +87,6 @@ fn an_update_that_commits_while_the_alert_is_raised_undoes_it() {
 #[test]
 fn an_update_that_commits_while_a_level_is_raised_undoes_it() {
     let shop = gated(", escalate => '{200 min}'");
-    let gate = shop.close_gate();
-    shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE})"));
-    shop.await_at_gate();
-    shop.run("SET lock_timeout = '30 s'; UPDATE shop.orders SET status = 'SHIPPED'");
-    drop(gate);
-    shop.await_workers_gone();
-    assert_eq!(state(&shop), "late -; pending -");
+    ship_while_raised(&shop);
     assert_eq!(shop.cluster.value::<i32>("postgres", "SELECT level FROM awty.alert"), 1);
 }
