@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := all
-.PHONY: all setup install uninstall installcheck dist help gateway gateway-chaos neighbours gateway-speed gateway-rest soak skew demo demo-stop test matrix abi-test campaign failover bench bench-full reference fmt lint freeze clean
+.PHONY: all setup install uninstall installcheck dist help gateway gateway-chaos neighbours gateway-speed gateway-rest soak skew demo demo-stop test matrix abi-test campaign failover bench bench-full pages reference fmt lint freeze clean
 
 ifdef PG_CONFIG
 export PG_CONFIG
@@ -89,6 +89,9 @@ bench: ## awty beside what one would pick instead, ten minutes; docs/performance
 
 bench-full: ## the same with the large sizes, more than an hour
 	@scripts/bench --full --scale "$(or $(SCALE),1)" --only "$(ONLY)"
+
+pages: ## write the tables of measurements anew, from docs/results
+	@cargo run -q -p awty-testkit --bin bench -- pages
 
 reference: ## write docs/reference.md from the catalog and the source
 	@scripts/reference

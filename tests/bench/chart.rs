@@ -3,8 +3,10 @@
 //! Does not: choose what is shown.
 
 use crate::results::{Chart, readable};
+use plotters::coord::ranged1d::ValueFormatter;
 use plotters::prelude::*;
 use std::error::Error;
+use std::io;
 use std::path::Path;
 
 const SIZE: (u32, u32) = (800, 480);
@@ -17,7 +19,7 @@ const COLOURS: [RGBColor; 5] = [
 ];
 
 pub fn draw(directory: &Path, chart: &Chart) -> Result<(), Box<dyn Error>> {
-    let points = || chart.lines.iter().flat_map(|(_, points)| points.iter().copied());
+    let points = || chart.lines.iter().flat_map(|(_, points)| points.iter().copied()).filter(|(_, y)| y.is_finite());
     let range = |values: Vec<f64>, above: f64| {
         let low = values.iter().copied().fold(f64::INFINITY, f64::min);
         let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -29,16 +31,30 @@ pub fn draw(directory: &Path, chart: &Chart) -> Result<(), Box<dyn Error>> {
     let file = directory.join(format!("{}.svg", chart.name));
     let area = SVGBackend::new(&file, SIZE).into_drawing_area();
     area.fill(&WHITE)?;
-    let mut plane = ChartBuilder::on(&area)
-        .caption(&chart.title, ("sans-serif", 20))
-        .margin(12)
-        .x_label_area_size(44)
-        .y_label_area_size(70)
-        .build_cartesian_2d(
-            range(points().map(|(x, _)| x).collect(), 1.5).log_scale(),
-            // With room for the legend.
-            range(points().map(|(_, y)| y).collect(), 20.0).log_scale(),
-        )?;
+    let mut builder = ChartBuilder::on(&area);
+    builder.caption(&chart.title, ("sans-serif", 20)).margin(12).x_label_area_size(44).y_label_area_size(80);
+    let [xs, ys] = [points().map(|(x, _)| x).collect(), points().map(|(_, y)| y).collect()];
+    if chart.is_over_time {
+        let most = |values: Vec<f64>| values.into_iter().fold(1e-9, f64::max);
+        let plane = builder.build_cartesian_2d(0.0..most(xs), 0.0..most(ys) * 1.15)?;
+        lines(plane, chart)?;
+    } else {
+        // With room for the legend.
+        let plane = builder.build_cartesian_2d(range(xs, 1.5).log_scale(), range(ys, 20.0).log_scale())?;
+        lines(plane, chart)?;
+    }
+    area.present()?;
+    Ok(())
+}
+
+fn lines<'a, X, Y>(
+    mut plane: ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
+    chart: &'a Chart,
+) -> Result<(), DrawingAreaErrorKind<io::Error>>
+where
+    X: Ranged<ValueType = f64> + ValueFormatter<f64>,
+    Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
+{
     let number = |value: &f64| if *value < 100.0 { value.to_string() } else { readable(*value) };
     plane
         .configure_mesh()
@@ -63,6 +79,5 @@ pub fn draw(directory: &Path, chart: &Chart) -> Result<(), Box<dyn Error>> {
         .background_style(WHITE.mix(0.9))
         .border_style(BLACK.mix(0.3))
         .draw()?;
-    area.present()?;
     Ok(())
 }

@@ -143,6 +143,7 @@ pub fn cron(options: &Options) -> Outcome {
         title: "Finding the late orders of a minute".into(),
         x: "orders in the table".into(),
         y: "milliseconds a minute".into(),
+        is_over_time: false,
         lines,
     });
     outcome.note("the watch's minute is from the first start to the last end, a cron's is its statement. The row `watch` has the cost for writers.");

@@ -32,22 +32,7 @@ BEGIN
 END $$;
 CREATE TRIGGER watch AFTER INSERT ON shop.watched FOR EACH ROW EXECUTE FUNCTION shop.schedule();
 CREATE TRIGGER watch AFTER INSERT ON shop.unwatched FOR EACH ROW EXECUTE FUNCTION shop.note();
-RESET ROLE;
--- In the server, so that no client's time dilutes the ratio. The triggers run as the role that inserts: the shop.
-CREATE PROCEDURE shop.one_by_one(orders regclass, n integer, each boolean) LANGUAGE plpgsql AS $$
-BEGIN
-    IF orders = 'shop.watched'::regclass THEN
-        FOR i IN 1..n LOOP
-            INSERT INTO shop.watched VALUES (i, 'UNSHIPPED', now(), 'somebody');
-            IF each THEN COMMIT; END IF;
-        END LOOP;
-    ELSE
-        FOR i IN 1..n LOOP
-            INSERT INTO shop.unwatched VALUES (i, 'UNSHIPPED', now(), 'somebody');
-            IF each THEN COMMIT; END IF;
-        END LOOP;
-    END IF;
-END $$";
+RESET ROLE";
 
 const AGAINST: &str = "the same with a plain INSERT … ON CONFLICT";
 const AT_MOST: Wanted = Wanted::AtMost(1.3);

@@ -9,24 +9,35 @@ use std::fs;
 
 pub fn describe(options: &Options) -> Run {
     let shop = Shop::with_orders(&[], 1);
-    let server: String = shop.cluster.value("postgres", "SELECT version()");
     // The server's settings and awty's, as in most rows. A row reports its own differences.
     let sql = "SELECT string_agg(name || ' = ' || current_setting(name), E'\\n' ORDER BY name) FROM pg_settings \
                WHERE name LIKE 'awty.%' OR name IN ('synchronous_commit', 'fsync', 'full_page_writes', 'wal_level', 'autovacuum')";
     let known: String = shop.cluster.value("postgres", sql);
     let ours = SETTINGS.iter().map(|(name, value)| format!("{name} = {value}"));
+    let server: String = shop.cluster.value("postgres", "SELECT version()");
+    let sizes = match (options.full, options.is_try()) {
+        (_, true) => format!("a try, {} of the sizes", options.scale),
+        (true, false) => "full".into(),
+        (false, false) => "those of ten minutes".into(),
+    };
+    Run {
+        server: server.split(" on ").next().unwrap_or("unknown").to_owned(),
+        settings: known.lines().map(str::to_owned).chain(ours).collect(),
+        ..now(sizes)
+    }
+}
+
+/// Time, commit and machine of a measurement, without its server.
+pub fn now(sizes: String) -> Run {
     Run {
         began: chrono::Utc::now().format("%Y-%m-%d %H:%M UTC").to_string(),
         commit: std::env::var("AWTY_COMMIT").unwrap_or_else(|_| "unknown".into()),
-        sizes: match (options.full, options.is_try()) {
-            (_, true) => format!("a try, {} of the sizes", options.scale),
-            (true, false) => "full".into(),
-            (false, false) => "those of ten minutes".into(),
-        },
+        sizes,
         machine: machine(),
         load_before: line("/proc/loadavg"),
-        server: server.split(" on ").next().unwrap_or("unknown").to_owned(),
-        settings: known.lines().map(str::to_owned).chain(ours).collect(),
+        server: std::env::var("PG_CONFIG")
+            .map_or_else(|_| "PostgreSQL of the stage".into(), |path| format!("PostgreSQL of {path}")),
+        settings: Vec::new(),
     }
 }
 

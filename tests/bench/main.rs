@@ -1,8 +1,8 @@
-//! The benchmark: awty compared with alternatives and with PostgreSQL's own limits, all in one run.
+//! All measurements: awty compared with alternatives and with PostgreSQL's own limits, and the gateway under many calls.
 //!
-//! `bench [--full] [--scale FACTOR] [--only ROW,ROW]`, called by `make bench` and `make bench-full`. Each row creates
-//! its own throwaway cluster and stores its results in `target/bench/<row>.json` (`target/bench/full` for the large
-//! sizes). The page `docs/performance.md` is written from all of them.
+//! `bench [--full] [--scale FACTOR] [--only ROW,ROW]`, called by `make bench` and `make bench-full`, measures rows. Each
+//! row creates its own throwaway cluster. `bench soak|skew|speed|rest` measures the gateway ([`calls`]). Results are
+//! stored in `docs/results/*.json`, and the pages in `docs/` are written from them. `bench pages` only writes the pages.
 //!
 //! Invariant: every ratio compares two things measured in turn in the same run, as the median of at least five pairs.
 //! Does not: fail because of slowness; it prints "short".
@@ -11,6 +11,7 @@
 
 mod again;
 mod bulk;
+mod calls;
 mod chart;
 mod cron;
 mod idle;
@@ -34,7 +35,6 @@ mod walk;
 mod watch;
 mod work;
 
-use awty_testkit::checkout;
 use options::Options;
 use progress::say;
 use results::Outcome;
@@ -77,14 +77,28 @@ pub const ROWS: &[Row] = &[
 ];
 
 fn main() -> ExitCode {
-    let options = match Options::parse(std::env::args().skip(1)) {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments == ["pages"] {
+        return exit(report::write_all());
+    }
+    if let Some(done) = calls::run(&arguments) {
+        return exit(done);
+    }
+    let options = match Options::parse(arguments.into_iter()) {
         Ok(options) => options,
         Err(error) => {
             eprintln!("{error}\nusage: bench [--full] [--scale FACTOR] [--only ROW,ROW] (run it by `make bench`)");
+            eprintln!(
+                "       bench soak|skew|speed|rest [--schedules N] [--minutes M] [--rounds R]\n       bench pages"
+            );
             return ExitCode::from(2);
         }
     };
-    match run(&options) {
+    exit(run(&options))
+}
+
+fn exit(done: Result<(), String>) -> ExitCode {
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
@@ -94,17 +108,13 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<(), String> {
-    // Results of a try are meaningless, so they are stored separately, and the page in docs/ is not written.
-    let root = checkout().canonicalize().map_err(|error| error.to_string())?;
     let run = machine::describe(options);
-    let (kept, place) = match (options.is_try(), options.full) {
-        (true, _) => ("target/bench/try", report::TEN_MINUTES),
-        (false, true) => ("target/bench/full", report::LARGE),
-        (false, false) if run.server.starts_with("PostgreSQL 17") => ("target/bench/17", report::ON_17),
-        (false, false) => ("target/bench", report::TEN_MINUTES),
+    let page = match options.full {
+        true if !options.is_try() => &report::LARGE,
+        false if run.server.starts_with("PostgreSQL 17") => &report::ON_17,
+        _ => &report::TEN_MINUTES,
     };
-    let kept = root.join(kept);
-    std::fs::create_dir_all(&kept).map_err(|error| format!("{}: {error}", kept.display()))?;
+    let kept = page.results(options.is_try())?;
     say(&format!("{}; {}; sizes: {}", run.machine, run.server, run.sizes));
     let (mut measured, mut failed) = (Vec::new(), Vec::new());
     for row in ROWS.iter().filter(|row| options.wants(row.name)) {
@@ -122,8 +132,7 @@ fn run(options: &Options) -> Result<(), String> {
         measured.push(outcome);
     }
     println!("\n{}", report::table(&measured));
-    let page = if options.is_try() { kept.join("performance.md") } else { root.join("docs/performance.md") };
-    report::write(&kept, &page, &place)?;
+    let page = page.write(options.is_try())?;
     say(&format!("results are in {}, the page is {}", kept.display(), page.display()));
     if failed.is_empty() { Ok(()) } else { Err(format!("could not be measured: {}", failed.join(", "))) }
 }

@@ -53,6 +53,7 @@ pub fn pending(options: &Options) -> Outcome {
         title: format!("Time for {} due checks", readable(f64::from(due))),
         x: "checks pending".into(),
         y: "milliseconds".into(),
+        is_over_time: false,
         lines: vec![("awty, one worker".into(), points)],
     });
     outcome

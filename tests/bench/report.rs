@@ -3,57 +3,106 @@
 //!
 //! Does not: measure, or judge beyond "met" and "short".
 
+use crate::calls::MEASUREMENTS;
 use crate::results::{Figure, Outcome, Run, Wanted, load, readable};
 use crate::{ROWS, chart};
-use awty_testkit::markdown::wrap;
+use awty_testkit::checkout;
+use awty_testkit::markdown::{between_markers, wrap};
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 
-/// Markers of the results on the page, and the suffix of their charts' names.
-pub struct Place {
+/// A page, its stored results, the markers of the results on the page, and the suffix of their charts' names.
+pub struct Page {
+    page: &'static str,
+    results: &'static str,
     begin: &'static str,
     end: &'static str,
     suffix: &'static str,
 }
 
-pub const TEN_MINUTES: Place =
-    Place { begin: "<!-- results: begin; written by make bench -->", end: "<!-- results: end -->", suffix: "" };
+pub static TEN_MINUTES: Page =
+    Page { begin: "<!-- results: begin; written by make bench -->", ..Page::of("performance") };
 /// The same sizes on PostgreSQL 17, in addition to Debian's version.
-pub const ON_17: Place = Place {
+pub static ON_17: Page = Page {
+    page: "performance",
+    results: "performance-17",
     begin: "<!-- PostgreSQL 17: begin; written by scripts/in-folder 17 make bench -->",
     end: "<!-- PostgreSQL 17: end -->",
     suffix: "-17",
 };
-pub const LARGE: Place = Place {
+pub static LARGE: Page = Page {
+    page: "performance",
+    results: "performance-full",
     begin: "<!-- large sizes: begin; written by make bench-full -->",
     end: "<!-- large sizes: end -->",
     suffix: "-full",
 };
 
-/// Writes the page and its charts from the stored results.
-pub fn write(results: &Path, page: &Path, place: &Place) -> Result<(), String> {
-    let mut outcomes: Vec<Outcome> = ROWS.iter().filter_map(|row| load(results, row.name)).collect();
-    outcomes.iter_mut().flat_map(|outcome| &mut outcome.charts).for_each(|chart| chart.name.push_str(place.suffix));
-    let directory = page.parent().unwrap_or(Path::new("."));
-    for chart in outcomes.iter().flat_map(|outcome| &outcome.charts) {
-        chart::draw(directory, chart).map_err(|error| format!("{}: {error}", chart.name))?;
+impl Page {
+    /// A page with one set of results, which has the page's name.
+    pub const fn of(name: &'static str) -> Self {
+        let (begin, end) = ("<!-- results: begin; written from docs/results -->", "<!-- results: end -->");
+        Page { page: name, results: name, begin, end, suffix: "" }
     }
-    let before =
-        fs::read_to_string(page).unwrap_or_else(|_| format!("# Performance\n\n{}\n{}\n", place.begin, place.end));
-    let after = between_markers(&before, &table(&outcomes), place)?;
-    fs::write(page, after).map_err(|error| format!("{}: {error}", page.display()))
+
+    /// Directory of the pages. Results of a try are meaningless, so a try writes below `target/bench/try`.
+    fn directory(is_try: bool) -> Result<PathBuf, String> {
+        let root = checkout().canonicalize().map_err(|error| error.to_string())?;
+        let directory = root.join(if is_try { "target/bench/try" } else { "docs" });
+        fs::create_dir_all(directory.join("results")).map_err(|error| format!("{}: {error}", directory.display()))?;
+        Ok(directory)
+    }
+
+    /// File of the stored results.
+    pub fn results(&self, is_try: bool) -> Result<PathBuf, String> {
+        Ok(Self::directory(is_try)?.join("results").join(self.results).with_extension("json"))
+    }
+
+    /// Writes the page and its charts from the stored results. Returns the page's path.
+    pub fn write(&self, is_try: bool) -> Result<PathBuf, String> {
+        let (directory, outcomes) = (Self::directory(is_try)?, self.outcomes(is_try)?);
+        for chart in outcomes.iter().flat_map(|outcome| &outcome.charts) {
+            chart::draw(&directory, chart).map_err(|error| format!("{}: {error}", chart.name))?;
+        }
+        let page = directory.join(self.page).with_extension("md");
+        let before =
+            fs::read_to_string(&page).unwrap_or_else(|_| format!("# {}\n\n{}\n{}\n", self.page, self.begin, self.end));
+        fs::write(&page, self.between(&before, &table(&outcomes))?)
+            .map_err(|error| format!("{}: {error}", page.display()))?;
+        Ok(page)
+    }
+
+    /// Stored results in the order of [`ROWS`].
+    fn outcomes(&self, is_try: bool) -> Result<Vec<Outcome>, String> {
+        let mut outcomes = load(&self.results(is_try)?)?;
+        outcomes.sort_by_key(|outcome| ROWS.iter().position(|row| row.name == outcome.row));
+        outcomes.iter_mut().flat_map(|outcome| &mut outcome.charts).for_each(|chart| chart.name.push_str(self.suffix));
+        Ok(outcomes)
+    }
+
+    fn between(&self, page: &str, text: &str) -> Result<String, String> {
+        between_markers(page, [self.begin, self.end], text)
+    }
 }
 
-/// Replaces the text between a page's markers.
-fn between_markers(page: &str, text: &str, Place { begin, end, .. }: &Place) -> Result<String, String> {
-    let parts = page.split_once(begin).and_then(|(head, rest)| Some((head, rest.split_once(end)?.1)));
-    let (head, tail) = parts.ok_or_else(|| format!("the page lacks its markers: {begin} and {end}"))?;
-    Ok(format!("{head}{begin}\n{text}{end}{tail}"))
+/// All pages with results.
+fn pages() -> impl Iterator<Item = &'static Page> {
+    [&TEN_MINUTES, &ON_17, &LARGE].into_iter().chain(MEASUREMENTS.iter().map(|(.., page)| page))
+}
+
+/// Writes all pages anew from the stored results.
+pub fn write_all() -> Result<(), String> {
+    pages().try_for_each(|page| page.write(false).map(drop))
 }
 
 pub fn table(outcomes: &[Outcome]) -> String {
     let mut text = String::new();
+    for line in outcomes.iter().filter_map(|outcome| outcome.what.as_ref()).flat_map(|what| what.lines()) {
+        text += &item(line);
+        text.push('\n');
+    }
+    text.push_str(if text.is_empty() { "" } else { "\n" });
     let mut runs: Vec<&Run> = Vec::new();
     for run in outcomes.iter().filter_map(|outcome| outcome.run.as_ref()) {
         if !runs.contains(&run) {
@@ -65,33 +114,41 @@ pub fn table(outcomes: &[Outcome]) -> String {
         of_it.map(|outcome| outcome.row.as_str()).collect::<Vec<_>>().join(", ")
     };
     for run in &runs {
-        let of = if runs.len() > 1 { format!("{}: ", names(run)) } else { String::new() };
+        let of = if runs.len() > 1 { format!("{}: ", names(run)) } else { "Measured ".to_owned() };
         let Run { began, commit, sizes, machine, load_before, server, .. } = run;
-        let line =
-            format!("{of}{began}, commit {commit}, sizes: {sizes}. {server}; {machine}; load before it {load_before}.");
+        let commit = if commit.is_empty() { String::new() } else { format!(", commit {commit}") };
+        let line = format!("{of}{began}{commit}, sizes: {sizes}. {server}; {machine}; load before it {load_before}.");
         text += &wrap(&line);
         text.push('\n');
     }
     let minutes = outcomes.iter().map(|outcome| outcome.seconds).sum::<f64>() / 60.0;
-    let _ = writeln!(text, "To measure it took {} minutes in all.\n", readable(minutes));
+    if minutes > 0.0 {
+        let _ = writeln!(text, "To measure it took {} minutes in all.\n", readable(minutes));
+    }
     text.push_str("| row | measured | against | figure | least to most | wanted | | absolute |\n|---|---|---|--:|---|---|---|---|\n");
     for outcome in outcomes {
         outcome.figures.iter().for_each(|figure| text.push_str(&line(&outcome.row, figure)));
     }
     for outcome in outcomes {
         outcome.notes.iter().for_each(|note| {
-            let _ = write!(text, "\n{}", wrap(&format!("- {}: {note}", outcome.row)).trim_end().replace('\n', "\n  "));
+            let _ = write!(text, "\n{}", item(&format!("- {}: {note}", outcome.row)));
         });
     }
     text.push('\n');
     for chart in outcomes.iter().flat_map(|outcome| &outcome.charts) {
         let _ = write!(text, "\n![{}]({}.svg)\n", chart.title, chart.name);
     }
-    if let Some(run) = runs.last() {
+    if let Some(run) = runs.last().filter(|run| !run.settings.is_empty()) {
         text.push('\n');
         text += &wrap(&format!("Settings: `{}`.", run.settings.join("`, `")));
     }
     text
+}
+
+/// A paragraph or an item of a list, wrapped, without the end of its last line.
+fn item(text: &str) -> String {
+    let indent = if text.starts_with("- ") { "\n  " } else { "\n" };
+    wrap(text).trim_end().replace('\n', indent)
 }
 
 fn line(row: &str, figure: &Figure) -> String {
@@ -114,16 +171,21 @@ mod tests {
     use super::*;
     use crate::stats::Pairs;
 
+    /// The data are the truth: a change of a page's figures by hand is lost by the next run.
     #[test]
-    fn prose_around_the_markers_stays() {
-        let page = |ten_minutes: &str, large: &str| {
-            let [block, full] = [(TEN_MINUTES, ten_minutes), (LARGE, large)]
-                .map(|(place, text)| format!("{}\n{text}\n{}", place.begin, place.end));
-            format!("# P\nby hand\n{block}\nalso by hand\n{full}\n")
-        };
-        assert_eq!(between_markers(&page("old", "old"), "new\n", &TEN_MINUTES).unwrap(), page("new", "old"));
-        assert_eq!(between_markers(&page("old", "old"), "new\n", &LARGE).unwrap(), page("old", "new"));
-        assert!(between_markers("without", "new", &LARGE).is_err());
+    fn pages_are_written_from_the_results() {
+        for results in pages() {
+            let outcomes = results.outcomes(false).unwrap();
+            assert!(!outcomes.is_empty(), "there are no results for {}", results.results);
+            let page = Page::directory(false).unwrap().join(results.page).with_extension("md");
+            let page = fs::read_to_string(page).unwrap();
+            assert_eq!(
+                page,
+                results.between(&page, &table(&outcomes)).unwrap(),
+                "docs/{}.md differs from its results: make pages",
+                results.page
+            );
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Stored results: one JSON file per row, so that a run of some rows keeps the others.
+//! Stored results: a JSON file per page with an entry per row. A run of some rows keeps the others.
 //!
 //! Invariant: a result says where and when it was measured, at which commit and size.
 
@@ -10,12 +10,18 @@ use std::path::Path;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
     pub row: String,
+    /// How it was measured, if the page has no such text of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub what: Option<String>,
     pub figures: Vec<Figure>,
     pub charts: Vec<Chart>,
     /// Missing measurements with their reasons, and remarks on the figures.
     pub notes: Vec<String>,
     pub seconds: f64,
     pub run: Option<Run>,
+    /// A broken promise. The program fails after the page is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -48,13 +54,16 @@ impl Wanted {
     }
 }
 
-/// A chart with logarithmic axes.
+/// A chart. Its axes are logarithmic, or begin at 0 where it shows something over time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Chart {
     pub name: String,
     pub title: String,
     pub x: String,
     pub y: String,
+    #[serde(default)]
+    pub is_over_time: bool,
+    /// No lines if the points were not kept. Then the picture stays as it is.
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 
@@ -70,10 +79,17 @@ pub struct Run {
     pub settings: Vec<String>,
 }
 
+impl Chart {
+    pub fn over_time(name: &str, title: &str, y: &str, lines: Vec<(&str, Vec<(f64, f64)>)>) -> Self {
+        let lines = lines.into_iter().map(|(name, points)| (name.to_owned(), points)).collect();
+        Chart { name: name.into(), title: title.into(), x: "minutes".into(), y: y.into(), is_over_time: true, lines }
+    }
+}
+
 impl Outcome {
     pub fn new(row: &str) -> Self {
         let (figures, charts, notes) = (Vec::new(), Vec::new(), Vec::new());
-        Outcome { row: row.into(), figures, charts, notes, seconds: 0.0, run: None }
+        Outcome { row: row.into(), what: None, figures, charts, notes, seconds: 0.0, run: None, failure: None }
     }
 
     pub fn note(&mut self, note: impl Into<String>) {
@@ -121,15 +137,21 @@ pub fn readable(value: f64) -> String {
     fraction.map_or(spaced.clone(), |fraction| format!("{spaced}.{fraction}"))
 }
 
-pub fn save(directory: &Path, outcome: &Outcome) -> Result<(), String> {
-    let file = directory.join(format!("{}.json", outcome.row));
-    let json = serde_json::to_string_pretty(outcome).map_err(|error| error.to_string())?;
-    fs::write(&file, json + "\n").map_err(|error| format!("{}: {error}", file.display()))
+/// Replaces one row among the stored results, and keeps the others.
+pub fn save(file: &Path, outcome: &Outcome) -> Result<(), String> {
+    let mut all = load(file)?;
+    match all.iter_mut().find(|known| known.row == outcome.row) {
+        Some(known) => *known = outcome.clone(),
+        None => all.push(outcome.clone()),
+    }
+    let json = serde_json::to_string_pretty(&all).map_err(|error| error.to_string())?;
+    fs::write(file, json + "\n").map_err(|error| format!("{}: {error}", file.display()))
 }
 
-pub fn load(directory: &Path, row: &str) -> Option<Outcome> {
-    let json = fs::read_to_string(directory.join(format!("{row}.json"))).ok()?;
-    serde_json::from_str(&json).ok()
+/// Returns the stored results; none if the file is missing.
+pub fn load(file: &Path) -> Result<Vec<Outcome>, String> {
+    let Ok(json) = fs::read_to_string(file) else { return Ok(Vec::new()) };
+    serde_json::from_str(&json).map_err(|error| format!("{}: {error}", file.display()))
 }
 
 #[cfg(test)]

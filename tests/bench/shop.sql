@@ -60,3 +60,19 @@ GRANT shop TO other;
 SET ROLE other;
 SELECT awty.register('other', 'shop.unshipped');
 RESET ROLE;
+
+-- Inserts in the server, so that no client's time dilutes the ratio. The triggers run as the role that inserts.
+CREATE PROCEDURE shop.one_by_one(orders regclass, n integer, each boolean) LANGUAGE plpgsql AS $$
+BEGIN
+    IF orders = 'shop.watched'::regclass THEN
+        FOR i IN 1..n LOOP
+            INSERT INTO shop.watched VALUES (i, 'UNSHIPPED', now(), 'somebody');
+            IF each THEN COMMIT; END IF;
+        END LOOP;
+    ELSE
+        FOR i IN 1..n LOOP
+            INSERT INTO shop.unwatched VALUES (i, 'UNSHIPPED', now(), 'somebody');
+            IF each THEN COMMIT; END IF;
+        END LOOP;
+    END IF;
+END $$;

@@ -8,8 +8,11 @@ pub fn median(values: &[f64]) -> f64 {
     percentile(values, 50.0)
 }
 
-/// Returns a percentile, interpolated between two values.
+/// Returns a percentile, interpolated between two values; NaN if there are none.
 pub fn percentile(values: &[f64], percent: f64) -> f64 {
+    if values.is_empty() {
+        return f64::NAN;
+    }
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let place = percent / 100.0 * (sorted.len() - 1) as f64;
@@ -63,6 +66,7 @@ mod tests {
         assert_eq!(percentile(&hundred_and_one, 99.0), 99.0);
         assert_eq!(percentile(&[0.0, 10.0], 25.0), 2.5);
         assert_eq!(percentile(&[0.0, 10.0], 100.0), 10.0);
+        assert!(percentile(&[], 50.0).is_nan());
     }
 
     #[test]

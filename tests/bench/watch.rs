@@ -30,21 +30,7 @@ BEGIN
     RETURN NEW;
 END $$;
 CREATE TRIGGER watch AFTER INSERT ON shop.unwatched FOR EACH ROW EXECUTE FUNCTION shop.note();
-RESET ROLE;
-CREATE PROCEDURE shop.one_by_one(orders regclass, n integer, each boolean) LANGUAGE plpgsql AS $$
-BEGIN
-    IF orders = 'shop.watched'::regclass THEN
-        FOR i IN 1..n LOOP
-            INSERT INTO shop.watched VALUES (i, 'UNSHIPPED', now(), 'somebody');
-            IF each THEN COMMIT; END IF;
-        END LOOP;
-    ELSE
-        FOR i IN 1..n LOOP
-            INSERT INTO shop.unwatched VALUES (i, 'UNSHIPPED', now(), 'somebody');
-            IF each THEN COMMIT; END IF;
-        END LOOP;
-    END IF;
-END $$";
+RESET ROLE";
 
 const CHECKS: &str = "SELECT (SELECT count(*) FROM awty.future_job WHERE entity_name NOT LIKE 'awty.%') + (SELECT count(*) FROM shop.plain)";
 

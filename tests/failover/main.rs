@@ -75,12 +75,12 @@ fn main() -> ExitCode {
             report.violations.push(format!("{}: the round did not end as it should: {message}", mode.name()));
         }
     }
-    println!("\n{}", report.tables());
+    let results = report.results(minutes, seed as u64);
+    println!("\n{}", results.tables());
     report.violations.iter().take(50).for_each(|what| println!("VIOLATION: {what}"));
     let folder = if is_all && minutes >= USUAL_MINUTES { "docs" } else { "target" };
-    let file = checkout().join(folder).join("failover.md");
-    if let Err(error) = std::fs::write(&file, report.page(minutes, seed as u64)) {
-        eprintln!("{}: {error}", file.display());
+    if let Err(error) = results.write(&checkout().join(folder)) {
+        eprintln!("{error}");
     }
     println!("{} events, {} violations (the page: {folder}/failover.md)", report.events(), report.violations.len());
     let clean = report.violations.is_empty() && report.events() > 0;

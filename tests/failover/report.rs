@@ -1,12 +1,16 @@
-//! Tables of the results as Markdown, and the page in docs/.
+//! The results: as data in docs/results, and as tables on the page in docs/.
 //!
 //! Does not: judge.
 
 use crate::events::Event;
 use crate::judge::Verdict;
 use crate::place::Mode;
+use awty_testkit::markdown::{between_markers, wrap};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
 
 #[derive(Default)]
 struct Line {
@@ -57,29 +61,100 @@ impl Report {
         self.lines.values().map(|line| line.times - line.not_whole).sum()
     }
 
+    /// The results as data, from which the page is written.
+    pub fn results(&self, minutes: f64, seed: u64) -> Results {
+        let commit = std::env::var("AWTY_COMMIT").unwrap_or_else(|_| "unknown".into());
+        let patroni = std::env::var("AWTY_PATRONI").unwrap_or_else(|_| "Patroni".into());
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let cores = std::thread::available_parallelism().map_or(0, usize::from);
+        let now = chrono::Utc::now().format("%Y-%m-%d %H:%M UTC");
+        let orders = self.verdicts.iter().map(|(mode, verdict)| Orders {
+            mode: mode.name().into(),
+            acknowledged: verdict.acknowledged,
+            late: verdict.late,
+            alerts: verdict.alerts,
+            because_of_awty: verdict.violations.len(),
+            lost_by_failover: verdict.lost_by_failover,
+            repeated_by_failover: verdict.repeated_by_failover,
+            on_cut_off: verdict.on_cut_off,
+        });
+        let events = self.lines.iter().map(|((mode, event), line)| Events {
+            mode: mode.name().into(),
+            event: event.name(),
+            times: line.times,
+            not_whole: line.not_whole,
+            whole: spread(&line.whole),
+            first_run: spread(&line.first_run),
+        });
+        Results {
+            orders: orders.collect(),
+            events: events.collect(),
+            notes: self.notes.clone(),
+            measured: format!(
+                "Measured until {now} at commit {commit} by `make failover MINUTES={minutes} SEED={seed}`, with {patroni} on {cores} cores; \
+                 load before it ended: {}.",
+                load.trim()
+            ),
+        }
+    }
+}
+
+/// What docs/results/failover.json holds.
+#[derive(Serialize, Deserialize)]
+pub struct Results {
+    orders: Vec<Orders>,
+    events: Vec<Events>,
+    notes: Vec<String>,
+    measured: String,
+}
+
+/// Orders of a mode, and how often each kind of loss happened.
+#[derive(Serialize, Deserialize)]
+struct Orders {
+    mode: String,
+    acknowledged: usize,
+    late: usize,
+    alerts: usize,
+    because_of_awty: usize,
+    lost_by_failover: usize,
+    repeated_by_failover: usize,
+    on_cut_off: usize,
+}
+
+/// Events of a kind in a mode. The seconds are median and maximum.
+#[derive(Serialize, Deserialize)]
+struct Events {
+    mode: String,
+    event: String,
+    times: u64,
+    not_whole: u64,
+    whole: Option<[f64; 2]>,
+    first_run: Option<[f64; 2]>,
+}
+
+impl Results {
     pub fn tables(&self) -> String {
         let mut text = String::from(
             "| mode | orders acknowledged | late | alerts | lost, doubled or missing because of awty | acknowledged and lost by the failover | \
              runs repeated by the failover | runs on a cut-off primary |\n|---|--:|--:|--:|--:|--:|--:|--:|\n",
         );
-        for (mode, verdict) in &self.verdicts {
-            let Verdict { acknowledged, late, alerts, violations, .. } = verdict;
-            let Verdict { lost_by_failover, repeated_by_failover, on_cut_off, .. } = verdict;
+        for row in &self.orders {
+            let Orders { mode, acknowledged, late, alerts, because_of_awty, .. } = row;
+            let Orders { lost_by_failover, repeated_by_failover, on_cut_off, .. } = row;
             let _ = writeln!(
                 text,
-                "| {} | {acknowledged} | {late} | {alerts} | {} | {lost_by_failover} | {repeated_by_failover} | {on_cut_off} |",
-                mode.name(),
-                violations.len()
+                "| {mode} | {acknowledged} | {late} | {alerts} | {because_of_awty} | {lost_by_failover} | {repeated_by_failover} | {on_cut_off} |",
             );
         }
         text.push_str(
             "\n| mode | event | times | not whole in 180 s | whole again, s | ready to first run, s |\n|---|---|--:|--:|--:|--:|\n",
         );
-        for ((mode, event), line) in &self.lines {
-            let (whole, first) = (spread(&line.whole, 1), spread(&line.first_run, 2));
-            let Line { times, not_whole, .. } = line;
-            let _ =
-                writeln!(text, "| {} | {} | {times} | {not_whole} | {whole} | {first} |", mode.name(), event.name());
+        for Events { mode, event, times, not_whole, whole, first_run } in &self.events {
+            let show = |seconds: &Option<[f64; 2]>, digits: usize| {
+                seconds.map_or(String::new(), |[median, most]| format!("{median:.digits$} / {most:.digits$}"))
+            };
+            let (whole, first_run) = (show(whole, 1), show(first_run, 2));
+            let _ = writeln!(text, "| {mode} | {event} | {times} | {not_whole} | {whole} | {first_run} |");
         }
         for note in &self.notes {
             let _ = writeln!(text, "\n- {note}");
@@ -87,48 +162,30 @@ impl Report {
         text
     }
 
-    pub fn page(&self, minutes: f64, seed: u64) -> String {
-        let commit = std::env::var("AWTY_COMMIT").unwrap_or_else(|_| "unknown".into());
-        let patroni = std::env::var("AWTY_PATRONI").unwrap_or_else(|_| "Patroni".into());
-        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-        let cores = std::thread::available_parallelism().map_or(0, usize::from);
-        let now = chrono::Utc::now().format("%Y-%m-%d %H:%M UTC");
-        format!(
-            "{HEAD}\n{}\n{TAIL}\nMeasured until {now} at commit {commit} by `make failover MINUTES={minutes} SEED={seed}`, with {patroni} on {cores} cores; \
-             load before it ended: {}.\n",
-            self.tables(),
-            load.trim()
-        )
+    /// Writes the data and the page into a directory. The page's prose is written by hand.
+    pub fn write(&self, directory: &Path) -> Result<(), String> {
+        let (data, page) = (directory.join("results/failover.json"), directory.join("failover.md"));
+        let said = |file: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+        fs::create_dir_all(directory.join("results")).map_err(|error| said(&data, &error))?;
+        let json = serde_json::to_string_pretty(self).map_err(|error| error.to_string())?;
+        fs::write(&data, json + "\n").map_err(|error| said(&data, &error))?;
+        let before = fs::read_to_string(&page).unwrap_or_else(|_| MARKERS.join("\n"));
+        fs::write(&page, self.on(&before)?).map_err(|error| said(&page, &error))
+    }
+
+    /// The page with these results.
+    fn on(&self, page: &str) -> Result<String, String> {
+        between_markers(page, MARKERS, &format!("{}\n{}", self.tables(), wrap(&self.measured)))
     }
 }
 
-const HEAD: &str = "# Failover: losses, doubles and the time to the first run
-
-Patroni runs three members with etcd on one machine (`ttl` 20 s). Writers place 200 orders a second at whatever member Patroni calls the primary. Half of the orders
-ship in time, a tenth ship late, and the others never ship. A rule watches the table (`within` 4 seconds, slots of a second) and calls a function for each late order.
-The mode *synchronous* has `synchronous_mode` of Patroni and `awty.synchronous_commit` on. The mode *asynchronous* has both off.
-";
-
-const TAIL: &str = "- **Lost, doubled or missing**: each order that is not shipped must have one open alert, one run in the outbox and one check in the history. An order that was shipped in time has no alert.
-- **By the failover**: PostgreSQL loses commits in asynchronous mode that no standby had. The new primary then does not have an acknowledged order, or runs a check again whose run was lost.
-  In synchronous mode either counts as a violation.
-- **Runs on a cut-off primary** began, or became visible, on a timeline after a later timeline had begun. The marks are lines of the servers' logs and notifications, which no rewind takes back.
-- **Whole again**: from the event until there are a primary and two standbys that stream.
-- **Ready to first run**: from \"ready to accept connections\" in the log of the new primary to its first run. Both columns: median / most.
-- **Pitr, PgBackRest**: a restore beside the running original. Before `awty.adopt()` the copy runs nothing and `why` has the reason. After it each late order has its alert. **Move**: by logical replication, in the steps of
-  [operations](operations.md).
-- Patroni uses etcd's older interface (`--enable-v2`). By the newer one, Patroni 3.0.2 takes the key of the primary without a comparison. A Patroni that was frozen then takes the key
-  from the new primary, and PostgreSQL loses acknowledged orders, in synchronous mode too. awty has no part in this.
-";
+const MARKERS: [&str; 2] = ["<!-- results: begin; written by make failover -->", "<!-- results: end -->"];
 
 /// Median and maximum.
-fn spread(seconds: &[f64], digits: usize) -> String {
+fn spread(seconds: &[f64]) -> Option<[f64; 2]> {
     let mut sorted = seconds.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    match (sorted.get(sorted.len().saturating_sub(1) / 2), sorted.last()) {
-        (Some(median), Some(most)) => format!("{median:.digits$} / {most:.digits$}"),
-        _ => String::new(),
-    }
+    Some([*sorted.get(sorted.len().saturating_sub(1) / 2)?, *sorted.last()?])
 }
 
 #[cfg(test)]
@@ -137,8 +194,7 @@ mod tests {
 
     #[test]
     fn the_spread_is_median_and_maximum() {
-        assert_eq!(spread(&[], 1), "");
-        assert_eq!(spread(&[3.0, 1.0, 2.0], 1), "2.0 / 3.0");
+        assert_eq!((spread(&[]), spread(&[3.0, 1.0, 2.0])), (None, Some([2.0, 3.0])));
     }
 
     #[test]
@@ -147,6 +203,17 @@ mod tests {
         report.struck(Mode::Synchronous, Event::Switchover, 4.0, vec![0.1]);
         report.stuck(Mode::Synchronous, Event::Switchover, "waited 180 s");
         assert_eq!(report.events(), 1);
-        assert!(report.tables().contains("| synchronous | Switchover | 2 | 1 | 4.0 / 4.0 | 0.10 / 0.10 |"));
+        let tables = report.results(0.0, 1).tables();
+        assert!(tables.contains("| synchronous | Switchover | 2 | 1 | 4.0 / 4.0 | 0.10 / 0.10 |"), "{tables}");
+    }
+
+    /// The data are the truth: a change of the page's figures by hand is lost by the next run.
+    #[test]
+    fn the_page_is_written_from_the_results() {
+        let docs = awty_testkit::checkout().join("docs");
+        let results: Results =
+            serde_json::from_str(&fs::read_to_string(docs.join("results/failover.json")).unwrap()).unwrap();
+        let page = fs::read_to_string(docs.join("failover.md")).unwrap();
+        assert_eq!(page, results.on(&page).unwrap());
     }
 }

@@ -41,6 +41,13 @@ pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     format!("\n{lines}")
 }
 
+/// Replaces the text between two markers of a page.
+pub fn between_markers(page: &str, [begin, end]: [&str; 2], text: &str) -> Result<String, String> {
+    let parts = page.split_once(begin).and_then(|(head, rest)| Some((head, rest.split_once(end)?.1)));
+    let (head, tail) = parts.ok_or_else(|| format!("the page lacks its markers: {begin} and {end}"))?;
+    Ok(format!("{head}{begin}\n{text}{end}{tail}"))
+}
+
 /// As a sentence of its own. A sentence may begin with a function's name, which stays as it is.
 pub fn sentence(comment: &str) -> String {
     let mut letters = comment.chars();
@@ -50,4 +57,19 @@ pub fn sentence(comment: &str) -> String {
         _ => comment.to_owned(),
     };
     if text.ends_with(['.', '!', '?']) { text } else { text + "." }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prose_around_the_markers_stays() {
+        let page =
+            |first: &str, second: &str| format!("# P\nby hand\n<a>\n{first}</a>\nalso by hand\n<b>\n{second}</b>\n");
+        let old = page("old\n", "old\n");
+        assert_eq!(between_markers(&old, ["<a>", "</a>"], "new\n").unwrap(), page("new\n", "old\n"));
+        assert_eq!(between_markers(&old, ["<b>", "</b>"], "new\n").unwrap(), page("old\n", "new\n"));
+        assert!(between_markers("without", ["<a>", "</a>"], "new").is_err());
+    }
 }

@@ -1,8 +1,10 @@
 //! Twin runs: the same schedules with and without a hanging target and a blocked target with a large backlog.
 
-use crate::page::Page;
-use crate::place::{Place, pass};
-use crate::{Options, percentile};
+use crate::calls::place::{Place, pass};
+use crate::calls::{Options, lateness};
+use crate::progress::say;
+use crate::results::{Outcome, Wanted};
+use crate::stats::Pairs;
 
 /// Number of targets. One of them hangs.
 const TARGETS: usize = 100;
@@ -11,7 +13,7 @@ const BLOCKED: i32 = 100_000;
 /// Time before measuring, in which each schedule is called once.
 const WARM: f64 = 12.0;
 /// Allowed lateness of the other targets, relative to the twin's.
-const WANTED: f64 = 1.5;
+const WANTED: Wanted = Wanted::AtMost(1.5);
 
 /// Returns p50 and p99 of the lateness of calls to sound targets, and the number of calls.
 fn run(options: &Options, with_bad_ones: bool) -> (f64, f64, usize) {
@@ -35,45 +37,31 @@ fn run(options: &Options, with_bad_ones: bool) -> (f64, f64, usize) {
     pass(f64::from(options.minutes) * 60.0);
     let arrivals = place.receiver.since(from);
     place.end_gateway();
-    let mut lateness: Vec<f64> = arrivals.iter().map(|arrival| arrival.lateness).collect();
-    lateness.sort_by(f64::total_cmp);
-    (percentile(&lateness, 50.0), percentile(&lateness, 99.0), lateness.len())
+    let [p50, p99, _] = lateness(&arrivals);
+    (p50, p99, arrivals.len())
 }
 
-pub fn skew(options: &Options) -> Result<(), String> {
-    let (mut ratios, mut rows) = (Vec::new(), Vec::new());
+pub fn skew(options: &Options) -> Result<Outcome, String> {
+    let mut outcome = Outcome::new("skew");
+    let mut pairs = Pairs { ours: Vec::new(), theirs: Vec::new() };
     for round in 1..=options.rounds {
         let (bad, good) = (run(options, true), run(options, false));
-        let ratio = bad.1 / good.1;
-        println!("{round} of {}: with {bad:?}, without {good:?}, {ratio:.2} ×", options.rounds);
+        pairs.ours.push(bad.1);
+        pairs.theirs.push(good.1);
         let row = |(p50, p99, calls): (f64, f64, usize)| {
             format!("p50 {:.1} ms, p99 {:.1} ms, {calls} calls", p50 * 1e3, p99 * 1e3)
         };
-        rows.push(("with the bad ones", row(bad)));
-        rows.push(("without", row(good)));
-        ratios.push(ratio);
+        outcome.note(format!("round {round}: with the bad ones {}; without {}", row(bad), row(good)));
+        say(&outcome.notes[outcome.notes.len() - 1]);
     }
-    ratios.sort_by(f64::total_cmp);
-    let [least, most] = [ratios[0], ratios[ratios.len() - 1]];
-    let median = percentile(&ratios, 50.0);
-    let verdict = if median <= WANTED { "kept" } else { "missed" };
-    let mut figures =
-        vec![("p99 lateness of the others, by the twin's", format!("{median:.2} × ({least:.2} to {most:.2})"))];
-    figures.push(("goal", format!("at most {WANTED} ×: {verdict}")));
-    figures.extend(rows);
-    let page = Page {
-        name: "gateway-skew",
-        title: "Endpoints that hang delay no others",
-        what: format!(
-            "{} schedules every 10 s over {} targets that answer at once, measured for {} minutes after a warm-up; beside them, in every other \
-             run, as many schedules of one more target that never answers (timeout 30 s), and a blocked target with {BLOCKED} due checks. \
-             The receiver stamps arrivals; lateness is arrival minus slot.",
-            options.schedules,
-            TARGETS - 1,
-            options.minutes
-        ),
-        figures,
-        charts: Vec::new(),
-    };
-    page.write(options)
+    outcome.what = Some(format!(
+        "{} schedules every 10 s over {} targets that answer at once, measured for {} minutes after a warm-up; beside them, in every other \
+         run, as many schedules of one more target that never answers (timeout 30 s), and a blocked target with {BLOCKED} due checks. \
+         The receiver stamps arrivals; lateness is arrival minus slot.",
+        options.schedules,
+        TARGETS - 1,
+        options.minutes
+    ));
+    outcome.ratio(["p99 lateness of the others", "the twin"], &pairs, WANTED, String::new());
+    Ok(outcome)
 }

@@ -3,9 +3,10 @@
 //! Invariant: both are requested over HTTP from the same gateway, with the same token and page size.
 //! Does not: count the first requests, which plan the statements.
 
-use super::compare::{Goal, row};
-use crate::Options;
-use crate::place::Place;
+use super::compare::add;
+use crate::calls::Options;
+use crate::calls::place::Place;
+use crate::results::{Outcome, Wanted};
 use awty_testkit::postgres::Client;
 use awty_testkit::{PATIENCE, poll};
 use std::io::{Read, Write};
@@ -20,7 +21,7 @@ const ATTEMPTS: i32 = 10;
 /// Requests per list, and uncounted first ones. A token allows a hundred at once.
 const REQUESTS: usize = 30;
 const UNCOUNTED: usize = 5;
-const WANTED: Goal = Goal::AtMost(2.0);
+const WANTED: Wanted = Wanted::AtMost(2.0);
 
 /// Lists that users look at.
 const LISTS: [(&str, &str); 4] = [
@@ -108,7 +109,7 @@ fn times(place: &mut Place) -> Result<[Vec<f64>; LISTS.len()], String> {
     Ok(all)
 }
 
-pub fn figures(options: &Options) -> Result<Vec<(&'static str, String)>, String> {
+pub fn figures(options: &Options, outcome: &mut Outcome) -> Result<(), String> {
     let mut place = Place::open();
     let mut client = place.cluster.superuser("postgres");
     client.batch_execute("ALTER ROLE gateway NOINHERIT").unwrap();
@@ -123,9 +124,9 @@ pub fn figures(options: &Options) -> Result<Vec<(&'static str, String)>, String>
     let size = "SELECT count(*), (SELECT count(*) FROM awty.attempt) FROM awty.future_job WHERE job = 'http.app'";
     let size = client.query_one(size, &[]).unwrap();
     let now = times(&mut place)?;
-    let all = LISTS.iter().zip(now).zip(few).map(|(((name, _), now), few)| {
-        let sizes = format!("{} checks, {} attempts", size.get::<_, i64>(0), size.get::<_, i64>(1));
-        (*name, format!("{}; {sizes}", row(&now, &few, WANTED, fine)))
-    });
-    Ok(all.collect())
+    let more = format!("; {} checks, {} attempts", size.get::<_, i64>(0), size.get::<_, i64>(1));
+    for (((name, _), now), few) in LISTS.iter().zip(now).zip(few) {
+        add(outcome, [name, "the same among 1,000 schedules"], [&now, &few], WANTED, fine, &more);
+    }
+    Ok(())
 }

@@ -12,9 +12,9 @@ mod rest;
 mod run;
 mod ways;
 
-use crate::Options;
-use crate::page::Page;
-use compare::{Goal, best, per_second};
+use crate::calls::Options;
+use crate::results::{Outcome, Wanted};
+use compare::{add, best, per_second};
 use field::Field;
 use run::Calls;
 
@@ -39,7 +39,7 @@ struct Rates {
     sql: Vec<f64>,
 }
 
-pub fn speed(options: &Options) -> Result<(), String> {
+pub fn speed(options: &Options) -> Result<Outcome, String> {
     let calls = Calls::at_once(options.schedules);
     let with_pg_net = std::env::var("AWTY_PG_NET").is_ok_and(|value| !value.is_empty());
     let mut field = Field::open(with_pg_net);
@@ -76,44 +76,34 @@ pub fn speed(options: &Options) -> Result<(), String> {
             .map(|rates| rates.last().map_or_else(|| "-".into(), |rate| format!("{rate:.0}")));
         println!("{round} of {}: gateway, pg_net, by default, pg-boss, HTTP, SQL: {}", options.rounds, last.join(", "));
     }
-    let late = late::figures(options, &mut field, loops)?;
-    drop(field);
+    let mut outcome = Outcome::new("speed");
+    outcome.what = Some(what(calls.count, batch, loops));
     let smaller: Vec<f64> = rates.http.iter().zip(&rates.sql).map(|(http, sql)| http.min(*sql)).collect();
-    let by = |theirs: &[f64], goal| compare::row(&rates.gateway, theirs, goal, per_second);
-    let mut figures = vec![
-        ("deliveries, by pg_net's at its best", by(&rates.pg_net, Goal::AtLeast(10.0))),
-        ("the same, pg_net by default", by(&rates.by_default, Goal::None)),
-        ("deliveries, by those of pg-boss with undici", by(&rates.pg_boss, Goal::AtLeast(3.0))),
-        ("deliveries, by the smaller of the two ceilings", by(&smaller, Goal::AtLeast(0.6))),
-        ("the same, by the gateway's HTTP without a database", by(&rates.http, Goal::None)),
-        ("the same, by plain SQL without HTTP", by(&rates.sql, Goal::None)),
-    ];
-    figures.extend(late);
-    let page = Page {
-        name: "gateway-performance",
-        title: "How fast the gateway is",
-        what: what(calls.count, batch, loops),
-        figures,
-        charts: Vec::new(),
+    let mut by = |against, theirs: &[f64], wanted| {
+        add(&mut outcome, ["deliveries", against], [&rates.gateway, theirs], wanted, per_second, "");
     };
-    page.write(options)
+    by("pg_net at its best", &rates.pg_net, Wanted::AtLeast(10.0));
+    by("pg_net by default", &rates.by_default, Wanted::Nothing);
+    by("pg-boss with undici", &rates.pg_boss, Wanted::AtLeast(3.0));
+    by("the smaller of the two ceilings", &smaller, Wanted::AtLeast(0.6));
+    by("the gateway's HTTP without a database", &rates.http, Wanted::Nothing);
+    by("plain SQL without HTTP", &rates.sql, Wanted::Nothing);
+    late::figures(options, &mut field, loops, &mut outcome)?;
+    Ok(outcome)
 }
 
 /// The idle gateway, and the duration of lists.
-pub fn rest(options: &Options) -> Result<(), String> {
-    let mut figures = rest::figures(options)?;
-    figures.extend(lists::figures(options)?);
-    let what = "- A call that hangs: resident memory of the gateway with 10,000 requests that are never answered, less that without them, by their number.\n\
+pub fn rest(options: &Options) -> Result<Outcome, String> {
+    let mut outcome = Outcome::new("rest");
+    outcome.what = Some(
+        "- A call that hangs: resident memory of the gateway with 10,000 requests that are never answered, less that without them, by their number.\n\
         - A slot in which nothing is due: what pg_stat_statements counts of the gateway's role.\n\
-        - Lists: pages of 50, or 10 where it says so, by `/v1` of one gateway, beside the same among 1,000 schedules with 10 attempts each; medians of 25 requests.";
-    let page = Page {
-        name: "gateway-rest",
-        title: "What the gateway needs at rest",
-        what: what.into(),
-        figures,
-        charts: Vec::new(),
-    };
-    page.write(options)
+        - Lists: pages of 50, or 10 where it says so, by `/v1` of one gateway, beside the same among 1,000 schedules with 10 attempts each; medians of 25 requests."
+            .into(),
+    );
+    rest::figures(options, &mut outcome)?;
+    lists::figures(options, &mut outcome)?;
+    Ok(outcome)
 }
 
 fn what(calls: u32, batch: Option<u32>, loops: Option<[u32; 2]>) -> String {
@@ -131,7 +121,7 @@ fn what(calls: u32, batch: Option<u32>, loops: Option<[u32; 2]>) -> String {
          nothing and does not repeat.\n\
          - pg-boss with undici: one process of Node.js, ten connections an origin, kept; {loops}.\n\
          - HTTP without a database: the same requests by the gateway's own modules (`crates/awty-gateway/examples/calls.rs`), ten at once to an origin.\n\
-         - Plain SQL without HTTP: leases and attempts of 500 calls at a time by one connection, without limits of targets (`tests/calls/speed/ceiling.sql`).\n\
+         - Plain SQL without HTTP: leases and attempts of 500 calls at a time by one connection, without limits of targets (`tests/bench/calls/speed/ceiling.sql`).\n\
          - Lateness: arrival minus the second for which the call was asked; pg-boss has the same calls in the same seconds as `startAfter`, the setting that \
          was its best above, and looks every 100 ms when it finds nothing."
     )

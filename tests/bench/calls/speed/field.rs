@@ -1,8 +1,8 @@
 //! The measured server, the origins, and the calls to them.
 
-use crate::place::{Place, pass};
-use crate::receiver::Arrival;
-use crate::speed::run::{Run, each_once};
+use crate::calls::place::{Place, pass};
+use crate::calls::receiver::Arrival;
+use crate::calls::speed::run::{Run, each_once};
 use awty_testkit::postgres::Client;
 use awty_testkit::{PATIENCE, poll};
 use std::time::Duration;

@@ -2,15 +2,16 @@
 //!
 //! Invariant: the receiver stamps arrivals, and the due times are computed here.
 
-use super::compare::{Goal, milliseconds, row};
+use super::compare::{add, milliseconds};
 use super::field::Field;
 use super::run::Calls;
 use super::ways;
-use crate::Options;
+use crate::calls::Options;
+use crate::results::{Outcome, Wanted};
 
 /// Calls due per second in the spread load.
 const A_SECOND: u32 = 1_000;
-const WANTED: Goal = Goal::AtMost(0.5);
+const WANTED: Wanted = Wanted::AtMost(0.5);
 
 /// Returns a load spread over seconds, and one of half the calls due at once.
 fn loads(options: &Options) -> [Calls; 2] {
@@ -22,9 +23,10 @@ pub fn figures(
     options: &Options,
     field: &mut Field,
     loops: Option<[u32; 2]>,
-) -> Result<Vec<(&'static str, String)>, String> {
+    outcome: &mut Outcome,
+) -> Result<(), String> {
     let names = ["p99 lateness, 1,000 calls due in each second", "p99 lateness, all calls due in one second"];
-    let (mut rows, mut all_early) = (Vec::new(), [0; 2]);
+    let mut all_early = [0; 2];
     for (calls, name) in loads(options).iter().zip(names) {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for round in 1..=options.rounds {
@@ -38,11 +40,12 @@ pub fn figures(
             }
             println!("{round} of {}: {name}: {:?}, pg-boss {:?} s", options.rounds, ours.last(), theirs.last());
         }
-        rows.push((name, format!("{}; {} calls a round", row(&ours, &theirs, WANTED, milliseconds), calls.count)));
+        let more = format!("; {} calls a round", calls.count);
+        add(outcome, [name, "pg-boss"], [&ours, &theirs], WANTED, milliseconds, &more);
     }
     let [ours, theirs] = all_early;
-    let beside = loops.map(|_| format!("; {theirs} of pg-boss")).unwrap_or_default();
-    let verdict = if ours == 0 { "kept" } else { "**missed**" };
-    rows.push(("calls of these that arrived before they were due", format!("{ours}; goal: none: {verdict}{beside}")));
-    Ok(rows)
+    let beside = loops.map(|_| format!("{theirs} of pg-boss")).unwrap_or_default();
+    let name = ["calls of these that arrived before they were due", ""];
+    outcome.value(name, ours as f64, "", Wanted::AtMost(0.0), beside);
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! A throwaway cluster with awty_http, one gateway, and schedules.
 
-use crate::receiver::Receiver;
+use crate::calls::receiver::Receiver;
 use awty_testkit::Cluster;
 use awty_testkit::gateway::{Gateway, create_credentials};
 use awty_testkit::postgres::Client;

@@ -1,7 +1,7 @@
 //! The arrivals of a run: rate and lateness.
 
-use crate::percentile;
-use crate::receiver::Arrival;
+use crate::calls::receiver::Arrival;
+use crate::stats::percentile;
 
 /// Calls numbered from 1.
 pub struct Calls {

@@ -1,42 +1,30 @@
 //! The idle gateway: memory of hanging calls, and statements while no check is due.
 
-use crate::Options;
-use crate::place::{Place, pass};
+use crate::calls::Options;
+use crate::calls::place::{Place, pass};
+use crate::results::{Outcome, Wanted};
 use awty_testkit::{PATIENCE, poll};
 
 /// Hanging calls, and their origins.
 const HANGING: u32 = 10_000;
 const ORIGINS: u32 = 10;
-const KIB_EACH: f64 = 30.0;
-const STATEMENTS_A_SLOT: f64 = 2.0;
+const KIB_EACH: Wanted = Wanted::AtMost(30.0);
+const STATEMENTS_A_SLOT: Wanted = Wanted::AtMost(2.0);
 /// Seconds until a started gateway is idle.
 const SETTLE: f64 = 5.0;
 
-fn verdict(value: f64, goal: f64) -> &'static str {
-    if value <= goal { "kept" } else { "**missed**" }
-}
-
-pub fn figures(options: &Options) -> Result<Vec<(&'static str, String)>, String> {
+pub fn figures(options: &Options, outcome: &mut Outcome) -> Result<(), String> {
     let (before, after) = memory()?;
     let each = after.saturating_sub(before) as f64 / f64::from(HANGING);
+    let detail = format!("{HANGING} at once; the gateway has {before} KiB without them, {after} KiB with them");
+    outcome.value(["memory of a call that hangs", ""], each, "KiB", KIB_EACH, detail);
     let (statements, written, slots) = idle(options)?;
-    let per_slot = statements as f64 / slots;
-    Ok(vec![
-        (
-            "memory of a call that hangs",
-            format!(
-                "{each:.1} KiB, of {HANGING} at once; goal: at most {KIB_EACH} KiB: {}; the gateway has {before} KiB without them, {after} KiB with them",
-                verdict(each, KIB_EACH)
-            ),
-        ),
-        (
-            "statements of a slot in which nothing is due",
-            format!(
-                "{per_slot:.2} on average over {slots} slots of a second, with the look at the jobs every 30 s; goal: at most {STATEMENTS_A_SLOT}: {}; {written} bytes of write-ahead log",
-                verdict(per_slot, STATEMENTS_A_SLOT)
-            ),
-        ),
-    ])
+    let detail = format!(
+        "average over {slots} slots of a second, with the look at the jobs every 30 s; {written} bytes of write-ahead log"
+    );
+    let name = ["statements of a slot in which nothing is due", ""];
+    outcome.value(name, statements as f64 / slots, "", STATEMENTS_A_SLOT, detail);
+    Ok(())
 }
 
 /// Returns the gateway's memory in KiB before and during the hanging calls.

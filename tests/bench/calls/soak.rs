@@ -1,10 +1,9 @@
 //! An hour of schedules that run every minute: lateness, growth, and lost or double calls.
 
-use crate::chart::Chart;
-use crate::page::Page;
-use crate::place::{Place, pass};
-use crate::receiver::Arrival;
-use crate::{Options, percentile};
+use crate::calls::place::{Place, pass};
+use crate::calls::receiver::Arrival;
+use crate::calls::{Options, lateness};
+use crate::results::{Chart, Outcome, Wanted};
 use awty_testkit::postgres::Client;
 use chrono::Utc;
 use std::collections::BTreeMap;
@@ -33,15 +32,14 @@ const SIZES: &str = "SELECT pg_database_size(current_database())::float8 / 10485
     pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8 / 1048576, (SELECT overdue FROM awty.job_status WHERE job = 'http.app')::float8";
 
 fn sample(place: &Place, client: &mut Client, minutes: f64, arrivals: &[Arrival]) -> Sample {
-    let mut lateness: Vec<f64> = arrivals.iter().map(|arrival| arrival.lateness).collect();
-    lateness.sort_by(f64::total_cmp);
+    let [p50, p99, most] = lateness(arrivals);
     let sizes = client.query_one(SIZES, &[]).unwrap();
     Sample {
         minutes,
         calls: arrivals.len(),
-        p50: percentile(&lateness, 50.0),
-        p99: percentile(&lateness, 99.0),
-        most: percentile(&lateness, 100.0),
+        p50,
+        p99,
+        most,
         memory: place.memory() as f64 / 1024.0,
         database: sizes.get(0),
         wal: sizes.get(1),
@@ -74,7 +72,7 @@ fn findings(arrivals: &[Arrival], schedules: u32, from: i64) -> Vec<String> {
     found
 }
 
-pub fn soak(options: &Options) -> Result<(), String> {
+pub fn soak(options: &Options) -> Result<Outcome, String> {
     let mut place = Place::open();
     let origins: Vec<String> = (0..TARGETS).map(|_| place.receiver.listen(false)).collect();
     println!("{} schedules are made", options.schedules);
@@ -110,69 +108,61 @@ pub fn soak(options: &Options) -> Result<(), String> {
     place.end_gateway();
     let arrivals = place.receiver.since(0);
     let found = findings(&arrivals, options.schedules, from);
-    page(options, &samples, &arrivals, before, found.len()).write(options)?;
-    if found.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("{} findings: {}", found.len(), found[..found.len().min(10)].join("; ")))
-    }
+    let mut outcome = outcome(options, &samples, &arrivals, before, found.len());
+    outcome.failure =
+        (!found.is_empty()).then(|| format!("{} findings: {}", found.len(), found[..found.len().min(10)].join("; ")));
+    Ok(outcome)
 }
 
-fn page(options: &Options, samples: &[Sample], arrivals: &[Arrival], wal_before: f64, found: usize) -> Page {
+fn outcome(options: &Options, samples: &[Sample], arrivals: &[Arrival], wal_before: f64, found: usize) -> Outcome {
     let line = |of: fn(&Sample) -> f64| samples.iter().map(|one| (one.minutes, of(one))).collect::<Vec<_>>();
-    let span = |of: fn(&Sample) -> f64| {
-        let (first, last) = (samples.first().map_or(f64::NAN, of), samples.last().map_or(f64::NAN, of));
-        format!("{first:.1} MiB at first, {last:.1} MiB at last")
-    };
-    let worst = |of: fn(&Sample) -> f64| samples.iter().map(of).fold(f64::NAN, f64::max);
+    let worst = |of: fn(&Sample) -> f64| samples.iter().map(of).fold(f64::NAN, f64::max) * 1e3;
     let wal = samples.last().map_or(f64::NAN, |last| last.wal) - wal_before;
-    Page {
-        name: "soak",
-        title: "Soak: schedules once a minute",
-        what: format!(
-            "{} schedules, each once a minute with the jitter that they have by default, over {TARGETS} targets on the same machine, \
-             called by one gateway for {} minutes. The receiver stamps arrivals; lateness is arrival minus slot.",
-            options.schedules, options.minutes
+    let mut outcome = Outcome::new("soak");
+    outcome.what = Some(format!(
+        "{} schedules, each once a minute with the jitter that they have by default, over {TARGETS} targets on the same machine, \
+         called by one gateway for {} minutes. The receiver stamps arrivals; lateness is arrival minus slot.",
+        options.schedules, options.minutes
+    ));
+    let mut add =
+        |what: [&str; 2], value: f64, unit: &str, wanted| outcome.value(what, value, unit, wanted, String::new());
+    let early = arrivals.iter().filter(|one| one.lateness < 0.0).count();
+    add(["calls that arrived", ""], arrivals.len() as f64, "", Wanted::Nothing);
+    let gaps = "schedules with a gap, or with a slot that was called twice, since all were called";
+    add([gaps, ""], found as f64, "", Wanted::AtMost(0.0));
+    add(["p50 of lateness in the worst sample", "the slot"], worst(|one| one.p50), "ms", Wanted::Nothing);
+    add(["p99 of lateness in the worst sample", "the slot"], worst(|one| one.p99), "ms", Wanted::Nothing);
+    add(["latest call", "the slot"], worst(|one| one.most), "ms", Wanted::Nothing);
+    add(["calls before their slot", ""], early as f64, "", Wanted::AtMost(0.0));
+    let mut span = |what: &str, of: fn(&Sample) -> f64| {
+        let (first, last) = (samples.first().map_or(f64::NAN, of), samples.last().map_or(f64::NAN, of));
+        let detail = format!("{first:.1} MiB at first, {last:.1} MiB at last");
+        outcome.value([what, "at first"], last - first, "MiB more", Wanted::Nothing, detail);
+    };
+    span("memory of the gateway (RSS)", |one| one.memory);
+    span("size of the database", |one| one.database);
+    let each = wal * 1_048_576.0 / arrivals.len() as f64;
+    outcome.value(["write-ahead log of a call", ""], each, "bytes", Wanted::Nothing, String::new());
+    let lines = vec![("p50", line(|one| one.p50)), ("p99", line(|one| one.p99)), ("latest", line(|one| one.most))];
+    outcome.charts = vec![
+        Chart::over_time("soak-lateness", "Lateness of calls", "seconds", lines),
+        Chart::over_time(
+            "soak-memory",
+            "Memory of the gateway",
+            "MiB (RSS)",
+            vec![("gateway", line(|one| one.memory))],
         ),
-        figures: vec![
-            ("calls that arrived", arrivals.len().to_string()),
-            ("schedules with a gap, or with a slot that was called twice, since all were called", found.to_string()),
-            ("worst p50 of lateness in a sample", format!("{:.3} s", worst(|one| one.p50))),
-            ("worst p99 of lateness in a sample", format!("{:.3} s", worst(|one| one.p99))),
-            ("latest call", format!("{:.3} s", worst(|one| one.most))),
-            ("calls before their slot", arrivals.iter().filter(|one| one.lateness < 0.0).count().to_string()),
-            ("memory of the gateway (RSS)", span(|one| one.memory)),
-            ("size of the database", span(|one| one.database)),
-            ("WAL a call", format!("{:.0} bytes", wal * 1_048_576.0 / arrivals.len() as f64)),
-        ],
-        charts: vec![
-            Chart {
-                name: "soak-lateness",
-                title: "Lateness of calls".into(),
-                unit: "seconds",
-                lines: vec![
-                    ("p50", line(|one| one.p50)),
-                    ("p99", line(|one| one.p99)),
-                    ("latest", line(|one| one.most)),
-                ],
-            },
-            Chart {
-                name: "soak-memory",
-                title: "Memory of the gateway".into(),
-                unit: "MiB (RSS)",
-                lines: vec![("gateway", line(|one| one.memory))],
-            },
-            Chart {
-                name: "soak-sizes",
-                title: "What grows".into(),
-                unit: "MiB",
-                lines: vec![
-                    ("database", line(|one| one.database)),
-                    ("WAL written", samples.iter().map(|one| (one.minutes, one.wal - wal_before)).collect()),
-                ],
-            },
-        ],
-    }
+        Chart::over_time(
+            "soak-sizes",
+            "What grows",
+            "MiB",
+            vec![
+                ("database", line(|one| one.database)),
+                ("WAL written", samples.iter().map(|one| (one.minutes, one.wal - wal_before)).collect()),
+            ],
+        ),
+    ];
+    outcome
 }
 
 #[cfg(test)]

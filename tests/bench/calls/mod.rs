@@ -1,0 +1,92 @@
+//! The gateway under many calls: an hour (`soak`), with hanging endpoints (`skew`), compared with alternatives
+//! (`speed`), and idle (`rest`).
+//!
+//! `bench soak|skew|speed|rest [--schedules N] [--minutes M] [--rounds R]`, called by `make soak`, `skew`,
+//! `gateway-speed` and `gateway-rest`. `AWTY_GATEWAY` is the program awty-gateway, `AWTY_CALLER` makes its calls
+//! without a database, and `AWTY_PG_NET` says that the stage has pg_net. A run smaller than usual is a try.
+//!
+//! Invariant: compared ways are measured in turn in the same run.
+//! Does not: fail because of slowness. It fails if a call was lost or doubled.
+
+mod place;
+mod receiver;
+mod skew;
+mod soak;
+mod speed;
+
+use crate::report::{self, Page};
+use crate::results::{Outcome, save};
+use crate::stats::percentile;
+
+pub struct Options {
+    pub schedules: u32,
+    pub minutes: u32,
+    pub rounds: u32,
+    /// Whether the run is smaller than usual.
+    pub is_try: bool,
+}
+
+impl Options {
+    fn parse(usual: [u32; 3], arguments: &[String]) -> Result<Self, String> {
+        let mut values = usual;
+        for pair in arguments.chunks(2) {
+            let [name, value] = pair else { return Err(format!("{} has no value", pair[0])) };
+            let place = ["--schedules", "--minutes", "--rounds"].iter().position(|known| known == name);
+            let place = place.ok_or_else(|| format!("{name} is not known"))?;
+            values[place] = value.parse().ok().filter(|value| *value > 0).ok_or_else(|| format!("{name} {value}"))?;
+        }
+        let is_try = values.iter().zip(usual).any(|(value, usual)| *value < usual);
+        Ok(Options { schedules: values[0], minutes: values[1], rounds: values[2], is_try })
+    }
+}
+
+/// A measurement: its name, its usual sizes, and its page.
+type Measurement = (&'static str, [u32; 3], fn(&Options) -> Result<Outcome, String>, Page);
+
+pub static MEASUREMENTS: [Measurement; 4] = [
+    ("soak", [100_000, 60, 1], soak::soak, Page::of("soak")),
+    ("skew", [3_000, 1, 3], skew::skew, Page::of("gateway-skew")),
+    ("speed", [20_000, 1, 3], speed::speed, Page::of("gateway-performance")),
+    ("rest", [20_000, 1, 1], speed::rest, Page::of("gateway-rest")),
+];
+
+/// Measures and writes the page, if the first argument names a measurement of this kind.
+pub fn run(arguments: &[String]) -> Option<Result<(), String>> {
+    let name = arguments.first()?;
+    let (_, usual, measure, page) = MEASUREMENTS.iter().find(|(known, ..)| known == name)?;
+    Some(Options::parse(*usual, &arguments[1..]).and_then(|options| {
+        let began = std::time::Instant::now();
+        let run = crate::machine::now(if options.is_try { "a try" } else { "the usual ones" }.into());
+        let mut outcome = measure(&options)?;
+        outcome.seconds = began.elapsed().as_secs_f64();
+        outcome.run = Some(run);
+        println!("{}", report::table(std::slice::from_ref(&outcome)));
+        save(&page.results(options.is_try)?, &outcome)?;
+        page.write(options.is_try)?;
+        // A call that was lost or doubled fails the run after the page is written.
+        outcome.failure.map_or(Ok(()), Err)
+    }))
+}
+
+/// Lateness of arrivals: p50, p99 and the latest.
+fn lateness(arrivals: &[receiver::Arrival]) -> [f64; 3] {
+    let lateness: Vec<f64> = arrivals.iter().map(|arrival| arrival.lateness).collect();
+    [50.0, 99.0, 100.0].map(|percent| percentile(&lateness, percent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_smaller_run_is_a_try() {
+        let read =
+            |text: &str| Options::parse([100, 60, 1], &text.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+        assert!(
+            !read("").unwrap().is_try
+                && !read("--schedules 200").unwrap().is_try
+                && read("--minutes 3").unwrap().is_try
+        );
+        assert!(read("--minutes").is_err() && read("--minutes 0").is_err() && read("--hours 1").is_err());
+    }
+}
