@@ -121,3 +121,14 @@ fn bad_pages_are_found() {
     assert_eq!(dead.len(), 3, "{dead:?}");
     assert!(["#b:", "docs/no.md:", "README.md#no:"].iter().all(|link| dead.iter().any(|dead| dead.contains(link))));
 }
+
+/// The table "To change X, open Y" names at least thirty changes, and only files that exist.
+#[test]
+fn the_files_to_open_exist() {
+    let text = std::fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
+    let table = text.split("## To change X, open Y").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
+    let rows: Vec<&str> = table.lines().filter(|line| is_row(line)).skip(2).collect();
+    let files = rows.iter().flat_map(|row| row.split('|').nth(2).unwrap().split('`').skip(1).step_by(2));
+    let missing: Vec<&str> = files.filter(|file| !root().join(file).is_file()).collect();
+    assert!(rows.len() >= 30 && missing.is_empty(), "{} rows; these files do not exist: {missing:?}", rows.len());
+}
