@@ -55,18 +55,35 @@ CREATE FUNCTION awty_http_internal.may_claim(job text) RETURNS boolean
 $$;
 COMMENT ON FUNCTION awty_http_internal.may_claim(text) IS 'May the current user claim calls of that tenant''s job?';
 
--- A tenant has its own job. Another role has the job of the only tenant for which it may schedule or, if there is none, whose calls it may
--- read.
+-- ALTER ROLE web SET awty_http.tenant = 'app'. The catalog is read, because SET ROLE does not load the settings of a role.
+CREATE FUNCTION awty_http_internal.chosen(caller oid) RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT substr(c.setting, length('awty_http.tenant=') + 1)
+    FROM pg_db_role_setting AS s CROSS JOIN LATERAL unnest(s.setconfig) AS c (setting)
+    WHERE s.setrole = chosen.caller AND c.setting ^@ 'awty_http.tenant='
+      AND (s.setdatabase = 0 OR s.setdatabase = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database()))
+    ORDER BY s.setdatabase DESC LIMIT 1
+$$;
+COMMENT ON FUNCTION awty_http_internal.chosen(oid) IS 'The tenant that a role has chosen by its setting awty_http.tenant; NULL: none';
+
+-- Another role has the job of the tenant that it has chosen, or of the one tenant whose member it is. Any tenant can give a role rights
+-- with awty.allow(), so those rights choose a tenant for reading only.
 CREATE FUNCTION awty_http_internal.job(caller oid) RETURNS text
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     own CONSTANT text := (SELECT t.job FROM awty_http.tenant AS t WHERE t.role::oid = job.caller AND t.dropped_at IS NULL);
+    chosen CONSTANT text := awty_http_internal.chosen(job.caller);
     jobs text[];
 BEGIN
     IF own IS NOT NULL THEN
         RETURN own;
     END IF;
-    jobs := ARRAY(SELECT t.job FROM awty_http.tenant AS t WHERE awty_http_internal.has_right(job.caller, t.job, 'schedule') LIMIT 2);
+    IF chosen IS NOT NULL THEN
+        RETURN (SELECT t.job FROM awty_http.tenant AS t WHERE pg_get_userbyid(t.role) = chosen
+                AND awty_http_internal.has_right(job.caller, t.job, 'read'));
+    END IF;
+    jobs := ARRAY(SELECT t.job FROM awty_http.tenant AS t WHERE awty_http_internal.can_become(job.caller, t.role)
+                  AND awty_http_internal.has_right(job.caller, t.job, 'schedule') LIMIT 2);
     IF cardinality(jobs) = 0 THEN
         jobs := ARRAY(SELECT t.job FROM awty_http.tenant AS t WHERE awty_http_internal.has_right(job.caller, t.job, 'read') LIMIT 2);
     END IF;
@@ -84,18 +101,22 @@ COMMENT ON FUNCTION awty_http_internal.job() IS 'Job of the current user''s call
 CREATE FUNCTION awty_http_internal.job_to_schedule(caller oid) RETURNS text
     LANGUAGE plpgsql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    job CONSTANT text := awty_http_internal.job(job_to_schedule.caller);
+    the_job CONSTANT text := awty_http_internal.job(job_to_schedule.caller);
     name CONSTANT name := pg_get_userbyid(job_to_schedule.caller);
+    is_chosen CONSTANT boolean := awty_http_internal.chosen(job_to_schedule.caller) IS NOT NULL;
     roles name[];
 BEGIN
-    IF awty_http_internal.has_right(job_to_schedule.caller, job, 'schedule') THEN
-        RETURN job;
+    IF awty_http_internal.has_right(job_to_schedule.caller, the_job, 'schedule')
+       AND (is_chosen OR EXISTS (SELECT FROM awty_http.tenant AS t
+                                 WHERE t.job = the_job AND awty_http_internal.can_become(job_to_schedule.caller, t.role))) THEN
+        RETURN the_job;
     END IF;
     roles := ARRAY(SELECT pg_get_userbyid(t.role) FROM awty_http.tenant AS t
                    WHERE awty_http_internal.has_right(job_to_schedule.caller, t.job, 'schedule') ORDER BY 1 LIMIT 10);
-    IF cardinality(roles) > 1 THEN
-        PERFORM awty_http_internal.refuse('21000', format('role "%s" may schedule calls for several tenants: %s', name, array_to_string(roles, ', ')),
-            format('Choose one of them with SET ROLE %I;', roles[1]));
+    IF cardinality(roles) > 0 THEN
+        PERFORM awty_http_internal.refuse('21000', format('role "%s" must choose the tenant for which it schedules calls: %s', name,
+                array_to_string(roles, ', ')),
+            format('ALTER ROLE %I SET awty_http.tenant = %L; by a superuser chooses one of them. So does SET ROLE for a member.', name, roles[1]));
     END IF;
     PERFORM awty_http_internal.refuse('42501', format('role "%s" may not schedule calls for any tenant', name),
         format('The owner of extension awty_http can make the role a tenant: SELECT awty_http.add_tenant(%L);', name));

@@ -81,6 +81,8 @@ fn no_role_writes_the_tables_or_acts_as_another() {
             "SELECT awty_http.add_tenant('app')",
             "GRANT USAGE ON SCHEMA awty, awty_http TO a, b, app",
             "SELECT awty.allow('http.app', 'a'), awty.allow('http.app', 'b')",
+            "ALTER ROLE a SET awty_http.tenant = 'app'",
+            "ALTER ROLE b SET awty_http.tenant = 'app'",
         ],
     );
     let mut a = http.client("a");
@@ -117,6 +119,7 @@ fn an_old_snapshot_lends_no_right_to_calls() {
             "CREATE ROLE web LOGIN",
             "GRANT USAGE ON SCHEMA awty, awty_http TO web",
             "SELECT awty.allow('http.app', 'web')",
+            "ALTER ROLE web SET awty_http.tenant = 'app'",
         ],
     );
     let mut web = http.client("web");
@@ -210,9 +213,10 @@ fn a_dropped_tenant_makes_no_calls_and_comes_back_with_its_ids() {
     assert_eq!(http.ask("app", &schedule), id);
 }
 
-/// A role that is no tenant schedules for the only tenant that allows it. If there are several, SET ROLE selects one.
+/// P6: a role that is no tenant schedules for the tenant whose member it is. Another tenant that gives the role a right changes nothing.
+/// A member of several tenants chooses one with SET ROLE.
 #[test]
-fn a_role_schedules_for_the_tenant_that_lets_it() {
+fn a_role_schedules_for_the_tenant_whose_member_it_is() {
     let http = Http::open();
     http.cluster.execute(
         "postgres",
@@ -221,7 +225,35 @@ fn a_role_schedules_for_the_tenant_that_lets_it() {
     http.ask("web", &format!("SELECT awty_http.schedule('{URI}', '1 h')"));
     assert_eq!(http.ask("web", "SELECT job || ' ' || created_by FROM awty_http.endpoint"), "http.app web");
     http.ask("other", "SELECT awty.allow('http.other', 'web')");
+    assert_eq!(http.ask("web", &format!("SELECT awty_http.unschedule('{URI}')")), "true");
+    http.cluster.execute("postgres", &["GRANT other TO web"]);
     let mut web = http.client("web");
     assert_eq!(refused(&mut web, &format!("SELECT awty_http.schedule('{URI}', '1 h')")), "21000");
-    web.batch_execute(&format!("SET ROLE app; SELECT awty_http.unschedule('{URI}')")).unwrap();
+    web.batch_execute(&format!("SET ROLE app; SELECT awty_http.schedule('{URI}', '1 h')")).unwrap();
+}
+
+/// P6: any tenant can give a role the right to schedule, so the right alone draws no calls to the tenant, and takes none away from another.
+#[test]
+fn a_right_that_nobody_asked_for_draws_no_calls() {
+    let http = Http::open();
+    http.cluster.execute("postgres", &["CREATE ROLE web LOGIN", "GRANT USAGE ON SCHEMA awty, awty_http TO web"]);
+    let calls = [format!("SELECT awty_http.send('{URI}')"), format!("SELECT awty_http.schedule('{URI}', '1 h')")];
+    http.ask("other", "SELECT awty.allow('http.other', 'web')");
+    for call in &calls {
+        assert_eq!(refused(&mut http.client("web"), call), "21000");
+    }
+    assert_eq!(http.ask("other", "SELECT count(*) FROM awty_http_internal.content"), "0");
+    http.ask("app", "SELECT awty.allow('http.app', 'web')");
+    http.cluster.execute("postgres", &["ALTER ROLE web SET awty_http.tenant = 'app'"]);
+    for call in &calls {
+        http.ask("web", call);
+    }
+    assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http_internal.content"), "2");
+    // The setting chooses and gives no right. Without the right, no other tenant is taken instead.
+    http.ask("app", "SELECT awty.disallow('http.app', 'web')");
+    assert_eq!(refused(&mut http.client("web"), &calls[0]), "21000");
+    // A setting of this database is stronger.
+    http.cluster.execute("postgres", &["ALTER ROLE web IN DATABASE postgres SET awty_http.tenant = 'other'"]);
+    http.ask("web", &calls[0]);
+    assert_eq!(http.ask("other", "SELECT count(*) FROM awty_http_internal.content"), "1");
 }

@@ -79,6 +79,8 @@ fn equal_keys_of_two_roles_are_two_sends() {
             "CREATE ROLE \"w/b\" LOGIN",
             "GRANT USAGE ON SCHEMA awty, awty_http TO web, \"w/b\"",
             "SELECT awty.allow('http.app', 'web'), awty.allow('http.app', 'w/b')",
+            "ALTER ROLE web SET awty_http.tenant = 'app'",
+            "ALTER ROLE \"w/b\" SET awty_http.tenant = 'app'",
         ],
     );
     let first = http.ask("web", &SEND.replace(": 1", ": 2"));
