@@ -76,6 +76,19 @@ fn buckets_of_every_width_have_the_same_calls_before_and_after_they_are_rolled_u
     }
 }
 
+/// P7: a query for all moments of a plan would take the server's memory.
+#[test]
+fn no_query_computes_the_moments_of_a_plan_without_end() {
+    let http = Http::open();
+    let moments = "SELECT count(*) FROM awty_http_internal.coming('1 s', NULL, 'UTC', now(), 1000000, NULL)";
+    assert_eq!(http.ask("other", moments), "10000");
+    let id = http.ask("app", &format!("SELECT awty_http.schedule('{URI}', '1 min')"));
+    assert_eq!(
+        http.ask("app", &format!("SELECT count(*) <= 10001 FROM awty_http_internal.next_calls('{id}', 1000000)")),
+        "true"
+    );
+}
+
 /// Percentiles assume that half of a histogram's step is below its middle. None lies beyond the observed values.
 #[test]
 fn percentiles_lie_within_what_was_seen() {
