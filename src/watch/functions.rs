@@ -46,7 +46,7 @@ pub fn fault(rule: &Rule, table: &Described) -> Option<Fault> {
     if let Err(fault) = find(rule, table) {
         return Some(fault);
     }
-    let triggers = rule_objects::triggers(&rule.name, table.oid);
+    let triggers = rule_objects::triggers_of_events(&rule.name, table.oid);
     if triggers.len() < rule_objects::EVENTS.len() {
         return Some(Fault::Triggers);
     }

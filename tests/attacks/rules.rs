@@ -93,3 +93,26 @@ fn a_new_owner_runs_no_code_as_the_old_one() {
         field.one("postgres", "SELECT count(*) FROM awty.future_job WHERE job = 'orders' AND entity_name = 'orders'");
     assert_eq!(pending, 0);
 }
+
+/// P7: `awty.status` looks at the rules that the caller may read. So a role with thousands of rules does not
+/// slow down the status of another role.
+#[test]
+fn rules_of_others_add_no_call_to_the_status() {
+    let field = field();
+    for n in 1..=3 {
+        field.sql("mallory", &format!("CREATE TABLE mallory.t{n} (id bigint PRIMARY KEY, at timestamptz, s text); SELECT awty.watch('mallory.t{n}', since => 'at', until => $$s = 'y'$$, within => '1 h')"));
+    }
+    field.sql(
+        "postgres",
+        "ALTER ROLE alice SET track_functions = 'all'; ALTER ROLE mallory SET track_functions = 'all'",
+    );
+    let looks = |role: &str| -> i64 {
+        let mut client = field.client(role);
+        let mut transaction = client.transaction().unwrap();
+        transaction.query_one("SELECT why FROM awty.status", &[]).unwrap();
+        let calls =
+            "SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_xact_user_functions WHERE funcname = 'cannot_watch'";
+        transaction.query_one(calls, &[]).unwrap().get(0)
+    };
+    assert_eq!((looks("mallory"), looks("alice")), (3, 0));
+}

@@ -73,6 +73,7 @@ const HOT: &[(&str, &str, &str)] = &[
     ("lease::select_ahead", "future_job", "future_job_due_idx"),
     ("lease::given", "lease", "lease_pkey"),
     ("lease::end_all", "lease", "lease_pkey"),
+    ("rule_objects::select_named_triggers", "pg_trigger", "pg_trigger_tgrelid_tgname_index"),
     ("target::walk_targets", "future_job", "future_job_target_idx"),
     ("target::select_due_of", "future_job", "future_job_target_idx"),
     ("target::select_these", "lease", "lease_target_idx"),

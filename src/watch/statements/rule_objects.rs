@@ -16,7 +16,7 @@ use crate::pg::role::as_role;
 use crate::pg::table::{Described, Kind, quoted};
 use crate::pg::table_lock;
 use crate::pg::text::Text;
-use crate::store::statement::statement;
+use crate::store::statement::{Rows, statement};
 use awty_core::watch::object_name;
 use pgrx::pg_sys;
 
@@ -206,21 +206,34 @@ statement!(
       ORDER BY t.tgname"
 );
 
+statement!(
+    select_named_triggers,
+    [OIDOID, TEXTOID, TEXTARRAYOID],
+    c"SELECT t.tgname::pg_catalog.text, t.tgenabled FROM pg_catalog.pg_trigger AS t
+      WHERE t.tgrelid = $1 AND t.tgname = ANY ($3::pg_catalog.name[])
+          AND t.tgfoid = 'awty_internal.row_changed()'::pg_catalog.regprocedure AND t.tgparentid = 0
+          AND t.tgargs = pg_catalog.convert_to($2, pg_catalog.getdatabaseencoding()) || '\\x00'::pg_catalog.bytea
+      ORDER BY t.tgname"
+);
+
+fn read(rows: &Rows) -> Vec<Trigger> {
+    let trigger = |row| Some(Trigger { name: rows.get::<Text>(row, 1)?.to_string(), enabled: rows.get(row, 2)? });
+    (0..rows.len()).filter_map(trigger).collect()
+}
+
 /// Returns the triggers of a rule that are on a table.
 pub fn triggers(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
     let args = [crate::store::arg(table), Some(rule.datum())];
-    as_owner(|| {
-        select_triggers(|s| {
-            s.query(&args, |rows| {
-                (0..rows.len())
-                    .filter_map(|row| {
-                        let name: Text = rows.get(row, 1)?;
-                        Some(Trigger { name: name.to_string(), enabled: rows.get(row, 2)? })
-                    })
-                    .collect()
-            })
-        })
-    })
+    as_owner(|| select_triggers(|s| s.query(&args, read)))
+}
+
+/// Returns the triggers of a rule, one for each event if the rule has them all. Looks for their names first, because a table may have
+/// thousands of triggers. The table's owner may have renamed a trigger.
+pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
+    let names: Vec<Text> = EVENTS.iter().map(|event| Text::from(trigger_name(rule, event).as_str())).collect();
+    let args = [crate::store::arg(table), Some(rule.datum()), crate::store::arg(names)];
+    let named = as_owner(|| select_named_triggers(|s| s.query(&args, read)));
+    if named.len() == EVENTS.len() { named } else { triggers(rule, table) }
 }
 
 /// Removes a rule, its triggers and its functions, and the leftovers of an older rule of this name. The row of the rule goes
