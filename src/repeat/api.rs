@@ -18,7 +18,8 @@ use crate::shmem::wakeup;
 use crate::store::job::{self, Job};
 use crate::store::{future_job, history, hold};
 use crate::{function, settings};
-use awty_core::repeat::{Change, MOST_OCCURRENCES, Plan, Repetition};
+use awty_core::limits::MAX_OCCURRENCES;
+use awty_core::repeat::{Change, Plan, Repetition};
 use awty_core::{Outcome, Time};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -50,7 +51,7 @@ fn stored_moments(args: &Args) -> Option<Vec<Time>> {
     let (rhythm, zone) = terms::stored(args)?;
     let plan = Plan::new(rhythm, zone, args.time(5, "starts").ok()?, None);
     // The moments are in memory at once, and computing them ignores a cancellation.
-    let max = usize::try_from(args.get::<i32>(4)?).ok()?.min(usize::from(MOST_OCCURRENCES));
+    let max = usize::try_from(args.get::<i32>(4)?).ok()?.min(usize::from(MAX_OCCURRENCES));
     Some(plan.moments(args.time(3, "after").ok()??).take(max).collect())
 }
 
