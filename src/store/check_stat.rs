@@ -2,7 +2,6 @@
 
 use super::arg;
 use super::statement::statement;
-use crate::pg::owner::as_owner;
 use pgrx::pg_sys;
 
 /// Why a check runs alone.
@@ -92,32 +91,23 @@ pub fn count(ids: &[i64], suspicion: Suspicion) -> bool {
         Suspicion::Crash => (1, 0),
         Suspicion::Exit => (0, 1),
     };
-    as_owner(|| {
-        let pending = count_pending(|s| s.query(&[arg(ids.to_vec())], |rows| rows.first::<i64>(1))).unwrap_or(0);
-        count_suspicion(|s| s.execute(&[arg(ids.to_vec()), arg(crashes), arg(exits)])) >= pending.unsigned_abs()
-    })
+    let pending = count_pending().query(&[arg(ids.to_vec())], |rows| rows.first::<i64>(1)).unwrap_or(0);
+    count_suspicion().execute(&[arg(ids.to_vec()), arg(crashes), arg(exits)]) >= pending.unsigned_abs()
 }
 
 /// The checks of a role that run alone, the least suspected first.
 pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Suspicion)> {
     let suspicion = |crashed| if crashed { Suspicion::Crash } else { Suspicion::Exit };
-    as_owner(|| {
-        select_suspects(|s| {
-            s.query(&[arg(role)], |rows| {
-                (0..rows.len()).filter_map(|row| Some((rows.get(row, 1)?, suspicion(rows.get(row, 2)?)))).collect()
-            })
-        })
+    select_suspects().query(&[arg(role)], |rows| {
+        (0..rows.len()).filter_map(|row| Some((rows.get(row, 1)?, suspicion(rows.get(row, 2)?)))).collect()
     })
 }
 
 /// Removes rows of ended checks within the next piece after an id. Returns the id to continue after. Such rows exist
 /// because a worker that had read the suspects earlier may have ended a check without removing its row.
 pub fn remove_orphans(after: i64, piece: i64) -> i64 {
-    let (last, orphans) = as_owner(|| {
-        select_piece(|s| {
-            s.query(&[arg(after), arg(piece)], |rows| (rows.first::<i64>(1), rows.first::<Vec<Option<i64>>>(2)))
-        })
-    });
+    let (last, orphans) = select_piece()
+        .query(&[arg(after), arg(piece)], |rows| (rows.first::<i64>(1), rows.first::<Vec<Option<i64>>>(2)));
     let orphans: Vec<i64> = orphans.into_iter().flatten().flatten().collect();
     if !orphans.is_empty() {
         remove(&orphans);

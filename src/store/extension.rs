@@ -4,7 +4,6 @@
 //! Does not: know the versions that the library serves (see `version`).
 
 use super::statement::statement;
-use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use crate::version::SERVES;
 use awty_core::versions::{self, Unserved};
@@ -13,7 +12,7 @@ statement!(select_version, [], c"SELECT e.extversion FROM pg_catalog.pg_extensio
 
 /// The installed version; empty if the extension is not installed.
 pub fn installed() -> String {
-    let version = as_owner(|| select_version(|s| s.query(&[], |rows| rows.first::<Text>(1))));
+    let version = select_version().query(&[], |rows| rows.first::<Text>(1));
     version.map(|version| version.to_string()).unwrap_or_default()
 }
 

@@ -2,7 +2,6 @@
 
 use super::arg;
 use super::statement::statement;
-use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use pgrx::pg_sys;
 
@@ -54,28 +53,24 @@ statement! {
 
 /// Finds the function by name that takes one argument of this type, or no argument if the type is invalid.
 pub fn find(schema: &Text, name: &Text, argument: pg_sys::Oid, role: pg_sys::Oid) -> Option<CatalogFunction> {
-    as_owner(|| {
-        select_function(|s| {
-            s.query(
-                &[Some(schema.datum()), Some(name.datum()), Some(pg_sys::Datum::from(argument)), arg(role)],
-                |rows| {
-                    Some(CatalogFunction {
-                        oid: rows.first(1)?,
-                        kind: rows.first::<i8>(2)?.cast_unsigned(),
-                        returns_set: rows.first(3)?,
-                        result: rows.first(4)?,
-                        may_execute: rows.first(5)?,
-                        owned_by_superuser: rows.first(6)?,
-                        may_use_schema: rows.first(7)?,
-                        owner: rows.first(8)?,
-                    })
-                },
-            )
-        })
-    })
+    select_function().query(
+        &[Some(schema.datum()), Some(name.datum()), Some(pg_sys::Datum::from(argument)), arg(role)],
+        |rows| {
+            Some(CatalogFunction {
+                oid: rows.first(1)?,
+                kind: rows.first::<i8>(2)?.cast_unsigned(),
+                returns_set: rows.first(3)?,
+                result: rows.first(4)?,
+                may_execute: rows.first(5)?,
+                owned_by_superuser: rows.first(6)?,
+                may_use_schema: rows.first(7)?,
+                owner: rows.first(8)?,
+            })
+        },
+    )
 }
 
 /// Whether a role has rights that functions of its owner must not be lent. Unknown roles count as privileged.
 pub fn is_privileged(role: pg_sys::Oid) -> bool {
-    as_owner(|| select_privileged(|s| s.query(&[arg(role)], |rows| rows.first(1)))).unwrap_or(true)
+    select_privileged().query(&[arg(role)], |rows| rows.first(1)).unwrap_or(true)
 }

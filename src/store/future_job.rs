@@ -5,7 +5,6 @@ use super::statement::{Arg, Rows, statement};
 use super::{arg, time};
 use crate::error::{Error, Label};
 use crate::pg::clock::Timestamp;
-use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use awty_core::{Check, Time};
 use pgrx::datum::TimestampWithTimeZone;
@@ -157,50 +156,40 @@ statement!(delete_all, [INT8ARRAYOID], c"DELETE FROM awty.future_job WHERE id = 
 
 /// Writes a new check and returns its id; `None` if a check is pending for this job and entity.
 pub fn insert(check: &NewCheck, slot: Time) -> Option<i64> {
-    as_owner(|| {
-        insert_one(|s| {
-            s.query(
-                &[
-                    Some(check.job),
-                    Some(check.entity_name),
-                    Some(check.entity_key),
-                    check.args,
-                    time(slot),
-                    arg(check.scheduled_by),
-                    time(check.scheduled_at),
-                ],
-                |rows| rows.first(1),
-            )
-        })
-    })
+    insert_one().query(
+        &[
+            Some(check.job),
+            Some(check.entity_name),
+            Some(check.entity_key),
+            check.args,
+            time(slot),
+            arg(check.scheduled_by),
+            time(check.scheduled_at),
+        ],
+        |rows| rows.first(1),
+    )
 }
 
 /// Locks the pending check of this job and entity against other clients and against the end of a run.
 pub fn lock(check: &NewCheck) -> Option<Pending> {
-    as_owner(|| {
-        lock_one(|s| s.query(&[Some(check.entity_name), Some(check.entity_key), Some(check.job)], Pending::read))
-    })
+    lock_one().query(&[Some(check.entity_name), Some(check.entity_key), Some(check.job)], Pending::read)
 }
 
 /// Locks the pending check of an entity and a job.
 pub fn lock_check(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<Pending> {
-    as_owner(|| lock_one(|s| s.query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)))
+    lock_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)
 }
 
 /// Reads the pending check without a lock, so that a run in progress is not undone.
 pub fn peek(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<Pending> {
-    as_owner(|| select_one(|s| s.query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)))
+    select_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], Pending::read)
 }
 
 /// The jobs that have a pending check or a repetition for an entity, in order. Takes no locks, because the caller may
 /// have no right to some of them.
 pub fn jobs_of_entity(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum) -> Vec<Text> {
-    let mut jobs: Vec<Text> = as_owner(|| {
-        select_jobs_of_entity(|s| {
-            s.query(&[Some(entity_name), Some(entity_key)], |rows| {
-                (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
-            })
-        })
+    let mut jobs: Vec<Text> = select_jobs_of_entity().query(&[Some(entity_name), Some(entity_key)], |rows| {
+        (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
     });
     jobs.sort_unstable();
     jobs.dedup();
@@ -209,35 +198,32 @@ pub fn jobs_of_entity(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum) -> 
 
 /// Locks the pending check of an entity and a job, and returns its id.
 pub fn lock_of(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<i64> {
-    as_owner(|| lock_one(|s| s.query(&[Some(entity_name), Some(entity_key), Some(job.datum())], |rows| rows.first(1))))
+    lock_one().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], |rows| rows.first(1))
 }
 
 /// Holds a check. The caller has locked its row.
 pub fn set_held(id: i64) {
-    as_owner(|| set_held_of(|s| s.execute(&[arg(id), arg(true)])));
+    set_held_of().execute(&[arg(id), arg(true)]);
 }
 
 /// Releases a held check. The caller has locked its row.
 pub fn release(id: i64) {
-    as_owner(|| set_held_of(|s| s.execute(&[arg(id), arg(false)])));
+    set_held_of().execute(&[arg(id), arg(false)]);
 }
 
 /// Whether the check is pending, by this transaction's snapshot.
 pub fn is_pending(id: i64) -> bool {
-    as_owner(|| select_by_id(|s| s.query(&[arg(vec![id])], |rows| rows.len()))) > 0
+    select_by_id().query(&[arg(vec![id])], |rows| rows.len()) > 0
 }
 
 /// Up to `limit` checks of a job that come after the cursor and are due by `until`, in order.
 pub fn due(job: &Text, after: Cursor, until: Timestamp, limit: usize) -> Vec<Candidate> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let timestamp = |value: Timestamp| Some(pg_sys::Datum::from(value));
-    as_owner(|| {
-        select_due(|s| {
-            s.query(&[Some(job.datum()), timestamp(after.slot), arg(after.id), timestamp(until), arg(limit)], |rows| {
-                (0..rows.len()).filter_map(|row| candidate(rows, row)).collect()
-            })
+    select_due()
+        .query(&[Some(job.datum()), timestamp(after.slot), arg(after.id), timestamp(until), arg(limit)], |rows| {
+            (0..rows.len()).filter_map(|row| candidate(rows, row)).collect()
         })
-    })
 }
 
 fn candidate(rows: &Rows, row: usize) -> Option<Candidate> {
@@ -246,12 +232,8 @@ fn candidate(rows: &Rows, row: usize) -> Option<Candidate> {
 
 /// Returns the slots and jobs of checks.
 pub fn locate(ids: &[i64]) -> Vec<(Text, Candidate)> {
-    as_owner(|| {
-        select_by_id(|s| {
-            s.query(&[arg(ids.to_vec())], |rows| {
-                (0..rows.len()).filter_map(|row| Some((rows.get(row, 3)?, candidate(rows, row)?))).collect()
-            })
-        })
+    select_by_id().query(&[arg(ids.to_vec())], |rows| {
+        (0..rows.len()).filter_map(|row| Some((rows.get(row, 3)?, candidate(rows, row)?))).collect()
     })
 }
 
@@ -271,21 +253,13 @@ pub fn describe(ids: &[i64]) -> Vec<Described> {
         let entity = Label { name: text(rows, row, 3), key: text(rows, row, 4) };
         Some(Described { id: rows.get(row, 1)?, job: rows.get(row, 2)?, entity, notify: rows.get(row, 5) })
     };
-    as_owner(|| {
-        select_described(|s| {
-            s.query(&[arg(ids.to_vec())], |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect())
-        })
-    })
+    select_described().query(&[arg(ids.to_vec())], |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect())
 }
 
 /// The first slot after `after` at which a check of a job is pending.
 pub fn next_after(job: &Text, after: Timestamp) -> Option<Timestamp> {
-    as_owner(|| {
-        select_next(|s| {
-            s.query(&[Some(job.datum()), Some(pg_sys::Datum::from(after))], |rows| {
-                rows.first::<TimestampWithTimeZone>(1).map(Into::into)
-            })
-        })
+    select_next().query(&[Some(job.datum()), Some(pg_sys::Datum::from(after))], |rows| {
+        rows.first::<TimestampWithTimeZone>(1).map(Into::into)
     })
 }
 
@@ -296,28 +270,24 @@ pub fn ids(rows: &Rows) -> Vec<i64> {
 /// Moves a check to its next slot, and stores the error if its run failed. The caller has locked its row.
 pub fn put_again(id: i64, again_at: &Rescheduled, run: &RunRecord) {
     let failure = again_at.failure;
-    as_owner(|| {
-        again(|s| {
-            s.execute(&[
-                arg(id),
-                time(again_at.slot),
-                arg(again_at.done),
-                arg(again_at.attempt),
-                super::interval(run.run_time),
-                time(run.started_at),
-                super::interval(run.lateness()),
-                failure.map(|failure| Text::from(failure.sqlstate.as_str()).datum()),
-                failure.and_then(|failure| super::message(&failure.message)),
-                failure.and_then(|failure| super::context(&failure.context)),
-                failure.and_then(|_| time(run.finished_at)),
-            ])
-        })
-    });
+    again().execute(&[
+        arg(id),
+        time(again_at.slot),
+        arg(again_at.done),
+        arg(again_at.attempt),
+        super::interval(run.run_time),
+        time(run.started_at),
+        super::interval(run.lateness()),
+        failure.map(|failure| Text::from(failure.sqlstate.as_str()).datum()),
+        failure.and_then(|failure| super::message(&failure.message)),
+        failure.and_then(|failure| super::context(&failure.context)),
+        failure.and_then(|_| time(run.finished_at)),
+    ]);
 }
 
 /// Deletes checks. The caller has locked their rows. Raises an error if a user's trigger or rule keeps one of the rows.
 pub fn remove(ids: &[i64]) {
-    if as_owner(|| delete_all(|s| s.execute(&[arg(ids.to_vec())]))) != ids.len() as u64 {
+    if delete_all().execute(&[arg(ids.to_vec())]) != ids.len() as u64 {
         Error::Altered { table: "awty.future_job" }.raise();
     }
 }

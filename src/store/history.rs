@@ -4,7 +4,6 @@ use super::record::{End, RunRecord};
 use super::statement::statement;
 use super::{arg, context, interval, message, time};
 use crate::pg::catch::Failure;
-use crate::pg::owner::as_owner;
 use crate::pg::relations;
 use crate::pg::text::Text;
 use crate::store::check_row::{self, Row};
@@ -110,7 +109,7 @@ pub fn end_own(row: Row, job: &Job, run: &RunRecord) {
         interval(run.lateness()),
         Some(Text::from(Outcome::Done.as_str()).datum()),
     ];
-    if as_owner(|| answer_own(|s| s.execute(&args))) == 0 && !future_job::is_pending(row.id) {
+    if answer_own().execute(&args) == 0 && !future_job::is_pending(row.id) {
         // The history did not keep the check, because it had never run before.
         archive(&[(row, Outcome::Done)], job, run);
     }
@@ -132,7 +131,7 @@ pub fn end_run(id: i64, job: &Job, run: &RunRecord, end: &End) {
         end.failure.and_then(|failure| context(&failure.context)),
     ];
     if is_kept(job, end.outcome) {
-        as_owner(|| archive_run(|s| s.execute(&args)));
+        archive_run().execute(&args);
     }
     remove(&[id]);
 }
@@ -155,14 +154,14 @@ pub fn archive(checks: &[(Row, Outcome)], job: &Job, run: &RunRecord) {
             let mut args = row.scheduled().to_vec();
             args.extend(times);
             args.extend([arg(row.check_count.saturating_add(1)), word, arg(job.role)]);
-            as_owner(|| archive_one(|s| s.execute(&args)));
+            archive_one().execute(&args);
             continue;
         }
         let rows = same.into_iter().map(|(row, _)| row.datum);
         let mut args = vec![Some(check_row::array(rows, relations::row_type()))];
         args.extend(times);
         args.extend([word, arg(job.role)]);
-        as_owner(|| archive_all(|s| s.execute(&args)));
+        archive_all().execute(&args);
     }
 }
 
@@ -183,7 +182,7 @@ pub fn end(ids: &[i64], outcome: Outcome, now: Time, failure: Option<&Failure>) 
         failure.and_then(|failure| message(&failure.message)),
         arg(outcome.is_problem()),
     ];
-    as_owner(|| archive_without_run(|s| s.execute(&args)));
+    archive_without_run().execute(&args);
     remove(ids);
 }
 

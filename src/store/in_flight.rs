@@ -2,7 +2,6 @@
 
 use super::statement::{Arg, statement};
 use super::typed::row;
-use crate::pg::owner::as_owner;
 use pgrx::IntoDatum;
 use std::collections::BTreeMap;
 
@@ -62,14 +61,10 @@ pub fn take(read: &[Read]) -> Vec<(i32, Vec<i64>)> {
     }
     let (workers, xids): (Vec<i32>, Vec<i64>) = read.iter().map(|row| (row.worker, row.xid)).unzip();
     let mut named: BTreeMap<i32, Vec<i64>> = BTreeMap::new();
-    as_owner(|| {
-        delete_read(|s| {
-            s.query(&[array(workers), array(xids)], |rows| {
-                for (worker, id) in (0..rows.len()).filter_map(|row| Some((rows.get(row, 1)?, rows.get(row, 2)?))) {
-                    named.entry(worker).or_default().push(id);
-                }
-            });
-        });
+    delete_read().query(&[array(workers), array(xids)], |rows| {
+        for (worker, id) in (0..rows.len()).filter_map(|row| Some((rows.get(row, 1)?, rows.get(row, 2)?))) {
+            named.entry(worker).or_default().push(id);
+        }
     });
     named.into_iter().collect()
 }

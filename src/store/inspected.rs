@@ -7,7 +7,6 @@ use super::future_job::ids;
 use super::statement::statement;
 use super::{arg, time};
 use crate::pg::clock::Timestamp;
-use crate::pg::owner::as_owner;
 use awty_core::Time;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::pg_sys;
@@ -64,34 +63,26 @@ statement!(
 
 /// For each role, the first slot with a pending check, due or not.
 pub fn first_per_role() -> Vec<(pg_sys::Oid, Timestamp)> {
-    as_owner(|| {
-        select_first_per_role(|s| {
-            s.query(&[], |rows| {
-                (0..rows.len())
-                    .filter_map(|row| Some((rows.get(row, 1)?, rows.get::<TimestampWithTimeZone>(row, 2)?.into())))
-                    .collect()
-            })
-        })
+    select_first_per_role().query(&[], |rows| {
+        (0..rows.len())
+            .filter_map(|row| Some((rows.get(row, 1)?, rows.get::<TimestampWithTimeZone>(row, 2)?.into())))
+            .collect()
     })
 }
 
 /// Locks some checks whose job is not registered any more. Their client committed after `awty.unregister()` had looked.
 pub fn lock_orphans(limit: i64) -> Vec<i64> {
-    as_owner(|| {
-        let found = select_orphans(|s| s.query(&[arg(limit)], ids));
-        lock_some(|s| s.query(&[arg(found)], ids))
-    })
+    let found = select_orphans().query(&[arg(limit)], ids);
+    lock_some().query(&[arg(found)], ids)
 }
 
 /// Locks those of the checks that no other transaction has locked, and returns them.
 pub fn lock_some_of(checks: &[i64]) -> Vec<i64> {
-    as_owner(|| lock_some(|s| s.query(&[arg(checks.to_vec())], ids)))
+    lock_some().query(&[arg(checks.to_vec())], ids)
 }
 
 /// Locks some due checks of jobs whose role has been dropped.
 pub fn lock_roleless(now: Time, limit: i64) -> Vec<i64> {
-    as_owner(|| {
-        let found = select_roleless(|s| s.query(&[time(now), arg(limit)], ids));
-        lock_some(|s| s.query(&[arg(found)], ids))
-    })
+    let found = select_roleless().query(&[time(now), arg(limit)], ids);
+    lock_some().query(&[arg(found)], ids)
 }

@@ -200,12 +200,8 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
             job
         }));
     }
-    let found = as_owner(|| {
-        select_one(|s| {
-            s.query_latest(&[Some(name.datum())], |rows| {
-                (rows.len() > 0).then(|| read(rows, 0).map_err(|(_, message)| message))
-            })
-        })
+    let found = select_one().query_latest(&[Some(name.datum())], |rows| {
+        (rows.len() > 0).then(|| read(rows, 0).map_err(|(_, message)| message))
     });
     if let Some(Ok(job)) = &found
         // SAFETY: a getter.
@@ -220,10 +216,8 @@ pub fn find(name: &Text) -> Option<Result<Job, String>> {
 /// for another transaction's change, but only for `PATIENCE`.
 pub fn lock(name: &Text) -> Option<Result<Job, String>> {
     waiting_for(name, || {
-        lock_one(|s| {
-            s.query(&[Some(name.datum())], |rows| {
-                (rows.len() > 0).then(|| read(rows, 0).map_err(|(_, message)| message))
-            })
+        lock_one().query(&[Some(name.datum())], |rows| {
+            (rows.len() > 0).then(|| read(rows, 0).map_err(|(_, message)| message))
         })
     })
 }
@@ -246,21 +240,21 @@ fn waiting_for<R>(name: &Text, run: impl FnOnce() -> R) -> R {
 
 /// All jobs that a role's workers run. An invalid row becomes its name and a message.
 pub fn of_role(role: pg_sys::Oid) -> Vec<Result<Job, (Text, String)>> {
-    as_owner(|| select_of_role(|s| s.query(&[arg(role)], |rows| (0..rows.len()).map(|row| read(rows, row)).collect())))
+    select_of_role().query(&[arg(role)], |rows| (0..rows.len()).map(|row| read(rows, row)).collect())
 }
 
 /// Writes a new job. Returns `false` if the name is taken.
 pub fn insert(job: &Job, now: Time) -> bool {
     let mut args = row(job);
     args.extend([arg(job.registered_by), time(now)]);
-    waiting_for(&job.name, || insert_one(|s| s.execute(&args))) == 1
+    waiting_for(&job.name, || insert_one().execute(&args)) == 1
 }
 
 /// Writes a job's function, role, options and `registered_by`. Returns `false` if the job is gone.
 pub fn update(job: &Job) -> bool {
     let mut args = row(job);
     args.push(arg(job.registered_by));
-    as_owner(|| update_one(|s| s.execute(&args))) == 1
+    update_one().execute(&args) == 1
 }
 
 fn row(job: &Job) -> Vec<Arg> {
@@ -276,10 +270,10 @@ fn row(job: &Job) -> Vec<Arg> {
 /// Pauses or resumes a job. Returns `false` if nothing changed.
 pub fn set_paused(name: &Text, paused: bool, note: Option<&Text>, by: pg_sys::Oid, now: Time) -> bool {
     let args = [Some(name.datum()), arg(paused), time(now), arg(by), note.map(Text::datum)];
-    as_owner(|| update_paused(|s| s.execute(&args))) == 1
+    update_paused().execute(&args) == 1
 }
 
 /// Marks a job as repeated. Returns `false` if it was marked before.
 pub fn set_repeats(name: &Text) -> bool {
-    waiting_for(name, || update_repeats(|s| s.execute(&[Some(name.datum())]))) == 1
+    waiting_for(name, || update_repeats().execute(&[Some(name.datum())])) == 1
 }

@@ -5,7 +5,6 @@
 
 use super::statement::{Arg, statement};
 use super::{arg, time};
-use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::pg_sys;
@@ -104,12 +103,12 @@ impl NewChecks {
 
 /// Writes checks. None of them may be pending.
 pub fn insert(checks: &NewChecks, values: Values) {
-    as_owner(|| insert_all(|s| s.execute(&checks.with(values))));
+    insert_all().execute(&checks.with(values));
 }
 
 /// Writes the checks that are not pending and locks those that are. Returns the ids of the new ones.
 pub fn insert_or_lock(checks: &NewChecks, values: Values) -> Vec<i64> {
-    as_owner(|| insert_or_lock_all(|s| s.query(&checks.with(values), super::future_job::ids)))
+    insert_or_lock_all().query(&checks.with(values), super::future_job::ids)
 }
 
 /// Positions (from 0), ids and slots of the pending checks of these keys, in the order of the keys. Takes no locks.
@@ -118,12 +117,8 @@ pub fn pending(checks: &NewChecks, keys: pg_sys::Datum) -> Vec<(usize, i64, Time
         let place = usize::try_from(rows.get::<i64>(row, 1)? - 1).ok()?;
         Some((place, rows.get(row, 2)?, super::from_timestamptz(rows.get(row, 3)?)))
     };
-    as_owner(|| {
-        select_all(|s| {
-            s.query(&[Some(checks.job), Some(checks.entity_name), Some(keys)], |rows| {
-                (0..rows.len()).filter_map(|row| read(rows, row)).collect()
-            })
-        })
+    select_all().query(&[Some(checks.job), Some(checks.entity_name), Some(keys)], |rows| {
+        (0..rows.len()).filter_map(|row| read(rows, row)).collect()
     })
 }
 
@@ -142,13 +137,10 @@ pub fn of_entities(entity_name: pg_sys::Datum, keys: pg_sys::Datum, job: Option<
         let place = usize::try_from(rows.get::<i64>(row, 1)? - 1).ok()?;
         Some(EntityCheck { place, check: rows.get(row, 2), job: rows.get(row, 3)? })
     };
-    let mut found: Vec<EntityCheck> = as_owner(|| {
-        select_of_entities(|s| {
-            s.query(&[Some(entity_name), Some(keys), job.map(Text::datum)], |rows| {
-                (0..rows.len()).filter_map(|row| read(rows, row)).collect()
-            })
-        })
-    });
+    let mut found: Vec<EntityCheck> = select_of_entities()
+        .query(&[Some(entity_name), Some(keys), job.map(Text::datum)], |rows| {
+            (0..rows.len()).filter_map(|row| read(rows, row)).collect()
+        });
     // A repetition sorts after its check, so the check stays.
     found.dedup_by(|next, first| next.place == first.place && next.job == first.job);
     found

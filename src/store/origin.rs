@@ -4,7 +4,6 @@ use super::arg;
 use super::statement::Arg;
 use super::statement::statement;
 use crate::pg::catalog;
-use crate::pg::owner::as_owner;
 use crate::restore::{self, Hold};
 use crate::settings;
 use crate::store::typed::number;
@@ -70,7 +69,7 @@ pub fn hold() -> Option<Hold> {
 
 /// The stored hold, whatever `awty.auto_adopt` says.
 pub fn stored_hold() -> Option<Hold> {
-    match as_owner(|| select_hold(|s| s.query(&here(), |rows| rows.first::<i32>(1)))) {
+    match select_hold().query(&here(), |rows| rows.first::<i32>(1)) {
         Some(2) => Some(Hold::Restored),
         Some(1) => Some(Hold::Foreign),
         _ => None,
@@ -86,17 +85,15 @@ fn here() -> [Arg; 2] {
 /// Declares that the rows belong to this database. Moves the sequence past all used numbers. Returns whether the database was held.
 pub fn adopt() -> bool {
     let was_held = stored_hold().is_some();
-    as_owner(|| {
-        pass_used_ids(|s| s.execute(&[]));
-        delete_all(|s| s.execute(&[]));
-        insert_own(|s| s.execute(&here()));
-    });
+    pass_used_ids().execute(&[]);
+    delete_all().execute(&[]);
+    insert_own().execute(&here());
     was_held
 }
 
 /// Declares that the rows belong to this database, unless a row exists. Called before the first registration.
 pub fn claim_if_new() {
     if stored_hold().is_none() {
-        as_owner(|| claim_own(|s| s.execute(&here())));
+        claim_own().execute(&here());
     }
 }

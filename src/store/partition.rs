@@ -88,15 +88,11 @@ impl Partitioned {
 /// The days that have a partition.
 fn present(parted: Partitioned) -> Vec<NaiveDate> {
     let table = Some(Text::from(parted.table()).datum());
-    as_owner(|| {
-        select_partitions(|s| {
-            s.query(&[table], |rows| {
-                (0..rows.len())
-                    .filter_map(|row| rows.get::<Text>(row, 1))
-                    .filter_map(|name| parted.day_of(&name.to_string()))
-                    .collect()
-            })
-        })
+    select_partitions().query(&[table], |rows| {
+        (0..rows.len())
+            .filter_map(|row| rows.get::<Text>(row, 1))
+            .filter_map(|name| parted.day_of(&name.to_string()))
+            .collect()
     })
 }
 
@@ -149,8 +145,8 @@ fn strays(parted: Partitioned) -> Option<(NaiveDate, NaiveDate)> {
         day(1).zip(day(2))
     };
     match parted {
-        Partitioned::History => default_range(|s| s.query(&[], range)),
-        Partitioned::Attempts => attempt_range(|s| s.query(&[], range)),
+        Partitioned::History => default_range().query(&[], range),
+        Partitioned::Attempts => attempt_range().query(&[], range),
     }
 }
 
@@ -185,9 +181,8 @@ fn create(parted: Partitioned, day: NaiveDate) {
 
 /// Other roles with rights on a partition, quoted if needed.
 fn grantees(name: &str) -> Vec<Text> {
-    select_grantees(|s| {
-        s.query(&[Some(Text::from(name).datum())], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect())
-    })
+    select_grantees()
+        .query(&[Some(Text::from(name).datum())], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect())
 }
 
 /// Runs a command. Its only variable parts are dates, and roles that PostgreSQL has quoted.

@@ -1,7 +1,6 @@
 //! Prepared transactions that are not committed yet.
 
 use super::statement::statement;
-use crate::pg::owner::as_owner;
 use crate::settings;
 
 statement!(
@@ -17,5 +16,5 @@ pub fn any_young() -> bool {
     if settings::max_prepared_transactions() == 0 {
         return false;
     }
-    as_owner(|| count_young(|s| s.query(&[], |rows| rows.len()))) > 0
+    count_young().query(&[], |rows| rows.len()) > 0
 }

@@ -6,7 +6,6 @@ use super::arg;
 use super::statement::{Rows, statement};
 use super::typed::Row;
 use crate::pg::array::{self, REGROLE};
-use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use pgrx::pg_sys;
 
@@ -110,5 +109,5 @@ impl Row for Granted {
 /// Replaces a role's right to a job; `None` removes it.
 pub fn set_right(name: &Text, role: pg_sys::Oid, right: Option<Right>) {
     let right = right.map(|right| Text::from(right.word()).datum());
-    as_owner(|| update_right(|s| s.execute(&[Some(name.datum()), arg(role), right])));
+    update_right().execute(&[Some(name.datum()), arg(role), right]);
 }

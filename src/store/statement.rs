@@ -1,7 +1,7 @@
 //! A prepared statement on awty's tables, kept for the life of the process.
 //!
 //! Invariant: a statement is planned once, for any parameters, and by index, because a table that was empty when the
-//! process began must not be scanned when it has ten million rows. Runs inside of `as_owner` only.
+//! process began must not be scanned when it has ten million rows. Runs as awty's owner.
 //! Does not: contain SQL; commit.
 
 use crate::pg::owner;
@@ -9,6 +9,7 @@ use crate::pg::relations;
 use pgrx::{FromDatum, pg_sys};
 use std::cell::Cell;
 use std::ffi::CStr;
+use std::thread::LocalKey;
 
 /// One statement and its plan.
 pub struct Statement {
@@ -24,18 +25,18 @@ const CHECKS: pg_sys::Oid = pg_sys::RECORDARRAYOID;
 /// Declares a function that runs a statement.
 ///
 /// The typed form says what goes in and comes out: `pub fn name(parameters) -> Result = query, c"SQL"`. In place of
-/// `query` stands another method of [`Statement`], or `query(reader)` for a result that is no [`super::typed::Outcome`].
-/// The parameters are those of the SQL, in its order. The function runs as awty's owner.
+/// `query` may be another method of [`Prepared`], or `query(reader)` for a result that is no [`super::typed::Outcome`].
+/// The parameters are those of the SQL, in its order.
 ///
-/// The plain form gives access to the process's copy of a statement, inside of `as_owner`.
+/// The plain form declares a function that returns the statement, for other types.
 macro_rules! statement {
     ($name:ident, [$($type:ident),*], $sql:expr) => {
-        fn $name<R>(run: impl FnOnce(&crate::store::statement::Statement) -> R) -> R {
+        fn $name() -> crate::store::statement::Prepared {
             thread_local! {
                 static STATEMENT: crate::store::statement::Statement =
                     const { crate::store::statement::Statement::new($sql, &[$(pgrx::pg_sys::$type),*]) };
             }
-            STATEMENT.with(run)
+            crate::store::statement::Prepared(&STATEMENT)
         }
     };
     ($(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty),*) $(-> $result:ty)? = $how:ident, $sql:expr) => {
@@ -55,8 +56,7 @@ macro_rules! statement {
                     crate::store::statement::Statement::new($sql, &[$(<$type as crate::store::typed::Param>::TYPE),*])
                 };
             }
-            let args = [$(crate::store::typed::Param::arg($arg)),*];
-            crate::pg::owner::as_owner(|| STATEMENT.with(|statement| statement.$how(&args, $read)))
+            crate::store::statement::Prepared(&STATEMENT).$how(&[$(crate::store::typed::Param::arg($arg)),*], $read)
         }
     };
 }
@@ -65,12 +65,10 @@ pub(crate) use statement;
 /// A value to pass, or NULL.
 pub type Arg = Option<pg_sys::Datum>;
 
-impl Statement {
-    /// Declares a statement. It is prepared at its first use.
-    pub const fn new(sql: &'static CStr, types: &'static [pg_sys::Oid]) -> Self {
-        Self { sql, types, plan: Cell::new(std::ptr::null_mut()) }
-    }
+/// A statement, which runs as awty's owner.
+pub struct Prepared(pub &'static LocalKey<Statement>);
 
+impl Prepared {
     /// Executes, and returns the number of processed rows.
     pub fn execute(&self, args: &[Arg]) -> u64 {
         self.query(args, |rows| rows.processed)
@@ -78,11 +76,31 @@ impl Statement {
 
     /// Executes, and hands the rows to `read`, whose result must not borrow from them.
     pub fn query<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
-        self.run(args, false, read)
+        self.as_owner(|statement| statement.run(args, false, read))
     }
 
     /// Reads with the latest snapshot. A parallel query allows no new snapshot, so there it reads with the current one.
     pub fn query_latest<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
+        self.as_owner(|statement| statement.run_latest(args, read))
+    }
+
+    /// Reads with the snapshot of the calling statement.
+    pub fn query_as_caller<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
+        self.as_owner(|statement| statement.run(args, true, read))
+    }
+
+    fn as_owner<R>(&self, run: impl FnOnce(&Statement) -> R) -> R {
+        owner::as_owner(|| self.0.with(run))
+    }
+}
+
+impl Statement {
+    /// Declares a statement. It is prepared at its first use.
+    pub const fn new(sql: &'static CStr, types: &'static [pg_sys::Oid]) -> Self {
+        Self { sql, types, plan: Cell::new(std::ptr::null_mut()) }
+    }
+
+    fn run_latest<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
         // SAFETY: a getter.
         if unsafe { pg_sys::IsInParallelMode() } {
             return self.run(args, true, read);
@@ -93,11 +111,6 @@ impl Statement {
         // SAFETY: as above.
         unsafe { pg_sys::PopActiveSnapshot() };
         result
-    }
-
-    /// Reads with the snapshot of the calling statement.
-    pub fn query_as_caller<R>(&self, args: &[Arg], read: impl FnOnce(&Rows) -> R) -> R {
-        self.run(args, true, read)
     }
 
     /// With `read_only`, uses the active snapshot unchanged.

@@ -3,7 +3,6 @@
 //! The row with the empty name has the figures of all other jobs. A row that is older than its job belongs to a removed job of that name.
 
 use crate::pg::clock;
-use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use crate::store::statement::{Arg, Rows, statement};
 use crate::store::typed::{Outcome, Row, number};
@@ -149,40 +148,36 @@ pub fn store(stored: &StoredFigures) -> bool {
     args.push(at(figures.last_end.map(|(at, _)| at)));
     args.push(figures.last_end.map(|(_, outcome)| Text::from(outcome.as_str()).datum()));
     args.extend([at(figures.last_success_at), at(figures.last_failure_at), time(*since)]);
-    as_owner(|| upsert(|s| s.execute(&args))) == 1
+    upsert().execute(&args) == 1
 }
 
 /// Removes the figures of all jobs except these.
 pub fn keep_only(jobs: &HashSet<Vec<u8>>) {
-    let names = as_owner(|| select_names(|s| s.query(&[], Vec::<Text>::read)));
+    let names = select_names().query(&[], Vec::<Text>::read);
     for name in names.iter().filter(|name| !jobs.contains(name.as_bytes())) {
-        as_owner(|| delete_one(|s| s.execute(&[Some(name.datum())])));
+        delete_one().execute(&[Some(name.datum())]);
     }
 }
 
 /// Counts the pending checks of one job, without held ones.
 pub fn pending(job: &Text, now: Time) -> Pending {
     let args = [Some(job.datum()), time(now), arg(COUNTED + 1)];
-    as_owner(|| {
-        count_pending(|s| {
-            s.query(&args, |rows| Pending {
-                pending: rows.first(1).unwrap_or(0),
-                overdue: rows.first(2).unwrap_or(0),
-                oldest_overdue: rows.first(3),
-                next_slot: rows.first(4),
-            })
-        })
+    count_pending().query(&args, |rows| Pending {
+        pending: rows.first(1).unwrap_or(0),
+        overdue: rows.first(2).unwrap_or(0),
+        oldest_overdue: rows.first(3),
+        next_slot: rows.first(4),
     })
 }
 
 /// Number of checks whose last run failed, by job, counted up to a limit.
 pub fn failing() -> HashMap<Text, i64> {
-    as_owner(|| select_failing(|s| s.query(&[arg(COUNTED)], by_job)))
+    select_failing().query(&[arg(COUNTED)], by_job)
 }
 
 /// Number of held checks by job, counted up to a limit.
 pub fn held() -> HashMap<Text, i64> {
-    as_owner(|| select_held(|s| s.query(&[arg(COUNTED)], by_job)))
+    select_held().query(&[arg(COUNTED)], by_job)
 }
 
 fn by_job(rows: &Rows) -> HashMap<Text, i64> {

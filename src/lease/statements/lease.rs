@@ -6,7 +6,6 @@
 //! Lock order: the check's row, then its lease. A transaction that locks the lease first must not wait for the check.
 
 use crate::pg::array::{self, BOOL, TEXT};
-use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use crate::store::statement::{Arg, Rows, statement};
 use crate::store::typed::{Outcome, Row};
@@ -194,7 +193,7 @@ pub struct StoredLease {
 /// Up to `limit` due checks of a job that have no live lease, the oldest first.
 pub fn due(job: &Text, now: Time, limit: usize) -> Vec<DueCheck> {
     let args = [Some(job.datum()), time(now), arg(limit as i64)];
-    as_owner(|| select_due(|s| s.query_latest(&args, Outcome::read)))
+    select_due().query_latest(&args, Outcome::read)
 }
 
 /// Reads the columns of `select_due`, which other statements return as well.
@@ -214,14 +213,10 @@ impl Row for DueCheck {
 
 /// The next work of a job for its workers.
 pub fn ahead(job: &Text, now: Time) -> Ahead {
-    as_owner(|| {
-        select_ahead(|s| {
-            s.query_latest(&[Some(job.datum()), time(now)], |rows| Ahead {
-                is_due: rows.first(1).unwrap_or(false),
-                slot: rows.first(2).map(from_timestamptz),
-                expiry: rows.first(3).map(from_timestamptz),
-            })
-        })
+    select_ahead().query_latest(&[Some(job.datum()), time(now)], |rows| Ahead {
+        is_due: rows.first(1).unwrap_or(false),
+        slot: rows.first(2).map(from_timestamptz),
+        expiry: rows.first(3).map(from_timestamptz),
     })
 }
 
@@ -269,12 +264,8 @@ pub fn give(new: NewLeases, mut take: impl FnMut(Vec<Arg>)) {
         arg(new.role),
         Some(new.job.datum()),
     ];
-    as_owner(|| {
-        insert_all(|s| {
-            s.query(&args, |rows| {
-                (0..rows.len()).for_each(|row| take((1..=17).map(|column| rows.raw(row, column)).collect()));
-            })
-        })
+    insert_all().query(&args, |rows| {
+        (0..rows.len()).for_each(|row| take((1..=17).map(|column| rows.raw(row, column)).collect()));
     });
 }
 
@@ -309,7 +300,7 @@ pub fn end(ends: &[End], now: Time) -> Vec<i64> {
             Some(array::build(bools(|end| end.held), BOOL)),
         ]
     };
-    as_owner(|| end_all(|s| s.query(&args, ids)))
+    end_all().query(&args, ids)
 }
 
 /// Extends leases, except locked ones. Returns the extended ones.
@@ -318,5 +309,5 @@ pub fn extend(until: &[(i64, Time)]) -> Vec<i64> {
     // SAFETY: the values are times.
     let times = unsafe { array::build(times, array::TIME) };
     let numbers: Vec<i64> = until.iter().map(|(number, _)| *number).collect();
-    as_owner(|| extend_all(|s| s.query(&[arg(numbers), Some(times)], ids)))
+    extend_all().query(&[arg(numbers), Some(times)], ids)
 }

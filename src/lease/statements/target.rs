@@ -7,7 +7,6 @@
 use super::lease::DueCheck;
 use crate::pg::array::{self, TEXT};
 use crate::pg::clock;
-use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use crate::store::statement::{Arg, Rows, statement};
 use crate::store::typed::{Outcome, is_true};
@@ -238,9 +237,7 @@ pub fn read(job: &Text, names: &[Text], now: Time) -> Vec<(Text, Target)> {
         };
         Some((rows.get(row, 1)?, target))
     };
-    as_owner(|| {
-        select_these(|s| s.query_latest(&args, |rows| (0..rows.len()).filter_map(|row| one(rows, row)).collect()))
-    })
+    select_these().query_latest(&args, |rows| (0..rows.len()).filter_map(|row| one(rows, row)).collect())
 }
 
 /// Reads a breaker from four columns, beginning with `first`.
@@ -257,7 +254,7 @@ pub fn due_of(job: &Text, targets: &[(Text, usize)], now: Time) -> Vec<DueCheck>
     let names = unsafe { array::build(names, TEXT) };
     let most: Vec<i64> = targets.iter().map(|(_, most)| *most as i64).collect();
     let args = [Some(job.datum()), Some(names), time(now), arg(most)];
-    as_owner(|| select_due_of(|s| s.query_latest(&args, Outcome::read)))
+    select_due_of().query_latest(&args, Outcome::read)
 }
 
 /// The targets of a job after a name, each with whether a check can be handed out. Stops after `due` such targets, or
@@ -265,9 +262,7 @@ pub fn due_of(job: &Text, targets: &[(Text, usize)], now: Time) -> Vec<DueCheck>
 pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize) -> Vec<(Text, bool)> {
     let args = [Some(job.datum()), Some(after.datum()), time(now), arg(steps as i64), arg(due as i64)];
     let read = |rows: &Rows, row| Some((rows.get(row, 1)?, rows.get(row, 2)?));
-    as_owner(|| {
-        walk_targets(|s| s.query_latest(&args, |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect()))
-    })
+    walk_targets().query_latest(&args, |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect())
 }
 
 /// Stores the remaining tokens of targets, and the times when their buckets are full again.
@@ -276,7 +271,7 @@ pub fn take_tokens(job: &Text, taken: &[(Text, Tokens, Time)], now: Time) {
     let full = unsafe { array::build(taken.iter().map(|(_, _, full_at)| time(*full_at)), array::TIME) };
     let left: Vec<f64> = taken.iter().map(|(_, tokens, _)| tokens.left).collect();
     let args = [Some(job.datum()), texts(taken.iter().map(|(name, ..)| name)), arg(left), time(now), Some(full)];
-    as_owner(|| upsert_buckets(|s| s.execute(&args)));
+    upsert_buckets().execute(&args);
 }
 
 /// A job and one of its targets.
@@ -286,16 +281,14 @@ pub type Key = (Text, Text);
 pub fn breakers(keys: &[Key]) -> Vec<(Key, Breaker)> {
     let args = [texts(keys.iter().map(|(job, _)| job)), texts(keys.iter().map(|(_, target)| target))];
     let one = |rows: &Rows, row| Some(((rows.get(row, 1)?, rows.get(row, 2)?), breaker(rows, row, 3)?));
-    as_owner(|| {
-        select_breakers(|s| s.query_latest(&args, |rows| (0..rows.len()).filter_map(|row| one(rows, row)).collect()))
-    })
+    select_breakers().query_latest(&args, |rows| (0..rows.len()).filter_map(|row| one(rows, row)).collect())
 }
 
 /// Stores a failure. `None` means that the target has answered, and removes its failures.
 pub fn set_breaker((job, target): &Key, failed: Option<(Breaker, &str)>, now: Time) {
     let (job, target) = (Some(job.datum()), Some(target.datum()));
     let Some((breaker, text)) = failed else {
-        as_owner(|| delete_breaker(|s| s.execute(&[job, target])));
+        delete_breaker().execute(&[job, target]);
         return;
     };
     let count = |count: u32| arg(i32::try_from(count).unwrap_or(i32::MAX));
@@ -310,16 +303,14 @@ pub fn set_breaker((job, target): &Key, failed: Option<(Breaker, &str)>, now: Ti
         message(text),
         time(now),
     ];
-    as_owner(|| upsert_breaker(|s| s.execute(&args)));
+    upsert_breaker().execute(&args);
 }
 
 /// Removes rows that say nothing any more.
 pub fn forget(now: Time) {
-    as_owner(|| {
-        delete_full(|s| s.execute(&[time(now)]));
-        delete_forgotten(|s| s.execute(&[time(now)]));
-        delete_unblocked(|s| s.execute(&[time(now)]));
-    });
+    delete_full().execute(&[time(now)]);
+    delete_forgotten().execute(&[time(now)]);
+    delete_unblocked().execute(&[time(now)]);
 }
 
 /// Changes of a target's limits and block.
@@ -349,21 +340,17 @@ pub fn alter(job: &Text, target: &Text, wanted: &TargetChanges, by: pg_sys::Oid,
         texts(wanted.reset.iter()),
         arg(wanted.unblock),
     ];
-    as_owner(|| {
-        upsert_target(|s| s.execute(&args));
-        delete_empty(|s| s.execute(&[Some(job.datum())]));
-        if wanted.unblock {
-            close_breakers(|s| s.execute(&[Some(job.datum()), Some(target.datum())]));
-        }
-    });
+    upsert_target().execute(&args);
+    delete_empty().execute(&[Some(job.datum())]);
+    if wanted.unblock {
+        close_breakers().execute(&[Some(job.datum()), Some(target.datum())]);
+    }
 }
 
 /// Blocks a target until a time, unless it is blocked for longer or another transaction is writing it. The caller holds the target's lock.
 pub fn block(job: &Text, target: &Text, until: Time, note: Option<&Text>, by: pg_sys::Oid, now: Time) -> bool {
     let key = [Some(job.datum()), Some(target.datum())];
     let args = [Some(job.datum()), Some(target.datum()), time(until), time(now), arg(by), note.map(Text::datum)];
-    as_owner(|| {
-        let is_free = select_target(|s| s.query_latest(&key, Rows::len)) == lock_target(|s| s.query(&key, Rows::len));
-        is_free && block_target(|s| s.query(&args, Rows::len)) > 0
-    })
+    let is_free = select_target().query_latest(&key, Rows::len) == lock_target().query(&key, Rows::len);
+    is_free && block_target().query(&args, Rows::len) > 0
 }

@@ -3,7 +3,6 @@
 //! Lock order: the check's row, then its repetition. A run locks a repetition only to end it.
 
 use crate::pg::clock;
-use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use crate::store::check_row::Row;
 use crate::store::statement::{Arg, Rows, statement};
@@ -264,12 +263,9 @@ impl typed::Row for Pending {
 
 /// Returns the checks that are pending for repetitions.
 pub fn of_checks(checks: &[i64]) -> Vec<Pending> {
-    let found = as_owner(|| {
-        select_of_checks(|s| {
-            let read = |rows: &Rows, row| Some((<Pending as typed::Row>::read(rows, row)?, rows.get(row, 20)?));
-            s.query(&[arg(checks.to_vec())], |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect())
-        })
-    });
+    let read = |rows: &Rows, row| Some((<Pending as typed::Row>::read(rows, row)?, rows.get(row, 20)?));
+    let found = select_of_checks()
+        .query(&[arg(checks.to_vec())], |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect());
     with_holds(found)
 }
 
@@ -277,19 +273,15 @@ pub fn of_checks(checks: &[i64]) -> Vec<Pending> {
 pub fn of_row(check: &Row) -> Option<Pending> {
     let [entity_name, entity_key, job] = check.subject();
     let args = [entity_name, entity_key, job, arg(check.id)];
-    let found = as_owner(|| {
-        select_of_row(|s| {
-            s.query(&args, |rows| {
-                let moment = |column| rows.first::<TimestampWithTimeZone>(column).map(from_timestamptz);
-                let occurrence =
-                    Occurrence { first: check.first(), check: check.check(), passed: passed(moment(12), moment(13)) };
-                let is_noted = rows.first(14)?;
-                Some((
-                    Pending { check: check.id, occurrence, held: check.held, repetition: typed::Row::read(rows, 0)? },
-                    is_noted,
-                ))
-            })
-        })
+    let found = select_of_row().query(&args, |rows| {
+        let moment = |column| rows.first::<TimestampWithTimeZone>(column).map(from_timestamptz);
+        let occurrence =
+            Occurrence { first: check.first(), check: check.check(), passed: passed(moment(12), moment(13)) };
+        let is_noted = rows.first(14)?;
+        Some((
+            Pending { check: check.id, occurrence, held: check.held, repetition: typed::Row::read(rows, 0)? },
+            is_noted,
+        ))
     });
     with_holds(found.into_iter().collect()).pop()
 }
@@ -307,35 +299,31 @@ fn with_holds(found: Vec<(Pending, bool)>) -> Vec<Pending> {
 
 /// What there is for a job and entity.
 pub fn find(entity_name: &Text, entity_key: &Text, job: &Text) -> Existing {
-    as_owner(|| {
-        select_found(|s| {
-            s.query(&key_args(entity_name, entity_key, job), |rows| match (rows.first(1), rows.first(2)) {
-                (Some(id), Some(false)) => Existing::Alone(id),
-                (Some(_), _) => Existing::Pending,
-                (None, _) => Existing::Nothing,
-            })
-        })
+    select_found().query(&key_args(entity_name, entity_key, job), |rows| match (rows.first(1), rows.first(2)) {
+        (Some(id), Some(false)) => Existing::Alone(id),
+        (Some(_), _) => Existing::Pending,
+        (None, _) => Existing::Nothing,
     })
 }
 
 /// Whether a repetition has these arguments.
 pub fn has_args(id: i64, args: Arg) -> bool {
-    as_owner(|| same_args(|s| s.query(&[arg(id), args], |rows| rows.first(1)))).unwrap_or(false)
+    same_args().query(&[arg(id), args], |rows| rows.first(1)).unwrap_or(false)
 }
 
 /// Writes a new repetition and returns its id; `None` if the job and entity have one.
 pub fn insert(subject: &Subject, terms: &Definition) -> Option<i64> {
-    as_owner(|| insert_one(|s| s.query(&written(subject, terms), |rows| rows.first(1))))
+    insert_one().query(&written(subject, terms), |rows| rows.first(1))
 }
 
 /// Changes the terms of a repetition. Returns `false` if it is gone.
 pub fn update(subject: &Subject, terms: &Definition) -> bool {
-    as_owner(|| update_one(|s| s.execute(&written(subject, terms)))) > 0
+    update_one().execute(&written(subject, terms)) > 0
 }
 
 /// Removes the repetition of a job and entity. Returns `false` if there is none.
 pub fn remove_of(entity_name: &Text, entity_key: &Text, job: &Text) -> bool {
-    as_owner(|| delete_one(|s| s.execute(&key_args(entity_name, entity_key, job)))) > 0
+    delete_one().execute(&key_args(entity_name, entity_key, job)) > 0
 }
 
 /// Inserts the next occurrence of each repetition, given by id and slot. Returns the number of new checks.
@@ -344,21 +332,21 @@ pub fn schedule(next: &[(i64, Time)], held: bool, now: Time) -> u64 {
         return 0;
     }
     if let [(id, slot)] = *next {
-        return as_owner(|| insert_occurrence(|s| s.execute(&[arg(id), time(slot), arg(held), time(now)])));
+        return insert_occurrence().execute(&[arg(id), time(slot), arg(held), time(now)]);
     }
     let (ids, slots): (Vec<i64>, Vec<_>) = next.iter().map(|(id, at)| (*id, clock::to_timestamptz(*at))).unzip();
-    as_owner(|| insert_occurrences(|s| s.execute(&[arg(ids), slots.into_datum(), arg(held), time(now)])))
+    insert_occurrences().execute(&[arg(ids), slots.into_datum(), arg(held), time(now)])
 }
 
 /// Stores which slots of the plan are used up, if the first slot of the pending check does not show it.
 pub fn set_passed(check: i64, passed: Option<Passed>) {
     let (before, through) = match passed {
         None => {
-            as_owner(|| clear_used(|s| s.execute(&[arg(check)])));
+            clear_used().execute(&[arg(check)]);
             return;
         }
         Some(Passed::Before(t)) => (time(t), None),
         Some(Passed::Through(t)) => (None, time(t)),
     };
-    as_owner(|| upsert_used(|s| s.execute(&[arg(check), before, through])));
+    upsert_used().execute(&[arg(check), before, through]);
 }

@@ -1,7 +1,6 @@
 //! Statements of the maintainer on repetitions, in pieces in the order of their ids.
 
 use super::repetition::StoredRepetition;
-use crate::pg::owner::as_owner;
 use crate::store::statement::{Rows, statement};
 use crate::store::{arg, time};
 use awty_core::Time;
@@ -65,18 +64,14 @@ fn ids(rows: &Rows, column: i32) -> Vec<i64> {
 
 /// The next piece after an id.
 pub fn piece(after: i64, size: i64) -> Piece {
-    as_owner(|| {
-        select_piece(|s| {
-            s.query(&[arg(after), arg(size)], |rows| Piece {
-                last: rows.first(1),
-                stray: ids(rows, 2),
-                alone: ids(rows, 3),
-            })
-        })
+    select_piece().query(&[arg(after), arg(size)], |rows| Piece {
+        last: rows.first(1),
+        stray: ids(rows, 2),
+        alone: ids(rows, 3),
     })
 }
 
 /// The last id of the next piece of repetitions with a time zone, and their checks whose first slot is after `now`.
 pub fn zoned(after: i64, size: i64, now: Time) -> (Option<i64>, Vec<i64>) {
-    as_owner(|| select_zoned(|s| s.query(&[arg(after), arg(size), time(now)], |rows| (rows.first(1), ids(rows, 2)))))
+    select_zoned().query(&[arg(after), arg(size), time(now)], |rows| (rows.first(1), ids(rows, 2)))
 }

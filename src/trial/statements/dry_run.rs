@@ -1,6 +1,5 @@
 //! Statements that read the row of a check for a trial without a lock, or make up the row for an entity that has none.
 
-use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use crate::store::statement::{Kept, statement};
 use crate::store::{arg, from_timestamptz, time};
@@ -46,7 +45,7 @@ fn read(rows: &crate::store::statement::Rows) -> Option<Trial> {
 
 /// The pending check of an entity and a job.
 pub fn pending(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -> Option<Trial> {
-    as_owner(|| select_row(|s| s.query(&[Some(entity_name), Some(entity_key), Some(job.datum())], read)))
+    select_row().query(&[Some(entity_name), Some(entity_key), Some(job.datum())], read)
 }
 
 /// The row of a check as it would be scheduled. It is not written, but takes a number from the sequence.
@@ -59,14 +58,14 @@ pub fn imagined(
     now: Time,
 ) -> Option<Trial> {
     let args = [Some(entity.0), Some(entity.1), Some(job.datum()), args, time(slot), arg(by), time(now)];
-    as_owner(|| make_row(|s| s.query(&args, read)))
+    make_row().query(&args, read)
 }
 
 impl Trial {
     /// Whether the check was cancelled, replaced or changed since it was read.
     pub fn is_changed(&self) -> bool {
         let Some(id) = self.id else { return false };
-        let version: Option<Text> = as_owner(|| select_version(|s| s.query(&[arg(id)], |rows| rows.first(1))));
+        let version: Option<Text> = select_version().query(&[arg(id)], |rows| rows.first(1));
         version != self.version
     }
 }

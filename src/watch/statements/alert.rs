@@ -8,7 +8,6 @@
 
 use super::rule::Rule;
 use crate::pg::clock;
-use crate::pg::owner::as_owner;
 use crate::pg::subtransaction::unless_duplicate;
 use crate::pg::text::Text;
 use crate::store::statement::{Arg, Kept, Rows, statement};
@@ -174,12 +173,8 @@ impl Row for Open {
 /// alert is locked here.
 pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<(Open, bool)> {
     let read = |rows: &Rows, row| Some((Open::read(rows, row)?, rows.get(row, 4)?));
-    as_owner(|| {
-        select_open(|s| {
-            s.query(&[Some(rule.datum()), keys_arg(keys)], |rows| {
-                (0..rows.len()).filter_map(|row| read(rows, row)).collect()
-            })
-        })
+    select_open().query(&[Some(rule.datum()), keys_arg(keys)], |rows| {
+        (0..rows.len()).filter_map(|row| read(rows, row)).collect()
     })
 }
 
@@ -207,14 +202,14 @@ pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Tex
         ];
         // The run has seen no open alert for these keys.
         let add = || {
-            as_owner(|| add_all(|s| s.execute(&args)));
+            add_all().execute(&args);
         };
         if tells || unless_duplicate(add).is_none() {
-            written.extend(as_owner(|| insert_all(|s| s.query(&args, read))));
+            written.extend(insert_all().query(&args, read));
         }
     }
     if tells && !higher.is_empty() {
-        written.extend(as_owner(|| select_raised(|s| s.query(&levels(higher.into_iter(), now), read))));
+        written.extend(select_raised().query(&levels(higher.into_iter(), now), read));
     }
     written
 }
@@ -223,7 +218,7 @@ pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Tex
 pub fn escalate(raised: &[Raised], now: Time) {
     let mut higher = raised.iter().filter(|raised| raised.id.is_some()).peekable();
     if higher.peek().is_some() {
-        as_owner(|| update_level(|s| s.execute(&levels(higher, now))));
+        update_level().execute(&levels(higher, now));
     }
 }
 
@@ -238,7 +233,7 @@ pub fn clear(rule: &Text, keys: &[Text], now: Time) -> u64 {
     if keys.is_empty() {
         return 0;
     }
-    as_owner(|| clear_keys(|s| s.execute(&[Some(rule.datum()), keys_arg(keys), time(now)])))
+    clear_keys().execute(&[Some(rule.datum()), keys_arg(keys), time(now)])
 }
 
 /// Clears the open alerts that no other transaction has locked. Returns the keys of the locked ones.
@@ -255,11 +250,11 @@ pub fn clear_free(rule: &Text, keys: &[Text], now: Time) -> Vec<Text> {
 /// Stores a new start of a late row's clock.
 pub fn set_since(rule: &Text, key: &Text, since: Time, due_at: Time) {
     let (since, due_at) = (moment(since), moment(due_at));
-    as_owner(|| update_since(|s| s.execute(&[Some(rule.datum()), Some(key.datum()), arg(since), arg(due_at)])));
+    update_since().execute(&[Some(rule.datum()), Some(key.datum()), arg(since), arg(due_at)]);
 }
 
 /// Whether a row in `over` has a check, or a row in `clear` has an open alert. Uses the latest snapshot.
 pub fn any_left(rule: &Rule, over: &[Text], clear: &[Text]) -> bool {
     let args = [Some(rule.name.datum()), Some(rule.entity_name.datum()), keys_arg(over), keys_arg(clear)];
-    as_owner(|| select_unseen(|s| s.query_latest(&args, |rows| rows.first(1)))).unwrap_or(false)
+    select_unseen().query_latest(&args, |rows| rows.first(1)).unwrap_or(false)
 }

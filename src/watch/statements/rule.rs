@@ -1,7 +1,6 @@
 //! Statements on `awty.rule`: the rules of watched tables.
 
 use crate::pg::clock;
-use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use crate::store::statement::{Arg, Rows, statement};
 use crate::store::{arg, from_timestamptz, time};
@@ -154,9 +153,7 @@ fn read(rows: &Rows) -> Option<Rule> {
 
 /// The rule with this name, by the latest snapshot, because rows that are written under an older snapshot are watched as well.
 pub fn find(name: &Text) -> Option<Rule> {
-    as_owner(|| {
-        select_one(|s| s.query_latest(&[Some(name.datum())], |rows| if rows.len() > 0 { read(rows) } else { None }))
-    })
+    select_one().query_latest(&[Some(name.datum())], |rows| if rows.len() > 0 { read(rows) } else { None })
 }
 
 /// Writes a rule, or replaces the one with this name.
@@ -183,11 +180,11 @@ pub fn put(rule: &Rule) {
         time(rule.watched_at),
         Some(Text::from(rule.walk.word()).datum()),
     ];
-    as_owner(|| insert_one(|s| s.execute(&args)));
+    insert_one().execute(&args);
 }
 
 /// Stores how far the walk through existing rows has come.
 pub fn set_walked(name: &Text, walk: Walk, to: Option<&Text>) {
     let args = [Some(name.datum()), Some(Text::from(walk.word()).datum()), to.map(Text::datum)];
-    as_owner(|| update_walk(|s| s.execute(&args)));
+    update_walk().execute(&args);
 }

@@ -2,7 +2,6 @@
 
 use super::rule::Rule;
 use crate::pg::clock;
-use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use crate::store::statement::{Rows, statement};
 use crate::store::typed::{Outcome, row};
@@ -116,12 +115,12 @@ fn args(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) -> [crate::
 
 /// Writes checks at these slots. Pending checks move there.
 pub fn put(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
-    as_owner(|| put_all(|s| s.execute(&args(rule, keys, slots, by))));
+    put_all().execute(&args(rule, keys, slots, by));
 }
 
 /// Writes checks. None of them may be pending.
 pub fn add(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
-    as_owner(|| add_all(|s| s.execute(&args(rule, keys, slots, by))));
+    add_all().execute(&args(rule, keys, slots, by));
 }
 
 /// Writes a check, unless one is pending. Returns whether it was written.
@@ -134,12 +133,12 @@ pub fn add_one(rule: &Rule, key: &Text, slot: Time, by: ScheduledBy) -> bool {
         arg(by.role),
         time(by.at),
     ];
-    as_owner(|| insert_one(|s| s.execute(&args))) == 1
+    insert_one().execute(&args) == 1
 }
 
 /// Writes checks for the keys that have none pending.
 pub fn keep(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
-    as_owner(|| keep_all(|s| s.execute(&args(rule, keys, slots, by))));
+    keep_all().execute(&args(rule, keys, slots, by));
 }
 
 /// Writes a check of the rule itself, due now, unless one is pending.
@@ -153,19 +152,19 @@ pub fn put_special(rule: &Text, entity_name: &str, now: Time, role: pg_sys::Oid)
         arg(role),
         time(now),
     ];
-    as_owner(|| keep_all(|s| s.execute(&args)));
+    keep_all().execute(&args);
 }
 
 /// Moves pending checks to these slots. Writes no new ones.
 pub fn move_to(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
-    as_owner(|| move_all(|s| s.execute(&args(rule, keys, slots, by))));
+    move_all().execute(&args(rule, keys, slots, by));
 }
 
 /// The keys that have a pending check, with the time when it was scheduled.
 pub fn pending(rule: &Rule, keys: &[Text]) -> Vec<(Text, Time)> {
     let given = [Some(rule.name.datum()), Some(rule.entity_name.datum()), arg(keys.to_vec())];
     let read = |rows: &Rows, row| Some((rows.get(row, 1)?, from_timestamptz(rows.get(row, 2)?)));
-    as_owner(|| select_pending(|s| s.query(&given, |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect())))
+    select_pending().query(&given, |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect())
 }
 
 /// Locks the pending checks of these keys. Returns their ids.
@@ -174,10 +173,10 @@ pub fn lock(rule: &Rule, keys: &[Text]) -> Vec<i64> {
         return Vec::new();
     }
     let given = [Some(rule.name.datum()), Some(rule.entity_name.datum()), arg(keys.to_vec())];
-    as_owner(|| lock_all(|s| s.query(&given, crate::store::future_job::ids)))
+    lock_all().query(&given, crate::store::future_job::ids)
 }
 
 /// The checks in an array of rows of `awty.future_job`, in its order.
 pub fn given(checks: pg_sys::Datum) -> Vec<RuleCheck> {
-    as_owner(|| select_rows(|s| s.query(&[Some(checks)], Outcome::read)))
+    select_rows().query(&[Some(checks)], Outcome::read)
 }

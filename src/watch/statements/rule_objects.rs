@@ -59,7 +59,7 @@ statement!(
 /// Whether awty has made this function for a rule of this name.
 fn is_awtys(rule: &Text, function: &Procedure) -> bool {
     let args = [crate::store::arg(function.oid), Some(Text::from(comment(rule).as_str()).datum())];
-    as_owner(|| has_comment(|s| s.query(&args, |rows| rows.first(1)))).unwrap_or(false)
+    has_comment().query(&args, |rows| rows.first(1)).unwrap_or(false)
 }
 
 /// A user's object that has the name of the rule's function or trigger.
@@ -135,7 +135,7 @@ statement!(
 /// Makes PostgreSQL drop the function together with the table. A dump does not include this dependency.
 pub fn go_with_table(function: &RowFunction, table: &Described) {
     let recorded = [crate::store::arg(function.oid), crate::store::arg(table.oid)];
-    if as_owner(|| has_dependency(|s| s.query(&recorded, |rows| rows.first(1)))).unwrap_or(false) {
+    if has_dependency().query(&recorded, |rows| rows.first(1)).unwrap_or(false) {
         return;
     }
     let address = |class, object| pg_sys::ObjectAddress { classId: class, objectId: object, objectSubId: 0 };
@@ -224,7 +224,7 @@ fn read(rows: &Rows) -> Vec<Trigger> {
 /// Returns the triggers of a rule that are on a table.
 pub fn triggers(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
     let args = [crate::store::arg(table), Some(rule.datum())];
-    as_owner(|| select_triggers(|s| s.query(&args, read)))
+    select_triggers().query(&args, read)
 }
 
 /// Returns the triggers of a rule, one for each event if the rule has them all. Looks for their names first, because a table may have
@@ -232,7 +232,7 @@ pub fn triggers(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
 pub fn triggers_of_events(rule: &Text, table: pg_sys::Oid) -> Vec<Trigger> {
     let names: Vec<Text> = EVENTS.iter().map(|event| Text::from(trigger_name(rule, event).as_str())).collect();
     let args = [crate::store::arg(table), Some(rule.datum()), crate::store::arg(names)];
-    let named = as_owner(|| select_named_triggers(|s| s.query(&args, read)));
+    let named = select_named_triggers().query(&args, read);
     if named.len() == EVENTS.len() { named } else { triggers(rule, table) }
 }
 
