@@ -98,9 +98,8 @@ pub fn count(ids: &[i64], suspicion: Suspicion) -> bool {
 /// The checks of a role that run alone, the least suspected first.
 pub fn suspects(role: pg_sys::Oid) -> Vec<(i64, Suspicion)> {
     let suspicion = |crashed| if crashed { Suspicion::Crash } else { Suspicion::Exit };
-    select_suspects().query(&[arg(role)], |rows| {
-        (0..rows.len()).filter_map(|row| Some((rows.get(row, 1)?, suspicion(rows.get(row, 2)?)))).collect()
-    })
+    select_suspects()
+        .query(&[arg(role)], |rows| rows.all(|row| Some((rows.get(row, 1)?, suspicion(rows.get(row, 2)?)))))
 }
 
 /// Removes rows of ended checks within the next piece after an id. Returns the id to continue after. Such rows exist

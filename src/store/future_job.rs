@@ -188,9 +188,8 @@ pub fn peek(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum, job: &Text) -
 /// The jobs that have a pending check or a repetition for an entity, in order. Takes no locks, because the caller may
 /// have no right to some of them.
 pub fn jobs_of_entity(entity_name: pg_sys::Datum, entity_key: pg_sys::Datum) -> Vec<Text> {
-    let mut jobs: Vec<Text> = select_jobs_of_entity().query(&[Some(entity_name), Some(entity_key)], |rows| {
-        (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
-    });
+    let mut jobs: Vec<Text> =
+        select_jobs_of_entity().query(&[Some(entity_name), Some(entity_key)], |rows| rows.all(|row| rows.get(row, 1)));
     jobs.sort_unstable();
     jobs.dedup();
     jobs
@@ -222,7 +221,7 @@ pub fn due(job: &Text, after: Cursor, until: Timestamp, limit: usize) -> Vec<Can
     let timestamp = |value: Timestamp| Some(pg_sys::Datum::from(value));
     select_due()
         .query(&[Some(job.datum()), timestamp(after.slot), arg(after.id), timestamp(until), arg(limit)], |rows| {
-            (0..rows.len()).filter_map(|row| candidate(rows, row)).collect()
+            rows.all(|row| candidate(rows, row))
         })
 }
 
@@ -232,9 +231,7 @@ fn candidate(rows: &Rows, row: usize) -> Option<Candidate> {
 
 /// Returns the slots and jobs of checks.
 pub fn locate(ids: &[i64]) -> Vec<(Text, Candidate)> {
-    select_by_id().query(&[arg(ids.to_vec())], |rows| {
-        (0..rows.len()).filter_map(|row| Some((rows.get(row, 3)?, candidate(rows, row)?))).collect()
-    })
+    select_by_id().query(&[arg(ids.to_vec())], |rows| rows.all(|row| Some((rows.get(row, 3)?, candidate(rows, row)?))))
 }
 
 /// A check, its entity, its job, and the channel that the job notifies of problems.
@@ -253,7 +250,7 @@ pub fn describe(ids: &[i64]) -> Vec<Described> {
         let entity = Label { name: text(rows, row, 3), key: text(rows, row, 4) };
         Some(Described { id: rows.get(row, 1)?, job: rows.get(row, 2)?, entity, notify: rows.get(row, 5) })
     };
-    select_described().query(&[arg(ids.to_vec())], |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect())
+    select_described().query(&[arg(ids.to_vec())], |rows| rows.all(|row| read(rows, row)))
 }
 
 /// The first slot after `after` at which a check of a job is pending.
@@ -264,7 +261,7 @@ pub fn next_after(job: &Text, after: Timestamp) -> Option<Timestamp> {
 }
 
 pub fn ids(rows: &Rows) -> Vec<i64> {
-    (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
+    rows.all(|row| rows.get(row, 1))
 }
 
 /// Moves a check to its next slot, and stores the error if its run failed. The caller has locked its row.

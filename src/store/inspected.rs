@@ -63,11 +63,8 @@ statement!(
 
 /// For each role, the first slot with a pending check, due or not.
 pub fn first_per_role() -> Vec<(pg_sys::Oid, Timestamp)> {
-    select_first_per_role().query(&[], |rows| {
-        (0..rows.len())
-            .filter_map(|row| Some((rows.get(row, 1)?, rows.get::<TimestampWithTimeZone>(row, 2)?.into())))
-            .collect()
-    })
+    select_first_per_role()
+        .query(&[], |rows| rows.all(|row| Some((rows.get(row, 1)?, rows.get::<TimestampWithTimeZone>(row, 2)?.into()))))
 }
 
 /// Locks some checks whose job is not registered any more. Their client committed after `awty.unregister()` had looked.

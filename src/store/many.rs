@@ -117,9 +117,8 @@ pub fn pending(checks: &NewChecks, keys: pg_sys::Datum) -> Vec<(usize, i64, Time
         let place = usize::try_from(rows.get::<i64>(row, 1)? - 1).ok()?;
         Some((place, rows.get(row, 2)?, super::from_timestamptz(rows.get(row, 3)?)))
     };
-    select_all().query(&[Some(checks.job), Some(checks.entity_name), Some(keys)], |rows| {
-        (0..rows.len()).filter_map(|row| read(rows, row)).collect()
-    })
+    select_all()
+        .query(&[Some(checks.job), Some(checks.entity_name), Some(keys)], |rows| rows.all(|row| read(rows, row)))
 }
 
 /// A pending check or repetition for one of the keys and a job.
@@ -138,9 +137,7 @@ pub fn of_entities(entity_name: pg_sys::Datum, keys: pg_sys::Datum, job: Option<
         Some(EntityCheck { place, check: rows.get(row, 2), job: rows.get(row, 3)? })
     };
     let mut found: Vec<EntityCheck> = select_of_entities()
-        .query(&[Some(entity_name), Some(keys), job.map(Text::datum)], |rows| {
-            (0..rows.len()).filter_map(|row| read(rows, row)).collect()
-        });
+        .query(&[Some(entity_name), Some(keys), job.map(Text::datum)], |rows| rows.all(|row| read(rows, row)));
     // A repetition sorts after its check, so the check stays.
     found.dedup_by(|next, first| next.place == first.place && next.job == first.job);
     found

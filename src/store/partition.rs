@@ -181,8 +181,7 @@ fn create(parted: Partitioned, day: NaiveDate) {
 
 /// Other roles with rights on a partition, quoted if needed.
 fn grantees(name: &str) -> Vec<Text> {
-    select_grantees()
-        .query(&[Some(Text::from(name).datum())], |rows| (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect())
+    select_grantees().query(&[Some(Text::from(name).datum())], |rows| rows.all(|row| rows.get(row, 1)))
 }
 
 /// Runs a command. Its only variable parts are dates, and roles that PostgreSQL has quoted.

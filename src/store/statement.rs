@@ -226,6 +226,11 @@ impl Rows {
         unsafe { self.table.as_ref() }.map_or(0, |table| table.numvals as usize)
     }
 
+    /// Reads all rows, without those that `read` leaves out.
+    pub fn all<T>(&self, read: impl FnMut(usize) -> Option<T>) -> Vec<T> {
+        (0..self.len()).filter_map(read).collect()
+    }
+
     /// A column (from 1) of a row (from 0); `None` for NULL.
     ///
     /// Values passed by reference point into SPI's memory, except where `T` copies them, as `String` does.

@@ -235,7 +235,7 @@ impl Row for StoredLease {
 }
 
 fn ids(rows: &Rows) -> Vec<i64> {
-    (0..rows.len()).filter_map(|row| rows.get(row, 1)).collect()
+    rows.all(|row| rows.get(row, 1))
 }
 
 /// New leases for one worker and one job.

@@ -237,7 +237,7 @@ pub fn read(job: &Text, names: &[Text], now: Time) -> Vec<(Text, Target)> {
         };
         Some((rows.get(row, 1)?, target))
     };
-    select_these().query_latest(&args, |rows| (0..rows.len()).filter_map(|row| one(rows, row)).collect())
+    select_these().query_latest(&args, |rows| rows.all(|row| one(rows, row)))
 }
 
 /// Reads a breaker from four columns, beginning with `first`.
@@ -262,7 +262,7 @@ pub fn due_of(job: &Text, targets: &[(Text, usize)], now: Time) -> Vec<DueCheck>
 pub fn walk(job: &Text, after: &Text, now: Time, steps: usize, due: usize) -> Vec<(Text, bool)> {
     let args = [Some(job.datum()), Some(after.datum()), time(now), arg(steps as i64), arg(due as i64)];
     let read = |rows: &Rows, row| Some((rows.get(row, 1)?, rows.get(row, 2)?));
-    walk_targets().query_latest(&args, |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect())
+    walk_targets().query_latest(&args, |rows| rows.all(|row| read(rows, row)))
 }
 
 /// Stores the remaining tokens of targets, and the times when their buckets are full again.
@@ -281,7 +281,7 @@ pub type Key = (Text, Text);
 pub fn breakers(keys: &[Key]) -> Vec<(Key, Breaker)> {
     let args = [texts(keys.iter().map(|(job, _)| job)), texts(keys.iter().map(|(_, target)| target))];
     let one = |rows: &Rows, row| Some(((rows.get(row, 1)?, rows.get(row, 2)?), breaker(rows, row, 3)?));
-    select_breakers().query_latest(&args, |rows| (0..rows.len()).filter_map(|row| one(rows, row)).collect())
+    select_breakers().query_latest(&args, |rows| rows.all(|row| one(rows, row)))
 }
 
 /// Stores a failure. `None` means that the target has answered, and removes its failures.

@@ -264,8 +264,7 @@ impl typed::Row for Pending {
 /// Returns the checks that are pending for repetitions.
 pub fn of_checks(checks: &[i64]) -> Vec<Pending> {
     let read = |rows: &Rows, row| Some((<Pending as typed::Row>::read(rows, row)?, rows.get(row, 20)?));
-    let found = select_of_checks()
-        .query(&[arg(checks.to_vec())], |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect());
+    let found = select_of_checks().query(&[arg(checks.to_vec())], |rows| rows.all(|row| read(rows, row)));
     with_holds(found)
 }
 

@@ -173,9 +173,7 @@ impl Row for Open {
 /// alert is locked here.
 pub fn lock_open(rule: &Text, keys: &[Text]) -> Vec<(Open, bool)> {
     let read = |rows: &Rows, row| Some((Open::read(rows, row)?, rows.get(row, 4)?));
-    select_open().query(&[Some(rule.datum()), keys_arg(keys)], |rows| {
-        (0..rows.len()).filter_map(|row| read(rows, row)).collect()
-    })
+    select_open().query(&[Some(rule.datum()), keys_arg(keys)], |rows| rows.all(|row| read(rows, row)))
 }
 
 /// Writes new alerts of level 1. Returns key, id and row of all raised alerts, including open ones as [`escalate`] will
@@ -184,7 +182,7 @@ pub fn raise(rule: &Rule, raised: &[Raised], now: Time, tells: bool) -> Vec<(Tex
     let (first, higher): (Vec<&Raised>, Vec<&Raised>) = raised.iter().partition(|raised| raised.id.is_none());
     let read = |rows: &Rows| {
         let one = |row| Some((rows.get(row, 1)?, rows.get(row, 2)?, rows.get::<Kept>(row, 3)?.0));
-        (0..rows.len()).filter_map(one).collect::<Vec<_>>()
+        rows.all(one)
     };
     let mut written = Vec::new();
     if !first.is_empty() {

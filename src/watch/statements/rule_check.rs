@@ -164,7 +164,7 @@ pub fn move_to(rule: &Rule, keys: &[Text], slots: &[Time], by: ScheduledBy) {
 pub fn pending(rule: &Rule, keys: &[Text]) -> Vec<(Text, Time)> {
     let given = [Some(rule.name.datum()), Some(rule.entity_name.datum()), arg(keys.to_vec())];
     let read = |rows: &Rows, row| Some((rows.get(row, 1)?, from_timestamptz(rows.get(row, 2)?)));
-    select_pending().query(&given, |rows| (0..rows.len()).filter_map(|row| read(rows, row)).collect())
+    select_pending().query(&given, |rows| rows.all(|row| read(rows, row)))
 }
 
 /// Locks the pending checks of these keys. Returns their ids.

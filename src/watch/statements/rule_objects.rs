@@ -217,8 +217,7 @@ statement!(
 );
 
 fn read(rows: &Rows) -> Vec<Trigger> {
-    let trigger = |row| Some(Trigger { name: rows.get::<Text>(row, 1)?.to_string(), enabled: rows.get(row, 2)? });
-    (0..rows.len()).filter_map(trigger).collect()
+    rows.all(|row| Some(Trigger { name: rows.get::<Text>(row, 1)?.to_string(), enabled: rows.get(row, 2)? }))
 }
 
 /// Returns the triggers of a rule that are on a table.

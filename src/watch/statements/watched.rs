@@ -134,11 +134,7 @@ impl Source {
         );
         let place = self.key.len() as i32 + 3;
         let read = |rows: &Rows| {
-            (0..rows.len())
-                .filter_map(|row| {
-                    Some((usize::try_from(rows.get::<i64>(row, place)? - 1).ok()?, self.seen(rows, row)?))
-                })
-                .collect()
+            rows.all(|row| Some((usize::try_from(rows.get::<i64>(row, place)? - 1).ok()?, self.seen(rows, row)?)))
         };
         as_role(self.table.owner, || {
             dynamic_sql::query(&sql, &[pg_sys::TEXTARRAYOID], &[crate::store::arg(keys.to_vec())], None, read)
@@ -165,15 +161,13 @@ impl Source {
             None => (&[pg_sys::INT8OID], vec![crate::store::arg(limit)]),
         };
         as_role(self.table.owner, || {
-            dynamic_sql::query(&sql, types, &args, None, |rows| {
-                (0..rows.len()).filter_map(|row| self.seen(rows, row)).collect()
-            })
+            dynamic_sql::query(&sql, types, &args, None, |rows| rows.all(|row| self.seen(rows, row)))
         })
     }
 
     /// Hands the rows that a statement has inserted to `read`, in pieces of `piece` rows.
     pub fn inserted(&self, firing: Firing, piece: i64, mut read: impl FnMut(Vec<WatchedRow>)) {
-        let all = |rows: &Rows| (0..rows.len()).filter_map(|row| self.seen(rows, row)).collect();
+        let all = |rows: &Rows| rows.all(|row| self.seen(rows, row));
         as_role_of(self.table.owner, self.by_settings, || {
             if firing.new_rows() <= piece {
                 read(dynamic_sql::query(&self.new_rows, &[], &[], Some(firing), all));
