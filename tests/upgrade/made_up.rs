@@ -37,7 +37,7 @@ pub const HTTP: Extension = Extension {
 };
 
 impl Extension {
-    /// Its upgrade script in a copy of the checkout.
+    /// Returns the extension's upgrade script in a copy of the checkout.
     pub fn upgrade_in(&self, copy: &Path) -> PathBuf {
         copy.join(format!("{}/{}--{HERE}--{NEXT}.sql", self.folder, self.name))
     }

@@ -26,7 +26,7 @@ pub struct Check {
 /// What to do with a claimed check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
-    /// Its slot has not come.
+    /// The slot of the check has not come.
     NotYet,
     /// Run it.
     Run,

@@ -14,7 +14,7 @@ const LENGTH: usize = 26;
 pub struct Home {
     /// The random number of its installation.
     pub identity: i64,
-    /// Its OID.
+    /// OID of the database.
     pub database: u32,
 }
 

@@ -38,9 +38,9 @@ pub enum Standing {
     Ready,
     /// A user, or the target itself, has blocked it until this time.
     Blocked(Time),
-    /// Its breaker is open until this time.
+    /// The target's breaker is open until this time.
     Open(Time),
-    /// Its breaker lets one call at a time through.
+    /// The target's breaker lets one call at a time through.
     HalfOpen,
     /// All leases are taken; or, with a time, the rate is used up until then.
     Full(Option<Time>),

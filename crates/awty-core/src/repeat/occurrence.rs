@@ -40,7 +40,7 @@ pub enum Passed {
 /// What to do with a claimed occurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
-    /// Its slot has not come.
+    /// The slot of the occurrence has not come.
     NotYet,
     /// Run it.
     Run,

@@ -21,9 +21,9 @@ pub struct Source {
     pub lines: usize,
     /// `["store", "job"]`; empty for lib.rs.
     pub module: Vec<String>,
-    /// Its `mod x;`.
+    /// The `mod x;` lines of the file.
     pub children: Vec<String>,
-    /// Its `pub use a::b;`, by the name that others see.
+    /// The `pub use a::b;` lines of the file, by the name that other files see.
     pub exports: HashMap<String, Vec<String>>,
     /// Every other path, and the module that it stands in: the file's own, or one that the file writes out.
     pub named: Vec<(Vec<String>, Vec<String>)>,
