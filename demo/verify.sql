@@ -1,5 +1,4 @@
--- What must not be: one row per order and level for which the alerts, or the history, are not as the orders demand.
--- No row: all is right.
+-- Returns the errors: one row per order and level whose alerts or history do not fit the order. No row means that all is right.
 --
 -- A level is due at the first full second (slot) not before its time: 3 s after the order was placed, then 5 s. The
 -- database's own record decides about an order that shipped at about that moment: shipped_at was read after its check was

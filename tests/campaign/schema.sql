@@ -1,7 +1,7 @@
 -- The campaign's tables, which record what happened, and its jobs.
 --
--- A run first writes one row of camp.effect, which also says whether the row may stay: bad means that the run is going
--- to fail, own that it removes its own check. Sequences ignore rollbacks, so they count observations of rolled-back
+-- A run first writes one row of camp.effect, which also says whether the row may stay. bad means that the run is going to fail, and own that
+-- the run removes its own check. Sequences ignore rollbacks, so they count observations of rolled-back
 -- runs. Before its nap a run holds no lock that a client could want.
 
 CREATE EXTENSION awty;
@@ -66,7 +66,7 @@ BEGIN
 END $$;
 CREATE TRIGGER watch BEFORE INSERT OR UPDATE ON camp.orders FOR EACH ROW EXECUTE FUNCTION camp.watch_order();
 
--- due: in so many seconds.
+-- due: seconds from now.
 CREATE FUNCTION camp.schedule(entity text, key text, job text, due float8, args jsonb, conflict text) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -104,7 +104,7 @@ END $$;
 
 -- Start of every run.
 CREATE FUNCTION camp.enter(j awty.future_job, bad boolean) RETURNS void LANGUAGE plpgsql AS $$
--- now(): the clock may have been set back since the run was admitted.
+-- now(), because the clock may have been set back since the run was admitted.
 DECLARE began timestamptz := greatest(clock_timestamp(), now());
 BEGIN
     IF NOT pg_try_advisory_xact_lock(7, (j.id % 2147483647)::integer) THEN
