@@ -1,7 +1,7 @@
 //! Statements on `awty_internal.check_stat`: usage of a pending check so far, and the number of crashes and exits during its runs.
 
 use super::arg;
-use super::statement::statement;
+use super::typed::statement;
 use pgrx::pg_sys;
 
 /// Why a check runs alone.

@@ -3,7 +3,7 @@
 //! Invariant: the version is read each time, because ALTER EXTENSION may change it at any moment.
 //! Does not: know the versions that the library serves (see `version`).
 
-use super::statement::statement;
+use super::typed::statement;
 use crate::pg::text::Text;
 use crate::version::SERVES;
 use awty_core::versions::{self, Unserved};

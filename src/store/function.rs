@@ -1,7 +1,7 @@
 //! What PostgreSQL's catalogs say about a job's function and its role.
 
 use super::arg;
-use super::statement::statement;
+use super::typed::statement;
 use crate::pg::text::Text;
 use pgrx::pg_sys;
 

@@ -1,7 +1,8 @@
 //! Statements on `awty.future_job`: the pending checks.
 
 use super::record::{Candidate, Cursor, Rescheduled, RunRecord};
-use super::statement::{Arg, Rows, statement};
+use super::statement::{Arg, Rows};
+use super::typed::statement;
 use super::{arg, time};
 use crate::error::{Error, Label};
 use crate::pg::clock::Timestamp;

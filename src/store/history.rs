@@ -1,7 +1,7 @@
 //! Statements on `awty.future_job_history`. A check that ends is archived, and then deleted from `awty.future_job`.
 
 use super::record::{End, RunRecord};
-use super::statement::statement;
+use super::typed::statement;
 use super::{arg, context, interval, message, time};
 use crate::pg::catch::Failure;
 use crate::pg::relations;

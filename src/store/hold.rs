@@ -7,7 +7,7 @@
 //! Invariant: workers and inspections wait for no client, because they skip the rows that a client is releasing. A worker
 //! only inserts the hold of an occurrence that it has just scheduled. An inspection deletes the rows of ended checks.
 
-use super::statement::statement;
+use super::typed::statement;
 use super::{arg, time};
 use crate::pg::text::Text;
 use awty_core::Time;

@@ -1,7 +1,8 @@
 //! Statements on `awty_internal.in_flight`: the checks that each worker is about to run.
 
-use super::statement::{Arg, statement};
+use super::statement::Arg;
 use super::typed::row;
+use super::typed::statement;
 use pgrx::IntoDatum;
 use std::collections::BTreeMap;
 

@@ -4,7 +4,7 @@
 //! Does not: end any check.
 
 use super::future_job::ids;
-use super::statement::statement;
+use super::typed::statement;
 use super::{arg, time};
 use crate::pg::clock::Timestamp;
 use awty_core::Time;

@@ -1,7 +1,8 @@
 //! Statements on `awty.job`: the registered jobs.
 
 use super::job_option::{self, Field, JobOption, Options};
-use super::statement::{Arg, Rows, statement};
+use super::statement::{Arg, Rows};
+use super::typed::statement;
 use super::{arg, from_timestamptz, time};
 use crate::error::Error;
 use crate::pg::owner::{self, as_owner};

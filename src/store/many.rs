@@ -3,7 +3,8 @@
 //! Invariant: rows are written and locked in that order, so that callers with overlapping keys wait for each other and
 //! cannot deadlock. One statement writes and locks, because two steps would each start at the first key.
 
-use super::statement::{Arg, statement};
+use super::statement::Arg;
+use super::typed::statement;
 use super::{arg, time};
 use crate::pg::text::Text;
 use awty_core::Time;

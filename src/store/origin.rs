@@ -2,7 +2,7 @@
 
 use super::arg;
 use super::statement::Arg;
-use super::statement::statement;
+use super::typed::statement;
 use crate::pg::catalog;
 use crate::restore::{self, Hold};
 use crate::settings;

@@ -4,7 +4,8 @@
 //! the caller's `lock_timeout`.
 //! Does not: run while the database has no job, so that a restore finds the names free.
 
-use super::statement::{Rows, statement};
+use super::statement::Rows;
+use super::typed::statement;
 use crate::pg::owner::as_owner;
 use crate::pg::text::Text;
 use awty_core::Time;

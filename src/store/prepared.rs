@@ -1,6 +1,6 @@
 //! Prepared transactions that are not committed yet.
 
-use super::statement::statement;
+use super::typed::statement;
 use crate::settings;
 
 statement!(

@@ -3,8 +3,8 @@
 //! Invariant: only [`Granted::has`] judges whether a role has a right.
 
 use super::arg;
-use super::statement::{Rows, statement};
-use super::typed::Row;
+use super::statement::Rows;
+use super::typed::{Row, statement};
 use crate::pg::array::{self, REGROLE};
 use crate::pg::text::Text;
 use pgrx::pg_sys;

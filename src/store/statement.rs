@@ -22,46 +22,6 @@ pub struct Statement {
 /// databases.
 const CHECKS: pg_sys::Oid = pg_sys::RECORDARRAYOID;
 
-/// Declares a function that runs a statement.
-///
-/// The typed form says what goes in and comes out: `pub fn name(parameters) -> Result = query, c"SQL"`. In place of
-/// `query` may be another method of [`Prepared`], or `query(reader)` for a result that is no [`super::typed::Outcome`].
-/// The parameters are those of the SQL, in its order.
-///
-/// The plain form declares a function that returns the statement, for other types.
-macro_rules! statement {
-    ($name:ident, [$($type:ident),*], $sql:expr) => {
-        fn $name() -> crate::store::statement::Prepared {
-            thread_local! {
-                static STATEMENT: crate::store::statement::Statement =
-                    const { crate::store::statement::Statement::new($sql, &[$(pgrx::pg_sys::$type),*]) };
-            }
-            crate::store::statement::Prepared(&STATEMENT)
-        }
-    };
-    ($(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty),*) $(-> $result:ty)? = $how:ident, $sql:expr) => {
-        statement! {
-            $(#[$doc])*
-            $vis fn $name($($arg: $type),*) $(-> $result)? = $how(crate::store::typed::Outcome::read), $sql
-        }
-    };
-    (
-        $(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty),*) $(-> $result:ty)? = $how:ident($read:expr),
-        $sql:expr
-    ) => {
-        $(#[$doc])*
-        $vis fn $name($($arg: $type),*) $(-> $result)? {
-            thread_local! {
-                static STATEMENT: crate::store::statement::Statement = const {
-                    crate::store::statement::Statement::new($sql, &[$(<$type as crate::store::typed::Param>::TYPE),*])
-                };
-            }
-            crate::store::statement::Prepared(&STATEMENT).$how(&[$(crate::store::typed::Param::arg($arg)),*], $read)
-        }
-    };
-}
-pub(crate) use statement;
-
 /// A value to pass, or NULL.
 pub type Arg = Option<pg_sys::Datum>;
 

@@ -8,6 +8,46 @@ use crate::pg::text::Text;
 use awty_core::Time;
 use pgrx::pg_sys::{self, Oid};
 
+/// Declares a function that runs a statement.
+///
+/// The typed form says what goes in and comes out: `pub fn name(parameters) -> Result = query, c"SQL"`. In place of
+/// `query` may be another method of [`super::statement::Prepared`], or `query(reader)` for a result that is no [`Outcome`].
+/// The parameters are those of the SQL, in its order.
+///
+/// The plain form declares a function that returns the statement, for other types.
+macro_rules! statement {
+    ($name:ident, [$($type:ident),*], $sql:expr) => {
+        fn $name() -> crate::store::statement::Prepared {
+            thread_local! {
+                static STATEMENT: crate::store::statement::Statement =
+                    const { crate::store::statement::Statement::new($sql, &[$(pgrx::pg_sys::$type),*]) };
+            }
+            crate::store::statement::Prepared(&STATEMENT)
+        }
+    };
+    ($(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty),*) $(-> $result:ty)? = $how:ident, $sql:expr) => {
+        statement! {
+            $(#[$doc])*
+            $vis fn $name($($arg: $type),*) $(-> $result)? = $how(crate::store::typed::Outcome::read), $sql
+        }
+    };
+    (
+        $(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty),*) $(-> $result:ty)? = $how:ident($read:expr),
+        $sql:expr
+    ) => {
+        $(#[$doc])*
+        $vis fn $name($($arg: $type),*) $(-> $result)? {
+            thread_local! {
+                static STATEMENT: crate::store::statement::Statement = const {
+                    crate::store::statement::Statement::new($sql, &[$(<$type as crate::store::typed::Param>::TYPE),*])
+                };
+            }
+            crate::store::statement::Prepared(&STATEMENT).$how(&[$(crate::store::typed::Param::arg($arg)),*], $read)
+        }
+    };
+}
+pub(crate) use statement;
+
 /// A Rust type as a parameter of a statement.
 pub trait Param {
     const TYPE: Oid;

@@ -4,8 +4,8 @@
 
 use crate::pg::clock;
 use crate::pg::text::Text;
-use crate::store::statement::{Arg, Rows, statement};
-use crate::store::typed::{Outcome, Row, number};
+use crate::store::statement::{Arg, Rows};
+use crate::store::typed::{Outcome, Row, number, statement};
 use crate::store::{arg, from_timestamptz, interval, time};
 use awty_core::Time;
 use awty_core::figures::Figures;

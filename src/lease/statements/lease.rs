@@ -7,8 +7,8 @@
 
 use crate::pg::array::{self, BOOL, TEXT};
 use crate::pg::text::Text;
-use crate::store::statement::{Arg, Rows, statement};
-use crate::store::typed::{Outcome, Row};
+use crate::store::statement::{Arg, Rows};
+use crate::store::typed::{Outcome, Row, statement};
 use crate::store::{arg, from_timestamptz, time};
 use awty_core::lease::Ahead;
 use awty_core::{Check, Lease, Time};

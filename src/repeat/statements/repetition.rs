@@ -5,8 +5,9 @@
 use crate::pg::clock;
 use crate::pg::text::Text;
 use crate::store::check_row::Row;
-use crate::store::statement::{Arg, Rows, statement};
+use crate::store::statement::{Arg, Rows};
 use crate::store::typed;
+use crate::store::typed::statement;
 use crate::store::{arg, from_timestamptz, hold, interval, time};
 use awty_core::repeat::{Occurrence, Passed};
 use awty_core::{Check, Time};

@@ -1,7 +1,8 @@
 //! Statements of the maintainer on repetitions, in pieces in the order of their ids.
 
 use super::repetition::StoredRepetition;
-use crate::store::statement::{Rows, statement};
+use crate::store::statement::Rows;
+use crate::store::typed::statement;
 use crate::store::{arg, time};
 use awty_core::Time;
 

@@ -1,7 +1,8 @@
 //! Statements that read the row of a check for a trial without a lock, or make up the row for an entity that has none.
 
 use crate::pg::text::Text;
-use crate::store::statement::{Kept, statement};
+use crate::store::statement::Kept;
+use crate::store::typed::statement;
 use crate::store::{arg, from_timestamptz, time};
 use awty_core::{Check, Time};
 use pgrx::pg_sys;

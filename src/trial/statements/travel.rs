@@ -1,8 +1,7 @@
 //! Statements of `awty.travel()`: the next due checks of a role, and how their runs ended.
 
 use crate::pg::text::Text;
-use crate::store::statement::statement;
-use crate::store::typed::{Outcome, row};
+use crate::store::typed::{Outcome, row, statement};
 use crate::store::{arg, from_timestamptz, time};
 use awty_core::Time;
 use pgrx::datum::TimestampWithTimeZone;

@@ -2,7 +2,8 @@
 
 use crate::pg::clock;
 use crate::pg::text::Text;
-use crate::store::statement::{Arg, Rows, statement};
+use crate::store::statement::{Arg, Rows};
+use crate::store::typed::statement;
 use crate::store::{arg, from_timestamptz, time};
 use awty_core::Time;
 use awty_core::watch::Levels;

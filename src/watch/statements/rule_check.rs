@@ -3,8 +3,8 @@
 use super::rule::Rule;
 use crate::pg::clock;
 use crate::pg::text::Text;
-use crate::store::statement::{Rows, statement};
-use crate::store::typed::{Outcome, row};
+use crate::store::statement::Rows;
+use crate::store::typed::{Outcome, row, statement};
 use crate::store::{arg, from_timestamptz, time};
 use awty_core::Time;
 use pgrx::{IntoDatum, pg_sys};

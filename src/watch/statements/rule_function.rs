@@ -5,8 +5,8 @@
 use crate::pg::array::{self, TEXT};
 use crate::pg::text::Text;
 use crate::store::arg;
-use crate::store::statement::{Rows, statement};
-use crate::store::typed::Row;
+use crate::store::statement::Rows;
+use crate::store::typed::{Row, statement};
 use pgrx::{FromDatum, pg_sys};
 
 /// The function of an expression, as it was when the row was written.

@@ -16,7 +16,8 @@ use crate::pg::role::as_role;
 use crate::pg::table::{Described, Kind, quoted};
 use crate::pg::table_lock;
 use crate::pg::text::Text;
-use crate::store::statement::{Rows, statement};
+use crate::store::statement::Rows;
+use crate::store::typed::statement;
 use awty_core::watch::object_name;
 use pgrx::pg_sys;
 
