@@ -373,24 +373,6 @@ impl From<Error> for Failure {
     }
 }
 
-impl From<LeaseError> for Error {
-    fn from(error: LeaseError) -> Self {
-        Error::Lease(error)
-    }
-}
-
-impl From<WatchError> for Error {
-    fn from(error: WatchError) -> Self {
-        Error::Watch(error)
-    }
-}
-
-impl From<TravelError> for Error {
-    fn from(error: TravelError) -> Self {
-        Error::Travel(error)
-    }
-}
-
 impl From<Error> for ErrorReport {
     fn from(error: Error) -> Self {
         error.report()

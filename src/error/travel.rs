@@ -2,6 +2,7 @@
 //!
 //! Does not: decide when to raise an error.
 
+use super::Error;
 use super::phrase::{Words, say};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
@@ -43,5 +44,11 @@ impl TravelError {
                 format!("{argument} => 1000"),
             ),
         }
+    }
+}
+
+impl From<TravelError> for Error {
+    fn from(error: TravelError) -> Self {
+        Error::Travel(error)
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Does not: decide when to raise an error.
 
+use super::Error;
 use super::phrase::{Words, call, ident, quote, say};
 use awty_core::watch::{LevelError, MAX_LEVELS};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
@@ -294,5 +295,11 @@ impl WatchError {
                 "Try the transaction again.",
             ),
         }
+    }
+}
+
+impl From<WatchError> for Error {
+    fn from(error: WatchError) -> Self {
+        Error::Watch(error)
     }
 }
