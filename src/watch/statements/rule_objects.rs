@@ -210,11 +210,13 @@ statement!(
 statement!(
     select_named_triggers,
     [OIDOID, TEXTOID, TEXTARRAYOID],
-    c"SELECT t.tgname::pg_catalog.text, t.tgenabled FROM pg_catalog.pg_trigger AS t
-      WHERE t.tgrelid = $1 AND t.tgname = ANY ($3::pg_catalog.name[])
-          AND t.tgfoid = 'awty_internal.row_changed()'::pg_catalog.regprocedure AND t.tgparentid = 0
-          AND t.tgargs = pg_catalog.convert_to($2, pg_catalog.getdatabaseencoding()) || '\\x00'::pg_catalog.bytea
-      ORDER BY t.tgname"
+    c"SELECT f.tgname::pg_catalog.text, f.tgenabled FROM pg_catalog.unnest($3) AS n (name)
+      CROSS JOIN LATERAL (
+          SELECT t.tgname, t.tgenabled FROM pg_catalog.pg_trigger AS t
+          WHERE t.tgrelid = $1 AND t.tgname = n.name::pg_catalog.name
+              AND t.tgfoid = 'awty_internal.row_changed()'::pg_catalog.regprocedure AND t.tgparentid = 0
+              AND t.tgargs = pg_catalog.convert_to($2, pg_catalog.getdatabaseencoding()) || '\\x00'::pg_catalog.bytea LIMIT 1
+      ) AS f"
 );
 
 fn read(rows: &Rows) -> Vec<Trigger> {
