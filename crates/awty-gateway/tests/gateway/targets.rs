@@ -86,7 +86,10 @@ fn a_target_is_limited_blocked_and_unblocked_by_its_tenant() {
     let writer = people::client(&shop, &gateway, "tenant", "write");
     assert_eq!(writer.get(&place).status, 200);
     // The right to schedule is not enough.
-    shop.cluster.execute("postgres", &["SELECT awty.allow('http.tenant', 'other')"]);
+    shop.cluster.execute(
+        "postgres",
+        &["SELECT awty.allow('http.tenant', 'other')", "ALTER ROLE other SET awty_http.tenant = 'tenant'"],
+    );
     let scheduler = people::client(&shop, &gateway, "other", "admin");
     for (method, path, body) in [("PUT", "", limits.as_str()), ("POST", "/block", ""), ("POST", "/unblock", "")] {
         assert_eq!(
