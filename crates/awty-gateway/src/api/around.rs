@@ -14,12 +14,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Time limit of a request, from its head to its answer.
-const LONGEST: Duration = Duration::from_secs(10);
+pub(super) const LONGEST: Duration = Duration::from_secs(10);
 /// Attempts of a request that lost against another transaction.
 const TRIES: usize = 3;
 
 /// A body of at most this size needs no room, so that large bodies do not hold up small ones.
-const SMALL: usize = 16 * 1024;
+pub(super) const SMALL: usize = 16 * 1024;
 
 /// Middleware around all resources.
 pub async fn around(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
@@ -35,7 +35,7 @@ pub async fn around(State(api): State<Arc<Api>>, request: Request, next: Next) -
 }
 
 /// KiB of room that a body needs, by its declared length.
-fn room(body: &Body) -> u32 {
+pub(super) fn room(body: &Body) -> u32 {
     let said = body.size_hint().upper().and_then(|length| usize::try_from(length).ok());
     let largest = said.map_or(LARGEST_BODY, |length| length.min(LARGEST_BODY));
     if largest > SMALL { u32::try_from(largest.div_ceil(1024)).unwrap_or(u32::MAX) } else { 0 }

@@ -4,6 +4,7 @@
 
 use super::problem::Problem;
 use super::rates::PER_SECOND;
+use super::share::Seen;
 use super::state::Api;
 use crate::db::{Request, Token};
 use axum::extract::FromRequestParts;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 /// `awty_` and 43 characters.
 const LENGTH: usize = 48;
 /// The authenticated token of a request. Every token may read.
+#[derive(Clone)]
 pub struct Asker {
     token: Token,
     changes: bool,
@@ -44,6 +46,9 @@ impl FromRequestParts<Arc<Api>> for Asker {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, Problem> {
+        if let Some(known) = parts.extensions.get::<Asker>() {
+            return Ok(known.clone());
+        }
         let missing = || Problem::new("token-missing", "Send the header Authorization: Bearer awty_…");
         let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let (scheme, text) = header.and_then(|header| header.split_once(' ')).ok_or_else(missing)?;
@@ -58,6 +63,9 @@ impl FromRequestParts<Arc<Api>> for Asker {
         if !api.rates.allow(token.id) {
             let detail = format!("A token has {PER_SECOND} requests a second; wait a little.");
             return Err(Problem::new("rate-limited", detail));
+        }
+        if let Some(seen) = parts.extensions.get::<Seen>() {
+            seen.is(&token.role);
         }
         Ok(Asker { token, changes: !parts.method.is_safe() })
     }

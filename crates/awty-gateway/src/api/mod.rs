@@ -7,6 +7,7 @@ mod auth;
 mod body;
 mod change;
 mod fields;
+mod held;
 mod history;
 mod input;
 mod list;
@@ -92,6 +93,7 @@ pub fn router(api: Arc<Api>) -> Router {
         })
         .layer(DefaultBodyLimit::disable()) // `around` has the limit
         .layer(from_fn_with_state(api.clone(), around::around))
+        .layer(from_fn_with_state(api.clone(), held::held)) // outside, because `around` reads the body
         .with_state(api)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Invariant: one role never has all connections, however long its requests wait. Reads of a role do not wait for its changes. Changes of
 //! all roles leave connections for tokens and reads. Roles with slow reads share one connection. Other requests wait for a permit, within
-//! their time limit.
+//! their time limit. A role's large bodies, and its answers that are not written yet, have a bound each.
 
 use super::problem::Problem;
 use std::collections::HashMap;
@@ -23,6 +23,8 @@ const LONG: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(60);
 /// Number of known roles above which idle ones are forgotten.
 const MANY: usize = 1_000;
+/// KiB of large bodies of one role, and as many of its answers that are not written yet.
+pub(super) const OF_ROLE: usize = 16 * 1024;
 
 /// Permits for all requests.
 pub struct Shares {
@@ -31,11 +33,30 @@ pub struct Shares {
     slow: Arc<Semaphore>,
 }
 
-struct Role {
+pub(super) struct Role {
     reads: Arc<Semaphore>,
     changes: Arc<Semaphore>,
     /// End of the last slow read.
     long_read: Mutex<Option<Instant>>,
+    bodies: Arc<Semaphore>,
+    answers: Arc<Semaphore>,
+}
+
+/// Room that a role's body or answer takes. The role is remembered meanwhile.
+pub struct Room(#[allow(dead_code)] Arc<Role>, #[allow(dead_code)] OwnedSemaphorePermit);
+
+/// The role of a request, once its token is known.
+#[derive(Clone, Default)]
+pub struct Seen(Arc<OnceLock<String>>);
+
+impl Seen {
+    pub fn is(&self, role: &str) {
+        self.0.get_or_init(|| role.to_owned());
+    }
+
+    pub fn role(&self) -> Option<&str> {
+        self.0.get().map(String::as_str)
+    }
 }
 
 impl Role {
@@ -76,7 +97,12 @@ impl Drop for Permit {
 
 async fn free(permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Problem> {
     let permit = permits.clone().acquire_owned().await;
-    permit.map_err(|_| Problem::new("internal", "The gateway is at its end.")) // the semaphore is never closed
+    permit.map_err(|_| ended())
+}
+
+/// Unreachable, because no semaphore is ever closed.
+fn ended() -> Problem {
+    Problem::new("internal", "The gateway is at its end.")
 }
 
 impl Default for Shares {
@@ -95,10 +121,25 @@ impl Shares {
             roles.retain(|_, role| Arc::strong_count(role) > 1 || role.is_slow(now));
         }
         let new = || {
-            let [reads, changes] = [EACH; 2].map(|permits| Arc::new(Semaphore::new(permits)));
-            Arc::new(Role { reads, changes, long_read: Mutex::default() })
+            let [reads, changes, bodies, answers] =
+                [EACH, EACH, OF_ROLE, OF_ROLE].map(|permits| Arc::new(Semaphore::new(permits)));
+            Arc::new(Role { reads, changes, long_read: Mutex::default(), bodies, answers })
         };
         roles.entry(role.to_owned()).or_insert_with(new).clone()
+    }
+
+    /// Waits for room for a body of this many KiB.
+    pub async fn body(&self, role: &str, kib: u32) -> Result<Room, Problem> {
+        let role = self.of(role);
+        let room = role.bodies.clone().acquire_many_owned(kib.min(OF_ROLE as u32)).await;
+        Ok(Room(role, room.map_err(|_| ended())?))
+    }
+
+    /// Waits for room for an answer of this many KiB.
+    pub async fn answer(&self, role: &str, kib: u32) -> Result<Room, Problem> {
+        let role = self.of(role);
+        let room = role.answers.clone().acquire_many_owned(kib.min(OF_ROLE as u32)).await;
+        Ok(Room(role, room.map_err(|_| ended())?))
     }
 
     /// Waits for the permit of a request.

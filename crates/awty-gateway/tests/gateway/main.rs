@@ -13,6 +13,7 @@ mod client;
 mod connections;
 mod costs;
 mod deliveries;
+mod held;
 mod hostile;
 mod limits;
 mod listener;
