@@ -48,7 +48,7 @@ async fn status(address: SocketAddr, request: &str) -> (TcpStream, String) {
 }
 
 #[tokio::test]
-async fn answers_that_nobody_reads_have_a_bound_for_each_role() {
+async fn unread_answers_have_a_bound_for_each_role() {
     let api = api();
     let address = served(&api).await;
     let get = |role: &str| format!("GET /{role} HTTP/1.1\r\nHost: x\r\n\r\n");

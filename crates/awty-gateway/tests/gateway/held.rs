@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// Requests until the room of a role must be full: four pages of 4 MiB, and what the kernel takes.
+/// Number of requests that fill the room of a role: four pages of 4 MiB fit, and the kernel buffers a few.
 const REQUESTS: usize = 40;
 
-/// P7: only a request with a good token takes room for a body, so nobody else holds up large bodies.
+/// P7: only a request with a good token takes room for a body. A client without a token does not delay large bodies.
 #[test]
 fn a_large_body_without_a_token_is_refused_before_it_comes() {
     let (_shop, gateway, _client) = open();
@@ -42,7 +42,7 @@ async fn begin_to_read(address: SocketAddr, token: &str) -> (TcpStream, String) 
 
 /// P7: a role whose clients do not read gets no further pages. Other roles do, and the role itself does once the clients are gone.
 #[test]
-fn pages_that_nobody_reads_have_a_bound_for_each_role() {
+fn unread_pages_have_a_bound_for_each_role() {
     let (shop, gateway, app) = open();
     shop.app("SELECT awty_http.schedule('http://a.example/' || n, '1 h', body => to_jsonb(repeat('a', 260000))) FROM generate_series(1, 17) AS n");
     let tenant = client(&shop, &gateway, "tenant", "read");
