@@ -3,7 +3,6 @@
 //! Invariant: each has a hint, as in `words`.
 //! Does not: decide when to raise an error.
 
-use super::Error;
 use super::phrase::{Words, call, quote, say};
 use awty_core::Time;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
@@ -112,11 +111,5 @@ impl LeaseError {
                 "Try the transaction again.",
             ),
         }
-    }
-}
-
-impl From<LeaseError> for Error {
-    fn from(error: LeaseError) -> Self {
-        Error::Lease(error)
     }
 }

@@ -373,6 +373,19 @@ impl From<Error> for Failure {
     }
 }
 
+/// Converts the errors of features.
+macro_rules! from_errors {
+    ($($variant:ident: $error:ty),*) => {
+        $(impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Error::$variant(error)
+            }
+        })*
+    };
+}
+
+from_errors!(Lease: LeaseError, Watch: WatchError, Travel: TravelError);
+
 impl From<Error> for ErrorReport {
     fn from(error: Error) -> Self {
         error.report()

@@ -2,7 +2,6 @@
 //!
 //! Does not: decide when to raise an error.
 
-use super::Error;
 use super::phrase::{Words, say};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 
@@ -44,11 +43,5 @@ impl TravelError {
                 format!("{argument} => 1000"),
             ),
         }
-    }
-}
-
-impl From<TravelError> for Error {
-    fn from(error: TravelError) -> Self {
-        Error::Travel(error)
     }
 }

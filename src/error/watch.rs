@@ -2,7 +2,6 @@
 //!
 //! Does not: decide when to raise an error.
 
-use super::Error;
 use super::phrase::{Words, call, ident, quote, say};
 use awty_core::watch::{LevelError, MAX_LEVELS};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
@@ -295,11 +294,5 @@ impl WatchError {
                 "Try the transaction again.",
             ),
         }
-    }
-}
-
-impl From<WatchError> for Error {
-    fn from(error: WatchError) -> Self {
-        Error::Watch(error)
     }
 }
