@@ -101,7 +101,7 @@ fn in_the_way(name: &Text) -> Result<Option<Rule>> {
     if table::describe(old.relation).is_some() {
         return Ok(Some(old));
     }
-    end_rule::rule(&old).map_err(|_| WatchError::Changed { rule: name.to_string() })?;
+    end_rule::without_table(name).map_err(|_| WatchError::Changed { rule: name.to_string() })?;
     Ok(None)
 }
 

@@ -29,6 +29,16 @@ pub fn rule(rule: &Rule) -> Result<i64, Unseen> {
     Ok(count)
 }
 
+/// Ends the rule with this name if its table is gone. Locks the job before it looks, because a call of `watch` may give the name to
+/// another table at the same time.
+pub fn without_table(name: &Text) -> Result<(), Unseen> {
+    drop(job::lock(name));
+    match rule::find(name) {
+        Some(found) if table::describe(found.relation).is_none() => self::rule(&found).map(drop),
+        _ => Ok(()),
+    }
+}
+
 /// Clears all open alerts of a rule. Fails if this transaction's snapshot cannot see one of them.
 pub fn alerts(rule: &Text) -> Result<(), Unseen> {
     alert::clear_all(rule, clock::now());

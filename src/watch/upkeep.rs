@@ -23,7 +23,7 @@ pub fn repair(_now: Time) {
         let Some(found) = rule::find(&name) else { continue };
         match table::describe(found.relation) {
             // An inspection sees all commits, so this cannot fail.
-            None => drop(end_rule::rule(&found)),
+            None => drop(end_rule::without_table(&name)),
             Some(table) => mend_functions(&found, &table),
         }
     }

@@ -187,6 +187,29 @@ fn a_table_that_was_made_again_can_be_watched_at_once() {
     assert!(code == "42710" && text.contains("rule \"orders\" watches table \"archive.orders\""), "{code} {text}");
 }
 
+/// P12: an inspection that finds a rule without a table does not end the rule that `watch` has meanwhile created under its name.
+#[test]
+fn an_inspection_ends_no_rule_of_a_new_table() {
+    let shop = watched("");
+    let mut holder = shop.cluster.client("postgres", "postgres");
+    holder.batch_execute("BEGIN; SELECT FROM awty.job WHERE job = 'orders' FOR UPDATE").unwrap();
+    shop.run(&format!("DROP TABLE shop.orders; {ORDERS}"));
+    // A registration asks for an inspection.
+    shop.run(
+        "CREATE FUNCTION shop.nothing(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz';
+         SELECT awty.register('nothing', 'shop.nothing')",
+    );
+    let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty maintainer' AND wait_event_type = 'Lock')";
+    shop.await_true("the inspection to wait for the job", waits);
+    holder.batch_execute(&format!("SET LOCAL ROLE shop; {WATCH}; COMMIT")).unwrap();
+    shop.await_true("the inspection to go on", &waits.replace("EXISTS", "NOT EXISTS"));
+    shop.await_true(
+        "the inspection to be over",
+        "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE backend_type = 'awty maintainer')",
+    );
+    expect(&shop, "INSERT INTO shop.orders (id) VALUES (2)", "late -; pending 2");
+}
+
 /// After ALTER TABLE … OWNER the rule has stopped until the functions have the same owner, and says so. Writes succeed.
 #[test]
 fn another_owner_stops_the_rule_and_is_told_how_to_go_on() {
