@@ -95,14 +95,9 @@ impl Drop for Permit {
     }
 }
 
-async fn free(permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Problem> {
-    let permit = permits.clone().acquire_owned().await;
-    permit.map_err(|_| ended())
-}
-
-/// Unreachable, because no semaphore is ever closed.
-fn ended() -> Problem {
-    Problem::new("internal", "The gateway is at its end.")
+async fn free(permits: &Arc<Semaphore>, number: u32) -> Result<OwnedSemaphorePermit, Problem> {
+    let permit = permits.clone().acquire_many_owned(number).await;
+    permit.map_err(|_| Problem::new("internal", "The gateway is at its end.")) // the semaphore is never closed
 }
 
 impl Default for Shares {
@@ -131,25 +126,25 @@ impl Shares {
     /// Waits for room for a body of this many KiB.
     pub async fn body(&self, role: &str, kib: u32) -> Result<Room, Problem> {
         let role = self.of(role);
-        let room = role.bodies.clone().acquire_many_owned(kib.min(OF_ROLE as u32)).await;
-        Ok(Room(role, room.map_err(|_| ended())?))
+        let room = free(&role.bodies, kib.min(OF_ROLE as u32)).await?;
+        Ok(Room(role, room))
     }
 
     /// Waits for room for an answer of this many KiB.
     pub async fn answer(&self, role: &str, kib: u32) -> Result<Room, Problem> {
         let role = self.of(role);
-        let room = role.answers.clone().acquire_many_owned(kib.min(OF_ROLE as u32)).await;
-        Ok(Room(role, room.map_err(|_| ended())?))
+        let room = free(&role.answers, kib.min(OF_ROLE as u32)).await?;
+        Ok(Room(role, room))
     }
 
     /// Waits for the permit of a request.
     pub async fn permit(&self, role: &str, changes: bool) -> Result<Permit, Problem> {
         let role = self.of(role);
-        let of_role = free(if changes { &role.changes } else { &role.reads }).await?;
+        let of_role = free(if changes { &role.changes } else { &role.reads }, 1).await?;
         let of_all = if changes {
-            Some(free(&self.changes).await?)
+            Some(free(&self.changes, 1).await?)
         } else if role.is_slow(Instant::now()) {
-            Some(free(&self.slow).await?)
+            Some(free(&self.slow, 1).await?)
         } else {
             None
         };
