@@ -27,11 +27,15 @@ pub async fn around(State(api): State<Arc<Api>>, request: Request, next: Next) -
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().clone();
     let answer = tokio::time::timeout(LONGEST, tried(&api, request, next)).await;
-    let late = |_| Problem::new("timed-out", "The request took longer than 10 s.").into_response();
-    let response = refused(answer.unwrap_or_else(late));
+    let response = refused(answer.unwrap_or_else(|_| late().into_response()));
     let route = route.as_deref().unwrap_or("other");
     api.metrics.request(route, method.as_str(), response.status().as_u16(), begun.elapsed());
     response
+}
+
+/// The problem of a request that took longer than [`LONGEST`].
+pub(super) fn late() -> Problem {
+    Problem::new("timed-out", "The request took longer than 10 s.")
 }
 
 /// KiB of room that a body needs, by its declared length.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: only a request with a good token takes room for a large body. The room of an answer is free once the answer is written.
 
-use super::around::{LONGEST, SMALL, room};
+use super::around::{LONGEST, SMALL, late, room};
 use super::auth::Asker;
 use super::problem::Problem;
 use super::share::{Room, Seen};
@@ -49,7 +49,7 @@ pub async fn held(State(api): State<Arc<Api>>, mut request: Request, next: Next)
     let refused = match timeout(LONGEST, admitted).await {
         Ok(Ok(_room)) => return kept(&api, &seen, next.run(Request::from_parts(parts, body)).await).await,
         Ok(Err(problem)) => problem,
-        Err(_) => Problem::new("timed-out", "The request took longer than 10 s."),
+        Err(_) => late(),
     };
     let response = refused.into_response();
     let route = parts.extensions.get::<MatchedPath>().map_or("other", MatchedPath::as_str);
