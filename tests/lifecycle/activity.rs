@@ -3,7 +3,6 @@
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
 
-/// P6: processes have fixed names that contain no job, entity or argument.
 #[test]
 fn processes_show_no_names_keys_or_arguments() {
     let shop = Shop::open();
@@ -11,7 +10,6 @@ fn processes_show_no_names_keys_or_arguments() {
     let gate = shop.close_gate();
     shop.schedule("secret_key", "secret_job", "after => '0', args => '{\"secret\": \"argument\"}'");
     shop.await_at_gate();
-    // The maintainer may be running as well.
     shop.cluster.await_that("the launcher and the worker alone", PATIENCE, || {
         let shown = shop.cluster.psql(
             "postgres",
@@ -31,7 +29,6 @@ fn processes_show_no_names_keys_or_arguments() {
     assert!(!log.contains("secret_key"), "{log}");
 }
 
-/// P10: an idle database has no lasting connection, and the launcher is connected to no database.
 #[test]
 fn an_idle_database_has_no_lasting_connection() {
     let shop = Shop::open();
@@ -44,7 +41,6 @@ fn an_idle_database_has_no_lasting_connection() {
     shop.await_true("the launcher to be alone", alone);
 }
 
-/// The status distinguishes a silent stop from an idle moment.
 #[test]
 fn the_status_shows_what_is_overdue() {
     let shop = Shop::open();
@@ -54,7 +50,6 @@ fn the_status_shows_what_is_overdue() {
     let idle = "SELECT enabled AND NOT database_held AND why IS NULL AND slot = '1 s' AND lag = '0' AND oldest_overdue IS NULL
                        AND pending = 0 AND held_checks = 0 AND last_error IS NULL AND database = 'postgres' FROM awty.status";
     shop.await_true("an idle status", idle);
-    // The worker stores the slot after its commit.
     shop.await_true("the slot", &format!("SELECT last_slot_run = '{slot}' FROM awty.status"));
 
     shop.cluster.configure("awty.enabled = off");
@@ -65,12 +60,11 @@ fn the_status_shows_what_is_overdue() {
     shop.await_true("a lag of more than a second", "SELECT lag > '1 s' FROM awty.status");
     let shown: chrono::DateTime<chrono::Utc> = shop.cluster.value("postgres", "SELECT oldest_overdue FROM awty.status");
     assert_eq!(shown, slot);
-    // The role itself sees the same.
     let row = shop.client().query_one("SELECT pending, lag > '1 s' FROM awty.status", &[]).unwrap();
     assert_eq!((row.get::<_, i64>(0), row.get::<_, bool>(1)), (1, true));
 }
 
-/// P7: autovacuum relies on the statistics that processes report. A worker that is busy for long reports while it works.
+/// Autovacuum relies on the statistics that processes report, so a busy worker reports while it works.
 #[test]
 fn a_busy_worker_reports_what_it_has_written() {
     let shop = Shop::on(Cluster::builder().set("awty.max_workers_per_role", "1").start());

@@ -1,11 +1,7 @@
-//! Triggers, rules, columns and keys that an administrator adds to awty's tables apply to each way in which a check
-//! ends: after its first run, in a set, after a later run, by a failure, and by a client.
-//!
-//! See `history` for the partitions themselves.
+//! Triggers, rules, columns and keys that an administrator adds to awty's tables apply to each way in which a check ends.
 
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// The ways in which the checks of [`end_each_way`] end.
 const WAYS: [(&str, &str); 6] = [
     ("single", "done"),
     ("set 1", "done"),
@@ -15,13 +11,11 @@ const WAYS: [(&str, &str); 6] = [
     ("cancelled", "cancelled"),
 ];
 
-/// The table in which triggers and rules record what they see.
 const SEEN: &str = "CREATE TABLE public.seen (entity_key text); GRANT INSERT ON public.seen TO PUBLIC;
     CREATE FUNCTION public.see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         INSERT INTO public.seen VALUES (CASE TG_OP WHEN 'DELETE' THEN OLD.entity_key ELSE NEW.entity_key END); RETURN NULL;
     END $$";
 
-/// A shop with a job for each way.
 fn open() -> Shop {
     let shop = Shop::open();
     shop.job("single", NOTE, ", max_attempts => 1");
@@ -41,8 +35,7 @@ fn open() -> Shop {
     shop
 }
 
-/// Schedules a check for each way as a superuser, and runs `more` in the same transaction. Then waits until all have
-/// ended.
+/// Schedules a check for each way and runs `more` in one transaction. Then waits until all have ended.
 #[track_caller]
 fn end_each_way(shop: &Shop, name: &str, more: &str) {
     let keys = WAYS.map(|(way, _)| format!("'{way}'")).join(", ");
@@ -65,13 +58,11 @@ fn end_each_way(shop: &Shop, name: &str, more: &str) {
     );
 }
 
-/// The recorded keys, in order.
 fn seen(shop: &Shop) -> String {
     shop.cluster
         .value("postgres", "SELECT coalesce(string_agg(entity_key, ', ' ORDER BY entity_key), '') FROM public.seen")
 }
 
-/// P1: a row that references a pending check is deleted with the check.
 #[test]
 fn a_foreign_key_to_a_check_is_honoured() {
     let shop = open();
@@ -84,7 +75,6 @@ fn a_foreign_key_to_a_check_is_honoured() {
     assert_eq!(shop.cluster.value::<i64>("postgres", dangling), 0);
 }
 
-/// P7, P3: an additional column does not stop checks, neither while it exists nor after it was dropped.
 #[test]
 fn a_column_of_the_pending_checks_stops_no_way_to_end() {
     let shop = open();
@@ -98,7 +88,6 @@ fn a_column_of_the_pending_checks_stops_no_way_to_end() {
     }
 }
 
-/// P3: an additional column of the history gets its default.
 #[test]
 fn a_column_of_the_history_gets_its_default() {
     let shop = open();
@@ -113,8 +102,7 @@ fn a_column_of_the_history_gets_its_default() {
     end_each_way(&shop, "dropped", "");
 }
 
-/// P1, P3: a check that the history refuses keeps its row and has no effect. It ends once the history accepts it. Other
-/// checks continue.
+/// The check ends once the history accepts it.
 #[test]
 fn a_check_that_the_history_refuses_stays_pending() {
     for (constraint, gone) in [
@@ -148,7 +136,6 @@ fn a_check_that_the_history_refuses_stays_pending() {
     }
 }
 
-/// P3: a rule for INSERT into the history applies to each row.
 #[test]
 fn a_rule_of_the_history_applies() {
     let shop = open();
@@ -161,7 +148,6 @@ fn a_rule_of_the_history_applies() {
     assert_eq!(seen(&shop), "bad, cancelled, later, set 1, set 2, single");
 }
 
-/// P3: a BEFORE trigger changes the archived row; an AFTER trigger sees each row once.
 #[test]
 fn triggers_of_the_history_fire() {
     let shop = open();
@@ -181,7 +167,6 @@ fn triggers_of_the_history_fire() {
     assert!(shop.cluster.value::<bool>("postgres", marked));
 }
 
-/// P3: a DELETE trigger on pending checks fires for each check that ends.
 #[test]
 fn a_trigger_of_the_pending_checks_fires() {
     for when in ["BEFORE", "AFTER"] {

@@ -3,7 +3,6 @@
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// Runs a bad job that sorts before a good one in every order, beside good checks of the same slot and of later ones.
 #[track_caller]
 fn beside_good_ones(shop: &Shop, body: &str, options: &str) {
     shop.job("a_bad", body, options);
@@ -19,7 +18,6 @@ fn beside_good_ones(shop: &Shop, body: &str, options: &str) {
     }
 }
 
-/// P7: a job that ends its own process does not delay the role's other checks, and is not tried forever.
 #[test]
 fn a_run_that_terminates_its_own_process_stops_no_other() {
     let shop = Shop::open();
@@ -30,7 +28,6 @@ fn a_run_that_terminates_its_own_process_stops_no_other() {
     );
 }
 
-/// P7, P3: a job whose error ends its process is held after a few runs, and can be released.
 #[test]
 fn a_run_that_ends_its_process_by_an_error_is_held() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "3").start());
@@ -45,7 +42,6 @@ fn a_run_that_ends_its_process_by_an_error_is_held() {
     assert_eq!((end.why(), shop.notes("bad")), (("done", None), 1), "{end:?}");
 }
 
-/// P7, P3: with exit_on_error set for the role, failures are archived as usual.
 #[test]
 fn a_role_that_exits_on_error_has_its_failures_archived() {
     let shop = Shop::open();
@@ -55,7 +51,6 @@ fn a_role_that_exits_on_error_has_its_failures_archived() {
     assert_eq!(end.why(), ("failed", Some("AW001")), "{end:?}");
 }
 
-/// P7: endless recursion, endless data and endless text fail.
 #[test]
 fn a_run_without_measure_fails_with_its_sqlstate() {
     let shop = Shop::open();
@@ -79,7 +74,7 @@ fn a_run_without_measure_fails_with_its_sqlstate() {
     }
 }
 
-/// P1, P7: if two runs deadlock, one fails and is tried again. Both end as done.
+/// One of the two runs fails and is tried again.
 #[test]
 fn a_deadlock_between_two_runs_is_resolved() {
     let shop = Shop::on(Cluster::builder().set("deadlock_timeout", "100ms").start());
@@ -113,7 +108,6 @@ fn a_deadlock_between_two_runs_is_resolved() {
     assert_eq!(shop.cluster.psql("postgres", "SELECT string_agg(taken::text, ' ') FROM shop.stock").trim(), "2 2");
 }
 
-/// P3: a database with another encoding keeps names and keys unchanged.
 #[test]
 fn a_database_of_another_encoding_keeps_names_and_keys() {
     let shop = Shop::open();
@@ -137,7 +131,6 @@ fn a_database_of_another_encoding_keeps_names_and_keys() {
     );
 }
 
-/// P1: settings that change how awty works do not change the results.
 #[test]
 fn every_way_to_work_does_each_check_once() {
     let ways: [&[(&str, &str)]; 5] = [

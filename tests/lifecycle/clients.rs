@@ -2,12 +2,10 @@
 
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 
-/// Writes a note, then waits at the gate.
 fn gated() -> String {
     format!("BEGIN INSERT INTO shop.note (entity_key) VALUES (j.entity_key); {GATE} RETURN NULL; END")
 }
 
-/// P4: a client that cancels a running check does not wait, and the run commits nothing.
 #[test]
 fn a_check_that_is_cancelled_while_it_runs_commits_nothing() {
     let shop = Shop::open();
@@ -23,7 +21,6 @@ fn a_check_that_is_cancelled_while_it_runs_commits_nothing() {
     assert_eq!((shop.notes("1"), shop.ends("1").len()), (0, 1));
 }
 
-/// P4: the same for a client that replaces the check. The new check runs.
 #[test]
 fn a_check_that_is_replaced_while_it_runs_commits_nothing() {
     let shop = Shop::open();
@@ -40,7 +37,6 @@ fn a_check_that_is_replaced_while_it_runs_commits_nothing() {
     assert_eq!(shop.notes("1"), 1);
 }
 
-/// P4: if a run ends before a client's cancellation is committed, the client decides about the check.
 #[test]
 fn an_uncommitted_cancellation_keeps_the_run_out_until_it_is_decided() {
     let shop = Shop::open();
@@ -61,7 +57,6 @@ fn an_uncommitted_cancellation_keeps_the_run_out_until_it_is_decided() {
     }
 }
 
-/// P3: a check whose transaction commits after its slot runs at once.
 #[test]
 fn a_check_that_is_committed_after_its_slot_runs_at_once() {
     let shop = Shop::open();
@@ -77,7 +72,6 @@ fn a_check_that_is_committed_after_its_slot_runs_at_once() {
     assert_eq!((end.why(), shop.notes("1")), (("done", None), 1), "{end:?}");
 }
 
-/// P3: a schedule that is rolled back never happened, also with a savepoint.
 #[test]
 fn a_schedule_that_is_rolled_back_leaves_nothing() {
     let shop = Shop::open();

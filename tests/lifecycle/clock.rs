@@ -4,13 +4,11 @@ use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use chrono::TimeDelta;
 
-/// A shop whose server's clock can be set.
 fn open() -> Shop {
     Shop::on(Cluster::builder().with_movable_clock().start())
 }
 
-/// P8: timeouts use the monotonic clock. A run is cancelled in time, and terminated if it ignores that, although the
-/// wall clock that PostgreSQL's timers use was set back by two minutes.
+/// Timeouts use the monotonic clock. PostgreSQL's timers use the wall clock, which was set back by two minutes.
 #[test]
 fn a_run_is_gone_by_its_timeout_when_the_clock_is_set_back() {
     let shop = open();
@@ -32,12 +30,11 @@ fn a_run_is_gone_by_its_timeout_when_the_clock_is_set_back() {
     for job in ["sleepy", "stubborn"] {
         let end = shop.end_of(job);
         assert_eq!(end.why(), ("timed_out", Some("57014")), "{end:?}");
-        // The run time is measured by the monotonic clock as well, so it is far from two minutes.
+        // The run time comes from the monotonic clock.
         assert!((3.0..30.0).contains(&end.run_time), "{end:?}");
     }
 }
 
-/// P2, P3: a check of the next hour runs when the clock is set to that hour, and not earlier.
 #[test]
 fn what_falls_due_by_a_jump_forward_runs_and_not_before() {
     let shop = open();
@@ -52,8 +49,7 @@ fn what_falls_due_by_a_jump_forward_runs_and_not_before() {
     assert!(end.started() >= end.slot && end.started() - end.slot < TimeDelta::minutes(1), "{end:?}");
 }
 
-/// P1, P2, P3: after the clock was set back, nothing runs twice. Checks that are scheduled by the new time run, and
-/// older ones wait for their slot.
+/// After the clock was set back, checks are scheduled by the new time, and older ones wait for their slot.
 #[test]
 fn nothing_runs_twice_when_the_clock_is_set_back() {
     let shop = open();
@@ -64,7 +60,6 @@ fn nothing_runs_twice_when_the_clock_is_set_back() {
     shop.cluster.set_clock(-3600);
     shop.schedule("3", "note", "after => '0'");
     let end = shop.end_of("3");
-    // The check is not missed, although the clock was set back.
     assert_eq!(end.outcome, "done");
     assert!(end.started() >= end.slot, "{end:?}");
     assert_eq!((shop.notes("1"), shop.notes("2"), shop.notes("3")), (1, 0, 1));

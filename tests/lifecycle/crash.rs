@@ -5,14 +5,11 @@ use awty_testkit::{Cluster, Signal, Stop};
 use chrono::TimeDelta;
 use std::time::Duration;
 
-/// Maximum time from the moment when the server accepts connections to a run (P5). It is less than the minute between
-/// two audits, and long enough for a busy machine to start processes.
+/// P5. Less than the minute between two audits, and long enough for a busy machine to start processes.
 const AT_ONCE: TimeDelta = TimeDelta::seconds(30);
 
-/// Server crashes take long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits until a query returns true, across any number of crashes.
 fn await_through_crashes(shop: &Shop, what: &str, sql: &str) {
     shop.cluster.await_that(what, PATIENCE, || {
         let mut client = shop.cluster.try_client("postgres", "postgres").map_err(|error| error.to_string())?;
@@ -23,12 +20,10 @@ fn await_through_crashes(shop: &Shop, what: &str, sql: &str) {
     });
 }
 
-/// The worker whose run waits at the gate.
 fn worker(shop: &Shop) -> i32 {
     shop.cluster.value("postgres", "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
 }
 
-/// P1, P5: killing a worker during a run crashes the server. The run is then done once, at once.
 #[test]
 fn a_run_whose_worker_is_killed_is_done_once_and_at_once() {
     let shop = Shop::open();
@@ -55,8 +50,7 @@ fn a_run_whose_worker_is_killed_is_done_once_and_at_once() {
     assert_eq!(shop.cluster.psql("postgres", "SELECT count(*), bool_or(held) FROM awty.future_job").trim(), "5|f");
 }
 
-/// P7, P3: a check that crashes the server each time is held after `awty.max_crashes`. The other checks of its batch
-/// are done once each, and `awty.release()` lets it run again.
+/// `awty.release()` lets the held check run again.
 #[test]
 fn a_check_that_crashes_the_server_is_held_and_its_neighbours_are_done() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "2").start());
@@ -89,7 +83,6 @@ fn a_check_that_crashes_the_server_is_held_and_its_neighbours_are_done() {
     assert_eq!(end.why(), ("done", None), "{end:?}");
 }
 
-/// Creates a job `poison` of the role `mallory`, whose run crashes the server.
 pub fn create_poison_of_mallory(shop: &Shop) {
     shop.cluster.execute(
         "postgres",
@@ -106,7 +99,7 @@ pub fn create_poison_of_mallory(shop: &Shop) {
     );
 }
 
-/// P7, P6: a long run of another role that was in progress at each crash is not held. Suspects run one at a time.
+/// Suspects run one at a time, so the long run that was in progress at each crash is not held.
 #[test]
 fn a_check_that_crashes_the_server_gets_no_other_one_held() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "3").start());
@@ -132,7 +125,6 @@ fn a_check_that_crashes_the_server_gets_no_other_one_held() {
     assert_eq!((end.why(), shop.notes("slow")), (("done", None), 1), "{end:?}");
 }
 
-/// P3: a terminated launcher starts again, and no check is lost.
 #[test]
 fn a_launcher_that_is_terminated_comes_back() {
     let shop = Shop::open();
@@ -153,7 +145,6 @@ fn a_launcher_that_is_terminated_comes_back() {
     shop.await_true("nothing to be in flight", "SELECT NOT EXISTS (SELECT FROM awty_internal.in_flight)");
 }
 
-/// P1, P10: no kind of shutdown waits for a run, and the run is done once after the next start.
 #[test]
 fn a_run_that_a_shutdown_interrupts_is_done_once_after_the_start() {
     let mut shop = Shop::open();
@@ -177,7 +168,6 @@ fn a_run_that_a_shutdown_interrupts_is_done_once_after_the_start() {
     }
 }
 
-/// P1, P5: the same after the death of the postmaster.
 #[test]
 fn a_run_is_done_once_after_the_death_of_the_postmaster() {
     let mut shop = Shop::open();
@@ -198,7 +188,7 @@ fn a_run_is_done_once_after_the_death_of_the_postmaster() {
     assert!(end.started() - ready < AT_ONCE, "ready at {ready}: {end:?}");
 }
 
-/// P1: terminating a worker interrupts its run, which is then done and is no failure of the job. A cancelled run is a failure.
+/// Terminating a worker is no failure of the job. Cancelling a run is one.
 #[test]
 fn a_terminated_run_is_due_again_and_a_cancelled_one_has_failed() {
     let shop = Shop::open();
@@ -207,7 +197,7 @@ fn a_terminated_run_is_due_again_and_a_cancelled_one_has_failed() {
     shop.close_door();
     shop.schedule("terminated", "slow", "after => '0'");
     shop.await_at_door();
-    // The role may terminate the worker itself, because the worker is connected as the role.
+    // The worker is connected as the role.
     shop.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'awty worker'");
     shop.open_door();
     let end = shop.end_of("terminated");

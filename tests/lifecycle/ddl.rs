@@ -1,11 +1,10 @@
-//! DDL beside awty: dropping, copying and renaming databases, the extension, and the functions and roles of jobs.
+//! DDL beside awty: on databases, the extension, and the functions and roles of jobs.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::postgres::error::SqlState;
 
-/// A cluster whose database `d` has awty, a job `note` and a job `slow`, which sleeps for ten minutes, with a timeout of
-/// a second.
+/// `slow` sleeps for ten minutes, and its timeout is a second.
 fn with_database() -> Shop {
     let shop = Shop::open();
     shop.cluster.execute("postgres", &["CREATE DATABASE d OWNER shop"]);
@@ -24,7 +23,7 @@ fn with_database() -> Shop {
     shop
 }
 
-/// Runs a check of `d`, so that its worker is still connected, and schedules another one in the future.
+/// Leaves a connected worker and a check in the future.
 fn keep_busy(shop: &Shop, job: &str) {
     shop.cluster.execute(
         "d",
@@ -42,7 +41,7 @@ fn keep_busy(shop: &Shop, job: &str) {
     }
 }
 
-/// P10: a database can be dropped while awty is idle in it, and during a run with a short timeout.
+/// The run has a short timeout.
 #[test]
 fn a_database_can_be_dropped_whether_awty_is_idle_or_busy_in_it() {
     for job in ["note", "slow"] {
@@ -55,7 +54,7 @@ fn a_database_can_be_dropped_whether_awty_is_idle_or_busy_in_it() {
     }
 }
 
-/// P10: WITH (FORCE) ends a run, also for the database's owner.
+/// The database's owner may use WITH (FORCE).
 #[test]
 fn a_database_can_be_dropped_by_force_in_the_middle_of_a_run() {
     let shop = with_database();
@@ -68,7 +67,6 @@ fn a_database_can_be_dropped_by_force_in_the_middle_of_a_run() {
     assert_eq!(shop.end_of("1").outcome, "done");
 }
 
-/// P10: the same for copying and renaming a database. awty continues under the new name.
 #[test]
 fn a_database_can_be_copied_and_renamed_whether_awty_is_idle_or_busy_in_it() {
     for job in ["note", "slow"] {
@@ -84,7 +82,6 @@ fn a_database_can_be_copied_and_renamed_whether_awty_is_idle_or_busy_in_it() {
     }
 }
 
-/// P10, P1: DROP EXTENSION waits for the run in progress and no longer. Then awty can be installed again at once.
 #[test]
 fn the_extension_can_be_dropped_beside_a_run_and_created_again() {
     let shop = Shop::open();
@@ -115,7 +112,6 @@ fn the_extension_can_be_dropped_beside_a_run_and_created_again() {
     assert_eq!(shop.end_of("2").outcome, "done");
 }
 
-/// P9: a check calls the current version of its function. A function that cannot be called fails with its SQLSTATE.
 #[test]
 fn a_function_that_has_changed_since_is_taken_as_it_is() {
     let shop = Shop::open();
@@ -156,7 +152,6 @@ fn a_function_that_has_changed_since_is_taken_as_it_is() {
     for (job, _, _) in changes {
         shop.job(job, NOTE, ", max_attempts => 1");
     }
-    // One transaction, so that each check finds its function changed.
     let all: Vec<&str> = changes.iter().map(|(_, change, _)| *change).collect();
     let schedule = "SELECT awty.schedule('orders', job, job, after => '0') FROM awty.job";
     shop.run(&format!("{schedule}; {}", all.join("; ")));
@@ -168,7 +163,6 @@ fn a_function_that_has_changed_since_is_taken_as_it_is() {
     assert_eq!(shop.cluster.psql("postgres", "SELECT entity_key FROM shop.note").trim(), "new");
 }
 
-/// P6: without EXECUTE a check fails and is tried again. It runs after the grant.
 #[test]
 fn a_role_that_has_lost_execute_fails_until_it_is_granted() {
     let shop = Shop::open();
@@ -181,7 +175,6 @@ fn a_role_that_has_lost_execute_fails_until_it_is_granted() {
     let refused = shop.client().query("SELECT awty.schedule('orders', '1', 'note', after => '0')", &[]);
     assert_eq!(refused.unwrap_err().code(), Some(&SqlState::INSUFFICIENT_PRIVILEGE));
     shop.cluster.execute("postgres", &["GRANT EXECUTE ON FUNCTION shop.note TO shop"]);
-    // One transaction, so that no run comes between.
     let schedule =
         "SELECT awty.schedule('orders', '1', 'note', after => '0'); REVOKE ALL ON FUNCTION shop.note FROM shop";
     shop.cluster.execute("postgres", &[schedule]);
@@ -191,7 +184,6 @@ fn a_role_that_has_lost_execute_fails_until_it_is_granted() {
     assert_eq!((end.why(), shop.notes("1")), (("done", None), 1), "{end:?}");
 }
 
-/// P7, P3: the checks of a role that may not connect wait without a failed attempt, and run after the grant.
 #[test]
 fn a_role_that_cannot_connect_waits_until_it_can() {
     let shop = Shop::open();
@@ -236,18 +228,16 @@ fn a_role_that_cannot_connect_waits_until_it_can() {
     }
 }
 
-/// P7, P9: the checks of a dropped role end as failed, and other roles are not affected.
 #[test]
 fn the_checks_of_a_dropped_role_fail() {
     let shop = Shop::on(Cluster::builder().start());
     shop.job("note", NOTE, "");
-    // One transaction, so that the check finds its role gone.
     let schedule =
         "SELECT awty.schedule('orders', '1', 'note', after => '0'); DROP OWNED BY shop CASCADE; DROP ROLE shop";
     shop.cluster.execute("postgres", &[schedule]);
     shop.cluster.create_user("postgres", "other");
     shop.await_time(shop.slot_of("1"), 1);
-    // A registration makes awty inspect the database at once. Otherwise the audit finds the check within a minute.
+    // A registration asks for an inspection. Otherwise the audit finds the check within a minute.
     shop.cluster
         .client("postgres", "other")
         .batch_execute(
@@ -260,7 +250,6 @@ fn the_checks_of_a_dropped_role_fail() {
     assert_eq!(shop.end_of("2").outcome, "done");
 }
 
-/// P3, P7: a database that allows no connections keeps its checks. They run when it allows connections again.
 #[test]
 fn a_database_that_allows_no_connections_keeps_its_checks() {
     let shop = with_database();
@@ -276,7 +265,7 @@ fn a_database_that_allows_no_connections_keeps_its_checks() {
     await_done_in_d(&shop);
 }
 
-/// Waits until check `1` of `d` is done. The launcher reads the list of databases once a minute.
+/// The launcher reads the list of databases once a minute.
 fn await_done_in_d(shop: &Shop) {
     let deadline = std::time::Duration::from_secs(150);
     let mut client = shop.cluster.superuser("d");
@@ -290,7 +279,6 @@ fn await_done_in_d(shop: &Shop) {
     });
 }
 
-/// A role without USAGE on awty's schema cannot schedule. The checks that it has scheduled run.
 #[test]
 fn checks_of_a_role_without_usage_still_run() {
     let shop = Shop::open();
@@ -301,7 +289,7 @@ fn checks_of_a_role_without_usage_still_run() {
     assert_eq!((end.why(), shop.notes("1")), (("done", None), 1), "{end:?}");
 }
 
-/// A worker keeps its locks on awty's relations from one quick run to the next. After it is terminated in between, no lock is left.
+/// A worker keeps its locks on awty's relations from one quick run to the next.
 #[test]
 fn a_worker_that_is_terminated_between_runs_leaves_nothing_locked() {
     let shop = Shop::open();

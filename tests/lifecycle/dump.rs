@@ -7,7 +7,7 @@ use std::io::Write;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
-/// A database with a finished check, a pending one that has failed once, and an overdue one. awty is enabled in it.
+/// Has a finished check, a pending one that has failed once, and an overdue one.
 fn source() -> Shop {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
@@ -22,7 +22,7 @@ fn source() -> Shop {
     shop
 }
 
-/// Enables awty again, so that only the hold keeps the copies from running checks.
+/// Only the hold keeps the copies from running checks.
 fn enable(cluster: &Cluster) {
     cluster.configure("awty.enabled = on");
     cluster.reload();
@@ -43,7 +43,6 @@ pub fn restore(cluster: &Cluster, database: &str, script: &[u8]) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The warnings of a call.
 fn warnings(cluster: &Cluster, database: &str, call: &str) -> Vec<String> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&seen);
@@ -56,13 +55,12 @@ fn warnings(cluster: &Cluster, database: &str, call: &str) -> Vec<String> {
     seen.lock().unwrap().drain(..).collect()
 }
 
-/// Expects that a copy is held, reports that, and runs its checks once it is adopted.
 fn expect_held_until_adopted(cluster: &Cluster, database: &str) {
     let status = "SELECT database_held AND concat_ws('; ', why, fix) LIKE '%awty.adopt()%' FROM awty.status";
     assert!(cluster.value::<bool>(database, status), "{}", cluster.psql(database, "SELECT * FROM awty.status"));
     let warned = warnings(cluster, database, "SELECT awty.schedule('orders', 'new', 'note', after => '0')");
     assert!(warned.iter().any(|text| text.contains("WARNING") && text.contains("awty.adopt()")), "{warned:?}");
-    // Resuming asks for an inspection. The maintainer reports the hold and changes nothing.
+    // Resuming asks for an inspection, which reports the hold.
     cluster.client(database, "shop").batch_execute("SELECT awty.pause('note'), awty.resume('note')").unwrap();
     cluster.await_log(&["awty maintainer", "WARNING", database], 0);
     let untouched =
@@ -84,7 +82,6 @@ fn expect_held_until_adopted(cluster: &Cluster, database: &str) {
     assert!(warnings(cluster, database, "SELECT awty.schedule('orders', 'later', 'note', after => '1 h')").is_empty());
 }
 
-/// P3: a dump that is restored beside its original is held. The original is not.
 #[test]
 fn a_restore_into_the_same_cluster_is_held_until_it_is_adopted() {
     let shop = source();
@@ -97,7 +94,6 @@ fn a_restore_into_the_same_cluster_is_held_until_it_is_adopted() {
     assert!(shop.cluster.value::<bool>("postgres", "SELECT NOT database_held FROM awty.status"));
 }
 
-/// P3: the same in another cluster.
 #[test]
 fn a_restore_into_another_cluster_is_held_until_it_is_adopted() {
     let shop = source();
@@ -108,7 +104,7 @@ fn a_restore_into_another_cluster_is_held_until_it_is_adopted() {
     expect_held_until_adopted(&other, "postgres");
 }
 
-/// P3: an incomplete restore is held as well. It has jobs and checks, but not yet the row that says where they come from.
+/// The restore has jobs and checks, but not yet the row that says where they come from.
 #[test]
 fn a_restore_is_held_before_it_is_complete() {
     let shop = source();
@@ -119,7 +115,6 @@ fn a_restore_is_held_before_it_is_complete() {
     expect_held_until_adopted(&other, "postgres");
 }
 
-/// P3: a database that was created from another as its template is held.
 #[test]
 fn a_clone_is_held_until_it_is_adopted() {
     let shop = source();
@@ -128,7 +123,7 @@ fn a_clone_is_held_until_it_is_adopted() {
     expect_held_until_adopted(&shop.cluster, "original");
 }
 
-/// P3: a parallel restore in the custom format is complete. A restore in one transaction works as well.
+/// A parallel restore and a restore in one transaction.
 #[test]
 fn a_restore_from_an_archive_is_complete() {
     let shop = source();
@@ -145,7 +140,7 @@ fn a_restore_from_an_archive_is_complete() {
     }
 }
 
-/// P3: logical replication copies no sequences, so an adopted copy skips the numbers of its rows.
+/// Logical replication copies no sequences, so an adopted copy skips the numbers of its rows.
 #[test]
 fn an_adopted_copy_gives_no_number_again() {
     let shop = source();
@@ -161,7 +156,6 @@ fn an_adopted_copy_gives_no_number_again() {
     assert!(other.value::<bool>("postgres", fresh));
 }
 
-/// With `awty.auto_adopt`, copies run without `awty.adopt()`.
 #[test]
 fn with_auto_adopt_a_restore_runs_at_once() {
     let shop = source();

@@ -4,7 +4,6 @@ use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::postgres::fallible_iterator::FallibleIterator;
 use awty_testkit::{Cluster, PATIENCE};
 
-/// P1: a violated deferred constraint fails the run. The error is archived and the run undone.
 #[test]
 fn a_violated_deferred_constraint_fails_the_run_and_undoes_it() {
     let shop = Shop::open();
@@ -23,7 +22,6 @@ fn a_violated_deferred_constraint_fails_the_run_and_undoes_it() {
     assert_eq!(shop.cluster.psql("postgres", "SELECT parent FROM shop.child").trim(), "2");
 }
 
-/// P6: deferred triggers of a run fire as the role.
 #[test]
 fn a_deferred_trigger_runs_as_the_role() {
     let shop = Shop::open();
@@ -42,7 +40,6 @@ fn a_deferred_trigger_runs_as_the_role() {
     assert_eq!(shop.cluster.psql("postgres", "SELECT what FROM shop.note").trim(), "shop shop off");
 }
 
-/// A notification of a run reaches its listeners.
 #[test]
 fn a_notification_reaches_its_listeners() {
     let shop = Shop::open();
@@ -55,10 +52,8 @@ fn a_notification_reaches_its_listeners() {
     assert_eq!((heard.channel(), heard.payload()), ("orders", "42"));
 }
 
-/// P6: a run leaves nothing to the next one, even of the same role in the same process.
 #[test]
 fn nothing_of_a_run_reaches_the_next() {
-    // Both run in one process.
     let shop = Shop::on(Cluster::builder().set("awty.max_workers_per_role", "1").start());
     shop.run("CREATE SEQUENCE shop.s");
     let messy = "BEGIN
@@ -98,7 +93,7 @@ fn nothing_of_a_run_reaches_the_next() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"), 0);
 }
 
-/// P6: a temporary object that could not be dropped after a run is dropped before the next run, which waits for that.
+/// The next run waits for the drop.
 #[test]
 fn what_could_not_be_dropped_reaches_no_run() {
     let shop = Shop::on(Cluster::builder().set("awty.max_workers_per_role", "1").start());
@@ -115,7 +110,7 @@ fn what_could_not_be_dropped_reaches_no_run() {
     shop.await_at_gate();
     let worker = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'awty worker'";
     let pid: i32 = shop.cluster.value("postgres", worker);
-    // Dropping a table writes to pg_depend. So the drop waits, and is cancelled.
+    // Dropping a table writes to pg_depend, so this lock makes the drop wait until it is cancelled.
     let mut admin = shop.cluster.superuser("postgres");
     admin.batch_execute("BEGIN; LOCK TABLE pg_depend IN SHARE MODE").unwrap();
     drop(gate);
@@ -132,7 +127,6 @@ fn what_could_not_be_dropped_reaches_no_run() {
     assert!(!notes.contains("leftover"), "{notes}");
 }
 
-/// P9: a command that is not allowed in a run fails with PostgreSQL's SQLSTATE, and the worker continues.
 #[test]
 fn a_command_that_no_run_may_use_fails_with_its_sqlstate() {
     let shop = Shop::open();
@@ -160,7 +154,6 @@ fn a_command_that_no_run_may_use_fails_with_its_sqlstate() {
     assert_eq!(shop.end_of("1").outcome, "done");
 }
 
-/// P6, P3: no setting that a role can set for itself stops its checks or makes them run as another role.
 #[test]
 fn settings_of_the_role_do_not_stop_its_checks() {
     let shop = Shop::open();
@@ -184,7 +177,7 @@ fn settings_of_the_role_do_not_stop_its_checks() {
     ] {
         shop.cluster.execute("postgres", &[&format!("ALTER ROLE shop SET {setting}")]);
     }
-    // Another session schedules, because the role's own sessions cannot write now.
+    // The role's own sessions cannot write now.
     shop.cluster.execute("postgres", &["SELECT awty.schedule('orders', '1', 'who', after => '0')"]);
     let end = shop.end_of("1");
     assert_eq!(end.why(), ("done", None), "{end:?}");

@@ -1,15 +1,13 @@
-//! Failures are reported at once in the log, in `awty.failing` and on the job's channel, only to roles that may see
-//! them, and not too often.
+//! Failures are reported in the log, in `awty.failing` and on the job's channel, only to roles that may see them.
 
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::postgres::fallible_iterator::FallibleIterator;
 use awty_testkit::{Cluster, PATIENCE};
 use std::time::Duration;
 
-/// A job that always fails, with a context.
 const BAD: &str = "BEGIN RAISE 'geheim error of %', j.entity_key USING ERRCODE = 'AW001'; END";
 
-/// P9: a failed run writes one LOG entry with all details, and its check is in awty.failing. The end of the check writes a WARNING.
+/// A failed run writes a LOG entry. The end of its check writes a WARNING.
 #[test]
 fn a_failed_run_speaks_at_once_and_so_does_the_end() {
     let shop = Shop::open();
@@ -37,7 +35,6 @@ fn a_failed_run_speaks_at_once_and_so_does_the_end() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.failing"), 0);
 }
 
-/// A successful run clears the error of its check, even if the check stays pending.
 #[test]
 fn a_success_takes_a_check_out_of_failing() {
     let shop = Shop::open();
@@ -53,7 +50,7 @@ fn a_success_takes_a_check_out_of_failing() {
     assert_eq!(shop.cluster.value::<i64>("postgres", left), 1);
 }
 
-/// P9: problems without an error, without a run, and found by the maintainer are reported as well.
+/// Problems without an error, without a run, and found by the maintainer.
 #[test]
 fn an_end_that_is_a_problem_is_never_silent() {
     let shop = Shop::open();
@@ -85,7 +82,6 @@ fn an_end_that_is_a_problem_is_never_silent() {
     shop.cluster.await_log(&["WARNING:", ended], 0);
 }
 
-/// With `codes`, the log has no name, key, argument or message, whatever fails. With `none`, the log has no entry.
 #[test]
 fn codes_show_no_name_and_none_shows_nothing() {
     let shop = Shop::on(Cluster::builder().set("awty.log_failures", "codes").start());
@@ -117,7 +113,6 @@ fn codes_show_no_name_and_none_shows_nothing() {
     assert!(!log.contains("geheim") && !log.contains(&format!("check {id} ")), "{log}");
 }
 
-/// P7: a storm of failures writes a few entries and a number that counts all others.
 #[test]
 fn a_storm_of_failures_is_ten_entries_a_minute_and_a_number() {
     const CHECKS: u64 = 3000;
@@ -127,7 +122,7 @@ fn a_storm_of_failures_is_ten_entries_a_minute_and_a_number() {
         "SELECT count(awty.schedule('o', i::text, 'bad', after => '0')) FROM generate_series(1, {CHECKS}) AS i"
     ));
     shop.await_true("the storm to pass", "SELECT count(*) = 0 FROM awty.future_job");
-    // The next failure comes after the limit's minute, and reports the suppressed ones.
+    // After the limit's minute, the next failure reports the suppressed ones.
     shop.schedule("1", "bad", "after => '61 s'");
     let told = |log: &str| {
         let entries = log.matches("ended as failed").count() as u64;
@@ -148,7 +143,7 @@ fn a_storm_of_failures_is_ten_entries_a_minute_and_a_number() {
     assert_eq!(total, CHECKS + 1);
 }
 
-/// A job's channel gets the id of each check that ends with a problem, after the commit. It gets no other ids.
+/// The channel gets the ids after the commit.
 #[test]
 fn a_channel_is_told_of_problems_only() {
     let shop = Shop::open();
@@ -189,7 +184,6 @@ fn a_channel_is_told_of_problems_only() {
     assert_eq!(told, expected);
 }
 
-/// `keep_history => 'problems'` keeps only checks that need attention.
 #[test]
 fn a_history_of_problems_has_no_other_rows() {
     let shop = Shop::open();

@@ -3,7 +3,6 @@
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 
-/// Creates roles r1, r2 and so on. Each has a job of the same name that takes 10 ms.
 fn roles(shop: &Shop, number: usize) {
     for role in (1..=number).map(|n| format!("r{n}")) {
         shop.cluster.create_user("postgres", &role);
@@ -18,7 +17,6 @@ fn roles(shop: &Shop, number: usize) {
     }
 }
 
-/// P7: with one worker for all roles, every role begins before any has finished.
 #[test]
 fn with_one_worker_for_four_roles_nobody_starves() {
     let shop = Shop::on(Cluster::builder().set("awty.max_workers", "1").start());
@@ -45,7 +43,6 @@ fn with_one_worker_for_four_roles_nobody_starves() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.future_job_history"), 400);
 }
 
-/// P7: a worker that waits for its role's next slot gives way to a role that has work now.
 #[test]
 fn a_worker_that_waits_does_not_hold_up_another_roles_backlog() {
     let shop = Shop::on(Cluster::builder().set("awty.max_workers", "1").start());
@@ -62,10 +59,9 @@ fn a_worker_that_waits_does_not_hold_up_another_roles_backlog() {
     assert!(shop.cluster.value::<bool>("postgres", in_time), "the backlog was not done when the last slot came");
 }
 
-/// P7: a server with room for only one more process still runs everything, in turns.
 #[test]
 fn with_room_for_one_process_everything_is_done() {
-    // One process for the logical replication launcher, and one for awty's launcher.
+    // One process is for the logical replication launcher, and one for awty's launcher.
     let shop = Shop::on(Cluster::builder().set("max_worker_processes", "3").start());
     roles(&shop, 9);
     shop.cluster
@@ -76,7 +72,6 @@ fn with_room_for_one_process_everything_is_done() {
     assert_eq!(done, 9);
 }
 
-/// P7: a slow run does not delay other checks of its role.
 #[test]
 fn a_slow_run_does_not_hold_up_its_roles_other_checks() {
     let shop = Shop::open();
@@ -89,7 +84,6 @@ fn a_slow_run_does_not_hold_up_its_roles_other_checks() {
     );
     shop.await_true("the others to be done", "SELECT count(*) = 20 FROM awty.future_job_history");
     shop.await_at_gate();
-    // Checks of later slots run as well.
     shop.schedule("later", "note", "after => '0'");
     assert_eq!(shop.end_of("later").outcome, "done");
     assert!(shop.is_at_gate());
@@ -97,7 +91,6 @@ fn a_slow_run_does_not_hold_up_its_roles_other_checks() {
     assert_eq!(shop.end_of("slow").why(), ("done", None));
 }
 
-/// P7: slow runs that occupy all workers of one role do not delay another role.
 #[test]
 fn a_role_with_slow_runs_does_not_hold_up_another_role() {
     let shop = Shop::on(Cluster::builder().set("awty.max_workers", "3").start());
@@ -116,7 +109,7 @@ fn a_role_with_slow_runs_does_not_hold_up_another_role() {
     shop.await_all_ended();
 }
 
-/// P6, P7: databases are independent: with the same names and ids, each has its own runs.
+/// The databases have the same names and ids.
 #[test]
 fn databases_run_beside_each_other() {
     let shop = Shop::open();
@@ -158,7 +151,6 @@ fn databases_run_beside_each_other() {
     }
 }
 
-/// P7: a job that always fails and a job whose function is gone do not stop other jobs.
 #[test]
 fn bad_jobs_stop_nobody() {
     let shop = Shop::open();
@@ -174,14 +166,14 @@ fn bad_jobs_stop_nobody() {
     }
 }
 
-/// A role with many quick checks soon gets a second worker. The two divide the checks without waiting for each other.
+/// The two divide the checks without waiting for each other.
 #[test]
 fn two_workers_divide_a_backlog() {
     let shop = Shop::open();
     shop.run("CREATE TABLE shop.done (by integer NOT NULL)");
     shop.job(
         "quick",
-        // The first worker is slow until the second one works, which may take seconds to start.
+        // The first worker is slow until the second one works, which may start seconds later.
         "BEGIN PERFORM pg_sleep(CASE WHEN EXISTS (SELECT FROM shop.done WHERE by <> pg_backend_pid()) THEN 0.001 ELSE 0.02 END);
          INSERT INTO shop.done VALUES (pg_backend_pid()); RETURN NULL; END",
         "",

@@ -1,10 +1,9 @@
-//! `awty.job_status` counts each run once, across crashes and with more jobs than shared memory has room for.
-//! `awty.forecast()` predicts runs.
+//! `awty.job_status` counts each run once. `awty.forecast()` predicts runs.
 
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, Stop};
 
-/// Makes the maintainer store the figures. A change of a job asks for an inspection.
+/// A change of a job asks for an inspection, which stores the figures.
 fn await_stored(shop: &Shop, condition: &str) {
     let mut client = shop.cluster.superuser("postgres");
     client.batch_execute("SELECT awty.pause('spare')").unwrap();
@@ -12,13 +11,12 @@ fn await_stored(shop: &Shop, condition: &str) {
     client.batch_execute("SELECT awty.resume('spare')").unwrap();
 }
 
-/// The figures of each job that has run, without times.
 fn figures(shop: &Shop) -> String {
     let sql = "SELECT job, runs, done, failed, timed_out, retries, other, last_outcome FROM awty.job_status WHERE runs > 0 ORDER BY job";
     shop.cluster.psql("postgres", sql)
 }
 
-/// Each run and each end is counted once, also by lateness. The figures survive crashes and restarts, and counting continues.
+/// Figures survive crashes and restarts.
 #[test]
 fn each_run_is_counted_once_over_crashes() {
     let mut shop = Shop::open();
@@ -68,7 +66,6 @@ fn each_run_is_counted_once_over_crashes() {
     shop.await_true("the figures", "SELECT sum(runs) = 87 AND sum(done) = 73 FROM awty.job_status");
 }
 
-/// A newly registered job begins at zero, whatever an earlier job of that name has done.
 #[test]
 fn a_job_that_is_registered_again_begins_at_nothing() {
     let mut shop = Shop::open();
@@ -87,8 +84,7 @@ fn a_job_that_is_registered_again_begins_at_nothing() {
     await_stored(&shop, "count(*) = 0");
 }
 
-/// P7: shared memory counts 2,048 jobs. With one more, the job that has not run for longest is merged into the other
-/// jobs, and no run is lost.
+/// Shared memory counts 2,048 jobs. The job that has not run for longest is merged into the row of the other jobs.
 #[test]
 fn one_job_too_many_is_counted_with_the_other_jobs() {
     let mut shop = Shop::open();
@@ -106,7 +102,7 @@ fn one_job_too_many_is_counted_with_the_other_jobs() {
     let seen = "SELECT count(*) = 2051 AND sum(runs) = 2049 AND count(*) FILTER (WHERE runs = 1) = 2049
                 AND max(runs) FILTER (WHERE job = 'other jobs') = 1 AND max(runs) FILTER (WHERE job = 'job 1') = 0 FROM awty.job_status";
     assert!(shop.cluster.value::<bool>("postgres", seen), "{}", figures(&shop));
-    // The row of the other jobs is for monitoring roles.
+    // Only monitoring roles see the row of the other jobs.
     let own: i64 = shop.client().query_one("SELECT count(*) FROM awty.job_status", &[]).unwrap().get(0);
     assert_eq!(own, 2050);
     await_stored(&shop, "count(*) = 2049 AND sum(runs) = 2049");
@@ -115,7 +111,7 @@ fn one_job_too_many_is_counted_with_the_other_jobs() {
     shop.await_true("the same after a crash", seen);
 }
 
-/// Pending, overdue, failing and held checks are counted by job. The checks of a paused job are not overdue.
+/// The checks of a paused job are not overdue.
 #[test]
 fn what_is_pending_is_counted_by_job() {
     let mut shop = Shop::open();
@@ -140,8 +136,6 @@ fn what_is_pending_is_counted_by_job() {
     assert!(shop.cluster.value::<bool>("postgres", overdue));
 }
 
-/// The forecast matches the runs that follow: by slot and job or by step, without held checks and paused jobs, and only
-/// for roles that may see it.
 #[test]
 fn the_forecast_is_what_then_runs() {
     let shop = Shop::open();
@@ -186,7 +180,7 @@ const READS: [&str; 5] = [
     "SELECT * FROM awty.forecast('1 hour', '1 min')",
 ];
 
-/// Any role can read the figures in a read-only transaction, with no lock above the weakest.
+/// Reads in a read-only transaction, with no lock above the weakest.
 fn read_all(cluster: &Cluster, role: &str) {
     let mut client = cluster.client("postgres", role);
     for read in READS {
@@ -199,7 +193,6 @@ fn read_all(cluster: &Cluster, role: &str) {
     }
 }
 
-/// The figures can be read without the library, and on a standby, which shows the stored ones.
 #[test]
 fn figures_are_read_on_a_standby_and_without_the_library() {
     let mut shop = Shop::open();

@@ -1,9 +1,9 @@
-//! Settings of roles and sessions: a role's planner settings, and changes of jobs by a session with the replica role.
+//! Settings of roles and sessions.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{GATE, Shop};
 
-/// P6: a role's planner settings do not affect awty's statements, which are planned once and not at each run.
+/// awty's statements are planned once and not at each run.
 #[test]
 fn a_role_that_plans_anew_does_not_slow_awtys_own_statements() {
     let server = Cluster::builder()
@@ -20,7 +20,7 @@ fn a_role_that_plans_anew_does_not_slow_awtys_own_statements() {
         "BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, current_setting('plan_cache_mode'));
                 RETURN NULL; END";
     shop.job("note", note, "");
-    // Excludes the query with which this test polls.
+    // The polling query itself does not count.
     let count = "SELECT calls, plans, query FROM pg_stat_statements
                  WHERE query ~ 'awty\\.' AND query !~ '^SELECT NOT EXISTS' AND calls > 100 ORDER BY calls DESC";
     shop.run(
@@ -33,13 +33,12 @@ fn a_role_that_plans_anew_does_not_slow_awtys_own_statements() {
         let (calls, plans, query): (i64, i64, String) = (row.get(0), row.get(1), row.get(2));
         assert!(plans * 4 < calls, "{calls} calls, {plans} plans: {query}");
     }
-    // The job's own statements are planned as the role's setting says.
+    // The job's own statements obey the role's setting.
     let modes = "SELECT string_agg(DISTINCT what, ' ') FROM shop.note";
     assert_eq!(shop.cluster.value::<String>("postgres", modes), "force_custom_plan");
 }
 
-/// P9: a job can be changed by a session that fires no ordinary triggers, such as a restore or a subscription. A
-/// client, and a worker in the middle of a turn, use the new definition at once.
+/// A restore and a subscription fire no ordinary triggers. A client and a worker in the middle of a turn use the new definition at once.
 #[test]
 fn a_job_that_a_replica_changes_is_taken_as_it_is() {
     // With one worker, no second worker runs the second check while the first one waits.

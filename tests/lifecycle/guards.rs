@@ -1,12 +1,11 @@
-//! Guards: every limit of a job ends its checks with its own outcome, and does not affect others.
+//! Guards: each limit of a job ends its checks with its own outcome.
 
 use awty_testkit::fixture::{NOTE, Shop};
 use chrono::TimeDelta;
 
-/// Seconds that the runs of these tests would take without a guard.
+/// The runs would take this many seconds without a guard.
 const ENDLESS: f64 = 600.0;
 
-/// P8: a run is cancelled at its timeout.
 #[test]
 fn a_run_that_takes_too_long_is_archived_as_timed_out() {
     let shop = Shop::open();
@@ -18,8 +17,6 @@ fn a_run_that_takes_too_long_is_archived_as_timed_out() {
     assert!((0.5..ENDLESS).contains(&end.run_time), "{end:?}");
 }
 
-/// P8, P7: a run that catches the cancellation is terminated with its process. Its effects are undone, and the role's
-/// other checks continue.
 #[test]
 fn a_run_that_ignores_its_timeout_is_ended_with_its_process() {
     let shop = Shop::open();
@@ -41,7 +38,6 @@ fn a_run_that_ignores_its_timeout_is_ended_with_its_process() {
     assert_eq!(shop.end_of("2").outcome, "done");
 }
 
-/// P3: each timed-out run counts as an attempt, whether its process survived or not.
 #[test]
 fn a_run_that_ignores_its_timeout_is_tried_again_like_any_other() {
     let shop = Shop::open();
@@ -54,7 +50,6 @@ fn a_run_that_ignores_its_timeout_is_tried_again_like_any_other() {
     assert_eq!((end.check_count, end.attempts), (0, 2), "{end:?}");
 }
 
-/// P3: a check that keeps asking ends as exhausted after `max_checks` runs, each done once.
 #[test]
 fn a_check_that_asks_too_often_ends_as_exhausted() {
     let shop = Shop::open();
@@ -90,7 +85,7 @@ fn a_check_that_makes_no_progress_ends_as_past() {
     assert!(end.slot >= end.first + TimeDelta::seconds(2), "the slot after the run: {end:?}");
 }
 
-/// A next time beyond the job's horizon ends the check, also infinity.
+/// Infinity is beyond the horizon as well.
 #[test]
 fn a_check_that_asks_for_a_time_too_far_ahead_ends_as_beyond_horizon() {
     let shop = Shop::open();
@@ -104,8 +99,6 @@ fn a_check_that_asks_for_a_time_too_far_ahead_ends_as_beyond_horizon() {
     }
 }
 
-/// P1, P3: a failed run leaves nothing behind. It is tried again at slots, with doubled waits, and the last error is
-/// archived.
 #[test]
 fn a_failing_check_is_tried_again_with_doubled_waits_and_ends_as_failed() {
     let shop = Shop::open();
@@ -137,12 +130,11 @@ fn a_failing_check_is_tried_again_with_doubled_waits_and_ends_as_failed() {
     assert_eq!(shop.notes("1"), 0);
 }
 
-/// After a success, the count of failed attempts begins at zero.
 #[test]
 fn a_success_forgets_the_failures_before_it() {
     let shop = Shop::open();
     shop.run("CREATE SEQUENCE shop.runs");
-    // The job fails, answers, fails, and is done: never two failures in a row.
+    // Never two failures in a row.
     let moody = "BEGIN CASE nextval('shop.runs') WHEN 1, 3 THEN RAISE 'not now';
                  WHEN 2 THEN RETURN clock_timestamp(); ELSE RETURN NULL; END CASE; END";
     shop.job("moody", moody, ", max_attempts => 2, retry_after => '1 s'");
@@ -152,7 +144,7 @@ fn a_success_forgets_the_failures_before_it() {
     assert_eq!((end.check_count, end.attempts), (2, 4), "{end:?}");
 }
 
-/// P9: a SQLSTATE that a job raises is archived unchanged. The one for success is archived as an exception.
+/// The SQLSTATE for success is archived as an exception.
 #[test]
 fn a_sqlstate_of_the_jobs_own_is_archived() {
     let shop = Shop::open();
@@ -169,7 +161,6 @@ fn a_sqlstate_of_the_jobs_own_is_archived() {
     assert_eq!(shop.end_of("own").message.as_deref(), Some("late own"));
 }
 
-/// A check that is later than `max_lateness` does not run.
 #[test]
 fn a_check_that_is_too_late_ends_as_expired() {
     let shop = Shop::open();
@@ -183,7 +174,6 @@ fn a_check_that_is_too_late_ends_as_expired() {
     assert_eq!(shop.notes("1"), 0);
 }
 
-/// `keep_history` decides what is archived.
 #[test]
 fn keep_history_says_what_is_archived() {
     let shop = Shop::open();

@@ -3,7 +3,6 @@
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// P3: the coming days have partitions, so that every row finds one.
 #[test]
 fn the_coming_days_have_their_partitions() {
     let shop = Shop::open();
@@ -28,7 +27,6 @@ fn the_coming_days_have_their_partitions() {
     assert_eq!(open, 0, "a partition can be read past the policies of its parent");
 }
 
-/// Days older than the retention are dropped as a whole, without DELETE.
 #[test]
 fn a_day_that_is_too_old_is_dropped_as_a_whole() {
     let shop = Shop::on(Cluster::builder().set("awty.history_retention", "2d").start());
@@ -62,7 +60,7 @@ fn a_day_that_is_too_old_is_dropped_as_a_whole() {
     assert_eq!(shop.cluster.value::<i64>("postgres", deleted), 0);
 }
 
-/// P7: a session that reads an old day delays the drop of that day, but not the creation of new days.
+/// The reader delays the drop of its own day only.
 #[test]
 fn a_reader_of_an_old_day_does_not_keep_new_days_from_being_made() {
     // The maintainer must leave the old day alone until the reader has locked it.
@@ -98,8 +96,7 @@ fn a_reader_of_an_old_day_does_not_keep_new_days_from_being_made() {
     shop.await_true("the old day to be gone", &format!("SELECT to_regclass('{old}') IS NULL"));
 }
 
-/// A check is archived by the history's current definition, whether or not it needs a full INSERT: a trigger fires, an
-/// index on an expression finds the row, and a partition may have its columns in another order.
+/// A trigger fires, an index on an expression finds the row, and a partition may have its columns in another order.
 #[test]
 fn what_an_administrator_adds_to_the_history_is_honoured() {
     let shop = Shop::open();
@@ -164,7 +161,7 @@ fn what_an_administrator_adds_to_the_history_is_honoured() {
     );
 }
 
-/// The archived row is the same whether a trigger forces an INSERT or not.
+/// A trigger forces a full INSERT.
 #[test]
 fn every_way_to_archive_says_the_same() {
     let shop = Shop::open();

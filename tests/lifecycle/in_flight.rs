@@ -4,8 +4,8 @@ use crate::crash::create_poison_of_mallory;
 use awty_testkit::fixture::{DOOR, NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, poll};
 
-/// P7: suspects are found after a crash even if a worker of another database already uses the same entry. Two workers
-/// may have listed the same check, because the second took over checks of the first. That counts as one crash.
+/// A worker of another database already uses the same entry. The second worker took over checks of the first, so both have listed the
+/// check.
 #[test]
 fn a_crash_is_counted_once_whatever_other_workers_do_by_then() {
     let mut shop = Shop::open();
@@ -49,8 +49,7 @@ fn a_crash_is_counted_once_whatever_other_workers_do_by_then() {
     shop.open_door();
 }
 
-/// P7, P4: a run has ended its process, and a client has locked the row of its check. The client delays no other role
-/// and is part of no deadlock. The role itself continues once the exit has been counted.
+/// A run has ended its process, and a client has locked its check. The role continues once the exit is counted.
 #[test]
 fn a_client_does_not_wait_for_the_counting_of_crashes_nor_the_other_way_round() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "1").start());
@@ -85,7 +84,7 @@ fn a_client_does_not_wait_for_the_counting_of_crashes_nor_the_other_way_round() 
     assert_eq!((shop.end_of("good").outcome, shop.end_of("another").outcome), ("done".into(), "done".into()));
 }
 
-/// P7: a terminated suspect is not blamed for the crash of another suspect, even while nobody can record the termination.
+/// The termination counts even while no process can record it.
 #[test]
 fn a_suspect_that_is_terminated_is_blamed_for_no_crash_after_that() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "2").start());
@@ -93,7 +92,6 @@ fn a_suspect_that_is_terminated_is_blamed_for_no_crash_after_that() {
     let stubborn =
         "BEGIN LOOP BEGIN PERFORM pg_sleep(600); EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP; END";
     shop.job("stubborn", stubborn, ", timeout => '3 s', max_attempts => 1");
-    // Both are suspects.
     let suspect = |job: &str| {
         let sql = format!(
             "WITH s AS (SELECT awty.schedule('orders', '{job}', '{job}', after => '0') AS id)

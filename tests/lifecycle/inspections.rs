@@ -1,4 +1,4 @@
-//! Inspections by the maintainer find checks that were not announced, even if one inspection fails.
+//! Inspections by the maintainer find checks that were not announced.
 
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
@@ -7,7 +7,6 @@ use awty_testkit::{Cluster, Stop};
 const UNTOLD: &str = "INSERT INTO awty.future_job (job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at)
     SELECT 'note', 'orders', $1, t, t, 'shop'::regrole, t FROM (SELECT date_trunc('second', now()) AS t) AS now";
 
-/// P5: a check is announced when it is committed, without an inspection.
 #[test]
 fn a_check_is_heard_of_at_its_commit() {
     let shop = Shop::open();
@@ -20,7 +19,7 @@ fn a_check_is_heard_of_at_its_commit() {
     assert_eq!(shop.end_of("after").outcome, "done");
 }
 
-/// P5: an inspection that is requested while the maintainer runs follows right after it, not at the next audit.
+/// The second inspection follows at once, not at the next audit.
 #[test]
 fn an_inspection_that_is_asked_for_during_another_is_made() {
     let shop = Shop::open();
@@ -34,7 +33,6 @@ fn an_inspection_that_is_asked_for_during_another_is_made() {
     }
 }
 
-/// P5: if the first inspection after a start fails, another one follows soon.
 #[test]
 fn a_first_inspection_that_fails_is_made_again() {
     let mut shop = Shop::on(Cluster::builder().set("max_prepared_transactions", "1").start());
@@ -52,8 +50,7 @@ fn a_first_inspection_that_fails_is_made_again() {
     assert_eq!(shop.end_of("late").outcome, "done");
 }
 
-/// awty's own rows of a check are removed with the check. If a process was killed at the wrong moment, an inspection
-/// removes the leftovers, and keeps the rows of pending checks.
+/// A process that is killed at the wrong moment leaves awty's own rows of a check behind.
 #[test]
 fn what_is_left_of_checks_that_are_gone_is_removed() {
     let shop = Shop::open();

@@ -1,13 +1,11 @@
-//! Whatever clients and crashes do, every check that was ever scheduled is in exactly one place, and was done at most
-//! once.
+//! Every check that was ever scheduled is in exactly one place, and was done at most once.
 
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE, Signal};
 
-/// Notes the check's own id.
 const NOTE_ID: &str = "BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, j.id); RETURN NULL; END";
 
-/// Every check is in the history once, and took effect if and only if its history row says so.
+/// A check took effect if and only if its history row says so.
 #[track_caller]
 fn expect_balanced(shop: &Shop) {
     let wrong = shop.cluster.psql(
@@ -20,7 +18,6 @@ fn expect_balanced(shop: &Shop) {
     assert_eq!(wrong.trim(), "");
 }
 
-/// P1, P3, P4: clients keep replacing and cancelling a few checks while they run.
 #[test]
 fn a_storm_of_replacements_and_cancellations_loses_and_doubles_nothing() {
     let shop = Shop::open();
@@ -31,7 +28,7 @@ fn a_storm_of_replacements_and_cancellations_loses_and_doubles_nothing() {
         let mut ids = Vec::new();
         let mut random = seed;
         let done = "SELECT count(*) > 5 FROM shop.note";
-        // Continues until some checks have run beside the clients, however late the workers start.
+        // Continues until some checks have run beside the clients.
         for step in 0.. {
             if step >= 400 && step % 50 == 0 && client.query_one(done, &[]).unwrap().get(0) {
                 break;
@@ -64,7 +61,6 @@ fn a_storm_of_replacements_and_cancellations_loses_and_doubles_nothing() {
     assert!(lost.is_empty(), "scheduled, and nowhere: {lost:?}");
 }
 
-/// P1, P3: workers are killed again and again among many checks.
 #[test]
 fn many_checks_over_several_crashes_are_done_once_each() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "1000").start());
@@ -94,7 +90,7 @@ fn many_checks_over_several_crashes_are_done_once_each() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty_internal.check_stat"), 0);
 }
 
-/// Runs a command as superuser while a run is in progress. The run ends after the command has ended or waits for a lock.
+/// The run ends after the command has ended or waits for a lock.
 #[track_caller]
 fn rewrite_meets_a_run(shop: &Shop, key: &str, command: &str) {
     let gate = shop.close_gate();
@@ -115,7 +111,6 @@ fn rewrite_meets_a_run(shop: &Shop, key: &str, command: &str) {
     });
 }
 
-/// P1, P3: tables are rewritten while workers use them.
 #[test]
 fn checks_are_done_once_while_the_tables_are_rewritten() {
     let shop = Shop::open();
@@ -139,7 +134,7 @@ fn checks_are_done_once_while_the_tables_are_rewritten() {
             rewrite_meets_a_run(&shop, &format!("gated {round} {number}"), command);
         }
     }
-    // A check whose row moved between two reads is left to the audit. Resuming asks for an inspection now.
+    // The audit finds a check whose row moved between two reads. Resuming asks for an inspection now.
     shop.run("SELECT awty.pause('slow'), awty.resume('slow')");
     shop.await_all_ended();
     let notes = "SELECT count(*) = 300 AND count(DISTINCT what) = 300 FROM shop.note";
@@ -147,7 +142,6 @@ fn checks_are_done_once_while_the_tables_are_rewritten() {
     assert_eq!(shop.end_of("bad").why(), ("failed", Some("P0001")));
 }
 
-/// P3: many transactions that schedule one check each: every check is found.
 #[test]
 fn a_burst_of_small_transactions_is_done_completely() {
     let shop = Shop::open();

@@ -1,7 +1,6 @@
-//! What awty does over the life of a server. One file per question; each test has its own cluster.
+//! What awty does over the life of a server. Each test has its own cluster.
 //!
-//! To add a file: write `tests/lifecycle/<question>.rs` and add its `mod` line here. A new kind of tests is a directory
-//! like this one and a `[[test]]` entry in `crates/awty-testkit/Cargo.toml`.
+//! A new kind of tests is a directory like this one and a `[[test]]` entry in `crates/awty-testkit/Cargo.toml`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // in a test the panic is the report
 

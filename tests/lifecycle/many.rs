@@ -1,4 +1,4 @@
-//! Clients schedule and cancel checks of many overlapping entities at once. No call fails, and no check is lost.
+//! Clients schedule and cancel checks of many overlapping entities at once.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -9,16 +9,15 @@ const SESSIONS: usize = 5;
 const STEPS: usize = 300;
 const ON_CONFLICT: [&str; 4] = ["replace", "keep", "earliest", "latest"];
 
-/// The results of a session's calls.
 #[derive(Default, Debug)]
 struct Told {
-    /// Checks written for the job that is not repeated.
+    /// For the job that is not repeated.
     written: i64,
-    /// Checks cancelled for both jobs.
+    /// For both jobs.
     cancelled: i64,
 }
 
-/// One call of a session: the job if it writes, and the SQL.
+/// The job if the call writes, and the SQL.
 fn call(session: usize, step: usize, jobs: &[&'static str]) -> (Option<&'static str>, String) {
     let job = jobs[step / 2 % jobs.len()];
     let on_conflict = ON_CONFLICT[(step / 6 + session) % 4];
@@ -41,7 +40,7 @@ fn call(session: usize, step: usize, jobs: &[&'static str]) -> (Option<&'static 
     }
 }
 
-/// Runs a session's calls. Every eighth is rolled back.
+/// Every eighth call is rolled back.
 fn work(mut client: Client, session: usize, jobs: &[&'static str]) -> Result<Told, String> {
     let seed = session as f64 / SESSIONS as f64;
     client.batch_execute(&format!("SET client_min_messages = warning; SELECT setseed({seed})")).unwrap();
@@ -92,7 +91,6 @@ fn busy(jobs: &[&'static str]) -> (Shop, Told) {
     (shop, all)
 }
 
-/// Each check that a call has written is pending or in the history.
 fn expect_nothing_is_lost(shop: &Shop, told: &Told) {
     let pending: i64 = shop.cluster.value("postgres", "SELECT count(*) FROM awty.future_job WHERE job = 'one'");
     let ended = "SELECT count(*) FROM awty.future_job_history WHERE";
@@ -101,21 +99,20 @@ fn expect_nothing_is_lost(shop: &Shop, told: &Told) {
     assert_eq!((pending + ended_of_one, cancelled), (told.written, told.cancelled), "{pending} pending");
 }
 
-/// No call deadlocks, although each session has its own order of keys.
+/// Each session has its own order of keys.
 #[test]
 fn overlapping_sessions_neither_fail_nor_lose_anything() {
     let (shop, told) = busy(&["one"]);
     expect_nothing_is_lost(&shop, &told);
 }
 
-/// The same with a repeated job, whose runs end checks at the same time.
+/// Runs of a repeated job end checks at the same time.
 #[test]
 fn overlapping_sessions_and_runs_of_repetitions_neither_fail_nor_lose_anything() {
     let (shop, told) = busy(&["one", "beat"]);
     expect_nothing_is_lost(&shop, &told);
     let alone = "SELECT count(*) FROM awty.repetition WHERE next_check_at IS NULL";
     assert_eq!(shop.cluster.value::<i64>("postgres", alone), 0, "repetitions without a check");
-    // Cancelled checks do not run.
     shop.run("SELECT awty.cancel_many('orders', array_agg(k::text)) FROM generate_series(1, 60) AS k");
     let left = "SELECT (SELECT count(*) FROM awty.future_job) + (SELECT count(*) FROM awty.repetition)";
     assert_eq!(shop.cluster.value::<i64>("postgres", left), 0, "left after all are cancelled");

@@ -4,14 +4,12 @@ use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
 use chrono::{DateTime, Utc};
 
-/// Registers one job for each policy, named after it.
 fn jobs(shop: &Shop) {
     for policy in ["run", "next_slot", "skip"] {
         shop.job(policy, NOTE, &format!(", on_missed => '{policy}'"));
     }
 }
 
-/// Schedules one check for each job. Returns their common slot.
 fn schedule(shop: &Shop) -> DateTime<Utc> {
     for policy in ["run", "next_slot", "skip"] {
         shop.schedule(policy, policy, "at => now() + interval '2 s'");
@@ -19,7 +17,7 @@ fn schedule(shop: &Shop) -> DateTime<Utc> {
     shop.slot_of("skip")
 }
 
-/// Expects that the checks ended by their policies. Nothing could run before `able`.
+/// Nothing could run before `able`.
 fn expect_policies(shop: &Shop, able: DateTime<Utc>) {
     let end = shop.end_of("run");
     assert_eq!((end.why(), end.attempts), (("done", None), 1), "{end:?}");
@@ -35,7 +33,6 @@ fn expect_policies(shop: &Shop, able: DateTime<Utc>) {
     assert_eq!(["run", "next_slot", "skip"].map(|policy| shop.notes(policy)), [1, 1, 0]);
 }
 
-/// P3: after a downtime of several slots, each check follows its job's policy, once.
 #[test]
 fn what_fell_due_while_the_server_was_down_follows_on_missed() {
     // Disabled, so that no check runs before the stop.
@@ -57,7 +54,6 @@ fn what_fell_due_while_the_server_was_down_follows_on_missed() {
     }
 }
 
-/// P3: the same after `awty.enabled` was off. Nothing runs while it is off.
 #[test]
 fn what_fell_due_while_awty_was_disabled_follows_on_missed() {
     let shop = Shop::on(Cluster::builder().set("awty.enabled", "off").start());
@@ -71,7 +67,6 @@ fn what_fell_due_while_awty_was_disabled_follows_on_missed() {
     expect_policies(&shop, able);
 }
 
-/// P3: the same after a pause of the jobs.
 #[test]
 fn what_fell_due_while_a_job_was_paused_follows_on_missed() {
     let shop = Shop::open();
@@ -85,7 +80,7 @@ fn what_fell_due_while_a_job_was_paused_follows_on_missed() {
     expect_policies(&shop, able);
 }
 
-/// A pause takes effect at its commit. Only the check that is running then may finish.
+/// Only the check that is running may finish.
 #[test]
 fn a_pause_ends_a_batch_that_is_going_on() {
     let shop = Shop::open();
@@ -107,7 +102,7 @@ fn a_pause_ends_a_batch_that_is_going_on() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM shop.note"), 20);
 }
 
-/// P7: `awty.catch_up_rate` spreads missed checks, and checks of new slots do not wait behind them.
+/// Checks of new slots do not wait behind missed ones.
 #[test]
 fn a_backlog_is_caught_up_at_its_rate_beside_new_slots() {
     let shop = Shop::on(Cluster::builder().set("awty.catch_up_rate", "5").start());
@@ -136,7 +131,6 @@ fn a_backlog_is_caught_up_at_its_rate_beside_new_slots() {
     assert!(took >= 3.5, "the backlog took {took} s");
 }
 
-/// P7: the role's other jobs do not wait behind one job's backlog.
 #[test]
 fn a_backlog_of_one_job_does_not_starve_another() {
     let shop = Shop::open();

@@ -3,8 +3,7 @@
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
 
-/// P9: the extension can be created and read. An operator's call is refused with the line to add to the configuration.
-/// (Calls of applications succeed: `tests/operations/not_loaded`.)
+/// Calls of applications succeed: `tests/operations/not_loaded`.
 #[test]
 fn without_preloading_one_may_look_and_is_told_the_line_to_add() {
     let shop = Shop::on(Cluster::builder().without_preload().start());

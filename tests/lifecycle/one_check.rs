@@ -3,7 +3,6 @@
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 
-/// P3: a check runs at the requested time, not at the next slot.
 #[test]
 fn a_check_that_is_asked_now_runs_before_any_slot() {
     let shop = Shop::on(Cluster::builder().set("awty.slot", "1d").start());
@@ -18,7 +17,6 @@ fn a_check_that_is_asked_now_runs_before_any_slot() {
     assert!(shop.cluster.value::<bool>("postgres", kept));
 }
 
-/// P4: a run in progress is neither repeated nor undone.
 #[test]
 fn a_check_that_is_running_is_not_asked_again() {
     let shop = Shop::open();
@@ -39,7 +37,7 @@ fn a_check_that_is_running_is_not_asked_again() {
     assert_eq!((end.why(), end.attempts, shop.notes("1")), (("done", None), 1, 1), "{end:?}");
 }
 
-/// A hold during a run lets the run finish. The check that it leaves pending is held until it is released.
+/// The check that the run leaves pending is held.
 #[test]
 fn a_hold_lets_the_run_under_way_end_and_keeps_what_it_leaves_pending() {
     let shop = Shop::open();
@@ -71,7 +69,6 @@ fn a_hold_lets_the_run_under_way_end_and_keeps_what_it_leaves_pending() {
     }
 }
 
-/// A held check does not run at its slot; others of its job do. After the release, it runs once, late.
 #[test]
 fn a_held_check_stands_still_until_it_is_released() {
     let shop = Shop::open();
@@ -85,7 +82,6 @@ fn a_held_check_stands_still_until_it_is_released() {
     }
     shop.await_workers_gone();
     assert_eq!((shop.notes("2"), shop.ends("2").len()), (0, 0));
-    // Roles that see the check see who holds it, since when and why.
     let why = "SELECT detail FROM awty.explain('orders', 2) WHERE event = 'waiting'";
     let why: String = shop.client().query_one(why, &[]).unwrap().get(0);
     assert!(why.starts_with("the check is held since ") && why.contains(" by shop: \"invoice open\";"), "{why}");
@@ -94,7 +90,7 @@ fn a_held_check_stands_still_until_it_is_released() {
     assert_eq!((end.why(), end.attempts, shop.notes("2")), (("done", None), 1, 1), "{end:?}");
 }
 
-/// If a hold commits just after the run has ended, an inspection applies it. The hold is removed with the check.
+/// An inspection applies a hold that commits after the end of the run.
 #[test]
 fn a_hold_that_came_with_the_end_of_the_run_is_applied() {
     let shop = Shop::open();
@@ -114,7 +110,7 @@ fn a_hold_that_came_with_the_end_of_the_run_is_applied() {
     shop.await_true("the hold to be forgotten", "SELECT NOT EXISTS (SELECT FROM awty_internal.hold)");
 }
 
-/// If a slot is much later than the requested time, a notice says so, once per session and job.
+/// Once per session and job.
 #[test]
 fn a_slot_that_rounding_puts_far_away_is_said_once() {
     let shop = Shop::open();

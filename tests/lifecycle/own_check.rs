@@ -2,7 +2,7 @@
 
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// P1: a run that has replaced its own check has answered. It is done, its effects stay, and its result is ignored.
+/// The run is done, and its result is ignored.
 #[test]
 fn a_run_may_replace_its_own_check() {
     let shop = Shop::open();
@@ -23,7 +23,6 @@ fn a_run_may_replace_its_own_check() {
     assert_eq!(shop.notes("1"), 2);
 }
 
-/// P1: the same for a run that has cancelled its own check.
 #[test]
 fn a_run_may_cancel_its_own_check() {
     let shop = Shop::open();
@@ -37,8 +36,7 @@ fn a_run_may_cancel_its_own_check() {
     assert_eq!((shop.notes("1"), shop.pending("1")), (1, String::new()));
 }
 
-/// P1: the same if a trigger cancels the check because the run changes its row, after earlier runs of the check, whose
-/// times count as well, and with each setting of keep_history.
+/// A trigger cancels the check because the run changes its row. The times of earlier runs count as well.
 #[test]
 fn a_run_whose_trigger_cancels_its_check_is_done_with_all_its_times() {
     let shop = Shop::open();
@@ -67,7 +65,6 @@ fn a_run_whose_trigger_cancels_its_check_is_done_with_all_its_times() {
     assert_eq!(shop.cluster.psql("postgres", left).trim(), "0");
 }
 
-/// P1: if the run fails afterwards, it has not answered.
 #[test]
 fn a_run_that_cancels_its_own_check_and_fails_is_a_failure() {
     let shop = Shop::open();
@@ -84,7 +81,6 @@ fn a_run_that_cancels_its_own_check_and_fails_is_a_failure() {
     assert_eq!(end.why(), ("done", None), "the cancellation was undone by the exception block: {end:?}");
 }
 
-/// A run may schedule and cancel other checks. Both commit with the run.
 #[test]
 fn a_run_may_schedule_and_cancel_other_checks() {
     let shop = Shop::open();
@@ -107,7 +103,6 @@ fn a_run_may_schedule_and_cancel_other_checks() {
     assert_eq!((shop.notes("new"), shop.notes("old"), shop.notes("later")), (1, 0, 1));
 }
 
-/// P1: schedules and cancellations of a failed run are undone.
 #[test]
 fn what_a_failed_run_scheduled_and_cancelled_is_undone() {
     let shop = Shop::open();
@@ -121,7 +116,6 @@ fn what_a_failed_run_scheduled_and_cancelled_is_undone() {
     assert!(shop.pending("old").starts_with(&format!("({old},")), "{}", shop.pending("old"));
 }
 
-/// P1, P4: a set-based job may cancel one of its own checks. The answers of the others count.
 #[test]
 fn a_set_based_run_may_cancel_one_of_its_checks() {
     let shop = Shop::open();
@@ -138,7 +132,6 @@ fn a_set_based_run_may_cancel_one_of_its_checks() {
     }
 }
 
-/// P1: a run may unregister its own job. The running check is done with its effects, and the others are cancelled.
 #[test]
 fn a_run_may_unregister_its_own_job() {
     let shop = Shop::open();
@@ -154,7 +147,6 @@ fn a_run_may_unregister_its_own_job() {
     assert_eq!(shop.cluster.psql("postgres", "SELECT count(*) FROM awty.job").trim(), "0");
 }
 
-/// A run that pauses its own job is the last one until the job is resumed.
 #[test]
 fn a_run_may_pause_its_own_job() {
     // A second worker could be in a run at the moment of the pause.

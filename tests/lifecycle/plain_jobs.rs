@@ -1,8 +1,7 @@
-//! Jobs as a newcomer writes them: without an argument, a result or limits.
+//! Jobs without an argument, a result or limits.
 
 use awty_testkit::fixture::Shop;
 
-/// P1: `f()` runs, and its result counts as usual: void is done, a time asks again, an exception is tried again.
 #[test]
 fn a_job_without_an_argument_or_an_answer_runs() {
     let shop = Shop::open();
@@ -31,7 +30,6 @@ fn a_job_without_an_argument_or_an_answer_runs() {
     }
 }
 
-/// P1: a set-based job that returns void has done all its checks.
 #[test]
 fn a_set_based_job_may_return_void() {
     let shop = Shop::open();
@@ -47,7 +45,6 @@ fn a_set_based_job_may_return_void() {
     }
 }
 
-/// P3: 0 means no limit: a check is asked and tried more often than the default limits allow.
 #[test]
 fn a_job_without_limits_is_asked_and_tried_until_it_is_done() {
     let shop = Shop::open();
@@ -60,7 +57,6 @@ fn a_job_without_limits_is_asked_and_tried_until_it_is_done() {
     assert_eq!((end.why(), end.check_count, end.attempts), (("done", None), 7, 11), "{end:?}");
 }
 
-/// A function that is replaced by another form of the same kind runs the pending checks.
 #[test]
 fn a_function_may_change_its_argument_and_result_between_runs() {
     let shop = Shop::open();

@@ -1,17 +1,15 @@
 //! Each of awty's statements can be planned on the actual tables, and finds its rows by an index.
 //!
-//! The tables are empty, as they may be when a process plans its statements. Before the next ANALYZE they may have
-//! millions of rows. Every `statement!` of the source is tried, so none can be forgotten.
+//! The tables are empty, as they may be when a process plans its statements, but may have millions of rows before the next ANALYZE.
 
 use crate::statements::{Statement, Statements};
 use awty_testkit::Cluster;
 use awty_testkit::postgres::Client;
 use serde_json::Value;
 
-/// Tables that grow with the work.
 const LARGE: &[&str] =
     &["future_job", "future_job_history", "future_job_history_default", "check_stat", "job", "repetition"];
-/// Sorts of possibly many rows, with the reason.
+/// With the reason.
 const SORTED: &[(&str, &str)] = &[
     ("future_job::select_described", "what has just ended without a run, by job"),
     ("check_stat::select_suspects", "by crashes and exits, of which there are few"),
@@ -25,7 +23,7 @@ const SORTED: &[(&str, &str)] = &[
     ("lease::insert_all", "what is handed out, at most a thousand"),
     ("target::walk_targets", "the targets that were walked to, in that order"),
 ];
-/// Indexes that a statement scans completely, because they are small, or because it stops early.
+/// The index is small, or the statement stops early.
 const WHOLE: &[(&str, &str)] = &[
     ("check_stat::select_suspects", "check_stat_suspects_idx"),
     ("future_job::lock_job", "future_job_held_idx"),
@@ -39,7 +37,7 @@ const WHOLE: &[(&str, &str)] = &[
     ("origin::select_hold", "job_role_idx"), // EXISTS
     ("origin::select_hold", "future_job_one_per_job_and_entity"), // EXISTS
 ];
-/// The index and the table that each run, or each call of a client, must use.
+/// Each run, or each call of a client, must use this index of this table.
 const HOT: &[(&str, &str, &str)] = &[
     ("future_job::select_due", "future_job", "future_job_due_idx"),
     ("future_job::select_next", "future_job", "future_job_due_idx"),
@@ -85,7 +83,7 @@ const HOT: &[(&str, &str, &str)] = &[
     ("in_flight::write", "in_flight", "in_flight_pkey"),
 ];
 
-/// P7: the pending checks of one database do not slow down others, however little the planner knew of its table.
+/// The planner may know little of the table.
 #[test]
 fn every_statement_is_planned_by_index() {
     let cluster = Cluster::builder().start();
@@ -110,12 +108,10 @@ fn every_statement_is_planned_by_index() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// A scan of a table.
 struct Scan {
     table: String,
     index: Option<String>,
     condition: Option<String>,
-    /// Whether the scan ends after a few rows.
     is_bounded: bool,
 }
 
@@ -126,7 +122,6 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// The plan for any parameters.
     fn of(client: &mut Client, statement: &'a Statement) -> Self {
         let (types, nulls) = match statement.types.len() {
             0 => (String::new(), String::new()),

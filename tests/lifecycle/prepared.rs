@@ -1,14 +1,12 @@
-//! Prepared transactions: their checks appear with COMMIT PREPARED, which another session sends, and their locks stay
-//! without a session.
+//! Prepared transactions: another session sends COMMIT PREPARED, and their locks stay without a session.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use std::time::Duration;
 
-/// Less than the minute between the first inspection and the next audit, and long enough for a busy machine.
+/// Less than the minute until the next audit, and long enough for a busy machine.
 const SOON: Duration = Duration::from_secs(40);
 
-/// A shop with prepared transactions whose first inspection is over.
 fn open() -> Shop {
     let shop = Shop::on(Cluster::builder().set("max_prepared_transactions", "4").start());
     shop.job("note", NOTE, "");
@@ -19,7 +17,7 @@ fn open() -> Shop {
     shop
 }
 
-/// Runs a call in its own transaction and prepares it. Each statement is sent alone, because a batch would be one transaction.
+/// Sends each statement alone, because a batch would be one transaction.
 fn prepare(shop: &Shop, name: &str, call: &str) {
     let mut client = shop.client();
     for statement in ["BEGIN", call, &format!("PREPARE TRANSACTION '{name}'")] {
@@ -27,7 +25,6 @@ fn prepare(shop: &Shop, name: &str, call: &str) {
     }
 }
 
-/// P3: a check that COMMIT PREPARED commits runs as soon as any other, even if its slot is over by then.
 #[test]
 fn a_check_of_a_prepared_transaction_runs_soon_after_its_commit() {
     let shop = open();
@@ -44,7 +41,7 @@ fn a_check_of_a_prepared_transaction_runs_soon_after_its_commit() {
     }
 }
 
-/// P3: a rolled back check never runs, and awty stops looking for it.
+/// awty stops looking for the check.
 #[test]
 fn a_check_of_a_prepared_transaction_that_is_rolled_back_never_runs() {
     let shop = open();
@@ -56,8 +53,7 @@ fn a_check_of_a_prepared_transaction_that_is_rolled_back_never_runs() {
     assert_eq!((shop.notes("never"), shop.ends("never").len()), (0, 0));
 }
 
-/// P4, P7: a prepared transaction that has locked a due check's row delays only that check. After a rollback the check
-/// runs. After a commit it is cancelled, and its run has no effect.
+/// The check runs after a rollback, and is cancelled after a commit.
 #[test]
 fn a_prepared_transaction_that_holds_a_row_holds_up_no_other_check() {
     let shop = open();
@@ -82,8 +78,7 @@ fn a_prepared_transaction_that_holds_a_row_holds_up_no_other_check() {
     }
 }
 
-/// P5, P3: a prepared transaction keeps its locks over a restart. Other due checks run, and its own checks run after
-/// its commit.
+/// A prepared transaction keeps its locks over a restart.
 #[test]
 fn a_prepared_transaction_that_outlives_a_restart_holds_up_nothing() {
     let mut shop = open();
@@ -92,7 +87,7 @@ fn a_prepared_transaction_that_outlives_a_restart_holds_up_nothing() {
     shop.cluster.restart();
     assert_eq!(shop.end_of("due").why(), ("done", None));
     shop.cluster.execute("postgres", &["COMMIT PREPARED 'p'"]);
-    // No process knows of the check, so an audit has to find it. A change of a job asks for one.
+    // No process knows of the check, so only an audit finds it.
     shop.run("SELECT awty.pause('note'), awty.resume('note')");
     let end = shop.end_within("new", SOON);
     assert_eq!((end.why(), shop.notes("new")), (("done", None), 1), "{end:?}");

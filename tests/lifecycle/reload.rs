@@ -1,5 +1,3 @@
-//! Changed settings: earlier checks stay due, and invalid settings change nothing.
-
 use awty_testkit::fixture::{NOTE, Shop};
 use chrono::{DateTime, Timelike, Utc};
 
@@ -8,7 +6,7 @@ fn reload(shop: &Shop, lines: &str) {
     shop.cluster.reload();
 }
 
-/// P3: checks at boundaries of the old width run there. New checks get boundaries of the new width.
+/// Checks at boundaries of the old width run there.
 #[test]
 fn checks_at_old_boundaries_are_still_due_after_the_slot_has_changed() {
     let shop = Shop::open();
@@ -25,7 +23,7 @@ fn checks_at_old_boundaries_are_still_due_after_the_slot_has_changed() {
     let next: DateTime<Utc> = shop.cluster.value("postgres", "SELECT awty.next_slot(now() + interval '1 s')");
     assert_eq!((next.minute(), next.second()), (0, 0), "{next}");
 
-    // Back to the first width, by way of one that does not divide the coarser one.
+    // A width that does not divide the coarser one comes in between.
     shop.schedule("new", "note", "at => now() + interval '1 s'");
     shop.run("SELECT awty.cancel('orders', 'new')");
     reload(&shop, "awty.slot = '3s'");
@@ -34,7 +32,6 @@ fn checks_at_old_boundaries_are_still_due_after_the_slot_has_changed() {
     assert_eq!(shop.end_of("three").outcome, "done");
 }
 
-/// P9: a width that does not divide a day is refused, and the old width stays.
 #[test]
 fn a_slot_that_does_not_divide_a_day_is_refused() {
     let shop = Shop::open();
@@ -47,7 +44,6 @@ fn a_slot_that_does_not_divide_a_day_is_refused() {
     assert_eq!(shop.end_of("1").outcome, "done");
 }
 
-/// A worker that waits for its slot does not run it once awty is disabled.
 #[test]
 fn a_waiting_worker_heeds_a_reload() {
     let shop = Shop::open();
@@ -67,7 +63,6 @@ fn a_waiting_worker_heeds_a_reload() {
     shop.await_true("another run", &format!("SELECT count(*) > {notes} FROM shop.note"));
 }
 
-/// P1: with awty.synchronous_commit, every run waits like the server's other commits, from the reload on and in every batch.
 #[test]
 fn runs_are_as_durable_as_the_server_once_they_are_to_be() {
     let shop = Shop::open();

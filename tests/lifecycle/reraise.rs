@@ -1,13 +1,11 @@
-//! Errors that a job catches and raises again. `RAISE;` makes no new error in PostgreSQL, so it is not reported a second time.
+//! Errors that a job catches and raises again. PostgreSQL makes no new error for `RAISE;`, so the hook does not report it twice.
 
 use awty_testkit::fixture::Shop;
 
-/// Raises an error, logs a message, and raises the error again.
 fn reraising(statement: &str, say: &str) -> String {
     format!("BEGIN {statement}; RETURN NULL; EXCEPTION WHEN OTHERS OR query_canceled THEN {say} RAISE; END")
 }
 
-/// P8, P9: a run that was cancelled by its timeout is timed out, whatever its job raises before it ends.
 #[test]
 fn a_timeout_that_is_raised_again_is_a_timeout() {
     let shop = Shop::open();
@@ -25,7 +23,6 @@ fn a_timeout_that_is_raised_again_is_a_timeout() {
     }
 }
 
-/// P9: any other error keeps its SQLSTATE and message.
 #[test]
 fn an_error_that_is_raised_again_keeps_its_sqlstate() {
     let shop = Shop::open();

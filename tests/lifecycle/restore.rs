@@ -1,14 +1,14 @@
-//! A restored server runs nothing in a database before `awty.adopt()` there. A crash, a standby and its promotion are no restores.
+//! A restored server runs nothing in a database before `awty.adopt()` there. A crash and a promotion are no restores.
 
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, Stop};
 
 const HELD: &str = "SELECT database_held AND why = 'this server was restored from a backup' AND fix LIKE 'SELECT awty.adopt();%' FROM awty.status";
 const NOTES: &str = "SELECT count(*) FROM shop.note";
-/// The maintainer has inspected the database: it writes this row.
+/// The maintainer writes this row when it has inspected the database.
 const MARKED: &str = "SELECT database = 0 FROM awty_internal.origin";
 
-/// A server with one check that is about to be due in two databases, and jobs for external workers.
+/// One check is about to be due in two databases.
 fn source() -> Shop {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
@@ -21,7 +21,6 @@ fn source() -> Shop {
     shop
 }
 
-/// A copy of the server in which awty is enabled.
 fn copy(shop: &Shop) -> Cluster {
     let copy = shop.cluster.base_backup(&[]);
     copy.configure("awty.enabled = on");
@@ -32,7 +31,6 @@ fn claimed(copy: &Cluster) -> i64 {
     copy.client("postgres", "shop").query_one("SELECT count(*) FROM awty.claim('{outside}', 'w')", &[]).unwrap().get(0)
 }
 
-/// Nothing runs and nothing is handed out, and the reason is shown.
 fn expect_held(copy: &Cluster, database: &str) {
     copy.await_sql(database, "the inspection", MARKED);
     assert!(copy.value::<bool>(database, HELD));
@@ -40,7 +38,6 @@ fn expect_held(copy: &Cluster, database: &str) {
     assert_eq!(copy.value::<i64>(database, "SELECT count(*) FROM awty.future_job"), 2);
 }
 
-/// P3: a base backup that is started is held, through restarts and crashes, until each of its databases is adopted.
 #[test]
 fn a_base_backup_is_held_in_each_database_until_it_is_adopted() {
     let shop = source();
@@ -70,7 +67,7 @@ fn a_base_backup_is_held_in_each_database_until_it_is_adopted() {
     copy.restart();
     copy.client("postgres", "shop").batch_execute("SELECT awty.schedule('orders', '3', 'note', after => '0')").unwrap();
     copy.await_sql("postgres", "a new check to be done", "SELECT count(*) = 2 FROM awty.future_job_history");
-    // The database itself knows, so that pg_upgrade and a dump carry it along.
+    // The database itself knows, so that pg_upgrade and a dump carry the hold along.
     copy.stop(Stop::Fast);
     std::fs::remove_file(copy.data().join("pg_stat/awty_restored")).unwrap();
     copy.start();
@@ -78,7 +75,7 @@ fn a_base_backup_is_held_in_each_database_until_it_is_adopted() {
     expect_held(&copy, "second");
 }
 
-/// P3: a point-in-time recovery is held. The original was restored and adopted before, which does not count.
+/// The original was restored and adopted before, which does not count.
 #[test]
 fn each_recovery_of_an_archive_is_held_anew() {
     let shop = source();
@@ -112,7 +109,6 @@ fn each_recovery_of_an_archive_is_held_anew() {
     );
 }
 
-/// `awty.auto_adopt` says beforehand that copies are to run; a promoted standby of a restored server runs.
 #[test]
 fn neither_auto_adopt_nor_a_promotion_is_held() {
     let shop = source();
@@ -139,7 +135,6 @@ fn neither_auto_adopt_nor_a_promotion_is_held() {
     );
 }
 
-/// P9: a statement that schedules many checks in a held database warns once, and says why.
 #[test]
 fn one_statement_warns_once() {
     let shop = source();
@@ -160,14 +155,14 @@ fn one_statement_warns_once() {
     assert!(again(&copy).contains("NOTICE:  database \"postgres\" runs its own checks already"), "nothing was adopted");
 }
 
-/// PostgreSQL starts a copy of the disks as it starts the server itself. So the copy acts at once, unless awty is off before its first start.
+/// PostgreSQL starts a copy of the disks as it starts the server itself, so awty cannot distinguish them.
 #[test]
 fn a_copy_of_the_disks_runs_unless_awty_is_off_before_its_start() {
     let mut shop = source();
     let mut copy = shop.cluster.base_backup(&[]);
     shop.cluster.stop(Stop::Fast);
     let (from, to) = (shop.cluster.data(), copy.data());
-    // The backup keeps its configuration, in which awty is off, and gets the files of the stopped server.
+    // The backup keeps its configuration and gets the files of the stopped server.
     let script = r#"cd "$2" && find . -mindepth 1 -maxdepth 1 ! -name '*.conf' -exec rm -rf {} + &&
                     cd "$1" && find . -mindepth 1 -maxdepth 1 ! -name '*.conf' -exec cp -a {} "$2" \;"#;
     let copied = std::process::Command::new("sh").args(["-c", script, "sh"]).args([&from, &to]).status().unwrap();

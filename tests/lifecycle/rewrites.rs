@@ -1,15 +1,13 @@
-//! Changes that move awty's rows: a table or index is rewritten, emptied or replaced between two runs of one turn.
+//! A table or index is rewritten, emptied or replaced between two runs of one turn.
 //!
-//! A worker chooses a turn's checks in one transaction and runs each in another. A statement that locks a table
-//! exclusively waits for the current run, and then comes before the next one.
+//! A worker chooses a turn's checks in one transaction and runs each in another. A statement that locks a table exclusively waits for the
+//! current run, and comes before the next one.
 
 use awty_testkit::fixture::{GATE, Shop};
 use awty_testkit::{Builder, Cluster, PATIENCE};
 
-/// Number of checks in a turn.
 const TURN: i64 = 8;
 
-/// The first run of a turn waits at the gate.
 fn gated() -> String {
     format!(
         "BEGIN IF j.entity_key LIKE '%.1' THEN {GATE} END IF;
@@ -17,7 +15,6 @@ fn gated() -> String {
     )
 }
 
-/// A shop whose log shows SQLSTATEs.
 fn open() -> Shop {
     open_on(Cluster::builder())
 }
@@ -29,14 +26,13 @@ fn open_on(server: Builder) -> Shop {
     shop
 }
 
-/// Schedules a turn's checks for one slot.
 fn schedule_turn(shop: &Shop, name: &str) {
     shop.run(&format!(
         "SELECT awty.schedule('orders', '{name}.' || n, 'gated', after => '1 s') FROM generate_series(1, {TURN}) AS n"
     ));
 }
 
-/// Runs statements as a superuser between the first and the second run of a turn. Several statements are one transaction.
+/// Several statements are one transaction.
 #[track_caller]
 fn between_two_runs(shop: &Shop, name: &str, statements: &str) {
     let gate = shop.close_gate();
@@ -56,7 +52,6 @@ fn between_two_runs(shop: &Shop, name: &str, statements: &str) {
     at_work.join().unwrap().unwrap_or_else(|error| panic!("{statements}: {error:?}"));
 }
 
-/// P1, P3: each check of a turn has ended once, at its first attempt.
 #[track_caller]
 fn expect_done_once(shop: &Shop, name: &str) {
     let all = format!("SELECT count(*) = {TURN} FROM awty.future_job_history WHERE entity_key LIKE '{name}.%'");
@@ -70,7 +65,6 @@ fn expect_done_once(shop: &Shop, name: &str) {
     assert!(shop.cluster.value::<bool>("postgres", &once), "{name}: {}", ends());
 }
 
-/// P7: no client and no process of awty has met an internal error.
 #[track_caller]
 fn expect_no_internal_error(shop: &Shop) {
     let log = shop.cluster.log_since(0);
@@ -78,8 +72,8 @@ fn expect_no_internal_error(shop: &Shop) {
     assert!(internal.is_empty(), "{internal:#?}");
 }
 
-/// P1: a file shrinks during a turn and grows again. A worker must check that a row's place still exists before reading
-/// it. Otherwise a page of another table becomes one of this table (PostgreSQL 16 and later).
+/// A worker must check that a row's place still exists before reading it. Otherwise a page of another table becomes one of this table
+/// (PostgreSQL 16 and later).
 #[test]
 fn no_page_of_another_table_gets_into_a_table_that_shrinks_and_grows() {
     let shop = open();
@@ -115,8 +109,7 @@ fn no_page_of_another_table_gets_into_a_table_that_shrinks_and_grows() {
     expect_no_internal_error(&shop);
 }
 
-/// P1, P3, P7: whatever an administrator does to the table of pending checks between two runs, each check of this turn
-/// and of the next one is done once, at its first attempt.
+/// The next turn is done at its first attempt as well.
 #[test]
 fn a_table_that_is_rewritten_between_two_runs_loses_and_fails_nothing() {
     let shop = open();
@@ -153,7 +146,7 @@ fn a_table_that_is_rewritten_between_two_runs_loses_and_fails_nothing() {
     expect_no_internal_error(&shop);
 }
 
-/// P1, P3: the same for the tables that a run writes: the day's partition of the history is replaced, its index rebuilt.
+/// The day's partition of the history is replaced, and its index rebuilt.
 #[test]
 fn a_partition_that_is_replaced_between_two_runs_loses_nothing() {
     let shop = open();
@@ -196,7 +189,7 @@ fn a_partition_that_is_replaced_between_two_runs_loses_nothing() {
     expect_no_internal_error(&shop);
 }
 
-/// P7: an administrator empties the table between two runs. Its checks are gone, and later ones run.
+/// The checks of the table are gone, and later ones run.
 #[test]
 fn a_table_that_is_emptied_between_two_runs_stops_nothing() {
     // With one worker, no second worker runs the other checks while the first one waits.
@@ -210,8 +203,7 @@ fn a_table_that_is_emptied_between_two_runs_stops_nothing() {
     expect_no_internal_error(&shop);
 }
 
-/// P3, P7: the same for a column that is added, stays for a while, and is dropped. An administrator may add columns to
-/// awty's tables.
+/// Administrators may add columns to awty's tables.
 #[test]
 fn a_column_that_comes_and_goes_between_two_runs_stops_nothing() {
     let shop = open();
@@ -231,7 +223,7 @@ fn a_column_that_comes_and_goes_between_two_runs_stops_nothing() {
     expect_no_internal_error(&shop);
 }
 
-/// P3: a failed run is recorded even if its row was moved before. Each attempt counts, and none is made twice.
+/// Each attempt counts, and none is made twice.
 #[test]
 fn a_failure_is_booked_where_its_row_has_been_moved() {
     let shop = open();

@@ -3,18 +3,16 @@
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{GATE, Shop};
 
-/// Schedules orders 1 to n for one slot, in one transaction.
 fn schedule(shop: &Shop, n: i32) {
     shop.run(&format!(
         "SELECT awty.schedule('orders', n::text, 'many', at => now() + interval '1 s') FROM generate_series(1, {n}) AS n"
     ));
 }
 
-/// Notes each check with the number of checks in the call.
+/// Notes the size of the set as well.
 const NOTE_ALL: &str =
     "INSERT INTO shop.note (entity_key, what) SELECT c.entity_key, cardinality(j) FROM unnest(j) AS c;";
 
-/// P1: one call gets all checks of a slot, and each result counts for the check at its position.
 #[test]
 fn the_checks_of_a_slot_come_in_one_call_and_are_answered_in_order() {
     let shop = Shop::on(Cluster::builder().set("awty.max_workers_per_role", "1").start());
@@ -37,7 +35,6 @@ fn the_checks_of_a_slot_come_in_one_call_and_are_answered_in_order() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM shop.note"), 15);
 }
 
-/// P7: a bad row fails alone. The others of its set are done, and take effect once.
 #[test]
 fn one_bad_row_fails_alone() {
     let shop = Shop::open();
@@ -56,7 +53,6 @@ fn one_bad_row_fails_alone() {
     }
 }
 
-/// P9: a wrong number of results, or no array, is an error of its own.
 #[test]
 fn a_wrong_number_of_answers_is_an_array_element_error() {
     for answer in ["'{}'", "NULL", "ARRAY[NULL, NULL, NULL, NULL]::timestamptz[]"] {
@@ -71,7 +67,6 @@ fn a_wrong_number_of_answers_is_an_array_element_error() {
     }
 }
 
-/// P4: a check that is cancelled while its set runs has no effect. The others run again without it.
 #[test]
 fn a_check_that_is_cancelled_meanwhile_leaves_its_set() {
     let shop = Shop::open();
@@ -92,7 +87,7 @@ fn a_check_that_is_cancelled_meanwhile_leaves_its_set() {
     }
 }
 
-/// P8, P7: a set that ignores its timeout is terminated. Then each of its checks runs alone, and only the bad one times out.
+/// Each of its checks then runs alone.
 #[test]
 fn of_a_set_that_ignores_its_timeout_only_the_bad_check_is_timed_out() {
     let shop = Shop::open();
@@ -113,7 +108,7 @@ fn of_a_set_that_ignores_its_timeout_only_the_bad_check_is_timed_out() {
     }
 }
 
-/// P3: with toasted arguments, the history of a set finds each check by every index.
+/// The arguments are toasted.
 #[test]
 fn the_history_of_a_set_with_long_arguments_is_found_by_its_indexes() {
     let shop = Shop::open();

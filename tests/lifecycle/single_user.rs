@@ -3,7 +3,6 @@
 use awty_testkit::Stop;
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// P3: a check that is scheduled in single-user mode is only stored, and runs when the server is started.
 #[test]
 fn what_is_scheduled_in_single_user_mode_runs_after_the_start() {
     let mut shop = Shop::open();
@@ -29,8 +28,7 @@ SELECT awty.schedule(NULL, NULL, NULL)
     assert_eq!(shop.cluster.psql("postgres", "SELECT string_agg(entity_key, ' ') FROM shop.note").trim(), "1");
 }
 
-/// P3, P9: awty is not active in a binary upgrade. Its tables can be read, scheduled checks run afterwards, and calls
-/// that need the library are refused.
+/// Scheduled checks run afterwards, and calls that need the library are refused.
 #[test]
 fn nothing_runs_in_a_binary_upgrade() {
     let mut shop = Shop::open();

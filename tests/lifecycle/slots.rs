@@ -5,7 +5,6 @@ use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::postgres::Client;
 use chrono::{DateTime, Utc};
 
-/// A role `shop` with a job `seen` that notes each run and is done.
 fn shop() -> (Cluster, Client) {
     let cluster = Cluster::builder().start();
     cluster.create_extension("postgres");
@@ -21,7 +20,6 @@ fn shop() -> (Cluster, Client) {
     (cluster, shop)
 }
 
-/// P1, P2: the check's effect and its history appear together, and it did not start before its slot.
 #[test]
 fn a_check_runs_at_its_slot_and_is_archived_as_done() {
     let (cluster, mut shop) = shop();
@@ -44,7 +42,7 @@ fn a_check_runs_at_its_slot_and_is_archived_as_done() {
     assert_eq!(cluster.psql("postgres", "SELECT count(*) FROM awty.future_job").trim(), "0");
 }
 
-/// P2: a check runs in the first slot at or after its time, never before. With a coarser slot, the job's slots count.
+/// With a coarser slot, the job's slots count.
 #[test]
 fn every_check_starts_in_its_slot_and_never_early() {
     let shop = Shop::open();

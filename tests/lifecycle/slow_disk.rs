@@ -1,15 +1,14 @@
-//! A disk with slow flushes, because others use it. The in-flight list of a turn is flushed before its runs.
+//! The in-flight list of a turn is flushed before its runs, also by a slow disk.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 use std::time::Duration;
 
-/// Number of checks that are due at once.
 const CHECKS: i64 = 2_000;
-/// More than the 20 ms that a turn takes otherwise.
+/// A turn takes 20 ms otherwise.
 const FLUSH: Duration = Duration::from_millis(50);
 
-/// P7: quick checks share flushes, however long a flush takes. No flush is for a single check, or for a few.
+/// Quick checks share flushes, however long a flush takes.
 #[test]
 fn where_flushes_are_slow_turns_do_not_shrink_to_one_check() {
     let server = Cluster::builder().with_failing_disk().set("awty.max_workers_per_role", "1");

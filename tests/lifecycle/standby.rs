@@ -7,7 +7,7 @@ use awty_testkit::{Cluster, Stop};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A primary on which awty is disabled, with one overdue check, and a standby with the same data.
+/// awty is disabled on the primary, which has an overdue check.
 fn pair() -> (Shop, Cluster) {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
@@ -22,7 +22,6 @@ fn pair() -> (Shop, Cluster) {
     (shop, standby)
 }
 
-/// P3, P9: a standby runs nothing and accepts no checks.
 #[test]
 fn a_standby_runs_nothing_and_schedules_nothing() {
     let (shop, standby) = pair();
@@ -44,7 +43,6 @@ fn a_standby_runs_nothing_and_schedules_nothing() {
     assert_eq!(shop.notes("1"), 0);
 }
 
-/// P5, P1: after a promotion, what is due runs at once, and once.
 #[test]
 fn what_is_due_runs_at_once_after_a_promotion() {
     let (mut shop, mut standby) = pair();
@@ -56,12 +54,11 @@ fn what_is_due_runs_at_once_after_a_promotion() {
     let ready = ready_at(&standby);
     assert!(started - ready < TimeDelta::seconds(2), "ready at {ready}, started at {started}");
     assert_eq!(standby.value::<i64>("postgres", "SELECT count(*) FROM shop.note"), 1);
-    // It is a primary like any other.
     standby.execute("postgres", &["SELECT awty.schedule('orders', '2', 'note', after => '0')"]);
     standby.await_sql("postgres", "a new check to be done", "SELECT count(*) = 2 FROM awty.future_job_history");
 }
 
-/// P5: while a synchronous standby is away, clients wait, but awty does not. Checks that were in flight in a crash run.
+/// While a synchronous standby is away, clients wait, but awty does not.
 #[test]
 fn a_missing_synchronous_standby_stops_nothing_after_a_crash() {
     let mut shop = Shop::open();
@@ -86,7 +83,7 @@ fn a_missing_synchronous_standby_stops_nothing_after_a_crash() {
     );
 }
 
-/// A shop whose runs wait for standbys. It counts each start of a run, even if the run is undone.
+/// Counts each start of a run, even if the run is undone.
 fn counting() -> Shop {
     let shop = Shop::open();
     shop.run("CREATE SEQUENCE shop.begun");
@@ -95,7 +92,7 @@ fn counting() -> Shop {
     shop
 }
 
-/// Makes all commits wait for a standby that is away, or for none.
+/// The standby is away, or there is none.
 fn set_standby(shop: &Shop, name: &str) {
     shop.cluster.configure(&format!("synchronous_standby_names = '{name}'"));
     shop.cluster.reload();
@@ -104,7 +101,7 @@ fn set_standby(shop: &Shop, name: &str) {
     if name.is_empty() {
         return;
     }
-    // The checkpointer tells the other processes of the setting, so a client commits until a commit waits.
+    // The checkpointer tells the other processes of the setting, so this client commits until a commit waits.
     let mut probe = shop.cluster.superuser("postgres");
     let cancel = probe.cancel_token();
     let is_over = AtomicBool::new(false);
@@ -126,7 +123,7 @@ const BEGUN: &str = "SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM 
 const COUNTED: &str =
     "BEGIN PERFORM nextval('shop.begun'); INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END";
 
-/// P1: with `awty.synchronous_commit`, a primary that was cut off from its standby starts no run, and reports the reason.
+/// `awty.synchronous_commit` is on.
 #[test]
 fn a_primary_that_was_cut_off_begins_no_run() {
     let shop = counting();
@@ -139,7 +136,7 @@ fn a_primary_that_was_cut_off_begins_no_run() {
         "SELECT EXISTS (SELECT FROM awty.explain('orders', '1') WHERE detail LIKE '%waits for a synchronous standby%')";
     shop.await_true("the reason of the check", explained);
     assert_eq!(shop.cluster.value::<i64>("postgres", BEGUN), 0, "it has begun");
-    // P10: such a worker leaves if its database is to be dropped.
+    // Such a worker leaves if its database is to be dropped (P10).
     let mut client = shop.cluster.superuser("template1");
     client.batch_execute("SET synchronous_commit = local").unwrap();
     client.batch_execute("ALTER DATABASE postgres RENAME TO renamed").unwrap();
@@ -149,7 +146,7 @@ fn a_primary_that_was_cut_off_begins_no_run() {
     assert_eq!(shop.cluster.value::<i64>("postgres", BEGUN), 1);
 }
 
-/// P1, P8: a run whose commit waits for a standby has not ended. Its timeout does not make the commit visible, and no other run starts.
+/// The run has not ended: its timeout does not make the commit visible, and no other run starts.
 #[test]
 fn a_timeout_ends_no_wait_for_a_standby() {
     let shop = counting();
@@ -166,7 +163,7 @@ fn a_timeout_ends_no_wait_for_a_standby() {
     let waits =
         "SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'awty worker' AND wait_event = 'SyncRep'";
     shop.await_true("the commit of the run to wait", waits);
-    // By then both strikes of the worker's timer and of the watchdog have passed.
+    // Both strikes of the worker's timer and of the watchdog have passed.
     shop.await_time(began, 9);
     assert!(shop.cluster.value::<bool>("postgres", waits), "something ended the wait");
     assert_eq!(shop.cluster.value::<i64>("postgres", BEGUN), 1, "another run has begun");
@@ -178,7 +175,6 @@ fn a_timeout_ends_no_wait_for_a_standby() {
     assert_eq!(shop.cluster.value::<i64>("postgres", BEGUN), 3);
 }
 
-/// P9: a client that waits for a standby keeps its locks, and `why` says so.
 #[test]
 fn a_check_that_a_waiting_client_has_locked_says_so() {
     let shop = Shop::open();

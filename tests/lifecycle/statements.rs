@@ -1,6 +1,4 @@
 //! The statements in `statement!` of the source, parsed by `syn`.
-//!
-//! Does not: execute anything (see `plans`).
 
 use awty_testkit::checkout;
 use std::path::{Path, PathBuf};
@@ -12,20 +10,18 @@ use syn::{
     Type, Visibility,
 };
 
-/// One `statement!`.
 pub struct Statement {
     /// Such as `future_job::select_due`.
     pub name: String,
-    /// The types of its parameters in SQL.
+    /// Types in SQL.
     pub types: Vec<String>,
     pub sql: String,
 }
 
-/// All statements, and the settings under which they are planned.
 #[derive(Default)]
 pub struct Statements {
     pub all: Vec<Statement>,
-    /// The pairs of strings in `src/store/statement.rs`. There are no other pairs in the file.
+    /// The pairs of strings in `src/store/statement.rs`, which has no other pairs.
     pub settings: Vec<(String, String)>,
     file: PathBuf,
 }
@@ -79,7 +75,6 @@ impl<'ast> Visit<'ast> for Statements {
 /// `name, [TYPE, …], c"…"`, or `fn name(parameter: Type, …) -> Result = query, c"…"`.
 struct Written {
     name: Ident,
-    /// In SQL.
     types: Vec<String>,
     sql: LitCStr,
 }

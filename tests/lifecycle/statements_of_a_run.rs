@@ -1,4 +1,4 @@
-//! The cost of a run: its statements, and the blocks that they read. Figures and the last error add none.
+//! The statements of a run, and the blocks that they read.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -6,7 +6,6 @@ use serde_json::Value;
 
 const CHECKS: i64 = 300;
 
-/// Shortened statements that were executed once for each run.
 fn per_run(shop: &Shop) -> Vec<String> {
     let sql = format!(
         "SELECT regexp_replace(left(ltrim(query), 60), '\\s+', ' ', 'g') FROM pg_stat_statements
@@ -15,8 +14,7 @@ fn per_run(shop: &Shop) -> Vec<String> {
     shop.cluster.psql("postgres", &sql).lines().map(str::to_owned).collect()
 }
 
-/// A run that ends its check executes its own statements and one that archives. A run that continues executes one that
-/// moves the check. Only the maintainer writes figures.
+/// Only the maintainer writes figures.
 #[test]
 fn a_run_executes_no_statement_for_its_figures() {
     let server = Cluster::builder()
@@ -37,7 +35,7 @@ fn a_run_executes_no_statement_for_its_figures() {
         ("later", vec!["WITH moved AS ( UPDATE awty.future_job SET next_ch"]),
     ];
     for (job, statements) in expected {
-        // Committed after the reset, so that no run comes before it.
+        // No run comes before the reset.
         let mut client = shop.client();
         let mut transaction = client.transaction().unwrap();
         let schedule = format!(
@@ -58,8 +56,7 @@ fn a_run_executes_no_statement_for_its_figures() {
     }
 }
 
-/// The last error of a check is part of the row that is written anyway. A run without an error reads as many buffers as
-/// without the index of failed checks.
+/// The last error of a check is part of the row that is written anyway.
 #[test]
 fn a_run_reads_no_buffer_for_errors_that_it_has_not() {
     let shop = Shop::open();

@@ -1,4 +1,4 @@
-//! `awty.travel()` does what a worker would do, in a transaction that cannot commit (P13).
+//! `awty.travel()` does in one transaction what a worker would do.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -16,13 +16,12 @@ fn refusal(shop: &Shop, script: &str) -> String {
     format!("{}: {}", error.code().code(), error.message())
 }
 
-/// The keys and outcomes of the runs on the way.
 fn runs(client: &mut Client, ahead: &str) -> Vec<(String, Option<String>)> {
     let sql = format!("SELECT entity_key, outcome FROM awty.travel('{ahead}')");
     client.query(&sql, &[]).unwrap().iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-/// One attempt for each way in which a transaction can commit.
+/// Each way in which a transaction can commit.
 #[test]
 fn no_transaction_that_has_travelled_commits() {
     let shop = shop();
@@ -45,7 +44,6 @@ fn no_transaction_that_has_travelled_commits() {
     }
 }
 
-/// After the rollback, the session has the server's time again.
 #[test]
 fn a_month_passes_in_one_transaction() {
     let shop = shop();
@@ -71,7 +69,6 @@ fn a_month_passes_in_one_transaction() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.alert"), 0);
 }
 
-/// Each guard works as in a worker, and a failed run is undone alone.
 #[test]
 fn checks_end_as_by_a_worker() {
     let shop = shop();
@@ -113,7 +110,7 @@ fn checks_end_as_by_a_worker() {
     assert_eq!(notes, ["note"], "only what did not fail is there");
 }
 
-/// Held and paused checks stay, as do checks of other roles. `max` limits the number of runs.
+/// `max` limits the number of runs.
 #[test]
 fn only_what_would_run_runs() {
     let shop = shop();

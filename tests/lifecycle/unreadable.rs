@@ -10,8 +10,7 @@ const BREAK: &str = "
         PERFORM heap_force_kill(toast, chunks);
     END $$";
 
-/// P3, P7, P9: this is an error of awty. The log names the check, and the job has no failure. Other checks continue,
-/// and the check runs when its row can be read again.
+/// The log names the check as awty's own error. The check runs when its row can be read again.
 #[test]
 fn a_row_that_cannot_be_read_is_no_failed_run() {
     let shop = Shop::open();

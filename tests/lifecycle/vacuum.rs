@@ -4,11 +4,11 @@ use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::{Cluster, PATIENCE};
 use std::time::Duration;
 
-/// More ended checks than awty leaves to autovacuum.
+/// awty leaves fewer to autovacuum.
 const MANY: i32 = 40_000;
 const VACUUMED: &str = "SELECT vacuum_count > 0 FROM pg_stat_all_tables WHERE relid = 'awty.future_job'::regclass AND autovacuum_count = 0";
 
-/// A shop without autovacuum, with a job for many checks and one for few.
+/// Autovacuum is off. One job is for many checks, and one for few.
 fn open() -> Shop {
     let shop = Shop::on(Cluster::builder().set("autovacuum", "off").start());
     shop.job("note", NOTE, "");
@@ -24,7 +24,6 @@ fn run_many(shop: &Shop) {
     shop.await_true("many checks to have ended", &ended);
 }
 
-/// Runs checks one after the other until a condition is true.
 #[track_caller]
 fn keep_busy_until(shop: &Shop, what: &str, mut is_so: impl FnMut() -> bool) {
     let mut round = 0;
@@ -37,7 +36,6 @@ fn keep_busy_until(shop: &Shop, what: &str, mut is_so: impl FnMut() -> bool) {
     });
 }
 
-/// A server that ends more checks in a minute than are pending does not wait for autovacuum.
 #[test]
 fn what_is_finished_is_vacuumed_away_before_autovacuum_comes() {
     let shop = open();
@@ -53,7 +51,7 @@ fn what_is_finished_is_vacuumed_away_before_autovacuum_comes() {
     assert!(after * 4 < before * 5, "{after} bytes, {before} before");
 }
 
-/// P7: a reader that pins an index page delays a vacuum, but no run, and no inspection for long.
+/// A reader that pins an index page delays a vacuum, but no run.
 #[test]
 fn a_vacuum_that_is_held_up_gives_up() {
     let shop = open();
@@ -80,8 +78,7 @@ fn a_vacuum_that_is_held_up_gives_up() {
     assert_eq!(shop.end_of("next").outcome, "done");
 }
 
-/// P7: rolled back checks are dead rows as well, although they never ended. They are vacuumed within the interval
-/// between two audits, even if nothing else happens.
+/// Rolled back checks are dead rows as well, although they never ended.
 #[test]
 fn what_is_rolled_back_is_vacuumed_away() {
     let shop = open();

@@ -1,27 +1,21 @@
 //! Each cause alone is the first reason that `awty.status`, `awty.explain()` and `awty.doctor()` name, with its fix.
-//! The reason disappears with the cause.
 
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use awty_testkit::postgres::Client;
 use awty_testkit::{Cluster, PATIENCE, Signal};
 
-/// A cause for which a due check cannot run.
 struct Cause<'a> {
-    /// Statements of a superuser that create the cause.
     cause: &'a [&'a str],
     /// Whether the cause needs a restart.
     restart: bool,
-    /// Whether the check would run and fail, and so be due only for moments. Then the test locks its row.
+    /// The check would run and fail, and so be due only for moments. Then the test locks its row.
     fails: bool,
-    /// Statements of a superuser that end the cause.
     mended: &'a [&'a str],
-    /// Words of the reason.
     reason: &'a str,
-    /// Words of the finding of `awty.doctor()`.
     finding: &'a str,
 }
 
-/// Waits until the status, the explanation and the doctor name the reason. The job's role asks for the first two.
+/// The job's role asks for status and explanation.
 #[track_caller]
 fn expect(shop: &Shop, client: &mut Client, cause: &Cause) {
     let Cause { reason, finding, .. } = cause;
@@ -41,12 +35,11 @@ fn expect(shop: &Shop, client: &mut Client, cause: &Cause) {
     said("it not to be healthy", &mut admin, "SELECT awty.healthy('5 s')::text", "false");
 }
 
-/// The check becomes due only after the cause exists, so that no worker has been started for it before.
+/// The check becomes due after the cause exists, so that no worker has been started for it before.
 #[track_caller]
 fn provoke(shop: &mut Shop, cause: &Cause) {
     shop.await_workers_gone();
     shop.run("SELECT awty.schedule('orders', 'one', 'one', after => '1 hour')");
-    // The cause may keep the role from connecting.
     let mut client = shop.client();
     shop.cluster.execute("postgres", cause.cause);
     if cause.restart {
@@ -67,7 +60,6 @@ fn provoke(shop: &mut Shop, cause: &Cause) {
     shop.await_true("it to be healthy", "SELECT awty.healthy('5 s')");
 }
 
-/// P9: settings, rights and objects that an administrator or an owner has switched off or removed.
 #[test]
 fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
     let mut shop = Shop::open();
@@ -112,7 +104,7 @@ fn each_cause_alone_is_named_first_and_gone_when_it_is_mended() {
     }
 }
 
-/// P9: a job that is paused while a check is due, with role and note. A held check is no reason for the database.
+/// A held check is no reason for the database.
 #[test]
 fn a_pause_says_since_when_by_whom_and_why() {
     let shop = Shop::open();
@@ -138,7 +130,7 @@ fn a_pause_says_since_when_by_whom_and_why() {
     shop.await_true("no reason to be left", "SELECT why IS NULL AND awty.healthy() FROM awty.status");
 }
 
-/// P9: a client that locks the row, a run in progress, and a role whose workers are all busy.
+/// A client locks the row, a run is in progress, or all workers of a role are busy.
 #[test]
 fn what_passes_by_itself_is_named_too() {
     let shop = Shop::on(Cluster::builder().set("awty.max_workers_per_role", "1").start());
@@ -175,7 +167,7 @@ fn what_passes_by_itself_is_named_too() {
     shop.await_true("no reason to be left", "SELECT why IS NULL FROM awty.status");
 }
 
-/// P9: a missing role, a role that may not log in (before PostgreSQL 17), and a backlog that is caught up slowly.
+/// The role may also lack LOGIN (before PostgreSQL 17).
 #[test]
 fn a_role_that_is_gone_and_a_slow_backlog_are_named() {
     let shop = Shop::on(Cluster::builder().set("awty.catch_up_rate", "1").start());
@@ -213,7 +205,6 @@ fn a_role_that_is_gone_and_a_slow_backlog_are_named() {
     shop.await_true("the finding", gone);
 }
 
-/// P9: before its time a check is `next`. Afterwards its run and its outcome are listed in the order of time.
 #[test]
 fn an_explanation_tells_past_present_and_future() {
     let shop = Shop::open();
@@ -229,12 +220,10 @@ fn an_explanation_tells_past_present_and_future() {
     shop.run("SELECT awty.cancel('orders', 'one')");
     let over = "SELECT array_agg(event ORDER BY at, event DESC) = '{scheduled,ran,cancelled}' FROM awty.explain('orders', 'one')";
     shop.await_true("the end", over);
-    // The finding contains a failed run's error.
     shop.job("bad", "BEGIN RAISE 'no luck'; END", "");
     shop.schedule("two", "bad", "after => '0'");
     let failed = "SELECT bool_or(event = 'ran' AND detail LIKE 'run 1 failed: P0001: no luck; attempt 2 is at %') FROM awty.explain('orders', 'two')";
     shop.await_true("the failed run", failed);
-    // Other roles see nothing.
     shop.cluster.create_user("postgres", "other");
     let mut other = shop.cluster.client("postgres", "other");
     assert_eq!(other.query("SELECT * FROM awty.explain('orders', 'one')", &[]).unwrap().len(), 0);
@@ -242,7 +231,6 @@ fn an_explanation_tells_past_present_and_future() {
     assert!(other.query_one("SELECT awty.healthy()", &[]).unwrap().get::<_, bool>(0));
 }
 
-/// P9: the reason why another role's job waits contains none of its names.
 #[test]
 fn names_are_told_to_those_who_may_read_the_job() {
     let shop = Shop::open();
@@ -266,7 +254,6 @@ fn names_are_told_to_those_who_may_read_the_job() {
     assert!(why("other").contains("hush"), "{}", why("other"));
 }
 
-/// P11: `explain` lists the next three occurrences of a repetition, the forecast counts them, and a repetition without a check is found.
 #[test]
 fn what_repeats_is_explained_forecast_and_looked_after() {
     let shop = Shop::open();
@@ -285,7 +272,7 @@ fn what_repeats_is_explained_forecast_and_looked_after() {
     assert_eq!(found, ["the repetition of job \"nightly\" for \"job\" \"nightly\" has no pending check"]);
 }
 
-/// P7: with a zone that PostgreSQL does not know any more, all views still work. They show the pending check as the last one.
+/// The views show the pending check as the last one.
 #[test]
 fn a_zone_that_is_gone_is_told_and_fails_no_look() {
     let shop = Shop::open();
@@ -297,7 +284,6 @@ fn a_zone_that_is_gone_is_told_and_fails_no_look() {
     }
     let forecast = "SELECT sum(checks)::bigint FROM awty.forecast('7 days')";
     assert_eq!(shop.cluster.value::<i64>("postgres", forecast), 14);
-    // The forecast contains neither a held occurrence nor the ones after it.
     shop.run("SELECT awty.hold('shops', '2')");
     assert_eq!(shop.cluster.value::<i64>("postgres", forecast), 7);
     shop.run("SELECT awty.release('shops', '2')");
@@ -317,7 +303,7 @@ fn a_zone_that_is_gone_is_told_and_fails_no_look() {
     let unknown = "PostgreSQL no longer knows its time zone \"Atlantis/Capital\"; \
                    SELECT awty.repeat('nightly', cron => '30 3 * * *', zone => …, entity_name => 'shops', entity_key => '1');";
     let of = "the repetition of job \"nightly\" for \"shops\" \"1\"";
-    // Waits, because the doctor also reports an inspection that met a lock of this test, until the next inspection.
+    // The doctor also reports an inspection that met a lock of this test, until the next inspection.
     let mut expect = |finding: String| {
         shop.cluster.await_that("the one finding", PATIENCE, || {
             let found = findings(&mut client);
@@ -329,14 +315,13 @@ fn a_zone_that_is_gone_is_told_and_fails_no_look() {
     shop.cluster.execute("postgres", &["DELETE FROM awty.future_job WHERE entity_key = '1'"]);
     expect(format!("{of} has no pending check; {unknown}"));
     assert_eq!(events(&mut client), ["waiting"]);
-    // Roles that may not see the job see nothing.
     shop.cluster.create_user("postgres", "other");
     let mut other = shop.cluster.client("postgres", "other");
     assert_eq!(findings(&mut other), Vec::<String>::new());
     assert_eq!(events(&mut other), Vec::<String>::new());
 }
 
-/// A status without its reason reads no check. With the reason, it reads the oldest check of each job once.
+/// With the reason, the status reads the oldest check of each job once.
 #[test]
 fn the_status_looks_up_its_reason_once_and_only_if_asked() {
     let shop = Shop::open();
@@ -360,7 +345,7 @@ fn the_status_looks_up_its_reason_once_and_only_if_asked() {
     assert_eq!(["why", "fix", "concat(why, fix)", "s::text"].map(&mut look_ups), [3; 4]);
 }
 
-/// The status reads the same few pages with a hundred pending checks and with a hundred thousand.
+/// A hundred pending checks, and a hundred thousand.
 #[test]
 fn looking_costs_the_same_with_many_pending() {
     let shop = Shop::open();
@@ -381,7 +366,6 @@ fn looking_costs_the_same_with_many_pending() {
     assert!(many < few + 50, "{few} pages with few checks pending, {many} with many");
 }
 
-/// P9: a launcher that does nothing is reported, until it works again.
 #[test]
 fn a_launcher_that_gives_no_sign_of_life_is_named() {
     let shop = Shop::open();

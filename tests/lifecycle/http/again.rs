@@ -4,7 +4,7 @@ use super::Http;
 
 const URI: &str = "https://api.example.com/tick";
 
-/// Sends the schedule again, and returns the number of its pending checks.
+/// Returns the number of pending checks of the schedule.
 fn again(http: &Http, fields: &str) -> String {
     http.ask("app", &format!("SELECT awty_http.schedule('{URI}', {fields})"));
     http.ask("app", "SELECT count(*) FROM awty.future_job")

@@ -7,19 +7,16 @@ const SENT: &str = "SELECT entity_key || content FROM awty_http_internal.content
 const ORDERS: &str = "CREATE TABLE app.orders (id bigint PRIMARY KEY, placed_at timestamptz NOT NULL DEFAULT now(),
     status text NOT NULL DEFAULT 'UNSHIPPED')";
 
-/// The line of [`SENT`] for the call of that order.
 fn call(order: i32) -> String {
     format!("/order#app/order-{order}{{\"body\": {{\"order\": {order}}}, \"method\": \"POST\"}}")
 }
 
-/// The statement that sends the call; `order` is an SQL expression.
 fn send(order: &str) -> String {
     format!(
         "SELECT awty_http.send('https://api.example.com/order', jsonb_build_object('order', {order}), 'order-' || {order})"
     )
 }
 
-/// A trigger's call commits with the transaction that fired it.
 #[test]
 fn a_trigger_sends_if_its_transaction_commits() {
     let http = Http::open();
@@ -41,7 +38,6 @@ fn a_trigger_sends_if_its_transaction_commits() {
     assert_eq!(http.claim().len(), 2);
 }
 
-/// P1: a check's call commits with its run. A failed run sends nothing.
 #[test]
 fn a_check_sends_if_its_run_commits() {
     let http = Http::open();
@@ -60,7 +56,6 @@ fn a_check_sends_if_its_run_commits() {
     assert_eq!(http.claim().len(), 1);
 }
 
-/// A call about something that has not happened commits with the alert.
 #[test]
 fn what_an_alert_calls_sends() {
     let http = Http::open();

@@ -36,13 +36,12 @@ fn a_dump_has_all_of_it_and_sends_nothing_before_it_is_adopted() {
     assert_eq!(http.cluster.psql("copy", &who).trim(), "app");
 }
 
-/// The row counts of all tables in a dump, of both extensions.
 const ROWS: &str = "SELECT string_agg(concat(c.oid::regclass, ' ', (xpath('/row/n/text()', query_to_xml(
         format('SELECT count(*) AS n FROM %s', c.oid::regclass), false, true, '')))[1]), ', ' ORDER BY c.oid::regclass::text)
     FROM pg_extension AS e CROSS JOIN LATERAL unnest(e.extconfig) AS t (oid) JOIN pg_class AS c ON c.oid = t.oid
     WHERE c.relkind IN ('r', 'p')";
 
-/// P3: dumps by a superuser, the database's owner and a backup role have every row of every table, and can be adopted.
+/// A superuser, the database's owner and a backup role.
 #[test]
 fn whoever_may_dump_has_every_row_of_every_table() {
     let http = Http::open();
@@ -97,7 +96,7 @@ fn whoever_may_dump_has_every_row_of_every_table() {
     }
 }
 
-/// A dump has no rows of a dropped role. The role would be a mere number, and another cluster could give that number to a different role.
+/// The role would be a mere number, and another cluster could give that number to a different role.
 #[test]
 fn what_belongs_to_a_role_that_is_gone_is_in_no_dump() {
     let http = Http::open();
@@ -131,7 +130,7 @@ fn what_belongs_to_a_role_that_is_gone_is_in_no_dump() {
     let script = dump(&http.cluster, &[]);
     http.cluster.execute("postgres", &["CREATE DATABASE copy"]);
     restore(&http.cluster, "copy", &script);
-    // Objects that the dropped role has made belong to others, and stay.
+    // Objects of the dropped role belong to others, and stay.
     assert_eq!(http.cluster.psql("copy", rows).trim(), format!("{app} {leaver}|app leaver|2|4"));
 }
 

@@ -1,4 +1,4 @@
-//! The extension awty_http: its endpoints, sends and tokens, and the rights to see them.
+//! The extension awty_http: endpoints, sends and tokens, and the rights to see them.
 
 mod again;
 mod callers;
@@ -16,7 +16,7 @@ mod waits;
 use awty_testkit::Cluster;
 use awty_testkit::postgres::Client;
 
-/// A cluster with awty_http, the tenants `app` and `other`, and a role `gateway` that may claim for both.
+/// The role `gateway` may claim for the tenants `app` and `other`.
 struct Http {
     cluster: Cluster,
 }
@@ -44,7 +44,6 @@ impl Http {
         self.cluster.client("postgres", role)
     }
 
-    /// Runs a query as a role and returns its only value as text.
     #[track_caller]
     fn ask(&self, role: &str, sql: &str) -> String {
         let sql = format!("SELECT coalesce(x::text, '') FROM ({sql}) AS q (x)");
@@ -52,13 +51,11 @@ impl Http {
         rows.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>().join(" ")
     }
 
-    /// Waits until calls of `app` are due, and claims all of them.
     #[track_caller]
     fn claim(&self) -> Vec<i64> {
         self.claim_at_least(1)
     }
 
-    /// Claims due calls of `app` until at least `count` are leased.
     #[track_caller]
     fn claim_at_least(&self, count: usize) -> Vec<i64> {
         let mut client = self.client("gateway");
@@ -72,7 +69,7 @@ impl Http {
     }
 }
 
-/// The SQLSTATE of a refused statement. The error must have a hint.
+/// The error must have a hint.
 #[track_caller]
 fn refused(client: &mut Client, sql: &str) -> String {
     let refusal = awty_testkit::fixture::refusal(client, sql);

@@ -4,8 +4,7 @@ use super::{Http, refused};
 
 const URI: &str = "https://api.example.com/tick";
 
-/// The rows of a tenant without a job stay its own, even if another role registers a job of the old name. The tenant
-/// gets a job with another name.
+/// The tenant's rows stay its own, and it gets a job with another name.
 #[test]
 fn who_takes_a_free_name_takes_nothing_with_it() {
     let http = Http::open();
@@ -24,7 +23,7 @@ fn who_takes_a_free_name_takes_nothing_with_it() {
     assert_eq!(http.ask("other", "SELECT role FROM awty_http.tenant"), "other");
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.endpoint"), "1");
     assert_eq!(refused(&mut http.client("app"), &schedule), "42501");
-    // The rows move to the tenant's new job, the ids stay the same, and the schedule continues.
+    // The ids stay the same, and the schedule continues.
     assert_eq!(http.ask("postgres", "SELECT awty_http.add_tenant('app')"), "http.app-2");
     assert_eq!(http.ask("app", &schedule), id);
     assert_eq!(http.ask("app", "SELECT job FROM awty.repetition"), "http.app-2");
@@ -32,7 +31,6 @@ fn who_takes_a_free_name_takes_nothing_with_it() {
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.stat WHERE id = 'http.app-2'"), "2");
 }
 
-/// A job that gets another role belongs to no tenant. Its schedules stay the tenant's, and the other role gets nothing.
 #[test]
 fn a_job_that_is_given_another_role_is_no_job_of_the_tenant() {
     let http = Http::open();
@@ -52,7 +50,6 @@ fn a_job_that_is_given_another_role_is_no_job_of_the_tenant() {
     }
 }
 
-/// A job's name never gives access to an endpoint's statistics.
 #[test]
 fn a_job_that_bears_the_id_of_an_endpoint_shows_nothing() {
     let http = Http::open();
@@ -64,7 +61,7 @@ fn a_job_that_bears_the_id_of_an_endpoint_shows_nothing() {
     assert_eq!(http.ask("other", "SELECT count(*) FROM awty_http.stat"), "0");
 }
 
-/// Sealed 8 and 9: only functions of the extension's owner write the tables, and they ignore a caller that a role claims to be.
+/// Only functions of the extension's owner write the tables.
 #[test]
 fn no_role_writes_the_tables_or_acts_as_another() {
     let http = Http::open();
@@ -99,17 +96,14 @@ fn no_role_writes_the_tables_or_acts_as_another() {
     }
     let forged = format!("SELECT awty_http_internal.unschedule_as('postgres'::regrole, '{URI}')");
     assert_eq!(a.batch_execute(&forged).unwrap_err().code().unwrap().code(), "42501");
-    // Roles of one tenant share what each has written.
     http.ask("b", &format!("SELECT awty_http.schedule('{URI}', '1 h')"));
     assert_eq!(http.ask("a", &format!("SELECT awty_http.unschedule('{URI}')")), "true");
-    // Revoking a right hides the rows.
     http.cluster.execute("postgres", &["SELECT awty.disallow('http.app', 'a')"]);
     assert_eq!(http.ask("a", "SELECT count(*) FROM awty_http.endpoint"), "0");
     assert_eq!(refused(&mut a, &format!("SELECT awty_http.send('{URI}', key => 'k')")), "42501");
     assert_eq!(refused(&mut a, &format!("SELECT awty_http.schedule('{URI}', '1 h')")), "42501");
 }
 
-/// P6: a transaction that began before a right was revoked does not keep the right.
 #[test]
 fn an_old_snapshot_lends_no_right_to_calls() {
     let http = Http::open();
@@ -129,7 +123,7 @@ fn an_old_snapshot_lends_no_right_to_calls() {
     assert_eq!(refused(&mut web, "SELECT awty_http.send('https://api.example.com/x')"), "42501");
 }
 
-/// Sealed 2 and 10: no role makes itself a tenant, or prepares the name, ids or keys of a future tenant.
+/// No role prepares the name, ids or keys of a future tenant.
 #[test]
 fn only_the_owner_of_the_extension_makes_tenants() {
     let http = Http::open();
@@ -139,7 +133,6 @@ fn only_the_owner_of_the_extension_makes_tenants() {
         assert_eq!(refused(&mut late, &format!("SELECT awty_http.{call}")), "42501", "{call}");
     }
     assert_eq!(refused(&mut late, &format!("SELECT awty_http.schedule('{URI}', '1 h')")), "42501");
-    // Another role takes the name, and this is no obstacle.
     http.ask("other", "SELECT awty.register('http.late')");
     assert_eq!(http.ask("postgres", "SELECT awty_http.add_tenant('late')"), "http.late-2");
     assert_eq!(http.ask("postgres", "SELECT awty_http.add_tenant('late')"), "http.late-2");
@@ -150,7 +143,6 @@ fn only_the_owner_of_the_extension_makes_tenants() {
     assert_eq!(error.code().unwrap().code(), "42704");
 }
 
-/// Names that other roles register, or are about to register, do not keep a role from becoming a tenant.
 #[test]
 fn names_that_are_taken_in_advance_keep_nobody_out() {
     let http = Http::open();
@@ -159,7 +151,7 @@ fn names_that_are_taken_in_advance_keep_nobody_out() {
     let job = http.ask("postgres", "SELECT awty_http.add_tenant('late')");
     assert!(job.starts_with("http.late-"), "{job}");
     assert_eq!(http.ask("postgres", "SELECT awty_http.add_tenant('late')"), job);
-    // Names of 63 bytes, with multi-byte characters.
+    // 63 bytes with multi-byte characters.
     let long = "ü".repeat(31);
     http.cluster.execute("postgres", &[&format!("CREATE ROLE {long} LOGIN")]);
     http.ask("other", &format!("SELECT awty.register('http.{}')", "ü".repeat(29)));
@@ -173,7 +165,7 @@ fn names_that_are_taken_in_advance_keep_nobody_out() {
     assert!(job.starts_with("http.later-"), "{job}");
 }
 
-/// A tenant that keeps its rows locked can be dropped after its sessions have ended. The error tells the extension's owner how.
+/// The error tells the extension's owner how.
 #[test]
 fn a_tenant_that_keeps_its_rows_locked_can_be_dropped() {
     let http = Http::open();
@@ -194,7 +186,6 @@ fn a_tenant_that_keeps_its_rows_locked_can_be_dropped() {
     postgres.batch_execute("SELECT awty_http.drop_tenant('app')").unwrap();
 }
 
-/// A dropped tenant's calls end, and its history stays. A new tenant of the same role has the old ids.
 #[test]
 fn a_dropped_tenant_makes_no_calls_and_comes_back_with_its_ids() {
     let http = Http::open();
@@ -213,7 +204,6 @@ fn a_dropped_tenant_makes_no_calls_and_comes_back_with_its_ids() {
     assert_eq!(http.ask("app", &schedule), id);
 }
 
-/// P6: a role that is no tenant schedules for the tenant whose member it is. Another tenant that gives the role a right changes nothing.
 /// A member of several tenants chooses one with SET ROLE.
 #[test]
 fn a_role_schedules_for_the_tenant_whose_member_it_is() {
@@ -232,7 +222,7 @@ fn a_role_schedules_for_the_tenant_whose_member_it_is() {
     web.batch_execute(&format!("SET ROLE app; SELECT awty_http.schedule('{URI}', '1 h')")).unwrap();
 }
 
-/// P6: any tenant can give a role the right to schedule, so the right alone draws no calls to the tenant, and takes none away from another.
+/// Any tenant can give a role the right to schedule, so the right alone takes no calls away from another tenant.
 #[test]
 fn a_right_that_nobody_asked_for_draws_no_calls() {
     let http = Http::open();
@@ -249,7 +239,7 @@ fn a_right_that_nobody_asked_for_draws_no_calls() {
         http.ask("web", call);
     }
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http_internal.content"), "2");
-    // The setting chooses and gives no right. Without the right, no other tenant is taken instead.
+    // The setting gives no right. Without the right, no other tenant is taken instead.
     http.ask("app", "SELECT awty.disallow('http.app', 'web')");
     assert_eq!(refused(&mut http.client("web"), &calls[0]), "21000");
     // A setting of this database is stronger.

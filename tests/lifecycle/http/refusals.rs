@@ -149,7 +149,6 @@ fn each_refusal_has_its_sqlstate_and_a_hint() {
     }
 }
 
-/// Limits count bytes, not characters.
 #[test]
 fn sizes_are_counted_in_bytes() {
     let http = Http::open();

@@ -13,7 +13,7 @@ fn the_same_uri_is_there_once_however_it_is_written_and_the_same_again_changes_n
     assert_eq!(http.ask("app", &format!("SELECT awty_http.schedule('{URI}', '1 h', jitter => '0')")), id);
     assert_eq!(http.ask("app", "SELECT f FROM awty.future_job AS f"), before);
     assert_eq!(http.ask("app", "SELECT uri || ' ' || version FROM awty_http.endpoint"), format!("{URI} 1"));
-    // A new description moves nothing. A new period is a new plan of the same schedule.
+    // A new period is a new plan of the same schedule.
     http.ask("app", &format!("SELECT awty_http.schedule('{URI}', '1 h', jitter => '0', description => 'x')"));
     assert_eq!(http.ask("app", "SELECT f FROM awty.future_job AS f"), before);
     assert_eq!(http.ask("app", &format!("SELECT awty_http.schedule('{URI}', '30 min', jitter => '0')")), id);
@@ -78,7 +78,7 @@ fn a_paused_schedule_stands_still_and_goes_on() {
     assert_eq!(http.ask("app", "SELECT held FROM awty.future_job"), "true");
     let note = "SELECT paused_note || ' ' || version FROM awty_http.endpoint";
     assert_eq!(http.ask("app", note), "they move 3");
-    // A new note replaces the old one, also if awty pauses by itself. NULL keeps the old one.
+    // NULL keeps the old note.
     for again in ["'until Monday'", "NULL"] {
         assert_eq!(http.ask("app", &format!("SELECT awty_http_internal.pause('{id}', {again})")), "true");
         assert_eq!(http.ask("app", note), "until Monday 3", "{again}");
@@ -100,7 +100,7 @@ fn an_ended_schedule_keeps_its_row_and_its_id() {
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty.future_job"), "1");
 }
 
-/// Only the right to claim is needed to record what an answer says.
+/// The right to claim suffices to record an answer.
 #[test]
 fn an_endpoint_that_is_gone_is_held_and_one_that_has_enough_is_ended() {
     let http = Http::open();
@@ -131,7 +131,7 @@ fn an_endpoint_that_is_gone_is_held_and_one_that_has_enough_is_ended() {
     );
 }
 
-/// Of two transactions that schedule one URI, the second waits, and its definition wins.
+/// The second transaction waits, and its definition wins.
 #[test]
 fn two_transactions_that_schedule_one_uri_come_one_after_the_other() {
     let http = Http::open();
@@ -155,7 +155,6 @@ fn two_transactions_that_schedule_one_uri_come_one_after_the_other() {
     }
 }
 
-/// A change is refused if another session has changed the version since.
 #[test]
 fn a_version_that_was_looked_up_stays_until_the_transaction_ends() {
     let http = Http::open();

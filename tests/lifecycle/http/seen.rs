@@ -1,10 +1,10 @@
-//! The data on schedules and sends that a gateway shows, queried with a tenant's rights.
+//! Schedules and sends as a gateway shows them, with a tenant's rights.
 
 use super::{Http, refused};
 
 const URI: &str = "https://api.example.com/tick";
 
-/// Records ended calls: seconds ago, success, message, lateness and duration in seconds.
+/// Seconds ago, success, message, lateness and duration in seconds.
 fn was_called(http: &Http, calls: &[(i32, bool, &str, f64, f64)]) {
     let insert = "INSERT INTO awty_internal.attempt SELECT (random() * 1e15)::bigint, 1, 'http.app', 'https://api.example.com', '/tick', t.at, t.at, 0, 1, false,
         'app', t.at, 'key', t.at, t.at, t.at, 'g', t.at, make_interval(secs => greatest($4::float8, 0)), $2, NULL, nullif($3, ''), jsonb_build_object('lateness', $4::float8, 'duration', $5::float8), 'app'
@@ -39,7 +39,7 @@ fn buckets_of_every_width_have_the_same_calls_before_and_after_they_are_rolled_u
             ),
         )
     };
-    // One row for each bucket that has calls; a bucket without calls is a gap.
+    // A bucket without calls is a gap.
     assert_eq!(sums("1 min"), "(4,6,4,1,1,1,00:00:00.012,00:00:00.7)");
     assert_eq!(sums("10 min"), "(3,6,4,1,1,1,00:00:00.012,00:00:00.7)");
     let wide: Vec<String> = ["1 h", "6 h", "1 day"].map(sums).into();
@@ -47,7 +47,7 @@ fn buckets_of_every_width_have_the_same_calls_before_and_after_they_are_rolled_u
         assert!(sum.ends_with(",6,4,1,1,1,00:00:00.012,00:00:00.7)"), "{sum}");
     }
     assert_eq!(http.ask("app", &format!("SELECT awty_http_internal.counts('{id}')")), "(4,1,1)");
-    // Rolls up all hours that are over. The last calls may be in the current hour.
+    // The last calls may be in the current hour.
     http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now())"]);
     assert_eq!(["1 h", "6 h", "1 day"].map(sums).to_vec(), wide);
     http.cluster.execute("postgres", &["SELECT awty_http_internal.roll_up(now() + interval '1 h')"]);
@@ -59,7 +59,6 @@ fn buckets_of_every_width_have_the_same_calls_before_and_after_they_are_rolled_u
         http.ask(role, day)
     };
     assert_eq!((of_all("app"), of_all("other")), ("6".into(), String::new()));
-    // Other tenants see nothing.
     assert_eq!(http.ask("other", &format!("SELECT awty_http_internal.counts('{id}')")), "(0,0,0)");
     let foreign =
         format!("SELECT count(*) FROM awty_http_internal.stats('{id}', '1 h', now() - interval '1 day', now())");
@@ -76,7 +75,7 @@ fn buckets_of_every_width_have_the_same_calls_before_and_after_they_are_rolled_u
     }
 }
 
-/// P7: a query for all moments of a plan would take the server's memory.
+/// A query for all moments of a plan would take the server's memory.
 #[test]
 fn no_query_computes_the_moments_of_a_plan_without_end() {
     let http = Http::open();
@@ -89,7 +88,7 @@ fn no_query_computes_the_moments_of_a_plan_without_end() {
     );
 }
 
-/// Percentiles assume that half of a histogram's step is below its middle. None lies beyond the observed values.
+/// Percentiles assume that half of a histogram's step is below its middle.
 #[test]
 fn percentiles_lie_within_what_was_seen() {
     let http = Http::open();
@@ -120,7 +119,6 @@ fn the_calls_of_a_schedule_come_in_pages() {
     }
     assert_eq!(seen, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
     assert_eq!(http.ask("other", &format!("SELECT count(*) FROM awty_http_internal.attempts('{id}')")), "0");
-    // The attempts of an unscheduled endpoint are visible as well.
     http.ask("app", &format!("SELECT awty_http.unschedule('{URI}')"));
     assert_eq!(http.ask("app", &format!("SELECT count(*) FROM awty_http_internal.attempts('{id}')")), "7");
 }
@@ -208,7 +206,6 @@ fn what_failed_is_called_again_now() {
     );
     http.ask("gateway", &format!("SELECT awty.complete({})", http.claim()[0]));
     assert_eq!(http.ask("app", "SELECT state FROM awty_http_internal.send_status"), "done");
-    // For a schedule, the next call runs now.
     http.ask(
         "app",
         &format!("SELECT awty_http.schedule('{URI}', '1 h'), awty.check_now('https://api.example.com', '/tick')"),
@@ -222,7 +219,7 @@ fn what_failed_is_called_again_now() {
     assert_eq!(refused(&mut app, &retry(&past)), "42704");
 }
 
-/// Number of blocks and rows of awty and awty_http that a tenant's query reads.
+/// Blocks and rows of awty and awty_http.
 fn read_by(http: &Http, sql: &str) -> i64 {
     let read = "SELECT sum(pg_stat_get_xact_blocks_fetched(oid) + pg_stat_get_xact_tuples_returned(oid))::bigint
         FROM pg_class WHERE relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname LIKE 'awty%')";
@@ -233,7 +230,6 @@ fn read_by(http: &Http, sql: &str) -> i64 {
     app.query_one(read, &[]).unwrap().get::<_, i64>(0) - before
 }
 
-/// A page costs the same for any number of schedules and calls.
 #[test]
 fn a_page_of_a_long_list_costs_no_more_than_one_of_a_short_list() {
     let http = Http::open();

@@ -23,7 +23,6 @@ fn a_send_goes_with_the_transaction_and_its_key_is_sent_once() {
         "/order#app/order-1 {\"body\": {\"n\": 1}, \"method\": \"POST\"}"
     );
     assert_eq!(refused(&mut app, &SEND.replace(": 1", ": 2")), "42710");
-    // Without a key, each call is a new one.
     for _ in 0..2 {
         http.ask("app", "SELECT awty_http.send('https://api.example.com/order')");
     }
@@ -41,14 +40,14 @@ fn a_key_is_remembered_when_its_call_is_over() {
     let forget = "SELECT awty_http_internal.roll_up(now() + interval '";
     http.cluster.execute("postgres", &[&format!("{forget}20 h')")]);
     assert_eq!(http.ask("app", SEND), id);
-    // The key is known as long as the attempt is kept.
+    // The key is known while the attempt is kept.
     http.cluster.execute("postgres", &[&format!("{forget}3 days')")]);
     assert_eq!(http.ask("app", SEND), id);
     http.cluster.execute("postgres", &["DELETE FROM awty_internal.attempt", &format!("{forget}3 days')")]);
     assert_ne!(http.ask("app", SEND), id);
 }
 
-/// Of two transactions with one key, the second waits and sends nothing.
+/// The second transaction waits.
 #[test]
 fn two_transactions_with_one_key_send_once() {
     let http = Http::open();
@@ -68,7 +67,7 @@ fn two_transactions_with_one_key_send_once() {
     assert_eq!(http.ask("app", SENT), "1");
 }
 
-/// Sealed 8: keys are separate for each sender, so no role can use up another role's key.
+/// A role cannot use up another role's key.
 #[test]
 fn equal_keys_of_two_roles_are_two_sends() {
     let http = Http::open();
@@ -92,12 +91,11 @@ fn equal_keys_of_two_roles_are_two_sends() {
     );
     let keys = "SELECT string_agg(DISTINCT awty_http_internal.key_of(entity_key), ' ') FROM awty.future_job";
     assert_eq!(http.ask("app", keys), "order-1");
-    // Each sender cancels its own call.
     assert_eq!(http.ask("web", "SELECT awty_http_internal.cancel_send('order-1')"), "true");
     assert_eq!(http.ask("app", SENT), "2");
 }
 
-/// The content of a send is removed at once after a success, and otherwise with the history row.
+/// After a success at once, otherwise with the history row.
 #[test]
 fn the_content_of_a_send_goes_with_it() {
     let http = Http::open();

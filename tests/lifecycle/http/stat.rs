@@ -50,7 +50,7 @@ fn a_roll_up_counts_and_again_gives_the_same_numbers() {
     assert_eq!(http.ask("app", "SELECT count(*) FROM awty_http.stat"), "0");
 }
 
-/// A worker's wrong report, or a clock that was ahead, does not stop the statistics.
+/// Such as a worker's wrong report, or a clock that was ahead.
 #[test]
 fn odd_numbers_and_buckets_of_the_future_do_no_harm() {
     let http = Http::open();
@@ -68,7 +68,7 @@ fn odd_numbers_and_buckets_of_the_future_do_no_harm() {
     assert_eq!(http.ask("app", counted), "2 1");
 }
 
-/// Sealed 11: sums that are too large for an interval stop the statistics of the endpoint and its tenant, not those of other tenants.
+/// Sums that are too large for an interval stop only the statistics of this endpoint and its tenant.
 #[test]
 fn values_of_one_tenant_stop_the_statistics_of_no_other() {
     let http = Http::open();
@@ -87,7 +87,6 @@ fn values_of_one_tenant_stop_the_statistics_of_no_other() {
     assert_eq!(http.ask("other", &counted.replace("<>", "=")), "1 01:00:00, 1 24:00:00");
 }
 
-/// The roll-up job of awty runs.
 #[test]
 fn the_hourly_check_rolls_up() {
     let http = Http::open();
@@ -96,7 +95,6 @@ fn the_hourly_check_rolls_up() {
     http.cluster.await_sql("postgres", "the check to be done", done);
 }
 
-/// An hour is counted as long as its attempts are kept, which may be forever.
 #[test]
 fn what_is_kept_for_ever_is_counted_however_old_it_is() {
     let http = Http::open();
@@ -118,7 +116,7 @@ fn what_is_kept_for_ever_is_counted_however_old_it_is() {
     );
 }
 
-/// Calls of one schedule that ended `ago` before now, numbered by `n`.
+/// Numbered by `n`.
 fn calls_of_x(ago: &str) -> String {
     format!(
         "INSERT INTO awty_internal.attempt SELECT n, n, 'http.app', 'https://a.example.com', '/x', t.at, t.at, 0, 1, false, 'app', t.at,
@@ -140,7 +138,7 @@ fn what_ended_in_the_last_24_hours_is_counted_rolled_up_or_not() {
     assert_eq!(http.ask("app", &counts), "(4,0,0)");
 }
 
-/// A schedule with a period of a second has 86,400 calls a day. A list shows the last call of each schedule.
+/// A period of a second gives 86,400 calls a day. A list shows the last call of each schedule.
 #[test]
 fn the_last_of_many_calls_is_found_without_reading_the_others() {
     let http = Http::open();
@@ -160,7 +158,7 @@ fn the_last_of_many_calls_is_found_without_reading_the_others() {
     }
 }
 
-/// 120 endpoints with three calls each in the last hour, and in the hour before.
+/// Each endpoint has three calls in the last hour and in the hour before.
 const MANY: &str = "
     INSERT INTO awty_http_internal.endpoint (id, job, uri, entity_name, entity_key, every, created_by)
     SELECT awty_http_internal.id(number, e.name || e.key), job, e.name || e.key, e.name, e.key, '1 h', 'app'
@@ -174,7 +172,7 @@ const MANY: &str = "
 const COUNTED: &str = "SELECT string_agg(concat_ws(' ', s.n, s.calls), ', ' ORDER BY s.width, s.job) FROM (
     SELECT width, id = job AS job, count(*) AS n, sum(count) AS calls FROM awty_http.stat GROUP BY 1, 2) AS s";
 
-/// Roll-up in parts gives the same result as in one piece. The sums of jobs come last, so their absence marks an unfinished hour.
+/// The sums of jobs come last, so their absence marks an unfinished hour.
 #[test]
 fn a_roll_up_in_parts_counts_each_call() {
     let http = Http::open();
@@ -193,7 +191,6 @@ fn a_roll_up_in_parts_counts_each_call() {
     }
     let counted = http.cluster.psql("postgres", COUNTED);
     let in_parts = http.cluster.psql("postgres", whole);
-    // An unfinished roll-up is done again as a whole.
     let begun = "SELECT awty_http_internal.roll_up(now(), '0')";
     http.cluster.execute("postgres", &["TRUNCATE awty_http.stat", begun, "SELECT awty_http_internal.roll_up(now())"]);
     assert_eq!(
@@ -203,7 +200,7 @@ fn a_roll_up_in_parts_counts_each_call() {
     assert!(counted.starts_with("240 720, 2 720, "), "{counted}");
 }
 
-/// The hourly check leaves the remaining work to a check that replaces it, and its plan continues.
+/// The remaining work is for a check that replaces this one.
 #[test]
 fn the_hourly_check_does_much_work_in_parts() {
     let http = Http::open();
@@ -226,7 +223,7 @@ fn the_hourly_check_does_much_work_in_parts() {
     http.cluster.await_sql("postgres", "three runs to be counted", runs);
 }
 
-/// The roll-up skips locked rows, so a role with locked rows does not delay the statistics of others.
+/// The roll-up skips locked rows.
 #[test]
 fn locked_rows_hold_up_no_roll_up() {
     let http = Http::open();

@@ -1,9 +1,8 @@
-//! Cost of other roles' jobs and tenants for a role that reads.
+//! What other roles' jobs and tenants cost a role that reads.
 
 use super::Http;
 use awty_testkit::postgres::Client;
 
-/// The tables and views that a role reads by its rights.
 const READ: [&str; 20] = [
     "awty.job",
     "awty.future_job",
@@ -27,7 +26,7 @@ const READ: [&str; 20] = [
     "awty_internal.recent",
 ];
 
-/// Reads a table as the client's role. Returns the number of rows and of function calls.
+/// Returns the number of rows and of function calls.
 fn read(client: &mut Client, table: &str) -> (i64, i64) {
     let mut transaction = client.transaction().unwrap();
     let mut number = |sql: &str| transaction.query_one(sql, &[]).unwrap().get::<_, i64>(0);
@@ -38,7 +37,7 @@ fn read(client: &mut Client, table: &str) -> (i64, i64) {
 }
 
 impl Http {
-    /// A client whose transactions count all function calls except those of PostgreSQL's own functions.
+    /// Counts all function calls except those of PostgreSQL's own functions.
     fn counting(&self, role: &str) -> Client {
         self.cluster.execute(
             "postgres",
@@ -50,7 +49,6 @@ impl Http {
         self.client(role)
     }
 
-    /// Registers `count` jobs of another role.
     fn strangers(&self, count: i32) {
         let register = format!(
             "SELECT count(awty.register('stranger' || (SELECT count(*) FROM awty.job) || '-' || n, heartbeat => '15 s', run_as => 'other'))
@@ -60,7 +58,7 @@ impl Http {
     }
 }
 
-/// P7: checking the rights to each job separately took seconds with 5,000 jobs of other roles.
+/// Separate checks of the rights took seconds with 5,000 jobs of other roles.
 #[test]
 fn jobs_of_strangers_add_no_call_to_a_read() {
     let http = Http::open();

@@ -23,7 +23,6 @@ fn tenants_do_not_see_one_another() {
         assert_eq!(http.ask(role, &format!("SELECT awty_http_internal.pause('{id}')")), "false");
         assert_eq!(http.ask(role, &format!("SELECT awty_http_internal.resume('{id}')")), "false");
         assert_eq!(http.ask(role, &format!("SELECT awty_http_internal.lock('{id}')")), "");
-        // Only roles that may claim record results.
         http.ask(role, &format!("SELECT awty_http_internal.answered('{id}', false, now())"));
         http.ask(role, &format!("SELECT awty_http_internal.asked('{id}', 'stop', '')"));
         assert_eq!(
@@ -34,11 +33,9 @@ fn tenants_do_not_see_one_another() {
             "true true false"
         );
     }
-    // The gateway sees both tenants.
     assert_eq!(http.ask("gateway", "SELECT count(*) FROM awty_http.endpoint"), "2");
 }
 
-/// Sealed 9: a role with the read right sees plans and options of calls, but no header values and no bodies.
 #[test]
 fn readers_see_no_header_values_and_no_bodies() {
     let http = Http::open();
@@ -79,7 +76,6 @@ fn readers_see_no_header_values_and_no_bodies() {
     assert_eq!(http.ask("app", seen), "3");
 }
 
-/// A role cannot fill the token table. Dropping tokens makes room.
 #[test]
 fn a_role_has_a_thousand_tokens_at_most() {
     let http = Http::open();
@@ -93,7 +89,6 @@ fn a_role_has_a_thousand_tokens_at_most() {
     assert_eq!(http.ask("app", &some(1)), "1");
 }
 
-/// The holder of a token can find it. No role can read its hash.
 #[test]
 fn a_token_is_known_by_its_hash_only() {
     let http = Http::open();
@@ -113,7 +108,6 @@ fn a_token_is_known_by_its_hash_only() {
     assert_eq!(http.ask("gateway", "SELECT count(*) FROM awty_http.token"), "0");
     http.ask("app", "SELECT awty_http.drop_token(id) FROM awty_http.token");
     assert_eq!(who(&token), "");
-    // The token of a dropped role is not found.
     http.cluster.execute("postgres", &["CREATE ROLE gone"]);
     let token = http.ask("postgres", "SELECT awty_http.create_token('gone', 'read', '1 d')");
     assert_eq!(who(&token), "(gone,read,t)");
@@ -121,7 +115,6 @@ fn a_token_is_known_by_its_hash_only() {
     assert_eq!(who(&token), "");
 }
 
-/// Each public object has a comment.
 #[test]
 fn every_object_has_a_comment() {
     let http = Http::open();
@@ -135,7 +128,6 @@ fn every_object_has_a_comment() {
     assert_eq!(http.cluster.psql("postgres", bare).trim(), "");
 }
 
-/// A gateway on a standby finds tokens, and does not record their use.
 #[test]
 fn a_token_is_known_on_a_standby() {
     let http = Http::open();

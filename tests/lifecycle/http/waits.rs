@@ -8,7 +8,6 @@ fn wait(until: &str) -> String {
     format!("SELECT awty_http_internal.asked_to_wait('http.app', '{ORIGIN}', {until}, 'HTTP 429')")
 }
 
-/// The end of the target's block, and its note.
 fn block(http: &Http) -> String {
     http.ask("app", &format!("SELECT state || coalesce(' ' || (blocked_until < now() + interval '61 min') || ' ' || why, '') FROM awty_http_internal.target('{ORIGIN}')"))
 }
@@ -67,7 +66,6 @@ fn nobody_who_answers_waits_for_a_person_or_for_another_answer() {
     assert_eq!(http.ask("gateway", &wait("now() + interval '2 min'")), "true");
 }
 
-/// A target without limits of its own has the limits for all targets.
 #[test]
 fn every_target_has_limits() {
     let http = Http::open();
@@ -78,7 +76,6 @@ fn every_target_has_limits() {
     assert_eq!(http.ask("app", target), "(http.app,https://x.example.com,,0,ready)");
 }
 
-/// A block that ended long ago is removed.
 #[test]
 fn a_block_that_is_over_is_forgotten() {
     let http = Http::open();

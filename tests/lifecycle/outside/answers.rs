@@ -2,7 +2,6 @@
 
 use super::{await_claim, claim, claim_one, say, shop_with};
 
-/// P1: effects and the end of the check commit together or not at all.
 #[test]
 fn an_answer_is_part_of_the_workers_transaction() {
     let shop = shop_with("", 1);
@@ -21,7 +20,7 @@ fn an_answer_is_part_of_the_workers_transaction() {
     assert!(shop.cluster.value::<bool>("postgres", attempt));
 }
 
-/// A failed lease is counted and tried again with the same key. The last attempt ends the check.
+/// The last attempt ends the check.
 #[test]
 fn failures_are_retried_with_the_same_key_and_counted() {
     let shop = shop_with(", max_attempts => 2, retry_after => '1 ms'", 1);
@@ -40,7 +39,7 @@ fn failures_are_retried_with_the_same_key_and_counted() {
     shop.await_true("the figures", figures);
 }
 
-/// `again` starts new work with a new key. A past time ends the check.
+/// A past time ends the check.
 #[test]
 fn asking_again_gives_another_key() {
     let shop = shop_with("", 1);
@@ -56,7 +55,7 @@ fn asking_again_gives_another_key() {
     assert_eq!(shop.end_of("1").why(), ("past", None));
 }
 
-/// P11: an occurrence that is answered or fails for good is followed by the next one. A hold stays.
+/// After a final failure, the next occurrence follows. A hold stays.
 #[test]
 fn repetitions_go_on() {
     let shop = shop_with("", 0);
@@ -81,7 +80,6 @@ fn repetitions_go_on() {
     assert!(claim(&mut client, 1).is_empty());
 }
 
-/// One call answers some leases of several. Each has its own result, in the order of the input.
 #[test]
 fn many_answers_are_one_transaction_and_each_its_own() {
     let shop = shop_with(", keep_attempts => 'problems'", 4);
@@ -93,7 +91,6 @@ fn many_answers_are_one_transaction_and_each_its_own() {
         client.query_one(&format!("SELECT awty.{call}"), &[leases]).unwrap().get(0)
     };
     assert_eq!(answers(&mut client, "complete_many($1)", &asked), ["ended", "void", "ended", "void"]);
-    // The second lease has an invalid SQLSTATE.
     let rest = vec![leased[1], leased[3]];
     let call = "fail_many($1, '{a, b}', '{38001, nonsense}')";
     assert_eq!(answers(&mut client, call, &rest), ["retrying", "void"]);
@@ -102,7 +99,7 @@ fn many_answers_are_one_transaction_and_each_its_own() {
     assert_eq!(attempts.trim(), "a");
 }
 
-/// An administrator's trigger that refuses one row does not stop other answers.
+/// An administrator's trigger refuses one row.
 #[test]
 fn an_error_in_one_answer_stops_no_other() {
     let shop = shop_with("", 3);
@@ -121,7 +118,6 @@ fn an_error_in_one_answer_stops_no_other() {
     assert_eq!(shop.cluster.value::<String>("postgres", "SELECT entity_key::text FROM awty.lease"), "2");
 }
 
-/// A client that locks a check delays the answer of that check only.
 #[test]
 fn an_answer_of_many_whose_check_is_locked_is_busy_and_the_others_are_booked() {
     let shop = shop_with("", 3);

@@ -5,7 +5,7 @@ use super::targets::{add, claimed, counts, shop_with, state};
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
-/// Opens the breaker of a target by eleven failures in a row, for longer than a test takes. The eleven checks are tried again.
+/// Eleven failures in a row open the breaker for longer than a test takes. The eleven checks are tried again.
 fn open(shop: &Shop, client: &mut Client, target: &str) {
     let (given, leases) = claimed(client, 11);
     assert_eq!(given, counts(&[(target, 11)]));
@@ -25,7 +25,7 @@ fn open(shop: &Shop, client: &mut Client, target: &str) {
     assert!(claimed(client, 100).1.is_empty());
 }
 
-/// Unblocking a target closes its breaker, so that one claim gets all its due checks. Without a target, the call unblocks all targets.
+/// Without a target, the call unblocks all targets.
 #[test]
 fn who_unblocks_a_target_closes_its_breaker_and_no_other() {
     let shop = shop_with(", max_attempts => 0, retry_after => '1 ms'", &[("a", 15)]);
@@ -43,7 +43,6 @@ fn who_unblocks_a_target_closes_its_breaker_and_no_other() {
     assert!(given["b"] >= 4, "{given:?}");
 }
 
-/// While the breaker is open, checks wait: none is handed out or ended, until `max_lateness` ends them.
 #[test]
 fn checks_of_a_target_that_is_down_wait_until_they_are_too_late() {
     let shop = shop_with(", max_attempts => 0, retry_after => '1 ms'", &[("a", 15)]);

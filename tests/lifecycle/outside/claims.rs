@@ -5,7 +5,7 @@ use awty_testkit::fixture::Shop;
 use std::collections::HashSet;
 use std::sync::Mutex;
 
-/// P14: eight workers claim, requeue, abort and answer at once. Each check has one lease at a time, and is done once.
+/// Workers claim, requeue, abort and answer at once.
 #[test]
 fn eight_claimers_hand_out_each_check_once() {
     let shop = shop_with("", 400);
@@ -16,7 +16,6 @@ fn eight_claimers_hand_out_each_check_once() {
             scope.spawn(move || {
                 let mut client = shop.client();
                 for turn in 0.. {
-                    // Some claims are rolled back, and their checks go to other workers.
                     let aborts = (turn + worker) % 5 == 0;
                     client.batch_execute("BEGIN").unwrap();
                     let leased = claim(&mut client, 1 + worker);
@@ -57,7 +56,6 @@ fn eight_claimers_hand_out_each_check_once() {
     assert!(shop.cluster.pids("awty worker").is_empty(), "the launcher has started a worker for it");
 }
 
-/// One role's backlog delays another role's single check by at most one claim.
 #[test]
 fn a_backlog_puts_off_a_single_check_by_one_claim() {
     let shop = shop_with(", retry_after => '1 h'", 0);
@@ -77,7 +75,6 @@ fn a_backlog_puts_off_a_single_check_by_one_claim() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.lease WHERE entity_key = 'single'"), 1);
 }
 
-/// Two jobs of one role take turns, even if a claim takes only one check.
 #[test]
 fn a_backlog_of_one_job_does_not_put_off_another_of_its_role() {
     let shop = shop_with(", retry_after => '1 h'", 0);
@@ -95,7 +92,6 @@ fn a_backlog_of_one_job_does_not_put_off_another_of_its_role() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.lease WHERE entity_key = 'single'"), 1);
 }
 
-/// An idle worker writes nothing, and its wait ends when a check is due.
 #[test]
 fn an_idle_worker_writes_nothing_and_is_told_how_long() {
     let shop = Shop::open();
@@ -126,7 +122,6 @@ fn an_idle_worker_writes_nothing_and_is_told_how_long() {
     assert_eq!(claim_one(&shop).entity_key, "1");
 }
 
-/// P2, P6: no check is handed out before its slot, while its job is paused, or to a role without the right.
 #[test]
 fn nothing_is_handed_out_early_paused_or_to_strangers() {
     let shop = shop_with("", 1);

@@ -5,7 +5,7 @@ use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::error::SqlState;
 use awty_testkit::{Cluster, Stop};
 
-/// P14: the check of a dead worker is handed out again with the same key. A crash is no failure. A check that kills its workers is held.
+/// A crash is no failure.
 #[test]
 fn a_worker_that_dies_is_replaced_until_its_check_is_held() {
     let shop = Shop::on(Cluster::builder().set("awty.max_crashes", "2").start());
@@ -31,13 +31,13 @@ fn a_worker_that_dies_is_replaced_until_its_check_is_held() {
     assert_eq!(say(&mut client, "complete($1)", claim_one(&shop).lease), "ended");
 }
 
-/// An answer after the expiry counts until another worker has the check. A heartbeat extends the lease.
+/// A heartbeat extends the lease.
 #[test]
 fn an_answer_after_the_expiry_counts_while_nobody_else_has_the_check() {
     let shop = shop_with(", heartbeat => '10 min'", 2);
     let mut client = shop.client();
     let leased = await_claim(&shop, 2);
-    // One transaction, so that no inspection ends the leases in between.
+    // No inspection may end the leases in between.
     let mut admin = shop.cluster.superuser("postgres");
     admin.batch_execute(&format!("BEGIN; {EXPIRE}")).unwrap();
     let beat: Vec<i64> = admin.query_one("SELECT awty.heartbeat($1)", &[&vec![leased[0].lease, 7]]).unwrap().get(0);
@@ -48,10 +48,10 @@ fn an_answer_after_the_expiry_counts_while_nobody_else_has_the_check() {
     assert_eq!(say(&mut client, "complete($1)", leased[0].lease), "ended");
 }
 
-/// Whether all deadlines are over. An inspection may have ended the lease by then.
+/// An inspection may have ended the lease by then.
 const DEADLINE: &str = "SELECT NOT EXISTS (SELECT FROM awty.lease WHERE deadline >= clock_timestamp())";
 
-/// Without heartbeats, awty cannot distinguish a dead worker from a slow one. The deadline ends the lease as a failure.
+/// Without heartbeats, awty cannot distinguish a dead worker from a slow one.
 #[test]
 fn what_is_not_answered_by_its_deadline_has_failed() {
     let shop = shop_with(", timeout => '500 ms', max_attempts => 1", 1);
@@ -64,7 +64,6 @@ fn what_is_not_answered_by_its_deadline_has_failed() {
     assert_eq!((end.why(), end.attempts), (("timed_out", Some("57014")), 1));
 }
 
-/// Without further claims, the maintainer's next inspection ends the lease, within a minute.
 #[test]
 fn the_maintainer_books_what_nobody_claims() {
     let shop = shop_with(", timeout => '500 ms', max_attempts => 1", 1);
@@ -75,7 +74,6 @@ fn the_maintainer_books_what_nobody_claims() {
     assert_eq!(shop.end_of("1").why(), ("timed_out", Some("57014")));
 }
 
-/// With at-most-once delivery, a check is not handed out again, even after a worker's death.
 #[test]
 fn at_most_once_goes_out_once() {
     let shop = shop_with(", delivery => 'at_most_once', heartbeat => '10 min'", 3);
@@ -89,7 +87,7 @@ fn at_most_once_goes_out_once() {
     assert_eq!(shop.end_of(&leased[2].entity_key).why(), ("timed_out", Some("08006")));
 }
 
-/// P14: the server is killed between claim, commit, complete and its commit. Committed work stays, and the rest is handed out again.
+/// The server is killed between claim, commit, complete and its commit.
 #[test]
 fn a_server_that_is_killed_loses_and_repeats_nothing_that_was_committed() {
     let mut shop = shop_with(", timeout => '10 min'", 3);
@@ -117,7 +115,7 @@ fn a_server_that_is_killed_loses_and_repeats_nothing_that_was_committed() {
     );
 }
 
-/// P14: after a promotion, leases continue. A standby gives none.
+/// A standby gives no lease.
 #[test]
 fn leases_outlive_a_promotion() {
     let mut shop = shop_with(", timeout => '10 min'", 2);

@@ -1,4 +1,4 @@
-//! Workers whose connection breaks, with or without notice, and copies of the database.
+//! Workers whose connection breaks, and copies of the database.
 
 use super::wire::Wire;
 use super::{EXPIRE, Leased, await_claim, claim, claim_one, expire, register, say, shop_with};
@@ -15,8 +15,7 @@ fn keys(leased: &[Leased]) -> Vec<&str> {
     leased.iter().map(|one| one.key.as_str()).collect()
 }
 
-/// P14: a worker becomes silent in the middle of its answer. Others work meanwhile. When its session ends, the check is
-/// handed out again with the same key.
+/// The worker becomes silent in the middle of its answer. When its session ends, the check is handed out again with the same key.
 #[test]
 fn a_silent_worker_holds_up_only_the_check_that_it_has_answered() {
     let shop = shop_with(", heartbeat => '10 min'", 3);
@@ -41,7 +40,7 @@ fn a_silent_worker_holds_up_only_the_check_that_it_has_answered() {
     assert_eq!(say(&mut client, "complete($1)", again.lease), "ended");
 }
 
-/// P1: the network breaks while an answer commits. A repeated call reports the recorded answer, and the effect exists once.
+/// A repeated call reports the recorded answer.
 #[test]
 fn an_answer_whose_commit_is_not_heard_of_is_booked_once() {
     let shop = shop_with("", 1);
@@ -60,8 +59,7 @@ fn an_answer_whose_commit_is_not_heard_of_is_booked_once() {
     assert_eq!(shop.notes("1"), 1);
 }
 
-/// P14: a copy hands out nothing before it is adopted, and then uses its own keys. Leases stay with the original, and
-/// the dump has the attempts.
+/// Leases stay with the original, and the dump has the attempts.
 #[test]
 fn a_restored_copy_shares_no_key_with_its_original() {
     let shop = Shop::open();

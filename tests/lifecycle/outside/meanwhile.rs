@@ -3,7 +3,6 @@
 use super::{claim, claim_one, say, shop_with};
 use awty_testkit::postgres::error::SqlState;
 
-/// P4: cancelling, replacing and unregistering do not wait for a worker. Its answer is then void.
 #[test]
 fn what_is_cancelled_or_replaced_meanwhile_is_void() {
     let shop = shop_with("", 3);
@@ -25,7 +24,6 @@ fn what_is_cancelled_or_replaced_meanwhile_is_void() {
     assert_eq!(shop.cluster.psql("postgres", ends).trim(), "cancelled,replaced,cancelled,cancelled");
 }
 
-/// A cancel waits for the commit of an answer, which has then ended the check.
 #[test]
 fn a_cancel_waits_for_the_commit_of_an_answer() {
     let shop = shop_with("", 1);
@@ -46,7 +44,7 @@ fn a_cancel_waits_for_the_commit_of_an_answer() {
     assert_eq!(shop.end_of("1").why(), ("done", None));
 }
 
-/// A lease continues if its check is held or its job is paused. `check_now` on the check and a function for the job are refused.
+/// `check_now` on the check and a function for the job are refused.
 #[test]
 fn a_hold_or_a_pause_lets_a_lease_go_on() {
     let shop = shop_with(", retry_after => '1 ms'", 1);
@@ -72,7 +70,7 @@ fn a_hold_or_a_pause_lets_a_lease_go_on() {
     assert_eq!(shop.end_of("2").why(), ("done", None));
 }
 
-/// P10: DROP EXTENSION waits only for uncommitted claims. Afterwards no lease is left to answer.
+/// DROP EXTENSION waits only for uncommitted claims.
 #[test]
 fn the_extension_can_be_dropped_under_leases() {
     let shop = shop_with("", 2);
@@ -90,7 +88,7 @@ fn the_extension_can_be_dropped_under_leases() {
     assert!(client.query_one("SELECT awty.complete($1)", &[&one.lease]).is_err());
 }
 
-/// A lease keeps the terms under which it was given. Its result is treated by the current terms.
+/// The result is treated by the job's current terms.
 #[test]
 fn an_alter_moves_no_lease() {
     let shop = shop_with(", timeout => '10 min'", 2);
@@ -120,7 +118,6 @@ fn an_alter_moves_no_lease() {
     assert_eq!(say(&mut client, "fail($1, 'no')", all[1]), "ended");
 }
 
-/// P7: a client's uncommitted work delays no claim of another job, and no heartbeat.
 #[test]
 fn neither_claims_nor_heartbeats_wait_for_what_is_not_committed() {
     let shop = shop_with(", heartbeat => '10 min'", 1);

@@ -22,7 +22,7 @@ struct Leased {
     key: String,
 }
 
-/// A shop with the job `mail`, which has no function, and `checks` checks that are due at once.
+/// `mail` has no function, and its checks are due at once.
 fn shop_with(options: &str, checks: i32) -> Shop {
     let shop = Shop::open();
     register(&shop, options, checks);
@@ -41,7 +41,6 @@ fn register(shop: &Shop, options: &str, checks: i32) {
     }
 }
 
-/// Number of checks that could be claimed.
 const DUE: &str = "(SELECT count(*) FROM awty.future_job WHERE next_check_at <= clock_timestamp())";
 
 fn claim(client: &mut Client, max: i32) -> Vec<Leased> {
@@ -56,8 +55,7 @@ fn claim(client: &mut Client, max: i32) -> Vec<Leased> {
     rows.iter().map(leased).collect()
 }
 
-/// Expires all leases except those that a transaction is answering, so that tests need no leases that are too short for
-/// a slow machine.
+/// Expires all leases except those that a transaction is answering, because short leases would fail on a slow machine.
 const EXPIRE: &str = "UPDATE awty_internal.lease SET expires_at = leased_at + interval '1 us'
     WHERE id IN (SELECT id FROM awty_internal.lease FOR UPDATE SKIP LOCKED)";
 
@@ -65,7 +63,6 @@ fn expire(shop: &Shop) {
     shop.cluster.execute("postgres", &[EXPIRE]);
 }
 
-/// Claims until there is a result.
 #[track_caller]
 fn await_claim(shop: &Shop, max: i32) -> Vec<Leased> {
     let patience = std::time::Duration::from_secs(60);
@@ -76,13 +73,12 @@ fn await_claim(shop: &Shop, max: i32) -> Vec<Leased> {
     })
 }
 
-/// Waits for the only check, and claims it.
 #[track_caller]
 fn claim_one(shop: &Shop) -> Leased {
     await_claim(shop, 1).remove(0)
 }
 
-/// Calls a function that returns a word: `"complete($1)"`.
+/// For example `"complete($1)"`.
 #[track_caller]
 fn say(client: &mut Client, call: &str, lease: i64) -> String {
     client.query_one(&format!("SELECT awty.{call}"), &[&lease]).unwrap_or_else(|e| panic!("{call}: {e:?}")).get(0)

@@ -4,7 +4,7 @@ use super::{claim, register};
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
-/// The names in the order of their leases. All leases are requeued afterwards.
+/// All leases are requeued afterwards.
 fn leased(client: &mut Client, claims: usize, max: i32) -> Vec<String> {
     let leased: Vec<_> = (0..claims).flat_map(|_| claim(client, max)).collect();
     let leases: Vec<i64> = leased.iter().map(|one| one.lease).collect();
@@ -13,7 +13,7 @@ fn leased(client: &mut Client, claims: usize, max: i32) -> Vec<String> {
     leased.into_iter().map(|one| one.entity_key).collect()
 }
 
-/// The oldest check comes first, in whatever order they were scheduled, and even behind older checks of a blocked target.
+/// This holds even behind older checks of a blocked target.
 #[test]
 fn within_a_target_the_earliest_slot_is_leased_first_and_then_the_lowest_id() {
     let shop = Shop::open();

@@ -6,7 +6,6 @@ use awty_testkit::postgres::Client;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// The job `mail` with a number of due checks for each target.
 pub(super) fn shop_with(options: &str, targets: &[(&str, i32)]) -> Shop {
     let shop = Shop::open();
     register(&shop, options, 0);
@@ -30,7 +29,7 @@ pub(super) fn add(shop: &Shop, target: &str, checks: i32) {
     shop.await_true("the checks to be due", &due);
 }
 
-/// The number of checks that one claim hands out for each target, and the leases.
+/// Checks of one claim for each target, and the leases.
 pub(super) fn claimed(client: &mut Client, max: i32) -> (BTreeMap<String, usize>, Vec<i64>) {
     let rows = client.query("SELECT entity_name, lease FROM awty.claim('{mail}', 'tester', $1)", &[&max]).unwrap();
     let mut counts = BTreeMap::new();
@@ -110,12 +109,11 @@ fn targets_take_turns_whoever_has_more_to_do() {
     let mut client = shop.client();
     assert_eq!(claimed(&mut client, 10).0, counts(&[("few", 3), ("many", 6), ("one", 1)]));
     add(&shop, "late", 2);
-    // One at a time, the targets take turns.
     let turns: Vec<String> = (0..4).map(|_| claimed(&mut client, 1).0.into_keys().next().unwrap()).collect();
     assert!(turns.iter().any(|turn| turn == "late"), "{turns:?}");
 }
 
-/// A series of failures continues while each day has a failure.
+/// The series continues while each day has a failure.
 #[test]
 fn failures_are_forgotten_a_day_after_the_last() {
     let shop = shop_with(", max_attempts => 0, retry_after => '1 ms'", &[("a", 2), ("b", 2)]);
@@ -136,7 +134,7 @@ fn failures_are_forgotten_a_day_after_the_last() {
     });
 }
 
-/// Ten failures in a row over ten seconds open the breaker. Then one lease at a time is given, and an answer closes the breaker.
+/// Ten failures in a row over ten seconds open the breaker. Then one lease at a time is given, and an answer closes it.
 #[test]
 fn a_target_that_is_down_is_left_alone_and_tried_again() {
     let shop = shop_with(", max_attempts => 0, retry_after => '1 ms'", &[("a", 30)]);
@@ -146,7 +144,7 @@ fn a_target_that_is_down_is_left_alone_and_tried_again() {
         shop.cluster.execute("postgres", &[&format!("UPDATE awty_internal.breaker SET since = since {change}")]);
     };
     assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", leases[0]), "retrying");
-    // However long the next failures take, they reopen it at once.
+    // They reopen the breaker at once, however long they take.
     since("+ interval '1 h'");
     for lease in &leases[1..11] {
         assert_eq!(say(&mut client, "fail($1, 'connection refused', target_down => true)", *lease), "retrying");
@@ -171,7 +169,6 @@ fn a_target_that_is_down_is_left_alone_and_tried_again() {
     assert!(claimed(&mut client, 10).1.len() > 1);
 }
 
-/// No call waits for a transaction that has reported a failure of the same target.
 #[test]
 fn a_report_that_is_not_committed_stops_no_other() {
     let shop = shop_with(", max_attempts => 0", &[("a", 4)]);
@@ -187,8 +184,7 @@ fn a_report_that_is_not_committed_stops_no_other() {
     open.batch_execute("COMMIT").unwrap();
 }
 
-/// Number of blocks and rows of awty that a claim of 20 reads: the maximum of ten claims. Each hands out the same
-/// number, which is answered.
+/// Blocks and rows of awty: the maximum of ten claims. Each hands out the same number, which is answered.
 fn read_by_a_claim(client: &mut Client) -> i64 {
     let read = "SELECT sum(pg_stat_get_xact_blocks_fetched(oid) + pg_stat_get_xact_tuples_returned(oid))::bigint
         FROM pg_class WHERE relnamespace IN ('awty'::regnamespace, 'awty_internal'::regnamespace)";
@@ -206,7 +202,7 @@ fn read_by_a_claim(client: &mut Client) -> i64 {
     most
 }
 
-/// Trap 2: checks that cannot be handed out cost a claim nothing, however many are due. The test counts reads, not time.
+/// The test counts reads, not time.
 #[test]
 fn a_hundred_thousand_due_checks_of_a_blocked_target_cost_a_claim_nothing() {
     let shop = shop_with("", &[("free", 1000)]);

@@ -1,4 +1,4 @@
-//! A connection that can be cut, because its bytes go through a socket of the test.
+//! A connection whose bytes go through a socket of the test, so that the test can cut it.
 
 use awty_testkit::Cluster;
 use awty_testkit::postgres::{Client, Config, NoTls};
@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// One connection to the server through the test's socket.
 pub struct Wire {
     directory: PathBuf,
     ends: [UnixStream; 2],
@@ -17,7 +16,6 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Connects as the role `shop`. Returns the client and its wire.
     pub fn connect(cluster: &Cluster, name: &str) -> (Client, Self) {
         let directory = cluster.socket_directory().join(name);
         let socket = format!(".s.PGSQL.{}", Cluster::PORT);
@@ -54,7 +52,7 @@ impl Drop for Wire {
     }
 }
 
-/// Copies bytes from one end to the other until either is closed. Drops them while `lost` is set.
+/// Drops the bytes while `lost` is set.
 fn carry(mut from: UnixStream, mut to: UnixStream, lost: Arc<AtomicBool>) {
     std::thread::spawn(move || {
         let mut bytes = [0; 8192];

@@ -3,7 +3,6 @@
 use super::{await_ends, expect_each_has_its_check, plan, seconds};
 use awty_testkit::fixture::{GATE, Shop};
 
-/// An occurrence that was due and waits for a retry is moved, and keeps its slot.
 #[test]
 fn an_occurrence_that_was_due_is_moved_alone() {
     let shop = Shop::open();
@@ -18,7 +17,6 @@ fn an_occurrence_that_was_due_is_moved_alone() {
     expect_each_has_its_check(&shop);
 }
 
-/// If the run still lasts at the next planned slot, that slot is left out.
 #[test]
 fn a_slot_that_comes_during_its_run_is_left_out() {
     let shop = Shop::open();

@@ -4,7 +4,7 @@ use super::{await_ends, expect_each_has_its_check, repeat, seconds};
 use awty_testkit::fixture::{NOTE, Shop};
 use chrono::{DateTime, Utc};
 
-/// Pending occurrences are computed again after a start, because PostgreSQL may have new time zone data. The id stays.
+/// PostgreSQL may have new time zone data after a restart. The id stays.
 #[test]
 fn pending_occurrences_follow_new_zone_data_after_a_restart() {
     let mut shop = Shop::open();
@@ -30,7 +30,7 @@ fn pending_occurrences_follow_new_zone_data_after_a_restart() {
     assert_eq!(after, before);
 }
 
-/// P7: a missing zone stops only its own repetition, which stays until it gets another zone.
+/// The repetition stays until it gets another zone.
 #[test]
 fn a_zone_that_is_gone_stops_its_repetition_alone() {
     let shop = Shop::open();
@@ -51,7 +51,7 @@ fn a_zone_that_is_gone_stops_its_repetition_alone() {
     repeat(&shop, "gone", "note", "every => '1 s', zone => 'Europe/Rome'");
     await_ends(&shop, "gone", ends.len() + 2);
     expect_each_has_its_check(&shop);
-    // It can also be cancelled while it is stopped, even by entity alone.
+    // By entity alone as well.
     for call in
         ["cancel('orders', 'gone')", "cancel_many('orders', '{gone,none}')", "cancel_many('orders', '{gone}', 'note')"]
     {
@@ -66,7 +66,6 @@ fn a_zone_that_is_gone_stops_its_repetition_alone() {
     }
 }
 
-/// P11: with wider slots, several moments share one.
 #[test]
 fn wider_slots_are_shared_by_moments() {
     let shop = Shop::open();

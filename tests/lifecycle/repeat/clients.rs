@@ -4,7 +4,7 @@ use super::{await_ends, expect_each_has_its_check, plan, repeat, repeat_at_gate,
 use awty_testkit::fixture::{GATE, NOTE, Shop};
 use chrono::Utc;
 
-/// An earlier check is an extra run, and the plan continues unchanged.
+/// The plan continues unchanged.
 #[test]
 fn an_earlier_check_is_an_extra_run() {
     let shop = Shop::open();
@@ -19,7 +19,7 @@ fn an_earlier_check_is_an_extra_run() {
     expect_each_has_its_check(&shop);
 }
 
-/// A later check postpones the occurrence: the slots before it are left out.
+/// The slots before the later check are left out.
 #[test]
 fn a_later_check_postpones() {
     let shop = Shop::open();
@@ -32,7 +32,6 @@ fn a_later_check_postpones() {
     expect_each_has_its_check(&shop);
 }
 
-/// A check that is postponed again and again, or kept, keeps its repetition.
 #[test]
 fn every_on_conflict_keeps_the_repetition() {
     let shop = Shop::open();
@@ -48,7 +47,6 @@ fn every_on_conflict_keeps_the_repetition() {
     assert_eq!(refused.unwrap_err().code().map(|code| code.code().to_owned()), Some("23505".into()));
 }
 
-/// After another `repeat()`, an occurrence that is due stays, even while it runs, and the new plan follows it.
 #[test]
 fn another_plan_leaves_what_is_due() {
     let shop = Shop::open();
@@ -69,7 +67,6 @@ fn another_plan_leaves_what_is_due() {
     expect_each_has_its_check(&shop);
 }
 
-/// A hold stays after a client has replaced the check.
 #[test]
 fn a_check_that_replaces_a_held_one_is_held() {
     let shop = Shop::open();
@@ -87,7 +84,7 @@ fn a_check_that_replaces_a_held_one_is_held() {
     expect_each_has_its_check(&shop);
 }
 
-/// `check_now` on an occurrence with a future slot makes an extra occurrence, so that no slot of the plan is used up.
+/// The extra occurrence uses up no slot of the plan.
 #[test]
 fn check_now_is_an_occurrence_of_its_own() {
     let shop = Shop::open();
@@ -102,7 +99,7 @@ fn check_now_is_an_occurrence_of_its_own() {
     expect_each_has_its_check(&shop);
 }
 
-/// A hold outlives the occurrence: a run in progress finishes, and the next occurrence is held with the same role and note.
+/// The next occurrence is held with the same role and note.
 #[test]
 fn a_hold_outlives_the_run_under_way() {
     let shop = Shop::open();
@@ -114,7 +111,6 @@ fn a_hold_outlives_the_run_under_way() {
     let held = "SELECT f.held AND h.note = 'invoice open' AND h.held_by::text = 'shop'
                 FROM awty.future_job AS f JOIN awty_internal.hold AS h ON h.check_id = f.id";
     assert!(shop.cluster.value::<bool>("postgres", held), "{}", shop.pending("1"));
-    // Held over passing slots, then released: the due occurrence runs once, late.
     let slot = shop.slot_of("1");
     shop.await_time(slot, 2);
     assert_eq!(shop.notes("1"), 1);
@@ -124,7 +120,7 @@ fn a_hold_outlives_the_run_under_way() {
     expect_each_has_its_check(&shop);
 }
 
-/// A hold that commits after the run has ended, so that the run could not see it, applies to the occurrence that is pending by then.
+/// The run could not see the hold.
 #[test]
 fn a_hold_that_is_committed_after_the_end_of_the_run_holds_the_next_occurrence() {
     let shop = Shop::open();
@@ -161,13 +157,11 @@ fn a_hold_that_is_committed_after_the_end_of_the_run_holds_the_next_occurrence()
     }
 }
 
-/// Occurrences that fell due while held follow `on_missed`, as after a pause.
 #[test]
 fn what_fell_due_while_held_follows_on_missed() {
     let shop = Shop::open();
     for policy in ["skip", "next_slot"] {
         shop.job(policy, NOTE, &format!(", on_missed => '{policy}'"));
-        // Held before its first slot.
         let hold = format!("SELECT awty.hold('orders', '{policy}')");
         shop.ahead(2, &(plan(policy, policy, "every => '1 s', starts => {first}") + &hold));
     }
@@ -182,7 +176,6 @@ fn what_fell_due_while_held_follows_on_missed() {
     expect_each_has_its_check(&shop);
 }
 
-/// Many at once: each replaced check keeps its repetition, and each cancelled check ends it.
 #[test]
 fn many_at_once_know_repetitions() {
     let shop = Shop::open();
@@ -200,7 +193,6 @@ fn many_at_once_know_repetitions() {
     expect_each_has_its_check(&shop);
 }
 
-/// P11: two sessions that repeat the same entity at once leave one repetition with one check.
 #[test]
 fn sessions_that_repeat_at_once_make_one_repetition() {
     let shop = Shop::open();
@@ -221,7 +213,7 @@ fn sessions_that_repeat_at_once_make_one_repetition() {
     expect_each_has_its_check(&shop);
 }
 
-/// P6: a trigger in a privileged session, and a role with the right to schedule the job, repeat as themselves.
+/// A trigger in a privileged session, and a role with the right to schedule the job.
 #[test]
 fn a_repetition_is_whose_rights_it_was_made_with() {
     let shop = Shop::open();

@@ -8,7 +8,7 @@ use std::process::Stdio;
 
 const PICTURE: &str = "SELECT string_agg(r::text, E'\\n' ORDER BY entity_key) FROM awty.repetition AS r";
 
-/// P3, P11: a dump includes repetitions and their used slots. They continue in the restored database once it is adopted.
+/// A dump includes used slots.
 #[test]
 fn a_restored_repetition_goes_on_once_it_is_adopted() {
     let shop = Shop::open();
@@ -46,7 +46,7 @@ fn a_restored_repetition_goes_on_once_it_is_adopted() {
     assert_eq!(shop.cluster.value::<i64>("restored", alone), 0);
 }
 
-/// P5, P11: after a promotion a repetition continues, and no slot is used twice.
+/// No slot is used twice.
 #[test]
 fn a_repetition_goes_on_after_a_promotion() {
     let mut shop = Shop::open();
@@ -67,7 +67,6 @@ fn a_repetition_goes_on_after_a_promotion() {
     drop(old);
 }
 
-/// P11: a new repetition in a prepared transaction appears with COMMIT PREPARED.
 #[test]
 fn a_prepared_repetition_begins_when_it_is_committed() {
     let shop = Shop::on(awty_testkit::Cluster::builder().set("max_prepared_transactions", "2").start());

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 const POLICIES: [&str; 3] = ["run", "next_slot", "skip"];
 
-/// A repetition for each policy, with and without `catch_up`, followed by `more`. Returns their common first slot.
+/// Repetitions with and without `catch_up`, followed by `more`. Returns their common first slot.
 fn all(shop: &Shop, more: &str) -> DateTime<Utc> {
     let mut plans = String::new();
     for policy in POLICIES {
@@ -19,15 +19,14 @@ fn all(shop: &Shop, more: &str) -> DateTime<Utc> {
     shop.ahead(3, &(plans + more))
 }
 
-/// A server on which nothing runs until its configuration changes.
 fn disabled() -> Shop {
     Shop::on(Cluster::builder().set("awty.enabled", "off").start())
 }
 
-/// Expects that each repetition continued by its policy and its `catch_up`. Nothing could run before `able`.
+/// Nothing could run before `able`.
 fn expect_policies(shop: &Shop, first: DateTime<Utc>, able: DateTime<Utc>) {
     let late = |key: &str| await_ends(shop, key, 4);
-    // One late run; the slots between are left out.
+    // The slots between are left out.
     let run = late("run");
     assert!(run[0].first == first && run[0].why() == ("done", None) && run[0].started() > able, "{run:?}");
     assert!(run[1].first > able, "{run:?}");
@@ -53,10 +52,8 @@ fn expect_policies(shop: &Shop, first: DateTime<Utc>, able: DateTime<Utc>) {
     expect_each_has_its_check(shop);
 }
 
-/// Stops the server until occurrences have passed, and expects what follows.
 #[track_caller]
 fn expect_policies_after(stop: Stop) {
-    // Disabled, so that no check runs before the stop.
     let mut shop = disabled();
     let first = all(&shop, "");
     shop.cluster.stop(stop);
@@ -67,19 +64,16 @@ fn expect_policies_after(stop: Stop) {
     expect_policies(&shop, first, able);
 }
 
-/// P3, P11: downtime × `on_missed` × `catch_up`.
 #[test]
 fn what_passed_while_the_server_was_down_follows_on_missed_and_catch_up() {
     expect_policies_after(Stop::Fast);
 }
 
-/// P3, P11: the same after a crash.
 #[test]
 fn what_passed_while_the_server_was_crashed_follows_on_missed_and_catch_up() {
     expect_policies_after(Stop::Immediate);
 }
 
-/// P3, P11: the same after a pause of the jobs.
 #[test]
 fn what_passed_while_the_job_was_paused_follows_on_missed_and_catch_up() {
     let shop = Shop::open();
@@ -90,7 +84,6 @@ fn what_passed_while_the_job_was_paused_follows_on_missed_and_catch_up() {
     expect_policies(&shop, first, able);
 }
 
-/// P3, P11: the same while awty is disabled.
 #[test]
 fn what_passed_while_awty_was_disabled_follows_on_missed_and_catch_up() {
     let shop = disabled();
@@ -102,7 +95,6 @@ fn what_passed_while_awty_was_disabled_follows_on_missed_and_catch_up() {
     expect_policies(&shop, first, able);
 }
 
-/// P7, P11: all slots within `catch_up` run, in order, at `awty.catch_up_rate`.
 #[test]
 fn repetitions_are_caught_up_on_at_the_rate() {
     let shop = Shop::on(Cluster::builder().set("awty.catch_up_rate", "10").start());
@@ -126,7 +118,6 @@ fn repetitions_are_caught_up_on_at_the_rate() {
     assert!(took > 3.0, "it took {took} s");
 }
 
-/// P11: slots older than `catch_up` get no check.
 #[test]
 fn catch_up_goes_back_so_far_and_no_further() {
     let shop = Shop::open();
@@ -137,7 +128,7 @@ fn catch_up_goes_back_so_far_and_no_further() {
     shop.run("SELECT awty.resume('note')");
     let ends = await_ends(&shop, "1", 4);
     assert_eq!(ends[0].first, first, "the one that was pending: {ends:?}");
-    // When it ended, between its start and that of the next one, it looked three seconds back.
+    // The run looked three seconds back between its start and that of the next one.
     let next = ends[1].first;
     assert!(ends[0].started() - seconds(3) <= next && next <= ends[1].started() - seconds(2), "{ends:?}");
     assert!(is_in_order(&ends), "{ends:?}");

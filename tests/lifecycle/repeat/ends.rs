@@ -16,7 +16,7 @@ fn a_repetition_is_gone_after_its_end() {
     assert_eq!(shop.pending("1"), "");
 }
 
-/// P4: `cancel` undoes the run in progress, and no next occurrence follows, whether the run or the client was first.
+/// The run or the client is first.
 #[test]
 fn cancel_ends_a_repetition_whose_run_is_under_way() {
     let shop = Shop::open();
@@ -29,8 +29,7 @@ fn cancel_ends_a_repetition_whose_run_is_under_way() {
     assert_eq!((ends.len(), ends[0].why()), (1, ("cancelled", None)), "{ends:?}");
 }
 
-/// P11: runs follow each other at once, so a client that cancels meets them at each of their steps. It always finds the
-/// one check.
+/// Runs follow each other at once, so a client that cancels meets them at each of their steps.
 #[test]
 fn cancel_always_finds_the_one_check() {
     let shop = Shop::on(Cluster::builder().set("awty.catch_up_rate", "0").start());
@@ -57,7 +56,7 @@ fn cancel_always_finds_the_one_check() {
     assert_eq!(doubled, 0);
 }
 
-/// Unregistering a job, and dropping its role, removes its repetitions, including those that begin their next occurrence at the same time.
+/// Other repetitions begin their next occurrence at the same time.
 #[test]
 fn repetitions_go_with_their_job_and_its_role() {
     let shop = Shop::open();
@@ -83,7 +82,6 @@ fn repetitions_go_with_their_job_and_its_role() {
     shop.await_true("the repetition to go", "SELECT NOT EXISTS (SELECT FROM awty.repetition)");
 }
 
-/// P3, P11: an inspection gives a repetition without a check a new one.
 #[test]
 fn a_repetition_without_a_check_gets_a_new_one() {
     let shop = Shop::open();
@@ -100,7 +98,6 @@ fn a_repetition_without_a_check_gets_a_new_one() {
     expect_each_has_its_check(&shop);
 }
 
-/// P11: workers and the server are killed, and each slot is used at most once.
 #[test]
 fn killed_workers_neither_lose_nor_double_an_occurrence() {
     let shop = Shop::open();
@@ -119,7 +116,7 @@ fn killed_workers_neither_lose_nor_double_an_occurrence() {
             shop.cluster.pids("awty worker").into_iter().for_each(|pid| shop.cluster.kill(Signal::TERM, pid));
             continue;
         }
-        // Continues until a worker was killed and the server has ended this session because of that.
+        // The server ends this session because a worker was killed.
         let mut witness = shop.cluster.superuser("postgres");
         let workers = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'awty worker'";
         shop.cluster.await_that("a crash", PATIENCE, || {

@@ -1,4 +1,4 @@
-//! Repetitions: one test for each row of the contract.
+//! Repetitions.
 
 mod asked_now;
 mod changes;
@@ -13,13 +13,13 @@ use awty_testkit::fixture::{End, GATE, Shop};
 use awty_testkit::postgres::Client;
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// Repeats a job for an order: `"every => '1 s'"`.
+/// For example `"every => '1 s'"`.
 #[track_caller]
 fn repeat(shop: &Shop, key: &str, job: &str, when: &str) {
     shop.run(&plan(key, job, when));
 }
 
-/// Repeats a job that writes a note, and waits until its first run waits at the gate. The gate is returned.
+/// Waits until the first run waits at the gate.
 #[track_caller]
 fn repeat_at_gate(shop: &Shop) -> Client {
     let body = format!("BEGIN {GATE} INSERT INTO shop.note (entity_key) VALUES (j.entity_key); RETURN NULL; END");
@@ -30,12 +30,10 @@ fn repeat_at_gate(shop: &Shop) -> Client {
     gate
 }
 
-/// The statement of [`repeat`], for [`Shop::ahead`].
 fn plan(key: &str, job: &str, when: &str) -> String {
     format!("SELECT awty.repeat('{job}', {when}, entity_name => 'orders', entity_key => '{key}');")
 }
 
-/// Waits until a number of occurrences have ended. Returns all, in order.
 #[track_caller]
 fn await_ends(shop: &Shop, key: &str, count: usize) -> Vec<End> {
     let sql = format!("SELECT count(*) >= {count} FROM awty.future_job_history WHERE entity_key = '{key}'");
@@ -51,17 +49,14 @@ fn seconds(count: i64) -> TimeDelta {
     TimeDelta::seconds(count)
 }
 
-/// The first slots of occurrences.
 fn slots(ends: &[End]) -> Vec<DateTime<Utc>> {
     ends.iter().map(|end| end.first).collect()
 }
 
-/// Whether each slot comes once, in order.
 fn is_in_order(ends: &[End]) -> bool {
     slots(ends).windows(2).all(|pair| pair[0] < pair[1])
 }
 
-/// P11: each repetition has its check.
 #[track_caller]
 fn expect_each_has_its_check(shop: &Shop) {
     let alone = "SELECT coalesce(string_agg(entity_key, ', '), '') FROM awty.repetition WHERE next_check_at IS NULL";

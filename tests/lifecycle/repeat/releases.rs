@@ -3,7 +3,7 @@
 use super::{expect_each_has_its_check, plan, seconds};
 use awty_testkit::fixture::{GATE, Shop};
 
-/// A run that ends while its check is being released leaves nothing held. If the client rolls back, an inspection holds the check.
+/// If the client rolls back, an inspection holds the check.
 #[test]
 fn a_release_that_is_committed_after_the_end_of_the_run_leaves_nothing_held() {
     let shop = Shop::open();

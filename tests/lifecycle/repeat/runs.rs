@@ -3,7 +3,6 @@
 use super::{await_ends, cancel, expect_each_has_its_check, is_in_order, repeat, seconds, slots};
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// P11: occurrences follow each other, each with its own id and slot.
 #[test]
 fn a_job_is_asked_again_and_again() {
     let shop = Shop::open();
@@ -25,7 +24,6 @@ fn a_job_is_asked_again_and_again() {
     assert_eq!(left, 0);
 }
 
-/// P4, P11: occurrences never overlap. Slots that pass during a run are left out, or follow within `catch_up`.
 #[test]
 fn slots_that_pass_during_a_run_are_left_out_or_caught_up_on() {
     let shop = Shop::open();
@@ -70,12 +68,11 @@ fn a_time_that_a_job_returns_is_within_its_occurrence_or_is_the_next_one() {
     assert_eq!(endless[0].why(), ("done", None));
     let soon = &await_ends(&shop, "soon", 1)[0];
     assert_eq!((soon.why(), soon.check_count, soon.attempts), (("done", None), 3, 3), "{soon:?}");
-    // One slot later each time, or more if the server was delayed.
+    // Later if the server was delayed.
     assert!((seconds(2)..seconds(10)).contains(&(soon.slot - soon.first)), "{soon:?}");
     expect_each_has_its_check(&shop);
 }
 
-/// A retry comes before the next occurrence, or not at all.
 #[test]
 fn a_failed_run_is_tried_again_before_the_next_occurrence_or_not_at_all() {
     let shop = Shop::open();
@@ -96,7 +93,6 @@ fn a_failed_run_is_tried_again_before_the_next_occurrence_or_not_at_all() {
     expect_each_has_its_check(&shop);
 }
 
-/// P3, P11: these outcomes end the occurrence, and the plan continues.
 #[test]
 fn exhausted_past_beyond_horizon_and_expired_end_the_occurrence_alone() {
     let shop = Shop::open();
@@ -120,7 +116,7 @@ fn exhausted_past_beyond_horizon_and_expired_end_the_occurrence_alone() {
     expect_each_has_its_check(&shop);
 }
 
-/// P1: a run's change of its own check is its answer. `cancel` ends the repetition, and `schedule` puts a check into the plan.
+/// `cancel` ends the repetition, and `schedule` puts a check into the plan.
 #[test]
 fn a_run_may_cancel_or_reschedule_its_own_occurrence() {
     let shop = Shop::open();
@@ -141,7 +137,6 @@ fn a_run_may_cancel_or_reschedule_its_own_occurrence() {
     expect_each_has_its_check(&shop);
 }
 
-/// P1, P11: a set-based job answers several occurrences in one call.
 #[test]
 fn a_set_of_occurrences_goes_on_together() {
     let shop = Shop::open();
@@ -161,7 +156,7 @@ fn a_set_of_occurrences_goes_on_together() {
     expect_each_has_its_check(&shop);
 }
 
-/// A job without repetitions does no look-up because other jobs have some. A run's look-ups use this index.
+/// Other jobs have repetitions.
 #[test]
 fn a_job_without_repetitions_looks_nothing_up() {
     let shop = Shop::open();

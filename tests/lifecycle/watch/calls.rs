@@ -12,7 +12,7 @@ const TELL: &str = "CREATE TABLE shop.told (alert bigint, key text, level intege
         IF EXISTS (SELECT FROM shop.bad WHERE key = a.entity_key) THEN RAISE EXCEPTION 'cannot tell of %', a.entity_key; END IF;
     END $$";
 
-/// A failing `call` undoes only its own row, and is tried again until it succeeds.
+/// The row's alert comes when the call succeeds.
 #[test]
 fn a_failing_call_is_undone_alone_and_tried_again() {
     let shop = watched("");
@@ -63,7 +63,6 @@ fn gated(escalate: &str) -> Shop {
     shop
 }
 
-/// A client ships an order while its alert is being raised.
 #[track_caller]
 fn ship_while_raised(shop: &Shop) {
     let gate = shop.close_gate();
@@ -75,7 +74,7 @@ fn ship_while_raised(shop: &Shop) {
     assert_eq!(state(shop), "late -; pending -");
 }
 
-/// P4, P12: a client that ships an order while its alert is being raised does not wait, and the alert is never committed.
+/// The client does not wait.
 #[test]
 fn an_update_that_commits_while_the_alert_is_raised_undoes_it() {
     let shop = gated("");
@@ -83,7 +82,6 @@ fn an_update_that_commits_while_the_alert_is_raised_undoes_it() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.alert"), 0);
 }
 
-/// The same while a higher level is being raised.
 #[test]
 fn an_update_that_commits_while_a_level_is_raised_undoes_it() {
     let shop = gated(", escalate => '{200 min}'");

@@ -3,12 +3,11 @@
 use super::{LATE, await_state, expect, state};
 use awty_testkit::fixture::Shop;
 
-/// Settings that change the text of values, and the meaning of names.
+/// They change the text of values, and the meaning of names.
 const ODD: &str = "SET DateStyle = 'German, DMY'; SET IntervalStyle = 'sql_standard'; SET TimeZone = 'Asia/Kolkata';
     SET extra_float_digits = -10; SET bytea_output = 'escape'; SET search_path = public;
     SET standard_conforming_strings = off; SET quote_all_identifiers = on; SET array_nulls = off; SET transform_null_equals = on;";
 
-/// The text of a key, its check and its alert is the same in each session, and identifies the row.
 #[test]
 fn keys_of_any_type_are_found_from_any_session() {
     let shop = Shop::open();
@@ -74,7 +73,7 @@ fn keys_of_any_type_are_found_from_any_session() {
         "SELECT coalesce(string_agg(a.entity_key, ' '), '-') FROM awty.alert AS a LEFT JOIN awty.future_job AS f
                  ON (f.entity_name, f.entity_key, f.job) = (a.entity_name, a.entity_key, a.rule) WHERE f.id IS NULL";
     assert_eq!(shop.cluster.value::<String>("postgres", wrong), "-", "each has its check of level 2");
-    // A sweep, a walk, and writes of a session with other settings find the row again.
+    // By a sweep, a walk, and writes of a session with other settings.
     shop.cluster.execute(
         "postgres",
         &[
@@ -98,7 +97,6 @@ fn keys_of_any_type_are_found_from_any_session() {
     assert_eq!(state(&shop), "late -; pending -");
 }
 
-/// Keys that are equal but have different texts are one key.
 #[test]
 fn equal_keys_that_are_written_otherwise_are_one() {
     let shop = Shop::open();
@@ -119,7 +117,6 @@ fn equal_keys_that_are_written_otherwise_are_one() {
     );
 }
 
-/// Names that need quotes, everywhere.
 #[test]
 fn quoted_names_are_watched() {
     let shop = Shop::open();
@@ -146,7 +143,7 @@ fn quoted_names_are_watched() {
     shop.run("SELECT awty.unwatch('It''s \"a\" rule')");
 }
 
-/// A key that is too long for an entity fails the write with the rule's and the table's name. A row without a check may have any key.
+/// The error has the rule's and the table's name. A row without a check may have any key.
 #[test]
 fn a_key_that_is_too_long_fails_the_write() {
     let shop = Shop::open();

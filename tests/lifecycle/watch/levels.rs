@@ -4,7 +4,7 @@ use super::{LATE, await_state, await_walked, expect, refusal, state, watch, watc
 use awty_testkit::Cluster;
 use chrono::{DateTime, Utc};
 
-/// Overdue levels come one per slot. After the last one the check is done, and the alert stays until the row meets the rule.
+/// After the last level the check is done, and the alert stays until the row meets the rule.
 #[test]
 fn overdue_levels_come_one_at_a_slot() {
     let shop = watched("escalate => '{200 min, 230 min}'");
@@ -32,7 +32,6 @@ fn overdue_levels_come_one_at_a_slot() {
     assert_eq!((ends.len(), ends[0].why(), ends[0].check_count), (1, ("done", None), 3), "{ends:?}");
 }
 
-/// A level is checked when it is due, and never before.
 #[test]
 fn a_level_comes_when_it_is_due() {
     let shop = watched_on(Cluster::builder().with_movable_clock().start(), "escalate => '{5 hours}'");
@@ -50,7 +49,6 @@ fn a_level_comes_when_it_is_due() {
     assert!(!early);
 }
 
-/// If a row is checked before its time, it is checked again when it is due.
 #[test]
 fn a_check_that_is_asked_early_raises_nothing() {
     let shop = watched("");
@@ -61,7 +59,7 @@ fn a_check_that_is_asked_early_raises_nothing() {
     assert_eq!((shop.slot_of("1"), state(&shop)), (slot, "late -; pending 1".into()));
 }
 
-/// `cancel` with the rule's name silences a row until it changes. Without a job it does not affect the rule.
+/// `cancel` with the rule's name silences a row. Without a job it does not affect the rule.
 #[test]
 fn a_row_is_silent_until_it_changes() {
     let shop = watched("escalate => '{1 day}'");
@@ -95,7 +93,6 @@ fn a_row_is_silent_until_it_changes() {
     await_state(&shop, "late 1:1 2:1 30:1 4:1; pending 1 2 30 4");
 }
 
-/// An equal `watch` changes nothing. A different one is refused, or replaces the rule and keeps alerts and levels.
 #[test]
 fn a_changed_rule_keeps_its_alerts() {
     let shop = watched("escalate => '{210 min}'");
@@ -125,14 +122,12 @@ fn a_changed_rule_keeps_its_alerts() {
     // The row is not late under the changed rule, so the following sweep clears its alert.
     shop.run(&other("5 hours", ", replace => true"));
     await_state(&shop, "late -; pending 1 2 3 4");
-    // A new condition replaces the function as well.
     shop.run("SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status = 'PAID'$$, within => '3 hours', existing => 'all', replace => true)");
     await_state(&shop, "late 1:1; pending 2 3 4");
     expect(&shop, "UPDATE shop.orders SET status = 'SHIPPED' WHERE id < 3", "late 1:1; pending 2 3 4");
     expect(&shop, "UPDATE shop.orders SET status = 'PAID' WHERE id < 3", "late -; pending 3 4");
 }
 
-/// Two rules on one table are independent.
 #[test]
 fn two_rules_watch_one_table() {
     let shop = watched("");

@@ -8,7 +8,7 @@ const WATCH: &str =
     "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours')";
 const WHY: &str = "SELECT coalesce((SELECT concat_ws(' | ', why, fix) FROM awty.status), '-')";
 
-/// Waits until the status gives this reason and fix, and the doctor finds the rule.
+/// The doctor finds the rule.
 #[track_caller]
 fn await_why(shop: &Shop, why: &str, fix: &str) {
     shop.cluster.await_that(why, awty_testkit::PATIENCE, || {
@@ -30,7 +30,7 @@ fn is_well(shop: &Shop) {
     assert_eq!(found, 0);
 }
 
-/// A rule's functions take columns. So PostgreSQL refuses no change of a column that the rule does not use.
+/// A rule's functions take columns. So PostgreSQL refuses only changes of columns that the rule uses.
 #[test]
 fn ordinary_migrations_pass() {
     let shop = watched("");
@@ -53,7 +53,7 @@ fn ordinary_migrations_pass() {
     is_well(&shop);
 }
 
-/// R1: DROP … CASCADE, as Django writes it, is refused if it would drop the rule's triggers.
+/// Django writes DROP … CASCADE.
 #[test]
 fn a_cascade_ends_no_rule_silently() {
     let shop = watched("");
@@ -68,18 +68,15 @@ fn a_cascade_ends_no_rule_silently() {
         let (code, text) = refusal(&shop, "shop", drop);
         assert!(code == "2BP01" && text.contains("rule \"orders\""), "{drop}: {code} {text}");
     }
-    // Other roles' objects can be dropped as before.
     shop.run("ALTER TABLE shop.orders DROP COLUMN note CASCADE; CREATE FUNCTION shop.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
               CREATE TRIGGER awty_other AFTER INSERT ON shop.orders EXECUTE FUNCTION shop.f(); DROP FUNCTION shop.f() CASCADE");
     expect(&shop, "UPDATE shop.orders SET status = 'SHIPPED'", "late -; pending -");
     is_well(&shop);
-    // A rule that has ended blocks nothing.
     shop.run("SELECT awty.unwatch('orders'); ALTER TABLE shop.orders DROP COLUMN status CASCADE");
     shop.run("DROP TABLE shop.orders CASCADE");
 }
 
-/// DROP TRIGGER by name is deliberate: it succeeds with a WARNING, and the rule reports that it has stopped. So a
-/// script of `pg_dump --clean` works on a database with rules.
+/// A script of `pg_dump --clean` must work on a database with rules.
 #[test]
 fn a_trigger_that_is_dropped_by_name_stops_the_rule_with_a_warning() {
     let shop = watched("");
@@ -97,7 +94,7 @@ fn a_trigger_that_is_dropped_by_name_stops_the_rule_with_a_warning() {
     await_state(&shop, "late 1:1; pending -");
 }
 
-/// R1: without the refusal, writers are warned, checks fail, the status names the reason, and the same call repairs the rule.
+/// Writers are warned, checks fail, and the status names the reason.
 #[test]
 fn a_broken_rule_is_loud_and_the_same_call_repairs_it() {
     let shop = watched("");
@@ -125,7 +122,7 @@ fn a_broken_rule_is_loud_and_the_same_call_repairs_it() {
         "the check to fail",
         "SELECT count(*) = 1 FROM awty.failing WHERE entity_key = '5' AND sqlstate = '42704'",
     );
-    // The column is added again, and a deployment script calls watch without replace.
+    // A deployment script adds the column again and calls watch without replace.
     shop.run("ALTER TABLE shop.orders ADD COLUMN status text NOT NULL DEFAULT 'UNSHIPPED'");
     shop.run(WATCH);
     await_walked(&shop);
@@ -135,7 +132,7 @@ fn a_broken_rule_is_loud_and_the_same_call_repairs_it() {
     is_well(&shop);
 }
 
-/// R2: a schema-only dump has the rule's triggers and functions, but not the rule. `watch` takes them over.
+/// A schema-only dump has the rule's triggers and functions, but not the rule.
 #[test]
 fn a_schema_without_data_can_be_watched_again() {
     let shop = watched("");
@@ -145,7 +142,6 @@ fn a_schema_without_data_can_be_watched_again() {
     let mut client = shop.cluster.client("copy", "shop");
     let finding = "SELECT count(*) = 1 FROM awty.doctor() WHERE finding = 'rule \"orders\" does not exist'";
     assert!(client.query_one(finding, &[]).unwrap().get::<_, bool>(0));
-    // Once directly, and once after unwatch.
     for drop in ["SELECT", "SELECT awty.unwatch('orders')"] {
         client.batch_execute(drop).unwrap();
         client.batch_execute(WATCH).unwrap();
@@ -164,7 +160,7 @@ fn a_schema_without_data_can_be_watched_again() {
     assert_eq!(shop.cluster.value::<i64>("copy", pending), 1);
 }
 
-/// R3: `watch` ends the rule of a dropped table, and names the other table if the rule watches one.
+/// The error names the other table if the rule watches one.
 #[test]
 fn a_table_that_was_made_again_can_be_watched_at_once() {
     let shop = watched("");
@@ -179,7 +175,6 @@ fn a_table_that_was_made_again_can_be_watched_at_once() {
     shop.run(&WATCH.replace("within => '3 hours'", "within => '2 hours', replace => true"));
     await_walked(&shop);
     expect(&shop, "INSERT INTO shop.orders (id) VALUES (2)", "late -; pending 2");
-    // For an existing table, the message names the rule's table.
     shop.cluster.execute("postgres", &["CREATE SCHEMA archive AUTHORIZATION shop"]);
     shop.run("ALTER TABLE shop.orders SET SCHEMA archive");
     shop.run(ORDERS);
@@ -187,7 +182,6 @@ fn a_table_that_was_made_again_can_be_watched_at_once() {
     assert!(code == "42710" && text.contains("rule \"orders\" watches table \"archive.orders\""), "{code} {text}");
 }
 
-/// P12: an inspection that finds a rule without a table does not end the rule that `watch` has meanwhile created under its name.
 #[test]
 fn an_inspection_ends_no_rule_of_a_new_table() {
     let shop = watched("");
@@ -210,7 +204,7 @@ fn an_inspection_ends_no_rule_of_a_new_table() {
     expect(&shop, "INSERT INTO shop.orders (id) VALUES (2)", "late -; pending 2");
 }
 
-/// After ALTER TABLE … OWNER the rule has stopped until the functions have the same owner, and says so. Writes succeed.
+/// Writes succeed. The rule continues when the functions have the same owner.
 #[test]
 fn another_owner_stops_the_rule_and_is_told_how_to_go_on() {
     let shop = watched("");
@@ -237,7 +231,6 @@ fn another_owner_stops_the_rule_and_is_told_how_to_go_on() {
     is_well(&shop);
 }
 
-/// A dropped primary key and disabled triggers stop a rule as well.
 #[test]
 fn a_lost_key_and_disabled_triggers_are_named() {
     let shop = watched("");
@@ -252,7 +245,6 @@ fn a_lost_key_and_disabled_triggers_are_named() {
     is_well(&shop);
 }
 
-/// The function of an expression uses its columns' own collations.
 #[test]
 fn a_column_keeps_its_collation() {
     let shop = Shop::open();
@@ -270,7 +262,7 @@ fn a_column_keeps_its_collation() {
     expect(&shop, "UPDATE shop.orders SET status = 'sHIPPED' WHERE id = 3", "late -; pending -");
 }
 
-/// R4: an error that PostgreSQL raises inside awty's own commands shows no backtrace, although the test servers' environment asks for one.
+/// The test servers' environment asks for backtraces.
 #[test]
 fn an_error_of_postgresql_has_no_backtrace() {
     let shop = watched("");
@@ -282,7 +274,7 @@ fn an_error_of_postgresql_has_no_backtrace() {
     assert!(told.hint().is_some());
 }
 
-/// A restore gives functions other OIDs, and columns other numbers where one was dropped. The rule finds them by their present names.
+/// A restore gives functions other OIDs, and columns other numbers after a dropped one.
 #[test]
 fn a_restored_rule_finds_functions_and_columns_by_name() {
     let shop = Shop::open();
@@ -293,7 +285,6 @@ fn a_restored_rule_finds_functions_and_columns_by_name() {
     shop.run(WATCH);
     await_walked(&shop);
     shop.run("ALTER TABLE shop.orders DROP gone; ALTER TABLE shop.orders RENAME status TO state");
-    // An inspection stores the new name.
     shop.job("wake", awty_testkit::fixture::NOTE, "");
     let named =
         "SELECT columns = '{state}' AND numbers = '{4}' FROM awty_internal.rule_function WHERE argument = 'until'";

@@ -1,4 +1,4 @@
-//! Watched tables: checks and alerts, one test for each row of the contract.
+//! Watched tables: checks and alerts.
 
 mod calls;
 mod copies;
@@ -21,10 +21,9 @@ use awty_testkit::fixture::Shop;
 
 const ORDERS: &str = "CREATE TABLE shop.orders (id bigint PRIMARY KEY, placed_at timestamptz DEFAULT now(),
     status text NOT NULL DEFAULT 'UNSHIPPED', note text)";
-/// The placement time of a late order.
 const LATE: &str = "now() - interval '4 hours'";
 
-/// A shop whose orders are watched; more arguments of `awty.watch()`: `"escalate => '{6 hours}'"`.
+/// `more` are arguments of `awty.watch()`: `"escalate => '{6 hours}'"`.
 fn watched(more: &str) -> Shop {
     watched_on(Cluster::builder().start(), more)
 }
@@ -36,14 +35,13 @@ fn watched_on(cluster: Cluster, more: &str) -> Shop {
     shop
 }
 
-/// Watches the orders.
 #[track_caller]
 fn watch(shop: &Shop, more: &str) {
     let comma = if more.is_empty() { "" } else { ", " };
     shop.run(&format!(
         "SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours'{comma}{more})"
     ));
-    // A row that changes during the walk keeps a check, which finds the row's state.
+    // A row that changes during the walk keeps a check.
     await_walked(shop);
 }
 
@@ -62,7 +60,6 @@ fn state_in(shop: &Shop, database: &str) -> String {
     )
 }
 
-/// Waits for a state.
 #[track_caller]
 fn await_state(shop: &Shop, wanted: &str) {
     await_state_in(shop, "postgres", wanted);
@@ -76,14 +73,13 @@ fn await_state_in(shop: &Shop, database: &str, wanted: &str) {
     });
 }
 
-/// Runs a script as the shop, and expects the state at once.
+/// Expects the state at once.
 #[track_caller]
 fn expect(shop: &Shop, script: &str, wanted: &str) {
     shop.run(script);
     assert_eq!(state(shop), wanted, "after {script}");
 }
 
-/// The SQLSTATE and message of a refused script.
 #[track_caller]
 fn refusal(shop: &Shop, role: &str, script: &str) -> (String, String) {
     match shop.cluster.client("postgres", role).batch_execute(script) {
@@ -95,7 +91,6 @@ fn refusal(shop: &Shop, role: &str, script: &str) -> (String, String) {
     }
 }
 
-/// Waits until no walk and no sweep is pending.
 #[track_caller]
 fn await_walked(shop: &Shop) {
     shop.await_true(

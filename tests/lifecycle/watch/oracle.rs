@@ -15,15 +15,15 @@ const LOAD: Duration = Duration::from_secs(20);
 const TABLE: &str = "CREATE TABLE shop.orders (id bigint PRIMARY KEY DEFERRABLE, placed_at timestamptz, status text NOT NULL, note text);
     SELECT awty.watch('shop.orders', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '2 s', escalate => '{5 s}')";
 
-/// Open alerts of rows that meet the rule, are gone or are not late, and rows with two open alerts. Must be empty in every snapshot.
+/// Open alerts of rows that meet the rule, are gone or are not late, and rows with two open alerts.
 const WRONG: &str = "SELECT coalesce(string_agg(concat_ws(' ', a.entity_key, a.level, a.since, 'but', o), E'\\n'), '')
     FROM (SELECT a.*, count(*) OVER (PARTITION BY a.entity_key) AS open FROM awty.alert AS a WHERE a.cleared_at IS NULL) AS a
     LEFT JOIN shop.orders AS o ON o.id::text = a.entity_key
     WHERE a.open > 1 OR o.id IS NULL OR o.status <> 'UNSHIPPED' OR o.placed_at IS NULL OR o.placed_at + interval '2 s' > now()
         OR a.since <> o.placed_at";
 
-/// Rows without an alert although awty has finished slots that came a number of seconds after the rows were late and
-/// committed. The test uses awty's own clock, because on a slow machine awty is slow as well.
+/// Awty has finished slots that came a number of seconds after these rows were late and committed. Its own clock counts, because awty is
+/// slow on a slow machine.
 const MISSED: &str = "SELECT coalesce(string_agg(concat_ws(' ', o, (SELECT f FROM awty.future_job AS f WHERE f.entity_key = o.id::text)), E'\\n'), '')
     FROM shop.orders AS o LEFT JOIN awty.alert AS a ON a.entity_key = o.id::text AND a.cleared_at IS NULL
     WHERE o.status = 'UNSHIPPED' AND o.placed_at IS NOT NULL AND a.id IS NULL
@@ -32,12 +32,10 @@ const MISSED: &str = "SELECT coalesce(string_agg(concat_ws(' ', o, (SELECT f FRO
 /// Three slots of one second.
 const GRACE: f64 = 3.0;
 
-/// Late rows without an alert.
 const LATE: &str = "SELECT coalesce(string_agg(o::text, E'\\n'), '') FROM shop.orders AS o
     WHERE o.status = 'UNSHIPPED' AND o.placed_at + interval '2 s' < now()
         AND NOT EXISTS (SELECT FROM awty.alert AS a WHERE a.entity_key = o.id::text AND a.cleared_at IS NULL)";
 
-/// Pseudo-random numbers, the same for the same seed.
 struct Random(u64);
 
 impl Random {
@@ -73,7 +71,7 @@ fn write(random: &mut Random) -> String {
     }
 }
 
-/// One transaction. The client tries it again after expected errors.
+/// Tries again after expected errors.
 fn transaction(client: &mut Client, random: &mut Random) -> bool {
     let level = ["READ COMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"][random.below(4) as usize];
     let mut script = format!("BEGIN ISOLATION LEVEL {level};");

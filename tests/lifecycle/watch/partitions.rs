@@ -3,7 +3,7 @@
 use super::{LATE, await_state, expect, refusal};
 use awty_testkit::fixture::Shop;
 
-/// Rows are watched by whatever way they enter a partition, and stay watched when they move to another.
+/// The way into a partition does not matter.
 #[test]
 fn rows_of_partitions_are_watched() {
     let shop = Shop::open();
@@ -28,7 +28,6 @@ fn rows_of_partitions_are_watched() {
               CREATE TABLE shop.east_1 PARTITION OF shop.east DEFAULT; INSERT INTO shop.east VALUES (5, 'e', {LATE})"
     ));
     await_state(&shop, r#"late ["e", "5"]:1 ["n", "1"]:1 ["s", "4"]:1; pending ["s", "2"]"#);
-    // A moved row has another key.
     shop.run("UPDATE shop.orders SET region = 's' WHERE id = 1; UPDATE shop.orders SET region = 'n' WHERE id = 2");
     await_state(&shop, r#"late ["e", "5"]:1 ["s", "1"]:1 ["s", "4"]:1; pending ["n", "2"]"#);
     expect(
@@ -42,7 +41,6 @@ fn rows_of_partitions_are_watched() {
         r#"late ["e", "5"]:1; pending ["n", "2"]"#,
     );
     expect(&shop, "DELETE FROM shop.orders WHERE id = 5", r#"late -; pending ["n", "2"]"#);
-    // The walk and the sweep read all partitions.
     shop.run("SELECT awty.watch('shop.orders', until => 'there', since => 'at', within => '2 hours', existing => 'all', replace => true)");
     super::await_walked(&shop);
     shop.run("SELECT awty.unwatch('orders')");
@@ -51,7 +49,7 @@ fn rows_of_partitions_are_watched() {
     expect(&shop, "INSERT INTO shop.orders VALUES (9, 'n', now())", "late -; pending -");
 }
 
-/// One partition can be watched alone. TRUNCATE of one partition clears its alerts.
+/// TRUNCATE of one partition clears its alerts.
 #[test]
 fn one_partition_can_be_watched_alone() {
     let shop = Shop::open();
@@ -68,7 +66,6 @@ fn one_partition_can_be_watched_alone() {
     expect(&shop, "TRUNCATE shop.orders", "late -; pending -");
 }
 
-/// P12: TRUNCATE of one partition, and of all through the parent.
 #[test]
 fn truncate_of_a_partition_clears_its_rows_alone() {
     let shop = Shop::open();

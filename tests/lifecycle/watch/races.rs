@@ -1,8 +1,7 @@
-//! P12: writers beside runs.
+//! Writers beside runs.
 
 use super::{LATE, await_state, refusal, state, watched};
 
-/// An UPDATE that is open when the row becomes late: its result decides.
 #[test]
 fn an_update_that_is_open_when_the_row_becomes_late_decides() {
     let shop = watched("");
@@ -21,7 +20,7 @@ fn an_update_that_is_open_when_the_row_becomes_late_decides() {
     assert_eq!(shop.cluster.value::<i64>("postgres", "SELECT count(*) FROM awty.alert"), 1);
 }
 
-/// A transaction whose snapshot does not see the alert cannot leave it open: it fails, and succeeds when it is tried again.
+/// The transaction fails, and succeeds when it is tried again.
 #[test]
 fn a_writer_with_one_snapshot_leaves_no_alert_open() {
     for level in ["REPEATABLE READ", "SERIALIZABLE"] {
@@ -32,7 +31,6 @@ fn a_writer_with_one_snapshot_leaves_no_alert_open() {
             (3, "UPDATE shop.orders SET placed_at = now()"),
             (4, "UPDATE shop.orders SET placed_at = NULL"),
         ] {
-            // Paused until the snapshot is taken.
             shop.run(&format!("SELECT awty.pause('orders'); INSERT INTO shop.orders VALUES ({key}, {LATE})"));
             let mut client = shop.client();
             client.batch_execute(&format!("BEGIN ISOLATION LEVEL {level}; SELECT count(*) FROM shop.orders")).unwrap();
@@ -50,7 +48,6 @@ fn a_writer_with_one_snapshot_leaves_no_alert_open() {
     }
 }
 
-/// The same if the snapshot is also older than the check that the walk has written.
 #[test]
 fn a_writer_with_one_snapshot_sees_what_the_walk_has_written() {
     let shop = awty_testkit::fixture::Shop::open();
@@ -67,7 +64,7 @@ fn a_writer_with_one_snapshot_sees_what_the_walk_has_written() {
     assert_eq!(state(&shop), "late 1:1; pending -");
 }
 
-/// A snapshot that is older than the rule, or than its change, leaves no row unwatched: the current rule applies.
+/// The snapshot is older than the rule, or than its change.
 #[test]
 fn a_writer_with_one_snapshot_knows_the_rule_that_is_there_now() {
     let shop = awty_testkit::fixture::Shop::open();
@@ -90,7 +87,7 @@ fn a_writer_with_one_snapshot_knows_the_rule_that_is_there_now() {
     await_state(&shop, "late 1:1 2:1; pending -");
 }
 
-/// The same for statements that end all alerts of a rule.
+/// Statements that end all alerts of a rule.
 #[test]
 fn no_alert_outlives_its_table_or_rule_for_want_of_a_snapshot() {
     let shop = watched("");
@@ -107,7 +104,6 @@ fn no_alert_outlives_its_table_or_rule_for_want_of_a_snapshot() {
     }
 }
 
-/// Alerts that a prepared transaction clears are cleared with COMMIT PREPARED.
 #[test]
 fn a_prepared_write_decides_when_it_is_committed() {
     let shop =

@@ -14,7 +14,6 @@ const FOREIGN: &str = "CREATE EXTENSION file_fdw; CREATE SERVER files FOREIGN DA
     CREATE FOREIGN TABLE shop.f (id bigint) SERVER files OPTIONS (filename '/dev/null'); ALTER FOREIGN TABLE shop.f OWNER TO shop;
     CREATE SCHEMA locked; CREATE TABLE locked.t (id bigint PRIMARY KEY); ALTER TABLE locked.t OWNER TO shop; GRANT USAGE ON SCHEMA locked TO shop";
 
-/// All objects that `watch` could leave.
 const OBJECTS: &str = "SELECT concat_ws(' ', (SELECT count(*) FROM pg_proc), (SELECT count(*) FROM pg_trigger), (SELECT count(*) FROM pg_depend WHERE classid = 'pg_proc'::regclass AND deptype = 'a'),
      (SELECT count(*) FROM awty.rule), (SELECT count(*) FROM awty.job), (SELECT count(*) FROM awty.future_job))";
 

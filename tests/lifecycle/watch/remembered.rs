@@ -4,7 +4,7 @@ use super::{ORDERS, await_walked, state, watch, watched};
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 
-/// A row's check: hours from the placement, and the entity's name.
+/// Hours from the placement, and the entity's name.
 fn due(shop: &Shop, key: &str) -> String {
     shop.cluster.value(
         "postgres",
@@ -15,7 +15,6 @@ fn due(shop: &Shop, key: &str) -> String {
     )
 }
 
-/// A client that has cached the rule.
 fn client(shop: &Shop) -> Client {
     let mut client = shop.cluster.client("postgres", "shop");
     client.batch_execute("INSERT INTO shop.orders (id) VALUES (1)").unwrap();
@@ -28,7 +27,6 @@ fn insert(client: &mut Client, script: &str) {
     client.batch_execute(script).unwrap_or_else(|error| panic!("{script}: {error}"));
 }
 
-/// Another session changes the rule, the table and its key.
 #[test]
 fn what_another_session_changes() {
     let shop = watched("");
@@ -55,7 +53,6 @@ fn what_another_session_changes() {
     assert_eq!(state(&shop), "late -; pending -", "after unwatch");
 }
 
-/// A transaction that is rolled back undoes its changes and its cache.
 #[test]
 fn what_is_undone() {
     let shop = watched("");
@@ -76,7 +73,6 @@ fn what_is_undone() {
     assert_eq!(due(&shop, "6"), "5 orders", "of the transaction's own");
 }
 
-/// The extension and the rule are dropped and created again.
 #[test]
 fn what_was_dropped_and_made_again() {
     let shop = watched("");
@@ -93,7 +89,6 @@ fn what_was_dropped_and_made_again() {
     assert_eq!(state(&shop), "late -; pending 2");
 }
 
-/// A trigger also works in a transaction that is older than its rule.
 #[test]
 fn a_transaction_that_is_older_than_the_rule() {
     let shop = Shop::open();
@@ -105,7 +100,6 @@ fn a_transaction_that_is_older_than_the_rule() {
     assert_eq!(state(&shop), "late -; pending 1");
 }
 
-/// A writer's settings do not change the meaning of a condition.
 #[test]
 fn settings_that_a_condition_goes_by() {
     let shop = Shop::open();

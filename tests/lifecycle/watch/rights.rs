@@ -16,7 +16,7 @@ fn as_mallory(shop: &Shop, script: &str) {
     }
 }
 
-/// A writer needs no right on schema awty. Its search path and operators have no effect.
+/// A writer needs no right on schema awty.
 #[test]
 fn a_hostile_writer_is_watched_like_any_other() {
     let shop = with_mallory("");
@@ -38,7 +38,7 @@ fn a_hostile_writer_is_watched_like_any_other() {
     assert_eq!(refusal(&shop, "mallory", "SELECT count(*) FROM awty.alert").0, "42501");
 }
 
-/// Another role's function of the same name, from before or after `watch`, is never called, and stops nothing.
+/// The function exists before `watch`, or appears after it.
 #[test]
 fn a_function_of_the_same_name_is_not_called() {
     let shop = with_mallory("");
@@ -50,7 +50,7 @@ fn a_function_of_the_same_name_is_not_called() {
     shop.run(&format!("INSERT INTO shop.orders VALUES (1, {LATE}, DEFAULT), (2, {LATE}, 'SHIPPED')"));
     await_state(&shop, "late 1:1; pending 1");
     expect(&shop, "UPDATE shop.orders SET status = 'SHIPPED'", "late -; pending -");
-    // If the rule's own functions are dropped with its triggers, no other role's function replaces them.
+    // The rule's own functions are dropped with its triggers.
     shop.run("UPDATE shop.orders SET status = 'UNSHIPPED' WHERE id = 1");
     await_state(&shop, "late 1:1; pending 1");
     shop.cluster.execute(
@@ -73,7 +73,7 @@ fn a_function_of_the_same_name_is_not_called() {
     assert_eq!(left, 2, "mallory's own");
 }
 
-/// A rule's trigger does nothing on another table, and only awty can create one.
+/// Only awty can create the trigger.
 #[test]
 fn a_copied_trigger_is_useless() {
     let shop = with_mallory("");
@@ -89,7 +89,7 @@ fn a_copied_trigger_is_useless() {
     assert_eq!(state(&shop), "late -; pending -");
 }
 
-/// A forged call of the rule's function raises no alert if the caller is not of the rule's role.
+/// The caller is not of the rule's role.
 #[test]
 fn a_forged_call_raises_nothing() {
     let shop = with_mallory("");

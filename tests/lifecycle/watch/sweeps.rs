@@ -1,4 +1,4 @@
-//! Changes that awty was not told of: bypassed triggers, and rows changed by a policy or a restore.
+//! Rows that changed without awty: by bypassed triggers, a policy or a restore.
 
 use super::{LATE, await_state, await_walked, state, watch, watched};
 
@@ -6,13 +6,13 @@ const BYPASS: &str = "SET session_replication_role = replica;
     UPDATE shop.orders SET status = 'SHIPPED' WHERE id = 1; DELETE FROM shop.orders WHERE id = 2;
     UPDATE shop.orders SET placed_at = now() WHERE id = 3; UPDATE shop.orders SET placed_at = NULL WHERE id = 4";
 
-/// The next sweep finds rows that were written without triggers: once a day, after `adopt`, and after a change of the rule.
+/// A sweep comes once a day, after `adopt`, and after a change of the rule.
 #[test]
 fn a_sweep_clears_what_triggers_have_missed() {
     let shop = watched("");
     shop.run(&format!("INSERT INTO shop.orders SELECT n, {LATE} FROM generate_series(1, 5) AS n"));
     await_state(&shop, "late 1:1 2:1 3:1 4:1 5:1; pending -");
-    // The first inspection of a rule with open alerts sweeps. The next sweep is a day later.
+    // The next sweep is a day later.
     shop.job("wake", awty_testkit::fixture::NOTE, "");
     shop.await_true("the first sweep", "SELECT swept_at IS NOT NULL FROM awty.rule");
     await_walked(&shop);
@@ -20,7 +20,6 @@ fn a_sweep_clears_what_triggers_have_missed() {
     assert_eq!(state(&shop), "late 1:1 2:1 3:1 4:1 5:1; pending -");
     shop.cluster.execute("postgres", &["UPDATE awty.rule SET swept_at = swept_at - interval '1 day'"]);
     shop.job("wake_again", awty_testkit::fixture::NOTE, "");
-    // The third row is late in three hours again.
     await_state(&shop, "late 5:1; pending 3");
     let history: i64 = shop.cluster.value(
         "postgres",
@@ -29,7 +28,7 @@ fn a_sweep_clears_what_triggers_have_missed() {
     assert_eq!(history, 0);
 }
 
-/// A disabled trigger has the effect of a bypassed one. A sweep follows a change of the rule.
+/// A disabled trigger is like a bypassed one.
 #[test]
 fn a_changed_rule_is_followed_by_a_sweep() {
     let shop = watched("");
@@ -40,8 +39,7 @@ fn a_changed_rule_is_followed_by_a_sweep() {
     await_state(&shop, "late 2:1; pending 2");
 }
 
-/// P12: the change of a rule with open alerts and the check that sweeps them are one transaction, so that no crash or
-/// delayed process comes between them.
+/// One transaction, so that no crash or delayed process comes between the change and its sweep.
 #[test]
 fn a_change_of_a_rule_brings_its_sweep_itself() {
     let shop = watched("");
@@ -64,7 +62,7 @@ fn a_change_of_a_rule_brings_its_sweep_itself() {
     assert_eq!(state(&shop), "late 1:1; pending -");
 }
 
-/// P12: a sweep looks again at an alert that a transaction has locked, because the transaction may roll back.
+/// The transaction that has locked the alert may roll back.
 #[test]
 fn a_sweep_comes_back_for_an_alert_that_is_locked() {
     let shop = watched("");
@@ -84,7 +82,7 @@ fn a_sweep_comes_back_for_an_alert_that_is_locked() {
     await_state(&shop, "late -; pending -");
 }
 
-/// An inspection does not change the catalog: the dependency on the table is recorded once.
+/// An inspection does not change the catalog if the dependency is recorded.
 #[test]
 fn an_inspection_records_nothing_twice() {
     let shop = watched("");
@@ -97,7 +95,6 @@ fn an_inspection_records_nothing_twice() {
     assert_eq!(shop.cluster.value::<i64>("postgres", recorded), 2);
 }
 
-/// Cleared alerts are deleted after the history's retention. Open alerts stay.
 #[test]
 fn old_alerts_leave() {
     let shop = watched("");

@@ -10,7 +10,7 @@ pub fn dump(shop: &Shop) -> String {
     text.lines().filter(|line| !line.contains("restrict")).collect::<Vec<_>>().join("\n")
 }
 
-/// Table, column and schema can be renamed; `entity_name` stays.
+/// `entity_name` stays.
 #[test]
 fn a_watch_goes_on_after_renames() {
     let shop = watched("escalate => '{1 day}'");
@@ -37,7 +37,7 @@ fn a_watch_goes_on_after_renames() {
     assert_eq!(left, 0);
 }
 
-/// PostgreSQL refuses changes that would break the rule, and names its function.
+/// PostgreSQL names the rule's function.
 #[test]
 fn columns_in_use_cannot_be_dropped_or_altered() {
     let shop = watched("");
@@ -57,7 +57,7 @@ fn columns_in_use_cannot_be_dropped_or_altered() {
     expect(&shop, "UPDATE shop.orders SET status = 'SHIPPED'", "late -; pending -");
 }
 
-/// DROP TABLE needs no CASCADE. Checks end as `done`, and an inspection ends the rule.
+/// DROP TABLE needs no CASCADE.
 #[test]
 fn a_dropped_table_ends_its_rule() {
     let shop = watched("escalate => '{1 day}'");
@@ -75,7 +75,7 @@ fn a_dropped_table_ends_its_rule() {
     expect(&shop, "INSERT INTO shop.orders (id) VALUES (1)", "late -; pending 1");
 }
 
-/// `unwatch` leaves the catalog as it was before `watch`.
+/// The catalog is as it was before `watch`.
 #[test]
 fn nothing_is_left_of_a_watch() {
     let shop = Shop::open();

@@ -11,7 +11,6 @@ fn filled() -> Shop {
     shop
 }
 
-/// `upcoming`, `all`, `none`.
 #[test]
 fn existing_says_which_rows_are_taken_in() {
     for (existing, wanted) in
@@ -26,7 +25,6 @@ fn existing_says_which_rows_are_taken_in() {
     }
 }
 
-/// `watch` waits for writers of the table, but not for readers.
 #[test]
 fn watch_waits_for_writers_only() {
     let shop = filled();
@@ -43,7 +41,7 @@ fn watch_waits_for_writers_only() {
     assert_eq!(state(&shop), "late -; pending -");
 }
 
-/// However long `until` takes per row, a piece ends before its timeout, and the walk continues.
+/// A piece ends before its timeout, however long `until` takes per row.
 #[test]
 fn a_walk_over_slow_rows_comes_to_its_end() {
     let shop = Shop::open();
@@ -60,7 +58,7 @@ fn a_walk_over_slow_rows_comes_to_its_end() {
     assert_eq!(shop.cluster.value::<i64>("postgres", taken), 2500);
 }
 
-/// P1, P12: a walk whose worker is killed misses no row and takes none twice, while rows change.
+/// Rows change meanwhile. The walk misses no row and takes none twice.
 #[test]
 fn a_walk_goes_on_after_its_worker_is_killed() {
     const ROWS: i64 = 20_000;
@@ -99,7 +97,6 @@ fn a_walk_goes_on_after_its_worker_is_killed() {
     assert!((0..=100).contains(&more), "{more}");
 }
 
-/// Rows that change during the walk end in the right state.
 #[test]
 fn rows_that_change_during_the_walk_end_up_right() {
     let shop = Shop::on(awty_testkit::Cluster::builder().set("awty.catch_up_rate", "0").start());

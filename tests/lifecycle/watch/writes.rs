@@ -1,10 +1,9 @@
-//! P12: every kind of write, one by one.
+//! Each kind of write.
 
 use super::{LATE, ORDERS, await_state, await_walked, expect, state, watched};
 use awty_testkit::fixture::Shop;
 use std::io::Write;
 
-/// INSERT of several rows, COPY, MERGE and ON CONFLICT, with rows that meet the rule, are late, or are not due yet.
 #[test]
 fn every_kind_of_insert_is_watched() {
     let shop = watched("");
@@ -51,7 +50,7 @@ fn every_kind_of_insert_is_watched() {
     assert!(due);
 }
 
-/// The alert of a row that meets the rule or is deleted is cleared in the same transaction. A rollback keeps it.
+/// A rollback keeps the alert.
 #[test]
 fn an_alert_is_cleared_in_the_transaction_of_the_write() {
     let shop = watched("escalate => '{1 day}'");
@@ -74,17 +73,15 @@ fn an_alert_is_cleared_in_the_transaction_of_the_write() {
     );
     expect(&shop, "UPDATE shop.orders SET status = 'SHIPPED' WHERE id = 1", "late 2:1 3:1; pending 2 3");
     expect(&shop, "DELETE FROM shop.orders WHERE id = 2", "late 3:1; pending 3");
-    // Not shipped again: level by level from `since`.
     shop.run("UPDATE shop.orders SET status = 'UNSHIPPED' WHERE id = 1");
     await_state(&shop, "late 1:1 3:1; pending 1 3");
     let count: i64 = shop.cluster.value("postgres", "SELECT count(*) FROM awty.alert WHERE entity_key = '1'");
     assert_eq!(count, 2);
     expect(&shop, "TRUNCATE shop.orders", "late -; pending -");
-    // A new row with the same key starts anew.
     expect(&shop, "INSERT INTO shop.orders (id) VALUES (1)", "late -; pending 1");
 }
 
-/// Without `since` the clock starts when the row appears, and again when it stops meeting the rule.
+/// The clock starts again when the row stops meeting the rule.
 #[test]
 fn without_since_the_clock_starts_when_the_row_appears() {
     let shop = Shop::on(awty_testkit::Cluster::builder().with_movable_clock().start());
@@ -106,7 +103,6 @@ fn without_since_the_clock_starts_when_the_row_appears() {
     await_state(&shop, "late 1:1 2:1; pending -");
 }
 
-/// With a new `since` the check moves or ends, and the alert is cleared if the row is not late any more.
 #[test]
 fn another_since_moves_the_check() {
     let shop = watched("escalate => '{1 day}'");
@@ -122,7 +118,6 @@ fn another_since_moves_the_check() {
     expect(&shop, "UPDATE shop.orders SET placed_at = now() WHERE id = 2", "late 3:1 4:1; pending 1 2 3 4");
     expect(&shop, "UPDATE shop.orders SET placed_at = NULL WHERE id = 3", "late 4:1; pending 1 2 4");
     expect(&shop, "UPDATE shop.orders SET placed_at = 'infinity' WHERE id = 1", "late 4:1; pending 2 4");
-    // Still late: the same alert, with its new time.
     expect(
         &shop,
         "UPDATE shop.orders SET placed_at = placed_at - interval '1 hour' WHERE id = 4",
@@ -138,7 +133,7 @@ fn another_since_moves_the_check() {
     await_state(&shop, "late 2:1 4:1; pending 2 4");
 }
 
-/// The old key ends and the new one begins, even if keys are swapped in one statement.
+/// One statement may swap keys.
 #[test]
 fn a_row_is_watched_under_its_new_key() {
     let shop = Shop::open();
@@ -165,7 +160,6 @@ fn a_row_is_watched_under_its_new_key() {
     await_state(&shop, "late 110:1; pending 103 110");
 }
 
-/// Rows that a foreign key deletes.
 #[test]
 fn a_cascade_clears_and_cancels() {
     let shop = Shop::open();
@@ -182,7 +176,7 @@ fn a_cascade_clears_and_cancels() {
     expect(&shop, "TRUNCATE shop.customer CASCADE", "late -; pending -");
 }
 
-/// An UPDATE that changes nothing relevant calls no function of awty. A relevant one calls it once.
+/// A relevant UPDATE calls one function once.
 #[test]
 fn an_update_that_changes_nothing_relevant_calls_nothing() {
     let shop = watched("");
@@ -201,7 +195,7 @@ fn an_update_that_changes_nothing_relevant_calls_nothing() {
     assert!(!explain("placed_at = now()").contains("Trigger"), "it is there");
 }
 
-/// An error in `until` or `since` fails the write, as with a CHECK. A due time beyond the horizon is cut to the horizon.
+/// A due time beyond the horizon is cut to the horizon.
 #[test]
 fn an_error_fails_the_write_and_the_horizon_does_not() {
     let shop = Shop::open();
