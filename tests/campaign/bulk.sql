@@ -1,7 +1,7 @@
--- Bulks: thousands of checks far in the future that come and go, so that the files of awty's tables grow and shrink. A
--- bulk also has followers: checks that are due at once, with rows scattered over the file.
+-- Bulks: thousands of checks far in the future that come and go, so that the files of awty's tables grow and shrink. A bulk also has
+-- followers: checks that are due at once, with rows scattered over the file.
 
--- Number of filler checks that each transaction has added. The sum is the number of pending fillers.
+-- Fillers that each transaction has added. The sum is the number of pending fillers.
 CREATE TABLE camp.bulk (checks bigint NOT NULL);
 
 -- No filler is due, unless the clock is set ahead.
@@ -11,8 +11,8 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- Schedules fillers with followers between them. The first follower's run is long, so that its worker still has the
--- other followers ahead when a fault changes the table.
+-- Fillers with followers between them. The first follower's run is long, so that its worker still has other followers ahead when a fault
+-- changes the table.
 CREATE FUNCTION camp.fill(tag text, job text, fillers bigint, followers integer, nap float8) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -29,7 +29,6 @@ BEGIN
     INSERT INTO camp.bulk VALUES (share * greatest(followers, 1));
 END $$;
 
--- Cancels all fillers.
 CREATE FUNCTION camp.empty() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     keys text[] := ARRAY(SELECT entity_key FROM awty.future_job WHERE entity_name = 'filler');

@@ -1,8 +1,7 @@
 //! The checker of P1 to P4, P11, P14, parts of P6 to P8, and the state of awty's own tables.
 //!
-//! Invariant: pure. The evidence was read in one snapshot, and the clients' log was copied before that snapshot. So
-//! runs may continue: each commit is in the evidence as a whole or not at all.
-//! Does not: know time limits; see `faults::recover`.
+//! Invariant: pure. The evidence was read in one snapshot, and the clients' log was copied before it. So runs may continue: each commit is
+//! in the evidence as a whole or not at all. `faults::recover` knows time limits.
 
 use crate::faults::MAX_CRASHES;
 use crate::ledger::{self, Work};
@@ -14,7 +13,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub type Time = DateTime<Utc>;
 
-/// The effect of a run in the user's table.
 #[derive(Clone, Debug)]
 pub struct Effect {
     pub check: i64,
@@ -23,30 +21,28 @@ pub struct Effect {
     pub began: Time,
     pub xid: i64,
     pub act: String,
-    /// True if the run was going to fail.
+    /// The run was going to fail.
     pub bad: bool,
     /// The run was going to cancel or replace its own check.
     #[allow(dead_code)] // printed with the row
     pub own: bool,
-    /// Time at which the server committed the run.
     pub committed: Option<Time>,
 }
 
 impl Effect {
-    /// Whether an external worker wrote it, in the transaction of its answer.
+    /// An external worker wrote it, in the transaction of its answer.
     fn is_outside(&self) -> bool {
         self.act == "outside"
     }
 }
 
-/// A row of `awty.future_job`.
 #[derive(Clone, Debug)]
 pub struct Pending {
     pub check: i64,
     pub check_count: i32,
     pub attempt: i32,
     pub first_slot: Time,
-    /// True if awty holds the check, and no client.
+    /// awty holds the check, and no client.
     pub held: bool,
     /// Clients hold, release and move such checks, which writes their rows.
     pub is_handled: bool,
@@ -54,7 +50,6 @@ pub struct Pending {
     pub xmin: i64,
 }
 
-/// A row of `awty.future_job_history`.
 #[derive(Clone, Debug)]
 pub struct Ended {
     pub check: i64,
@@ -63,33 +58,29 @@ pub struct Ended {
     pub slot: Time,
     pub started: Option<Time>,
     pub outcome: String,
-    /// Total duration of its runs, in seconds.
+    /// In seconds.
     pub run_time: f64,
     pub attempts: i32,
-    /// The job's timeout, in seconds; none if the job is gone.
+    /// In seconds; none if the job is gone.
     pub timeout: Option<f64>,
     pub sqlstate: Option<String>,
     pub message: Option<String>,
     pub xmin: i64,
-    /// Time at which the server committed the end of the check.
     pub committed: Option<Time>,
 }
 
-/// A check that a committed transaction scheduled.
 #[derive(Clone, Debug)]
 pub struct Placed {
     pub check: i64,
     pub wanted: Option<Time>,
 }
 
-/// A commit that the server has confirmed to a client.
 #[derive(Clone, Debug)]
 pub enum Told {
     Placed { check: i64 },
     Cancelled { xid: i64, count: i64, at: Time },
 }
 
-/// The evidence of one database.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     pub effects: Vec<Effect>,
@@ -97,21 +88,19 @@ pub struct Evidence {
     pub ended: Vec<Ended>,
     pub placed: Vec<Placed>,
     pub told: Vec<Told>,
-    /// The latest check id each time the campaign killed a process.
     pub struck: Vec<i64>,
     /// Counts of the runs themselves, including rolled-back ones.
     pub overlaps: i64,
     pub early: i64,
     pub leaks: i64,
-    /// Filler checks (see `bulk.sql`): the expected and the actual number.
+    /// The expected and the actual number.
     pub fillers: [i64; 2],
-    /// Notes of external workers.
     pub ledger: Vec<Work>,
     pub repeated: Repeated,
     pub watched: Watched,
-    /// Leftovers in awty's tables when all is quiet; `None` under load.
+    /// Leftovers when all is quiet; `None` under load.
     pub left: Option<Left>,
-    /// The server's clock was set, so times of two transactions cannot be compared.
+    /// Times of two transactions cannot be compared.
     pub clock_was_set: bool,
 }
 
@@ -123,7 +112,6 @@ pub struct Violation {
     pub what: String,
 }
 
-/// All rows of one check.
 #[derive(Default)]
 struct Story<'a> {
     effects: Vec<&'a Effect>,
@@ -132,19 +120,17 @@ struct Story<'a> {
     placed: Vec<&'a Placed>,
 }
 
-/// Acts that end the run's process or the server, so that the check is held in the end.
+/// The check is held in the end.
 const DEADLY: [&str; 2] = ["leave", "crash"];
 
-/// A check that the campaign may have interrupted this often may be held, because one crash of another check may also
-/// have been counted.
+/// The check may be held, because one crash of another check may also have been counted.
 const OFTEN: usize = MAX_CRASHES - 1;
 
-/// Seconds until a cancelled run is gone (`GRACE` of the watchdog, plus one).
+/// `GRACE` of the watchdog, plus one second.
 const TO_BE_GONE: f64 = 3.0;
-/// More than any machine noise, including a frozen worker.
+/// Longer than a frozen worker.
 const NOISE: f64 = 10.0;
 
-/// Outcomes of a successful run.
 const BY_SUCCESS: [&str; 4] = ["done", "exhausted", "past", "beyond_horizon"];
 
 pub fn judge(evidence: &Evidence) -> Vec<Violation> {
@@ -187,7 +173,6 @@ pub fn judge(evidence: &Evidence) -> Vec<Violation> {
     violations
 }
 
-/// Compares the confirmed commits with the tables.
 fn judge_clients(
     evidence: &Evidence,
     stories: &BTreeMap<i64, Story>,
@@ -249,7 +234,7 @@ impl Story<'_> {
         }
     }
 
-    /// P3: the check is in one place, and a client scheduled it. P7: it is not held because of other checks.
+    /// P3: the check is in one place, and a client scheduled it. P7: no other check caused its hold.
     fn judge_place(&self, in_the_way: bool, report: &mut impl FnMut(&'static str, String)) {
         match (self.placed.is_empty(), self.pending.len() + self.ended.len()) {
             (false, 1)
@@ -265,12 +250,10 @@ impl Story<'_> {
         }
     }
 
-    /// P2: no run is early.
     fn judge_slots(&self, report: &mut impl FnMut(&'static str, String)) {
         let first_slot =
             self.pending.first().map(|row| row.first_slot).or(self.ended.first().map(|row| row.first_slot));
-        // `check_now()` moves a check before its first slot and between slots, which are whole seconds here. The check
-        // then continues from there.
+        // `check_now()` moves a check before its first slot and between slots, which are whole seconds. The check continues from there.
         let asked_for = self.effects.iter().any(|effect| effect.slot.timestamp_subsec_micros() > 0);
         for effect in &self.effects {
             if effect.began < effect.slot || !asked_for && first_slot.is_some_and(|first| effect.slot < first) {
@@ -289,8 +272,7 @@ impl Story<'_> {
         }
     }
 
-    /// P1: checks 0 to n-1 have one effect each, and there are no others. A run that removes its own check counts as
-    /// done.
+    /// P1: checks 0 to n-1 have one effect each. A run that removes its own check counts as done.
     fn judge_effects(&self, check_count: i32, outcome: Option<&str>, report: &mut impl FnMut(&'static str, String)) {
         if let Some(effect) = self.effects.iter().find(|effect| effect.bad) {
             report("P1", format!("the run failed and its {effect:?} is there"));
@@ -307,7 +289,7 @@ impl Story<'_> {
     /// P1: effect, history and next slot come from one transaction.
     fn judge_transactions(&self, report: &mut impl FnMut(&'static str, String)) {
         let effect_of = |check_count: i32| self.effects.iter().find(|effect| effect.check_count == check_count);
-        // An answer for many leases uses a subtransaction with another number, so the commit times are compared.
+        // An answer for many leases uses a subtransaction with another number.
         let xid_of = |check_count: i32| {
             effect_of(check_count).filter(|effect| !effect.is_outside()).map(|effect| as_xmin(effect.xid))
         };
@@ -342,8 +324,8 @@ impl Story<'_> {
         }
     }
 
-    /// P4: no run commits after its check's end, and none begins before the previous run has committed. Uses the
-    /// server's commit times: if two transactions change one row, the later one has the later time.
+    /// P4: no run commits after its check's end or begins before the previous run's commit. If two transactions change one row, the later
+    /// one has the later commit time.
     fn judge_times(&self, report: &mut impl FnMut(&'static str, String)) {
         for (row, ended) in self.ended.iter().filter_map(|row| Some((row, row.committed?))) {
             let is_late = |effect: &&&Effect| effect.began > ended || effect.committed.is_some_and(|at| at > ended);
@@ -360,7 +342,7 @@ impl Story<'_> {
         }
     }
 
-    /// P8: a run ends soon after its timeout. `run_time` uses the monotonic clock.
+    /// P8: `run_time` uses the monotonic clock.
     fn judge_length(&self, clock_was_set: bool, report: &mut impl FnMut(&'static str, String)) {
         for row in &self.ended {
             let allowed = row.timeout.map(|timeout| f64::from(row.attempts) * (timeout + TO_BE_GONE) + NOISE);
@@ -375,7 +357,6 @@ impl Story<'_> {
     }
 }
 
-/// Returns the form of a transaction's number in `xmin`.
 fn as_xmin(xid: i64) -> i64 {
     xid & 0xffff_ffff
 }

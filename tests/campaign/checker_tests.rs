@@ -41,8 +41,7 @@ fn ended(check: i64, check_count: i32, outcome: &str, xmin: i64) -> Ended {
     }
 }
 
-/// Check 1 was done at its second run, 2 is pending after one, 3 was cancelled after one, 4 replaced itself and is
-/// done, 5 failed.
+/// Check 1 was done at its second run, 2 is pending after one, 3 was cancelled after one, 4 replaced itself and is done, 5 failed.
 fn truth() -> Evidence {
     let own = Effect { own: true, ..effect(4, 0, 104) };
     let next = Pending {
@@ -79,7 +78,6 @@ fn truth() -> Evidence {
     }
 }
 
-/// Returns the promises that the falsified history breaks.
 fn broken(falsify: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
     let mut evidence = truth();
     falsify(&mut evidence);
@@ -133,7 +131,7 @@ fn an_early_run_is_seen() {
     assert_eq!(broken(|e| e.effects[1].began -= chrono::TimeDelta::seconds(1)), ["P2"]);
     assert_eq!(broken(|e| e.ended[0].started = Some(at(9))), ["P2"]);
     assert_eq!(broken(|e| e.placed[0].wanted = Some(at(1))), ["P2"]);
-    // A run before the first slot: at a slot, or because of check_now().
+    // At a slot, or because of check_now().
     let before = |e: &mut Evidence, by| {
         e.effects[0].slot -= by;
         e.effects[0].began -= by;
@@ -194,7 +192,7 @@ fn a_run_that_takes_too_long_is_seen() {
     assert_eq!(broken(|e| e.ended[3].message = Some("this run was not cancelled in time".into())), ["P8"]);
 }
 
-/// If the clock was set, times cannot be compared, but counts can.
+/// Counts can be compared.
 #[test]
 fn where_the_clock_was_set_times_accuse_nobody() {
     let set = |e: &mut Evidence| e.clock_was_set = true;

@@ -1,6 +1,4 @@
 //! Reads the checker's evidence: one database in one snapshot, except for watched tables.
-//!
-//! Does not: judge.
 
 use crate::checker::{Effect, Ended, Evidence, Pending, Placed, Told};
 use crate::faults::MAX_CRASHES;
@@ -12,7 +10,7 @@ use awty_testkit::postgres::{Client, Error, IsolationLevel, Row};
 
 /// `told` must have been copied before.
 pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result<Evidence, Error> {
-    // In separate statements, because TRUNCATE is visible in older snapshots as well.
+    // TRUNCATE is visible in older snapshots as well.
     let first = |found: Vec<Row>| found.iter().map(|row| row.get(0)).collect();
     let (wrong, missed) = (first(client.query(WRONG, &[&clock_was_set])?), first(client.query(MISSED, &[])?));
     let mut snapshot =
@@ -21,7 +19,7 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
     let effects = rows(
         "SELECT check_id, check_count, slot, began, xid, act, bad, own, pg_xact_commit_timestamp(xmin) FROM camp.effect",
     )?;
-    // A check whose external workers died too often may be held. If the clock is set ahead, attempts are deleted.
+    // Such a check may be held if its external workers died too often. If the clock is set ahead, attempts are deleted.
     let pending = rows(&format!(
         "SELECT id, check_count, attempt, first_check_at,
                 held AND id NOT IN (SELECT check_id FROM awty_internal.hold)
@@ -35,7 +33,6 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
                 (SELECT extract(epoch FROM timeout)::float8 FROM awty.job WHERE job = h.job AND function_name IS NOT NULL), message, sqlstate
          FROM awty.future_job_history AS h WHERE entity_name <> 'filler' AND job NOT IN ('parcel', 'kept')",
     )?;
-    // Repetitions schedule their own occurrences.
     let placed = rows(
         "SELECT check_id, wanted FROM camp.placed
          UNION ALL SELECT id, NULL FROM awty.future_job WHERE entity_name = 'again' AND id NOT IN (SELECT check_id FROM camp.placed)
@@ -47,7 +44,7 @@ pub fn read(client: &mut Client, told: Vec<Told>, clock_was_set: bool) -> Result
         "SELECT (SELECT coalesce(sum(checks), 0)::bigint FROM camp.bulk),
                 (SELECT count(*) FROM awty.future_job WHERE entity_name = 'filler')",
     )?;
-    // Sequences ignore snapshots, so the checker cannot see an old value. Any increase is therefore a violation.
+    // Sequences ignore snapshots, so any increase is a violation.
     let seen = rows(
         "SELECT (SELECT last_value FROM camp.overlaps WHERE is_called), (SELECT last_value FROM camp.early WHERE is_called),
                 (SELECT last_value FROM camp.leaks WHERE is_called)",

@@ -1,8 +1,6 @@
 //! The faults: one idea per file, and the frequency of each.
 //!
-//! Invariant: a fault without a target is not counted, and each fault restores the server, except for the damage that
-//! awty must handle.
-//! Does not: check promises; see `checker`.
+//! Invariant: a fault without a target is not counted. Each fault restores the server, except for the damage that awty must handle.
 
 mod bulk;
 mod clock;
@@ -30,9 +28,9 @@ use awty_testkit::{Cluster, DiskFault, Stop};
 use rewrite::Rewrite;
 use std::time::Duration;
 
-/// Time from a fault until all checks due then are done. A crash takes some seconds on a loaded machine.
+/// Time until all checks due then are done. A crash takes some seconds on a loaded machine.
 const TO_RECOVER: Duration = Duration::from_secs(90);
-/// Server crashes after which a check that was running each time is held.
+/// A check that was running each time is held.
 pub const MAX_CRASHES: usize = 3;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -134,7 +132,7 @@ pub const ALL: &[(Fault, u64)] = {
 };
 
 impl Fault {
-    /// Returns a possible fault, by weight; `None` if none is possible.
+    /// By weight; `None` if no fault is possible.
     pub fn any(random: &mut Random, may_be: impl Fn(Fault) -> bool) -> Option<Self> {
         let choices: Vec<(Fault, u64)> = ALL.iter().copied().filter(|(fault, _)| may_be(*fault)).collect();
         let mut place = random.below(choices.iter().map(|(_, weight)| weight).sum());
@@ -145,22 +143,20 @@ impl Fault {
         })
     }
 
-    /// Returns the name for the command line and the report.
     pub fn name(self) -> String {
         format!("{self:?}")
     }
 
-    /// Whether the fault is so expensive that it must be requested.
+    /// The fault must be requested.
     pub fn is_costly(self) -> bool {
         self == Fault::FillNotifyQueue
     }
 
-    /// Whether the fault shrinks awty's files. Each round begins with such a fault, so that short campaigns have one.
+    /// Each round begins with a fault that shrinks awty's files, so that short campaigns have one.
     pub fn shrinks(self) -> bool {
         [Fault::VacuumFull, Fault::ClusterTable, Fault::SetFillfactor].contains(&self)
     }
 
-    /// Whether the fault is possible in a round with or without a movable clock.
     pub fn is_for(self, movable_clock: bool) -> bool {
         match self {
             Fault::Failpoint => failpoint::are_built_in(),
@@ -168,7 +164,7 @@ impl Fault {
         }
     }
 
-    /// Causes the fault. Returns whether the fault had its effect.
+    /// Returns whether the fault had its effect.
     pub fn strike(self, cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
         match self {
             Fault::KillWorkerInRun => processes::kill(cluster, shared, processes::IN_RUN),

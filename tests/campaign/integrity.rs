@@ -1,8 +1,7 @@
 //! Checks awty's tables and indexes with amcheck, and the server log for internal errors.
 //!
-//! Invariant: no false alarm. amcheck is reliable on relations in use, and is repeated if the server goes down
-//! meanwhile.
-//! Does not: check users' tables, which random SQL may damage.
+//! Invariant: no false alarm. amcheck works beside clients, and is repeated if the server goes down. Random SQL may damage users' tables,
+//! so they are not checked.
 
 use crate::load::{Shared, explain};
 use awty_testkit::postgres::{Client, Error};
@@ -10,8 +9,7 @@ use awty_testkit::{Cluster, PATIENCE, poll};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// All relations in awty's schemas, with their TOAST tables and indexes. An invalid index comes from an unfinished
-/// REINDEX CONCURRENTLY.
+/// With TOAST tables and indexes. An invalid index comes from an unfinished REINDEX CONCURRENTLY.
 const RELATIONS: &str = "
     WITH own AS (
         SELECT c.oid, c.reltoastrelid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -27,7 +25,6 @@ const INDEX: &str = "SELECT public.bt_index_check($1::oid, true)";
 const HEAP: &str =
     "SELECT format('block %s, row %s: %s', blkno, offnum, msg) FROM public.verify_heapam($1::oid) LIMIT 3";
 
-/// Most reports per check.
 const ENOUGH: usize = 5;
 
 pub fn verify(shared: &Shared, database: &str) -> Vec<String> {
@@ -40,7 +37,7 @@ pub fn verify(shared: &Shared, database: &str) -> Vec<String> {
 }
 
 fn relations(client: &mut Client) -> Result<Vec<String>, Error> {
-    // Errors are reported by the campaign, so the log need not contain them.
+    // The campaign reports errors.
     client.batch_execute("SET statement_timeout = '2min'; SET log_min_messages = panic")?;
     client.batch_execute("CREATE EXTENSION IF NOT EXISTS amcheck SCHEMA public")?;
     let mut broken = Vec::new();
@@ -60,7 +57,7 @@ fn relations(client: &mut Client) -> Result<Vec<String>, Error> {
     Ok(broken)
 }
 
-/// Position in the server log. A promoted standby has its own log.
+/// A promoted standby has its own log.
 #[derive(Default)]
 pub struct LogMark {
     file: PathBuf,
@@ -68,7 +65,7 @@ pub struct LogMark {
 }
 
 impl LogMark {
-    /// Returns the new complete lines.
+    /// Complete lines only.
     pub fn news(&mut self, cluster: &Cluster) -> String {
         if self.file != cluster.log_file() {
             *self = Self { file: cluster.log_file(), position: 0 };
@@ -80,8 +77,7 @@ impl LogMark {
     }
 }
 
-/// Returns the internal errors in these lines, without time and process, so that repeated errors are reported once. The
-/// lines have the campaign's `log_line_prefix`.
+/// Drops time and process, so that repeated errors are reported once. The lines have the campaign's `log_line_prefix`.
 pub fn internal_errors(log: &str) -> Vec<String> {
     let of_line = |line: &str| {
         let (_, said) = line.split_once("] ")?;
@@ -91,13 +87,12 @@ pub fn internal_errors(log: &str) -> Vec<String> {
     log.lines().filter_map(of_line).filter(|said| told.insert(without_numbers(said))).take(ENOUGH).collect()
 }
 
-/// Repetitions of one error differ in the numbers of blocks, checks and files.
+/// Repetitions of one error differ in numbers of blocks, checks and files.
 pub fn without_numbers(what: &str) -> String {
     what.replace(|letter: char| letter.is_ascii_digit(), "")
 }
 
-/// Whether the line is an error that neither clients nor administrators can cause, a crashed process, or such an error
-/// that awty met.
+/// An error that neither clients nor administrators can cause, or a crashed process.
 fn is_internal(said: &str) -> bool {
     let raised = ["ERROR:  ", "FATAL:  ", "PANIC:  "].iter().any(|level| said.contains(level));
     let coded = said.split(":  ").next().is_some_and(|prefix| prefix.contains(" XX0"));

@@ -1,18 +1,16 @@
 //! The ledger of external workers: which worker had which check under which key, and its effects. Checks P14.
 //!
-//! Invariant: pure. A worker writes a line when it has a lease, and before it acts, answers or requeues. The ledger is
-//! not part of a transaction, so a server crash loses none of it.
-//! Does not: know what happened to a check; the checker does.
+//! Invariant: pure. A worker writes a line when it has a lease, and before it acts, answers or requeues. The ledger is outside of
+//! transactions, so a server crash loses none of it.
 
 use crate::checker::Time;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// One lease, as its worker knows it.
 #[derive(Clone, Debug)]
 pub struct Work {
     pub check: i64,
-    /// Identifies the check together with its id, which a promoted standby may assign again.
+    /// With the id it identifies the check, because a promoted standby may assign the id again.
     pub scheduled_at: Time,
     pub check_count: i32,
     pub key: String,
@@ -21,23 +19,21 @@ pub struct Work {
     pub leased_at: Time,
     pub expires_at: Time,
     pub deadline: Time,
-    /// By the campaign's clock, after the claim returned and before an answer was sent.
+    /// By the campaign's clock, after the claim returned.
     pub claimed: Instant,
     pub let_go: Option<Instant>,
-    /// The worker has had an effect.
     pub acted: bool,
     /// Grows when a promoted standby lacks commits that workers know of.
     pub epoch: u64,
 }
 
 impl Work {
-    /// Whether the lease had ended, as its worker knows, before `next` was handed out.
+    /// The lease had ended before `next` was handed out, as its worker knows.
     fn is_over_for(&self, next: &Work) -> bool {
         next.leased_at >= self.expires_at || self.let_go.is_some_and(|at| at <= next.claimed)
     }
 }
 
-/// Returns violations of P14.
 pub fn faults(ledger: &[Work], clock_was_set: bool) -> Vec<(i64, String)> {
     let mut faults = Vec::new();
     let mut of_piece: BTreeMap<(i64, Time, i32), &str> = BTreeMap::new();

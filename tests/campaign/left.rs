@@ -1,7 +1,4 @@
-//! Leftovers in awty's own tables when all is quiet: rows without a check, worker or database.
-//!
-//! Invariant: pure, except `read`, which uses one statement.
-//! Does not: say how soon they must go; see `recover::tidy`.
+//! Rows of awty's own tables without a check, worker or database, when all is quiet. `recover::tidy` knows how soon they must go.
 
 use awty_testkit::postgres::{Client, Error};
 
@@ -12,13 +9,13 @@ pub const LEASE: &str = "awty_internal.lease";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
-    /// Rows of `awty_internal.check_stat` whose check is gone.
+    /// The check is gone.
     pub stats: Vec<i64>,
-    /// Rows of `awty_internal.in_flight`, and the number of this database's workers.
+    /// Rows, and this database's workers.
     pub in_flight: i64,
     pub workers: i64,
     pub origins: i64,
-    /// Rows of `awty_internal.lease` past their deadline.
+    /// Past their deadline.
     pub leases: i64,
 }
 

@@ -1,8 +1,7 @@
 //! The load: databases with jobs of several roles, and one client per role that places, ships and replaces orders.
 //!
-//! Invariant: a client's log contains exactly the confirmed commits. If the connection broke, `camp.placed` shows
-//! whether the transaction committed, because its row was written in the same transaction.
-//! Does not: depend on the server: a client returns when the server does.
+//! Invariant: a client's log contains exactly the confirmed commits. If the connection broke, `camp.placed` shows whether the transaction
+//! committed, because the transaction wrote its row.
 
 use crate::checker::{Told, Violation};
 use crate::integrity::{LogMark, internal_errors};
@@ -25,13 +24,12 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 pub const DATABASES: [&str; 3] = ["one", "two", "three"];
 pub const ROLES: [&str; 4] = ["alice", "bob", "carol", "dave"];
 
-/// A role without clients, for the checks that faults need.
+/// Has no clients, for the checks that faults need.
 pub const ERIN: &str = "erin";
 
-/// Average pause between two actions of a client.
+/// Average between two actions of a client.
 const PACE: Duration = Duration::from_millis(120);
 
-/// State shared by clients and the campaign.
 pub struct Shared {
     pub server: Mutex<PathBuf>,
     /// Clients must disconnect until this is cleared.
@@ -39,20 +37,17 @@ pub struct Shared {
     pub over: AtomicBool,
     /// Checks of external workers have ended as well.
     pub closed: AtomicBool,
-    /// Ledger of the external workers, by database.
     pub ledger: [Mutex<Vec<Work>>; DATABASES.len()],
-    /// How often a promoted standby lacked confirmed commits.
+    /// Times that a promoted standby lacked confirmed commits.
     pub epoch: AtomicU64,
     pub outside: outside::Counts,
     pub present: AtomicU64,
     pub actions: AtomicU64,
     pub unknown: AtomicU64,
-    /// Confirmed commits, by database.
     pub told: [Mutex<Vec<Told>>; DATABASES.len()],
-    /// By database: the latest check id each time the campaign killed a process.
+    /// By database: the latest check id at each kill.
     pub struck: [Mutex<Vec<i64>>; DATABASES.len()],
     pub timed: Mutex<Vec<(&'static str, f64)>>,
-    /// Violations found by others than the checker.
     pub seen: Mutex<Vec<Violation>>,
     log: Mutex<LogMark>,
 }
@@ -86,7 +81,7 @@ impl Shared {
         self.timed.lock().unwrap().push((what, since.elapsed().as_secs_f64()));
     }
 
-    /// Records which checks a fault may interrupt. An innocent check that is interrupted each time will be held.
+    /// An innocent check that is interrupted each time will be held.
     pub fn note_struck(&self) {
         for (database, struck) in DATABASES.iter().zip(&self.struck) {
             let sql = "SELECT last_value FROM awty.future_job_id_seq";
@@ -95,14 +90,12 @@ impl Shared {
         }
     }
 
-    /// Reports failed assertions, leaks and internal errors in the server log.
     pub fn look_for_faults_of(&self, cluster: &Cluster) {
         cluster.new_faults().into_iter().for_each(|line| self.saw("P7", line));
         let news = self.log.lock().unwrap().news(cluster);
         internal_errors(&news).into_iter().for_each(|line| self.saw("integrity", format!("in the log: {line}")));
     }
 
-    /// Connects with timeouts.
     pub fn connect(&self, database: &str, role: &str) -> Result<Client, Error> {
         let mut config = Config::new();
         config.host_path(self.server.lock().unwrap().as_path()).port(Cluster::PORT).dbname(database).user(role);
@@ -126,9 +119,7 @@ pub struct Customer {
     database: usize,
     pub role: &'static str,
     pub random: Random,
-    /// Random sizes of arguments.
     sizes: Random,
-    /// Number of placed orders.
     orders: u64,
 }
 
@@ -191,12 +182,10 @@ impl Customer {
         format!("{}{}", self.role, self.orders.saturating_sub(back))
     }
 
-    /// Returns seconds from now, by the server's clock.
     pub fn soon(&mut self) -> f64 {
         self.random.below(4000) as f64 / 1000.0 - 0.5
     }
 
-    /// Returns the job of a new order, and what its runs do.
     fn errand(&mut self) -> (&'static str, serde_json::Value) {
         let (job, act) = match self.random.below(1000) {
             0..30 => ("watch", "error"),
@@ -226,7 +215,7 @@ impl Customer {
             650..700 => ("once", "ok"),
             _ => ("watch", "ok"),
         };
-        // Some runs are so long that a second worker helps.
+        // A second worker helps with long runs.
         let nap = match self.random.below(1000) {
             0..6 => 1000 + self.random.below(2000),
             6..12 => self.random.below(500),
@@ -249,8 +238,8 @@ impl Customer {
         (job, args)
     }
 
-    /// Some arguments are stored out of line, and a few have the maximum size. Sets have more of them, because several
-    /// rows are archived at once.
+    /// Some arguments are stored out of line, and a few have the maximum size. Sets have more of them, because several rows are archived at
+    /// once.
     fn size(&mut self, job: &str) -> Option<usize> {
         match (self.sizes.below(1000), job) {
             (0..2, _) => Some(1_000_000),
@@ -259,7 +248,7 @@ impl Customer {
         }
     }
 
-    /// Places an order, whose trigger schedules a check. Sometimes two orders, for a deadlock.
+    /// Sometimes two orders, for a deadlock.
     fn place(&mut self, client: &mut Client) -> Result<(), Error> {
         self.orders += 1;
         let key = format!("{}{}", self.role, self.orders);
@@ -291,7 +280,6 @@ impl Customer {
         Ok(())
     }
 
-    /// Ships an order, whose trigger cancels its check.
     fn ship(&mut self, client: &mut Client) -> Result<(), Error> {
         let key = self.recent();
         let rows = client.query(
@@ -306,7 +294,6 @@ impl Customer {
         Ok(())
     }
 
-    /// Changes an order's due time. Its trigger schedules again.
     fn replace(&mut self, client: &mut Client) -> Result<(), Error> {
         let (key, due) = (self.recent(), self.soon());
         let rows = client.query(
@@ -317,7 +304,7 @@ impl Customer {
         Ok(())
     }
 
-    /// Rolls a transaction back, or a part of it. The rolled-back part must have no effect.
+    /// Rolls a transaction back, or a part of it.
     fn change_mind(&mut self, client: &mut Client) -> Result<(), Error> {
         let (key, due) = (self.recent(), self.soon());
         let (job, args) = (format!("{}_watch", self.role), serde_json::json!({"act": "ok", "nap": 0, "again": 0}));
@@ -337,7 +324,6 @@ impl Customer {
         Ok(())
     }
 
-    /// Cancels all checks of an entity.
     fn cancel_directly(&mut self, client: &mut Client) -> Result<(), Error> {
         let key = self.recent();
         let sql = "SELECT awty.cancel('orders', $1), pg_current_xact_id()::text::bigint";
@@ -358,8 +344,7 @@ impl Customer {
     }
 }
 
-/// Whether a client must expect this error from a server that is stopped or crashed, whose disk fails, or whose clock
-/// is set. `began`: when the call was made.
+/// A server that is stopped or crashed, whose disk fails, or whose clock is set causes this error. `began` is the time of the call.
 pub fn is_of_a_fault(error: &Error, began: Instant) -> bool {
     let broken = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
     // 22008: the clock was set back by years after the client had read it.
@@ -370,7 +355,6 @@ pub fn is_of_a_fault(error: &Error, began: Instant) -> bool {
     error.is_closed() || broken || told || too_early
 }
 
-/// Formats an error with the server's message.
 pub fn explain(error: Error) -> String {
     let told = error.as_db_error().map(|told| format!("{} {}", told.code().code(), told.message()));
     told.unwrap_or_else(|| error.to_string())

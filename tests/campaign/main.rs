@@ -1,13 +1,11 @@
-//! The campaign: loads awty, injects faults, and checks the promises: P1 to P4, no check is held because of another
-//! (P7), no run outlives its timeout (P8), P11, P14. It measures how soon all is well again (P5, P10).
+//! The campaign: loads awty, injects faults, and checks the promises P1 to P4, P7, P8, P11 and P14. It measures how soon all is well again
+//! (P5, P10).
 //!
-//! `campaign MINUTES SEED [FAULT …]`. The time is divided into rounds, each with its own cluster and seed. In a round,
-//! clients place, ship and replace orders in several databases, and the seed decides the order of faults. After each
-//! fault all due checks must be done, and the checker reads everything.
+//! `campaign MINUTES SEED [FAULT …]`. Each round has its own cluster and seed, which decides the order of faults. After each fault all due
+//! checks must be done, and the checker reads everything.
 //!
-//! Invariant: exit status 0 only if no promise was violated and at least one fault succeeded.
-//! Does not: replay a history exactly. The seed decides the clients' requests and the faults, but the timing depends on
-//! the machine.
+//! Invariant: exit status 0 only if no promise was violated and at least one fault succeeded. The timing depends on the machine, so no
+//! history is replayed exactly.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // a test program: the panic is the report
 
@@ -47,9 +45,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// The tables of a round are read after each fault, so a round must be short.
+/// The tables of a round are read after each fault.
 const ROUND: Duration = Duration::from_secs(120);
-/// Time zones of server and sessions, with clock changes on different days.
+/// Clock changes are on different days.
 const ZONES: [&str; 3] = ["UTC", "Europe/Berlin", "America/New_York"];
 
 struct Campaign {
@@ -102,7 +100,7 @@ fn main() -> ExitCode {
     if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Reads a database. Repeats if a late fault interrupts the read.
+/// Repeats if a late fault interrupts the read.
 fn read(shared: &Shared, number: usize, database: &str, movable_clock: bool) -> Result<Evidence, String> {
     let read = || {
         let told = shared.told[number].lock().unwrap().clone();
@@ -133,7 +131,7 @@ impl Campaign {
             .set("track_commit_timestamp", "on")
             .set("deadlock_timeout", "200ms")
             .set("max_worker_processes", "32")
-            // Small, so that pages of other tables soon replace awty's.
+            // Pages of other tables soon replace awty's.
             .set("shared_buffers", "16MB")
             .set("awty.max_workers", "24") // room for helpers
             .set("awty.max_workers_per_role", "4")
@@ -202,7 +200,6 @@ impl Campaign {
         }
     }
 
-    /// Returns one of the requested faults, or any.
     fn choose(&self, random: &mut Random, movable_clock: bool, first: bool) -> Fault {
         let asked = |fault: Fault| match self.only.is_empty() {
             true => !fault.is_costly() && (!first || fault.shrinks()),
@@ -212,7 +209,7 @@ impl Campaign {
         chosen.expect("a round is made for what was asked")
     }
 
-    /// Reads and judges everything. `left`: leftovers by database, when all is quiet.
+    /// `left` has the leftovers by database, when all is quiet.
     fn check(
         &mut self,
         fault: Option<Fault>,
@@ -279,7 +276,7 @@ fn count_in(client: &mut Client, report: &mut Report) -> Result<(), Error> {
     report.effects += row.get::<_, i64>(0) as u64;
     report.server = row.get(1);
     report.alerts += client.query_one("SELECT count(*) FROM awty.alert", &[])?.get::<_, i64>(0) as u64;
-    // Mean duration of the runs of a check, by the monotonic clock. All these runs timed out.
+    // By the monotonic clock. All these runs timed out.
     let sql = "SELECT extract(epoch FROM run_time / attempts - j.timeout)::float8
                FROM awty.future_job_history AS h JOIN awty.job AS j ON j.job = h.job
                WHERE outcome = 'timed_out' AND check_count = 0 AND attempts = j.max_attempts AND j.function_name IS NOT NULL";

@@ -1,6 +1,4 @@
-//! Clients that change running checks, and transactions that fail to commit.
-//!
-//! Does not: check whether the client had to wait; see `watch`.
+//! Clients that change running checks, and transactions that fail to commit. `watch` checks whether a client had to wait.
 
 use crate::checker::Told;
 use crate::load::Customer;
@@ -9,7 +7,7 @@ use awty_testkit::postgres::{Client, Error, IsolationLevel};
 use chrono::Utc;
 use std::time::{Duration, Instant};
 
-/// A running check of one of the role's own jobs, recognised by the lock of `camp.enter()`.
+/// A check of the role's own jobs. The lock of `camp.enter()` shows that it runs.
 const RUNNING: &str = "SELECT f.entity_name, f.entity_key, f.job
     FROM pg_locks AS l JOIN awty.future_job AS f ON f.id = l.objid::bigint
     WHERE l.locktype = 'advisory' AND l.classid = 7 AND l.granted AND starts_with(f.job, $1)
@@ -19,7 +17,6 @@ const RUNNING: &str = "SELECT f.entity_name, f.entity_key, f.job
 pub const IN_RUN: &str = "cancel or replace a check that is being run";
 
 impl Customer {
-    /// Cancels or replaces a running check, if there is one.
     pub fn meddle(&mut self, client: &mut Client) -> Result<(), Error> {
         let Some(row) = client.query_opt(RUNNING, &[&self.role])? else { return Ok(()) };
         let [name, key, job]: [String; 3] = [row.get(0), row.get(1), row.get(2)];
@@ -39,8 +36,7 @@ impl Customer {
         Ok(())
     }
 
-    /// A transaction that fails, or may fail, at COMMIT: by a deferred constraint, or by a serialization conflict.
-    /// Nothing that it scheduled or cancelled may remain.
+    /// A deferred constraint or a serialization conflict makes COMMIT fail.
     pub fn fail_to_commit(&mut self, client: &mut Client) -> Result<(), Error> {
         let (key, due) = (self.recent(), self.soon());
         let (job, args) = (format!("{}_watch", self.role), serde_json::json!({"act": "ok", "nap": 0, "again": 0}));

@@ -1,9 +1,7 @@
-//! External workers that claim, send heartbeats, complete, fail, requeue, abort, die at different moments, and are
-//! late.
+//! External workers that claim, send heartbeats, complete, fail, requeue, abort, die, and are late.
 //!
-//! Invariant: the transaction of an answer writes its effect to `camp.effect`, as a run does (P1). The ledger is
-//! written before (P14).
-//! Does not: cause faults after the round, so that all pending checks can end.
+//! Invariant: the transaction of an answer writes its effect to `camp.effect`, as a run does (P1). The ledger is written before (P14). No
+//! faults come after the round, so that all pending checks can end.
 
 use crate::checker::Time;
 use crate::ledger::Work;
@@ -17,23 +15,20 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub const MAILER: &str = "mailer";
-/// The lease no longer counts.
 const VOID: &str = "void";
 /// A client has locked the check, so the answer must be repeated.
 const BUSY: &str = "busy";
 const WORKERS: u64 = 2;
-/// The shortest heartbeat that a job may have.
+/// A job's heartbeat is at least this.
 pub const HEARTBEAT: Duration = Duration::from_secs(1);
-/// Time for all checks to end after the faults.
 const TO_END: Duration = Duration::from_secs(90);
 
-/// Kinds of jobs for external workers, as in their names.
+/// In the names of jobs for external workers.
 const KINDS: [&str; 2] = ["out", "once"];
 
-/// Condition for checks and history rows of external workers.
 pub const IS_OUTSIDE: &str = "job ~ '_(out|once)$'";
 
-/// Returns the jobs of a role. Every second role's workers send heartbeats.
+/// Every second role's workers send heartbeats.
 pub fn jobs(role: &str, number: usize) -> String {
     let heartbeat = if number.is_multiple_of(2) { ", heartbeat => '1 s'" } else { "" };
     format!(
@@ -43,7 +38,6 @@ pub fn jobs(role: &str, number: usize) -> String {
     )
 }
 
-/// Counts of a round, for the report.
 #[derive(Default)]
 pub struct Counts {
     leased: AtomicU64,
@@ -117,7 +111,7 @@ impl Worker {
         }
     }
 
-    /// Whether a fault happens, with this chance in a thousand. None happens after the round.
+    /// With this chance in a thousand. Nothing goes wrong after the round.
     fn goes_wrong(&mut self, per_mille: u64) -> bool {
         self.random.per_mille(per_mille) && !self.shared.over.load(Ordering::Relaxed)
     }
@@ -192,7 +186,7 @@ impl Worker {
         Leased { lease: row.get(0), place: ledger.len() - 1, again: row.get(9), slot: row.get(10) }
     }
 
-    /// Works for a while, with or without heartbeats. Drops void leases.
+    /// With or without heartbeats. Drops void leases.
     fn nap(&mut self, client: &mut Client, leases: &mut Vec<Leased>) -> Result<(), Error> {
         let is_alive = self.random.per_mille(700);
         for _ in 0..1 + self.random.below(4) {
@@ -211,24 +205,22 @@ impl Worker {
         Ok(())
     }
 
-    /// Acts and answers, together or one by one.
+    /// All leases together, or one by one.
     fn complete(&mut self, client: &mut Client, leases: Vec<Leased>) -> Result<Turn, Error> {
         leases.iter().for_each(|lease| self.act(lease));
         let pieces = if self.random.per_mille(500) { leases.len() } else { 1 };
         for some in leases.chunks(pieces.max(1)) {
             if self.goes_wrong(50) {
-                // The answer is rolled back and repeated.
                 let mut transaction = client.transaction()?;
                 self.answer(&mut transaction, some)?;
                 transaction.rollback()?;
             }
             if self.goes_wrong(30) {
-                // The connection breaks before the commit.
                 client.batch_execute("BEGIN")?;
                 self.answer(client, some)?;
                 return self.die(some);
             }
-            // Clients have locked the checks of busy answers. A single answer waits for the client.
+            // A single answer waits for the client that has locked its check.
             for lease in self.commit(client, some)? {
                 self.commit(client, std::slice::from_ref(lease))?;
             }
@@ -236,7 +228,7 @@ impl Worker {
         Ok(Turn::GoesOn)
     }
 
-    /// Answers in a transaction of its own. Returns the leases with busy answers.
+    /// Returns the leases with busy answers.
     fn commit<'a>(&self, client: &mut Client, leases: &'a [Leased]) -> Result<Vec<&'a Leased>, Error> {
         let mut transaction = client.transaction()?;
         let answers = self.answer(&mut transaction, leases)?;
@@ -253,7 +245,7 @@ impl Worker {
         Ok(busy)
     }
 
-    /// Answers, and writes the effects of valid answers. Returns the answers.
+    /// Writes the effects of valid answers.
     fn answer(&self, client: &mut impl GenericClient, leases: &[Leased]) -> Result<Vec<String>, Error> {
         let answers: Vec<String> = match leases {
             [one] => vec![client.query_one(COMPLETE, &[&one.lease, &one.again])?.get(0)],
@@ -271,7 +263,7 @@ impl Worker {
         Ok(answers)
     }
 
-    /// Reports a failure: to be retried, final, or before any effect.
+    /// The failure is to be retried, final, or before any effect.
     fn fail(&mut self, client: &mut Client, leases: Vec<Leased>) -> Result<Turn, Error> {
         let how = *self.random.pick(&["", ", final => ARRAY[true]", ", not_started => ARRAY[true]"]);
         if !how.contains("not_started") {
@@ -300,7 +292,7 @@ impl Worker {
     }
 }
 
-/// A lease, its line in the ledger, and the answer's delay in seconds, if it asks for another check.
+/// With its line in the ledger, and the answer's delay in seconds, if it asks for another check.
 struct Leased {
     lease: i64,
     place: usize,
@@ -318,8 +310,7 @@ const COMPLETE_MANY: &str = "SELECT awty.complete_many($1, ARRAY(
 const EFFECT: &str = "INSERT INTO camp.effect (check_id, check_count, attempt, slot, began, act, bad, own)
     VALUES ($1, $2, 0, $3, $4, 'outside', false, false)";
 
-/// Waits until all checks of external workers have ended: held ones are released, and no lease is left. Ignores checks
-/// that must wait because the clock was set back.
+/// Releases held checks and waits until no lease is left. Checks may wait because the clock was set back; they are ignored.
 pub fn finish(shared: &Shared) -> Result<(), String> {
     let soon = "clock_timestamp() + interval '30 s'";
     for database in DATABASES {

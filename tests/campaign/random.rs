@@ -1,9 +1,9 @@
-//! Random choices from a seed: SplitMix64.
+//! SplitMix64.
 
 pub struct Random(u64);
 
 impl Random {
-    /// Returns an independent stream for each (seed, number).
+    /// Each (seed, number) has an independent stream.
     pub fn new(seed: u64, stream: u64) -> Self {
         let mut random = Self(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         random.next();
@@ -18,7 +18,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Returns 0 to `end` - 1.
+    /// 0 to `end` - 1.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
@@ -31,7 +31,7 @@ impl Random {
         &choices[self.below(choices.len() as u64) as usize]
     }
 
-    /// Returns letters and digits that compress badly.
+    /// Compresses badly.
     pub fn text(&mut self, bytes: usize) -> String {
         const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-";
         let mut text = String::with_capacity(bytes + 10);

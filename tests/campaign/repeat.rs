@@ -1,6 +1,6 @@
 //! Clients that repeat, change, schedule, pause, hold, release, check now and cancel; and the check of P11.
 //!
-//! Invariant: repetitions use an entity name of their own, [`ENTITY`], whose checks no other client schedules.
+//! No other client schedules checks of the entity name [`ENTITY`].
 
 use crate::checker::Told;
 use crate::load::Customer;
@@ -9,16 +9,14 @@ use chrono::Utc;
 
 pub const ENTITY: &str = "again";
 
-/// Violations in the repetitions of a database.
 #[derive(Clone, Debug, Default)]
 pub struct Repeated {
     pub alone: Vec<String>,
-    /// Slots with two bookings.
+    /// Two bookings.
     pub doubled: Vec<String>,
 }
 
 impl Repeated {
-    /// Returns violations of P11.
     pub fn faults(&self, clock_was_set: bool) -> Vec<String> {
         let alone = self.alone.iter().map(|what| format!("a repetition without a check: {what}"));
         let doubled = self.doubled.iter().map(|what| format!("a slot was booked twice: {what}"));
@@ -62,7 +60,6 @@ pub fn act(customer: &mut Customer, client: &mut Client) -> Result<(), Error> {
     }
 }
 
-/// Returns what each run does.
 fn errand(customer: &mut Customer) -> serde_json::Value {
     let act = match customer.random.below(20) {
         0 | 1 => "error",

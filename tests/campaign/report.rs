@@ -1,6 +1,4 @@
-//! The report in Markdown: faults, counts, violations, their statistical bound, and recovery times.
-//!
-//! Does not: judge.
+//! The report in Markdown.
 
 use crate::checker::Violation;
 use crate::faults::Fault;
@@ -13,7 +11,6 @@ use std::fmt::Write as _;
 struct Line {
     times: u64,
     missed: u64,
-    /// New violations after the fault.
     violations: u64,
     first: Vec<f64>,
     all: Vec<f64>,
@@ -33,7 +30,6 @@ pub struct Report {
     pub server: String,
 }
 
-/// Parameters of the run.
 pub struct Run {
     pub seed: u64,
     pub minutes: f64,
@@ -57,7 +53,7 @@ impl Report {
         self.timed.entry(what).or_default().push(seconds);
     }
 
-    /// Prints a new violation. `place` is its database and round.
+    /// `place` is the database and round.
     pub fn violated(&mut self, after: Option<Fault>, place: &str, violation: &Violation) {
         // A violation of one check may have other words next time.
         let words = match violation {
@@ -120,8 +116,8 @@ impl Report {
         text
     }
 
-    /// Returns one line per fault, to combine many runs: date, commit, server, seed, minutes, fault, times, missed,
-    /// violations, slowest first run, slowest end.
+    /// One line per fault, to combine many runs: date, commit, server, seed, minutes, fault, times, missed, violations, slowest first run,
+    /// slowest end.
     pub fn tsv(&self, run: &Run, when: &str) -> String {
         let most =
             |seconds: &[f64]| seconds.iter().copied().reduce(f64::max).map_or(String::new(), |s| format!("{s:.3}"));
@@ -147,7 +143,7 @@ fn bound(times: u64, violations: u64) -> String {
     }
 }
 
-/// Returns median, 99th percentile and maximum.
+/// Median, 99th percentile and maximum.
 fn spread(seconds: &[f64]) -> String {
     let mut sorted = seconds.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

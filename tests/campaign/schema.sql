@@ -1,8 +1,7 @@
 -- The campaign's tables, which record what happened, and its jobs.
 --
--- A run first writes one row of camp.effect, which also says whether the row may stay. bad means that the run is going to fail, and own that
--- the run removes its own check. Sequences ignore rollbacks, so they count observations of rolled-back
--- runs. Before its nap a run holds no lock that a client could want.
+-- A run first writes one row of camp.effect. bad means that the run is going to fail, and own that it removes its own check. Sequences
+-- ignore rollbacks, so they count observations of rolled-back runs. Before its nap a run holds no lock that a client could want.
 
 CREATE EXTENSION awty;
 CREATE SCHEMA camp;
@@ -19,8 +18,8 @@ CREATE TABLE camp.effect (
     own         boolean NOT NULL
 );
 
--- Every scheduled check, written in the transaction that scheduled it. wanted: the earliest time; NULL if an earlier
--- check may have been kept, and for checks that clients move by awty.check_now().
+-- The transaction that scheduled a check writes its row. wanted is the earliest time; NULL if an earlier check may have been kept, and for
+-- checks that clients move by awty.check_now().
 CREATE TABLE camp.placed (check_id bigint NOT NULL, wanted timestamptz);
 
 CREATE TABLE camp.orders (
@@ -44,7 +43,7 @@ CREATE SEQUENCE camp.overlaps;
 CREATE SEQUENCE camp.early;
 CREATE SEQUENCE camp.leaks;
 
--- Checks that no longer crash the server.
+-- These checks no longer crash the server.
 CREATE TABLE camp.mended (check_id bigint PRIMARY KEY);
 
 CREATE FUNCTION camp.fail_late() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -81,7 +80,7 @@ CREATE FUNCTION camp.is_own(j awty.future_job) RETURNS boolean LANGUAGE sql
 RETURN j.args->>'act' IN ('own_cancel', 'own_replace')
     OR (j.args->>'act' IN ('cancel', 'replace') AND j.entity_name = 'orders' AND j.args->>'other' = j.entity_key);
 
--- Whether the run before this one left something in the session.
+-- The run before may have left something in the session.
 CREATE FUNCTION camp.finds_something() RETURNS boolean LANGUAGE sql
 RETURN coalesce(current_setting('camp.mark', true), '') <> ''
     OR EXISTS (SELECT FROM pg_prepared_statements)
@@ -102,7 +101,6 @@ BEGIN
     EXECUTE 'DECLARE mine CURSOR WITH HOLD FOR SELECT 1';
 END $$;
 
--- Start of every run.
 CREATE FUNCTION camp.enter(j awty.future_job, bad boolean) RETURNS void LANGUAGE plpgsql AS $$
 -- now(), because the clock may have been set back since the run was admitted.
 DECLARE began timestamptz := greatest(clock_timestamp(), now());
@@ -145,7 +143,6 @@ BEGIN
     EXECUTE format('COPY (SELECT) TO PROGRAM %L', 'kill -9 ' || pg_backend_pid());
 END $$;
 
--- The job for single checks.
 CREATE FUNCTION camp.watch(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
 DECLARE bad boolean := camp.is_bad(j);
 BEGIN
@@ -221,7 +218,7 @@ BEGIN
     RETURN camp.answer(j);
 END $$;
 
--- The set-based job. One bad row makes the call fail.
+-- One bad row makes the call of a set fail.
 CREATE FUNCTION camp.watch_all(j awty.future_job[]) RETURNS timestamptz[] LANGUAGE plpgsql AS $$
 DECLARE
     one awty.future_job;

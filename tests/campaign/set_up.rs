@@ -1,12 +1,9 @@
-//! Creates the campaign's databases, roles and jobs.
-
 use crate::load::{DATABASES, ERIN, ROLES};
 use crate::outside::{self, MAILER};
 use crate::watched::FRANK;
 use awty_testkit::Cluster;
 
-/// Jobs of the role without clients. Cancelled checks of erin_fill leave no history row; those of erin_keep leave one
-/// each.
+/// Cancelled checks of erin_fill leave no history row; those of erin_keep leave one each.
 const OF_ERIN: &str = "
     SELECT awty.register('erin_watch', 'camp.watch', timeout => '6 s', retry_after => '1 s');
     SELECT awty.register('erin_long', 'camp.watch', timeout => '2 min', retry_after => '1 s');

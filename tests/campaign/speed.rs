@@ -1,7 +1,6 @@
-//! How soon awty works again after a fault (P5), by the server's clock: the log says when it accepted connections
-//! again.
+//! How soon awty works again after a fault (P5), by the server's clock: the log says when it accepted connections again.
 //!
-//! Invariant: the figures are for the report. Only a delay that no machine noise can explain is a violation.
+//! The figures are for the report. Only a delay that no machine noise can explain is a violation.
 
 use crate::load::{DATABASES, Shared};
 use awty_testkit::Cluster;
@@ -14,7 +13,7 @@ const READY: &str = "database system is ready to accept connections";
 /// A lost wake-up is noticed within a minute. Nothing else takes this long.
 const TOO_LATE: f64 = 30.0;
 
-/// State of the log before the fault. A promoted standby has its own log.
+/// A promoted standby has its own log.
 pub struct Mark {
     log: PathBuf,
     position: usize,
@@ -35,7 +34,7 @@ impl Mark {
         }
     }
 
-    /// Returns when the server was last ready since the mark, according to its log.
+    /// According to the log since the mark.
     fn ready(&self, cluster: &Cluster) -> Option<String> {
         let position = if cluster.log_file() == self.log { self.position } else { 0 };
         let log = cluster.log_since(position);
@@ -44,22 +43,22 @@ impl Mark {
     }
 }
 
-/// Durations in seconds.
+/// In seconds.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Speed {
-    /// From accepting connections to the first run of a due check, in the slowest database. `None` if the server was
-    /// never down, or no check was due.
+    /// From accepting connections to the first run of a due check, in the slowest database. `None` if the server was never down, or no
+    /// check was due.
     pub first: Option<f64>,
     /// From accepting connections, or from the end of the fault, until all checks due then were done.
     pub all: f64,
 }
 
-/// Called when all due checks are done. `mark` is from before the fault; `since` is its end.
+/// `mark` is from before the fault; `since` is its end.
 pub fn measure(cluster: &Cluster, shared: &Shared, mark: &Mark, since: Instant) -> Speed {
     let waited = Speed { first: None, all: since.elapsed().as_secs_f64() };
     let speed = mark.ready(cluster).and_then(|ready| since_ready(shared, &ready, mark.xid).ok());
     let Some(speed) = speed else { return waited };
-    // Invalid if the clock was set meanwhile, even by the operating system.
+    // The operating system may have set the clock as well.
     if cluster.clock() != mark.clock || speed.all < 0.0 || speed.all > waited.all + TOO_LATE {
         return waited;
     }

@@ -1,8 +1,7 @@
 //! Random SQL as a job's work: sqlsmith generates statements, and a job of an ordinary role executes one per run.
 //!
-//! Invariant: the server stays up, each check ends in the history, and checks of another role in the database start in
-//! time. A statement may fail, and may change its own role's data.
-//! Does not: judge PostgreSQL: an internal error of one of its own functions is counted, but is no violation.
+//! Invariant: the server stays up, each check ends in the history, and checks of another role in the database start in time. An internal
+//! error of PostgreSQL's own functions is counted, but is no violation.
 
 use crate::load::Shared;
 use crate::random::Random;
@@ -13,7 +12,7 @@ use std::time::Duration;
 
 const DATABASE: &str = "smithy";
 const STATEMENTS: usize = 60;
-/// Time for all statements to end. Each has a timeout of 300 ms, and half a second if it ignores that.
+/// A statement has a timeout of 300 ms, and half a second if it ignores that.
 const TO_END: Duration = Duration::from_secs(120);
 /// Allowed lateness of a bystander's check, on a loaded machine.
 const LATE: f64 = 20.0;
@@ -33,7 +32,7 @@ pub fn is_installed() -> bool {
     std::process::Command::new("sqlsmith").arg("--version").output().is_ok()
 }
 
-/// Executes some dozens of statements. Returns whether that was possible.
+/// Returns whether statements could be executed.
 pub fn strike(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
     if !is_installed() {
         println!("sqlsmith is not installed (apt-get install sqlsmith)");
@@ -64,7 +63,7 @@ fn set_up(shared: &Shared) -> Result<(), Error> {
     shared.connect(DATABASE, "postgres")?.batch_execute(include_str!("sqlsmith.sql"))
 }
 
-/// Returns sqlsmith's statements. sqlsmith reads the schema, and executes nothing.
+/// sqlsmith reads the schema, and executes nothing.
 fn statements(cluster: &Cluster, random: &mut Random) -> Result<Vec<String>, String> {
     let host = cluster.socket_directory().display();
     let output = std::process::Command::new("sqlsmith")
@@ -89,7 +88,6 @@ fn execute(shared: &Shared, statements: &[String]) -> Result<(), String> {
     let text = |error: Error| error.to_string();
     let mut admin = shared.connect(DATABASE, "postgres").map_err(text)?;
     forge(&mut admin, statements).map_err(text)?;
-    // This connection is lost if the server goes down.
     let ended = poll("the end of all statements", TO_END, || {
         let left: i64 = admin.query_one("SELECT count(*) FROM awty.future_job", &[]).map_err(text)?.get(0);
         if left == 0 { Ok(()) } else { Err(format!("{left} left")) }
@@ -113,7 +111,7 @@ fn execute(shared: &Shared, statements: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Schedules a check per statement, and one per second for a bystander.
+/// One check per statement, and one per second for a bystander.
 fn forge(admin: &mut Client, statements: &[String]) -> Result<(), Error> {
     admin.batch_execute("SET ROLE smith; DELETE FROM smith.statement")?;
     for (number, sql) in statements.iter().enumerate() {

@@ -1,4 +1,4 @@
--- A database in which a job of an ordinary role executes random SQL, one statement per run.
+-- A job of an ordinary role executes one random statement per run.
 
 CREATE EXTENSION awty;
 CREATE SCHEMA smith AUTHORIZATION smith;
@@ -18,6 +18,6 @@ BEGIN
 END $$;
 RESET ROLE;
 
--- The role whose checks must not be late.
+-- The checks of this role must not be late.
 CREATE FUNCTION public.nothing(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS $$ SELECT NULL::timestamptz $$;
 GRANT USAGE ON SCHEMA awty TO bystander;

@@ -1,11 +1,10 @@
 //! Checks that no client waits for a run (P4).
 //!
-//! Until its last moment a run holds no lock that a client could want (see schema.sql). So if a worker blocks a client
-//! while its run naps, the client waits for awty.
+//! Until its last moment a run holds no lock that a client could want (see schema.sql). So if a worker blocks a client while its run naps,
+//! the client waits for awty.
 //!
-//! Invariant: no false alarm, however slow the machine is. Processes and locks are read one after the other, so a
-//! single look proves nothing. If the same run of the same worker naps in two looks, it also napped when the locks were
-//! read in between.
+//! Invariant: no false alarm on a slow machine. Processes and locks are read one after the other, so one look proves nothing. If the same
+//! run naps in two looks, it also napped when the locks were read in between.
 
 use crate::load::{ROLES, Shared};
 use awty_testkit::postgres::Client;
@@ -17,7 +16,7 @@ use std::time::Duration;
 
 const PAUSE: Duration = Duration::from_millis(60);
 
-/// Client and worker, with the start of their transactions to distinguish them.
+/// The start of a transaction distinguishes it from the next one of its process.
 const WAITING: &str = "
     SELECT concat_ws(' ', c.usename, c.pid, c.xact_start, 'waits for', w.usename, w.pid, w.xact_start, 'in', c.datname)
     FROM pg_stat_activity AS c

@@ -1,9 +1,9 @@
 //! A watched table: clients write its rows at random, an owner changes the rule, and P12 is checked.
 //!
-//! Both queries hold in every snapshot. A late row without a check must have an alert ([`MISSED`]), and all due checks
-//! are done (see `faults::recover`). So every late row has its alert once awty runs again.
+//! Both queries hold in every snapshot. A late row without a check must have an alert ([`MISSED`]), and all due checks are done (see
+//! `faults::recover`). So every late row has its alert once awty runs again.
 //!
-//! Invariant: random choices come from separate streams, so other clients' choices do not depend on them.
+//! Random choices come from separate streams, so other clients' choices do not depend on them.
 
 use crate::load::{DATABASES, ROLES, Shared, explain, is_of_a_fault};
 use crate::random::Random;
@@ -13,20 +13,17 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Owner of the table and of its rule.
 pub const FRANK: &str = "frank";
 
 const KEYS: u64 = 40;
-/// Writers per table, and their average pause.
 const WRITERS: usize = 2;
 const PACE: Duration = Duration::from_millis(80);
 /// Pause between the owner's looks, and the chance of a change per look.
 const LOOK: Duration = Duration::from_millis(250);
 const CHANGE: u64 = 10;
 
-/// Open alerts whose row is gone, there, not late or different, and double alerts of a row. After a change of the rule,
-/// a check from the rule's walk or its sweep clears alerts of rows that are there by the new terms. $1: the clock was
-/// set.
+/// Open alerts whose row is gone, there, not late or different, and double alerts of a row. After a change of the rule, its walk or sweep
+/// clears alerts of rows that are there by the new terms. $1: the clock was set.
 pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*), 500)
     FROM (SELECT a.*, count(*) OVER (PARTITION BY a.entity_key) AS open FROM awty.alert AS a WHERE a.cleared_at IS NULL) AS a
     LEFT JOIN camp.parcel AS p ON p.id::text = a.entity_key LEFT JOIN camp.terms AS t ON true
@@ -34,8 +31,8 @@ pub const WRONG: &str = "SELECT left(concat_ws(' ', a.*, 'but', p.*, 'by', t.*),
         OR (p.state = ANY (t.there) AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel') AND NOT EXISTS (SELECT FROM awty.future_job
             WHERE job = 'parcel' AND (entity_name = 'awty.sweep' OR entity_key = a.entity_key)))";
 
-/// Late rows without an alert and without a timely check: three of the longest slots after the row is due, or after its
-/// check was written. A failed check is later. While the rule's walk is in progress, older rows may be missing.
+/// Late rows without an alert and without a check within three of the longest slots after the row is due, or after its check was written. A
+/// failed check is later. Older rows may be missing while the rule's walk is in progress.
 pub const MISSED: &str = "SELECT left(concat_ws(' ', p.*, 'by', t.*, 'has', f.*), 500)
     FROM camp.parcel AS p CROSS JOIN camp.terms AS t LEFT JOIN awty.future_job AS f ON f.job = 'parcel' AND f.entity_key = p.id::text
     WHERE NOT p.state = ANY (t.there) AND p.since IS NOT NULL AND (SELECT walk = 'done' FROM awty.rule WHERE rule = 'parcel')
@@ -43,7 +40,6 @@ pub const MISSED: &str = "SELECT left(concat_ws(' ', p.*, 'by', t.*, 'has', f.*)
         AND (f.id IS NULL OR (f.attempt = 0 AND NOT f.held
             AND f.next_check_at > greatest(p.since + t.within, pg_xact_commit_timestamp(f.xmin)) + interval '9 s'))";
 
-/// Violations in the watched table of a database.
 #[derive(Clone, Debug, Default)]
 pub struct Watched {
     pub wrong: Vec<String>,
@@ -57,7 +53,7 @@ impl Watched {
     }
 }
 
-/// Starts writers and owners. `movable_clock`: the clock may be set.
+/// The clock may be set if `movable_clock`.
 pub fn start(shared: &Arc<Shared>, seed: u64, movable_clock: bool) -> Vec<JoinHandle<()>> {
     let mut threads = Vec::new();
     for (number, database) in DATABASES.into_iter().enumerate() {
@@ -104,12 +100,11 @@ impl Visitor {
         }
     }
 
-    /// One transaction of a writer. Expects conflicts with other writers.
+    /// Conflicts with other writers are expected.
     fn write(&mut self, client: &mut Client) -> Result<(), Error> {
         let level = *self.random.pick(&["READ COMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"]);
         let mut script = format!("BEGIN ISOLATION LEVEL {level};");
         if self.random.per_mille(300) {
-            // Its snapshot is older than later changes.
             script += "SELECT FROM camp.parcel LIMIT 1;";
             client.batch_execute(&std::mem::take(&mut script))?;
             std::thread::park_timeout(Duration::from_millis(self.random.below(1500)));
@@ -126,7 +121,7 @@ impl Visitor {
         self.attempt(client, &script)
     }
 
-    /// Ignores conflicts with other transactions: 40001, 40P01, and 23505 for a duplicate key.
+    /// Conflicts are 40001, 40P01, and 23505 for a duplicate key.
     fn attempt(&self, client: &mut Client, script: &str) -> Result<(), Error> {
         match client.batch_execute(script) {
             Err(error) if error.code().is_some_and(|code| ["40001", "40P01", "23505"].contains(&code.code())) => {
@@ -163,8 +158,7 @@ impl Visitor {
         }
     }
 
-    /// The owner checks P12, and sometimes changes the rule: with other terms, ended and recreated, or ended until the
-    /// next change.
+    /// The owner checks P12, and sometimes changes or ends the rule.
     fn own(&mut self, client: &mut Client) -> Result<(), Error> {
         let wrong = client.query(WRONG, &[&self.movable_clock])?.iter().map(|row| row.get(0)).collect();
         let missed = client.query(MISSED, &[])?.iter().map(|row| row.get(0)).collect();

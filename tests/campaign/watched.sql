@@ -1,6 +1,6 @@
--- A watched table with its own owner. All roles write to it.
+-- All roles write to this table of another owner.
 CREATE TABLE camp.parcel (id bigint PRIMARY KEY DEFERRABLE, since timestamptz, state text NOT NULL, note text);
--- The terms of its rule, written in the transaction that changes the rule. No row means no rule.
+-- The transaction that changes the rule writes its terms. No row means no rule.
 CREATE TABLE camp.terms (there text[] NOT NULL, within interval NOT NULL);
 ALTER TABLE camp.parcel OWNER TO frank;
 ALTER TABLE camp.terms OWNER TO frank;

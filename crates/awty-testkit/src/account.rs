@@ -1,15 +1,13 @@
-//! The operating system account of the servers.
-//!
 //! PostgreSQL refuses to run as root, so root's clusters run as `postgres`. All other users run clusters as themselves.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// The account of root's servers, which the Debian packages create.
+/// The Debian packages create this account.
 const SERVER_USER: &str = "postgres";
 
-/// Returns a command in the server's account, in a directory that every account may enter.
+/// Starts in a directory that every account may enter.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = if is_root() {
         let mut runuser = Command::new("runuser");
@@ -22,7 +20,7 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// The same without a process that waits for the program: signals to the child are signals to the program.
+/// No process waits for the program, so signals to the child are signals to the program.
 pub(crate) fn direct(program: impl AsRef<OsStr>) -> Command {
     let mut command = if is_root() {
         let mut setpriv = Command::new("setpriv");
@@ -35,7 +33,6 @@ pub(crate) fn direct(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Runs a command to its end and returns its standard output; panics with its standard error if it fails.
 #[track_caller]
 pub(crate) fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
@@ -47,7 +44,6 @@ pub(crate) fn run(command: &mut Command) -> String {
     stdout
 }
 
-/// Returns the numeric id of the server's account.
 pub(crate) fn uid() -> u32 {
     static UID: OnceLock<u32> = OnceLock::new();
     *UID.get_or_init(|| {

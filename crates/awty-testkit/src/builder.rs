@@ -1,5 +1,3 @@
-//! How a cluster is created.
-
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -8,7 +6,7 @@ use std::sync::Once;
 
 use crate::{Cluster, account, files, preload, stage};
 
-/// Collects a cluster's settings, then [`start`](Builder::start)s it. Later settings win.
+/// Collects a cluster's settings. Later settings win.
 #[derive(Debug, Default)]
 pub struct Builder {
     settings: Vec<(String, String)>,
@@ -34,8 +32,7 @@ impl Builder {
         self
     }
 
-    /// Runs `initdb` for this cluster, with checksums. Otherwise all clusters are copies of one, with the same system
-    /// identifier.
+    /// Runs `initdb` for this cluster, with checksums. Otherwise all clusters are copies of one, with the same system identifier.
     pub fn own_identity(mut self) -> Self {
         self.own_identity = true;
         self
@@ -130,7 +127,6 @@ impl Builder {
     }
 }
 
-/// Returns the settings that make a server reachable only through its own socket.
 pub(crate) fn network(cluster: &Cluster) -> String {
     let directory = cluster.socket_directory().display();
     format!("\nlisten_addresses = ''\nunix_socket_directories = '{directory}'\nport = {}\n", Cluster::PORT)

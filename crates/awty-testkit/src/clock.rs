@@ -1,13 +1,11 @@
-//! A server's wall clock that a test can set.
-//!
-//! Invariant: only the wall clock of the server's processes moves. Their monotonic clock is unaffected.
+//! A server's wall clock that a test can set. The monotonic clock is unaffected.
 
 use crate::Cluster;
 use crate::preload::CLOCK;
 
 impl Cluster {
-    /// Sets the server's clock `seconds` ahead of real time, or behind it, in all of its processes at once. For
-    /// clusters built [`with_movable_clock`](crate::Builder::with_movable_clock).
+    /// Sets the server's clock `seconds` ahead of real time in all of its processes. Needs
+    /// [`with_movable_clock`](crate::Builder::with_movable_clock).
     #[track_caller]
     pub fn set_clock(&self, seconds: i64) {
         CLOCK.set(self, 0, seconds);

@@ -1,7 +1,7 @@
-//! One throwaway server: start, stop, signals, standbys, and removal.
+//! One throwaway server.
 //!
-//! Invariant: dropping the value stops the server and removes its directory, unless it is lasting. The drop panics if
-//! the server has logged an unexpected failed assertion or leak, or if amcheck finds damage in awty's tables.
+//! Invariant: dropping the value stops the server and removes its directory, unless it is lasting. The drop panics if the server has logged
+//! an unexpected failed assertion or leak, or if amcheck finds damage in awty's tables.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,7 +30,7 @@ pub struct Cluster {
     directory: PathBuf,
     lasting: bool,
     stage: PathBuf,
-    /// How far [`Cluster::new_faults`] has searched the log.
+    /// The position up to which [`Cluster::new_faults`] has searched the log.
     pub(crate) looked_for_faults: AtomicUsize,
 }
 
@@ -62,7 +62,6 @@ impl Cluster {
         &self.stage
     }
 
-    /// Returns an executable of that PostgreSQL.
     pub(crate) fn executable(&self, name: &str) -> PathBuf {
         self.stage.join("bin").join(name)
     }
@@ -168,7 +167,7 @@ impl Cluster {
         printed
     }
 
-    /// Sends a signal to a server process. A process that has already ended is no error.
+    /// Sends a signal to a server process, which may have ended already.
     #[track_caller]
     pub fn kill(&self, signal: Signal, pid: i32) {
         let target = Pid::from_raw(pid).filter(|_| pid > 1);
@@ -179,7 +178,7 @@ impl Cluster {
         }
     }
 
-    /// Limits a server process to so many additional bytes of memory, as `ulimit -v` does. Larger allocations fail.
+    /// Limits a server process to this many additional bytes of memory. Larger allocations fail.
     #[track_caller]
     pub fn limit_memory(&self, pid: i32, more: u64) {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -203,14 +202,13 @@ impl Cluster {
         let pid = self.postmaster_pid();
         self.kill(Signal::KILL, pid);
         files::await_end(&self.data(), PATIENCE).unwrap_or_else(|message| panic!("{message}"));
-        // In a container without an init process, the dead postmaster keeps its process id, and a new one would refuse
-        // to start. All processes are gone, so the lock files can be removed.
+        // In a container without an init process, the dead postmaster keeps its process id, and a new one would refuse to start.
         for lock in [self.data().join("postmaster.pid"), self.directory.join(format!(".s.PGSQL.{}.lock", Self::PORT))] {
             let _ = std::fs::remove_file(lock);
         }
     }
 
-    /// Returns a PostgreSQL tool in the server's account, which may write into the cluster's directory.
+    /// Runs in the server's account, which may write into the cluster's directory.
     pub(crate) fn server_tool(&self, name: &str) -> Command {
         let mut command = account::command(self.executable(name));
         command.env("PGHOST", self.socket_directory()).env("PGPORT", Self::PORT.to_string());

@@ -84,7 +84,7 @@ impl Cluster {
         });
     }
 
-    /// [`poll`]s, and panics at the deadline. The end of the server log follows when the cluster is dropped.
+    /// [`poll`]s, and panics at the deadline.
     #[track_caller]
     pub fn await_that<T>(&self, what: &str, within: Duration, ask: impl FnMut() -> Result<T, String>) -> T {
         poll(what, within, ask).unwrap_or_else(|message| panic!("{message}"))
@@ -123,7 +123,6 @@ impl Cluster {
     }
 }
 
-/// Formats an error with its SQLSTATE, detail and hint.
 pub(crate) fn explain(error: &postgres::Error) -> String {
     match error.as_db_error() {
         Some(db) => {

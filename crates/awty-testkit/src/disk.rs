@@ -20,7 +20,7 @@ pub enum DiskFault {
 }
 
 impl Cluster {
-    /// Makes the disk fail from now on. For clusters built [`with_failing_disk`](crate::Builder::with_failing_disk).
+    /// Makes the disk fail from now on. Needs [`with_failing_disk`](crate::Builder::with_failing_disk).
     #[track_caller]
     pub fn fail_disk(&self, how: DiskFault) {
         DISK.set(self, 1, 0);
@@ -34,7 +34,7 @@ impl Cluster {
         DISK.get(self, 1)
     }
 
-    /// Slows each flush of WAL down to this duration; zero ends it. For clusters as above.
+    /// Slows each flush of WAL down to this duration; zero ends it. Needs a failing disk.
     #[track_caller]
     pub fn slow_down_flushes(&self, to: Duration) {
         DISK.set(self, 3, 0);

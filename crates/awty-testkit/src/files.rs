@@ -16,8 +16,7 @@ use crate::{account, poll};
 const HOME: &str = "/tmp";
 const PREFIX: &str = "awty-test-";
 
-/// Creates a directory for a cluster. It belongs to the server's account and is closed to others, because connections
-/// are trusted.
+/// Belongs to the server's account and is closed to others, because connections are trusted.
 #[track_caller]
 pub(crate) fn new_directory() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(1);
@@ -27,13 +26,12 @@ pub(crate) fn new_directory() -> PathBuf {
     path
 }
 
-/// Creates a directory for the server's account.
 #[track_caller]
 pub(crate) fn make_private(path: &Path) {
     account::run(account::command("mkdir").args(["-m", "700"]).arg(path));
 }
 
-/// Returns the process id in `postmaster.pid`, if that process is a server on this data directory.
+/// The process must be a server on this data directory.
 pub(crate) fn postmaster(data: &Path) -> Option<Pid> {
     let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     let pid: i32 = text.lines().next()?.trim().parse().ok()?;
@@ -42,12 +40,11 @@ pub(crate) fn postmaster(data: &Path) -> Option<Pid> {
     on_this_directory.then_some(Pid::from_raw(pid)).flatten()
 }
 
-/// Returns all server processes whose working directory is this data directory, even without a postmaster.
+/// Finds server processes even without a postmaster.
 pub(crate) fn processes(data: &Path) -> Vec<Pid> {
     working(|cwd| cwd == data)
 }
 
-/// All processes whose working directory is this one or below it.
 pub(crate) fn processes_below(directory: &Path) -> Vec<Pid> {
     working(|cwd| cwd.starts_with(directory))
 }
@@ -59,7 +56,7 @@ fn working(here: impl Fn(&Path) -> bool) -> Vec<Pid> {
     entries.flatten().filter(working_here).filter_map(pid).collect()
 }
 
-/// Ends a cluster's server, by force if needed, and removes its directory.
+/// Ends the server by force if needed.
 pub(crate) fn remove(directory: &Path) {
     let data = directory.join("data");
     if let Some(pid) = postmaster(&data) {
@@ -77,7 +74,7 @@ pub(crate) fn remove(directory: &Path) {
     }
 }
 
-/// Ends what works below a directory. Servers get the chance to free their shared memory.
+/// Servers get the chance to free their shared memory.
 fn end_all(directory: &Path) {
     let is_server = |pid: &Pid| {
         let name = fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero())).unwrap_or_default();
@@ -100,7 +97,6 @@ fn end_all(directory: &Path) {
     }
 }
 
-/// Waits until no process of the server is left.
 pub(crate) fn await_end(data: &Path, within: Duration) -> Result<(), String> {
     poll("the server's processes to be gone", within, || match processes(data) {
         rest if rest.is_empty() => Ok(()),

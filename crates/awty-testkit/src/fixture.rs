@@ -114,8 +114,8 @@ impl Cluster {
         }
     }
 
-    /// Creates the function `<role>.<name>` with a PL/pgSQL body, in which `j` is the check, and registers it. The options
-    /// follow the first two arguments: `", timeout => '1 s'"`.
+    /// Creates the function `<role>.<name>` with a PL/pgSQL body, in which `j` is the check, and registers it with options: `", timeout =>
+    /// '1 s'"`.
     #[track_caller]
     pub fn create_job(&self, role: &str, name: &str, body: &str, options: &str) {
         self.create_function_job(role, name, ["awty.future_job", "timestamptz"], body, options);
@@ -184,8 +184,8 @@ impl Shop {
         self.cluster.run_as("shop", script);
     }
 
-    /// Runs statements as the role in one transaction and one message, so that a pause of the test falls before or
-    /// after all of them. `{first}` stands for a time that is a number of seconds ahead. Returns that time.
+    /// Runs statements as the role in one message, so that a pause of the test falls before or after all of them. `{first}` becomes a time
+    /// that is a number of seconds ahead, which is returned.
     #[track_caller]
     pub fn ahead(&self, seconds: i32, statements: &str) -> DateTime<Utc> {
         let first = format!("(date_trunc('second', now()) + interval '{seconds} s')");
@@ -231,7 +231,7 @@ impl Shop {
         self.await_true("a run at the gate", AT_GATE);
     }
 
-    /// Closes a door that, unlike the gate, stays closed over a restart. Runs wait in a loop at [`DOOR`].
+    /// Closes a door that stays closed over a restart. Runs wait in a loop at [`DOOR`].
     pub fn close_door(&self) {
         self.run("INSERT INTO shop.closed_door VALUES (true)");
     }
@@ -301,7 +301,7 @@ impl Shop {
         self.await_true("every check to have ended", "SELECT NOT EXISTS (SELECT FROM awty.future_job)");
     }
 
-    /// Schedules a check of an order and returns its slot, in one transaction, so that no run comes between.
+    /// Schedules a check of an order and returns its slot. One transaction, so that no run comes between.
     #[track_caller]
     pub fn schedule_for(&self, key: &str, job: &str, when: &str) -> DateTime<Utc> {
         let mut client = self.client();

@@ -1,7 +1,7 @@
-//! A folder for servers that a test starts by other programs, such as Patroni.
+//! A folder for servers that other programs start, such as Patroni.
 //!
-//! Invariant: when the value is dropped, each process that works below the folder is ended and the folder is removed. The next test
-//! does so if this one was killed.
+//! Invariant: dropping the value ends each process that works below the folder and removes the folder. The next test does so if this one
+//! was killed.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::{account, files, stage};
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes a folder, and removes the folders that killed tests left behind.
+    /// Makes a folder, and removes those of killed tests.
     #[track_caller]
     #[allow(clippy::new_without_default)] // it writes to the disk
     pub fn new() -> Self {

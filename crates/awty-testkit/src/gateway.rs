@@ -13,7 +13,6 @@ use std::time::Duration;
 /// How long a test waits for a gateway.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Flags of a gateway in a test, unless the test gives others.
 const DEFAULTS: [(&str, &str); 5] = [
     ("--listen", "127.0.0.1:0"),
     ("--listen-metrics", "127.0.0.1:0"),
@@ -126,7 +125,6 @@ impl Gateway {
         self.logged("metrics")
     }
 
-    /// Returns a field of the log's line about the start.
     #[track_caller]
     fn logged(&self, field: &str) -> String {
         until("the gateway to listen", || {

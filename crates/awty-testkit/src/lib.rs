@@ -1,11 +1,9 @@
 //! Throwaway PostgreSQL clusters with awty, for tests, benches and the demo.
 //!
-//! A cluster is a server of the staged PostgreSQL (`scripts/stage`) with its own data directory, reachable only by its
-//! Unix socket:
+//! A cluster is a server of the staged PostgreSQL (`scripts/stage`) with its own data directory, reachable only by its Unix socket:
 //!
 //! ```no_run
 //! use awty_testkit::{Cluster, Stop};
-//!
 //! let mut cluster = Cluster::builder().set("awty.slot", "1s").start();
 //! cluster.create_extension("postgres");
 //! cluster.await_sql("postgres", "the first slot to have run", "SELECT last_slot_run IS NOT NULL FROM awty.status");
@@ -13,10 +11,8 @@
 //! cluster.start();
 //! ```
 //!
-//! Invariant: the installed PostgreSQL and other clusters are not changed. Dropping a [`Cluster`], even by a panic,
-//! stops and removes it. The next test removes the clusters of killed tests.
-//! Does not: sleep for luck. Every wait polls with a deadline, and a failure shows the awaited condition, the last
-//! observation, and the end of the server log.
+//! Invariant: dropping a [`Cluster`], even by a panic, stops and removes it. The next test removes the clusters of killed tests. Every wait
+//! polls with a deadline, and a failure shows the last observation and the end of the server log.
 
 mod account;
 mod builder;

@@ -50,8 +50,7 @@ impl Cluster {
     }
 }
 
-/// Whether a line shows a mistake in the server's code, including awty's. A server with assertions
-/// (`scripts/assert-server`) finds more.
+/// A server with assertions (`scripts/assert-server`) finds more mistakes.
 fn is_fault(line: &str) -> bool {
     const WARNINGS: [&str; 7] = [
         " leak: ",                 // of buffers, relations, snapshots, files, ...; until PostgreSQL 16

@@ -1,11 +1,8 @@
-//! Waits with a deadline.
-//!
-//! Invariant: a failed wait names the awaited condition and the last observation.
+//! Waits with a deadline. A failed wait names the awaited condition and the last observation.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How long a test waits for an immediate event. Generous, so that a loaded machine fails no test. A passing test never
-/// waits this long.
+/// How long a test waits for an immediate event. Generous, so that a loaded machine fails no test.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
 const PAUSE: Duration = Duration::from_millis(20);

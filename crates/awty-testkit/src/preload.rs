@@ -1,7 +1,5 @@
-//! Preloaded libraries that let a test control a server's wall clock (`clock.c`) and disk (`disk.c`). Each is
-//! controlled by a file of numbers that all server processes map.
-//!
-//! Does not: affect the test itself, or any other program.
+//! Preloaded libraries that let a test control a server's wall clock (`clock.c`) and disk (`disk.c`). All server processes map a file of
+//! numbers that controls them.
 
 use crate::{Cluster, account};
 use std::ffi::OsStr;
@@ -11,9 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub(crate) struct Library {
-    /// Name of its files in the cluster's directory.
     name: &'static str,
-    /// The environment variable with the name of the file of numbers.
+    /// Holds the name of the file of numbers.
     variable: &'static str,
     source: &'static str,
 }
@@ -36,25 +33,25 @@ impl Library {
         self.object(cluster).exists()
     }
 
-    /// Installs the library in a cluster that was not started, with `numbers` numbers, all 0.
+    /// The cluster was not started. All numbers are 0.
     #[track_caller]
     pub(crate) fn install(&self, cluster: &Cluster, numbers: usize) {
         let source = self.numbers(cluster).with_extension("c");
         must("write", &source, fs::write(&source, self.source));
         let file = self.numbers(cluster);
         must("write", &file, fs::write(&file, vec![0; numbers * NUMBER]));
-        // The server may run in another account, and its directory is closed to all others.
+        // The server may run in another account. The directory is closed to all others.
         must("open up", &file, fs::set_permissions(&file, Permissions::from_mode(0o666)));
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(self.object(cluster)).arg(source).arg("-ldl");
         account::run(&mut compiler);
     }
 
-    /// Writes a number. The server sees it at once.
+    /// The server sees the number at once.
     #[track_caller]
     pub(crate) fn set(&self, cluster: &Cluster, place: usize, number: i64) {
         let file = self.numbers(cluster);
-        // In place and without truncation, because the server has mapped the file.
+        // No truncation, because the server has mapped the file.
         let open = OpenOptions::new().write(true).open(&file);
         let written = open.and_then(|open| open.write_all_at(&number.to_ne_bytes(), (place * NUMBER) as u64));
         must("write", &file, written);
@@ -73,7 +70,6 @@ impl Library {
     }
 }
 
-/// Copies the primary's libraries and numbers to a standby.
 #[track_caller]
 pub(crate) fn copy(from: &Cluster, to: &Cluster) {
     for library in [CLOCK, DISK].iter().filter(|library| library.is_installed(from)) {
@@ -83,7 +79,6 @@ pub(crate) fn copy(from: &Cluster, to: &Cluster) {
     }
 }
 
-/// Returns a command that starts a server program with the installed libraries.
 pub(crate) fn command(cluster: &Cluster, program: impl AsRef<OsStr>) -> Command {
     let installed: Vec<Library> = [CLOCK, DISK].into_iter().filter(|library| library.is_installed(cluster)).collect();
     if installed.is_empty() {

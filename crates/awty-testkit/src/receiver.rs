@@ -1,6 +1,4 @@
-//! An HTTP receiver for tests: it reads whole requests and leaves the answers to the test.
-//!
-//! Does not: end by itself. Its threads end with the process.
+//! An HTTP receiver for tests: it reads whole requests and leaves the answers to the test. Its threads end with the process.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -69,7 +67,7 @@ pub fn hang(mut stream: &TcpStream) -> io::Result<()> {
     io::copy(&mut stream, &mut io::sink()).map(drop)
 }
 
-/// Returns the next request, or none if the connection ended before a whole request.
+/// None if the connection ended before a whole request.
 #[allow(clippy::disallowed_methods)] // the receiver stamps arrivals
 fn read(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
     let mut first = String::new();

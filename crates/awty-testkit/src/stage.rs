@@ -1,6 +1,4 @@
 //! The staged PostgreSQL: a copy of the installed one, with the built awty.
-//!
-//! Does not: build the extension; `scripts/stage` reports a missing build.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,8 +13,7 @@ pub fn directory() -> &'static Path {
     })
 }
 
-/// Returns the checkout. Cargo's variable at run time is right; the value at compile time may be outdated, because a
-/// checkout can be copied or moved after a build.
+/// Returns the checkout. The variable at compile time may be outdated, because a checkout can be copied or moved after a build.
 pub fn checkout() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let package = package.filter(|package| package.ends_with("crates/awty-testkit"));

@@ -1,6 +1,4 @@
 //! pg_upgrade between clusters of two major versions.
-//!
-//! Does not: choose the versions; see [`Builder::stage`](crate::Builder::stage).
 
 use std::process::Command;
 
@@ -22,7 +20,6 @@ impl Cluster {
         Err(printed + &String::from_utf8_lossy(&output.stderr) + &self.upgrade_logs())
     }
 
-    /// Returns the ends of pg_upgrade's logs in the data directory.
     fn upgrade_logs(&self) -> String {
         let mut find = Command::new("find");
         find.arg(self.data().join("pg_upgrade_output.d"))

@@ -1,8 +1,6 @@
 //! Checks awty's tables and indexes with amcheck.
 //!
-//! Invariant: the database is unchanged afterwards. amcheck is installed for one transaction only, unless it already
-//! was.
-//! Does not: check users' tables, or a standby.
+//! Invariant: the database is unchanged afterwards. amcheck is installed for one transaction only, unless it already was.
 
 use postgres::Client;
 use postgres::error::SqlState;
@@ -10,7 +8,7 @@ use postgres::error::SqlState;
 use crate::Cluster;
 use crate::connect::explain;
 
-/// awty's own tables in this database, and their TOAST tables.
+/// With their TOAST tables.
 const TABLES: &str = "
     CREATE TEMPORARY TABLE awty_verified ON COMMIT DROP AS
     WITH own AS (
@@ -21,14 +19,14 @@ const TABLES: &str = "
     WHERE c.relam = (SELECT oid FROM pg_am WHERE amname = 'heap')
       AND c.oid IN (SELECT oid FROM own UNION SELECT reltoastrelid FROM own)";
 
-/// Overrides settings that a test may have left.
+/// A test may have left other values.
 const PREPARE: &str = "
     SET session_replication_role = replica; SET lock_timeout = '2s'; SET statement_timeout = '20s';
     SET search_path = pg_catalog; SET default_tablespace = ''; SET client_min_messages = error;
     BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 impl Cluster {
-    /// P1: amcheck finds no damage in awty's tables, partitions and indexes in a database. awty need not be installed.
+    /// amcheck finds no damage in awty's tables, partitions and indexes in a database. awty need not be installed.
     #[track_caller]
     pub fn verify(&self, database: &str) {
         match self.try_client(database, "postgres").and_then(|mut client| faults_in(&mut client)) {
@@ -37,8 +35,7 @@ impl Cluster {
         }
     }
 
-    /// Returns amcheck's findings in all databases; none if the server is down or is a standby. Prints and skips a
-    /// database that a test has made inaccessible.
+    /// None if the server is down or a standby. Prints and skips a database that a test has made inaccessible.
     pub(crate) fn faults_of_tables(&self) -> Vec<String> {
         if !self.is_running() {
             return Vec::new();
@@ -63,7 +60,7 @@ impl Cluster {
         faults
     }
 
-    /// Returns the databases that accept connections; none on a standby, because amcheck cannot be installed there.
+    /// None on a standby, because amcheck cannot be installed there.
     fn databases(&self) -> Result<Vec<String>, postgres::Error> {
         // A test may have dropped the first.
         let mut client =
@@ -73,7 +70,6 @@ impl Cluster {
     }
 }
 
-/// Checks all of awty's relations in a database, and leaves no trace.
 fn faults_in(client: &mut Client) -> Result<Vec<String>, postgres::Error> {
     let present = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname IN ('awty', 'awty_internal'))";
     if !client.query_one(present, &[])?.get::<_, bool>(0) {
@@ -122,8 +118,7 @@ fn text(message: &postgres::SimpleQueryMessage) -> Option<String> {
     }
 }
 
-/// Whether a test can cause the error: locks, a full disk, too many connections, a role without rights, or a server
-/// shutdown.
+/// A test can cause locks, a full disk, too many connections, a role without rights, or a shutdown.
 fn is_inaccessible(error: &postgres::Error) -> bool {
     let classes = ["08", "28", "53", "57", "58"];
     error.code().is_none_or(|code| {

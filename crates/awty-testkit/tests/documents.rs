@@ -1,6 +1,6 @@
-//! What the documents say of tests: a test that is named is there.
+//! Each test that a document names exists.
 //!
-//! A name is written as `file::test`, in backticks. In docs/attacks.md names after it, without a file, are of the same file.
+//! A name is written as `file::test`, in backticks. In docs/attacks.md later names without a file are of the same file.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use syn::visit::{self, Visit};
 use syn::{Attribute, ItemFn};
 
-/// Folders of Rust tests, of which documents name single ones.
 const FOLDERS: &[&str] = &[
     "tests/attacks",
     "tests/lifecycle",
@@ -24,7 +23,6 @@ const FOLDERS: &[&str] = &[
     "crates/awty-gateway/src/net",
 ];
 
-/// The tests of a file.
 #[derive(Default)]
 struct Tests(BTreeSet<String>);
 
@@ -48,7 +46,6 @@ fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     entries.filter(|path| path.extension().is_some_and(|found| found == extension)).collect()
 }
 
-/// All tests by the names of their files.
 fn tests() -> BTreeMap<String, Tests> {
     let mut all = BTreeMap::<String, Tests>::new();
     for path in FOLDERS.iter().flat_map(|folder| files(folder, "rs")) {
@@ -58,7 +55,6 @@ fn tests() -> BTreeMap<String, Tests> {
     all
 }
 
-/// `http::sends::a_test` is in the file `sends`.
 fn in_file(text: &str) -> &str {
     match text.rsplitn(3, "::").nth(2) {
         Some(folder) => &text[folder.len() + 2..],
@@ -66,17 +62,15 @@ fn in_file(text: &str) -> &str {
     }
 }
 
-/// Names of tests have several words; `*` stands for all of a file, `slot::Width` is none.
+/// A test's name has several words; `*` stands for all of a file, and `slot::Width` is none.
 fn is_name(text: &str) -> bool {
     text.matches('_').count() >= 2 && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
-/// What stands in backticks.
 fn quoted(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// A document that names a test which is not there says that something is protected, and nothing is.
 #[test]
 fn every_test_that_a_document_names_is_there() {
     let tests = tests();
@@ -110,7 +104,6 @@ fn every_test_that_a_document_names_is_there() {
     assert!(named > 100, "documents name tests in another way by now: {named}");
 }
 
-/// What a document names as a mutation is one of the patches.
 #[test]
 fn every_mutation_that_is_named_is_there() {
     let text = std::fs::read_to_string(root().join("src/pg/README.md")).unwrap();
@@ -121,7 +114,7 @@ fn every_mutation_that_is_named_is_there() {
     assert_eq!(named.iter().find(|name| !is_there(name)), None);
 }
 
-/// Each row of docs/attacks.md has a test: of these files, or of the SQL regression.
+/// Each row has a test of these files, or of the SQL regression.
 #[test]
 fn every_attack_has_its_test() {
     let tests = tests();

@@ -1,4 +1,4 @@
-//! The clusters themselves, without awty: what the other tests rely on.
+//! The clusters themselves, without awty.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
@@ -73,7 +73,7 @@ fn a_copied_cluster_has_its_originals_identity_unless_told_otherwise() {
     assert_ne!(identity(&one), identity(&other));
 }
 
-/// A test that is killed cannot clean up; the next one does.
+/// The next test cleans up.
 #[test]
 fn the_cluster_of_a_killed_process_is_swept() {
     let conf = std::env::temp_dir().join(format!("awty-sweep-{}.conf", std::process::id()));
@@ -113,7 +113,7 @@ fn a_cluster_whose_log_has_a_failed_assertion_panics_when_it_is_dropped() {
     assert_eq!(cluster.new_faults(), Vec::<String>::new());
 }
 
-/// A schema named as awty's is enough, so no server has to have awty for this.
+/// A schema with awty's name is enough, so the server needs no awty.
 #[test]
 fn a_cluster_whose_tables_are_corrupt_panics_when_it_is_dropped() {
     let unindexed = "UPDATE pg_index SET indisready = false, indisvalid = false WHERE indexrelid = 'awty.t_pkey'::regclass;

@@ -1,4 +1,4 @@
-//! Each page of Markdown: its width, and the links between pages. `make lint` runs this.
+//! The width of Markdown pages, and the links between them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
@@ -15,7 +15,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The pages by their paths from the root, with their text. New files count before they are committed.
+/// New files count before they are committed.
 fn pages() -> Vec<(String, String)> {
     let list = ["ls-files", "--cached", "--others", "--exclude-standard", "*.md"];
     let files = Command::new("git").current_dir(root()).args(list).output().unwrap();
@@ -26,7 +26,7 @@ fn pages() -> Vec<(String, String)> {
     pages
 }
 
-/// The lines outside of code blocks, with their numbers.
+/// Skips code blocks.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut is_code = false;
     text.lines().enumerate().filter_map(move |(number, line)| {
@@ -46,16 +46,15 @@ fn long_lines(name: &str, text: &str) -> Vec<String> {
     lines.map(|(number, line)| format!("{name}:{}: {} columns", number + 1, line.chars().count())).collect()
 }
 
-/// What stands between `](` and `)`, outside of code.
+/// Outside of code.
 fn links(text: &str) -> impl Iterator<Item = (usize, &str)> {
     prose(text).flat_map(|(number, line)| {
-        // What comes before a link has an even number of backticks, unless the link is code.
+        // An odd number of backticks before a link makes it code.
         let starts = line.match_indices("](").filter(|(at, _)| line[..*at].matches('`').count() % 2 == 0);
         starts.filter_map(move |(at, _)| Some((number, line[at + 2..].split_once(')')?.0)))
     })
 }
 
-/// The anchor that a forge gives to a heading.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim_start_matches('#').trim().to_lowercase();
     let kept = kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
@@ -66,7 +65,6 @@ fn has_anchor(text: &str, wanted: &str) -> bool {
     prose(text).any(|(_, line)| line.starts_with('#') && anchor(line) == wanted)
 }
 
-/// Why a link leads nowhere.
 fn fault(name: &str, text: &str, link: &str) -> Option<String> {
     if link.contains("://") || link.starts_with("mailto:") {
         return None;
@@ -102,7 +100,6 @@ fn no_link_is_dead() {
     assert!(dead.is_empty(), "dead links:\n{}", dead.join("\n"));
 }
 
-/// A visitor reads so much and no more.
 #[test]
 fn the_first_pages_stay_short() {
     let text = |name: &str| std::fs::read_to_string(root().join(name)).unwrap();
@@ -111,7 +108,6 @@ fn the_first_pages_stay_short() {
     assert!(design <= 3000, "DESIGN.md has {design} words: write about a file in the file");
 }
 
-/// A check that finds nothing in bad pages protects no page.
 #[test]
 fn bad_pages_are_found() {
     let wide = "x".repeat(WIDTH + 1);
@@ -122,7 +118,7 @@ fn bad_pages_are_found() {
     assert!(["#b:", "docs/no.md:", "README.md#no:"].iter().all(|link| dead.iter().any(|dead| dead.contains(link))));
 }
 
-/// The table "To change X, open Y" names at least thirty changes, and only files that exist.
+/// The table "To change X, open Y".
 #[test]
 fn the_files_to_open_exist() {
     let text = std::fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();

@@ -1,6 +1,4 @@
-//! A call: a function with some of its arguments, in one of SQL's notations.
-//!
-//! Invariant: the seed decides everything.
+//! A call: a function with some of its arguments, in one of SQL's notations. The seed decides everything.
 
 use super::signatures::{Argument, Function};
 use super::values::{any, sound};
@@ -8,7 +6,7 @@ use crate::random::Random;
 
 pub fn call(functions: &[Function], random: &mut Random) -> String {
     let function = pick(functions, random);
-    // Usually one value is bad, because a call with many bad values is refused at the first one.
+    // Usually one value is bad, because a call is refused at the first bad one.
     let bad = [0, 0, 100, 150, 400, 1000][random.below(6) as usize];
     let value = |argument: &Argument, random: &mut Random| {
         if random.per_mille(bad) { any(argument, random) } else { sound(argument, random) }
@@ -56,7 +54,7 @@ pub fn call(functions: &[Function], random: &mut Random) -> String {
     }
 }
 
-/// Prefers functions that create objects to functions that remove them.
+/// Prefers functions that create objects.
 fn pick<'a>(functions: &'a [Function], random: &mut Random) -> &'a Function {
     let often = ["awty.register", "awty.schedule", "awty.alter"];
     loop {
@@ -68,7 +66,6 @@ fn pick<'a>(functions: &'a [Function], random: &mut Random) -> &'a Function {
     }
 }
 
-/// Returns the usual number of positional arguments.
 fn first_without_default(function: &str) -> usize {
     match function {
         "awty.register" | "awty.allow" | "awty.disallow" | "awty.cancel" => 2,

@@ -1,4 +1,4 @@
--- A database for bad calls: functions that can be jobs, functions that cannot, and ways to make a call.
+-- Functions that can be jobs, functions that cannot, and ways to make a bad call.
 
 CREATE EXTENSION awty;
 CREATE SCHEMA garbage;
@@ -10,7 +10,7 @@ GRANT SELECT ON pg_catalog.pg_backend_memory_contexts TO PUBLIC;
 CREATE SEQUENCE garbage.runs;
 GRANT USAGE ON SEQUENCE garbage.runs TO PUBLIC;
 
--- Makes a call. Returns SQLSTATE and message of an error, or ''.
+-- SQLSTATE and message, or ''.
 CREATE FUNCTION garbage.try(call text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     state text;
@@ -23,7 +23,7 @@ EXCEPTION WHEN OTHERS THEN
     RETURN state || ' ' || message;
 END $$;
 
--- Makes a call many times, each in a subtransaction that is rolled back.
+-- Each in a subtransaction that is rolled back.
 CREATE FUNCTION garbage.many_times(call text, times integer) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     FOR i IN 1..times LOOP
@@ -36,7 +36,6 @@ BEGIN
     END LOOP;
 END $$;
 
--- Makes the call in each inserted row.
 CREATE TABLE garbage.inbox (call text, answer text);
 GRANT ALL ON garbage.inbox TO PUBLIC;
 CREATE FUNCTION garbage.on_inbox() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -46,7 +45,6 @@ BEGIN
 END $$;
 CREATE TRIGGER try BEFORE INSERT ON garbage.inbox FOR EACH ROW EXECUTE FUNCTION garbage.on_inbox();
 
--- Makes the call in a security-restricted operation, when one of these is refreshed.
 CREATE FUNCTION garbage.obey() RETURNS text LANGUAGE sql RETURN garbage.try(current_setting('garbage.call'));
 CREATE MATERIALIZED VIEW garbage.by_postgres AS SELECT garbage.obey() AS answer WITH NO DATA;
 CREATE MATERIALIZED VIEW garbage.by_garbage_owner AS SELECT garbage.obey() AS answer WITH NO DATA;
@@ -59,7 +57,6 @@ ALTER MATERIALIZED VIEW garbage.by_garbage_user OWNER TO garbage_user;
 ALTER MATERIALIZED VIEW garbage.by_garbage_stranger OWNER TO garbage_stranger;
 ALTER MATERIALIZED VIEW garbage.by_garbage_nobody OWNER TO garbage_nobody;
 
--- Valid job functions.
 CREATE FUNCTION garbage.ok(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM nextval('garbage.runs');
@@ -87,7 +84,6 @@ CREATE FUNCTION garbage."Odd "".f()"(j awty.future_job) RETURNS timestamptz STRI
 CREATE FUNCTION garbage.lesser(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS $$ SELECT NULL::timestamptz $$;
 ALTER FUNCTION garbage.lesser OWNER TO garbage_user;
 
--- Invalid job functions.
 CREATE FUNCTION garbage.set_of(j awty.future_job) RETURNS SETOF timestamptz LANGUAGE sql AS $$ SELECT now() $$;
 CREATE FUNCTION garbage.of_text(j text) RETURNS timestamptz LANGUAGE sql AS $$ SELECT now() $$;
 CREATE FUNCTION garbage.to_text(j awty.future_job) RETURNS text LANGUAGE sql AS $$ SELECT 'now' $$;

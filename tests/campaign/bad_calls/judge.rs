@@ -1,6 +1,6 @@
-//! The SQLSTATEs that a bad call may get from PostgreSQL and awty.
+//! The SQLSTATEs that a bad call may get.
 //!
-//! Invariant: pure. XX000 and similar codes are never allowed, because they mean an unforeseen call.
+//! Invariant: pure. XX000 is never allowed, because it means an unforeseen call.
 
 pub struct Refusal {
     pub sqlstate: String,
@@ -8,26 +8,25 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Parses "SQLSTATE message"; `None` if the call was not refused.
+    /// `None` if the call was not refused.
     pub fn read(answer: &str) -> Option<Self> {
         let (sqlstate, message) = answer.split_once(' ').unwrap_or((answer, ""));
         (!answer.is_empty()).then(|| Self { sqlstate: sqlstate.into(), message: message.into() })
     }
 }
 
-/// SQLSTATEs of awty (`src/error`).
+/// In `src/error`.
 const OF_AWTY: &[&str] = &[
     "22004", "22008", "22023", "23505", "25006", "28000", "39P01", "40001", "42501", "42602", "42622", "42704",
     "42710", "42725", "42809", "42883", "42P13", "54000", "55000",
 ];
-/// SQLSTATEs of PostgreSQL: unreadable values, arguments that fit no function, places where calls are impossible.
+/// Unreadable values, arguments that fit no function, places where calls are impossible.
 const OF_POSTGRESQL: &[&str] = &[
     "0A000", "3F000", "40P01", "42P01", "21000", "22003", "22007", "22009", "22012", "22015", "22021", "2202E",
     "22025", "22032", "22P02", "22P05", "25P02", "42601", "42702", "42703", "42804", "42846", "42P18", "54001",
     "54023",
 ];
 
-/// Returns the fault of an answer, if it has one.
 pub fn wrong(refusal: &Refusal) -> Option<String> {
     let Refusal { sqlstate, message } = refusal;
     if message.trim().is_empty() {
@@ -37,7 +36,6 @@ pub fn wrong(refusal: &Refusal) -> Option<String> {
     (!expected).then(|| format!("{sqlstate}: {}", message.chars().take(300).collect::<String>()))
 }
 
-/// Whether a line must not be in the server log, whatever calls were made.
 pub fn is_alarming(line: &str) -> bool {
     let leak = line.contains("WARNING:")
         && ["leak", "snapshot", "not closed", "reference", "you don't own a lock"]

@@ -1,10 +1,8 @@
-//! Bad calls: awty's functions with unusual values of right and wrong types, called by several roles in all kinds of
-//! places. The databases and roles are separate, so that the campaign's checker is not affected. Jobs that bad calls
-//! register do run.
+//! Bad calls: awty's functions with unusual values, called by several roles in all kinds of places. The databases and roles are separate,
+//! so that the campaign's checker is not affected. Jobs that bad calls register do run.
 //!
-//! Invariant: a call fails with a fitting SQLSTATE, or does what it says. There is no XX000, no crash, no remaining
-//! lock, no growing memory, and no log entry.
-//! Does not: know whether a call should fail; `tests/regress` does.
+//! Invariant: a call fails with a fitting SQLSTATE, or does what it says. There is no XX000, crash, remaining lock, growing memory or log
+//! entry. `tests/regress` knows which calls should fail.
 
 mod call;
 mod judge;
@@ -26,7 +24,7 @@ use std::time::Duration;
 const DATABASES: [(&str, &str); 3] =
     [("garbage", "UTF8"), ("garbage_latin1", "LATIN1"), ("garbage_ascii", "SQL_ASCII")];
 const ROLES: [&str; 5] = ["postgres", "garbage_owner", "garbage_user", "garbage_stranger", "garbage_nobody"];
-/// Callers by frequency. Calls of roles without rights reveal little.
+/// By frequency. Calls of roles without rights reveal little.
 const CALLERS: [&str; 9] = [
     "postgres",
     "postgres",
@@ -40,15 +38,14 @@ const CALLERS: [&str; 9] = [
 ];
 const ENCODINGS: [&str; 7] = ["UTF8", "LATIN1", "SQL_ASCII", "WIN1252", "EUC_JP", "SJIS", "KOI8R"];
 
-/// Per strike: calls, each made twice; calls through psql; and repetitions of one call.
+/// Calls of a strike, each made twice; calls through psql; repetitions of one call.
 const CALLS: usize = 800;
 const BY_PSQL: usize = 200;
 const REPEATED: u64 = 2000;
-/// How often the calls are repeated at most, while memory grows.
+/// Maximum of repetitions while memory grows.
 const TURNS: usize = 5;
-/// Allowed growth after the second turn, or after the repetitions: noise, not a share of each call.
+/// Noise after the second turn, or after the repetitions.
 const GROWTH: i64 = 256 * 1024;
-/// Time for the first check of a database after a fault.
 const TO_RUN: Duration = Duration::from_secs(90);
 
 static CALLED: AtomicU64 = AtomicU64::new(0);
@@ -65,7 +62,7 @@ pub fn summary() -> Option<String> {
     })
 }
 
-/// Makes thousands of calls. Returns whether that was possible.
+/// Returns whether the calls were possible.
 pub fn strike(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
     let position = cluster.log_position();
     let struck = set_up(shared).and_then(|()| by_driver(shared, random));
@@ -79,7 +76,7 @@ pub fn strike(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
         }
     }
     for line in cluster.log_since(position).lines().filter(|line| judge::is_alarming(line)).take(5) {
-        // Without time and process, so that repeated lines are reported once.
+        // Without time and process, repeated lines are reported once.
         let what = line.split_once("] ").map_or(line, |(_, what)| what);
         shared.saw("P9", format!("in the log after bad calls: {what}"));
     }
@@ -90,7 +87,6 @@ fn connect(shared: &Shared, database: &str, role: &str) -> Result<Client, Error>
     shared.connect(database, role)
 }
 
-/// Creates roles and databases, once per cluster.
 fn set_up(shared: &Shared) -> Result<(), Error> {
     let mut admin = connect(shared, "postgres", "postgres")?;
     if admin.query_opt("SELECT FROM pg_database WHERE datname = 'garbage_ascii'", &[])?.is_some() {
@@ -109,7 +105,7 @@ fn set_up(shared: &Shared) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes the calls in one session of one role, and repeats them. Then makes two calls many times.
+/// One session of one role repeats the calls. Then it makes two calls many times.
 fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
     let (database, role) = (DATABASES[0].0, *random.pick(&CALLERS));
     let mut witness = connect(shared, database, "postgres")?;
@@ -147,7 +143,6 @@ fn by_driver(shared: &Shared, random: &mut Random) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the last turn used more memory than the one before.
 fn grown(memory: &[i64]) -> bool {
     matches!(memory, [.., before, last] if *last > before + GROWTH)
 }
@@ -164,8 +159,7 @@ fn hear(shared: &Shared, role: &str, call: &str, answer: &str) {
     }
 }
 
-/// Makes one call many times, each rolled back, so that leaks add up. Uses a session of its own, because a leak would
-/// first fill holes in the heap that other calls left.
+/// Rolls each call back, so that leaks add up. In another session, a leak would first fill holes in the heap that other calls left.
 fn repeat(shared: &Shared, role: &str, functions: &[Function], random: &mut Random) -> Result<(), Error> {
     let call = loop {
         let call = call::call(functions, random);
@@ -199,14 +193,14 @@ fn in_contexts(client: &mut Client) -> Result<i64, Error> {
     Ok(places::value(client, sql)?.parse().unwrap_or(0))
 }
 
-/// Returns the private bytes of the process, including those outside the contexts.
+/// Private bytes of the process, including those outside the contexts.
 fn resident(pid: i32) -> i64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap_or("0");
     line.trim().trim_end_matches(" kB").parse::<i64>().unwrap_or(0) * 1024
 }
 
-/// Makes calls through psql, in databases and clients of other encodings, with some bytes replaced.
+/// Databases and clients have other encodings, and some bytes are replaced.
 fn by_psql(cluster: &Cluster, shared: &Shared, random: &mut Random) {
     let Ok(mut client) = connect(shared, DATABASES[0].0, "postgres") else { return };
     let Ok(functions) = signatures::read(&mut client) else { return };
@@ -243,7 +237,7 @@ fn by_psql(cluster: &Cluster, shared: &Shared, random: &mut Random) {
     }
 }
 
-/// Waits for the run of a sound job, and counts the runs of the jobs that bad calls registered.
+/// Waits for the run of a sound job, and counts the runs of jobs from bad calls.
 fn settle(shared: &Shared, database: &str, clean: bool) -> Result<(), String> {
     let text = |error: Error| error.to_string();
     let mut admin = connect(shared, database, "postgres").map_err(text)?;

@@ -1,8 +1,6 @@
-//! Where calls are made: plain statements, all kinds of transactions, subtransactions, triggers, restricted operations,
-//! and unusual settings.
+//! Places of calls: plain statements, all kinds of transactions, triggers, restricted operations, and unusual settings.
 //!
-//! Invariant: every answer is returned with its call. An `Err` means that the connection is lost. After each step the
-//! session is as before: no transaction, no settings, the same user.
+//! Invariant: an `Err` means that the connection is lost. After each step the session has no transaction, no settings and the same user.
 
 use super::signatures::Function;
 use crate::random::Random;
@@ -27,7 +25,7 @@ pub enum Place {
     Copy,
 }
 
-/// The places; frequent ones occur more than once.
+/// Frequent places occur more than once.
 const PLACES: [Place; 18] = {
     use Place::*;
     [
@@ -66,7 +64,6 @@ const SETTINGS: &[&str] = &[
     "default_tablespace = ''", "default_table_access_method = heap", "temp_buffers = 100", "max_stack_depth = 100",
 ];
 
-/// The calls between two inspections of the session.
 #[derive(Debug)]
 pub struct Step {
     place: Place,
@@ -88,7 +85,7 @@ impl Step {
         Self { place, settings, calls, undone: random.per_mille(300) }
     }
 
-    /// Makes the calls. Returns the answer to each: '' or "SQLSTATE message".
+    /// Returns the answer to each: '' or "SQLSTATE message".
     pub fn take(&self, client: &mut Client, role: &str) -> Result<Vec<(String, String)>, Error> {
         for setting in &self.settings {
             ask(client, &format!("SET {setting}"))?; // some settings are for superusers only, or of other versions
@@ -201,7 +198,7 @@ impl Step {
     }
 }
 
-/// Returns '' after success, or else "SQLSTATE message".
+/// Returns '' or "SQLSTATE message".
 pub fn ask(client: &mut Client, sql: &str) -> Result<String, Error> {
     answer(client.simple_query(sql).map(drop))
 }
@@ -210,7 +207,6 @@ fn ask_all(client: &mut Client, statements: &[String]) -> Result<Vec<String>, Er
     statements.iter().map(|sql| value(client, sql)).collect()
 }
 
-/// Returns the first value of the result, or the error.
 pub fn value(client: &mut Client, sql: &str) -> Result<String, Error> {
     match client.simple_query(sql) {
         Ok(rows) => Ok(rows
@@ -248,7 +244,6 @@ fn answer(result: Result<(), Error>) -> Result<String, Error> {
     }
 }
 
-/// Returns the session's users and its own settings.
 fn state(client: &mut Client) -> Result<String, Error> {
     value(
         client,

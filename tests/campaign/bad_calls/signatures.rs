@@ -1,20 +1,17 @@
-//! The functions of schema awty, as in the catalog.
-//!
-//! Invariant: nothing is listed by hand, so a new function or argument gets bad calls at once.
+//! The functions of schema awty. They come from the catalog, so a new argument gets bad calls at once.
 
 use awty_testkit::postgres::{Client, Error};
 
 pub struct Argument {
-    /// Name of the argument; empty if it has none.
+    /// Empty if it has none.
     pub name: String,
     pub type_name: String,
-    /// Element type of an array.
     pub element: Option<String>,
     pub composite: bool,
 }
 
 pub struct Function {
-    /// Name of the function with its schema, quoted if needed.
+    /// With its schema, quoted if needed.
     pub name: String,
     pub arguments: Vec<Argument>,
 }

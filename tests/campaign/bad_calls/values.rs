@@ -1,7 +1,6 @@
 //! Unusual values for each type, and for some arguments values with which a call gets far.
 //!
-//! Invariant: each value is a short SQL expression, however large its result. Arguments of unknown types get texts,
-//! cast to their type.
+//! Each value is a short SQL expression. Arguments of unknown types get texts, cast to their type.
 
 use super::signatures::Argument;
 use crate::random::Random;
@@ -75,7 +74,7 @@ pub fn any(argument: &Argument, random: &mut Random) -> String {
         }
         (None, false) => scalar(&argument.type_name, random).into(),
     };
-    // Sometimes without its type or with another type, so that PostgreSQL must resolve the function.
+    // Without a type, or with another one, PostgreSQL must resolve the function.
     match random.below(20) {
         0 => value,
         1 => format!(
@@ -113,7 +112,6 @@ fn array(element: &str, random: &mut Random) -> String {
     }
 }
 
-/// Returns a value with which a call may succeed, if the argument is known here.
 pub fn sound(argument: &Argument, random: &mut Random) -> String {
     let quoted = |words: &[&str], random: &mut Random| format!("'{}'", random.pick(words));
     match argument.name.as_str() {

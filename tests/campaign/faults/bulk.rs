@@ -1,8 +1,5 @@
-//! Adds and removes thousands of checks, so that the files of awty's tables grow to hundreds of blocks, and a worker
-//! has prefetched checks whose rows are scattered over such a file.
-//!
-//! Invariant: afterwards the tables have the same rows as before, except for followers that ran.
-//! Does not: change the files; see `rewrite`.
+//! Adds and removes thousands of checks, so that the files of awty's tables grow to hundreds of blocks, and a worker has prefetched checks
+//! whose rows are scattered over such a file. Only followers have run afterwards.
 
 use crate::load::{ERIN, Shared};
 use crate::random::Random;
@@ -11,10 +8,10 @@ use awty_testkit::postgres::{Client, Error};
 use std::time::Duration;
 
 const FILLERS: i64 = 10_000;
-/// Checks of one slot between the fillers, and the length of the first one's run in seconds.
+/// Followers of one slot, and seconds of the first one's run.
 const FOLLOWERS: i32 = 10;
 const NAP: f64 = 1.2;
-/// Time for that run to begin. A slot may last three seconds.
+/// A slot may last three seconds.
 const TO_BEGIN: Duration = Duration::from_secs(6);
 
 /// As large as all buffers.
@@ -24,16 +21,15 @@ const OTHER: &str = "CREATE TABLE IF NOT EXISTS camp.other AS
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     FutureJob,
-    /// A partition of the history.
     History,
     CheckStat,
-    /// Always small: one row per worker.
+    /// One row per worker.
     InFlight,
 }
 
 pub struct Bulk {
     kind: Kind,
-    /// In the followers' keys, so that they do not replace each other.
+    /// Followers of other bulks have other keys.
     tag: String,
     keeper: Client,
     pub admin: Client,
@@ -50,7 +46,7 @@ impl Bulk {
         Ok(bulk)
     }
 
-    /// Adds and removes a bulk, except for its followers. A worker then runs the first follower.
+    /// A worker then runs the first follower.
     pub fn come_and_go(&mut self) -> Result<(), Error> {
         self.fill(FOLLOWERS)?;
         self.go()?;
@@ -64,19 +60,18 @@ impl Bulk {
         Ok(())
     }
 
-    /// Adds a bulk again, so that the file grows beyond its former end.
+    /// The file grows beyond its former end.
     pub fn come_again(&mut self) -> Result<(), Error> {
         self.fill(0)
     }
 
-    /// Fills the buffers with another table.
     pub fn read_other(&mut self) -> Result<(), Error> {
         self.admin.batch_execute("SELECT count(*) FROM camp.other")
     }
 
     fn fill(&mut self, followers: i32) -> Result<(), Error> {
         let job = if self.kind == Kind::History { "erin_keep" } else { "erin_fill" };
-        // In one transaction: the followers must not run before the fillers are gone.
+        // The followers must not run before the fillers are gone.
         let mut transaction = self.keeper.transaction()?;
         transaction.execute("SELECT camp.fill($1, $2, $3, $4, $5)", &[&self.tag, &job, &FILLERS, &followers, &NAP])?;
         if followers > 0 && self.kind != Kind::CheckStat {
@@ -91,7 +86,7 @@ impl Bulk {
         Ok(())
     }
 
-    /// Removes all fillers and their history rows.
+    /// With their history rows.
     pub fn go(&mut self) -> Result<(), Error> {
         self.keeper.batch_execute("SELECT camp.empty()")?;
         self.admin.batch_execute("DELETE FROM awty.future_job_history WHERE entity_name = 'filler'")

@@ -1,7 +1,6 @@
-//! Sets the clock: by a little or by days, cumulatively, to difficult dates, during a run, and while the launcher is
-//! down.
+//! Sets the clock: by a little or by days, to difficult dates, during a run, and while the launcher is down.
 //!
-//! Invariant: awty's promises about time use the server's clock, so the clock is not reset at the end of a round.
+//! awty's promises about time use the server's clock, so the end of a round does not reset it.
 
 use super::look::catch;
 use super::processes::{IN_RUN, LAUNCHER, kill};
@@ -11,7 +10,7 @@ use awty_testkit::{Cluster, Stop, poll};
 use chrono::{DateTime, Utc};
 use std::time::Duration;
 
-/// A run's timeout, the time to terminate it, and some reserve.
+/// A timeout, the time to terminate the run, and a reserve.
 const RUN_IS_OVER: Duration = Duration::from_secs(30);
 
 const HOUR: i64 = 3600;
@@ -32,7 +31,7 @@ const DATES: [&str; 12] = [
     "2262-04-11T23:47:17Z", // 64 bits of nanoseconds
 ];
 
-/// By seconds, minutes, hours or days, from the present setting or from the real time.
+/// From the present setting or from the real time.
 pub fn set(cluster: &Cluster, random: &mut Random) -> bool {
     cluster.set_clock(elsewhere(cluster, random));
     true
@@ -48,14 +47,14 @@ fn elsewhere(cluster: &Cluster, random: &mut Random) -> i64 {
     if random.per_mille(500) { from + step } else { from - step }
 }
 
-/// A few seconds before a date, so that the date passes.
+/// Sets a few seconds before the date, so that the date passes.
 pub fn set_to_date(cluster: &Cluster, random: &mut Random) -> bool {
     let date: DateTime<Utc> = random.pick(&DATES).parse().expect("a date");
     cluster.set_clock((date - Utc::now()).num_seconds() - random.below(4) as i64);
     true
 }
 
-/// During a run, which must end in its time whatever the clock says.
+/// The run must end in its time whatever the clock says.
 pub fn set_in_run(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
     let run = format!("SELECT pid::text || ' ' || xact_start FROM pg_stat_activity WHERE {IN_RUN} LIMIT 1");
     let Some(run) = catch::<String>(shared, &run) else { return false };
@@ -74,8 +73,8 @@ pub fn set_in_run(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bo
     true
 }
 
-/// While the launcher or the server is down. If a superuser terminates only the launcher and the clock is set back,
-/// PostgreSQL restarts the launcher when the clock has caught up, because its restart_time uses the wall clock.
+/// While the launcher or the server is down. PostgreSQL's restart_time uses the wall clock, so a launcher that is terminated alone comes
+/// back when a clock that was set back has caught up.
 pub fn set_at_start(cluster: &mut Cluster, shared: &Shared, random: &mut Random) -> bool {
     let to = elsewhere(cluster, random);
     if random.per_mille(500) {

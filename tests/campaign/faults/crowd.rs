@@ -1,4 +1,4 @@
-//! Several workers run for one role with much work. One of them is terminated in a run, and then another.
+//! One of several workers of a role is terminated in a run, and then another.
 
 use super::look::catch;
 use crate::load::{DATABASES, ERIN, Shared};
@@ -7,11 +7,10 @@ use std::time::Duration;
 
 const CHECKS: i32 = 60;
 const NAP: f64 = 0.25;
-/// Least number of workers at each termination.
+/// Workers at each termination.
 const AT_LEAST: [i32; 3] = [3, 2, 2];
 const BETWEEN: Duration = Duration::from_millis(300);
 
-/// Succeeds if one of several workers was terminated.
 pub fn terminate_one(shared: &Shared, random: &mut Random) -> bool {
     let database = *random.pick(&DATABASES);
     let tag = random.below(u64::MAX).to_string();

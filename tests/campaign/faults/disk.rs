@@ -1,6 +1,4 @@
-//! The disk fails for a moment: it is full, or flushes fail.
-//!
-//! Does not: lose written data, as a broken disk would. PostgreSQL goes down instead of continuing (`data_sync_retry`).
+//! The disk fails for a moment: it is full, or flushes fail. PostgreSQL goes down instead of losing written data (`data_sync_retry`).
 
 use super::server::be_up;
 use crate::load::Shared;
@@ -12,7 +10,7 @@ pub fn fail(cluster: &mut Cluster, shared: &Shared, random: &mut Random, how: Di
     let admin = shared.connect("postgres", "postgres");
     shared.note_struck();
     cluster.fail_disk(how);
-    // Otherwise only WAL would be flushed. The CHECKPOINT must fail.
+    // The CHECKPOINT must fail. Without it only WAL would be flushed.
     if let (DiskFault::Full | DiskFault::FlushOfData, Ok(mut admin)) = (how, admin) {
         let _ = admin.batch_execute("CHECKPOINT");
     }

@@ -1,8 +1,7 @@
-//! Failpoints: makes the next process at a step of `src/failpoint/steps.rs` fail by an ERROR, SIGTERM or SIGKILL.
+//! The next process at a step of `src/failpoint/steps.rs` fails by an ERROR, SIGTERM or SIGKILL.
 //!
-//! Needs a library with failpoints. `scripts/campaign` builds one when this fault is requested, and sets
-//! AWTY_FAILPOINTS.
-//! Does not: know which process reaches a step. A transaction's step may belong to a run, its booking or in_flight.
+//! `scripts/campaign` builds a library with failpoints when this fault is requested, and sets AWTY_FAILPOINTS. The step of a transaction
+//! may belong to a run, its booking or in_flight.
 
 #[path = "../../../src/failpoint/steps.rs"]
 mod steps;
@@ -17,21 +16,20 @@ use std::sync::Mutex;
 use std::time::Duration;
 use steps::{STEPS, Step};
 
-/// Time for a process to reach the step.
 const TO_COME_BY: Duration = Duration::from_secs(8);
 const ACTIONS: [&str; 3] = ["error", "term", "kill"];
 const ERROR: usize = 0;
 const ERRORS_AT_ONCE: usize = 8;
 
-/// By step and action: how often a process failed there, and how often none came.
+/// By step and action: processes that failed there, and strikes without one.
 static CROSSED: Mutex<BTreeMap<(usize, usize), [u32; 2]>> = Mutex::new(BTreeMap::new());
 
 pub fn are_built_in() -> bool {
     std::env::var_os("AWTY_FAILPOINTS").is_some()
 }
 
-/// Chooses the steps that were tested least, so that all get tested. Several errors are armed at a time, because an error ends
-/// only one run or process. The other actions may take the server down.
+/// Prefers steps that were tested least. Several errors are armed at a time, because an error ends only one run or process. The other
+/// actions may take the server down.
 pub fn strike(shared: &Shared, random: &mut Random) -> bool {
     let first = choose(random, |_| true).expect("some step");
     let mut armed = vec![first];
@@ -74,7 +72,7 @@ fn arm(shared: &Shared, step: &Step, action: &str) -> bool {
     run(shared, &format!("mkdir -p awty_failpoints && printf {action} > {file}.new && mv {file}.new {file}")).is_ok()
 }
 
-/// Whether a process reached the failpoint. If not, disarms it.
+/// Disarms a failpoint that no process has reached.
 fn crossed(shared: &Shared, step: &Step) -> bool {
     let file = file(step);
     let taken = poll("somebody to come by", TO_COME_BY, || {
@@ -95,7 +93,6 @@ fn crossed(shared: &Shared, step: &Step) -> bool {
     taken.is_ok()
 }
 
-/// Provokes steps that are rare otherwise.
 fn provoke(shared: &Shared, step: &str) {
     if step.starts_with("maintainer") {
         let owner = shared.connect(DATABASES[0], ROLES[0]);
@@ -108,7 +105,6 @@ fn provoke(shared: &Shared, step: &str) {
     } else if ["worker.leaving", "in_flight.cleared", "worker.left", "worker.caught_up", "worker.flushed"]
         .contains(&step)
     {
-        // Makes all workers leave. Due checks wait for a moment.
         let _ = enable(shared, "off");
         std::thread::park_timeout(Duration::from_millis(200));
         // The server may have gone down meanwhile.
@@ -124,7 +120,6 @@ fn enable(shared: &Shared, value: &str) -> Result<(), String> {
     reloaded.map_err(|error| error.to_string())
 }
 
-/// Returns each step with its counts by action.
 pub fn summary() -> Vec<String> {
     let crossed = CROSSED.lock().unwrap();
     if crossed.is_empty() {

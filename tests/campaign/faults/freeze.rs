@@ -1,4 +1,4 @@
-//! Stops a process for a while, as on an overloaded machine, and continues it.
+//! Stops a process for a while, as on an overloaded machine.
 
 use super::look::catch;
 use crate::load::Shared;
@@ -18,6 +18,6 @@ pub fn freeze(cluster: &Cluster, shared: &Shared, random: &mut Random, whom: &st
 
 fn is_stopped(pid: i32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name before the state is in parentheses, and may contain anything.
+    // The name before the state may contain anything.
     status.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
 }

@@ -1,5 +1,3 @@
-//! Actions of job owners: pausing, and mending a check that crashes the server.
-
 use super::{MAX_CRASHES, TO_RECOVER};
 use crate::load::{DATABASES, ROLES, Shared};
 use crate::random::Random;
@@ -21,7 +19,7 @@ pub fn pause_and_resume(shared: &Shared, random: &mut Random) -> bool {
     pause(&mut client, "resume").is_ok()
 }
 
-/// A check crashes the server in each run until it is held. After it is mended and released, it must run.
+/// A check crashes the server until it is held. After it is mended and released, it must run.
 pub fn crashing_job(cluster: &Cluster, shared: &Shared, random: &mut Random) -> bool {
     let (database, role) = (*random.pick(&DATABASES), *random.pick(&ROLES));
     let key = random.below(u64::MAX).to_string();
@@ -47,7 +45,7 @@ pub fn crashing_job(cluster: &Cluster, shared: &Shared, random: &mut Random) -> 
         release(shared, database, role, id);
     } else {
         shared.saw("P7", format!("check {id}, which crashes the server each time, should be held: {held:?}"));
-        // Otherwise it would crash the server again and again.
+        // The check would crash the server again and again.
         let _ = poll("a moment to cancel it", TO_RECOVER, || {
             let mut client = shared.connect(database, "postgres").map_err(|error| error.to_string())?;
             client.execute("SELECT awty.cancel('crash', $1)", &[&key]).map_err(|error| error.to_string())

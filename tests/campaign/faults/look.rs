@@ -1,7 +1,3 @@
-//! Looks at the server's activity as superuser.
-//!
-//! Does not: change anything.
-
 use crate::load::{DATABASES, ROLES, Shared};
 use awty_testkit::poll;
 use awty_testkit::postgres::Client;
@@ -9,10 +5,8 @@ use awty_testkit::postgres::types::FromSql;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Time to find a short-lived process.
 pub const TO_CATCH: Duration = Duration::from_secs(3);
 
-/// Returns the first result of a query, as superuser.
 pub fn catch<T: for<'a> FromSql<'a>>(shared: &Shared, sql: &str) -> Option<T> {
     let mut client = shared.connect("postgres", "postgres").ok()?;
     poll(sql, TO_CATCH, || match client.query_opt(sql, &[]) {
@@ -22,12 +16,12 @@ pub fn catch<T: for<'a> FromSql<'a>>(shared: &Shared, sql: &str) -> Option<T> {
     .ok()
 }
 
-/// Whether the server has noticed the crash. The process may also have ended by itself.
+/// The server has noticed the crash. The process may also have ended by itself.
 pub fn is_down(witness: &mut Client) -> bool {
     poll("the crash", TO_CATCH, || witness.execute("SELECT", &[]).err().ok_or_else(|| "alive".into())).is_ok()
 }
 
-/// Waits until each connected client has committed, so that all commits wait for the standby.
+/// Each connected client has committed, so all commits wait for the standby.
 pub fn settled(shared: &Shared) -> bool {
     let before = shared.actions.load(Ordering::Relaxed);
     let enough = (DATABASES.len() * ROLES.len() * 10) as u64;
@@ -38,7 +32,6 @@ pub fn settled(shared: &Shared) -> bool {
     .is_ok()
 }
 
-/// Returns the state of the database and of awty's processes.
 pub fn look_around(client: &mut Client) -> String {
     let sql = "SELECT concat_ws(' ', clock_timestamp(), (SELECT s FROM awty.status AS s),
                    (SELECT array_agg((datname, usename, backend_type, wait_event, state, clock_timestamp() - backend_start))

@@ -1,21 +1,19 @@
 //! The queue of NOTIFY is full, as when a listener stays in an open transaction. COMMIT then raises an error.
 //!
-//! Only on request, because the queue takes 8 GB of disk and most of a minute. (Since PostgreSQL 17
-//! `max_notify_queue_pages` could reduce the size; the campaign does not change it.)
+//! Only on request, because the queue takes 8 GB of disk and most of a minute. PostgreSQL 17 could reduce the size by
+//! `max_notify_queue_pages`.
 
 use crate::load::Shared;
 use awty_testkit::postgres::Client;
 use awty_testkit::postgres::error::SqlState;
 use std::time::Duration;
 
-/// Another channel than that of the campaign's jobs.
+/// The campaign's jobs use another channel.
 const FILL: &str = "SELECT count(pg_notify('full', n || repeat('x', 7900))) FROM generate_series(1, 5000) AS n";
-/// More than any queue takes.
 const ENOUGH: usize = 400;
-/// Time for runs and clients to meet the full queue.
 const WHILE: Duration = Duration::from_secs(5);
 
-/// Succeeds if the queue is full while awty works.
+/// The queue must be full while awty works.
 pub fn fill(shared: &Shared) -> bool {
     let listener = shared.connect("postgres", "postgres").and_then(|mut client| {
         client.batch_execute("LISTEN nothing")?;
@@ -24,7 +22,7 @@ pub fn fill(shared: &Shared) -> bool {
     });
     let (Ok(_listener), Ok(mut filler)) = (listener, shared.connect("postgres", "postgres")) else { return false };
     let is_full = (0..ENOUGH).any(|_| is_refused(&mut filler, FILL));
-    // A small notification that fits where a large one does not.
+    // A small notification fits where a large one does not.
     let is_full = is_full && (0..ENOUGH * 100).any(|_| is_refused(&mut filler, "NOTIFY nothing"));
     std::thread::park_timeout(WHILE);
     is_full

@@ -1,5 +1,4 @@
-//! Signals to single server processes, from a cancellation to a kill, after which the postmaster restarts all
-//! processes.
+//! Signals to single server processes, from a cancellation to a kill.
 
 use super::look::{catch, is_down};
 use crate::load::{DATABASES, ROLES, Shared};
@@ -14,7 +13,7 @@ pub const OTHERS: &str = "backend_type IN ('checkpointer', 'background writer', 
 pub const CLIENT: &str = "backend_type = 'client backend' AND application_name = 'campaign' AND pid <> pg_backend_pid()
     AND datname <> 'postgres'";
 
-/// Kills a process, and waits until the server has noticed.
+/// The server must notice.
 pub fn kill(cluster: &Cluster, shared: &Shared, whom: &str) -> bool {
     let Ok(mut witness) = shared.connect("postgres", "postgres") else { return false };
     let sql = format!("SELECT pid FROM pg_stat_activity WHERE {whom} ORDER BY random() LIMIT 1");
@@ -30,8 +29,7 @@ pub fn signal(shared: &Shared, whom: &str, function: &str) -> bool {
     catch::<bool>(shared, &sql).unwrap_or(false)
 }
 
-/// Terminates the launcher and waits for its return. PostgreSQL restarts it after a second of the wall clock, which the
-/// next fault may set.
+/// PostgreSQL restarts the launcher after a second of the wall clock, which the next fault may set.
 pub fn terminate_launcher(shared: &Shared) -> bool {
     let is_another = |pid: i32| format!("SELECT true FROM pg_stat_activity WHERE {LAUNCHER} AND pid <> {pid}");
     let Some(pid) = catch::<i32>(shared, &format!("SELECT pid FROM pg_stat_activity WHERE {LAUNCHER}")) else {
@@ -40,7 +38,7 @@ pub fn terminate_launcher(shared: &Shared) -> bool {
     signal(shared, LAUNCHER, "pg_terminate_backend") && catch::<bool>(shared, &is_another(pid)).is_some()
 }
 
-/// Kills a maintainer. One starts after a change of a job, and lives too briefly for a pause between two looks.
+/// A maintainer starts after a change of a job, and lives too briefly for a pause between two looks.
 pub fn kill_maintainer(cluster: &Cluster, shared: &Shared) -> Result<bool, Error> {
     let mut owner = shared.connect(DATABASES[0], ROLES[0])?;
     let mut witness = shared.connect("postgres", "postgres")?;

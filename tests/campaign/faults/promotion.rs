@@ -1,7 +1,7 @@
 //! The primary dies, and a standby is promoted.
 //!
-//! Invariant: with a synchronous standby the campaign forgets nothing. With an asynchronous one it forgets only
-//! confirmations that came after the last point known to be on the standby, and that the standby lacks.
+//! A synchronous standby has every confirmed commit. An asynchronous one may lack confirmations after its last known point, and only those
+//! are forgotten.
 
 use super::look::{catch, settled};
 use crate::checker::Told;
@@ -13,7 +13,6 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Time for quick actions of the standby.
 const TO_FOLLOW: Duration = Duration::from_secs(20);
 
 pub fn promote(cluster: &mut Cluster, shared: &Shared) -> bool {
@@ -80,7 +79,7 @@ fn take_over(cluster: &mut Cluster, standby: Cluster, shared: &Shared) {
     *cluster = standby;
 }
 
-/// Whether the standby receives and replays nothing more, except perhaps a partial record.
+/// A partial record may remain.
 fn replayed(standby: &Cluster) -> Result<(), String> {
     let mut client = standby.try_client("postgres", "postgres").map_err(|error| error.to_string())?;
     let mut look = || {
@@ -94,8 +93,7 @@ fn replayed(standby: &Cluster) -> Result<(), String> {
     if after == before && after.1 { Ok(()) } else { Err(format!("{before:?}, then {after:?}")) }
 }
 
-/// Drops recent confirmations that the standby lacks, and returns their number. If the standby replays more later, too
-/// many were dropped, which causes no false alarm.
+/// Drops recent confirmations that the standby lacks, and returns their number. Dropping too many causes no false alarm.
 fn forget(standby: &Cluster, shared: &Shared, number: usize, known: usize) -> Result<usize, Error> {
     let mut client = standby.try_client(DATABASES[number], "postgres")?;
     let placed: BTreeSet<i64> =

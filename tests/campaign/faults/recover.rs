@@ -1,4 +1,4 @@
-//! After a fault, waits until all due checks are done. After a round, waits until nothing is left over.
+//! Waits until all due checks are done after a fault, and until nothing is left over after a round.
 
 use super::TO_RECOVER;
 use super::look::look_around;
@@ -9,10 +9,9 @@ use std::time::{Duration, Instant};
 
 /// The audit, once a minute, finds some leftovers.
 const TO_TIDY: Duration = Duration::from_secs(70);
-/// After this time, the current activity is logged.
 const SLOW: Duration = Duration::from_secs(8);
 
-/// Waits until the server is up and has done all checks that were due then. An error describes the rest.
+/// An error describes the checks that are not done.
 pub fn recover(shared: &Shared) -> Result<(), String> {
     for database in DATABASES {
         let mut since: Option<crate::checker::Time> = None;
@@ -42,8 +41,7 @@ pub fn recover(shared: &Shared) -> Result<(), String> {
     Ok(())
 }
 
-/// Waits until awty's tables have no leftovers that awty cleans up. Returns the remaining ones by database. Requires
-/// that work is over.
+/// Requires that work is over. Returns the remaining leftovers by database.
 pub fn tidy(shared: &Shared) -> [Option<Left>; DATABASES.len()] {
     let end = Instant::now() + TO_TIDY;
     // A change of a job requests an inspection.

@@ -1,7 +1,7 @@
 //! An administrator rewrites, shrinks or moves awty's tables and indexes under load.
 //!
-//! Invariant: every setting is restored after the fault, and an administrator may run each statement at any time.
-//! Does not: excuse internal errors. One in a client's call, a run or a later statement is a violation.
+//! Invariant: an administrator may run each statement at any time. An internal error in a client's call, a run or a later statement is a
+//! violation.
 
 use super::bulk::{Bulk, Kind};
 use crate::integrity;
@@ -16,7 +16,7 @@ use std::time::Duration;
 pub enum Rewrite {
     VacuumFull,
     Cluster,
-    /// A plain VACUUM, which truncates empty pages at the end of the file.
+    /// A plain VACUUM truncates empty pages at the end of the file.
     Truncate,
     Tablespace,
     Fillfactor,
@@ -24,20 +24,18 @@ pub enum Rewrite {
     Reindex,
 }
 
-/// Pause before a change is reverted, so that runs see the changed table.
+/// Runs see the changed table before it is reverted.
 const WHILE: Duration = Duration::from_millis(400);
 
-/// How often a statement is tried after a deadlock.
 const TRIES: usize = 5;
 
 struct Table {
     name: String,
-    /// One of its indexes, without and with its schema.
+    /// Without and with its schema.
     index: [String; 2],
     options: Option<String>,
 }
 
-/// Succeeds if the statements were executed.
 pub fn strike(how: Rewrite, shared: &Shared, random: &mut Random) -> bool {
     let database = *random.pick(&DATABASES);
     let kind = match random.below(100) {
@@ -86,8 +84,7 @@ fn rewrite(
     bulk.go()
 }
 
-/// Only awty uses its tables, and it locks them so that an administrator's statement waits at most. So a deadlock is a
-/// violation.
+/// Only awty uses its tables, and it locks them so that an administrator's statement waits at most. So a deadlock is a violation.
 fn execute(admin: &mut Client, statement: &str, shared: &Shared) -> Result<(), Error> {
     for _ in 0..TRIES {
         match admin.batch_execute(statement) {
@@ -100,7 +97,7 @@ fn execute(admin: &mut Client, statement: &str, shared: &Shared) -> Result<(), E
     Ok(())
 }
 
-/// Once per cluster. In the data directory, where a standby has its own.
+/// In the data directory, where a standby has its own.
 fn make_tablespace(admin: &mut Client) -> Result<(), Error> {
     if admin.query_opt("SELECT FROM pg_tablespace WHERE spcname = 'elsewhere'", &[])?.is_none() {
         admin.batch_execute("SET allow_in_place_tablespaces = on")?;

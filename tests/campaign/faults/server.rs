@@ -1,5 +1,3 @@
-//! Stops and starts of the whole server.
-
 use super::TO_RECOVER;
 use crate::load::Shared;
 use awty_testkit::{Cluster, Stop, poll};
@@ -26,7 +24,7 @@ pub fn kill_postmaster(cluster: &mut Cluster, shared: &Shared) -> bool {
     true
 }
 
-/// A smart shutdown waits for all clients, so they must leave.
+/// A smart shutdown waits for all clients.
 pub fn stop_smart(cluster: &mut Cluster, shared: &Shared) -> bool {
     shared.away.store(true, Ordering::Relaxed);
     let done = stop(cluster, shared, Stop::Smart);
@@ -34,7 +32,7 @@ pub fn stop_smart(cluster: &mut Cluster, shared: &Shared) -> bool {
     done
 }
 
-/// Waits until the server is up. Starts it if it went down for good because it could not recover.
+/// Starts a server that went down for good because it could not recover.
 pub fn be_up(cluster: &mut Cluster, shared: &Shared) {
     let up = poll("the server to be up", TO_RECOVER, || match shared.connect("postgres", "postgres") {
         Ok(_) => Ok(()),

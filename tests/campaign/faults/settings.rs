@@ -1,5 +1,3 @@
-//! Changes of settings by an administrator.
-
 use crate::random::Random;
 use awty_testkit::Cluster;
 

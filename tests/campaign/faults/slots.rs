@@ -17,7 +17,7 @@ const QUERY: &str =
 
 const SAID: &str = "awty could not start a worker process";
 
-/// Succeeds if awty logs that no slot was free.
+/// awty must log that no slot was free.
 pub fn take_all(cluster: &Cluster, shared: &Shared) -> bool {
     let Ok(mut admin) = shared.connect("postgres", "postgres") else { return false };
     if admin.batch_execute(TABLE).is_err() {
@@ -25,7 +25,7 @@ pub fn take_all(cluster: &Cluster, shared: &Shared) -> bool {
     }
     let position = cluster.log_position();
     std::thread::scope(|scope| {
-        // Later queries take the slots that awty's workers have freed meanwhile.
+        // Later queries take the slots that awty's workers have freed.
         for _ in 0..4 {
             let hog = shared.connect("postgres", "postgres");
             scope.spawn(move || hog.map(|mut hog| hog.batch_execute(QUERY)));

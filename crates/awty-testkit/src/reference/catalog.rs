@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 /// A function with its COMMENT.
 pub struct Function {
     pub name: String,
-    /// Each with its type and default.
     arguments: Vec<String>,
     returns: String,
     comment: String,
@@ -61,12 +60,10 @@ fn read(row: &Row, tried: &[String]) -> Function {
     }
 }
 
-/// The name that people write for a type.
 fn short(text: &str) -> String {
     text.replace("timestamp with time zone", "timestamptz").replace("double precision", "float8")
 }
 
-/// A default without the type that the catalog writes after it.
 fn value(default: &str) -> String {
     match default.split_once("::") {
         Some((value, _)) => value.to_owned(),
@@ -96,7 +93,6 @@ pub fn function(functions: &[Function], name: &str) -> String {
     section
 }
 
-/// A signature in lines of at most `WIDTH` columns.
 fn fill(head: &str, arguments: &[String], returns: &str) -> String {
     let one = format!("{head}{}) → {returns}", arguments.join(", "));
     if one.chars().count() <= WIDTH {
@@ -121,12 +117,10 @@ fn add(lines: &mut Vec<String>, piece: &str) {
     }
 }
 
-/// A head stands alone in its line.
 fn lines_fit(line: &str, piece: &str) -> bool {
     !line.ends_with('(') && line.chars().count() + 1 + piece.chars().count() <= WIDTH
 }
 
-/// Name, type and COMMENT of the columns of a table, view or type.
 fn columns(client: &mut Client, relation: &str) -> Vec<Row> {
     let columns =
         "SELECT attname::text, format_type(atttypid, atttypmod), col_description(attrelid, attnum) FROM pg_attribute
@@ -177,7 +171,7 @@ pub fn options(client: &mut Client, functions: &[Function]) -> String {
 
 /// All settings of the library, with default, range and context.
 pub fn settings(client: &mut Client) -> String {
-    // The file of the cluster sets a few of them, so the defaults are those of the library.
+    // The cluster's file sets a few of them, so the defaults are those of the library.
     let settings =
         "SELECT name, concat(boot_val, ' ', unit), CASE vartype WHEN 'enum' THEN array_to_string(enumvals, ', ')
             WHEN 'bool' THEN 'on, off' ELSE concat(min_val, ' to ', max_val, ' ', unit) END,

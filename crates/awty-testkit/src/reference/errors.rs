@@ -11,7 +11,6 @@ fn read(path: PathBuf) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The files of a folder with this extension, in order.
 fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(checkout().join(folder)).expect("the folder");
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -44,7 +43,7 @@ pub fn outcomes() -> String {
     table(&["outcome", "problem", "meaning"], &rows)
 }
 
-/// All texts of an expression: each literal, and each format with an ellipsis where a value goes.
+/// Each literal, and each format with an ellipsis in place of a value.
 #[derive(Default)]
 struct Texts(Vec<String>);
 
@@ -75,7 +74,6 @@ impl<'ast> Visit<'ast> for Texts {
     }
 }
 
-/// `call("awty.allow", …)` of src/error/phrase.rs, as it reads.
 fn called(expression: &Expr) -> Option<String> {
     let Expr::Call(call) = expression else { return None };
     let Expr::Path(function) = &*call.func else { return None };
@@ -111,7 +109,6 @@ fn texts(expression: &Expr) -> String {
     if texts.0.is_empty() { "…".to_owned() } else { texts.0.join(" · ") }
 }
 
-/// The arguments of all calls of `say()`.
 #[derive(Default)]
 struct Said(Vec<(String, String, String)>);
 
@@ -150,7 +147,7 @@ fn sorted(mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
     rows
 }
 
-/// SQLSTATEs by the names that PostgreSQL's source has for them.
+/// SQLSTATEs by their names in PostgreSQL's source.
 fn states(cluster: &Cluster) -> BTreeMap<String, String> {
     let config = cluster.value::<String>("postgres", "SELECT setting FROM pg_config WHERE name = 'SHAREDIR'");
     let list = read(PathBuf::from(config).join("errcodes.txt"));
@@ -177,7 +174,6 @@ pub fn of_awty_http() -> Vec<Vec<String>> {
     sorted(rows)
 }
 
-/// The arguments of a call in SQL, up to its closing parenthesis.
 fn arguments(call: &str) -> Vec<String> {
     let (mut arguments, mut depth, mut is_quoted) = (vec![String::new()], 0, false);
     for letter in call.chars() {
@@ -199,7 +195,6 @@ fn arguments(call: &str) -> Vec<String> {
     arguments.iter().map(|argument| argument.trim().to_owned()).collect()
 }
 
-/// The text of a constant or of a format in SQL.
 fn plain(argument: &str) -> String {
     let literal = match argument.strip_prefix("format(") {
         Some(format) => arguments(format).swap_remove(0),

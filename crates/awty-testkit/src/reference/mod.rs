@@ -1,7 +1,6 @@
 //! Writes docs/reference.md from the catalog of a server with awty, and from the lists in the source.
 //!
-//! Invariant: each function, column, setting, outcome and error appears; a function without a group is an error.
-//! Does not: write the page; `make reference` does, and a test compares.
+//! Invariant: each function, column, setting, outcome and error appears. A function without a group is an error.
 
 #![allow(clippy::expect_used)] // in a generator the panic is the report
 
@@ -13,7 +12,6 @@ use crate::{Cluster, checkout};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// The functions of schema awty, in the order of the page.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Jobs", &["register", "alter", "unregister", "pause", "resume", "allow", "disallow"]),
     (
@@ -41,7 +39,6 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The functions of schema awty_http.
 const HTTP: &[&str] = &["schedule", "unschedule", "send", "add_tenant", "drop_tenant", "create_token", "drop_token"];
 
 const HEAD: &str = "\
@@ -124,7 +121,6 @@ pub fn reference() -> String {
     page
 }
 
-/// Readers do not find a function that the page leaves out.
 fn expect_all(functions: &[catalog::Function], known: &[&str]) {
     let missing: Vec<&str> =
         functions.iter().map(|function| function.name.as_str()).filter(|name| !known.contains(name)).collect();

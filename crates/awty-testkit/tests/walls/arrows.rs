@@ -1,15 +1,14 @@
 //! Which file knows which other.
 //!
-//! Invariant: a name that a parent hands on (`pub use child::Name`) leads to the child; the parent's own `mod` and `pub use` of a
-//! child are no arrows.
-//! Does not: read files (see `source`).
+//! Invariant: a name that a parent hands on (`pub use child::Name`) leads to the child; the parent's own `mod` and `pub use` of a child are
+//! no arrows.
 
 use super::source::Source;
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
 pub struct Arrows {
     sources: Vec<Source>,
-    /// By the sources' numbers.
+    /// Numbers of sources.
     to: Vec<BTreeSet<usize>>,
 }
 
@@ -31,7 +30,7 @@ impl Arrows {
         named.chain(handed_on.filter(|to| !is_child(to))).filter(|to| *to != from).collect()
     }
 
-    /// The file that a path in a file leads to, if it is one of the sources.
+    /// Returns none if the path leads to no source.
     fn target(&self, from: usize, path: &[String], within: &[String]) -> Option<usize> {
         let mut module = within.to_vec();
         let mut rest = path.iter().peekable();
@@ -66,7 +65,7 @@ impl Arrows {
         self.sources.iter().position(|source| source.module == module)
     }
 
-    /// The shortest way from some files to some others, over at least one arrow.
+    /// Over at least one arrow.
     fn way(&self, from: impl Iterator<Item = usize>, is_there: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
         let mut ways: VecDeque<Vec<usize>> = from.map(|start| vec![start]).collect();
         let mut seen = HashSet::new();
@@ -88,13 +87,11 @@ impl Arrows {
         way.iter().map(|&number| self.sources[number].file.as_str()).collect::<Vec<_>>().join(" → ")
     }
 
-    /// Every arrow, from one file to another.
     pub fn all(&self) -> impl Iterator<Item = (&Source, &Source)> {
         let of = |(from, to): (usize, &BTreeSet<usize>)| to.iter().map(move |to| (from, *to)).collect::<Vec<_>>();
         self.to.iter().enumerate().flat_map(of).map(|(from, to)| (&self.sources[from], &self.sources[to]))
     }
 
-    /// How a module of the first level comes to know another, or a module within one.
     pub fn chain(&self, from: &str, to: &str) -> Option<String> {
         let is_in = |number: usize, room: &str| {
             let module = &self.sources[number].module;
@@ -104,7 +101,6 @@ impl Arrows {
         self.way(starts, |number| is_in(number, to)).map(|way| self.written(&way))
     }
 
-    /// The circles of files, each once.
     pub fn circles(&self) -> Vec<String> {
         let mut known = HashSet::new();
         let mut circles = Vec::new();

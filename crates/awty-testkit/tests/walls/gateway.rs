@@ -5,7 +5,7 @@ use super::source::{Source, root};
 
 const FOLDER: &str = "crates/awty-gateway/src";
 
-/// The gateway's rooms, the lowest layer first. A room may know the rooms below its own layer only.
+/// The lowest layer comes first. A room may know only the rooms below its own layer.
 const LAYERS: &[&[&str]] = &[
     &["clock", "duration", "notify", "secrets", "sqlstate", "uri"],
     &["net"],
@@ -45,7 +45,6 @@ fn every_room_has_its_layer() {
     assert_eq!(rooms, layered);
 }
 
-/// The gateway is read in smaller pieces.
 #[test]
 fn no_file_of_the_gateway_has_250_lines() {
     let long: Vec<String> = Source::all("crates/awty-gateway")
@@ -56,7 +55,6 @@ fn no_file_of_the_gateway_has_250_lines() {
     assert!(long.is_empty(), "split by idea: {}", long.join(", "));
 }
 
-/// What decides about a call and what makes it are pure of the database, so that both are tested without one.
 #[test]
 fn delivery_and_network_of_the_gateway_know_no_database() {
     let mut found = Vec::new();
@@ -72,7 +70,7 @@ fn delivery_and_network_of_the_gateway_know_no_database() {
     assert!(found.is_empty(), "they know the database:\n{}", found.join("\n"));
 }
 
-/// One folder has all statements of the gateway. They read and call functions; whatever is written, awty's functions write.
+/// Functions of awty do all writing.
 #[test]
 fn sql_of_the_gateway_stands_in_db_and_writes_nothing_itself() {
     let mut found = Vec::new();

@@ -1,7 +1,7 @@
-//! The walls between awty's modules: who may know whom. DESIGN.md draws them; here they are held.
+//! The walls between awty's modules.
 //!
-//! Invariant: an arrow is a path in the source that names another module, also inside a macro's arguments.
-//! Does not: see methods, which name no module. A file that gets a value of another one's type has named it somewhere.
+//! Invariant: an arrow is a path in the source that names another module, also inside a macro's arguments. A method names no module, but a
+//! file that gets a value of another file's type has named it somewhere.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // in a test the panic is the report
 
@@ -13,7 +13,7 @@ use arrows::Arrows;
 use source::{Source, root};
 use std::collections::BTreeSet;
 
-/// The rooms of `src`, the lowest first. A room knows only the rooms before it.
+/// The lowest room comes first. A room knows only the rooms before it.
 const ORDER: &[&str] = &[
     "failpoint",
     "settings",
@@ -39,7 +39,7 @@ const ORDER: &[&str] = &[
     "api",
 ];
 
-/// Rooms that must not know rooms before them, not even through others, and why.
+/// These rooms must not know the others even through a third room. The text says why.
 const APART: &[(&[&str], &[&str], &str)] = &[
     (&["store"], &["shmem"], "the tables are read and written alike in every process"),
     (&["launcher"], &["store"], "the launcher is in no database, so it reads no table"),
@@ -50,10 +50,9 @@ const APART: &[(&[&str], &[&str], &str)] = &[
     (&["maintainer"], &["run::call", "worker", "launcher"], "the maintainer runs no checks"),
 ];
 
-/// What would let awty-core read a clock or wait. Its own [`chrono`] is built without a clock; this holds the rest.
+/// awty-core could read a clock or wait by these. Its [`chrono`] is built without a clock.
 const IMPURE: &[&str] = &["pgrx", "libc", "SystemTime", "Instant", "Local", "thread", "Mutex", "fs", "process"];
 
-/// Two files that know each other are one file in two pieces.
 #[test]
 fn no_circle_of_files() {
     let arrows = Arrows::of(Source::all("src"));
@@ -85,7 +84,6 @@ fn rooms_that_stand_apart_do_not_know_each_other() {
     assert!(broken.is_empty(), "walls with a hole:\n{}", broken.join("\n"));
 }
 
-/// A room without a place in the order would have no wall, and a wall around a missing room protects nothing.
 #[test]
 fn every_room_has_its_place() {
     let sources = Source::all("src");
@@ -97,7 +95,6 @@ fn every_room_has_its_place() {
     assert!(missing.is_empty(), "no such room: {missing:?}");
 }
 
-/// What does not fit into that has more than one idea in it.
 #[test]
 fn no_file_has_more_than_400_lines() {
     let all = ["src", "crates/awty-core", "crates/awty-testkit", "tests"].map(Source::all);
@@ -105,8 +102,7 @@ fn no_file_has_more_than_400_lines() {
     assert!(long.is_empty(), "split by idea: {}", long.join(", "));
 }
 
-/// SQL is in `store` and in the `statements` of a wing. So each statement is prepared, qualified and run as the owner. VACUUM, which SPI does
-/// not know, is in `pg`.
+/// So each statement is prepared, qualified and run as the owner. `pg` has VACUUM, which SPI does not know.
 #[test]
 fn sql_stands_among_statements_only() {
     let mut found = Vec::new();
@@ -122,7 +118,6 @@ fn sql_stands_among_statements_only() {
     assert!(found.is_empty(), "SQL outside of statements:\n{}", found.join("\n"));
 }
 
-/// Every decision gets the time as an argument, so that it can be tested at any time.
 #[test]
 fn awty_core_knows_neither_postgresql_nor_a_clock() {
     let mut found = Vec::new();

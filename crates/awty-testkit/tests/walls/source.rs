@@ -1,7 +1,4 @@
-//! One source file: its module, and the paths that it names.
-//!
-//! Invariant: `syn` reads the file; a macro's arguments are searched as tokens.
-//! Does not: know what a path leads to (see `arrows`).
+//! One source file: its module, and the paths that it names. `syn` reads the file; a macro's arguments are searched as tokens.
 
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::HashMap;
@@ -9,14 +6,13 @@ use std::path::{Path, PathBuf};
 use syn::visit::{self, Visit};
 use syn::{ItemMod, ItemUse, Macro, UseTree, Visibility};
 
-/// The repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
 #[derive(Default)]
 pub struct Source {
-    /// From the repository's root.
+    /// Relative to the repository.
     pub file: String,
     pub lines: usize,
     /// `["store", "job"]`; empty for lib.rs.
@@ -25,13 +21,12 @@ pub struct Source {
     pub children: Vec<String>,
     /// The `pub use a::b;` lines of the file, by the name that other files see.
     pub exports: HashMap<String, Vec<String>>,
-    /// Every other path, and the module that it stands in: the file's own, or one that the file writes out.
+    /// Every other path, and the module that contains it.
     pub named: Vec<(Vec<String>, Vec<String>)>,
     inline: Vec<String>,
 }
 
 impl Source {
-    /// All files of a folder.
     pub fn all(folder: &str) -> Vec<Self> {
         let base = root().join(folder);
         let mut sources = Vec::new();
@@ -69,12 +64,11 @@ impl Source {
         source
     }
 
-    /// The module of the first level that the file belongs to; none for lib.rs.
+    /// None for lib.rs.
     pub fn room(&self) -> Option<String> {
         self.module.first().cloned()
     }
 
-    /// All paths as they are written.
     pub fn paths(&self) -> impl Iterator<Item = &Vec<String>> {
         self.named.iter().map(|(path, _)| path).chain(self.exports.values())
     }
@@ -152,7 +146,6 @@ impl<'ast> Visit<'ast> for Source {
     }
 }
 
-/// The paths of a `use`, each with the name that it gets.
 fn flatten(tree: &UseTree, prefix: &mut Vec<String>, paths: &mut Vec<(Vec<String>, String)>) {
     let mut add = |last: Option<String>, name: String| paths.push((prefix.iter().cloned().chain(last).collect(), name));
     match tree {

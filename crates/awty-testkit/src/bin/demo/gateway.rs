@@ -1,7 +1,6 @@
 //! The second part of the demo: the gateway and its endpoints, two processes that run until `scripts/demo stop`.
 //!
-//! Invariant: both have the demo's directory in their command line and their process id in a file there, so that the
-//! script can end them.
+//! Invariant: both have the demo's directory in their command line and their process id in a file there, so that the script can end them.
 
 use crate::report::table;
 use crate::shop::{SHOP, text};
@@ -35,7 +34,6 @@ SELECT entity_key AS endpoint, count(*) AS calls, count(*) FILTER (WHERE ok) AS 
        string_agg(DISTINCT split_part(message, ':', 1), ', ') AS \"what went wrong\"
 FROM awty.attempt WHERE job = 'http.shop' GROUP BY entity_key ORDER BY entity_key";
 
-/// Starts both, waits until a failed call was repeated, and prints what to look at.
 pub(crate) fn show(cluster: &Cluster) -> Result<(), String> {
     let directory = cluster.socket_directory();
     cluster.execute(SHOP, RIGHTS);
@@ -68,7 +66,6 @@ Have an endpoint called, and no longer:
     Ok(())
 }
 
-/// Starts the endpoints and returns their address.
 fn receiver(directory: &Path) -> Result<String, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(own);
@@ -81,7 +78,6 @@ fn receiver(directory: &Path) -> Result<String, String> {
     Ok(line.trim().to_owned())
 }
 
-/// Starts the gateway and returns its address.
 fn gateway(directory: &Path) -> Result<String, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?.with_file_name("awty-gateway");
     let credentials = directory.join("credentials");

@@ -1,10 +1,6 @@
-//! The demo: a shop with late orders, and a gateway with misbehaving endpoints, on a throwaway cluster that keeps
-//! running.
+//! The demo: a shop with late orders, and a gateway with misbehaving endpoints, on a throwaway cluster that keeps running.
 //!
-//! All printed figures are queried. Exit status 0 only if exactly the orders that did not ship in time have their
-//! alerts.
-//!
-//! Does not: build or stage. `scripts/demo` does, and later stops the cluster.
+//! Exit status 0 only if exactly the orders that did not ship in time have their alerts.
 
 mod gateway;
 mod receiver;
@@ -21,7 +17,7 @@ use awty_testkit::poll;
 use crate::shop::Shop;
 use crate::view::View;
 
-/// Time after the last order: 5 seconds until its last check, with a large reserve for a slow machine.
+/// The last check comes 5 seconds after the last order. The rest is for a slow machine.
 const DRAIN: Duration = Duration::from_secs(60);
 
 fn main() -> ExitCode {

@@ -1,12 +1,9 @@
-//! The demo's endpoints: a sound one, one that misbehaves sometimes, and a missing one.
-//!
-//! Does not: end by itself; `scripts/demo stop` ends it.
+//! The demo's endpoints: a sound one, one that misbehaves sometimes, and a missing one. `scripts/demo stop` ends them.
 
 use awty_testkit::receiver::{accept, answer, hang, requests};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Answers requests until the process ends.
 pub(crate) fn serve(address: &str) -> ! {
     let calls = AtomicUsize::new(0);
     println!("{}", accept(address, move |stream| behave(stream, &calls)));

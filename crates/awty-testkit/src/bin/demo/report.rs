@@ -11,13 +11,13 @@ SELECT outcome, check_count AS checks, count(*) AS orders,
        round(max(extract(epoch FROM lateness)) * 1000, 1) AS \"max lateness (ms)\"
 FROM awty.future_job_history WHERE entity_name = 'orders' GROUP BY outcome, check_count ORDER BY outcome, check_count";
 
-/// One order of each kind: shipped in time, shipped after the first alert, never shipped.
+/// Shipped in time, shipped after the first alert, never shipped.
 const EXAMPLES: &str = "
 SELECT DISTINCT ON (outcome, check_count) entity_key AS \"order\", first_check_at::time(3) AS first_check_at,
        next_check_at::time(3) AS next_check_at, started_at::time(3) AS started_at, lateness, check_count, outcome
 FROM awty.future_job_history WHERE entity_name = 'orders' ORDER BY outcome, check_count, id";
 
-/// Prints the results. Returns whether each order has exactly the right alerts.
+/// Returns whether each order has exactly the right alerts.
 pub(crate) fn print(cluster: &Cluster) -> bool {
     println!("== the history, by outcome");
     table(cluster, BY_OUTCOME);
@@ -28,7 +28,6 @@ pub(crate) fn print(cluster: &Cluster) -> bool {
     verify(cluster)
 }
 
-/// Prints how to continue, and how to stop the demo.
 pub(crate) fn print_end(cluster: &Cluster) {
     let host = cluster.socket_directory().display();
     println!(

@@ -8,10 +8,8 @@ use std::time::Duration;
 use awty_testkit::postgres::Client;
 use awty_testkit::{Cluster, checkout, poll};
 
-/// How long customers order.
 pub(crate) const SECONDS: u32 = 20;
 
-/// The database, and the ordinary role that owns its objects.
 pub(crate) const SHOP: &str = "shop";
 
 pub(crate) struct Shop {
@@ -20,7 +18,6 @@ pub(crate) struct Shop {
 }
 
 impl Shop {
-    /// Starts the cluster and creates the shop in it.
     pub(crate) fn open(directory: &Path) -> Self {
         let cluster = Cluster::builder().lasting_at(directory).start();
         cluster.execute("postgres", &["CREATE DATABASE shop"]);
@@ -36,7 +33,7 @@ impl Shop {
         row.unwrap_or_else(|error| panic!("cannot count the pending checks: {error:?}")).get(0)
     }
 
-    /// Starts pgbench, which places 40 orders and makes 80 attempts to ship one per second.
+    /// 40 orders and 80 attempts to ship one per second.
     pub(crate) fn customers(&self) -> Customers {
         let mut pgbench = self.cluster.tool("pgbench");
         pgbench.args(["-n", "-c", "2", "-j", "2", "-R", "120", "-T", &SECONDS.to_string(), "-U", SHOP]);
@@ -48,11 +45,10 @@ impl Shop {
     }
 }
 
-/// A running pgbench.
 pub(crate) struct Customers(Child);
 
 impl Customers {
-    /// Waits until pgbench ends, or for `time`. Returns whether it still runs.
+    /// Returns whether pgbench still runs after `time`.
     pub(crate) fn is_busy_for(&mut self, time: Duration) -> bool {
         let ended = poll("pgbench to end", time, || match self.0.try_wait() {
             Ok(Some(_)) => Ok(()),
@@ -61,7 +57,6 @@ impl Customers {
         ended.is_err()
     }
 
-    /// Returns pgbench's errors if it failed.
     pub(crate) fn result(mut self) -> Result<(), String> {
         let mut complaints = String::new();
         if let Some(stderr) = self.0.stderr.as_mut() {
@@ -74,7 +69,6 @@ impl Customers {
 }
 
 impl Drop for Customers {
-    /// Stops pgbench together with the demo.
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -85,7 +79,6 @@ fn file(name: &str) -> PathBuf {
     checkout().join("demo").join(name)
 }
 
-/// Returns a file of `demo/` as text.
 pub(crate) fn text(name: &str) -> String {
     let path = file(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))

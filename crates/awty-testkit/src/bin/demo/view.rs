@@ -1,4 +1,4 @@
-//! The live view: pending checks, lag, runs per slot, and alerts, queried every second.
+//! The live view, queried every second.
 //!
 //! On a terminal it redraws itself. Otherwise it prints one line per second.
 
@@ -21,7 +21,7 @@ SELECT s.pending, (extract(epoch FROM s.lag) * 1000)::bigint AS lag, s.workers::
        (SELECT count(*) FROM awty.alert WHERE level = 2) AS escalated
 FROM awty.status s";
 
-/// Runs per recent slot. A check's first run was at its first slot; the history has the time of its second run.
+/// A check's first run was at its first slot; the history has the time of its second run.
 const CHART: &str = "
 WITH run AS (
     SELECT first_check_at AS slot FROM awty.future_job_history WHERE check_count >= 1
@@ -33,7 +33,6 @@ FROM generate_series(date_trunc('second', clock_timestamp()) - make_interval(sec
                      clock_timestamp(), '1 second') AS s(slot)
 ORDER BY s.slot";
 
-/// The view and its connection, as the shop's ordinary role.
 pub(crate) struct View {
     client: Client,
     start: Instant,
@@ -48,14 +47,12 @@ impl View {
         View { client, start: Instant::now(), shown: None, drawn_lines: 0, terminal: std::io::stdout().is_terminal() }
     }
 
-    /// Shows the present state once per second.
     pub(crate) fn show_each_second(&mut self) {
         if self.shown.is_none_or(|shown| shown.elapsed() >= Duration::from_secs(1)) {
             self.show();
         }
     }
 
-    /// Shows the present state.
     pub(crate) fn show(&mut self) {
         self.shown = Some(Instant::now());
         let seconds = self.start.elapsed().as_secs();
@@ -81,13 +78,11 @@ impl View {
         self.draw(&frame(seconds, &numbers, &runs));
     }
 
-    /// Prints a permanent line.
     pub(crate) fn note(&mut self, line: &str) {
         self.end();
         println!("{line}");
     }
 
-    /// Keeps the last frame.
     pub(crate) fn end(&mut self) {
         self.drawn_lines = 0;
     }
@@ -115,7 +110,7 @@ fn frame(seconds: u64, numbers: &Row, runs: &[i64]) -> String {
     frame
 }
 
-/// Returns a bar per slot, oldest first, five lines high, with the largest number.
+/// The bars are five lines high, and the oldest slot comes first.
 fn bars(runs: &[i64]) -> String {
     const HEIGHT: i64 = 5;
     let most = runs.iter().copied().max().unwrap_or(0).max(1);
