@@ -7,7 +7,7 @@ use crate::field::{DB, Field};
 
 const SUICIDE: &str = "BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END";
 
-/// Makes checks 1 to 80 of the client's job `suicide` due. The client's open transaction has locked their rows.
+/// Checks 1 to 80 of the client's job `suicide`, with rows that the client's open transaction has locked.
 fn make_due(holding: &mut Client, other: &mut Client) {
     let all = |options: &str| {
         format!("SELECT count(awty.schedule('thing', i::text, 'suicide', {options})) FROM generate_series(1, 80) AS i")
@@ -18,13 +18,11 @@ fn make_due(holding: &mut Client, other: &mut Client) {
     other.batch_execute("SELECT awty.resume('suicide')").unwrap();
 }
 
-/// Number of runs that have ended their processes since `position`.
 fn deaths(field: &Field, position: usize) -> usize {
     field.cluster.log_since(position).matches("FATAL:  terminating").count()
 }
 
-/// P5, P6, P7: a client keeps awty from counting the runs that end their workers. Other roles' checks run at once, then
-/// and later. The client's own checks continue when it releases the locks.
+/// The client's own checks continue when it releases the locks.
 #[test]
 fn a_role_whose_runs_end_their_workers_stops_nobody_else() {
     let field = Field::with(Cluster::builder().set("awty.max_crashes", "1"));
@@ -48,8 +46,7 @@ fn a_role_whose_runs_end_their_workers_stops_nobody_else() {
     );
 }
 
-/// P6, P7: such an unrecorded run occupies one place of its role and database. Until it is recorded, the role starts no
-/// more such runs than it has workers.
+/// Until its exit is recorded, a run occupies one place, and the role starts no more such runs than it has workers.
 #[test]
 fn a_role_whose_runs_cannot_be_counted_takes_one_place_in_each_database() {
     let field = Field::new();
@@ -71,21 +68,19 @@ fn a_role_whose_runs_cannot_be_counted_takes_one_place_in_each_database() {
     });
     field.cluster.await_that("a death in each database", PATIENCE, || {
         let log = field.cluster.log_since(position);
-        // The context of the message contains the function's name.
+        // The message's context names the function.
         let dead = |database: &str| log.contains(&format!("in_{database}(awty.future_job)"));
         if dead(DB) && dead("other") { Ok(()) } else { Err(log) }
     });
     for _ in 0..4 {
         field.alice_goes_on();
     }
-    // Two workers of the role in each database.
     let deaths = deaths(&field, position);
     assert!(deaths <= 4, "{deaths} runs ended their workers, and none of them was counted");
     drop(clients);
 }
 
-/// P7: enough roles do the same to take every place. Then other roles either still get a place, or awty says in
-/// `awty.status` and in the log why they do not. They run when places are free again.
+/// Other roles either still get a place, or awty says in `awty.status` and in the log why not.
 #[test]
 fn a_lack_of_places_is_told() {
     const ROLES: usize = 70;
@@ -139,7 +134,7 @@ fn a_lack_of_places_is_told() {
     field.end_of(id).is_done();
 }
 
-/// P3, P7: a role that may send signals cannot get an innocent check held, because a signal from outside says nothing about the check.
+/// A signal from outside says nothing about the check.
 #[test]
 fn signals_from_outside_hold_no_check() {
     let field = Field::new();
@@ -157,7 +152,7 @@ fn signals_from_outside_hold_no_check() {
     let id = field.schedule("alice", "waiting", "1");
     let mut postgres = field.client("postgres");
     let mut ended = Vec::new();
-    // As often as the default of awty.max_crashes, and once more to see that it still runs.
+    // One more than the default of awty.max_crashes.
     for _ in 0..6 {
         let pid = field.cluster.await_that("the next run", PATIENCE, || {
             let running =

@@ -4,7 +4,7 @@ use awty_testkit::PATIENCE;
 
 use crate::field::{DB, Field, answer};
 
-/// The SQLSTATE of the second call, which starts while the first one's transaction is open, and waits for its end.
+/// SQLSTATE of the second call, which starts while the first one's transaction is open, and waits for its end.
 #[track_caller]
 fn beside(field: &Field, first: (&str, &str), second: (&str, &str)) -> String {
     let [mut before, mut after] = [first.0, second.0].map(|role| field.client(role));
@@ -40,7 +40,7 @@ fn field_with_guild(jobs: &[&str]) -> Field {
     field
 }
 
-/// P6: a call that waited while the job got another role is checked against the job's new state, and undoes nothing.
+/// The call undoes nothing of the change.
 #[test]
 fn a_call_that_waited_for_a_change_of_role_is_judged_after_it() {
     let calls = [
@@ -62,7 +62,7 @@ fn a_call_that_waited_for_a_change_of_role_is_judged_after_it() {
     field.refused("mallory", "SELECT awty.schedule('thing', '1', 'c', at => now())", "42501");
 }
 
-/// P9: a call writes only what it was asked to change, so that two simultaneous calls both take effect.
+/// Each call writes only what it was asked to change.
 #[test]
 fn two_changes_of_one_job_at_the_same_time_both_stay() {
     let field = field_with_guild(&["a", "b", "c"]);

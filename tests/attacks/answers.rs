@@ -2,8 +2,7 @@
 
 use crate::field::Field;
 
-/// Row 19: a result that is no progress or out of range ends the check, and is no failure. A time that has passed
-/// meanwhile means the next slot.
+/// The check ends, and this is no failure. A time that has passed meanwhile means the next slot.
 #[test]
 fn every_answer_has_its_outcome() {
     let field = Field::new();
@@ -25,7 +24,7 @@ fn every_answer_has_its_outcome() {
     field.alice_goes_on();
 }
 
-/// Row 19: a job that always returns `now()` runs once per slot, until max_checks.
+/// Until max_checks.
 #[test]
 fn now_for_ever_is_one_check_per_slot() {
     let field = Field::new();
@@ -46,7 +45,6 @@ fn now_for_ever_is_one_check_per_slot() {
     }
 }
 
-/// Row 19: a set-based job that returns too few, too many or no results.
 #[test]
 fn a_wrong_number_of_answers_is_a_failure() {
     let field = Field::new();

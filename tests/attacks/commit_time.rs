@@ -2,7 +2,7 @@
 
 use crate::field::{DB, Field};
 
-/// A table in which code records the role it runs as.
+/// Code records the role it runs as.
 const NOTED: &str = "
     CREATE TABLE mallory.noted (who text, may_all text);
     CREATE FUNCTION mallory.note() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
@@ -20,7 +20,6 @@ fn noted(field: &Field) -> String {
     field.cluster.psql(DB, "SELECT who, may_all FROM mallory.noted").trim().to_owned()
 }
 
-/// Row 1, P6.
 #[test]
 fn a_deferred_trigger_has_the_rights_of_the_job() {
     let field = Field::new();
@@ -29,7 +28,7 @@ fn a_deferred_trigger_has_the_rights_of_the_job() {
     assert_eq!(noted(&field), "mallory|off");
 }
 
-/// Row 2, P6: rows that a cursor WITH HOLD has not fetched when the run ends are never fetched, with any role's rights.
+/// Rows that the cursor has not fetched when the run ends are never fetched, with any role's rights.
 #[test]
 fn a_cursor_with_hold_ends_with_its_run() {
     let field = Field::new();
@@ -37,11 +36,10 @@ fn a_cursor_with_hold_ends_with_its_run() {
     let body = "BEGIN EXECUTE 'DECLARE c CURSOR WITH HOLD FOR SELECT mallory.note()'; RETURN NULL; END";
     field.try_job("mallory", "hold", body).is_done();
     assert_eq!(noted(&field), "");
-    // The cursor is closed, so the next run can declare it again.
     field.run("mallory", "hold").is_done();
 }
 
-/// P4: such code runs before the check is locked at the end of its run, so that no client waits for it.
+/// This code runs before the check is locked at the end of its run.
 #[test]
 fn no_client_waits_for_what_a_run_left_to_its_commit() {
     let field = Field::new();
@@ -67,7 +65,7 @@ fn no_client_waits_for_what_a_run_left_to_its_commit() {
     field.job_with("mallory", "again", body, "timeout => '1 day', max_attempts => 1");
     let id = field.schedule("mallory", "again", "again");
     field.await_sign(77);
-    // The run takes all day, and the client does not wait for it.
+    // The run takes all day.
     assert_eq!(field.one::<i64>("mallory", "SELECT awty.cancel('thing', 'again')"), 1);
     assert_eq!(field.end_of(id).outcome, "cancelled");
     let worker = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid = 77";
@@ -77,7 +75,6 @@ fn no_client_waits_for_what_a_run_left_to_its_commit() {
     field.alice_goes_on();
 }
 
-/// Row 28, P1: a failure at the end undoes the whole run, and is recorded.
 #[test]
 fn a_violation_that_was_deferred_undoes_the_run_and_is_archived() {
     let field = Field::new();
@@ -88,7 +85,7 @@ fn a_violation_that_was_deferred_undoes_the_run_and_is_archived() {
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM mallory.u"), 0);
 }
 
-/// Row 28: a serialization failure is treated like any other: undone, tried again, done. The sequence counts all tries.
+/// The sequence counts all tries.
 #[test]
 fn a_serialization_failure_is_tried_again() {
     let field = Field::new();

@@ -2,7 +2,6 @@
 
 use crate::field::{DB, Field};
 
-/// Row 29: a message of any length and content is archived as a readable row.
 #[test]
 fn any_message_is_archived_and_can_be_read() {
     let field = Field::new();
@@ -34,7 +33,7 @@ fn any_message_is_archived_and_can_be_read() {
     field.alice_goes_on();
 }
 
-/// Row 30: the raised error is archived unchanged, except a failure with the SQLSTATE of success.
+/// Except a failure with the SQLSTATE of success.
 #[test]
 fn any_sqlstate_is_archived_as_given() {
     let field = Field::new();
@@ -58,7 +57,7 @@ fn any_sqlstate_is_archived_as_given() {
     field.alice_goes_on();
 }
 
-/// Row 30: a caught error or a notice is not taken for the run's error.
+/// A caught error or a notice is not the run's error.
 #[test]
 fn the_last_error_is_the_one_that_is_archived() {
     let field = Field::new();
@@ -73,7 +72,7 @@ fn the_last_error_is_the_one_that_is_archived() {
     field
         .try_job("mallory", "caught", "BEGIN BEGIN RAISE 'x'; EXCEPTION WHEN OTHERS THEN END; RETURN NULL; END")
         .is_done();
-    // The same if an error of awty's came earlier in the run.
+    // An error of awty's came earlier in the run.
     let body = "BEGIN
         BEGIN PERFORM awty.cancel('thing', 'x', 'no such job'); EXCEPTION WHEN undefined_object THEN END;
         PERFORM awty.schedule('thing', 'x', 'no such job', at => now());
@@ -81,7 +80,6 @@ fn the_last_error_is_the_one_that_is_archived() {
     field.try_job("mallory", "awtys", body).failed_with("42704");
 }
 
-/// Row 29: names with all kinds of characters, through the whole life of a check.
 #[test]
 fn any_name_comes_back_as_it_was() {
     let field = Field::new();
@@ -108,8 +106,7 @@ fn any_name_comes_back_as_it_was() {
     assert_eq!(kept, names.len() as i64);
 }
 
-/// Row 29: in a database without an encoding, a message may contain any bytes. Names are kept unchanged. In a message,
-/// invalid bytes are replaced, so that every client can read the row.
+/// Names are kept unchanged. In a message, invalid bytes are replaced, so that every client can read the row.
 #[test]
 fn any_bytes_are_archived_where_there_is_no_encoding() {
     let field = Field::new();

@@ -6,11 +6,10 @@ use awty_testkit::postgres::types::FromSql;
 use awty_testkit::{Builder, Cluster, PATIENCE};
 use std::time::Duration;
 
-/// In seconds. A check that starts later was delayed by another check: the runs of other roles that are in its way in
-/// these tests end much later or never. A check that starts earlier may have waited for a busy machine.
+/// In seconds. A check that starts later was delayed by another check, whose run ends much later or never in these tests. A check that
+/// starts earlier may have waited for a busy machine.
 pub const HELD_UP: f64 = 20.0;
 
-/// The database of all tests.
 pub const DB: &str = "postgres";
 
 pub struct Field {
@@ -30,7 +29,7 @@ impl Field {
         field
     }
 
-    /// A connection with a timeout for every statement, which is longer than any poll.
+    /// Every statement has a timeout, which is longer than any poll.
     #[track_caller]
     pub fn client(&self, role: &str) -> Client {
         let mut client = self.cluster.client(DB, role);
@@ -38,7 +37,6 @@ impl Field {
         client
     }
 
-    /// Runs statements as a role, in one transaction.
     #[track_caller]
     pub fn sql(&self, role: &str, sql: &str) {
         if let Err(error) = self.client(role).batch_execute(sql) {
@@ -46,14 +44,12 @@ impl Field {
         }
     }
 
-    /// One value, as seen by a role.
     #[track_caller]
     pub fn one<T: for<'a> FromSql<'a>>(&self, role: &str, sql: &str) -> T {
         let row = self.client(role).query_one(sql, &[]);
         row.unwrap_or_else(|error| panic!("{role}: {sql}: {error:?}")).get(0)
     }
 
-    /// Runs a statement that must be refused with this SQLSTATE.
     #[track_caller]
     pub fn refused(&self, role: &str, sql: &str, sqlstate: &str) -> Refusal {
         let refusal = refusal(&mut self.client(role), sql);
@@ -61,31 +57,27 @@ impl Field {
         refusal
     }
 
-    /// Creates the PL/pgSQL function `<role>.<name>`, and registers it as a job that is tried once.
+    /// The job is tried once.
     #[track_caller]
     pub fn job(&self, role: &str, name: &str, body: &str) {
         self.job_with(role, name, body, "max_attempts => 1");
     }
 
-    /// Creates a job with other options.
     #[track_caller]
     pub fn job_with(&self, role: &str, name: &str, body: &str, options: &str) {
         self.cluster.create_job(role, name, body, &format!(", {options}"));
     }
 
-    /// Schedules a check for the next slot.
     #[track_caller]
     pub fn schedule(&self, role: &str, job: &str, key: &str) -> i64 {
         self.one(role, &format!("SELECT awty.schedule('thing', '{key}', '{job}', at => now())"))
     }
 
-    /// Waits for the end of a check.
     #[track_caller]
     pub fn end_of(&self, id: i64) -> End {
         self.end_within(id, PATIENCE)
     }
 
-    /// Waits for the end of a check with a given deadline.
     #[track_caller]
     pub fn end_within(&self, id: i64, within: Duration) -> End {
         self.cluster.await_that(&format!("the end of check {id}"), within, || {
@@ -93,14 +85,13 @@ impl Field {
         })
     }
 
-    /// Schedules a check for the next slot and waits for its end.
     #[track_caller]
     pub fn run(&self, role: &str, job: &str) -> End {
         let id = self.schedule(role, job, job);
         self.end_of(id)
     }
 
-    /// Creates jobs with these names and bodies, and runs each once, at about the same time. Returns their ends.
+    /// The jobs run once each, at about the same time.
     #[track_caller]
     pub fn try_jobs(&self, role: &str, jobs: &[(&str, String)]) -> Vec<End> {
         jobs.iter().for_each(|(name, body)| self.job(role, name, body));
@@ -108,14 +99,12 @@ impl Field {
         ids.into_iter().map(|id| self.end_of(id)).collect()
     }
 
-    /// Creates a job with that body, and runs it once.
     #[track_caller]
     pub fn try_job(&self, role: &str, name: &str, body: &str) -> End {
         self.job(role, name, body);
         self.run(role, name)
     }
 
-    /// Expects that a job of alice's that does nothing still runs at its slot.
     #[track_caller]
     pub fn alice_goes_on(&self) {
         let known: bool = self.one("postgres", "SELECT EXISTS (SELECT FROM awty.job WHERE job = 'innocent')");
@@ -131,7 +120,7 @@ impl Field {
         assert!(lateness < HELD_UP, "alice's check started {lateness} s late");
     }
 
-    /// Waits until a session holds this advisory lock, by which a run signals its progress.
+    /// A run signals its progress by this advisory lock.
     #[track_caller]
     pub fn await_sign(&self, sign: i32) {
         self.cluster.await_sql(
@@ -142,7 +131,7 @@ impl Field {
     }
 }
 
-/// The SQLSTATE with which the server refuses a statement; empty if it is accepted.
+/// Empty if the statement is accepted.
 #[track_caller]
 pub fn answer(client: &mut Client, sql: &str) -> String {
     match client.batch_execute(sql) {

@@ -2,7 +2,6 @@
 
 use crate::field::{DB, Field};
 
-/// Row 11, P6.
 #[test]
 fn nobody_touches_another_roles_job() {
     let field = Field::new();
@@ -29,7 +28,7 @@ fn nobody_touches_another_roles_job() {
     // PUBLIC has EXECUTE by default, but mallory has no USAGE on the schema.
     let refusal = field.refused("mallory", "SELECT awty.register('x', 'alice.hers')", "42501");
     assert!(refusal.message.contains("schema"), "{refusal:?}");
-    // Without a job's name: alice's check stays, and mallory does not learn of it.
+    // Mallory does not learn of alice's check.
     assert_eq!(field.one::<i64>("mallory", "SELECT awty.cancel('thing', '1')"), 0);
     assert_eq!(field.one::<i64>("alice", "SELECT count(*) FROM awty.future_job"), 1);
     field.sql(
@@ -40,7 +39,7 @@ fn nobody_touches_another_roles_job() {
     assert_eq!(field.cluster.psql(DB, "SELECT job FROM awty.future_job").trim(), "hers");
 }
 
-/// Row 11: another role's check is reported as missing, with the same text as an entity without a check.
+/// The text is that of an entity without a check.
 #[test]
 fn a_foreign_check_looks_like_a_missing_one() {
     let field = Field::new();
@@ -56,7 +55,6 @@ fn a_foreign_check_looks_like_a_missing_one() {
     field.sql("alice", "SELECT awty.release('thing', '1')");
 }
 
-/// Row 12, P6: mallory cannot signal alice's worker during a run, or the launcher.
 #[test]
 fn nobody_signals_another_roles_worker_or_the_launcher() {
     let field = Field::new();
@@ -84,7 +82,7 @@ fn nobody_signals_another_roles_worker_or_the_launcher() {
     assert_eq!(field.cluster.pids("awty launcher"), pids[..1]);
 }
 
-/// Row 12, P7: a role may end its own workers. Its check still obeys its guards, and no other role waits.
+/// Its check still obeys its guards.
 #[test]
 fn a_job_that_ends_its_own_worker_harms_itself_only() {
     let field = Field::new();
@@ -99,7 +97,6 @@ fn a_job_that_ends_its_own_worker_harms_itself_only() {
     assert!(ends < 20, "the worker was started again {ends} times");
     assert_eq!(field.one::<i64>("mallory", &format!("SELECT count(*) FROM awty.future_job WHERE id = {id}")), 1);
     assert_eq!(field.one::<i64>("mallory", "SELECT awty.cancel('thing', '1')"), 1);
-    // A run that its own role cancels is a failure.
     field
         .try_job(
             "mallory",
@@ -109,7 +106,7 @@ fn a_job_that_ends_its_own_worker_harms_itself_only() {
         .failed_with("57014");
 }
 
-/// P6: one process serves one role, so that no state in a language's interpreter gets from one role to another (row 32).
+/// So no state in a language's interpreter gets from one role to another.
 #[test]
 fn no_process_serves_two_roles() {
     let field = Field::new();

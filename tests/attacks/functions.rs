@@ -5,7 +5,7 @@ use crate::field::{DB, Field};
 const F: &str =
     "CREATE FUNCTION mallory.f(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'";
 
-/// Row 16: a check calls the current function. Each case has its own job, scheduled while all was well.
+/// Each case has its own job, scheduled while all was well.
 #[test]
 fn a_function_that_was_changed_meanwhile() {
     let cases = [
@@ -57,7 +57,6 @@ fn a_function_that_was_changed_meanwhile() {
         }
         assert_eq!(ended.why(), ("failed", Some(*sqlstate)), "{change}: {ended:?}");
         assert!(ended.message().contains(&format!("mallory.f{case}")), "{change}: {ended:?}");
-        // `schedule` reports the same at once.
         let schedule = format!("SELECT awty.schedule('thing', '{case}', 'f{case}', at => now())");
         assert_eq!(field.refused("mallory", &schedule, sqlstate).message, ended.message());
     }
@@ -65,7 +64,7 @@ fn a_function_that_was_changed_meanwhile() {
     field.alice_goes_on();
 }
 
-/// Row 17: only the exact signature counts, and temporary objects never do.
+/// Temporary objects never count.
 #[test]
 fn only_the_exact_function_is_registered() {
     let field = Field::new();
@@ -96,7 +95,7 @@ fn only_the_exact_function_is_registered() {
     field.refused("mallory", &format!("{temporary}; {by_number}"), "42P13");
 }
 
-/// Row 17: a function of the same name in a schema that comes first in the run's search path is not called.
+/// The other function's schema comes first in the run's search path.
 #[test]
 fn the_function_is_found_in_its_own_schema() {
     let field = Field::new();

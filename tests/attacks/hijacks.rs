@@ -4,7 +4,7 @@ use awty_testkit::Cluster;
 
 use crate::field::{DB, Field};
 
-/// Functions, operators and types in a schema, with the names that awty's statements use. Each one records its call.
+/// Functions, operators and types. Each one records its call.
 fn decoys(schema: &str) -> String {
     let mut sql = format!(
         "CREATE TABLE IF NOT EXISTS mallory.caught (who text, what text);
@@ -59,14 +59,14 @@ fn decoys(schema: &str) -> String {
     sql
 }
 
-/// Expects that awty never called a decoy. Mallory's own code may have.
+/// Mallory's own code may have called a decoy.
 #[track_caller]
 fn assert_nobody_was_caught(field: &Field) {
     let caught = field.cluster.psql(DB, "SELECT DISTINCT who, what FROM mallory.caught WHERE who <> 'mallory'");
     assert_eq!(caught.trim(), "", "called with the rights of somebody else");
 }
 
-/// Row 4, P6: from inside a run, in schemas that come first in the search path.
+/// The decoys are in schemas that come first in the search path.
 #[test]
 fn a_run_cannot_put_names_in_the_way_of_its_booking() {
     let field = Field::new();
@@ -94,7 +94,6 @@ fn a_run_cannot_put_names_in_the_way_of_its_booking() {
          END",
     );
     field.run("mallory", "decoy").is_done();
-    // The next run of the same worker, and the run that the first has scheduled, are not affected.
     field.run("mallory", "noting").is_done();
     field.cluster.await_sql(
         DB,
@@ -106,7 +105,7 @@ fn a_run_cannot_put_names_in_the_way_of_its_booking() {
     field.alice_goes_on();
 }
 
-/// Row 4, P6: from a session that calls awty's functions. They all still work.
+/// All functions still work.
 #[test]
 fn a_session_cannot_put_names_in_the_way_of_a_call() {
     let field = Field::new();
@@ -140,7 +139,6 @@ fn a_session_cannot_put_names_in_the_way_of_a_call() {
     field.alice_goes_on();
 }
 
-/// Row 4: the row type that a job takes is awty's. A view of the same name elsewhere is another type.
 #[test]
 fn a_type_of_the_same_name_is_another_type() {
     let field = Field::new();
@@ -153,7 +151,7 @@ fn a_type_of_the_same_name_is_another_type() {
     field.refused("mallory", "CREATE CAST (awty.future_job AS text) WITH INOUT AS IMPLICIT", "42501");
 }
 
-/// Row 13: any object in the way of the install script makes it fail as a whole.
+/// The script fails as a whole.
 #[test]
 fn a_schema_made_beforehand_stops_the_installation() {
     let cluster = Cluster::builder().start();
@@ -180,7 +178,6 @@ fn a_schema_made_beforehand_stops_the_installation() {
     assert_eq!(error.as_db_error().unwrap().code().code(), "42P06", "{error:?}");
     assert_eq!(cluster.psql(DB, "SELECT count(*) FROM pg_extension WHERE extname = 'awty'").trim(), "0");
 
-    // Without that object, the decoys elsewhere are never called.
     mallory.batch_execute("DROP SCHEMA awty CASCADE").unwrap();
     cluster.create_extension(DB);
     let caught = cluster.psql(DB, "SELECT DISTINCT who, what FROM mallory.caught WHERE who <> 'mallory'");

@@ -1,11 +1,9 @@
-//! Delays that a role can cause by keeping a transaction open.
-
 use awty_testkit::{Cluster, PATIENCE, poll};
 use std::time::Duration;
 
 use crate::field::{DB, Field, answer};
 
-/// P6, P7: a role that may schedule a job can delay the job's checks while its transaction is open, and no longer.
+/// The delay lasts while the role's transaction is open.
 #[test]
 fn a_due_check_runs_soon_after_its_row_is_let_go() {
     let field = Field::new();
@@ -42,7 +40,7 @@ fn a_due_check_runs_soon_after_its_row_is_let_go() {
     assert_eq!(ran, Ok(["1 done", "2 done", "3 done"].map(str::to_owned).to_vec()));
 }
 
-/// P9: if an open or prepared transaction has registered a name, a second registration is refused after a while and does not wait forever.
+/// An open or prepared transaction has registered the name.
 #[test]
 fn a_name_is_not_waited_for_without_end() {
     let field = Field::with(Cluster::builder().set("max_prepared_transactions", "2"));

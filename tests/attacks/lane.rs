@@ -1,4 +1,4 @@
-//! One role's suspects must not delay another role's suspects, after a crash of the server or after the end of a process.
+//! One role's suspects must not delay another role's suspects, after a crash or after the end of a process.
 
 use std::time::Duration;
 
@@ -7,18 +7,16 @@ use awty_testkit::{Cluster, PATIENCE, Signal};
 
 use crate::field::{DB, Field};
 
-/// Time in which other roles' suspects must run. It is less than the minute between two inspections. Mallory's suspects
-/// would take all day.
+/// Less than the minute between two inspections. Mallory's suspects would take all day.
 const SOON: Duration = Duration::from_secs(40);
 
-/// The first run ends its own process.
 fn dies_once(role: &str) -> String {
     format!(
         "IF nextval('{role}.runs') = 1 THEN PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(1); END IF;"
     )
 }
 
-/// A role's job that runs `begin`, signals, waits for its door, and runs `end`.
+/// Runs `begin`, signals, waits for its door, and runs `end`.
 fn job_with_door(field: &Field, role: &str, name: &str, begin: &str, sign: i32, end: &str) {
     field.sql(role, &format!("CREATE SEQUENCE {role}.runs; CREATE TABLE {role}.door AS SELECT false AS open"));
     let body = format!(
@@ -62,7 +60,7 @@ fn mallory_abandons_it(field: &Field) -> Client {
     holding
 }
 
-/// Expects that a check of alice's whose process ended once is soon run again, and done.
+/// The process of her check ended once.
 #[track_caller]
 fn alices_suspect_is_done(field: &Field) {
     field.sql("alice", "CREATE SEQUENCE alice.runs");
@@ -81,8 +79,7 @@ fn await_alice(field: &Field, checks: i64) {
     });
 }
 
-/// The server crashes while mallory's check and one of ten of alice's are running. After the start mallory's runs first, because
-/// alice's job is paused.
+/// Mallory's check and one of ten of alice's are running at the crash. Mallory's runs first after the start, because alice's job is paused.
 #[track_caller]
 fn crash(end: &str) -> Field {
     let field = Field::with(Cluster::builder());
@@ -92,7 +89,6 @@ fn crash(end: &str) -> Field {
     field.schedule("mallory", "long", "1");
     field.await_sign(QUICK);
     field.await_sign(LONG);
-    // Pausing a job does not affect a run in progress.
     field.sql("alice", "SELECT awty.pause('hers')");
     open_door_after_crash(&field);
     field
@@ -112,7 +108,6 @@ fn open_door_after_crash(field: &Field) {
     open_door(field, "alice");
 }
 
-/// P5, P6, P7: suspects of a crash run within seconds, however long another role's suspect takes.
 #[test]
 fn a_long_run_of_one_role_stops_no_suspects_of_another_after_a_crash() {
     let field = crash("");
@@ -120,7 +115,7 @@ fn a_long_run_of_one_role_stops_no_suspects_of_another_after_a_crash() {
     await_alice(&field, 10);
 }
 
-/// P5, P6, P7: the same if that run's process has ended, and a client keeps awty from counting the exit.
+/// The run's process has ended, and a client keeps awty from counting the exit.
 #[test]
 fn a_run_that_was_abandoned_stops_no_suspects_of_another_role_after_a_crash() {
     let field = crash(DIE);
@@ -130,14 +125,14 @@ fn a_run_that_was_abandoned_stops_no_suspects_of_another_role_after_a_crash() {
     drop(holding);
 }
 
-/// P6, P7: a check whose process ended does not wait for another role's check that ended its process on purpose and now takes all day.
+/// The other role's check ended its process on purpose.
 #[test]
 fn a_run_that_ended_its_process_and_takes_all_day_stops_no_other_role() {
     let field = mallory_has_a_suspect("");
     alices_suspect_is_done(&field);
 }
 
-/// P6, P7: neither does it wait for such a check that does not run any more.
+/// The other role's check does not run any more.
 #[test]
 fn a_run_that_ended_its_process_and_cannot_be_counted_stops_no_other_role() {
     let field = mallory_has_a_suspect(DIE);

@@ -20,8 +20,7 @@ for keep in (GD, SD, sys.__dict__):
 return None
 $$;"#;
 
-/// Row 32, P6: PL/Perl has one interpreter per role in a process, PL/Python one for all roles. No process serves two
-/// roles, so a run finds only what another run of its own role has left, or nothing.
+/// PL/Perl has one interpreter per role in a process, PL/Python one for all roles. No process serves two roles.
 #[test]
 fn no_interpreter_is_shared_between_roles() {
     let field = Field::new();
@@ -34,7 +33,6 @@ fn no_interpreter_is_shared_between_roles() {
         );
         field.sql("postgres", &format!("CREATE EXTENSION {language}"));
     }
-    // A run finds, and then leaves, the name of its role.
     field.sql("postgres", FUNCTIONS);
     let mut ids = Vec::new();
     for role in ["alice", "mallory"] {
@@ -44,7 +42,7 @@ fn no_interpreter_is_shared_between_roles() {
                 &format!("SELECT awty.register('{role}_{function}', 'public.{function}', max_attempts => 1)"),
             );
         }
-        // One transaction, so that all are due in one slot, and each process of the role runs several of them.
+        // One slot, so that each process of the role runs several of them.
         let schedule = format!(
             "SELECT awty.schedule('thing', key::text, '{role}_' || function, at => now())
              FROM generate_series(1, 10) AS key, unnest('{{perl,python}}'::text[]) AS function"

@@ -4,7 +4,7 @@ use awty_testkit::Cluster;
 
 use crate::field::{Field, HELD_UP};
 
-/// Row 20, P8: a run that catches the first strike gets the second one.
+/// The first strike cancels, the second one terminates.
 #[test]
 fn a_job_that_catches_its_cancellation_is_terminated() {
     let field = Field::new();
@@ -29,13 +29,11 @@ fn a_job_that_catches_its_cancellation_is_terminated() {
     for id in ids {
         let ended = field.end_of(id);
         assert_eq!(ended.why(), ("timed_out", Some("57014")), "{ended:?}");
-        // Neither would end by itself.
         assert!(ended.run_time < HELD_UP, "{ended:?}");
     }
     field.alice_goes_on();
 }
 
-/// Row 20: a job cannot remove its own limit.
 #[test]
 fn no_setting_takes_the_time_limit_away() {
     let field = Field::new();
@@ -51,11 +49,10 @@ fn no_setting_takes_the_time_limit_away() {
     );
     let ended = field.run("mallory", "unlimited");
     assert_eq!(ended.why(), ("timed_out", Some("57014")), "{ended:?}");
-    // The job's own limit, not the default of 30 seconds.
     assert!(ended.run_time < HELD_UP, "{ended:?}");
 }
 
-/// Row 25, P7: each fails its own run with its own SQLSTATE, and the server stays up.
+/// Each run fails with its own SQLSTATE.
 #[test]
 fn stack_strings_and_disk_end_before_the_servers_do() {
     let field = Field::with(Cluster::builder().set("temp_file_limit", "10MB"));
@@ -83,7 +80,7 @@ fn stack_strings_and_disk_end_before_the_servers_do() {
     assert!(!log.contains("terminated by signal") && !log.contains("PANIC"), "{log}");
 }
 
-/// P6, P7: a role's number of jobs is limited, because every inspection reads all of them. Another role can still register its own.
+/// Every inspection reads all jobs.
 #[test]
 fn a_role_has_ten_thousand_jobs_at_most() {
     let field = Field::new();

@@ -2,7 +2,7 @@
 
 use crate::field::{DB, Field, HELD_UP};
 
-/// Row 21, P4, P6: awty relies on no lock that a user can take, and the next run inherits none.
+/// The next run inherits none.
 #[test]
 fn advisory_locks_are_no_locks_of_awtys() {
     let field = Field::new();
@@ -28,8 +28,7 @@ fn advisory_locks_are_no_locks_of_awtys() {
     );
 }
 
-/// Row 21, P4: a run that releases all locks it can name lets no second run of its check start. Neither does a
-/// terminated run before it is recorded.
+/// A terminated run is not recorded yet.
 #[test]
 fn giving_all_locks_back_lets_no_second_run_begin() {
     let field = Field::new();
@@ -61,7 +60,7 @@ fn giving_all_locks_back_lets_no_second_run_begin() {
     let id = field.schedule("mallory", "open", "1");
     field.await_sign(83);
     let pid: i32 = field.one("postgres", "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = 83");
-    // Other checks of the role bring a second worker, which keeps finding this check due.
+    // Other checks bring a second worker, which keeps finding this check due.
     field.job("mallory", "other", "BEGIN INSERT INTO mallory.worker VALUES (pg_backend_pid()); RETURN NULL; END");
     let given_back = "SELECT last_value FROM mallory.given_back";
     for key in 0..4 {
@@ -82,7 +81,6 @@ fn giving_all_locks_back_lets_no_second_run_begin() {
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM mallory.ran"), 1);
 }
 
-/// Row 27, P7: a client waits for rows that a run has locked no longer than the run's timeout.
 #[test]
 fn a_client_waits_for_a_row_no_longer_than_the_timeout() {
     let field = Field::new();
@@ -102,7 +100,6 @@ fn a_client_waits_for_a_row_no_longer_than_the_timeout() {
     assert!(ended.run_time < HELD_UP, "{ended:?}");
 }
 
-/// Row 27: if two runs deadlock, one is undone, tried again, and done.
 #[test]
 fn of_two_jobs_in_a_deadlock_one_is_tried_again() {
     let field = Field::new();
@@ -139,7 +136,7 @@ fn of_two_jobs_in_a_deadlock_one_is_tried_again() {
     );
 }
 
-/// P6: locking the extension needs no right, so no run waits for such a lock.
+/// Locking the extension needs no right.
 #[test]
 fn a_lock_on_the_extension_holds_up_no_run() {
     let field = Field::new();
@@ -150,7 +147,7 @@ fn a_lock_on_the_extension_holds_up_no_run() {
     field.alice_goes_on();
     holding.batch_execute("ROLLBACK").unwrap();
 
-    // A refused DROP EXTENSION does not delay runs either. It is refused at once, even during a run.
+    // DROP EXTENSION is refused at once, even during a run.
     let long = "BEGIN PERFORM pg_advisory_xact_lock(81); PERFORM pg_sleep(86400); RETURN NULL; END";
     field.job_with("mallory", "long", long, "timeout => '1 day'");
     field.schedule("mallory", "long", "1");
@@ -159,7 +156,6 @@ fn a_lock_on_the_extension_holds_up_no_run() {
     field.alice_goes_on();
 }
 
-/// P6: locks of a session's uncommitted call, or of its reading, do not delay other roles' checks.
 #[test]
 fn an_open_transaction_holds_up_no_foreign_check() {
     let field = Field::new();
@@ -167,7 +163,6 @@ fn an_open_transaction_holds_up_no_foreign_check() {
     reading
         .batch_execute("BEGIN; TABLE awty.job; TABLE awty.future_job; TABLE awty.future_job_history; TABLE awty.status")
         .unwrap();
-    // The first job of this database is registered while a session reads everything.
     field.alice_goes_on();
 
     field.job("mallory", "own", "BEGIN RETURN NULL; END");
@@ -187,7 +182,7 @@ fn an_open_transaction_holds_up_no_foreign_check() {
         )
         .unwrap();
     field.end_of(due).is_done();
-    // Alice's own calls for the same entity do not wait either, although mallory's transaction stays open.
+    // Alice's own calls for the same entity do not wait.
     field.sql(
         "alice",
         "SELECT awty.schedule('thing', 'shared', 'hers', after => '1 day');
@@ -198,7 +193,6 @@ fn an_open_transaction_holds_up_no_foreign_check() {
     field.alice_goes_on();
     calling.batch_execute("ROLLBACK").unwrap();
     reading.batch_execute("ROLLBACK").unwrap();
-    // The next inspection does what could not be done meanwhile.
     field.sql("alice", "SELECT awty.pause('hers'); SELECT awty.resume('hers')");
     field.cluster.await_sql(DB, "the partitions", "SELECT count(*) > 5 FROM pg_inherits");
 }

@@ -1,7 +1,5 @@
-//! Attacks by a hostile role, and their results. One file per theme; each test has its own cluster, with the roles
-//! `alice`, who minds her own business, and `mallory`, who does not. They distrust each other.
-//!
-//! To add a file: write `tests/attacks/<theme>.rs` and add its `mod` line here.
+//! Attacks by a hostile role, and their results. Each test has its own cluster, with the roles `alice`, who minds her own business, and
+//! `mallory`, who does not.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // in a test the panic is the report
 

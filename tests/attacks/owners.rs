@@ -2,7 +2,7 @@
 
 use crate::field::{DB, Field};
 
-/// A function of alice's or mallory's that records its caller.
+/// Records its caller.
 const NOTING: &str = "(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN
     INSERT INTO mallory.caught VALUES (current_user, j.job); RETURN NULL;
 END $$";
@@ -19,7 +19,7 @@ fn field() -> Field {
     field
 }
 
-/// A check of alice's job `hers` is due. Its function `box.f` becomes mallory's in the meantime.
+/// The function `box.f` of alice's job `hers` becomes mallory's while a check is due.
 #[track_caller]
 fn alice_does_not_run_what_became_mallorys(field: &Field, change: &[(&str, &str)]) {
     field.sql(
@@ -41,7 +41,7 @@ fn alice_does_not_run_what_became_mallorys(field: &Field, change: &[(&str, &str)
     assert!(refusal.message.contains("box.f") && !refusal.hint.is_empty(), "{refusal:?}");
 }
 
-/// P6: in a schema where both may create, mallory's function in place of alice's does not run.
+/// Both may create in the schema.
 #[test]
 fn a_function_in_the_place_of_ones_own_does_not_run() {
     let field = field();
@@ -52,7 +52,6 @@ fn a_function_in_the_place_of_ones_own_does_not_run() {
     );
 }
 
-/// P6: neither does a function in a schema that was renamed to hers.
 #[test]
 fn a_schema_renamed_into_the_place_of_ones_own_changes_no_function() {
     let field = field();
@@ -67,7 +66,7 @@ fn a_schema_renamed_into_the_place_of_ones_own_changes_no_function() {
     );
 }
 
-/// P6: neither does a function that an administrator has given to another role, because that role can change it.
+/// The new owner can change the function.
 #[test]
 fn a_function_that_changes_hands_does_not_run_for_its_former_owner() {
     let field = field();
@@ -81,7 +80,7 @@ fn a_function_that_changes_hands_does_not_run_for_its_former_owner() {
     );
 }
 
-/// P6: alice reads from mallory's object, which registers a job with alice's rights and mallory's code. The registration is refused.
+/// Mallory's object registers a job with alice's rights and mallory's code when alice reads it.
 #[test]
 fn nobody_registers_another_roles_function_by_looking_at_a_view() {
     let field = field();
@@ -109,7 +108,7 @@ fn nobody_registers_another_roles_function_by_looking_at_a_view() {
     assert_eq!(field.cluster.psql(DB, "SELECT who FROM mallory.caught").trim(), "");
 }
 
-/// P6: a role trusts functions of itself, of superusers, of roles that it is a member of, and of the role that registered the job for it.
+/// These are functions of the role, of superusers, of roles that it is a member of, and of the role that registered the job for it.
 #[test]
 fn a_function_of_somebody_who_is_trusted_anyway_runs() {
     let field = field();

@@ -1,9 +1,6 @@
-//! Roles lose their rights, their name or their existence while checks wait.
-
 use crate::field::{DB, Field};
 
-/// Row 33: the checks wait, the log gives the reason once, and the checks run when the role can connect again.
-/// CONNECTION LIMIT does not apply.
+/// The log gives the reason once. CONNECTION LIMIT does not apply.
 #[test]
 fn checks_of_a_role_that_cannot_connect_wait() {
     for (forbid, permit, reason) in [
@@ -20,7 +17,7 @@ fn checks_of_a_role_that_cannot_connect_wait() {
             continue; // such a role may have a worker there
         }
         field.job("mallory", "own", "BEGIN RETURN NULL; END");
-        // The check becomes due only after the role cannot connect any more, so that no worker has been started for it before.
+        // The check becomes due after that, so that no worker has been started for it before.
         let id: i64 = field.one("mallory", "SELECT awty.schedule('thing', '1', 'own', after => '1 hour')");
         let position = field.cluster.log_position();
         field.sql("postgres", forbid);
@@ -42,7 +39,6 @@ fn checks_of_a_role_that_cannot_connect_wait() {
     }
 }
 
-/// Row 33.
 #[test]
 fn a_connection_limit_is_for_connections() {
     let field = Field::new();
@@ -52,7 +48,6 @@ fn a_connection_limit_is_for_connections() {
     field.end_of(id).is_done();
 }
 
-/// Row 34, P3, P7: the checks of a dropped role end in the history, and no other role's checks are affected.
 #[test]
 fn checks_of_a_dropped_role_end_in_the_history() {
     let field = Field::new();
@@ -61,7 +56,7 @@ fn checks_of_a_dropped_role_end_in_the_history() {
     let id = field.schedule("mallory", "own", "1");
     field.refused("postgres", "DROP ROLE mallory", "2BP01");
     field.sql("postgres", "DROP OWNED BY mallory CASCADE");
-    // The role still exists, because the grant and its function depend on it.
+    // Only the grant and its function depend on the role.
     field.sql("postgres", "DROP ROLE mallory");
     field.alice_goes_on();
     field.sql("postgres", "SELECT awty.resume('own')");
@@ -73,13 +68,12 @@ fn checks_of_a_dropped_role_end_in_the_history() {
         UNION ALL SELECT true FROM awty.future_job_history WHERE id = {id}"
         ),
     );
-    // The maintainer's next inspection finds that the role is gone.
     field.sql("alice", "SELECT awty.pause('innocent'); SELECT awty.resume('innocent')");
     field.end_of(id).failed_with("42704");
     field.alice_goes_on();
 }
 
-/// Row 34: roles are stored by OID, so that a rename changes nothing, and a new role with an old name inherits nothing.
+/// Roles are stored by OID, so a new role with an old name inherits nothing.
 #[test]
 fn a_renamed_role_keeps_its_jobs_and_its_name_is_free() {
     let field = Field::new();
@@ -99,7 +93,7 @@ fn a_renamed_role_keeps_its_jobs_and_its_name_is_free() {
     assert_eq!(field.one::<String>("marvin", &owner), "marvin marvin");
 }
 
-/// §3: a granted right can be revoked. Checks that were scheduled before still run.
+/// Checks that were scheduled before still run.
 #[test]
 fn a_right_to_schedule_can_be_taken_back() {
     let field = Field::new();

@@ -1,5 +1,3 @@
-//! Runs that try to become another role.
-
 use crate::field::{DB, Field};
 
 fn who(field: &Field) -> String {
@@ -12,7 +10,7 @@ fn field_with_notes() -> Field {
     field
 }
 
-/// Row 3, P6: the process has no rights beyond the role's, so RESET and the like gain nothing.
+/// RESET gains nothing, because the process has no rights beyond the role's.
 #[test]
 fn reset_role_leads_nowhere() {
     let field = field_with_notes();
@@ -37,7 +35,6 @@ fn reset_role_leads_nowhere() {
     assert_eq!(who(&field).lines().count(), statements.len());
 }
 
-/// Row 3, P6.
 #[test]
 fn another_role_is_refused() {
     let field = Field::new();
@@ -54,7 +51,7 @@ fn another_role_is_refused() {
     }
 }
 
-/// Row 3: a role that the job has taken on ends with the run, before the run is recorded and before the worker's next run.
+/// Before the run is recorded and before the worker's next run.
 #[test]
 fn a_role_taken_on_in_a_run_ends_with_it() {
     let field = field_with_notes();
@@ -74,7 +71,6 @@ fn a_role_taken_on_in_a_run_ends_with_it() {
     );
 }
 
-/// Row 3: a role's own settings do not make its jobs run as another role.
 #[test]
 fn alter_role_set_role_is_not_followed() {
     let field = field_with_notes();
@@ -90,7 +86,6 @@ fn alter_role_set_role_is_not_followed() {
     assert_eq!(who(&field), "|mallory|mallory");
 }
 
-/// P6: no job runs as a role that its registrar could not become.
 #[test]
 fn no_job_is_registered_for_a_role_that_the_caller_cannot_become() {
     let field = Field::new();

@@ -1,8 +1,6 @@
-//! The owner of a watched table attacks the rules on the table.
-
 use crate::field::Field;
 
-/// A field in which `loot` records what a role can read of the server's passwords.
+/// `loot` records what a role can read of the server's passwords.
 fn field() -> Field {
     let field = Field::new();
     field.sql("postgres", "GRANT USAGE ON SCHEMA awty TO alice, mallory");
@@ -25,7 +23,7 @@ fn field() -> Field {
     field
 }
 
-/// Expects that only mallory has run mallory's code, and that the code has read no passwords.
+/// The code has read no passwords.
 #[track_caller]
 fn mallory_was_alone(field: &Field, at_least: i64) {
     let loot = "SELECT count(*) FILTER (WHERE who <> 'mallory' OR passwords IS NOT NULL), count(*) FROM mallory.loot";
@@ -35,8 +33,7 @@ fn mallory_was_alone(field: &Field, at_least: i64) {
     assert!(all >= at_least, "mallory's function was called {all} times");
 }
 
-/// P6: `until` and `since` are the table owner's code, and run with the owner's rights, whatever role the rule has: in
-/// a writer's session, in the walk, in the worker of the rule's role and in a sweep.
+/// `until` and `since` are the owner's code in a writer's session, in the walk, in a worker and in a sweep, whatever role the rule has.
 #[test]
 fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
     let field = field();
@@ -49,7 +46,6 @@ fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
         "mallory",
         "CREATE OR REPLACE FUNCTION mallory.awty_t(s text) RETURNS boolean LANGUAGE sql STABLE AS 'SELECT mallory.grab()'",
     );
-    // A superuser writes to the table as well.
     field.sql("mallory", "INSERT INTO mallory.t (id) VALUES (2)");
     field.sql("postgres", "INSERT INTO mallory.t (id) VALUES (3)");
     field.cluster.await_sql("postgres", "the alerts", "SELECT count(*) = 3 FROM awty.alert WHERE cleared_at IS NULL");
@@ -58,7 +54,7 @@ fn the_functions_of_a_rule_have_no_more_than_the_table_owners_rights() {
     mallory_was_alone(&field, 5);
 }
 
-/// P6: the new owner of a table cannot run code as the old owner, who made the rule, because the rule has stopped.
+/// The rule has stopped.
 #[test]
 fn a_new_owner_runs_no_code_as_the_old_one() {
     let field = field();
@@ -68,14 +64,14 @@ fn a_new_owner_runs_no_code_as_the_old_one() {
     );
     field.sql("alice", "SELECT awty.watch('alice.orders', since => 'at', until => $$s = 'y'$$, within => '1 s')");
     field.sql("postgres", "GRANT ALL ON SCHEMA alice TO mallory; ALTER TABLE alice.orders OWNER TO mallory");
-    // Functions in mallory's schema with the names and signatures that the rule looks for.
+    // They have the names and signatures that the rule looks for.
     field.sql(
         "mallory",
         "CREATE FUNCTION mallory.awty_orders(s text) RETURNS boolean LANGUAGE sql STABLE AS 'SELECT mallory.grab()';
          CREATE FUNCTION mallory.awty_orders_since(at timestamptz) RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT CASE WHEN NOT mallory.grab() THEN at END';
          CREATE FUNCTION mallory.noop() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
     );
-    // The same for a trigger with the rule's name. As the table's owner, mallory can create it once the event trigger is disabled.
+    // As the table's owner, mallory can create such a trigger once the event trigger is disabled.
     field.sql("postgres", "ALTER EVENT TRIGGER awty_refuse_drop DISABLE");
     field.sql(
         "mallory",
@@ -94,8 +90,7 @@ fn a_new_owner_runs_no_code_as_the_old_one() {
     assert_eq!(pending, 0);
 }
 
-/// P7: `awty.status` looks at the rules that the caller may read. So a role with thousands of rules does not
-/// slow down the status of another role.
+/// `awty.status` looks at the rules that the caller may read.
 #[test]
 fn rules_of_others_add_no_call_to_the_status() {
     let field = field();

@@ -2,14 +2,14 @@
 
 use crate::field::{DB, Field};
 
-/// A role's view of something, as one text.
+/// As one text.
 fn seen(field: &Field, role: &str, what: &str) -> String {
     let sql = format!("SELECT coalesce(string_agg(x::text, ' ' ORDER BY x::text), '') FROM ({what}) AS t (x)");
     field.one(role, &sql)
 }
 
-/// Alice's job has failed for two checks, one of them scheduled by sam, and runs another check of sam's. Riva may read
-/// the job, and mona monitors the server. Sam may not schedule any more, and mallory never could.
+/// Alice's job has failed for two checks, one of them scheduled by sam, and runs another check of sam's. Riva may read the job, and mona
+/// monitors the server. Sam may not schedule any more, and mallory never could.
 fn field() -> Field {
     let field = Field::new();
     for role in ["riva", "sam", "mona"] {
@@ -38,7 +38,6 @@ fn field() -> Field {
     field
 }
 
-/// P6: each row of the table, for each role.
 #[test]
 fn each_role_sees_its_part_of_the_figures() {
     let field = field();
@@ -58,7 +57,7 @@ fn each_role_sees_its_part_of_the_figures() {
         assert_eq!(seen(&field, role, "SELECT job FROM awty.job_status"), jobs, "{role}");
         let named = "SELECT entity_key FROM awty.running WHERE job = 'geheim job' AND entity_name = 'slow' AND id > 0 AND slot <= started_at";
         assert_eq!(seen(&field, role, named), running, "{role}");
-        // The checks that are due in an hour. Two of them have failed.
+        // Two of them have failed.
         assert_eq!(
             seen(&field, role, "SELECT sum(checks) FROM awty.forecast() WHERE slot > now() + interval '30 min'"),
             forecast,
@@ -69,14 +68,13 @@ fn each_role_sees_its_part_of_the_figures() {
                  WHERE pid > 0 AND started_at <= now() AND runs_for >= '0' AND timeout = '1 day' AND set_size = 1";
     assert_eq!(seen(&field, "mona", whose), "alice");
     assert_eq!(seen(&field, "mallory", "SELECT pid FROM awty.running"), "");
-    // Mallory's own job does not let mallory see others.
     field.job("mallory", "own", "BEGIN RETURN NULL; END");
     field.sql("mallory", "SELECT awty.schedule('thing', 'later', 'own', after => '1 hour')");
     assert_eq!(seen(&field, "mallory", "SELECT job FROM awty.job_status"), "own");
     assert_eq!(seen(&field, "mallory", "SELECT DISTINCT job FROM awty.forecast('10 years')"), "own");
 }
 
-/// P6: the objects behind the views cannot be called or read directly. A function that leaks its arguments gets none.
+/// A function that leaks its arguments gets none.
 #[test]
 fn nobody_gets_behind_the_views() {
     let field = field();
@@ -100,7 +98,7 @@ fn nobody_gets_behind_the_views() {
         field.sql("mallory", &format!("SELECT * FROM {view} AS v WHERE mallory.leak(v::text)"));
     }
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM mallory.leaked"), 0);
-    // A role that may read all data can name the objects behind the views, and sees only what a backup needs.
+    // It sees only what a backup needs.
     field.sql("postgres", "GRANT pg_read_all_data TO mallory");
     for relation in ["awty_internal.job_counter()", "awty_internal.job_pending()", "awty_internal.job_stat"] {
         assert_eq!(field.one::<i64>("mallory", &format!("SELECT count(*) FROM {relation}")), 0, "{relation}");

@@ -1,11 +1,10 @@
-//! Settings: a run's settings end with it, and a role's own settings do not keep its checks from being recorded.
+//! A run's settings end with it, and a role's own settings do not keep its checks from being recorded.
 
 use awty_testkit::Cluster;
 
 use crate::field::{DB, Field};
 
-/// Row 5: one worker runs three checks of one slot. The first records all settings, the second changes what it can, the
-/// third records them again.
+/// One worker runs three checks of one slot. The first records all settings, the second changes what it can, the third records them again.
 #[test]
 fn settings_of_a_run_end_with_it() {
     let field = Field::with(Cluster::builder().set("awty.max_workers_per_role", "1"));
@@ -58,7 +57,7 @@ fn settings_of_a_run_end_with_it() {
     assert!(field.one::<i64>("mallory", "SELECT count(*) FROM mallory.noted WHERE k = '3'") > 300);
 }
 
-/// Row 6, P6, P7: with all settings at once, each kind of end is still archived.
+/// All settings at once.
 #[test]
 fn settings_of_a_role_keep_no_check_from_its_end() {
     let field = Field::new();
@@ -98,7 +97,7 @@ fn settings_of_a_role_keep_no_check_from_its_end() {
         "local_preload_libraries = ''",
         "application_name = 'awty launcher'",
     ] {
-        // Mallory could set these herself. Settings that this version does not have are left out.
+        // Settings that this version does not have are left out.
         let name = setting.split(' ').next().unwrap();
         if field.one(
             "postgres",
@@ -119,7 +118,7 @@ fn settings_of_a_role_keep_no_check_from_its_end() {
     field.alice_goes_on();
 }
 
-/// Row 6: the owner of a database is no superuser, and cannot stop awty there by settings for all sessions.
+/// The owner of a database is no superuser.
 #[test]
 fn settings_of_a_database_keep_no_check_from_its_end() {
     let field = Field::new();
@@ -149,7 +148,6 @@ fn settings_of_a_database_keep_no_check_from_its_end() {
     assert_eq!(log.lines().find(failed), None, "{log}");
 }
 
-/// §3: no role can change a setting of awty's for itself.
 #[test]
 fn no_role_changes_a_setting_of_awtys() {
     let field = Field::new();

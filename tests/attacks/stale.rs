@@ -1,10 +1,8 @@
-//! A session has read a job, and the job has changed since.
-
 use crate::field::{DB, Field, answer};
 
 const SECRET: &str = "SELECT awty.schedule('thing', 'secret', 'shared', at => now(), args => '\"secret\"')";
 
-/// A job of a guild with both as members. Mallory has a function that records its arguments.
+/// Both roles are members of the guild. Mallory's function records its arguments.
 fn field_with_guild() -> Field {
     let field = Field::new();
     field.sql(
@@ -28,7 +26,6 @@ fn field_with_guild() -> Field {
     field
 }
 
-/// Gives the guild's job to mallory, with her function.
 fn take(field: &Field) {
     field.sql("mallory", "SELECT awty.alter('shared', run_as => 'mallory', function => 'mallory.keep')");
 }
@@ -41,7 +38,6 @@ fn nothing_was_seen(field: &Field) {
     assert_eq!(seen.trim(), "", "mallory's function was given what alice scheduled");
 }
 
-/// P6: a transaction with an old snapshot is checked against the job's current state.
 #[test]
 fn an_old_snapshot_lends_no_right_that_is_gone() {
     let field = field_with_guild();
@@ -54,7 +50,6 @@ fn an_old_snapshot_lends_no_right_that_is_gone() {
     assert!(["42501", "40001"].contains(&answer.as_str()), "{answer:?}");
 }
 
-/// P6: the session does not keep what such a transaction has read.
 #[test]
 fn what_an_old_snapshot_has_read_is_not_remembered() {
     let field = field_with_guild();
@@ -79,7 +74,6 @@ fn what_an_old_snapshot_has_read_is_not_remembered() {
     assert_eq!(field.cluster.psql(DB, job).trim(), "mallory|00:00:30|f|{}");
 }
 
-/// P6: a transaction that has used the job before is checked against the job's current state each time.
 #[test]
 fn a_right_that_is_gone_is_gone_in_the_middle_of_a_transaction() {
     let field = field_with_guild();
@@ -92,7 +86,7 @@ fn a_right_that_is_gone_is_gone_in_the_middle_of_a_transaction() {
     assert_eq!(answer, "42501");
 }
 
-/// P3, P9: scheduling for a job that is gone fails, in a transaction that knew the job and later.
+/// In a transaction that knew the job, and later.
 #[test]
 fn no_session_goes_on_scheduling_for_a_job_that_is_gone() {
     let field = Field::new();

@@ -1,12 +1,10 @@
-//! Floods: of checks, notifications, subtransactions.
-
 use std::time::Duration;
 
 use awty_testkit::Cluster;
 
 use crate::field::{DB, Field, HELD_UP};
 
-/// The largest lateness of alice's checks during a storm. She has one check in each slot.
+/// She has one check in each slot.
 fn worst_lateness(field: &Field) -> f64 {
     field.one(
         "postgres",
@@ -14,7 +12,6 @@ fn worst_lateness(field: &Field) -> f64 {
     )
 }
 
-/// Schedules a check of alice's for each of the coming slots.
 fn pulse(field: &Field, slots: i32) {
     field.job("alice", "pulse", "BEGIN RETURN NULL; END");
     field.sql(
@@ -36,7 +33,7 @@ fn pulse_was_kept(field: &Field, slots: i32) {
     assert!(worst < HELD_UP, "a check of alice's started {worst} s late");
 }
 
-/// Row 18, P6, P7: one job has 100,000 checks, and alice's checks still start in their slots. There is no quota, and no check is lost.
+/// The job has 100,000 checks. There is no quota.
 #[test]
 fn a_job_that_schedules_without_end_starves_nobody() {
     let field = Field::new();
@@ -53,7 +50,6 @@ fn a_job_that_schedules_without_end_starves_nobody() {
     );
     pulse(&field, 15);
     let first = field.schedule("mallory", "storm", "first");
-    // As long as its run may take.
     field.end_within(first, Duration::from_secs(300)).is_done();
     pulse_was_kept(&field, 15);
     let all = "SELECT (SELECT count(*) FROM awty.future_job WHERE job = 'storm')
@@ -63,7 +59,6 @@ fn a_job_that_schedules_without_end_starves_nobody() {
     field.alice_goes_on();
 }
 
-/// Row 18: each run schedules two more, forever.
 #[test]
 fn checks_that_double_starve_nobody() {
     let field = Field::new();
@@ -83,7 +78,6 @@ fn checks_that_double_starve_nobody() {
     field.alice_goes_on();
 }
 
-/// P6, P7: one role never gets all workers.
 #[test]
 fn runs_that_take_all_their_time_starve_nobody() {
     let field = Field::with(Cluster::builder().set("awty.max_workers", "3"));
@@ -95,7 +89,7 @@ fn runs_that_take_all_their_time_starve_nobody() {
     pulse_was_kept(&field, 8);
 }
 
-/// Row 22: a background process cannot listen. It may notify without limit.
+/// A background process cannot listen. It may notify without limit.
 #[test]
 fn notifications() {
     let field = Field::new();
@@ -110,7 +104,7 @@ fn notifications() {
     field.try_job("mallory", "too_long", text).failed_with("22023");
 }
 
-/// Row 24: only that transaction overflows.
+/// Only that transaction overflows.
 #[test]
 fn ten_thousand_subtransactions() {
     let field = Field::new();
@@ -131,7 +125,6 @@ fn ten_thousand_subtransactions() {
     field.alice_goes_on();
 }
 
-/// P6: one role's missed checks do not use up another role's share of `awty.catch_up_rate`.
 #[test]
 fn catching_up_is_shared_between_roles() {
     let mut field = Field::with(Cluster::builder().with_movable_clock().set("awty.catch_up_rate", "10"));
@@ -158,7 +151,7 @@ fn catching_up_is_shared_between_roles() {
     assert!(before < 300, "alice's ten checks waited until {before} of mallory's had run");
 }
 
-/// P6, P7: two roles that act together, with runs that use all their time, do not get all workers.
+/// Their runs use all their time.
 #[test]
 fn two_roles_together_starve_nobody() {
     let field = Field::new();
@@ -169,7 +162,7 @@ fn two_roles_together_starve_nobody() {
             field.schedule(role, job, &key.to_string());
         }
     }
-    // Both have a worker, and at least one of them a second one.
+    // At least one role has a second worker.
     field.cluster.await_sql(
         DB,
         "the first helper",

@@ -13,7 +13,6 @@ const INTERNAL: [&str; 7] = [
     "awty_internal.repetition",
 ];
 
-/// Statements that need a right on a table.
 fn statements(table: &str) -> Vec<String> {
     let column = match table {
         "awty_internal.check_stat" | "awty_internal.hold" => "check_id",
@@ -62,7 +61,6 @@ fn field() -> Field {
     field
 }
 
-/// Row 8, P6.
 #[test]
 fn nobody_writes_to_a_table_or_hangs_anything_on_it() {
     let field = field();
@@ -84,7 +82,6 @@ fn nobody_writes_to_a_table_or_hangs_anything_on_it() {
     field.alice_goes_on();
 }
 
-/// Row 8: awty's internal tables cannot be read, and neither can the partitions of the history.
 #[test]
 fn nobody_reads_what_awty_keeps_for_itself() {
     let field = field();
@@ -104,7 +101,6 @@ fn nobody_reads_what_awty_keeps_for_itself() {
     }
 }
 
-/// Row 8: no changes of the schema, the functions and the extension either.
 #[test]
 fn nobody_changes_the_schema_the_functions_or_the_extension() {
     let field = field();
@@ -130,7 +126,7 @@ fn nobody_changes_the_schema_the_functions_or_the_extension() {
     }
 }
 
-/// Row 8: an administrator's default privileges give no right except reading by policy.
+/// Reading by policy remains.
 #[test]
 fn default_privileges_open_no_door() {
     let field = Field::new();

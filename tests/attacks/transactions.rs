@@ -2,7 +2,7 @@
 
 use crate::field::{DB, Field};
 
-/// Row 23, P1: each fails the run with its own SQLSTATE, and the run leaves nothing.
+/// Each fails the run with its own SQLSTATE.
 #[test]
 fn no_run_ends_its_own_transaction() {
     let field = Field::new();
@@ -36,7 +36,7 @@ fn no_run_ends_its_own_transaction() {
     field.alice_goes_on();
 }
 
-/// Row 23: undoing a part of a run undoes no more. Settings of the transaction do not keep the run from being recorded.
+/// Settings of the transaction do not keep the run from being recorded.
 #[test]
 fn what_a_run_may_do_to_its_transaction() {
     let field = Field::new();

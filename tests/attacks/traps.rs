@@ -1,8 +1,8 @@
-//! Traps: mallory's code runs with another role's rights for a moment, and tries to keep them.
+//! Mallory's code runs with another role's rights for a moment, and tries to keep them.
 
 use crate::field::{DB, Field};
 
-/// A table of mallory's that every role writes to. Its trigger registers and schedules as the writing role.
+/// Every role writes to this table of mallory's. Its trigger registers and schedules as the writing role.
 const TRAP: &str = "
     CREATE FUNCTION mallory.f(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN
         SET ROLE postgres; ALTER ROLE mallory SUPERUSER; RETURN NULL;
@@ -16,7 +16,7 @@ const TRAP: &str = "
     END $$;
     CREATE TRIGGER trap AFTER INSERT ON mallory.guestbook FOR EACH ROW EXECUTE FUNCTION mallory.trap()";
 
-/// Row 15, P6: the trap gets neither superusers, nor roles that could become one, nor roles with another right over all.
+/// The trap gets neither superusers, nor roles that could become one, nor roles with another right over all.
 #[test]
 fn a_mighty_role_runs_no_function_that_a_lesser_one_owns() {
     let field = Field::new();
@@ -38,7 +38,7 @@ fn a_mighty_role_runs_no_function_that_a_lesser_one_owns() {
     assert!(!field.one::<bool>("postgres", "SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'"));
 }
 
-/// Row 15: awty checks again before each run. A function that belonged to a superuser and is mallory's now does not run.
+/// awty checks again before each run. The function belonged to a superuser and is mallory's now.
 #[test]
 fn a_function_that_changes_hands_does_not_run_for_a_mighty_role() {
     let field = Field::new();
@@ -54,13 +54,12 @@ fn a_function_that_changes_hands_does_not_run_for_a_mighty_role() {
     field.sql("postgres", "ALTER FUNCTION tools.f(awty.future_job) OWNER TO mallory");
     field.sql("postgres", "SELECT awty.resume('tool')");
     field.end_of(id).failed_with("42501");
-    // The role has become privileged since.
     field.job("mallory", "own", "BEGIN RETURN NULL; END");
     field.sql("postgres", "ALTER ROLE mallory CREATEROLE");
     field.refused("mallory", "SELECT awty.schedule('thing', '1', 'own', at => now())", "42501");
 }
 
-/// Row 14: a function cannot schedule in a security-restricted operation, such as CREATE INDEX or REFRESH MATERIALIZED VIEW.
+/// For example CREATE INDEX or REFRESH MATERIALIZED VIEW.
 #[test]
 fn nothing_is_scheduled_from_a_security_restricted_operation() {
     let field = Field::new();
@@ -83,7 +82,6 @@ fn nothing_is_scheduled_from_a_security_restricted_operation() {
         assert!(refusal.message.contains("security-restricted operation"), "{statement}: {refusal:?}");
     }
     field.sql("mallory", "TRUNCATE mallory.t; CREATE INDEX ON mallory.t (mallory.plant(t))");
-    // A client that writes to the table does schedule, as its own role. Maintenance does not.
     field.sql("mallory", "INSERT INTO mallory.t VALUES ('x')");
     assert_eq!(field.one::<i64>("mallory", "SELECT awty.cancel('thing', 'x')"), 1);
     for statement in ["ANALYZE mallory.t", "REINDEX TABLE mallory.t", "VACUUM FULL mallory.t"] {

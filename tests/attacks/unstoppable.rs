@@ -1,10 +1,10 @@
-//! Runs that ignore cancellation and termination, because their code never checks for interrupts.
+//! Runs whose code never checks for interrupts.
 
 use awty_testkit::{Cluster, PATIENCE};
 
 use crate::field::{DB, Field};
 
-/// A function that returns once a file exists, and does not check for interrupts until then.
+/// Returns once a file exists.
 fn deaf_function(file: &str) -> String {
     format!(
         "CREATE EXTENSION plpython3u;
@@ -17,8 +17,7 @@ $$"
     )
 }
 
-/// P6, P7, P8: a run that survives both strikes does not count among the allowed workers. `awty.status` and the log
-/// report it.
+/// A run that survives both strikes does not count among the allowed workers. `awty.status` and the log report it.
 #[test]
 fn a_run_that_nothing_stops_takes_no_place_from_others() {
     let field = Field::with(Cluster::builder().set("awty.max_workers", "1").set("awty.max_workers_per_role", "1"));

@@ -1,11 +1,8 @@
-//! A role learns nothing about another role's checks.
-
 use crate::field::{DB, Field};
 
 /// Part of every name, key, argument and error text of alice's.
 const SECRET: &str = "geheim";
 
-/// Alice has a pending, a failed and a running check.
 fn field() -> Field {
     let field = Field::new();
     field.sql(
@@ -31,7 +28,6 @@ fn field() -> Field {
     field
 }
 
-/// Row 10, P6: nothing that mallory reads while alice's check runs contains the secret.
 #[test]
 fn no_view_or_process_shows_names_keys_arguments_or_errors() {
     let field = field();
@@ -58,7 +54,6 @@ fn no_view_or_process_shows_names_keys_arguments_or_errors() {
         "pg_stat_progress_vacuum",
         "pg_shmem_allocations",
     ] {
-        // Some of these cannot be read at all.
         let seen =
             field.client("mallory").query_one(&format!("SELECT string_agg(x::text, E'\\n') FROM {relation} AS x"), &[]);
         let seen: Option<String> = seen.map_or(None, |row| row.get(0));
@@ -77,7 +72,7 @@ fn no_view_or_process_shows_names_keys_arguments_or_errors() {
     );
 }
 
-/// Row 10: a cheap function that leaks its arguments sees no row of other roles, and neither does an error.
+/// An error shows no row either.
 #[test]
 fn a_leaky_function_is_given_no_foreign_row() {
     let field = field();
@@ -111,7 +106,7 @@ fn a_leaky_function_is_given_no_foreign_row() {
     let leaked: String = field.one("mallory", "SELECT coalesce(string_agg(what, ' '), '') FROM mallory.leaked");
     assert!(!leaked.contains(SECRET), "{leaked}");
     assert_eq!(field.one::<i64>("mallory", "SELECT count(*) FROM awty.future_job"), 0);
-    // A role that may read all data reads every row, as backups do, and cannot turn row_security off.
+    // It reads every row, as backups do, and cannot turn row_security off.
     field.sql("postgres", "GRANT pg_read_all_data TO mallory");
     let all: i64 = field.one("postgres", "SELECT count(*) FROM awty.future_job");
     assert!(all > 0);
@@ -119,7 +114,7 @@ fn a_leaky_function_is_given_no_foreign_row() {
     field.refused("mallory", "SET row_security = off; SELECT * FROM awty.future_job", "42501");
 }
 
-/// Row 10: the hint about an unknown job names only jobs that the caller may know, such as one that it may schedule.
+/// The hint names only jobs that the caller may know, such as one that it may schedule.
 #[test]
 fn a_hint_names_no_foreign_job() {
     let field = Field::new();
@@ -131,7 +126,6 @@ fn a_hint_names_no_foreign_job() {
     assert!(field.refused("mallory", schedule, "42704").hint.contains("geheim_job"));
 }
 
-/// P6: the right to schedule a job includes reading its checks. Without it, a role sees only the checks that it has scheduled.
 #[test]
 fn a_role_whose_right_is_taken_back_sees_its_own_checks_only() {
     let field = Field::new();
@@ -150,7 +144,7 @@ fn a_role_whose_right_is_taken_back_sees_its_own_checks_only() {
     assert_eq!(field.cluster.psql(DB, "SELECT count(*) FROM awty.future_job").trim(), "2");
 }
 
-/// Row 10, P6: the planner has no statistics on names and keys, so that its estimates disclose nothing about other roles' rows.
+/// Estimates would disclose something about other roles' rows.
 #[test]
 fn estimates_tell_nothing_of_foreign_names_and_keys() {
     let field = Field::new();
@@ -160,7 +154,7 @@ fn estimates_tell_nothing_of_foreign_names_and_keys() {
         "SELECT awty.schedule('geheim', 'k' || i, 'geheim', after => '1 day') FROM generate_series(1, 2000) AS i;
          SELECT awty.schedule('other', i::text, 'geheim', after => '1 day') FROM generate_series(1, 20) AS i",
     );
-    // These rows go into the history, and into its default partition as well.
+    // The rows go into the history's default partition as well.
     field.sql("alice", "SELECT awty.cancel('geheim', 'k' || i) FROM generate_series(1, 1500) AS i");
     field.run("alice", "geheim").is_done();
     field.cluster.await_sql(DB, "the partitions", "SELECT count(*) > 5 FROM pg_inherits");
@@ -192,7 +186,7 @@ fn estimates_tell_nothing_of_foreign_names_and_keys() {
     assert_eq!(known, None);
 }
 
-/// Row 10, P6: the same for every column whose text a role chooses. The other columns have awty's own words.
+/// The other columns have awty's own words.
 #[test]
 fn no_text_of_a_role_has_statistics() {
     let field = Field::new();

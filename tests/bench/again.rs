@@ -1,5 +1,4 @@
-//! Repetitions: the cost of an occurrence compared with a check that ends, and how soon many occurrences of one slot
-//! have started.
+//! Repetitions: the cost of an occurrence compared with a check that ends, and how soon many occurrences of one slot have started.
 //!
 //! An occurrence is a check that ends and begins the next one in the same transaction.
 
@@ -14,7 +13,7 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Times of a slot of occurrences, in seconds.
+/// In seconds.
 struct Ran {
     /// From the first start to the last end.
     seconds: f64,
@@ -22,7 +21,7 @@ struct Ran {
     last_start: f64,
 }
 
-/// Repeats a job for orders 1 to n from one slot on, and ends the repetitions after their first run.
+/// Ends the repetitions of orders 1 to n after their first run.
 fn run_slot(shop: &Shop, n: u32) -> Ran {
     shop.tidy("postgres");
     let mut client = shop.client("postgres");

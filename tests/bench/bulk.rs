@@ -1,12 +1,10 @@
-//! The cost of scheduling checks of many entities in one call.
-
 use crate::options::Options;
 use crate::results::{Outcome, Wanted, readable};
 use crate::shop::{Shop, one};
 use crate::stats::{Pairs, median};
 use std::time::Instant;
 
-/// Orders to schedule, and a table with the columns, constraints and indexes of awty.future_job.
+/// The second table has the columns, constraints and indexes of awty.future_job.
 const SET_UP: &str = "
 CREATE TABLE shop.plain (LIKE awty.future_job INCLUDING ALL);
 GRANT INSERT, SELECT ON shop.plain TO shop;
@@ -35,7 +33,7 @@ fn timed(shop: &Shop, n: u32, statement: &str) -> f64 {
     seconds
 }
 
-/// Many checks in one call, compared with one statement that writes the same rows; and their cancellation.
+/// Compared with one statement that writes the same rows; then their cancellation.
 pub fn bulk(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("bulk");
     let n = options.size(100_000, 1_000_000);

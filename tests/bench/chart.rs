@@ -1,6 +1,4 @@
 //! Charts, as SVG.
-//!
-//! Does not: choose what is shown.
 
 use crate::results::{Chart, readable};
 use plotters::coord::ranged1d::ValueFormatter;
@@ -39,7 +37,6 @@ pub fn draw(directory: &Path, chart: &Chart) -> Result<(), Box<dyn Error>> {
         let plane = builder.build_cartesian_2d(0.0..most(xs), 0.0..most(ys) * 1.15)?;
         lines(plane, chart)?;
     } else {
-        // With room for the legend.
         let plane = builder.build_cartesian_2d(range(xs, 1.5).log_scale(), range(ys, 20.0).log_scale())?;
         lines(plane, chart)?;
     }

@@ -1,9 +1,7 @@
 //! Row 12: cron jobs that awty replaces. Each minute they search the whole table for late orders.
 //!
-//! In every table of orders, one in a hundred is late and already reported. In the measured minute the three hours of a
-//! thousand orders end, and a hundred of these are late. The watch has one check left for each of the hundred.
-//!
-//! Does not: count the cost of the watch for writers (see the row `watch`).
+//! In every table of orders, one in a hundred is late and already reported. In the measured minute the three hours of a thousand orders
+//! end, and a hundred of these are late. The watch has one check left for each of the hundred. The row `watch` has its cost for writers.
 
 use crate::options::Options;
 use crate::progress::say;
@@ -14,7 +12,7 @@ use std::time::Instant;
 
 const DUE: u32 = 1000;
 
-/// Tables for three kinds of cron. The orders of this minute have the ids up to DUE.
+/// Three kinds of cron have a table each. The orders of this minute have the ids up to DUE.
 fn tables(orders: u32) -> String {
     format!(
         "INSERT INTO shop.orders
@@ -62,7 +60,7 @@ const CRONS: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// Seconds. Afterwards resets what it found.
+/// In seconds. Resets afterwards.
 fn minute(shop: &Shop, database: &str, [find, forget]: [&str; 2]) -> f64 {
     let mut client = shop.client(database);
     let began = Instant::now();
@@ -75,14 +73,14 @@ fn minute(shop: &Shop, database: &str, [find, forget]: [&str; 2]) -> f64 {
 
 const WATCH: &str = "SELECT awty.watch('shop.watched', since => 'placed_at', until => $$status <> 'UNSHIPPED'$$, within => '3 hours', existing => 'none')";
 
-/// Seconds, from the first start to the last end.
+/// From the first start to the last end, in seconds.
 fn watched(shop: &Shop, database: &str) -> f64 {
     shop.cluster.execute(
         database,
         &[
             &format!("DELETE FROM shop.watched WHERE id <= {DUE}"),
             "TRUNCATE awty.future_job_history",
-            // All are due in one slot, after the orders that ship in time have shipped.
+            // The orders that ship in time have shipped.
             &format!(
                 "INSERT INTO shop.watched SELECT n, 'UNSHIPPED', now() - interval '3 h' + interval '4 s', 'customer ' || n FROM generate_series(1, {DUE}) AS n"
             ),

@@ -1,8 +1,7 @@
 //! Row 9: the cost of awty while no check is due.
 //!
-//! Invariant: counts the CPU time of all awty processes, including ended ones. No other child of the postmaster ends,
-//! because autovacuum is off and this program stays connected.
-//! else among them that ends, because autovacuum is off and this programme stays connected.
+//! Counts the CPU time of all awty processes, including ended ones. No other child of the postmaster ends, because autovacuum is off and
+//! this program stays connected.
 
 use crate::options::Options;
 use crate::pending::fill;
@@ -14,9 +13,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Linux's unit of CPU times in /proc.
 const TICKS_PER_SECOND: f64 = 100.0;
-/// An inspection of the maintainer is shorter than this.
 const LASTING: Duration = Duration::from_secs(3);
 
 pub fn idle(options: &Options) -> Outcome {
@@ -25,7 +22,7 @@ pub fn idle(options: &Options) -> Outcome {
         Shop::open(&[("awty.slot", "1min"), ("autovacuum", "off"), ("wal_level", "minimal"), ("max_wal_senders", "0")]);
     let n = options.size(1_000_000, 1_000_000);
     fill(&shop, "postgres", n);
-    // Some are scheduled normally, so that the launcher gets hints.
+    // The launcher gets hints only by normal scheduling.
     let hint = "SELECT awty.schedule('orders', n::text, 'one', after => '1 day') FROM generate_series(1, 100) AS n";
     shop.cluster.execute("postgres", &[hint, "CHECKPOINT"]);
     let mut client = shop.client("postgres");
@@ -59,7 +56,6 @@ pub fn idle(options: &Options) -> Outcome {
     outcome
 }
 
-/// Waits until earlier activity has ended.
 fn await_quiet(client: &mut Client) {
     for _ in 0..30 {
         let before = wal_position(client);
@@ -76,10 +72,10 @@ fn connected(client: &mut Client) -> Vec<i32> {
     client.query(sql, &[]).unwrap().iter().map(|row| row.get(0)).collect()
 }
 
-/// Returns CPU seconds: a process's own, and those of its ended children.
+/// CPU seconds: a process's own, and those of its ended children.
 fn times(pid: i32) -> [f64; 2] {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // The second field is a name in parentheses, which may contain anything. utime is the 14th field.
+    // The second field may contain anything. utime is the 14th field.
     let fields: Vec<f64> = stat[stat.rfind(')').unwrap() + 1..]
         .split_whitespace()
         .skip(11)

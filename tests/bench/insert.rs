@@ -7,8 +7,8 @@ use crate::stats::{Pairs, median};
 use awty_testkit::postgres::Client;
 use std::time::Instant;
 
-/// Two tables of orders. One has a trigger that schedules. The other has a trigger with a plain INSERT … ON CONFLICT
-/// into a table with the columns, constraints and indexes of awty.future_job, without computing a slot.
+/// Two tables of orders. The trigger of one schedules. The trigger of the other has a plain INSERT … ON CONFLICT into a table with the
+/// columns, constraints and indexes of awty.future_job, and computes no slot.
 const SET_UP: &str = "
 SET ROLE shop;
 CREATE TABLE shop.watched (LIKE shop.orders INCLUDING ALL);
@@ -64,7 +64,6 @@ fn in_one_statement(client: &mut Client, orders: &str, n: u32) {
     client.batch_execute(&insert).unwrap();
 }
 
-/// Row 5.
 pub fn insert(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("insert");
     let shop = Shop::open(&[]);

@@ -8,7 +8,7 @@ use crate::stats::percentile;
 use chrono::{DateTime, Utc};
 
 const CHECKS: u32 = 1000;
-/// Seconds between two slots after which no worker is left, because a waiting worker leaves after a second.
+/// Seconds between two slots. A waiting worker leaves after a second.
 const COLD: u32 = 4;
 
 pub fn late(options: &Options) -> Outcome {
@@ -34,11 +34,11 @@ pub fn late(options: &Options) -> Outcome {
     outcome
 }
 
-/// Lateness of the first and the last start in each slot, in milliseconds.
+/// The first and the last start in each slot, in milliseconds.
 fn measure(shop: &Shop, slots: u32, apart: u32) -> Vec<[f64; 2]> {
     shop.tidy("postgres");
     let mut client = shop.client("postgres");
-    // Each slot has its own entity name, and always the same orders.
+    // Each slot has its own entity name, and the same orders.
     let sql = "SELECT max(awty.schedule('slot ' || s, n::text, 'one', at => begin + s * $2::int * interval '1 s')),
                       begin + $1::int * $2 * interval '1 s'
                FROM (SELECT awty.next_slot(clock_timestamp() + ($1 * $3::int / 8000 + 1) * interval '1 s') AS begin) AS b,
@@ -48,7 +48,7 @@ fn measure(shop: &Shop, slots: u32, apart: u32) -> Vec<[f64; 2]> {
     client.batch_execute("ANALYZE awty.future_job").unwrap();
     sleep_until(&mut client, end);
     shop.await_done(&mut client, &[last]);
-    // Without the first slot, whose worker may or may not be running.
+    // The worker of the first slot may or may not be running.
     let sql =
         "SELECT extract(epoch FROM min(lateness))::float8 * 1000, extract(epoch FROM max(lateness))::float8 * 1000
                FROM awty.future_job_history

@@ -1,6 +1,4 @@
-//! The machine and settings of a measurement.
-//!
-//! Does not: guess. Unreadable values are reported as unknown.
+//! The machine and settings of a measurement. Unreadable values are reported as unknown.
 
 use crate::options::Options;
 use crate::results::Run;
@@ -9,7 +7,7 @@ use std::fs;
 
 pub fn describe(options: &Options) -> Run {
     let shop = Shop::with_orders(&[], 1);
-    // The server's settings and awty's, as in most rows. A row reports its own differences.
+    // A row reports its own differences.
     let sql = "SELECT string_agg(name || ' = ' || current_setting(name), E'\\n' ORDER BY name) FROM pg_settings \
                WHERE name LIKE 'awty.%' OR name IN ('synchronous_commit', 'fsync', 'full_page_writes', 'wal_level', 'autovacuum')";
     let known: String = shop.cluster.value("postgres", sql);
@@ -27,7 +25,7 @@ pub fn describe(options: &Options) -> Run {
     }
 }
 
-/// Time, commit and machine of a measurement, without its server.
+/// Without the server.
 pub fn now(sizes: String) -> Run {
     Run {
         began: chrono::Utc::now().format("%Y-%m-%d %H:%M UTC").to_string(),

@@ -1,5 +1,4 @@
-//! More things that must not matter: the number of pending checks when one is cancelled or replaced, the number of
-//! roles in a slot, and another role's backlog.
+//! Rows of numbers that must not matter: pending checks when one is cancelled or replaced, roles in a slot, and another role's backlog.
 
 use crate::options::Options;
 use crate::pending::fill;
@@ -10,7 +9,7 @@ use crate::stats::{Pairs, median, spread};
 use chrono::{DateTime, Utc};
 use std::time::Instant;
 
-/// Cancelling and replacing by entity, with few and with many pending checks.
+/// With few and with many pending checks.
 pub fn entity(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("entity");
     let times = options.size(1000, 1000);
@@ -20,7 +19,7 @@ pub fn entity(options: &Options) -> Outcome {
         shop.add(database, 1);
         fill(&shop, database, pending);
     }
-    // Different keys each time, scattered over the table.
+    // Scattered over the table.
     let keys = |pending: u32| {
         format!(
             "FROM (SELECT (i * 7919::bigint % {pending} + 1)::text AS key FROM generate_series(1, {times}) AS i) AS k"
@@ -78,7 +77,7 @@ pub fn roles(options: &Options) -> Outcome {
     outcome
 }
 
-/// How late a single check of one role is while another role has a large backlog.
+/// A single check of one role, while another role has a large backlog.
 pub fn fairness(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("fairness");
     let n = options.size(60_000, 100_000);
@@ -113,7 +112,7 @@ pub fn fairness(options: &Options) -> Outcome {
     outcome
 }
 
-/// Returns the lateness in milliseconds of single checks, one per slot, while the other role is busy.
+/// In milliseconds, one check per slot.
 fn singles(shop: &Shop, n: u32) -> Vec<f64> {
     shop.tidy("postgres");
     let mut client = shop.client("postgres");

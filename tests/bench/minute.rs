@@ -1,7 +1,7 @@
-//! Jobs that start every minute: awty's repetitions and pg_cron in one server. pg_cron starts its jobs at the full
-//! minute, awty half a minute later, so that they do not disturb each other.
+//! Jobs that start every minute: awty's repetitions and pg_cron in one server. pg_cron starts its jobs at the full minute, awty half a
+//! minute later, so that they do not disturb each other.
 //!
-//! Invariant: each job does the same: one INSERT of its time.
+//! Each job is one INSERT of its time.
 
 use crate::options::Options;
 use crate::progress::say;
@@ -12,7 +12,7 @@ use awty_testkit::poll;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(90);
-/// Number of jobs in the minutes with many.
+/// In the minutes with many.
 const MANY: u32 = 30;
 
 const SET_UP: &str = "
@@ -27,14 +27,13 @@ struct Starts {
     last: Pairs,
 }
 
-/// The minutes in which all jobs of a scheduler started, with the delays of the first and the last.
+/// All jobs of the scheduler started in these minutes. With the delays of the first and the last.
 const MINUTES: &str = "
 SELECT extract(epoch FROM min(at) - moment)::float8 * 1000, extract(epoch FROM max(at) - moment)::float8 * 1000
 FROM (SELECT at, date_bin('1 min', at, timestamptz '2000-01-01 00:00:00Z' + $2 * interval '1 s') AS moment
       FROM shop.started WHERE who = $1) AS s
 GROUP BY moment HAVING count(*) = $3 ORDER BY moment";
 
-/// Measures `jobs` jobs of each scheduler over `minutes`.
 fn measure(shop: &Shop, jobs: u32, minutes: usize) -> Starts {
     let mut client = shop.client("postgres");
     let begin = format!(

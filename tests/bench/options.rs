@@ -1,4 +1,4 @@
-//! The command line: which rows, and which sizes.
+//! The command line.
 
 use crate::ROWS;
 
@@ -6,7 +6,7 @@ use crate::ROWS;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     pub full: bool,
-    /// Factor for all sizes. Below 1 the run is a try, with meaningless results that are stored separately.
+    /// Below 1 the run is a try, whose results mean nothing and are stored separately.
     pub scale: f64,
     pub only: Vec<String>,
 }
@@ -46,7 +46,7 @@ impl Options {
         self.scale < 1.0
     }
 
-    /// Returns a scaled size: the quick or the full one.
+    /// The quick or the full size, scaled.
     pub fn size(&self, quick: u32, full: u32) -> u32 {
         let size = if self.full { full } else { quick };
         ((f64::from(size) * self.scale) as u32).max(3)

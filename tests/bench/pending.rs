@@ -1,4 +1,4 @@
-//! Rows 6 and 7: things that must not matter: the number of pending checks, and an old snapshot on the server.
+//! Rows 6 and 7: the number of pending checks, and an old snapshot on the server, must not matter.
 
 use crate::options::Options;
 use crate::progress::say;
@@ -7,8 +7,7 @@ use crate::shop::{Shop, one};
 use crate::stats::{Pairs, median};
 use crate::work::{rates, speeds};
 
-/// Adds checks of the job `one`, spread over tomorrow. Writes them directly, because scheduling millions takes much
-/// longer, with the same result.
+/// Spread over tomorrow. Direct writes, because scheduling millions takes much longer, with the same result.
 pub fn fill(shop: &Shop, database: &str, n: u32) {
     say(&format!("   {} pending in {database}", readable(f64::from(n))));
     let insert = format!(
@@ -20,8 +19,7 @@ pub fn fill(shop: &Shop, database: &str, n: u32) {
     shop.cluster.execute(database, &[&insert, "VACUUM ANALYZE awty.future_job", "CHECKPOINT"]);
 }
 
-/// Row 6: a slot's checks, with few and with many other pending checks. Each number has its own database, and they
-/// alternate.
+/// A slot's checks, with few and with many other pending checks. Each number has its own database, and they alternate.
 pub fn pending(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("pending");
     let due = options.size(10_000, 10_000);
@@ -63,7 +61,7 @@ fn name(pending: u32) -> String {
     format!("pending_{pending}")
 }
 
-/// Row 7: row 1 while another session's snapshot prevents the removal of dead rows.
+/// Another session's snapshot prevents the removal of dead rows.
 pub fn snapshot(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("snapshot");
     let n = options.size(20_000, 200_000);
@@ -91,7 +89,6 @@ pub fn snapshot(options: &Options) -> Outcome {
     outcome
 }
 
-/// Returns the time of the last tenth of the checks, divided by that of the first.
 fn last_tenth_by_first(shop: &Shop) -> f64 {
     let sql = "SELECT (extract(epoch FROM max(at) FILTER (WHERE tenth = 10) - min(at) FILTER (WHERE tenth = 10))
                      / extract(epoch FROM max(at) FILTER (WHERE tenth = 1) - min(at) FILTER (WHERE tenth = 1)))::float8

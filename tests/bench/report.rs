@@ -1,7 +1,5 @@
-//! The report: a table of all rows with results, between two markers of a page, so that the surrounding text stays. The
-//! large sizes have their own markers.
-//!
-//! Does not: measure, or judge beyond "met" and "short".
+//! The report: a table of all rows with results, between two markers of a page, so that the surrounding text stays. The large sizes have
+//! their own markers.
 
 use crate::calls::MEASUREMENTS;
 use crate::results::{Figure, Outcome, Run, Wanted, load, readable};
@@ -12,7 +10,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
-/// A page, its stored results, the markers of the results on the page, and the suffix of their charts' names.
+/// With the suffix of the charts' names.
 pub struct Page {
     page: &'static str,
     results: &'static str,
@@ -23,7 +21,6 @@ pub struct Page {
 
 pub static TEN_MINUTES: Page =
     Page { begin: "<!-- results: begin; written by make bench -->", ..Page::of("performance") };
-/// The same sizes on PostgreSQL 17, in addition to Debian's version.
 pub static ON_17: Page = Page {
     page: "performance",
     results: "performance-17",
@@ -40,13 +37,13 @@ pub static LARGE: Page = Page {
 };
 
 impl Page {
-    /// A page with one set of results, which has the page's name.
+    /// One set of results has the page's name.
     pub const fn of(name: &'static str) -> Self {
         let (begin, end) = ("<!-- results: begin; written from docs/results -->", "<!-- results: end -->");
         Page { page: name, results: name, begin, end, suffix: "" }
     }
 
-    /// Directory of the pages. Results of a try are meaningless, so a try writes below `target/bench/try`.
+    /// A try writes below `target/bench/try`.
     fn directory(is_try: bool) -> Result<PathBuf, String> {
         let root = checkout().canonicalize().map_err(|error| error.to_string())?;
         let directory = root.join(if is_try { "target/bench/try" } else { "docs" });
@@ -54,12 +51,10 @@ impl Page {
         Ok(directory)
     }
 
-    /// File of the stored results.
     pub fn results(&self, is_try: bool) -> Result<PathBuf, String> {
         Ok(Self::directory(is_try)?.join("results").join(self.results).with_extension("json"))
     }
 
-    /// Writes the page and its charts from the stored results. Returns the page's path.
     pub fn write(&self, is_try: bool) -> Result<PathBuf, String> {
         let (directory, outcomes) = (Self::directory(is_try)?, self.outcomes(is_try)?);
         for chart in outcomes.iter().flat_map(|outcome| &outcome.charts) {
@@ -73,7 +68,7 @@ impl Page {
         Ok(page)
     }
 
-    /// Stored results in the order of [`ROWS`].
+    /// In the order of [`ROWS`].
     fn outcomes(&self, is_try: bool) -> Result<Vec<Outcome>, String> {
         let mut outcomes = load(&self.results(is_try)?)?;
         outcomes.sort_by_key(|outcome| ROWS.iter().position(|row| row.name == outcome.row));
@@ -86,12 +81,10 @@ impl Page {
     }
 }
 
-/// All pages with results.
 fn pages() -> impl Iterator<Item = &'static Page> {
     [&TEN_MINUTES, &ON_17, &LARGE].into_iter().chain(MEASUREMENTS.iter().map(|(.., page)| page))
 }
 
-/// Writes all pages anew from the stored results.
 pub fn write_all() -> Result<(), String> {
     pages().try_for_each(|page| page.write(false).map(drop))
 }
@@ -145,7 +138,7 @@ pub fn table(outcomes: &[Outcome]) -> String {
     text
 }
 
-/// A paragraph or an item of a list, wrapped, without the end of its last line.
+/// Without the end of its last line.
 fn item(text: &str) -> String {
     let indent = if text.starts_with("- ") { "\n  " } else { "\n" };
     wrap(text).trim_end().replace('\n', indent)
@@ -171,7 +164,7 @@ mod tests {
     use super::*;
     use crate::stats::Pairs;
 
-    /// The data are the truth: a change of a page's figures by hand is lost by the next run.
+    /// The data are the truth: the next run loses a change of a page's figures by hand.
     #[test]
     fn pages_are_written_from_the_results() {
         for results in pages() {

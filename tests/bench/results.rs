@@ -1,6 +1,4 @@
 //! Stored results: a JSON file per page with an entry per row. A run of some rows keeps the others.
-//!
-//! Invariant: a result says where and when it was measured, at which commit and size.
 
 use crate::stats::{Pairs, median, spread};
 use serde::{Deserialize, Serialize};
@@ -10,7 +8,7 @@ use std::path::Path;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Outcome {
     pub row: String,
-    /// How it was measured, if the page has no such text of its own.
+    /// If the page has no such text of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what: Option<String>,
     pub figures: Vec<Figure>,
@@ -19,7 +17,7 @@ pub struct Outcome {
     pub notes: Vec<String>,
     pub seconds: f64,
     pub run: Option<Run>,
-    /// A broken promise. The program fails after the page is written.
+    /// The program fails after the page is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
@@ -54,7 +52,7 @@ impl Wanted {
     }
 }
 
-/// A chart. Its axes are logarithmic, or begin at 0 where it shows something over time.
+/// Its axes are logarithmic, or begin at 0 if it shows something over time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Chart {
     pub name: String,
@@ -67,7 +65,6 @@ pub struct Chart {
     pub lines: Vec<(String, Vec<(f64, f64)>)>,
 }
 
-/// Circumstances of a measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     pub began: String,
@@ -96,7 +93,7 @@ impl Outcome {
         self.notes.push(note.into());
     }
 
-    /// Adds a ratio: the median over pairs.
+    /// The median over pairs.
     pub fn ratio(&mut self, [what, against]: [&str; 2], pairs: &Pairs, wanted: Wanted, detail: String) {
         let ratios = pairs.ratios();
         self.figures.push(Figure {
@@ -116,7 +113,7 @@ impl Outcome {
     }
 }
 
-/// Formats a number with three significant digits and separated thousands.
+/// Three significant digits and separated thousands.
 pub fn readable(value: f64) -> String {
     let digits = match value.abs() {
         0.0 => 0,
@@ -137,7 +134,7 @@ pub fn readable(value: f64) -> String {
     fraction.map_or(spaced.clone(), |fraction| format!("{spaced}.{fraction}"))
 }
 
-/// Replaces one row among the stored results, and keeps the others.
+/// Keeps the other rows.
 pub fn save(file: &Path, outcome: &Outcome) -> Result<(), String> {
     let mut all = load(file)?;
     match all.iter_mut().find(|known| known.row == outcome.row) {
@@ -148,7 +145,7 @@ pub fn save(file: &Path, outcome: &Outcome) -> Result<(), String> {
     fs::write(file, json + "\n").map_err(|error| format!("{}: {error}", file.display()))
 }
 
-/// Returns the stored results; none if the file is missing.
+/// None if the file is missing.
 pub fn load(file: &Path) -> Result<Vec<Outcome>, String> {
     let Ok(json) = fs::read_to_string(file) else { return Ok(Vec::new()) };
     serde_json::from_str(&json).map_err(|error| format!("{}: {error}", file.display()))

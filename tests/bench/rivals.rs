@@ -1,6 +1,5 @@
-//! Row 4: other job queues. Each does the same work on the same tables, with the best of several settings.
-//!
-//! Does not: guess. A program that is not installed is reported as missing.
+//! Row 4: other job queues. Each does the same work on the same tables, with the best of several settings. A program that is not installed
+//! is reported as missing.
 
 use crate::options::Options;
 use crate::progress::say;
@@ -13,12 +12,12 @@ use std::path::PathBuf;
 use std::process::Command;
 
 struct Rival {
-    /// Name of the package, and of its program in `npm/`.
+    /// Also of its program in `npm/`.
     name: &'static str,
     at_least: f64,
     /// Concurrent jobs, and jobs per fetch.
     settings: &'static [[u32; 2]],
-    /// Statement that empties its tables.
+    /// Empties its tables.
     forget: &'static str,
 }
 
@@ -41,7 +40,7 @@ fn packages() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| checkout().join("target"), PathBuf::from).join("bench/npm")
 }
 
-/// Returns the installed version, or why there is none.
+/// Or why there is none.
 fn version(name: &str) -> Result<String, String> {
     let file = packages().join("node_modules").join(name).join("package.json");
     let text = std::fs::read_to_string(&file).map_err(|_| "not installed".to_owned())?;
@@ -73,7 +72,7 @@ impl Rival {
         seconds.ok_or_else(|| String::from_utf8_lossy(&output.stderr).lines().take(20).collect::<Vec<_>>().join("\n"))
     }
 
-    /// Returns the fastest settings, after one try each.
+    /// One try each.
     fn best(&self, shop: &Shop, n: u32) -> Result<[u32; 2], String> {
         let mut best = None;
         for settings in self.settings {
@@ -113,7 +112,7 @@ impl Rival {
     }
 }
 
-/// Returns the seconds in which graphile-worker hands out and completes n empty jobs, and its version.
+/// graphile-worker hands out and completes n empty jobs. Returns the seconds and its version.
 pub fn hand_out(shop: &Shop, n: u32) -> Result<(f64, String), String> {
     let graphile = &RIVALS[0];
     let version = version(graphile.name)?;

@@ -1,20 +1,19 @@
-//! A throwaway cluster with the shop, and the two ways that most rows compare: awty runs a slot's checks, or one SQL
-//! statement does the same work on the same tables (*the ceiling*).
+//! A throwaway cluster with the shop, and the two ways that most rows compare: awty runs a slot's checks, or one SQL statement does the
+//! same work on the same tables (*the ceiling*).
 //!
-//! Invariant: a measurement starts with vacuumed tables and after a checkpoint. The program panics unless all work was
-//! done.
-//! Does not: count the client's time for awty. The figures come from awty's history.
+//! Invariant: a measurement starts with vacuumed tables and after a checkpoint. The program panics unless all work was done. awty's figures
+//! come from its history, so the client's time does not count.
 
 use awty_testkit::postgres::{Client, Row};
 use awty_testkit::{Cluster, poll};
 use chrono::{DateTime, Utc};
 use std::time::{Duration, Instant};
 
-/// Default number of orders: the size of the largest batch.
+/// The size of the largest batch.
 pub const ORDERS: u32 = 200_000;
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Settings with enough memory, equal for all compared ways.
+/// Enough memory, equal for all compared ways.
 pub const SETTINGS: [(&str, &str); 7] = [
     ("shared_buffers", "2GB"),
     ("maintenance_work_mem", "512MB"),
@@ -62,7 +61,7 @@ impl Shop {
         self.cluster.execute(database, &["VACUUM ANALYZE shop.orders"]);
     }
 
-    /// Adds orders with these numbers; one in ten is late.
+    /// One in ten is late.
     pub fn add_orders(&self, database: &str, from: u32, to: u32) {
         let insert = format!(
             "INSERT INTO shop.orders SELECT n, CASE WHEN n % 10 = 0 THEN 'UNSHIPPED' ELSE 'SHIPPED' END, now() - interval '4 h', \
@@ -75,21 +74,19 @@ impl Shop {
         self.cluster.superuser(database)
     }
 
-    /// Changes a server setting and waits until this session sees it. Other processes follow soon.
+    /// Waits until this session sees it. Other processes follow soon.
     pub fn set(&self, name: &str, value: &str) {
         self.cluster.execute("postgres", &[&format!("ALTER SYSTEM SET {name} = '{value}'"), "SELECT pg_reload_conf()"]);
         let sql = format!("SELECT current_setting('{name}') = '{value}'");
         self.cluster.await_sql("postgres", &format!("{name} to be {value}"), &sql);
     }
 
-    /// Empties the tables of the last batch.
     pub fn tidy(&self, database: &str) {
         let statements = ["TRUNCATE awty.future_job_history, shop.alert", "VACUUM awty.future_job", "CHECKPOINT"];
         self.cluster.execute(database, &statements);
     }
 
-    /// Schedules orders 1 to n for one slot in so many seconds, alternating between the jobs. Returns the slot, and the
-    /// last check of each job.
+    /// Alternates between the jobs. Returns the slot, and the last check of each job.
     fn schedule(client: &mut Client, jobs: &[&str], n: u32, seconds: f64) -> (DateTime<Utc>, Vec<i64>) {
         let sql = "SELECT max(awty.schedule('orders', n::text, ($1::text[])[n % cardinality($1::text[]) + 1], at => slot)), slot
                    FROM (SELECT awty.next_slot(clock_timestamp() + $3 * interval '1 s') AS slot) AS s,
@@ -99,7 +96,7 @@ impl Shop {
         (rows[0].get(1), rows.iter().map(|row| row.get(0)).collect())
     }
 
-    /// Lets awty run n checks that were all scheduled before their common slot.
+    /// All n checks were scheduled before their common slot.
     pub fn run_due(&self, database: &str, jobs: &[&str], n: u32) -> Ran {
         self.tidy(database);
         let mut client = self.client(database);
@@ -111,7 +108,7 @@ impl Shop {
             if left > 0.2 {
                 break (slot, last);
             }
-            // Too late: checks that have already begun do not count.
+            // Checks that have already begun do not count.
             lead *= 2.0;
             self.await_done(&mut client, &last);
             self.tidy(database);
@@ -132,7 +129,7 @@ impl Shop {
         Ran { seconds: row.get(0), wal: wal_position(&mut client) - wal }
     }
 
-    /// Waits until these checks are no longer pending, by cheap queries.
+    /// By cheap queries.
     pub fn await_done(&self, client: &mut Client, checks: &[i64]) {
         let sql = "SELECT count(*) FROM awty.future_job WHERE id = ANY ($1)";
         let done = poll("the checks to be done", PATIENCE, || match one(client, sql, &[&checks]).get::<_, i64>(0) {
@@ -142,19 +139,18 @@ impl Shop {
         done.unwrap_or_else(|message| panic!("{message}\n{}", self.cluster.log_tail()));
     }
 
-    /// The ceiling: one statement of a superuser does the work of n checks that are not due yet; or one statement per
-    /// job, concurrently.
+    /// One statement of a superuser does the work of n checks that are not due yet; or one statement per job, concurrently.
     pub fn ceiling(&self, database: &str, jobs: &[&str], n: u32) -> Ran {
         self.by_hand(database, jobs, n, CEILING, n / 10)
     }
 
-    /// The cost of the tables: the ceiling's statement without the function call.
+    /// The ceiling's statement without the function call.
     pub fn tables_alone(&self, database: &str, n: u32) -> Ran {
         let statement = CEILING.replace("shop.unshipped(due.j)", "NULL::timestamptz");
         self.by_hand(database, &["one"], n, &statement, 0)
     }
 
-    /// A hand-written loop that commits after each check.
+    /// Commits after each check.
     pub fn loop_with_commits(&self, database: &str, n: u32) -> Ran {
         self.cluster.execute(database, &[LOOP]);
         self.by_hand(database, &["one"], n, "CALL public.run_each($1, $2)", n / 10)
@@ -196,8 +192,8 @@ impl Shop {
     }
 }
 
-/// Deletes due checks, calls the job's function for each, and inserts the history, in one statement. There are no
-/// guards and no claims, and checks are not isolated from each other.
+/// One statement deletes due checks, calls the job's function for each, and inserts the history. There are no guards and no claims, and
+/// checks are not isolated from each other.
 const CEILING: &str = "
 WITH due AS (
     DELETE FROM awty.future_job AS f WHERE f.job = $2 AND f.next_check_at <= $1 AND NOT f.held RETURNING f.*, f AS j
@@ -211,7 +207,6 @@ SELECT id, job, entity_name, entity_key, args, first_check_at, next_check_at, sc
     CASE WHEN again IS NULL THEN 'done' ELSE 'past' END, scheduled_by
 FROM ran";
 
-/// The same, check by check.
 const LOOP: &str = "
 CREATE OR REPLACE PROCEDURE public.run_each(slot timestamptz, job_name text) LANGUAGE plpgsql AS $$
 DECLARE
@@ -236,7 +231,6 @@ pub fn one(client: &mut Client, sql: &str, parameters: &[&(dyn awty_testkit::pos
     client.query_one(sql, parameters).unwrap_or_else(|error| panic!("{sql}: {error:?}"))
 }
 
-/// Returns the total bytes of write-ahead log.
 pub fn wal_position(client: &mut Client) -> f64 {
     one(client, "SELECT (pg_current_wal_insert_lsn() - '0/0')::float8", &[]).get(0)
 }

@@ -1,7 +1,7 @@
 -- The benchmark's shop: orders, of which one in ten is late, and alerts about them.
 --
--- Each job looks up its order by key, and inserts an alert if the order is late. Role shop owns everything. Role other
--- is the second role of "two roles"; it uses the same functions and tables.
+-- Each job looks up its order by key, and inserts an alert if the order is late. Role other is the second role of "two roles"; it uses the
+-- functions and tables of role shop.
 CREATE SCHEMA IF NOT EXISTS shop AUTHORIZATION shop;
 GRANT USAGE ON SCHEMA shop TO PUBLIC;
 GRANT USAGE ON SCHEMA awty TO shop, other;
@@ -21,7 +21,7 @@ CREATE TABLE shop.alert (
 GRANT SELECT ON shop.orders TO PUBLIC;
 GRANT INSERT ON shop.alert TO PUBLIC;
 
--- For one order. Every measured way calls this function or does the same.
+-- Every measured way calls this function or does the same.
 CREATE FUNCTION shop.look_at(order_id bigint, level integer) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE status text;
 BEGIN
@@ -41,7 +41,6 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- The same as a set-based job.
 CREATE FUNCTION shop.unshipped_set(j awty.future_job[]) RETURNS timestamptz[] LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO shop.alert (order_id, level)
@@ -55,7 +54,6 @@ SELECT awty.register('one', 'shop.unshipped');
 SELECT awty.register('set', 'shop.unshipped_set');
 RESET ROLE;
 
--- Runs a function of the shop as a member of role shop.
 GRANT shop TO other;
 SET ROLE other;
 SELECT awty.register('other', 'shop.unshipped');

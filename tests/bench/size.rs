@@ -8,7 +8,7 @@ use awty_testkit::poll;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Row 11: a worker's private memory after few checks and after many.
+/// After few checks and after many.
 pub fn memory(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("memory");
     let (few, many) = (options.size(10_000, 10_000), options.size(50_000, 1_000_000));
@@ -55,7 +55,7 @@ fn own_memory(pid: i32) -> Option<f64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Row 10: the size of the table of pending checks, after many checks have come and gone.
+/// After many checks have come and gone.
 pub fn churn(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("churn");
     let (steady, total) = (options.size(100_000, 100_000), options.size(200_000, 5_000_000));

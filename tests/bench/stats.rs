@@ -1,14 +1,10 @@
-//! Medians, percentiles, and the comparison of two ways in pairs.
-//!
-//! Invariant: the two ways of a pair run one right after the other, so that a slow machine affects both.
-//! Does not: know what is measured.
+//! Medians, percentiles, and the comparison of two ways in pairs. A pair runs one right after the other, so that a slow machine affects
+//! both.
 
-/// Returns the median; for an even number of values, the mean of the two middle ones.
 pub fn median(values: &[f64]) -> f64 {
     percentile(values, 50.0)
 }
 
-/// Returns a percentile, interpolated between two values; NaN if there are none.
 pub fn percentile(values: &[f64], percent: f64) -> f64 {
     if values.is_empty() {
         return f64::NAN;
@@ -24,14 +20,14 @@ pub fn spread(values: &[f64]) -> [f64; 2] {
     values.iter().fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], value| [low.min(*value), high.max(*value)])
 }
 
-/// Results of two ways, measured in turn: ours first, then the other.
+/// Ours first, then the other.
 pub struct Pairs {
     pub ours: Vec<f64>,
     pub theirs: Vec<f64>,
 }
 
 impl Pairs {
-    /// Measures pairs, and prints each.
+    /// Prints each pair.
     pub fn measure(what: &str, rounds: usize, mut ours: impl FnMut() -> f64, mut theirs: impl FnMut() -> f64) -> Self {
         let mut pairs = Pairs { ours: Vec::new(), theirs: Vec::new() };
         for round in 1..=rounds {
@@ -43,7 +39,7 @@ impl Pairs {
         pairs
     }
 
-    /// Returns ours divided by theirs, for each pair.
+    /// Ours divided by theirs.
     pub fn ratios(&self) -> Vec<f64> {
         self.ours.iter().zip(&self.theirs).map(|(ours, theirs)| ours / theirs).collect()
     }

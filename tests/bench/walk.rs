@@ -1,7 +1,6 @@
-//! Watching a full table: how long writers wait for `awty.watch()`, and the walk over the rows, whose worker is killed
-//! in the middle.
+//! Watching a full table: how long writers wait for `awty.watch()`, and the walk over the rows, whose worker is killed in the middle.
 //!
-//! Invariant: in the end each waiting row has one check at its time. Otherwise the program panics.
+//! Each waiting row must have one check at its time in the end.
 
 use crate::options::Options;
 use crate::progress::say;
@@ -23,7 +22,7 @@ const MISSING: &str = "SELECT count(*) FILTER (WHERE f.next_check_at IS DISTINCT
     FROM shop.full AS o LEFT JOIN awty.future_job AS f ON f.job = 'full' AND f.entity_key = o.id::text WHERE o.status = 'UNSHIPPED'";
 const CHECKS: &str = "SELECT count(*) FROM awty.future_job WHERE job = 'full' AND entity_name = 'full'";
 
-/// Returns the seconds of `awty.watch()`, and of the longest concurrent write.
+/// The seconds of `awty.watch()`, and of the longest concurrent write.
 fn watch_beside_a_writer(shop: &Shop) -> [f64; 2] {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -47,7 +46,7 @@ fn watch_beside_a_writer(shop: &Shop) -> [f64; 2] {
     })
 }
 
-/// Kills the walk's worker after a piece of the walk, and waits until the server is back.
+/// The server is back afterwards.
 fn kill_in_the_middle(shop: &Shop) {
     shop.cluster.await_sql(
         "postgres",
@@ -64,8 +63,7 @@ fn kill_in_the_middle(shop: &Shop) {
     back.unwrap();
 }
 
-/// Watches the table and waits for the end of the walk. Returns the seconds of the call, of a concurrent write, and of
-/// the walk.
+/// The seconds of the call, of a concurrent write, and of the walk.
 fn one(shop: &Shop, rows: u32, crash: bool) -> [f64; 3] {
     let began = Instant::now();
     let [call, write] = watch_beside_a_writer(shop);

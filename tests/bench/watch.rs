@@ -6,8 +6,8 @@ use crate::shop::{Shop, one};
 use crate::stats::{Pairs, median};
 use std::time::Instant;
 
-/// Two tables of orders. One is watched. The other has a trigger with a plain INSERT … ON CONFLICT into a table with
-/// the columns, constraints and indexes of awty.future_job. Also copies of the tables of alerts and history.
+/// One table is watched. The trigger of the other has a plain INSERT … ON CONFLICT into a table with the columns, constraints and indexes
+/// of awty.future_job. The tables of alerts and history have copies.
 const SET_UP: &str = "
 SET ROLE shop;
 CREATE TABLE shop.watched (LIKE shop.orders INCLUDING ALL);
@@ -34,7 +34,7 @@ RESET ROLE";
 
 const CHECKS: &str = "SELECT (SELECT count(*) FROM awty.future_job WHERE entity_name NOT LIKE 'awty.%') + (SELECT count(*) FROM shop.plain)";
 
-/// Returns the seconds of a script of role shop, on empty tables. Afterwards n checks must exist.
+/// On empty tables. Afterwards n checks must exist.
 fn timed(shop: &Shop, n: u32, script: &str) -> f64 {
     // In the lock order of a run: awty's tables, then those of the shop.
     let empty = "TRUNCATE awty.future_job, awty.future_job_history, awty.alert, shop.watched, shop.unwatched, shop.bare, shop.plain, shop.plain_alert, shop.plain_history";
@@ -86,7 +86,7 @@ pub fn watch(options: &Options) -> Outcome {
     outcome
 }
 
-/// Many rows in one statement, compared with two statements: the rows, and their checks.
+/// Compared with two statements: the rows, and their checks.
 fn bulk(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     let n = options.size(100_000, 1_000_000);
     let ours = orders("shop.watched", n, "now()");
@@ -107,8 +107,8 @@ fn bulk(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     );
 }
 
-/// From the first start to the last end of checks with late rows, compared with one statement that reads the rows,
-/// writes alerts and history, and deletes the pending checks.
+/// From the first start to the last end of checks with late rows. The other way is one statement that reads the rows, writes alerts and
+/// history, and deletes the pending checks.
 fn late(outcome: &mut Outcome, shop: &Shop, options: &Options) {
     let n = options.size(100_000, 100_000);
     let past = "now() - interval '4 hours'";
@@ -121,7 +121,6 @@ fn late(outcome: &mut Outcome, shop: &Shop, options: &Options) {
             started_at, finished_at, run_time, lateness, check_count, attempts, outcome, role)
         SELECT id, job, entity_name, entity_key, first_check_at, next_check_at, scheduled_by, scheduled_at, now(), now(), '0', '0', 1, 1, 'done', scheduled_by FROM due";
     let ours = || {
-        // Due in one slot, after all were inserted.
         timed(shop, n, &orders("shop.watched", n, "now() - interval '3 hours' + interval '10 s'"));
         shop.cluster.execute("postgres", &["VACUUM ANALYZE shop.watched, awty.future_job", "CHECKPOINT"]);
         shop.cluster.await_sql("postgres", "all to be late", &format!("SELECT count(*) = {n} FROM awty.alert"));

@@ -5,19 +5,19 @@ use crate::results::{Outcome, Wanted, readable};
 use crate::shop::{Ran, Shop};
 use crate::stats::{Pairs, median};
 
-/// Returns checks per second, as two medians.
+/// Two medians.
 pub fn rates(n: u32, [ours, theirs]: [&str; 2], pairs: &Pairs) -> String {
     let rate = |seconds: &[f64]| readable(f64::from(n) / median(seconds));
     format!("{ours} {}/s, {theirs} {}/s; {} checks", rate(&pairs.ours), rate(&pairs.theirs), readable(f64::from(n)))
 }
 
-/// Exchanges the two, because ratios of speeds are the inverse of ratios of times.
+/// Ratios of speeds are the inverse of ratios of times.
 pub fn speeds(mut times: Pairs) -> Pairs {
     std::mem::swap(&mut times.ours, &mut times.theirs);
     times
 }
 
-/// Rows 1 and 11: one worker, check by check, compared with the ceiling: time, and write-ahead log.
+/// One worker, check by check, compared with the ceiling: time, and write-ahead log.
 pub fn ceiling(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("ceiling");
     let n = options.size(10_000, 200_000);
@@ -55,7 +55,7 @@ pub fn ceiling(options: &Options) -> Outcome {
     outcome
 }
 
-/// Row 2: the same work as a set-based job, with sets of the default size and small ones.
+/// Sets of the default size and small ones.
 pub fn set(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("set");
     let n = options.size(10_000, 200_000);
@@ -77,7 +77,7 @@ pub fn set(options: &Options) -> Outcome {
         };
         outcome.ratio([&what, "the ceiling"], &speeds(times), wanted, detail);
     }
-    // How much time the calls of the function take.
+    // The calls of the function alone.
     let times = Pairs::measure(
         "the ceiling without the function, the ceiling",
         options.rounds(),
@@ -90,7 +90,6 @@ pub fn set(options: &Options) -> Outcome {
     outcome
 }
 
-/// Row 3: two workers compared with one.
 pub fn workers(options: &Options) -> Outcome {
     let mut outcome = Outcome::new("workers");
     let n = options.size(20_000, 200_000);

@@ -1,4 +1,4 @@
-//! Runs the SQL in README.md and docs/: psql runs each block as it is, in order, and must print what the page shows.
+//! Runs the SQL in README.md and docs/: psql runs each block in order, and must print what the page shows.
 //!
 //! Each page gets its own database, which belongs to the role `app`. A block that begins with `-- as a superuser` runs as `postgres`, every
 //! other one as `app`. A block of `text` right after a block of `sql` is psql's output.
@@ -14,7 +14,6 @@ use std::process::Stdio;
 
 const SUPERUSER: &str = "-- as a superuser";
 
-/// Runs a block. Returns psql's output without blanks at the ends of lines.
 fn run(cluster: &Cluster, database: &str, block: &Block) -> Result<String, String> {
     let role = if block.sql.starts_with(SUPERUSER) { "postgres" } else { "app" };
     let mut psql = cluster.tool("psql");
@@ -27,12 +26,10 @@ fn run(cluster: &Cluster, database: &str, block: &Block) -> Result<String, Strin
     if output.status.success() { Ok(tidy(&printed)) } else { Err(String::from_utf8_lossy(&output.stderr).into()) }
 }
 
-/// Removes blanks at the ends of lines, and empty lines.
 fn tidy(text: &str) -> String {
     text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
-/// Blocks of a page that fail or print something else.
 fn faults(cluster: &Cluster, page: &Page, database: &str) -> Vec<String> {
     cluster.execute("postgres", &[&format!("CREATE DATABASE {database} OWNER app")]);
     if !page.blocks.iter().any(|block| block.sql.contains("CREATE EXTENSION awty")) {
@@ -69,7 +66,6 @@ fn the_readme_is_true_at_the_default_slot() {
     expect_true(&cluster, &readme);
 }
 
-/// The pages of docs/, with slots of a second.
 #[test]
 fn each_page_of_the_docs_is_true() {
     let cluster = Cluster::builder().set("awty.time_travel", "on").start();

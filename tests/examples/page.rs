@@ -1,18 +1,15 @@
-//! Reads the SQL blocks of a page.
-//!
-//! Invariant: an unclosed block of `sql`, or a `text` without its `sql`, fails the test.
+//! An unclosed block of `sql`, or a `text` without its `sql`, fails the test.
 
 use std::path::{Path, PathBuf};
 
-/// A page with SQL.
 pub struct Page {
-    /// Path from the root.
+    /// Relative to the root.
     pub name: String,
     pub blocks: Vec<Block>,
 }
 
 pub struct Block {
-    /// Line of the opening fence.
+    /// Of the opening fence.
     pub line: usize,
     pub sql: String,
     /// The output that the page shows.

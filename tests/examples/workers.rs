@@ -1,4 +1,4 @@
-//! Runs the workers of examples/workers as they are. Each claims, fails, retries, dies and is replaced.
+//! The workers of examples/workers. Each claims, fails, retries, dies and is replaced.
 
 use awty_testkit::{Cluster, Signal};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! Events: switchovers, kills, a frozen Patroni, etcd away.
+//! Switchovers, kills, a frozen Patroni, etcd away.
 //!
-//! Does not: judge. An event fails only if the cluster is not whole again in time.
+//! An event fails only if the cluster is not whole again in time.
 
 use crate::place::{Place, TTL};
 use crate::random::Random;
@@ -10,15 +10,15 @@ use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {
-    /// Patroni switches over, as an administrator asks for it.
+    /// As an administrator asks for it.
     Switchover,
     /// kill -9 of the primary's postmaster.
     KillPostmaster,
-    /// kill -9 of the primary's Patroni and postmaster; Patroni is started again after the failover.
+    /// Patroni is started again after the failover.
     KillBoth,
-    /// SIGSTOP of the primary's Patroni, until some time after another server was promoted.
+    /// SIGSTOP, until some time after another server was promoted.
     FreezePatroni,
-    /// kill -9 of etcd; it is started again after 40 s.
+    /// kill -9. etcd is started again after 40 s.
     EtcdAway,
     /// A point-in-time recovery beside the original.
     Pitr,
@@ -49,7 +49,7 @@ impl Event {
         matches!(self, Self::Pitr | Self::PgBackRest | Self::Move)
     }
 
-    /// Carries out the event, and waits until the cluster is whole again.
+    /// The cluster is whole again afterwards.
     pub fn strike(self, place: &mut Place) -> Result<(), String> {
         let old = place.await_whole()?;
         match self {
@@ -100,7 +100,7 @@ fn await_other(place: &Place, old: usize) -> Result<(), String> {
     })
 }
 
-/// Repeatable events, in the seed's next order.
+/// In the seed's next order.
 pub fn shuffled(events: &[Event], random: &mut Random) -> Vec<Event> {
     let mut left: Vec<Event> = events.iter().copied().filter(|event| !event.is_once()).collect();
     let mut drawn = Vec::new();

@@ -1,23 +1,21 @@
 //! Compares acknowledged orders with the rows of the last primary and the marks of the runs.
-//!
-//! Does not: talk to a server.
 
 use crate::marks::{Mark, Ready};
 use crate::orders::{Shipped, Told, WITHIN};
 use chrono::{DateTime, Utc};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An order as the last primary has it.
+/// As the last primary has it.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
     pub placed_at: DateTime<Utc>,
     pub is_shipped: bool,
-    /// Number of alerts, and of open alerts.
+    /// All alerts, and the open ones.
     pub alerts: i64,
     pub open: i64,
-    /// Rows in the outbox: one for each committed run.
+    /// One for each committed run.
     pub runs: i64,
-    /// Checks in the history with outcome done.
+    /// In the history.
     pub done: i64,
 }
 
@@ -26,9 +24,9 @@ pub struct Evidence {
     pub is_synchronous: bool,
     pub told: BTreeMap<i64, Told>,
     pub rows: BTreeMap<i64, Row>,
-    /// Runs that began, from the servers' logs.
+    /// From the servers' logs.
     pub begun: Vec<Mark>,
-    /// Runs whose commit a listening client saw.
+    /// A listening client saw their commit.
     pub seen: Vec<Mark>,
     pub ready: Vec<Ready>,
 }
@@ -38,13 +36,12 @@ pub struct Verdict {
     pub acknowledged: usize,
     pub late: usize,
     pub alerts: usize,
-    /// Orders that were acknowledged and are not on the last primary.
+    /// Acknowledged, and not on the last primary.
     pub lost_by_failover: usize,
-    /// Runs that clients saw on two timelines.
+    /// Clients saw these runs on two timelines.
     pub repeated_by_failover: usize,
-    /// Runs that began on a timeline after a later one had begun.
+    /// Runs on a timeline after a later one had begun.
     pub on_cut_off: usize,
-    /// Losses, doubles and missing alerts.
     pub violations: Vec<String>,
 }
 
@@ -115,7 +112,7 @@ impl Evidence {
     }
 
     fn judge_cut_off(&self, verdict: &mut Verdict) {
-        // End of each timeline: the earliest start of a later one.
+        // The earliest start of a later timeline.
         let begins: BTreeMap<u32, DateTime<Utc>> =
             self.ready.iter().filter_map(|ready| Some((ready.timeline?, ready.at))).collect();
         let is_cut_off = |mark: &&Mark| begins.range(mark.timeline + 1..).any(|(_, began)| mark.at > *began);
@@ -141,7 +138,6 @@ mod tests {
         Mark { order, timeline, at: at(seconds) }
     }
 
-    /// One order is late, and one was shipped in time.
     fn good() -> Evidence {
         let placed = |shipped| Told { is_placed: true, shipped };
         let late = Row { placed_at: at(10), alerts: 1, open: 1, runs: 1, done: 1, ..Row::default() };

@@ -1,10 +1,11 @@
-//! Counts the losses of failovers, restores and a move under 200 orders a second: `failover MINUTES SEED [EVENT …]`, run by `make failover`.
+//! Counts the losses of failovers, restores and a move under 200 orders a second: `failover MINUTES SEED [EVENT …]`, run by `make
+//! failover`.
 //!
 //! Each mode (`place::Mode`) gets half of the time and its own cluster. The seed decides the order of events. With 0 minutes, each named
 //! event happens once, in synchronous mode. `AWTY_ETCD` is the program etcd.
 //!
-//! Invariant: exit status 0 only if awty lost, doubled or missed nothing, and at least one event happened.
-//! Does not: repeat a history exactly. The machine's speed decides which checks run during an event.
+//! Invariant: exit status 0 only if awty lost, doubled or missed nothing, and at least one event happened. The machine's speed decides
+//! which checks run during an event, so no history repeats exactly.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)] // a test program: the panic is the report
 
@@ -39,7 +40,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const PAUSE: Duration = Duration::from_secs(6);
-/// A run of at least this length with all events writes the page in docs/.
+/// A shorter run does not write the page in docs/.
 const USUAL_MINUTES: f64 = 9.0;
 
 fn main() -> ExitCode {
@@ -108,7 +109,7 @@ impl Round {
         let mut random = Random::new(self.seed, 0);
         let mut next = shuffled(events, &mut random);
         next.extend(events.iter().filter(|event| event.is_once() && **event != Event::Move));
-        // Each event happens once. Repeatable events fill the rest of the time.
+        // Repeatable events fill the rest of the time.
         while !next.is_empty() {
             for event in next {
                 self.strike(event, &mut place, &desk, report)?;
@@ -131,7 +132,6 @@ impl Round {
         match event.strike(place) {
             Ok(()) => {
                 let seconds = began.elapsed().as_secs_f64();
-                // The first run on a new primary takes a moment.
                 pass(Duration::from_secs(2));
                 let ready = logs(place).into_iter().flat_map(|log| log.ready).filter(|ready| ready.at >= at);
                 let first_runs: Vec<f64> = ready.filter_map(|ready| ready.first_run).collect();

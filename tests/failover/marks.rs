@@ -1,6 +1,4 @@
 //! Marks that runs and promotions leave outside the database: lines of the servers' logs, and notifications.
-//!
-//! Does not: judge.
 
 use crate::place::Place;
 use crate::reaper::pass;
@@ -10,7 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A run for an order, on a server's timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     pub order: i64,
@@ -18,13 +15,11 @@ pub struct Mark {
     pub at: DateTime<Utc>,
 }
 
-/// A server began to accept writes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ready {
     pub at: DateTime<Utc>,
-    /// The new timeline, if the server was promoted.
+    /// If the server was promoted.
     pub timeline: Option<u32>,
-    /// Seconds until the first run on this server.
     pub first_run: Option<f64>,
 }
 
@@ -35,7 +30,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Reads the server's lines and ignores Patroni's.
+    /// Ignores Patroni's lines.
     pub fn read(text: &str) -> Self {
         let mut log = Self::default();
         let mut new_timeline = None;
@@ -60,12 +55,12 @@ impl Log {
     }
 }
 
-/// Reads a mark. The timeline is hexadecimal, as in names of WAL files.
+/// The timeline is hexadecimal, as in names of WAL files.
 fn parse(order: &str, timeline: &str, at: DateTime<Utc>) -> Option<Mark> {
     Some(Mark { order: order.parse().ok()?, timeline: u32::from_str_radix(timeline.trim(), 16).ok()?, at })
 }
 
-/// Sessions that listen on each member while it is a primary.
+/// They listen on each member while it is a primary.
 pub struct Listeners {
     seen: Mutex<Vec<Mark>>,
     is_over: AtomicBool,
@@ -111,7 +106,7 @@ impl Listeners {
         Ok(())
     }
 
-    /// Stops listening. Returns the runs that listeners saw.
+    /// Returns the runs that listeners saw.
     pub fn close(&self) -> Vec<Mark> {
         self.is_over.store(true, Ordering::Relaxed);
         self.seen.lock().unwrap().clone()

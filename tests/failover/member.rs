@@ -30,7 +30,7 @@ impl Member {
         folder.path().join(format!("{}.yml", self.name))
     }
 
-    /// Starts Patroni. The server logs to the same file.
+    /// The server logs to the same file.
     pub fn start_patroni(&mut self, folder: &Folder) {
         let open = || std::fs::OpenOptions::new().create(true).append(true).open(&self.log).unwrap();
         let mut patroni = folder.command("patroni");
@@ -44,13 +44,13 @@ impl Member {
         }
     }
 
-    /// Kills Patroni. The server continues without it.
+    /// The server continues.
     pub fn kill_patroni(&mut self) {
         self.signal_patroni(Signal::KILL);
         let _ = self.patroni.take().map(|mut patroni| patroni.wait());
     }
 
-    /// Asks Patroni to stop, which stops its server first.
+    /// Patroni stops its server first.
     pub fn end_patroni(&mut self) {
         self.signal_patroni(Signal::TERM);
         let _ = self.patroni.take().map(|mut patroni| patroni.wait());
@@ -60,7 +60,7 @@ impl Member {
         std::fs::read_to_string(self.data.join("postmaster.pid")).ok()?.lines().next()?.parse().ok()
     }
 
-    /// Kills the postmaster. Its children end when they notice.
+    /// Its children end when they notice.
     pub fn kill_postmaster(&self) {
         let _ = self.postmaster().map(|pid| reaper::kill(pid, Signal::KILL));
     }
@@ -76,17 +76,16 @@ impl Member {
         self.address(folder, user).connect(NoTls)
     }
 
-    /// Sends a request to Patroni and returns the answer's status and body.
+    /// Returns status and body.
     pub fn ask(&self, request: &str, body: &str) -> Result<(u16, String), std::io::Error> {
         ask(self.rest_port, request, body)
     }
 
-    /// Whether Patroni answers that this member is the primary.
     pub fn is_leader(&self) -> bool {
         Self::leads(self.rest_port)
     }
 
-    /// The same for the Patroni on that port. A frozen Patroni does not answer.
+    /// A frozen Patroni does not answer.
     pub fn leads(rest_port: u16) -> bool {
         ask(rest_port, "GET /primary", "").is_ok_and(|(status, _)| status == 200)
     }

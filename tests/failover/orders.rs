@@ -1,6 +1,5 @@
-//! Orders: a watched table, writers that follow the primary, and the answers that the writers got.
-//!
-//! Invariant: an order counts as acknowledged only after its COMMIT has returned.
+//! A watched table, writers that follow the primary, and the answers that they got. An order is acknowledged only after its COMMIT has
+//! returned.
 
 use crate::member::Member;
 use crate::place::Place;
@@ -13,8 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The function leaves three marks of each run: a log line at its start, which no failover undoes; a row; and a notification, which
-/// listeners get when the commit is visible.
+/// Each run leaves three marks: a log line at its start, which no failover undoes; a row; and a notification, which listeners get when the
+/// commit is visible.
 pub const TABLES: &str = "
 CREATE EXTENSION awty;
 CREATE ROLE shop LOGIN;
@@ -34,7 +33,6 @@ END $$;
 SELECT awty.watch('shop.orders', since => 'placed_at', until => 'shipped', within => '4 seconds', call => 'shop.tell');
 RESET SESSION AUTHORIZATION;";
 
-/// `within` of the rule.
 pub const WITHIN: Duration = Duration::from_secs(4);
 
 const WRITERS: u64 = 8;
@@ -42,26 +40,21 @@ const ORDERS_PER_SECOND: u64 = 200;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Told {
-    /// The INSERT was acknowledged.
     pub is_placed: bool,
     pub shipped: Shipped,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shipped {
-    /// No client has sent the UPDATE.
     #[default]
     Never,
-    /// A client has sent the UPDATE and has no answer.
     Asked,
-    /// The UPDATE was acknowledged at that time.
     At(DateTime<Utc>),
 }
 
 pub struct Desk {
     seed: u64,
     told: Mutex<BTreeMap<i64, Told>>,
-    /// Orders by their shipping time.
     ships: Mutex<BTreeMap<(Instant, i64), ()>>,
     next: AtomicI64,
     /// Increases with each change of the primary, which ends the earlier writers.
@@ -69,7 +62,7 @@ pub struct Desk {
     is_over: AtomicBool,
 }
 
-/// Delay before an order ships. Half of the orders ship in time, a tenth ship late, and the others never ship.
+/// Half of the orders ship in time, a tenth ship late, and the others never ship.
 fn ships_after(seed: u64, order: i64) -> Option<Duration> {
     let mut random = Random::new(seed, order.unsigned_abs());
     match random.below(10) {
@@ -80,7 +73,7 @@ fn ships_after(seed: u64, order: i64) -> Option<Duration> {
 }
 
 impl Desk {
-    /// Begins to place orders on the member that Patroni calls the primary.
+    /// Follows the member that Patroni calls the primary.
     pub fn open(place: &Place, seed: u64) -> Arc<Self> {
         let desk = Arc::new(Self {
             seed,
@@ -113,7 +106,7 @@ impl Desk {
         !self.is_over.load(Ordering::Relaxed) && self.epoch.load(Ordering::Relaxed) == epoch
     }
 
-    /// Starts new writers for each new primary. The writers of a cut-off primary may hang in COMMIT until that primary stops.
+    /// The writers of a cut-off primary may hang in COMMIT until that primary stops.
     fn follow(self: Arc<Self>, members: &[(u16, Config)]) {
         let mut current = None;
         while !self.is_over.load(Ordering::Relaxed) {
@@ -140,7 +133,6 @@ impl Desk {
         }
     }
 
-    /// Places and ships orders until an error.
     fn orders(&self, client: &mut Client, epoch: u64) -> Result<(), awty_testkit::postgres::Error> {
         let place = client.prepare("INSERT INTO shop.orders (id) VALUES ($1)")?;
         let ship = client.prepare("UPDATE shop.orders SET shipped = true WHERE id = $1")?;

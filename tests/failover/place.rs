@@ -1,7 +1,4 @@
-//! The cluster: etcd and three members run by Patroni, on loopback addresses and in one folder.
-//!
-//! Invariant: each process works in the folder, so all processes end with it.
-//! Does not: judge.
+//! The cluster: etcd and three members run by Patroni, on loopback addresses. Each process works in one folder, so all end with it.
 
 use crate::member::Member;
 use crate::orders::TABLES;
@@ -11,9 +8,9 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Patroni's lease in seconds. 20 is the shortest that Patroni accepts.
+/// In seconds. Patroni accepts no shorter one.
 pub const TTL: u64 = 20;
-/// Time in which the cluster must be whole again after an event.
+/// After an event.
 const WHOLE_WITHIN: Duration = Duration::from_secs(180);
 
 /// Whether clients and runs wait for a standby.
@@ -40,8 +37,7 @@ pub struct Place {
     pub folder: Folder,
 }
 
-/// Free ports below the range of outgoing connections, because an outgoing connection could take the port of a server that is down for a
-/// moment.
+/// Below the range of outgoing connections, because an outgoing connection could take the port of a server that is down for a moment.
 fn free_ports<const N: usize>() -> [u16; N] {
     let first = 12_000 + std::process::id() as u16 % 1_000 * 16;
     let mut free = (first..30_000).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
@@ -52,15 +48,15 @@ fn etcd_program() -> String {
     std::env::var("AWTY_ETCD").unwrap_or_else(|_| "etcd".into())
 }
 
-/// Whether etcd still has its v2 interface, which is then used. With v3, Patroni 3.0.2 takes the primary's key without a comparison: a
-/// thawed Patroni takes it from the new primary, whose commits are then lost.
+/// The v2 interface of etcd is used if it exists. With v3, Patroni 3.0.2 takes the primary's key without a comparison: a thawed Patroni
+/// takes it from the new primary, whose commits are then lost.
 fn has_v2() -> bool {
     let help = Command::new(etcd_program()).arg("--help").output();
     help.is_ok_and(|output| [output.stdout, output.stderr].concat().windows(11).any(|part| part == b"--enable-v2"))
 }
 
 impl Place {
-    /// Starts etcd and the members, creates the tables, and waits until the cluster is whole.
+    /// The cluster is whole afterwards.
     pub fn open(mode: Mode) -> Result<Self, String> {
         reaper::start();
         let folder = Folder::new();
@@ -163,7 +159,6 @@ postgresql:
         )
     }
 
-    /// The member that answers to be the primary.
     pub fn leader(&self) -> Option<usize> {
         self.members.iter().position(Member::is_leader)
     }
@@ -173,7 +168,7 @@ postgresql:
         self.members[leader].client(&self.folder, "postgres").map_err(|error| error.to_string())
     }
 
-    /// Waits until there is one primary and both other members stream from it, one of them synchronously in synchronous mode.
+    /// One primary, and both other members stream from it, one of them synchronously in synchronous mode.
     pub fn await_whole(&self) -> Result<usize, String> {
         poll("a primary with two standbys", WHOLE_WITHIN, || {
             let leader = self.leader().ok_or("there is no primary")?;
@@ -195,7 +190,7 @@ postgresql:
         })
     }
 
-    /// Restarts Patroni at each member without restarting the servers, and waits until the cluster is whole.
+    /// The servers do not restart.
     pub fn restart_patroni(&mut self) -> Result<(), String> {
         for number in 0..self.members.len() {
             self.members[number].kill_patroni();
@@ -204,7 +199,7 @@ postgresql:
         self.await_whole().map(|_| ())
     }
 
-    /// Stops Patroni, which stops its server, and then etcd.
+    /// Patroni stops its server.
     pub fn close(mut self) {
         for member in &mut self.members {
             member.end_patroni();

@@ -1,12 +1,12 @@
-//! Processes: sends signals, and reaps orphaned servers.
+//! Sends signals, and reaps orphaned servers.
 
 use awty_testkit::Signal;
 use rustix::process::{Pid, WaitOptions, kill_process, waitpid};
 use std::sync::Once;
 use std::time::Duration;
 
-/// Makes this process the parent of its orphaned descendants, and reaps dead servers among them. A container may have no init that reaps
-/// them, and to PostgreSQL an unreaped process still runs.
+/// Makes this process the parent of its orphaned descendants. A container may have no init that reaps them, and to PostgreSQL an unreaped
+/// process still runs.
 pub fn start() {
     static STARTED: Once = Once::new();
     STARTED.call_once(|| {
@@ -28,7 +28,7 @@ pub fn pass(time: Duration) {
     }
 }
 
-/// Reaps orphaned servers. This program starts no child named `postgres` itself.
+/// This program starts no child named `postgres` itself.
 fn collect() {
     let Ok(entries) = std::fs::read_dir("/proc") else { return };
     for entry in entries.flatten() {
@@ -38,7 +38,7 @@ fn collect() {
     }
 }
 
-/// Process id from a line of /proc/PID/stat, if it is a dead server that `parent` must reap.
+/// From a line of /proc/PID/stat, if it is a dead server that `parent` must reap.
 fn dead_server(stat: &str, parent: u32) -> Option<i32> {
     let (head, tail) = stat.rsplit_once(')')?;
     let (pid, name) = head.split_once(" (")?;
@@ -47,7 +47,6 @@ fn dead_server(stat: &str, parent: u32) -> Option<i32> {
     is_dead.then(|| pid.parse().ok())?
 }
 
-/// Signals a process, which may have ended.
 pub fn kill(pid: i32, signal: Signal) {
     let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, signal));
 }

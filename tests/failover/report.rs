@@ -1,6 +1,4 @@
 //! The results: as data in docs/results, and as tables on the page in docs/.
-//!
-//! Does not: judge.
 
 use crate::events::Event;
 use crate::judge::Verdict;
@@ -16,9 +14,8 @@ use std::path::Path;
 struct Line {
     times: u64,
     not_whole: u64,
-    /// Seconds until the cluster was whole again.
     whole: Vec<f64>,
-    /// Seconds from "ready" to the first run, for each primary of the event.
+    /// From "ready" to the first run, for each primary of the event.
     first_run: Vec<f64>,
 }
 
@@ -38,7 +35,7 @@ impl Report {
         line.first_run.extend(first_run);
     }
 
-    /// Records that the cluster was not whole in time. This says nothing about awty, so the event is no success.
+    /// The cluster was not whole in time. This says nothing about awty, so the event is no success.
     pub fn stuck(&mut self, mode: Mode, event: Event, message: &str) {
         let line = self.lines.entry((mode, event)).or_default();
         line.times += 1;
@@ -51,17 +48,15 @@ impl Report {
         self.verdicts.push((mode, verdict));
     }
 
-    /// Adds the findings of a restore or a move.
     pub fn violated(&mut self, mode: Mode, event: Event, what: &[String]) {
         self.violations.extend(what.iter().map(|what| format!("{} {}: {what}", mode.name(), event.name())));
     }
 
-    /// Number of events after which the cluster was whole.
+    /// The cluster was whole after these.
     pub fn events(&self) -> u64 {
         self.lines.values().map(|line| line.times - line.not_whole).sum()
     }
 
-    /// The results as data, from which the page is written.
     pub fn results(&self, minutes: f64, seed: u64) -> Results {
         let commit = std::env::var("AWTY_COMMIT").unwrap_or_else(|_| "unknown".into());
         let patroni = std::env::var("AWTY_PATRONI").unwrap_or_else(|_| "Patroni".into());
@@ -99,7 +94,6 @@ impl Report {
     }
 }
 
-/// What docs/results/failover.json holds.
 #[derive(Serialize, Deserialize)]
 pub struct Results {
     orders: Vec<Orders>,
@@ -108,7 +102,7 @@ pub struct Results {
     measured: String,
 }
 
-/// Orders of a mode, and how often each kind of loss happened.
+/// How often each kind of loss happened.
 #[derive(Serialize, Deserialize)]
 struct Orders {
     mode: String,
@@ -121,7 +115,7 @@ struct Orders {
     on_cut_off: usize,
 }
 
-/// Events of a kind in a mode. The seconds are median and maximum.
+/// The seconds are median and maximum.
 #[derive(Serialize, Deserialize)]
 struct Events {
     mode: String,
@@ -162,7 +156,7 @@ impl Results {
         text
     }
 
-    /// Writes the data and the page into a directory. The page's prose is written by hand.
+    /// The page's prose is written by hand.
     pub fn write(&self, directory: &Path) -> Result<(), String> {
         let (data, page) = (directory.join("results/failover.json"), directory.join("failover.md"));
         let said = |file: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
@@ -173,7 +167,6 @@ impl Results {
         fs::write(&page, self.on(&before)?).map_err(|error| said(&page, &error))
     }
 
-    /// The page with these results.
     fn on(&self, page: &str) -> Result<String, String> {
         between_markers(page, MARKERS, &format!("{}\n{}", self.tables(), wrap(&self.measured)))
     }
@@ -181,7 +174,6 @@ impl Results {
 
 const MARKERS: [&str; 2] = ["<!-- results: begin; written by make failover -->", "<!-- results: end -->"];
 
-/// Median and maximum.
 fn spread(seconds: &[f64]) -> Option<[f64; 2]> {
     let mut sorted = seconds.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -207,7 +199,7 @@ mod tests {
         assert!(tables.contains("| synchronous | Switchover | 2 | 1 | 4.0 / 4.0 | 0.10 / 0.10 |"), "{tables}");
     }
 
-    /// The data are the truth: a change of the page's figures by hand is lost by the next run.
+    /// The next run loses a change of the page's figures by hand.
     #[test]
     fn the_page_is_written_from_the_results() {
         let docs = awty_testkit::checkout().join("docs");

@@ -25,7 +25,6 @@ fn run(command: &mut Command) -> Result<(), String> {
     if output.status.success() { Ok(()) } else { Err(format!("{command:?}: {}", String::from_utf8_lossy(&text()))) }
 }
 
-/// Runs a query until it returns true.
 fn await_true(client: &mut Client, what: &str, sql: &str) -> Result<(), String> {
     poll(what, PATIENCE, || match client.query_one(sql, &[]) {
         Ok(row) if row.get::<_, Option<bool>>(0) == Some(true) => Ok(()),
@@ -33,7 +32,6 @@ fn await_true(client: &mut Client, what: &str, sql: &str) -> Result<(), String> 
     })
 }
 
-/// Restores a copy. Returns the violations.
 pub fn restore(place: &Place, event: Event) -> Result<Vec<String>, String> {
     let copy = place.folder.path().join("copy");
     let made = if event == Event::Pitr { pitr(place, &copy) } else { pgbackrest(place, &copy) };
@@ -48,12 +46,11 @@ pub fn restore(place: &Place, event: Event) -> Result<Vec<String>, String> {
     result
 }
 
-/// Starts archiving of WAL on all members.
 fn archive(place: &Place) -> Result<(), String> {
     std::fs::write(place.folder.path().join("archiving"), "").map_err(|error| error.to_string())
 }
 
-/// Waits until the archive has all WAL that the primary has written so far.
+/// All WAL that the primary has written so far.
 fn await_archive(place: &Place, client: &mut Client) -> Result<(), String> {
     let sql = "SELECT pg_walfile_name(pg_switch_wal())";
     let file: String = client.query_one(sql, &[]).map_err(|error| error.to_string())?.get(0);
@@ -63,7 +60,7 @@ fn await_archive(place: &Place, client: &mut Client) -> Result<(), String> {
     archived.exists().then_some(()).ok_or_else(|| format!("{} is not there", archived.display()))
 }
 
-/// Configures a copy: reachable only by its socket, without archiving, and without synchronous standbys.
+/// Reachable only by its socket, without archiving and synchronous standbys.
 fn configure(place: &Place, copy: &Path, more: &str) -> Result<(), String> {
     let file = copy.join("postgresql.conf");
     let lines = format!(
@@ -81,7 +78,7 @@ fn pitr(place: &Place, copy: &PathBuf) -> Result<(), String> {
     let mut backup = place.folder.server_tool("pg_basebackup");
     backup.args(["-U", "postgres", "-c", "fast", "-p", &place.members[leader].port.to_string(), "-h"]);
     run(backup.arg(place.folder.path()).arg("-D").arg(copy))?;
-    // More orders must come after the backup: some before the target, some after it.
+    // Some orders come before the target, some after it.
     pass(Duration::from_secs(5));
     let mut client = place.primary()?;
     let target: String = client.query_one("SELECT now()::text", &[]).map_err(|error| error.to_string())?.get(0);
@@ -121,7 +118,7 @@ pg1-port={port}\npg1-socket-path={0}\npg1-user=postgres\n",
     configure(place, copy, "")
 }
 
-/// Starts the copy. Nothing may run before the adoption, and after it each late order must have its alert.
+/// Nothing may run before the adoption, and after it each late order must have its alert.
 fn look(place: &Place, copy: &Path) -> Result<Vec<String>, String> {
     let log = place.folder.path().join("copy.log");
     let _ = std::fs::remove_file(&log);
@@ -151,7 +148,7 @@ fn look(place: &Place, copy: &Path) -> Result<Vec<String>, String> {
     Ok(found)
 }
 
-/// Judges a restored or moved server: each late order has one alert and one run.
+/// Each late order has one alert and one run.
 fn complete(rows: BTreeMap<i64, Row>) -> Vec<String> {
     let told = rows.keys().map(|order| (*order, Told { is_placed: true, shipped: Shipped::Never })).collect();
     Evidence { told, rows, ..Evidence::default() }.judge().violations

@@ -15,7 +15,6 @@ WITH alerts AS (SELECT entity_key::bigint AS id, count(*) AS all_of_them, count(
 SELECT id, placed_at, shipped, coalesce(all_of_them, 0), coalesce(open, 0), coalesce(runs, 0), coalesce(done, 0)
 FROM shop.orders LEFT JOIN alerts USING (id) LEFT JOIN runs USING (id) LEFT JOIN checks USING (id)";
 
-/// Late orders without an open alert.
 pub const WITHOUT_ALERT: &str = "
 SELECT count(*) FROM shop.orders AS o WHERE NOT shipped AND placed_at < now() - interval '6 seconds'
   AND NOT EXISTS (SELECT FROM awty.alert AS a WHERE a.rule = 'orders' AND a.entity_key = o.id::text AND a.cleared_at IS NULL)";
@@ -31,7 +30,6 @@ pub fn read(client: &mut Client) -> Result<BTreeMap<i64, Row>, Error> {
     Ok(client.query(ROWS, &[])?.iter().map(row).collect())
 }
 
-/// Waits until all orders are late and have their alerts.
 pub fn await_alerts(client: &mut Client) -> Result<(), String> {
     poll("each late order to have its alert", Duration::from_secs(90), || {
         let mut count = |sql: &str| client.query_one(sql, &[]).map(|row| row.get::<_, i64>(0));

@@ -1,7 +1,7 @@
 //! Rows that no function of awty writes, because a superuser may write anything.
 //!
-//! Every column of every table gets NULL, the limits of its type, and nonsense, each in a row of its own. Constraints
-//! are dropped first. All rows are broken at the same time, so a failure names none of them: see the server log.
+//! Every column of every table gets NULL, the limits of its type, and nonsense, each in a row of its own. Constraints are dropped first.
+//! All rows are broken at the same time: the server log names the one that fails.
 
 use crate::clients;
 use awty_testkit::fixture::{NOTE, Shop};
@@ -48,7 +48,7 @@ const UNGUARD: &str = "DO $$
     CREATE UNIQUE INDEX ON awty_internal.check_stat (check_id);
     CREATE UNIQUE INDEX ON awty_internal.origin (identity)";
 
-/// For each table: creates a valid row, and breaks one of its columns. See [`break_each`].
+/// Creates a valid row, and breaks one of its columns. See [`break_each`].
 const BREAKS: [(&str, &str); 5] = [
     (
         "awty.job",
@@ -84,8 +84,7 @@ const BREAKS: [(&str, &str); 5] = [
     ),
 ];
 
-/// Runs one statement per column and bad value, in place of COLUMN and VALUE, with a NUMBER. Refused values are
-/// skipped.
+/// One statement per column and bad value, in place of COLUMN and VALUE, with a NUMBER. Refused values are skipped.
 fn break_each(shop: &Shop, table: &str, statement: &str) {
     let script = format!(
         "DO $do$
@@ -111,7 +110,7 @@ fn break_each(shop: &Shop, table: &str, statement: &str) {
     }
 }
 
-/// Requests an inspection, and runs due checks of two roles. Repeats this after a crash, when more rows are read.
+/// Checks of two roles are due. A crash comes in between, because more rows are read after it.
 #[track_caller]
 fn expect_others_go_on(shop: &mut Shop, what: &str) {
     for time in ["before", "after"] {
@@ -124,7 +123,6 @@ fn expect_others_go_on(shop: &mut Shop, what: &str) {
         let mut client = shop.cluster.client("postgres", "other");
         client.query_one(other, &[&format!("other {key}")]).unwrap();
         assert_eq!(shop.end_of(&format!("other {key}")).outcome, "done", "{key}");
-        // Queries over all rows succeed.
         shop.cluster.psql("postgres", "SELECT * FROM awty.status; SELECT count(f::text) FROM awty.future_job AS f");
         if time == "before" {
             shop.cluster.stop(Stop::Immediate);
@@ -133,7 +131,6 @@ fn expect_others_go_on(shop: &mut Shop, what: &str) {
     }
 }
 
-/// P7, P3: a row that was broken by hand stops at most itself, even across a crash, and raises no internal error.
 /// Errors about a job or check name the row.
 #[test]
 fn a_broken_row_stops_only_itself() {
@@ -174,7 +171,7 @@ fn a_broken_row_stops_only_itself() {
     assert!(long.is_empty(), "a message has no end: {long:?}");
 }
 
-/// P3: whatever is broken in `awty_internal.origin`, the status is true, and one call makes the database run again.
+/// One call makes the database run again.
 #[test]
 fn a_broken_origin_holds_the_database_until_it_is_adopted() {
     let shop = Shop::open();
@@ -214,13 +211,12 @@ fn a_broken_origin_holds_the_database_until_it_is_adopted() {
     clients::judge_effects(&shop.cluster, "postgres");
 }
 
-/// P5: a slot before all clock values is due, and does not hide other work of its role from the launcher.
+/// The slot comes before all clock values, and does not hide other work of its role from the launcher.
 #[test]
 fn a_slot_of_minus_infinity_is_due() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
     shop.schedule("ancient", "note", "after => '1 hour'");
-    // A direct write. An inspection finds it.
     shop.cluster
         .execute("postgres", &["UPDATE awty.future_job SET first_check_at = '-infinity', next_check_at = '-infinity'"]);
     shop.job("other", NOTE, "");

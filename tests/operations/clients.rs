@@ -9,11 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// The job `note` of these clients. It writes its check's id in the transaction that ends the check.
+/// Writes its check's id in the transaction that ends the check.
 pub const NOTE_ID: &str =
     "BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, j.id::text); RETURN NULL; END";
 
-/// Gives another database the objects and the job of a shop's first database.
 pub fn furnish(cluster: &Cluster, database: &str) {
     cluster.execute(
         database,
@@ -31,22 +30,20 @@ pub fn furnish(cluster: &Cluster, database: &str) {
     );
 }
 
-/// A working client, which remembers confirmed commits.
+/// Remembers confirmed commits.
 pub struct Placing {
     over: Arc<AtomicBool>,
     thread: JoinHandle<Log>,
 }
 
-/// The expected end of each check.
 pub struct Log(BTreeMap<i64, &'static str>);
 
-/// Starts a client that places orders with checks of the job [`NOTE_ID`], and cancels or replaces some. It repeats a
-/// call after an SQLSTATE in `refused`, and ends after `57P01` or a closed connection if that is in `refused`.
+/// Schedules the job [`NOTE_ID`] for orders, and cancels or replaces some. It repeats a call after an SQLSTATE in `refused`, and ends after
+/// `57P01` or a closed connection if that is in `refused`.
 pub fn place(shop: &Shop, refused: &'static [&'static str]) -> Placing {
     place_in(&shop.cluster, "postgres", refused)
 }
 
-/// Like [`place`], in another database.
 pub fn place_in(cluster: &Cluster, database: &str, refused: &'static [&'static str]) -> Placing {
     let over = Arc::new(AtomicBool::new(false));
     let mut client = cluster.client(database, "shop");
@@ -59,7 +56,7 @@ pub fn place_in(cluster: &Cluster, database: &str, refused: &'static [&'static s
 
 struct Session {
     client: Client,
-    /// Part of its orders' keys, so that they are unique.
+    /// Makes the keys unique.
     name: i32,
     refused: &'static [&'static str],
 }
@@ -105,7 +102,7 @@ impl Session {
         Some(())
     }
 
-    /// Repeats a call until it is accepted; `None` if the connection is gone.
+    /// `None` if the connection is gone.
     fn ask(&mut self, call: &str, key: &str) -> Option<i64> {
         let since = Instant::now();
         loop {
@@ -125,13 +122,11 @@ impl Session {
 }
 
 impl Placing {
-    /// Ends the client and its connection.
     pub fn stop(self) -> Log {
         self.over.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()
     }
 
-    /// P1, P3: ends the client and verifies its checks, see [`Log::judge`].
     #[track_caller]
     pub fn judge(self, shop: &Shop) {
         self.stop().judge(&shop.cluster, "postgres");
@@ -139,8 +134,7 @@ impl Placing {
 }
 
 impl Log {
-    /// P1, P3: waits until all due checks are done. Each check has ended once, as expected, and has run once if it
-    /// should.
+    /// Each check has ended once, as expected, and has run once if it should.
     #[track_caller]
     pub fn judge(&self, cluster: &Cluster, database: &str) {
         assert!(!self.0.is_empty(), "nothing was placed");
@@ -159,14 +153,13 @@ impl Log {
     }
 }
 
-/// Waits until no check is due within the next minutes.
 #[track_caller]
 pub fn await_all_done(cluster: &Cluster, database: &str) {
     let sql = "SELECT NOT EXISTS (SELECT FROM awty.future_job WHERE next_check_at < now() + interval '10 minutes')";
     cluster.await_sql(database, "every check to have ended", sql);
 }
 
-/// P1: each done check has one effect, and there are no others. No check has ended twice, or is also pending.
+/// Each done check has one effect. No check has ended twice, or is also pending.
 #[track_caller]
 pub fn judge_effects(cluster: &Cluster, database: &str) {
     let sql = "SELECT h.id, h.ends, p.id, e.effects

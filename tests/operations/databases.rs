@@ -1,4 +1,4 @@
-//! Many databases, a few of them with awty. `AWTY_DATABASES=200` sets their number.
+//! `AWTY_DATABASES=200` sets the number of databases, a few of which have awty.
 
 use awty_testkit::fixture::{Shop, ready_at};
 use awty_testkit::{Cluster, PATIENCE};
@@ -11,7 +11,6 @@ fn number_of_databases() -> usize {
     std::env::var("AWTY_DATABASES").ok().and_then(|number| number.parse().ok()).unwrap_or(30)
 }
 
-/// P5, P10: after a start the due checks of each database run, and then awty is connected to none.
 #[test]
 fn a_server_with_many_databases_starts_quickly_and_idles_without_connections() {
     let shop = Shop::on(Cluster::builder().set("fsync", "off").start());
@@ -49,7 +48,7 @@ fn a_server_with_many_databases_starts_quickly_and_idles_without_connections() {
         number_of_databases(),
         late.fold(f64::MIN, f64::max)
     );
-    // Afterwards awty stays disconnected for much longer than a worker or an inspection lasts.
+    // For much longer than a worker or an inspection lasts.
     let connected =
         "SELECT count(*) FROM pg_stat_activity WHERE starts_with(backend_type, 'awty') AND datid IS NOT NULL";
     let mut since = Instant::now();
@@ -63,7 +62,7 @@ fn a_server_with_many_databases_starts_quickly_and_idles_without_connections() {
     });
 }
 
-/// P10: two databases are dropped while each has an inspection. Both drops succeed, and awty continues in the others.
+/// awty continues in the other databases.
 #[test]
 fn two_databases_can_be_dropped_while_both_are_visited() {
     let shop = Shop::open();
@@ -75,7 +74,7 @@ fn two_databases_can_be_dropped_while_both_are_visited() {
             "CREATE EXTENSION awty",
             "CREATE FUNCTION public.note(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'",
             "SELECT awty.register('note', 'public.note')",
-            // Dead rows, so that an inspection vacuums.
+            // An inspection then vacuums.
             "SELECT count(awty.schedule('orders', i::text, 'note', after => '1 day')) FROM generate_series(1, 20000) AS i",
             "SELECT count(awty.cancel('orders', i::text)) FROM generate_series(1, 19000) AS i",
         ],

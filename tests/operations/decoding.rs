@@ -14,7 +14,7 @@ const TOLD: &str = r"
     ) AS d
     GROUP BY c.xid::text";
 
-/// P1: for each way in which a check can end, the deletion and the history row are decoded once, in one transaction.
+/// The deletion and the history row are decoded once, in one transaction.
 #[test]
 fn every_end_of_a_check_is_decoded_as_one_transaction() {
     let shop = Shop::on(Cluster::builder().set("wal_level", "logical").start());
@@ -25,7 +25,6 @@ fn every_end_of_a_check_is_decoded_as_one_transaction() {
     shop.job("bad", "BEGIN RAISE 'no'; END", ", max_attempts => 2, retry_after => '1 ms'");
     let long =
         "(SELECT to_jsonb(string_agg(md5(random()::text), '')) FROM generate_series(1, 200) AS h WHERE h + n > 0)";
-    // Checks are cancelled or replaced before their run.
     shop.run("SELECT awty.pause('note')");
     shop.run(&format!(
         "SELECT awty.schedule('orders', name || n, name, after => '1 s', args => CASE WHEN n % 2 = 0 THEN {long} END)

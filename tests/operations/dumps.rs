@@ -7,8 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Opens a working shop. A paused job has due checks, so that each dump has pending ones. There are more data than a
-/// pipe holds.
+/// A paused job has due checks, so that each dump has pending ones. There are more data than a pipe holds.
 fn at_work() -> Shop {
     let shop = Shop::open();
     shop.job("note", NOTE_ID, "");
@@ -31,7 +30,6 @@ fn file(shop: &Shop, name: &str) -> PathBuf {
     shop.cluster.socket_directory().join(name)
 }
 
-/// Dumps under load, and restores into another database.
 fn dump_in_parallel(shop: &Shop) {
     let directory = file(shop, "directory");
     run(shop.cluster.tool("pg_dump").args(["-Fd", "-j", "4", "-d", "postgres", "-f"]).arg(&directory));
@@ -40,7 +38,7 @@ fn dump_in_parallel(shop: &Shop) {
     expect_held_then_run_once(&shop.cluster, "restored", &["later"]);
 }
 
-/// P1, P3: checks that were pending at the start of the dump stay pending until the adoption, and then each runs once.
+/// Checks that were pending at the start of the dump stay pending until the adoption, and then each runs once.
 #[track_caller]
 fn expect_held_then_run_once(cluster: &Cluster, database: &str, paused: &[&str]) {
     let snapshot = "SELECT count(*), (SELECT count(*) FROM shop.note), (SELECT database_held FROM awty.status) FROM awty.future_job";
@@ -63,7 +61,7 @@ fn expect_held_then_run_once(cluster: &Cluster, database: &str, paused: &[&str])
     clients::judge_effects(cluster, database);
 }
 
-/// P1, P3, P4: pg_dump in parallel with clients and runs, restored in parallel.
+/// pg_dump and pg_restore are parallel.
 #[test]
 fn a_parallel_dump_under_load_is_held_and_then_runs_once() {
     let shop = at_work();
@@ -74,7 +72,7 @@ fn a_parallel_dump_under_load_is_held_and_then_runs_once() {
     placing.judge(&shop);
 }
 
-/// P4, P10: a slow dump holds up no run and no client. Neither does a dump of the whole server, which is complete.
+/// The dump of the whole server is complete.
 #[test]
 fn a_slow_dump_holds_up_nobody() {
     let shop = at_work();
@@ -118,8 +116,7 @@ fn load(cluster: &Cluster, database: &str, script: &Path) {
     run(cluster.tool("psql").args(["-Xq", "-v", "ON_ERROR_STOP=1", "-d", database, "-f"]).arg(script));
 }
 
-/// P3: the database's owner and a backup role dump every row of awty, in each format. Without the option, pg_dump
-/// reports missing rows instead of skipping them.
+/// A backup role can, too, in each format. Without the option, pg_dump reports missing rows instead of skipping them.
 #[test]
 fn the_owner_of_the_database_dumps_every_row() {
     let shop = at_work();
@@ -135,7 +132,7 @@ fn the_owner_of_the_database_dumps_every_row() {
             "CREATE ROLE backup LOGIN IN ROLE pg_read_all_data",
         ],
     );
-    // Only awty's objects: a database's owner has no rights to other tables.
+    // A database's owner has no rights to other tables.
     let awty = ["--schema=awty", "--schema=awty_internal", "--extension=awty", "-d", "postgres"];
     for role in ["landlord", "backup"] {
         let refused = shop.cluster.tool("pg_dump").args(awty).args(["-U", role]).output().unwrap();

@@ -4,7 +4,7 @@ use crate::clients::{self, NOTE_ID};
 use awty_testkit::fixture::Shop;
 use std::path::{Path, PathBuf};
 
-/// Upgrade scripts to a fictitious version and back, for the duration of the test.
+/// To a fictitious version and back, for the duration of the test.
 struct Scripts([PathBuf; 2]);
 
 impl Scripts {
@@ -33,8 +33,7 @@ impl Drop for Scripts {
     }
 }
 
-/// P1, P3, P10: an update under load loses and doubles nothing, and is part of no deadlock. While the version differs
-/// from the library's, nothing runs, and the log says what to do.
+/// While the version differs from the library's, nothing runs, and the log says what to do.
 #[test]
 fn an_update_under_load_loses_nothing() {
     let shop = Shop::open();
@@ -59,7 +58,7 @@ fn an_update_under_load_loses_nothing() {
     drop(scripts);
 }
 
-/// P10: VACUUM FULL, CLUSTER, REINDEX and ALTER TABLE of awty's tables, repeatedly, beside clients and runs.
+/// VACUUM FULL, CLUSTER, REINDEX and ALTER TABLE, beside clients and runs.
 #[test]
 fn maintenance_of_the_tables_under_load_loses_nothing() {
     let shop = Shop::open();

@@ -1,5 +1,3 @@
-//! DROP EXTENSION awty and CREATE EXTENSION awty, repeatedly, with runs and scheduling clients.
-
 use awty_testkit::fixture::Shop;
 use awty_testkit::postgres::Client;
 use std::collections::BTreeSet;
@@ -9,7 +7,7 @@ use std::thread::JoinHandle;
 
 const TIMES: u32 = 6;
 
-/// SQLSTATEs without an extension, rights or job: no schema, function or table, no USAGE, no job.
+/// No schema, function or table, no USAGE, no job.
 const REFUSED: [&str; 5] = ["3F000", "42883", "42P01", "42501", "42704"];
 
 /// Schedules new orders and ignores errors. Returns the accepted orders and the errors.
@@ -31,15 +29,14 @@ fn client(shop: &Shop, name: &'static str, over: &Arc<AtomicBool>) -> JoinHandle
     })
 }
 
-/// Registers an installation's job. DROP EXTENSION also drops the function of the last one.
+/// DROP EXTENSION also drops the function of the last job.
 fn register(shop: &Shop, time: u32) {
     let body =
         "BEGIN INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, 'TIME:' || j.id); RETURN NULL; END";
     shop.job("note", &body.replace("TIME", &time.to_string()), "");
 }
 
-/// P1, P3, P10: nothing waits forever or deadlocks, one installation's checks do not run in the next, and in the end
-/// everything works.
+/// One installation's checks do not run in the next.
 #[test]
 fn the_extension_can_be_dropped_and_created_again_and_again() {
     let shop = Shop::open();
@@ -77,7 +74,7 @@ fn the_extension_can_be_dropped_and_created_again_and_again() {
     }
     shop.await_all_ended();
     act(&format!("INSERT INTO shop.archive SELECT '{TIMES}', id, entity_key, outcome FROM awty.future_job_history"));
-    // If an installation's history was saved, effects and history agree. No order has two effects.
+    // If an installation's history was saved, effects and history agree.
     let wrong = "SELECT time, id, entity_key, outcome, effects FROM shop.archive
                  FULL JOIN (SELECT split_part(what, ':', 1) AS time, split_part(what, ':', 2)::bigint AS id, entity_key,
                                    count(*) AS effects
@@ -91,7 +88,6 @@ fn the_extension_can_be_dropped_and_created_again_and_again() {
     let unknown = "SELECT count(*) FROM shop.note WHERE entity_key <> ALL ($1::text[])";
     let unknown: i64 = shop.cluster.superuser("postgres").query_one(unknown, &[&accepted]).unwrap().get(0);
     assert_eq!(unknown, 0, "an effect of an order that was not accepted");
-    // The last installation works, as for clients.
     shop.run(
         "CREATE OR REPLACE FUNCTION shop.note(j awty.future_job) RETURNS timestamptz LANGUAGE sql AS
               $$ INSERT INTO shop.note (entity_key, what) VALUES (j.entity_key, 'after'); SELECT NULL::timestamptz $$",

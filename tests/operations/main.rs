@@ -1,5 +1,4 @@
-//! Operations: an administrator's work on a server while awty works. One file per operation; each test has its own
-//! cluster.
+//! An administrator's work on a server while awty works. Each test has its own cluster.
 //!
 //! Operations on single databases and their dumps are in `tests/lifecycle` (`ddl`, `dump`, `standby`).
 

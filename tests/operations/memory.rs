@@ -1,18 +1,17 @@
-//! Memory shortage: arguments of a client must not cost the server additional memory.
+//! Arguments of a client must not cost the server additional memory.
 
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// Length of a text in bytes, and available memory: enough for the text, but not for a copy.
+/// Bytes of a text, and available memory: enough for the text, but not for a copy.
 const LENGTH: u64 = 100_000_000;
 const MEMORY: u64 = LENGTH * 3 / 2;
 
-/// P7, P9: every function refuses a long text by its length, before it is copied. Without memory for a copy, the
-/// process would crash, which ends all sessions of the server.
+/// Every function refuses a long text by its length. A process without memory for a copy crashes, which ends all sessions of the server.
 #[test]
 fn a_text_that_is_too_long_is_refused_without_a_copy() {
     let shop = Shop::open();
     shop.job("note", NOTE, "");
-    // Not a constant, because the planner would compute and copy it.
+    // The planner would compute and copy a constant.
     let long = format!("repeat(repeat('x', 100000), (random() * 0 + {LENGTH} / 100000)::integer)");
     let calls = [
         "awty.schedule(LONG, 'k', 'note', after => '1 h')",
@@ -42,7 +41,6 @@ fn a_text_that_is_too_long_is_refused_without_a_copy() {
         let mut client = shop.client();
         let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0);
         shop.cluster.limit_memory(pid, MEMORY);
-        // Without awty the memory is sufficient.
         client.batch_execute(&format!("SELECT octet_length({long})")).unwrap_or_else(|error| panic!("{error:?}"));
         let error = client.batch_execute(&format!("SELECT {}", call.replace("LONG", &long))).unwrap_err();
         let code = error.code().map(|code| code.code().to_owned());

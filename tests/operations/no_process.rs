@@ -1,11 +1,8 @@
-//! `awty.status` on a server that never has a process for awty.
-//!
-//! See `status` for a server whose processes are taken temporarily.
+//! `awty.status` on a server that never has a process for awty. `status` has a server whose processes are taken temporarily.
 
 use awty_testkit::Cluster;
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// The missing process, and the settings that cause it.
 const SERVERS: [(&str, &str, &str); 4] = [
     ("the launcher", "1", "4"),
     ("any worker", "2", "4"),
@@ -13,7 +10,7 @@ const SERVERS: [(&str, &str, &str); 4] = [
     ("the maintainer beside a worker", "2", "0"),
 ];
 
-/// P7, P9: whichever process is missing, the check runs, or the status says that it waits and which setting to raise.
+/// The check runs, or the status says which setting to raise.
 #[test]
 fn a_server_without_a_process_for_awty_is_shown() {
     for (missing, processes, replication) in SERVERS {
@@ -30,7 +27,6 @@ fn a_server_without_a_process_for_awty_is_shown() {
         );
         let ended = "SELECT EXISTS (SELECT FROM awty.future_job_history)";
         if !shop.cluster.value::<bool>("postgres", ended) {
-            // The status keeps saying so.
             let said = "SELECT EXISTS (SELECT FROM awty.future_job_history)
                                OR coalesce(why, last_error) IS NOT NULL AND lag > '4 s' FROM awty.status";
             shop.await_true(&format!("the reason still to be there, where {missing} is missing"), said);
@@ -43,7 +39,7 @@ fn a_server_without_a_process_for_awty_is_shown() {
     }
 }
 
-/// P9: every database with awty immediately reports the missing process, even the one that is inspected last.
+/// Even the database that is inspected last reports it.
 #[test]
 fn each_database_says_that_no_process_is_free() {
     let mut shop = Shop::on(Cluster::builder().set("max_logical_replication_workers", "0").start());

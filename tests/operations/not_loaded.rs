@@ -1,9 +1,8 @@
-//! A server started without the library, after an update that lost a line of postgresql.conf, or with a copy of the
-//! database.
+//! A server started without the library, after an update that lost a line of postgresql.conf, or with a copy of the database.
 
 use awty_testkit::fixture::{NOTE, Shop};
 
-/// Calls of clients, in a session that begins with the first line.
+/// The session begins with the first line.
 const CALLS: &str = "
     INSERT INTO shop.orders SELECT n FROM generate_series(1, 3) AS n;
     SELECT awty.schedule('orders', 4, 'note', after => '0');
@@ -15,8 +14,7 @@ const CALLS: &str = "
     SELECT outcome FROM awty.dry_run('orders', 7, 'note');
     SELECT awty.next_slot(now(), 'note'), awty.key(1, 2);";
 
-/// P3, P9: clients can write, with one WARNING per session that says what to do. Their checks run when the library is
-/// loaded.
+/// One WARNING per session says what to do.
 #[test]
 fn writes_go_on_without_the_library_and_run_once_it_is_loaded() {
     let mut shop = Shop::open();
@@ -37,7 +35,6 @@ fn writes_go_on_without_the_library_and_run_once_it_is_loaded() {
     assert!(output.status.success(), "{said}");
     assert_eq!(said.matches("WARNING:").count(), 1, "{said}");
     assert!(said.contains("WARNING:  55000:") && said.contains("shared_preload_libraries = 'awty'"), "{said}");
-    // Calls that a person makes are refused instead.
     for call in [
         "SELECT awty.register('more', 'shop.note')",
         "SELECT awty.alter('note', timeout => '1 s')",

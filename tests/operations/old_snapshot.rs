@@ -4,7 +4,7 @@ use crate::clients::{self, NOTE_ID};
 use awty_testkit::Cluster;
 use awty_testkit::fixture::Shop;
 
-/// P1, P3: an old snapshot stops nothing. The check that its transaction scheduled at its begin runs after its commit.
+/// The check that the old transaction scheduled at its begin runs after its commit.
 #[test]
 fn beside_an_old_snapshot_nothing_is_skipped_or_run_twice() {
     let shop = Shop::on(Cluster::builder().set("autovacuum_naptime", "1s").start());

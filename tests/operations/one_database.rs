@@ -1,12 +1,10 @@
-//! DROP, CREATE … TEMPLATE and RENAME of a database whose checks run, beside clients of another database. Its own
-//! clients must disconnect first; awty gives way by itself.
+//! DROP, CREATE … TEMPLATE and RENAME of a database whose checks run. Its own clients must disconnect first; awty gives way by itself.
 
 use crate::clients;
 use awty_testkit::fixture::Shop;
 
-/// Starts checks that occupy all workers until [`hurry`], in a database furnished by [`clients::furnish`]. Returns when
-/// one runs. Each run is short, because a worker gives way between two runs. Together they take longer than a busy
-/// machine may stall.
+/// Occupies all workers until [`hurry`], in a database furnished by [`clients::furnish`]. Each run is short, because a worker gives way
+/// between two runs. Together they take longer than a busy machine may stall.
 fn occupy(shop: &Shop, database: &str) {
     shop.cluster.execute(
         database,
@@ -34,15 +32,14 @@ fn hurry(shop: &Shop, database: &str) {
     shop.cluster.execute(database, &["DELETE FROM shop.slowly"]);
 }
 
-/// Runs an administrator's statement from another database, within a time limit.
+/// From another database, within a time limit.
 fn dba(shop: &Shop, statement: &str) {
     let mut dba = shop.cluster.superuser("postgres");
     dba.batch_execute("SET statement_timeout = '90s'").unwrap();
     dba.batch_execute(statement).unwrap_or_else(|error| panic!("{statement}: {error:?}"));
 }
 
-/// P1, P3, P7, P10: a renamed database continues without loss. A copy runs nothing before it is adopted, and then each
-/// of its checks once. A database that later gets one of the names is unaffected.
+/// A copy runs nothing before it is adopted. A database that later gets one of the names is unaffected.
 #[test]
 fn a_busy_database_can_be_renamed_copied_and_dropped() {
     let shop = Shop::open();
@@ -66,7 +63,6 @@ fn a_busy_database_can_be_renamed_copied_and_dropped() {
     let left = "SELECT count(*) FROM awty.future_job WHERE entity_name = 'slow'";
     let (left, noted) = (shop.cluster.value::<i64>("copy", left), "SELECT count(*) FROM shop.note");
     let before: i64 = shop.cluster.value("copy", noted);
-    // Requests an inspection.
     shop.cluster.execute("copy", &["SELECT awty.pause('note'), awty.resume('note')"]);
     shop.cluster.await_log(&["awty maintainer", "WARNING", "\"copy\""], position);
     assert_eq!(shop.cluster.value::<i64>("copy", noted), before, "a copy that nobody has adopted runs something");

@@ -1,9 +1,8 @@
-//! Databases and objects that change owners: the database's owner, and the owner of awty's tables.
+//! The owner of a database, and of awty's tables, changes.
 
 use awty_testkit::fixture::{NOTE, Shop};
 use awty_testkit::postgres::error::DbError;
 
-/// P3: the checks of a role run if the role can connect only because it owns the database.
 #[test]
 fn who_may_connect_as_the_databases_owner_has_its_checks_run() {
     let shop = Shop::open();
@@ -33,8 +32,7 @@ fn who_may_connect_as_the_databases_owner_has_its_checks_run() {
     );
 }
 
-/// P9: the owner of awty's tables is no longer a superuser. awty works, or names the owner in the status and in errors,
-/// and shows overdue checks. When the owner is a superuser again, all checks run.
+/// awty works, or names the owner in the status and in errors. When the owner is a superuser again, all checks run.
 #[test]
 fn tables_that_are_no_superusers_any_more_are_no_riddle() {
     let shop = Shop::open();

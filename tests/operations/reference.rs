@@ -1,5 +1,3 @@
-//! docs/reference.md is what `make reference` writes.
-
 use awty_testkit::reference::{page, reference};
 
 #[test]

@@ -6,7 +6,7 @@ use std::process::Command;
 
 const DAY: i64 = 86_400;
 
-/// A server whose clock can be set without ending its replication.
+/// Setting its clock does not end its replication.
 fn server(wal_level: &str) -> Builder {
     let server = Cluster::builder().own_identity().with_movable_clock().set("wal_level", wal_level);
     server.set("wal_sender_timeout", "0").set("wal_receiver_timeout", "0").set("wal_retrieve_retry_interval", "100ms")
@@ -17,9 +17,8 @@ fn run(tool: &mut Command) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// P1, P3: the steps of docs/operations.md. In the week before the cutover the subscriber runs nothing and takes all
-/// rows. Afterwards it runs the pending checks, and new checks get new ids.
-/// pending runs there, and new checks get numbers of their own.
+/// The steps of docs/operations.md. In the week before the cutover the subscriber runs nothing and takes all rows. Afterwards it runs the
+/// pending checks, and new checks get new ids.
 #[test]
 fn a_database_moves_by_logical_replication() {
     let old = Shop::on(server("logical").start());
@@ -46,7 +45,7 @@ fn a_database_moves_by_logical_replication() {
     new.await_sql("postgres", "the copy of each table", copied);
     new.await_sql("postgres", "the pending checks", "SELECT count(*) = 30 FROM awty.future_job");
 
-    // The maintainer makes the partitions of a held database a week ahead.
+    // A held database has its partitions a week ahead.
     new.set_clock(4 * DAY);
     new.restart();
     let ahead = "SELECT database_held AND to_regclass('awty_internal.future_job_history_' || to_char(now() AT TIME ZONE 'UTC' + interval '4 days', 'YYYYMMDD'))
@@ -79,8 +78,7 @@ fn a_database_moves_by_logical_replication() {
     assert!(new.value::<bool>("postgres", once));
 }
 
-/// P1: the subscriber does not repeat the publisher's runs because of replicated rows of awty, or because of
-/// its triggers.
+/// Neither replicated rows of awty nor the subscriber's triggers repeat the publisher's runs.
 #[test]
 fn a_logical_subscriber_runs_nothing_twice() {
     let watched = "CREATE TABLE shop.orders (id text PRIMARY KEY);

@@ -3,8 +3,7 @@
 use crate::clients::{self, NOTE_ID, Placing};
 use awty_testkit::fixture::Shop;
 
-/// P1, P3: all sessions are serializable by default, and clients schedule, cancel and replace running checks, with
-/// retries after 40001. Every check ends once, as confirmed to its client, and no run fails.
+/// Clients schedule, cancel and replace running checks, with retries after 40001.
 #[test]
 fn serializable_clients_lose_no_check_and_run_none_twice() {
     let shop = Shop::open();
@@ -22,8 +21,7 @@ fn serializable_clients_lose_no_check_and_run_none_twice() {
     assert_eq!(shop.cluster.value::<i64>("postgres", retried), 0, "a run has failed");
 }
 
-/// P4, P3: a client whose snapshot is older than a run cannot undo the run. Its cancellation fails (40001) or finds
-/// nothing, and scheduling the check again creates a new check.
+/// The cancellation fails (40001) or finds nothing, and scheduling the check again creates a new check.
 #[test]
 fn a_serializable_client_with_an_old_snapshot_cannot_undo_a_run() {
     let shop = Shop::open();
@@ -49,7 +47,7 @@ fn a_serializable_client_with_an_old_snapshot_cannot_undo_a_run() {
     clients::judge_effects(&shop.cluster, "postgres");
 }
 
-/// P1: a run sees all commits, under every default. A default that it sets for later is undone.
+/// A default that the run sets for later is undone.
 #[test]
 fn runs_are_read_committed_under_every_default() {
     let shop = Shop::open();

@@ -9,7 +9,6 @@ fn expect(shop: &Shop, what: &str, condition: &str) {
     shop.await_true(what, &format!("SELECT {condition} FROM awty.status"));
 }
 
-/// P7: a role that cannot connect: the status shows its overdue check and the reason, until they are over.
 #[test]
 fn a_role_that_cannot_connect_is_shown() {
     let shop = Shop::open();
@@ -19,7 +18,6 @@ fn a_role_that_cannot_connect_is_shown() {
     clients::await_more_runs(&shop.cluster, "postgres");
     // Superusers and connected sessions need no CONNECT. A connected worker would stay while there is work.
     shop.cluster.execute("postgres", &["REVOKE CONNECT ON DATABASE postgres FROM PUBLIC"]);
-    // Including workers that are just starting.
     let ended = "SELECT count(pg_terminate_backend(pid)) = 0 FROM pg_stat_activity WHERE backend_type = 'awty worker'";
     shop.await_true("the end of all workers", ended);
     expect(
@@ -41,10 +39,10 @@ fn a_role_that_cannot_connect_is_shown() {
     );
 }
 
-/// Slots for background workers, without the launcher's.
+/// The launcher has one more.
 const FREE: u32 = 4;
 
-/// Parallel queries that take all background worker slots, until the value is dropped.
+/// Parallel queries take them until the value is dropped.
 struct Taken(Vec<std::thread::JoinHandle<()>>);
 
 impl Taken {
@@ -61,7 +59,7 @@ impl Taken {
                      SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
                      SELECT count(pg_sleep(60)) FROM hog";
         let mut queries = Vec::new();
-        // Later queries take the slots that awty's processes have freed meanwhile.
+        // Later queries take the slots that awty's processes have freed.
         let taken = format!("SELECT count(*) = {FREE} FROM pg_stat_activity WHERE backend_type = 'parallel worker'");
         shop.cluster.await_that("all slots to be taken", PATIENCE, || {
             if shop.cluster.value("postgres", &taken) {
@@ -78,7 +76,7 @@ impl Taken {
 
     fn end(self, shop: &Shop) {
         let cancel = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE backend_type = 'client backend' AND query LIKE '%FROM hog'";
-        // Including queries that begin late.
+        // Queries may begin late.
         shop.cluster.await_that("the end of all queries", PATIENCE, || {
             let cancelled: i64 = shop.cluster.value("postgres", cancel);
             if self.0.iter().all(|thread| thread.is_finished()) {
@@ -91,8 +89,7 @@ impl Taken {
     }
 }
 
-/// P7, P9: without a free slot the status shows which setting to raise, and the backlog. When slots are free again, all
-/// checks run.
+/// The status shows which setting to raise, and the backlog.
 #[test]
 fn a_server_without_room_is_shown() {
     let slots = (FREE + 1).to_string();
@@ -112,7 +109,6 @@ fn a_server_without_room_is_shown() {
     expect(&shop, "the end of it", "lag = '0' AND oldest_overdue IS NULL");
 }
 
-/// P9: while awty is disabled nothing runs, and the status says so. Missed checks run when it is enabled.
 #[test]
 fn a_server_that_is_not_enabled_is_shown() {
     let shop = Shop::open();
@@ -134,8 +130,7 @@ fn a_server_that_is_not_enabled_is_shown() {
     expect(&shop, "the end of it", "enabled AND lag = '0' AND oldest_overdue IS NULL");
 }
 
-/// P3, P9: rows of another database, including rows of a restore in progress: the status shows the hold and the call
-/// that ends it.
+/// Rows of a restore in progress belong to another database as well.
 #[test]
 fn a_database_that_is_held_is_shown() {
     let shop = Shop::open();
@@ -165,7 +160,7 @@ fn a_database_that_is_held_is_shown() {
     clients::judge_effects(&shop.cluster, "d");
 }
 
-/// Upgrade scripts of another version, see `extension`.
+/// For another version, see `extension`.
 struct Script(PathBuf);
 
 impl Drop for Script {
@@ -174,8 +169,7 @@ impl Drop for Script {
     }
 }
 
-/// P9: for objects of another version than the library's, the status shows the command to run, even right after a
-/// start.
+/// The status shows the command to run, even right after a start.
 #[test]
 fn another_version_is_shown() {
     let mut shop = Shop::on(Cluster::builder().start());
@@ -208,7 +202,6 @@ fn another_version_is_shown() {
     drop(scripts);
 }
 
-/// P9: monitoring functions work without temporary files.
 #[test]
 fn nothing_that_looks_needs_a_temporary_file() {
     let shop = Shop::on(Cluster::builder().set("temp_file_limit", "0").start());

@@ -1,11 +1,10 @@
--- The made-up upgrade script of tests/upgrade, written by the rules of CONTRIBUTING.md. What it brings is in made_up.rs, too, where
--- it is added to the install script.
+-- The made-up upgrade script of tests/upgrade, written by the rules of CONTRIBUTING.md. made_up.rs adds the same to the install script.
 
 \echo Use "ALTER EXTENSION awty UPDATE" to load this file. \quit
 
 SET LOCAL search_path = pg_catalog, pg_temp;
 
--- Without its default at first: a column of type awty.future_job in anybody's table would forbid it.
+-- A default would fail if a user's table has a column of type awty.future_job.
 ALTER TABLE awty.future_job ADD COLUMN priority integer;
 ALTER TABLE awty.future_job ALTER COLUMN priority SET DEFAULT 0;
 ALTER TABLE awty.future_job ADD CONSTRAINT future_job_priority_is_not_negative CHECK (priority >= 0);
@@ -13,7 +12,7 @@ COMMENT ON COLUMN awty.future_job.priority IS 'Which comes first';
 CREATE INDEX future_job_priority_idx ON awty.future_job (priority, id) WHERE NOT held;
 COMMENT ON INDEX awty.future_job_priority_idx IS 'What comes first';
 
--- A table with an identity column, which users read.
+-- Users read this table with an identity column.
 CREATE TABLE awty.label (
     id      bigint GENERATED ALWAYS AS IDENTITY,
     job     text COLLATE "C" NOT NULL,
@@ -26,7 +25,7 @@ COMMENT ON SEQUENCE awty.label_id_seq IS 'Numbers of labels';
 SELECT pg_catalog.pg_extension_config_dump('awty.label', '');
 SELECT pg_catalog.pg_extension_config_dump('awty.label_id_seq', '');
 REVOKE ALL ON awty.label, awty.label_id_seq FROM PUBLIC;
--- ALTER DEFAULT PRIVILEGES may have given rights to other roles. Only on what is new: an administrator has given the others.
+-- ALTER DEFAULT PRIVILEGES may have given rights to other roles. An administrator has given the rights to older objects.
 DO $$
 DECLARE
     command text;
@@ -49,13 +48,12 @@ CREATE TRIGGER label_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON awt
 ALTER TABLE awty.label ENABLE ALWAYS TRIGGER label_changed;
 ALTER TABLE awty.label ALTER job SET STATISTICS 0;
 
--- A function.
 CREATE FUNCTION awty.waiting(job text) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
     SET search_path = pg_catalog, pg_temp
     AS 'SELECT pg_catalog.count(*) FROM awty.future_job AS f WHERE f.job OPERATOR(pg_catalog.=) waiting.job';
 COMMENT ON FUNCTION awty.waiting(text) IS 'How many checks of a job wait';
 GRANT EXECUTE ON FUNCTION awty.waiting(text) TO PUBLIC;
 
--- One that was there: its rights and its comment stay.
+-- The function existed before: its rights and its comment stay.
 CREATE OR REPLACE FUNCTION awty.next_slot(t timestamptz, job text DEFAULT NULL) RETURNS timestamptz
     LANGUAGE c VOLATILE PARALLEL RESTRICTED AS 'MODULE_PATHNAME', 'next_slot_wrapper';

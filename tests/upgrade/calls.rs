@@ -1,9 +1,9 @@
-//! awty_http through pg_upgrade: its rows stay, and a call that was due before has the same key in the new server.
+//! awty_http through pg_upgrade: a call that was due before has the same key in the new server.
 
 use awty_testkit::Cluster;
 
 const DATABASE: &str = "postgres";
-/// The rows that must stay equal. A claim changes the row that it claims.
+/// A claim changes the row that it claims.
 const ROWS: &str = "
     SELECT string_agg(line, E'\n' ORDER BY line) FROM (
         SELECT 'endpoint ' || t::text FROM awty_http.endpoint AS t
@@ -20,13 +20,12 @@ const ROWS: &str = "
 
 const DUE: &str = "SELECT overdue = 1 FROM awty.job_status WHERE job = 'http.app'";
 
-/// The state before the upgrade.
 pub struct Calls {
     rows: String,
     key: String,
 }
 
-/// Creates a schedule, a paused one, a deleted one, one that was called, a due send with its key, a token, and figures.
+/// A schedule, a paused one, a deleted one, one that was called, a due send with its key, a token, and figures.
 pub fn set_up(old: &Cluster) -> Calls {
     old.execute(
         DATABASE,
@@ -57,7 +56,7 @@ pub fn set_up(old: &Cluster) -> Calls {
     Calls { rows: old.psql(DATABASE, ROWS), key }
 }
 
-/// The key of the due call. The lease is given back.
+/// The lease is given back.
 fn claimed(cluster: &Cluster) -> String {
     let mut gateway = cluster.client(DATABASE, "gateway");
     cluster.await_sql(DATABASE, "the send to be due", DUE);
@@ -69,14 +68,13 @@ fn claimed(cluster: &Cluster) -> String {
     lease.get(1)
 }
 
-/// Completes the due call.
 fn complete(cluster: &Cluster) {
     let answer = "SELECT awty.complete(lease) FROM awty.claim('{http.app}', 'upgrade')";
     let ended = cluster.client(DATABASE, "gateway").query_one(answer, &[]).unwrap();
     assert_eq!(ended.get::<_, String>(0), "ended");
 }
 
-/// Everything exists and continues: the call is made with its key and recorded, and schedules can be changed.
+/// The call is made with its key and recorded, and schedules can be changed.
 pub fn go_on(new: &Cluster, before: &Calls) {
     assert_eq!(new.psql(DATABASE, ROWS), before.rows);
     assert_eq!(claimed(new), before.key);

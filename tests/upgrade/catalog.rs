@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 type Picture = BTreeSet<String>;
 
-/// A server without awty's processes, and the directory of its upgrade scripts. Default privileges show the rights that
-/// a script forgets to revoke.
+/// Without awty's processes. Default privileges show the rights that a script forgets to revoke. Returns the directory of upgrade scripts
+/// as well.
 fn server() -> (Cluster, PathBuf) {
     let stage = made_up::stage(&made_up::next_library());
     let scripts = made_up::directory(&stage, "--sharedir").join("extension");
@@ -31,7 +31,7 @@ fn server() -> (Cluster, PathBuf) {
 /// pg_dump's scripts use the same setting. It keeps awty_http from registering jobs, because awty does not work here.
 const NO_JOBS: &str = "SET LOCAL xmloption = content";
 
-/// The catalog's picture of an extension after these statements, which are rolled back.
+/// The statements are rolled back.
 fn picture(client: &mut Client, of: &Extension, statements: &[&str]) -> Result<Picture, Error> {
     let mut transaction = client.transaction()?;
     for statement in statements {
@@ -44,7 +44,7 @@ fn installed(client: &mut Client, of: &Extension) -> Picture {
     picture(client, of, &[NO_JOBS, "CREATE EXTENSION awty_http CASCADE"]).unwrap()
 }
 
-/// The picture after an update. Both extensions exist when the first is updated.
+/// Both extensions exist when the first is updated.
 fn updated(client: &mut Client, of: &Extension, from: &str, to: &str) -> Result<Picture, Error> {
     let create = |name: &str| format!("CREATE EXTENSION {name} VERSION '{from}'");
     let update = |name: &str| format!("ALTER EXTENSION {name} UPDATE TO '{to}'");
@@ -55,7 +55,7 @@ fn updated(client: &mut Client, of: &Extension, from: &str, to: &str) -> Result<
     picture(client, of, &statements.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// The installable versions, except the made-up one.
+/// Installable, except the made-up one.
 fn released(scripts: &Path, of: &Extension) -> Vec<String> {
     let files = std::fs::read_dir(scripts).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
     let prefix = format!("{}--", of.name);
@@ -63,7 +63,7 @@ fn released(scripts: &Path, of: &Extension) -> Vec<String> {
     versions.filter(|version| !version.contains("--") && version != NEXT).collect()
 }
 
-/// The statements of a script, each with its semicolon.
+/// Each with its semicolon.
 fn statements(script: &str) -> Vec<String> {
     let mut statements = vec![String::new()];
     for line in script.lines() {
@@ -77,7 +77,6 @@ fn statements(script: &str) -> Vec<String> {
     statements
 }
 
-/// D4: a database that was updated from any version equals a newly installed one.
 #[test]
 fn an_updated_database_equals_an_installed_one() {
     let (cluster, scripts) = server();
@@ -107,7 +106,7 @@ fn an_updated_database_equals_an_installed_one() {
     }
 }
 
-/// Checks the check above: an upgrade script without any one of its statements makes another picture or fails.
+/// An upgrade script without one of its statements makes another picture or fails.
 #[test]
 fn whatever_an_upgrade_script_forgets_is_seen() {
     let (cluster, scripts) = server();
@@ -145,7 +144,7 @@ fn forgotten(client: &mut Client, scripts: &Path, of: &Extension, least: usize) 
     missed
 }
 
-/// The one rule in CONTRIBUTING.md that no picture shows: an installation with a user's table of the checks' row type can update.
+/// No picture shows this rule of CONTRIBUTING.md.
 #[test]
 fn a_column_of_checks_in_a_users_table_does_not_forbid_an_update() {
     let (cluster, scripts) = server();

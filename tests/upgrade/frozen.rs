@@ -1,5 +1,3 @@
-//! Released scripts never change.
-
 use crate::made_up::{AWTY, Extension, HERE, HTTP, change, copy, last_line, script};
 use std::fs;
 use std::path::Path;
@@ -9,14 +7,13 @@ fn freeze(copy: &Path) -> Output {
     script(copy, "freeze", &[], &[])
 }
 
-/// Expects a refusal with a text.
 #[track_caller]
 fn refused(output: &Output, said: &str) {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && stderr.contains(said), "{stderr}");
 }
 
-/// D3: a released script is not overwritten, each change of it is found, and an upgrade script leads from it to the next version.
+/// Each change of a released script is found, and an upgrade script leads from it to the next version.
 #[test]
 fn a_released_script_stays_as_it_is() {
     let copy = copy("frozen");
@@ -31,7 +28,6 @@ fn a_released_script_stays_as_it_is() {
     refused(&freeze(&copy), "is released");
 
     for extension in [AWTY, HTTP] {
-        // A released script changes.
         let released = released(&extension);
         let text = fs::read_to_string(&released).unwrap();
         fs::write(&released, format!("{text}\n")).unwrap();
@@ -39,7 +35,6 @@ fn a_released_script_stays_as_it_is() {
         fs::write(&released, text).unwrap();
         last_line(&check());
 
-        // The SQL changes, but not the version.
         let sql = copy.join(extension.folder).join(extension.file);
         let text = fs::read_to_string(&sql).unwrap();
         fs::write(&sql, format!("{text}SELECT 1;\n")).unwrap();
@@ -47,7 +42,7 @@ fn a_released_script_stays_as_it_is() {
         fs::write(&sql, text).unwrap();
     }
 
-    // The next version, first without an upgrade script, and then with one, which may not change afterwards.
+    // The upgrade script may not change afterwards.
     change(&copy);
     last_line(&check());
     let upgrades = [AWTY, HTTP].map(|extension| extension.upgrade_in(&copy));

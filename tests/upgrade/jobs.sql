@@ -1,6 +1,6 @@
--- More jobs than the campaign's, of one role: what has to be pending in some state while the server is upgraded.
+-- More jobs of one role: checks in each state while the server is upgraded.
 --
--- A run that asks for another check an hour later, and one that does as its check was scheduled to do.
+-- One run asks for another check an hour later. Another does as its check says.
 
 CREATE FUNCTION camp.in_an_hour(j awty.future_job) RETURNS timestamptz LANGUAGE plpgsql AS $$
 BEGIN

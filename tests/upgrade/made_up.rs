@@ -1,9 +1,8 @@
-//! A copy of the checkout with a made-up next version. `scripts/freeze` freezes this version. The SQL gets a column, a
-//! constraint, indexes, a table with a sequence, a new function and a changed one, and the upgrade script
-//! `awty--0.1--0.2.sql`. awty_http gets a column, an index, a new function and a changed one.
+//! A copy of the checkout with a made-up next version. `scripts/freeze` freezes this version. The SQL gets a column, a constraint, indexes,
+//! a table with a sequence, a new function and a changed one, and the upgrade script `awty--0.1--0.2.sql`. awty_http gets a column, an
+//! index, a new function and a changed one.
 //!
 //! Invariant: the made-up version's changes are written twice, here and in the upgrade script, as for a real version.
-//! Does not: change the checkout, or the staged PostgreSQL of other tests.
 
 use awty_testkit::checkout;
 use std::fs;
@@ -11,19 +10,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, OnceLock};
 
-/// The version of this checkout.
 pub const HERE: &str = "0.1";
-/// The made-up version. `src/version.rs` serves it with the feature `next-version`.
+/// `src/version.rs` serves it with the feature `next-version`.
 pub const NEXT: &str = "0.2";
 
-/// One of the two extensions.
 pub struct Extension {
     pub name: &'static str,
-    /// The folder of its SQL.
     pub folder: &'static str,
-    /// The upgrade script to the made-up version.
+    /// To the made-up version.
     pub upgrade: &'static str,
-    /// One of its SQL files.
     pub file: &'static str,
 }
 
@@ -37,13 +32,12 @@ pub const HTTP: Extension = Extension {
 };
 
 impl Extension {
-    /// Returns the extension's upgrade script in a copy of the checkout.
     pub fn upgrade_in(&self, copy: &Path) -> PathBuf {
         copy.join(format!("{}/{}--{HERE}--{NEXT}.sql", self.folder, self.name))
     }
 }
 
-/// Changes: the file, the present text, and the text of the next version.
+/// The file, the present text, and the text of the next version.
 const CHANGES: &[(&str, &str, &str)] = &[
     ("Cargo.toml", "version = \"0.1.", "version = \"0.2."),
     ("awty.control", "default_version = '0.1'", "default_version = '0.2'"),
@@ -73,7 +67,7 @@ const CHANGES: &[(&str, &str, &str)] = &[
     ("sql/90_privileges.sql", "awty_internal.identity FROM", "awty_internal.identity, awty.label_id_seq FROM"),
 ];
 
-/// Additions to the install script, in files of their own.
+/// Files of their own.
 const ADDITIONS: &[(&str, &str)] = &[
     (
         "http/sql/64_team.sql",
@@ -122,21 +116,20 @@ const ADDITIONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Runs a script of a checkout.
 pub fn script(checkout: &Path, name: &str, arguments: &[&str], variables: &[(&str, &Path)]) -> Output {
     let mut command = Command::new(checkout.join("scripts").join(name));
     command.args(arguments).envs(variables.iter().copied());
     command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"))
 }
 
-/// The last line that a script printed. The script must not fail.
+/// The script must not fail.
 #[track_caller]
 pub fn last_line(output: &Output) -> PathBuf {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).trim().rsplit('\n').next().unwrap().into()
 }
 
-/// A new and empty directory below the test's build directory.
+/// Below the test's build directory.
 pub fn directory_for(name: &str) -> PathBuf {
     let directory = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().join("made-up").join(name);
     drop(fs::remove_dir_all(&directory));
@@ -144,7 +137,6 @@ pub fn directory_for(name: &str) -> PathBuf {
     directory
 }
 
-/// A copy of the files that the scripts need.
 pub fn copy(name: &str) -> PathBuf {
     let copy = directory_for(name);
     let mut cp = Command::new("cp");
@@ -153,7 +145,6 @@ pub fn copy(name: &str) -> PathBuf {
     copy
 }
 
-/// Turns a copy into the next version.
 pub fn change(copy: &Path) {
     for (file, before, after) in CHANGES {
         let file = copy.join(file);
@@ -167,18 +158,16 @@ pub fn change(copy: &Path) {
     [AWTY, HTTP].iter().for_each(|extension| fs::write(extension.upgrade_in(copy), extension.upgrade).unwrap());
 }
 
-/// The library of this checkout.
 pub fn library() -> PathBuf {
     last_line(&script(&checkout(), "build", &["--where"], &[]))
 }
 
-/// The library that serves the next version as well.
 pub fn next_library() -> PathBuf {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| last_line(&script(&checkout(), "build", &["--with", "next-version"], &[]))).clone()
 }
 
-/// A staged PostgreSQL with the made-up scripts and this library. Each library has its own.
+/// Each library has its own stage.
 pub fn stage(library: &Path) -> PathBuf {
     static NEXT_VERSION: OnceLock<PathBuf> = OnceLock::new();
     static ONE_BY_ONE: Mutex<()> = Mutex::new(());
@@ -194,7 +183,7 @@ pub fn stage(library: &Path) -> PathBuf {
     last_line(&script(copy, "stage", &[], &[("AWTY_LIBRARY", library)]))
 }
 
-/// The directory of a staged PostgreSQL that `pg_config` prints for this option.
+/// `pg_config` prints it for this option.
 pub fn directory(stage: &Path, option: &str) -> PathBuf {
     let output = Command::new(stage.join("bin/pg_config")).arg(option).output().unwrap();
     last_line(&output)

@@ -1,13 +1,9 @@
 //! pg_upgrade moves a busy server to a later major version, and awty continues.
 //!
-//! `campaign upgrade OLD_STAGE NEW_STAGE`, run by `scripts/upgrade-test`: the campaign's load in two databases, over
-//! four days of the server's clock, with checks in every possible state. Then pg_upgrade, and the same load again.
-//! `picture` compares the state before and after, `calls` does so for awty_http, and the campaign's checker judges the
-//! whole. One upgrade copies the files to a server whose configuration lacks awty, another one links them to a server
-//! that preloads it.
-//!
-//! Invariant: a failure is a panic that shows the end of the server's log.
-//! Does not: depend on a particular version.
+//! `campaign upgrade OLD_STAGE NEW_STAGE`, run by `scripts/upgrade-test`: the campaign's load in two databases, over four days of the
+//! server's clock, with checks in every possible state. Then pg_upgrade, and the same load again. `picture` compares the state before and
+//! after, `calls` does so for awty_http, and the campaign's checker judges the whole. One upgrade copies the files to a server whose
+//! configuration lacks awty, another one links them to a server that preloads it.
 
 mod calls;
 mod picture;
@@ -21,22 +17,21 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const DAY: i64 = 86_400;
-/// A database that was cloned in the old server and not adopted.
+/// It was cloned in the old server and not adopted.
 const CLONE: &str = "clone";
 
-/// Jobs whose checks fall due while the server is down.
+/// Their checks fall due while the server is down.
 const MISSED: [&str; 3] = ["run", "next", "skip"];
-/// Repetitions: every few seconds, far ahead in a time zone, and held. The campaign's checker knows the entities.
+/// Every few seconds, far ahead in a time zone, and held. The campaign's checker knows the entities.
 const REPEAT: &str = "
     SELECT awty.repeat(job, every, cron, zone, entity_name => 'again', entity_key => 'upgrade', catch_up => '1 hour', args => '{\"act\": \"ok\", \"nap\": 0, \"again\": 0}')
     FROM (VALUES ('tick', interval '5 s', NULL, NULL), ('nightly', NULL, '30 3 1 1 *', 'Europe/Berlin'), ('still', '5 s', NULL, NULL)) AS v (job, every, cron, zone);
     SELECT awty.hold('again', 'upgrade', 'still', note => 'until after the upgrade')";
-/// The lines that an administrator adds to the new server's configuration.
+/// For the new server's configuration.
 const PRELOAD: &str = "shared_preload_libraries = 'awty'\nawty.slot = '1s'";
-/// Maximum time from the last restart until nothing is overdue.
+/// From the last restart until nothing is overdue.
 const TO_CATCH_UP: Duration = Duration::from_secs(60);
 
-/// Runs both kinds of upgrade.
 pub fn run(old: &Path, new: &Path) {
     for mode in [
         Mode { name: "copy", options: &[], preload: false },
@@ -48,9 +43,8 @@ pub fn run(old: &Path, new: &Path) {
 
 struct Mode {
     name: &'static str,
-    /// Options of pg_upgrade.
     options: &'static [&'static str],
-    /// Whether the new server preloads awty from the beginning.
+    /// From the beginning.
     preload: bool,
 }
 
@@ -134,7 +128,7 @@ fn upgrade(old: &Path, new: &Path, mode: &Mode) {
     drops_partitions(&new);
 }
 
-/// Waits until more checks have ended in each database.
+/// More checks must end in each database.
 fn work(cluster: &Cluster, what: &str) {
     let count = "SELECT count(*) FROM awty.future_job_history";
     for database in DATABASES {
@@ -144,7 +138,7 @@ fn work(cluster: &Cluster, what: &str) {
     }
 }
 
-/// Creates one check of each lasting state in each database. Returns the keys, with the state that must remain to the end.
+/// One check of each lasting state in each database. Returns the keys, with the state that must remain to the end.
 fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static str)> {
     let states = [
         ("again", "check_count = 1 AND attempt = 0 AND next_check_at > now() + interval '50 minutes'"),
@@ -180,14 +174,13 @@ fn special_checks(old: &Cluster, shared: &Shared) -> Vec<(&'static str, &'static
     states.to_vec()
 }
 
-/// All clients disconnect.
 fn leave(cluster: &Cluster, shared: &Shared) {
     shared.away.store(true, Ordering::Relaxed);
     let gone = "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'campaign')";
     cluster.await_sql("postgres", "the clients to leave", gone);
 }
 
-/// Schedules checks that fall due while the server is down.
+/// The checks fall due while the server is down.
 fn schedule_missed(old: &Cluster) {
     for database in DATABASES {
         let mut client = old.client(database, ROLES[0]);
@@ -200,7 +193,7 @@ fn schedule_missed(old: &Cluster) {
     }
 }
 
-/// Expects that awty does nothing while the server runs as pg_upgrade runs it, although checks are due.
+/// The server runs as pg_upgrade runs it, although checks are due.
 fn runs_nothing(cluster: &Cluster, before: &[Picture]) {
     for database in DATABASES {
         let due = "SELECT count(*) = 60 AND max(next_check_at) < now() - interval '2 seconds'
@@ -216,7 +209,7 @@ fn pictures(cluster: &Cluster) -> Vec<Picture> {
     DATABASES.iter().chain(&[CLONE, "postgres"]).map(|database| Picture::of(cluster, database)).collect()
 }
 
-/// Expects that everything exists without the library in shared_preload_libraries, that nothing runs, and that awty says why.
+/// The library is not in shared_preload_libraries. Everything exists, nothing runs, and awty says why.
 fn not_preloaded(new: &Cluster, before: &[Picture]) {
     for database in DATABASES {
         let status =
@@ -231,12 +224,12 @@ fn not_preloaded(new: &Cluster, before: &[Picture]) {
     picture::compare(before, &pictures(new));
 }
 
-/// Jobs with late checks, except those that wait for an external worker.
+/// Except jobs for external workers.
 const OVERDUE: &str =
     "SELECT string_agg(DISTINCT f.job, ' ') FROM awty.future_job AS f JOIN awty.job AS j ON j.job = f.job
     WHERE NOT f.held AND j.function_name IS NOT NULL AND f.next_check_at < now() - interval '1 second'";
 
-/// Expects that due checks run without any call.
+/// Without any call.
 fn caught_up(new: &Cluster) {
     let began = Instant::now();
     for database in DATABASES {
@@ -272,7 +265,7 @@ fn caught_up(new: &Cluster) {
     assert!(new.value::<bool>("postgres", ready));
 }
 
-/// Expects that missed checks ended by their jobs' policies, waiting checks still wait, and ids and partitions continue.
+/// Missed checks ended by their jobs' policies, waiting checks still wait, and ids and partitions continue.
 fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
     for (database, before) in DATABASES.iter().zip(before) {
         let outcomes = "SELECT string_agg(job || ' ' || outcome || ' ' || n, ', ' ORDER BY job) FROM
@@ -290,7 +283,6 @@ fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
         let sql = format!("SELECT outcome = 'done' FROM awty.future_job_history WHERE id = {id}");
         new.await_sql(database, "a new check to run", &sql);
 
-        // Checks that were counted and held before can be ended and released now.
         client.batch_execute("SELECT awty.cancel('special', 'again'), awty.cancel('special', 'retry')").unwrap();
         let sql = "SELECT string_agg(job || check_count || attempts, ' ' ORDER BY job) FROM awty.future_job_history
                    WHERE entity_name = 'special' AND outcome = 'cancelled'";
@@ -325,7 +317,7 @@ fn goes_on(new: &Cluster, before: &[Picture], expected: &[(&str, &str)]) {
     }
 }
 
-/// P3, P11: each repetition has its one check. The slots of the frequent one follow each other without a gap or a repeat.
+/// Each repetition has its one check. The slots of the frequent one follow each other without a gap or a repeat.
 fn repeats(new: &Cluster) {
     for database in DATABASES {
         let ticks = "SELECT count(*) >= 3 FROM awty.future_job_history WHERE job = 'tick' AND first_check_at > pg_postmaster_start_time()";
@@ -349,7 +341,7 @@ fn repeats(new: &Cluster) {
     }
 }
 
-/// P1 to P4 over the whole test, by the campaign's checker.
+/// P1 to P4 over the whole test.
 fn judge(new: &Cluster, shared: &Shared) {
     shared.look_for_faults_of(new);
     let mut violations: Vec<String> = shared.seen.lock().unwrap().iter().map(|seen| format!("{seen:?}")).collect();
@@ -368,7 +360,7 @@ fn judge(new: &Cluster, shared: &Shared) {
     assert!(violations.is_empty(), "{}", violations.join("\n"));
 }
 
-/// Expects that the new server can drop partitions that the old server made.
+/// The old server made them.
 fn drops_partitions(new: &Cluster) {
     new.configure("awty.history_retention = '2d'");
     new.reload();
@@ -376,7 +368,6 @@ fn drops_partitions(new: &Cluster) {
                    AND EXISTS (SELECT FROM awty.future_job_history WHERE finished_at < now() - interval '12 hours')";
     for database in DATABASES {
         let dropped = poll("old partitions to be dropped", PATIENCE, || {
-            // Resuming asks for an inspection.
             new.client(database, ROLES[0]).batch_execute("SELECT awty.pause('run'), awty.resume('run')").unwrap();
             if new.value::<bool>(database, gone) { Ok(()) } else { Err("still there".into()) }
         });

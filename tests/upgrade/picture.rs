@@ -3,17 +3,14 @@
 use awty_testkit::Cluster;
 use std::collections::BTreeSet;
 
-/// The picture of one database.
 pub struct Picture {
     database: String,
     lines: BTreeSet<String>,
-    /// The last id of a check.
     pub last_id: i64,
 }
 
-/// Everything that must not change, one line each. Shows roles by name, and partitions with their bounds. Leaves out an
-/// owner's explicit rights on its own objects, and whether row types are members of the extension, because versions
-/// differ in that.
+/// Must not change. Roles have their names, and partitions their bounds. An owner's explicit rights on its own objects, and whether row
+/// types are members of the extension, are left out, because versions differ.
 const LINES: &str = "
     SELECT 'job ' || t::text FROM awty.job AS t
     UNION ALL SELECT 'pending ' || t::text FROM awty.future_job AS t

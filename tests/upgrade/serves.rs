@@ -4,7 +4,7 @@ use crate::made_up::{self, HERE, NEXT};
 use awty_testkit::Cluster;
 use std::path::Path;
 
-/// A server with this version's SQL, and a role `shop` with a job `note` that records keys.
+/// The job `note` of the role `shop` records keys.
 fn server(stage: &Path) -> Cluster {
     let cluster = Cluster::builder().stage(stage).start();
     cluster.execute("postgres", &[&format!("CREATE EXTENSION awty VERSION '{HERE}'")]);
@@ -19,19 +19,16 @@ fn server(stage: &Path) -> Cluster {
     cluster
 }
 
-/// Runs a script as the role.
 #[track_caller]
 fn run(cluster: &Cluster, script: &str) {
     cluster.client("postgres", "shop").batch_execute(script).unwrap();
 }
 
-/// Schedules checks with these keys that are due at once.
 fn schedule(cluster: &Cluster, from: i32, to: i32) {
     let sql = "SELECT count(awty.schedule('orders', i::text, 'note', after => '0')) FROM generate_series";
     run(cluster, &format!("{sql} ({from}, {to}) AS i"));
 }
 
-/// Waits until all checks have run once.
 fn await_notes(cluster: &Cluster, count: i32) {
     let sql = format!(
         "SELECT (SELECT count(*) FROM shop.note) = {count} AND NOT EXISTS (SELECT FROM awty.future_job)
@@ -44,8 +41,7 @@ fn is_well(version: &str) -> String {
     format!("SELECT version = '{version}' AND enabled AND last_error IS NULL FROM awty.status")
 }
 
-/// P3, D4: with the previous version's SQL, checks run. Waiting checks survive the update, which adds a column, and run
-/// with the new SQL.
+/// The update adds a column. Waiting checks survive it.
 #[test]
 fn a_library_runs_the_sql_of_the_version_before_and_its_own() {
     let mut cluster = server(&made_up::stage(&made_up::next_library()));
@@ -73,11 +69,10 @@ fn a_library_runs_the_sql_of_the_version_before_and_its_own() {
     assert!(cluster.value::<bool>("postgres", &is_well(NEXT)));
 }
 
-/// P3, P9, D4: package and extension were updated, but the server still has the old library in memory. Nothing runs,
-/// `awty.status` and `schedule()` report it, and after the restart everything runs.
+/// The server still has the old library in memory. `awty.status` and `schedule()` report it.
 #[test]
 fn sql_of_a_version_to_come_waits_for_the_restart() {
-    // This test has its own stage, because it replaces the library.
+    // This test replaces the library of its stage.
     let before = made_up::directory_for("before").join("libawty.so");
     std::fs::copy(made_up::library(), &before).unwrap();
     let stage = made_up::stage(&before);

@@ -6,10 +6,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-/// Symbols for the server and its background workers.
 const OWN: [&str; 5] = ["Pg_magic_func", "_PG_init", "awty_launcher_main", "awty_maintainer_main", "awty_worker_main"];
 
-/// The symbols that the SQL of this version, of earlier ones and of the updates between them names.
+/// Includes earlier versions and the updates between them.
 fn named_in_sql() -> BTreeSet<String> {
     let mut symbols = BTreeSet::new();
     for directory in ["sql", "sql/released", "http/sql", "http/sql/released"] {
@@ -26,7 +25,7 @@ fn named_in_sql() -> BTreeSet<String> {
     symbols
 }
 
-/// D3, D4: the library has each function that the SQL of a served version names. No symbol of awty's collides with another library's.
+/// No symbol of awty's collides with another library's.
 #[test]
 fn the_library_exports_what_sql_names_and_no_more() {
     let named = named_in_sql();

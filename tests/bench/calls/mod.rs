@@ -1,12 +1,10 @@
-//! The gateway under many calls: an hour (`soak`), with hanging endpoints (`skew`), compared with alternatives
-//! (`speed`), and idle (`rest`).
+//! The gateway under many calls: an hour (`soak`), with hanging endpoints (`skew`), compared with alternatives (`speed`), and idle
+//! (`rest`).
 //!
-//! `bench soak|skew|speed|rest [--schedules N] [--minutes M] [--rounds R]`, called by `make soak`, `skew`,
-//! `gateway-speed` and `gateway-rest`. `AWTY_GATEWAY` is the program awty-gateway, `AWTY_CALLER` makes its calls
-//! without a database, and `AWTY_PG_NET` says that the stage has pg_net. A run smaller than usual is a try.
+//! `bench soak|skew|speed|rest [--schedules N] [--minutes M] [--rounds R]`. `AWTY_GATEWAY` is the program awty-gateway, `AWTY_CALLER` makes
+//! its calls without a database, and `AWTY_PG_NET` says that the stage has pg_net. A run smaller than usual is a try.
 //!
-//! Invariant: compared ways are measured in turn in the same run.
-//! Does not: fail because of slowness. It fails if a call was lost or doubled.
+//! Invariant: compared ways are measured in turn in the same run. A lost or doubled call fails the run; slowness does not.
 
 mod place;
 mod receiver;
@@ -22,7 +20,6 @@ pub struct Options {
     pub schedules: u32,
     pub minutes: u32,
     pub rounds: u32,
-    /// Whether the run is smaller than usual.
     pub is_try: bool,
 }
 
@@ -40,7 +37,7 @@ impl Options {
     }
 }
 
-/// A measurement: its name, its usual sizes, and its page.
+/// Its name, its usual sizes, and its page.
 type Measurement = (&'static str, [u32; 3], fn(&Options) -> Result<Outcome, String>, Page);
 
 pub static MEASUREMENTS: [Measurement; 4] = [
@@ -50,7 +47,7 @@ pub static MEASUREMENTS: [Measurement; 4] = [
     ("rest", [20_000, 1, 1], speed::rest, Page::of("gateway-rest")),
 ];
 
-/// Measures and writes the page, if the first argument names a measurement of this kind.
+/// Writes the page, if the first argument names a measurement of this kind.
 pub fn run(arguments: &[String]) -> Option<Result<(), String>> {
     let name = arguments.first()?;
     let (_, usual, measure, page) = MEASUREMENTS.iter().find(|(known, ..)| known == name)?;
@@ -63,12 +60,12 @@ pub fn run(arguments: &[String]) -> Option<Result<(), String>> {
         println!("{}", report::table(std::slice::from_ref(&outcome)));
         save(&page.results(options.is_try)?, &outcome)?;
         page.write(options.is_try)?;
-        // A call that was lost or doubled fails the run after the page is written.
+        // The page is written even if a call was lost or doubled.
         outcome.failure.map_or(Ok(()), Err)
     }))
 }
 
-/// Lateness of arrivals: p50, p99 and the latest.
+/// p50, p99 and the latest.
 fn lateness(arrivals: &[receiver::Arrival]) -> [f64; 3] {
     let lateness: Vec<f64> = arrivals.iter().map(|arrival| arrival.lateness).collect();
     [50.0, 99.0, 100.0].map(|percent| percentile(&lateness, percent))

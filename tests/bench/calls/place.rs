@@ -37,7 +37,7 @@ impl Place {
         self.cluster.client("postgres", "app")
     }
 
-    /// Schedules the numbers up to `count`, alternating between the origins. All begin within the next period.
+    /// Alternates between the origins. All schedules begin within the next period.
     pub fn schedule(&self, origins: &[String], path: &str, count: u32, every: &str) {
         let sql =
             "SELECT count(awty_http.schedule(($1::text[])[n % cardinality($1) + 1] || $2::text || n, every => $5::text::interval))
@@ -69,7 +69,7 @@ impl Place {
         self.gateway.as_ref().unwrap().memory()
     }
 
-    /// Ends the gateway, after calls in progress are booked.
+    /// Books calls in progress first.
     pub fn end_gateway(&mut self) {
         let mut gateway = self.gateway.take().unwrap();
         gateway.signal("TERM");

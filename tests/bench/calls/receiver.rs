@@ -1,5 +1,3 @@
-//! Endpoints that answer at once or hang, and record arrivals.
-
 use awty_testkit::receiver::{Request, accept, answer, requests};
 use chrono::{DateTime, Utc};
 use std::collections::hash_map::DefaultHasher;
@@ -16,20 +14,19 @@ pub struct Arrival {
     pub slot: i64,
     /// Hash of its key.
     pub key: u64,
-    /// Seconds after the slot, by this machine's clock, which the database also uses.
+    /// By this machine's clock, which the database also uses.
     pub lateness: f64,
 }
 
-/// The endpoints. Their threads end with the process.
+/// Their threads end with the process.
 #[derive(Clone, Default)]
 pub struct Receiver {
     arrivals: Arc<Mutex<Vec<Arrival>>>,
-    /// Connections that get no answer.
     hanging: Arc<Mutex<Vec<TcpStream>>>,
 }
 
 impl Receiver {
-    /// Adds a target and returns its origin. A hanging target never answers.
+    /// A hanging target never answers.
     pub fn listen(&self, hangs: bool) -> String {
         let this = self.clone();
         let address = accept("127.0.0.1:0", move |stream| {
@@ -46,7 +43,6 @@ impl Receiver {
         format!("http://{address}")
     }
 
-    /// Returns the arrivals after the first `from`.
     pub fn since(&self, from: usize) -> Vec<Arrival> {
         self.arrivals.lock().unwrap()[from..].to_vec()
     }

@@ -6,13 +6,12 @@ use crate::progress::say;
 use crate::results::{Outcome, Wanted};
 use crate::stats::Pairs;
 
-/// Number of targets. One of them hangs.
+/// One of them hangs.
 const TARGETS: usize = 100;
-/// Due checks of the blocked target.
 const BLOCKED: i32 = 100_000;
-/// Time before measuring, in which each schedule is called once.
+/// Each schedule is called once before measuring.
 const WARM: f64 = 12.0;
-/// Allowed lateness of the other targets, relative to the twin's.
+/// Relative to the twin's lateness.
 const WANTED: Wanted = Wanted::AtMost(1.5);
 
 /// Returns p50 and p99 of the lateness of calls to sound targets, and the number of calls.

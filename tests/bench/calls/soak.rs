@@ -9,9 +9,8 @@ use chrono::Utc;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// Targets, each with ten concurrent calls.
 const TARGETS: usize = 100;
-/// Samples of a run, and the least seconds per sample.
+/// Of a run, and the least seconds per sample.
 const SAMPLES: u32 = 360;
 const SHORTEST: u32 = 5;
 const MINUTE: i64 = 60_000_000;
@@ -47,7 +46,7 @@ fn sample(place: &Place, client: &mut Client, minutes: f64, arrivals: &[Arrival]
     }
 }
 
-/// Returns missing and double calls from `from` on. Slots that passed while schedules were being created are skipped.
+/// Missing and double calls from `from` on. Slots that passed while schedules were being created are skipped.
 fn findings(arrivals: &[Arrival], schedules: u32, from: i64) -> Vec<String> {
     let mut slots: BTreeMap<u32, BTreeMap<i64, (u64, u32)>> = BTreeMap::new();
     let mut found = Vec::new();
@@ -81,8 +80,7 @@ pub fn soak(options: &Options) -> Result<Outcome, String> {
     let before: f64 = client.query_one(SIZES, &[]).unwrap().get(1);
     place.start_gateway();
     let step = f64::from((options.minutes * 60 / SAMPLES).max(SHORTEST));
-    // Checks that became due while schedules were created are called first, and not measured. Afterwards less than a
-    // second's calls are overdue.
+    // Checks that became due while schedules were created are called first, and not measured.
     loop {
         let overdue: f64 = client.query_one(SIZES, &[]).unwrap().get(2);
         if overdue < f64::from(options.schedules) / 60.0 {
@@ -179,7 +177,6 @@ mod tests {
         assert_eq!(findings(&good, 2, 0), Vec::<String>::new());
         let with = |more: Arrival| findings(&[good.clone(), vec![more]].concat(), 2, 0).join(";");
         assert!(with(arrival(1, 4, 13)).contains("1 gaps"));
-        // Earlier slots are no gaps.
         let late = [good.clone(), vec![arrival(1, -3, 9)]].concat();
         assert_eq!(findings(&late, 2, MINUTE), Vec::<String>::new());
         assert!(findings(&late, 2, -4 * MINUTE).join(";").contains("1 gaps"));

@@ -4,7 +4,6 @@ CREATE TABLE plain.pending (LIKE awty.future_job INCLUDING ALL);
 CREATE TABLE plain.lease (LIKE awty_internal.lease INCLUDING ALL);
 CREATE TABLE plain.attempt (LIKE awty_internal.attempt_default INCLUDING ALL);
 
--- Calls with numbers up to `calls`, due now.
 CREATE FUNCTION plain.fill(origins text[], calls integer) RETURNS void LANGUAGE sql AS $$
     INSERT INTO plain.pending (id, job, entity_name, entity_key, args, first_check_at, next_check_at, scheduled_by, scheduled_at)
     OVERRIDING SYSTEM VALUE

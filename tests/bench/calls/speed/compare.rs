@@ -1,9 +1,7 @@
-//! The gateway's figures divided by those of alternatives, and the alternatives' best settings.
-
 use crate::results::{Outcome, Wanted};
 use crate::stats::{Pairs, median};
 
-/// Returns the best setting after one try each, without those that fail.
+/// One try each. Settings that fail are left out.
 pub fn best<T: Copy + std::fmt::Debug>(
     name: &str,
     all: &[T],
@@ -22,7 +20,7 @@ pub fn best<T: Copy + std::fmt::Debug>(
     found.map(|(_, settings)| settings)
 }
 
-/// Adds the ratio over the rounds. Without the other way, a note says what ours is.
+/// Without the other way, a note says what ours is.
 pub fn add(
     outcome: &mut Outcome,
     names: [&str; 2],

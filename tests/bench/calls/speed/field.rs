@@ -7,7 +7,6 @@ use awty_testkit::postgres::Client;
 use awty_testkit::{PATIENCE, poll};
 use std::time::Duration;
 
-/// Origins that answer at once.
 const ORIGINS: usize = 100;
 pub const LONGEST: Duration = Duration::from_secs(600);
 
@@ -17,7 +16,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// Opens a field, with pg_net if the server has it.
+    /// With pg_net if the server has it.
     pub fn open(with_pg_net: bool) -> Self {
         let libraries = if with_pg_net { "awty,pg_stat_statements,pg_net" } else { "awty,pg_stat_statements" };
         let place = Place::open_with(&[("shared_preload_libraries", libraries), ("synchronous_commit", "off")]);
@@ -29,7 +28,7 @@ impl Field {
         self.place.cluster.superuser("postgres")
     }
 
-    /// Waits until each of `calls` calls has arrived, and `is_booked` says that the sender knows.
+    /// Waits until each call has arrived, and `is_booked` says that the sender knows.
     pub fn run(&self, calls: u32, from: usize, begin: i64, is_booked: &str) -> Result<Run, String> {
         poll("all calls to arrive", LONGEST, || {
             let count = self.place.receiver.count() - from;

@@ -1,6 +1,4 @@
-//! Lateness of calls: the gateway and pg-boss with the same schedule.
-//!
-//! Invariant: the receiver stamps arrivals, and the due times are computed here.
+//! Lateness of calls: the gateway and pg-boss with the same schedule. The receiver stamps arrivals.
 
 use super::compare::{add, milliseconds};
 use super::field::Field;
@@ -9,11 +7,11 @@ use super::ways;
 use crate::calls::Options;
 use crate::results::{Outcome, Wanted};
 
-/// Calls due per second in the spread load.
+/// In the spread load.
 const A_SECOND: u32 = 1_000;
 const WANTED: Wanted = Wanted::AtMost(0.5);
 
-/// Returns a load spread over seconds, and one of half the calls due at once.
+/// A load spread over seconds, and half the calls due at once.
 fn loads(options: &Options) -> [Calls; 2] {
     let all = options.schedules;
     [Calls { count: all, a_second: Some(A_SECOND) }, Calls { count: all / 2, a_second: Some(all / 2) }]

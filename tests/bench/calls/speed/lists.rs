@@ -1,7 +1,5 @@
-//! How long lists take with many schedules and attempts, compared with few.
-//!
-//! Invariant: both are requested over HTTP from the same gateway, with the same token and page size.
-//! Does not: count the first requests, which plan the statements.
+//! How long lists take with many schedules and attempts, compared with few. The first requests do not count, because they plan the
+//! statements.
 
 use super::compare::add;
 use crate::calls::Options;
@@ -13,7 +11,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 
-/// Schedules at first, and their origins. In the end there are as many as the options say, times [`FACTOR`].
+/// Schedules at first, and their origins. In the end there are [`FACTOR`] times as many as the options say.
 const FEW: i32 = 1_000;
 const ORIGINS: i32 = 100;
 const FACTOR: i32 = 50;
@@ -23,14 +21,13 @@ const REQUESTS: usize = 30;
 const UNCOUNTED: usize = 5;
 const WANTED: Wanted = Wanted::AtMost(2.0);
 
-/// Lists that users look at.
 const LISTS: [(&str, &str); 4] = [
     ("the first page of the schedules", "/v1/schedules"),
     ("ten schedules of one origin", "/v1/schedules?limit=10&origin=https%3A%2F%2Fh1.example.com"),
     ("the calls of one schedule", "/v1/schedules/{7}/attempts"),
     ("the calls of a schedule of a second", "/v1/schedules/{8}/attempts"),
 ];
-/// Attempts of a day, which one schedule has in the end, compared with ten.
+/// One schedule has them in the end, compared with ten.
 const OF_A_DAY: i32 = 86_400;
 
 const ENDPOINTS: &str = "INSERT INTO awty_http_internal.endpoint (id, job, uri, entity_name, entity_key, at, created_by)
@@ -51,7 +48,6 @@ fn fine(seconds: f64) -> String {
     format!("{:.1} ms", seconds * 1e3)
 }
 
-/// Adds schedules with numbers from `from` to `to`.
 fn fill(client: &mut Client, from: i32, to: i32) {
     client.execute(ENDPOINTS, &[&from, &to, &ORIGINS]).unwrap();
     client.execute(CHECKS, &[&from, &to, &ORIGINS]).unwrap();
@@ -67,7 +63,7 @@ fn analyze(client: &mut Client) {
     }
 }
 
-/// Returns the seconds of one request; an error unless its status is 200.
+/// Seconds; an error unless the status is 200.
 fn ask(address: &str, token: &str, path: &str) -> Result<f64, String> {
     let began = Instant::now();
     let mut stream = TcpStream::connect(address).map_err(|error| error.to_string())?;
@@ -82,7 +78,6 @@ fn ask(address: &str, token: &str, path: &str) -> Result<f64, String> {
     if head.contains(" 200 ") { Ok(began.elapsed().as_secs_f64()) } else { Err(format!("{path}: {head}")) }
 }
 
-/// Returns the seconds of each list's requests, with one gateway and one token.
 fn times(place: &mut Place) -> Result<[Vec<f64>; LISTS.len()], String> {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let token = "SELECT awty_http.create_token('app', 'read', '1 day')::text";

@@ -1,8 +1,7 @@
-//! Deliveries per second of one gateway, compared with alternatives and its own ceilings, and the lateness of its
-//! calls. Separately, its needs when idle, and how long lists take.
+//! Deliveries per second of one gateway, compared with alternatives and its own ceilings, and the lateness of its calls; its needs when
+//! idle, and how long lists take.
 //!
-//! Invariant: the ways are measured in turn, round by round, on one server with the same origins.
-//! Does not: guess. A missing program is reported as missing.
+//! Invariant: the ways are measured in turn, round by round, on one server with the same origins. A missing program is reported as missing.
 
 mod compare;
 mod field;
@@ -18,13 +17,13 @@ use compare::{add, best, per_second};
 use field::Field;
 use run::Calls;
 
-/// The alternatives' settings. Each is tried once, and the best is used.
+/// Each alternative is tried once with each, and the best is used.
 const BATCHES: [u32; 4] = [200, 1_000, 2_500, 5_000];
 /// pg_net's default.
 const DEFAULT_BATCH: u32 = BATCHES[0];
 const LOOPS: [[u32; 2]; 5] = [[1, 500], [1, 2_000], [2, 500], [2, 2_000], [4, 500]];
 
-/// Returns the number of calls for a batch size: 25 batches, each of which takes more than a second.
+/// 25 batches, each of which takes more than a second.
 fn share(calls: u32, batch: u32) -> u32 {
     calls.min(25 * batch)
 }
@@ -92,7 +91,6 @@ pub fn speed(options: &Options) -> Result<Outcome, String> {
     Ok(outcome)
 }
 
-/// The idle gateway, and the duration of lists.
 pub fn rest(options: &Options) -> Result<Outcome, String> {
     let mut outcome = Outcome::new("rest");
     outcome.what = Some(

@@ -10,7 +10,7 @@ const HANGING: u32 = 10_000;
 const ORIGINS: u32 = 10;
 const KIB_EACH: Wanted = Wanted::AtMost(30.0);
 const STATEMENTS_A_SLOT: Wanted = Wanted::AtMost(2.0);
-/// Seconds until a started gateway is idle.
+/// A started gateway is idle by then.
 const SETTLE: f64 = 5.0;
 
 pub fn figures(options: &Options, outcome: &mut Outcome) -> Result<(), String> {
@@ -27,7 +27,7 @@ pub fn figures(options: &Options, outcome: &mut Outcome) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the gateway's memory in KiB before and during the hanging calls.
+/// KiB before and during the hanging calls.
 fn memory() -> Result<(u64, u64), String> {
     let mut place = Place::open();
     let origins: Vec<String> = (0..ORIGINS).map(|_| place.receiver.listen(true)).collect();
@@ -50,7 +50,7 @@ fn memory() -> Result<(u64, u64), String> {
     Ok((before, place.memory()))
 }
 
-/// Returns the statements of the gateway's role, their write-ahead log, and the number of slots.
+/// The statements of the gateway's role, their write-ahead log, and the number of slots.
 fn idle(options: &Options) -> Result<(i64, i64, f64), String> {
     let mut place = Place::open_with(&[("shared_preload_libraries", "awty,pg_stat_statements")]);
     let origin = place.receiver.listen(false);

@@ -1,12 +1,10 @@
-//! The arrivals of a run: rate and lateness.
-
 use crate::calls::receiver::Arrival;
 use crate::stats::percentile;
 
 /// Calls numbered from 1.
 pub struct Calls {
     pub count: u32,
-    /// Calls due per second, in the order of their numbers; `None` if all are due at once.
+    /// In the order of their numbers; `None` if all are due at once.
     pub a_second: Option<u32>,
 }
 
@@ -15,26 +13,25 @@ impl Calls {
         Calls { count, a_second: None }
     }
 
-    /// Returns the calls due per second; all of them if they are due at once.
     pub fn each_second(&self) -> u32 {
         self.a_second.unwrap_or(self.count)
     }
 }
 
 pub struct Run {
-    /// µs since 1970 at which the first calls were due.
+    /// µs since 1970. The first calls were due then.
     pub begin: i64,
     pub arrivals: Vec<Arrival>,
 }
 
 impl Run {
-    /// Returns calls per second up to the last arrival.
+    /// Up to the last arrival.
     pub fn rate(&self) -> f64 {
         let last = self.arrivals.iter().map(|arrival| arrival.at).max().unwrap_or(self.begin);
         self.arrivals.len() as f64 / ((last - self.begin) as f64 / 1e6)
     }
 
-    /// Returns p99 of the lateness in seconds, and the number of early arrivals.
+    /// p99 of the lateness in seconds, and the number of early arrivals.
     pub fn lateness(&self, each_second: u32) -> (f64, usize) {
         let late = |arrival: &Arrival| {
             let due = self.begin + i64::from(arrival.schedule.saturating_sub(1) / each_second) * 1_000_000;
@@ -46,7 +43,6 @@ impl Run {
     }
 }
 
-/// Checks that each number up to `calls` has arrived exactly once.
 pub fn each_once(arrivals: &[Arrival], calls: u32) -> Result<(), String> {
     let mut numbers: Vec<u32> = arrivals.iter().map(|arrival| arrival.schedule).collect();
     numbers.sort_unstable();

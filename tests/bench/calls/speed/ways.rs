@@ -11,23 +11,23 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Concurrent calls per origin, as awty_http's default. The others get the same.
+/// The default of awty_http, which the others get as well.
 const AT_ONCE: u32 = 10;
 /// Leases per claim, and answers per statement, of the SQL ceiling.
 const BATCH: i32 = 500;
-/// Open files for the largest batch of pg_net.
+/// The largest batch of pg_net needs them.
 const FILES: u32 = 10_000;
 
 fn now() -> i64 {
     Utc::now().timestamp_micros()
 }
 
-/// Returns a second that is after the calls are written.
+/// The calls are written before this second.
 fn soon(calls: &Calls) -> i64 {
     now() / 1_000_000 + 10 + i64::from(calls.count / 1_500)
 }
 
-/// awty_http.send and one gateway with defaults.
+/// One gateway with defaults.
 pub fn gateway(field: &mut Field, calls: &Calls) -> Result<Run, String> {
     let from = field.place.receiver.count();
     field.place.start_gateway();
@@ -48,7 +48,7 @@ pub fn gateway(field: &mut Field, calls: &Calls) -> Result<Run, String> {
     run
 }
 
-/// net.http_post in one transaction, with empty tables.
+/// One transaction, with empty tables.
 pub fn pg_net(field: &Field, calls: u32, batch: u32) -> Result<Run, String> {
     let from = field.place.receiver.count();
     let mut client = field.superuser();
@@ -103,7 +103,7 @@ pub fn pg_boss(field: &Field, calls: &Calls, [loops, batch]: [u32; 2]) -> Result
     )
 }
 
-/// The gateway's requests and connections, without a database.
+/// Without a database.
 pub fn http_alone(field: &Field, calls: u32) -> Result<Run, String> {
     let from = field.place.receiver.count();
     let program = std::env::var_os("AWTY_CALLER").ok_or("AWTY_CALLER names no program")?;
@@ -112,7 +112,7 @@ pub fn http_alone(field: &Field, calls: u32) -> Result<Run, String> {
     field.run(calls, from, begin, "SELECT true")
 }
 
-/// Runs a command and returns the number that it prints.
+/// Returns the number that the command prints.
 fn run(command: &mut Command) -> Result<i64, String> {
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| format!("cannot run: {error}"))?;
     let mut line = String::new();
@@ -122,7 +122,7 @@ fn run(command: &mut Command) -> Result<i64, String> {
     begin.ok_or_else(|| format!("it ended with {status} and said {line:?}"))
 }
 
-/// Returns calls per second of claims and answers in plain SQL on one connection, each with the result of a real call.
+/// Claims and answers in plain SQL on one connection, each with the result of a real call.
 pub fn sql_alone(field: &Field, calls: u32) -> Result<f64, String> {
     let mut client: Client = field.superuser();
     let real = "SELECT result FROM awty.attempt WHERE job = 'http.app' AND ok LIMIT 1";
